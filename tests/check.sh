@@ -10,7 +10,7 @@ set -euo pipefail
 . "$(dirname -- "$0")/lib.sh"
 cd "$TOP"
 
-# Of ours only what says how to test: the rest is for real use, and would reach the programs in the machines.
+# Settings of this machine would reach the programs. Only those that say how to test stay.
 for name in "${!FLEX@}"; do
 	case ${name#FLEXMEM_} in
 	ACCEL | BATCH | BATCHES | BITS | DEATHS | FUZZ_SECONDS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
@@ -21,13 +21,13 @@ done
 long=${FLEXMEM_LONG:+4}
 logs=$BUILD/check${long:+-long}
 kinds=(6.12 6.1 debug)
-# Only there to end what hangs: a machine that is merely slow is never too slow.
+# Ends what hangs. A machine that is merely slow never takes so long.
 vm_timeout=$((5400 * ${long:-1}))
 vm=(tests/vm/run.sh)
-# One seed for the random tests, so that what fails here fails because of a change; the long runs draw one each.
+# A fixed seed, so that only a change can make a random test fail. The long runs draw seeds.
 [[ $long ]] || export FLEXMEM_SEED=${FLEXMEM_SEED:-1} CACHE_SEED=${CACHE_SEED:-1}
 
-# Suites: name, and the command that prints TAP.
+# The suites. Each has a command that prints TAP.
 build_suite() {
 	local make=(make "-j$(nproc)")
 	tap 'library and command' "${make[@]}" -C userlib "O=$BUILD/userlib" all
@@ -41,39 +41,39 @@ build_suite() {
 	tap_end
 }
 native_suite() { tests/native/run.sh; }
-# Made for the long runs only: it needs a second compiler.
+# Only in the long runs, because it needs a second compiler.
 native-fuzz_suite() { tests/native/fuzz.sh "${FLEXMEM_FUZZ_SECONDS:-1800}"; }
-# Ten of them; which, the hash of the tree says.
+# Ten planted bugs, chosen by the hash of the tree.
 mutants_suite() {
 	local some=(-n 10)
 	[[ ! $long ]] || some=()
 	tests/native/mutants.py "${some[@]}"
 }
 coverage_suite() { tests/native/coverage.sh; }
-# Fifty million operations of the native torture under each; what has been done of them is not done again.
+# Fifty million operations of the native torture. What was done for this tree is not repeated.
 volume-asan_suite() { tests/native/volume.sh asan; }
 volume-tsan_suite() { tests/native/volume.sh tsan; }
 library_suite() {
-	# Operations of each cache beside its model; and bugs of the list, which is read as a whole.
+	# How many operations the model test makes, and how many planted bugs are tried.
 	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-1500} MUTANTS=${MUTANTS:-10}
 	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
 }
 static_suite() { tests/static.sh; }
-# As static, but only what has changed: with native and library, that is `make quick`.
+# As static, for changed files only. With native and library it is `make quick`.
 changed_suite() { tests/static.sh --changed; }
-# Their commands as they are printed: what needs the driver runs in a machine, and of that all only in the long runs.
+# Runs the commands of the pages. Those that need the driver run in a machine, all of them in the long runs only.
 docs_suite() {
 	local status=0 pages=(README.md 'install.rst:sudo systemd-sysusers')
 	[[ ! $long ]] || pages=()
-	# The guide's command builds a module as on a host.
+	# A command of the driver guide builds a module as on a host.
 	[[ ! $long ]] || tests/setup.sh btf || return 1
 	make -s -C Documentation "O=$BUILD/docs" check || status=$?
 	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/docs.sh "${pages[@]}" || status=$?
 	return "$status"
 }
-# The first time it makes a Debian 13, which waits for the package mirror more than it computes.
+# The first run makes a Debian 13, and mostly waits for the package mirror.
 torch_suite() { tests/torch/run.sh; }
-# In a machine that has what the suite torch has built.
+# In a machine, with what the suite torch has built.
 torch-driver_suite() {
 	local vm=(tests/torch/run.sh "${vm[@]}")
 	in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/torch.sh
@@ -83,17 +83,17 @@ torch-ops_suite() { tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/
 # The newest PyTorch, from the same source.
 torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid tests/torch/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
-# The long random runs are native; here it is the real slab, lockdep and the real scheduler that count.
+# The native programs make the long random runs. Here the real slab, lockdep and scheduler count.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
 [[ $long ]] || kunit+=(ops=2000 sampled_ops=5000)
 kunit_suite() { in_vm debug --timeout "$vm_timeout" -- "${kunit[@]}"; }
-# selftests KIND [ARGUMENT of tests/selftests/run.sh...]: those only if this is not the long run, which runs all of them
+# selftests KIND [ARGUMENT...]: runs tests/selftests/run.sh; the arguments choose tests, unless this is a long run
 selftests() {
 	local arguments=("${@:2}")
 	[[ ! $long ]] || arguments=()
 	in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${arguments[@]}"
 }
-# As 32 bits: what the structs, addresses and files of a program have to do with. The others ask for nothing that these do not.
+# As 32-bit programs: only tests of structs, addresses and files, as the others would repeat the 64-bit ones.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
 		-dispatch/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
@@ -135,7 +135,7 @@ debug_suite() { hostile "${kunit[*]}" tests/torture/run.sh tests/fuzz/run.sh tes
 torture_suite() { hostile tests/torture/run.sh; }
 fuzz_suite() { hostile tests/fuzz/run.sh; }
 faults_suite() { hostile tests/faults/run.sh; }
-# The same under the kernel that looks for data races, which is made for the long runs only.
+# Under the kernel that detects data races. Long runs only.
 torture-kcsan_suite() {
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-500000}
 	in_vm kcsan --cpus 4 --no-load --timeout "$vm_timeout" -- tests/torture/run.sh
@@ -148,12 +148,12 @@ in_vm() {
 	"${vm[@]}" "$kind" --no-build --leaps --out "$logs/vm-$suite" "$@"
 }
 
-# processors: the seconds of them that this shell has taken, and what it has waited for, into its caller's spent.
+# processors: adds the processor seconds of this shell, and its waits, to the caller's variable spent
 processors() {
 	times >"$logs/$suite.times"
 	spent=$(awk '{ for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s }' "$logs/$suite.times")
 }
-# run SUITE: runs it and writes SUITE.result, "PASSED FAILED SKIPPED" and its failures, and SUITE.cpu; says how it went.
+# run SUITE: runs it; writes SUITE.result ("PASSED FAILED SKIPPED", failures) and SUITE.cpu; prints a summary
 run() {
 	local suite=$1 status=0 begin=$SECONDS passed failed skipped spent before
 	processors
@@ -174,7 +174,7 @@ run() {
 			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin)) $((spent - before))
 		if ((failed)); then
 			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
-			# Its diagnostics are before its result, or behind it.
+			# Diagnostics come before the result or after it.
 			awk '/^#/ { said = (said ? said "\n" : "") $0; if (left-- > 0) print; next }
 				/^[ ]*not ok/ { n = split(said, line, "\n"); for (i = n > 12 ? n - 11 : 1; i <= n; i++) print line[i]; left = 20 }
 				/^[ ]*ok/ { left = 0 } { said = "" }' "$logs/$suite.tap" | head -n 40 | sed 's/^/    /'
@@ -182,17 +182,17 @@ run() {
 			echo "    see ${logs#"$TOP/"}/$suite.tap and $suite.err"
 		fi
 	} >"$logs/$suite.said"
-	# In one piece: another suite may end at the same moment.
+	# With one write, because another suite may end at the same moment.
 	cat "$logs/$suite.said"
 	mv "$logs/$suite.new" "$logs/$suite.result"
 	[[ ! $long ]] || echo "$tree" >"$logs/$suite.tree"
 }
-# passed_before SUITE: in a long run of the same tree.
+# passed_before SUITE: whether it has passed in a long run of the same tree
 passed_before() {
 	[[ $long && $tree && -e $logs/$1.tree && $(<"$logs/$1.tree") == "$tree" ]] && grep -q '^[0-9]* 0 ' "$logs/$1.result"
 }
 
-# Longest first, apart from what others need.
+# The longest suites first, after those that others need.
 if [[ $long ]]; then
 	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
 	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults fuzz coverage)
@@ -201,15 +201,15 @@ else
 fi
 all+=(library selftests-6.1 static torch-driver replay mutants cache)
 (($#)) || set -- "${all[@]}"
-# If this script ends early for any reason, its last line says that it has failed.
+# If this script ends early, its last line counts a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
 for suite; do
 	declare -F -- "${suite}_suite" >/dev/null ||
 		die "no suite '$suite': $(declare -F | sed -n 's/^declare -f \(.*\)_suite$/\1/p' | xargs)"
 done
-# A kernel of its own, for one suite.
+# Only one suite needs this kernel.
 [[ " $* " != *' torture-kcsan '* ]] || kinds+=(kcsan)
-# Suites in a machine run what was built last, here too.
+# A suite in a machine takes the modules that were built last.
 for suite; do
 	case $suite in
 	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid) ;;
@@ -231,7 +231,7 @@ for suite; do
 	[[ $suite == @(library|torch|torch-ops|torch-sid) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
-# The suite torch needs root for what it fetches. It runs in the background, where sudo could not ask for a password.
+# The suite torch fetches as root, in the background, where sudo cannot ask for a password: so ask now.
 ask_for_root() {
 	((EUID)) && [[ " $* " == *' torch'* ]] || return 0
 	need_root 'tests/torch/root.sh'
@@ -240,7 +240,7 @@ ask_for_root() {
 		say 'PyTorch comes as a Debian 13 of its own, which only root can make: sudo asks for your password.'
 		sudo -v || return 1
 	}
-	# sudo forgets it after some minutes. Not a job, as the end waits for all of those.
+	# Renews sudo's permission. Not a job, because the end waits for all jobs.
 	while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &
 	disown
 }
@@ -253,7 +253,7 @@ set_up() {
 	fi
 	if [[ ! $machines ]]; then
 		tests/setup.sh build check || return 1
-		# Its output appears here, and not in a suite.
+		# Before the suites, so that its output appears here.
 		[[ ! $sources ]] || tests/vm/debug-kernel.sh --source
 		return
 	fi
@@ -307,7 +307,7 @@ if [[ -s $VM_TRIES ]]; then
 fi
 passed=0 failed=0 skipped=0 spent=0
 for suite; do
-	# A suite without a result did not even get to its end.
+	# A suite without a result has ended too early.
 	read -r p f s <"$logs/$suite.result" 2>/dev/null || { p=0 f=1 s=0 && echo "$suite: no result"; }
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	spent=$((spent + $(cat "$logs/$suite.cpu" 2>/dev/null || echo 0)))

@@ -28,7 +28,7 @@ awk -F: '
 	}
 	waived = 0
 	for (n = $2 - 2; n <= $2; n++)
-		# A word after the dash: the reason.
+		# The comment must give a reason after the dash.
 		if (text[file, n] ~ ("checkpatch: " $4 " - [[:alnum:]]"))
 			waived = 1
 	if (!waived) { print; bad = 1 }

@@ -15,7 +15,7 @@ say 'Building the library and the command'
 say 'Building the modules for a stock 6.12 kernel'
 tests/vm/modules.sh 6.12
 say 'Booting it, with one physical and one virtual function of the simulated device'
-# demo SECONDS COMMAND: in a machine; more options of it in more
+# demo SECONDS COMMAND: runs it in a machine with the options in more
 more=()
 demo() {
 	local status=0 tries
@@ -32,7 +32,7 @@ demo() {
 	}
 }
 demo 170 tests/vm/demo.sh
-# PyTorch's root is too much to fetch for a demo: it is used when it is there.
+# A demo does not fetch PyTorch's root. It uses the root if there is one.
 if [[ -e $BUILD/torch/root.made ]]; then
 	say 'Building the binding of PyTorch, and booting a second machine'
 	quietly "$BUILD/log/torch" tests/torch/build.sh

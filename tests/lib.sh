@@ -5,7 +5,7 @@
 TOP=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 BUILD=$TOP/build
 export TOP BUILD
-# Where there is PyTorch: in a Debian 13, or in another one that tests/torch/root.sh has made.
+# The folder of PyTorch's Debian, which tests/torch/root.sh makes: Debian 13 unless another is chosen.
 export TORCH=$BUILD/torch${FLEXMEM_TORCH_SUITE:+-$FLEXMEM_TORCH_SUITE}
 
 # Tools such as modprobe lie outside an ordinary user's PATH on Debian.
@@ -20,24 +20,24 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 	KCFLAGS KCPPFLAGS KAFLAGS
 unset SUBARCH SRCARCH KBUILD_OUTPUT KBUILD_EXTMOD KBUILD_EXTRA_SYMBOLS KBUILD_SRC KBUILD_VERBOSE M O V W C CF \
 	CFLAGS CPPFLAGS CXXFLAGS LDFLAGS GREP_OPTIONS POSIXLY_CORRECT TAR_OPTIONS GZIP XZ_OPT BASH_ENV ENV CDPATH
-# The scripts read the output of tools in English.
+# The scripts read English output of tools.
 unset LANGUAGE
 export LC_ALL=C.UTF-8
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "${0##*/}: $*"; exit 1; }
 
-# known_kernel KIND: it is one of those that kernel.sh makes, or we end.
+# known_kernel KIND: ends the script unless kernel.sh can make that kind
 known_kernel() { [[ ${1:-} =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || die "no kernel '${1:-}': there are 6.1, 6.12, debug and kcsan"; }
 
-# lock NAME: one builder at a time; several scripts may want the same thing built. Held until the (sub)shell ends.
+# lock NAME: lets one script build at a time; held until the (sub)shell ends
 lock() {
 	mkdir -p "$BUILD/locks"
 	exec {lock_fd}>"$BUILD/locks/$1"
 	flock "$lock_fd"
 }
 
-# quietly LOG CMD...: the output goes to LOG and is shown only when CMD fails.
+# quietly LOG CMD...: writes the output to LOG; prints it if CMD fails
 quietly() {
 	local log=$1 status=0
 	shift
@@ -76,7 +76,7 @@ apt_get() {
 	done
 	return "$status"
 }
-# apt_failed LOG [LOG]: says so; the later attempt first, and in short why the one before it failed.
+# apt_failed LOG [LOG]: prints why the last attempt failed, and in short why the one before did
 apt_failed() {
 	tail -n 30 -- "$1" >&2
 	[[ ! ${2:-} ]] || say "at first: $(grep -m 3 '^E: ' "$2" || tail -n 3 "$2")"
@@ -91,7 +91,7 @@ deb_unpack() {
 	shift
 	mkdir -p "$BUILD"
 	tmp=$(mktemp -d "$BUILD/deb.XXXXXX")
-	# apt drops root to a user without write access here; it would only warn about it.
+	# apt would warn that its unprivileged user cannot write here, so it stays root.
 	if ! (cd "$tmp" && apt_get "$log.1" -o APT::Sandbox::User=root download "$@"); then
 		rm -f "$tmp"/*
 		"$TOP/tests/setup.sh" --refresh || say 'the package lists stay as they are'
@@ -110,21 +110,21 @@ deb_unpack() {
 	return "$status"
 }
 
-# project_files: what belongs to the project, and what is looked at therefore: what git tracks. Not what lies about.
+# project_files: lists the files that git tracks; the checks read no others
 project_files() {
 	git -C "$TOP" -c safe.directory='*' ls-files --deduplicate 2>/dev/null | while read -r file; do
 		[[ ! -f $TOP/$file ]] || echo "$file"
 	done
 }
 
-# project_hash: changes with any of them. Nothing if there is no git to say which they are.
+# project_hash: prints a hash of all these files; nothing if there is no git
 project_hash() {
 	local files
 	mapfile -t files < <(project_files)
 	((!${#files[@]})) || (cd "$TOP" && sha256sum "${files[@]}" | sha256sum | cut -c1-40)
 }
 
-# TAP for scripts: tap 'what holds' CMD... for each test, then tap_end.
+# TAP for scripts: tap 'title' CMD... for each test, then tap_end.
 tap_count=0
 tap_failures=0
 tap() {
@@ -148,7 +148,7 @@ tap_end() {
 	echo "1..$tap_count"
 	((tap_failures == 0))
 }
-# Fails when CMD says anything, and shows it: for tools that warn and succeed.
+# silent CMD...: fails if CMD prints anything, for tools that warn and succeed
 silent() {
 	local output status=0
 	output=$("$@" 2>&1) || status=$?

@@ -11,15 +11,15 @@ set -euo pipefail
 
 packages_of() {
 	case $1 in
-	# library, command, modules for the kernels that we fetch
+	# library, command, modules for the kernels that are fetched
 	build) echo gcc g++ gcc-multilib libc6-dev make perl pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
-	# modules for the kernel that is running
+	# modules for the running kernel
 	host) echo "linux-headers-$(uname -r)" pahole ;;
-	# what kbuild makes BTF with: modules that are built as on a host
+	# BTF for modules that are built as on a host
 	btf) echo pahole ;;
-	# fetch and boot a stock kernel
+	# fetching and booting Debian's kernels
 	vm) echo qemu-system-x86 cpio gzip xz-utils kmod util-linux ;;
-	# build the debug kernel
+	# building the debug kernel
 	debug) echo linux-source-6.12 gcc libc6-dev make bc bison flex perl python3 libelf-dev libssl-dev \
 		xz-utils rsync kmod ;;
 	# other tools of `make check`; linux-source has checkpatch and kernel-doc
@@ -31,9 +31,9 @@ packages_of() {
 	python) echo python3-cffi python3-numpy libpython3-dev ;;
 	# a Debian 13 with PyTorch
 	torch) echo mmdebstrap mount ;;
-	# counts instructions where the processor does not; a peer
+	# counting instructions if the processor cannot; an allocator to compare with
 	bench) echo valgrind libmimalloc-dev ;;
-	# what looks for inputs in the long runs
+	# libFuzzer, for the long runs
 	fuzz) echo clang libclang-rt-14-dev ;;
 	*) die "unknown group '$1' (build, vm, debug, docs, check, python, torch, bench, fuzz, btf, host)" ;;
 	esac
@@ -74,7 +74,7 @@ while read -r name status; do
 	[[ $status != *"ok installed" ]] || installed[$name]=1
 done < <(dpkg-query -W -f '${Package} ${Status}\n')
 
-# The headers of the running kernel last, and by themselves: the archive may have none for it, and the others are needed anyhow.
+# The running kernel's headers come last and alone: the archive may lack them, and the rest is needed.
 missing=() headers=()
 for package in $wanted; do
 	[[ ! ${installed[$package]:-} ]] || continue

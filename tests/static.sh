@@ -21,7 +21,7 @@ if [[ ${1:-} == --changed ]]; then
 		sort -u | grep -Fxf <(printf '%s\n' "${files[@]}") || true)
 	((${#files[@]})) || { tap_skip 'static checks' "nothing changed since $base" && tap_end && exit; }
 fi
-# pick REGEX: those of them that match
+# pick REGEX: prints the files that match
 pick() { printf '%s\n' "${files[@]}" | grep -E -- "$1" || true; }
 mapfile -t kernel_files < <(pick '^(kmod|uapi|tests/kunit|tests/vm/broken)/.*\.[ch]$')
 mapfile -t doc_files < <(pick '^(kmod|uapi)/.*\.[ch]$')
@@ -37,21 +37,21 @@ mapfile -t texts < <(pick '' | grep -vE '\.(gz|xz|png|svg)$')
 mapfile -t code < <(pick '^(kmod|uapi|userlib|tests|\.ci|Kbuild$|Makefile$)' | grep -vE '\.(gz|xz|txt|json|map|in|words|lines)$')
 "$TOP/tests/vm/debug-kernel.sh" --source
 
-# module_build KIND: a build with nothing left from an earlier one says all it has to say, and sparse with it.
+# module_build KIND: builds from scratch, so that compiler and sparse print all warnings
 module_build() {
 	local name=static-$1 kdir=$BUILD/kernels/$1/headers
 	"$TOP/tests/vm/kernel.sh" "$1" || return 1
 	rm -rf "$BUILD/ko/$name"
 	"$TOP/tests/vm/modules.sh" "$name" "$kdir" C=2 || return 1
-	# The notice about another compiler release is about the packages, not about us.
+	# The notice about another compiler release concerns Debian's packages, not this code.
 	! grep -iE '(^|[: ])(warning|error)(:| )' "$BUILD/log/ko-$name" | grep -v 'the compiler differs'
 }
-# Of the kernels only the compiler sees another one, and it has: the modules are built for all of them.
+# Only the compiler sees a difference between the kernels, and other suites compile for each.
 for kind in $([[ $changed ]] || echo 6.12 ${FLEXMEM_LONG:+6.1}); do
 	tap "W=1 and sparse $kind" module_build "$kind"
 done
 
-# over WHAT NR CMD...: has nothing to say of NR files, the last arguments, if there are any
+# over WHAT NR CMD...: CMD must print nothing about the NR files at its end; skipped without files
 over() {
 	(($2 == 0)) || tap "$1: $2 files" silent "${@:3}"
 }
@@ -73,7 +73,7 @@ done
 over shellcheck ${#scripts[@]} shellcheck -x "${scripts[@]}"
 over codespell ${#texts[@]} codespell --quiet-level=2 --ignore-words=tests/codespell.words \
 	--exclude-file=tests/codespell.lines "${texts[@]}"
-# Not the tests: their macros are beyond it.
+# Without the tests, whose macros the tool cannot parse.
 mapfile -t user_code < <(pick '^userlib/.*\.c$')
 over cppcheck ${#user_code[@]} cppcheck --quiet --inline-suppr --enable=warning,performance,portability --error-exitcode=1 \
 	--suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \
@@ -93,7 +93,7 @@ unlicensed() {
 }
 tap "SPDX: ${#code[@]} files" unlicensed
 
-# A name shows which side of the ABI it is on.
+# The name of a struct must show which side of the ABI it is on.
 struct_names() { grep -rhoE '^struct \w+ \{' "$1" | sort -u; }
 shared_names() { ! comm -12 <(struct_names kmod) <(struct_names userlib) | grep .; }
 tap 'no struct of kmod has the name of one of userlib' silent shared_names

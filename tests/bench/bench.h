@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Live bytes are counted in these, as in the traces' published figures. */
+/* Traces count in granules of 512 bytes; so do their published figures. */
 #define BENCH_UNIT UINT64_C(512)
-/* The step by which a segment grows in all measurements here. */
+/* A segment grows by this number of bytes in all measurements. */
 #define BENCH_STEP (UINT64_C(2) << 20)
 
-/* An allocation, or the end of one if @bytes is 0; slots are used again. */
+/* An allocation in a slot, or its free if @bytes is 0. */
 struct operation {
 	uint64_t bytes;
 	uint64_t stream;
@@ -29,9 +29,9 @@ struct work {
 	uint64_t live_peak;
 };
 
-/* Both end the program on failure. */
+/* A failure ends the program. */
 void work_read(struct work *work, const char *path);
-/* The same without one block in a hundred; which ones, the seed says. */
+/* Leaves out one allocation in a hundred. The seed chooses which. */
 void work_thin(struct work *work, const struct work *from, uint64_t seed);
 void work_free(struct work *work);
 
@@ -39,20 +39,20 @@ void *need(void *memory);
 void give_up(const char *what, int error);
 uint64_t random_next(uint64_t *state);
 
-/* CPU time of this thread, so that other load matters little. */
+/* The CPU time of this thread, which other load hardly changes. */
 uint64_t thread_ns(void);
 uint64_t wall_ns(void);
 
-/* One replay: returns its time, and the peak of reserved bytes. */
+/* Replays once. Returns the time; sets the peak of reserved bytes. */
 uint64_t cache_replay(const struct work *work, const char *configuration,
 		      uint64_t *reserved);
-/* The cost of a replay: elapsed time, and CPU time, the mean of the threads. */
+/* The cost of a replay: elapsed time, and the mean CPU time of its threads. */
 struct spent {
 	uint64_t wall;
 	uint64_t cpu;
 };
 
-/* Replays with @threads at once, with streams of their own, on @caches. */
+/* Replays by @threads at once, each with its own streams, on @caches caches. */
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);
@@ -69,10 +69,10 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);
-/* Makes many calls of flexmem_cache_address(), or of an empty function. */
+/* Calls flexmem_cache_address() many times, or an empty function. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);
-/* The same with only the engine of growing segments. */
+/* As cache_replay(), with the engine of growing segments only. */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /*
  * A plain list of holes. A request gets the tightest of the lowest @choices
@@ -81,7 +81,10 @@ uint64_t engine_replay(const struct work *work, uint64_t *reserved);
  */
 uint64_t list_reserved(const struct work *work, unsigned int choices,
 		       uint64_t best_from);
-/* An allocator of offsets in constant time, with eight bins an octave. */
+/*
+ * An allocator of offsets in constant time. It has eight bins for each octave
+ * of sizes.
+ */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
  * Called around the code whose instructions are counted. That code is a
@@ -90,13 +93,13 @@ uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);
 void count_end(void);
-/* Whether the processor counts instructions; and its last count. */
+/* Whether the processor counts instructions. Sets its last count. */
 bool count_by_processor(void);
 uint64_t count_of_last(void);
-/* The same of `bench --count WHAT TRACE`; 0: there is no callgrind. */
+/* Counts `bench --count WHAT TRACE` by callgrind; 0: there is no callgrind. */
 uint64_t count_by_callgrind(const char *what, const char *trace);
 
-/* False: there is no mimalloc on this machine. */
+/* False if this machine has no mimalloc. */
 bool mimalloc_find(void);
 uint64_t mimalloc_replay(const struct work *work);
 

@@ -12,7 +12,10 @@
 #define BITS 64
 #define NONE UINT32_MAX
 
-/* An interval: a hole, in a list of its bin, or taken. Neighbours are linked too. */
+/*
+ * An interval, taken or a hole. Holes are in a list of their bin; neighbours
+ * are linked.
+ */
 struct part {
 	uint32_t offset;
 	uint32_t size;
@@ -31,7 +34,7 @@ struct bins {
 	uint64_t top;
 };
 
-/* Sizes as numbers with a mantissa of three bits: those of a bin begin with it. */
+/* The bin of a size: its exponent and the first three bits of its mantissa. */
 static uint32_t bin_of(uint32_t size)
 {
 	uint32_t shift;
@@ -170,7 +173,7 @@ static COUNTED void counted_bins(const struct work *work, struct bins *bins,
 	}
 }
 
-/* At most twice as many parts as live allocations, and one more. */
+/* There are at most twice as many intervals as live allocations, and one. */
 static void begin(struct bins *bins, uint32_t slots)
 {
 	uint32_t i;
@@ -208,7 +211,7 @@ uint64_t bins_replay(const struct work *work, uint64_t *reserved)
 		if (places[i] != NONE)
 			give(&bins, places[i]);
 	}
-	/* Everything is one hole again. */
+	/* All is one hole again. */
 	if (bins.parts[0].size != UINT32_MAX || bins.parts[0].taken)
 		give_up("the peer with bins", 0);
 	free(bins.parts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The whole cache, over a flat address space, which costs nothing. */
+/* Measures the cache over a flat address space, which costs nothing. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,10 +8,13 @@
 #include "flexmem_cache.h"
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
-/* The thread's number, shifted by this, keeps streams of threads apart. */
+/*
+ * The upper bits of a stream are the thread's number, so threads share no
+ * stream.
+ */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
-/* Enough rounds that the time to wake a thread up does not matter. */
+/* So many operations that starting a thread does not count. */
 #define THREAD_OPERATIONS 1000000
 
 struct target {
@@ -19,7 +22,10 @@ struct target {
 	struct flexmem_cache *cache;
 };
 
-/* @rounds replays, on a thread of their own: @ns of it, from @begin to @end. */
+/*
+ * Replays @rounds times in a thread of its own, which takes @ns, from @begin to
+ * @end.
+ */
 struct player {
 	struct flexmem_cache *cache;
 	const struct work *work;
@@ -32,7 +38,7 @@ struct player {
 	pthread_t thread;
 };
 
-/* Events of a device that has done everything at once. */
+/* On this device every event has happened at once. */
 static int event_record(void *user, uint64_t stream, uint64_t *event)
 {
 	(void)user;
@@ -118,7 +124,7 @@ static COUNTED void counted_cache(const struct player *player, void **tokens)
 		give_up("replay on the cache", err);
 }
 
-/* Live allocations at the end of a round are freed before the next one. */
+/* The allocations that live at the end of a round are freed before the next. */
 static void play_rounds(const struct player *player, void **tokens)
 {
 	size_t round, i;
@@ -151,7 +157,9 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* Always on threads of their own: a process with one alone locks for less. */
+/*
+ * Even one player gets a thread: with a single thread locks would be cheaper.
+ */
 static uint64_t run_players(struct player *players, unsigned int count)
 {
 	uint64_t begin = UINT64_MAX;
@@ -196,7 +204,7 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 	return player.ns;
 }
 
-/* A stream's turn, in operations. */
+/* How many operations a stream makes before the next one's turn. */
 #define TURN 3000
 
 uint64_t cache_failures(const struct work *work, const char *configuration,
@@ -282,7 +290,7 @@ void cache_pairs(unsigned int streams, unsigned int pools, bool used)
 		if (!err && used)
 			err = flexmem_cache_record_stream(target.cache,
 							  made.token, i + 1);
-		/* Every other one waits, or has waited. */
+		/* Every second one was waited for. */
 		if (!err && used && i % 2)
 			err = flexmem_cache_free(target.cache, made.token);
 		if (err)
@@ -349,7 +357,7 @@ struct spent cache_replay_threads(const struct work *work,
 	struct spent spent = { 0 };
 	unsigned int i;
 
-	/* Room for each of them to grow to the end, wherever it begins. */
+	/* Each segment has room to grow to the end of the space. */
 	for (i = 0; i < caches; i++)
 		open_target(&targets[i], configuration,
 			    4 * threads * FLAT_BYTES);

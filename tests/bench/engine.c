@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The engine of growing segments: holes alone, without blocks and locks. */
+/*
+ * Measures the engine of growing segments: holes only, no blocks and no locks.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +13,7 @@ struct place {
 	uint64_t size;
 };
 
-/* Extends the end in steps. */
+/* Moves the end of the range, by whole steps. */
 static int grow_for(struct fmlib_range *range, uint64_t size, uint64_t *top)
 {
 	uint64_t more = size - fmlib_range_tail(range);

@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* The counter of this thread; below 0: it has none. */
+/* The descriptor of this thread's counter, or below 0. */
 static _Thread_local int counter = -1;
 static uint64_t counted;
 
@@ -61,7 +61,7 @@ uint64_t count_of_last(void)
 	return counted;
 }
 
-/* The output of callgrind: a line "summary: NUMBER"; 0: there is none. */
+/* Reads the line "summary: NUMBER" of callgrind's output; 0: there is none. */
 static uint64_t read_summary(const char *path)
 {
 	unsigned long long number = 0;

@@ -14,22 +14,27 @@
 #define RUNS 5
 #define COPIES 40
 #define SLACK 1.01
-/* Copies for which no policy was chosen. */
+/*
+ * The thinned copies of traces have these seeds, which no policy was tuned on.
+ */
 #define FIRST_SEED 990001
 
-/* The most instructions of the cache over the engine's: on any trace, as a mean. */
+/*
+ * The cache may need this many times the engine's instructions, on any trace,
+ * and as a mean.
+ */
 #define RATIO_MAX 2.0
 #define RATIO_MEAN_MAX 1.7
 
 #define GROWING "expandable_segments:True"
 
-/* Runs for callgrind, and the most instructions that may be counted. */
+/* Runs that callgrind counts, and how many instructions they may have. */
 #define ADDRESS "address"
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
 #define PAIRS_OF "pairs-%u-%u-%d"
 
-/* The holes for a request: see list_reserved(). */
+/* Policies that choose a hole for a request: see list_reserved(). */
 static const struct {
 	const char *name;
 	unsigned int choices;
@@ -43,7 +48,7 @@ static const struct {
 
 #define POLICIES (sizeof(policies) / sizeof(policies[0]))
 
-/* The best known ratio of reserved to live bytes. */
+/* The lowest known ratio of reserved to live bytes. */
 static const struct {
 	const char *name;
 	double ratio;
@@ -57,7 +62,7 @@ static const struct {
 
 #define TRACES (sizeof(known) / sizeof(known[0]))
 
-/* ns per operation, and the sum of its logarithm over the traces. */
+/* ns per operation, and the sum of the logarithms over all traces. */
 struct times {
 	double trace;
 	double logarithms;
@@ -110,7 +115,7 @@ static const char *judge(double ratio, double best)
 	return "  MISSED";
 }
 
-/* The following are measured in turn, so that noise affects all of them. */
+/* Measures the allocators in turn, so that noise hits all. */
 static void measure_time(const struct work *work, size_t i,
 			 struct times *engine, struct times *cache,
 			 struct times *bins, struct times *mimalloc)
@@ -198,7 +203,7 @@ static void path_of(const char *directory, size_t i, char *path, size_t length)
 	snprintf(path, length, "%s/%s.trace.gz", directory, known[i].name);
 }
 
-/* `bench --count WHAT TRACE`, which callgrind runs. */
+/* Carries out `bench --count WHAT TRACE` under callgrind. */
 static int count(const char *what, const char *path)
 {
 	unsigned int streams;
@@ -225,7 +230,7 @@ static int count(const char *what, const char *path)
 	return 0;
 }
 
-/* Instructions per operation; 0: they cannot be counted. */
+/* Instructions per operation, or 0 if they cannot be counted. */
 static double instructions(enum peer peer, const struct work *work,
 			   const char *path)
 {
@@ -317,7 +322,7 @@ static void line_of_many(const char *name, double one, double many)
 	failed |= missed;
 }
 
-/* Of the threads' measurements: one thread, two, and two on a cache each. */
+/* The cases: one thread, two on one cache, two on a cache each. */
 #define CASES 3
 
 struct gains {
@@ -325,7 +330,7 @@ struct gains {
 	double cpu[CASES];
 };
 
-/* Work of two threads in the time in which one does its work. */
+/* How much more work two threads do than one in the same time. */
 static void measure_gain(const struct work *work, const char *configuration,
 			 struct gains *gains)
 {
@@ -385,7 +390,7 @@ static void table_of_threads(const struct work *works)
 	printf("\n");
 }
 
-/* Adds up the bytes that each policy, and the cache, reserve on one copy. */
+/* Adds up what each policy, and the cache, reserve on a thinned copy. */
 static void add_copy(const struct work *work, uint64_t seed, double *sums)
 {
 	uint64_t reserved[POLICIES + 1];
@@ -421,12 +426,12 @@ static void table_of_copies(const struct work *works)
 		printf("%-22s", known[i].name);
 		for (j = 0; j <= POLICIES; j++)
 			printf(" %14.4f", sums[j]);
-		/* The engine's policy is the first. */
+		/* Policy 0 is the engine's. */
 		printf("%s\n", judge(sums[POLICIES], sums[0]));
 	}
 }
 
-/* Streams that take turns must not strand memory in their segments. */
+/* Streams take turns. Their segments must not keep memory from the others. */
 static void row_of_failures(const struct work *work, const char *name,
 			    unsigned int streams)
 {
@@ -468,7 +473,7 @@ static void table_of_failures(const struct work *works)
 
 typedef void (*table_fn)(const struct work *works);
 
-/* A table that can be printed alone. */
+/* The table that an option prints alone, or NULL. */
 static table_fn find_table(const char *option)
 {
 	if (!strcmp(option, "--copies"))

@@ -23,7 +23,7 @@
 
 static int fd;
 static uint32_t live[LIVE];
-/* Drawn in advance, so that drawing is not measured. */
+/* Random numbers, drawn before the measurement. */
 static uint32_t victim[PAIRS];
 static uint64_t length[PAIRS];
 
@@ -90,7 +90,7 @@ static void batch(unsigned long command, void *entries, uint32_t entry_size,
 		fail("batch");
 }
 
-/* The victims of a batch stand beside each other, so that none is drawn twice. */
+/* A batch frees adjacent victims, so that none is drawn twice. */
 static void in_batches(void)
 {
 	static struct flexmem_alloc alloc[BATCH];
@@ -112,7 +112,7 @@ static void in_batches(void)
 	}
 }
 
-/* Two system calls alone: an unknown command. */
+/* Two system calls that do nothing: the command is unknown. */
 static void nothing(void)
 {
 	unsigned int i;
@@ -128,7 +128,7 @@ static int compare(const void *a, const void *b)
 	       *(const uint64_t *)a > *(const uint64_t *)b;
 }
 
-/* The median of some rounds, for each pair. */
+/* Returns the median of several rounds, divided by the number of pairs. */
 static uint64_t measure(void (*work)(void), unsigned int pairs)
 {
 	uint64_t took[ROUNDS], begin;

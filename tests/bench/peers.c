@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-/* The holes of one address space in their order; the last one has no end. */
+/* The holes of an address space, sorted by offset. The last one has no end. */
 struct hole {
 	uint64_t offset;
 	uint64_t size;
@@ -29,7 +29,7 @@ static void remove_hole(struct list *list, size_t i)
 		(list->count - i) * sizeof(list->holes[0]));
 }
 
-/* The tightest of the lowest @choices holes that are large enough. */
+/* Of the lowest @choices holes that are large enough, the smallest. */
 static struct hole *choose(const struct list *list, uint64_t size,
 			   unsigned int choices)
 {
@@ -138,7 +138,10 @@ bool mimalloc_find(void)
 	functions[1] = dlsym(library, "mi_free");
 	if (!functions[0] || !functions[1])
 		return false;
-	/* C does not permit a cast of a data pointer to a function pointer. */
+	/*
+	 * ISO C does not permit a cast from a data pointer to a function
+	 * pointer.
+	 */
 	memcpy(&mi_malloc, &functions[0], sizeof(mi_malloc));
 	memcpy(&mi_free, &functions[1], sizeof(mi_free));
 	return true;
@@ -179,7 +182,7 @@ uint64_t mimalloc_replay(const struct work *work)
 	time = thread_ns() - time;
 	if (failed)
 		give_up("mi_malloc", 0);
-	/* The allocations that are live at the end of the trace. */
+	/* Frees the allocations that live at the end of the trace. */
 	for (uint32_t i = 0; i < work->slots; i++)
 		mi_free(memory[i]);
 	free(memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The work to replay: a trace, made small, with slots for identifiers. */
+/* Reads a trace. Slots stand for its identifiers, so the work is small. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ void give_up(const char *what, int error)
 
 uint64_t random_next(uint64_t *state)
 {
-	/* splitmix64 */
+	/* The generator is splitmix64. */
 	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -53,7 +53,7 @@ uint64_t wall_ns(void)
 	return now(CLOCK_MONOTONIC);
 }
 
-/* Slots without a live allocation are used again, the last one first. */
+/* A slot without a live allocation is used again, the latest first. */
 struct slots {
 	uint64_t *bytes;
 	uint32_t *unused;
@@ -125,7 +125,7 @@ void work_read(struct work *work, const char *path)
 		operation.slot = slot_of[event->allocation];
 		operation.stream = event->stream;
 		operation.bytes = event->is_free ? 0 : event->bytes;
-		/* An allocation of zero bytes allocates nothing. */
+		/* A request for 0 bytes allocates nothing. */
 		if (operation.slot != NO_SLOT)
 			append(work, &slots, &operation);
 	}

@@ -58,7 +58,7 @@ extern const unsigned int nr_sequences;
 /* Records a violation. */
 void wrong(struct run *r, const char *at, int error);
 
-/* Accesses the map; false: SIGBUS. */
+/* Touches the map. False: SIGBUS. */
 bool touch(struct run *r, size_t offset);
 
 void sequences_setup(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Steps of sequences that are about bytes: copies, other sizes, maps. */
+/* Sequences about bytes: copies, RESIZE, maps. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -54,7 +54,7 @@ void run_write_read_large(struct run *r)
 	write_and_read(r, sizeof(data));
 }
 
-/* The first half of an allocation to both halves of another. */
+/* Copies the first half of an allocation to both halves of another. */
 void run_copy_range(struct run *r)
 {
 	struct flexmem_copy c = CMD(copy, .from = last(r, 0),
@@ -74,7 +74,7 @@ void run_copy_range(struct run *r)
 		wrong(r, "COPY of other bytes than WRITE", 0);
 }
 
-/* A strict file writes. The next owner must not see its bytes. */
+/* A strict file writes bytes that the next owner must not see. */
 void prepare_scrub(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
@@ -105,7 +105,7 @@ void run_scrub(struct run *r)
 
 void run_scrub_twice(struct run *r)
 {
-	/* If the first one failed, its block is in quarantine. */
+	/* If the first scrub failed, its block is in quarantine. */
 	ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_MAPPABLE);
 	if (ALLOC(r, 0, .length = sizeof(copy)))
 		expect_zero(r);
@@ -124,7 +124,7 @@ void run_zeroed(struct run *r)
 		expect_zero(r);
 }
 
-/* A scrub fails; TRIM tries once more. */
+/* A scrub fails. TRIM tries it again. */
 void run_quarantine_trim(struct run *r)
 {
 	struct flexmem_trim trim = CMD(trim);
@@ -134,9 +134,9 @@ void run_quarantine_trim(struct run *r)
 	CALL(r, 0, TRIM, &trim);
 }
 
-/* ---- another size ---- */
+/* ---- RESIZE ---- */
 
-/* Its size afterwards is the new one or the old one. */
+/* Afterwards the size must be the new one or the old one. */
 static bool resize(struct run *r, uint64_t length)
 {
 	struct flexmem_lookup before = CMD(lookup, .handle = last(r, 0));
@@ -205,7 +205,10 @@ bool touch(struct run *r, size_t offset)
 {
 	volatile char *at = r->map + offset;
 
-	/* Without the mask: to save it is a call that a fault can fail. */
+	/*
+	 * The signal mask is not saved: that would be a system call, which a
+	 * fault could hit.
+	 */
 	if (sigsetjmp(bus_return, 0))
 		return false;
 	*at = 1;
@@ -286,7 +289,7 @@ void run_map_fork(struct run *r)
 		_exit(r->map[0] != 1);
 	if (pid < 0)
 		good(r, "fork", errno, 0);
-	/* A child that could not get its memory has died of it. */
+	/* A child that got no memory was killed. */
 	else if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
 		 WEXITSTATUS(status))
 		wrong(r, "a child sees other bytes", 0);

@@ -18,7 +18,7 @@ bail() { echo "Bail out! $*"; exit 1; }
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
 [[ -e /proc/self/fail-nth ]] || bail "this kernel injects no faults"
 
-# A warning ends the machine: no fault explains it.
+# A warning ends the machine, because no injected fault explains it.
 echo 1 >/proc/sys/kernel/panic_on_warn
 # The kernel writes the processor's number into the thread's memory when it returns from a preemption, and ends the
 # process if that page cannot be had: it is shared after a fork, and to copy it takes a page, which a fault may deny.

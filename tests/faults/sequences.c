@@ -36,7 +36,7 @@ bool open_file(struct run *r, unsigned int f)
 	return r->fd[f] >= 0;
 }
 
-/* Finds the name of the node before faults are injected. */
+/* The node's path, found before faults are injected. */
 static char node_path[32];
 
 static bool open_failing(struct run *r, unsigned int f)
@@ -54,7 +54,7 @@ void prepare_open(struct run *r)
 		wrong(r, "open (not failed)", errno);
 }
 
-/* Records an allocation; returns its index. */
+/* Notes a live allocation. */
 static void keep(struct run *r, unsigned int f, uint32_t handle)
 {
 	r->live[f].handle[r->live[f].nr++] = handle;
@@ -207,7 +207,7 @@ static void run_alloc_aligned(struct run *r)
 	ALLOC(r, 0, .length = 1000, .alignment = MiB);
 }
 
-/* Each gets a region of its own, until no region is left. */
+/* Each allocation gets a region, until there is no further region. */
 static void run_alloc_regions(struct run *r)
 {
 	while (r->live[0].nr < 3)
@@ -259,7 +259,7 @@ static void run_free_wrong(struct run *r)
 
 #define BATCH 6
 
-/* Entries fail alone. If the whole batch fails, nothing was done. */
+/* An entry fails alone. If the batch fails as a whole, nothing was done. */
 static bool alloc_batch(struct run *r)
 {
 	struct flexmem_alloc entry[BATCH];
@@ -343,7 +343,7 @@ static void run_trim_leased(struct run *r)
 
 /* ---- pressure ---- */
 
-/* The driver tells of a level 100 ms after the one before: another file waits for it. */
+/* Events come 100 ms apart, so another file waits for this one. */
 static void wait_until_critical(struct run *r)
 {
 	int fd = open(node_path, O_RDWR | O_CLOEXEC);
@@ -370,7 +370,7 @@ static void prepare_full(struct run *r)
 	wait_until_critical(r);
 }
 
-/* An event that could not be read is still there. */
+/* If a read of an event fails, the event can be read again. */
 static void read_event(struct run *r, unsigned int f)
 {
 	struct flexmem_event event;
@@ -387,7 +387,7 @@ static void read_event(struct run *r, unsigned int f)
 	}
 }
 
-/* A new file is told at once. */
+/* A new file has an event at once. */
 static void run_event(struct run *r)
 {
 	read_event(r, 0);
@@ -405,7 +405,7 @@ static void run_again(struct run *r)
 
 static uint64_t root_cgroup;
 
-/* Looked up here, because a fault may hit the look-up as well. */
+/* Looks the cgroup up before faults are injected. */
 static void prepare_limit(struct run *r)
 {
 	root_cgroup = cgroup_number("");
@@ -448,7 +448,7 @@ static void run_strict(struct run *r)
 		ALLOC(r, 0, .length = 1000);
 }
 
-/* ---- the device goes ---- */
+/* ---- the device is reset or removed ---- */
 
 static void run_reset(struct run *r)
 {

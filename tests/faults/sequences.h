@@ -20,7 +20,7 @@ bool alloc(struct run *r, unsigned int f, struct flexmem_alloc a);
 
 #define ALLOC(r, f, ...) alloc(r, f, CMD(alloc, ##__VA_ARGS__))
 
-/* The last of the file's. */
+/* The newest allocation of a file. */
 uint32_t last(const struct run *r, unsigned int f);
 bool free_last(struct run *r, unsigned int f);
 void prepare_open(struct run *r);

@@ -25,7 +25,7 @@
 #define FAIL_MAILBOX "/sys/kernel/debug/flexmem_sim/fail_mailbox"
 
 static int fail_nth_fd;
-static int watch_fd = -1;	/* reads the accounts; has nothing itself */
+static int watch_fd = -1;	/* reads the accounts; has no allocation */
 static unsigned int tests, failed;
 
 static void bail(const char *what, int error)
@@ -42,7 +42,7 @@ static void result(bool good, const char *format, const char *name)
 	failed += !good;
 }
 
-/* ---- the fault ---- */
+/* ---- the injected fault ---- */
 
 static void nth_of_thread(unsigned int n)
 {
@@ -53,14 +53,14 @@ static void nth_of_thread(unsigned int n)
 		bail("fail-nth", errno);
 }
 
-/* Ends it; whether the fault was reached. */
+/* Ends the injection. Returns whether the fault was reached. */
 static bool thread_failed(void)
 {
 	char text[16] = "";
 	ssize_t n = pread(fail_nth_fd, text, sizeof(text) - 1, 0);
 	bool came = n > 0 && atoi(text) == 0;
 
-	/* Reading and writing this file copy, and may fail as anything else. */
+	/* This file's own reads and writes copy, so faults can hit them too. */
 	while (pwrite(fail_nth_fd, "0", 1, 0) != 1)
 		if (errno != EFAULT && errno != ENOMEM)
 			bail("fail-nth", errno);
@@ -116,7 +116,7 @@ static const struct injector command_faults = {
 	.what = "commands", .arm = nth_command, .came = command_failed,
 };
 
-/* Makes each operation fail, without a message. */
+/* Configures the injectors: any call may fail, without a message. */
 static void faults_setup(bool gfp_wait)
 {
 	static const struct {
@@ -170,7 +170,7 @@ static bool watch_open(void)
 	return watch_fd >= 0;
 }
 
-/* Checks that each file has its recorded allocations, and frees them. */
+/* Checks that each file has the noted allocations, and frees them. */
 static const char *check_file(struct run *r, unsigned int f)
 {
 	struct flexmem_stats stats = CMD(stats);
@@ -209,7 +209,7 @@ static void no_limits(void)
 	}
 }
 
-/* NULL, or what differs from before. */
+/* Returns what differs from before the run, or NULL. */
 static const char *check_empty(void)
 {
 	static struct accounts accounts;
@@ -235,7 +235,7 @@ static const char *check_empty(void)
 	return wrong;
 }
 
-/* Runs the sequence once. Returns NULL or a description of the error. */
+/* Runs the sequence once. Returns the error as a text, or NULL. */
 static const char *run_once(const struct sequence *s,
 			    const struct injector *injector, unsigned int n,
 			    uint64_t *seen, bool *came)
@@ -272,7 +272,7 @@ static const char *run_once(const struct sequence *s,
 	return wrong ?: empty;
 }
 
-/* Returns the number of faults; the last run has none. */
+/* Runs the sequence until no fault is reached. Returns the number of faults. */
 static unsigned int sweep_with(const struct sequence *s,
 			       const struct injector *injector, uint64_t *seen,
 			       const char **wrong)
@@ -305,11 +305,11 @@ static void sweep(const struct sequence *s)
 	       seen & 1ULL << EFAULT ? " EFAULT" : "",
 	       seen & 1ULL << EIO ? " EIO" : "",
 	       (unsigned long long)(now_ms() - begin));
-	/* Less than two show nothing. */
+	/* A sequence with fewer than two faults proves nothing. */
 	result(!wrong && faults > 1, "%s", s->name);
 }
 
-/* ---- that the faults are real ---- */
+/* ---- checks that the faults are injected ---- */
 
 static const struct sequence *find(const char *name)
 {
@@ -322,7 +322,7 @@ static const struct sequence *find(const char *name)
 	return NULL;
 }
 
-/* Errors that a sequence ends in when each of its faults has come. */
+/* The set of errors that a sequence returns over all its faults. */
 static uint64_t errors_of(const char *name, const struct injector *injector)
 {
 	const struct sequence *s = find(name);
@@ -340,7 +340,10 @@ static void prove_faults(void)
 {
 	uint64_t seen;
 
-	/* By default the kernel does not fail allocations that may wait. */
+	/*
+	 * By default the kernel injects no fault into allocations that may
+	 * wait.
+	 */
 	faults_setup(false);
 	seen = errors_of("ALLOC, the first", &thread_faults);
 	result(seen && !(seen & 1ULL << ENOMEM), "%s",
@@ -353,7 +356,7 @@ static void prove_faults(void)
 	result(seen & 1ULL << EIO, "%s", "commands to the firmware do fail");
 }
 
-/* ---- the whole ---- */
+/* ---- the program ---- */
 
 static void load(const char *params)
 {
@@ -414,7 +417,7 @@ int main(void)
 	if (fail_nth_fd < 0)
 		bail("fail-nth", errno);
 	sequences_setup();
-	/* Touches its own pages, so that none is missing during a sequence. */
+	/* Locks the pages, so that no page fault comes in a sequence. */
 	if (mlockall(MCL_CURRENT))
 		bail("mlockall", errno);
 	for (i = 0; i < (getenv("FLEXMEM_LONG") ? ARRAY_SIZE(settings) : 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Makes calls out of the table, and other uses of a file. */
+/* Makes calls by the table of commands, and uses files in other ways. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "fuzz.h"
 
 #define PAGE 4096ULL
-/* Entries of a batch lie here in the arena, its struct before, lists after. */
+/* A batch has its struct here in the arena, then its entries, then lists. */
 #define STRUCT_AT 1024
 #define ENTRIES_AT (16 * KiB)
 
@@ -55,7 +55,9 @@ static void remember(struct thread *t, struct file *file,
 	pthread_mutex_unlock(&file->lock);
 }
 
-/* An address for the kernel to write to; usually @size bytes are mapped. */
+/*
+ * An address for the kernel to write to. Usually @size bytes are mapped there.
+ */
 static uint64_t pointer(struct thread *t, uint64_t offset)
 {
 	uint64_t arena = (uintptr_t)t->arena;
@@ -102,7 +104,7 @@ static uint64_t limit(struct rng *rng)
 	}
 }
 
-/* A value that the command probably accepts. */
+/* A value that the command may accept. */
 static uint64_t value(struct thread *t, const struct command *c,
 		      const struct field *f, const struct known *k)
 {
@@ -140,7 +142,7 @@ static uint64_t value(struct thread *t, const struct command *c,
 	case CHOICE:
 		return rng_below(rng, f->most + 1);
 	case ID:
-		/* 1 is the root cgroup, and the first open file. */
+		/* 1 is the root cgroup's number, and the first open file's. */
 		return rng_below(rng, 3);
 	case LIMIT:
 		return limit(rng);
@@ -154,7 +156,7 @@ static bool is_pointer(enum kind kind)
 	return kind == ENTRIES || kind == DATA;
 }
 
-/* Most members are right, because nearly right calls get further. */
+/* Most members are valid, because a nearly valid call gets further. */
 static void fill(struct thread *t, const struct command *c, struct file *file,
 		 char *to)
 {
@@ -177,7 +179,7 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 			v = interesting(&t->rng);
 		memcpy(to + f->offset, &v, f->bytes);
 	}
-	/* By address, or by handle: seldom both. */
+	/* By address or by handle. Rarely both, which is invalid. */
 	if (c->nr == FLEXMEM_CMD_FREE && !rng_one_in(&t->rng, 8)) {
 		struct flexmem_free *a = (struct flexmem_free *)to;
 
@@ -256,7 +258,7 @@ static void call_command(struct thread *t, const struct command *c,
 	unsigned long cmd = _IO(FLEXMEM_TYPE, c->nr);
 	int error;
 
-	/* Sometimes fewer bytes than the struct are mapped, sometimes more. */
+	/* Sometimes the struct's end is not mapped. */
 	if (rng_one_in(&t->rng, 32)) {
 		char whole[MAX_STRUCT];
 		unsigned int there = rng_below(&t->rng, c->size + 1);
@@ -356,7 +358,7 @@ static void call_mmap(struct thread *t, struct file *file)
 	touch(t, m);
 }
 
-/* Does not wait: there may never be an event for it. */
+/* Does not wait, because there may never be an event. */
 static void call_read(struct thread *t, struct file *file)
 {
 	size_t size = rng_below(&t->rng, 64);
@@ -371,7 +373,7 @@ static void call_read(struct thread *t, struct file *file)
 			 size, n, n < 0 ? strerror(errno) : "");
 }
 
-/* Everything that is no command of the table. */
+/* Makes a call that is not a command of the table. */
 static void call_other(struct thread *t, struct file *file)
 {
 	struct mapping *m = &t->mapping[rng_below(&t->rng, MAX_MAPS)];

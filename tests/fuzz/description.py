@@ -60,7 +60,7 @@ class Description:
         m = re.fullmatch(r"array\[(\w+), (\d+)\]", kind)
         if m:
             return self.kinds[m[1]] * int(m[2])
-        # The width of a number comes last: len[parent, int32].
+        # A number's width comes last, as in len[parent, int32].
         m = re.fullmatch(r"(?:const|flags|len|bytesize)\[.*, (int\d+)\]", kind) or re.match(r"(\w+)", kind)
         return self.kinds.get(m[1]) or self.header.size(kind)
 

@@ -63,7 +63,7 @@ static void files_open(void)
 	for (i = 0; i < NR_FILES; i++) {
 		files[i].vf = i % NR_VFS;
 		files[i].nr_known = 0;
-		/* Half of them belong to the tenant. */
+		/* Half of the files belong to the tenant. */
 		if (i >= NR_FILES / 2)
 			syscall(SYS_setresuid, -1, TENANT, -1);
 		files[i].fd = open_node(vf_node(files[i].vf));
@@ -73,7 +73,7 @@ static void files_open(void)
 	}
 }
 
-/* Removes the limits of all owners. An owner that is gone has none. */
+/* Removes the limits of all owners. A removed cgroup has none. */
 static void no_limits(int fd, const struct accounts *a)
 {
 	unsigned int i, resource;
@@ -90,7 +90,10 @@ static void no_limits(int fd, const struct accounts *a)
 		}
 }
 
-/* NULL, or what is wrong with a VF while its files are open. */
+/*
+ * Checks a VF while files are open. Returns a text that says what is wrong, or
+ * NULL.
+ */
 static const char *check_open(int fd)
 {
 	static struct accounts accounts;
@@ -103,7 +106,7 @@ static const char *check_open(int fd)
 	return wrong;
 }
 
-/* NULL, or what is left on it when they are closed. */
+/* Checks a VF after all files were closed. Returns what is left, or NULL. */
 static const char *check_closed(int fd)
 {
 	static struct accounts accounts;
@@ -144,7 +147,7 @@ static const char *check_batch(const int watch[NR_VFS])
 
 /* ---- a batch ---- */
 
-/* Printed before the batch, in case the machine dies in it. */
+/* Prints the batch before it runs: the machine may die in it. */
 static void announce(uint64_t seed, uint64_t batch)
 {
 	put_text("/dev/kmsg", "flexmem-fuzz: FLEXMEM_SEED=%" PRIu64
@@ -189,7 +192,7 @@ static void setup(int watch[NR_VFS])
 			    "order=fill_first fallback_sizes=16M,8M max_regions=6 lease_ms=1000");
 	if (!error)
 		error = module_load("flexmem_sim", sim);
-	/* The driver does not wait for a message that a fault loses. */
+	/* If a fault loses the message, the driver does not wait for it. */
 	if (!error)
 		error = put_knob("give_up", 1);
 	if (error)
@@ -245,7 +248,7 @@ int main(void)
 	printf("# %" PRIu64 " batches, %" PRIu64 " calls by %d threads\n",
 	       batch - first, calls, NR_THREADS);
 	result(good, "the device is as it was after each batch");
-	/* A single batch need not reach all of this. */
+	/* One batch alone need not reach all calls. */
 	if (!one)
 		result(every_command_worked(), "every command worked");
 	for (i = 0; i < NR_VFS; i++)

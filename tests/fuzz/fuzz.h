@@ -17,28 +17,30 @@
 #include "../torture/common.h"
 
 #define NR_VFS 2
-#define NR_FILES 4		/* of a batch, used by all its threads */
+#define NR_FILES 4		/* of a batch; all threads use them */
 #define NR_THREADS 4
 #define NR_CALLS 200		/* of each thread */
-#define MAX_KNOWN 32		/* live allocations remembered, of each file */
+/* allocations that are remembered for each file */
+#define MAX_KNOWN 32
 #define MAX_MAPS 4		/* of each thread */
 #define MAX_FIELDS 13
 #define MAX_STRUCT 256
 
-/* The meaning of a member, which determines the values to try. */
+/* The meaning of a member. It decides which values are tried. */
 enum kind {
 	NO_FIELD,
 	SIZE,
-	FLAGS,		/* .most: those that are known */
-	HANDLE,		/* .most: of another allocation than the others */
+	FLAGS,		/* .most: the known flags */
+	HANDLE,		/* .most: a handle of another allocation */
 	LENGTH,
 	ALIGNMENT,
 	ADDRESS,	/* region_id and offset, 16 bytes */
 	OFFSET,
-	UNITS,		/* a multiple of 128; .most: how many are the least */
-	ENTRIES,	/* pointer to .most bytes for each of a count */
-	DATA,		/* pointer to as many bytes as a length */
-	ENTRY_SIZE,	/* .most: the right one */
+	/* a multiple of 128; .most: the smallest number of units */
+	UNITS,
+	ENTRIES,	/* pointer to an array; .most: the bytes of an entry */
+	DATA,		/* pointer to bytes; another member has the length */
+	ENTRY_SIZE,	/* .most: the valid size */
 	COUNT,
 	CHOICE,		/* 0 to .most */
 	ID,
@@ -80,7 +82,7 @@ struct known {
 };
 
 struct file {
-	pthread_mutex_t lock;	/* of what follows */
+	pthread_mutex_t lock;	/* protects the members below */
 	int fd;
 	unsigned int vf;
 	struct known known[MAX_KNOWN];
@@ -99,9 +101,9 @@ struct thread {
 	struct file *files;
 	char *arena;
 	struct mapping mapping[MAX_MAPS];
-	atomic_ullong *done;	/* by command, those that succeeded */
+	atomic_ullong *done;	/* for each command, how many calls succeeded */
 	uint64_t calls;
-	char wrong[160];	/* what must not have been; "" if nothing */
+	char wrong[160];	/* what was wrong; "" if nothing */
 };
 
 #define ARENA (512 * KiB)

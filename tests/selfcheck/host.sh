@@ -8,7 +8,7 @@ copy=$work/copy
 MOCK=$work/mock
 export MOCK
 
-# mock NAME: a tool of that name, from standard input, before the real one; in its own words, $MOCK/calls has what it was told.
+# mock NAME: puts a tool of that name, from standard input, in front of the real one; $MOCK/calls lists its calls
 mock() {
 	{
 		echo '#!/bin/bash'
@@ -17,7 +17,7 @@ mock() {
 	} >"$MOCK/bin/$1"
 	chmod +x "$MOCK/bin/$1"
 }
-# fresh: a copy that has built nothing, and no tools yet. Root needs no sudo; others have one that does nothing.
+# fresh: a copy of the tree without builds, and no mocked tools; sudo runs commands as they are
 fresh() {
 	rm -rf "$copy" "$MOCK"
 	mkdir -p "$copy/build" "$MOCK/bin"
@@ -27,9 +27,9 @@ fresh() {
 	mock sudo <<<'exec "$@"'
 	mock sleep <<<'exit 0'
 }
-# on COMMAND...: COMMAND in the copy, with these tools.
+# on COMMAND...: runs COMMAND in the copy with the mocked tools
 on() { (cd "$copy" && PATH=$MOCK/bin:$PATH "$@"); }
-# says WORDS STATUS COMMAND...: it ends with STATUS and says WORDS.
+# says WORDS STATUS COMMAND...: COMMAND must end with STATUS and print WORDS
 says() {
 	local words=$1 want=$2 said status=0
 	shift 2
@@ -39,7 +39,7 @@ says() {
 	((status == want)) && grep -qe "$words" <<<"$said"
 }
 
-# A set-up that fails is one failure, in the words of the last line.
+# A set-up that fails counts as one failure; its last line is the reason.
 fresh
 mock dpkg-query <<<'exit 0'
 mock apt-get <<<'echo "E: Unable to locate package gcc" >&2; exit 100'
@@ -47,7 +47,7 @@ last_line() { [[ $(on "$@" 2>/dev/null | tail -n 1) == '0 passed, 1 failed, 0 sk
 tap 'check: a failed set-up is said in the last line' last_line tests/check.sh
 tap 'check: and is no success' says 'Unable to locate package gcc' 1 tests/check.sh
 
-# The environment may have settings for other work. Neither builds nor the reading of tools' output follow them.
+# Settings in the environment must not change builds, or how tools' output is read.
 foreign=(ARCH=arm64 CROSS_COMPILE=none- LLVM=1 KBUILD_OUTPUT=/none KCFLAGS=-none CC=false CFLAGS=-none O=/none M=/none
 	MAKEFLAGS=n LC_ALL=de_DE.UTF-8 LANGUAGE=de CDPATH=/)
 unmoved() {
@@ -60,7 +60,7 @@ fresh
 tap 'environment: compilers, flags and languages of others are dropped' unmoved
 tap 'environment: but not for a kernel of their own' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
 
-# apt. Its answers, in turn, are in files answer.1, answer.2 ..., the exit status in their first line; then it succeeds.
+# A mock of apt: answer.1, answer.2 ... have its exit status and output; after the last it succeeds.
 apt_mock() {
 	fresh
 	mock apt-get <<'EOF'
@@ -77,7 +77,7 @@ EOF
 		printf '%b\n' "$answer" >"$MOCK/answer.$n"
 	done
 }
-# asked WORDS N: that many calls of tools with these words
+# asked WORDS N: N calls of the mocked tools contained WORDS
 asked() { (($(grep -c -e "$1" "$MOCK/calls") == $2)); }
 lists='100\nE: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)'
 archives='100\nE: Could not get lock /var/cache/apt/archives/lock. It is held by process 1 (apt)\nE: Unable to lock the download directory'
@@ -170,7 +170,7 @@ SERIES=6.18 kernel_mock
 tap 'kernel: an archive without the series fails' says 'has no kernel of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
 tap 'kernel: but not before new lists' asked 'apt-get .*update' 1
 
-# Modules, on a host that has no tools but these: BTF only where pahole is.
+# Builds modules with the fewest tools. BTF is made only if pahole is there.
 fresh
 for tool in bash dirname mkdir nproc tail; do
 	ln -s "$(command -v "$tool")" "$MOCK/bin/$tool"
@@ -255,7 +255,7 @@ tap 'boot: and when it boots a kernel no more' says 'does not come up' 125 "${ma
 forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
 tap 'boot: that is forgotten' forgotten
 
-# The static checks read the files that git tracks, and no others in the checkout.
+# The static checks read only files that git tracks.
 tracked() {
 	on git init -q . && on git add tests && echo 'fi' >"$copy/tests/scratch.sh" || return 1
 	on bash -c '. tests/lib.sh && project_files' >"$work/files"
@@ -264,7 +264,7 @@ tracked() {
 fresh
 tap 'static: files that are not tracked are not looked at' tracked
 
-# A suite that is run alone finds modules of the sources as they are.
+# A suite that runs alone builds modules of the present sources.
 alone() {
 	on tests/check.sh "$1" >"$work/said" 2>&1
 	cat "$work/said"
@@ -280,7 +280,7 @@ done
 tap 'check: a suite that boots builds before' alone cache build 1
 tap 'check: one that does not, does not' alone library build 0
 
-# A long run goes on where it ended, unless something has changed since.
+# A long run that was stopped goes on, unless the tree has changed.
 longer() {
 	FLEXMEM_LONG=1 on tests/check.sh library >"$work/said" 2>&1
 	cat "$work/said"

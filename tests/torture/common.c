@@ -15,7 +15,7 @@
 
 #include "common.h"
 
-/* splitmix64: any seed will do, 0 included. */
+/* The generator is splitmix64, which takes any seed. */
 uint64_t rng_next(struct rng *rng)
 {
 	uint64_t z = rng->state += 0x9e3779b97f4a7c15ULL;
@@ -246,7 +246,7 @@ static const char *owner_wrong(const struct flexmem_owner_entry *o,
 		return "an owner has more than its peak";
 	if (o->bytes && !o->slots)
 		return "an owner has bytes in no slot";
-	/* Cgroups first, then clients, each by id. */
+	/* Entries are sorted: cgroups, then clients, each by id. */
 	if (before && (before->kind < o->kind ||
 		       (before->kind == o->kind && before->id >= o->id)))
 		return "owners are not in order";
@@ -288,7 +288,7 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 			clients++;
 			continue;
 		}
-		/* The root is charged for all others. */
+		/* The root cgroup is charged for all. */
 		if (o->bytes > bytes[1])
 			bytes[1] = o->bytes;
 		if (o->handles > handles[1])

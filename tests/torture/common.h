@@ -31,7 +31,7 @@ static inline int fm_ioctl(int fd, unsigned long cmd, void *arg)
 	return ioctl(fd, cmd, arg) ? errno : 0;
 }
 
-/* ---- random numbers: the same ones for the same seed, everywhere ---- */
+/* ---- random numbers: the same for the same seed, on every machine ---- */
 
 struct rng {
 	uint64_t state;
@@ -39,7 +39,7 @@ struct rng {
 
 uint64_t rng_next(struct rng *rng);
 uint32_t rng_below(struct rng *rng, uint32_t limit);
-/* Makes the seed of a part from the seed of the whole and other numbers. */
+/* Derives the seed of a part from the run's seed and other numbers. */
 uint64_t rng_mix(uint64_t a, uint64_t b);
 
 static inline bool rng_one_in(struct rng *rng, uint32_t n)
@@ -47,7 +47,7 @@ static inline bool rng_one_in(struct rng *rng, uint32_t n)
 	return !rng_below(rng, n);
 }
 
-/* ---- the outside ---- */
+/* ---- files, time and signals ---- */
 
 /*
  * Timeout for replies of the firmware, longer than any machine needs.
@@ -58,7 +58,7 @@ uint64_t now_ms(void);
 void sleep_ms(unsigned int ms);
 uint64_t env_number(const char *name, uint64_t otherwise);
 
-/* Write a short text into a file, read one; 0 or an errno. */
+/* Writes or reads a short text. Returns 0 or an errno. */
 int put_text(const char *path, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 int get_text(const char *path, char *text, size_t size);
@@ -67,7 +67,7 @@ int get_text(const char *path, char *text, size_t size);
 #define SIM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
 #define SIM_PARAMS "/sys/module/flexmem_sim/parameters/"
 
-/* A knob of the card, or "vf0/..." of a function. */
+/* Writes a knob of the card, or of a function: "vf0/...". */
 int put_knob(const char *knob, uint64_t value);
 
 /*
@@ -80,10 +80,10 @@ uint64_t cgroup_number(const char *name);
 
 bool module_loaded(const char *module);
 int module_load(const char *module, const char *params);
-/* Waits for a time for files that the kernel is still closing. */
+/* Unloads a module. Waits for files that the kernel is still closing. */
 int module_unload(const char *module);
 
-/* Node of a VF while a driver is bound; -1 if there is none. */
+/* The minor of a VF's node, or -1 if no driver is bound. */
 int vf_node(unsigned int vf);
 int open_node(int node);
 /*

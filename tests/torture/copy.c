@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Bytes that the device copies from one allocation to another one. */
+/* COPY: the device copies from one allocation to another. */
 #include "torture.h"
 
 static bool is_usable(const struct object *o)

@@ -15,10 +15,11 @@
 
 #include "torture.h"
 
-#define STALL_MS 600000		/* without any operation: something hangs */
-#define SLOW_MS 300000		/* for what has to end by itself */
-#define ENDLESS_OPS 1000000	/* what has not happened by then will not */
-#define LATE_MS 60000		/* for the firmware to do what it has been told */
+#define STALL_MS 600000		/* no operation for so long: something hangs */
+#define SLOW_MS 300000		/* for what must end by itself */
+/* an event that has not come by then will not */
+#define ENDLESS_OPS 1000000
+#define LATE_MS 60000		/* for the firmware to carry out a command */
 
 static struct rng rng;
 static pid_t pids[NR_SLOTS];
@@ -26,9 +27,9 @@ static unsigned int incarnations[NR_SLOTS];
 static uint64_t longest_death;
 static char sim_params[128];
 
-/* ---- functions come and go ---- */
+/* ---- functions are removed and added ---- */
 
-/* If the firmware fails, binding fails, and is tried again. */
+/* Waits for the node. If the firmware made the bind fail, binds again. */
 static bool node_appears(unsigned int vf)
 {
 	uint64_t until = now_ms() + SLOW_MS;
@@ -114,7 +115,7 @@ static void event_unbind(void)
 	unsigned int vf = rng_below(&rng, NR_VFS), i;
 	unsigned int how = rng_below(&rng, 8);
 
-	/* Fewer VFs: the second of two is removed. */
+	/* Reduces the number of VFs, which removes the second one. */
 	if (how == 1)
 		vf = 1;
 	for (i = 0; i < NR_VFS; i++)
@@ -140,7 +141,9 @@ static void event_unbind(void)
 	count(COUNT_UNBINDS, 1);
 }
 
-/* The firmware dies, with requests under way, and the function is reset. */
+/*
+ * The firmware dies while requests are under way. Then the function is reset.
+ */
 static void event_death(void)
 {
 	unsigned int vf = rng_below(&rng, NR_VFS);
@@ -152,7 +155,7 @@ static void event_death(void)
 	atomic_fetch_add(&shared->begun, 1);
 	put_knob("dead", 1);
 	usleep(rng_below(&rng, 30000));
-	/* It may fail as long as there is no answer. */
+	/* The reset may fail as long as the firmware does not answer. */
 	if (reset_dead)
 		put_knob(knob, 1);
 	put_knob("dead", 0);
@@ -163,7 +166,7 @@ static void event_death(void)
 	count(COUNT_DEATHS, 1);
 }
 
-/* ---- smaller troubles ---- */
+/* ---- smaller disturbances ---- */
 
 static void event_fault(void)
 {
@@ -198,7 +201,7 @@ static uint64_t random_limit(unsigned int resource)
 	}
 }
 
-/* Id of a user's cgroup, or of one that has or recently had an account. */
+/* Sets a limit of a user's cgroup, or of one that has or had an account. */
 static void event_limit(int fd)
 {
 	static struct accounts accounts;
@@ -262,7 +265,7 @@ static void start(unsigned int slot)
 	incarnations[slot]++;
 }
 
-/* A process of the test has ended; other children do not matter. */
+/* Handles the end of a process of the test. Others are ignored. */
 static void ended(pid_t pid, int status, bool restart)
 {
 	unsigned int i;
@@ -319,7 +322,7 @@ static void event_kill(void)
 	ended(pids[slot], status, true);
 }
 
-/* Tells all processes to end, then kills them. */
+/* Asks all processes to end, then kills them. */
 static void stop_all(void)
 {
 	uint64_t until = now_ms() + SLOW_MS;
@@ -338,12 +341,12 @@ static void stop_all(void)
 		kill(pids[i], SIGKILL);
 		wait_dead(pids[i], &status);
 	}
-	/* Children of killed ones have become ours. */
+	/* The children of killed processes are children of this one now. */
 	while (waitpid(-1, &status, 0) > 0)
 		;
 }
 
-/* ---- the whole ---- */
+/* ---- the controller ---- */
 
 bool events_load(uint64_t seed)
 {
@@ -457,7 +460,7 @@ void events_quiet(void)
 		put_knob(knobs[i], 0);
 	for (vf = 0; vf < NR_VFS; vf++) {
 		fd = open_node(atomic_load(&shared->node[vf]));
-		/* The last one is root; root's files are among the owners. */
+		/* The last user is root, whose files have owner entries too. */
 		for (user = 0; fd >= 0 && user <= NR_USERS; user++) {
 			for (resource = 0; resource < FLEXMEM_RESOURCE_FILES;
 			     resource++) {

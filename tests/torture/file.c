@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Open files, and calls with what they may answer. */
+/* Open files. A call fails the test if its answer is not allowed. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ struct file *file_open(unsigned int vf, unsigned int user)
 {
 	int fd = open_node(atomic_load(&shared->node[vf]));
 
-	/* Its device may be away, or its node not accessible yet. */
+	/* The device may be removed, or the node not accessible yet. */
 	if (fd < 0) {
 		if (errno != ENODEV && errno != ENXIO && errno != ENOENT &&
 		    errno != EACCES)
@@ -51,7 +51,7 @@ void file_put(struct file *file)
 	free(file);
 }
 
-/* The common file, opened again after its device was removed. */
+/* The common file. It is opened again after its device was removed. */
 static struct file *file_common(struct thread *t)
 {
 	struct worker *w = t->worker;
@@ -121,7 +121,7 @@ bool judge(struct file *file, const char *what, int error, unsigned int may)
 	return false;
 }
 
-/* A call on a proper file; its errno. */
+/* Makes a call on a file. Returns the errno. */
 int call(struct file *file, const char *what, unsigned long cmd, void *arg,
 	 unsigned int may)
 {
@@ -189,7 +189,7 @@ bool op_strict(struct thread *t)
 		file_put(file);
 		return false;
 	}
-	/* Reused numbers are those of files that were closed long ago. */
+	/* A number comes back only long after its file was closed. */
 	file->identity = identity(t->worker->user,
 				  1 + atomic_fetch_add(&shared->strict, 1) %
 				  0xffff);

@@ -35,7 +35,10 @@ static void show_counts(uint64_t ms)
 	       events_longest_death());
 }
 
-/* Without these much of the run shows nothing. */
+/*
+ * Names operations and events that never came: without them a run proves
+ * little.
+ */
 static void show_missing(void)
 {
 	unsigned int i;
@@ -65,7 +68,7 @@ static void show_owners(const struct accounts *a)
 	}
 }
 
-/* NULL, or what is left on a function after all tenants have gone. */
+/* After all tenants have ended: what is left on a function, or NULL. */
 static const char *left_over(unsigned int vf)
 {
 	static struct accounts accounts;
@@ -77,7 +80,7 @@ static const char *left_over(unsigned int vf)
 
 	if (fd < 0)
 		return "no node";
-	/* Leases run out, and what could not be scrubbed is tried again. */
+	/* Until leases have run out and failed scrubs were tried again. */
 	sleep_ms(300);
 	if (fm_ioctl(fd, FLEXMEM_IOCTL_TRIM, &trim))
 		wrong = "TRIM fails";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Allocations: their bytes, through a map and through the driver's copies. */
+/* Allocations and their bytes, by maps and by copies. */
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static unsigned int windows(const struct object *o, uint32_t salt,
 		w[0] = (struct window){ 0, o->size };
 		return 1;
 	}
-	/* One of its ends, and anywhere. */
+	/* Two windows: at one end of the allocation, and anywhere. */
 	w[0] = (struct window){ o->nonce % 2 ? 0 : o->size - WINDOW, WINDOW };
 	w[1] = (struct window){ rng_mix(o->nonce, salt) %
 				(o->size / WINDOW) * WINDOW, WINDOW };
@@ -59,7 +59,7 @@ void object_setup(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* false: SIGBUS. Words only, as the pattern is checked by words. */
+/* Copies words. Returns false if it gets SIGBUS. */
 static bool copy_words(volatile uint64_t *to, const volatile uint64_t *from,
 		       size_t size)
 {
@@ -83,7 +83,7 @@ static bool is_mapped(const struct object *o, uint64_t offset, uint64_t size)
 	       offset + size <= o->map_offset + o->map_size;
 }
 
-/* A map has been revoked, or a copy failed: the driver must say why. */
+/* A map or a copy failed. The driver must give the reason. */
 static void object_revoked(struct object *o)
 {
 	uint64_t until = now_ms() + REVOKED_MS;
@@ -92,7 +92,7 @@ static void object_revoked(struct object *o)
 		fail("SIGBUS, and no device was reset or removed");
 		return;
 	}
-	/* Without a handle or a descriptor there is no way to ask. */
+	/* Without a handle or a descriptor the driver cannot be asked. */
 	while (!o->freed && !object_lost(o) && !atomic_load(&o->file->gone)) {
 		if (now_ms() > until) {
 			fail("SIGBUS, and the allocation is not lost");
@@ -150,7 +150,7 @@ bool object_lost(struct object *o)
 	return true;
 }
 
-/* Device to @t->buffer, or back; false if it could not be done. */
+/* Copies from the device to @t->buffer, or back. False if that failed. */
 static bool object_copy(struct thread *t, struct object *o, bool out,
 			const struct window *w)
 {
@@ -200,7 +200,7 @@ bool object_verify(struct thread *t, struct object *o)
 	if (!o->written)
 		return false;
 	for (i = 0; i < n && !o->lost; i++) {
-		/* Without a handle only mapped bytes are visible. */
+		/* Without a handle only the map shows bytes. */
 		if (o->freed && !is_mapped(o, w[i].offset, w[i].size))
 			continue;
 		if (!object_copy(t, o, true, &w[i]))
@@ -242,7 +242,7 @@ static bool object_write(struct thread *t, struct object *o)
 	return true;
 }
 
-/* ---- the thread's list ---- */
+/* ---- a thread's list of allocations ---- */
 
 struct object *object_new(struct thread *t, struct file *file,
 			  const struct flexmem_alloc *reply)
@@ -260,7 +260,7 @@ struct object *object_new(struct thread *t, struct file *file,
 	return o;
 }
 
-/* Pointers to the last object point at another one now. */
+/* Moves the last object here: pointers to it are invalid afterwards. */
 void object_forget(struct thread *t, struct object *o)
 {
 	if (o->map)
@@ -275,7 +275,7 @@ void object_release_all(struct thread *t)
 		object_forget(t, &t->object[t->nr_objects - 1]);
 }
 
-/* One with a device that is still there. */
+/* Picks an object whose device is still there. */
 struct object *object_pick(struct thread *t)
 {
 	struct object *o;
@@ -293,7 +293,7 @@ struct object *object_pick(struct thread *t)
 
 /* ---- maps ---- */
 
-/* Maps that are always refused. */
+/* Tries maps that the driver must refuse. */
 static void map_wrongly(struct thread *t, struct object *o, uint64_t offset)
 {
 	static const struct {
@@ -325,7 +325,7 @@ static void map_wrongly(struct thread *t, struct object *o, uint64_t offset)
 	}
 }
 
-/* Maps it, or some pages of it. */
+/* Maps the whole allocation, or some of its pages. */
 static bool object_map(struct thread *t, struct object *o, bool whole)
 {
 	struct flexmem_map cmd = CMD(map, .handle = o->handle);
@@ -375,7 +375,7 @@ bool op_map(struct thread *t)
 	return true;
 }
 
-/* All of it, or pages at its start or end; or it moves to another place. */
+/* Unmaps everything, or pages at an end; or moves the map. */
 bool op_unmap(struct thread *t)
 {
 	struct object *o = object_pick(t);
@@ -413,7 +413,7 @@ bool op_unmap(struct thread *t)
 	return true;
 }
 
-/* ---- what threads do ---- */
+/* ---- operations of threads ---- */
 
 static struct flexmem_alloc random_alloc(struct thread *t)
 {
@@ -422,7 +422,7 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 		64 * KiB, 64 * KiB, 512 * KiB, 4 * MiB,
 	};
 	struct rng *rng = &t->rng;
-	/* Some requests need a whole region, so that memory runs out. */
+	/* Some requests fill a region, so that memory runs out. */
 	uint32_t most = rng_one_in(rng, 20) ? 32 * MiB :
 			limit[rng_below(rng, ARRAY_SIZE(limit))];
 	struct flexmem_alloc alloc = CMD(alloc,
@@ -442,7 +442,7 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 	return alloc;
 }
 
-/* The answer of an ALLOC, alone or in a batch; the object it made. */
+/* Checks the reply to an ALLOC. Returns its object, or NULL. */
 static struct object *alloc_done(struct thread *t, struct file *file,
 				 const struct flexmem_alloc *a, int error,
 				 unsigned int upheavals)
@@ -473,7 +473,7 @@ static struct object *alloc_done(struct thread *t, struct file *file,
 	return o;
 }
 
-/* Checks the bytes of new memory, and fills it, through a map or copies. */
+/* Checks that new memory holds no other owner's bytes, and fills it. */
 static void object_begin(struct thread *t, struct object *o)
 {
 	if (o->flags & FLEXMEM_ALLOC_MAPPABLE && rng_one_in(&t->rng, 3))
@@ -508,7 +508,7 @@ bool op_alloc(struct thread *t)
 	return true;
 }
 
-/* No other allocation may have its address: see below. */
+/* Whether no other allocation can have the object's address: see below. */
 static bool has_own_file(const struct thread *t, const struct object *o)
 {
 	return o->file == t->own[0] || o->file == t->own[1];
@@ -516,7 +516,7 @@ static bool has_own_file(const struct thread *t, const struct object *o)
 
 static void object_freed(struct thread *t, struct object *o)
 {
-	/* A mapped allocation keeps its bytes. */
+	/* A mapped allocation keeps its bytes after the FREE. */
 	if (o->map && !o->lost && rng_one_in(&t->rng, 2))
 		o->freed = true;
 	else
@@ -593,7 +593,7 @@ bool op_alloc_batch(struct thread *t)
 		return false;
 	for (i = 0; i < n; i++)
 		entry[i] = random_alloc(t);
-	/* One that is malformed fails alone. */
+	/* A malformed entry fails alone. */
 	if (bad < n)
 		entry[bad].length = 0;
 	batch.count = n;
@@ -667,7 +667,7 @@ bool op_lookup(struct thread *t)
 	return o && !o->freed && !object_lost(o);
 }
 
-/* After a change of size: checks the bytes that remain. */
+/* After a RESIZE: checks the bytes that both sizes have. */
 static void object_check_kept(struct thread *t, struct object *o,
 			      uint64_t old_size)
 {
@@ -689,7 +689,7 @@ static void object_check_kept(struct thread *t, struct object *o,
 	}
 }
 
-/* And checks the added bytes at their start and end. */
+/* After a RESIZE: checks the start and the end of the added bytes. */
 static void object_check_added(struct thread *t, struct object *o,
 			       uint64_t old_size)
 {
@@ -740,7 +740,7 @@ bool op_resize(struct thread *t)
 	old_size = o->size;
 	resize.handle = o->handle;
 	resize.length = 1 + rng_below(&t->rng, 2 * old_size);
-	/* A child may have it mapped. */
+	/* EBUSY is allowed, because a child may have a map. */
 	error = call(o->file, "RESIZE", FLEXMEM_IOCTL_RESIZE, &resize,
 		     MAY_FIRMWARE | MAY_NOMEM | MAY_EAGAIN | MAY_EBUSY);
 	if (error) {
@@ -757,7 +757,10 @@ bool op_resize(struct thread *t)
 		     (unsigned long long)resize.out_size);
 	object_check_kept(t, o, old_size);
 	object_check_added(t, o, old_size);
-	/* Where it was written goes by its size. */
+	/*
+	 * The size decides which words are written, so none count as written
+	 * now.
+	 */
 	o->written = false;
 	if (!o->lost)
 		object_write(t, o);

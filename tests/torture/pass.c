@@ -58,10 +58,10 @@ bool op_fork(struct thread *t)
 	int status;
 	pid_t pid;
 
-	/* Nothing to inherit. */
+	/* A child would inherit nothing. */
 	if (!t->nr_objects)
 		return false;
-	/* Otherwise the child would inherit the lock locked. */
+	/* Held over fork(), so that the child does not inherit it locked. */
 	pthread_mutex_lock(&w->lock);
 	pid = fork();
 	pthread_mutex_unlock(&w->lock);
@@ -84,7 +84,7 @@ bool op_fork(struct thread *t)
 	return true;
 }
 
-/* ---- files on their way ---- */
+/* ---- descriptors that are passed over a socket ---- */
 
 struct parcel {
 	uint64_t identity;
@@ -124,7 +124,7 @@ static bool parcel_send(const struct parcel *parcel, int fd)
 	       sizeof(*parcel);
 }
 
-/* The descriptor, or -1: there is none on its way. */
+/* Receives a descriptor, or -1 if none is waiting. */
 static int parcel_receive(struct parcel *parcel)
 {
 	union fd_message control = {};
@@ -231,7 +231,7 @@ bool op_receive(struct thread *t)
 	return true;
 }
 
-/* A file that no process received is closed with the last descriptor. */
+/* Closes descriptors that no process has received. */
 void pass_drain(void)
 {
 	struct parcel parcel;

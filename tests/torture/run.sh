@@ -21,7 +21,7 @@ bail() { echo "Bail out! $*"; exit 1; }
 [[ ! -e /sys/module/flexmem ]] || bail "flexmem is loaded"
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
 
-# Some 27 threads share a few emulated processors: being late is no failure here, being stuck for ten minutes is.
+# Some 27 threads share a few emulated processors. Being late is no failure; being stuck for ten minutes is.
 echo 1 >/proc/sys/kernel/sysrq
 if [[ ${FLEXMEM_KERNEL:-} == kcsan ]]; then
 	echo 1000 >/sys/module/kcsan/parameters/udelay_task
@@ -30,7 +30,7 @@ fi
 "$top/build/torture/torture"
 status=$?
 
-# A run that looked for no races found none.
+# The race detector must have checked accesses, or the run proves nothing.
 if [[ ${FLEXMEM_KERNEL:-} == kcsan ]]; then
 	figures=$(</sys/kernel/debug/kcsan) || bail 'no figures of KCSAN'
 	echo "# KCSAN: ${figures//$'\n'/, }"

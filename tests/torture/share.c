@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that all processes see. */
+/* Memory that all processes share. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

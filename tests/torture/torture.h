@@ -27,38 +27,38 @@
 #define NR_VFS 2
 #define NR_USERS 3
 #define FIRST_UID 1001
-/* The cgroup of a user. */
+/* The id of a user's cgroup. */
 uint64_t user_cgroup(unsigned int user);
 #define NR_SLOTS 9		/* processes at a time */
-#define NR_THREADS 3		/* of each */
-#define MAX_OBJECTS 20		/* of each thread */
+#define NR_THREADS 3		/* threads of each process */
+#define MAX_OBJECTS 20		/* allocations of each thread */
 #define MAX_OWN_FILES 2
 #define BUFFER_SIZE (4 * KiB)
 #define MAX_FAILURES 16
 
-/* Counters, apart from operations. */
+/* Counters of things other than operations. */
 enum count {
 	COUNT_ENTRIES,		/* entries of batches */
-	COUNT_NEW_WORDS,	/* read in new memory */
-	COUNT_OWN_WORDS,	/* found as written */
+	COUNT_NEW_WORDS,	/* words read in new memory */
+	COUNT_OWN_WORDS,	/* words that were as written */
 	COUNT_SIGBUS,
 	COUNT_LOST,
 	COUNT_GONE,		/* files that lost their device */
-	COUNT_REFUSED,		/* ENOMEM, for lack of device memory */
+	COUNT_REFUSED,		/* ENOMEM because the device was full */
 	COUNT_FIRMWARE,		/* EIO and ETIMEDOUT */
 	COUNT_WRONG_REFUSED,
 	COUNT_LIMITS,
 	COUNT_FAULTS,
 	COUNT_TRIMS,
 	COUNT_SNAPSHOTS,
-	/* Of these the environment sets the numbers. */
+	/* The environment can set the targets of the following. */
 	COUNT_KILLS,
 	COUNT_UNBINDS,
 	COUNT_DEATHS,
 	NR_COUNTS,
 };
 
-/* The work of a thread; worker.c has a table of them. */
+/* Operations of threads. worker.c has a table of them. */
 enum op {
 	OP_ALLOC,
 	OP_FREE,
@@ -94,21 +94,22 @@ enum op {
 extern const char * const count_names[NR_COUNTS];
 extern const char * const op_names[NR_OPS];
 
-/* One map, shared by all processes. */
+/* Memory that all processes share. */
 struct shared {
 	atomic_ullong ops;
 	atomic_ullong count[NR_COUNTS];
-	atomic_ullong done[NR_OPS];	/* that succeeded */
+	atomic_ullong done[NR_OPS];	/* operations that succeeded */
 	atomic_uint nonce;
 	atomic_uint strict;
 	atomic_int node[NR_VFS];	/* -1: unbound */
-	atomic_uint begun;		/* resets and removals; one at a time */
+	/* resets and removals, which come one at a time */
+	atomic_uint begun;
 	atomic_uint ended;
 	atomic_bool stop;
 	atomic_uint failures;
 	char failure[MAX_FAILURES][256];
 	uint64_t seed;
-	int sockets[2];			/* files on their way; see pass.c */
+	int sockets[2];			/* descriptors under way; see pass.c */
 };
 
 extern struct shared *shared;
@@ -122,32 +123,32 @@ static inline uint64_t counted(enum count what)
 {
 	return atomic_load(&shared->count[what]);
 }
-/* Every call succeeded at least once, and every event happened. */
+/* Whether each call has succeeded and each event has happened. */
 bool everything_happened(void);
-/* Records the error, and ends the run. */
+/* Reports the error and ends the run. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- pattern.c ---- */
 
-/* The owner of bytes: a user's, or, of a strict file, that file's alone. */
+/* The owner of bytes: a user, or one strict file. */
 uint64_t identity(unsigned int user, unsigned int strict);
 uint64_t pattern_word(uint64_t identity, uint32_t nonce, uint64_t offset);
 void pattern_fill(uint64_t *words, uint64_t identity, uint32_t nonce,
 		  uint64_t offset, size_t size);
 bool pattern_is(const uint64_t *words, uint64_t identity, uint32_t nonce,
 		uint64_t offset, size_t size, const char *where);
-/* Zero, or left there by the same owner. */
+/* Whether each word is zero or was written by the same owner. */
 bool pattern_is_new(const uint64_t *words, uint64_t identity, bool zeroed,
 		    size_t size, const char *where);
 
 /* ---- file.c ---- */
 
 struct file {
-	int fd;			/* -1: closed; only maps keep it */
+	int fd;			/* -1: closed; a map may keep the file */
 	unsigned int vf;
 	uint64_t identity;
 	atomic_int refs;
-	atomic_bool gone;	/* has answered ENODEV */
+	atomic_bool gone;	/* has returned ENODEV */
 };
 
 struct object {
@@ -157,12 +158,13 @@ struct object {
 	uint32_t handle;
 	uint32_t flags;
 	uint32_t nonce;
-	unsigned int upheavals;	/* that had ended before it was made */
+	/* resets and removals that had ended before it was made */
+	unsigned int upheavals;
 	bool written;
 	bool lost;
 	bool freed;		/* only its map is left */
 	char *map;
-	uint64_t map_offset;	/* of @map in the allocation */
+	uint64_t map_offset;	/* offset of @map in the allocation */
 	size_t map_size;
 };
 
@@ -175,7 +177,7 @@ struct thread {
 	struct file *wild;
 	struct object object[MAX_OBJECTS];
 	unsigned int nr_objects;
-	char *arena;		/* wild output goes here, and no further */
+	char *arena;		/* wild calls write here and nowhere else */
 	uint64_t buffer[BUFFER_SIZE / 8];
 };
 
@@ -183,13 +185,13 @@ struct worker {
 	unsigned int slot;
 	unsigned int user;
 	uint64_t seed;
-	atomic_int budget;	/* operations until it ends by itself */
-	struct file *common;	/* used by all threads */
-	pthread_mutex_t lock;	/* of @common */
+	atomic_int budget;	/* operations until the process ends */
+	struct file *common;	/* a file that all threads use */
+	pthread_mutex_t lock;	/* protects @common */
 	struct thread thread[NR_THREADS];
 };
 
-/* Errors that a call may end in, apart from ENODEV. */
+/* Errors that a call may return. Any call may return ENODEV. */
 enum may {
 	MAY_FIRMWARE = 1 << 0,	/* EIO, ETIMEDOUT */
 	MAY_NOMEM = 1 << 1,
@@ -203,7 +205,7 @@ struct file *file_open(unsigned int vf, unsigned int user);
 struct file *file_adopt(int fd, unsigned int vf, uint64_t identity);
 struct file *file_get(struct file *file);
 void file_put(struct file *file);
-/* A proper file of the thread: its own or the common one; NULL if there is none. */
+/* A valid file, the thread's own or the common one; or NULL. */
 struct file *file_pick(struct thread *t);
 int call(struct file *file, const char *what, unsigned long cmd, void *arg,
 	 unsigned int may);
@@ -215,11 +217,11 @@ bool op_strict(struct thread *t);
 
 /* ---- object.c ---- */
 
-/* Turns SIGBUS within the copies below into their result. */
+/* Installs the handler by which the copies below survive SIGBUS. */
 void object_setup(void);
-/* Compares written bytes; false: there are none to compare. */
+/* Compares written bytes. False: there is nothing to compare. */
 bool object_verify(struct thread *t, struct object *o);
-/* Asks the driver whether it is lost, or its device removed. */
+/* Asks the driver whether the object is lost, or its device removed. */
 bool object_lost(struct object *o);
 void object_forget(struct thread *t, struct object *o);
 struct object *object_pick(struct thread *t);
@@ -267,7 +269,7 @@ void *watch(void *unused);
 
 /* ---- events.c ---- */
 
-/* Work that the controller still has to do. */
+/* How often the controller still has to do each thing. */
 struct targets {
 	uint64_t ops;
 	uint64_t kills;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts and tables: read by tenants now and then, by the controller always. */
+/*
+ * Accounts and tables. Tenants read them sometimes, the controller all the
+ * time.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -69,11 +72,11 @@ bool op_lease(struct thread *t)
 
 	if (!file)
 		return false;
-	/* There is none to be had on a device that is being reset. */
+	/* While the device is reset no lease can be taken. */
 	done = !call(file, "LEASE", FLEXMEM_IOCTL_LEASE, &lease, MAY_EIO);
 	if (done && !rng_one_in(&t->rng, 4)) {
 		lease.op = FLEXMEM_LEASE_DROP;
-		/* It ends by itself, in a reset, and by another thread. */
+		/* A reset, another thread or time may have ended the lease. */
 		call(file, "LEASE (drop)", FLEXMEM_IOCTL_LEASE, &lease,
 		     MAY_EINVAL);
 	}
@@ -138,7 +141,7 @@ bool op_get_limit(struct thread *t)
 	if (!file)
 		return false;
 	done = !call(file, "GET_LIMIT", FLEXMEM_IOCTL_GET_LIMIT, &limit, 0);
-	/* A charge below zero would be such a number. */
+	/* A charge that fell below zero would show as such a number. */
 	if (done && limit.out_used > 1ULL << 62)
 		fail("GET_LIMIT: %llu is charged",
 		     (unsigned long long)limit.out_used);
@@ -146,7 +149,7 @@ bool op_get_limit(struct thread *t)
 	return done;
 }
 
-/* Calls of the administrator, and only those. */
+/* Calls an administrator's command, which other users may not. */
 bool op_admin(struct thread *t)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit,
@@ -191,7 +194,7 @@ bool op_fdinfo(struct thread *t)
 	return !error;
 }
 
-/* Reads all accounts as the administrator; false: no device. */
+/* Reads all accounts as administrator. False: the device was removed. */
 static bool watch_one(int fd)
 {
 	static struct accounts accounts;
@@ -221,7 +224,7 @@ static bool watch_one(int fd)
 	return true;
 }
 
-/* Uses a file of the thread. Others may have it, too, and be faster. */
+/* Reads an event. Another process with the same file may be faster. */
 bool op_event(struct thread *t)
 {
 	struct file *file = t->own[rng_below(&t->rng, MAX_OWN_FILES)];
@@ -249,7 +252,7 @@ bool op_event(struct thread *t)
 	return true;
 }
 
-/* A thread of the controller, until all is over. */
+/* A thread of the controller that runs until the end. */
 void *watch(void *unused)
 {
 	int fd[NR_VFS] = { -1, -1 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A process of a tenant: its threads, and what they do next. */
+/* A tenant's process: its threads, and how they choose operations. */
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void *thread_run(void *arg)
 			atomic_fetch_add(&shared->done[op], 1);
 			idle = 0;
 		} else if (++idle % 16 == 0) {
-			/* Most likely the devices are away. */
+			/* The devices are probably removed at the moment. */
 			sleep_ms(1);
 		}
 	}
@@ -104,7 +104,7 @@ static void become(unsigned int user)
 		fail("no other user: %s", strerror(errno));
 		_exit(1);
 	}
-	/* A change of the user clears both; fdinfo needs the first. */
+	/* setuid() has cleared both. Reading fdinfo needs the first. */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }

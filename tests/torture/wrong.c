@@ -13,9 +13,10 @@
 #include "torture.h"
 
 #define ARENA (512 * KiB)
-#define GUARD (256 * MiB)	/* more than any allocation: a copy stops here */
+/* longer than any allocation, so a copy ends here */
+#define GUARD (256 * MiB)
 
-/* Commands, and the places of their pointers, which are never random. */
+/* The commands, and where their pointers are: these are never random. */
 static const struct {
 	unsigned int nr;
 	unsigned int size;
@@ -109,7 +110,7 @@ static bool is_documented(int error)
 	return false;
 }
 
-/* A random struct, at an address where it may not fit. */
+/* Passes a random struct, which may reach into unmapped memory. */
 static void wrong_struct(struct thread *t)
 {
 	unsigned int c = rng_below(&t->rng, ARRAY_SIZE(commands));
@@ -145,7 +146,7 @@ static void wrong_struct(struct thread *t)
 		fail("a tenant may do what is the administrator's");
 }
 
-/* An allocation of another file, by its handle and through its map. */
+/* Uses another file's handle, and the mmap() offset of its allocation. */
 static void wrong_file(struct thread *t)
 {
 	struct object *o = object_pick(t);
@@ -161,7 +162,7 @@ static void wrong_file(struct thread *t)
 		  map.out_offset);
 	if (at != MAP_FAILED) {
 		munmap(at, 4096);
-		/* Each device has its own offsets. */
+		/* Two devices may have the same offset. */
 		if (o->file->vf == t->wild->vf)
 			fail("mmap: memory of another file");
 		return;
@@ -192,7 +193,7 @@ static void wrong_map(struct thread *t)
 	munmap(at, size);
 }
 
-/* Calls that a node does not offer at all. */
+/* Makes system calls that a node does not support. */
 static void wrong_call(struct thread *t)
 {
 	struct pollfd p = { .fd = t->wild->fd, .events = POLLIN | POLLOUT };

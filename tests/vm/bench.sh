@@ -9,7 +9,7 @@ set -euo pipefail
 . "$(dirname -- "$0")/../lib.sh"
 cgroups=/sys/fs/cgroup
 
-# measure NAME MODE PARAMETER...: one line, for a pf or vf
+# measure NAME MODE PARAMETER...: prints a line, for a pf or a vf
 measure() {
 	local name=$1 mode=$2 node
 	shift 2

@@ -24,7 +24,7 @@ unpack() {
 	say "Unpacking $package $version, once: a minute"
 	rm -rf "$source"
 	mkdir -p "$source"
-	# A sixth of it is register lists of one driver, which is not built here.
+	# Leaves out a driver that is not built: its register lists are a sixth of the source.
 	tar -xJf "/usr/src/$package.tar.xz" -C "$source" --strip-components=1 --exclude='*/drivers/gpu/drm/amd/include'
 	# With KASAN the table of stack traces has 2^20 lists, whatever there is to store, and each scan for leaks reads all of
 	# them. Here a few thousand traces are stored.
@@ -36,7 +36,7 @@ unpack() {
 (unpack)
 [[ $dir != --source ]] || exit 0
 
-# overlay OVER BASE: the lines of OVER, and those of BASE whose option OVER does not name.
+# overlay OVER BASE: prints OVER, and the lines of BASE with other options
 overlay() {
 	awk '{ name = "" }
 	match($0, /CONFIG_[A-Z0-9_]+/) && /^(# )?CONFIG_/ { name = substr($0, RSTART, RLENGTH) }
@@ -51,7 +51,7 @@ if [[ $kind == kcsan ]]; then
 	instrument=(KCSAN_SANITIZE=n)
 fi
 
-# Comments make no other kernel.
+# Only options make another kernel, comments do not.
 key=$({ echo "$version" && grep CONFIG_ "$fragment"; } | sha256sum | cut -d' ' -f1)
 [[ $(cat "$dir/key" 2>/dev/null) != "$key" ]] || exit 0
 
@@ -62,7 +62,7 @@ mkdir -p "$obj"
 make=(make -C "$source" "O=$obj" "-j$(nproc)" KBUILD_BUILD_USER=flexmem KBUILD_BUILD_HOST=vm)
 quietly "$BUILD/log/$kind-config" "${make[@]}" "KCONFIG_ALLCONFIG=$fragment" allnoconfig
 
-# Kconfig drops in silence what it does not know or cannot have.
+# Kconfig silently drops options that it does not know or cannot set.
 lost=$(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$fragment" | while read -r line; do
 	case $line in
 	'# '*) name=${line#\# } && name=${name% is not set} && ! grep -q "^$name=" "$obj/.config" || echo "$line" ;;
@@ -75,7 +75,7 @@ quietly "$BUILD/log/$kind-build" "${make[@]}" "${instrument[@]}" bzImage modules
 cp "$obj/arch/x86/boot/bzImage" "$dir/vmlinuz"
 cp "$obj/include/config/kernel.release" "$dir/release"
 ln -s obj "$dir/headers"
-# External modules need the tools, the generated headers and Module.symvers, but no object.
+# External modules need tools, generated headers and Module.symvers, but no objects.
 find "$obj" -path "$obj/scripts" -prune -o -path "$obj/tools" -prune -o \
 	\( -name '*.[oa]' -o -name '.*.cmd' -o -name 'vmlinux.*' -o -name '.tmp_*' \) -type f -exec rm -f {} +
 echo "$key" >"$dir/key"

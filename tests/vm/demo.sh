@@ -7,7 +7,7 @@
 set -euo pipefail
 
 fail() { echo "demo: $*" >&2; exit 1; }
-# of LABEL: what the report says there
+# of LABEL: prints the report's line with this label
 of() { sed -n "s/^  $1  *//p" <<<"$report"; }
 
 info=$(flexmem info)
@@ -27,7 +27,7 @@ one_each() {
 		END { print failed + 0, most, events, tensors }'
 }
 
-# show TRACE 'what it is' REGIONS: it takes so many regions
+# show TRACE 'what it is' REGIONS: replays; the trace must take REGIONS regions
 show() {
 	local trace=tests/traces/$1.trace.gz failed most events tensors
 	read -r failed most events tensors < <(one_each "$trace")

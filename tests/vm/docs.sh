@@ -12,12 +12,12 @@ set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-# Nothing is known of the library but what gets installed.
+# Programs must find the library by what gets installed only.
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH
 bin=$(mktemp -d)
 export PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# We are root, and in a machine already. Its kernel's headers came without a package, and its modules are built.
+# The machine has root, headers without a package, and modules that are built.
 headers=$(readlink -f -- "$BUILD/kernels/$FLEXMEM_KERNEL/headers")
 mkdir -p "/lib/modules/$(uname -r)"
 ln -sfn "$headers" "/lib/modules/$(uname -r)/build"
@@ -57,7 +57,7 @@ fi
 exec bash -c "$command"
 END
 chmod +x "$bin"/*
-# systemd, which does not run here, makes a cgroup for each user.
+# systemd makes a cgroup for each user. It does not run here.
 mkdir -p /sys/fs/cgroup/user.slice/user-1000.slice
 /lib/systemd/systemd-udevd &
 udev=$!
@@ -78,7 +78,7 @@ insmod "$FLEXMEM_KO/flexmem_sim.ko" slots=8
 udevadm settle
 (($#)) || tap 'what make demo shows' tests/vm/demo.sh
 
-# The blocks above have installed it: library, command, group and rule.
+# The commands of the pages above have installed library, command, group and rule.
 command=/usr/local/bin/flexmem
 group=$(getent group flexmem | cut -d: -f3)
 user() { setpriv --reuid 4711 --regid 4711 --groups "$1" env -C / "${@:2}"; }

@@ -10,12 +10,12 @@ do_load=0 do_stdin=0 do_tty=0 tty_size='' load='' sim='' needed=''
 # shellcheck disable=SC1091	# run.sh writes it for each run
 . "$share/job"
 
-# finish STATUS: what run.sh is to return (0: the command's own status).
+# finish STATUS: tells run.sh what to return; 0: the command's own status
 finish() {
 	echo "$1" >"$share/finished.new"
 	mv "$share/finished.new" "$share/finished"
 	sync
-	# Not a power-off: that needs ACPI, and QEMU ends at a reboot just as well.
+	# A reboot, because a power-off needs ACPI. It ends QEMU too.
 	/run/busybox reboot -f
 	sleep 60
 }
@@ -27,7 +27,7 @@ export PATH=$TOP/build/userlib:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 export HOME=/root USER=root LOGNAME=root SHELL=/bin/bash LANG=C.UTF-8
 export FLEXMEM_VM_OUT=$share/out FLEXMEM_KERNEL FLEXMEM_KO=$TOP/build/ko/$FLEXMEM_KERNEL
 export LD_LIBRARY_PATH=$TOP/build/userlib
-# So that programs can be compiled against the library as it was built, without installing it.
+# Lets programs be compiled with the library that was built but not installed.
 export PKG_CONFIG_PATH=$TOP/build/userlib
 ulimit -c 0
 
@@ -38,7 +38,7 @@ load_modules() {
 	insmod "$FLEXMEM_KO/flexmem.ko" $load && insmod "$FLEXMEM_KO/flexmem_sim.ko" $sim
 }
 
-# Our input as it grows on the host, until it has the final length that the host names, or until it has no reader.
+# Follows the input file, which grows on the host, to its final length, or until its reader ends.
 feed() {
 	local at=0 size
 	until [[ -e $share/stdin.end && $(<"$share/stdin.end") == "$at" ]]; do
@@ -63,18 +63,18 @@ fi
 
 cat_out='' cat_err=''
 if ((do_tty)); then
-	# Not in the background: what runs there does not hear Ctrl-C. Its size is that of an open terminal.
+	# In the foreground, because a background job does not get Ctrl-C. The size is the terminal's.
 	setsid --wait --ctty bash -c "stty sane ${tty_size:+rows ${tty_size% *} cols ${tty_size#* }}; . $share/command" \
 		<>/dev/ttyS1 >&0 2>&1
 	echo $? >"$share/status"
 else
-	# Through pipes, so that a command that reopens /dev/stderr appends rather than truncates.
+	# Pipes: a command that reopens /dev/stderr must append and not truncate.
 	mkfifo /run/stdout /run/stderr
 	cat </run/stdout >>"$share/stdout" &
 	cat_out=$!
 	cat </run/stderr >>"$share/stderr" &
 	cat_err=$!
-	# A pipe without a name: a command that reopens /dev/stdin after its end does not wait for another writer.
+	# An unnamed pipe: a command that reopens /dev/stdin at its end must not wait for a writer.
 	if ((do_stdin)); then
 		exec {input}< <(feed)
 	else
@@ -110,7 +110,7 @@ done
 
 kmemleak=/sys/kernel/debug/kmemleak
 if [[ -e $kmemleak ]]; then
-	# An object counts as lost when it is five seconds old and two scans in a row found no pointer to it.
+	# kmemleak reports an object that is five seconds old and that two scans in a row found no pointer to.
 	begin=$SECONDS
 	echo scan >$kmemleak
 	((SECONDS - begin >= 6)) || sleep $((6 - (SECONDS - begin)))
@@ -124,7 +124,7 @@ if [[ -e $kmemleak ]]; then
 	fi
 fi
 
-# The taint of a splat that splat.sh does not recognize: bad page, oops, warning, lockup.
+# Catches what splat.sh does not know: a bad page, oops, warning or lockup taints the kernel.
 taint=$(cat /proc/sys/kernel/tainted)
 if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
 	echo "flexmem-vm: splat: the kernel is tainted: $taint" >/dev/kmsg

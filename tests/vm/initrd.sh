@@ -11,10 +11,10 @@ dir=$1
 shift
 release=$(<"$dir/release")
 
-# Unpacked, not installed: it would push out the ordinary busybox that the host's own initramfs may need.
+# Unpacked only: installing it would remove the busybox that the host's initramfs may need.
 (
 	lock busybox
-	# Aside first: what a full disk cuts off must not look complete.
+	# In another place first: a full disk must not leave a part that looks complete.
 	[[ -x $BUILD/busybox/bin/busybox ]] || {
 		rm -rf "$BUILD/busybox" "$BUILD/busybox.new"
 		deb_unpack "$BUILD/busybox.new" busybox-static
@@ -29,7 +29,7 @@ cp "$BUILD/busybox/bin/busybox" "$tree/bin/"
 cp "$TOP/tests/vm/init" "$tree/init"
 chmod 755 "$tree/init"
 
-# busybox's insmod is told the order by the number in the name; it need not know any compression.
+# The numbers in the names tell busybox the order. The modules are unpacked here, whatever compresses them.
 number=100
 declare -A packed=()
 for module; do

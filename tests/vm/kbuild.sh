@@ -22,7 +22,7 @@ if (known_kernel "$kdir") 2>/dev/null; then
 fi
 if [[ ! -e $kdir/Makefile ]]; then
 	release=${kdir#/lib/modules/}
-	# Debian's package has the release in its name; of a directory that the user chose nothing is known.
+	# The release in the directory's name names the Debian package. Other directories have none.
 	[[ $kdir != /lib/modules/*/build ]] || die "no headers of kernel ${release%/build}: install linux-headers-${release%/build}"
 	die "no kernel headers in KDIR=$kdir"
 fi

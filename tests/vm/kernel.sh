@@ -54,7 +54,7 @@ unpack_headers() {
 		"$dir/$headers/Makefile"
 	ln -sfn "$headers" "$dir/headers"
 }
-# Usable as long as its headers are there, whatever the archive has by now. They were installed once.
+# A kernel stays usable as long as its headers are installed, whatever the archive has.
 usable() {
 	[[ -s $dir/ready && -e $dir/headers/Makefile ]] || return 1
 	[[ $(readlink "$dir/headers") != /* ]] ||
@@ -73,7 +73,7 @@ stock() {
 	mkdir -p "$dir"
 	say "Fetching $image $version, once: a minute"
 	if ! deb_unpack "$dir/root" "${packages[@]}"; then
-		# The archive has moved on since the package lists were fetched, which they are again by now.
+		# The archive has a newer kernel. The package lists have been fetched again.
 		before=$image=$version
 		newest
 		[[ $image && $image=$version != "$before" ]] || die "cannot fetch ${before/=/ }"
@@ -93,7 +93,7 @@ if [[ $kind != 6.* ]]; then
 	modules=()
 else
 	stock
-	# The modules that reach the root file system.
+	# The modules that the root file system needs.
 	modules=(virtio_pci 9pnet_virtio 9p overlay)
 fi
 for source in "$dir/release" "$TOP/tests/vm/init" "$TOP/tests/vm/initrd.sh"; do

@@ -18,7 +18,7 @@ dmesg --clear
 	echo "$status" >/run/kunit-status
 	echo 'kunit.sh: the end' >/dev/kmsg
 ) &
-# As it comes, so that a run that does not end shows how far it got.
+# Prints line by line, so that a run that hangs shows how far it got.
 sed -u '/kunit.sh: the end$/q' < <(exec dmesg --follow)
 status=$(</run/kunit-status)
 if [[ $own ]]; then

@@ -15,7 +15,7 @@ name=${1:?usage: modules.sh NAME [KDIR]}
 shift
 kdir=${1:-$name}
 if [[ ${1-} ]]; then
-	# A directory, even if its name is that of one of our kernels; what the user wrote is what messages show.
+	# A directory, even if it is named like a kernel kind. Messages show what the user wrote.
 	kdir=$(realpath -ms -- "$1")
 else
 	known_kernel "$name"
@@ -31,11 +31,11 @@ mkdir -p "$dir"
 for source in "${sources[@]}"; do
 	[[ -e $TOP/$source ]] || die "no $source in $TOP"
 done
-# Sources that vanished go, what kbuild made stays.
+# Removes sources that vanished, and keeps what kbuild made.
 (cd "$TOP" && rsync -a --relative --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 	--exclude='.*.cmd' --exclude='*.order' --exclude='*.symvers' "${sources[@]}" "$dir/")
 
-# The tests load these modules a thousand times in a run and need no debugger: nine tenths of each file would be for one.
+# Without debug data, nine tenths of each file: the tests load the modules a thousand times.
 flags=(W=1 KCFLAGS=-Werror)
 [[ $name == host-* ]] || flags=(W=1 'KCFLAGS=-Werror -g0' CONFIG_DEBUG_INFO_BTF_MODULES=)
 "$TOP/tests/vm/kbuild.sh" "$kdir" "$dir" "${flags[@]}" "$@"

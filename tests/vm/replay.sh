@@ -8,7 +8,7 @@ set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-# The regions that each trace needs, no more and no fewer: its peak over the region size.
+# Each trace must need exactly this many regions: its peak, divided by the region size.
 declare -A regions=([resnet50-train]=1 [gpt2-train]=1 [azure-conv-kv]=5)
 
 reload() {
@@ -40,7 +40,7 @@ cache() {
 		<<<"$on_device $flat" && flexmem stats --json | jq -e '.allocated == 0'
 }
 
-# With segments that grow, too, which end where a region does: nearly as tight as over one flat space.
+# Growing segments end where a region ends. They must be nearly as tight as over a flat space.
 growing() {
 	local trace=tests/traces/$1.trace.gz config=expandable_segments:True on_device flat
 	on_device=$(flexmem replay --json --cache --provider device --config "$config" "$trace") &&

@@ -101,10 +101,10 @@ out=$(cd -- "$out" && pwd -P)
 mkdir "$out/out"
 touch "$out/stdout" "$out/stderr"
 
-# The instructions for guest.sh. The values are quoted for a shell.
+# The instructions for guest.sh, quoted for a shell.
 needed=''
 if ((do_load)); then
-	# Modules of the kernel's own that ours need; found here, where it takes no time.
+	# The kernel's modules that flexmem's need, found on the host because that is fast.
 	needed=$(modinfo -F depends "$BUILD/ko/$kind"/flexmem{,_sim}.ko | tr ',' '\n' | grep -v '^flexmem' | sort -u | xargs || true)
 fi
 {
@@ -118,18 +118,18 @@ fi
 } >"$out/job"
 printf '%q ' "$@" >"$out/command"
 
-# A panic or an oops ends the machine: nothing that comes after it is worth waiting for.
+# A panic or an oops ends the machine, because what follows proves nothing.
 kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.time=1 random.trust_cpu=on mitigations=off tsc=reliable"
-# A timer's interrupt can come late to an emulated machine on a busy host; the kernel would take it for broken.
+# On a busy host an emulated timer's interrupt can be late. The kernel must not take it for broken.
 kernel_args+=" no_timer_check"
-# 0x608: where the firmware puts the power management timer of this machine; our own kernels have no ACPI to find it.
+# 0x608: the machine's power management timer, which the project's kernels cannot find without ACPI.
 [[ $kind == 6.* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
-# Nor is anything stuck that takes a minute there: the kernel's own watchdogs have the patience that they can have.
+# An emulated machine is slow: the kernel's watchdogs must wait as long as they can.
 [[ $accel == kvm ]] || kernel_args+=" rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60 \
 sysctl.kernel.hung_task_timeout_secs=600"
 kernel_args+=" $append"
 
-# Our input becomes a file that the guest sees grow, and another one says in the end how long it is.
+# Copies the input to a file that the guest follows. A second file has its length in the end.
 feed() {
 	cat <&"$input" >"$out/stdin" &
 	# shellcheck disable=SC2064	# that very one
@@ -145,7 +145,7 @@ if ((do_stdin)); then
 	feed >/dev/null 2>&1 &
 	feeder=$!
 fi
-# The second serial line is the terminal; keys that mean something to a terminal go to the guest.
+# The second serial line is the terminal. Special keys go to the guest.
 terminal=()
 ((!do_tty)) || terminal=(-chardev 'stdio,id=terminal,signal=off' -serial chardev:terminal)
 
@@ -172,7 +172,7 @@ boot() {
 	fi
 	qemu=$!
 	trap 'kill "$qemu" $feeder 2>/dev/null || true' EXIT
-	# The output comes through files rather than a terminal line: nothing is lost or changed however much there is.
+	# The output comes by files: a terminal line would change it, or lose some.
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
 	shown+=($!)
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stderr" >&2 &
@@ -180,7 +180,7 @@ boot() {
 	boots() { [[ ! -e $out/up ]] && kill -0 "$qemu" 2>/dev/null; }
 	for ((i = 0; i < 5 * $1; i++)); do
 		boots || break
-		# A kernel that KVM runs says something within a second or two.
+		# Under KVM a kernel prints something within two seconds.
 		[[ $accel != kvm || -s $out/console.log || $i -lt $((5 * $1 / 4)) ]] || break
 		sleep 0.2
 	done
@@ -210,7 +210,7 @@ for ((try = 1; ; try++)); do
 	mv "$out/console.log" "$out/console.$try.log"
 	[[ ! ${VM_TRIES:-} ]] || echo "$kind $why while it booted: $out/console.$try.log${said:+: $said}" >>"$VM_TRIES"
 done
-# If KVM no longer boots a kernel that it once booted, that is found out again.
+# KVM has booted this kernel before and does not now: tries again next time.
 [[ $accel != kvm || -e $out/up ]] || rm -f "$verdict"
 
 [[ ! $feeder ]] || kill "$feeder" 2>/dev/null || true
@@ -250,6 +250,6 @@ if ((fate)); then
 	say "vm: see $out/console.log"
 	exit "$fate"
 fi
-# The directory was not requested and nothing failed: leave nothing behind.
+# Removes the directory, unless it was asked for or the run failed.
 [[ $keep || $status != 0 ]] || rm -rf "$out"
 exit "$status"

@@ -24,14 +24,14 @@ BEGIN {
 	line = $0
 	gsub(/\r/, "", line)
 	text = line
-	# "[   12.345678] ", and what CONFIG_PRINTK_CALLER adds
+	# Strips "[   12.345678] " and what CONFIG_PRINTK_CALLER adds.
 	sub(/^\[ *[0-9]+\.[0-9]+\]( *\[ *[TC][0-9]+\])? */, "", text)
 	if (text ~ bad && text !~ /FAULT_INJECTION: forcing a failure/) {
 		found = 1
 		left = context
 	}
 	if (left > 0) {
-		# One splat may hold many such lines, but not without an end.
+		# Prints at most 400 lines of a splat.
 		if (printed++ < 400)
 			print line
 		left--

@@ -15,14 +15,14 @@ import termios
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# The expected output, and the input typed after it.
+# Each expected output, with the input that is typed after it.
 TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
         (b"4200 /dev/ttyS1", b""),
         (b"# ", b"stty size\r"),
         (b"33 99", b""),
         (b"# ", b"flexmem info | head -n 1\r"),
         (b"/dev/flexmem", b""),
-        # The command prints once it is in the foreground: earlier, the shell would get the Ctrl-C.
+        # Once the command prints, it is in the foreground. Earlier the shell would get the Ctrl-C.
         (b"# ", b"sh -c 'echo n$((6 * 7)); exec sleep 1000'; echo $((1))on\r"),
         (b"n42", b"\x03"),
         (b"# ", b"exit 5\r"),

@@ -15,7 +15,7 @@ echo 'TAP version 14'
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/driver /sys/kernel/debug/flexmem_sim/vf0/reset
 if [[ ${FLEXMEM_LONG:-} ]]; then
 	echo 'TAP version 14'
-	# All but those of the class Programs that choose host memory themselves: each starts Python again.
+	# Leaves out tests that start Python again with host memory.
 	FLEX_DEVICE=VF tests/torch/enter.sh python3 tests/torch/tap.py \
 		test_memory.Memory test_models test_python test_tensors test_importing
 fi

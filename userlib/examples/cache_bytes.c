@@ -52,7 +52,7 @@ static int get(struct flexmem_device *device,
 	return err;
 }
 
-/* Prints the text that a tensor begins with, through a map of its pages. */
+/* Maps the pages of a tensor, and prints the text that it begins with. */
 static int show(struct flexmem_device *device,
 		const struct flexmem_cache_allocation *tensor)
 {
@@ -83,7 +83,7 @@ static int use(struct flexmem_cache *cache, struct flexmem_device *device,
 	int err = 0;
 	int i;
 
-	/* Both are in one segment, the second one behind the first. */
+	/* Both tensors come from the same segment, one behind the other. */
 	for (i = 0; !err && i < 2; i++)
 		err = flexmem_cache_alloc_request(cache, &request,
 						  sizeof(request), &tensors[i],
@@ -97,7 +97,7 @@ static int use(struct flexmem_cache *cache, struct flexmem_device *device,
 		       (unsigned long)tensors[1].offset, back);
 	if (!err && can_map)
 		err = show(device, &tensors[1]);
-	/* No map of them is left: what is freed may be another's at once. */
+	/* No map is left: another tensor may get freed memory at once. */
 	for (i = 0; i < 2; i++)
 		flexmem_cache_free(cache, tensors[i].token);
 	return err;

@@ -11,13 +11,13 @@
 
 #define MIB (1 << 20)
 
-/* A buffer that the program could compute again. */
+/* A buffer that the program can compute again. */
 struct spare {
 	struct flexmem_cache *cache;
 	void *token;
 };
 
-/* Runs without a lock of the cache's: it may free, and allocate. */
+/* The cache calls this without a lock, so it may free and allocate. */
 static void give_up(void *user, uint64_t bytes)
 {
 	struct spare *spare = user;
@@ -68,7 +68,7 @@ int main(void)
 					   sizeof(options));
 	if (!err)
 		err = fill(spare.cache, &spare);
-	/* Frees the allocations too. */
+	/* Also frees all allocations. */
 	flexmem_cache_destroy(spare.cache);
 	flexmem_cache_flat_destroy(flat);
 	return err != 0;

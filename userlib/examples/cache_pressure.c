@@ -14,7 +14,7 @@
 
 #define MIB (1 << 20)
 
-/* Fills the cache with memory that is not in use. */
+/* Fills the cache with memory that no tensor uses. */
 static int fill(struct flexmem_cache *cache)
 {
 	void *tokens[8] = { NULL };
@@ -47,7 +47,7 @@ static int loop(struct flexmem_cache *cache, struct flexmem_device *device)
 		if (!fds[1].revents)
 			continue;
 		err = flexmem_cache_serve_pressure(cache, &released);
-		/* Another thread may have served it. */
+		/* -EAGAIN: another thread has served the event. */
 		if (err && err != -EAGAIN)
 			return err;
 		printf("%lu MiB given back\n",

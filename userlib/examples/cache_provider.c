@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* How much address space a segment that grows is given. */
+/* The address space for each segment, which may grow in it. */
 #define ROOM (UINT64_C(1) << 32)
 
 static int host_alloc(void *user, uint64_t bytes, uint64_t alignment,
@@ -20,7 +20,7 @@ static int host_alloc(void *user, uint64_t bytes, uint64_t alignment,
 {
 	char *start;
 
-	/* Pages are aligned well enough, and all segments get the room. */
+	/* A page is aligned enough, and each segment has room to grow. */
 	(void)user;
 	(void)alignment;
 	(void)flags;
@@ -97,7 +97,7 @@ int main(void)
 						  sizeof(request), &made,
 						  sizeof(made));
 	if (!err) {
-		/* Here the address is one that the CPU knows. */
+		/* With this provider an address is one of the CPU's. */
 		*(char *)(uintptr_t)made.address.offset = 1;
 		err = flexmem_cache_free(cache, made.token);
 	}

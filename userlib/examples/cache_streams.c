@@ -11,13 +11,15 @@
 
 #define STREAMS 4
 
-/* How many events each stream was given, and how many of them are over. */
+/*
+ * For each stream: how many events were recorded, and how many have happened.
+ */
 struct queues {
 	uint64_t given[STREAMS];
 	uint64_t over[STREAMS];
 };
 
-/* An event is named by its stream and its number there. */
+/* An event consists of its stream and its number there. */
 static int record(void *user, uint64_t stream, uint64_t *event)
 {
 	struct queues *queues = user;
@@ -60,7 +62,7 @@ static int synchronize_device(void *user)
 	return 0;
 }
 
-/* Allocates for stream 1, and tells where. */
+/* Allocates for stream 1, and prints the address. */
 static int get(struct flexmem_cache *cache, const char *what, void **token)
 {
 	struct flexmem_cache_request request = { .bytes = 1 << 20, .stream = 1 };
@@ -75,7 +77,7 @@ static int get(struct flexmem_cache *cache, const char *what, void **token)
 	return err;
 }
 
-/* Stream 1 computes, stream 2 copies the result away. */
+/* Stream 1 computes. Stream 2 copies the result. */
 static int use_two_streams(struct flexmem_cache *cache, struct queues *queues)
 {
 	void *buffer, *second, *third;
@@ -89,7 +91,7 @@ static int use_two_streams(struct flexmem_cache *cache, struct queues *queues)
 		err = flexmem_cache_free(cache, buffer);
 	if (!err)
 		err = get(cache, "stream 2 is not done, so elsewhere", &second);
-	/* The copy ends. */
+	/* The copy has ended. */
 	queues->over[2] = queues->given[2];
 	if (!err)
 		err = get(cache, "stream 2 is done, so there again", &third);
@@ -120,7 +122,7 @@ int main(void)
 		err = flexmem_cache_create(&cache, &options, sizeof(options));
 	if (!err)
 		err = use_two_streams(cache, &queues);
-	/* Frees the allocations too. */
+	/* Also frees all allocations. */
 	flexmem_cache_destroy(cache);
 	flexmem_cache_flat_destroy(flat);
 	return err != 0;

@@ -580,7 +580,7 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
 };
 
-/* Spare words for the struct inside of each of these two to grow. */
+/* Spare words, so that the structs inside these two can grow. */
 #define FLEXMEM_CACHE_DEVICE_ROOM 8
 #define FLEXMEM_CACHE_ROOM 2
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Allocations one at a time. */
+/* Single allocations. */
 #include "internal.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	};
 }
 
-/* The driver only returns EINVAL. Finds the wrong value here. */
+/* The driver returns only EINVAL. Finds out which value is wrong. */
 static void invalid_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_alloc *reply,
 			      struct flexmem_failure *failure)
@@ -81,7 +81,7 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->size = reply->out_size;
 }
 
-/* Finds the limit of the cgroup that the request exceeds. */
+/* Finds the cgroup's limit that the request exceeds. */
 static void find_quota(const struct flexmem_device *device,
 		       struct flexmem_failure *failure)
 {
@@ -123,7 +123,10 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 			 uint64_t alignment, uint32_t flags,
 			 struct flexmem_allocated *allocation, size_t size)
 {
-	/* The flags have the driver's bits; the driver refuses unknown ones. */
+	/*
+	 * The library's flags are the driver's bits. The driver refuses unknown
+	 * ones.
+	 */
 	struct flexmem_alloc_request request = {
 		.length = length,
 		.alignment = alignment,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds the buffer; larger pieces would not be faster. */
+/* The most entries of one command. More would not be faster. */
 #define MAX_PIECE 1024
 
 static size_t piece_size(const struct flexmem_device *device, size_t count)
@@ -91,7 +91,9 @@ static int alloc_piece(struct flexmem_device *device,
 
 	memset(entries, 0, count * sizeof(*entries));
 	for (i = 0; i < count; i++) {
-		/* This was checked before the first command. */
+		/*
+		 * Cannot fail: the sizes were checked before the first command.
+		 */
 		fmlib_copy_in(&request, sizeof(request),
 			      (const char *)requests + i * stride, stride,
 			      FMLIB_REQUEST_MIN);
@@ -190,7 +192,7 @@ int flexmem_device_alloc_batch(struct flexmem_device *device,
 	return err;
 }
 
-/* One of @handles and @addresses is NULL. */
+/* Frees by handle or by address. The other array is NULL. */
 static int free_piece(struct flexmem_device *device, const uint32_t *handles,
 		      const struct flexmem_virtual_address *addresses,
 		      struct flexmem_free *entries, int *errors, size_t count,

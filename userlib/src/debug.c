@@ -12,7 +12,7 @@
 
 #define REGION_TEXT 24
 
-/* Physical addresses read better in hexadecimal, table indices do not. */
+/* Prints an address in hexadecimal, and a slot in decimal. */
 static const char *region_text(const struct flexmem_device *device,
 			       uint64_t region_id, char text[REGION_TEXT])
 {
@@ -54,7 +54,7 @@ void fmlib_debug_begin(struct flexmem_device *device, struct fmlib_debug *debug)
 	read_regions(device, &debug->before, &debug->before_count);
 }
 
-/* Which of the fallback sizes a new region has. */
+/* Logs a new region, and which of the fallback sizes it has. */
 static void log_acquired(struct flexmem_device *device,
 			 const struct flexmem_region_state *region)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The device object: life, properties, statistics, lease and trim. */
+/* The device object: open, close, properties, statistics, leases, trim. */
 #include "internal.h"
 
 #include <stdlib.h>

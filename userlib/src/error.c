@@ -168,7 +168,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 		 fmlib_human(failure->total_free, human));
 	snprintf(largest, sizeof(largest), "%s",
 		 fmlib_human(failure->largest_free, human));
-	/* Different figures must not look the same. */
+	/* If both sizes read alike, prints bytes. */
 	if (failure->asked != failure->largest_free &&
 	    !strcmp(asked, largest)) {
 		snprintf(asked, sizeof(asked), "%llu B",
@@ -186,7 +186,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 			own);
 }
 
-/* Prints the wrong value of a request; false: it is not known. */
+/* Explains EINVAL by the wrong value. Returns false if it is not known. */
 static bool invalid_text(const struct flexmem_failure *failure, char *text,
 			 size_t length, int *needed)
 {
@@ -213,7 +213,7 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 	}
 }
 
-/* Texts of errnos; others have their usual text. */
+/* Texts for some errnos. The others have the C library's text. */
 static const char *errno_text(int error)
 {
 	switch (error) {
@@ -248,7 +248,7 @@ static const char *errno_text(int error)
 	case -ECANCELED:
 		return "the batch ended before its turn";
 	default:
-		/* No errno of the kernel. Negating INT_MIN is undefined. */
+		/* Not an errno of the kernel. INT_MIN cannot be negated. */
 		return error < -4095 ? NULL : strerrordesc_np(-error);
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Events: how full the device is. */
+/* Memory pressure: events that say how full the device is. */
 #include "internal.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@ int flexmem_device_pressure(struct flexmem_device *device,
 
 	if (!device || !event || size < FMLIB_PRESSURE_MIN)
 		return -EINVAL;
-	/* The file is O_NONBLOCK. */
+	/* Does not wait: the file was opened with O_NONBLOCK. */
 	length = read(device->fd, &read_event, sizeof(read_event));
 	if (length < 0)
 		return -errno;

@@ -20,7 +20,7 @@
 
 #include "flexmem.h"
 
-/* Size of a struct that ends with @member: that of its first version. */
+/* The size of the struct when @member was its last, in its first version. */
 #define FMLIB_SIZE_TO(type, member) \
 	(offsetof(type, member) + sizeof(((type *)0)->member))
 
@@ -95,12 +95,15 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
 
-/* tables.c: puts one of the driver's entries into the caller's, of @size. */
+/* tables.c: copies an entry of the driver's to an entry of @size bytes. */
 void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
-/* log.c: the callback for stderr if the environment asks for it; or NULL. */
+/*
+ * log.c: returns the function that prints, if the environment asks for it; or
+ * NULL.
+ */
 flexmem_log_fn fmlib_log_of_environment(bool cache);
-/* Writes to stderr: for warnings about settings if there is no log callback. */
+/* Prints a warning about settings if there is no log callback. */
 flexmem_log_fn fmlib_log_of_settings(void);
 void fmlib_log_from_environment(struct flexmem_device *device);
 bool fmlib_log_wants(const struct flexmem_device *device,
@@ -122,7 +125,7 @@ struct fmlib_debug {
 
 void fmlib_debug_begin(struct flexmem_device *device,
 		       struct fmlib_debug *debug);
-/* The command is done: reads the table again and logs acquisitions. */
+/* After the command: reads the table again, and logs new regions. */
 void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug);
 void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct fmlib_debug *debug,

@@ -85,7 +85,7 @@ void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
 	va_end(arguments);
 
 	pthread_mutex_lock(&device->log_lock);
-	/* The callback may have been removed since. */
+	/* Checks again: the callback may have been removed. */
 	if (device->log && fmlib_log_wants(device, level))
 		device->log(level, text, device->log_user);
 	pthread_mutex_unlock(&device->log_lock);

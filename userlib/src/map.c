@@ -42,7 +42,7 @@ int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
 		return -EINVAL;
 	if (!part)
 		part = cmd.out_size - offset;
-	/* All bytes may be more than a 32-bit program can map. */
+	/* A 32-bit program may not be able to map all bytes. */
 	if (part > cmd.out_size - offset || part > SIZE_MAX)
 		return -EINVAL;
 	start = mmap(NULL, (size_t)part, protection, MAP_SHARED, device->fd,
@@ -130,7 +130,7 @@ static bool is_inside(const struct flexmem_device *device, uint32_t handle,
 	       length <= allocation.size - offset;
 }
 
-/* The rules of COPY, for a device that cannot do it. */
+/* Checks what COPY checks, for a device without COPY. */
 static int check_copy(const struct flexmem_device *device, uint32_t to,
 		      uint64_t to_offset, uint32_t from, uint64_t from_offset,
 		      uint64_t length)
@@ -147,7 +147,7 @@ static int check_copy(const struct flexmem_device *device, uint32_t to,
 	       from_offset < to_offset + length ? -EINVAL : 0;
 }
 
-/* Reads and writes. Bytes that were written before an error stay. */
+/* Copies by READ and WRITE. Bytes written before an error stay. */
 static int copy_by_host(struct flexmem_device *device, uint32_t to,
 			uint64_t to_offset, uint32_t from, uint64_t from_offset,
 			uint64_t length, uint64_t *done)

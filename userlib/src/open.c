@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Which node is opened: a path, or the first one of a kind. */
+/* Chooses the node: a path, or the first node of a kind. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -23,7 +23,7 @@ static int open_node(struct flexmem_device *device, const char *path)
 	struct flexmem_info info = { .size = sizeof(info) };
 	int err;
 
-	/* O_NONBLOCK, because flexmem_device_pressure() does not wait. */
+	/* With O_NONBLOCK flexmem_device_pressure() does not wait. */
 	device->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (device->fd < 0)
 		return errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
@@ -60,7 +60,7 @@ static long node_number(const char *name)
 
 	if (strncmp(name, DEVICE_STEM, stem))
 		return -1;
-	/* The kernel writes no leading zeros, and minors have 20 bits. */
+	/* The kernel writes no leading zeros. A minor number has 20 bits. */
 	if (!name[stem] || (name[stem] == '0' && name[stem + 1]) ||
 	    strlen(name + stem) > 7)
 		return -1;
@@ -135,7 +135,7 @@ static int worse_error(int before, int now)
 	return before;
 }
 
-/* Errors of this process: other nodes would not help. */
+/* An error of this process, which another node would have too. */
 static bool is_final(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
@@ -194,7 +194,10 @@ int fmlib_open(struct flexmem_device *device, const char *path)
 {
 	bool from_environment = !path;
 
-	/* A privileged program does not let its caller choose the device. */
+	/*
+	 * secure_getenv(): the caller of a setuid program must not choose the
+	 * device.
+	 */
 	if (from_environment)
 		path = secure_getenv("FLEX_DEVICE");
 	if (from_environment && (!path || !*path))

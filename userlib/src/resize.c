@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Allocations that grow and shrink where they are. */
+/* RESIZE: allocations grow and shrink at their address. */
 #include "internal.h"
 
 static void failure_from_uapi(const struct flexmem_device *device,
@@ -24,7 +24,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.max_region = info->out_max_region,
 		.quota = FLEXMEM_UNLIMITED,
 	};
-	/* Missing details only make the error text shorter. */
+	/* If this fails, the error text has fewer details. */
 	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
 		failure->regions = stats.out_regions;
 		failure->own_used = stats.out_client_used;

@@ -8,7 +8,9 @@
 
 #include <stdlib.h>
 
-/* A device has few slots, so the table cannot grow more often. */
+/*
+ * The most times that the table can grow between two calls: it has few slots.
+ */
 #define MAX_TRIES 8
 
 /*
@@ -57,7 +59,7 @@ static int send_segments(const struct flexmem_device *device,
 	return err;
 }
 
-/* On success the caller frees the entries, of which there may be none. */
+/* If this succeeds, the caller frees the entries, if there are any. */
 static int read_table(const struct flexmem_device *device, struct table *table)
 {
 	int tries;
@@ -126,7 +128,7 @@ static void segment_from_uapi(const void *from, void *to, size_t size)
 	fmlib_copy_out(to, size, FMLIB_SEGMENT_MIN, &segment, sizeof(segment));
 }
 
-/* Turns the driver's entries into the caller's, of @size bytes, and frees them. */
+/* Converts the driver's entries to entries of @size bytes, and frees them. */
 static int convert(struct table *table, size_t size, void **array,
 		   void (*one)(const void *from, void *to, size_t size))
 {

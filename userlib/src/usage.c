@@ -13,11 +13,11 @@ _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 	       FLEXMEM_NO_LIMIT == FLEXMEM_UNLIMITED,
 	       "the library counts what the driver counts");
 
-/* Clients come and go faster than regions: a few more tries, and some room. */
+/* Files are opened and closed faster than regions, so there are more tries. */
 #define MAX_TRIES 16
 #define SPARE_OWNERS 8
 
-/* A snapshot, with the room that the last reply asked for. */
+/* A snapshot, and how much room the last reply asked for. */
 struct snapshot {
 	struct flexmem_snapshot reply;
 	struct flexmem_region_entry *regions;
@@ -69,7 +69,7 @@ static int send(const struct flexmem_device *device, struct snapshot *snapshot)
 	return fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &snapshot->reply);
 }
 
-/* A reply without room for the lists still has the sums. */
+/* The sums are valid even if the lists had no room. */
 static int read_snapshot(const struct flexmem_device *device,
 			 struct snapshot *snapshot, bool lists)
 {
@@ -138,7 +138,7 @@ static void usage_from_uapi(const struct flexmem_snapshot *reply,
 	};
 }
 
-/* An array of the caller's entries; NULL if there are none. */
+/* Makes an array of the caller's entries, or NULL if there are none. */
 static int convert(const void *entries, size_t entry_size, uint32_t count,
 		   size_t size, void **array,
 		   void (*one)(const void *from, void *to, size_t size))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem alloc, free: allocate and free from a shell. */
+/* flexmem alloc and free: allocations by hand. */
 #include "tool.h"
 #include "render.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* For load tests there is replay. */
+/* Enough for use by hand. Load tests use replay. */
 #define MAX_COUNT 1000000
 #define MAX_HOLD 1000000
 
@@ -22,7 +22,7 @@ struct alloc_options {
 	bool has_seed;
 };
 
-/* Prints the result for the pattern: an error, or the state of @job. */
+/* The result of a pattern: an error, or the state of @job. */
 struct outcome {
 	struct pattern_job job;
 	bool checked;
@@ -173,7 +173,7 @@ static void report_json(struct tool *tool, const struct work *work)
 	fflush(stdout);
 }
 
-/* Number of allocations, from @one on, that failed for one reason. */
+/* Counts the allocations from @one on that failed for the same reason. */
 static uint64_t alike(const struct flexmem_allocated *one, uint64_t left)
 {
 	uint64_t count = 1;
@@ -298,7 +298,7 @@ static int allocate(struct tool *tool, const struct work *work)
 	int err;
 
 	if (options->count == 1) {
-		/* The error is in the result too. */
+		/* The result holds the error too. */
 		flexmem_device_alloc(tool->device, options->request.length,
 				     options->request.alignment,
 				     options->request.flags, work->allocations,

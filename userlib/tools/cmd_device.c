@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem info, stats, trim: about the device as a whole. */
+/* flexmem info, stats and trim. */
 #include "tool.h"
 #include "render.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem owners, limit: the memory of each owner, and the limits. */
+/* flexmem owners and limit. */
 #include "tool.h"
 #include "render.h"
 
@@ -13,10 +13,10 @@
 #define AMOUNT_MAX 24
 #define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
 
-/* Values of options that set a limit; the charge is added. */
+/* An option that sets a limit has this value plus its charge. */
 #define SET_LIMIT 0x100
 
-/* A limit as people read it. */
+/* Prints a limit with its unit. */
 static const char *amount_text(uint32_t charge, uint64_t amount,
 			       char text[AMOUNT_MAX])
 {
@@ -32,7 +32,7 @@ static const char *amount_text(uint32_t charge, uint64_t amount,
 	return text;
 }
 
-/* All limits, like "8.0 GiB/4/none/none"; only "none" if there is none. */
+/* Prints all limits, as "8.0 GiB/4/none/none", or just "none". */
 static const char *amounts_text(const uint64_t amounts[FLEXMEM_CHARGES],
 				char text[AMOUNTS_MAX])
 {
@@ -174,7 +174,7 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/* The new limits, by charge. */
+/* The limits to set, by charge. */
 struct limit_options {
 	bool chosen;
 	uint32_t whose;
@@ -184,7 +184,7 @@ struct limit_options {
 	uint64_t limit[FLEXMEM_CHARGES];
 };
 
-/* Limits, for the charges in @known. */
+/* Limits. @known: the charges for which they are valid. */
 struct limits {
 	bool own;
 	uint32_t whose;
@@ -275,7 +275,7 @@ static bool limit_option(struct tool *tool, int option,
 	return option >= SET_LIMIT && set_amount(tool, option, options);
 }
 
-/* Do the options fit together? */
+/* Whether the options go together. */
 static bool check_limit(struct tool *tool, struct limit_options *options,
 			bool each)
 {
@@ -331,7 +331,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 	return check_limit(tool, options, each);
 }
 
-/* Sets limits in the order of charges. Limits set before a failure stay. */
+/* Sets the limits one after the other. Those set before a failure stay. */
 static enum tool_status set_limits(struct tool *tool,
 				   const struct limit_options *options,
 				   struct limits *limits)
@@ -379,7 +379,7 @@ static void limits_from_account(const struct flexmem_account_state *account,
 	}
 }
 
-/* The accounts of another owner, which only the administrator may see. */
+/* Finds another owner's accounts, which only an administrator may see. */
 static enum tool_status find_limits(struct tool *tool, struct limits *limits)
 {
 	struct flexmem_account_state *accounts;

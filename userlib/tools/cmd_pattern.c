@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem fill, check: a pattern in an allocation, by map and by copy. */
+/* flexmem fill and check: a pattern in an allocation, by map or by copy. */
 #include "tool.h"
 #include "pattern.h"
 
@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define COPY_PART (UINT64_C(1) << 20)
-/* Limited to what a 32-bit program can map. */
+/* The most bytes to map at a time, for 32-bit programs. */
 #define MAP_PART (UINT64_C(1) << 26)
 
-/* The device was removed or reset during an access, so the command must end. */
+/* An access to a map failed because the device was reset or removed. */
 static void on_sigbus(int number)
 {
 	(void)number;

@@ -46,7 +46,9 @@ static bool parse_provider(struct replay_options *options, const char *text)
 	       options->flat_bytes && options->flat_bytes % 128 == 0;
 }
 
-/* One option that only replay has; false: its argument is wrong. */
+/*
+ * Sets an option that only replay has. Returns false if its argument is wrong.
+ */
 static bool set_option(struct tool *tool, struct replay_options *options,
 		       int option)
 {
@@ -157,7 +159,7 @@ static void fail(struct report *report, int err, const char *what)
 	snprintf(report->text, sizeof(report->text), "%s: %s", what, text);
 }
 
-/* Whether the device has the settings of the options. */
+/* Whether the device's settings are those that the options demand. */
 static bool check_settings(struct report *report,
 			   const struct replay_options *options)
 {
@@ -180,7 +182,7 @@ static bool check_settings(struct report *report,
 	return true;
 }
 
-/* Opens the device, and applies the options to it. */
+/* Opens the device, and checks that it suits the options. */
 static bool prepare_device(struct tool *tool, struct report *report,
 			   const struct replay_options *options)
 {
@@ -247,7 +249,7 @@ static void one_file(struct tool *tool, struct report *report,
 	trace_free(&trace);
 }
 
-/* True if the file was replayed and every event went well. */
+/* Prints the report. Returns true if no event of the file failed. */
 static bool print_report(struct tool *tool, const struct report *report,
 			 const struct replay_options *options)
 {

@@ -25,7 +25,7 @@ static int split(char *line, char *words[MAX_WORDS + 1])
 	return count;
 }
 
-/* Carries out a line of @count words; *@quit: it was the last line. */
+/* Runs a line of @count words. Sets *@quit at the last line. */
 static enum tool_status run_words(struct tool *tool, int count, char **words,
 				  bool *quit)
 {
@@ -78,7 +78,7 @@ static enum tool_status run_lines(struct tool *tool, bool interactive)
 	size_t size = 0;
 
 	while (!quit) {
-		/* On a terminal they go to the same place. */
+		/* With --json stdout is for reports only. */
 		if (interactive)
 			fputs("flexmem> ", tool->json ? stderr : stdout);
 		fflush(stdout);

@@ -14,7 +14,7 @@
 static char *format_text(const char *format, va_list arguments)
 	__attribute__((format(printf, 1, 0)));
 
-/* The caller frees it. */
+/* The caller frees the text. */
 static char *format_text(const char *format, va_list arguments)
 {
 	va_list again;
@@ -31,7 +31,7 @@ static char *format_text(const char *format, va_list arguments)
 	return text;
 }
 
-/* The first error is the cause; later ones are printed on stderr only. */
+/* Keeps the first error, which is the cause, for the report. */
 static void keep_error(struct tool *tool, int error, const char *text,
 		       const struct flexmem_failure *failure)
 {

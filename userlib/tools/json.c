@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Reports as JSON. The keys are described in flexmem(1) and stay. */
+/* Reports as JSON. flexmem(1) describes the keys, which never change. */
 #define _GNU_SOURCE
 #include "tool.h"
 
@@ -135,7 +135,7 @@ const char *charge_name(uint32_t charge)
 	return names[charge];
 }
 
-/* A new strategy needs a row here, and one in the driver. */
+/* A new strategy of the driver needs a row here. */
 static const char *const strategies[] = {
 	[FLEXMEM_FIRST_FIT] = "first_fit",
 	[FLEXMEM_BEST_FIT] = "best_fit",
@@ -361,7 +361,7 @@ json_t *json_segments(const struct flexmem_segment *segments, size_t count)
 	return array;
 }
 
-/* Why there was no device memory. */
+/* Adds the reason why there was no device memory. */
 static void add_failure(json_t *object, const struct flexmem_failure *failure)
 {
 	json_add(object, "limit",
@@ -398,7 +398,7 @@ json_t *json_error(int error, const char *text,
 				   sizeof(own));
 		text = own;
 	}
-	/* No errno of the kernel. Negating INT_MIN is undefined. */
+	/* INT_MIN, for one, cannot be negated. */
 	if (error >= -4095)
 		name = strerrorname_np(-error);
 	json_add(object, "errno", json_integer(error));

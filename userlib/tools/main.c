@@ -101,7 +101,7 @@ static const struct command commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* For a command that only the shell has and carries out itself. */
+/* The shell carries out this command itself. */
 static const struct command quit = {
 	"quit", "", "end; all allocations go back",
 	"End the shell. All that was allocated in it goes back, as at the end of the\n"
@@ -119,7 +119,7 @@ const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Number of letters to add, drop or change; at most @most + 1. */
+/* How many letters must be added, dropped or changed; at most @most + 1. */
 static unsigned int distance(const char *a, const char *b, unsigned int most)
 {
 	unsigned int best;
@@ -179,7 +179,7 @@ bool wants_json(int argc, char **argv)
 	size_t length;
 	int i;
 
-	/* Options may be abbreviated if that is unambiguous. */
+	/* Any unambiguous beginning of --json counts. */
 	for (i = 0; i < argc && strcmp(argv[i], "--"); i++) {
 		length = strcspn(argv[i], "=");
 		if (length > 2 && !strncmp(argv[i], "--json", length))
@@ -246,7 +246,10 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/* Options before the subcommand. True: go on, optind is at the subcommand. */
+/*
+ * Handles the options before the subcommand. If it returns true, optind is at
+ * the subcommand.
+ */
 static bool global_options(struct tool *tool, int argc, char **argv,
 			   enum tool_status *status)
 {
@@ -297,7 +300,7 @@ static enum tool_status run(struct tool *tool, int argc, char **argv)
 		return usage_error(tool, "no command '%s'%s", argv[optind],
 				   suggestion(argv[optind], text));
 	first = optind;
-	/* getopt_long() starts again; it names the command in its errors. */
+	/* getopt_long() prints this name in its error messages. */
 	argv[first] = argv[0];
 	optind = 0;
 	return tool->command->run(tool, argc - first, argv + first);

@@ -14,11 +14,11 @@
 
 #define DRIVER_DIR "/sys/module/flexmem"
 #define NODE_DIR "/dev/"
-/* As many as the driver has. */
+/* The driver has this number of minors. */
 #define NODES 256
 #define NODE_MAX (TOOL_TEXT_MAX / 4)
 
-/* Whether it is the path of a node, rather than a kind, or nothing. */
+/* Whether @path is a path, not a kind of node. */
 static bool is_path(const char *path)
 {
 	return path && strcasecmp(path, "PF") && strcasecmp(path, "VF");
@@ -29,7 +29,7 @@ static bool group_may(const struct stat *status)
 	return (status->st_mode & 0060) == 0060;
 }
 
-/* Facts from sysfs, which can be read without the right to open the node. */
+/* sysfs tells the kind to users that may not open the node. */
 static bool is_pf(const struct stat *status)
 {
 	char path[64];
@@ -129,7 +129,7 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 		flexmem_error_text(-ENODEV, NULL, 0, text, TOOL_TEXT_MAX);
 }
 
-/* A remedy for @err, the error of an open() of @path. */
+/* Explains the error @err of an open(), and what helps. */
 static void reason_text(int err, const char *path, char text[TOOL_TEXT_MAX])
 {
 	struct stat status;

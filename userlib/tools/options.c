@@ -97,7 +97,7 @@ bool parse_number(const char *text, uint64_t limit, uint64_t *number)
 	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	char *end;
 
-	/* strtoull() would take signs and spaces. */
+	/* strtoull() would accept a sign or spaces. */
 	if (!strchr("0123456789", text[0]) || !text[0])
 		return false;
 	errno = 0;

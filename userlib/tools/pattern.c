@@ -19,7 +19,7 @@ static uint64_t word(uint64_t seed, uint64_t index)
 	return x;
 }
 
-/* One byte: the same on every machine, whatever its byte order. */
+/* The byte at an offset. It depends on no byte order. */
 static unsigned char byte(uint64_t seed, uint64_t offset)
 {
 	return (unsigned char)(word(seed, offset / 8) >> (8 * (offset % 8)));

@@ -28,7 +28,7 @@ unsigned int render_width(FILE *file)
 	return width < MIN_WIDTH ? MIN_WIDTH : (unsigned int)width;
 }
 
-/* part / whole of width, rounded, without overflow for any sizes. */
+/* The part's share of @width, rounded. Cannot overflow. */
 static unsigned int share(uint64_t part, uint64_t whole, unsigned int width)
 {
 	unsigned int cells;
@@ -56,7 +56,7 @@ void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
 	other = total - used - largest_free;
 
 	used_cells = share(used, total, width);
-	/* A region that is not full must not look full. */
+	/* Only a full region looks full. */
 	if (used < total && used_cells == width && width > 1)
 		used_cells--;
 	other_cells = share(other, total, width);
@@ -89,7 +89,7 @@ static unsigned int percent(const struct flexmem_region_state *region)
 void render_regions(FILE *file, unsigned int width,
 		    const struct flexmem_region_state *regions, size_t count)
 {
-	/* "slot 12 [" before the bar and "] 100%" after it. */
+	/* The columns of "slot 12 [" and "] 100%". */
 	unsigned int around = 9 + 6;
 	const char *label = "slot";
 	unsigned int cells;
@@ -281,7 +281,9 @@ void progress_draw(struct progress *progress, uint64_t done)
 	unsigned int cells;
 	char *bar;
 
-	/* "label [bar] 100%", and one column free, or the line would wrap. */
+	/*
+	 * One column stays free, because the terminal would wrap a full line.
+	 */
 	if (label + 9 + 10 > width)
 		label = 0;
 	cells = width - label - 9;

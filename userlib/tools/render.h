@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Tables, bars and sizes as text. Uses no device. */
+/* Prints tables, bars and sizes. Needs no device. */
 #ifndef RENDER_H
 #define RENDER_H
 
@@ -11,7 +11,7 @@
 #include "flexmem.h"
 #include "human.h"
 
-/* Columns of the terminal @file; else the value of COLUMNS; else 80. */
+/* The columns of the terminal @file, of $COLUMNS, or 80. */
 unsigned int render_width(FILE *file);
 
 /*
@@ -31,10 +31,10 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 			 const struct flexmem_region_state *regions,
 			 size_t count);
 
-/* "program" or "shared": the kind of a region or segment. */
+/* The kind of a region or segment: "program" or "shared". */
 const char *render_kind(uint32_t flags);
 
-/* The name of a region: an address on a PF, an index on a VF. */
+/* The longest name of a region: an address on a PF, a slot on a VF. */
 #define RENDER_REGION_MAX 24
 const char *render_region_id(bool is_pf, uint64_t region_id,
 			     char text[RENDER_REGION_MAX]);
@@ -56,7 +56,7 @@ void table_add(struct table *table, const char *format, ...)
 void table_print(const struct table *table, FILE *file, unsigned int width);
 void table_clear(struct table *table);
 
-/* A progress bar, redrawn in place; only if @file is a terminal. */
+/* A progress bar. It is drawn only if @file is a terminal. */
 struct progress {
 	FILE *file;
 	const char *label;
@@ -70,7 +70,7 @@ void progress_begin(struct progress *progress, FILE *file, const char *label,
 void progress_draw(struct progress *progress, uint64_t done);
 void progress_end(struct progress *progress);
 
-/* Cheap unless there is something to draw. */
+/* Draws only if the bar has changed. */
 static inline void progress_update(struct progress *progress, uint64_t done)
 {
 	if (progress->on && done >= progress->next)

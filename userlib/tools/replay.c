@@ -69,7 +69,7 @@ static int operate(struct run *run, const struct trace_event *event)
 	return 0;
 }
 
-/* Carries out an event; true if it failed. */
+/* Carries out an event. Returns true if it failed. */
 static bool one_event(struct run *run, const struct trace *trace, size_t number)
 {
 	const struct trace_event *event = &trace->events[number];
@@ -154,7 +154,10 @@ static int run_events(struct run *run, const struct trace *trace,
 	replay->seconds = (double)(now_ns() - begin) / 1e9;
 	if (!err && !replay->peak_reached)
 		err = target->look(target->user);
-	/* The removal of the device was counted as a failed event. */
+	/*
+	 * The event that failed because the device was removed is counted
+	 * already.
+	 */
 	return err == -ENODEV && failed ? 0 : err;
 }
 

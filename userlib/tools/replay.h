@@ -10,7 +10,7 @@
 #include "render.h"
 #include "trace.h"
 
-/* The first event that failed. Without a cache only @details.device is used. */
+/* The first failed event. Without a cache only @details.device is valid. */
 struct replay_failure {
 	bool happened;
 	size_t event;
@@ -73,7 +73,7 @@ int replay_run(struct replay *replay, const struct replay_target *target,
 	       const struct trace *trace, bool keep_going,
 	       struct progress *progress);
 
-/* Bytes of the trace in one region. */
+/* The bytes that the trace had in a region. */
 struct replay_region {
 	uint64_t region_id;
 	uint64_t used;
@@ -106,13 +106,13 @@ int replay_device(struct replay *replay, struct replay_device *result,
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
 
-/* @flat_bytes: size of the flat address space; 0: the device. */
+/* @flat_bytes: the size of a flat address space; 0: uses the device. */
 struct replay_provider {
 	struct flexmem_device *device;
 	uint64_t flat_bytes;
 };
 
-/* @settings: as the cache has them. */
+/* @settings: the cache's settings, as it reports them. */
 struct replay_cache {
 	struct flexmem_cache_statistics at_look;
 	struct flexmem_cache_statistics at_end;
@@ -130,14 +130,14 @@ int replay_cache(struct replay *replay, struct replay_cache *result,
 		 const struct replay_provider *provider,
 		 const char *configuration, const struct trace *trace,
 		 bool keep_going, struct progress *progress);
-/* Most bytes reserved / most bytes asked for at one time. */
+/* The most bytes reserved, divided by the most bytes live. */
 double replay_cache_ratio(const struct replay *replay,
 			  const struct replay_cache *result);
 /*
  * Share of the reserved bytes that were not allocated at the time of @look.
  */
 double replay_cache_unused(const struct replay_cache *result);
-/* Share of the allocations that the cache served without the provider. */
+/* The share of allocations that the cache served by itself. */
 double replay_cache_hit_rate(const struct replay_cache *result);
 void replay_cache_free(struct replay_cache *result);
 

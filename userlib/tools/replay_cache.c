@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* A trace on a cache, over a device or over a flat address space. */
+/* Replays a trace on a cache, over a device or a flat address space. */
 #include "replay.h"
 #include "tool.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of an allocation of the trace. */
+/* An allocation of the trace that is live. */
 struct live {
 	void *token;
 	uint64_t size;

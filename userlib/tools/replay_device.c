@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of an allocation of the trace. */
+/* An allocation of the trace that is live. */
 struct live {
 	uint32_t handle;
 	uint32_t region;
@@ -39,7 +39,7 @@ static int device_free(void *user, const struct trace_event *event)
 				   target->live[event->allocation].handle);
 }
 
-/* A device has a dozen regions: looking through them is fastest. */
+/* There are a dozen regions at most, so a search is fast. */
 static uint32_t region_index(struct replay_device *result, uint64_t region_id)
 {
 	size_t i;

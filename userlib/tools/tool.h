@@ -12,7 +12,7 @@
 
 #include "flexmem.h"
 
-/* Room for a line of text. */
+/* The longest line of text. */
 #define TOOL_TEXT_MAX 1024
 
 enum tool_status {
@@ -60,9 +60,9 @@ struct tool {
 
 /* main.c: NULL if there is no such subcommand. */
 const struct command *find_command(const char *name);
-/* ", did you mean 'X'?" for a name that is nearly one of a command's; else "". */
+/* ", did you mean 'X'?" if the name resembles a command's, else "". */
 const char *suggestion(const char *name, char text[TOOL_TEXT_MAX]);
-/* Whether --json is among the arguments, also if other arguments are wrong. */
+/* Whether --json is among the arguments, even if others are wrong. */
 bool wants_json(int argc, char **argv);
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
@@ -83,14 +83,14 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
 /* options.c */
 
-/* The options of every command, for the end of an array of options. */
+/* The options that every command has. They end its array. */
 #define COMMON_OPTIONS \
 	{ "device", required_argument, NULL, 'd' }, \
 	{ "json", no_argument, NULL, 'j' }, \
 	{ "help", no_argument, NULL, 'h' }, \
 	{ NULL, 0, NULL, 0 }
 
-/* Results of next_option() other than the value of an option. */
+/* Results of next_option() other than an option's value. */
 #define OPTION_END (-1)
 #define OPTION_HELP 'h'
 
@@ -109,17 +109,19 @@ enum tool_status option_status(int option);
 void option_error(struct tool *tool, int option, char **argv);
 /* The help text of @tool->command. */
 void print_own_help(FILE *file, const struct tool *tool);
-/* For a command with the common options only, and no arguments. */
+/* Parses the options of a command that has only the common ones. */
 bool only_common_options(struct tool *tool, int argc, char **argv,
 			 enum tool_status *status);
 
-/* "12G", "4MiB", "0x80", "128": bytes; K, M, G, T are powers of 1024. */
+/* Reads a size: "12G", "4MiB", "0x80", "128". K, M, G, T are powers of 1024. */
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 
-/* Opens the device unless it is open; prints the error. */
+/* Opens the device if it is not open. Prints the error. */
 enum tool_status tool_open(struct tool *tool);
-/* The same, but returns 0 or a negative errno, and puts the text into @text. */
+/*
+ * As tool_open(). Returns 0 or a negative errno, and writes the error to @text.
+ */
 int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX]);
 
 /*
@@ -138,7 +140,9 @@ enum tool_status tool_fail(struct tool *tool, int error, const char *format,
 			   ...) __attribute__((format(printf, 3, 4)));
 enum tool_status usage_error(struct tool *tool, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The end of a command: with --json prints its error if it printed nothing. */
+/*
+ * Ends a command. With --json prints its error, unless it has printed a report.
+ */
 void tool_finish(struct tool *tool);
 /*
  * Prints the error of a command that cannot go on: @text, and @json if it is
@@ -147,15 +151,15 @@ void tool_finish(struct tool *tool);
  */
 void tool_begin(const struct tool *tool);
 void tool_last_words(const char *text, const char *json);
-/* Prints a text on stdout, or with --json an object with that key and text. */
+/* Prints a text on stdout, or with --json an object with that key. */
 void tool_text(struct tool *tool, const char *key,
 	       void (*print)(FILE *file, const struct tool *tool));
 
-/* Like realloc() and strdup(), but without memory the command ends. */
+/* realloc() and strdup(), which end the command if there is no memory. */
 void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
 
-/* cmd_pattern.c: fills a whole allocation with a pattern, or checks it. */
+/* cmd_pattern.c: fills an allocation with a pattern, or checks it. */
 enum pattern_way {
 	PATTERN_AUTO,
 	PATTERN_MAP,
@@ -175,7 +179,7 @@ struct pattern_job {
 	uint64_t first_bad;
 };
 
-/* Return 0 or a negative errno. Wrong bytes are no error. */
+/* Each returns 0 or a negative errno. Wrong bytes are not an error. */
 int pattern_fill_allocation(struct tool *tool, uint32_t handle,
 			    struct pattern_job *job);
 int pattern_check_allocation(struct tool *tool, uint32_t handle,
@@ -184,20 +188,20 @@ int pattern_check_allocation(struct tool *tool, uint32_t handle,
 enum tool_status pattern_result(struct tool *tool, uint32_t handle,
 				const struct pattern_job *job);
 
-/* json.c: parts of reports. They never return NULL. */
+/* json.c: parts of reports. None of these returns NULL. */
 json_t *json_device(const struct flexmem_properties *properties);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
 /* Adds the sums of all accounts. */
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
 json_t *json_accounts(const struct flexmem_account_state *accounts,
 		      size_t count);
-/* Null for FLEXMEM_UNLIMITED. */
+/* The limit as a number, or null for FLEXMEM_UNLIMITED. */
 json_t *json_limit(uint64_t limit);
 json_t *json_regions(const struct flexmem_region_state *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
 void json_add_allocation(json_t *object,
 			 const struct flexmem_allocated *allocation);
-/* The result of a fill; if @checked, of a check. */
+/* The result of a fill, or if @checked of a check. */
 json_t *json_pattern(const struct pattern_job *job, bool checked);
 /*
  * An error: @text, or the text of @error if @text is NULL. @failure may be
@@ -206,11 +210,11 @@ json_t *json_pattern(const struct pattern_job *job, bool checked);
 json_t *json_error(int error, const char *text,
 		   const struct flexmem_failure *failure);
 json_t *json_number(uint64_t number);
-/* The text unchanged, except bytes that are not UTF-8. */
+/* The text, in which bytes that are not UTF-8 are replaced. */
 json_t *json_text(const char *text);
-/* Ends the command if @value is NULL, that is, without memory. */
+/* Ends the command if @value is NULL, because memory is lacking. */
 json_t *json_checked(json_t *value);
-/* Adds @value, which is given away. */
+/* Adds @value to the object, which owns it from then on. */
 void json_add(json_t *object, const char *key, json_t *value);
 /* Prints the report of a command, and frees it. */
 void json_print(struct tool *tool, json_t *value);
@@ -230,7 +234,7 @@ const char *charge_name(uint32_t charge);
 bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX]);
 const char *strategy_name(uint32_t strategy);
 const char *order_name(uint32_t order);
-/* Whether the driver knows such a policy. */
+/* Whether the driver has a policy of that name. */
 bool is_strategy(const char *name);
 bool is_order(const char *name);
 const char *acquisition_name(uint32_t acquisition);

@@ -19,7 +19,7 @@
 #define VERSION "1"
 #define NONE UINT32_MAX
 
-/* A live allocation, in the chain of its hash. */
+/* A live allocation, linked to others with the same hash. */
 struct live {
 	uint64_t id;
 	uint64_t bytes;
@@ -71,7 +71,7 @@ static bool fail(struct reader *reader, const char *format, ...)
 	return false;
 }
 
-/* Refills the buffer; false at the end of the file, and on errors. */
+/* Refills the buffer. Returns false at the end of the file and after errors. */
 static bool fill(struct reader *reader, bool *failed)
 {
 	const char *text;
@@ -84,7 +84,7 @@ static bool fill(struct reader *reader, bool *failed)
 		reader->taken = 0;
 		return true;
 	}
-	/* A file that was cut off ends with Z_BUF_ERROR here. */
+	/* Z_BUF_ERROR: the file was cut off. */
 	text = gzerror(reader->file, &err);
 	if (count < 0 || err != Z_OK) {
 		if (err == Z_ERRNO)
@@ -162,13 +162,16 @@ static bool take(const char **text, char c)
 
 static uint32_t *chain_of(const struct reader *reader, uint64_t id)
 {
-	/* Identifiers are mostly consecutive; this spreads others too. */
+	/* Spreads identifiers that are not consecutive, too. */
 	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
 	return &reader->chains[hash & reader->chain_mask];
 }
 
-/* The link that points at the live allocation @id, or at NULL. */
+/*
+ * Returns the link to the live allocation @id, or the last link, which is
+ * empty.
+ */
 static uint32_t *find_live(const struct reader *reader, uint64_t id)
 {
 	uint32_t *link = chain_of(reader, id);
@@ -178,7 +181,7 @@ static uint32_t *find_live(const struct reader *reader, uint64_t id)
 	return link;
 }
 
-/* Chains are rebuilt from the live ones when there are too few of them. */
+/* Doubles the number of chains, and distributes the live allocations again. */
 static void more_chains(struct reader *reader)
 {
 	uint32_t *old = reader->chains;
@@ -303,7 +306,7 @@ static bool parse_event(struct reader *reader)
 	return add_alloc(reader, id, bytes, stream);
 
 malformed:
-	/* The text is printed on a terminal, or in JSON. */
+	/* Replaces control characters, because a terminal may show the text. */
 	for (at = reader->line; *at; at++)
 		if (*at < ' ' || *at > '~')
 			reader->line[at - reader->line] = '?';

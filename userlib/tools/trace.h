@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Recorded traces of allocations, plain or compressed with gzip. */
+/* Traces of allocations, plain or compressed by gzip. */
 #ifndef TRACE_H
 #define TRACE_H
 

@@ -49,7 +49,9 @@ static noinline void leak(void)
 	void *lost;
 	int i;
 
-	/* Several: a stale copy of one pointer on a stack hides that one. */
+	/*
+	 * Several objects, because a stale pointer on a stack would hide one.
+	 */
 	for (i = 0; i < 16; i++) {
 		lost = kzalloc(192, GFP_KERNEL);
 		OPTIMIZER_HIDE_VAR(lost);

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Most spare pieces that are kept. */
+/* The most spare pieces that a lane keeps. */
 #define SPARE_MAX 8192
 
 static struct fmlib_lane *lane_of(const struct fmlib_piece *piece)
@@ -95,7 +95,7 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	piece->is_free = false;
 }
 
-/* Large pieces are kept whole for requests of about their size. */
+/* A large piece serves only requests of about its size. */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,
 			       const struct fmlib_piece *piece)
@@ -134,7 +134,7 @@ static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
 	rest->segment = piece->segment;
 	rest->offset = piece->offset + size;
 	rest->size = piece->size - size;
-	/* The rest has been free for as long as the whole piece. */
+	/* The rest keeps the time since when the piece was free. */
 	rest->stamp = piece->stamp;
 	rest->is_free = false;
 	rest->previous = piece;
@@ -164,7 +164,7 @@ void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 	};
 }
 
-/* Merges @piece with the next piece. Neither is in the tree of free pieces. */
+/* Merges @piece with the next piece. Neither may be in the tree. */
 static void absorb_next(struct fmlib_piece *piece)
 {
 	struct fmlib_piece *next = piece->next;
@@ -200,7 +200,7 @@ static void release_growing(struct flexmem_cache *cache,
 	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 	uint64_t tail = fmlib_range_tail(&segment->range);
 
-	/* The release of a reserved part cannot fail. */
+	/* Cannot fail, because these bytes are reserved. */
 	fmlib_range_release(&segment->range, found->offset, found->size);
 	if (fmlib_range_tail(&segment->range) != tail)
 		segment->stamp = fmlib_account(cache,
@@ -238,7 +238,10 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	return 0;
 }
 
-/* Takes the piece with these free bytes. There are two spare pieces. */
+/*
+ * Takes these free bytes out of their piece. The caller has prepared two
+ * pieces.
+ */
 static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       uint64_t offset, uint64_t size)
@@ -293,7 +296,10 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 		if (err != -ENOSPC)
 			return err;
 	}
-	/* If the tightest piece breaks the rule, all larger pieces do. */
+	/*
+	 * The smallest piece that fits. If it breaks the rule, larger ones do
+	 * too.
+	 */
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;

@@ -12,7 +12,7 @@
  */
 #include "cache.h"
 
-/* Whether all work on the stream of a segment is done. */
+/* Whether the stream of the segment has no work left. */
 static bool is_idle(struct flexmem_cache *cache,
 		    const struct fmlib_segment *segment)
 {
@@ -52,7 +52,7 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct fmlib_segment *segment = cache->first_segment;
 	int err;
 
-	/* Captured work may use any hole, and no event can show it. */
+	/* Captured work may use any hole, and records no event. */
 	if (cache->captures)
 		return -ENOMEM;
 	while (segment && !(may_serve(segment, want) &&

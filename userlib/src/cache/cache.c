@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Allocating and freeing, if more than one lane is needed (else: hit.c). */
+/* Allocations and frees that need more than one lane. hit.c has the others. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -25,12 +25,15 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 		fmlib_settle(cache, block);
 		return;
 	}
-	/* So only events that have not happened are kept. */
+	/*
+	 * Removes events that have happened, so that only pending ones are
+	 * kept.
+	 */
 	fmlib_uses_poll(cache);
 	fmlib_uses_wait(cache, block);
 }
 
-/* Turns the memory that was found into the allocation. */
+/* Makes an allocation of the memory that was found. */
 FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 			     const struct fmlib_want *want,
 			     struct fmlib_block *block)
@@ -49,7 +52,7 @@ FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 	fmlib_block_begin(block);
 }
 
-/* Failure because of a limit of the cache; the provider was not the cause. */
+/* The failure of a request that a limit of the cache refuses. */
 static struct flexmem_cache_failure
 own_limit(const struct flexmem_cache *cache, enum flexmem_cache_limit limit,
 	  uint64_t asked)
@@ -81,7 +84,7 @@ static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 				   want->size);
 }
 
-/* Puts back memory that was found, because no token is left for it. */
+/* Frees the memory that was found, because no token is left for it. */
 static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	/*
@@ -95,7 +98,7 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	return -ENOMEM;
 }
 
-/* give_token() where the history and the log may need to know. */
+/* As give_token(), with the history and the log. */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block)
 {
@@ -111,7 +114,7 @@ void fmlib_cache_make(struct flexmem_cache *cache,
 				(unsigned long long)want->stream);
 }
 
-/* give_token(), or an explanation for the caller. */
+/* As give_token(). If no token is left, explains that to the caller. */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
 {
@@ -127,7 +130,7 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	return 0;
 }
 
-/* Advances the clock at the begin of an allocation: later frees are younger. */
+/* Begins an allocation: what is freed from now on counts as younger. */
 static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
 	fmlib_account(cache, lane)->clock++;
@@ -147,7 +150,10 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	missed = err == -ENOENT;
 	if (missed) {
-		/* The pool may be released while the lock is dropped. */
+		/*
+		 * Pins the pool, which may be released while the lock is
+		 * dropped.
+		 */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want);
 		fmlib_pool_put(cache, want->pool);
@@ -159,7 +165,7 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	return err;
 }
 
-/* The stream for which a live block was allocated. */
+/* The stream that a live block was allocated for. */
 static uint64_t stream_of(const struct fmlib_block *block)
 {
 	const struct fmlib_use *use = block->uses;
@@ -190,7 +196,7 @@ static void fill(const struct fmlib_block *block,
 		allocation->pointer = (char *)segment->pointer + block->offset;
 }
 
-/* A request for more bytes than a wide token can number. */
+/* Refuses a request for more bytes than a token can address. */
 static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 		     struct flexmem_cache_allocation *allocation)
 {
@@ -203,7 +209,7 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 	return -ENOMEM;
 }
 
-/* False: no host memory. */
+/* Returns false if there is no host memory. */
 static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 		    const char *name)
 {
@@ -255,7 +261,7 @@ static int alloc_locked(struct flexmem_cache *cache,
 	return err;
 }
 
-/* Whether the lane's lock is enough for a hit. */
+/* Whether a hit needs only the lane's lock. */
 static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct flexmem_cache_request *request,
 			     const struct fmlib_want *want)
@@ -264,7 +270,7 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       want->size < cache->simple_limit && fmlib_lane_serves(cache);
 }
 
-/* Whether it is enough for a miss. */
+/* Whether a miss needs only the lane's lock. */
 static bool is_simple_miss(const struct flexmem_cache *cache,
 			   const struct flexmem_cache_request *request,
 			   const struct fmlib_want *want)
@@ -308,7 +314,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	return done;
 }
 
-/* Fills @token or @allocation; the other one is NULL. */
+/* Allocates into @token or @allocation. The other one is NULL. */
 static int alloc(struct flexmem_cache *cache,
 		 const struct flexmem_cache_request *request, void **token,
 		 struct flexmem_cache_allocation *allocation)
@@ -329,7 +335,9 @@ static int alloc(struct flexmem_cache *cache,
 	want.kind = fmlib_size_kind(cache, want.size);
 	if (alloc_in_lane(cache, request, &want, token, allocation))
 		return 0;
-	/* The second attempt may find host memory that the first one lacked. */
+	/*
+	 * This second attempt may find host memory that the first one lacked.
+	 */
 	want.no_host_memory = false;
 	if (request->context) {
 		want.origin = fmlib_origin_new(cache, request->context);

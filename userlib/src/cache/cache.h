@@ -57,7 +57,7 @@ static inline bool fmlib_cache_logs(const struct flexmem_cache *cache,
 	return cache->log && cache->log_level >= (uint32_t)level;
 }
 
-/* Changes in a child. */
+/* Grows in each forked child. */
 extern atomic_ulong fmlib_generation;
 
 static inline unsigned long fmlib_registry_generation(void)
@@ -89,7 +89,7 @@ static inline int fmlib_callback_result(int result)
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Logs a warning, which may explain why the cache cannot be made. */
+/* Logs a warning. During creation the caller gets it as the reason. */
 void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -102,13 +102,13 @@ int fmlib_config_read(struct flexmem_cache *cache, const char *text);
 void fmlib_provider_device(struct flexmem_device *device,
 			   struct flexmem_cache_provider *provider);
 
-/* mapped.c: with FLEXMEM_CACHE_MAPPED each segment is mapped. */
+/* mapped.c: maps a segment of a cache with FLEXMEM_CACHE_MAPPED. */
 int fmlib_segment_map(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment);
-/* Ends the map, and then returns the memory to the provider. */
+/* Unmaps the segment, and returns it to the provider. */
 int fmlib_segment_free(struct fmlib_segment *segment);
 
-/* pointers.c: finds the token of the allocation that begins at a pointer. */
+/* pointers.c: maps the pointer of an allocation to its token. */
 struct fmlib_pointers *fmlib_pointers_make(void);
 void fmlib_pointers_free(struct fmlib_pointers *pointers);
 
@@ -125,13 +125,13 @@ uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
 /* blocks.c */
 int fmlib_pieces_make(struct fmlib_lane *lane, size_t count);
-/* So many spare ones: 0 or -ENOMEM. */
+/* Prepares @count spare pieces. Returns 0 or -ENOMEM. */
 static inline int fmlib_pieces_prepare(struct fmlib_lane *lane, size_t count)
 {
 	return lane->spare_count >= count ? 0 : fmlib_pieces_make(lane, count);
 }
 
-/* One of those. */
+/* Takes a spare piece, which the caller has prepared. */
 struct fmlib_piece *fmlib_piece_new(struct fmlib_lane *lane);
 void fmlib_piece_drop(struct fmlib_lane *lane, struct fmlib_piece *piece);
 void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece);
@@ -142,7 +142,7 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece);
  */
 void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 		      struct fmlib_want *want);
-/* Makes the piece free again, and merges it with its free neighbours. */
+/* Frees a piece, and merges it with its free neighbours. */
 void fmlib_piece_release(struct flexmem_cache *cache,
 			 struct fmlib_piece *piece);
 /*
@@ -150,7 +150,7 @@ void fmlib_piece_release(struct flexmem_cache *cache,
  * none; -ENOMEM: no host memory.
  */
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* The same in one segment that grows. -ENOSPC: it has no room. */
+/* As fmlib_obtain(), in one growing segment. -ENOSPC: it has no room. */
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
 /*
@@ -159,7 +159,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
  */
 void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		 uint64_t offset, uint64_t size, struct fmlib_want *want);
-/* Gives that back. */
+/* Frees memory that was found, before it has become an allocation. */
 void fmlib_release(struct flexmem_cache *cache,
 		   const struct fmlib_found *found);
 /*
@@ -183,7 +183,7 @@ static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
-/* The numbers of streams and pools are small, or they are addresses. */
+/* A hash: numbers of streams and pools are small, or addresses. */
 static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 {
 	return (fmlib_hash(stream) + pool) % FMLIB_CHAINS;
@@ -192,11 +192,14 @@ static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 				     const struct fmlib_want *want);
 
-/* Finds an arena, or makes it if the whole is locked, and pins it. */
+/*
+ * Finds an arena and pins it. With the whole cache locked it makes one if
+ * needed.
+ */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
-/* The largest free block and its place; NULL: there is none. */
+/* The largest free block, and its arena; NULL: there is no free block. */
 struct fmlib_largest {
 	uint64_t size;
 	const struct fmlib_arena *arena;
@@ -217,7 +220,7 @@ uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
  * failure @want->failure has the details.
  */
 int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* Bytes of a segment that are free and could be returned now. */
+/* The bytes of a segment that could be returned now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
 /*
@@ -232,24 +235,27 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
-/* Removes a segment and frees it, also with live blocks. */
+/* Removes and frees a segment, even if it has live blocks. */
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
-/* Makes memory free. May return its segment. */
+/* Frees memory of a segment, and perhaps the segment. */
 void fmlib_put_back(struct flexmem_cache *cache,
 		    const struct fmlib_found *found);
-/* The same for the memory of a block that is not in use any more. */
+/* As fmlib_put_back(), for the memory of a block that is no longer in use. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /* Asks the provider. Returns 0, -EOPNOTSUPP, or its error. */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
-/* Returns that share of the device in bytes; 0: not known, with one warning. */
+/*
+ * Returns a share of the device in bytes. If that is unknown, warns once and
+ * returns 0.
+ */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 
 /* reclaim.c */
 void fmlib_collect(struct flexmem_cache *cache);
-/* All return the number of bytes returned to the provider. */
+/* Each returns the bytes that went back to the provider. */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
@@ -265,20 +271,20 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 			  uint64_t *released);
 
 /* streams.c */
-/* NULL: no host memory. */
+/* Returns NULL if there is no host memory. */
 struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream);
-/* NULL does no harm. */
+/* @use may be NULL. */
 void fmlib_use_drop(struct flexmem_cache *cache, struct fmlib_use *use);
 void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use);
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
-/* Records the events for which a freed block waits. There is at least one. */
+/* Records events for the uses of a freed block, which has at least one. */
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
 /* Frees blocks whose events have happened; not while work is captured. */
 void fmlib_uses_poll(struct flexmem_cache *cache);
 /* Records the deferred events, after the capture of work has ended. */
 void fmlib_uses_resume(struct flexmem_cache *cache);
-/* Both drop the lock in between, and free blocks that have waited. */
+/* Both drop the lock while they wait, and free blocks that have waited. */
 int fmlib_uses_synchronize(struct flexmem_cache *cache);
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
@@ -289,18 +295,18 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
  */
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 
-/* private.c: the pool for a request of a stream that names no pool. */
+/* private.c: the pool that captures the stream of a request, or NULL. */
 struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
 				      uint64_t stream);
 
 /* ladder.c */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 
-/* cache.c: the long path of flexmem_cache_alloc() and flexmem_cache_free(). */
+/* cache.c: the slow paths of flexmem_cache_alloc() and flexmem_cache_free(). */
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		      uint64_t stream, void **token);
 int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
-/* The last step of an allocation, and of a free, with the whole. */
+/* End an allocation, and a free, with the whole cache locked. */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block);
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
@@ -316,7 +322,7 @@ void fmlib_tags_free(struct flexmem_cache *cache);
 /* sizes.c */
 uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);
 
-/* @bytes is at least 1, and small enough to be rounded up. */
+/* @bytes is not 0, and small enough not to overflow. */
 static inline uint64_t fmlib_size_round(const struct flexmem_cache *cache,
 					uint64_t bytes)
 {

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* @block: the block for it, during a restore. @made: the block is new. */
+/* An allocation. During a restore @block is its block; @made: that is new. */
 struct entry {
 	uint64_t serial;
 	uint64_t offset;
@@ -22,7 +22,7 @@ struct entry {
 	bool made;
 };
 
-/* @entries are in the order of segments, and of offsets in each segment. */
+/* @entries are sorted by segment, and by offset within a segment. */
 struct flexmem_cache_checkpoint {
 	uint64_t pool;
 	size_t count;
@@ -109,7 +109,7 @@ int flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
 	return made ? 0 : found ? -ENOMEM : -ENOENT;
 }
 
-/* The first entry that ends behind where a block begins; NULL: there is none. */
+/* The first entry that ends behind the begin of @block, or NULL. */
 static struct entry *find_entry(struct flexmem_cache_checkpoint *checkpoint,
 				const struct fmlib_block *block)
 {
@@ -173,7 +173,10 @@ static int match_blocks(struct flexmem_cache *cache,
 	return 0;
 }
 
-/* -ENXIO: the memory of an entry does not belong to the pool any more. */
+/*
+ * Finds the segments of all entries. -ENXIO: the pool has lost memory of an
+ * entry.
+ */
 static int find_segments(const struct flexmem_cache *cache,
 			 const struct fmlib_pool *pool,
 			 struct flexmem_cache_checkpoint *checkpoint)
@@ -182,7 +185,7 @@ static int find_segments(const struct flexmem_cache *cache,
 	struct entry *entry = checkpoint->entries;
 	struct entry *end = entry + checkpoint->count;
 
-	/* Segments are in the order of their serials, as entries are. */
+	/* Both lists are sorted by the segments' serial numbers. */
 	for (; entry < end; entry++) {
 		while (segment && segment->serial < entry->serial)
 			segment = segment->next;
@@ -195,7 +198,9 @@ static int find_segments(const struct flexmem_cache *cache,
 	return 0;
 }
 
-/* Sets the host memory for missing entries aside. Returns 0 or -ENOMEM. */
+/*
+ * Allocates the host memory that the restore will need. Returns 0 or -ENOMEM.
+ */
 static int prepare(struct flexmem_cache *cache,
 		   struct flexmem_cache_checkpoint *checkpoint)
 {
@@ -270,7 +275,7 @@ static void make_missing(struct flexmem_cache *cache,
 	}
 }
 
-/* Ends a restore. An undo frees the blocks that the restore made. */
+/* Ends a restore. If it is undone, frees the blocks that it made. */
 static void end_restore(struct flexmem_cache *cache,
 			struct flexmem_cache_checkpoint *checkpoint, bool undo)
 {

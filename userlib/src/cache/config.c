@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Settings: reads and parses them. */
+/* Reads and parses settings. */
 #include "cache.h"
 
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #define SETTING_MIN FMLIB_SIZE_TO(struct flexmem_cache_setting, value)
 #define VALUE_MAX sizeof(((struct flexmem_cache_setting *)0)->value)
 
-/* Largest size in MiB that is accepted. */
+/* The largest size that is accepted, in MiB. */
 #define MIB_MAX (UINT64_C(1) << 23)
 #define DIVISIONS_MAX 64
 #define MIB_SHIFT 20
-/* Digits of a fraction that count, more than a double can distinguish. */
+/* The digits of a fraction that count: more than a double has. */
 #define FRACTION_DIGITS 17
 #define SCALE_MAX 1e17
 #define BLANKS " \t\n\v\f\r"
@@ -21,7 +21,7 @@
 typedef bool (*parse_fn)(struct fmlib_config *config, enum fmlib_key key,
 			 const char *value);
 
-/* Decimal digits only, up to @max. */
+/* Parses decimal digits, without a sign, up to @max. */
 static bool parse_number(const char **text, uint64_t max, uint64_t *number)
 {
 	const char *at = *text;
@@ -50,7 +50,7 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* Parses a fraction from 0 to 1, like 0.8, in any locale. */
+/* Parses a fraction from 0 to 1, as 0.8, whatever the locale is. */
 static bool parse_fraction(const char *value, double *fraction)
 {
 	uint64_t whole;
@@ -160,7 +160,7 @@ static void fill_divisions(uint32_t *divisions, unsigned int from,
 		divisions[from] = steps;
 }
 
-/* One entry of a list; @from: the first power of two it may begin with. */
+/* Parses an entry SIZE:STEPS. @from: the lowest index that SIZE may have. */
 static bool parse_entry(const char **text, uint32_t *divisions,
 			unsigned int *from)
 {
@@ -265,7 +265,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* If it is an error there will be no cache, so nothing must be kept. */
+/* If that is an error, no cache is made, so no value is kept. */
 static void refuse_value(struct flexmem_cache *cache, const char *origin,
 			 enum fmlib_key key, const char *value)
 {
@@ -288,7 +288,7 @@ static enum fmlib_key find_key(const char *name)
 {
 	enum fmlib_key key = 0;
 
-	/* PyTorch's name of it. */
+	/* PyTorch has another name for this key. */
 	if (!strcmp(name, "release_lock_on_cudamalloc"))
 		return FMLIB_KEY_RELEASE_LOCK;
 	while (key < FMLIB_KEYS && strcmp(keys[key].name, name))
@@ -296,7 +296,7 @@ static enum fmlib_key find_key(const char *name)
 	return key;
 }
 
-/* Sets a value. False: it is invalid, and nothing has changed. */
+/* Sets a value. If it is invalid, returns false and changes nothing. */
 static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 		       enum flexmem_cache_source source, const char *value)
 {
@@ -307,7 +307,7 @@ static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* -EINVAL: it was left out. */
+/* Sets a key. Returns -EINVAL if the setting was left out. */
 static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	       const char *name, const char *value)
 {
@@ -330,7 +330,7 @@ static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	return 0;
 }
 
-/* Finds the end of a setting: a comma outside of brackets. */
+/* Finds the end of a setting: the next comma outside of brackets. */
 static char *setting_end(char *text)
 {
 	int depth = 0;
@@ -344,7 +344,7 @@ static char *setting_end(char *text)
 	return text;
 }
 
-/* Sets all valid settings. -EINVAL: some were invalid. */
+/* Sets all valid settings. Returns -EINVAL if others were left out. */
 static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 		 char *text)
 {
@@ -373,7 +373,7 @@ static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	return result;
 }
 
-/* The first variable that is set, also if it is empty. */
+/* Returns the first variable that is set. It may be empty. */
 static const char *from_environment(enum flexmem_cache_source *source)
 {
 	const char *text;
@@ -440,7 +440,7 @@ int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
 			      sizeof(result));
 }
 
-/* While the cache is in use. */
+/* Whether the key can change while the cache is in use. */
 static bool can_change(enum fmlib_key key)
 {
 	return key == FMLIB_KEY_THRESHOLD || key == FMLIB_KEY_HISTORY ||
@@ -494,7 +494,7 @@ int flexmem_cache_set_memory_fraction(struct flexmem_cache *cache,
 	if (!(fraction > 0.0 && fraction < 1.0))
 		return flexmem_cache_set_setting(cache, name,
 						 fraction == 1.0 ? "1.0" : "");
-	/* Finds the shortest text that parses as that number. */
+	/* Finds the shortest text that reads back as the same number. */
 	for (count = 1; count <= FRACTION_DIGITS && shown != fraction; count++) {
 		scale *= 10;
 		digits = (unsigned long long)(fraction * scale + 0.5);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of a context in an error's text. */
+/* The most bytes of a context in an error text. */
 #define CONTEXT_LINE 200
 
 #define FAILURE_MIN \
@@ -27,7 +27,10 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
 	if (arena->kind != want->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
-	/* The last attempt would have taken it, unless it is oversize. */
+	/*
+	 * A block that fits would have served, unless max_split_size keeps it
+	 * whole.
+	 */
 	return largest->size >= cache->config.max_split ?
 	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
@@ -49,7 +52,7 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	failure->largest_kind = largest.arena->kind;
 }
 
-/* The text written so far, and the length of the whole text. */
+/* The text so far, and its length if there were room for all. */
 struct out {
 	char *text;
 	size_t room;
@@ -87,7 +90,7 @@ static void say_pool(struct out *out, uint64_t pool)
 		say(out, "no private pool");
 }
 
-/* Explains why free memory that is large enough cannot be used. */
+/* Explains why a free block that is large enough cannot be used. */
 static void say_obstacle(struct out *out,
 			 const struct flexmem_cache_failure *failure)
 {
@@ -138,7 +141,7 @@ static void say_too_large(struct out *out,
 
 	say(out, "too large: one allocation of a cache has at most %s; tried to allocate ",
 	    fmlib_human(most, human));
-	/* Different figures must not read the same. */
+	/* If both sizes read alike, prints bytes. */
 	if (strcmp(fmlib_human(failure->asked, asked), human))
 		say(out, "%s", asked);
 	else
@@ -148,7 +151,7 @@ static void say_too_large(struct out *out,
 	say(out, " are allocated");
 }
 
-/* The first line of the caller's context of the request. */
+/* Prints the first line of the request's context. */
 static void say_context(struct out *out,
 			const struct flexmem_cache_failure *failure)
 {
@@ -163,7 +166,7 @@ static void say_context(struct out *out,
 		say(out, ", requested by %s", line);
 }
 
-/* Two different sizes must not read the same. */
+/* Prints @size. If @other reads alike, prints bytes. */
 static void say_apart(struct out *out, const char *before, uint64_t size,
 		      uint64_t other)
 {
@@ -226,7 +229,7 @@ static void say_cache(struct out *out,
 			 failure->allowed_bytes);
 }
 
-/* Only if the figures show that it may help. */
+/* Gives advice, if the figures show that it may help. */
 static void say_advice(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
@@ -253,7 +256,7 @@ static void say_memory(struct out *out,
 	say_advice(out, failure);
 }
 
-/* An allocation requested a private pool that does not exist. */
+/* Explains a request that named an unknown pool. */
 static void say_no_pool(struct out *out,
 			const struct flexmem_cache_failure *failure)
 {
@@ -302,7 +305,7 @@ int flexmem_cache_error_text(int error,
 				    FAILURE_MIN);
 		if (err)
 			return err;
-		/* An older caller's struct has no request. */
+		/* A caller's older struct has no member for the pool. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_cache_failure, pool))
 			known.pool = known.largest_pool;
 	}

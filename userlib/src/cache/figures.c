@@ -96,7 +96,9 @@ void fmlib_figures_segment(struct flexmem_cache *cache,
 {
 	enum flexmem_cache_pool_kind kind = segment->arena->kind;
 	struct flexmem_cache_statistics *f = &cache->figures;
-	/* A growing segment that becomes oversize gradually is not counted. */
+	/*
+	 * A segment that grows does not count as oversize, whatever its size.
+	 */
 	bool oversize = !segment->growing &&
 			segment->size >= cache->config.max_split;
 
@@ -190,7 +192,7 @@ static void show(struct flexmem_cache_figure *figure,
 	figure->freed = flow->out[i] - before->out[i];
 }
 
-/* The same, plus blocks that wait for events: they are not freed yet. */
+/* As allocated, plus blocks that wait for events: these are not free yet. */
 static void show_active(struct flexmem_cache_figure *figure,
 			const struct flexmem_cache_figure *allocated,
 			const struct fmlib_flow *flow,
@@ -237,12 +239,15 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	if (!statistics || size < MIN_SIZE)
 		return -EINVAL;
 	fmlib_lock(cache);
-	/* Includes a call in progress that waits without the lock. */
+	/*
+	 * Another thread may be waiting in a call: what it has done so far
+	 * counts.
+	 */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &f, kind);
-	/* All except those that took the ladder. */
+	/* Hits: all allocations that did not need the ladder. */
 	f.num_hits = f.allocation[FLEXMEM_CACHE_ALL].allocated -
 		     cache->by_ladder;
 	fmlib_unlock(cache);
@@ -300,7 +305,7 @@ int flexmem_cache_reset_peaks(struct flexmem_cache *cache)
 	each_figure(&cache->figures, begin_peak);
 	for (i = 0; i < FMLIB_FLOWS; i++)
 		begin_flow_peaks(&cache->account.flows[i]);
-	/* Peaks are exact again until a second thread comes. */
+	/* Peaks are exact until a second thread allocates. */
 	cache->shared = false;
 	cache->sole = FMLIB_NOBODY;
 	fmlib_tags_reset_peaks(cache);

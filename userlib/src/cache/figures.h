@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Counting in each allocation and free. figures.c has the other functions. */
+/* Counts each allocation and free. Other functions are in figures.c. */
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H
 
@@ -7,18 +7,18 @@
 
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
-/* Adds a lane's counts to @sum, and sets them to zero. */
+/* Adds a lane's counters to @sum, and clears them. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
-/* Begins to count by tag. */
+/* Starts to count by tag. */
 void fmlib_figures_tagged(struct flexmem_cache *cache);
 void fmlib_figures_untagged(const struct flexmem_cache *cache,
 			    struct flexmem_cache_tag *sums);
-/* Counts that a freed block begins to wait, or ends it. */
+/* Counts a freed block that starts to wait, or one that has waited. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
-/* Under the whole lock. */
+/* The caller has locked the whole cache. */
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
-/* Number of allocations that have been freed. */
+/* How many allocations were freed so far. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
@@ -26,14 +26,16 @@ void fmlib_figures_reserved(struct flexmem_cache *cache,
 			    enum flexmem_cache_pool_kind kind, uint64_t add,
 			    uint64_t subtract);
 
-/* Requests without a tag are counted with the figures. */
+/*
+ * Whether the block has a tag. Those without a tag count in the figures only.
+ */
 static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
 				   const struct fmlib_block *block)
 {
 	return block->origin->tag != &cache->untagged;
 }
 
-/* Begins the account of a lane with the values of the sum. */
+/* Starts the account of a lane, with the values of the sum. */
 static inline void fmlib_account_begin(struct fmlib_account *part,
 				       const struct fmlib_account *sum)
 {
@@ -67,7 +69,7 @@ static inline void fmlib_flow_move(struct fmlib_flow *flow,
 		flow->out[i] -= (uint64_t)by;
 }
 
-/* Raises the peak of active bytes, which include blocks that wait. */
+/* Raises the peak of active bytes, which include waiting blocks. */
 void fmlib_flow_raise_active(struct fmlib_flow *flow);
 
 static inline void fmlib_flow_in(struct fmlib_flow *flow, uint64_t size,
@@ -160,7 +162,7 @@ fmlib_holes_of(const struct fmlib_range *range)
 	return holes;
 }
 
-/* The same for holes, after any change. */
+/* Counts the change in holes after a block was taken or freed. */
 static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       struct fmlib_holes before)

@@ -18,7 +18,7 @@ static bool before(const struct fmlib_piece *a, const struct fmlib_piece *b)
 	return a->offset < b->offset;
 }
 
-/* Splits a tree into the pieces before @key and the rest. */
+/* Splits a tree: @left gets the pieces before @key, @right the others. */
 static void part(struct fmlib_piece *root, const struct fmlib_piece *key,
 		 struct fmlib_piece **left, struct fmlib_piece **right)
 {
@@ -36,7 +36,7 @@ static void part(struct fmlib_piece *root, const struct fmlib_piece *key,
 	}
 }
 
-/* Everything in @left comes before everything in @right. */
+/* Joins two trees. All of @left comes before all of @right. */
 static struct fmlib_piece *join(struct fmlib_piece *left,
 				struct fmlib_piece *right)
 {

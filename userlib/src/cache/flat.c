@@ -29,14 +29,14 @@ static uint64_t align(uint64_t value, uint64_t alignment)
 	return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Where the hole after @piece ends. */
+/* Returns the end of the hole in front of @piece. */
 static uint64_t hole_end(const struct flexmem_cache_flat *flat,
 			 const struct piece *piece)
 {
 	return piece ? piece->start : flat->size;
 }
 
-/* A hole: the bytes before the piece *@link. */
+/* A hole, which lies in front of the piece *@link. */
 struct hole {
 	struct piece **link;
 	uint64_t start;
@@ -62,7 +62,7 @@ static struct hole find_hole(struct flexmem_cache_flat *flat, uint64_t bytes,
 	for (;;) {
 		limit = hole_end(flat, *hole.link);
 		hole.start = align(end, alignment);
-		/* Near the largest number there is no next multiple. */
+		/* The next multiple would overflow. */
 		hole.size = hole.start >= end && limit > hole.start ?
 			    limit - hole.start : 0;
 		if (hole.size > failure->largest_free)
@@ -114,7 +114,7 @@ static int flat_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		free(piece);
 		return -ENOMEM;
 	}
-	/* Half of the room is for the segment below, if that grows. */
+	/* The segment in front may grow too, so it gets half of the hole. */
 	room = grows && hole.start ? (hole.size - bytes) / 2 : 0;
 	piece->start = align(hole.start + room - room % alignment, alignment);
 	piece->size = bytes;

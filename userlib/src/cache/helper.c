@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Delay after a temporary error, in milliseconds. */
+/* How long to wait after a temporary error, in milliseconds. */
 #define RETRY_MS 100
 
-/* -EBADF: there is no such file. */
+/* Identifies the file of a descriptor. -EBADF: it was closed. */
 static int identify(int descriptor, struct stat *file)
 {
 	return fstat(descriptor, file) ? -errno : 0;
@@ -85,7 +85,7 @@ static int serve_next(struct flexmem_cache *cache, const struct stat *source)
 
 	if (!err)
 		err = fmlib_pressure_read(cache, &event);
-	/* Refusals of the provider have been logged. */
+	/* The cache has logged what the provider refused. */
 	if (!err)
 		fmlib_pressure_answer(cache, &event, &released);
 	return err;
@@ -110,7 +110,10 @@ static void *serve(void *argument)
 		 */
 		in_vain = err == -EAGAIN;
 		err = serve_next(cache, &source);
-		/* Without a pause an error could keep a processor busy. */
+		/*
+		 * Waits, because an error that persists would keep a processor
+		 * busy.
+		 */
 		if (err == -ENOMEM || err == -EIO ||
 		    (err == -EAGAIN && in_vain))
 			wait_for(NULL, RETRY_MS);

@@ -6,7 +6,7 @@
  */
 #include "cache.h"
 
-/* The figures of an allocation; @holes: number of holes before it. */
+/* Counts an allocation. @holes: the number of holes before it. */
 static inline void count_alloc(struct flexmem_cache *cache,
 			       struct fmlib_account *account,
 			       const struct fmlib_range *range, uint32_t holes,
@@ -19,7 +19,7 @@ static inline void count_alloc(struct flexmem_cache *cache,
 	fmlib_figures_hole_taken(account, range, holes, size);
 }
 
-/* Takes memory, with the lane's lock; NULL: there is none. */
+/* Takes memory in a locked lane, or returns NULL. */
 FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 			uint64_t bytes, uint64_t size)
 {
@@ -45,14 +45,14 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	return fmlib_block_begin(block);
 }
 
-/* Serves a request of at least 1 byte; NULL: the lane alone cannot. */
+/* Serves a request of 1 byte or more. NULL: it needs more than its lane. */
 FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
 		       uint64_t stream)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
 	void *token;
 
-	/* Streams that share a lane have no segment in it. */
+	/* The lane serves another stream. */
 	if (!lane || lane->stream != stream)
 		return NULL;
 	fmlib_lock_take(&lane->lock);
@@ -71,7 +71,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	/* 0 is below none of these. */
+	/* For 0 bytes the difference is huge, so this is false. */
 	if (bytes - 1 < cache->hit_limit)
 		made = hit(cache, bytes, stream);
 	if (!made && bytes)
@@ -80,7 +80,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	return 0;
 }
 
-/* Whether a free changes nothing but the lane. */
+/* Whether a free changes only its lane. */
 static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct fmlib_block *block)
 {
@@ -89,7 +89,7 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       !fmlib_segment_leaves(block->segment);
 }
 
-/* The figures of a free; @holes: number of holes before it. */
+/* Counts a free. @holes: the number of holes before it. */
 static inline void count_free(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
 			      const struct fmlib_block *block, uint32_t holes)
@@ -101,7 +101,7 @@ static inline void count_free(struct flexmem_cache *cache,
 				block->size);
 }
 
-/* In a segment that grows. */
+/* Frees a block of a segment that grows. */
 static inline void give_range(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
 			      const struct fmlib_block *block)
@@ -110,7 +110,7 @@ static inline void give_range(struct flexmem_cache *cache,
 	uint32_t holes = segment->range.holes;
 	uint32_t tail = segment->range.tail;
 
-	/* Cannot fail, because the range was reserved. */
+	/* Cannot fail, because these bytes are reserved. */
 	fmlib_range_release(&segment->range, block->offset, block->size);
 	if (segment->range.tail != tail)
 		segment->stamp = account->clock;
@@ -133,7 +133,7 @@ static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	fmlib_lane_done(cache, lane);
 }
 
-/* Frees a block; false: the lane alone cannot. */
+/* Frees a block. False: it needs more than its lane. */
 FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 {
 	const struct fmlib_chunk *chunk =
@@ -169,7 +169,7 @@ FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 {
 	uint64_t word = atomic_load_explicit(&block->word,
 					     memory_order_acquire);
-	/* Larger than any size if the tokens differ in more than the offset. */
+	/* If more than the offset differs, this exceeds any block's size. */
 	uint64_t offset = (uintptr_t)token + FMLIB_LIVE - word;
 	const struct fmlib_segment *segment;
 	uint64_t region_id;
@@ -215,7 +215,7 @@ int flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 		return err;
 	if (!address)
 		return -EINVAL;
-	/* For a wide token this finds a block with another token. */
+	/* A wide token finds a block here, too. That has another token. */
 	blocks = atomic_load_explicit(&fmlib_token_place(&cache->narrow,
 							 token)->blocks,
 				      memory_order_acquire);

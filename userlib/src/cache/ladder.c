@@ -12,7 +12,9 @@
 #define WAIT_MS 10
 #define WAITS 7
 
-/* Not 0 in a callback, whose own allocations run no callback. */
+/*
+ * How deep this thread is in callbacks. Requests made in one run no callback.
+ */
 static _Thread_local unsigned int callback_depth;
 
 static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
@@ -22,7 +24,7 @@ static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 	int err = 0;
 
 	callback_depth++;
-	/* A running callback stays in the list. */
+	/* A callback that runs is not removed from the list. */
 	for (callback = cache->callbacks; callback && !err;
 	     callback = callback->next) {
 		if (callback->removed)
@@ -39,7 +41,7 @@ static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 	return err;
 }
 
-/* A number that grows with each free and each return to the provider. */
+/* Grows whenever a block is freed or memory returned. */
 static uint64_t freed(const struct flexmem_cache *cache)
 {
 	return fmlib_figures_freed(cache) + cache->figures.num_device_free +
@@ -54,7 +56,10 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (!cache->callbacks || callback_depth)
 		return -ENOMEM;
 	before = freed(cache);
-	/* Calls made by a callback count separately. */
+	/*
+	 * Ends the counting of this call: calls of a callback count for
+	 * themselves.
+	 */
 	fmlib_figures_commit(cache, &cache->account);
 	err = run_callbacks(cache, want->size);
 	if (err)
@@ -81,7 +86,7 @@ static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* A failed return was logged. The next rung tries again. */
+	/* Errors are logged. The ladder goes on either way. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want);
@@ -91,7 +96,9 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* If it fails, blocks go on waiting, but the rest may help. */
+	/*
+	 * If the wait fails blocks go on waiting. Other memory may be enough.
+	 */
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;
 	err = fmlib_obtain(cache, want);
@@ -104,7 +111,7 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (err != -ENOMEM || want->no_host_memory ||
 	    !cache->config.release_lock)
 		return err;
-	/* Other threads may have freed memory while the cache was unlocked. */
+	/* Other threads may have freed memory while the lock was dropped. */
 	fmlib_uses_poll(cache);
 	return fmlib_obtain(cache, want) ? -ENOMEM : 0;
 }
@@ -134,7 +141,7 @@ static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err == -ENOENT ? -ENOMEM : err;
 }
 
-/* Whether other users of the device have enough memory for the request. */
+/* Whether other processes have enough memory for the request. */
 static bool others_could_help(const struct flexmem_cache *cache,
 			      const struct fmlib_want *want)
 {
@@ -279,7 +286,7 @@ int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 		return err;
 	if (callback_depth)
 		return -EDEADLK;
-	/* A thread that is cancelled in the wait below would hold the lock. */
+	/* A thread cancelled in the wait below would keep the lock. */
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
 	removed = *find_callback(cache, callback, user);
@@ -289,7 +296,7 @@ int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 		removed->removed = true;
 		while (removed->running)
 			pthread_cond_wait(&cache->callback_done, &cache->lock);
-		/* Its place in the list may have changed during the wait. */
+		/* Searches again: the list may have changed during the wait. */
 		link = &cache->callbacks;
 		while (*link != removed)
 			link = &(*link)->next;

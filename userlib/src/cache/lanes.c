@@ -35,7 +35,7 @@ struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 	return fmlib_lane_at(cache, fmlib_lane_place(stream, 0));
 }
 
-/* Finds or makes a lane, with the cache's lock and no lane's lock. */
+/* Finds or makes a lane. Needs the cache's lock, and no lane's. */
 static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
@@ -67,7 +67,7 @@ static void lock_lanes(struct flexmem_cache *cache)
 		if (lane)
 			fmlib_lock_take(&lane->lock);
 	}
-	/* From here on no lane adds its account by itself. */
+	/* All lanes are locked, so none adds its account by itself. */
 	for (i = 0; cache->apart && i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)
@@ -118,10 +118,10 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 
 	if (!lane)
 		return;
-	/* Commit the open figures while their lane is known. */
+	/* Adds the counts up while it is known which lane made them. */
 	if (cache->apart)
 		fmlib_figures_commit(cache, &lane->account);
-	/* All lanes are locked in one order, to avoid deadlocks. */
+	/* Locks the lanes in order, to avoid deadlocks. */
 	fmlib_lock_drop(&lane->lock);
 	cache->alone = NULL;
 	lock_lanes(cache);
@@ -138,7 +138,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 		cache->served = FMLIB_NOBODY;
 	else
 		cache->served = cache->shared ? 0 : cache->sole;
-	/* After the first unlock another thread may change the account. */
+	/* Before the first unlock: after it other threads change the sum. */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)

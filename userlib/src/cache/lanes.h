@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Finding and locking lanes. cache.h says what each lock protects. */
+/* Finds and locks lanes. cache.h says what each lock protects. */
 #ifndef FMLIB_LANES_H
 #define FMLIB_LANES_H
 
 #include "structs.h"
 
-/* Number of this thread, 0 until it is needed. */
+/* A number for each thread. It is 0 until the thread needs one. */
 extern _Thread_local uint64_t fmlib_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -15,7 +15,7 @@ static inline uint64_t fmlib_hash(uint64_t number)
 	return number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
-/* The i-th place where the lane of a stream can be. */
+/* The i-th index at which a stream's lane may be. */
 static inline size_t fmlib_lane_place(uint64_t stream, size_t i)
 {
 	return (fmlib_hash(stream) + i) % FMLIB_LANES;
@@ -30,7 +30,7 @@ fmlib_lane_at(const struct flexmem_cache *cache, size_t place)
 struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 				   uint64_t stream);
 
-/* The lane of a stream; NULL: it has none yet. Needs no lock. */
+/* Finds the lane of a stream, without a lock; NULL: it has none. */
 static inline struct fmlib_lane *
 fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
 {
@@ -41,7 +41,7 @@ fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
 	       fmlib_lane_seek(cache, stream);
 }
 
-/* Disables cancellation of this thread; restores the earlier state. */
+/* Disables cancellation of the thread. Returns the earlier state. */
 static inline int fmlib_cancel_off(void)
 {
 	int state;
@@ -66,7 +66,7 @@ void fmlib_lock(struct flexmem_cache *cache);
  */
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		      struct fmlib_lane **lane);
-/* Locks the rest of the whole after that; the lane stays locked in between. */
+/* Locks the rest of the cache, while the lane stays locked. */
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*
@@ -77,21 +77,21 @@ void fmlib_unlock(struct flexmem_cache *cache);
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)
 	__attribute__((warn_unused_result));
-/* Neither changes whether the thread can be cancelled. */
+/* Lock and unlock without a change of the thread's cancellation. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
-/* Whether a lane's lock is enough for this thread. */
+/* Whether this thread needs only a lane's lock. */
 static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
 {
 	return !cache->served || cache->served == fmlib_thread;
 }
 
-/* Notes, with the whole, that this thread allocates or frees. */
+/* Notes which thread allocates or frees. The whole cache is locked. */
 void fmlib_lane_admit(struct flexmem_cache *cache);
-/* Adds the counts of a lane to the account of the cache. */
+/* Adds a lane's counts to the cache's account. */
 void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane);
 
-/* The end of an operation with one lane's lock. */
+/* Ends an operation that has locked only a lane. */
 static inline void fmlib_lane_done(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane)
 {
@@ -107,7 +107,7 @@ static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
 	return block->segment->arena->lane;
 }
 
-/* The account that counts the events of a lane now. */
+/* Returns the account in which the lane counts at present. */
 static inline struct fmlib_account *
 fmlib_account(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {

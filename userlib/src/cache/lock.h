@@ -15,10 +15,10 @@ struct fmlib_lock {
 	atomic_uint waiters;
 };
 
-/* With it waiting threads order the two accesses of an unlock. */
+/* Whether waiting threads issue the barrier for both, by membarrier(). */
 extern bool fmlib_lock_light __attribute__((visibility("hidden")));
 
-/* Called before the first lock is used, and in a forked child. */
+/* Call this before the first lock is used, and in a forked child. */
 void fmlib_lock_start(void);
 void fmlib_lock_wait(struct fmlib_lock *lock);
 void fmlib_lock_wake(struct fmlib_lock *lock);
@@ -44,7 +44,7 @@ static inline void fmlib_lock_drop(struct fmlib_lock *lock)
 
 	if (fmlib_lock_light) {
 		atomic_store_explicit(&lock->taken, 0, memory_order_release);
-		/* Keeps the compiler from reordering, too. */
+		/* Also keeps the compiler from reordering. */
 		atomic_signal_fence(memory_order_seq_cst);
 		waiters = atomic_load_explicit(&lock->waiters,
 					       memory_order_relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The maps of segments, in a cache with FLEXMEM_CACHE_MAPPED. */
+/* Maps segments, in a cache with FLEXMEM_CACHE_MAPPED. */
 #include "cache.h"
 
 int fmlib_segment_map(struct flexmem_cache *cache,

@@ -27,7 +27,7 @@ struct fmlib_origin {
 struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
 				      void *context);
 
-/* With the whole. */
+/* Takes a reference. The whole cache is locked. */
 static inline struct fmlib_origin *fmlib_origin_hold(struct fmlib_origin *origin)
 {
 	if (origin->context)
@@ -35,10 +35,10 @@ static inline struct fmlib_origin *fmlib_origin_hold(struct fmlib_origin *origin
 	return origin;
 }
 
-/* After the last reference fmlib_unlock() releases the context. */
+/* Drops a reference. After the last one fmlib_unlock() releases the context. */
 void fmlib_origin_drop(struct flexmem_cache *cache,
 		       struct fmlib_origin *origin);
-/* Releases the contexts of a list, and frees the list. Without any lock. */
+/* Releases the contexts of a list and frees it. No lock may be held. */
 void fmlib_origins_release(struct flexmem_cache *cache,
 			   struct fmlib_origin *list);
 

@@ -21,7 +21,10 @@ struct entry {
 	void *token;
 };
 
-/* Open addressing; @room is a power of two, and at most half is used. */
+/*
+ * A hash table with open addressing: @room is a power of two, at least twice
+ * @count.
+ */
 struct shard {
 	struct fmlib_lock lock;
 	size_t count;
@@ -54,7 +57,7 @@ void fmlib_pointers_free(struct fmlib_pointers *pointers)
 	free(pointers);
 }
 
-/* The upper bits select the shard, the bits below the place in its table. */
+/* The upper bits choose the shard, the bits below them the entry. */
 static uint64_t hash(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer * UINT64_C(0x9e3779b97f4a7c15);
@@ -70,7 +73,7 @@ static size_t home(const struct shard *shard, const void *pointer)
 	return (size_t)(hash(pointer) >> 24) & (shard->room - 1);
 }
 
-/* The place of the pointer, or the empty place for it. */
+/* Returns the entry of the pointer, or the empty one for it. */
 static size_t place(const struct shard *shard, const void *pointer)
 {
 	size_t i = home(shard, pointer);
@@ -122,7 +125,7 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 	return err;
 }
 
-/* Empties a place, and moves later entries up that belong nearer. */
+/* Empties an entry. Moves later ones up if that is nearer to their place. */
 static void empty(struct shard *shard, size_t hole)
 {
 	size_t mask = shard->room - 1;
@@ -143,7 +146,7 @@ static void empty(struct shard *shard, size_t hole)
 	shard->count--;
 }
 
-/* Returns the token of a pointer, or NULL. @take: removes the entry. */
+/* Returns the token of a pointer, or NULL. @take: also removes the entry. */
 static void *find(struct flexmem_cache *cache, const void *pointer, bool take)
 {
 	struct shard *shard = shard_of(cache, pointer);

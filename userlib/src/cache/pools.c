@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Pools and their arenas. Pins keep each of them. */
+/* Pools and their arenas. A pin keeps one from being freed. */
 #include "cache.h"
 
 #include <stdlib.h>

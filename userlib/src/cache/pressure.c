@@ -14,11 +14,14 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 	if (!cache->provider.pressure)
 		return -EOPNOTSUPP;
 	err = cache->provider.pressure(cache->provider.user, event);
-	/* A child that was forked during the call must not answer the event. */
+	/*
+	 * In a child that was forked during the call, the event is the
+	 * parent's.
+	 */
 	return fmlib_cache_check(cache) ? -ECHILD : fmlib_callback_result(err);
 }
 
-/* Bytes by which use must fall for CRITICAL to end. */
+/* By how many bytes use must fall for CRITICAL to end. */
 static uint64_t surplus(const struct flexmem_pressure_event *event)
 {
 	uint64_t bound = event->memory / 100 * FLEXMEM_CRITICAL_LEAVE;
@@ -26,7 +29,7 @@ static uint64_t surplus(const struct flexmem_pressure_event *event)
 	return event->in_use < bound ? 0 : event->in_use - bound + 1;
 }
 
-/* Bytes that could be returned now. */
+/* The bytes that the cache could return now. */
 static uint64_t spare(const struct flexmem_cache *cache)
 {
 	const struct fmlib_segment *segment;
@@ -86,7 +89,7 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 
 	*released = 0;
 	fmlib_lock(cache);
-	/* Another thread may have read a later event, and answered it first. */
+	/* Another thread may have served a later event first. */
 	if (event->sequence >= cache->answered)
 		err = answer(cache, event, released);
 	fmlib_unlock(cache);

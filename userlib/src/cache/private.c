@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Private pools: their holds, the requests for them, and their sums. */
+/* Private pools: holds, requests and sums. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int read_provider(const struct flexmem_cache *cache,
 		return -EINVAL;
 	if (!cache->pointers)
 		return 0;
-	/* Mapped segments are not resized. */
+	/* A mapped segment cannot be resized. */
 	own->grow = NULL;
 	own->shrink = NULL;
 	return own->map && own->unmap ? 0 : -EOPNOTSUPP;
@@ -51,7 +51,9 @@ int flexmem_cache_pool_create_on(struct flexmem_cache *cache,
 			return err;
 		}
 	}
-	/* The caller that made the pool holds it. */
+	/*
+	 * The pool begins with a pin and a hold, of the caller that makes it.
+	 */
 	made->pins = 1;
 	made->uses = 1;
 	fmlib_lock(cache);
@@ -154,7 +156,10 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 	if (!--found->uses) {
 		fmlib_uses_poll(cache);
 		found->released = true;
-		/* No request can use its free memory again. */
+		/*
+		 * The pool serves no further request, so its free memory goes
+		 * back.
+		 */
 		give_back_all(cache, found, true);
 		fmlib_pool_put(cache, found);
 		fmlib_figures_commit(cache, &cache->account);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The device as a provider: a segment is an allocation from the driver. */
+/* The device's provider: a segment is an allocation of the driver. */
 #include "cache.h"
 
 static int make(struct flexmem_device *device, uint64_t bytes,
@@ -21,7 +21,7 @@ static int make(struct flexmem_device *device, uint64_t bytes,
 	return 0;
 }
 
-/* Asks for growable memory only if the device can resize it. */
+/* The cache passes GROWABLE only if the provider can grow. */
 static uint32_t flags_of(uint32_t flags)
 {
 	return (flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0) |
@@ -89,7 +89,7 @@ static int device_free(void *user, uint64_t handle)
 static int device_map(void *user, uint64_t handle, uint64_t bytes,
 		      void **pointer)
 {
-	/* A 32-bit program cannot map more. */
+	/* Too much for a 32-bit program to map. */
 	if (bytes > SIZE_MAX)
 		return -ENOMEM;
 	return flexmem_device_map(user, (uint32_t)handle, 0, (size_t)bytes, 0,
@@ -103,7 +103,7 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 	return flexmem_device_unmap(user, pointer, (size_t)bytes);
 }
 
-/* One call, so that both figures are of one moment. */
+/* One call, so that both figures are of the same moment. */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
 	struct flexmem_usage usage;

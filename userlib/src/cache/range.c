@@ -33,9 +33,11 @@
 #define FANOUT 32
 #define HALF (FANOUT / 2)
 #define LANES 4
-/* Each new level needs 16 times as many insertions as the level before. */
+/*
+ * Each level needs 16 times as many parts as the one below, so this is plenty.
+ */
 #define LEVELS 16
-/* Greater than any offset. */
+/* Larger than any offset. */
 #define NOWHERE INT32_MAX
 #define SPARE_EXCESS 16
 
@@ -46,7 +48,7 @@ union numbers {
 	lanes in[FANOUT / LANES];
 };
 
-/* Unused entries, from @count on, have the offset NOWHERE and the size 0. */
+/* Entries from @count on are unused: their offset is NOWHERE, their size 0. */
 struct fmlib_range_node {
 	union numbers offsets;
 	union numbers sizes;
@@ -62,7 +64,7 @@ struct path {
 	unsigned int at[LEVELS];
 };
 
-/* A bit for each entry that is @limit or more. */
+/* Returns a bit mask of the entries that are @limit or more. */
 #if defined(__SSE2__) && !defined(FMLIB_RANGE_PORTABLE)
 static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 {
@@ -108,7 +110,7 @@ static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 }
 #endif
 
-/* Index of the first entry that is @limit or more; FANOUT: there is none. */
+/* The index of the first entry that is @limit or more, or FANOUT. */
 static inline unsigned int first_from(const union numbers *numbers,
 				      int32_t limit)
 {
@@ -171,7 +173,7 @@ static void drop_node(struct fmlib_range *range, struct fmlib_range_node *node)
 	range->spare_count++;
 }
 
-/* So many more than are needed. */
+/* Makes spare nodes: @more than the range needs now. */
 static int make_spares(struct fmlib_range *range, size_t more)
 {
 	struct fmlib_range_node *node;
@@ -187,7 +189,7 @@ static int make_spares(struct fmlib_range *range, size_t more)
 	return 0;
 }
 
-/* Sets nodes aside for one more part or hole. */
+/* Prepares the nodes for one more part or hole. */
 static inline int prepare(struct fmlib_range *range)
 {
 	return range->spare_count > spares_needed(range) ? 0 :
@@ -311,7 +313,7 @@ static unsigned int descend(const struct fmlib_range *range, int32_t offset,
 	return first_from(&node->offsets, offset + 1);
 }
 
-/* Moves @path to the last hole of the leaf before; false: there is none. */
+/* Moves @path to the last hole of the previous leaf. False: there is none. */
 static bool step_back(const struct fmlib_range *range, struct path *path)
 {
 	unsigned int leaf = range->height - 1;
@@ -347,7 +349,7 @@ static void raise_sizes(struct path *path, unsigned int level, int32_t size)
 	}
 }
 
-/* Updates the offsets above a leaf whose first hole now begins at @offset. */
+/* The first hole of the leaf moved to @offset: updates the nodes above. */
 static void lower_offsets(const struct fmlib_range *range, struct path *path,
 			  int32_t offset)
 {
@@ -385,7 +387,7 @@ static void raise_next(const struct fmlib_range *range, struct path *path,
 	}
 }
 
-/* Splits a full child; its parent has room. */
+/* Splits a full child. The parent has room. */
 static void split(struct fmlib_range *range, struct fmlib_range_node *parent,
 		  unsigned int at, bool is_leaf)
 {
@@ -408,7 +410,7 @@ static void split(struct fmlib_range *range, struct fmlib_range_node *parent,
 		     right);
 }
 
-/* Splits every full node on the way to @offset, from the top. */
+/* Splits the full nodes on the way to @offset, from the root down. */
 static void make_room(struct fmlib_range *range, int32_t offset)
 {
 	struct fmlib_range_node *node = range->root;
@@ -520,7 +522,7 @@ int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 	node = path.nodes[leaf];
 	at = path.at[leaf];
 	*offset = (uint64_t)node->offsets.of[at] << range->shift;
-	/* Only the last hole can be at the end. */
+	/* Only the last hole can reach the end of the range. */
 	if (range->tail && (uint32_t)(node->offsets.of[at] +
 				      node->sizes.of[at]) == range->size)
 		range->tail -= (uint32_t)units;
@@ -577,7 +579,7 @@ int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size)
 	return 0;
 }
 
-/* Merges the hole before and the hole behind into one. */
+/* Merges two holes into one. */
 static int32_t merge(struct fmlib_range *range, struct path *before,
 		     unsigned int before_at, struct path *path,
 		     unsigned int at, int32_t size)
@@ -709,7 +711,7 @@ int fmlib_range_shrink(struct fmlib_range *range, uint64_t less)
 	return 0;
 }
 
-/* The size of the largest hole, if that is more than @most. */
+/* The size of the largest hole. Looks only for more than @most. */
 static int32_t find_largest(const struct fmlib_range_node *node,
 			    unsigned int height, int32_t most)
 {
@@ -744,7 +746,7 @@ bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,
 	at = descend(range, (int32_t)from - 1, &path);
 	node = path.nodes[level];
 	while (at == node->count) {
-		/* On to the next leaf. */
+		/* Goes to the next leaf. */
 		do {
 			if (!level--)
 				return false;

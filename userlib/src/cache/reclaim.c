@@ -55,7 +55,7 @@ static struct fmlib_segment *merge(const struct flexmem_cache *cache,
 	return first;
 }
 
-/* Allocates nothing, because it runs when memory is short. */
+/* A merge sort. It allocates nothing, as memory is short. */
 static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 				  struct fmlib_segment *list, size_t count,
 				  order_fn order)
@@ -74,7 +74,7 @@ static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 		     sort(cache, rest, count - count / 2, order), order);
 }
 
-/* Every segment with bytes that could be returned, in order. */
+/* Links the segments that could return bytes, in the given order. */
 static struct fmlib_segment *victims(struct flexmem_cache *cache,
 				     order_fn order)
 {
@@ -124,7 +124,10 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 
 	for (; segment && !released; segment = next) {
 		next = segment->next_victim;
-		/* A refusal has been logged. */
+		/*
+		 * If the provider refuses, that is logged, and the next one is
+		 * tried.
+		 */
 		if (fmlib_segment_excess(cache, segment) >= size)
 			fmlib_segment_give_back(cache, segment, &released);
 	}
@@ -153,7 +156,10 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 		return 0;
 	for (; segment && released < size; segment = next) {
 		next = segment->next_victim;
-		/* A refusal has been logged; the next one may succeed. */
+		/*
+		 * If the provider refuses, that is logged, and the next one is
+		 * tried.
+		 */
 		fmlib_segment_give_back(cache, segment, &released);
 	}
 	return released;
@@ -238,7 +244,7 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 	return err;
 }
 
-/* Bytes in live blocks, and in those that wait for events. */
+/* The bytes of live blocks, and of blocks that wait for events. */
 static uint64_t bytes_in_use(const struct fmlib_segment *segment)
 {
 	const struct fmlib_piece *piece;
@@ -251,7 +257,7 @@ static uint64_t bytes_in_use(const struct fmlib_segment *segment)
 	return bytes;
 }
 
-/* Returns the bytes still in use. */
+/* Drops all lost segments. Returns the bytes still in use. */
 static uint64_t drop_all(struct flexmem_cache *cache, int *error)
 {
 	struct fmlib_segment *segment;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for one more region number. Returns 0 or -ENOMEM. */
+/* Makes room for another region number. Returns 0 or -ENOMEM. */
 static int make_region_room(struct flexmem_cache *cache)
 {
 	uint32_t room = cache->region_count + cache->askers + 1;
@@ -21,7 +21,9 @@ static int make_region_room(struct flexmem_cache *cache)
 	return 0;
 }
 
-/* A region's number in snapshots, from 1; there is room for it. */
+/*
+ * The number of a region in snapshots, from 1 on. There is room for a new one.
+ */
 static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 {
 	uint32_t i = 0;
@@ -52,7 +54,7 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
 
 	if (!err) {
 		total = (uint64_t)(share * (double)total);
-		/* 0 would mean no limit. */
+		/* Not 0, which would mean "no limit". */
 		return total ? total : 1;
 	}
 	if (!cache->warned_of_memory_info) {
@@ -64,7 +66,7 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
 	return 0;
 }
 
-/* Called before each call of the provider that requests more. */
+/* Checks the limit, before each request to the provider. */
 static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t more)
 {
@@ -78,14 +80,14 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	want->failure->allowed_bytes = allowed;
 	want->failure->segment = more;
 	want->failure->error = 0;
-	/* The reason of an earlier refusal does not explain this one. */
+	/* Forgets the reason of an earlier refusal. */
 	want->failure->device = (struct flexmem_failure){ 0 };
 	if (!allowed || (more <= allowed && reserved <= allowed - more))
 		return 0;
 	return -ENOMEM;
 }
 
-/* The first serving arena may have changed. */
+/* Notes the segment that serves the lane, which may be another now. */
 static void note_first(const struct fmlib_arena *arena)
 {
 	if (!arena->pool->id && arena->stream == arena->lane->stream)
@@ -111,7 +113,7 @@ static void link_segment(struct flexmem_cache *cache,
 	note_first(segment->arena);
 }
 
-/* Removes a segment from those that serve requests. */
+/* Removes the segment from those that serve requests. */
 static void unlink_growing(struct fmlib_segment *segment)
 {
 	struct fmlib_segment **link = &segment->arena->growing;
@@ -137,7 +139,7 @@ static void unlink_segment(struct flexmem_cache *cache,
 		unlink_growing(segment);
 }
 
-/* A new segment is one free interval; @piece: the piece of a fixed segment. */
+/* Adds a segment, all of which is free. @piece: for one that does not grow. */
 static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   struct fmlib_piece *piece)
 {
@@ -147,7 +149,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	link_segment(cache, segment);
 	if (segment->growing) {
-		/* Nodes for this have been set aside. */
+		/* Cannot fail: the nodes are prepared. */
 		fmlib_range_grow(&segment->range, segment->size);
 	} else {
 		segment->first = piece;
@@ -170,7 +172,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			(unsigned long long)segment->arena->stream);
 }
 
-/* Whether @size bytes from the begin of a segment overlap another segment. */
+/* Whether @size bytes from the start of a segment overlap @other. */
 static bool overlap(const struct fmlib_segment *segment, uint64_t size,
 		    const struct fmlib_segment *other)
 {
@@ -182,7 +184,7 @@ static bool overlap(const struct fmlib_segment *segment, uint64_t size,
 	       b->offset < a->offset + size;
 }
 
-/* The reason why memory from the provider cannot be a segment; NULL: none. */
+/* Returns why the provider's memory cannot be a segment, or NULL. */
 static const char *fault_of(const struct flexmem_cache *cache,
 			    const struct fmlib_segment *segment, uint64_t size)
 {
@@ -218,7 +220,7 @@ static bool is_possible(const struct flexmem_cache *cache,
 	return !fault;
 }
 
-/* Whether a segment in use has the same name. */
+/* Whether a segment in use has the same handle. */
 static bool is_known(const struct flexmem_cache *cache,
 		     const struct fmlib_segment *segment)
 {
@@ -230,14 +232,14 @@ static bool is_known(const struct flexmem_cache *cache,
 	return other;
 }
 
-/* Returns the provider's memory at once. */
+/* Returns memory that the cache cannot use to the provider. */
 static void reject(struct flexmem_cache *cache,
 		   const struct fmlib_segment *segment)
 {
 	const struct flexmem_cache_provider *provider =
 		fmlib_provider_of(segment);
 
-	/* A handle of a segment in use still belongs to that segment. */
+	/* Another segment has the handle: freeing it would free that one. */
 	if (is_known(cache, segment) ||
 	    provider->free(provider->user, segment->handle))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -269,7 +271,9 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	return err;
 }
 
-/* One call of the provider, without the lock if @unlock; -ECHILD: forked. */
+/*
+ * Calls the provider, without the lock if @unlock. -ECHILD: the process forked.
+ */
 static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 		      const struct fmlib_segment *segment,
 		      struct flexmem_cache_memory *memory)
@@ -357,7 +361,9 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	struct fmlib_segment *segment;
 	struct fmlib_arena *arena;
 
-	/* Two, because the remainder of a fixed segment is a piece as well. */
+	/*
+	 * Two, because the rest of a segment that does not grow is a piece too.
+	 */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
 	arena = fmlib_arena_get(cache, want);
@@ -378,7 +384,7 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	return segment;
 }
 
-/* Takes the requested bytes from the new segment. */
+/* Takes the request's bytes from the new segment. */
 static int use(struct flexmem_cache *cache, struct fmlib_want *want,
 	       struct fmlib_segment *segment)
 {
@@ -430,7 +436,7 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 {
 	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 
-	/* Nodes for this have been set aside. */
+	/* Cannot fail: the nodes are prepared. */
 	fmlib_range_grow(&segment->range, more);
 	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
 	fmlib_figures_holes(cache, segment, before);
@@ -530,7 +536,9 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	arena = fmlib_arena_find(cache, want);
 	if (arena)
 		segment = arena->growing;
-	/* A segment that cannot grow in place may still find room elsewhere. */
+	/*
+	 * Tries each: one segment may have room to grow where another has not.
+	 */
 	for (; segment; segment = next) {
 		next = segment->next_growing;
 		err = grow(cache, want, segment);

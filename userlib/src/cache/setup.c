@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Making and destroying a cache. */
+/* Makes and destroys caches. */
 #include "cache.h"
 
 #include <stdio.h>
@@ -27,17 +27,17 @@ static const struct flexmem_cache_profile default_profile = {
 	.growing_step = 2 * MIB,
 };
 
-/* No size of a profile may be so large that sums of them overflow. */
+/* The largest size in a profile. Sums of sizes must not overflow. */
 #define PROFILE_MAX (UINT64_C(1) << 42)
 
 #define FLAGS                                             \
 	(FLEXMEM_CACHE_STRICT | FLEXMEM_CACHE_MAPPABLE | \
 	 FLEXMEM_CACHE_MAPPED)
 
-/* A snapshot has an entry for each device up to its own. */
+/* Limits the size of snapshots, which have an entry for each lower number. */
 #define DEVICE_MAX 65535
 
-/* Logs a warning, and fails the creation of the cache. */
+/* Logs a warning. The cache will not be made. */
 static int refuse(struct flexmem_cache *cache, const char *why)
 {
 	fmlib_cache_complain(cache, "%s", why);
@@ -77,7 +77,7 @@ static int prepare_maps(struct flexmem_cache *cache)
 	if (!provider->map || !provider->unmap)
 		return -EOPNOTSUPP;
 	cache->flags |= FLEXMEM_CACHE_MAPPABLE;
-	/* Mapped segments are not resized. */
+	/* A mapped segment cannot be resized. */
 	provider->grow = NULL;
 	provider->shrink = NULL;
 	cache->pointers = fmlib_pointers_make();
@@ -112,7 +112,10 @@ static bool is_consistent(const struct flexmem_cache_profile *p)
 	if (p->small_segment % granule || p->large_segment % granule ||
 	    p->large_round % granule || p->growing_step % granule)
 		return false;
-	/* The largest request of each kind must fit into its segment. */
+	/*
+	 * The largest request of each kind must fit into a segment of that
+	 * kind.
+	 */
 	return p->small_limit / granule <= p->small_segment / granule &&
 	       p->large_limit <= p->large_segment &&
 	       p->small_limit <= p->large_limit;
@@ -128,7 +131,7 @@ static int read_contexts(struct flexmem_cache *cache,
 			     CONTEXTS_MIN);
 }
 
-/* Every field is a size; 0 means the default. */
+/* Reads the sizes of a profile. 0 means the default. */
 static int read_profile(struct flexmem_cache *cache,
 			const struct flexmem_cache_options *options)
 {
@@ -174,7 +177,7 @@ static void read_log(struct flexmem_cache *cache,
 	cache->log_level = FLEXMEM_LOG_DEBUG;
 }
 
-/* Derives values from the settings, the profile and the provider. */
+/* Computes values that follow from settings, profile and provider. */
 static void settle(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_profile *profile = &cache->profile;
@@ -186,16 +189,16 @@ static void settle(struct flexmem_cache *cache)
 				"expandable_segments has no effect: segments cannot grow here");
 		cache->expandable = false;
 	}
-	/* Each request gets a segment of whole pages. */
+	/* Each request gets its own segment, which must be whole pages. */
 	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
 	    profile->granule < PAGE)
 		profile->granule = PAGE;
-	/* A block is larger than the request by @large_remainder at most. */
+	/* A block exceeds its request by @large_remainder at most. */
 	if (profile->large_remainder < FMLIB_NARROW)
 		cache->simple_limit = FMLIB_NARROW - profile->large_remainder;
 	if (cache->simple_limit > config->max_split)
 		cache->simple_limit = config->max_split;
-	/* A size is at most doubled, and rounded up to the granule. */
+	/* Rounding at most doubles a size and adds a granule. */
 	if (cache->simple_limit > 2 * profile->granule)
 		cache->hit_limit = cache->simple_limit / 2 - profile->granule;
 }
@@ -246,7 +249,7 @@ static int fill(struct flexmem_cache *cache,
 		err = fmlib_tokens_start(&cache->narrow, false);
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
-	/* Ignored settings are no failure. */
+	/* Settings that were left out are no problem. */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
 	if (err)
@@ -267,7 +270,7 @@ static int fill(struct flexmem_cache *cache,
 		cache->log = NULL;
 	if (err)
 		return err;
-	/* From here on no setting is refused. */
+	/* From here on nothing is refused, so @problem stays as it is. */
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->sole = FMLIB_NOBODY;
@@ -387,18 +390,18 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 
 	if (!cache)
 		return;
-	/* A thread cancelled in here would leave a half destroyed cache. */
+	/* A thread cancelled here would leave a cache half destroyed. */
 	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
 	flexmem_cache_stop_helper(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
-	/* Captures that have not ended. */
+	/* Ends captures that are still open. */
 	while ((capture = cache->captures)) {
 		cache->captures = capture->next;
 		free(capture);
 	}
-	/* If the wait fails, waiting blocks are freed anyway. */
+	/* If the wait fails, blocks that wait are freed all the same. */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);

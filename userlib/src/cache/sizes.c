@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Rounds sizes, and chooses pool and segment for each. */
+/* Rounds sizes. Chooses the pool and the segment size for a request. */
 #include "cache.h"
 
 #define MIB_SHIFT 20
@@ -29,7 +29,7 @@ uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes)
 	uint64_t granule = cache->profile.granule;
 	uint32_t divisions = divisions_for(&cache->config, bytes);
 
-	/* Only if a step is not smaller than a granule. */
+	/* A step must not be smaller than a granule. */
 	if (divisions > 1 && bytes > granule * divisions)
 		return fmlib_round_up(bytes, (UINT64_C(1) <<
 					      log2_floor(bytes)) / divisions);

@@ -61,7 +61,10 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 
 	if (!cache->history.room)
 		return;
-	/* As in PyTorch, expandable segments are only mapped and unmapped. */
+	/*
+	 * PyTorch calls it "map" and "unmap" when an expandable segment
+	 * changes.
+	 */
 	if (segment->growing)
 		action = come ? FMLIB_SEGMENT_MAP : FMLIB_SEGMENT_UNMAP;
 	else
@@ -181,7 +184,7 @@ static void copy_segment(struct fmlib_copy *copy, const struct fmlib_segment *se
 	}
 }
 
-/* Counts segments, and the most blocks and holes that there can be. */
+/* Counts the segments, and how many blocks and holes there can be. */
 static size_t count_segments(const struct flexmem_cache *cache, size_t *blocks)
 {
 	const struct fmlib_segment *segment;
@@ -198,7 +201,7 @@ static size_t count_segments(const struct flexmem_cache *cache, size_t *blocks)
 	return count;
 }
 
-/* The oldest event first. */
+/* Copies the events, the oldest first. */
 static void copy_events(struct fmlib_copy *copy, const struct fmlib_history *history)
 {
 	size_t oldest = history->count == history->room ? history->next : 0;
@@ -214,7 +217,7 @@ static void copy_events(struct fmlib_copy *copy, const struct fmlib_history *his
 	}
 }
 
-/* With the lock. 0 or -ENOMEM. */
+/* Copies the records. The whole cache is locked. Returns 0 or -ENOMEM. */
 static int copy_all(struct flexmem_cache *cache, struct fmlib_copy *copy)
 {
 	const struct fmlib_segment *segment;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* The history of a cache, and the copy that a snapshot makes. */
+/* The history of a cache, and the records of a snapshot. */
 #ifndef FMLIB_SNAPSHOT_H
 #define FMLIB_SNAPSHOT_H
 
 #include "structs.h"
 
-/* All of these need the whole. */
+/* For all of these the whole cache is locked. */
 void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
 		       const struct fmlib_block *block);
 
@@ -23,7 +23,7 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 			   uint64_t size, bool come);
 void fmlib_history_oom(struct flexmem_cache *cache,
 		       const struct fmlib_want *want);
-/* Drops the events and returns the array, which the caller frees. */
+/* Drops the events. Returns the array, which the caller frees. */
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
 /*
@@ -39,7 +39,7 @@ enum fmlib_state {
 	FMLIB_COPY_WAITING,
 };
 
-/* Copy of a block or a hole. */
+/* The record of a block or a hole. */
 struct fmlib_copied_block {
 	uint64_t serial;
 	uint64_t offset;
@@ -61,7 +61,7 @@ struct fmlib_copied_segment {
 	bool growing;
 };
 
-/* The records that one snapshot shows, of one pool or of all. */
+/* The records of a snapshot, of one pool or of all. */
 struct fmlib_copy {
 	uint64_t pool;
 	struct fmlib_copied_segment *segments;

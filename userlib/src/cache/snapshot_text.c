@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most contexts fit; longer ones are printed a second time. */
+/* Enough for most contexts. A longer one is printed a second time. */
 #define CONTEXT_ROOM 4096
 
-/* The text so far; @failed: the host had no memory for more of it. */
+/* The text so far. @failed: the host had no memory for more. */
 struct text {
 	const struct flexmem_cache *cache;
 	char *data;
@@ -48,7 +48,7 @@ static void put_bytes(struct text *text, const char *bytes, size_t length)
 static void put(struct text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Appends short text; strings have functions of their own. */
+/* Appends a short text. Strings have other functions. */
 static void put(struct text *text, const char *format, ...)
 {
 	char piece[256];
@@ -66,7 +66,7 @@ static void put_number(struct text *text, const char *name, uint64_t value)
 	put(text, "\"%s\":%llu,", name, (unsigned long long)value);
 }
 
-/* Length of the UTF-8 character at @bytes; 0: it is invalid. */
+/* The length of the UTF-8 character at @bytes, or 0 if it is invalid. */
 static size_t character_length(const unsigned char *bytes, size_t room)
 {
 	uint32_t code;
@@ -86,14 +86,14 @@ static size_t character_length(const unsigned char *bytes, size_t room)
 			return 0;
 		code = code << 6 | (bytes[i] & 0x3f);
 	}
-	/* Overlong, a surrogate of UTF-16, or beyond Unicode. */
+	/* A form that is too long, half a UTF-16 pair, or beyond Unicode. */
 	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) ||
 	    (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
 		return 0;
 	return length;
 }
 
-/* The caller's bytes: UTF-8 stays, other bytes become U+FFFD. */
+/* Appends bytes of the caller's. Invalid UTF-8 becomes U+FFFD. */
 static void put_string(struct text *text, const char *string, size_t length)
 {
 	size_t size;
@@ -125,7 +125,7 @@ static void put_frame(struct text *text, const char *name, size_t length,
 	put(text, ",\"line\":%lu},", line);
 }
 
-/* A line of a context: FILE:LINE:NAME, or just a name. */
+/* Appends a line of a context: FILE:LINE:NAME or a name. */
 static void put_line(struct text *text, const char *line, size_t length)
 {
 	const char *end = line + length;
@@ -182,7 +182,7 @@ static void put_context(struct text *text, void *context)
 		free(lines);
 }
 
-/* The bracket replaces the last comma of an object or array. */
+/* Ends an object or array: the bracket replaces its last comma. */
 static void put_end(struct text *text, char bracket)
 {
 	if (text->failed)
@@ -284,7 +284,7 @@ static int in_order(const void *a, const void *b)
 	return first->offset < second->offset ? -1 : 1;
 }
 
-/* Segments are in the order of their serials. */
+/* Appends the segments, the oldest first. */
 static void put_segments(struct text *text, const struct fmlib_copy *copy)
 {
 	const struct fmlib_copied_block *last = copy->blocks + copy->block_count;
@@ -329,7 +329,7 @@ static void put_event(struct text *text, const struct fmlib_event *event)
 	put_end(text, '}');
 }
 
-/* A list for each device, of which only one is known here. */
+/* Appends a list for each device. All but the cache's own are empty. */
 static void put_traces(struct text *text, const struct fmlib_copy *copy)
 {
 	size_t i;

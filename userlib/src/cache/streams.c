@@ -20,7 +20,7 @@ static struct fmlib_queue **chain_of(struct flexmem_cache *cache,
 	return &cache->queues[fmlib_hash(stream) % FMLIB_CHAINS];
 }
 
-/* Finds the queue of a stream, or makes it; NULL: no host memory. */
+/* Finds or makes the queue of a stream. NULL: no host memory. */
 static struct fmlib_queue *get_queue(struct flexmem_cache *cache,
 				     uint64_t stream)
 {
@@ -40,7 +40,7 @@ static struct fmlib_queue *get_queue(struct flexmem_cache *cache,
 	return queue;
 }
 
-/* Frees a queue that no use refers to, and that no walk can meet. */
+/* Frees a queue, unless a use or a walk needs it. */
 static void put_queue(struct flexmem_cache *cache, struct fmlib_queue *queue)
 {
 	struct fmlib_queue **link = chain_of(cache, queue->stream);
@@ -132,7 +132,7 @@ static void become_busy(struct flexmem_cache *cache, struct fmlib_queue *queue)
 	cache->busy = queue;
 }
 
-/* Records an event for each use of a block that waits. */
+/* Records an event for each use of a block. */
 static void record_events(struct flexmem_cache *cache,
 			  struct fmlib_block *block)
 {
@@ -164,7 +164,7 @@ static void record_events(struct flexmem_cache *cache,
 
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 {
-	/* Without callbacks for events all work is done at once. */
+	/* Without event callbacks all work is done when a call returns. */
 	if (!cache->has_events) {
 		drop_uses(cache, block);
 		fmlib_settle(cache, block);
@@ -274,7 +274,7 @@ void fmlib_uses_poll(struct flexmem_cache *cache)
 	end_walk(cache);
 }
 
-/* Everything up to @serial is over. */
+/* Completes the uses up to @serial. */
 static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 			uint64_t serial)
 {
@@ -290,7 +290,9 @@ static void note_releases(struct flexmem_cache *cache)
 {
 	struct fmlib_segment *segment = cache->first_segment;
 
-	/* Another thread synchronizes already. Its notes are valid for both. */
+	/*
+	 * Another thread waits for the device already, and has made the notes.
+	 */
 	if (cache->synchronizing++)
 		return;
 	for (; segment; segment = segment->next)
@@ -445,7 +447,10 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	}
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
-		/* The uses of waiting blocks were freed with their queues. */
+		/*
+		 * Waiting blocks have no uses left: these were freed with the
+		 * queues.
+		 */
 		if (block && fmlib_block_is_live(block))
 			free_uses(cache, block->uses, false);
 	}

@@ -20,7 +20,7 @@
 
 #define FMLIB_NO_LIMIT UINT64_MAX
 
-/* config.c: settings, in the order of their names. */
+/* config.c: the settings, sorted by name. */
 enum fmlib_key {
 	FMLIB_KEY_BACKEND,
 	FMLIB_KEY_EXPANDABLE,
@@ -34,7 +34,10 @@ enum fmlib_key {
 	FMLIB_KEYS,
 };
 
-/* Entries for sizes: below each power of two from 2 MiB on, and all above. */
+/*
+ * One entry for each power of two from 2 MiB on; the last is for all larger
+ * sizes.
+ */
 #define FMLIB_DIVISIONS 17
 
 /*
@@ -60,7 +63,7 @@ struct fmlib_config {
 	} shown[FMLIB_KEYS];
 };
 
-/* fit.c: free pieces, by size. */
+/* fit.c: the free pieces, sorted by size. */
 struct fmlib_fit {
 	struct fmlib_piece *root;
 };
@@ -152,7 +155,7 @@ struct fmlib_pool {
 	struct flexmem_cache_provider own;
 };
 
-/* Requests of the streams that @filter accepts go to @pool. */
+/* @pool serves the requests of streams that @filter accepts. */
 struct fmlib_capture {
 	struct fmlib_capture *next;
 	struct fmlib_pool *pool;
@@ -160,7 +163,7 @@ struct fmlib_capture {
 	void *user;
 };
 
-/* Hash chains: pools by number; arenas by stream and pool; queues by stream. */
+/* Hash chains: for pools, for arenas, and for queues. */
 #define FMLIB_CHAINS 4096
 
 /*
@@ -198,7 +201,7 @@ struct fmlib_queue {
 	struct fmlib_use *last;
 };
 
-/* @origin: origin of requests with this tag and without a context. */
+/* @origin: for requests with this tag and without a context. */
 struct fmlib_tag {
 	struct fmlib_tag *next;
 	struct fmlib_tag *chain;
@@ -219,7 +222,7 @@ enum fmlib_action {
 	FMLIB_OOM,
 };
 
-/* @address: as in snapshots. FMLIB_OOM: the device's free bytes. */
+/* @address: as in snapshots; for FMLIB_OOM the device's free bytes. */
 struct fmlib_event {
 	enum fmlib_action action;
 	uint64_t address;
@@ -243,7 +246,7 @@ enum fmlib_amount {
 	FMLIB_AMOUNTS,
 };
 
-/* Those of allocations come first. */
+/* The first amounts in the enum are those of allocations. */
 #define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
 
 /*
@@ -319,7 +322,7 @@ struct fmlib_callback {
 };
 
 struct flexmem_cache {
-	/* Constant after creation. */
+	/* These members do not change after creation. */
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_events events;
 	struct flexmem_cache_contexts contexts;
@@ -327,7 +330,7 @@ struct flexmem_cache {
 	struct fmlib_config config;
 	bool has_events;
 	bool expandable;
-	/* Smaller blocks have a narrow token, and are not oversize. */
+	/* A smaller block has a narrow token and is not oversize. */
 	uint64_t simple_limit;
 	/*
 	 * Requests up to this are below @simple_limit also when they are
@@ -337,17 +340,20 @@ struct flexmem_cache {
 	uint32_t device_index;
 	uint32_t flags;
 	unsigned long generation;
-	/* NULL: segments are not mapped. */
+	/* NULL if segments are not mapped. */
 	struct fmlib_pointers *pointers;
 	uint32_t log_level;
 	flexmem_log_fn log;
 	void *log_user;
 
-	/* While the cache is made: receives the cause of a failure; or NULL. */
+	/*
+	 * During creation: where the caller wants the reason of a failure, or
+	 * NULL.
+	 */
 	char *problem;
 	size_t problem_length;
 
-	/* The registry's. */
+	/* Links of the registry. */
 	struct flexmem_cache *previous_cache;
 	struct flexmem_cache *next_cache;
 
@@ -378,14 +384,14 @@ struct flexmem_cache {
 
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
-	/* Structs for new segments, linked by @next. */
+	/* Unused structs for segments, linked by @next. */
 	struct fmlib_segment *spare_segment;
 	uint64_t segment_serial;
 	/*
 	 * Bytes of segments that threads are making, with or without the lock.
 	 */
 	uint64_t asking;
-	/* Bytes that have gone back so far. */
+	/* The bytes that were returned to the provider so far. */
 	uint64_t returned;
 	/*
 	 * @askers: number of calls that may need one more entry; there is room
@@ -406,12 +412,12 @@ struct flexmem_cache {
 	 * lock.
 	 */
 	size_t walks;
-	/* Uses without an event: recording it has failed, or is deferred. */
+	/* Uses whose event could not be recorded, or not yet. */
 	struct fmlib_queue lost;
 	struct fmlib_use *deferred;
 	uint64_t use_serial;
 	size_t waiting;
-	/* Number of threads that synchronize the device now. */
+	/* How many threads wait for the device now. */
 	size_t synchronizing;
 
 	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
@@ -429,7 +435,7 @@ struct flexmem_cache {
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
-	/* Of the sums: allocations that used the ladder. */
+	/* How many allocations needed the ladder. */
 	uint64_t by_ladder;
 	struct fmlib_history history;
 	/* Origins without references, which fmlib_unlock() releases. */
@@ -439,7 +445,7 @@ struct flexmem_cache {
 	pthread_cond_t callback_done;
 	bool warned_of_memory_info;
 
-	/* Level and number of the event that was answered last. */
+	/* The level and the number of the last event that was served. */
 	uint32_t level;
 	uint64_t answered;
 
@@ -452,7 +458,7 @@ struct flexmem_cache {
 	atomic_bool helper_ended;
 	pthread_t helper;
 
-	/* Changed with the whole, as most. */
+	/* Changed with the whole cache locked. */
 	struct fmlib_pool *pools[FMLIB_CHAINS];
 	struct fmlib_arena *arenas[FMLIB_CHAINS];
 	struct fmlib_queue *queues[FMLIB_CHAINS];

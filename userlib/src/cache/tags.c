@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Sums by tag. A tag that was used once stays known. */
+/* Sums by tag. A tag stays known after its first use. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 static struct fmlib_tag **chain_of(struct flexmem_cache *cache,
 				   const char *tag)
 {
-	/* FNV-1a */
+	/* The hash is FNV-1a. */
 	uint32_t hash = UINT32_C(2166136261);
 
 	for (; *tag; tag++)
@@ -34,7 +34,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	if (!found)
 		return NULL;
 	fmlib_figures_tagged(cache);
-	/* The caller has checked its length. */
+	/* The caller has checked the length. */
 	strcpy(found->sums.tag, tag);
 	found->origin.tag = found;
 	found->chain = *chain;
@@ -79,7 +79,7 @@ void fmlib_tags_free(struct flexmem_cache *cache)
 	}
 }
 
-/* Copies to an array of structs of the caller's size. */
+/* Copies the sums to an array of structs of @size bytes. */
 static void copy_all(const struct flexmem_cache *cache, char *to, size_t size)
 {
 	struct flexmem_cache_tag sums;

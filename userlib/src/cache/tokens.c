@@ -23,7 +23,9 @@ _Static_assert(sizeof(void *) == 8, "a token takes 64 bits");
 _Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
 	       FLEXMEM_CACHE_HUGE_ALLOCATIONS == 1 << WIDE_BITS,
 	       "what the header says is what tokens can tell apart");
-/* A segment is rounded up by less than this, and may be one block. */
+/*
+ * A block may be a whole segment, which exceeds its request by less than this.
+ */
 _Static_assert(2 * FLEXMEM_CACHE_ALLOCATION_BYTES <=
 	       UINT64_C(1) << (FMLIB_GENERATION_SHIFT - WIDE_BITS),
 	       "a wide token numbers each byte of a block");
@@ -49,7 +51,7 @@ bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size)
 	       is_full(&cache->narrow, false);
 }
 
-/* Adds a chunk of fresh blocks; false: there is no host memory, or no index. */
+/* Adds a chunk of unused blocks. False: no host memory, or no index left. */
 static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 		      struct fmlib_idle *idle, bool wide)
 {
@@ -127,7 +129,7 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 	block += index % FMLIB_CHUNK;
 	*word = atomic_load_explicit(&block->word, memory_order_acquire);
 	*offset = value & ((UINT64_C(1) << offset_bits(wide)) - 1);
-	/* The bits above the offset must be equal. */
+	/* All bits above the offset must be equal. */
 	if ((*word ^ value) >> offset_bits(wide))
 		return NULL;
 	return *word & FMLIB_LIVE ? block : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Blocks and their tokens. tokens.c describes them. */
+/* Blocks and tokens. tokens.c describes them. */
 #ifndef FMLIB_TOKENS_H
 #define FMLIB_TOKENS_H
 
@@ -15,7 +15,7 @@ struct fmlib_piece;
 struct fmlib_segment;
 struct fmlib_use;
 
-/* Cache line of a processor. */
+/* The bytes of a processor's cache line. */
 #define FMLIB_LINE 64
 
 /*
@@ -57,7 +57,7 @@ struct fmlib_chunk {
 	struct fmlib_lane *lane;
 };
 
-/* All blocks, under the cache's lock. */
+/* All blocks. The cache's lock protects this. */
 struct fmlib_tokens {
 	struct fmlib_chunk *chunks;
 	uint32_t count;
@@ -81,13 +81,13 @@ struct fmlib_idle {
 	struct fmlib_block *newest;
 };
 
-/* Whether a block has rested, or is fresh. */
+/* Whether an idle block can be used: it has rested, or is fresh. */
 static inline bool fmlib_block_ready(const struct fmlib_idle *idle)
 {
 	return idle->resting > FMLIB_RESTING || idle->fresh_count;
 }
 
-/* The oldest one, which is there. */
+/* Takes the block that has rested longest. There must be one. */
 static inline struct fmlib_block *fmlib_block_oldest(struct fmlib_idle *idle)
 {
 	struct fmlib_block *block = idle->oldest;
@@ -97,7 +97,7 @@ static inline struct fmlib_block *fmlib_block_oldest(struct fmlib_idle *idle)
 	return block;
 }
 
-/* One that is ready. */
+/* Takes a block that can be used. There must be one. */
 static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
 {
 	if (idle->resting > FMLIB_RESTING)
@@ -120,7 +120,7 @@ static inline void fmlib_block_put(struct fmlib_block *block,
 	__atomic_store_n(&block->size, size, __ATOMIC_RELEASE);
 }
 
-/* An unused block begins to rest. */
+/* Lets an unused block rest before it gets a new token. */
 static inline void fmlib_block_rest(struct fmlib_idle *idle,
 				    struct fmlib_block *block)
 {
@@ -132,7 +132,7 @@ static inline void fmlib_block_rest(struct fmlib_idle *idle,
 	idle->newest = block;
 }
 
-/* Whether no more blocks of such a size can be made. */
+/* Whether all tokens for such a size are in use. */
 bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size);
 /*
  * Returns a block, or NULL if there is none. If the lane has an idle block, the
@@ -142,12 +142,12 @@ struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				     struct fmlib_lane *lane, uint64_t size);
 void fmlib_block_give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 		      struct fmlib_block *block);
-/* The block of a token that is live now; needs no lock. */
+/* Finds the block of a live token, without a lock. */
 struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 				     const void *token, uint64_t *word,
 				     uint64_t *offset);
 
-/* The first size that has a wide token. */
+/* From this size on a block has a wide token. */
 #define FMLIB_NARROW (UINT64_C(1) << FMLIB_NARROW_SHIFT)
 
 /* tokens.c describes the fields of a token. */
@@ -159,7 +159,7 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 #define FMLIB_GENERATION_MASK UINT64_C(0xff)
 #define FMLIB_WIDE (UINT64_C(1) << 62)
 
-/* The chunk of a narrow token, if there is one. */
+/* The chunk of a narrow token, or NULL. */
 static inline const struct fmlib_chunk *
 fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 {
@@ -184,7 +184,7 @@ fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
 	return chunk;
 }
 
-/* The block at that index, whatever its token is now. */
+/* The block at the token's index, which may have another token now. */
 static inline struct fmlib_block *fmlib_block_in(struct fmlib_block *blocks,
 						 const void *token)
 {
@@ -192,7 +192,7 @@ static inline struct fmlib_block *fmlib_block_in(struct fmlib_block *blocks,
 		       (FMLIB_CHUNK - 1)];
 }
 
-/* The block of a chunk, if this is the token of its first byte, and live now. */
+/* The block of the chunk, if @token is live and points to its first byte. */
 static inline struct fmlib_block *
 fmlib_token_first(const struct fmlib_chunk *chunk, const void *token)
 {
@@ -220,7 +220,7 @@ static inline void *fmlib_block_token(const struct fmlib_block *block)
 	return (void *)(uintptr_t)(fmlib_block_word(block) & ~FMLIB_LIVE);
 }
 
-/* Makes the block live; returns its token. */
+/* Makes the block live. Returns its token. */
 static inline void *fmlib_block_begin(struct fmlib_block *block)
 {
 	uint64_t word = fmlib_block_word(block);
@@ -230,12 +230,12 @@ static inline void *fmlib_block_begin(struct fmlib_block *block)
 	return (void *)(uintptr_t)word;
 }
 
-/* Invalidates the token of a live block: the generation advances. */
+/* Makes a live block's token invalid: its generation advances. */
 static inline void fmlib_block_retire(struct fmlib_block *block, uint64_t word)
 {
 	const uint64_t mask = FMLIB_GENERATION_MASK << FMLIB_GENERATION_SHIFT;
 
-	/* Never 0. */
+	/* The generation skips 0. */
 	if ((word & mask) == mask)
 		word &= ~mask;
 	word += (UINT64_C(1) << FMLIB_GENERATION_SHIFT) - FMLIB_LIVE;

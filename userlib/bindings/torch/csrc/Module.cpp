@@ -39,7 +39,7 @@ void recordHistory(int64_t entries, bool stacks, bool cpp) {
   recordStacks(stacks, cpp);
 }
 
-// PyTorch's snapshot as JSON.
+// Returns PyTorch's snapshot as JSON.
 std::string snapshot() {
   char* text = nullptr;
   check(flexmem_cache_snapshot(cache(), FLEXMEM_CACHE_EVERY_POOL, &text, nullptr),
@@ -49,7 +49,7 @@ std::string snapshot() {
   return copy;
 }
 
-// For the tests: how many kernels ran, and how many results were copied.
+// For tests: how many kernels ran, and how many results were copied.
 std::tuple<int64_t, int64_t> kernelCounters() {
   const AliasCounters counters = aliasCounters();
   return {counters.calls, counters.copied};
@@ -108,7 +108,7 @@ TORCH_LIBRARY(flexmem, m) {
 } // namespace
 } // namespace flexmem_torch
 
-// Python gives a function here that runs its garbage collection.
+// Python passes a function that runs its garbage collection.
 extern "C" __attribute__((visibility("default"))) void flexmem_torch_on_oom(
     flexmem_torch::OutOfMemoryCallback callback) {
   flexmem_torch::onOutOfMemory(callback);

@@ -8,7 +8,7 @@
 #include <c10/util/Exception.h>
 #include <flexmem_cache.h>
 
-// SpyreAllocator in the RFC of torch-spyre.
+// The RFC of torch-spyre calls this SpyreAllocator.
 class TokenAllocator final : public c10::Allocator {
  public:
   TokenAllocator(flexmem_cache* cache, c10::DeviceIndex device)
@@ -32,12 +32,12 @@ class TokenAllocator final : public c10::Allocator {
     return {made.token, new Owner{cache_, made.token}, &freeToken, device_};
   }
 
-  // The bytes of tensors do not pass through here: the back end has copy_().
+  // Does nothing: the back end copies tensors by its own copy_().
   void copy_data(void* /*dest*/, const void* /*src*/, size_t /*count*/) const override {
     TORCH_CHECK(false, "a token cannot be followed");
   }
 
-  // The address of any byte of a tensor, for a launch.
+  // The address of any byte of a tensor, for launches.
   flexmem_virtual_address address(const void* token) const {
     flexmem_cache_allocation found{};
     uint64_t offset = 0;
@@ -47,12 +47,13 @@ class TokenAllocator final : public c10::Allocator {
   }
 
  private:
-  // SharedOwnerCtx: the deleter's context. Any thread may call it, with or without the GIL.
+  // The RFC's SharedOwnerCtx: the deleter's context. Any thread may call the
+  // deleter.
   struct Owner {
     flexmem_cache* cache;
     void* token;
   };
-  // ReportAndDelete.
+  // The RFC calls this ReportAndDelete.
   static void freeToken(void* context) {
     auto* owner = static_cast<Owner*>(context);
     flexmem_cache_free(owner->cache, owner->token);

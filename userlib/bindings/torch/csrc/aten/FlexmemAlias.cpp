@@ -26,7 +26,7 @@ const c10::Device kCpu(c10::DeviceType::CPU);
 std::atomic<int64_t> calls{0};
 std::atomic<int64_t> copied{0};
 
-// Like @model, but with other keys and over another storage.
+// A tensor with the sizes and strides of @model, over another storage.
 Tensor tensorOver(c10::Storage storage, DispatchKey key, const Tensor& model) {
   Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), DispatchKeySet(key), model.dtype());
@@ -132,7 +132,7 @@ const c10::Storage* Aliases::findDevice(const StorageImpl* cpu) const {
   return nullptr;
 }
 
-// Several results may share the storage: the pair is kept for the others.
+// Several results may share the storage, so the pair is kept.
 c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
   StorageImpl* impl = cpu.unsafeGetStorageImpl();
   const size_t bytes = impl->nbytes();
@@ -168,12 +168,12 @@ Tensor Aliases::toDevice(const Tensor& result) {
 
 namespace {
 
-// For these a CPU tensor beside those of the device is no mistake.
+// Operators that take a CPU tensor beside tensors of the device.
 bool takesBoth(const std::string& name) {
   static constexpr const char* prefixes[] = {
       "aten::copy", "aten::_copy_from", "aten::index", "aten::_index",
       "aten::_unsafe_index", "aten::_pack_padded_sequence",
-      // The lengths of a packed sequence.
+      // These take the lengths of a packed sequence.
       "aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"};
   for (const char* prefix : prefixes) {
     if (name.compare(0, std::strlen(prefix), prefix) == 0) {
@@ -189,7 +189,7 @@ bool isOptionalGenerator(const c10::Argument& argument) {
       type->getElementType()->kind() == c10::TypeKind::GeneratorType;
 }
 
-// The device's random numbers come from its own generator, named or not.
+// Random numbers come from the device's generator, whether it is passed or not.
 void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& value) {
   if (value.isTensor()) {
     value = aliases.toCpu(value.toTensor());

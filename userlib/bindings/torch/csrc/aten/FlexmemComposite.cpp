@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor, Tensor> lstmCell(
   const Tensor candidate = gates[2].tanh();
   const Tensor out = gates[3].sigmoid();
   const Tensor newCell = (forget * cell) + (in * candidate);
-  // The third is scratch for a backward kernel: there is none.
+  // A backward kernel would use the third result. There is none.
   return {out * newCell.tanh(), newCell, at::empty({0}, cell.options())};
 }
 
@@ -60,7 +60,7 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   m.impl("_thnn_fused_gru_cell", &gruCell);
 }
 
-// Without gradients, as under torch.no_grad() in inference mode.
+// For calls without gradients, as under torch.inference_mode().
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("native_dropout", &dropout);
   m.impl("_thnn_fused_lstm_cell", &lstmCell);

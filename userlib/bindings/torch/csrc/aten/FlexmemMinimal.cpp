@@ -72,7 +72,7 @@ bool hasCompatibleShallowCopyType(const Tensor& self, const Tensor& from) {
   return plain(self) && plain(from);
 }
 
-// There is one stream, and all work on it is done.
+// The only stream has no pending work, so nothing is recorded.
 void recordStream(Tensor& /*self*/, c10::Stream /*stream*/) {}
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -80,7 +80,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty_strided", &emptyStrided);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", &at::native::view);
-  // item(), of which an alias would be most of the time.
+  // For item(), in which an alias would take most of the time.
   m.impl("_local_scalar_dense", &at::native::_local_scalar_dense_cpu);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &at::native::unfold);

@@ -19,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using torch::jit::Stack;
 
-// All tensors among the arguments, in their order, each once.
+// The tensors among the arguments, in order, each of them once.
 variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
   variable_list tensors;
   const auto add = [&tensors](const Tensor& tensor) {
@@ -44,7 +44,7 @@ variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
 
 class OnCpu : public torch::autograd::Function<OnCpu> {
  public:
-  // @stack: the arguments on top; they are replaced by the CPU's results.
+  // Replaces the arguments on top of @stack by the CPU's results.
   static variable_list forward(AutogradContext* ctx, const c10::OperatorHandle* op,
                                Stack* stack, at::TensorList inputs) {
     Aliases aliases;
@@ -68,7 +68,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
       results.push_back((*stack)[i].toTensor());
       ours.push_back(deviceView(results.back()));
     }
-    // PyTorch checks, when it gives these back, that no input has been changed.
+    // PyTorch reports an input that was changed before the backward pass.
     ctx->save_for_backward(variable_list(inputs.begin(), inputs.end()));
     ctx->saved_data["leaves"] = leaves;
     ctx->saved_data["results"] = results;
@@ -103,7 +103,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
           from, to, with, torch::autograd::get_current_graph_task_keep_graph(),
           /*create_graph=*/false, /*allow_unused=*/true);
     }
-    // One for each argument of forward(): the first two are no tensors.
+    // One gradient for each argument of forward(). The first two are no tensors.
     variable_list all(2);
     auto next = found.begin();
     for (const Tensor& leaf : leaves) {
@@ -131,7 +131,7 @@ void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
     wanted |= tensor.requires_grad();
   }
   if (dropsOut(op, *stack)) {
-    // The composite itself; its parts are the device's.
+    // Runs the composite operator; its parts run on the device.
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
   } else if (wanted && at::GradMode::is_enabled()) {
     const variable_list ours = OnCpu::apply(&op, stack, at::TensorList(tensors));

@@ -12,7 +12,7 @@
 namespace flexmem_torch {
 namespace {
 
-// These return tensors of another layout, which the device does not have.
+// These return tensors of a layout that the device does not have.
 const std::set<std::string> leftOut = {
     "aten::_efficientzerotensor", "aten::to_mkldnn",
     "aten::_nested_tensor_from_tensor_list"};
@@ -57,7 +57,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&aliasKernel>());
 }
 
-// Composite operators that have a kernel here need no autograd of their own.
+// A composite operator with a kernel here needs no autograd kernel.
 TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }

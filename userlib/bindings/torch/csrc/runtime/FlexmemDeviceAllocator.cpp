@@ -15,7 +15,7 @@ namespace {
 const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
 const c10::Device kCpu(c10::DeviceType::CPU);
 
-// PyTorch's profiler shows which operator allocated and freed how much.
+// Tells PyTorch's profiler about an allocation or a free.
 void report(void* pointer, int64_t sign) {
   struct flexmem_cache_allocation allocation{};
   struct flexmem_cache_statistics s{};
@@ -24,7 +24,7 @@ void report(void* pointer, int64_t sign) {
       flexmem_cache_statistics(cache(), &s, sizeof(s))) {
     return;
   }
-  // A free is reported before it happens.
+  // A free is reported before the memory is freed.
   const auto size = static_cast<int64_t>(allocation.size);
   const uint64_t gone = sign < 0 ? allocation.size : 0;
   c10::reportMemoryUsageToProfiler(
@@ -69,11 +69,11 @@ class DeviceAllocator final : public AllocatorOfDevice {
   bool initialized() override {
     return isInitialized();
   }
-  // There are no pools but that of all tensors.
+  // All tensors share one pool.
   void emptyCache(c10::MempoolId_t /*pool*/) override {
     flexmem_torch::emptyCache();
   }
-  // There is one stream.
+  // The only stream has no pending work.
   void recordStream(const c10::DataPtr& /*data*/, c10::Stream /*stream*/) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
       c10::DeviceIndex /*device*/) override {
@@ -92,7 +92,7 @@ class DeviceAllocator final : public AllocatorOfDevice {
 #endif
 };
 
-// The allocator for CPU tensors that PyTorch had before.
+// PyTorch's own allocator for CPU tensors.
 c10::Allocator* previous = nullptr;
 
 void deleteEither(void* pointer) {
@@ -106,7 +106,7 @@ class KernelAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     return KernelScope::depth ? make(bytes, kCpu) : previous->allocate(bytes);
   }
-  // A kernel may allocate here and hand the bare pointer to another one.
+  // A kernel may pass the bare pointer on to another kernel.
   c10::DeleterFnPtr raw_deleter() const override {
     return &deleteEither;
   }
@@ -115,7 +115,7 @@ class KernelAllocator final : public c10::Allocator {
   }
 };
 
-// Never destroyed: other threads may allocate while the process ends.
+// Never destroyed, because other threads may allocate while the process ends.
 DeviceAllocator& theDeviceAllocator = *new DeviceAllocator;
 KernelAllocator& theKernelAllocator = *new KernelAllocator;
 

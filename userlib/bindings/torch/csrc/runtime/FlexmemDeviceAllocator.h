@@ -6,7 +6,7 @@
 
 namespace flexmem_torch {
 
-// For tensors of the device. A pointer is its own context.
+// Allocates tensors of the device. A pointer is its own context.
 c10::Allocator* deviceAllocator();
 
 // While one lives, what this thread allocates for the CPU comes from the device's
@@ -26,7 +26,7 @@ class KernelScope {
   static thread_local int depth;
 };
 
-// Whether a DataPtr, whatever its device, owns memory of flexmem's.
+// Whether a DataPtr of any device owns memory of flexmem.
 bool isOurs(const c10::DataPtr& data) noexcept;
 
 } // namespace flexmem_torch

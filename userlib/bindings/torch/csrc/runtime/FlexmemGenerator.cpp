@@ -20,7 +20,7 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
   const at::Generator& inner() const {
     return inner_;
   }
-  // Kernels draw from the inner generator, and hold its mutex.
+  // Kernels draw from the inner generator and hold its mutex.
   void set_current_seed(uint64_t seed) override {
     const auto held = lock();
     inner_.set_current_seed(seed);
@@ -65,7 +65,7 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
 } // namespace
 
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 9
-// Later versions ask the hooks, and warn of this.
+// Newer versions ask the hooks, and warn about this function.
 static at::Generator makeGenerator(c10::DeviceIndex index) {
   return newGenerator(index);
 }

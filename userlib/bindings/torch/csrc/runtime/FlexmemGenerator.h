@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Random numbers: those of the CPU's generator, so that a seed gives the same.
+// Random numbers of the CPU's generator, so that a seed gives the same numbers.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -9,7 +9,8 @@ namespace flexmem_torch {
 const at::Generator& defaultGenerator();
 at::Generator newGenerator(c10::DeviceIndex index);
 
-// The CPU's generator inside one of ours; any other is returned as it is.
+// The CPU's generator inside one of ours. Returns any other generator
+// unchanged.
 at::Generator cpuGenerator(const at::Generator& generator);
 
 } // namespace flexmem_torch

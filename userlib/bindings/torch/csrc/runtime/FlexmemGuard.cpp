@@ -17,7 +17,7 @@ using c10::Stream;
 
 const Device kDevice(DeviceType::PrivateUse1, 0);
 
-// All there is of an event: when it was recorded.
+// An event is only the time at which it was recorded.
 struct Event {
   std::chrono::steady_clock::time_point time;
   bool timed;

@@ -13,7 +13,7 @@ namespace {
 std::atomic<bool> wanted{false};
 std::atomic<bool> wantsCpp{false};
 
-// A trace and the number of its users.
+// A stack trace, and its number of users.
 struct Trace {
   std::shared_ptr<torch::CapturedTraceback> stack;
   std::atomic<int> users{1};
@@ -30,7 +30,7 @@ void release(void* /*user*/, void* context) {
   }
 }
 
-// A frame a line, the innermost first.
+// One line for each frame, the innermost first.
 std::string describe(Trace* trace) {
   const auto symbolized = torch::symbolize({trace->stack.get()});
   std::string text;
@@ -47,7 +47,7 @@ size_t print(void* /*user*/, void* context, char* text, size_t length) {
   try {
     whole = describe(static_cast<Trace*>(context));
   } catch (const std::exception&) {
-    // Symbols are not worth a failure.
+    // If the symbols cannot be read, the allocation goes on.
     whole = "unknown";
   }
   if (length) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Where allocations were made: stack traces as the contexts of requests.
+// Stack traces of allocations, as contexts of the cache's requests.
 #pragma once
 
 #include <flexmem_cache.h>
@@ -28,7 +28,7 @@ class Stack {
   void* context_;
 };
 
-// How the cache holds, releases and prints them.
+// How the cache holds, releases and prints a stack trace.
 extern const flexmem_cache_contexts stackContexts;
 
 } // namespace flexmem_torch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The questions that PyTorch asks a backend outside of operators.
+// Answers to what PyTorch asks a backend outside of operators.
 #include "FlexmemDeviceAllocator.h"
 #include "FlexmemGenerator.h"
 #include "FlexmemMemory.h"
@@ -18,7 +18,7 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
   void init() const override {
     cache();
   }
-  // PyTorch 2.6 does not ask these two.
+  // PyTorch 2.6 does not call these two.
   bool isBuilt() const {
     return true;
   }
@@ -55,7 +55,7 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
     return newGenerator(index);
   }
 
-  // All memory can be reached by kernels: pinned memory is the CPU's.
+  // Kernels reach all memory, so only the CPU has pinned memory.
   bool isPinnedPtr(const void* /*data*/) const override {
     return false;
   }

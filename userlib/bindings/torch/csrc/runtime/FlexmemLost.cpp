@@ -15,7 +15,8 @@ namespace {
 
 struct sigaction before;
 
-// The handler writes this. It is never freed: a signal may come at the very end.
+// The handler prints this. It is never freed, because a signal may come at the very
+// end.
 const std::string* message;
 
 // Debian's PyTorch brings UCX, which replaces sigaction() and keeps the fatal
@@ -31,7 +32,7 @@ void findSigaction() {
   }
 }
 
-// All that is called here is async-signal-safe.
+// Calls only functions that are async-signal-safe.
 void onBusError(int signal, siginfo_t* info, void* context) {
   if (info->si_code == BUS_ADRERR && isMapped(info->si_addr)) {
     // The process ends, whether stderr can be written to or not.
@@ -43,7 +44,7 @@ void onBusError(int signal, siginfo_t* info, void* context) {
   } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
     before.sa_handler(signal);
   } else {
-    // The access is repeated, and now ends the process.
+    // The thread repeats the access, which now ends the process.
     setHandler(signal, &before, nullptr);
   }
 }
@@ -57,7 +58,7 @@ void explainLostMemory(const std::string& device) {
   struct sigaction action{};
   findSigaction();
   action.sa_sigaction = onBusError;
-  // On the alternate stack, if the thread has one; faulthandler needs it, too.
+  // Uses the thread's alternate stack, if there is one, as faulthandler does.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   TORCH_CHECK(!setHandler(SIGBUS, &action, &before),
               "flexmem: no handler of SIGBUS: error ", errno);

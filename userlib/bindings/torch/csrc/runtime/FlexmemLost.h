@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The message of a process that loses its tensors to a reset or a removal.
+// The message for a process whose tensors were lost by a reset or a removal.
 #pragma once
 
 #include <string>

@@ -22,10 +22,10 @@ constexpr uint64_t kHostMiB = 4096;
 
 std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
-// Allocations that are alive.
+// The number of live allocations.
 std::atomic<int64_t> alive{0};
 std::atomic<OutOfMemoryCallback> outOfMemory{nullptr};
-// Set once, by make().
+// make() sets this once.
 std::string name = "host memory";
 
 void forked() {
@@ -34,7 +34,7 @@ void forked() {
   }
 }
 
-// FLEXMEM_TORCH=host[:MiB]: how many bytes; 0: it does not say so.
+// The bytes of FLEXMEM_TORCH=host[:MiB], or 0 if it is set otherwise.
 uint64_t hostBytes() {
   const char* value = std::getenv("FLEXMEM_TORCH");
   if (!value || !*value) {
@@ -90,7 +90,7 @@ flexmem_cache* make() {
   options.flags = FLEXMEM_CACHE_MAPPED;
   options.problem = problem;
   options.problem_length = sizeof(problem);
-  // The library's own log goes to stderr as well, if it was asked for.
+  // If the library prints its log itself, warnings need no second line.
   if (!std::getenv("FLEXMEM_DEBUG") && !std::getenv("TORCH_SPYRE_ALLOC_DEBUG")) {
     options.log = warn;
   }
@@ -102,11 +102,11 @@ flexmem_cache* make() {
   check(flexmem_cache_add_oom_callback(made, beforeRetry, nullptr),
         "callback for a lack of memory");
   if (provider.pressure_fd) {
-    // Other processes on the device get what this one has cached but does not use.
+    // The helper returns unused memory when other processes need it.
     check(flexmem_cache_start_helper(made), "start of the helper thread");
   }
   explainLostMemory(name);
-  // A fork after this leaves the child without a cache.
+  // A child forked from here on has no cache.
   pthread_atfork(nullptr, nullptr, forked);
   initialized = true;
   return made;
@@ -122,7 +122,7 @@ flexmem_cache* make() {
   TORCH_CHECK(false, "flexmem: ", text);
 }
 
-// Before the first allocation, and in a forked child, there is nothing to change.
+// False before the first allocation, and in a forked child.
 bool isUsable() {
   return initialized && !badFork;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The process's device memory: one flexmem cache over mapped segments.
+// The process's device memory: a flexmem cache with mapped segments.
 #pragma once
 
 #include <flexmem_cache.h>
@@ -20,10 +20,10 @@ flexmem_cache* cache();
 using OutOfMemoryCallback = void (*)();
 void onOutOfMemory(OutOfMemoryCallback callback) noexcept;
 
-// The node of the device, or "host memory". Makes the cache.
+// The device's node, or "host memory". Makes the cache.
 std::string deviceName();
 
-// Whether there is a device to make a cache on. Does not throw.
+// Whether there is a device. Does not throw.
 bool isAvailable() noexcept;
 
 // Whether cache() has been called, and whether this process was forked after it:
@@ -31,24 +31,24 @@ bool isAvailable() noexcept;
 bool isInitialized() noexcept;
 bool isInBadFork() noexcept;
 
-// Allocates; nullptr for 0 bytes. Throws c10::OutOfMemoryError with the reason.
+// Allocates, or returns nullptr for 0 bytes. Throws c10::OutOfMemoryError.
 void* allocate(size_t bytes);
 
 // Frees what allocate() returned; false: it was not. A forked child keeps what
 // belongs to its parent.
 bool deallocate(void* pointer) noexcept;
 
-// Gives back to the device what no tensor uses.
+// Returns unused memory to the device.
 void emptyCache();
 
-// The device's bytes, of one moment.
+// The device's free and total bytes at the same moment.
 struct MemoryInfo {
   uint64_t free;
   uint64_t total;
 };
 MemoryInfo memoryInfo();
 
-// Peaks become what is now; sums and counters become 0.
+// Peaks become the present values. Sums and counters become 0.
 void resetPeaks();
 void resetAccumulated();
 

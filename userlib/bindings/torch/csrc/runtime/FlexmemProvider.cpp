@@ -22,7 +22,7 @@ struct Range {
 
 std::atomic<Range*> ranges{nullptr};
 
-// Returns 0 or -ENOMEM: the cache, which is C, calls this.
+// Notes a mapped segment. Returns 0 or -ENOMEM, and throws nothing: C calls it.
 int noteMap(void* pointer, uint64_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(pointer);
   Range* range = ranges;
@@ -51,7 +51,7 @@ void noteUnmap(void* pointer) {
   }
 }
 
-// The device's own callbacks, below those that note.
+// The device's own callbacks.
 flexmem_cache_provider below;
 
 int deviceMap(void* user, uint64_t handle, uint64_t bytes, void** pointer) {
@@ -84,7 +84,7 @@ int hostMap(void* /*user*/, uint64_t handle, uint64_t bytes, void** pointer) {
 }
 
 int hostUnmap(void* /*user*/, uint64_t /*handle*/, void* pointer, uint64_t bytes) {
-  // The pages go back to the kernel, the addresses stay reserved.
+  // Frees the pages. The addresses stay reserved.
   if (madvise(pointer, bytes, MADV_DONTNEED)) {
     return -errno;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Where segments come from: a device, or host memory. Both note what is mapped.
+// Providers of segments: of a device, or of host memory. Both note what is
+// mapped.
 #pragma once
 
 #include <flexmem_cache.h>
@@ -13,7 +14,7 @@ flexmem_cache_provider deviceProvider(flexmem_device* device);
 // have as many addresses.
 flexmem_cache_provider hostProvider(uint64_t bytes);
 
-// Whether a pointer lies in a segment that is mapped. Async-signal-safe.
+// Whether a pointer lies in a mapped segment. Async-signal-safe.
 bool isMapped(const void* pointer) noexcept;
 
 } // namespace flexmem_torch

@@ -48,7 +48,7 @@ Figures memoryStats() {
   const auto add = [&](const char* key, uint64_t value) {
     figures.insert(key, static_cast<int64_t>(value));
   };
-  // No limit is UINT64_MAX here and -1 in PyTorch: the same bits.
+  // "No limit" is UINT64_MAX here and -1 in PyTorch: the same bits.
   add("max_split_size", s.max_split_size);
   add("num_alloc_retries", s.num_alloc_retries);
   add("num_ooms", s.num_ooms);
@@ -73,7 +73,7 @@ Stat toStat(const flexmem_cache_figure& figure) {
   return stat;
 }
 
-// Both have all, the small pool and the large pool, in this order.
+// In both arrays: all, the small pool, the large pool.
 StatArray toStats(const flexmem_cache_figure (&pools)[FLEXMEM_CACHE_POOL_KINDS]) {
   return {toStat(pools[0]), toStat(pools[1]), toStat(pools[2])};
 }

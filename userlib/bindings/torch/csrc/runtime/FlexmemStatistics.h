@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The figures of the cache under the keys of torch.cuda.memory_stats().
+// The cache's figures under the keys of torch.cuda.memory_stats().
 #pragma once
 
 #include <ATen/core/Dict.h>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-// From PyTorch 2.9 on torch.accelerator asks the allocator of a device.
+// torch.accelerator asks a device's allocator since PyTorch 2.9.
 #define FLEXMEM_TORCH_ACCELERATOR \
   (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9)
 
@@ -17,11 +17,11 @@ namespace flexmem_torch {
 
 using Figures = c10::Dict<std::string, int64_t>;
 
-// All are 0 before the first allocation, and in a child that was forked after it.
+// All 0 before the first allocation, and in a child forked after it.
 Figures memoryStats();
 
 #if FLEXMEM_TORCH_ACCELERATOR
-// The same, as torch.accelerator has them.
+// The figures in the form of torch.accelerator.
 c10::CachingDeviceAllocator::DeviceStats deviceStats();
 #endif
 
