@@ -124,7 +124,7 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 	return used > limit || more > limit - used;
 }
 
-/* A client and all above it. */
+/* The client's own account, its cgroup's, and those above. */
 /* checkpatch: MACRO_ARG_REUSE - account is always the name of a pointer */
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)

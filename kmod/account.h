@@ -166,7 +166,7 @@ struct flexmem_accounts {
 	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
 
-/* Bytes in use. Under the lock. */
+/* The bytes in use. The caller holds the lock. */
 static inline u64
 flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 {

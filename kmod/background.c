@@ -95,7 +95,7 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 	return flexmem_region_end_scrub(region, rc);
 }
 
-/* A quarantined block to retry now, or NULL. */
+/* Returns a quarantined block that may be retried now, or NULL. */
 static struct flexmem_block *take_due(struct flexmem_region *region,
 				      bool *waits)
 {
@@ -122,7 +122,7 @@ static int scrub_round(struct flexmem_table *table, bool *waits)
 		block = NULL;
 		one = -ENOENT;
 		mutex_lock(&table->data_lock);
-		/* A region leaves the table under this lock only. */
+		/* A region leaves the table under data_lock only. */
 		region = rcu_dereference_protected(table->region[slot],
 						   lockdep_is_held(&table->data_lock));
 		if (region && may_scrub(table)) {

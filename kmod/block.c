@@ -184,7 +184,7 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 	unsigned int tries;
 
 	*found = (struct flexmem_found) {};
-	/* Also keeps size + slack from overflowing. */
+	/* This also rules out that size + slack overflows. */
 	if (size > blocks->free)
 		return;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The interface between block.c (state of blocks) and block_fit.c (search). */
+/* block.c keeps the state of blocks; block_fit.c searches them. */
 #ifndef _FLEXMEM_BLOCK_FIT_H
 #define _FLEXMEM_BLOCK_FIT_H
 

@@ -139,7 +139,7 @@ static struct rb_root *tree_of_chunk(struct flexmem_client *client,
 		&client->mappable : tree_of(client, &key);
 }
 
-/* Whether an ALLOC that failed for this reason may succeed after a free. */
+/* Whether an ALLOC that failed for this reason may succeed after a FREE. */
 static bool could_come(enum flexmem_reason reason)
 {
 	return reason != FLEXMEM_REASON_NONE &&
@@ -287,7 +287,7 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	return allocation;
 }
 
-/* The allocation that begins with a chunk, or NULL. */
+/* The allocation that begins with this chunk, or NULL. */
 static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 {
 	struct flexmem_allocation *allocation = chunk->allocation;
@@ -469,7 +469,7 @@ static void tell_driver(struct flexmem_client *client)
 {
 	struct flexmem_table *table = client->table;
 
-	/* Removal waits for the operation. */
+	/* Removal waits until the driver's function has returned. */
 	mutex_lock(&table->data_lock);
 	if (!flexmem_function_is_gone(&table->function))
 		flexmem_function_client_gone(&table->function, client);

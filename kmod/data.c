@@ -209,7 +209,9 @@ static bool can_copy(const struct flexmem_allocation *to,
 	    !has_range(to, copy->to_offset, length) ||
 	    !has_range(from, copy->from_offset, length))
 		return false;
-	/* No wrap: both ranges are within the allocation. */
+	/*
+	 * The sums cannot overflow, because both ranges lie in the allocation.
+	 */
 	return to != from || copy->to_offset + length <= copy->from_offset ||
 	       copy->from_offset + length <= copy->to_offset;
 }

@@ -42,7 +42,7 @@ static void device_release(struct device *dev)
 	kfree(fdev);
 }
 
-/* The line that an operator reads first. */
+/* Logs the function's kind, capacity and settings. */
 static void log_registration(struct flexmem_dev *fdev)
 {
 	const struct flexmem_table *table = &fdev->table;
@@ -61,7 +61,7 @@ static void log_registration(struct flexmem_dev *fdev)
 		 capacity, table->hw_slots, table->settings.max_regions, sizes);
 }
 
-/* Asks the driver to end the jobs of the client that dispatched an overdue one. */
+/* Asks the driver to cancel the client's jobs, one of which is overdue. */
 static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
 {
 	struct flexmem_table *table = &fdev->table;
@@ -83,7 +83,10 @@ static void reset_stuck(struct flexmem_dev *fdev)
 	mutex_lock(&fdev->power);
 	if (!fdev->table.leaving.asleep) {
 		flexmem_device_failed(fdev);
-		/* Without a reset nothing helps any more. */
+		/*
+		 * If the device has no reset, stops watching: nothing else
+		 * would help.
+		 */
 		if (flexmem_device_reset(fdev) == -EOPNOTSUPP)
 			flexmem_leaving_set_limit(&fdev->table.leaving, 0);
 	}
@@ -217,7 +220,7 @@ void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 }
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
 
-/* The state of the function before a reset, for debugging. */
+/* Writes the function's state before a reset, for debugging. */
 static size_t write_report(struct flexmem_dev *fdev,
 			   const struct flexmem_view *view, char *text)
 {

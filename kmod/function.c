@@ -246,7 +246,7 @@ int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
 static bool overlap(const struct flexmem_memory *a,
 		    const struct flexmem_memory *b)
 {
-	/* No wrap: both were checked for that, or are being checked. */
+	/* The sums cannot overflow: both ranges were checked. */
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 

@@ -38,7 +38,7 @@ struct mutex;
 /* Limit of the doublings while callers wait for the worker's probe. */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 
-/* No slot names a piece. */
+/* The piece is in no slot. */
 #define FLEXMEM_NO_SLOT (-1)
 
 /* Callers retry a failed command this many times; after that only TRIM does. */
@@ -173,7 +173,10 @@ flexmem_function_is_gone(const struct flexmem_function *function)
 	return READ_ONCE(function->state) == FLEXMEM_GONE;
 }
 
-/* Whether it sleeps. If not, the caller sees what the driver did to wake it. */
+/*
+ * Whether the function is suspended. If not, the caller sees what resume()
+ * wrote.
+ */
 static inline bool
 flexmem_function_is_suspended(const struct flexmem_function *function)
 {
@@ -181,7 +184,7 @@ flexmem_function_is_suspended(const struct flexmem_function *function)
 	return smp_load_acquire(&function->state) == FLEXMEM_SUSPENDED;
 }
 
-/* Whether the last commands all timed out. */
+/* Whether so many commands in a row have timed out. */
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {
@@ -202,7 +205,7 @@ int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
 void flexmem_function_work_later(struct flexmem_function *function);
 
-/* For the other files that call the driver. */
+/* Used by the other files that call the driver. */
 
 /* Whether a command that failed may have been carried out. */
 static inline bool flexmem_is_unanswered(int rc)

@@ -66,7 +66,7 @@ static struct flexmem_allocation *in_use(unsigned long entry)
 	return entry & 1 ? NULL : (struct flexmem_allocation *)entry;
 }
 
-/* False: the segment of the next index is missing. */
+/* Returns false if the next index needs another segment. */
 static bool give(struct flexmem_handles *handles,
 		 struct flexmem_allocation *allocation)
 {
@@ -107,7 +107,7 @@ static int add_segment(struct flexmem_handles *handles)
 	else if (!handles->segment[i])
 		swap(handles->segment[i], segment);
 	if (segment) {
-		/* Another thread has added it. */
+		/* Another thread has added the segment. */
 		spin_unlock(&handles->lock);
 		kvfree(segment);
 		spin_lock(&handles->lock);

@@ -275,7 +275,7 @@ static int read_other_entry(const struct entry_ops *ops,
 	int rc = copy_struct_from_user(entry, ops->entry_size, from,
 				       cmd->entry_size);
 
-	/* Nothing was copied then, but the entry is written back. */
+	/* The entry is written back later, so its known part must be read. */
 	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
 		return -EFAULT;
 	return rc;
@@ -368,7 +368,7 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 
-	/* Both arrays are written before they are read. */
+	/* Not zeroed, because both arrays are written before they are read. */
 	items = kvmalloc_array(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
 	entries = kvmalloc_array(cmd->count, ops->entry_size,
 				 GFP_KERNEL_ACCOUNT);
@@ -525,7 +525,7 @@ static int cmd_trim(struct flexmem_call *call)
 	rc = flexmem_table_trim(&call->fdev->table,
 				cmd->flags & FLEXMEM_TRIM_BREAK_LEASES,
 				&cmd->out_regions, &cmd->out_bytes);
-	/* No EFAULT if the caller has unmapped its struct since then. */
+	/* Ignores EFAULT: the first reply was written, and the TRIM is done. */
 	(void)flexmem_reply(call, sizeof(*cmd));
 	return rc;
 }
@@ -559,7 +559,7 @@ enum { LOOKS = false, CHANGES = true };
 		.carry_out = function,                           \
 	}
 
-/* The ABI: the same for every compiler and for 32 and 64 bits. */
+/* The ABI is the same for each compiler, in 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 192);
 static_assert(sizeof(struct flexmem_alloc) == 104);
 static_assert(sizeof(struct flexmem_free) == 32);
@@ -626,7 +626,7 @@ static const struct flexmem_command commands[] = {
 static int call_command(struct flexmem_call *call,
 			const struct flexmem_command *command)
 {
-	/* Filled as a whole by the copy below. */
+	/* The copy below fills the whole buffer. */
 	u64 buffer[LONGEST_STRUCT / sizeof(u64)] __uninitialized;
 	int rc;
 
@@ -643,7 +643,10 @@ static int call_command(struct flexmem_call *call,
 					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
-	/* The caller may have changed it since. The first value counts. */
+	/*
+	 * The caller may have changed the size meanwhile. The first value
+	 * counts.
+	 */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;
 	return command->carry_out(call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Between ioctl.c, the table of the commands, and the files that carry them out. */
+/* Shared by ioctl.c and the files that carry out commands. */
 #ifndef _FLEXMEM_IOCTL_H
 #define _FLEXMEM_IOCTL_H
 
@@ -16,7 +16,7 @@ struct flexmem_dev;
  */
 #define FLEXMEM_MAX_STRUCT SZ_4K
 
-/* Entries of a batch. */
+/* The most entries of a batch. */
 #define FLEXMEM_MAX_BATCH 1024
 
 /**

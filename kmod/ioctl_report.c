@@ -177,7 +177,7 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
-/* Both lists or none, and then the reply. */
+/* Writes both lists or neither, and then the reply. */
 static int put_snapshot(struct flexmem_call *call,
 			const struct flexmem_view *view)
 {
@@ -212,7 +212,7 @@ static int put_snapshot(struct flexmem_call *call,
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-/* Most owners that may appear between the count and the snapshot. */
+/* How many owners may appear between the count and the snapshot. */
 #define MOST_MORE 4096
 
 /*

@@ -47,7 +47,7 @@ static void do_job(struct work_struct *work)
 
 	mutex_lock(&table->acquire_lock);
 	error = flexmem_function_error(&table->function);
-	/* An abandoned job is not begun. */
+	/* A job whose caller was killed is not begun. */
 	if (!error && flexmem_job_is_abandoned(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
@@ -77,7 +77,7 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 	INIT_WORK(&job->work, do_job);
 }
 
-/* Called by a killed caller. True: the job has ended, or was never begun. */
+/* Called by a killed caller. Returns true if it may free the job. */
 static bool take_back(struct flexmem_job *job)
 {
 	if (cancel_work(&job->work)) {

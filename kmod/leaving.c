@@ -57,7 +57,7 @@ static void free_fences(struct flexmem_fences *fences)
 	kfree(fences);
 }
 
-/* Makes the struct at the first fence of an allocation. */
+/* Makes the struct for an allocation's first fence. */
 static struct flexmem_fences *
 make_fences(struct flexmem_allocation *allocation)
 {
@@ -348,7 +348,7 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 
 	if (!leaving->limit || now - fences->since < leaving->limit)
 		return FLEXMEM_NOT_OVERDUE;
-	/* The time begins again, also after a reset that could not be done. */
+	/* The time limit begins again, even if no reset was possible. */
 	fences->since = now;
 	if (fences->cancelled)
 		return FLEXMEM_STUCK;

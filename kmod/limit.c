@@ -145,7 +145,7 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 	/* Accounts that inherit these limits drop them at their next use. */
 	accounts->changes++;
 	spin_unlock(&accounts->lock);
-	/* Puts the reference that each has to itself. */
+	/* Puts the reference that each account has to itself. */
 	list_for_each_entry_safe(account, next, &removed, link)
 		flexmem_owner_put(account);
 }

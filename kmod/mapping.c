@@ -173,10 +173,10 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
 			VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
 	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	/* The file keeps the function; another task may remove the map. */
+	/* The file keeps the function, even if another task removes the map. */
 	file = get_file(vmf->vma->vm_file);
 	mmap_read_unlock(vmf->vma->vm_mm);
-	/* A caller that was killed does not try again. */
+	/* The kernel does not repeat the fault if the caller was killed. */
 	flexmem_function_wait_awake(function);
 	fput(file);
 	return VM_FAULT_RETRY;

@@ -40,7 +40,7 @@ struct cgroup *flexmem_owner_cgroup(void)
 	rcu_read_lock();
 	do {
 		cgroup = task_dfl_cgroup(current);
-		/* This fails only while the task moves to another cgroup. */
+		/* Fails only while the task moves to another cgroup. */
 	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
 #endif
@@ -232,7 +232,7 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	if (!node)
 		return fresh;
-	/* The existing account has references to the same parent and cgroup. */
+	/* The existing account has its own references to parent and cgroup. */
 	if (fresh->parent)
 		flexmem_owner_put(fresh->parent);
 	account_destroy(fresh);

@@ -12,7 +12,7 @@
 struct cgroup;
 struct pid;
 
-/* Most owners without an open file that are remembered. */
+/* How many owners without an open file the driver remembers. */
 #define FLEXMEM_MAX_IDLE_OWNERS 1024
 
 /**

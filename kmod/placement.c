@@ -77,7 +77,7 @@ struct candidate {
 	u64 free;
 };
 
-/* Is @a tried before @b? */
+/* Whether region @a is tried before @b. */
 static bool comes_before(const struct flexmem_order_ops *order,
 			 const struct candidate *a, const struct candidate *b)
 {
@@ -187,7 +187,7 @@ struct growth {
 	struct flexmem_place place;
 };
 
-/* Acquires a region, and takes the block before other callers see that. */
+/* Acquires a region. Takes the block before other callers see the region. */
 static int place_in_new(struct growth *growth)
 {
 	const struct flexmem_request *request = &growth->request;
@@ -333,14 +333,14 @@ void flexmem_place_stats(struct flexmem_table *table,
 	place->max_region = flexmem_table_max_region(table);
 }
 
-/* Whether enough bytes are free, but no hole is suitable. */
+/* Whether enough bytes are free, and no hole suits. */
 static bool is_in_pieces(enum flexmem_reason reason)
 {
 	return reason == FLEXMEM_REASON_FRAGMENTATION ||
 	       reason == FLEXMEM_REASON_ALIGNMENT;
 }
 
-/* Why there is no further region. */
+/* The reason why there is no further region. */
 static enum flexmem_reason why_no_region(const struct flexmem_table *table,
 					 enum flexmem_kind kind)
 {
@@ -372,7 +372,7 @@ static int explain(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
-/* A reason that does not depend on free memory. */
+/* The reason, if free memory cannot help, or none. */
 static enum flexmem_reason refusal_of(struct flexmem_table *table,
 				      const struct flexmem_request *request,
 				      bool unsure)
@@ -446,7 +446,7 @@ static int place_once(struct flexmem_table *table,
 	may_acquire = !flexmem_domain_exhausted(&table->domain, kind,
 						request->size);
 	acquire_first = wants_new(table, may_acquire, unsure);
-	/* The charge checks the limits. */
+	/* The charge for a block checks the limits. */
 	if (!acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
@@ -468,7 +468,7 @@ static int place_once(struct flexmem_table *table,
 		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, kind, request, place);
-	/* After another error no limit is the reason. */
+	/* With another error the request did not fail at a limit. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }

@@ -45,7 +45,7 @@ static u64 percent_of(u64 memory, unsigned int percent)
 			     DIV_ROUND_UP(rest * percent, 100));
 }
 
-/* Whether @in_use bytes mean this level. A level ends lower than it begins. */
+/* Whether @in_use bytes are this level. A level ends lower than it begins. */
 static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 		     enum flexmem_pressure level, unsigned int enter,
 		     unsigned int leave)
@@ -124,7 +124,7 @@ static void deliver(struct work_struct *work)
 	spin_lock(&accounts->lock);
 	news = make_event(gauge);
 	spin_unlock(&accounts->lock);
-	/* All readers, because each open file has its own event. */
+	/* All readers, because each open file reads its own events. */
 	if (news)
 		wake_up_interruptible_all(&gauge->readers);
 }

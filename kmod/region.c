@@ -136,7 +136,7 @@ flexmem_region_alloc(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	if (region->dead)
 		goto unlock;
-	/* Before it is charged. */
+	/* Finds a hole first, so that only a request that fits is charged. */
 	if (!flexmem_blocks_find(&region->blocks, request->size,
 				 request->alignment, request->growable,
 				 &found)) {

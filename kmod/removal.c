@@ -92,7 +92,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_release_all(function);
-	/* The driver's reset recovers these bytes. */
+	/* The driver resets the device, which recovers these bytes. */
 	if (flexmem_function_held(function))
 		dev_warn(function->dev, "%llu bytes were not released\n",
 			 flexmem_function_held(function));

@@ -94,7 +94,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 	return -EAGAIN;
 }
 
-/* Takes all that the change needs. */
+/* Takes everything that the change needs. */
 static int prepare(struct flexmem_resizing *resizing,
 		   struct flexmem_resize *cmd)
 {

@@ -20,7 +20,7 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Delay before the background begins. */
+/* How long the background waits before it starts. */
 #define SOON_JIFFIES (HZ / 10)
 
 /**

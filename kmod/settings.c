@@ -50,7 +50,7 @@ static const u64 default_sizes[] = {
 	12ULL * SZ_1G, 8ULL * SZ_1G, 4ULL * SZ_1G
 };
 
-/* The value of a parameter that leaves the choice to the device. */
+/* This value leaves the choice to the device's driver. */
 #define AUTO "auto"
 
 static const char *order_name(unsigned int order)

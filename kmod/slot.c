@@ -62,7 +62,7 @@ int flexmem_slots_find(struct flexmem_slots *slots,
 	return -ENOSPC;
 }
 
-/* Shows or hides a slot. */
+/* Makes a slot visible or invisible. */
 static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 {
 	lockdep_assert_held(&slots->lock);
@@ -300,7 +300,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	}
 	if (!rc) {
 		list_move_tail(&hold->link, &slots->leases);
-		/* One more because the present jiffy has already begun. */
+		/* One jiffy more, because the present one has already begun. */
 		hold->expires = now + msecs_to_jiffies(settings->lease_ms) + 1;
 	}
 	spin_unlock(&slots->lock);

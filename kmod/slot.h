@@ -15,7 +15,7 @@
 #include "function.h"
 #include "settings.h"
 
-/* Expired leases that are removed from the list under one hold of the lock. */
+/* How many expired leases are removed under one hold of the lock. */
 #define FLEXMEM_LEASES_AT_ONCE 64
 
 /**

@@ -139,7 +139,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 		lock_for_snapshot(table, region[nr++]);
 	}
 	fill_regions(table, region, nr, view);
-	/* No charge can change from here on, so the regions can be unlocked. */
+	/* No charge can change from here on, so the regions are unlocked. */
 	spin_lock(&table->accounts.lock);
 	while (nr)
 		unlock_after_snapshot(region[--nr]);
@@ -161,7 +161,7 @@ unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 {
 	unsigned int nr;
 
-	/* The file and its cgroup. */
+	/* The entries of the file and of its cgroup. */
 	if (only)
 		return 2;
 	spin_lock(&table->accounts.lock);

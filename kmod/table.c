@@ -104,7 +104,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	return 0;
 }
 
-/* Empty tensor slots that the firmware lets the driver use. */
+/* The number of empty slots for tensors that the firmware permits. */
 static unsigned int empty_slots(const struct flexmem_table *table)
 {
 	DECLARE_BITMAP(taken, FLEXMEM_MAX_SLOTS);
@@ -124,7 +124,7 @@ static unsigned int empty_slots(const struct flexmem_table *table)
  */
 void flexmem_table_update_memory(struct flexmem_table *table)
 {
-	/* A wedged function can provide no memory that it holds. */
+	/* The memory that a wedged function holds cannot be used. */
 	u64 held = flexmem_function_fatal(&table->function) ? 0 :
 		   flexmem_function_held(&table->function);
 
@@ -133,7 +133,7 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 							  empty_slots(table)));
 }
 
-/* The reason why no region can be added when the slots of a kind are filled. */
+/* The reason why a kind of memory gets no region when its slots are full. */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 					enum flexmem_kind kind)
 {
@@ -515,7 +515,7 @@ u64 flexmem_table_max_region(struct flexmem_table *table)
 	struct flexmem_region *region;
 	unsigned int i;
 
-	/* Capacity may have shrunk since a region was acquired. */
+	/* The capacity may have shrunk since the region was acquired. */
 	rcu_read_lock();
 	for (i = 0; i < table->slots.nr; i++) {
 		region = rcu_dereference(table->region[i]);

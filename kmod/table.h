@@ -124,7 +124,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table);
 
-/* For the other files of this layer. */
+/* Used by the other files of this layer. */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);

@@ -14,7 +14,7 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Whether the firmware cannot answer any other command now. */
+/* Whether the error means that the firmware answers no further command. */
 static bool is_no_answer(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
@@ -35,7 +35,7 @@ int flexmem_table_drain(struct flexmem_table *table, bool all)
 
 	lockdep_assert_held(&table->acquire_lock);
 	rc = flexmem_function_drain(&table->function, all);
-	/* The device got memory back, so it may grant a region again. */
+	/* The device has memory again, so it may grant a region. */
 	if (table->function.nr_pieces < before)
 		flexmem_table_reopen(table);
 	return rc;
@@ -75,7 +75,7 @@ void flexmem_table_work(struct work_struct *work)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/* Releases a retired region; false if it stays. */
+/* Releases a retired region. Returns false if the region stays. */
 static bool trim_region(struct flexmem_table *table,
 			struct flexmem_region *region, bool break_leases,
 			int *rc)
@@ -113,7 +113,7 @@ static int clear_region(struct flexmem_table *table,
 	return flexmem_scrub_memory(table, &region->mem, start, end);
 }
 
-/* Releases the region of a slot if it is empty; false if it stays. */
+/* Releases a slot's region if that is empty. Returns false if it stays. */
 static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 		      bool break_leases, int *rc)
 {
@@ -176,7 +176,7 @@ static int run_trim(struct flexmem_job *job)
 	struct flexmem_table *table = job->table;
 	int rc, refused;
 
-	/* Blocks that cannot be scrubbed stay in quarantine. */
+	/* Retries quarantined blocks. Those that fail again stay there. */
 	rc = flexmem_table_scrub_quarantine(table);
 	if (rc != -EINTR)
 		rc = flexmem_function_error(&table->function);

@@ -50,7 +50,7 @@ mutants_suite() {
 	tests/native/mutants.py "${some[@]}"
 }
 coverage_suite() { tests/native/coverage.sh; }
-# Fifty million operations of the native torture. What was done for this tree is not repeated.
+# Fifty million operations of the native torture. It does not repeat what this tree has passed.
 volume-asan_suite() { tests/native/volume.sh asan; }
 volume-tsan_suite() { tests/native/volume.sh tsan; }
 library_suite() {

@@ -25,19 +25,23 @@
 /* The mailbox, in BAR 0. Replies come in the order of the requests. */
 #define NPU_COMMAND	0x00
 #define NPU_SLOT	0x04
-#define NPU_MEMORY	0x08	/* 64 bits: the host's name of a piece of memory */
-#define NPU_SEND	0x10	/* number of the request; writing it sends it */
+/* 64 bits: the name of a piece of memory, chosen by the host */
+#define NPU_MEMORY	0x08
+/* number of the request; writing it sends the request */
+#define NPU_SEND	0x10
 #define NPU_DONE	0x14	/* number of the latest request with a reply */
 #define NPU_STATUS	0x18
 #define NPU_RESULT	0x20	/* 64 bits */
-#define NPU_EVENT	0x28	/* what the interrupt is about; reading clears */
+/* events of the interrupt; reading clears them */
+#define NPU_EVENT	0x28
 #define NPU_EVENT_MASK	0x2c
 #define NPU_SLOTS	0x30	/* entries of this function's table */
-#define NPU_RESET	0x34	/* forgets all there is of this function */
+#define NPU_RESET	0x34	/* the function forgets everything */
 #define NPU_OFFSET	0x38	/* 64 bits: range within the memory ... */
-#define NPU_LENGTH	0x40	/* 64 bits: ... to scrub, read or write; to acquire */
-#define NPU_BUFFER	0x48	/* 64 bits: of the host, to read to or write from */
-#define NPU_STOP	0x50	/* moves no more data; reads 0 once it is idle */
+/* 64 bits: ... to scrub, read or write; size to acquire */
+#define NPU_LENGTH	0x40
+#define NPU_BUFFER	0x48	/* 64 bits: host buffer of a read or write */
+#define NPU_STOP	0x50	/* ends data moves; reads 0 when none is left */
 
 /* BAR 2 is a window on the device's memory, from its address 0 on. */
 #define NPU_WINDOW	2
@@ -66,12 +70,13 @@ struct npu {
 	dma_addr_t buffer_dma;
 	struct completion reply;
 	spinlock_t lock;	/* protects the members below */
-	u32 seq;		/* of the latest request */
-	bool awaited;		/* its reply has not come, and somebody waits */
-	u32 status;		/* of the reply that has */
+	u32 seq;		/* number of the latest request */
+	bool awaited;		/* a caller waits for its reply */
+	u32 status;		/* status in the latest reply */
 	u64 result;
-	u32 news;		/* that flexmem has not been told */
-	bool tells;		/* flexmem can be told: it knows the function */
+	u32 news;		/* events that flexmem has not been told of */
+	/* flexmem knows the function, and can be told */
+	bool tells;
 };
 
 /* [call] */
@@ -99,7 +104,7 @@ static void npu_send(struct npu *npu, const struct npu_request *req)
 	spin_unlock_irq(&npu->lock);
 }
 
-/* For npu_interrupt(): a reply without a waiting caller is discarded. */
+/* Called by npu_interrupt(). Discards a reply that no caller waits for. */
 static void npu_take_reply(struct npu *npu)
 {
 	spin_lock(&npu->lock);
@@ -112,7 +117,7 @@ static void npu_take_reply(struct npu *npu)
 	spin_unlock(&npu->lock);
 }
 
-/* Killable, and 1 s at most. Only the reply decides the result. */
+/* Waits 1 s at most, and can be killed. Only the reply decides the result. */
 static int npu_wait(struct npu *npu)
 {
 	long left = wait_for_completion_killable_timeout(&npu->reply, HZ);
@@ -192,7 +197,7 @@ static int npu_slot_clear(void *priv, unsigned int slot)
 	return npu_command(priv, &req, NULL);
 }
 
-/* All that was dispatched ends, and nothing is until a reset. */
+/* Ends all device programs. None starts until a reset. */
 static int npu_quiesce(void *priv)
 {
 	const struct npu_request req = { .command = NPU_HALT };
@@ -208,7 +213,9 @@ static int npu_capacity(void *priv, u64 *bytes)
 }
 
 /* [data] */
-/* The request has the mailbox. After any outcome no byte moves any more. */
+/*
+ * Sends a request that moves data. When this returns, no byte moves any more.
+ */
 static int npu_move(struct npu *npu, const struct npu_request *req)
 {
 	u32 busy;
@@ -285,7 +292,7 @@ static int npu_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-/* The whole window is contiguous. */
+/* The whole window is contiguous, so any part of it can be mapped. */
 static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     struct flexmem_frames *frames)
 {
@@ -299,7 +306,7 @@ static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return 0;
 }
 
-/* A register: it is done when the write is, whatever state the firmware is in. */
+/* The write to the register resets, whatever state the firmware is in. */
 static int npu_reset(void *priv)
 {
 	struct npu *npu = priv;
@@ -333,7 +340,7 @@ static void npu_capacity_work(struct work_struct *work)
 	flexmem_device_capacity_changed(npu->fdev);
 }
 
-/* The watchdog says that the firmware has died: nothing of ours is left. */
+/* The watchdog reports that the firmware has died. All memory is lost. */
 static void npu_dead_work(struct work_struct *work)
 {
 	struct npu *npu = container_of(work, struct npu, dead_work);
@@ -357,7 +364,10 @@ static void npu_tell(struct npu *npu, u32 news)
 	npu->news &= ~news;
 	spin_unlock_irqrestore(&npu->lock, flags);
 
-	/* They wait for the firmware, so they cannot run here. */
+	/*
+	 * Both works wait for the firmware, so they cannot run in the
+	 * interrupt.
+	 */
 	if (news & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
 	if (news & NPU_EVENT_DEAD) {
@@ -378,7 +388,7 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 	return event ? IRQ_HANDLED : IRQ_NONE;
 }
 
-/* From here on flexmem is told, also what came before. */
+/* From here on flexmem is told, including earlier events. */
 static void npu_listen(struct npu *npu)
 {
 	spin_lock_irq(&npu->lock);
@@ -388,7 +398,7 @@ static void npu_listen(struct npu *npu)
 	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 }
 
-/* No more news; replies are still needed. */
+/* Masks events. Replies are still needed. */
 static void npu_quiet(struct npu *npu)
 {
 	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
@@ -446,7 +456,7 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (rc)
 		return rc;
 	npu->regs = pcim_iomap_table(pdev)[0];
-	/* For what npu_start() says of the caching of its memory. */
+	/* Write-combining, as npu_start() says of the memory. */
 	rc = devm_arch_io_reserve_memtype_wc(&pdev->dev,
 					     pci_resource_start(pdev, NPU_WINDOW),
 					     pci_resource_len(pdev, NPU_WINDOW));
@@ -484,7 +494,7 @@ static int npu_suspend(struct device *dev)
 	return 0;
 }
 
-/* The memory was kept; what the registers hold was not. */
+/* The memory was kept during the sleep; the registers were not. */
 static int npu_resume(struct device *dev)
 {
 	struct npu *npu = dev_get_drvdata(dev);
@@ -493,7 +503,7 @@ static int npu_resume(struct device *dev)
 	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
 	flexmem_device_resume(npu->fdev);
 	npu_listen(npu);
-	/* News may have come and gone meanwhile. */
+	/* An event of the capacity may have been missed. */
 	flexmem_device_capacity_changed(npu->fdev);
 	return 0;
 }
@@ -502,7 +512,7 @@ static DEFINE_SIMPLE_DEV_PM_OPS(npu_pm_ops, npu_suspend, npu_resume);
 
 /* [module] */
 static const struct pci_device_id npu_ids[] = {
-	/* one of the numbers that are free for experiments */
+	/* an id for experiments */
 	{ PCI_DEVICE(PCI_VENDOR_ID_REDHAT_QUMRANET, 0x10ff) },
 	{}
 };

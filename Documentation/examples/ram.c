@@ -24,11 +24,12 @@ static unsigned int megabytes = 64;
 module_param(megabytes, uint, 0444);
 MODULE_PARM_DESC(megabytes, "Capacity of the device (default 64)");
 
-/* There is one device. flexmem acquires and releases its memory one call at a time. */
+/* There is one device. flexmem calls acquire and release one at a time. */
 static DEFINE_XARRAY(ram_memory);	/* the bytes of each piece, by its id */
 static u64 ram_used;			/* bytes in @ram_memory */
 static u64 ram_slot[RAM_SLOTS];		/* id of the memory in each slot, or 0 */
-static DEFINE_MUTEX(ram_gone);		/* a page fault may run beside a reset */
+/* a page fault may come during a reset */
+static DEFINE_MUTEX(ram_gone);
 
 static u64 ram_capacity_bytes(void)
 {
@@ -40,7 +41,7 @@ static void *ram_bytes(const struct flexmem_memory *mem, u64 offset)
 	return (void *)(uintptr_t)(mem->cookie + offset);
 }
 
-/* flexmem clears what is in the memory, and chooses ids that do not repeat. */
+/* flexmem scrubs the memory, and chooses ids that do not repeat. */
 static int ram_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	void *bytes;
@@ -131,7 +132,7 @@ static int ram_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 	return 0;
 }
 
-/* vmalloc's pages are not contiguous. */
+/* vmalloc()'s pages are not contiguous, so one page is mapped at a time. */
 static int ram_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     struct flexmem_frames *frames)
 {

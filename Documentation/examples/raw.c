@@ -48,7 +48,7 @@ static int show_regions(int fd)
 	};
 	unsigned int i;
 
-	/* With fewer entries: EMSGSIZE, and out_count says how many. */
+	/* If the array is too small: EMSGSIZE, and out_count has the number. */
 	if (ioctl(fd, FLEXMEM_IOCTL_REGIONS, &regions)) {
 		perror("REGIONS");
 		return 1;
@@ -73,6 +73,6 @@ int main(int argc, char **argv)
 	status = allocate(fd);
 	if (!status)
 		status = show_regions(fd);
-	close(fd);	/* gives the memory back */
+	close(fd);	/* frees the memory */
 	return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A card, and the registration of its functions with flexmem, on any bus. */
+/* A card on any bus. It registers its functions with flexmem. */
 
 #include <linux/err.h>
 #include <linux/errno.h>

@@ -42,7 +42,7 @@ static const char * const sim_stat_names[SIM_NR_STATS] = {
 	[SIM_RESETS] = "resets",
 };
 
-/* Commands that faults can be for; a reset cannot fail. */
+/* The commands that an injected fault can hit. A reset cannot fail. */
 static const char * const sim_command_names[] = {
 	[SIM_ANY] = "any",
 	[SIM_ACQUIRE] = "acquire",
@@ -241,7 +241,10 @@ static int usable_slots_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
 			 "%llu\n");
 
-/* The caller gets the descriptor, and the job goes on whether it fits or not. */
+/*
+ * Runs a job, whose fence becomes a file. If there is no memory for it the job
+ * runs on.
+ */
 static int make_sync_file(struct sim_function *fn, struct sim_run *run,
 			  struct file **file)
 {

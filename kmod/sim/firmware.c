@@ -46,7 +46,7 @@
  */
 #define FW_UNIT 128
 
-/* Bytes moved before the firmware checks whether the caller still waits. */
+/* After so many bytes the firmware checks whether the caller still waits. */
 #define FW_DATA_STEP SZ_16M
 
 /**
@@ -192,7 +192,7 @@ static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
 	piece->slot = SIM_NO_SLOT;
 }
 
-/* Whether an entry maps addresses of the request's range. */
+/* Whether the mapping overlaps the request's range. */
 static bool fw_touches(const struct fw_mapping *map,
 		       const struct sim_request *req)
 {
@@ -285,7 +285,10 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 		return SIM_SLOT_FILLED;
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
-	/* A piece may return to its last entry, because that undoes a clear. */
+	/*
+	 * A piece may return to the slot that it had last, which undoes a
+	 * clear.
+	 */
 	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;
 	fw_point(f, req->slot, piece);
@@ -361,7 +364,7 @@ static enum sim_status fw_check_data(const struct sim_request *req,
 	return SIM_OK;
 }
 
-/* Scrub, read, write and copy. Stops when the caller gives up. */
+/* Carries out a scrub, read, write or copy, until the caller gives up. */
 static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 			       const struct sim_request *req)
 {
@@ -496,7 +499,9 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 {
 	struct fw_function *f = &fw->functions[function];
 
-	/* Messages without a number are hints, and harmless at any time. */
+	/*
+	 * A message without a number is a hint, which is harmless at any time.
+	 */
 	if (req->seq && req->seq <= f->seq)
 		return SIM_OUT_OF_ORDER;
 	f->seq = max(f->seq, req->seq);
@@ -542,7 +547,7 @@ static void fw_handle(struct sim_firmware *fw, unsigned int function,
 		sim_mailbox_reset_done(fw->mbox, function);
 		return;
 	}
-	/* No reply, and so no faults. */
+	/* A hint gets no reply, so no fault is injected. */
 	if (!req->seq) {
 		fw_carry_out(fw, function, req, &reply);
 		return;

@@ -41,7 +41,7 @@
 #ifdef CONFIG_FAULT_INJECTION
 DECLARE_FAULT_ATTR(sim_fault_attr);
 
-/* Called by the sender: fail-nth counts only the calls of its own task. */
+/* Called by the sending task, because fail-nth counts the calls of one task. */
 static bool sim_should_fail(void)
 {
 	return should_fail(&sim_fault_attr, 1);
@@ -139,7 +139,7 @@ static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 	if (ch->head - ch->tail == SIM_QUEUE)
 		goto out_unlock;
 
-	/* One at a time for each function, because ops.c serialises them. */
+	/* A function sends one request at a time: ops.c holds its lock. */
 	WARN_ON_ONCE(ch->waiting);
 	req->seq = ++ch->seq;
 	ch->waiting = req->seq;
@@ -237,7 +237,10 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 					   left);
 	ret = sim_channel_finish(mbox, ch, reply, left);
 	if (ret) {
-		/* For no longer than the firmware needs to move one part. */
+		/*
+		 * Waits until the firmware has moved the part that it is
+		 * moving.
+		 */
 		mutex_lock(&ch->data);
 		mutex_unlock(&ch->data);
 	}
@@ -301,7 +304,7 @@ void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function)
 				    msecs_to_jiffies(READ_ONCE(mbox->timeout_ms)));
 }
 
-/* The next message or reset, if there is one. Serves the functions in turn. */
+/* Takes the next message or reset. The functions have turns. */
 static bool sim_mailbox_try_take(struct sim_mailbox *mbox,
 				 unsigned int *function,
 				 struct sim_request *req)

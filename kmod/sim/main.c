@@ -65,7 +65,10 @@ static u64 vf_capacity;
  */
 static DEFINE_MUTEX(sim_lock);
 static struct sim_card *sim_card;
-/* The first functions of the card, whether their driver is bound or not. */
+/*
+ * All functions that exist, with or without a bound driver. The PF is the
+ * first.
+ */
 static struct platform_device *sim_pdevs[SIM_MAX_FUNCTIONS];
 static unsigned int sim_nr;
 
@@ -78,7 +81,7 @@ static int range_parse(const char *text, const struct kernel_param *kp,
 
 	if (kstrtouint(text, 0, value) || *value < range->min ||
 	    *value > range->max) {
-		/* Text written to a file ends in a newline. */
+		/* Cuts off the newline of a value written to sysfs. */
 		pr_err("%s=%.*s: must be a number from %u to %u\n", kp->name,
 		       (int)strcspn(text, "\n"), text, range->min, range->max);
 		return -EINVAL;
@@ -122,7 +125,7 @@ static int num_vfs_set(const char *text, const struct kernel_param *kp)
 		return -EINTR;
 	if (sim_card) {
 		ret = sim_resize(sim_card, 1 + value);
-		/* After a failure: the number of VFs reached. */
+		/* If that failed, shows how many VFs there are. */
 		value = sim_nr - 1;
 	}
 	num_vfs.value = value;
@@ -179,7 +182,7 @@ MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
 MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
 
-/* sim_add() stored it there. */
+/* Returns the function that sim_add() passed on. */
 static struct sim_function *sim_function_of(struct platform_device *pdev)
 {
 	struct sim_function **data = dev_get_platdata(&pdev->dev);
@@ -234,7 +237,7 @@ static struct platform_driver sim_driver = {
 	},
 };
 
-/* The device is added even if its driver cannot be bound: see probe. */
+/* Adds a function's device, even if its driver cannot be bound: see probe. */
 static int sim_add(struct sim_function *fn)
 {
 	unsigned int index = fn->index;

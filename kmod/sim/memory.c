@@ -31,7 +31,7 @@
 
 #include "memory.h"
 
-/* The device contract speaks of frames of this size. */
+/* Frames in the device contract have this size. */
 static_assert(PAGE_SIZE == SZ_4K);
 
 /**
@@ -76,7 +76,7 @@ static struct page *memory_find(struct sim_memory *memory, u64 address)
 	return xa_load(&memory->pages, address >> PAGE_SHIFT);
 }
 
-/* Adds a page, or frees it: returns the page that is there; NULL: no memory. */
+/* Adds @page, or frees it if another is there. Returns the page, or NULL. */
 static struct page *memory_add(struct sim_memory *memory, u64 address,
 			       struct page *page)
 {
@@ -104,7 +104,7 @@ static struct page *memory_get(struct sim_memory *memory, u64 address)
 	return page ? memory_add(memory, address, page) : NULL;
 }
 
-/* Makes a piece of contiguous pages, if the kernel has them at hand. */
+/* Makes a piece of contiguous pages, if the kernel has them. */
 static void memory_make_piece(struct sim_memory *memory, u64 address)
 {
 	unsigned int order = get_order(SIM_MEMORY_PIECE);
@@ -201,7 +201,7 @@ int sim_memory_populate(struct sim_memory *memory, u64 address, u64 size)
 	return 0;
 }
 
-/* Zeroes a part of a page; the rest has other owners' bytes. */
+/* Zeroes a part of a page. The rest may hold other owners' bytes. */
 static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
 {
 	struct page *page = memory_find(memory, address);

@@ -10,7 +10,9 @@
 #include <linux/types.h>
 #include <linux/xarray.h>
 
-/* Host memory comes in pieces of this size where it can: one fault maps one. */
+/*
+ * Host memory comes in pieces of 2 MiB where possible: one fault maps a piece.
+ */
 #define SIM_MEMORY_PIECE SZ_2M
 
 /**

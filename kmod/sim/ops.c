@@ -33,7 +33,10 @@ static int sim_errno(struct sim_function *fn, const struct sim_request *req,
 	case SIM_FAILED:
 		return -EIO;
 	default:
-		/* No user can cause this: flexmem or this driver is wrong. */
+		/*
+		 * No user can cause this, so flexmem or this driver is at
+		 * fault.
+		 */
 		dev_err_ratelimited(fn->dev,
 				    "firmware refused command %d: status %d\n",
 				    req->command, reply->status);

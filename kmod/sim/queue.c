@@ -63,7 +63,7 @@ struct sim_job {
 	u8 buffer[2][512];
 };
 
-/* Jobs outlive this struct only in their fences' names. */
+/* A fence may outlive the queue. Then only its names are asked for. */
 static struct sim_job *to_job(struct dma_fence *fence)
 {
 	return container_of(fence, struct sim_job, fence);
@@ -101,14 +101,16 @@ static const struct dma_fence_ops fence_ops = {
 	.release = release_fence,
 };
 
-/* Under the queue's lock. */
+/* The caller holds the queue's lock. */
 static struct sim_job *first_job(struct sim_queue *queue)
 {
 	lockdep_assert_held(&queue->lock);
 	return list_first_entry_or_null(&queue->jobs, struct sim_job, link);
 }
 
-/* Under the queue's lock: the first job has ended, with its error. */
+/*
+ * The caller holds the queue's lock. The first job has ended, with its error.
+ */
 static void finish_first(struct sim_queue *queue)
 {
 	struct sim_job *job = first_job(queue);
@@ -119,7 +121,7 @@ static void finish_first(struct sim_queue *queue)
 	irq_work_queue(&queue->irq);
 }
 
-/* Under the queue's lock: the first job that can run begins. */
+/* The caller holds the queue's lock. Begins the first job that can run. */
 static void begin(struct sim_queue *queue)
 {
 	struct sim_job *job;
@@ -174,7 +176,7 @@ static int run_program(void *data)
 	u64 done, size;
 	int ret;
 
-	/* Pages of memory that was scrubbed since are gone. */
+	/* A scrub since the submission may have freed the pages. */
 	ret = sim_memory_populate(memory, job->to, job->size);
 	for (done = 0; !ret && done < job->size; done += size) {
 		size = min_t(u64, job->size - done, sizeof(job->buffer[0]));
@@ -185,7 +187,7 @@ static int run_program(void *data)
 	return ret;
 }
 
-/* Only this and sim_queue_stop(), which waits for it, end the first job. */
+/* Only this and sim_queue_stop(), which waits for this, end the first job. */
 static void run_job(struct work_struct *work)
 {
 	struct sim_queue *queue = container_of(to_delayed_work(work),
@@ -279,7 +281,7 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 	return ret;
 }
 
-/* The first byte of a range, or an error if it is not all in the allocation. */
+/* Finds the address of a range that lies in the allocation. Else an error. */
 static int find_address(const struct flexmem_allocation *allocation, u64 offset,
 			u64 size, u64 *address)
 {
@@ -309,7 +311,7 @@ static struct sim_job *make_job(struct sim_queue *queue,
 	return job;
 }
 
-/* The fence may signal from here on, and must. */
+/* From here on the fence may signal, and must. */
 static void make_fence(struct sim_queue *queue, struct sim_job *job,
 		       struct flexmem_client *client)
 {
@@ -334,7 +336,7 @@ static int lost_error(const struct operands *operands)
 	return ret;
 }
 
-/* Shows a job to the card, or ends it with an error. */
+/* Submits a job to the card, or ends it with an error. */
 static int submit(struct sim_queue *queue, struct sim_job *job, int error,
 		  const struct operands *operands)
 {
@@ -404,7 +406,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	if (run->program >= SIM_NR_PROGRAMS || run->flags & ~SIM_RUN_HANGS ||
 	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
 		return -EINVAL;
-	/* The driver stays bound. */
+	/* While the lock is held the driver stays bound. */
 	if (mutex_lock_killable(&fn->lock))
 		return -EINTR;
 	if (fn->suspended)
@@ -447,7 +449,7 @@ void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
 	struct flexmem_client *client = to_job(fence)->client;
 	struct sim_job *job;
 
-	/* The card carries nothing out meanwhile. */
+	/* The card runs no job until begin(). */
 	cancel_delayed_work_sync(&queue->work);
 	spin_lock_irq(&queue->lock);
 	list_for_each_entry(job, &queue->jobs, link)

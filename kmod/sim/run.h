@@ -23,7 +23,7 @@ enum sim_program {
 	SIM_NR_PROGRAMS,
 };
 
-/* In &sim_run.flags: a cancel does not end the program, only a reset does. */
+/* In &sim_run.flags: only a reset ends the program, a cancel does not. */
 #define SIM_RUN_HANGS 1
 
 /**
