@@ -3,9 +3,10 @@
  * Accounts: charges and limits of open files and of cgroups.
  *
  * Every allocation is charged to its open file, to the opener's cgroup and to
- * all its ancestors. The lock of the region is held, so that blocks and
- * accounts agree at any moment. The charge itself checks the limits, so they
- * are exact, also when many callers allocate at once.
+ * all its ancestors. Its bytes and its handle are charged before it is placed,
+ * its region when a block is allocated there. The lock of the region is held
+ * then, so that blocks and accounts agree at any moment. The charge itself
+ * checks the limits, so they are exact, also when many callers allocate at once.
  *
  * Accounts know owners and charges. The domain knows how much memory there is.
  */
@@ -94,6 +95,7 @@ static void forget_lost(struct flexmem_account *account)
 		in = &account->in[slot];
 		if (!in->blocks || in->era == account->accounts->in[slot].era)
 			continue;
+		account->placed -= in->bytes;
 		account->used[FLEXMEM_RESOURCE_BYTES] -= in->bytes;
 		account->used[FLEXMEM_RESOURCE_REGIONS]--;
 		account->orphaned -= in->orphaned;
@@ -119,9 +121,10 @@ void flexmem_account_follow(struct flexmem_account *account)
 	account->changes = accounts->changes;
 }
 
+/* Also above the limit, zero more does not exceed it. */
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
-	return used > limit || more > limit - used;
+	return more && (used > limit || more > limit - used);
 }
 
 /* The client's own account, its cgroup's, and those above. */
@@ -129,28 +132,33 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)
 
-/* Whether @more of a resource would exceed a limit. */
-static bool is_over(const struct flexmem_account *client,
-		    enum flexmem_resource r, u64 more)
+/* Would @bytes, and @more of resource @r, exceed a limit? */
+static __always_inline bool is_over(const struct flexmem_account *client,
+				    u64 bytes, enum flexmem_resource r,
+				    unsigned int more)
 {
+	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
 	struct flexmem_account *account;
 
 	for_each_charged(account, client->parent) {
 		flexmem_account_settle(account);
-		if (exceeds(account->used[r], more, account->limit[r]))
+		if (exceeds(account->used[b], bytes, account->limit[b]) ||
+		    exceeds(account->used[r], more, account->limit[r]))
 			return true;
 	}
 	return false;
 }
 
-static void count(struct flexmem_account *client, enum flexmem_resource r,
-		  int sign)
+static __always_inline void count(struct flexmem_account *client, u64 bytes,
+				  enum flexmem_resource r, int more)
 {
 	struct flexmem_account *account;
 
 	lockdep_assert_held(&client->accounts->lock);
-	for_each_charged(account, client)
-		account->used[r] += sign;
+	for_each_charged(account, client) {
+		account->used[FLEXMEM_RESOURCE_BYTES] += bytes;
+		account->used[r] += more;
+	}
 }
 
 /**
@@ -162,9 +170,9 @@ static void count(struct flexmem_account *client, enum flexmem_resource r,
  */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
-	if (is_over(client, FLEXMEM_RESOURCE_FILES, 1))
+	if (is_over(client, 0, FLEXMEM_RESOURCE_FILES, 1))
 		return false;
-	count(client, FLEXMEM_RESOURCE_FILES, 1);
+	count(client, 0, FLEXMEM_RESOURCE_FILES, 1);
 	return true;
 }
 
@@ -176,61 +184,70 @@ bool flexmem_charge_file(struct flexmem_account *client)
  */
 void flexmem_uncharge_file(struct flexmem_account *client)
 {
-	count(client, FLEXMEM_RESOURCE_FILES, -1);
+	count(client, 0, FLEXMEM_RESOURCE_FILES, -1);
 }
 
 /**
- * flexmem_charge_handle - charge one handle
+ * flexmem_charge - charge what an allocation needs, before it is placed
  * @accounts: accounts of the function
  * @client: account of the open file
- * @max: most handles of one open file, whatever its limits
+ * @size: bytes
+ * @handles: 1; 0 for an allocation that grows
+ * @max_handles: most handles of one open file, whatever its limits
  *
- * Return: FLEXMEM_REASON_NONE, or the limit that forbids it.
+ * flexmem_charge_block() charges the region. flexmem_uncharge_block() uncharges
+ * region and bytes; flexmem_uncharge() the handle, and bytes that are in no
+ * block.
+ *
+ * Context: the caller holds no region's lock. O(depth of the cgroup).
+ * Return: FLEXMEM_REASON_NONE, or the limit that forbids it; then nothing is
+ * charged.
  */
-enum flexmem_reason
-flexmem_charge_handle(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client, unsigned int max)
+enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
+				   struct flexmem_account *client, u64 size,
+				   unsigned int handles,
+				   unsigned int max_handles)
 {
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	if (is_over(client, r, 1))
-		reason = FLEXMEM_REASON_CGROUP_LIMIT;
-	else if (client->used[r] >= max)
+	if (handles && client->used[r] >= max_handles)
 		reason = FLEXMEM_REASON_HANDLES;
+	else if (is_over(client, size, r, handles))
+		reason = FLEXMEM_REASON_CGROUP_LIMIT;
 	else
-		count(client, r, 1);
+		count(client, size, r, handles);
 	spin_unlock(&accounts->lock);
 	return reason;
 }
 
 /**
- * flexmem_uncharge_handle - uncharge one handle
+ * flexmem_uncharge - undo flexmem_charge(), or a part of it
  * @accounts: accounts of the function
  * @client: account of the open file
+ * @size: bytes that are in no block
+ * @handles: number of handles
+ *
+ * Context: any. O(depth of the cgroup).
  */
-void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
-			     struct flexmem_account *client)
+void flexmem_uncharge(struct flexmem_accounts *accounts,
+		      struct flexmem_account *client, u64 size,
+		      unsigned int handles)
 {
 	spin_lock(&accounts->lock);
-	count(client, FLEXMEM_RESOURCE_HANDLES, -1);
+	count(client, -size, FLEXMEM_RESOURCE_HANDLES, -(int)handles);
 	spin_unlock(&accounts->lock);
 }
 
-/* Only a charge in a new region needs a further region. */
-static enum flexmem_reason refuses(struct flexmem_account *account, u64 size,
-				   unsigned int regions)
+/* Would a block here be in one region more than the account may have? */
+static bool refuses_region(const struct flexmem_account *account,
+			   unsigned int slot)
 {
-	const u64 *used = account->used, *limit = account->limit;
+	const unsigned int r = FLEXMEM_RESOURCE_REGIONS;
 
-	if (exceeds(used[FLEXMEM_RESOURCE_BYTES], size,
-		    limit[FLEXMEM_RESOURCE_BYTES]))
-		return FLEXMEM_REASON_CGROUP_LIMIT;
-	if (regions && exceeds(used[FLEXMEM_RESOURCE_REGIONS], regions,
-			       limit[FLEXMEM_RESOURCE_REGIONS]))
-		return FLEXMEM_REASON_REGION_LIMIT;
-	return FLEXMEM_REASON_NONE;
+	return !account->in[slot].blocks &&
+	       exceeds(account->used[r], 1, account->limit[r]);
 }
 
 static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
@@ -242,9 +259,8 @@ static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
 		account->used[FLEXMEM_RESOURCE_REGIONS]++;
 	}
 	in->bytes += size;
-	account->used[FLEXMEM_RESOURCE_BYTES] += size;
-	account->peak = max(account->peak,
-			    account->used[FLEXMEM_RESOURCE_BYTES]);
+	account->placed += size;
+	account->peak = max(account->peak, account->placed);
 }
 
 static void take_from(struct flexmem_account *account, unsigned int slot,
@@ -255,6 +271,7 @@ static void take_from(struct flexmem_account *account, unsigned int slot,
 	if (!--in->blocks)
 		account->used[FLEXMEM_RESOURCE_REGIONS]--;
 	in->bytes -= size;
+	account->placed -= size;
 	account->used[FLEXMEM_RESOURCE_BYTES] -= size;
 }
 
@@ -304,30 +321,31 @@ static void gauge_move(struct flexmem_accounts *accounts)
 }
 
 /**
- * flexmem_charge - charge a block that is about to be allocated
+ * flexmem_charge_block - charge a block that is about to be allocated
  * @accounts: accounts of the function
  * @client: account of the open file
  * @slot: of its region
- * @size: its bytes
+ * @size: its bytes, which flexmem_charge() has charged
  *
- * Context: under the lock of the region. O(1).
- * Return: FLEXMEM_REASON_NONE, or the limit that forbids it; then nothing is
- * charged.
+ * Context: under the lock of the region. O(depth of the cgroup).
+ * Return: FLEXMEM_REASON_NONE, or the limit of regions that forbids it; then the
+ * bytes stay charged, but in no region.
  */
-enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
-				   struct flexmem_account *client,
-				   unsigned int slot, u64 size)
+enum flexmem_reason flexmem_charge_block(struct flexmem_accounts *accounts,
+					 struct flexmem_account *client,
+					 unsigned int slot, u64 size)
 {
-	struct flexmem_account *account;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
 	for_each_charged(account, client->parent) {
 		flexmem_account_settle(account);
-		reason = refuses(account, size, !account->in[slot].blocks);
-		if (reason)
+		if (refuses_region(account, slot)) {
+			reason = FLEXMEM_REASON_REGION_LIMIT;
 			goto unlock;
+		}
 	}
 	for_each_charged(account, client)
 		add_to(account, slot, size);
@@ -339,18 +357,18 @@ unlock:
 }
 
 /**
- * flexmem_uncharge - uncharge a block that is freed
+ * flexmem_uncharge_block - uncharge a block that is freed, and its bytes
  * @accounts: accounts of the function
  * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
  * @orphaned: flexmem_charge_orphan() was called for it
  *
- * Context: under the lock of the region. O(1).
+ * Context: under the lock of the region. O(depth of the cgroup).
  */
-void flexmem_uncharge(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client, unsigned int slot,
-		      u64 size, bool orphaned)
+void flexmem_uncharge_block(struct flexmem_accounts *accounts,
+			    struct flexmem_account *client, unsigned int slot,
+			    u64 size, bool orphaned)
 {
 	spin_lock(&accounts->lock);
 	if (orphaned)
@@ -448,33 +466,23 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 }
 
 /**
- * flexmem_account_refuses - check the limits for an allocation
+ * flexmem_account_refuses_region - check the limits for a block in a new region
  * @accounts: accounts of the function
  * @client: account of the open file
- * @size: bytes
- * @slots: 1 if a region would be acquired for it; 0: for any region
  *
- * A check before a region is acquired. flexmem_charge() decides.
+ * A check before a region is acquired. flexmem_charge_block() decides.
  *
- * Return: FLEXMEM_REASON_NONE or the limit.
+ * Return: true if a limit forbids it.
  */
-enum flexmem_reason
-flexmem_account_refuses(struct flexmem_accounts *accounts,
-			const struct flexmem_account *client, u64 size,
-			unsigned int slots)
+bool flexmem_account_refuses_region(struct flexmem_accounts *accounts,
+				    const struct flexmem_account *client)
 {
-	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
-	struct flexmem_account *account;
+	bool refused;
 
 	spin_lock(&accounts->lock);
-	for_each_charged(account, client->parent) {
-		flexmem_account_settle(account);
-		reason = refuses(account, size, slots);
-		if (reason)
-			break;
-	}
+	refused = is_over(client, 0, FLEXMEM_RESOURCE_REGIONS, 1);
 	spin_unlock(&accounts->lock);
-	return reason;
+	return refused;
 }
 
 /**

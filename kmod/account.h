@@ -77,9 +77,11 @@ struct flexmem_slot_charges {
  * @depth: cgroup: number of ancestors
  * @own: cgroup: bit mask of resources with a limit of its own; it inherits the
  *	other limits
- * @used: charges, by resource; bytes include @orphaned
+ * @used: charges, by resource; bytes include @orphaned, and those of requests
+ *	under way
+ * @placed: of the bytes, those in blocks
  * @orphaned: bytes freed but still in use
- * @peak: largest number of bytes charged so far
+ * @peak: largest number of bytes in blocks so far
  * @limit: cgroup: by resource
  * @each_child: cgroup: limits of each child without one of its own, by resource
  * @changes: &flexmem_accounts.changes that it has followed
@@ -106,6 +108,7 @@ struct flexmem_account {
 	unsigned int depth;
 	unsigned long own;
 	u64 used[FLEXMEM_NR_RESOURCES];
+	u64 placed;
 	u64 orphaned;
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
@@ -190,19 +193,21 @@ static inline void flexmem_account_settle(struct flexmem_account *account)
 		flexmem_account_follow(account);
 }
 
-enum flexmem_reason
-flexmem_charge_handle(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client, unsigned int max);
-void flexmem_uncharge_handle(struct flexmem_accounts *accounts,
-			     struct flexmem_account *client);
+enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
+				   struct flexmem_account *client, u64 size,
+				   unsigned int handles,
+				   unsigned int max_handles);
+void flexmem_uncharge(struct flexmem_accounts *accounts,
+		      struct flexmem_account *client, u64 size,
+		      unsigned int handles);
 bool flexmem_charge_file(struct flexmem_account *client);
 void flexmem_uncharge_file(struct flexmem_account *client);
-enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
-				   struct flexmem_account *client,
-				   unsigned int slot, u64 size);
-void flexmem_uncharge(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client, unsigned int slot,
-		      u64 size, bool orphaned);
+enum flexmem_reason flexmem_charge_block(struct flexmem_accounts *accounts,
+					 struct flexmem_account *client,
+					 unsigned int slot, u64 size);
+void flexmem_uncharge_block(struct flexmem_accounts *accounts,
+			    struct flexmem_account *client, unsigned int slot,
+			    u64 size, bool orphaned);
 void flexmem_charge_pieces(struct flexmem_accounts *accounts,
 			   struct flexmem_account *client, unsigned int slot,
 			   int more);
@@ -214,10 +219,8 @@ void flexmem_uncharge_quarantined(struct flexmem_accounts *accounts,
 				  unsigned int slot, u64 size);
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
-enum flexmem_reason
-flexmem_account_refuses(struct flexmem_accounts *accounts,
-			const struct flexmem_account *client, u64 size,
-			unsigned int slots);
+bool flexmem_account_refuses_region(struct flexmem_accounts *accounts,
+				    const struct flexmem_account *client);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 

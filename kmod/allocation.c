@@ -85,46 +85,23 @@ static void give_chunks(struct flexmem_allocation *allocation,
 	}
 }
 
-/* Reports the limit that refused an allocation before it was placed. */
-static int refuse(struct flexmem_table *table, enum flexmem_kind kind,
-		  enum flexmem_reason refusal, struct flexmem_place *place)
-{
-	if (!refusal)
-		return 0;
-	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, kind, place);
-	place->reason = refusal;
-	return -ENOMEM;
-}
-
-/* Checks the limits for all chunks together, before the first is placed. */
-static int check_limits(struct flexmem_table *table,
-			const struct flexmem_allocation *allocation,
-			struct flexmem_place *place)
-{
-	return refuse(table, flexmem_kind_of(allocation->flags),
-		      flexmem_account_refuses(&table->accounts,
-					      allocation->owner,
-					      allocation->size, 0), place);
-}
-
-/* Allocates a block for each chunk, or none. */
+/* Allocates a block for each chunk, or none. Then no chunk is charged. */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation, u64 alignment,
 		       struct flexmem_stock *stock, struct flexmem_place *place)
 {
+	u64 untried = allocation->size;
 	unsigned int i;
 	int rc = 0;
 
-	if (allocation->nr_chunks > 1)
-		rc = check_limits(table, allocation, place);
-	if (rc)
-		return rc;
-	for (i = 0; !rc && i < allocation->nr_chunks; i++)
+	for (i = 0; !rc && i < allocation->nr_chunks; i++) {
 		rc = take_chunk(table, &allocation->chunks[i], alignment,
 				stock, place);
-	if (!rc || i == 1)
+		untried -= allocation->chunks[i].size;
+	}
+	if (!rc || allocation->nr_chunks == 1)
 		return rc;
+	flexmem_uncharge(&table->accounts, allocation->owner, untried, 0);
 	give_chunks(allocation, 0, i - 1, NULL);
 	/* More is free now than when the last chunk was refused. */
 	if (place->reason)
@@ -159,6 +136,32 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	 * quotient is at most half of 64 bits.
 	 */
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
+}
+
+/* Charges the bytes and the handle of a new allocation. */
+static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
+		   const struct flexmem_shape *shape,
+		   struct flexmem_place *place)
+{
+	u64 chunk = chunk_size(shape);
+	enum flexmem_reason refusal;
+
+	/*
+	 * More than there can be is never charged, not even for a moment:
+	 * other callers would reach the limit that they share with this one.
+	 */
+	if (chunk > table->domain.sizes[0] &&
+	    flexmem_place_is_impossible(table, chunk))
+		refusal = FLEXMEM_REASON_REGION_SIZE;
+	else
+		refusal = flexmem_charge(&table->accounts, owner, shape->size,
+					 1, table->settings.max_handles);
+	if (!refusal)
+		return true;
+	*place = (struct flexmem_place) {};
+	flexmem_place_stats(table, flexmem_kind_of(shape->flags), place);
+	place->reason = refusal;
+	return false;
 }
 
 /* Without blocks. */
@@ -207,7 +210,7 @@ static void destroy(struct flexmem_allocation *allocation,
 /**
  * flexmem_allocation_make - make an allocation
  * @table: region table
- * @owner: account to charge, also for a handle
+ * @owner: account to charge
  * @shape: properties of the allocation
  * @stock: stock to take its objects from first
  * @place: receives the reason on failure
@@ -223,21 +226,19 @@ flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_stock *stock,
 			struct flexmem_place *place)
 {
-	enum flexmem_kind kind = flexmem_kind_of(shape->flags);
 	struct flexmem_allocation *allocation;
-	int rc;
+	u64 unplaced = shape->size;
+	int rc = -ENOMEM;
 
-	rc = refuse(table, kind,
-		    flexmem_charge_handle(&table->accounts, owner,
-					  table->settings.max_handles), place);
-	if (rc)
-		return ERR_PTR(rc);
+	if (!charge(table, owner, shape, place))
+		return ERR_PTR(-ENOMEM);
 	allocation = create(owner, shape, stock);
 	if (!allocation) {
-		rc = -ENOMEM;
 		*place = (struct flexmem_place) {};
 		goto uncharge;
 	}
+	/* take_chunks() uncharges the bytes if it fails. */
+	unplaced = 0;
 	rc = take_chunks(table, allocation, shape->alignment, stock, place);
 	rc = rc ?: clean_chunks(allocation);
 	if (rc)
@@ -248,7 +249,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 destroy:
 	destroy(allocation, stock);
 uncharge:
-	flexmem_uncharge_handle(&table->accounts, owner);
+	flexmem_uncharge(&table->accounts, owner, unplaced, 1);
 	return ERR_PTR(rc);
 }
 

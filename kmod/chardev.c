@@ -216,7 +216,7 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 
 	spin_lock(&file->fdev->table.accounts.lock);
 	flexmem_account_settle(account);
-	bytes = account->used[FLEXMEM_RESOURCE_BYTES];
+	bytes = account->placed;
 	slots = account->used[FLEXMEM_RESOURCE_REGIONS];
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;

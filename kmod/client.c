@@ -440,7 +440,7 @@ u64 flexmem_client_used(struct flexmem_client *client)
 
 	spin_lock(&client->table->accounts.lock);
 	flexmem_account_settle(account);
-	charged = account->used[FLEXMEM_RESOURCE_BYTES] - account->orphaned;
+	charged = account->placed - account->orphaned;
 	spin_unlock(&client->table->accounts.lock);
 	spin_lock(&client->handles.lock);
 	used = client->used;

@@ -489,5 +489,5 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 	if (refcount_read(&allocation->refs) > 1)
 		flexmem_allocation_orphan(allocation);
 	put(allocation, stock);
-	flexmem_uncharge_handle(accounts, owner);
+	flexmem_uncharge(accounts, owner, 0, 1);
 }

@@ -6,8 +6,10 @@
  * whether a new region is acquired before the present ones are tried
  * (load_balance) or only after all of them have failed (fill_first).
  *
- * Limits are checked before a region is acquired. The check that counts is the
- * charge, when a block is taken.
+ * The caller has charged the bytes. A region in which the account may have no
+ * block is skipped like a full one. If it may not have a block in one more
+ * region, none is acquired. The check that counts is the charge when a block is
+ * taken.
  *
  * The address of an allocation depends only on the calls before it: equal
  * regions are ordered by slot, and background work has no influence.
@@ -194,17 +196,15 @@ static int place_in_new(struct growth *growth)
 	struct flexmem_table *table = growth->job.table;
 	struct flexmem_place *place = &growth->place;
 	struct flexmem_region *region;
-	enum flexmem_reason refusal;
 	bool placed;
 	int rc;
 
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	refusal = flexmem_account_refuses(&table->accounts, request->account,
-					  request->size, 1);
-	if (refusal) {
-		place->reason = refusal;
+	if (flexmem_account_refuses_region(&table->accounts,
+					   request->account)) {
+		place->reason = FLEXMEM_REASON_REGION_LIMIT;
 		return -ENOSPC;
 	}
 	region = flexmem_region_acquire(table, growth->kind, request->size,
@@ -249,7 +249,10 @@ static int grow(struct flexmem_job *job)
 	return rc;
 }
 
-/* Frees the block too, if its caller was killed before it took the block. */
+/*
+ * If the caller was killed meanwhile, also frees the block. Without a block, it
+ * uncharges the bytes.
+ */
 static void end_growth(struct flexmem_job *job)
 {
 	struct growth *growth = container_of(job, struct growth, job);
@@ -257,6 +260,10 @@ static void end_growth(struct flexmem_job *job)
 	if (growth->place.block)
 		flexmem_region_free(growth->place.region, growth->place.block,
 				    NULL);
+	else if (flexmem_job_is_abandoned(job))
+		flexmem_uncharge(&job->table->accounts,
+				 growth->request.account,
+				 growth->request.size, 0);
 	flexmem_spare_drop(&growth->spare, NULL);
 	flexmem_region_destroy(growth->fresh);
 	flexmem_owner_put(growth->request.account);
@@ -297,6 +304,19 @@ static bool wants_new(const struct flexmem_table *table, bool may_acquire,
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (unsure || may_acquire);
+}
+
+/**
+ * flexmem_place_is_impossible - is a block larger than any region could be
+ * @table: region table
+ * @size: its bytes
+ *
+ * Return: true if so, as far as the capacity is known.
+ */
+bool flexmem_place_is_impossible(struct flexmem_table *table, u64 size)
+{
+	return size > flexmem_table_max_region(table) &&
+	       !READ_ONCE(table->domain.capacity_is_old);
 }
 
 /**
@@ -372,18 +392,10 @@ static int explain(struct flexmem_table *table,
 	return -ENOMEM;
 }
 
-/* The reason, if free memory cannot help, or none. */
-static enum flexmem_reason refusal_of(struct flexmem_table *table,
-				      const struct flexmem_request *request,
-				      bool unsure)
-{
-	if (request->size > flexmem_table_max_region(table) && !unsure)
-		return FLEXMEM_REASON_REGION_SIZE;
-	return flexmem_account_refuses(&table->accounts, request->account,
-				       request->size, 0);
-}
-
-/* Lets the worker send the commands to the firmware. */
+/*
+ * Lets the worker send the commands to the firmware. If the caller is killed, the
+ * worker uncharges the bytes.
+ */
 static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,
 			    struct flexmem_spare *spare,
@@ -395,8 +407,10 @@ static int place_by_growing(struct flexmem_table *table,
 	if (!growth)
 		return -ENOMEM;
 	growth->acquire_first = acquire_first;
-	if (!flexmem_job_run(&growth->job))
+	if (!flexmem_job_run(&growth->job)) {
+		place->abandoned = true;
 		return -EINTR;
+	}
 	rc = growth->job.rc;
 	*place = growth->place;
 	*spare = growth->spare;
@@ -446,13 +460,12 @@ static int place_once(struct flexmem_table *table,
 	may_acquire = !flexmem_domain_exhausted(&table->domain, kind,
 						request->size);
 	acquire_first = wants_new(table, may_acquire, unsure);
-	/* The charge for a block checks the limits. */
 	if (!acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
 
-	place->reason = refusal_of(table, request, unsure);
-	if (place->reason)
+	place->reason = FLEXMEM_REASON_NONE;
+	if (flexmem_place_is_impossible(table, request->size))
 		return explain(table, kind, request, place);
 	rc = may_acquire ?
 		-EAGAIN : place_without_growing(table, request, spare, place);
@@ -476,7 +489,7 @@ static int place_once(struct flexmem_table *table,
 /**
  * flexmem_place - find room for an allocation
  * @table: region table
- * @request: request
+ * @request: request, whose bytes are charged; if it fails, they are not any more
  * @stock: stock of the client's spare block nodes, or NULL
  * @place: receives the block; on -ENOMEM, the reason
  *
@@ -497,9 +510,13 @@ int flexmem_place(struct flexmem_table *table,
 				stock);
 	if (rc) {
 		*place = (struct flexmem_place) {};
-		return rc;
+		goto uncharge;
 	}
 	rc = place_once(table, request, &spare, place);
 	flexmem_spare_drop(&spare, stock);
+	if (!rc || place->abandoned)
+		return rc;
+uncharge:
+	flexmem_uncharge(&table->accounts, request->account, request->size, 0);
 	return rc;
 }

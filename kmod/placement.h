@@ -25,6 +25,7 @@ struct flexmem_table;
  *	During the search: the limit that refused a block that was large enough
  * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
  *	region was acquired
+ * @abandoned: the caller was killed, and the worker uncharges the bytes
  * @gave_up: the search of a region ended at its bound; a block that it did not
  *	try may fit
  * @regions: on -ENOMEM: number of acquired regions
@@ -38,6 +39,7 @@ struct flexmem_place {
 	struct flexmem_address address;
 	enum flexmem_reason reason;
 	enum flexmem_reason region_reason;
+	bool abandoned;
 	bool gave_up;
 	unsigned int regions;
 	u64 total_free;
@@ -49,6 +51,7 @@ const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);
+bool flexmem_place_is_impossible(struct flexmem_table *table, u64 size);
 void flexmem_place_stats(struct flexmem_table *table,
 			 enum flexmem_kind kind, struct flexmem_place *place);
 

@@ -143,8 +143,8 @@ flexmem_region_alloc(struct flexmem_region *region,
 		*gave_up |= found.gave_up;
 		goto unlock;
 	}
-	reason = flexmem_charge(accounts, request->account, region->slot,
-				request->size);
+	reason = flexmem_charge_block(accounts, request->account, region->slot,
+				      request->size);
 	if (reason) {
 		*refusal = reason;
 		goto unlock;
@@ -167,11 +167,10 @@ unlock:
  * @region: region
  * @block: occupied block of it; the caller ensures that it is not extended or
  *	freed in parallel
- * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0
+ * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0; charged
  * @spare: at least one node
  * @tail: receives the new block, for flexmem_region_join(),
  *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
- * @refusal: receives the reason if there is room, but a limit forbids it
  *
  * Context: takes the region's lock.
  * Return: bytes by which the block could have been extended.
@@ -179,8 +178,7 @@ unlock:
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
 			  struct flexmem_spare *spare,
-			  struct flexmem_block **tail,
-			  enum flexmem_reason *refusal)
+			  struct flexmem_block **tail)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	u64 room = 0;
@@ -191,10 +189,8 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 		room = flexmem_blocks_room(&region->blocks, block);
 	if (size > room)
 		goto unlock;
-	*refusal = flexmem_charge(accounts, account_of(block), region->slot,
-				  size);
-	if (*refusal)
-		goto unlock;
+	/* The account has a block here, so it needs no further region. */
+	flexmem_charge_block(accounts, account_of(block), region->slot, size);
 	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
 	region->sequence++;
 	region->used_program += program_bytes(*tail);
@@ -293,8 +289,9 @@ void flexmem_region_free(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	region->used_program -= program_bytes(block);
 	if (!region->dead)
-		flexmem_uncharge(accounts, account_of(block), region->slot,
-				 block->size, block->orphaned);
+		flexmem_uncharge_block(accounts, account_of(block),
+				       region->slot, block->size,
+				       block->orphaned);
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
@@ -329,8 +326,8 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	if (!region->dead) {
 		flexmem_charge_pieces(accounts, account_of(block),
 				      region->slot, 1);
-		flexmem_uncharge(accounts, account_of(block), region->slot,
-				 tail->size, false);
+		flexmem_uncharge_block(accounts, account_of(block),
+				       region->slot, tail->size, false);
 	}
 	/* Never the last block of the region: @block stays. */
 	flexmem_region_free_block(region, tail, &unused);

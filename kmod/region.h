@@ -129,8 +129,7 @@ flexmem_region_alloc(struct flexmem_region *region,
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
 			  struct flexmem_spare *spare,
-			  struct flexmem_block **tail,
-			  enum flexmem_reason *refusal);
+			  struct flexmem_block **tail);
 void flexmem_region_join(struct flexmem_region *region,
 			 struct flexmem_block *block,
 			 struct flexmem_block *tail);

@@ -11,6 +11,7 @@
 
 #include <linux/align.h>
 #include <linux/err.h>
+#include <linux/limits.h>
 
 #include "client.h"
 #include "resize.h"
@@ -69,26 +70,32 @@ static int get_tail(struct flexmem_resizing *resizing,
 {
 	struct flexmem_allocation *allocation = resizing->allocation;
 	struct flexmem_chunk *chunk = &allocation->chunks[0];
-	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	struct flexmem_account *owner = allocation->owner;
+	u64 more = resizing->size - allocation->size;
+	enum flexmem_reason refusal;
 	u64 room;
 	int rc;
 
+	refusal = flexmem_charge(owner->accounts, owner, more, 0, 0);
+	/* If a limit forbids it, only the room is computed. */
 	room = flexmem_region_extend(chunk->region, chunk->block,
-				     resizing->size - allocation->size,
-				     &resizing->spare, &resizing->tail,
-				     &refusal);
+				     refusal ? U64_MAX : more,
+				     &resizing->spare, &resizing->tail);
 	if (resizing->tail) {
 		rc = flexmem_chunk_clean(chunk, resizing->tail);
 		if (rc)
 			resizing->tail = NULL;
 		return rc;
 	}
+	if (!refusal)
+		flexmem_uncharge(owner->accounts, owner, more, 0);
 	rc = flexmem_region_error(chunk->region);
 	if (rc)
 		return rc;
-	cmd->out_reason = refusal;
-	if (refusal)
+	if (refusal && more <= room) {
+		cmd->out_reason = refusal;
 		return -ENOMEM;
+	}
 	cmd->out_max = ALIGN_DOWN(allocation->size + room,
 				  flexmem_granule_of(allocation->flags));
 	return -EAGAIN;

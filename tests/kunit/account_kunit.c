@@ -26,9 +26,8 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
 	/* The limit also holds if the sum of used bytes and size overflows. */
-	EXPECT(test, flexmem_account_refuses(&ctx->accounts,
-					     accounts_open(test, 1), -UNIT, 0),
-	       CGROUP_LIMIT);
+	EXPECT(test, flexmem_charge(&ctx->accounts, accounts_open(test, 1),
+				    -UNIT, 0, 0), CGROUP_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
@@ -38,13 +37,14 @@ static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
 
 	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
 	EXPECT(test, a->parent->used[NR_SLOTS], 1);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
-	EXPECT(test, accounts_refuses_region(test, b), REGION_LIMIT);
+	KUNIT_EXPECT_TRUE(test, flexmem_account_refuses_region(&ctx->accounts, b));
 	accounts_uncharge(test, a, 0, UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
 	accounts_uncharge(test, b, 0, UNIT);
@@ -63,7 +63,7 @@ static void limits_of_handles_are_exact(struct kunit *test)
 	EXPECT(test, accounts_charge_handle(test, b), CGROUP_LIMIT);
 	EXPECT(test, b->used[HANDLES], 1);
 	EXPECT(test, a->parent->used[HANDLES], 2);
-	flexmem_uncharge_handle(&ctx->accounts, a);
+	flexmem_uncharge(&ctx->accounts, a, 0, 1);
 	EXPECT(test, accounts_charge_handle(test, b), NONE);
 	EXPECT(test, accounts_charge_handle(test, a), CGROUP_LIMIT);
 }
@@ -114,7 +114,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	EXPECT(test, client->orphaned, GIB);
 	EXPECT(test, client->parent->in[0].orphaned, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
-	flexmem_uncharge(&ctx->accounts, client, 0, GIB, true);
+	flexmem_uncharge_block(&ctx->accounts, client, 0, GIB, true);
 	accounts_check(test);
 	EXPECT(test, ctx->accounts.orphaned, 0);
 	EXPECT(test, client->orphaned, 0);
@@ -178,15 +178,13 @@ static void every_ancestor_is_charged(struct kunit *test)
 		accounts_limit_cgroup(test, way[i], BYTES, 2 * GIB);
 		EXPECT(test, accounts_charge(test, client, 3, GIB + UNIT),
 		       CGROUP_LIMIT);
-		EXPECT(test, flexmem_account_refuses(&ctx->accounts, client,
-						     GIB + UNIT, 0),
-		       CGROUP_LIMIT);
 		accounts_limit_cgroup(test, way[i], BYTES, FLEXMEM_NO_LIMIT);
 		accounts_limit_cgroup(test, way[i], NR_SLOTS, 1);
 		EXPECT(test, accounts_charge(test, client, 4, UNIT),
 		       REGION_LIMIT);
-		EXPECT(test, accounts_refuses_region(test, client),
-		       REGION_LIMIT);
+		KUNIT_EXPECT_TRUE(test,
+				  flexmem_account_refuses_region(&ctx->accounts,
+								 client));
 		accounts_limit_cgroup(test, way[i], NR_SLOTS, FLEXMEM_NO_LIMIT);
 		accounts_limit_cgroup(test, way[i], HANDLES, 1);
 		EXPECT(test, accounts_charge_handle(test, client),
@@ -197,7 +195,7 @@ static void every_ancestor_is_charged(struct kunit *test)
 	EXPECT(test, accounts_charge(test, beside, 3, GIB), NONE);
 	accounts_uncharge(test, beside, 3, GIB);
 	accounts_uncharge(test, client, 3, GIB);
-	flexmem_uncharge_handle(&ctx->accounts, client);
+	flexmem_uncharge(&ctx->accounts, client, 0, 1);
 	flexmem_owner_close(client);
 	flexmem_owner_close(beside);
 	accounts_limit_cgroup(test, 1, BYTES, FLEXMEM_NO_LIMIT);
@@ -550,11 +548,13 @@ struct wrong_figure {
 #define IN_ACCOUNTS(member) offsetof(struct flexmem_accounts, member)
 
 static const struct wrong_figure wrong_figures[] = {
-	{ "bytes of a client", OF_CLIENT, IN_ACCOUNT(used[BYTES]),
+	{ "bytes of a client", OF_CLIENT, IN_ACCOUNT(placed),
 	  "bytes of an account miscounted" },
+	{ "charged bytes of a client", OF_CLIENT, IN_ACCOUNT(used[BYTES]),
+	  "charges of a cgroup are not those below it" },
 	{ "slots of a client", OF_CLIENT, IN_ACCOUNT(used[NR_SLOTS]),
 	  "slots of an account miscounted" },
-	{ "bytes of a cgroup", OF_CGROUP, IN_ACCOUNT(used[BYTES]),
+	{ "bytes of a cgroup", OF_CGROUP, IN_ACCOUNT(placed),
 	  "bytes of an account miscounted" },
 	{ "orphaned of a client", OF_CLIENT, IN_ACCOUNT(orphaned),
 	  "orphaned bytes of an account miscounted" },

@@ -55,7 +55,7 @@ static void close_file(void *data)
 		if (account->in[slot].blocks)
 			flexmem_accounts_remove_region(account->accounts, slot);
 	while (account->used[HANDLES])
-		flexmem_uncharge_handle(account->accounts, account);
+		flexmem_uncharge(account->accounts, account, 0, 1);
 	flexmem_owner_close(account);
 }
 
@@ -101,7 +101,13 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 	struct accounts_ctx *ctx = test->priv;
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(&ctx->accounts, client, slot, size);
+	reason = flexmem_charge(&ctx->accounts, client, size, 0, 0);
+	if (!reason) {
+		reason = flexmem_charge_block(&ctx->accounts, client, slot,
+					      size);
+		if (reason)
+			flexmem_uncharge(&ctx->accounts, client, size, 0);
+	}
 	accounts_check(test);
 	return reason;
 }
@@ -111,16 +117,8 @@ void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 {
 	struct accounts_ctx *ctx = test->priv;
 
-	flexmem_uncharge(&ctx->accounts, client, slot, size, false);
+	flexmem_uncharge_block(&ctx->accounts, client, slot, size, false);
 	accounts_check(test);
-}
-
-enum flexmem_reason accounts_refuses_region(struct kunit *test,
-					    struct flexmem_account *client)
-{
-	struct accounts_ctx *ctx = test->priv;
-
-	return flexmem_account_refuses(&ctx->accounts, client, UNIT, 1);
 }
 
 /* Sets a limit of cgroup @n, or of none if the scope is DEFAULT. */
@@ -172,7 +170,7 @@ enum flexmem_reason accounts_charge_handle(struct kunit *test,
 	struct accounts_ctx *ctx = test->priv;
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge_handle(&ctx->accounts, client, UINT_MAX);
+	reason = flexmem_charge(&ctx->accounts, client, 0, 1, UINT_MAX);
 	accounts_check(test);
 	return reason;
 }

@@ -36,8 +36,6 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 				    unsigned int slot, u64 size);
 void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size);
-enum flexmem_reason accounts_refuses_region(struct kunit *test,
-					    struct flexmem_account *client);
 void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,
 		  unsigned int n, enum flexmem_resource resource, u64 limit);
 void accounts_limit_cgroup(struct kunit *test, unsigned int n,

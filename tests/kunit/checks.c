@@ -31,7 +31,8 @@ static const char *check_account(const struct flexmem_account *account,
 		if (!account->in[i].blocks && account->in[i].bytes)
 			return "bytes charged without a block";
 	}
-	if (bytes != account->used[FLEXMEM_RESOURCE_BYTES])
+	if (bytes != account->placed ||
+	    bytes > account->used[FLEXMEM_RESOURCE_BYTES])
 		return "bytes of an account miscounted";
 	if (orphaned != account->orphaned || orphaned > bytes)
 		return "orphaned bytes of an account miscounted";
@@ -54,6 +55,8 @@ static void add_if_below(const struct flexmem_account *account,
 		account->used[FLEXMEM_RESOURCE_HANDLES];
 	sum->used[FLEXMEM_RESOURCE_FILES] +=
 		account->used[FLEXMEM_RESOURCE_FILES];
+	sum->used[FLEXMEM_RESOURCE_BYTES] +=
+		account->used[FLEXMEM_RESOURCE_BYTES];
 	sum->orphaned += account->orphaned;
 	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
 		sum->in[i].bytes += account->in[i].bytes;
@@ -87,6 +90,8 @@ static bool adds_up(struct flexmem_accounts *accounts,
 		    sum.in[i].blocks != above->in[i].blocks)
 			return false;
 	return sum.orphaned == above->orphaned &&
+	       sum.used[FLEXMEM_RESOURCE_BYTES] ==
+	       above->used[FLEXMEM_RESOURCE_BYTES] &&
 	       sum.used[FLEXMEM_RESOURCE_FILES] ==
 	       above->used[FLEXMEM_RESOURCE_FILES] &&
 	       sum.used[FLEXMEM_RESOURCE_HANDLES] ==

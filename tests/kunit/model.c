@@ -458,10 +458,11 @@ void model_alloc(struct model *model, const struct model_request *request,
 	int rc = -ENOSPC;
 
 	*answer = (struct model_answer) {};
-	if (request->size > model_max_region(model) && !model->unsure)
-		answer->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (model->rules)
+	if (model->rules)
 		answer->reason = model->rules->request(model, request);
+	if (!answer->reason && !model->unsure &&
+	    request->size > model_max_region(model))
+		answer->reason = FLEXMEM_REASON_REGION_SIZE;
 	if (!answer->reason)
 		rc = place(model, range, request, answer);
 	if (rc == -ENOSPC) {

@@ -317,8 +317,11 @@ static int place(struct run *run, const struct model_request *wanted,
 		.growable = wanted->growable,
 		.account = run->account[owner],
 	};
-	int rc = flexmem_place(run->table, &request, NULL, place);
+	int rc;
 
+	ASSERT_SAME(run, flexmem_charge(&run->table->accounts, request.account,
+					request.size, 0, 0), 0);
+	rc = flexmem_place(run->table, &request, NULL, place);
 	/* A success without a block must fail the test, not crash it. */
 	return !rc && !place->block ? -EFAULT : rc;
 }
@@ -449,19 +452,22 @@ static int fill_spare(struct run *run)
 static void grow(struct run *run, const struct live *live, u64 more)
 {
 	unsigned int slot = live->region->slot;
-	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
+	struct flexmem_account *account = run->account[live->owner];
+	struct flexmem_accounts *accounts = &run->table->accounts;
 	struct flexmem_block *tail;
 	u64 room;
 
 	ASSERT_SAME(run, fill_spare(run), 0);
+	ASSERT_SAME(run, flexmem_charge(accounts, account, more, 0, 0), 0);
 	room = flexmem_region_extend(live->region, live->block, more,
-				     &run->spare, &tail, &refusal);
+				     &run->spare, &tail);
 	ASSERT_SAME(run, room,
 		    model_room(run->model, slot, live->block->start));
 	ASSERT_SAME(run, !!tail, more <= room);
-	ASSERT_SAME(run, refusal, FLEXMEM_REASON_NONE);
-	if (!tail)
+	if (!tail) {
+		flexmem_uncharge(accounts, account, more, 0);
 		return;
+	}
 	ASSERT_SAME(run, tail->start,
 		    model_extend(run->model, slot, live->block->start, more));
 	ASSERT_SAME(run, tail->size, more);

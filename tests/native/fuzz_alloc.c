@@ -289,11 +289,14 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	want->out_size = request.size;
 	rc = check_alloc(f, cmd);
 	if (!rc) {
-		answer.reason = fuzz_charge_handle(f, f->who);
+		if (request.size > f->model->sizes[0] && !f->model->unsure &&
+		    request.size > model_max_region(f->model))
+			answer.reason = FLEXMEM_REASON_REGION_SIZE;
 		fuzz_count(f, &count);
 		if (!answer.reason && count.of[f->who].used[HANDLES] >=
 				      f->settings.max_handles)
 			answer.reason = FLEXMEM_REASON_HANDLES;
+		answer.reason = answer.reason ?: fuzz_charge_handle(f, f->who);
 		if (answer.reason) {
 			model_figures(f->model, &request, &answer);
 			rc = -ENOMEM;
