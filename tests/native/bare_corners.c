@@ -436,8 +436,8 @@ const struct sequence bare_corners[] = {
 	{ "order and sizes of a device", prepare, run_choices },
 	{ "device that answers short", prepare, run_short },
 	{ "device that has failed", prepare, run_failed },
-	{ "bytes that stay when a driver goes", prepare, run_unbind },
+	{ "bytes that stay when a driver is removed", prepare, run_unbind },
 	{ "device that comes back", prepare, run_again },
-	{ "as many PFs as there can be", prepare, run_many },
+	{ "the most PFs", prepare, run_many },
 	{}
 };

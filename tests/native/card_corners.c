@@ -329,7 +329,7 @@ const struct sequence card_corners[] = {
 	{ "page table: quiet", NULL, run_quiet },
 	{ "page table: reset", NULL, run_reset },
 	{ "page table: full", NULL, run_many_maps },
-	{ "page table: what is refused", NULL, run_bad_ranges },
+	{ "page table: refused requests", NULL, run_bad_ranges },
 	{ "copies that are refused", NULL, run_bad_copies },
 	{}
 };

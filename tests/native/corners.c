@@ -274,7 +274,7 @@ static void run_long_regions(struct run *r)
 	for (i = 0; i < cmd.out_count; i++)
 		must(r, region[i].entry.total && !region[i].more[0] &&
 		     !region[i].more[1], "end of a longer entry");
-	must(r, region[i].more[1] == ~0ull, "what is behind the last entry");
+	must(r, region[i].more[1] == ~0ull, "bytes behind the last entry");
 	memset(region, 0xff, sizeof(region));
 	cmd.count = cmd.out_count - 1;
 	FAILS(r, REGIONS, &cmd, EMSGSIZE);
@@ -504,7 +504,7 @@ static void run_gone(struct run *r)
 	must(r, !(native_poll(r->file[0]) & (EPOLLERR | EPOLLHUP)), "poll");
 	unbind_now();
 	must(r, (native_poll(r->file[0]) & (EPOLLERR | EPOLLHUP)) ==
-	     (EPOLLERR | EPOLLHUP), "poll of a device that has gone");
+	     (EPOLLERR | EPOLLHUP), "poll of a device that was removed");
 	run_good(r, "read", native_read(r->file[0], &event, sizeof(event)),
 		 ENODEV);
 	no_map(r, 0, 4096, VM_SHARED, ENODEV);
@@ -708,12 +708,12 @@ static void run_identity(struct run *r)
 const struct sequence corners[] = {
 	{ "identity", NULL, run_identity },
 	{ "file that is open for reading only", prepare, run_read_only },
-	{ "flags that there are not", prepare, run_flags },
+	{ "unknown flags", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },
 	{ "the longest lengths", prepare, run_lengths },
 	{ "bounds of a copy", prepare, run_bounds },
 	{ "bounds of a copy within the device", prepare, run_range_bounds },
-	{ "copy of what was lost", prepare, run_range_lost },
+	{ "copy of lost allocations", prepare, run_range_lost },
 	{ "bounds of a map", prepare, run_mmap },
 	{ "neighbours in a map", prepare, run_mmap_around },
 	{ "longer regions", prepare, run_long_regions },
@@ -726,7 +726,7 @@ const struct sequence corners[] = {
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },
 	{ "unbind at the beginning of a map", prepare, run_unbind_in_map },
 	{ "unbind at the beginning of a batch", prepare, run_unbind_in_batch },
-	{ "device that has gone", prepare, run_gone },
+	{ "device that was removed", prepare, run_gone },
 	{ "interrupted", prepare, run_interrupted },
 	{ "reads that fail", NULL, run_failed_reads },
 	{}

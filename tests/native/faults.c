@@ -111,7 +111,7 @@ static const char *check_empty(void)
 	if (world_function(1)->fdev &&
 	    flexmem_function_error(&world_function(1)->fdev->table.function) &&
 	    world_reset(1))
-		return "it cannot be reset afterwards";
+		return "the function cannot be reset afterwards";
 	if (!watch_open())
 		return "the node cannot be opened afterwards";
 	no_limits();

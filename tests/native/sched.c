@@ -75,7 +75,7 @@ static void switch_task(void)
 	struct task_struct *next = pick();
 
 	if (!next) {
-		fprintf(stderr, "deadlock: nobody can go on\n");
+		fprintf(stderr, "deadlock: no task can go on\n");
 		native_show_tasks();
 		native_bug(__FILE__, __LINE__, "deadlock");
 	}

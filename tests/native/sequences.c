@@ -67,7 +67,7 @@ static void check_told(struct run *r, const char *at, unsigned int cmd,
 	bool told = cmd == FLEXMEM_IOCTL_TRIM && trim->out_bytes != NOT_TOLD;
 
 	if (no_memory && !rc && !told)
-		run_wrong(r, "it succeeded without the user's memory", at, rc);
+		run_wrong(r, "the call succeeded without the user's memory", at, rc);
 	if (rc == -EFAULT && told)
 		run_wrong(r, "EFAULT after a reply", at, rc);
 }
@@ -101,10 +101,10 @@ static long call(struct run *r, unsigned int f, const char *at,
 		   !failed && current->failed == 1 + NATIVE_USER, rc);
 	if (rc && cmd == FLEXMEM_IOCTL_LEASE && !points_take_away() &&
 	    !same_hold(&hold, &client->lease))
-		run_wrong(r, "it failed, and there is another lease", at, rc);
+		run_wrong(r, "the call failed, and there is another lease", at, rc);
 	if (rc && !points_take_away() && !may_be_done(cmd, rc) &&
 	    !same_picture(&before, &after))
-		run_wrong(r, "it failed, and changed something", at, rc);
+		run_wrong(r, "the call failed, and changed something", at, rc);
 	return rc;
 }
 

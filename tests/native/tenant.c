@@ -503,7 +503,7 @@ static void do_snapshot(struct tenant *t)
 static void for_admin(long rc)
 {
 	if (!rc && !current->cred.admin)
-		shim_bug("a command of the administrator's by somebody else");
+		shim_bug("a command for administrators works for another user");
 }
 
 static void do_limit(struct tenant *t)
@@ -587,7 +587,7 @@ static void check_open(struct tenant *t, struct file *file)
 	table = &((struct flexmem_file *)file->private_data)->fdev->table;
 	if (table->function.mode == FLEXMEM_MODE_PF &&
 	    table->settings.pf_open == FLEXMEM_PF_OPEN_ADMIN)
-		shim_bug("tenant %u: a PF for somebody else than the administrator",
+		shim_bug("tenant %u: a PF opens for a user who is no administrator",
 			 t->number);
 }
 

@@ -44,8 +44,8 @@ fresh
 mock dpkg-query <<<'exit 0'
 mock apt-get <<<'echo "E: Unable to locate package gcc" >&2; exit 100'
 last_line() { [[ $(on "$@" 2>/dev/null | tail -n 1) == '0 passed, 1 failed, 0 skipped' ]]; }
-tap 'check: a failed set-up is said in the last line' last_line tests/check.sh
-tap 'check: and is no success' says 'Unable to locate package gcc' 1 tests/check.sh
+tap 'check: the last line reports a failed set-up' last_line tests/check.sh
+tap 'check: a failed set-up fails the run' says 'Unable to locate package gcc' 1 tests/check.sh
 
 # Settings in the environment must not change builds, or how tools' output is read.
 foreign=(ARCH=arm64 CROSS_COMPILE=none- LLVM=1 KBUILD_OUTPUT=/none KCFLAGS=-none CC=false CFLAGS=-none O=/none M=/none
@@ -57,8 +57,8 @@ unmoved() {
 	[[ ! $left ]]
 }
 fresh
-tap 'environment: compilers, flags and languages of others are dropped' unmoved
-tap 'environment: but not for a kernel of their own' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
+tap 'environment: foreign compilers, flags and languages are dropped' unmoved
+tap 'environment: with keep_tools compilers are kept' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
 
 # A mock of apt: answer.1, answer.2 ... have its exit status and output; after the last it succeeds.
 apt_mock() {
@@ -82,19 +82,19 @@ asked() { (($(grep -c -e "$1" "$MOCK/calls") == $2)); }
 lists='100\nE: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)'
 archives='100\nE: Could not get lock /var/cache/apt/archives/lock. It is held by process 1 (apt)\nE: Unable to lock the download directory'
 apt_mock "$archives" "$archives" "$archives"
-tap 'apt: a lock on the archives is waited for' says 'Waiting for another apt.*archives/lock' 0 tests/setup.sh vm
-tap 'apt: and that needs no new lists' asked 'apt-get .*update' 0
+tap 'apt: setup waits for a lock on the archives' says 'Waiting for another apt.*archives/lock' 0 tests/setup.sh vm
+tap 'apt: a lock on the archives needs no new lists' asked 'apt-get .*update' 0
 apt_mock "$lists" "$lists"
-tap 'apt: a lock on the lists is waited for' says 'Waiting for another apt.*lists/lock' 0 tests/setup.sh --refresh
+tap 'apt: setup waits for a lock on the lists' says 'Waiting for another apt.*lists/lock' 0 tests/setup.sh --refresh
 apt_mock '100\nE: Unable to locate package qemu-system-x86'
-tap 'apt: packages that the lists do not know: new lists, once more' says Installing 0 tests/setup.sh vm
-tap 'apt: which is all it does' asked 'apt-get .*update' 1
+tap 'apt: for unknown packages setup fetches new lists and tries again' says Installing 0 tests/setup.sh vm
+tap 'apt: setup fetches new lists once' asked 'apt-get .*update' 1
 apt_mock '100\nE: the first trouble' 0 '100\nE: the second'
-tap 'apt: of two failures the first one is told as well' says 'the first trouble' 1 tests/setup.sh vm
-tap 'apt: nothing is removed for ours' asked '--no-remove install' 2
+tap 'apt: of two failures the first is reported too' says 'the first trouble' 1 tests/setup.sh vm
+tap 'apt: no package is removed for another one' asked '--no-remove install' 2
 apt_mock
-tap 'apt: all that is missing is asked for at once' says 'Installing.* gcc .* qemu-system-x86 ' 0 tests/setup.sh
-tap 'apt: no kernel and no headers among it' asked 'apt-get .*linux-\(image\|headers\)' 0
+tap 'apt: one call installs all missing packages' says 'Installing.* gcc .* qemu-system-x86 ' 0 tests/setup.sh
+tap 'apt: setup installs no kernel and no headers' asked 'apt-get .*linux-\(image\|headers\)' 0
 
 # A stock kernel. The archive has build 9 until the lists are fetched again, then build 10. It downloads the requested
 # package, which contains a kernel and its headers. The locale is German.
@@ -152,23 +152,23 @@ kernel_mock
 echo 10 >"$MOCK/archive"
 tap 'kernel: the archive moved on between look-up and download' says 'Fetching linux-image-6.12.10-amd64 .* instead' 0 \
 	env LC_ALL=de_DE.UTF-8 tests/vm/kernel.sh 6.12
-tap 'kernel: its headers are unpacked with it' says 'these headers' 0 make -s -C build/kernels/6.12/headers
+tap 'kernel: headers are unpacked with the kernel' says 'these headers' 0 make -s -C build/kernels/6.12/headers
 mv "$copy/build/kernels/6.12" "$copy/build/kernels/lent"
-tap 'kernel: and can be moved' says 'these headers' 0 make -s -C build/kernels/lent/headers
+tap 'kernel: an unpacked kernel can be moved' says 'these headers' 0 make -s -C build/kernels/lent/headers
 kernel_mock
 echo 12 >"$MOCK/archive"
-tap 'kernel: an archive that does not have it fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
+tap 'kernel: a package that the archive lacks fails' says '404  Not Found' 1 tests/vm/kernel.sh 6.12
 kernel_mock
 echo 9 >"$MOCK/archive"
 mock modprobe <<<'exit 1'
-tap 'kernel: an initrd without its modules is none' says Fetching 1 tests/vm/kernel.sh 6.12
-tap 'kernel: and is not left behind' test ! -e "$copy/build/kernels/6.12/initrd.gz"
+tap 'kernel: an initrd without modules fails' says Fetching 1 tests/vm/kernel.sh 6.12
+tap 'kernel: a failed initrd is removed' test ! -e "$copy/build/kernels/6.12/initrd.gz"
 kernel_mock
 touch "$MOCK/vanishes"
 tap 'kernel: a series that the archive drops meanwhile fails' says 'cannot fetch linux-image-6.12.9-amd64' 1 tests/vm/kernel.sh 6.12
 SERIES=6.18 kernel_mock
 tap 'kernel: an archive without the series fails' says 'has no kernel of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
-tap 'kernel: but not before new lists' asked 'apt-get .*update' 1
+tap 'kernel: before that new lists are fetched' asked 'apt-get .*update' 1
 
 # Builds modules with the fewest tools. BTF is made only if pahole is there.
 fresh
@@ -179,11 +179,11 @@ mock make <<<'exit 0'
 mkdir -p "$copy/headers" "$copy/build/driver"
 touch "$copy/headers/Makefile"
 kbuild() { (cd "$copy" && PATH=$MOCK/bin bash tests/vm/kbuild.sh headers build/driver "$@"); }
-tap 'modules: without pahole they get no BTF' kbuild W=1
-tap 'modules: and kbuild is told so' asked 'make -C .*CONFIG_DEBUG_INFO_BTF_MODULES= W=1 modules' 1
+tap 'modules: kbuild runs without pahole' kbuild W=1
+tap 'modules: without pahole kbuild must make no BTF' asked 'make -C .*CONFIG_DEBUG_INFO_BTF_MODULES= W=1 modules' 1
 mock pahole <<<''
-tap 'modules: with it kbuild decides' kbuild W=1
-tap 'modules: and hears nothing of BTF' asked BTF 1
+tap 'modules: kbuild runs with pahole' kbuild W=1
+tap 'modules: with pahole kbuild decides about BTF' asked BTF 1
 
 # Machines. How each boot goes is in files boot.1, boot.2 ...: hang, die or run; then they run. KVM boots 6.12 only. Time passes
 # quickly for one that hangs.
@@ -228,14 +228,14 @@ EOF
 machine=(env -u FLEXMEM_ACCEL VM_PATIENCE=4 "VM_KVM=$MOCK/kvm" "VM_TRIES=$MOCK/tries" tests/vm/run.sh)
 bare=(--no-load --no-build --out build/vm/x)
 vm_mock hang die
-tap 'boot: one that hangs is ended, and tried again' says 'hung while it booted; once more' 0 "${machine[@]}" 6.12 "${bare[@]}" -- true
+tap 'boot: a machine that hangs is ended and booted again' says 'hung while it booted; once more' 0 "${machine[@]}" 6.12 "${bare[@]}" -- true
 vm_mock die hang
-tap 'boot: one that dies says of what' says 'died while it booted (.*Oops: int3.*); once more' 0 "${machine[@]}" 6.12 "${bare[@]}" -- true
+tap 'boot: the last message of a machine that dies is shown' says 'died while it booted (.*Oops: int3.*); once more' 0 "${machine[@]}" 6.12 "${bare[@]}" -- true
 tried() { cat "$MOCK/tries" && [[ $(cut -d' ' -f1-3 "$MOCK/tries" | xargs) == '6.12 died while 6.12 hung while' ]]; }
 tap 'boot: tries are counted' tried
 tap 'boot: an emulated kernel is told to be patient' asked rcu_cpu_stall_timeout=300 3
 vm_mock hang hang hang
-tap 'boot: three that hang fail' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
+tap 'boot: the third machine that hangs fails the run' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
 vm_mock
 touch "$MOCK/kvm"
 with_kvm() {
@@ -246,14 +246,14 @@ with_kvm() {
 	cat "$copy"/build/vm/accel-*
 	grep -q ^tcg "$copy/build/vm/accel-6.1" && grep -q ^kvm "$copy/build/vm/accel-6.12"
 }
-tap 'boot: KVM is tried for each kernel by itself' with_kvm
+tap 'boot: KVM is tried for each kernel' with_kvm
 for n in 1 2 3 4 5; do
 	echo hang >"$MOCK/boot.$n"
 done
 rm -f "$MOCK/n"
-tap 'boot: and when it boots a kernel no more' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
+tap 'boot: a kernel that KVM stops booting fails the run' says 'does not come up' 125 "${machine[@]}" 6.12 "${bare[@]}" -- true
 forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
-tap 'boot: that is forgotten' forgotten
+tap 'boot: KVM is tried again the next time' forgotten
 
 # The static checks read only files that git tracks.
 tracked() {
@@ -262,7 +262,7 @@ tracked() {
 	grep -qx tests/check.sh "$work/files" && ! grep scratch "$work/files"
 }
 fresh
-tap 'static: files that are not tracked are not looked at' tracked
+tap 'static: files that git does not track are not checked' tracked
 
 # A suite that runs alone builds modules of the present sources.
 alone() {
@@ -277,8 +277,8 @@ mock make <<<'echo 1..1; echo ok 1'
 for script in kernel modules run; do
 	printf '#!/bin/sh\necho 1..1; echo ok 1\n' >"$copy/tests/vm/$script.sh"
 done
-tap 'check: a suite that boots builds before' alone cache build 1
-tap 'check: one that does not, does not' alone library build 0
+tap 'check: a suite that boots a machine builds first' alone cache build 1
+tap 'check: a suite without a machine does not build' alone library build 0
 
 # A long run that was stopped goes on, unless the tree has changed.
 longer() {
@@ -289,10 +289,10 @@ longer() {
 on git init -q .
 on git add tests
 tap 'check: a long run runs everything' longer ''
-tap 'check: and goes on where it ended' longer ', before'
+tap 'check: a long run goes on where it ended' longer ', before'
 echo >>"$copy/tests/lib.sh"
-tap 'check: but not with other sources' longer ''
+tap 'check: a long run of other sources runs everything' longer ''
 mock make <<<'echo 1..1; echo not ok 1'
 echo >>"$copy/tests/lib.sh"
 failed_before() { ! longer '' && mock make <<<'echo 1..1; echo ok 1' && longer ''; }
-tap 'check: nor past what has failed' failed_before
+tap 'check: a long run repeats a suite that failed' failed_before
