@@ -106,7 +106,7 @@ unlock:
 	return rc;
 }
 
-/* Moves @length bytes; @done, which is 0, counts those moved, on failure too. */
+/* Moves @length bytes. Adds the moved ones to @done, on failure too. */
 static int move(const struct transfer *t, u64 length, u64 *done)
 {
 	struct place to, from;

@@ -207,7 +207,7 @@ static bool wait_on(struct flexmem_leaving *leaving,
 		fences->pending = next_fence(fences);
 		if (!fences->pending)
 			return false;
-		/* Must be in the list before the callback can move it. */
+		/* The struct must be listed before the callback can move it. */
 		spin_lock_irqsave(&leaving->lock, flags);
 		fences->since = awake_time(leaving);
 		fences->cancelled = false;

@@ -25,21 +25,17 @@
 /* The mailbox, in BAR 0. Replies come in the order of the requests. */
 #define NPU_COMMAND	0x00
 #define NPU_SLOT	0x04
-/* 64 bits: the name of a piece of memory, chosen by the host */
-#define NPU_MEMORY	0x08
-/* number of the request; writing it sends the request */
-#define NPU_SEND	0x10
+#define NPU_MEMORY	0x08	/* 64 bits: the host's name of the memory */
+#define NPU_SEND	0x10	/* number of the request; a write sends it */
 #define NPU_DONE	0x14	/* number of the latest request with a reply */
 #define NPU_STATUS	0x18
 #define NPU_RESULT	0x20	/* 64 bits */
-/* events of the interrupt; reading clears them */
-#define NPU_EVENT	0x28
+#define NPU_EVENT	0x28	/* causes of the interrupt; a read clears them */
 #define NPU_EVENT_MASK	0x2c
 #define NPU_SLOTS	0x30	/* entries of this function's table */
 #define NPU_RESET	0x34	/* the function forgets everything */
 #define NPU_OFFSET	0x38	/* 64 bits: range within the memory ... */
-/* 64 bits: ... to scrub, read or write; size to acquire */
-#define NPU_LENGTH	0x40
+#define NPU_LENGTH	0x40	/* 64 bits: ... and its length; size to acquire */
 #define NPU_BUFFER	0x48	/* 64 bits: host buffer of a read or write */
 #define NPU_STOP	0x50	/* ends data moves; reads 0 when none is left */
 
@@ -75,8 +71,7 @@ struct npu {
 	u32 status;		/* status in the latest reply */
 	u64 result;
 	u32 news;		/* events that flexmem has not been told of */
-	/* flexmem knows the function, and can be told */
-	bool tells;
+	bool tells;		/* flexmem knows the function: tell it */
 };
 
 /* [call] */

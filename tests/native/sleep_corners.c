@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CPU maps of a function that is suspended: it takes all of them away, and a task
- * that touches one waits, killably, until it is resumed.
+ * CPU maps of a function that is suspended. The suspend removes all pages. A task
+ * that touches a map then waits until the resume, and can be killed.
  */
 #include "corners.h"
 
 /**
- * struct access - an access by a task of its own
+ * struct access - an access that another task makes
  * @vma: map
- * @locked: the fault may not let go of the process's mmap_lock
- * @fault: what a fault like that has come to
- * @rc: result of any other
- * @done: it has ended
+ * @locked: whether the page fault must keep the process's mmap_lock
+ * @fault: the result of a fault that keeps the lock
+ * @rc: the result of any other access
+ * @done: completed when the access has ended
  */
 struct access {
 	struct vm_area_struct *vma;
@@ -54,14 +54,14 @@ static struct task_struct *begin(struct run *r, struct access *access,
 	*access = (struct access) { .vma = r->vma, .locked = locked };
 	init_completion(&access->done);
 	task = native_kthread_run(do_access, access, "access");
-	/* Until it can do nothing any more. */
+	/* Lets the access run until it must wait. */
 	msleep(10);
 	must(r, !completion_done(&access->done),
 	     "an access waits while the function sleeps");
 	return task;
 }
 
-/* A map with a page in it, of a function that is suspended then. */
+/* Maps an allocation, touches a page, then suspends the function. */
 static bool begin_sleep(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
@@ -113,7 +113,7 @@ static void run_killed(struct run *r)
 	world_resume(1);
 }
 
-/* Its memory is lost, so it waits no longer. */
+/* An unbind loses the memory, so the access waits no longer. */
 static void run_unbound(struct run *r)
 {
 	struct access access;
