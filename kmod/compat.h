@@ -23,10 +23,7 @@
 #define flexmem_const_since_6_2
 #endif
 
-/*
- * Since 6.7 the kernel allocates shrinkers. It returns NULL if it has no
- * memory.
- */
+/* Since 6.7 the kernel allocates shrinkers. NULL: there is no memory. */
 /* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
 /* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)

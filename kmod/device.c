@@ -83,10 +83,7 @@ static void reset_stuck(struct flexmem_dev *fdev)
 	mutex_lock(&fdev->power);
 	if (!fdev->table.leaving.asleep) {
 		flexmem_device_failed(fdev);
-		/*
-		 * If the device has no reset, stops watching: nothing else
-		 * would help.
-		 */
+		/* Without a reset nothing more can be done: stops watching. */
 		if (flexmem_device_reset(fdev) == -EOPNOTSUPP)
 			flexmem_leaving_set_limit(&fdev->table.leaving, 0);
 	}

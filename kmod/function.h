@@ -173,10 +173,7 @@ flexmem_function_is_gone(const struct flexmem_function *function)
 	return READ_ONCE(function->state) == FLEXMEM_GONE;
 }
 
-/*
- * Whether the function is suspended. If not, the caller sees what resume()
- * wrote.
- */
+/* Whether the function is suspended. If not, resume()'s writes are seen. */
 static inline bool
 flexmem_function_is_suspended(const struct flexmem_function *function)
 {

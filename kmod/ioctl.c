@@ -643,10 +643,7 @@ static int call_command(struct flexmem_call *call,
 					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
-	/*
-	 * The caller may have changed the size meanwhile. The first value
-	 * counts.
-	 */
+	/* The caller may have changed the size: the first value counts. */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;
 	return command->carry_out(call);

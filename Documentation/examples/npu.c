@@ -359,10 +359,7 @@ static void npu_tell(struct npu *npu, u32 news)
 	npu->news &= ~news;
 	spin_unlock_irqrestore(&npu->lock, flags);
 
-	/*
-	 * Both works wait for the firmware, so they cannot run in the
-	 * interrupt.
-	 */
+	/* Both works wait for the firmware; an interrupt cannot. */
 	if (news & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
 	if (news & NPU_EVENT_DEAD) {

@@ -241,10 +241,7 @@ static int usable_slots_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
 			 "%llu\n");
 
-/*
- * Runs a job, whose fence becomes a file. If there is no memory for it the job
- * runs on.
- */
+/* Runs a job. Its fence becomes a file, if there is memory for one. */
 static int make_sync_file(struct sim_function *fn, struct sim_run *run,
 			  struct file **file)
 {

@@ -285,10 +285,7 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 		return SIM_SLOT_FILLED;
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
-	/*
-	 * A piece may return to the slot that it had last, which undoes a
-	 * clear.
-	 */
+	/* A piece may return to its last slot, which undoes a clear. */
 	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;
 	fw_point(f, req->slot, piece);

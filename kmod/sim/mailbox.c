@@ -237,10 +237,7 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 					   left);
 	ret = sim_channel_finish(mbox, ch, reply, left);
 	if (ret) {
-		/*
-		 * Waits until the firmware has moved the part that it is
-		 * moving.
-		 */
+		/* Waits until the part under way has been moved. */
 		mutex_lock(&ch->data);
 		mutex_unlock(&ch->data);
 	}

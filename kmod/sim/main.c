@@ -65,10 +65,7 @@ static u64 vf_capacity;
  */
 static DEFINE_MUTEX(sim_lock);
 static struct sim_card *sim_card;
-/*
- * All functions that exist, with or without a bound driver. The PF is the
- * first.
- */
+/* The functions, with or without a bound driver. The PF is the first. */
 static struct platform_device *sim_pdevs[SIM_MAX_FUNCTIONS];
 static unsigned int sim_nr;
 

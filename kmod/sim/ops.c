@@ -33,10 +33,7 @@ static int sim_errno(struct sim_function *fn, const struct sim_request *req,
 	case SIM_FAILED:
 		return -EIO;
 	default:
-		/*
-		 * No user can cause this, so flexmem or this driver is at
-		 * fault.
-		 */
+		/* No user can cause this: flexmem or this driver is wrong. */
 		dev_err_ratelimited(fn->dev,
 				    "firmware refused command %d: status %d\n",
 				    req->command, reply->status);

@@ -81,10 +81,7 @@ uint64_t engine_replay(const struct work *work, uint64_t *reserved);
  */
 uint64_t list_reserved(const struct work *work, unsigned int choices,
 		       uint64_t best_from);
-/*
- * An allocator of offsets in constant time. It has eight bins for each octave
- * of sizes.
- */
+/* An allocator of offsets in constant time: eight bins for each octave. */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
  * Called around the code whose instructions are counted. That code is a

@@ -12,10 +12,7 @@
 #define BITS 64
 #define NONE UINT32_MAX
 
-/*
- * An interval, taken or a hole. Holes are in a list of their bin; neighbours
- * are linked.
- */
+/* A hole, in a list of its bin, or a taken interval. Neighbours are linked. */
 struct part {
 	uint32_t offset;
 	uint32_t size;

@@ -8,10 +8,7 @@
 #include "flexmem_cache.h"
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
-/*
- * The upper bits of a stream are the thread's number, so threads share no
- * stream.
- */
+/* The upper bits of a stream are the number of its thread. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
 /* So many operations that starting a thread does not count. */
@@ -22,10 +19,7 @@ struct target {
 	struct flexmem_cache *cache;
 };
 
-/*
- * Replays @rounds times in a thread of its own, which takes @ns, from @begin to
- * @end.
- */
+/* Replays @rounds times in its own thread, from @begin to @end: @ns. */
 struct player {
 	struct flexmem_cache *cache;
 	const struct work *work;

@@ -19,10 +19,7 @@
  */
 #define FIRST_SEED 990001
 
-/*
- * The cache may need this many times the engine's instructions, on any trace,
- * and as a mean.
- */
+/* The most instructions, as a multiple of the engine's: a trace, the mean. */
 #define RATIO_MAX 2.0
 #define RATIO_MEAN_MAX 1.7
 

@@ -138,10 +138,7 @@ bool mimalloc_find(void)
 	functions[1] = dlsym(library, "mi_free");
 	if (!functions[0] || !functions[1])
 		return false;
-	/*
-	 * ISO C does not permit a cast from a data pointer to a function
-	 * pointer.
-	 */
+	/* ISO C permits no cast from a data to a function pointer. */
 	memcpy(&mi_malloc, &functions[0], sizeof(mi_malloc));
 	memcpy(&mi_free, &functions[1], sizeof(mi_free));
 	return true;

@@ -205,10 +205,7 @@ bool touch(struct run *r, size_t offset)
 {
 	volatile char *at = r->map + offset;
 
-	/*
-	 * The signal mask is not saved: that would be a system call, which a
-	 * fault could hit.
-	 */
+	/* Saving the mask would be a system call, which can fail. */
 	if (sigsetjmp(bus_return, 0))
 		return false;
 	*at = 1;

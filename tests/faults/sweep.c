@@ -340,10 +340,7 @@ static void prove_faults(void)
 {
 	uint64_t seen;
 
-	/*
-	 * By default the kernel injects no fault into allocations that may
-	 * wait.
-	 */
+	/* By default allocations that may wait get no fault. */
 	faults_setup(false);
 	seen = errors_of("ALLOC, the first", &thread_faults);
 	result(seen && !(seen & 1ULL << ENOMEM), "%s",

@@ -90,10 +90,7 @@ static void no_limits(int fd, const struct accounts *a)
 		}
 }
 
-/*
- * Checks a VF while files are open. Returns a text that says what is wrong, or
- * NULL.
- */
+/* Checks a VF while files are open. Returns what is wrong, or NULL. */
 static const char *check_open(int fd)
 {
 	static struct accounts accounts;

@@ -98,10 +98,7 @@ static void alignment_takes_a_hole_that_lies_well(struct kunit *test)
  */
 static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 {
-	/*
-	 * Holes begin at 1, 7 and 16. Multiples of 8 are 8, in the second hole,
-	 * and 16.
-	 */
+	/* The holes begin at 1, 7 and 16. The second contains 8. */
 	static const u64 holes[] = { 5, 8, 4, 4 };
 	u64 start = param_fit(test) == FLEXMEM_FIT_FIRST ? 8 : 16;
 

@@ -48,10 +48,7 @@ static void split_leaves_both_parts_dirty(struct kunit *test)
 	give(test, take_for(test, 8, 5));
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
-	/*
-	 * A block is split in front, in the middle and behind: each part keeps
-	 * its owner.
-	 */
+	/* Each part of a split block keeps the owner of its bytes. */
 	take(test, 1);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "55");
 	take_aligned(test, 2, 4);

@@ -295,10 +295,7 @@ static void finds_each_of_many_holes(struct kunit *test)
 	for (i = 0; i < 48; i++) {
 		u64 want = start;
 
-		/*
-		 * The largest hole comes first for first fit, and fits exactly
-		 * for best fit.
-		 */
+		/* The largest hole is the first, and fits exactly. */
 		KUNIT_EXPECT_EQ(test, take(test, holes[i])->start, want * UNIT);
 		start += holes[i] + 1;
 	}

@@ -133,10 +133,7 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 	return wrong;
 }
 
-/*
- * Each chunk is a block of the client's. Their sizes add up to the
- * allocation's.
- */
+/* Each chunk is the client's. Their sizes add up to the allocation's. */
 static const char *check_chunks(const struct flexmem_client *client,
 				const struct flexmem_allocation *allocation)
 {

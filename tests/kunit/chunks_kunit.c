@@ -145,18 +145,12 @@ static void last_that_has_no_room_undoes_the_others(struct kunit *test)
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
 
-	/*
-	 * All 8 regions of 12 GiB exist, and their free bytes would be enough
-	 * together.
-	 */
+	/* All 8 regions exist. Together they would have room. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
-	/*
-	 * The figures are those after the failed ALLOC has freed its first
-	 * chunks.
-	 */
+	/* The failed ALLOC has freed its first chunks before. */
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 8);
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);

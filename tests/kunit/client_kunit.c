@@ -356,10 +356,7 @@ static void address_is_found_in_every_region(struct kunit *test)
 	unsigned int slot;
 
 	test->priv = ctx;
-	/*
-	 * Load balance puts each allocation into its own region, with falling
-	 * region ids.
-	 */
+	/* With load balance each one gets its own region. Ids fall. */
 	for (slot = 0; slot < 5; slot++)
 		alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
@@ -385,10 +382,7 @@ static void names_of_others_are_unknown(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(other, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
-	/*
-	 * The other client's handle has the same number, and names another
-	 * allocation.
-	 */
+	/* The same handle names another client's allocation here. */
 	KUNIT_EXPECT_EQ(test, alloc(test, other, 128), 1);
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), 0);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);

@@ -147,10 +147,7 @@ static const char *check_snapshot(const struct flexmem_view *snapshot)
 	return NULL;
 }
 
-/*
- * Releases regions and spare objects while other threads allocate and take
- * snapshots.
- */
+/* Releases regions and spare objects while other threads use them. */
 static int trim_and_look(void *data)
 {
 	struct worker *worker = data;

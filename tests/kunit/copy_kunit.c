@@ -284,10 +284,7 @@ static void ends_when_either_is_lost(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 2 * PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, PIECE);
-		/*
-		 * The allocation was lost before the first piece, so nothing is
-		 * copied.
-		 */
+		/* A loss before the first piece: nothing is copied. */
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, 0);

@@ -35,10 +35,7 @@ enum fake_op {
 	FAKE_QUIESCE,
 	FAKE_CAPACITY,
 	FAKE_RESET,
-	/*
-	 * These operations move data. One of them may run beside one of the
-	 * others.
-	 */
+	/* These move data. One may run beside one of the others. */
 	FAKE_SCRUB,
 	FAKE_READ,
 	FAKE_WRITE,

@@ -304,10 +304,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
-/*
- * call() runs one of these operations, by number. The first three may return
- * -ENOSPC.
- */
+/* Numbers for call(). The first three operations may return -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
 #define OPERATION_FAULT 9
@@ -516,10 +513,7 @@ static void unmaps_what_may_be_mapped(struct kunit *test)
 				flexmem_function_drain(function, false));
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
-		/*
-		 * While a mapping's outcome is unknown, flexmem maps nothing
-		 * else of the piece.
-		 */
+		/* No other part is mapped before that is settled. */
 		KUNIT_EXPECT_EQ(test, -EIO,
 				flexmem_function_vm_map(function, &some_range,
 							&mem, 0,

@@ -131,10 +131,7 @@ static void expect(struct kunit *test, int rc, unsigned int regions,
 	fake_device_forget(ctx->fake);
 }
 
-/*
- * The caller is killed during the command. The memory becomes a region all the
- * same.
- */
+/* The caller is killed during the command. The region is made anyway. */
 static void killed_while_a_slot_is_set(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -519,10 +516,7 @@ static void let_wait(struct ctx *ctx)
 			   completion_done(&ctx->done));
 }
 
-/*
- * Each run of the worker sends one probe. Lost commands wait until one is
- * answered.
- */
+/* Each run of the worker is one probe. Lost commands wait for an answer. */
 static void one_probe_at_a_time(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -679,10 +673,7 @@ static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
 								   false, 0)));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, nr, -EIO);
 	for (i = 0; i < nr; i++) {
-		/*
-		 * Each TRIM stops at the first refusal, so it strands one
-		 * region.
-		 */
+		/* Each TRIM stops at the first refusal. */
 		fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
 		flexmem_table_trim(ctx->table, false, &regions, &bytes);
 	}

@@ -130,10 +130,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, scrubbed + 2 * REGION);
 }
 
-/*
- * Once the fence has signalled, ALLOC finds the memory, also if the worker has
- * not run.
- */
+/* ALLOC finds the memory whether or not the worker has run. */
 static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
@@ -369,10 +366,7 @@ static void driver_hears_of_close_before_memory_is_freed(struct kunit *test)
 	flexmem_client_put(known);
 	KUNIT_EXPECT_PTR_EQ(test, gone, known);
 	KUNIT_EXPECT_EQ(test, owned_when_gone, GIB);
-	/*
-	 * The driver's reference keeps the client, which has no allocation any
-	 * more.
-	 */
+	/* The driver's reference keeps the client, without memory. */
 	KUNIT_EXPECT_FALSE(test, freed);
 	KUNIT_EXPECT_EQ(test, -ENOENT,
 			PTR_ERR(flexmem_client_allocation(known, handle)));

@@ -9,10 +9,7 @@
 #include "fake_device.h"
 #include "owner.h"
 
-/*
- * The cgroups: 14 is below 13, 13 below 12, 12 below 1; 1 to 11 are below the
- * root, 0.
- */
+/* Cgroups: 14 below 13, 13 below 12, 12 below 1; 1 to 11 below 0, the root. */
 
 static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 {
@@ -46,10 +43,7 @@ static u64 limit_of(struct kunit *test, unsigned int cgroup,
 #define EACH_CHILD FLEXMEM_SCOPE_EACH_CHILD
 #define NO_LIMIT FLEXMEM_NO_LIMIT
 
-/*
- * The default limit is for the cgroup at the default depth. Those below share
- * it.
- */
+/* A default limit is for the default depth. Deeper cgroups share it. */
 static void default_is_shared(struct kunit *test)
 {
 	struct flexmem_account *low = open_in(test, 14), *mid, *high;
@@ -180,10 +174,7 @@ static void open_files_are_limited(struct kunit *test)
 	flexmem_owner_close(a);
 	accounts_check(test);
 	a = open_in(test, 12);
-	/*
-	 * An open file counts until close(), even if memory is charged to it
-	 * afterwards.
-	 */
+	/* A file counts until close(), whatever is charged. */
 	flexmem_owner_get(a);
 	flexmem_owner_close(a);
 	flexmem_owner_close(open_in(test, 14));

@@ -11,10 +11,7 @@
 #include "fake_device.h"
 #include "function.h"
 
-/*
- * How the reply is lost. @rc: what the caller gets; @done: whether the device
- * acted.
- */
+/* How a reply is lost. @rc: for the caller; @done: the device has acted. */
 struct loss {
 	int rc;
 	bool done;
@@ -128,10 +125,7 @@ static void lost_acquire_is_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/*
- * The lost memory's base is unknown. Memory granted later must not be mistaken
- * for it.
- */
+/* The lost memory has no known base: no other must be taken for it. */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

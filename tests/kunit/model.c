@@ -489,10 +489,7 @@ void model_reopen(struct model *model)
 	lock_if_full(model, &model->programs);
 }
 
-/*
- * Releases an empty region. Returns whether its slot is empty; *@rc is the
- * error.
- */
+/* Releases an empty region. Returns whether its slot is empty now. */
 static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 {
 	struct model_region *region = &model->region[slot];
@@ -551,10 +548,7 @@ int model_begin_trim(struct model *model)
 {
 	int rc;
 
-	/*
-	 * If a scrub times out, it may be the second time-out in a row: wait
-	 * for a probe.
-	 */
+	/* This may be the second time-out in a row: wait for a probe. */
 	do {
 		rc = model_wait(model);
 		if (rc)

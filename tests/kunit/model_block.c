@@ -152,10 +152,7 @@ static bool fits_at(const struct model_block *block, u64 start, u64 size)
 	return start + size <= block->start + block->size;
 }
 
-/*
- * Finds the middle of the largest free block, or its start if the middle does
- * not fit.
- */
+/* The middle of the largest free block, or its start if that does not fit. */
 static int find_growable(const struct model_region *region, u64 size,
 			 u64 alignment, u64 *start)
 {

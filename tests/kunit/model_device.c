@@ -133,10 +133,7 @@ bool model_is_no_answer(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
-/*
- * The next pending memory after acquisition @after; skips what was tried too
- * often.
- */
+/* The next memory acquired after @after that was not tried too often. */
 static struct model_pending *next_pending(struct model *model, u64 after,
 					  bool all)
 {

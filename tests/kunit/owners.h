@@ -182,10 +182,7 @@ static inline void give(struct kunit *test,
 	flexmem_client_release(client, allocation);
 }
 
-/*
- * The bytes scrubbed since the last call, by the driver's and the device's
- * counter.
- */
+/* Bytes scrubbed since the last call, by driver's and device's counter. */
 static inline u64 scrubbed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

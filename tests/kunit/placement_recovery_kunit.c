@@ -110,10 +110,7 @@ static void unknown_capacity_goes_before_what_fits(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
-/*
- * flexmem_table_new_capacity() does not wait for a busy firmware; it asks
- * later.
- */
+/* If the firmware is busy the capacity is read later. */
 static void new_capacity_does_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 3 * GIB);
@@ -201,10 +198,7 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 384);
 	expect_tensor(test, ctx, 128, 0, 512);
 	expect_log(test, ctx, "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT");
-	/*
-	 * A caller that needs a region waits for the probe, and gets its
-	 * result.
-	 */
+	/* A caller that needs a region gets the result of a probe. */
 	function->work_ms = 1;
 	mod_delayed_work(function->worker, &function->work, 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);

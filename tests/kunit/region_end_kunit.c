@@ -35,10 +35,7 @@ static void blocks_can_be_freed_after_removal(struct kunit *test)
 		block[i] = occupy(test, ctx, 0, GIB);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
-	/*
-	 * The last block frees its region. KASAN and kmemleak would report a
-	 * fault.
-	 */
+	/* The last block frees its region: KASAN and kmemleak watch. */
 	for (i = 0; i < 3; i++)
 		fake_free(block[i]);
 }

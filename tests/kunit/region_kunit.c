@@ -676,10 +676,7 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 		.too_large = U64_MAX,
 	};
 
-	/*
-	 * A region of 12 GiB and one of 8 GiB fit. The rest is smaller than any
-	 * size.
-	 */
+	/* 12 GiB and 8 GiB fit. The rest is too small for a region. */
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 20 * GIB);
 	domain.capacity = 24 * GIB;
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 24 * GIB);
@@ -692,10 +689,7 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 	domain.too_large = U64_MAX;
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 1), 12 * GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 0), 0);
-	/*
-	 * Memory of existing regions counts, without free slots and above the
-	 * capacity.
-	 */
+	/* Existing regions count, also above the capacity. */
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 12 * GIB, 0),
 			12 * GIB);
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 16 * GIB, 3),

@@ -51,10 +51,7 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 0");
 }
 
-/*
- * The first look sees that a region is empty. The second finds it empty for
- * long.
- */
+/* The first look finds regions empty, the second finds them empty for long. */
 static void release_idle(struct ctx *ctx, unsigned int after_s)
 {
 	struct flexmem_region *region;
@@ -77,10 +74,7 @@ static struct ctx *make_releasing(struct kunit *test)
 	struct ctx *ctx;
 
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
-	/*
-	 * Set after the start, so that no background work runs: the tests look
-	 * themselves.
-	 */
+	/* Set late, so that no work runs: the tests look themselves. */
 	ctx->table->settings.release_after_s = 60;
 	return ctx;
 }
@@ -306,10 +300,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	expect_open(test, ctx);
-	/*
-	 * After -EIO the region stays in its slot. After a time-out the region
-	 * goes.
-	 */
+	/* -EIO: the region stays in its slot. A time-out: it goes. */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
 	drain(test, ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken,

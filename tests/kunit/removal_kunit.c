@@ -166,10 +166,7 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test,
 			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
-	/*
-	 * The last block frees its region. KASAN and kmemleak would report a
-	 * fault.
-	 */
+	/* The last block frees its region: KASAN and kmemleak watch. */
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);

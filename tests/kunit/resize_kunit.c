@@ -690,10 +690,7 @@ static void limits_hold_for_what_is_added(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_NONE);
 }
 
-/*
- * The region is lost after the RESIZE is prepared, when no step can fail any
- * more.
- */
+/* The region is lost when everything is prepared. */
 static void lost_in_between(struct kunit *test)
 {
 	static const u64 lengths[] = { 8192, 1024 };

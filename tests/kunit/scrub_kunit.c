@@ -56,10 +56,7 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
-/*
- * The device may grant the memory to another function. The fake device checks
- * it.
- */
+/* The next function must not see bytes. The fake device checks that. */
 static void trim_clears_what_owners_left(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);

@@ -341,10 +341,7 @@ static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 			-EBUSY);
 }
 
-/*
- * A client that renews its lease at that moment does not delay the
- * administrator.
- */
+/* A renewal at that moment does not delay the administrator. */
 static void clear_can_end_leases(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;

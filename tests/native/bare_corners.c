@@ -10,10 +10,7 @@
 
 static u8 bytes[200000];
 
-/*
- * A device without optional operations: the driver must refuse calls that need
- * one.
- */
+/* A device without optional operations: calls that need one fail. */
 static int bare_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	return -ENOSPC;
@@ -194,10 +191,7 @@ static void choose(struct run *r)
 	bare_bytes = SZ_1G;
 }
 
-/*
- * The administrator's order and sizes come first, then the driver's, then the
- * defaults.
- */
+/* The administrator's choice comes first, then the driver's, then flexmem's. */
 static void run_choices(struct run *r)
 {
 	char order[PAGE_SIZE], sizes[PAGE_SIZE];
@@ -411,10 +405,7 @@ static void run_again(struct run *r)
 	register_in_vain(r, minor[0]);
 }
 
-/*
- * Registers functions until all node numbers are taken. The world has one
- * already.
- */
+/* Registers functions until the numbers are used up. The world has one. */
 static void run_many(struct run *r)
 {
 	static struct flexmem_dev *fdev[FLEXMEM_MAX_PFS];

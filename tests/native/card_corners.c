@@ -160,10 +160,7 @@ static void run_lost_map(struct run *r)
 	end(r);
 }
 
-/*
- * After the function's programs were stopped, the card refuses to map and still
- * unmaps.
- */
+/* A function whose programs were stopped can only unmap. */
 static void run_quiet(struct run *r)
 {
 	const struct flexmem_vm_range range = { SPACE, 2 * AT, SIM_VM_PAGE };

@@ -186,10 +186,7 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
-	/*
-	 * Slot 63 does not exist on this function; the second slot number
-	 * exists on none.
-	 */
+	/* This function has no slot 63, and none has the next number. */
 	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
@@ -392,10 +389,7 @@ static void set_another(void)
 	set_limit(running, cgroup_id(native_cgroup_root), 5, 0);
 }
 
-/*
- * SET_LIMIT replies with the limit that it set. If it is refused, it writes no
- * reply.
- */
+/* SET_LIMIT replies with its own limit, or not at all if it is refused. */
 static void run_limit(struct run *r)
 {
 	struct flexmem_resource_limit cmd = CMD(resource_limit,
@@ -415,10 +409,7 @@ static void run_limit(struct run *r)
 	set_limit(r, root, FLEXMEM_NO_LIMIT, 0);
 }
 
-/*
- * A long WRITE copies in pieces. After a reset it must not write a further
- * piece.
- */
+/* A WRITE copies in pieces. After a reset it writes no further piece. */
 static void run_reset_in_write(struct run *r)
 {
 	struct flexmem_rw cmd = CMD(rw, .length = sizeof(bytes),
@@ -461,10 +452,7 @@ static void run_reset_in_fault(struct run *r)
 		return;
 	init_completion(&reset_done);
 	watch_during_fault = reset_beside;
-	/*
-	 * Either the fault comes first and succeeds, or the reset does and the
-	 * fault fails.
-	 */
+	/* The fault may come before the reset, or after it and fail. */
 	native_touch(r->vma, 0, &byte, false);
 	wait_for_completion(&reset_done);
 	must(r, native_touch(r->vma, 0, &byte, false), "map after a reset");
@@ -580,10 +568,7 @@ static void run_read_only(struct run *r)
 
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return;
-	/*
-	 * Commands that change something fail with EBADF. The others find the
-	 * struct too short.
-	 */
+	/* A command that changes something: EBADF. Others: EINVAL. */
 	for (cmd = 0; cmd <= FLEXMEM_CMD_COPY; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",
 			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
@@ -645,10 +630,7 @@ static int do_visit(void *data)
 	return 0;
 }
 
-/*
- * Another task reads and writes the bytes: through @file, or through one that
- * it opens.
- */
+/* Another task allocates, through @file or a file of its own. */
 static void send_visitor(struct run *r, struct cgroup *cgroup,
 			 unsigned int uid, struct file *file, u8 before,
 			 u8 after)
@@ -698,10 +680,7 @@ static void run_identity(struct run *r)
 	native_cgroup_remove(b);
 	native_cgroup_remove(a);
 	current->cred.uid = KUIDT_INIT(0);
-	/*
-	 * The driver remembers owners. Unbinding forgets them, so nothing
-	 * leaks.
-	 */
+	/* Unbinding forgets the owners, so nothing leaks. */
 	unbind_now();
 }
 

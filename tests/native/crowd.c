@@ -51,10 +51,7 @@ static void result(unsigned int before, const char *what)
 	       what);
 }
 
-/*
- * The default limit is for cgroups at depth 2; @tenant is one. Its children are
- * at depth 3.
- */
+/* Cgroups at depth 3 below @tenant, at depth 2, which has the default limit. */
 static void begin(void)
 {
 	struct cgroup *above = native_cgroup_make(native_cgroup_root);
@@ -122,10 +119,7 @@ static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
 		flexmem_owner_put(account);
 }
 
-/*
- * Operations on accounts. For each the test keeps the most steps that one call
- * took.
- */
+/* Operations on accounts. The test keeps the most steps of each. */
 enum operation {
 	OPEN, OPEN_FIRST, CLOSE, CHARGE, UNCHARGE, SET_LIMIT, CHARGE_LIMITED,
 	FORGET_LIMITS, GET_LIMIT, STRICT, IS_IDLE, LOSE_REGION, CHARGE_LOST,
@@ -235,10 +229,7 @@ static void steps_grow_with_the_logarithm(void)
 	result(before, "an account that follows a limit looks at no region");
 }
 
-/*
- * The default limit holds for the tenant, however many cgroups the tenant makes
- * below.
- */
+/* All cgroups that a tenant makes share the tenant's default limit. */
 static void sub_cgroups_share_a_default_limit(void)
 {
 	unsigned int i, before = failures;
@@ -310,10 +301,7 @@ static void memory_of_removed_cgroups_returns(void)
 	MUST(!accounts.nr_cgroups);
 	MUST(!accounts.nr_clients);
 	MUST(list_empty(&accounts.limited));
-	/*
-	 * The driver may still remember owners whose bytes can be in free
-	 * memory.
-	 */
+	/* Free memory may hold bytes of owners, which are kept. */
 	MUST(native_live() - live <= FLEXMEM_MAX_IDLE_OWNERS);
 	end();
 	MUST(native_live() == live);

@@ -28,10 +28,7 @@ void run_wrong(struct run *r, const char *wrong, const char *at, long rc)
 	r->rc = rc;
 }
 
-/*
- * Returns true if a call ended as expected, or if an injected fault explains
- * its result.
- */
+/* Whether a call ended as expected, or as an injected fault explains. */
 bool run_good(struct run *r, const char *at, long rc, int expected)
 {
 	static const int errors[] = { ENOMEM, EFAULT };
@@ -128,10 +125,7 @@ static const char *check_empty(void)
 		"the card says that memory is left" : NULL;
 }
 
-/*
- * The card keeps written bytes in host memory. A run must not see an earlier
- * run's bytes.
- */
+/* A run must not see bytes that an earlier run wrote to the card. */
 static void wipe_card(void)
 {
 	sim_memory_destroy(&world.card.memory);
@@ -163,10 +157,7 @@ void run_end(struct run *r)
 	wipe_card();
 }
 
-/*
- * Runs the sequence and lets point @n fail. Returns true if the run reached
- * that point.
- */
+/* Runs with a fault at point @n. Returns true if that was reached. */
 static bool run_once(const struct sequence *s, unsigned int n,
 		     unsigned int again, struct run *r)
 {
@@ -216,10 +207,7 @@ static void sweep(const struct sequence *s, int error, bool done,
 
 	world_device_error = error;
 	world_device_done = done;
-	/*
-	 * The first run makes owners of bytes, which the driver keeps, so it is
-	 * not counted.
-	 */
+	/* The first run makes owners, which stay. */
 	run_once(s, MOST_POINTS, 0, &r);
 	live = native_live();
 	do {
@@ -230,10 +218,7 @@ static void sweep(const struct sequence *s, int error, bool done,
 	} while (came && !r.wrong && ++n < MOST_POINTS);
 	if (r.wrong)
 		printf("# fault %u: %s: %s (%ld)\n", n, r.at, r.wrong, r.rc);
-	/*
-	 * A sequence without a point at which something can fail proves
-	 * nothing.
-	 */
+	/* Without a point that can fail nothing is shown. */
 	if (r.wrong || n < 2)
 		failures++;
 	points += n - 1;

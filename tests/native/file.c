@@ -51,10 +51,7 @@ void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
 		.entry = LIST_HEAD_INIT(entry.entry),
 	};
 
-	/*
-	 * Queues the poller for a moment, so that the queue's address is
-	 * checked.
-	 */
+	/* Queues the poller for a moment: the queue must be valid. */
 	if (!wait)
 		return;
 	entry.private = current;

@@ -19,10 +19,7 @@ u8 fuzz_take(struct fuzz *f)
 	return f->at < f->end ? *f->at++ : 0;
 }
 
-/*
- * Reports a fault that the fuzzer has found, and aborts. To libFuzzer that is a
- * crash.
- */
+/* Reports a finding and aborts, which libFuzzer takes for a crash. */
 void fuzz_wrong(struct fuzz *f, const char *format, ...)
 {
 	char text[300];
@@ -359,10 +356,7 @@ static void run_corpus(const char *name)
 		nr++;
 		if (*line == '#')
 			continue;
-		/*
-		 * Decodes two digits to a byte, over the text: a byte is
-		 * shorter than its digits.
-		 */
+		/* Decodes in place: two digits become one byte. */
 		for (size = 0; sscanf(line + 2 * size, "%2x", &byte) == 1; size++)
 			line[size] = byte;
 		fprintf(stderr, "%s:%u\n", name, nr);

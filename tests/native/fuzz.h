@@ -125,10 +125,7 @@ struct fuzz_map {
 	u64 offset;
 };
 
-/*
- * The fault of a command's struct. A number below SHORT leaves it as it
- * is.
- */
+/* Faults of a command's struct. Numbers below SHORT are no fault. */
 enum fuzz_spoil {
 	SHORT = 24,
 	LONG,
@@ -231,20 +228,14 @@ static inline unsigned int fuzz_leaf_of(unsigned int file)
 	return FUZZ_FILES + file % FUZZ_CGROUPS;
 }
 
-/*
- * Each account that a file is charged to: its own, its cgroup's, and those
- * above.
- */
+/* All accounts that a file is charged to, from its own upwards. */
 /* checkpatch: MACRO_ARG_REUSE - both are names of variables */
 #define for_each_account(owner, file)					\
 	for ((owner) = (file); (owner) < FUZZ_OWNERS;			\
 	     (owner) = (owner) == (file) ? fuzz_leaf_of(file) :		\
 		       (owner) > FUZZ_FILES ? (owner) - 1 : FUZZ_OWNERS)
 
-/*
- * The last file has a user of its own; it shares its cgroup with another user's
- * file.
- */
+/* The last file has its own user, in the cgroup of another user's file. */
 static inline unsigned int fuzz_uid_of(unsigned int file)
 {
 	return FUZZ_UID + (file == FUZZ_FILES - 1);

@@ -348,10 +348,7 @@ static enum flexmem_reason refuse_charge(struct model *model,
 	return fuzz_charge(model->priv, request->owner, slot, request->size);
 }
 
-/*
- * Whether a limit refuses an allocation in a new region: it takes one more
- * slot.
- */
+/* Whether a limit refuses the request in a new region, one slot more. */
 static enum flexmem_reason refuse_region(struct model *model,
 					 const struct model_request *request)
 {

@@ -398,10 +398,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 	*cmd = CMD(free);
 	if (kind < 160) {
 		cmd->handle = fuzz_draw_handle(f);
-		/*
-		 * Both a handle and an address in one FREE: the driver must
-		 * refuse that.
-		 */
+		/* Handle and address at once must be refused. */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
 		return;
@@ -494,10 +491,7 @@ void fuzz_lookup(struct fuzz *f)
 
 /* RESIZE. */
 
-/*
- * The model places the added bytes as an allocation of their own, then joins
- * the two.
- */
+/* The added bytes are an allocation of their own until both are joined. */
 static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)
 {

@@ -58,10 +58,7 @@ static void draw_batch(struct fuzz *f, struct batch *b, size_t size)
 	}
 }
 
-/*
- * Writes an entry into the array that the driver reads. Some entries are
- * malformed.
- */
+/* Writes an entry for the driver. Some entries are malformed. */
 static void put_entry(struct fuzz *f, struct batch *b, unsigned int i,
 		      void *entry, size_t size)
 {

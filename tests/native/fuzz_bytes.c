@@ -386,10 +386,7 @@ void fuzz_event(struct fuzz *f)
 	__poll_t polled;
 	ssize_t rc;
 
-	/*
-	 * Delivers a pending event first, so that the model knows whether there
-	 * is one.
-	 */
+	/* Pending events are delivered first. */
 	flush_delayed_work(&f->fdev->table.accounts.gauge.deliver);
 	polled = native_poll(file);
 	if (f->spoil == NOWHERE)

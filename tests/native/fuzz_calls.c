@@ -8,10 +8,7 @@
 #include "ioctl.h"
 #include "world.h"
 
-/*
- * Room for the longest struct and the bytes behind it, which must stay as they
- * are.
- */
+/* Room for the longest struct, and for bytes behind it. */
 #define ROOM (2 * FLEXMEM_MAX_STRUCT)
 
 /*
@@ -148,10 +145,7 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	refused = spoil(f, (u32 *)copy, size, &at);
 	if (f->spoil != NOWHERE)
 		memcpy(at, copy, size);
-	/*
-	 * Another user may make the call: a file keeps the owner that opened
-	 * it.
-	 */
+	/* Whichever user calls, a file keeps its opener's rights. */
 	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->spoil % 5);
 	native_cgroup_move(fuzz_cgroup[f->spoil % FUZZ_CGROUPS]);
 	current->cred.admin = fuzz_is_admin(f->who);
@@ -257,10 +251,7 @@ static void open_another(struct fuzz *f)
 	native_close(file);
 }
 
-/*
- * The weights add up to 256. A new command must not shift others: the corpus
- * counts on that.
- */
+/* The weights add up to 256. The corpus needs each where it is. */
 static const struct {
 	const char *name;
 	void (*run)(struct fuzz *f);

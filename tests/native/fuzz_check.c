@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Checks, after each command, that the driver's whole state is what the model
- * predicts.
- */
+/* After each command the driver's whole state must be the model's. */
 #include "internal.h"
 
 #include "checks.h"

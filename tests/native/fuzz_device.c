@@ -10,10 +10,7 @@
 
 /* Faults. */
 
-/*
- * Errors that the driver's contract names. EINVAL is not among them and becomes
- * EIO.
- */
+/* The errors of the contract, and EINVAL, which becomes EIO. */
 static const int errors[] = {
 	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
 };
@@ -83,10 +80,7 @@ void fuzz_fault(struct fuzz *f)
 	enum fake_op op = kind % FAKE_COPY;
 	int rc = errors[error % ARRAY_SIZE(errors)];
 
-	/*
-	 * Half of the faults of a write become faults of a copy. The corpus is
-	 * older than copies.
-	 */
+	/* Half of a write's faults hit COPY, which the corpus predates. */
 	if (op == FAKE_WRITE && error / ARRAY_SIZE(errors) & 2)
 		op = FAKE_COPY;
 
@@ -94,10 +88,7 @@ void fuzz_fault(struct fuzz *f)
 		return;
 	if (kind >= 240)
 		die_or_revive(f);
-	/*
-	 * While callers wait for a probe, they and the worker run in any order:
-	 * plan no fault.
-	 */
+	/* Waiting callers and the worker have no order: no fault. */
 	if (kind >= 240 || f->model->dead || f->model->timeouts > 1)
 		return;
 	f->fake->replies_are_lost = op != FAKE_RELEASE &&

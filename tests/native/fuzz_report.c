@@ -403,10 +403,7 @@ static u64 draw_amount(struct fuzz *f, unsigned int resource)
 	return n & 1 ? n * 64ULL * SZ_1K : n / 2 * (u64)SZ_1M;
 }
 
-/*
- * Draws a cgroup: its number, 0 for the default limit, FUZZ_OWNERS for an
- * unknown one.
- */
+/* Draws a cgroup: its number; 0: default; FUZZ_OWNERS: unknown. */
 static unsigned int draw_owner(struct fuzz *f,
 			       struct flexmem_resource_limit *cmd)
 {

@@ -7,10 +7,7 @@
 #include "corners.h"
 #include "watch.h"
 
-/*
- * The time limit of a device program, and a margin for tests on either side of
- * it.
- */
+/* The time limit of a device program, and a margin on either side. */
 #define LIMIT_MS 10000
 #define BIT_MS 1000
 
@@ -105,10 +102,7 @@ static void run_sleep(struct run *r)
 	if (!fence)
 		return;
 	later(LIMIT_MS + BIT_MS);
-	/*
-	 * The program was cancelled. The second time limit, for the
-	 * cancellation, runs now.
-	 */
+	/* The job was cancelled. Its second time limit runs now. */
 	world_suspend(1);
 	/* The driver looks at the fences right after the resume. */
 	later(10 * LIMIT_MS - 3 * BIT_MS / 2);

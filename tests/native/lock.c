@@ -41,10 +41,7 @@ void native_irqs_off(int more)
 	current->irqs_off += more;
 }
 
-/*
- * As lockdep: a lock that an interrupt takes must be taken with interrupts off
- * elsewhere.
- */
+/* As lockdep: a lock of interrupts is taken with interrupts off. */
 static void note_interrupts(spinlock_t *lock)
 {
 	if (current->in_irq)

@@ -292,10 +292,7 @@ static void let_happen(struct task_struct *task)
 	meanwhile();
 }
 
-/*
- * A user can delay a page fault for as long as it likes, so no lock may be
- * held.
- */
+/* A user can delay a page fault for ever: no lock may be held. */
 static unsigned long user_access(const void *p, unsigned long n)
 {
 	might_sleep();

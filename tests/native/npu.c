@@ -124,10 +124,7 @@ static struct board {
 	bool dying;
 	unsigned int resets;
 	u64 random;
-	/*
-	 * The device whose interrupt handler is installed, and whether the
-	 * handler runs.
-	 */
+	/* The device with an interrupt handler, and whether that runs. */
 	struct pci_dev *pdev;
 	bool busy;
 	wait_queue_head_t doorbell;

@@ -112,10 +112,7 @@ static int interfere(void *data)
 	return 0;
 }
 
-/*
- * Checks that the worker has settled every unknown outcome, and that no task
- * waits.
- */
+/* Checks that every outcome is known, and that no task waits. */
 static const char *unsettled(void)
 {
 	struct flexmem_dev *fdev = world_function(1)->fdev;

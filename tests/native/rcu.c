@@ -138,10 +138,7 @@ static void dig(struct grave *grave)
 	bury_all();
 }
 
-/*
- * Buries objects that the task freed while it held spinlocks; it holds none
- * now.
- */
+/* Buries objects that the task freed under spinlocks. It holds none now. */
 void native_bury_given_up(void)
 {
 	struct grave *grave = current->given_up, *next;

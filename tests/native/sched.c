@@ -146,18 +146,12 @@ void native_point(void)
 	if (steps == comes_at)
 		let_in();
 	change_rank();
-	/*
-	 * A switch takes a thousand times as long as going on, so one point in
-	 * four may switch.
-	 */
+	/* A switch is slow, so only one point in four may switch. */
 	if (changes || !(next_random() % 4))
 		switch_task();
 }
 
-/*
- * cond_resched() gives the task the lowest priority, so that all others run
- * first.
- */
+/* The task gets the lowest priority, so that all others run first. */
 void native_cond_resched(void)
 {
 	might_sleep();

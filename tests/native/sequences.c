@@ -41,10 +41,7 @@ static bool same_hold(const struct flexmem_lease_hold *a,
 	       a->link.next == b->link.next && a->link.prev == b->link.prev;
 }
 
-/*
- * Whether a killed call may have had an effect: its first entries, or all by
- * the worker.
- */
+/* Whether a killed call may have had an effect, in part or by the worker. */
 static bool may_be_done(unsigned int cmd, long rc)
 {
 	return rc == -EINTR && fatal_signal_pending(current) &&
@@ -56,10 +53,7 @@ static bool may_be_done(unsigned int cmd, long rc)
 /* No region is that large: the value shows that the command wrote no reply. */
 #define NOT_TOLD (~0ULL)
 
-/*
- * TRIM writes its reply before and after the work. Without the first it does
- * nothing.
- */
+/* TRIM writes two replies. It does nothing if the first one fails. */
 static void check_told(struct run *r, const char *at, unsigned int cmd,
 		       const void *arg, bool no_memory, long rc)
 {
@@ -263,10 +257,7 @@ static void run_free_by_address(struct run *r)
 		FAILS(r, 0, FREE, &CMD(free, .handle = 4711), ENOENT);
 }
 
-/*
- * Each entry of a batch fails alone. The batch as a whole fails only before the
- * first.
- */
+/* Each entry fails alone. The batch fails only if nothing was done. */
 static void run_batch(struct run *r)
 {
 	struct flexmem_alloc entry[5];
@@ -372,10 +363,7 @@ static void run_copy_range(struct run *r)
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
 
-/*
- * Frees both allocations while the device copies, and allocates the same
- * memory.
- */
+/* Frees both while the device copies, and allocates the same memory. */
 static void run_dispatch(struct run *r)
 {
 	struct sim_run job = {
@@ -585,10 +573,7 @@ static void run_map_reset(struct run *r)
 	free_last(r, 0);
 }
 
-/*
- * Makes an allocation of several chunks, as the ABI cannot. @second: the
- * second's offset.
- */
+/* Makes an allocation of several chunks. @second: where the second is. */
 static bool alloc_chunks(struct run *r, u64 *second)
 {
 	const struct flexmem_shape shape = {

@@ -12,10 +12,7 @@
 #define LEAST 8			/* the smaller region has 2^8 blocks, */
 #define MOST 16			/* the larger one 2^16 */
 #define TRIES 3000
-/*
- * From 2^8 to 2^16 the logarithm doubles. Linear work would grow by a factor of
- * 256.
- */
+/* The logarithm doubles. Linear work would grow 256-fold. */
 #define TIMES 3
 
 static struct flexmem_block block[2 << MOST];

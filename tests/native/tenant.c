@@ -317,10 +317,7 @@ static void do_free_by_address(struct tenant *t)
 	if (!rc) {
 		cmd.address = lookup.out_address;
 		rc = CALL(t, FREE, &cmd);
-		/*
-		 * The device may have been reset: a lost allocation has no
-		 * address.
-		 */
+		/* A reset may have taken the address away. */
 		ANSWER(t, "FREE by address", rc, EBUSY, ENOENT);
 	}
 	if (rc && rc != -ENODEV)
@@ -340,10 +337,7 @@ static void do_batch(struct tenant *t)
 		entry[i] = draw_alloc(t);
 	rc = CALL(t, ALLOC_BATCH, &cmd);
 	ANSWER(t, "ALLOC_BATCH", rc, ENOMEM);
-	/*
-	 * The entries that were carried out count, even if a signal ended the
-	 * batch.
-	 */
+	/* Entries that were carried out count, also after a signal. */
 	if (rc && rc != -EINTR)
 		return;
 	for (i = 0; i < cmd.out_done; i++)
@@ -390,10 +384,7 @@ static void touch_some(struct tenant *t, struct vm_area_struct *vma)
 	u8 byte = 0;
 
 	for (i = 0; i < 4; i++) {
-		/*
-		 * Half of the touches hit the first bytes, where other tasks
-		 * touch and copy too.
-		 */
+		/* Half of the touches hit bytes that other tasks touch. */
 		size_t offset = draw(t, chance(t, 2) ? 16 : size);
 
 		if (!native_touch(vma, offset, &byte, false))
@@ -496,10 +487,7 @@ static void do_snapshot(struct tenant *t)
 		shim_bug("SNAPSHOT has other owners than open files");
 }
 
-/*
- * Checks that a command for the administrator succeeded for an administrator
- * only.
- */
+/* A command for administrators may succeed only for one. */
 static void for_admin(long rc)
 {
 	if (!rc && !current->cred.admin)

@@ -8,10 +8,7 @@ static bool verbose;
 static const char *watched;
 static unsigned int seen;
 
-/*
- * The number of messages that contained the watched text. Watches @text from
- * now on.
- */
+/* Returns how many messages had the watched text. Watches @text next. */
 unsigned int native_messages(const char *text)
 {
 	watched = text;
@@ -60,10 +57,7 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	/*
-	 * Formats even if no test reads the text, so that ASan checks the
-	 * arguments.
-	 */
+	/* Formats in any case, so that ASan checks the arguments. */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

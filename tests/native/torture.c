@@ -154,10 +154,7 @@ static void run_round(unsigned int operations, u64 seed)
 		tenants[i].done = &done;
 	}
 	start_schedule(seed);
-	/*
-	 * Creates all tasks before one starts, and keeps them until all have
-	 * ended.
-	 */
+	/* All tasks exist before one starts, and until all end. */
 	for (i = 1; i <= TENANTS; i++)
 		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
 							"tenant");

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The torture test: tenants make all calls at once, and an operator disturbs
- * them.
- */
+/* The torture: tenants make all calls at once, and an operator disturbs. */
 #ifndef _NATIVE_TORTURE_H
 #define _NATIVE_TORTURE_H
 

@@ -210,10 +210,7 @@ static int work_thread(void *unused)
 		raw_unlock(&work_lock);
 		native_park();
 		raw_lock(&work_lock);
-		/*
-		 * call_worker() takes a worker off the list. Something else
-		 * woke up this one.
-		 */
+		/* If the worker is still listed, no work woke it up. */
 		if (!list_empty(&self.link)) {
 			list_del_init(&self.link);
 		}
@@ -221,10 +218,7 @@ static int work_thread(void *unused)
 	return 0;
 }
 
-/*
- * The caller holds work_lock. Starts a worker if work can run and no worker is
- * idle.
- */
+/* Needs work_lock. Starts a worker if work can run and none is idle. */
 static void call_worker(void)
 {
 	struct idle *worker;
@@ -250,10 +244,7 @@ static void queue_locked(struct work_struct *work)
 	call_worker();
 }
 
-/*
- * The caller holds work_lock. Returns false if the work is pending or being
- * cancelled.
- */
+/* Needs work_lock. False: the work is pending or being cancelled. */
 static bool ask_for(struct work_struct *work)
 {
 	if (work->pending || work->canceling)
@@ -423,10 +414,7 @@ bool flush_work(struct work_struct *work)
 /* Runs the delayed work now. */
 bool flush_delayed_work(struct delayed_work *work)
 {
-	/*
-	 * As the task that queued it: the worker sees that task's earlier
-	 * writes.
-	 */
+	/* The worker must see the earlier writes of this task. */
 	if (native_timer_del(&work->timer)) {
 		os_release(&work->work);
 		work_is_due(&work->timer);
@@ -434,10 +422,7 @@ bool flush_delayed_work(struct delayed_work *work)
 	return flush_work(&work->work);
 }
 
-/*
- * Work that has not begun will not run. The caller does not wait for running
- * work.
- */
+/* Work that has not begun will not run. Running work is not waited for. */
 bool cancel_work(struct work_struct *work)
 {
 	struct task_struct *asker = NULL;

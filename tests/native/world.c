@@ -265,10 +265,7 @@ static const char *table_wrong(struct flexmem_table *table)
 	return wrong;
 }
 
-/*
- * The slot of the region that contains the piece, or the number of slots if
- * none does.
- */
+/* The slot whose region contains the piece, or the number of slots. */
 static unsigned int find_piece(struct flexmem_table *table,
 			       const struct sim_piece *piece)
 {

@@ -263,10 +263,7 @@ TEST_F(command, longer_with_nonzero_tail_is_e2big)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/*
- * A struct that reaches into the kernel's addresses, or beyond the last
- * address.
- */
+/* A struct that reaches into kernel addresses, or beyond the last one. */
 TEST_F(command, huge_size_fails)
 {
 	static const __u32 sizes[] = { 1U << 30, 1U << 31, UINT_MAX };

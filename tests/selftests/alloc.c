@@ -616,10 +616,7 @@ TEST_F(alloc, cloexec_and_other_file_operations)
 {
 	char buf[16];
 
-	/*
-	 * read(), write() and mmap() at offset 0 fail: a node has ioctls and
-	 * maps
-	 */
+	/* read(), write() and mmap() at offset 0 are refused */
 	EXPECT_GT(0, read(self->fd, buf, sizeof(buf)));
 	EXPECT_GT(0, write(self->fd, buf, sizeof(buf)));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, self->fd, 0));

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * ALLOC_BATCH and FREE_BATCH: a result for each entry; EFAULT undoes all
- * entries.
- */
+/* ALLOC_BATCH and FREE_BATCH: a result an entry; EFAULT undoes all. */
 #include "flexmem_test.h"
 
 /* The setup acquires the only region, so no test does. */
@@ -316,10 +313,7 @@ TEST_F(batch, longer_entries_pass_if_zero_and_fail_alone_if_not)
 	EXPECT_EQ(1, fm_stats(self->fd).out_client_handles);
 }
 
-/*
- * The pages behind the first results are read-only, so results cannot be
- * written.
- */
+/* From some entry on, results lie in a read-only page. */
 TEST_F(batch, unwritable_alloc_results_undo_all)
 {
 	static const unsigned int on_first_page[] = { 0, 1, N / 2, N - 1 };
@@ -427,10 +421,7 @@ TEST_F(batch, the_second_of_two_equal_frees_is_enoent)
 
 	ASSERT_EQ(0, alloc_all(self));
 	self->free[1] = self->free[0];
-	/*
-	 * entry 3: by address; entry 4: by handle; entry 5: the address of 3
-	 * again
-	 */
+	/* 3: by address; 4: by handle; 5: 3's address again */
 	self->free[4] = self->free[3];
 	self->free[3] = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			    .address = self->alloc[3].out_address);

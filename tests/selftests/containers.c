@@ -117,10 +117,7 @@ static bool has_limit(int fd, __u64 bytes, __u64 used)
 	return !raw_get_limit(fd, &q) && q.out_limit == bytes && q.out_used == used;
 }
 
-/*
- * Uses the whole limit and not a byte more, also from a cgroup below the
- * container's.
- */
+/* Uses exactly the limit, also from a cgroup below the container's. */
 static int use_the_limit(int mode, int fd, __u64 bytes)
 {
 	struct flexmem_alloc reply;

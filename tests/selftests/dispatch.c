@@ -99,10 +99,7 @@ static int wait_for(int fence)
 	return info.status;
 }
 
-/*
- * Queues a job and waits for it. If this returns 1, all earlier jobs have
- * ended.
- */
+/* Waits for a new job. If this returns 1, all earlier ones have ended. */
 static int wait_for_queue(int queue, int fd)
 {
 	__u32 handle = fm_take(fd, SIZE);

@@ -365,10 +365,7 @@ TEST_F(fragments, alignment_can_be_what_does_not_fit)
 {
 	struct flexmem_alloc reply;
 
-	/*
-	 * [128 used][1G - 128 free][1G used][rest used]: no hole has an aligned
-	 * GiB
-	 */
+	/* [128 used][1G - 128 free][1G used][rest used]: none is aligned */
 	ASSERT_NE(0, fm_take(self->fd, 128));
 	ASSERT_NE(0, fm_take(self->fd, GiB - 128));
 	ASSERT_EQ(0, fm_alloc(self->fd, GiB, &reply));

@@ -309,10 +309,7 @@ static void *take_region(void *arg)
 	return (void *)(uintptr_t)fm_take(*(int *)arg, REGION);
 }
 
-/*
- * Only a caller that acquires memory waits. All calls here end before its
- * command does.
- */
+/* Only acquisition waits for the firmware. Other calls end before it. */
 TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {
 	struct flexmem_alloc reply, small;

@@ -16,10 +16,7 @@
 
 #include <kselftest_harness.h>
 
-/*
- * The machine is emulated, shared, and has a kernel with many checks: be
- * patient.
- */
+/* The machine may be emulated and shared, with a kernel full of checks. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 900
 
@@ -436,10 +433,7 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 
 /* ---- memory that ends, or is read-only, at a page boundary ---- */
 
-/*
- * Maps two pages. The second has the protection @prot, or is a hole if that is
- * -1.
- */
+/* Maps two pages. The second has protection @prot; -1: it is a hole. */
 fm_fn char *fm_two_pages(int prot)
 {
 	size_t page = getpagesize();

@@ -495,10 +495,7 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	ENTER("flexmem");
 	ENTER("");
 	parent = fm_cgroup_id("flexmem");
-	/*
-	 * three sources: the parent's limit for each child, its own, and the
-	 * default
-	 */
+	/* for each child of the parent, for b itself, and by default */
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));
 	for (i = 0; i < ARRAY_SIZE(in); i++) {

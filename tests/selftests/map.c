@@ -81,10 +81,7 @@ TEST_F(map, length_and_start_are_rounded_to_pages)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		/*
-		 * small allocations around it, so that its alignment is no
-		 * chance
-		 */
+		/* small ones around it: it is not aligned by chance */
 		ASSERT_EQ(0, fm_alloc(self->other, 128, &small));
 		TAKE(self->fd, cases[i].length, &reply);
 		EXPECT_EQ(cases[i].size, reply.out_size);
@@ -333,10 +330,7 @@ TEST_F(map, fork_shares_it)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/*
-		 * writes to a page that the parent has touched, and to one that
-		 * it has not
-		 */
+		/* one page that the parent has touched, and a new one */
 		status = p[0] != 'p';
 		p[0] = 'c';
 		p[PAGE] = 'd';

@@ -104,10 +104,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_LE(0, before);
 	ASSERT_LT(0, block);
 	ASSERT_LT(0, allocation);
-	/*
-	 * Both kinds of object count: neither makes up three quarters of the
-	 * sum.
-	 */
+	/* Neither kind of object makes up three quarters. */
 	ASSERT_LT(block, (block + allocation) * 3 / 4);
 	ASSERT_LT(allocation, (block + allocation) * 3 / 4);
 	/*

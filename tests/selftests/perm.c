@@ -209,10 +209,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 			EXPECT_EQ(s.region[j].slot, s.region[j].region_id);
 			continue;
 		}
-		/*
-		 * on a PF region ids are physical addresses: no two regions
-		 * overlap
-		 */
+		/* a PF's ids are physical addresses: no overlap */
 		for (i = 0; i < (int)j; i++)
 			EXPECT_TRUE(s.region[i].region_id + s.region[i].total <=
 				    s.region[j].region_id ||

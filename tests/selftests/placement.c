@@ -80,10 +80,7 @@ TEST_F(place, load_balance_acquires_before_each_until_exhausted)
 
 TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 {
-	/*
-	 * 3, 2 and 1 KiB go to slots 0, 1 and 2. Then the emptiest slot is
-	 * next.
-	 */
+	/* 3, 2 and 1 KiB fill slots 0, 1 and 2; then the emptiest is next */
 	static const struct { int kib, slot; } steps[] = {
 		{ 3, 0 }, { 2, 1 }, { 1, 2 },		/* KiB used: 3 2 1 */
 		{ 1, 2 }, { 1, 1 }, { 1, 2 },		/* 3 3 3 */

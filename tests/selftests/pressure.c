@@ -240,18 +240,12 @@ TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 	munmap(p, 4096);
 	EXPECT_EVENT(self->bob, NONE, used);
 
-	/*
-	 * the firmware fails to scrub Alice's bytes for Bob, which quarantines
-	 * them
-	 */
+	/* a scrub of Alice's bytes for Bob fails: quarantine */
 	ASSERT_EQ(0, fm_alloc(self->alice, GiB, &m));
 	EXPECT_EVENT(self->bob, MODERATE, GiB + used);
 	ASSERT_EQ(0, fm_free(self->alice, m.out_handle));
 	EXPECT_EVENT(self->bob, NONE, used);
-	/*
-	 * many faults, because other functions' background scrubs use some of
-	 * them up
-	 */
+	/* background scrubs of other functions take some faults */
 	KNOB("fault_command", "scrub");
 	KNOB("fail_commands", "1000");
 	EXPECT_EQ(EIO, fm_alloc(self->bob, GiB, &b));
@@ -479,10 +473,7 @@ TEST_F(pressure, exclusive_pollers_all_wake_up)
 	struct poller p[3] = { };
 	unsigned int i;
 
-	/*
-	 * opened before the threads start: a change of user would interrupt
-	 * them
-	 */
+	/* first, as a change of user interrupts all threads */
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
 		p[i].fd = fm_open_as(variant->mode, BOB);
 		ASSERT_LE(0, p[i].fd);

@@ -88,10 +88,7 @@ TEST_F(rw, lengths_and_offsets)
 
 	for (o = 0; o < ARRAY_SIZE(offsets); o++)
 		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
-			/*
-			 * long copies are slow: one offset of each kind is
-			 * enough
-			 */
+			/* for long copies one offset of each kind is enough */
 			if (lengths[l] > 4097 && offsets[o] != 1 &&
 			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
 				continue;

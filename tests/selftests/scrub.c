@@ -508,10 +508,7 @@ TEST_F(scrub, strict_comes_before_the_first_allocation)
 	FREE(self->alice, &a);
 	must(strict, self->alice, &CMD(strict));
 	must(strict, self->alice, &CMD(strict));
-	/*
-	 * before STRICT the file's bytes belonged to the user: they are
-	 * scrubbed
-	 */
+	/* bytes from before STRICT are the user's: scrubbed */
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_CLEAN(self->alice, &a);
 }
@@ -526,10 +523,7 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
-/*
- * Reads until the firmware answers again. Until then each READ waits for a
- * probe.
- */
+/* Reads until the firmware answers. Each READ waits for a probe. */
 static void await_answer(int fd, __u32 handle)
 {
 	char byte;

@@ -35,10 +35,7 @@ static void show_counts(uint64_t ms)
 	       events_longest_death());
 }
 
-/*
- * Names operations and events that never came: without them a run proves
- * little.
- */
+/* Names operations and events that never came, so were not tested. */
 static void show_missing(void)
 {
 	unsigned int i;

@@ -757,10 +757,7 @@ bool op_resize(struct thread *t)
 		     (unsigned long long)resize.out_size);
 	object_check_kept(t, o, old_size);
 	object_check_added(t, o, old_size);
-	/*
-	 * The size decides which words are written, so none count as written
-	 * now.
-	 */
+	/* The size decides which words are written: start over. */
 	o->written = false;
 	if (!o->lost)
 		object_write(t, o);

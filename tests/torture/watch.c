@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Accounts and tables. Tenants read them sometimes, the controller all the
- * time.
- */
+/* Accounts and tables, which tenants read sometimes, the controller always. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>

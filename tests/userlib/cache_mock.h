@@ -51,10 +51,7 @@ struct mock {
 	/* Calls with a struct for the reason that was not zeroed. */
 	unsigned int stale_reasons;
 
-	/*
-	 * The segments that are tracked: the first ones. mock_lose() marks them
-	 * as lost.
-	 */
+	/* The first segments, which are tracked. mock_lose() marks them. */
 	struct mock_segment {
 		uint64_t handle;
 		bool there;
@@ -71,10 +68,7 @@ struct mock {
 	unsigned int queries;
 	unsigned int waits;
 	unsigned int device_waits;
-	/*
-	 * on_wait runs when the cache waits for the device; on_alloc, when it
-	 * makes a segment.
-	 */
+	/* Run when the cache waits, and when it makes a segment. */
 	void (*on_wait)(void);
 	void (*on_alloc)(void);
 	/* Runs when the cache frees a segment. */
@@ -102,10 +96,7 @@ int mock_teardown(void **state);
 /* Makes a cache over the mock. With _events its streams work asynchronously. */
 struct flexmem_cache *mock_cache(const char *configuration);
 struct flexmem_cache *mock_cache_events(const char *configuration);
-/*
- * The options of mock_cache() and mock_cache_events(), for tests that change
- * some.
- */
+/* The options of both, for tests that change some. */
 struct flexmem_cache_options mock_options(const char *configuration);
 extern const struct flexmem_cache_events mock_events;
 
@@ -132,10 +123,7 @@ int try_alloc(struct flexmem_cache *cache, uint64_t bytes);
 /* Expects num_first_failures, num_alloc_retries and num_ooms. */
 void expect_counters(struct flexmem_cache *cache, uint64_t first_failures,
 		     uint64_t retries, uint64_t ooms);
-/*
- * Leaves free segments of 20, 40 and 60 MiB on stream 9, from the oldest to the
- * newest.
- */
+/* Leaves free segments of 20, 40 and 60 MiB on stream 9, oldest first. */
 void three_free(struct flexmem_cache *cache);
 
 #define CACHE_TEST(name) \

@@ -322,10 +322,7 @@ again:
 			if (block->waits)
 				continue;
 			deactivate(model, place);
-			/*
-			 * Start over: blocks have moved, and the segment may be
-			 * freed.
-			 */
+			/* Blocks have moved: start over. */
 			goto again;
 		}
 	}

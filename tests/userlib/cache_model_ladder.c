@@ -483,10 +483,7 @@ static bool is_quiet(struct model *model, struct model_segment *segment)
 	return segment->quiet == segment->releases;
 }
 
-/*
- * Takes the lowest free block of another stream's oldest segment, if that is
- * safe.
- */
+/* Takes the lowest block of another stream's oldest segment, if safe. */
 static int borrow(struct model *model, struct model_want *want,
 		  struct model_place *place)
 {

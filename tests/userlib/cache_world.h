@@ -34,10 +34,7 @@ struct world {
 	struct world_piece pieces[WORLD_PIECES];
 	size_t count;
 
-	/*
-	 * The events of a stream happen in the order in which they were
-	 * recorded.
-	 */
+	/* A stream's events happen in the order of recording. */
 	uint64_t recorded[WORLD_STREAMS];
 	uint64_t done[WORLD_STREAMS];
 	uint64_t destroyed;

@@ -317,10 +317,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(flexmem_device_map(device, (uint32_t)a.handle, 0, 4096,
 					    0, &start, &length), 0);
 	*(char *)start = 'm';
-	/*
-	 * Small requests still fit into the mapped segment. Others get a new
-	 * one.
-	 */
+	/* Small requests fit into the mapped segment, others do not. */
 	little = take(MIB, 0);
 	assert_int_equal(look(little).handle, a.handle);
 	assert_int_equal(figures().num_device_grow, 1);
@@ -528,10 +525,7 @@ static void forked_child_leaves_the_memory(void **state)
 }
 
 #ifndef ON_DEVICE
-/*
- * Free and total bytes come from one call, because other processes allocate
- * meanwhile.
- */
+/* Both figures come from one call: other processes allocate too. */
 static void memory_is_one_call(void **state)
 {
 	unsigned int calls[FAKE_COMMANDS];

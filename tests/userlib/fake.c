@@ -656,10 +656,7 @@ static void break_leases(void)
 		files[i].lease = false;
 }
 
-/*
- * Releases empty regions at the end of the list, which suffices for these
- * tests.
- */
+/* Releases empty regions at the end of the list: enough here. */
 static int trim(struct flexmem_trim *cmd, int injected)
 {
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);

@@ -53,10 +53,7 @@ struct fake {
 	bool map_is_gone;
 	/* The user that opens files from now on. */
 	uint32_t uid;
-	/*
-	 * The process that reports name as the opener; UINT32_MAX: the test's
-	 * own.
-	 */
+	/* The opener's process in reports; UINT32_MAX: the test's own. */
 	uint32_t opener;
 	/* Whether callers are administrators. */
 	bool admin;
@@ -66,18 +63,12 @@ struct fake {
 	uint64_t other_limit[2];
 	/* The number of a cgroup that was removed, or 0. */
 	uint32_t removed;
-	/*
-	 * Free bytes that a snapshot reports as orphaned, quarantined or
-	 * scrubbed.
-	 */
+	/* Free bytes that a snapshot reports under these names. */
 	uint64_t orphaned;
 	uint64_t quarantined;
 	uint64_t scrubbed;
 
-	/*
-	 * Call number @at of a command fails with @error. The first call is
-	 * number 1.
-	 */
+	/* Call @at of a command, counted from 1, fails with @error. */
 	struct {
 		int error;
 		unsigned int at;
@@ -86,15 +77,9 @@ struct fake {
 	 * The entries of a batch that are carried out before an injected EINTR.
 	 */
 	uint32_t done_before_eintr;
-	/*
-	 * How often a region is added between the call for the count and the
-	 * next.
-	 */
+	/* How often a region appears between two calls for a list. */
 	unsigned int grow;
-	/*
-	 * How often a user is added between the call for the count and the
-	 * next.
-	 */
+	/* How often a user appears between two calls for a list. */
 	unsigned int grow_users;
 	/*
 	 * The level of memory pressure. Each change of @events is a new event.
@@ -137,10 +122,7 @@ struct fake {
 
 extern struct fake fake;
 
-/*
- * One VF, /dev/flexmem0: 8 slots, sizes 12, 8 and 4 GiB, 64 GiB of memory,
- * fill_first.
- */
+/* One VF: 8 slots, sizes 12, 8 and 4 GiB, 64 GiB, fill_first. */
 void fake_reset(void);
 void fake_node(unsigned int index, unsigned int number, uint32_t mode);
 /* Whether every file that was opened has been closed. */

@@ -45,10 +45,7 @@ void limits_of_new_file(struct file *file)
 	get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
 }
 
-/*
- * The regions in which a file has blocks. If @file is NULL: any file of the
- * user.
- */
+/* Regions with blocks of @file; if that is NULL, of any file of @uid. */
 static uint64_t slots_of(const struct file *file, uint32_t uid)
 {
 	const struct block *block;

@@ -28,10 +28,7 @@ __attribute__((constructor)) static void choose_test(int argc, char **argv)
 		cmocka_set_test_filter(argv[1]);
 }
 
-/*
- * Each test begins with a new fake kernel and without settings in the
- * environment.
- */
+/* Each test begins with a new fake kernel and an empty environment. */
 static inline int setup(void **state)
 {
 	(void)state;

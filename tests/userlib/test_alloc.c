@@ -579,10 +579,7 @@ static void batch_of_a_driver_without_limit(void **state)
 	struct flexmem_device *device;
 
 	(void)state;
-	/*
-	 * A driver that takes no batches: the library must neither hang nor
-	 * divide by zero.
-	 */
+	/* A driver without batches: no hang, no division by zero. */
 	fake.max_batch = 0;
 	device = open_device();
 	fake.max_batch = 1;

@@ -387,10 +387,7 @@ static void copies_by_the_host(void **state)
 	assert_memory_equal(in, out + 256, size - 256);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_COPY], 0);
 
-	/*
-	 * The rules of COPY hold here too. A call that breaks one copies
-	 * nothing.
-	 */
+	/* COPY's rules hold here too: a bad call copies nothing. */
 	assert_int_equal(flexmem_device_copy(device, to, 0, to, 128, 256,
 					     &done), -EINVAL);
 	assert_int_equal(flexmem_device_copy(device, to, 64, from, 0, 128,

@@ -274,10 +274,7 @@ static void growing(void **state)
 	c = take(cache, 2 * MIB, 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 8 * MIB);
 	assert_int_equal(place(cache, c), place(cache, b) + 3 * MIB);
-	/*
-	 * Small requests share the growing segment, and count in the large
-	 * pool.
-	 */
+	/* Small requests share the segment, and count as large. */
 	take(cache, 128, 0);
 	take(cache, 2 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 1);
@@ -313,10 +310,7 @@ static void lowest_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * The space behind the first segment is in use, so a second one is made, and
- * grows.
- */
+/* The space behind the segment is in use: a second one is made, and grows. */
 static void growing_is_stopped(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -543,10 +537,7 @@ static void rounding(void **state)
 	} cases[] = {
 		/* Below 4 MiB the size is a multiple of 128. */
 		{ 1, 128 }, { 1000, 1024 }, { 3 * MIB, 3 * MIB },
-		/*
-		 * Up to 16 MiB in quarters of a power of two, up to 32 MiB in
-		 * eighths.
-		 */
+		/* Quarters up to 16 MiB, eighths up to 32 MiB. */
 		{ 4 * MIB, 4 * MIB }, { 4 * MIB + 1, 5 * MIB },
 		{ 7 * MIB + 1, 8 * MIB }, { 8 * MIB + 1, 10 * MIB },
 		{ 16 * MIB + 1, 18 * MIB },

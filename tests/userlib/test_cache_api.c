@@ -373,10 +373,7 @@ static void older_failures(void **state)
 						  expected, sizeof(expected)),
 			 0);
 	for (i = 0; i < 2; i++) {
-		/*
-		 * The library must not read the bytes beyond the caller's
-		 * struct.
-		 */
+		/* The bytes beyond the caller's struct may be anything. */
 		memset(&failure, 7, sizeof(failure));
 		memset(&failure, 0, sizes[i]);
 		assert_int_equal(flexmem_cache_error_text(-ENOENT, &failure,
@@ -477,10 +474,7 @@ static void log_of_the_environment(void **state)
 	assert_non_null(strstr(text, "flexmem cache: alloc "));
 }
 
-/*
- * A segment grows to 256 GiB at most. A larger request gets one that does not
- * grow.
- */
+/* A segment grows to 256 GiB. A larger request gets a fixed one. */
 static void longest_segment(void **state)
 {
 	struct flexmem_cache *cache;

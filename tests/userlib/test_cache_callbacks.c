@@ -164,10 +164,7 @@ static void destroy_it(void)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * A callback could be a cancellation point. The thread would leave a lock
- * behind.
- */
+/* A callback may be a cancellation point, and the lock is held. */
 static void cancelled_afterwards(const char *configuration)
 {
 	struct flexmem_cache_options options = mock_options(configuration);

@@ -92,10 +92,7 @@ static void the_same_again(const char *configuration)
 		struct flexmem_cache_allocation now = entry((size_t)i);
 		int j = 0;
 
-		/*
-		 * The checkpoint lists the allocations in the order of their
-		 * segments.
-		 */
+		/* The entries have the order of the segments. */
 		while (before[j].address.offset != now.address.offset)
 			assert_true(++j < 3);
 		assert_int_equal(now.size, before[j].size);

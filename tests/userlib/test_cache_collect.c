@@ -93,10 +93,7 @@ static void age_of_remainders(void **state)
 	void *old;
 
 	(void)state;
-	/*
-	 * Stream 1 has an old free end of a segment, stream 2 a newer free
-	 * segment.
-	 */
+	/* Stream 1: an old free end. Stream 2: a newer segment. */
 	take(cache, MIB, 1);
 	old = take(cache, 9 * MIB, 1);
 	give(cache, old);

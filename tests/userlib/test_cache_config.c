@@ -64,10 +64,7 @@ static void defaults(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * The caller's text comes first, then the first variable that is set. Only that
- * one counts.
- */
+/* Exactly one text counts: the caller's, or the first variable set. */
 static void precedence(void **state)
 {
 	struct flexmem_cache *cache;
@@ -80,10 +77,7 @@ static void precedence(void **state)
 	       FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF);
 	flexmem_cache_destroy(cache);
 
-	/*
-	 * PYTORCH_ALLOC_CONF comes before PYTORCH_CUDA_ALLOC_CONF, even if it
-	 * is empty.
-	 */
+	/* An empty PYTORCH_ALLOC_CONF still comes first. */
 	setenv("PYTORCH_ALLOC_CONF", "", 1);
 	cache = mock_cache(NULL);
 	expect(cache, "max_split_size_mb", "off", FLEXMEM_CACHE_SOURCE_DEFAULT);
@@ -201,10 +195,7 @@ static const struct {
 	{ "expandable_segments", "1", "False" },
 };
 
-/*
- * Each is ignored, with a warning that names key, value, and the value in
- * effect.
- */
+/* Each is ignored, with a warning that names key, value and default. */
 static void bad_values(void **state)
 {
 	char expected[300];

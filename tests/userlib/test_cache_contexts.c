@@ -191,10 +191,7 @@ static void lines_are_frames(void **state)
 		{ "x:1:\"q\"\t\\", "\"q\"\t\\", "x", 1 },
 		{ "\xc3\xa4.py:1:\xe2\x82\xac\xf0\x9f\x98\x80",
 		  "\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4.py", 1 },
-		/*
-		 * Stray bytes; an overlong form; half a pair; beyond Unicode;
-		 * cut off.
-		 */
+		/* Bytes: stray; overlong; half a pair; too large; cut off. */
 		{ "<\xa4\xc0\xaf>", "<\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd>",
 		  "", 0 },
 		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "",

@@ -78,10 +78,7 @@ static void text_of(struct flexmem_cache *cache, uint64_t bytes, char *text,
 						  length), 0);
 }
 
-/*
- * The parts of CUDA's text: what other processes use; what is reserved and
- * unused.
- */
+/* As CUDA's text: memory of other processes; reserved and unused. */
 static void parts_of_the_text(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -146,10 +143,7 @@ static void advice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * Lets the provider refuse @bytes. @said: what the text says of the free
- * memory.
- */
+/* The provider refuses @bytes. @said: the text about free memory. */
 static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
 					    uint64_t bytes, uint64_t pool,
 					    const char *said)

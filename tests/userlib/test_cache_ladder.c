@@ -164,10 +164,7 @@ static void free_end_grows_during_a_call(void **state)
 	where = place(cache, token);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	/*
-	 * This segment is large enough, so it is returned, and the free end is
-	 * kept.
-	 */
+	/* This segment is large enough: it goes, the end stays. */
 	give(cache, take(cache, 6 * MIB, 9));
 	mock.allocs = 0;
 	mock.grows = 0;
@@ -307,10 +304,7 @@ static void busy(void *user, uint64_t bytes)
 
 	(void)bytes;
 	calls++;
-	/*
-	 * The cache serves the first. The second fails without calling back
-	 * again.
-	 */
+	/* The cache serves one. The other runs no callback. */
 	give(cache, take(cache, 100, 0));
 	assert_int_equal(try_alloc(cache, 50 * MIB), -ENOMEM);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);

@@ -378,10 +378,7 @@ static void names_are_used_up(void **state)
 	pthread_barrier_init(&begins, NULL, 2);
 	assert_int_equal(pthread_create(&thread, NULL, add_up_meanwhile,
 					cache), 0);
-	/*
-	 * The other lane has tokens. Now all others are taken, as if by other
-	 * streams.
-	 */
+	/* The other lane has tokens. Streams seem to have the rest. */
 	pthread_barrier_wait(&begins);
 	fmlib_lock(cache);
 	count = cache->narrow.count;

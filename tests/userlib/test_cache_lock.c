@@ -136,10 +136,7 @@ static void waiter_that_no_unlock_wakes(void **state)
 	(void)state;
 	atomic_store(&denied, false);
 	fmlib_lock_start();
-	/*
-	 * Without membarrier() each unlock has its own barrier: nothing to
-	 * test.
-	 */
+	/* Without membarrier() there is nothing to test. */
 	if (!fmlib_lock_light)
 		skip();
 	atomic_store(&denied, true);

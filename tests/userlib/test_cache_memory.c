@@ -173,10 +173,7 @@ static int no_stream(void *user, uint64_t stream)
 	return 0;
 }
 
-/*
- * Restores a checkpoint. Returns the allocation's new token, or NULL if that
- * failed.
- */
+/* Restores a checkpoint. Returns the new token; NULL: it failed. */
 static void *to_and_fro(struct flexmem_cache *cache, uint64_t pool, void *token)
 {
 	struct flexmem_cache_checkpoint *checkpoint;

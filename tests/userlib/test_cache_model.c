@@ -134,10 +134,7 @@ static void note_pending(struct run *run, const struct slot *slot)
 	}
 	run->pending_count = kept;
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
-		/*
-		 * In another stream's segment the own stream needs an event
-		 * too.
-		 */
+		/* In another stream's segment, one more event. */
 		own = stream == slot->stream && !(slot->users & 1u << stream);
 		if (!run->setup->events ||
 		    (!own && !(slot->users & 1u << stream)))
@@ -150,10 +147,7 @@ static void note_pending(struct run *run, const struct slot *slot)
 			.start = slot->address,
 			.end = slot->address + slot->size,
 			.stream = stream,
-			/*
-			 * If no event could be recorded, only a wait for the
-			 * device helps.
-			 */
+			/* Without an event: wait for the device. */
 			.number = own ? run->real.recorded[stream] :
 				  run->real.refuse_record == stream ?
 				  WORLD_NEVER :
@@ -478,10 +472,7 @@ static void do_pool(struct run *run)
 		err = flexmem_cache_pool_release(run->cache, run->pools[at]);
 		check_number(run, "the result", (uint64_t)-err,
 			     (uint64_t)-expected_error);
-		/*
-		 * Sometimes keeps a released pool's number, so that requests
-		 * name it.
-		 */
+		/* Sometimes keeps the released number, for bad requests. */
 		if (!one_in(run, 4))
 			run->pools[at] = 0;
 		return;

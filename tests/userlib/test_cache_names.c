@@ -188,10 +188,7 @@ static void stale_tokens(void **state)
 
 	(void)state;
 	give(cache, stale);
-	/*
-	 * More than 256 generations of an entry. Each lasts for 1024
-	 * allocations.
-	 */
+	/* More than 256 generations, of 1024 allocations each. */
 	for (i = 1024; i < 270000; i++) {
 		token = take(cache, 1000, 0);
 		index = (uintptr_t)token >> 32 & 4095;
@@ -266,10 +263,7 @@ static void all_names(void **state)
 	expect_counters(cache, 0, 0, 0);
 	assert_int_equal(figures(cache).allocation[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
-	/*
-	 * Smaller allocations have other tokens. A wide token that was freed is
-	 * used again.
-	 */
+	/* Smaller ones have other tokens. A free one serves again. */
 	give(cache, take(cache, 3 * GIB, 0));
 	give(cache, tokens_of[500]);
 	tokens_of[500] = take(cache, 4 * GIB, 1);
@@ -313,10 +307,7 @@ static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
 			 figures(cache).reserved_bytes[0].current);
 }
 
-/*
- * The block's size decides which token it needs. A refused request keeps no
- * block.
- */
+/* The block's size chooses the token. A refused request keeps nothing. */
 static void refused_hits(void **state)
 {
 	/* The rest of the block is too small to be split off. */

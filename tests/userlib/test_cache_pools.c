@@ -72,10 +72,7 @@ static void requests_go_by_stream(void **state)
 	int i;
 
 	(void)state;
-	/*
-	 * Free memory of streams 1 and 2 outside of pools, which pools do not
-	 * use.
-	 */
+	/* Pools do not use other free memory of these streams. */
 	give(cache, take(cache, 1000, 1));
 	give(cache, take(cache, 1000, 2));
 	for (i = 0; i < 3; i++) {
@@ -404,10 +401,7 @@ static void provider_of_its_own(void **state)
 	assert_int_equal(own_allocs, 1);
 }
 
-/*
- * Refused memory is freed although another provider's segment has the same
- * handle.
- */
+/* Refused memory is freed, also if another provider has that handle. */
 static void a_handle_of_another_provider(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");

@@ -498,10 +498,7 @@ static void on_the_traces(void **state)
 		replay(names[i]);
 }
 
-/*
- * The tree grows to six levels and shrinks, in three orders, without
- * allocations.
- */
+/* The tree grows to six levels and shrinks, without allocations. */
 static void many_holes(void **state)
 {
 	enum { PARTS = 300000, ODD = 7919 };
@@ -524,10 +521,7 @@ static void many_holes(void **state)
 				 -ENOSPC);
 		exhausted = true;
 		for (i = 0; i < PARTS; i++) {
-			/*
-			 * Releases every second part first, so that each
-			 * becomes a hole.
-			 */
+			/* Every second part first: each becomes a hole. */
 			order = i < PARTS / 2 ? 2 * i : 2 * (i - PARTS / 2) + 1;
 			if (turn == 1)
 				order = PARTS - 1 - order;

@@ -26,10 +26,7 @@ static bool is_back(struct flexmem_cache *cache, uint64_t where)
 	token = take(cache, 1000, 0);
 	back = place(cache, token) == where;
 
-	/*
-	 * A block elsewhere stays live, so that the next call does not get it
-	 * again.
-	 */
+	/* A block elsewhere stays live: the next call gets another. */
 	if (back)
 		give(cache, token);
 	return back;
@@ -239,10 +236,7 @@ static void a_hole_moves_after_its_event(void **state)
 	assert_int_equal(mock.destroys, 1);
 	assert_int_equal(mock.device_waits, 0);
 	expect_counters(cache, 1, 1, 0);
-	/*
-	 * The segment's stream gets the block back after the other stream's
-	 * event.
-	 */
+	/* The segment's stream gets the block after that event. */
 	use(cache, token, 2);
 	use(cache, token, 1);
 	give(cache, token);
@@ -801,10 +795,7 @@ static void pools_and_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * The cache is destroyed with waiting blocks, and with live ones that have
- * uses.
- */
+/* At the end some blocks wait, and live ones have uses. */
 static void destruction(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -818,10 +809,7 @@ static void destruction(void **state)
 	assert_int_equal(mock.device_waits, 1);
 	assert_int_equal(mock.destroys, 1);
 
-	/*
-	 * If the wait for the device fails, the cache is destroyed all the
-	 * same.
-	 */
+	/* A failed wait does not prevent the destruction. */
 	cache = mock_cache_events("");
 	token = take(cache, 1000, 0);
 	use(cache, token, 1);

@@ -433,10 +433,7 @@ static void limits_in_a_batch(void **state)
 	flexmem_device_close(device);
 }
 
-/*
- * A program of version 0.1 has a shorter struct. The library writes no byte
- * beyond.
- */
+/* Version 0.1 had a shorter struct: no byte beyond is written. */
 static void older_allocation(void **state)
 {
 	const size_t old = offsetof(struct flexmem_allocated,

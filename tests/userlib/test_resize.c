@@ -210,10 +210,7 @@ static void event_errors(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event) - 8), -EINVAL);
-	/*
-	 * The failed calls have left the event. No event is shorter than
-	 * FLEXMEM_EVENT_MIN.
-	 */
+	/* The event is still there. None is shorter than this. */
 	fake.event_bytes = FLEXMEM_EVENT_MIN - 8;
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EIO);

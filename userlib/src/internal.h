@@ -98,10 +98,7 @@ void fmlib_failure_details(const struct flexmem_device *device,
 /* tables.c: copies an entry of the driver's to an entry of @size bytes. */
 void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
-/*
- * log.c: returns the function that prints, if the environment asks for it; or
- * NULL.
- */
+/* log.c: the function that prints, if the environment asks for it. */
 flexmem_log_fn fmlib_log_of_environment(bool cache);
 /* Prints a warning about settings if there is no log callback. */
 flexmem_log_fn fmlib_log_of_settings(void);

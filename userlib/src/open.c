@@ -194,10 +194,7 @@ int fmlib_open(struct flexmem_device *device, const char *path)
 {
 	bool from_environment = !path;
 
-	/*
-	 * secure_getenv(): the caller of a setuid program must not choose the
-	 * device.
-	 */
+	/* The caller of a setuid program must not choose. */
 	if (from_environment)
 		path = secure_getenv("FLEX_DEVICE");
 	if (from_environment && (!path || !*path))

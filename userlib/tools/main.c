@@ -246,10 +246,7 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/*
- * Handles the options before the subcommand. If it returns true, optind is at
- * the subcommand.
- */
+/* Options before the subcommand. True: optind is at the subcommand. */
 static bool global_options(struct tool *tool, int argc, char **argv,
 			   enum tool_status *status)
 {

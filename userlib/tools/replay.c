@@ -154,10 +154,7 @@ static int run_events(struct run *run, const struct trace *trace,
 	replay->seconds = (double)(now_ns() - begin) / 1e9;
 	if (!err && !replay->peak_reached)
 		err = target->look(target->user);
-	/*
-	 * The event that failed because the device was removed is counted
-	 * already.
-	 */
+	/* The removal is counted as a failed event already. */
 	return err == -ENODEV && failed ? 0 : err;
 }
 

@@ -168,10 +168,7 @@ static uint32_t *chain_of(const struct reader *reader, uint64_t id)
 	return &reader->chains[hash & reader->chain_mask];
 }
 
-/*
- * Returns the link to the live allocation @id, or the last link, which is
- * empty.
- */
+/* Returns the link to the allocation @id, or the empty last link. */
 static uint32_t *find_live(const struct reader *reader, uint64_t id)
 {
 	uint32_t *link = chain_of(reader, id);

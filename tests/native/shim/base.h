@@ -121,10 +121,7 @@ struct rcu_head {
 #define sizeof_field(type, member) sizeof((((type *)0)->member))
 #define offsetofend(type, member) \
 	(offsetof(type, member) + sizeof_field(type, member))
-/*
- * gcc checks the conditions of min() and others. To clang they are no
- * constants.
- */
+/* To clang the conditions of min() are no constants. gcc checks them. */
 #ifdef __clang__
 #define compiletime_assert(condition, text) ((void)sizeof(condition))
 #else

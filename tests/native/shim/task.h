@@ -272,10 +272,7 @@ void native_wake_up(wait_queue_head_t *queue, bool all);
 #define wake_up_interruptible_all(queue) native_wake_up(queue, true)
 bool native_signal_ends(int state);
 
-/*
- * Returns 1 or more if the condition holds, 0 after a time-out, -ERESTARTSYS
- * after a signal.
- */
+/* 1 or more: the condition holds; 0: time-out; -ERESTARTSYS: a signal. */
 #define native_wait(queue, condition, state, timeout) ({ \
 	long __left = (timeout); \
 	bool __signal = false; \

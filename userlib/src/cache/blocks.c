@@ -238,10 +238,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	return 0;
 }
 
-/*
- * Takes these free bytes out of their piece. The caller has prepared two
- * pieces.
- */
+/* Takes free bytes out of a piece. Two spare pieces are prepared. */
 static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       uint64_t offset, uint64_t size)
@@ -296,10 +293,7 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 		if (err != -ENOSPC)
 			return err;
 	}
-	/*
-	 * The smallest piece that fits. If it breaks the rule, larger ones do
-	 * too.
-	 */
+	/* If the smallest that fits breaks the rule, all do. */
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;

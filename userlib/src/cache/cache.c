@@ -25,10 +25,7 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 		fmlib_settle(cache, block);
 		return;
 	}
-	/*
-	 * Removes events that have happened, so that only pending ones are
-	 * kept.
-	 */
+	/* Only events that have not happened are kept. */
 	fmlib_uses_poll(cache);
 	fmlib_uses_wait(cache, block);
 }
@@ -150,10 +147,7 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	missed = err == -ENOENT;
 	if (missed) {
-		/*
-		 * Pins the pool, which may be released while the lock is
-		 * dropped.
-		 */
+		/* The pool may be released while the lock is dropped. */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want);
 		fmlib_pool_put(cache, want->pool);

@@ -192,10 +192,7 @@ static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 				     const struct fmlib_want *want);
 
-/*
- * Finds an arena and pins it. With the whole cache locked it makes one if
- * needed.
- */
+/* Finds an arena and pins it; makes it if the whole cache is locked. */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
@@ -247,10 +244,7 @@ void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /* Asks the provider. Returns 0, -EOPNOTSUPP, or its error. */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
-/*
- * Returns a share of the device in bytes. If that is unknown, warns once and
- * returns 0.
- */
+/* A share of the device in bytes. If unknown: 0, and one warning. */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 
 /* reclaim.c */

@@ -173,10 +173,7 @@ static int match_blocks(struct flexmem_cache *cache,
 	return 0;
 }
 
-/*
- * Finds the segments of all entries. -ENXIO: the pool has lost memory of an
- * entry.
- */
+/* Finds each entry's segment. -ENXIO: the pool has lost memory. */
 static int find_segments(const struct flexmem_cache *cache,
 			 const struct fmlib_pool *pool,
 			 struct flexmem_cache_checkpoint *checkpoint)

@@ -239,10 +239,7 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	if (!statistics || size < MIN_SIZE)
 		return -EINVAL;
 	fmlib_lock(cache);
-	/*
-	 * Another thread may be waiting in a call: what it has done so far
-	 * counts.
-	 */
+	/* Includes calls of threads that wait without the lock. */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)

@@ -110,10 +110,7 @@ static void *serve(void *argument)
 		 */
 		in_vain = err == -EAGAIN;
 		err = serve_next(cache, &source);
-		/*
-		 * Waits, because an error that persists would keep a processor
-		 * busy.
-		 */
+		/* An error that persists must not keep a CPU busy. */
 		if (err == -ENOMEM || err == -EIO ||
 		    (err == -EAGAIN && in_vain))
 			wait_for(NULL, RETRY_MS);

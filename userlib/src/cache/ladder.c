@@ -56,10 +56,7 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (!cache->callbacks || callback_depth)
 		return -ENOMEM;
 	before = freed(cache);
-	/*
-	 * Ends the counting of this call: calls of a callback count for
-	 * themselves.
-	 */
+	/* A callback's own calls count for themselves. */
 	fmlib_figures_commit(cache, &cache->account);
 	err = run_callbacks(cache, want->size);
 	if (err)

@@ -26,10 +26,7 @@ struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
 void fmlib_origin_drop(struct flexmem_cache *cache,
 		       struct fmlib_origin *origin)
 {
-	/*
-	 * Without a context it is the tag's origin, which lives as long as the
-	 * tag.
-	 */
+	/* A tag's own origin lives as long as the tag. */
 	if (!origin->context || --origin->refs)
 		return;
 	origin->next = cache->gone_origins;

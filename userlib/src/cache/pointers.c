@@ -21,10 +21,7 @@ struct entry {
 	void *token;
 };
 
-/*
- * A hash table with open addressing: @room is a power of two, at least twice
- * @count.
- */
+/* A hash table: @room is a power of two, at most half of it in use. */
 struct shard {
 	struct fmlib_lock lock;
 	size_t count;

@@ -14,10 +14,7 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 	if (!cache->provider.pressure)
 		return -EOPNOTSUPP;
 	err = cache->provider.pressure(cache->provider.user, event);
-	/*
-	 * In a child that was forked during the call, the event is the
-	 * parent's.
-	 */
+	/* In a child forked meanwhile the event is the parent's. */
 	return fmlib_cache_check(cache) ? -ECHILD : fmlib_callback_result(err);
 }
 

@@ -156,10 +156,7 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 	if (!--found->uses) {
 		fmlib_uses_poll(cache);
 		found->released = true;
-		/*
-		 * The pool serves no further request, so its free memory goes
-		 * back.
-		 */
+		/* No request can use its free memory again. */
 		give_back_all(cache, found, true);
 		fmlib_pool_put(cache, found);
 		fmlib_figures_commit(cache, &cache->account);

@@ -124,10 +124,7 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 
 	for (; segment && !released; segment = next) {
 		next = segment->next_victim;
-		/*
-		 * If the provider refuses, that is logged, and the next one is
-		 * tried.
-		 */
+		/* A refusal is logged. Then the next one is tried. */
 		if (fmlib_segment_excess(cache, segment) >= size)
 			fmlib_segment_give_back(cache, segment, &released);
 	}
@@ -156,10 +153,7 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 		return 0;
 	for (; segment && released < size; segment = next) {
 		next = segment->next_victim;
-		/*
-		 * If the provider refuses, that is logged, and the next one is
-		 * tried.
-		 */
+		/* A refusal is logged. Then the next one is tried. */
 		fmlib_segment_give_back(cache, segment, &released);
 	}
 	return released;

@@ -112,10 +112,7 @@ static bool is_consistent(const struct flexmem_cache_profile *p)
 	if (p->small_segment % granule || p->large_segment % granule ||
 	    p->large_round % granule || p->growing_step % granule)
 		return false;
-	/*
-	 * The largest request of each kind must fit into a segment of that
-	 * kind.
-	 */
+	/* The largest request of a kind must fit into a segment. */
 	return p->small_limit / granule <= p->small_segment / granule &&
 	       p->large_limit <= p->large_segment &&
 	       p->small_limit <= p->large_limit;

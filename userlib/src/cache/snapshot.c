@@ -61,10 +61,7 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 
 	if (!cache->history.room)
 		return;
-	/*
-	 * PyTorch calls it "map" and "unmap" when an expandable segment
-	 * changes.
-	 */
+	/* As in PyTorch, an expandable segment is mapped. */
 	if (segment->growing)
 		action = come ? FMLIB_SEGMENT_MAP : FMLIB_SEGMENT_UNMAP;
 	else

@@ -447,10 +447,7 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	}
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
-		/*
-		 * Waiting blocks have no uses left: these were freed with the
-		 * queues.
-		 */
+		/* Uses of waiting blocks are freed by now. */
 		if (block && fmlib_block_is_live(block))
 			free_uses(cache, block->uses, false);
 	}

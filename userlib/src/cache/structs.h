@@ -34,10 +34,7 @@ enum fmlib_key {
 	FMLIB_KEYS,
 };
 
-/*
- * One entry for each power of two from 2 MiB on; the last is for all larger
- * sizes.
- */
+/* An entry for each power of two from 2 MiB on, and one for all above. */
 #define FMLIB_DIVISIONS 17
 
 /*
@@ -346,10 +343,7 @@ struct flexmem_cache {
 	flexmem_log_fn log;
 	void *log_user;
 
-	/*
-	 * During creation: where the caller wants the reason of a failure, or
-	 * NULL.
-	 */
+	/* During creation: for the reason of a failure; or NULL. */
 	char *problem;
 	size_t problem_length;
 
