@@ -121,7 +121,7 @@ void flexmem_account_follow(struct flexmem_account *account)
 	account->changes = accounts->changes;
 }
 
-/* Also above the limit, zero more does not exceed it. */
+/* Zero more is never refused, even if the limit is exceeded already. */
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
 	return more && (used > limit || more > limit - used);

@@ -85,7 +85,10 @@ static void give_chunks(struct flexmem_allocation *allocation,
 	}
 }
 
-/* Allocates a block for each chunk, or none. Then no chunk is charged. */
+/*
+ * Allocates a block for each chunk. If there is no room for one of them, frees
+ * the others, and no bytes are charged any more.
+ */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation, u64 alignment,
 		       struct flexmem_stock *stock, struct flexmem_place *place)
@@ -103,7 +106,7 @@ static int take_chunks(struct flexmem_table *table,
 		return rc;
 	flexmem_uncharge(&table->accounts, allocation->owner, untried, 0);
 	give_chunks(allocation, 0, i - 1, NULL);
-	/* More is free now than when the last chunk was refused. */
+	/* give_chunks() has freed memory since a chunk was refused. */
 	if (place->reason)
 		flexmem_place_stats(table, flexmem_kind_of(allocation->flags),
 				    place);
@@ -125,7 +128,7 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 	return rc;
 }
 
-/* Bytes in each chunk but the last. */
+/* The bytes of each chunk; the last chunk may have fewer. */
 static u64 chunk_size(const struct flexmem_shape *shape)
 {
 	if (shape->chunks == 1)
@@ -147,8 +150,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	enum flexmem_reason refusal;
 
 	/*
-	 * More than there can be is never charged, not even for a moment:
-	 * other callers would reach the limit that they share with this one.
+	 * A chunk larger than any region is never charged, not even for a
+	 * moment: other callers with the same limit would be refused meanwhile.
 	 */
 	if (chunk > table->domain.sizes[0] &&
 	    flexmem_place_is_impossible(table, chunk))
@@ -164,7 +167,7 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	return false;
 }
 
-/* Without blocks. */
+/* The chunks of the new allocation have no blocks yet. */
 static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 const struct flexmem_shape *shape,
 					 struct flexmem_stock *stock)
@@ -183,7 +186,7 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 	*allocation = (struct flexmem_allocation) {
 		.refs = REFCOUNT_INIT(1),
 		.owner = owner,
-		/* Its handle is charged: see flexmem_owner_set_strict(). */
+		/* A charged handle keeps flexmem_owner_set_strict() out. */
 		.bytes_of = flexmem_owner_of_bytes(owner),
 		.size = shape->size,
 		.flags = shape->flags,

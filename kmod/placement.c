@@ -250,8 +250,8 @@ static int grow(struct flexmem_job *job)
 }
 
 /*
- * If the caller was killed meanwhile, also frees the block. Without a block, it
- * uncharges the bytes.
+ * If the caller was killed meanwhile, frees the block too; if there is none,
+ * uncharges the bytes of the request.
  */
 static void end_growth(struct flexmem_job *job)
 {
@@ -393,8 +393,8 @@ static int explain(struct flexmem_table *table,
 }
 
 /*
- * Lets the worker send the commands to the firmware. If the caller is killed, the
- * worker uncharges the bytes.
+ * Lets the worker send the commands to the firmware. If the caller is killed,
+ * the worker uncharges the bytes.
  */
 static int place_by_growing(struct flexmem_table *table,
 			    const struct flexmem_request *request,

@@ -77,7 +77,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 	int rc;
 
 	refusal = flexmem_charge(owner->accounts, owner, more, 0, 0);
-	/* If a limit forbids it, only the room is computed. */
+	/* If a limit forbids the growth, only the room is computed. */
 	room = flexmem_region_extend(chunk->region, chunk->block,
 				     refusal ? U64_MAX : more,
 				     &resizing->spare, &resizing->tail);

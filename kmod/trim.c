@@ -88,8 +88,9 @@ static bool trim_region(struct flexmem_table *table,
 	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR)
 		return false;
 	/*
-	 * Also after a timeout, when the slot may still name the memory: then
-	 * the function releases it once the slot is clear.
+	 * The region leaves the table after a time-out too, when the slot may
+	 * still name the memory: the function releases it once the slot is
+	 * clear.
 	 */
 	flexmem_region_unpublish(table, region, &quarantine);
 	released = flexmem_function_release(&table->function, &region->mem);

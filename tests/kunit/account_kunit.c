@@ -343,7 +343,8 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 }
 
 /*
- * Its file is closed, but memory in use is still charged to the file's account.
+ * The cgroup's file is closed, and memory in use is still charged to that
+ * file's account.
  */
 static void cgroup_that_is_charged_stays(struct kunit *test)
 {

@@ -155,7 +155,7 @@ static void last_that_has_no_room_undoes_the_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);
 	expect_nothing(test, client, 0);
-	/* Here two more come after the one that has no room. */
+	/* Of 11 chunks the ninth has no room; two are not tried. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 110 * GIB, 128, 11)));
 	expect_nothing(test, client, 0);

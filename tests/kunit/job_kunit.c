@@ -384,10 +384,7 @@ static void worker_settles_unanswered_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(&ctx->table->function));
 }
 
-/*
- * The same holds for a slot with unknown contents: its region goes back in the
- * end.
- */
+/* The worker also releases a region whose slot has unknown contents. */
 static void worker_releases_a_trimmed_region(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -609,8 +606,8 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
 }
 
 /*
- * Neither an allocation that fits, with any order, nor one that there is no
- * room for.
+ * An ALLOC needs no command if it fits, with any order of chunks, or if there
+ * is no room for it.
  */
 static void calls_without_a_command_do_not_wait(struct kunit *test)
 {

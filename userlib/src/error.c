@@ -53,7 +53,7 @@ static void slots_text(const struct flexmem_failure *failure,
 			 failure->program_slots);
 }
 
-/* Also prints the charge, if it is known. */
+/* Prints the limit, and the charge if it is known. */
 static void quota_text(const struct flexmem_failure *failure,
 		       char text[FMLIB_LIMIT_TEXT])
 {

@@ -221,7 +221,8 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
 /*
- * The same, also for private pools, whose segments stay while the pool lives.
+ * As fmlib_segment_excess(), also for private pools, whose segments stay while
+ * the pool lives.
  */
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);

@@ -27,8 +27,8 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
 /*
- * The same, and begins a new history with the array @events, whose length is
- * the setting; NULL if that is 0.
+ * As fmlib_history_end(), and begins a new history with the array @events,
+ * whose length is the setting; @events is NULL if the setting is 0.
  */
 struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 					struct fmlib_event *events);
