@@ -406,6 +406,9 @@ def main():
                    if any(fnmatch.fnmatch(str(mutant), f"*{name}*") for name in arguments.name)]
     elif arguments.n:
         mutants = chosen(project, mutants, arguments.n)
+    if not mutants:
+        run(None, mutants, everything, arguments.j)
+        return "no mutant has such a name"
     others = []
     if arguments.a:
         others = sorted({(mutant.test[0], mutant.test[1][:1])
@@ -418,7 +421,7 @@ def main():
         programs = {(kind, test[0]) for kind, test in tests}
         failed = run(Hunter(Build(project, work, programs), others), mutants, everything,
                      arguments.j)
-    return 1 if failed or not mutants else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
