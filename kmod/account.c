@@ -75,14 +75,17 @@ static u64 inherited(const struct flexmem_account *account, unsigned int r)
 /* Computes the limits that a cgroup inherits. */
 static void inherit_limits(struct flexmem_account *account)
 {
+	bool removed = flexmem_account_is_removed(account);
 	unsigned int r;
 
 	if (account->kind != FLEXMEM_OWNER_CGROUP)
 		return;
-	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
-		if (!(account->own & BIT(r)))
-			account->limit[r] = flexmem_account_is_removed(account) ?
-				FLEXMEM_NO_LIMIT : inherited(account, r);
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++) {
+		if (removed)
+			account->limit[r] = FLEXMEM_NO_LIMIT;
+		else if (!(account->own & BIT(r)))
+			account->limit[r] = inherited(account, r);
+	}
 }
 
 /* Drops the charges in regions that were lost. */
@@ -127,6 +130,14 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 	return more && (used > limit || more > limit - used);
 }
 
+/* The limits of a cgroup end when it is removed. */
+static bool refuses(const struct flexmem_account *account,
+		    enum flexmem_resource r, u64 more)
+{
+	return exceeds(account->used[r], more, account->limit[r]) &&
+	       !flexmem_account_is_removed(account);
+}
+
 /* The client's own account, its cgroup's, and those above. */
 /* checkpatch: MACRO_ARG_REUSE - account is always the name of a pointer */
 #define for_each_charged(account, client) \
@@ -137,13 +148,12 @@ static __always_inline bool is_over(const struct flexmem_account *client,
 				    u64 bytes, enum flexmem_resource r,
 				    unsigned int more)
 {
-	const unsigned int b = FLEXMEM_RESOURCE_BYTES;
 	struct flexmem_account *account;
 
 	for_each_charged(account, client->parent) {
 		flexmem_account_settle(account);
-		if (exceeds(account->used[b], bytes, account->limit[b]) ||
-		    exceeds(account->used[r], more, account->limit[r]))
+		if (refuses(account, FLEXMEM_RESOURCE_BYTES, bytes) ||
+		    refuses(account, r, more))
 			return true;
 	}
 	return false;
@@ -244,10 +254,8 @@ void flexmem_uncharge(struct flexmem_accounts *accounts,
 static bool refuses_region(const struct flexmem_account *account,
 			   unsigned int slot)
 {
-	const unsigned int r = FLEXMEM_RESOURCE_REGIONS;
-
 	return !account->in[slot].blocks &&
-	       exceeds(account->used[r], 1, account->limit[r]);
+	       refuses(account, FLEXMEM_RESOURCE_REGIONS, 1);
 }
 
 static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)

@@ -125,7 +125,8 @@ struct flexmem_account {
  * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: how many there are
- * @limited: of these, those that limits were set for, or for their children
+ * @limited: of these, those that limits were set for, or for their children. The
+ *	first is the one that flexmem_limit_forget() checks next
  * @changes: what has changed for all accounts: limits, and lost regions. An
  *	account follows when it is used, see flexmem_account_settle(), so that no
  *	change takes longer if there are many accounts

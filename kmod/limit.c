@@ -9,10 +9,12 @@
 
 #include <linux/bits.h>
 #include <linux/err.h>
-#include <linux/string.h>
 
 #include "account.h"
 #include "owner.h"
+
+/* Cgroups with limits that flexmem_limit_forget() checks in one call. */
+#define AT_ONCE 16
 
 static bool has_limit(const struct flexmem_account *account)
 {
@@ -123,27 +125,35 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
  * flexmem_limit_forget - drop the limits of cgroups that were removed
  * @accounts: accounts of the function
  *
- * Their charges stay. May put the last reference to such a cgroup.
+ * Such limits forbid nothing any more. This frees the accounts that only their
+ * limits keep. It checks a few cgroups, and the next call checks the ones after
+ * them. The charges stay.
  *
- * Context: may sleep. O(cgroups with limits): for the administrator.
+ * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
 void flexmem_limit_forget(struct flexmem_accounts *accounts)
 {
 	struct flexmem_account *account, *next;
+	unsigned int left = AT_ONCE;
 	LIST_HEAD(removed);
 
+	if (list_empty_careful(&accounts->limited))
+		return;
 	spin_lock(&accounts->lock);
 	list_for_each_entry_safe(account, next, &accounts->limited, link) {
+		if (!left--) {
+			list_rotate_to_front(&account->link,
+					     &accounts->limited);
+			break;
+		}
 		if (!flexmem_account_is_removed(account))
 			continue;
-		account->own = 0;
-		memset64(account->each_child, FLEXMEM_NO_LIMIT,
-			 FLEXMEM_NR_RESOURCES);
 		account->kept = false;
 		list_move(&account->link, &removed);
 	}
-	/* Accounts that inherit these limits drop them at their next use. */
-	accounts->changes++;
+	/* Accounts of removed cgroups drop their limits at their next use. */
+	if (!list_empty(&removed))
+		accounts->changes++;
 	spin_unlock(&accounts->lock);
 	/* Puts the reference that each account has to itself. */
 	list_for_each_entry_safe(account, next, &removed, link)

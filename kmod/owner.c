@@ -349,6 +349,7 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 	struct flexmem_owner *owner;
 	int rc = -ENOMEM;
 
+	flexmem_limit_forget(accounts);
 	client = account_create(accounts, FLEXMEM_OWNER_CLIENT);
 	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
 	parent = flexmem_owner_of_cgroup(accounts, cgroup);

@@ -324,6 +324,10 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 #ifdef CONFIG_CGROUPS
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
 	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
+	/* The limit ends at once, also before the account forgets it. */
+	EXPECT(test, client->parent->limit[BYTES], GIB);
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	accounts_uncharge(test, client, 0, GIB);
 	flexmem_limit_forget(&ctx->accounts);
 	flexmem_limit_forget(&ctx->accounts);
 	accounts_check(test);

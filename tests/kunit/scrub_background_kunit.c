@@ -318,7 +318,32 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	flexmem_client_release(taker.client, taker.allocation);
 }
 
+static void background_forgets_limits_of_removed_cgroups(struct kunit *test)
+{
+#ifdef CONFIG_CGROUPS
+	static const struct flexmem_resource_limit cmd = { .limit = GIB };
+	struct ctx *ctx = test->priv;
+	struct flexmem_accounts *accounts = &ctx->table->accounts;
+	unsigned int before = accounts->nr_cgroups;
+	struct flexmem_account *account;
+
+	account = flexmem_owner_of_cgroup(accounts, fake_cgroup(9));
+	KUNIT_ASSERT_NOT_NULL(test, account);
+	flexmem_limit_set(accounts, account, &cmd);
+	flexmem_owner_put(account);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, accounts->nr_cgroups, before + 1);
+	fake_cgroup(9)->self.flags &= ~CSS_ONLINE;
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, accounts->nr_cgroups, before);
+	fake_cgroup(9);
+#else
+	kunit_skip(test, "this kernel has no cgroups");
+#endif
+}
+
 static struct kunit_case scrub_background_cases[] = {
+	KUNIT_CASE(background_forgets_limits_of_removed_cgroups),
 	KUNIT_CASE(mixed_block_is_scrubbed),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_the_worker),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_the_caller),

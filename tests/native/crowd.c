@@ -308,12 +308,42 @@ static void memory_of_removed_cgroups_returns(void)
 	result(before, "100,000 cgroups made, used and removed: memory returns");
 }
 
+/* open() checks a few cgroups with limits, and the next open() checks others. */
+static void open_forgets_limits_of_removed_cgroups(void)
+{
+	unsigned int i, before = failures;
+
+	begin();
+	for (i = 0; i < FEW; i++) {
+		below[i] = native_cgroup_make(tenant);
+		set(below[i], FLEXMEM_SCOPE_CGROUP, BYTES, UNIT);
+	}
+	for (i = FEW / 2; i < FEW; i++) {
+		cgroup_get(below[i]);
+		native_cgroup_remove(below[i]);
+	}
+	for (i = 0; i < FEW; i++)
+		flexmem_owner_close(open_in(tenant, 0));
+	for (i = FEW / 2; i < FEW; i++) {
+		MUST(refcount_read(&below[i]->self.refs) == 1);
+		cgroup_put(below[i]);
+	}
+	for (i = 0; i < FEW / 2; i++) {
+		set(below[i], FLEXMEM_SCOPE_CGROUP, BYTES, FLEXMEM_NO_LIMIT);
+		native_cgroup_remove(below[i]);
+	}
+	MUST(!accounts.nr_cgroups);
+	end();
+	result(before, "open() forgets limits of removed cgroups behind others");
+}
+
 int main(void)
 {
 	native_shim_init();
 	steps_grow_with_the_logarithm();
 	sub_cgroups_share_a_default_limit();
 	memory_of_removed_cgroups_returns();
+	open_forgets_limits_of_removed_cgroups();
 	printf("1..%u\n", results);
 	return failures ? 1 : 0;
 }
