@@ -146,7 +146,7 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
 }
 
-/* The same for the parts in front of an aligned block and behind it. */
+/* The parts before and after an aligned block know their dirty bytes. */
 static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[2];

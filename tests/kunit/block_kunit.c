@@ -303,9 +303,10 @@ static void finds_each_of_many_holes(struct kunit *test)
 }
 
 /*
- * The checker. No other test notices a corruption that it misses. Each
- * corruption is made in "f2 u1 f2 u1 f2 u1 f9". Its blocks are freed in an
- * order that gives the tree both children.
+ * Tests of the checker of a region's blocks: it must report each corruption,
+ * because no other test would. Each corruption is made in the blocks
+ * "f2 u1 f2 u1 f2 u1 f9". They are freed in an order that gives the root of the
+ * tree both children.
  */
 
 struct corrupt_ctx {

@@ -371,7 +371,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
 	expect_log(test, ctx, "release 12G EIO, acquire 12G, set 0");
-	/* Nor does it keep TRIM from releasing an empty region. */
+	/* TRIM still releases another region, which is empty. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, clear 0, release 12G EIO");

@@ -162,7 +162,7 @@ static void a_lease_keeps_idle_regions(struct kunit *test)
 	expect_log(test, ctx, "clear 1, release 12G");
 }
 
-/* The worker looks by itself. The test waits as long as that takes. */
+/* The worker looks for idle regions by a timer, which the test waits for. */
 static void worker_releases_idle_regions(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

@@ -582,7 +582,7 @@ TEST_F(array, across_end_of_mapping_is_efault)
 	EXPECT_UNDONE(self->fd, &self->before);
 }
 
-/* Also for 32-bit callers: a pointer with a wrong high half is EFAULT. */
+/* For 32-bit callers, too, a pointer with a wrong high half is EFAULT. */
 TEST_F(array, high_half_of_pointer_counts)
 {
 	EXPECT_EQ(EFAULT, call_array(self, variant, (uintptr_t)self->pages |

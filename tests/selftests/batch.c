@@ -387,7 +387,7 @@ TEST_F(batch, failed_free_batch_leaves_every_handle_live)
 		ASSERT_EQ(0, fm_free(self->fd, self->free[i].handle));
 }
 
-/* The same for entries by address. Afterwards the addresses are still valid. */
+/* If the batch frees by address, the addresses are valid after EFAULT. */
 TEST_F(batch, failed_free_batch_by_address_leaves_all_live)
 {
 	struct flexmem_batch batch;

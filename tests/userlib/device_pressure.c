@@ -16,9 +16,7 @@
 #define PIECE (32 * MIB)
 #define PIECES 57
 
-/*
- * How the process with the memory serves the device's events.
- */
+/* How the process with the memory serves the events of the device. */
 enum served_by { NOBODY, LOOP, HELPER };
 
 /* The report that the other process sends at its end. */

@@ -209,7 +209,7 @@ static void remove_it(void)
 	EXPECT(!flexmem_cache_remove_oom_callback(cache, slow_callback, NULL));
 }
 
-/* The same for the call that waits until a callback has ended. */
+/* Cancels a thread that waits until a callback has ended. */
 static void cancelled_removal(void **state)
 {
 	pthread_t thread;

@@ -121,7 +121,7 @@ static void streams_that_share_a_chain(void **state)
 				 where);
 	}
 	assert_int_equal(mock.allocs, 4);
-	/* The same for pools whose numbers are in one chain. */
+	/* Two pools whose numbers are in one chain are told apart, too. */
 	do
 		assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
 	while ((pool - request.pool) % FMLIB_CHAINS);

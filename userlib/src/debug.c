@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The debug log: what each allocation and free did to the regions. The driver
- * does not tell, so the region table is compared before and after. That costs
- * two to four commands a call, and only happens at FLEXMEM_LOG_DEBUG.
+ * does not report that, so the library reads the region table before and after,
+ * and compares. That costs two to four commands a call, and only happens at
+ * FLEXMEM_LOG_DEBUG.
  */
 #include "internal.h"
 #include "human.h"
