@@ -140,7 +140,7 @@ static void expect_nothing(struct kunit *test, struct flexmem_client *client,
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-static void last_that_has_no_room_undoes_the_others(struct kunit *test)
+static void chunk_without_room_undoes_all(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
@@ -162,7 +162,7 @@ static void last_that_has_no_room_undoes_the_others(struct kunit *test)
 	release(test, client, alloc_chunks(test, client, 80 * GIB, 128, 8));
 }
 
-static void limit_is_of_all_of_them(struct kunit *test)
+static void limit_counts_all_chunks(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
@@ -176,7 +176,7 @@ static void limit_is_of_all_of_them(struct kunit *test)
 	release(test, client, alloc_chunks(test, client, 24 * GIB, 128, 3));
 }
 
-static void last_that_cannot_be_scrubbed_undoes_the_others(struct kunit *test)
+static void failed_scrub_of_a_chunk_undoes_all(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct ctx *ctx = test->priv;
@@ -278,7 +278,7 @@ static void all_are_orphaned(struct kunit *test)
 }
 
 /* As if a reset came between the first chunk and the second. */
-static void one_that_is_lost_is_enough(struct kunit *test)
+static void one_lost_chunk_loses_the_allocation(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct flexmem_allocation *allocation;
@@ -323,14 +323,14 @@ static void size_stays(struct kunit *test)
 static struct kunit_case chunks_cases[] = {
 	KUNIT_CASE(chunks_are_equal_but_for_the_last),
 	KUNIT_CASE(several_are_more_than_a_region),
-	KUNIT_CASE(last_that_has_no_room_undoes_the_others),
-	KUNIT_CASE(limit_is_of_all_of_them),
-	KUNIT_CASE(last_that_cannot_be_scrubbed_undoes_the_others),
+	KUNIT_CASE(chunk_without_room_undoes_all),
+	KUNIT_CASE(limit_counts_all_chunks),
+	KUNIT_CASE(failed_scrub_of_a_chunk_undoes_all),
 	KUNIT_CASE(only_the_first_gives_the_address),
 	KUNIT_CASE(map_offset_finds_its_chunk),
 	KUNIT_CASE(byte_is_in_one_chunk),
 	KUNIT_CASE(all_are_orphaned),
-	KUNIT_CASE(one_that_is_lost_is_enough),
+	KUNIT_CASE(one_lost_chunk_loses_the_allocation),
 	KUNIT_CASE(size_stays),
 	{}
 };

@@ -301,7 +301,7 @@ static void detached_can_be_published_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
 }
 
-static void usage_counts_what_is_published(struct kunit *test)
+static void usage_counts_live_allocations(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_stats stats = {};
@@ -563,7 +563,7 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(detached_cannot_be_named),
 	KUNIT_CASE(detached_handle_stays_reserved),
 	KUNIT_CASE(detached_can_be_published_again),
-	KUNIT_CASE(usage_counts_what_is_published),
+	KUNIT_CASE(usage_counts_live_allocations),
 	KUNIT_CASE(address_must_be_exact),
 	KUNIT_CASE(address_cannot_be_freed_twice),
 	KUNIT_CASE(address_is_found_in_every_region),

@@ -246,7 +246,7 @@ static int free_all(void *data)
 	return 0;
 }
 
-static void freed_by_exactly_one(struct kunit *test)
+static void one_thread_frees_each_handle(struct kunit *test)
 {
 	struct ctx *ctx = make_small(test);
 	struct worker *worker;
@@ -288,7 +288,7 @@ static void client_threads_test_exit(struct kunit *test)
 
 static struct kunit_case client_threads_cases[] = {
 	KUNIT_CASE_PARAM(allocates_and_frees_at_once, strategy_gen_params),
-	KUNIT_CASE_PARAM(freed_by_exactly_one, strategy_gen_params),
+	KUNIT_CASE_PARAM(one_thread_frees_each_handle, strategy_gen_params),
 	{}
 };
 

@@ -210,7 +210,7 @@ static void refuses_ranges_outside_or_unaligned(struct kunit *test)
 				      1024, &done));
 }
 
-static void says_how_far_it_came(struct kunit *test)
+static void failed_copy_tells_the_bytes_done(struct kunit *test)
 {
 	struct flexmem_allocation *from = make_filled(test, GIB, 7);
 	struct flexmem_allocation *to = make_filled(test, GIB, 3);
@@ -265,7 +265,7 @@ static void lose(void *arg)
 	WRITE_ONCE(*((struct meanwhile *)arg)->lost, true);
 }
 
-static void ends_when_either_is_lost(struct kunit *test)
+static void copy_ends_when_a_region_is_lost(struct kunit *test)
 {
 	struct flexmem_allocation *from = make_filled(test, 8 * GIB, 7);
 	struct flexmem_allocation *to = make_filled(test, 8 * GIB, 3);
@@ -337,9 +337,9 @@ static struct kunit_case copy_test_cases[] = {
 	KUNIT_CASE(copies_across_the_ends_of_chunks),
 	KUNIT_CASE(refuses_ranges_that_overlap),
 	KUNIT_CASE(refuses_ranges_outside_or_unaligned),
-	KUNIT_CASE(says_how_far_it_came),
+	KUNIT_CASE(failed_copy_tells_the_bytes_done),
 	KUNIT_CASE(resize_and_copy_keep_apart),
-	KUNIT_CASE(ends_when_either_is_lost),
+	KUNIT_CASE(copy_ends_when_a_region_is_lost),
 	KUNIT_CASE(copy_keeps_its_references),
 	{}
 };

@@ -650,7 +650,7 @@ static void notices_return_while_programs_may_run(struct kunit *test)
 	expect_breach(test, fake, "used after it was quiet");
 }
 
-static void notices_what_is_not_returned(struct kunit *test)
+static void notices_memory_that_is_not_released(struct kunit *test)
 {
 	struct flexmem_memory mem;
 	struct fake_device *fake = vf_device(test, &mem);
@@ -743,7 +743,7 @@ static void notices_wrong_ranges(struct kunit *test)
 	expect_breach(test, fake, "data of memory that was not acquired");
 }
 
-static void copies_what_is_there(struct kunit *test)
+static void copy_moves_bytes(struct kunit *test)
 {
 	struct flexmem_memory mem, other = { .id = 2 };
 	struct fake_device *fake = vf_device(test, &mem);
@@ -787,7 +787,7 @@ static void notices_wrong_pages(struct kunit *test)
 	expect_breach(test, fake, "page is not aligned");
 }
 
-static void notices_call_in_its_sleep(struct kunit *test)
+static void notices_call_during_sleep(struct kunit *test)
 {
 	struct flexmem_memory mem;
 	struct fake_device *fake = vf_device(test, &mem);
@@ -817,15 +817,15 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_clear_of_empty_slot),
 	KUNIT_CASE(notices_call_after_removal),
 	KUNIT_CASE(notices_return_while_programs_may_run),
-	KUNIT_CASE(notices_what_is_not_returned),
+	KUNIT_CASE(notices_memory_that_is_not_released),
 	KUNIT_CASE(fails_the_nth_call),
 	KUNIT_CASE(gives_memory_with_foreign_bytes),
 	KUNIT_CASE(remembers_the_owner_of_each_byte),
 	KUNIT_CASE(failed_scrub_leaves_the_bytes),
 	KUNIT_CASE(notices_wrong_ranges),
-	KUNIT_CASE(copies_what_is_there),
+	KUNIT_CASE(copy_moves_bytes),
 	KUNIT_CASE(notices_wrong_pages),
-	KUNIT_CASE(notices_call_in_its_sleep),
+	KUNIT_CASE(notices_call_during_sleep),
 	KUNIT_CASE(reset_takes_everything_back),
 	{}
 };

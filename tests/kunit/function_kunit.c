@@ -208,7 +208,7 @@ static int release(struct kunit *test, u64 base, u64 size)
 	return flexmem_function_release(&liar->function, &mem);
 }
 
-static void takes_what_was_asked_for(struct kunit *test)
+static void correct_grants_are_accepted(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, SZ_2M, 4 * GIB, SZ_2M), 0);
@@ -253,7 +253,7 @@ static void refuses_memory_that_wraps(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
 
-static void refuses_what_it_holds_already(struct kunit *test)
+static void grant_of_held_memory_is_eio(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), 0);
 	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 16 * GIB, 4 * GIB), 0);
@@ -271,7 +271,7 @@ static void refuses_what_it_holds_already(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 12 * GIB, 4 * GIB), 0);
 }
 
-static void takes_again_what_went_back(struct kunit *test)
+static void released_memory_may_be_granted_again(struct kunit *test)
 {
 	struct liar *liar = test->priv;
 
@@ -387,7 +387,7 @@ static void passes_documented_errors_on(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
 }
 
-static void makes_other_errors_eio(struct kunit *test)
+static void undocumented_errors_become_eio(struct kunit *test)
 {
 	static const int errors[] = { -EAGAIN, -EFAULT, -ERESTARTSYS, 1,
 				      -EBUSY, INT_MIN, -ENOSPC };
@@ -490,7 +490,7 @@ static void has_no_page_tables_without_operations(struct kunit *test)
  * After any failure it is unknown whether the range is mapped. It must not be
  * mapped when the memory goes back.
  */
-static void unmaps_what_may_be_mapped(struct kunit *test)
+static void failed_map_is_unmapped(struct kunit *test)
 {
 	static const int errors[] = { -ETIMEDOUT, -EINTR, -EIO, -ENODEV,
 				      -ENOMEM, -EBUSY };
@@ -901,19 +901,19 @@ static void maps_are_cached_as_the_driver_says(struct kunit *test)
 }
 
 static struct kunit_case function_test_cases[] = {
-	KUNIT_CASE(takes_what_was_asked_for),
+	KUNIT_CASE(correct_grants_are_accepted),
 	KUNIT_CASE(refuses_another_size),
 	KUNIT_CASE(refuses_another_id),
 	KUNIT_CASE(refuses_a_base_that_is_not_aligned),
 	KUNIT_CASE(refuses_memory_that_wraps),
-	KUNIT_CASE(refuses_what_it_holds_already),
-	KUNIT_CASE(takes_again_what_went_back),
+	KUNIT_CASE(grant_of_held_memory_is_eio),
+	KUNIT_CASE(released_memory_may_be_granted_again),
 	KUNIT_CASE(holds_nothing_after_a_reset),
 	KUNIT_CASE(passes_documented_errors_on),
-	KUNIT_CASE(makes_other_errors_eio),
+	KUNIT_CASE(undocumented_errors_become_eio),
 	KUNIT_CASE(refuses_wrong_addresses),
 	KUNIT_CASE(has_no_page_tables_without_operations),
-	KUNIT_CASE(unmaps_what_may_be_mapped),
+	KUNIT_CASE(failed_map_is_unmapped),
 	KUNIT_CASE(wrong_frames_are_eio),
 	KUNIT_CASE(each_command_notices_a_dead_firmware),
 	KUNIT_CASE(firmware_without_room_is_not_dead),

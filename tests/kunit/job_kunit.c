@@ -164,7 +164,7 @@ static void killed_while_a_slot_is_cleared(struct kunit *test)
 	       "clear 0, release 12G, clear 1, release 12G");
 }
 
-static void killed_before_its_turn_asks_nothing(struct kunit *test)
+static void caller_killed_before_its_turn_asks_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -707,7 +707,7 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(reset_cuts_in_before_trim_releases),
 	KUNIT_CASE(killed_while_a_slot_is_set),
 	KUNIT_CASE(killed_while_a_slot_is_cleared),
-	KUNIT_CASE(killed_before_its_turn_asks_nothing),
+	KUNIT_CASE(caller_killed_before_its_turn_asks_nothing),
 	KUNIT_CASE(killed_in_the_queue_leaves_nothing),
 	KUNIT_CASE(waits_while_the_device_sleeps),
 	KUNIT_CASE(writes_before_a_resume_are_seen_after_it),

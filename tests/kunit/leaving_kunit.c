@@ -388,7 +388,7 @@ static void driver_that_is_removed_hears_nothing(struct kunit *test)
 }
 
 /* A reset takes the memory, and the driver's fences may never signal. */
-static void reset_ends_what_is_leaving(struct kunit *test)
+static void reset_ends_leaving_allocations(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
 	struct ctx *ctx = test->priv;
@@ -409,7 +409,7 @@ static void reset_ends_what_is_leaving(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
-static void removal_ends_what_is_leaving(struct kunit *test)
+static void removal_ends_leaving_allocations(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
 	struct ctx *ctx = test->priv;
@@ -581,8 +581,8 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(memory_of_a_closed_file_waits_too),
 	KUNIT_CASE(driver_hears_of_close_before_memory_is_freed),
 	KUNIT_CASE(driver_that_is_removed_hears_nothing),
-	KUNIT_CASE(reset_ends_what_is_leaving),
-	KUNIT_CASE(removal_ends_what_is_leaving),
+	KUNIT_CASE(reset_ends_leaving_allocations),
+	KUNIT_CASE(removal_ends_leaving_allocations),
 	KUNIT_CASE(overdue_fence_is_cancelled_and_then_stuck),
 	KUNIT_CASE(no_fence_is_overdue_without_a_limit),
 	KUNIT_CASE(clock_stops_while_the_device_sleeps),

@@ -338,7 +338,7 @@ static void no_answer_ends_draining(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-static void too_much_that_is_stranded_is_eio(struct kunit *test)
+static void too_many_stranded_pieces_are_eio(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -431,7 +431,7 @@ static struct kunit_case lost_test_cases[] = {
 	KUNIT_CASE(memory_is_released_in_order),
 	LOSS_CASE(draining_stops_between_two_commands),
 	LOSS_CASE(no_answer_ends_draining),
-	KUNIT_CASE(too_much_that_is_stranded_is_eio),
+	KUNIT_CASE(too_many_stranded_pieces_are_eio),
 	LOSS_CASE(reset_settles_everything),
 	LOSS_CASE(what_may_be_there_is_made_quiet),
 	KUNIT_CASE(refused_command_is_not_undone),

@@ -69,7 +69,7 @@ static void a_function_keeps_its_number(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 64, get(minors, VF, "a"));
 }
 
-static void two_of_one_name_have_two_numbers(struct kunit *test)
+static void two_functions_of_one_name_have_two_numbers(struct kunit *test)
 {
 	struct flexmem_minors *minors = test->priv;
 
@@ -105,7 +105,7 @@ static void a_full_range_takes_back_what_is_idle(struct kunit *test)
 static struct kunit_case minor_cases[] = {
 	KUNIT_CASE(pfs_and_vfs_have_ranges_of_their_own),
 	KUNIT_CASE(a_function_keeps_its_number),
-	KUNIT_CASE(two_of_one_name_have_two_numbers),
+	KUNIT_CASE(two_functions_of_one_name_have_two_numbers),
 	KUNIT_CASE(a_full_range_takes_back_what_is_idle),
 	{}
 };

@@ -97,7 +97,7 @@ static void unknown_capacity_reopens(struct kunit *test)
 /*
  * A region can be acquired again, so that happens before the old one is used.
  */
-static void unknown_capacity_goes_before_what_fits(struct kunit *test)
+static void region_is_acquired_if_the_capacity_is_unknown(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
 				    12 * GIB);
@@ -161,7 +161,7 @@ static void firmware_error_when_nothing_fits(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
-static void firmware_error_does_not_matter_if_it_fits(struct kunit *test)
+static void firmware_error_is_hidden_if_a_region_has_room(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_LOAD_BALANCE, 8,
 				    PLENTY);
@@ -293,12 +293,12 @@ static struct kunit_case placement_recovery_cases[] = {
 	ORDER_CASE(recovers_with_new_capacity),
 	ORDER_CASE(unknown_capacity_is_asked_for_again),
 	ORDER_CASE(unknown_capacity_reopens),
-	KUNIT_CASE(unknown_capacity_goes_before_what_fits),
+	KUNIT_CASE(region_is_acquired_if_the_capacity_is_unknown),
 	ORDER_CASE(new_capacity_does_not_wait),
 	ORDER_CASE(allocation_that_fits_asks_for_no_capacity),
 	ORDER_CASE(nothing_is_placed_after_removal),
 	ORDER_CASE(firmware_error_when_nothing_fits),
-	KUNIT_CASE(firmware_error_does_not_matter_if_it_fits),
+	KUNIT_CASE(firmware_error_is_hidden_if_a_region_has_room),
 	KUNIT_CASE(dead_firmware_costs_two_timeouts),
 	KUNIT_CASE(timeout_has_no_reason),
 	KUNIT_CASE(kernel_memory_has_no_reason),

@@ -448,7 +448,7 @@ static void a_free_is_an_event_after_a_failure(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
 }
 
-static void a_success_ends_it(struct kunit *test)
+static void successful_alloc_ends_the_memory_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -461,7 +461,7 @@ static void a_success_ends_it(struct kunit *test)
 }
 
 /* An event about the level leaves the event about freed memory pending. */
-static void a_level_does_not_end_it(struct kunit *test)
+static void level_event_keeps_the_memory_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct fake_block *block;
@@ -479,7 +479,7 @@ static void a_level_does_not_end_it(struct kunit *test)
 }
 
 /* The request is larger than the device, so no FREE can help. */
-static void none_for_what_never_fits(struct kunit *test)
+static void impossible_size_gets_no_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -557,7 +557,7 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 }
 
 /* Unless an ALLOC has failed, neither FREE nor close() queues the worker. */
-static void frees_are_silent_otherwise(struct kunit *test)
+static void free_without_a_failed_alloc_is_silent(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
@@ -593,13 +593,13 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(pressure_that_returns_is_an_event),
 	KUNIT_CASE(events_keep_their_distance),
 	KUNIT_CASE(a_free_is_an_event_after_a_failure),
-	KUNIT_CASE(a_success_ends_it),
-	KUNIT_CASE(a_level_does_not_end_it),
-	KUNIT_CASE(none_for_what_never_fits),
+	KUNIT_CASE(successful_alloc_ends_the_memory_event),
+	KUNIT_CASE(level_event_keeps_the_memory_event),
+	KUNIT_CASE(impossible_size_gets_no_event),
 	KUNIT_CASE(a_free_in_between_counts),
 	KUNIT_CASE(several_have_failed),
 	KUNIT_CASE(only_the_worker_wakes_readers),
-	KUNIT_CASE(frees_are_silent_otherwise),
+	KUNIT_CASE(free_without_a_failed_alloc_is_silent),
 	{}
 };
 

@@ -155,7 +155,7 @@ static void each_size_of_the_fallback_is_used(struct kunit *test)
 	expect_open(test, ctx);
 }
 
-static void sizes_are_tried_as_they_are_listed(struct kunit *test)
+static void sizes_are_tried_in_listed_order(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -786,7 +786,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(asks_for_the_first_size_first),
 	KUNIT_CASE(falls_back_12_8_4_then_exhausted),
 	KUNIT_CASE(each_size_of_the_fallback_is_used),
-	KUNIT_CASE(sizes_are_tried_as_they_are_listed),
+	KUNIT_CASE(sizes_are_tried_in_listed_order),
 	KUNIT_CASE(size_above_a_refused_one_is_not_requested),
 	KUNIT_CASE(memory_that_goes_back_may_be_asked_for),
 	KUNIT_CASE(exhausted_table_asks_no_more),

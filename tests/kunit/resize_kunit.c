@@ -261,7 +261,7 @@ static struct flexmem_block *take_dirty(struct kunit *test,
 	KUNIT_EXPECT_EQ(test, __b->dirty_end, (to) * UNIT);		\
 } while (0)
 
-static void cut_knows_where_it_is_dirty(struct kunit *test)
+static void split_block_keeps_its_dirty_range(struct kunit *test)
 {
 	struct blocks_ctx *ctx = make_blocks(test, 10 * UNIT);
 	struct flexmem_block *block = take_dirty(test, ctx), *tail;
@@ -284,7 +284,7 @@ static void cut_knows_where_it_is_dirty(struct kunit *test)
 	EXPECT_DIRTY(test, tail, OWNER, 1, 3);
 }
 
-static void joined_is_dirty_where_either_was(struct kunit *test)
+static void joined_block_has_both_dirty_ranges(struct kunit *test)
 {
 	struct blocks_ctx *ctx = make_blocks(test, 10 * UNIT);
 	struct flexmem_block *block = take_dirty(test, ctx), *tail;
@@ -571,7 +571,7 @@ static void used_allocation_is_not_resized(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 8192);
 }
 
-static void counts_what_it_has_now(struct kunit *test)
+static void charges_follow_the_new_size(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
@@ -663,7 +663,7 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_max, 4096);
 }
 
-static void cut_short_by_a_kill_gives_it_back(struct kunit *test)
+static void killed_resize_gives_the_bytes_back(struct kunit *test)
 {
 	struct flexmem_allocation *a = beside_dirt(test);
 	struct ctx *ctx = test->priv;
@@ -728,7 +728,7 @@ static void look_at_it(void *arg)
 		ctx->rc = -EINVAL;
 }
 
-static void busy_while_it_is_scrubbed(struct kunit *test)
+static void allocation_is_busy_during_the_scrub(struct kunit *test)
 {
 	struct flexmem_allocation *a = beside_dirt(test);
 	struct ctx *ctx = test->priv;
@@ -747,8 +747,8 @@ static struct kunit_case resize_cases[] = {
 	KUNIT_CASE_PARAM(tail_can_be_given_back, fit_gen_params),
 	KUNIT_CASE_PARAM(tail_can_become_a_block, fit_gen_params),
 	KUNIT_CASE_PARAM(end_can_be_cut_off, fit_gen_params),
-	KUNIT_CASE_PARAM(cut_knows_where_it_is_dirty, fit_gen_params),
-	KUNIT_CASE_PARAM(joined_is_dirty_where_either_was, fit_gen_params),
+	KUNIT_CASE_PARAM(split_block_keeps_its_dirty_range, fit_gen_params),
+	KUNIT_CASE_PARAM(joined_block_has_both_dirty_ranges, fit_gen_params),
 	KUNIT_CASE_PARAM(a_tail_needs_its_block, fit_gen_params),
 	KUNIT_CASE_PARAM(growable_begins_an_empty_region, fit_gen_params),
 	KUNIT_CASE_PARAM(growable_goes_half_way, fit_gen_params),
@@ -759,14 +759,14 @@ static struct kunit_case resize_cases[] = {
 			 fit_gen_params),
 	KUNIT_CASE(memory_being_resized_is_busy),
 	KUNIT_CASE(used_allocation_is_not_resized),
-	KUNIT_CASE(counts_what_it_has_now),
+	KUNIT_CASE(charges_follow_the_new_size),
 	KUNIT_CASE(counts_bytes_of_programs),
 	KUNIT_CASE(added_bytes_are_scrubbed_first),
 	KUNIT_CASE(failed_scrub_is_quarantined),
-	KUNIT_CASE(cut_short_by_a_kill_gives_it_back),
+	KUNIT_CASE(killed_resize_gives_the_bytes_back),
 	KUNIT_CASE(limits_hold_for_what_is_added),
 	KUNIT_CASE(lost_in_between),
-	KUNIT_CASE(busy_while_it_is_scrubbed),
+	KUNIT_CASE(allocation_is_busy_during_the_scrub),
 	{}
 };
 

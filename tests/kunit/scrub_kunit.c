@@ -142,7 +142,7 @@ static void another_owner_gets_scrubbed_memory(struct kunit *test)
 }
 
 /* A dirty part does not make its clean neighbour dirty when they merge. */
-static void only_what_is_dirty_is_scrubbed(struct kunit *test)
+static void only_dirty_bytes_are_scrubbed(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
 	struct flexmem_allocation *allocation;
@@ -363,7 +363,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(device_that_clears_is_not_asked_to_before_a_release),
 	KUNIT_CASE(same_owner_pays_nothing),
 	KUNIT_CASE(another_owner_gets_scrubbed_memory),
-	KUNIT_CASE(only_what_is_dirty_is_scrubbed),
+	KUNIT_CASE(only_dirty_bytes_are_scrubbed),
 	KUNIT_CASE(long_ranges_are_scrubbed_in_pieces),
 	KUNIT_CASE(strict_client_is_an_owner_of_its_own),
 	KUNIT_CASE(user_is_another_owner_in_another_cgroup),

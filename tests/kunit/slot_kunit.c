@@ -606,7 +606,7 @@ static void lease_without_limit_is_renewed(struct kunit *test)
 						 LONG_LEASE_MS));
 }
 
-static void one_expires_and_the_other_stays(struct kunit *test)
+static void one_of_two_leases_expires(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
 	struct ctx *ctx = test->priv;
@@ -757,7 +757,7 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_cannot_be_renewed_for_ever),
 	KUNIT_CASE(lease_that_ended_begins_anew),
 	KUNIT_CASE(lease_without_limit_is_renewed),
-	KUNIT_CASE(one_expires_and_the_other_stays),
+	KUNIT_CASE(one_of_two_leases_expires),
 	KUNIT_CASE(many_leases_expire_in_batches),
 	KUNIT_CASE(many_leases_are_broken_in_batches),
 	KUNIT_CASE(break_all_ends_every_lease),

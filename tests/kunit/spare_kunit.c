@@ -80,7 +80,7 @@ static void no_more_is_kept_than_is_allowed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kept(test, FLEXMEM_OBJECT_BLOCK), 3);
 }
 
-static void shrinker_takes_what_is_kept(struct kunit *test)
+static void shrinker_empties_the_stocks(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	unsigned long before = flexmem_stock_count();
@@ -113,7 +113,7 @@ static struct kunit_case spare_cases[] = {
 	KUNIT_CASE(freed_objects_are_used_again),
 	KUNIT_CASE(reused_objects_are_like_new_ones),
 	KUNIT_CASE(no_more_is_kept_than_is_allowed),
-	KUNIT_CASE(shrinker_takes_what_is_kept),
+	KUNIT_CASE(shrinker_empties_the_stocks),
 	KUNIT_CASE(shrinker_takes_no_more_stocks_than_it_must),
 	{}
 };

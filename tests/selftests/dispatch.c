@@ -119,7 +119,7 @@ static __u64 leaving(int fd)
 	return error && error != EMSGSIZE ? ~0ULL : s.out_orphaned;
 }
 
-TEST_F(dispatch, programs_do_what_they_say)
+TEST_F(dispatch, programs_write_the_right_bytes)
 {
 	struct flexmem_alloc a, b;
 	int fence;

@@ -361,7 +361,7 @@ TEST_F(fragments, alignment_is_a_reason_of_its_own)
 	EXPECT_EQ(256, reply.out_largest_free);
 }
 
-TEST_F(fragments, alignment_can_be_what_does_not_fit)
+TEST_F(fragments, free_bytes_may_lack_the_alignment)
 {
 	struct flexmem_alloc reply;
 

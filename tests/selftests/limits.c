@@ -338,7 +338,7 @@ TEST_F(limit, zero_is_a_limit)
 	TAKE(self->alice, 1);
 }
 
-TEST_F(limit, below_what_is_used_takes_nothing_away)
+TEST_F(limit, below_use_takes_nothing_away)
 {
 	__u32 handle = TAKE(self->alice, MiB), small = TAKE(self->alice2, 128);
 

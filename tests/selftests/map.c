@@ -316,7 +316,7 @@ TEST_F(map, a_batch_makes_mappable_memory_too)
 		EXPECT_BYTES(self->fd, &e[i], '0' + i);
 }
 
-TEST_F(map, fork_shares_it)
+TEST_F(map, fork_shares_the_map)
 {
 	struct flexmem_alloc reply;
 	int status;
@@ -397,7 +397,7 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_TRUE(fm_same_place(&reply, &next));
 }
 
-TEST_F(map, the_last_part_that_is_unmapped_frees_it)
+TEST_F(map, last_unmapped_part_frees_the_allocation)
 {
 	struct flexmem_alloc reply;
 	struct account a;

@@ -198,7 +198,7 @@ TEST_F(reset, the_same_address_again_is_the_new_one)
 	EXPECT_STREQ("", fm_sums(self->fd, false));
 }
 
-TEST_F(reset, twice_over_the_same_handles)
+TEST_F(reset, handles_outlive_several_resets)
 {
 	struct flexmem_alloc old[3];
 	struct flexmem_lookup lookup;

@@ -99,7 +99,7 @@ static __u64 used(int fd)
 	return fm_stats(fd).out_client_used;
 }
 
-TEST_F(resize, grows_and_shrinks_where_it_is)
+TEST_F(resize, grows_and_shrinks_in_place)
 {
 	struct flexmem_stats before, after;
 	struct flexmem_alloc a;
@@ -218,7 +218,7 @@ TEST_F(resize, refused_resizes_change_nothing)
 	EXPECT_EQ(ENOENT, resize(self->alice, a.out_handle, 2 * SIZE, &r));
 }
 
-TEST_F(resize, busy_while_it_is_mapped)
+TEST_F(resize, mapped_allocation_is_busy)
 {
 	struct flexmem_alloc a;
 	char *p;

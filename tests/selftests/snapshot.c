@@ -155,7 +155,7 @@ TEST_F(snapshot, owners_have_their_limits)
 }
 
 /* A user sees the entries of its cgroup and this file, and all totals. */
-TEST_F(snapshot, others_see_their_own_part_only)
+TEST_F(snapshot, users_see_their_own_entries_only)
 {
 	const __u64 id = fm_client_id(self->alice);
 	int second = fm_open_as(variant->mode, ALICE);
@@ -564,7 +564,7 @@ static void fdinfo(int fd, const char *key, char value[64])
 	EXPECT_STREQ(__want, __is);					\
 } while (0)
 
-TEST_F(snapshot, fdinfo_tells_the_same)
+TEST_F(snapshot, fdinfo_has_the_same_figures)
 {
 	const unsigned long long id = fm_client_id(self->alice);
 	struct flexmem_resource_limit q = CMD(resource_limit, .resource = FLEXMEM_RESOURCE_BYTES);

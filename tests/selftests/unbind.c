@@ -231,7 +231,7 @@ TEST_F(unbind, while_others_call)
 	}
 }
 
-TEST_F(unbind, open_while_it_goes)
+TEST_F(unbind, open_during_unbind)
 {
 	int round;
 	pid_t pid;

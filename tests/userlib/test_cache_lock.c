@@ -105,7 +105,7 @@ static void *wait_for_it(void *argument)
 }
 
 /* A thread sleeps until the next unlock wakes it up. */
-static void sleeps_until_it_is_free(void **state)
+static void sleeps_until_the_lock_is_free(void **state)
 {
 	pthread_t thread;
 	int got = -1;
@@ -197,7 +197,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(where_there_is_no_membarrier),
-		cmocka_unit_test(sleeps_until_it_is_free),
+		cmocka_unit_test(sleeps_until_the_lock_is_free),
 		cmocka_unit_test(waiter_that_no_unlock_wakes),
 		cmocka_unit_test(denied_later),
 		cmocka_unit_test(in_a_child),
