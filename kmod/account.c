@@ -250,12 +250,16 @@ void flexmem_uncharge(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
-/* Would a block here be in one region more than the account may have? */
-static bool refuses_region(const struct flexmem_account *account,
-			   unsigned int slot)
+/* Would a block here be in one region more than a limit allows? */
+static bool refuses_region(struct flexmem_account *account, unsigned int slot)
 {
-	return !account->in[slot].blocks &&
-	       refuses(account, FLEXMEM_RESOURCE_REGIONS, 1);
+	for (; account; account = account->parent) {
+		flexmem_account_settle(account);
+		if (!account->in[slot].blocks &&
+		    refuses(account, FLEXMEM_RESOURCE_REGIONS, 1))
+			return true;
+	}
+	return false;
 }
 
 static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
@@ -348,15 +352,15 @@ enum flexmem_reason flexmem_charge_block(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
-	for_each_charged(account, client->parent) {
-		flexmem_account_settle(account);
-		if (refuses_region(account, slot)) {
-			reason = FLEXMEM_REASON_REGION_LIMIT;
-			goto unlock;
-		}
+	/* Where the client has a block, all accounts above it have one too. */
+	if (!client->in[slot].blocks && refuses_region(client->parent, slot)) {
+		reason = FLEXMEM_REASON_REGION_LIMIT;
+		goto unlock;
 	}
-	for_each_charged(account, client)
+	for_each_charged(account, client) {
+		flexmem_account_settle(account);
 		add_to(account, slot, size);
+	}
 	count_owned(accounts, slot, size);
 	gauge_move(accounts);
 unlock:

@@ -358,7 +358,7 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	struct flexmem_batch *cmd = call->cmd;
 	struct batch_item *items;
 	void *entries;
-	int rc = -ENOMEM;
+	int rc;
 	u32 i;
 
 	if (cmd->flags || cmd->__reserved)
@@ -369,14 +369,14 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 		return -EINVAL;
 
 	/* Not zeroed, because both arrays are written before they are read. */
-	items = kvmalloc_array(cmd->count, sizeof(*items), GFP_KERNEL_ACCOUNT);
-	entries = kvmalloc_array(cmd->count, ops->entry_size,
-				 GFP_KERNEL_ACCOUNT);
-	if (!items || !entries)
-		goto free_arrays;
+	items = kvmalloc_array(cmd->count, sizeof(*items) + ops->entry_size,
+			       GFP_KERNEL_ACCOUNT);
+	if (!items)
+		return -ENOMEM;
+	entries = items + cmd->count;
 	rc = batch_read(ops, cmd, entries, items);
 	if (rc)
-		goto free_arrays;
+		goto free;
 
 	batch_begin(call, ops, entries, items);
 	rc = batch_write(ops, cmd, entries);
@@ -389,8 +389,7 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	if (!rc && cmd->out_done < cmd->count)
 		rc = -EINTR;
 
-free_arrays:
-	kvfree(entries);
+free:
 	kvfree(items);
 	return rc;
 }

@@ -249,6 +249,44 @@ static void lost_region_has_no_charges(struct kunit *test)
 	EXPECT(test, b->orphaned, 0);
 }
 
+/*
+ * A file's blocks in a lost region let it into no other region. The test checks
+ * no account in between, because a check drops lost blocks.
+ */
+static void limit_of_regions_holds_after_a_loss(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+	struct flexmem_accounts *accounts = &ctx->accounts;
+
+	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
+	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
+	flexmem_accounts_remove_region(accounts, 0);
+	EXPECT(test, flexmem_charge(accounts, b, UNIT, 0, 0), NONE);
+	EXPECT(test, flexmem_charge_block(accounts, b, 1, UNIT), NONE);
+	EXPECT(test, flexmem_charge(accounts, a, UNIT, 0, 0), NONE);
+	EXPECT(test, flexmem_charge_block(accounts, a, 0, UNIT), REGION_LIMIT);
+	flexmem_uncharge(accounts, a, UNIT, 0);
+	accounts_uncharge(test, b, 1, UNIT);
+}
+
+/* A region can be lost between the charges for bytes and for their block. */
+static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
+{
+	struct flexmem_account *client = accounts_open(test, 1);
+	struct accounts_ctx *ctx = test->priv;
+
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
+	EXPECT(test, flexmem_charge(&ctx->accounts, client, GIB, 0, 0), NONE);
+	flexmem_accounts_remove_region(&ctx->accounts, 0);
+	EXPECT(test, flexmem_charge_block(&ctx->accounts, client, 1, GIB), NONE);
+	EXPECT(test, client->parent->peak, GIB + UNIT);
+	accounts_uncharge(test, client, 1, GIB);
+	accounts_uncharge(test, client, 1, UNIT);
+}
+
 /* A region that fills a lost region's slot is charged as usual. */
 static void charges_after_a_loss_stay(struct kunit *test)
 {
@@ -600,6 +638,8 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(orphaned_bytes_stay_charged),
 	KUNIT_CASE(cgroup_need_not_have_a_file),
 	KUNIT_CASE(lost_region_has_no_charges),
+	KUNIT_CASE(limit_of_regions_holds_after_a_loss),
+	KUNIT_CASE(lost_bytes_do_not_raise_the_peak),
 	KUNIT_CASE(charges_after_a_loss_stay),
 	KUNIT_CASE(every_ancestor_is_charged),
 	KUNIT_CASE(a_subtree_shares_a_limit),
