@@ -14,6 +14,7 @@ PACKAGE = os.path.join(BUILD, "python")
 sys.path.insert(0, PACKAGE)
 
 # pylint: disable=wrong-import-position
+import flexmem.device
 import numpy
 from flexmem import MAPPABLE, Address, Cache, Device, Error, Failure, Info, OutOfMemory, Region, Statistics, version
 from flexmem._native import __file__ as native
@@ -98,6 +99,13 @@ def bytes_go_in_and_out():
 
 
 @test
+def a_copy_stays_on_its_device():
+    with Device("VF") as device, Device("VF") as other, device.alloc(1024) as here, other.alloc(1024) as there:
+        assert here.handle == there.handle
+        assert raised(ValueError, here.copy, there).args == ("the source is an allocation of another device",)
+
+
+@test
 def a_map_is_a_buffer():
     with Device() as device, device.alloc(8192, MAPPABLE) as memory:
         view = memory.map()
@@ -125,6 +133,29 @@ def an_array_keeps_its_memory():
     assert not all_closed()
     assert bytes(array[:4]) == b"here"
     del array
+    assert all_closed()
+
+
+@test
+def an_allocation_stays_while_the_library_works_on_it():
+    class Closing:
+        """The library, with another thread that closes the memory as soon as a function of it is called."""
+
+        def __getattr__(self, name):
+            def function(*arguments):
+                memory.close()
+                return getattr(lib, name)(*arguments)
+
+            return function
+
+    with Device() as device:
+        memory = device.alloc(4096)
+        memory.write(b"here")
+        flexmem.device.lib = Closing()
+        try:
+            assert memory.read(4) == b"here"
+        finally:
+            flexmem.device.lib = lib
     assert all_closed()
 
 

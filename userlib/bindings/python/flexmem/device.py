@@ -75,9 +75,13 @@ class Allocation(Owner):
         self._below = device
         self._pointer = owned(made, lambda last: lib.flexmem_device_free(device, last.handle))
 
-    def _name(self) -> tuple[Any, int]:
-        """What the library calls it."""
-        return self._below, self._use().handle
+    def _call(self, function: Any, *arguments: Any) -> int:
+        """Calls a function of the library on it. It stays until that returns, even if another thread closes it meanwhile.
+
+        The caller raises the error, because a traceback would keep it longer.
+        """
+        below, owner = self._below, self._use()
+        return function(below, owner.handle, *arguments)
 
     def read(self, size: int | None = None, offset: int = 0) -> bytes:
         """Copies out of it; without a size, all from the offset on."""
@@ -88,17 +92,21 @@ class Allocation(Owner):
     def readinto(self, data: bytearray | memoryview, offset: int = 0) -> None:
         """Copies out of it, into anything with a buffer that can be written."""
         into = ffi.from_buffer(data, require_writable=True)
-        check(lib.flexmem_device_read(*self._name(), offset, into, len(into), ffi.NULL))
+        check(self._call(lib.flexmem_device_read, offset, into, len(into), ffi.NULL))
 
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
         """Copies into it, from anything with a buffer: bytes, an array, a CPU tensor's numpy()."""
         source = ffi.from_buffer(data)
-        check(lib.flexmem_device_write(*self._name(), offset, source, len(source), ffi.NULL))
+        check(self._call(lib.flexmem_device_write, offset, source, len(source), ffi.NULL))
 
     def copy(self, source: Allocation, size: int | None = None, offset: int = 0, source_offset: int = 0) -> None:
         """Copies from an allocation of the same device, within the device; all of it without a size."""
         length = source.size - source_offset if size is None else size
-        check(lib.flexmem_device_copy(*self._name(), offset, source._use().handle, source_offset, length, ffi.NULL))
+        # The handle would name something else.
+        if source._below is not self._below:
+            raise ValueError("the source is an allocation of another device")
+        check(self._call(lambda below, handle, owner: lib.flexmem_device_copy(
+            below, handle, offset, owner.handle, source_offset, length, ffi.NULL), source._use()))
 
     def map(self, offset: int = 0, size: int = 0, read_only: bool = False) -> memoryview:
         """Maps it for the CPU, or `size` bytes of it; it was made with MAPPABLE. `offset` is a multiple of a page.
@@ -108,7 +116,7 @@ class Allocation(Owner):
         """
         address, mapped = ffi.new("void **"), ffi.new("size_t *")
         flags = lib.FLEXMEM_READ_ONLY if read_only else 0
-        check(lib.flexmem_device_map(*self._name(), offset, size, flags, address, mapped))
+        check(self._call(lib.flexmem_device_map, offset, size, flags, address, mapped))
         length = mapped[0]
         start = owned(ffi.cast("char *", address[0]), lambda last: lib.flexmem_device_unmap(ffi.NULL, last, length))
         view = memoryview(ffi.buffer(start, length))
