@@ -45,6 +45,18 @@ Tensor tensorOver(c10::Storage storage, DispatchKey key, const Tensor& model) {
   return made;
 }
 
+void releaseStorage(void* device) {
+  c10::raw::intrusive_ptr::decref(static_cast<StorageImpl*>(device));
+}
+
+// What an alias has: the bytes of a storage of the device. The storage stays as long
+// as the alias, which the graph of a CPU function can keep for its backward pass.
+c10::DataPtr borrow(const c10::Storage& device) {
+  StorageImpl* impl = device.unsafeGetStorageImpl();
+  c10::raw::intrusive_ptr::incref(impl);
+  return {impl->mutable_data(), impl, &releaseStorage, kCpu};
+}
+
 // The bytes of a CPU storage, in memory of the device: moved if they are there
 // already, and copied otherwise.
 c10::DataPtr deviceData(StorageImpl* cpu) {
@@ -69,12 +81,11 @@ c10::Storage Aliases::aliasStorage(const c10::Storage& device) {
       return pair.cpu;
     }
   }
-  void* data = device.mutable_data();
   const size_t bytes = device.nbytes();
   c10::Storage cpu(c10::make_intrusive<StorageImpl>(
-      StorageImpl::use_byte_size_t(), bytes, c10::DataPtr(data, kCpu),
+      StorageImpl::use_byte_size_t(), bytes, borrow(device),
       c10::GetCPUAllocator(), /*resizable=*/true));
-  storages_.push_back({device, cpu, data, bytes});
+  storages_.push_back({device, cpu, cpu.data(), bytes});
   return cpu;
 }
 
@@ -136,10 +147,14 @@ const c10::Storage* Aliases::findDevice(const StorageImpl* cpu) const {
 c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
   StorageImpl* impl = cpu.unsafeGetStorageImpl();
   const size_t bytes = impl->nbytes();
+  const bool moved = isOurs(impl->data_ptr());
   c10::Storage device(c10::make_intrusive<StorageImpl>(
       StorageImpl::use_byte_size_t(), bytes, deviceData(impl),
       deviceAllocator(), /*resizable=*/true));
-  storages_.push_back({device, cpu, nullptr, bytes});
+  if (moved) {
+    impl->set_data_ptr_noswap(borrow(device));
+  }
+  storages_.push_back({device, cpu, impl->data(), bytes});
   return device;
 }
 
@@ -229,10 +244,6 @@ void resultToDevice(Aliases& aliases, IValue& value) {
   }
 }
 
-void releaseStorage(void* storage) {
-  delete static_cast<c10::Storage*>(storage);
-}
-
 } // namespace
 
 void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
@@ -249,15 +260,17 @@ void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
   ++calls;
 }
 
-Tensor deviceView(const Tensor& cpu) {
-  StorageImpl* impl = cpu.storage().unsafeGetStorageImpl();
-  TORCH_INTERNAL_ASSERT(!impl->nbytes() || isOurs(impl->data_ptr()));
-  c10::Storage storage(c10::make_intrusive<StorageImpl>(
-      StorageImpl::use_byte_size_t(), impl->nbytes(),
-      c10::DataPtr(impl->mutable_data(), new c10::Storage(cpu.storage()),
-                   &releaseStorage, kDevice),
-      deviceAllocator(), /*resizable=*/false));
-  return tensorOver(std::move(storage), DispatchKey::PrivateUse1, cpu);
+void followOriginal(const Tensor& alias) {
+  StorageImpl* cpu = alias.storage().unsafeGetStorageImpl();
+  auto* device = cpu->data_ptr().cast_context<StorageImpl>(&releaseStorage);
+  if (!device || device->data() == cpu->data()) {
+    return;
+  }
+  TORCH_CHECK(device->nbytes() >= cpu->nbytes(),
+              "flexmem: a tensor that the backward pass needs had ", cpu->nbytes(),
+              " bytes, but its storage has been resized to ", device->nbytes());
+  cpu->set_data_ptr_noswap(borrow(c10::Storage(
+      c10::intrusive_ptr<StorageImpl>::reclaim_copy(device))));
 }
 
 void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

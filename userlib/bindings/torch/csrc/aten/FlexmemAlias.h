@@ -14,9 +14,9 @@ namespace flexmem_torch {
 // The CPU aliases of one call's arguments.
 class Aliases {
  public:
-  // A CPU tensor over the same bytes. Tensors that share a storage get aliases
-  // that share one, and the same tensor gets the same alias. A tensor that is
-  // not the device's is returned as it is.
+  // A CPU tensor over the same bytes, which it keeps alive. Tensors that share a
+  // storage get aliases that share one, and the same tensor gets the same alias. A
+  // tensor that is not the device's is returned as it is.
   at::Tensor toCpu(const at::Tensor& tensor);
 
   // After the call: a storage that the kernel has resized is resized on the
@@ -24,7 +24,7 @@ class Aliases {
   void writeBack();
 
   // A result: an alias becomes its original, a view of an alias a view on the
-  // device; any other CPU tensor is taken over.
+  // device. Any other CPU tensor is taken over, and is an alias afterwards.
   at::Tensor toDevice(const at::Tensor& result);
 
   // Whether there are tensors of the device, and CPU tensors with dimensions.
@@ -60,9 +60,9 @@ class Aliases {
 void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
                     torch::jit::Stack* stack);
 
-// A tensor of the device over the bytes of a CPU tensor, which it keeps alive. The
-// bytes must be in our memory.
-at::Tensor deviceView(const at::Tensor& cpu);
+// Lets an alias follow its original, whose storage may have got other bytes since the
+// call. Throws c10::Error if there are fewer than the alias had.
+void followOriginal(const at::Tensor& alias);
 
 // The kernel of every operator that has one for the CPU.
 void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);

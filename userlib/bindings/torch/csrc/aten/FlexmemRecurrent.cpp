@@ -42,6 +42,13 @@ variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
   return tensors;
 }
 
+// Lets the two count changes in place together. So the CPU's graph, which has one of
+// them, notices changes of the other.
+void shareVersion(const Tensor& tensor, const Tensor& model) {
+  tensor.unsafeGetTensorImpl()->set_version_counter(
+      model.unsafeGetTensorImpl()->version_counter());
+}
+
 class OnCpu : public torch::autograd::Function<OnCpu> {
  public:
   // Replaces the arguments on top of @stack by the CPU's results.
@@ -52,8 +59,9 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     argumentsToCpu(aliases, *op, stack);
     for (const Tensor& input : inputs) {
       Tensor leaf = aliases.toCpu(input);
-      if (input.is_privateuseone() && input.requires_grad()) {
-        leaf.requires_grad_();
+      if (input.is_privateuseone()) {
+        shareVersion(leaf, input);
+        leaf.set_requires_grad(input.requires_grad());
       }
       leaves.push_back(leaf);
     }
@@ -66,10 +74,9 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     variable_list ours;
     for (size_t i = stack->size() - op->schema().returns().size(); i < stack->size(); i++) {
       results.push_back((*stack)[i].toTensor());
-      ours.push_back(deviceView(results.back()));
+      ours.push_back(aliases.toDevice(results.back()));
+      shareVersion(ours.back(), results.back());
     }
-    // PyTorch reports an input that was changed before the backward pass.
-    ctx->save_for_backward(variable_list(inputs.begin(), inputs.end()));
     ctx->saved_data["leaves"] = leaves;
     ctx->saved_data["results"] = results;
     return ours;
@@ -78,13 +85,19 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     TORCH_CHECK(!at::GradMode::is_enabled(),
                 "flexmem: no second derivatives of LSTM, GRU and RNN");
+    // Refuses if an earlier backward pass has freed the graph.
     ctx->get_saved_variables();
+    const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     const variable_list leaves = ctx->saved_data["leaves"].toTensorVector();
     const variable_list results = ctx->saved_data["results"].toTensorVector();
+    if (!keep) {
+      ctx->saved_data.clear();
+    }
     Aliases aliases;
     variable_list from;
     variable_list with;
     for (size_t i = 0; i < results.size(); i++) {
+      followOriginal(results[i]);
       if (gradients[i].defined() && results[i].requires_grad()) {
         from.push_back(results[i]);
         with.push_back(aliases.toCpu(gradients[i]));
@@ -92,6 +105,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     }
     variable_list to;
     for (const Tensor& leaf : leaves) {
+      followOriginal(leaf);
       if (leaf.requires_grad()) {
         to.push_back(leaf);
       }
@@ -99,9 +113,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     variable_list found;
     {
       KernelScope scope;
-      found = torch::autograd::grad(
-          from, to, with, torch::autograd::get_current_graph_task_keep_graph(),
-          /*create_graph=*/false, /*allow_unused=*/true);
+      found = torch::autograd::grad(from, to, with, keep,
+                                    /*create_graph=*/false, /*allow_unused=*/true);
     }
     // One gradient for each argument of forward(). The first two are no tensors.
     variable_list all(2);
@@ -142,13 +155,22 @@ void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
   }
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+void registerAll(torch::Library& m) {
   for (const char* name : {"lstm", "gru", "rnn_tanh", "rnn_relu"}) {
     for (const char* overload : {".input", ".data"}) {
       m.impl((std::string(name) + overload).c_str(),
              torch::CppFunction::makeFromBoxedFunction<&recurrentKernel>());
     }
   }
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  registerAll(m);
+}
+
+// In inference mode.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  registerAll(m);
 }
 
 } // namespace

@@ -17,11 +17,9 @@ const std::set<std::string> leftOut = {
     "aten::_efficientzerotensor", "aten::to_mkldnn",
     "aten::_nested_tensor_from_tensor_list"};
 
-// They have no kernel of the CPU's own, but ask for one of the device, or compute
-// something else if they are not on the CPU.
+// They have no kernel of the CPU's own, but ask for one of the device.
 const std::set<std::string> added = {
-    "aten::convolution", "aten::convolution_backward", "aten::lstm",
-    "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"};
+    "aten::convolution", "aten::convolution_backward"};
 
 bool wants(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
