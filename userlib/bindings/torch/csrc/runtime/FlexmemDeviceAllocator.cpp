@@ -85,7 +85,8 @@ class DeviceAllocator final : public AllocatorOfDevice {
   void resetPeakStats(c10::DeviceIndex /*device*/) override {
     resetPeaks();
   }
-  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex /*device*/) override {
+  // PyTorch 2.9 does not ask this one.
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex /*device*/) {
     const MemoryInfo info = memoryInfo();
     return {info.free, info.total};
   }

@@ -97,7 +97,10 @@ int hostUnmap(void* /*user*/, uint64_t /*handle*/, void* pointer, uint64_t bytes
 flexmem_cache_provider deviceProvider(flexmem_device* device) {
   const int error =
       flexmem_cache_device_provider(device, &below, sizeof(below));
-  TORCH_CHECK(!error, "flexmem: no provider for the device: error ", -error);
+  if (error) {
+    flexmem_device_close(device);
+    TORCH_CHECK(false, "flexmem: no provider for the device: error ", -error);
+  }
   flexmem_cache_provider provider = below;
   if (below.map) {
     provider.map = deviceMap;
@@ -114,8 +117,12 @@ flexmem_cache_provider hostProvider(uint64_t bytes) {
   TORCH_CHECK(!error, "flexmem: no space of ", bytes, " bytes: error ", -error);
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  TORCH_CHECK(base != MAP_FAILED, "flexmem: cannot reserve ", bytes,
-              " bytes of host memory: error ", errno);
+  if (base == MAP_FAILED) {
+    error = errno;
+    flexmem_cache_flat_destroy(flat);
+    TORCH_CHECK(false, "flexmem: cannot reserve ", bytes,
+                " bytes of host memory: error ", error);
+  }
   hostBase = static_cast<char*>(base);
   provider.map = hostMap;
   provider.unmap = hostUnmap;

@@ -7,7 +7,8 @@
 
 namespace flexmem_torch {
 
-// The provider of a device, which must stay open.
+// The provider of a device, which stays open. Throws c10::Error, and closes the device,
+// if it has none.
 flexmem_cache_provider deviceProvider(flexmem_device* device);
 
 // So many bytes of anonymous memory. Throws c10::Error if the process cannot

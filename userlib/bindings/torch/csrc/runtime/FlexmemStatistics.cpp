@@ -23,6 +23,7 @@ void addPools(Figures& figures, const std::string& key,
 
 struct flexmem_cache_statistics statistics() {
   struct flexmem_cache_statistics s{};
+  s.max_split_size = UINT64_MAX;
   if (isInitialized() && !isInBadFork()) {
     check(flexmem_cache_statistics(cache(), &s, sizeof(s)), "memory_stats");
   }

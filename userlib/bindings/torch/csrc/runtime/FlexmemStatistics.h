@@ -11,13 +11,15 @@
 
 // torch.accelerator asks a device's allocator since PyTorch 2.9.
 #define FLEXMEM_TORCH_ACCELERATOR \
-  (TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9)
+  (TORCH_VERSION_MAJOR > 2 || \
+   (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 9))
 
 namespace flexmem_torch {
 
 using Figures = c10::Dict<std::string, int64_t>;
 
-// All 0 before the first allocation, and in a child forked after it.
+// Before the first allocation, and in a child that was forked after it, they are those of
+// an empty cache.
 Figures memoryStats();
 
 #if FLEXMEM_TORCH_ACCELERATOR
