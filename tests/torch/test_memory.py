@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Memory under the names of torch.cuda, and what happens when there is none."""
 
+import contextlib
 import gc
 import os
 import pickle
@@ -25,6 +26,25 @@ def fill():
             pieces.append(torch.empty(piece, dtype=torch.uint8, device=DEVICE))
     except torch.OutOfMemoryError:
         return pieces
+
+
+def more_than_reserved():
+    """A number of floats for which the cache has no room."""
+    torch.flexmem.empty_cache()
+    return torch.flexmem.memory_reserved() // 4 + 4 * MIB
+
+
+@contextlib.contextmanager
+def no_further_segment():
+    """The cache has to do with what is in use, and Python collects garbage only if it must."""
+    torch.flexmem.empty_cache()
+    torch.flexmem.set_per_process_memory_fraction(torch.flexmem.memory_reserved() / torch.flexmem.mem_get_info()[1])
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        torch.flexmem.set_per_process_memory_fraction(1.0)
 
 
 class Memory(FlexmemTest):
@@ -108,6 +128,44 @@ class Memory(FlexmemTest):
         finally:
             gc.enable()
 
+    def test_python_collects_garbage_as_elsewhere(self):
+        # The kernel that is out of memory has CPU tensors in the device's memory, and no autograd.
+        made = []
+
+        class Cycle:
+            def __del__(self):
+                made.append((torch.ones(1000, requires_grad=True) * 2, torch.flexmem.memory_stats()["allocation.all.allocated"]))
+
+        x = torch.ones(more_than_reserved(), device=DEVICE)
+        cycle = Cycle()
+        cycle.itself = cycle
+        with no_further_segment():
+            del cycle
+            before = torch.flexmem.memory_stats()["allocation.all.allocated"]
+            with self.assertRaises(torch.OutOfMemoryError):
+                x.neg()
+        (tensor, after), = made
+        self.assertTrue(tensor.requires_grad)
+        self.assertEqual(after, before)
+
+    def test_a_kernel_with_a_generator_does_not_wait_for_python(self):
+        # It holds the mutex of its generator, and whoever waits for that one may have the GIL.
+        class Cycle:
+            pass
+
+        # Beside it there is room for small temporary tensors, which a kernel makes without the mutex.
+        small = torch.ones(3, device=DEVICE)
+        x = torch.ones(more_than_reserved(), device=DEVICE)
+        cycle = Cycle()
+        cycle.itself = cycle
+        alive = weakref.ref(cycle)
+        with no_further_segment():
+            del cycle
+            with self.assertRaises(torch.OutOfMemoryError):
+                torch.multinomial(x, 2, replacement=True)
+            self.assertIsNotNone(alive())
+        del small
+
     def test_fraction(self):
         total = torch.flexmem.mem_get_info()[1]
         self.assertEqual(torch.flexmem.get_per_process_memory_fraction(), 1.0)
@@ -135,6 +193,9 @@ class Memory(FlexmemTest):
             del x
         allocated = [event.self_device_memory_usage for event in profile.events() if event.name == "aten::empty"]
         self.assertEqual(sum(allocated), MIB)
+        # What is freed outside of operators has this name.
+        freed = [event.self_device_memory_usage for event in profile.events() if event.name == "[memory]"]
+        self.assertEqual(sum(freed), -MIB)
 
     def test_history_with_python_stacks(self):
         torch.flexmem._record_memory_history(stacks="python", max_entries=100)
@@ -204,8 +265,9 @@ class Programs(FlexmemTest):
     """What needs another process."""
 
     def program(self, text, *arguments, **environment):
+        """Ends after 20 minutes: then it hangs, however slow the machine is."""
         return subprocess.run([sys.executable, "-c", "import torch, torch_flexmem\n" + text, *arguments], capture_output=True,
-                              text=True, check=False, env={**os.environ, **environment})
+                              text=True, check=False, env={**os.environ, **environment}, timeout=1200)
 
     def test_host_memory_has_a_size(self):
         done = self.program("print(torch.flexmem.mem_get_info()[1])", FLEXMEM_TORCH="host:64")
@@ -225,6 +287,7 @@ class Programs(FlexmemTest):
 import os
 assert torch.flexmem.is_available() and not torch.flexmem.is_initialized()
 assert torch.flexmem.memory_stats()["allocation.all.current"] == 0
+assert torch.flexmem.memory_stats()["max_split_size"] == -1
 child = os.fork()
 print(torch.ones(3, device="flexmem").sum().item(), torch.flexmem.is_initialized(), flush=True)
 if child:
@@ -264,3 +327,36 @@ x.add_(1)
         done = self.program("x = torch.empty(1000, device='flexmem')\nprint(torch.flexmem.memory_reserved())",
                             FLEXMEM_TORCH="host", PYTORCH_ALLOC_CONF="backend:direct")
         self.assertEqual(done.stdout, "4096\n", done.stderr)
+
+    # With the history on, a kernel's requests have Python's stack.
+    DRAW = """
+import sys
+import threading
+sys.setswitchinterval(1e-6)
+torch.flexmem._record_memory_history(stacks="python", max_entries=1000)
+generator = torch.Generator("flexmem")
+weights = torch.ones(1000, device="flexmem")
+drawn = threading.Event()
+
+def read():
+    while not drawn.is_set():
+        generator.get_state()
+
+readers = [threading.Thread(target=read) for _ in range(4)]
+for reader in readers:
+    reader.start()
+for _ in range(10000):
+    torch.multinomial(weights, 2, replacement=True, generator=generator)
+drawn.set()
+for reader in readers:
+    reader.join()
+x = torch.normal(torch.ones(12345, dtype=torch.double, device="flexmem"), 1.0)
+frames = [frame["name"] for segment in torch.flexmem._snapshot()["segments"] for block in segment["blocks"]
+          if block.get("requested_size") == 8 * 12345 for frame in block["frames"]]
+print(frames.count("<module>"))
+"""
+
+    def test_random_kernels_have_stacks(self):
+        # Threads that wait for each other would not end.
+        done = self.program(self.DRAW, FLEXMEM_TORCH="host")
+        self.assertEqual(done.stdout, "1\n", done.stderr)

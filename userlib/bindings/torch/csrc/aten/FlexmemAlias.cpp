@@ -3,13 +3,16 @@
 
 #include "../runtime/FlexmemDeviceAllocator.h"
 #include "../runtime/FlexmemGenerator.h"
+#include "../runtime/FlexmemHistory.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 namespace flexmem_torch {
 namespace {
@@ -73,7 +76,34 @@ c10::DataPtr deviceData(StorageImpl* cpu) {
   return data;
 }
 
+bool isWritten(const c10::Argument& argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+// These arguments may be on the CPU beside tensors of the device.
+bool mayBeOnCpu(const std::string& name, const std::string& argument) {
+  static constexpr const char* both[][2] = {
+      {"aten::copy_", "self"},
+      {"aten::copy_", "src"},
+      {"aten::index", "indices"},
+      {"aten::_unsafe_index", "indices"},
+      {"aten::_index_put_impl_", "indices"},
+      {"aten::_pack_padded_sequence", "lengths"},
+      {"aten::lstm", "batch_sizes"},
+      {"aten::gru", "batch_sizes"},
+      {"aten::rnn_tanh", "batch_sizes"},
+      {"aten::rnn_relu", "batch_sizes"}};
+  return std::any_of(std::begin(both), std::end(both), [&](const auto& entry) {
+    return name == entry[0] && argument == entry[1];
+  });
+}
+
 } // namespace
+
+at::Generator Aliases::toCpu(const at::Generator& generator) {
+  draws_ = true;
+  return cpuGenerator(generator);
+}
 
 c10::Storage Aliases::aliasStorage(const c10::Storage& device) {
   for (const StoragePair& pair : storages_) {
@@ -89,14 +119,16 @@ c10::Storage Aliases::aliasStorage(const c10::Storage& device) {
   return cpu;
 }
 
-Tensor Aliases::toCpu(const Tensor& tensor) {
+Tensor Aliases::toCpu(const Tensor& tensor, const c10::Argument* argument) {
   if (!tensor.defined()) {
     return tensor;
   }
   if (!tensor.device().is_privateuseone()) {
     if (tensor.is_cpu()) {
       cpuTensors_.push_back(tensor);
-      cpuWithDimensions_ |= tensor.dim() > 0;
+      if (argument && (tensor.dim() > 0 || isWritten(*argument))) {
+        onCpu_.push_back(argument);
+      }
     }
     return tensor;
   }
@@ -109,6 +141,18 @@ Tensor Aliases::toCpu(const Tensor& tensor) {
                             tensor);
   tensors_.push_back({tensor, alias});
   return alias;
+}
+
+void Aliases::checkDevices(const c10::FunctionSchema& schema) const {
+  if (tensors_.empty()) {
+    return;
+  }
+  for (const c10::Argument* argument : onCpu_) {
+    TORCH_CHECK(mayBeOnCpu(schema.name(), argument->name()),
+                "Expected all tensors to be on the same device, but found at "
+                "least two devices, ", kDevice, " and cpu! (argument ",
+                argument->name(), " of ", schema.name(), ")");
+  }
 }
 
 void Aliases::writeBack() {
@@ -183,21 +227,6 @@ Tensor Aliases::toDevice(const Tensor& result) {
 
 namespace {
 
-// Operators that take a CPU tensor beside tensors of the device.
-bool takesBoth(const std::string& name) {
-  static constexpr const char* prefixes[] = {
-      "aten::copy", "aten::_copy_from", "aten::index", "aten::_index",
-      "aten::_unsafe_index", "aten::_pack_padded_sequence",
-      // These take the lengths of a packed sequence.
-      "aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"};
-  for (const char* prefix : prefixes) {
-    if (name.compare(0, std::strlen(prefix), prefix) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool isOptionalGenerator(const c10::Argument& argument) {
   const auto* type = argument.type()->castRaw<c10::OptionalType>();
   return type &&
@@ -207,17 +236,17 @@ bool isOptionalGenerator(const c10::Argument& argument) {
 // Random numbers come from the device's generator, whether it is passed or not.
 void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& value) {
   if (value.isTensor()) {
-    value = aliases.toCpu(value.toTensor());
+    value = aliases.toCpu(value.toTensor(), &argument);
   } else if (value.isTensorList()) {
     c10::List<Tensor> list;
     for (const Tensor& tensor : value.toTensorVector()) {
-      list.push_back(aliases.toCpu(tensor));
+      list.push_back(aliases.toCpu(tensor, &argument));
     }
     value = std::move(list);
   } else if (value.isOptionalTensorList()) {
     c10::List<std::optional<Tensor>> list;
     for (const auto& tensor : value.toOptionalTensorVector()) {
-      list.push_back(tensor ? std::optional<Tensor>(aliases.toCpu(*tensor))
+      list.push_back(tensor ? std::optional<Tensor>(aliases.toCpu(*tensor, &argument))
                             : std::nullopt);
     }
     value = std::move(list);
@@ -226,9 +255,9 @@ void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& valu
       value = kCpu;
     }
   } else if (value.isGenerator()) {
-    value = cpuGenerator(value.toGenerator());
+    value = aliases.toCpu(value.toGenerator());
   } else if (value.isNone() && isOptionalGenerator(argument)) {
-    value = cpuGenerator(defaultGenerator());
+    value = aliases.toCpu(defaultGenerator());
   }
 }
 
@@ -253,10 +282,7 @@ void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
   for (const c10::Argument& argument : schema.arguments()) {
     argumentToCpu(aliases, argument, *value++);
   }
-  TORCH_CHECK(!aliases.isMixed() || takesBoth(schema.name()),
-              "Expected all tensors to be on the same device, but found at "
-              "least two devices, ", kDevice, " and cpu! (when calling ",
-              schema.name(), ")");
+  aliases.checkDevices(schema);
   ++calls;
 }
 
@@ -278,6 +304,10 @@ void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   argumentsToCpu(aliases, op, stack);
   {
     KernelScope scope;
+    std::optional<WithoutPython> generatorIsLocked;
+    if (aliases.draws()) {
+      generatorIsLocked.emplace();
+    }
     at::AutoDispatchBelowADInplaceOrView below;
     c10::impl::ExcludeDispatchKeyGuard plain(c10::autocast_dispatch_keyset);
     op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), stack);

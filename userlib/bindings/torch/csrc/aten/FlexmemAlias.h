@@ -16,8 +16,9 @@ class Aliases {
  public:
   // A CPU tensor over the same bytes, which it keeps alive. Tensors that share a
   // storage get aliases that share one, and the same tensor gets the same alias. A
-  // tensor that is not the device's is returned as it is.
-  at::Tensor toCpu(const at::Tensor& tensor);
+  // tensor that is not the device's is returned as it is. @argument: what the tensor
+  // is of, or nullptr.
+  at::Tensor toCpu(const at::Tensor& tensor, const c10::Argument* argument = nullptr);
 
   // After the call: a storage that the kernel has resized is resized on the
   // device, and changes of sizes and strides reach the original tensors.
@@ -27,9 +28,16 @@ class Aliases {
   // device. Any other CPU tensor is taken over, and is an alias afterwards.
   at::Tensor toDevice(const at::Tensor& result);
 
-  // Whether there are tensors of the device, and CPU tensors with dimensions.
-  bool isMixed() const {
-    return !tensors_.empty() && cpuWithDimensions_;
+  // Throws c10::Error if an argument must be on the device as the others are. A CPU
+  // tensor without dimensions is a number: it may be read, but not written.
+  void checkDevices(const c10::FunctionSchema& schema) const;
+
+  // The CPU's generator in place of ours.
+  at::Generator toCpu(const at::Generator& generator);
+
+  // Whether the kernel has a generator.
+  bool draws() const {
+    return draws_;
   }
 
  private:
@@ -52,7 +60,9 @@ class Aliases {
   c10::SmallVector<TensorPair, 6> tensors_;
   c10::SmallVector<StoragePair, 6> storages_;
   c10::SmallVector<at::Tensor, 2> cpuTensors_;
-  bool cpuWithDimensions_ = false;
+  // Arguments that are on the CPU, and no numbers.
+  c10::SmallVector<const c10::Argument*, 2> onCpu_;
+  bool draws_ = false;
 };
 
 // Replaces the arguments of a call, which are on top of the stack, by what the CPU

@@ -4,6 +4,8 @@
 
 #include <c10/core/Allocator.h>
 
+#include <utility>
+
 namespace flexmem_torch {
 
 // Allocates tensors of the device. A pointer is its own context.
@@ -22,6 +24,20 @@ class KernelScope {
   }
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
+
+  // While one lives, it is as if there were none.
+  class Pause {
+   public:
+    Pause() : depth_(std::exchange(depth, 0)) {}
+    ~Pause() {
+      depth = depth_;
+    }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    int depth_;
+  };
 
   static thread_local int depth;
 };

@@ -62,13 +62,20 @@ size_t print(void* /*user*/, void* context, char* text, size_t length) {
 
 const flexmem_cache_contexts stackContexts = {print, hold, release, nullptr};
 
+thread_local const WithoutPython* WithoutPython::current = nullptr;
+
 void recordStacks(bool enabled, bool cpp) {
   wantsCpp = cpp;
   wanted = enabled;
 }
 
 Stack::Stack() : context_(nullptr) {
-  if (wanted) {
+  if (WithoutPython::current) {
+    context_ = WithoutPython::current->stack.context();
+    if (context_) {
+      hold(nullptr, context_);
+    }
+  } else if (wanted) {
     context_ = new Trace{torch::CapturedTraceback::gather(
         /*python=*/true, /*script=*/true, wantsCpp)};
   }

@@ -28,7 +28,30 @@ class Stack {
   void* context_;
 };
 
-// How the cache holds, releases and prints a stack trace.
+// A kernel that draws random numbers holds its generator's mutex, and a thread of
+// Python's may wait for that mutex with the GIL. So the kernel must not wait for the
+// GIL: while one of these lives, the requests of this thread do not call Python. They
+// get the stack of its beginning.
+class WithoutPython {
+ public:
+  WithoutPython() : before_(current) {
+    current = this;
+  }
+  ~WithoutPython() {
+    current = before_;
+  }
+  WithoutPython(const WithoutPython&) = delete;
+  WithoutPython& operator=(const WithoutPython&) = delete;
+
+  const Stack stack;
+  // The innermost one of this thread, or nullptr.
+  static thread_local const WithoutPython* current;
+
+ private:
+  const WithoutPython* before_;
+};
+
+// How the cache holds, releases and prints them.
 extern const flexmem_cache_contexts stackContexts;
 
 } // namespace flexmem_torch

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include "FlexmemMemory.h"
 
+#include "FlexmemDeviceAllocator.h"
 #include "FlexmemHistory.h"
 #include "FlexmemLost.h"
 #include "FlexmemProvider.h"
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <pthread.h>
 
 namespace flexmem_torch {
@@ -63,24 +66,34 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
   std::fprintf(stderr, "flexmem: %s\n", text);
 }
 
+// What Python does here must not depend on which kernel was out of memory: its tensors
+// have autograd, and those for the CPU are not the device's.
 void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
-  if (const OutOfMemoryCallback callback = outOfMemory) {
-    callback();
+  const OutOfMemoryCallback callback = outOfMemory;
+  if (!callback || WithoutPython::current) {
+    return;
   }
+  const KernelScope::Pause pause;
+  const c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set,
+                                               c10::default_excluded_set);
+  callback();
+}
+
+flexmem_cache_provider openProvider() {
+  if (const uint64_t bytes = hostBytes()) {
+    return hostProvider(bytes);
+  }
+  flexmem_device* device = nullptr;
+  const int error = flexmem_device_open(&device, nullptr);
+  TORCH_CHECK(!error, "flexmem: cannot open a device: ", textOf(error),
+              ". FLEXMEM_TORCH=host uses host memory instead");
+  name = flexmem_device_path(device);
+  return deviceProvider(device);
 }
 
 flexmem_cache* make() {
-  flexmem_cache_provider provider{};
-  if (const uint64_t bytes = hostBytes()) {
-    provider = hostProvider(bytes);
-  } else {
-    flexmem_device* device = nullptr;
-    const int error = flexmem_device_open(&device, nullptr);
-    TORCH_CHECK(!error, "flexmem: cannot open a device: ", textOf(error),
-                ". FLEXMEM_TORCH=host uses host memory instead");
-    provider = deviceProvider(device);
-    name = flexmem_device_path(device);
-  }
+  // Kept if the rest fails, for the next attempt.
+  static flexmem_cache_provider provider = openProvider();
   flexmem_cache_options options{};
   char problem[512] = "";
   options.provider = &provider;
@@ -94,22 +107,24 @@ flexmem_cache* make() {
   if (!std::getenv("FLEXMEM_DEBUG") && !std::getenv("TORCH_SPYRE_ALLOC_DEBUG")) {
     options.log = warn;
   }
-  flexmem_cache* made = nullptr;
-  const int error = flexmem_cache_create(&made, &options, sizeof(options));
+  flexmem_cache* created = nullptr;
+  const int error = flexmem_cache_create(&created, &options, sizeof(options));
   TORCH_CHECK(error != -EOPNOTSUPP,
               "flexmem: the CPU cannot map the memory of this device");
   TORCH_CHECK(!error, "flexmem: no cache: ", *problem ? problem : textOf(error));
-  check(flexmem_cache_add_oom_callback(made, beforeRetry, nullptr),
+  std::unique_ptr<flexmem_cache, void (*)(flexmem_cache*)> made(
+      created, flexmem_cache_destroy);
+  check(flexmem_cache_add_oom_callback(created, beforeRetry, nullptr),
         "callback for a lack of memory");
   if (provider.pressure_fd) {
-    // The helper returns unused memory when other processes need it.
-    check(flexmem_cache_start_helper(made), "start of the helper thread");
+    // Other processes on the device get what this one has cached but does not use.
+    check(flexmem_cache_start_helper(created), "start of the helper thread");
   }
   explainLostMemory(name);
   // A child forked from here on has no cache.
   pthread_atfork(nullptr, nullptr, forked);
   initialized = true;
-  return made;
+  return made.release();
 }
 
 [[noreturn]] void refuse(int error, const flexmem_cache_failure& failure) {
