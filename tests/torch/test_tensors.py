@@ -91,9 +91,30 @@ class Tensors(FlexmemTest):
                      lambda: torch.mm(torch.ones(3, 3), x.view(3, 1)), lambda: x.add_(torch.ones(3))):
             with self.assertRaisesRegex(RuntimeError, "same device"):
                 call()
-        # Numbers and index tensors may stay on the CPU.
+        # Neither do indices that other devices want beside the tensor, and names that begin as those of index() and copy_() do.
+        index = torch.tensor([0, 2])
+        for call in (lambda: torch.copysign(x, torch.ones(3)), lambda: x.index_select(0, index),
+                     lambda: x.index_add(0, index, torch.ones(2, device=DEVICE)),
+                     lambda: x.index_copy(0, index.to(DEVICE), torch.ones(2)), lambda: x.index_fill(0, index, 1.0),
+                     lambda: torch.ones(3)[index.to(DEVICE)], lambda: torch.nn.functional.embedding(index, x.view(3, 1)),
+                     lambda: x.index_put((index.to(DEVICE),), torch.ones(2))):
+            with self.assertRaisesRegex(RuntimeError, "same device"):
+                call()
+        # A number is no tensor of another device, nor are the indices of index().
         self.assert_same(x + torch.tensor(2.0), torch.full((3,), 3.0))
-        self.assert_same(x[torch.tensor([0, 2])], torch.ones(2))
+        self.assert_same(x[index], torch.ones(2))
+        self.assert_same(x.index_put((index,), torch.tensor(2.0)), torch.tensor([2.0, 1.0, 2.0]))
+        y = x.clone().requires_grad_()
+        y[index].sum().backward()
+        self.assert_same(y.grad, torch.tensor([1.0, 0.0, 1.0]))
+        # But it is read only.
+        number = torch.tensor(1.0)
+        for call in (lambda: number.add_(x[0]), lambda: torch.sum(x, (0,), out=number), lambda: torch._foreach_add_([number], [x[0]])):
+            with self.assertRaisesRegex(RuntimeError, "same device"):
+                call()
+        self.assertEqual(number.item(), 1.0)
+        number.copy_(x.sum())
+        self.assertEqual(number.item(), 3.0)
 
     def test_copies(self):
         cpu = torch.randn(4, 5)
@@ -135,8 +156,12 @@ class Tensors(FlexmemTest):
         self.assert_same(torch.func.jvp(loss, (ours,), (ours,))[1], torch.func.jvp(loss, (cpu,), (cpu,))[1])
         x = torch.randn(3, dtype=torch.float64, device=DEVICE, requires_grad=True)
         self.assertTrue(torch.autograd.gradcheck(lambda x: x.exp().prod(), (x,)))
+
+    def test_anomalies_are_detected(self):
+        x = torch.zeros(3, device=DEVICE, requires_grad=True)
         with torch.autograd.detect_anomaly(check_nan=True):
-            x.log().sum().backward() if (x > 0).all() else x.exp().sum().backward()
+            with self.assertRaisesRegex(RuntimeError, "'SqrtBackward0' returned nan"), self.assertWarns(UserWarning):
+                (x.sqrt() * 0).sum().backward()
 
     def test_attention(self):
         for causal in (False, True):
@@ -170,6 +195,30 @@ class Tensors(FlexmemTest):
                          torch.rand(3, generator=torch.Generator().manual_seed(8)))
         torch.flexmem.manual_seed(-1)
         self.assertEqual(torch.flexmem.initial_seed(), -1)
+
+    def test_dropout(self):
+        def run(device, p, train, native):
+            torch.manual_seed(7)
+            x = torch.arange(1.0, 41.0).reshape(5, 8).to(device).requires_grad_()
+            result = torch.native_dropout(x, p, train) if native else (torch.dropout(x, p, train),)
+            result[0].sum().backward()
+            return [result[0].detach(), x.grad, *result[1:]]
+
+        for p in (0.0, 0.3, 1.0):
+            for train in (True, False):
+                for native in (True, False):
+                    for ours, cpu in zip(run(DEVICE, p, train, native), run("cpu", p, train, native)):
+                        self.assert_same(ours, cpu)
+        with self.assertRaisesRegex(RuntimeError, "between 0 and 1"):
+            torch.dropout(torch.ones(3, device=DEVICE), 1.5, True)
+        with torch.inference_mode():
+            state = torch.get_rng_state()
+            x = torch.ones(100, device=DEVICE)
+            torch.flexmem.manual_seed(3)
+            first = torch.dropout(x, 0.5, True)
+            torch.flexmem.manual_seed(3)
+            self.assertTrue(torch.equal(torch.dropout(x, 0.5, True), first))
+            self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def test_printing(self):
         self.assertEqual(str(torch.arange(3, device=DEVICE)), "tensor([0, 1, 2], device='flexmem:0')")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// LSTM, GRU and dropout call fused kernels on every device but the CPU, which has
-// none. Here they are plain arithmetic, in the order of the CPU's own functions.
+// The cells of LSTM and GRU, and dropout, call fused kernels on every device but the
+// CPU. Here they are plain arithmetic, in the order of the CPU's own functions.
 // Autograd follows it, so that there is no kernel for the backward pass.
 #include <ATen/ATen.h>
 #include <torch/library.h>
@@ -44,27 +44,31 @@ std::tuple<Tensor, Tensor> gruCell(
           at::empty({0}, hidden.options())};
 }
 
-std::tuple<Tensor, Tensor> dropout(const Tensor& input, double p,
-                                   std::optional<bool> train) {
-  if (train && !*train) {
-    return {input.clone(), at::ones_like(input, at::kBool)};
+Tensor dropout(const Tensor& input, double p, bool train) {
+  TORCH_CHECK(p >= 0 && p <= 1,
+              "dropout probability has to be between 0 and 1, but got ", p);
+  if (p == 0 || !train || !input.numel()) {
+    return input;
   }
-  const Tensor noise = at::empty_like(input).bernoulli_(1 - p);
-  const Tensor mask = noise.ne(0);
-  return {input * noise.div_(1 - p), mask};
+  if (p == 1) {
+    return input * at::zeros({}, input.options());
+  }
+  return input * at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
+}
+
+void registerAll(torch::Library& m) {
+  m.impl("dropout", &dropout);
+  m.impl("_thnn_fused_lstm_cell", &lstmCell);
+  m.impl("_thnn_fused_gru_cell", &gruCell);
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
-  m.impl("native_dropout", &dropout);
-  m.impl("_thnn_fused_lstm_cell", &lstmCell);
-  m.impl("_thnn_fused_gru_cell", &gruCell);
+  registerAll(m);
 }
 
-// For calls without gradients, as under torch.inference_mode().
+// In inference mode.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("native_dropout", &dropout);
-  m.impl("_thnn_fused_lstm_cell", &lstmCell);
-  m.impl("_thnn_fused_gru_cell", &gruCell);
+  registerAll(m);
 }
 
 } // namespace
