@@ -149,7 +149,7 @@ class Memory(FlexmemTest):
         self.assertEqual(after, before)
 
     def test_a_kernel_with_a_generator_does_not_wait_for_python(self):
-        # It holds the mutex of its generator, and whoever waits for that one may have the GIL.
+        # The kernel holds the mutex of its generator, for which a thread with the GIL may wait.
         class Cycle:
             pass
 
@@ -193,7 +193,7 @@ class Memory(FlexmemTest):
             del x
         allocated = [event.self_device_memory_usage for event in profile.events() if event.name == "aten::empty"]
         self.assertEqual(sum(allocated), MIB)
-        # What is freed outside of operators has this name.
+        # A free outside of operators has this name.
         freed = [event.self_device_memory_usage for event in profile.events() if event.name == "[memory]"]
         self.assertEqual(sum(freed), -MIB)
 
@@ -221,6 +221,20 @@ class Memory(FlexmemTest):
         finally:
             torch.flexmem._record_memory_history(None)
         self.assertEqual(torch.flexmem.memory_snapshot(), torch.flexmem._snapshot()["segments"])
+
+
+    def test_history_with_all_stacks(self):
+        torch.flexmem._record_memory_history(max_entries=100)
+        try:
+            x = torch.empty(12345, dtype=torch.uint8, device=DEVICE)
+            frames = [frame for segment in torch.flexmem._snapshot()["segments"] for block in segment["blocks"]
+                      if block.get("requested_size") == 12345 for frame in block["frames"]]
+            del x
+        finally:
+            torch.flexmem._record_memory_history(None)
+        names = " ".join(frame["name"] for frame in frames)
+        self.assertIn("test_history_with_all_stacks", names)
+        self.assertIn("at::", names)
 
 
 class Accelerator(FlexmemTest):
@@ -288,6 +302,10 @@ import os
 assert torch.flexmem.is_available() and not torch.flexmem.is_initialized()
 assert torch.flexmem.memory_stats()["allocation.all.current"] == 0
 assert torch.flexmem.memory_stats()["max_split_size"] == -1
+torch.manual_seed(1)
+torch.flexmem.empty_cache()
+torch.flexmem.reset_peak_memory_stats()
+assert torch.flexmem.memory_summary() and not torch.flexmem.is_initialized()
 child = os.fork()
 print(torch.ones(3, device="flexmem").sum().item(), torch.flexmem.is_initialized(), flush=True)
 if child:

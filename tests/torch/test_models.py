@@ -101,6 +101,17 @@ class Models(FlexmemTest):
     def test_rnn(self):
         self.compare(lambda: Recurrent(nn.RNN), lambda: torch.randn(6, 5, 8), classes=4)
 
+    def test_compiled(self):
+        def run(device, compiled):
+            torch.manual_seed(8)
+            model = mlp().to(device)
+            x = torch.randn(4, 64).to(device)
+            (torch.compile(model, backend="aot_eager") if compiled else model)(x).square().sum().backward()
+            return [weight.grad for weight in model.parameters()]
+
+        for ours, cpu in zip(run(DEVICE, True), run("cpu", False)):
+            self.assert_same(ours, cpu)
+
     def test_transformer_in_eval_mode(self):
         torch.manual_seed(2)
         model = transformer().eval()

@@ -150,16 +150,28 @@ class Recurrent(FlexmemTest):
                 weight.untyped_storage().resize_(0)
             return saved, overwrite()
 
-        def fill_again(model, _):
-            saved, kept = empty(model, _)
+        def fill(model, saved):
             for weight, value in zip(model.parameters(), saved):
                 weight.untyped_storage().resize_(value.untyped_storage().nbytes())
                 weight.data.copy_(value)
+
+        def fill_again(model, _):
+            saved, kept = empty(model, _)
+            fill(model, saved)
             return kept
 
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             with self.assertRaisesRegex(RuntimeError, "storage has been resized to 0"):
                 self.gradients_of(DEVICE, kind, between=empty)
+            # A backward pass that was refused works once the bytes are there again.
+            model = kind(8, 8).to(DEVICE)
+            loss = model(torch.randn(4, 3, 8, device=DEVICE))[0].sum()
+            saved, kept = empty(model, None)
+            with self.assertRaisesRegex(RuntimeError, "resized"):
+                loss.backward()
+            fill(model, saved)
+            loss.backward()
+            del kept
             self.assert_all_same(self.gradients_of(DEVICE, kind, between=fill_again), self.gradients_of("cpu", kind))
 
     def test_dropout_in_inference_mode(self):

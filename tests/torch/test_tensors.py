@@ -211,14 +211,19 @@ class Tensors(FlexmemTest):
                         self.assert_same(ours, cpu)
         with self.assertRaisesRegex(RuntimeError, "between 0 and 1"):
             torch.dropout(torch.ones(3, device=DEVICE), 1.5, True)
-        with torch.inference_mode():
-            state = torch.get_rng_state()
-            x = torch.ones(100, device=DEVICE)
-            torch.flexmem.manual_seed(3)
-            first = torch.dropout(x, 0.5, True)
-            torch.flexmem.manual_seed(3)
-            self.assertTrue(torch.equal(torch.dropout(x, 0.5, True), first))
-            self.assertTrue(torch.equal(torch.get_rng_state(), state))
+
+    def test_dropout_draws_from_the_devices_generator(self):
+        state = torch.get_rng_state()
+        x = torch.ones(100, device=DEVICE)
+        for inference in (False, True):
+            for function in (torch.dropout, lambda *arguments: torch.native_dropout(*arguments)[0]):
+                with torch.inference_mode(inference):
+                    torch.flexmem.manual_seed(3)
+                    first = function(x, 0.5, True)
+                    torch.flexmem.manual_seed(3)
+                    self.assertTrue(torch.equal(function(x, 0.5, True), first))
+                    self.assertFalse(torch.equal(function(x, 0.5, True), first))
+        self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def test_printing(self):
         self.assertEqual(str(torch.arange(3, device=DEVICE)), "tensor([0, 1, 2], device='flexmem:0')")

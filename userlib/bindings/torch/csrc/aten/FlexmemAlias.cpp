@@ -52,7 +52,7 @@ void releaseStorage(void* device) {
   c10::raw::intrusive_ptr::decref(static_cast<StorageImpl*>(device));
 }
 
-// What an alias has: the bytes of a storage of the device. The storage stays as long
+// The bytes of an alias are those of a storage of the device. The storage stays as long
 // as the alias, which the graph of a CPU function can keep for its backward pass.
 c10::DataPtr borrow(const c10::Storage& device) {
   StorageImpl* impl = device.unsafeGetStorageImpl();

@@ -56,8 +56,20 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   return input * at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
 }
 
+// The CPU's own kernel would draw from the CPU's generator.
+std::tuple<Tensor, Tensor> nativeDropout(const Tensor& input, double p,
+                                         std::optional<bool> train) {
+  if (train && !*train) {
+    return {input.clone(), at::ones_like(input, at::kBool)};
+  }
+  const double scale = p == 1 ? 0. : 1. / (1 - p);
+  const Tensor mask = at::empty_like(input, at::kBool).bernoulli_(1 - p);
+  return {input.mul(mask).mul_(scale), mask};
+}
+
 void registerAll(torch::Library& m) {
   m.impl("dropout", &dropout);
+  m.impl("native_dropout", &nativeDropout);
   m.impl("_thnn_fused_lstm_cell", &lstmCell);
   m.impl("_thnn_fused_gru_cell", &gruCell);
 }

@@ -90,9 +90,6 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     const variable_list leaves = ctx->saved_data["leaves"].toTensorVector();
     const variable_list results = ctx->saved_data["results"].toTensorVector();
-    if (!keep) {
-      ctx->saved_data.clear();
-    }
     Aliases aliases;
     variable_list from;
     variable_list with;
@@ -115,6 +112,9 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
       KernelScope scope;
       found = torch::autograd::grad(from, to, with, keep,
                                     /*create_graph=*/false, /*allow_unused=*/true);
+    }
+    if (!keep) {
+      ctx->saved_data.clear();
     }
     // One gradient for each argument of forward(). The first two are no tensors.
     variable_list all(2);

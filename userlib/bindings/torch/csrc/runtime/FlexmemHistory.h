@@ -51,7 +51,7 @@ class WithoutPython {
   const WithoutPython* before_;
 };
 
-// How the cache holds, releases and prints them.
+// How the cache holds, releases and prints a stack trace.
 extern const flexmem_cache_contexts stackContexts;
 
 } // namespace flexmem_torch

@@ -66,8 +66,8 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
   std::fprintf(stderr, "flexmem: %s\n", text);
 }
 
-// What Python does here must not depend on which kernel was out of memory: its tensors
-// have autograd, and those for the CPU are not the device's.
+// Python's finalizers run here as at any other moment, whichever kernel is out of memory:
+// their tensors have autograd, and their CPU tensors are not in the device's memory.
 void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
   const OutOfMemoryCallback callback = outOfMemory;
   if (!callback || WithoutPython::current) {
@@ -117,7 +117,7 @@ flexmem_cache* make() {
   check(flexmem_cache_add_oom_callback(created, beforeRetry, nullptr),
         "callback for a lack of memory");
   if (provider.pressure_fd) {
-    // Other processes on the device get what this one has cached but does not use.
+    // The helper returns unused memory when other processes need it.
     check(flexmem_cache_start_helper(created), "start of the helper thread");
   }
   explainLostMemory(name);
