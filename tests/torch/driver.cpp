@@ -31,6 +31,10 @@ struct Pipe {
     char byte = 0;
     return read(ends[0], &byte, 1) == 1;
   }
+  // Leaves the other end to the other process. If that one dies, take() returns.
+  void keep(int end) {
+    TORCH_CHECK(!close(ends[!end]));
+  }
   std::array<int, 2> ends{};
 };
 
@@ -40,6 +44,8 @@ struct Process {
   template <class Function>
   explicit Process(Function run) : id(fork()) {
     TORCH_CHECK(id >= 0);
+    begin.keep(id ? 1 : 0);
+    ready.keep(id ? 0 : 1);
     if (!id) {
       dup2(fileno(error), STDERR_FILENO);
       _exit(begin.take() && run(*this) ? 0 : 1);

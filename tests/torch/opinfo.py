@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every operator that PyTorch has samples for, on the device and on the CPU. Prints TAP: a test for each operator.
 
-Each sample of type float32 and int64 that passes on the CPU must pass on the device, with the same result and without a copy of
-it. What opinfo.txt names is left out, with a reason: at most 30 operators.
+Each sample of type float32 and int64 that passes on the CPU must pass on the device. Results and arguments must be the same
+afterwards, bit for bit and with the same strides; results must be on the device, without a copy. So must those of the operator
+with out=, and of the operator in place. What opinfo.txt names is left out, with a reason: at most 30 operators.
 
 Usage: opinfo.py [NAME...]      NAME: whole names of operators; default: all
 """
 
+import collections
 import os
 import sys
 import types
@@ -15,7 +17,7 @@ import warnings
 
 import torch
 
-# PyTorch's samples import a module that needs setuptools. An empty module replaces it.
+# PyTorch's samples import what builds extensions, which needs setuptools. Nothing is built here.
 sys.modules["torch.utils.cpp_extension"] = torch.utils.cpp_extension = types.ModuleType("cpp_extension")
 
 from torch.testing._internal.common_methods_invocations import op_db
@@ -23,6 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import torch_flexmem  # noqa: F401, it registers the device
 
+CPU = torch.device("cpu")
 DEVICE = torch.device("flexmem:0")
 SEED = 7
 MOST_LEFT_OUT = 30
@@ -35,29 +38,69 @@ def left_out():
     return {name: reason.strip() for name, reason in lines}
 
 
-def to_device(value):
-    """A view stays a view: the operator may look beyond it."""
-    if isinstance(value, torch.Tensor) and value.device.type == "cpu":
-        whole = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
-        return whole.to(DEVICE).as_strided(value.shape, value.stride(), value.storage_offset())
+def place(value, device):
+    """A copy of an argument on a device. A view stays a view: the operator may look beyond it."""
+    if isinstance(value, torch.Tensor):
+        whole = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage()).to(device, copy=True)
+        placed = whole.as_strided(value.shape, value.stride(), value.storage_offset())
+        return placed.conj() if value.is_conj() else placed
     if isinstance(value, torch.device) or value == "cpu":
-        return DEVICE
+        return device
     return value
 
 
-def call(op, sample):
+def plain(op, arguments):
+    return op(arguments[0], *arguments[1], **arguments[2])
+
+
+def with_out(op, arguments):
+    """Into tensors that are there already."""
+    clones = tree_map(lambda value: value.clone() if isinstance(value, torch.Tensor) else value, arguments)
+    out = tree_map(torch.zeros_like, plain(op, clones))
+    return op(arguments[0], *arguments[1], **arguments[2], out=out), out
+
+
+def in_place(op, arguments):
+    return op.inplace_variant(arguments[0], *arguments[1], **arguments[2])
+
+
+FORMS = {plain: lambda op: True, with_out: lambda op: op.supports_out, in_place: lambda op: op.inplace_variant}
+
+
+def forms(op):
+    """The ways to call it."""
+    return [form for form, has in FORMS.items() if has(op)]
+
+
+def call(form, op, sample, device):
     """What the operator returns, and what it makes of its arguments."""
+    arguments = tree_map(lambda value: place(value, device), sample)
     torch.manual_seed(SEED)
-    result = op(sample[0], *sample[1], **sample[2])
-    return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in tree_leaves(result)]
+    # Operators without a tensor among their arguments make their results there, too.
+    with device:
+        result = form(op, arguments)
+    return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in tree_leaves((result, arguments))]
 
 
 def is_same(ours, cpu):
     if not isinstance(cpu, torch.Tensor):
-        return ours == cpu or (ours != ours and cpu != cpu)
-    if not isinstance(ours, torch.Tensor) or ours.dtype != cpu.dtype or ours.shape != cpu.shape:
+        return ours == cpu or (ours != ours and cpu != cpu) or (ours, cpu) == (DEVICE, CPU)
+    if not isinstance(ours, torch.Tensor) or (ours.device, ours.dtype, ours.shape) != (DEVICE, cpu.dtype, cpu.shape):
+        return False
+    if ours.stride() != cpu.stride():
         return False
     return torch.allclose(ours.cpu(), cpu, rtol=0, atol=0, equal_nan=True) if cpu.numel() else True
+
+
+def are_same(ours, cpu):
+    return len(ours) == len(cpu) and all(map(is_same, ours, cpu))
+
+
+def notices_differences():
+    """Whether are_same() tells apart what differs in one respect."""
+    cpu = torch.arange(6.0).reshape(2, 3)
+    others = [cpu, cpu.to(DEVICE) + 1, cpu.to(DEVICE, torch.float64), cpu.to(DEVICE)[0], cpu.to(DEVICE).t().contiguous().t(), 1.0]
+    return are_same([cpu.to(DEVICE), 2.0, DEVICE], [cpu, 2.0, CPU]) and not any(are_same([other], [cpu]) for other in others)
 
 
 def samples(op, dtype):
@@ -68,36 +111,42 @@ def samples(op, dtype):
             if all(leaf.layout == torch.strided for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor))]
 
 
+def types_of(op):
+    """float32 and int64. An operator that has neither is tried with another one."""
+    supported = op.supported_dtypes("cpu")
+    usual = [dtype for dtype in (torch.float32, torch.int64) if dtype in supported]
+    return usual or sorted(supported, key=str)[:1]
+
+
 def copies():
     """Results of kernels that were copied into the device's memory since the program began."""
     return torch.ops.flexmem.kernel_counters()[1]
 
 
 def problems(op):
-    """The samples that differ, as texts; and how many were compared."""
+    """The samples that differ, as texts; and how many calls of each form were compared."""
     found = []
-    count = 0
+    counts = collections.Counter()
     copied = copies()
-    for dtype in (torch.float32, torch.int64):
-        if dtype not in op.supported_dtypes("cpu"):
-            continue
-        # Generates the samples twice, because an operator may change its arguments.
-        for number, (cpu, ours) in enumerate(zip(samples(op, dtype), samples(op, dtype))):
-            ours = tree_map(to_device, ours)
-            try:
-                expected = call(op, cpu)
-            except Exception:
-                continue
-            count += 1
-            try:
-                result = call(op, ours)
-                if len(result) != len(expected) or not all(map(is_same, result, expected)):
-                    found.append(f"{dtype} sample {number}: another result")
-            except Exception as error:
-                found.append(f"{dtype} sample {number}: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
+    for dtype in types_of(op):
+        for number, sample in enumerate(samples(op, dtype)):
+            for form in forms(op):
+                try:
+                    expected = call(form, op, sample, CPU)
+                except Exception:
+                    continue
+                counts[form.__name__] += 1
+                name = f"{dtype} sample {number}, {form.__name__}"
+                try:
+                    if not are_same(call(form, op, sample, DEVICE), expected):
+                        found.append(f"{name}: another result")
+                except Exception as error:
+                    found.append(f"{name}: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
     if copies() != copied:
         found.append(f"{copies() - copied} results were copied")
-    return found, count
+    if not counts["plain"]:
+        found.append("no sample")
+    return found, counts
 
 
 def main():
@@ -105,27 +154,36 @@ def main():
     torch.set_num_threads(1)
     skipped = left_out()
     wanted = set(sys.argv[1:])
-    count = failed = compared = 0
+    compared = collections.Counter()
+    lines = failed = 0
+
+    def line(good, text):
+        nonlocal lines, failed
+        lines += 1
+        failed += not good
+        print(f"{'' if good else 'not '}ok {lines} - {text}", flush=True)
+
+    line(notices_differences(), "differences are noticed")
     for op in op_db:
         name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
         if wanted and name not in wanted:
             continue
-        count += 1
         if name in skipped:
-            print(f"ok {count} - {name} # SKIP {skipped.pop(name)}", flush=True)
+            line(True, f"{name} # SKIP {skipped.pop(name)}")
             continue
-        found, samples_of = problems(op)
-        compared += samples_of
-        failed += bool(found)
-        print(f"{'not ' if found else ''}ok {count} - {name}, {samples_of} samples", flush=True)
+        if not op.supported_dtypes("cpu"):
+            line(True, f"{name} # SKIP the CPU has no kernel")
+            continue
+        found, counts = problems(op)
+        compared += counts
+        line(not found, f"{name}, {counts.total()} calls")
         for text in found[:5]:
             print(f"# {text}")
     if not wanted:
-        count += 1
-        failed += bool(skipped)
-        print(f"{'not ' if skipped else ''}ok {count} - what is left out is known: {', '.join(skipped) or 'all'}")
-    print(f"# {compared} samples")
-    print(f"1..{count}")
+        line(not skipped, f"what is left out is known: {', '.join(skipped) or 'all'}")
+        line(len(compared) == len(FORMS), "operators are called in each form")
+    print(f"# {', '.join(f'{count} {form}' for form, count in compared.items())}")
+    print(f"1..{lines}")
     return 0 if not failed and compared else 1
 
 
