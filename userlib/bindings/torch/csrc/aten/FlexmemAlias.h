@@ -70,7 +70,8 @@ class Aliases {
 void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
                     torch::jit::Stack* stack);
 
-// Lets an alias follow its original after the storage has got other bytes. Throws c10::Error if there are fewer than the alias had.
+// Lets an alias follow its original after the storage has got other bytes. Throws
+// c10::Error if there are fewer than the alias had.
 void followOriginal(const at::Tensor& alias);
 
 // The kernel of every operator that has one for the CPU.
