@@ -10,6 +10,7 @@ Usage: opinfo.py [NAME...]      NAME: whole names of operators; default: all
 """
 
 import collections
+import contextlib
 import os
 import sys
 import types
@@ -77,7 +78,8 @@ def call(form, op, sample, device):
     arguments = tree_map(lambda value: place(value, device), sample)
     torch.manual_seed(SEED)
     # Operators without a tensor among their arguments make their results there, too.
-    with device:
+    has_tensor = any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(arguments))
+    with contextlib.nullcontext() if has_tensor else device:
         result = form(op, arguments)
     return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in tree_leaves((result, arguments))]
 

@@ -53,6 +53,11 @@ class Tensors(FlexmemTest):
         self.assert_same(values, a.sort().values)
         self.assert_same(indices, a.sort().indices)
 
+        # These ask for a kernel of the device, but not without out=.
+        self.assert_same(torch.nanmean(a.to(DEVICE), 0, out=torch.empty(4, device=DEVICE)), a.nanmean(0))
+        torch.mode(a.to(DEVICE), out=(values.resize_(0), indices.resize_(0)))
+        self.assert_same(values, a.mode().values)
+
     def test_resize(self):
         x = torch.arange(4.0, device=DEVICE)
         x.resize_(10)

@@ -17,9 +17,11 @@ const std::set<std::string> leftOut = {
     "aten::_efficientzerotensor", "aten::to_mkldnn",
     "aten::_nested_tensor_from_tensor_list"};
 
-// They have no kernel of the CPU's own, but ask for one of the device.
+// They have no kernel of the CPU's own, but ask for one of the device, or refuse devices
+// that they do not know. With the overload.
 const std::set<std::string> added = {
-    "aten::convolution", "aten::convolution_backward"};
+    "aten::convolution", "aten::convolution_backward", "aten::mode.values",
+    "aten::nanmean.out"};
 
 bool wants(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
@@ -27,7 +29,7 @@ bool wants(const c10::OperatorHandle& op) {
       op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
     return false;
   }
-  return added.count(name) ||
+  return added.count(c10::toString(op.operator_name())) ||
       op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
