@@ -17,5 +17,5 @@ if [[ ${FLEXMEM_LONG:-} ]]; then
 	echo 'TAP version 14'
 	# Leaves out tests that start Python again with host memory.
 	FLEX_DEVICE=VF tests/torch/enter.sh python3 tests/torch/tap.py \
-		test_memory.Memory test_models test_python test_tensors test_importing
+		test_memory.Memory test_models test_python test_recurrent test_tensors test_importing
 fi
