@@ -4,6 +4,7 @@
  * block during its scrub.
  */
 
+#include <linux/cgroup.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
