@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the shim share.
+ * Declarations that the files of the shim share.
  *
  * There are two ways to wait. A task that waits for a lock that is held for some
  * instructions waits for a word to change. A task that sleeps is parked until
