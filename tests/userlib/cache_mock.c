@@ -251,7 +251,7 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 	int err;
 
 	assert_ptr_equal(user, &mock);
-	mock.infos++;
+	atomic_fetch_add(&mock.infos, 1);
 	if (mock.no_info)
 		return -EOPNOTSUPP;
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);

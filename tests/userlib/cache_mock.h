@@ -44,7 +44,7 @@ struct mock {
 	uint64_t grown_from;
 	unsigned int frees;
 	unsigned int shrinks;
-	unsigned int infos;
+	atomic_uint infos;
 	uint64_t last_alloc;
 	uint64_t last_alignment;
 	uint32_t last_flags;

@@ -68,6 +68,74 @@ static void helper_serves(void **state)
 	assert_int_equal(mock.warnings, 0);
 }
 
+/* Three free segments, after the event that says the device is full. */
+static void free_after_the_event(void)
+{
+	void *tokens[3];
+	int i;
+
+	cache = pressed_cache("");
+	mock.total = 60 * MIB;
+	for (i = 0; i < 3; i++)
+		tokens[i] = take(cache, 20 * MIB, 0);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	press(FLEXMEM_LEVEL_CRITICAL, 60 * MIB, 60 * MIB);
+	await_events(1);
+	for (i = 0; i < 3; i++)
+		give(cache, tokens[i]);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 60 * MIB);
+}
+
+/* Waits until the helper has looked @count times at the device's memory. */
+static void await_looks(unsigned int count)
+{
+	int waited = 0;
+
+	while (atomic_load(&mock.infos) < count) {
+		assert_true(waited++ < PATIENCE_MS);
+		pause_ms(1);
+	}
+}
+
+static void idle_program_gives(void **state)
+{
+	(void)state;
+	free_after_the_event();
+	await_looks(atomic_load(&mock.infos) + 2);
+	/* At least half of the three segments. */
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 20 * MIB);
+	assert_int_equal(figures(cache).pressure_bytes, 40 * MIB);
+	assert_int_equal(figures(cache).num_pressure_events, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* The program allocates between two looks of the helper. */
+static bool busy_once(void)
+{
+	unsigned int looks = atomic_load(&mock.infos);
+
+	give(cache, take(cache, 20 * MIB, 0));
+	await_looks(looks + 1);
+	return atomic_load(&mock.infos) == looks + 1;
+}
+
+static void busy_program_keeps(void **state)
+{
+	bool busy;
+
+	(void)state;
+	do {
+		free_after_the_event();
+		busy = busy_once() && busy_once() && busy_once();
+		assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+		/* This thread may have slept through a look. Then again. */
+		if (busy)
+			assert_int_equal(figures(cache).pressure_bytes, 0);
+		flexmem_cache_destroy(cache);
+	} while (!busy);
+}
+
 static void bad_helpers(void **state)
 {
 	(void)state;
@@ -445,6 +513,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(helper_serves),
+		CACHE_TEST(idle_program_gives),
+		CACHE_TEST(busy_program_keeps),
 		CACHE_TEST(bad_helpers),
 		CACHE_TEST(cancelled_stop),
 		CACHE_TEST(helper_has_no_descriptor),

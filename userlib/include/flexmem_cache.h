@@ -955,7 +955,11 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * @cache: a cache
  *
  * For a framework without a loop. The thread waits for events and serves them
- * like flexmem_cache_serve_pressure(). It ends with
+ * like flexmem_cache_serve_pressure(). The device sends no event for memory that
+ * the program frees after the level has become FLEXMEM_LEVEL_CRITICAL. So while
+ * that level lasts, the thread looks once a second: if the program has allocated
+ * nothing since the last look, it returns free memory as for that level. The
+ * thread ends with
  * flexmem_cache_stop_helper(), with the destruction of the cache, or when the
  * device is removed; then it can be started again. It blocks all signals. It
  * runs callbacks of the provider, of the events and of the log, as any other

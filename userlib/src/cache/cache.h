@@ -264,6 +264,10 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 int fmlib_pressure_answer(struct flexmem_cache *cache,
 			  const struct flexmem_pressure_event *event,
 			  uint64_t *released);
+/* Whether the last event was CRITICAL. */
+bool fmlib_pressure_lasts(struct flexmem_cache *cache);
+/* While CRITICAL lasts: returns memory if nothing was allocated since. */
+void fmlib_pressure_look(struct flexmem_cache *cache);
 
 /* streams.c */
 /* Returns NULL if there is no host memory. */

@@ -19,6 +19,9 @@
 /* How long to wait after a temporary error, in milliseconds. */
 #define RETRY_MS 100
 
+/* How long a program allocates nothing until it is idle, in milliseconds. */
+#define IDLE_MS 1000
+
 /* Identifies the file of a descriptor. -EBADF: it was closed. */
 static int identify(int descriptor, struct stat *file)
 {
@@ -59,9 +62,9 @@ static int wait_for(struct pollfd *fd, int timeout)
 
 /*
  * Waits for an event. Returns 0 if the provider's descriptor, which refers to
- * @source, has one.
+ * @source, has one; or -ETIME if none came while CRITICAL lasts.
  */
-static int wait_for_event(const struct flexmem_cache *cache,
+static int wait_for_event(struct flexmem_cache *cache,
 			  const struct stat *source)
 {
 	struct pollfd fd = { .fd = pressure_fd(cache), .events = POLLIN };
@@ -71,9 +74,11 @@ static int wait_for_event(const struct flexmem_cache *cache,
 		return fd.fd;
 	if (!is_file(fd.fd, source))
 		return -EBADF;
-	err = wait_for(&fd, -1);
+	err = wait_for(&fd, fmlib_pressure_lasts(cache) ? IDLE_MS : -1);
 	if (!is_file(fd.fd, source))
 		return -EBADF;
+	if (!err && !fd.revents)
+		return -ETIME;
 	return fd.revents & (POLLERR | POLLHUP | POLLNVAL) ? -ENODEV : err;
 }
 
@@ -83,6 +88,10 @@ static int serve_next(struct flexmem_cache *cache, const struct stat *source)
 	uint64_t released;
 	int err = wait_for_event(cache, source);
 
+	if (err == -ETIME) {
+		fmlib_pressure_look(cache);
+		return 0;
+	}
 	if (!err)
 		err = fmlib_pressure_read(cache, &event);
 	/* The cache has logged what the provider refused. */

@@ -59,15 +59,12 @@ static uint64_t relieve(struct flexmem_cache *cache,
 	return fmlib_reclaim(cache, bytes, error);
 }
 
-static int answer(struct flexmem_cache *cache,
-		  const struct flexmem_pressure_event *event,
-		  uint64_t *released)
+static int give(struct flexmem_cache *cache,
+		const struct flexmem_pressure_event *event, uint64_t *released)
 {
 	int err;
 
-	cache->answered = event->sequence;
 	*released = relieve(cache, event, &err);
-	cache->figures.num_pressure_events++;
 	cache->figures.pressure_bytes += *released;
 	fmlib_figures_commit(cache, &cache->account);
 	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
@@ -87,10 +84,45 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 	*released = 0;
 	fmlib_lock(cache);
 	/* Another thread may have served a later event first. */
-	if (event->sequence >= cache->answered)
-		err = answer(cache, event, released);
+	if (event->sequence >= cache->answered) {
+		cache->answered = event->sequence;
+		cache->figures.num_pressure_events++;
+		err = give(cache, event, released);
+	}
 	fmlib_unlock(cache);
 	return err;
+}
+
+bool fmlib_pressure_lasts(struct flexmem_cache *cache)
+{
+	bool lasts;
+
+	fmlib_lock(cache);
+	lasts = cache->level >= FLEXMEM_LEVEL_CRITICAL;
+	fmlib_unlock(cache);
+	return lasts;
+}
+
+/*
+ * The device sends no event when the program frees memory into the cache after
+ * the level has become CRITICAL. A busy program will need that memory again.
+ */
+void fmlib_pressure_look(struct flexmem_cache *cache)
+{
+	struct flexmem_pressure_event now = { .level = FLEXMEM_LEVEL_CRITICAL };
+	uint64_t free_bytes;
+	uint64_t released;
+
+	fmlib_lock(cache);
+	if (cache->level >= FLEXMEM_LEVEL_CRITICAL &&
+	    !fmlib_memory_info(cache, &free_bytes, &now.memory)) {
+		now.in_use = now.memory - free_bytes;
+		/* A segment that the provider refuses is logged. */
+		if (cache->looked_at == cache->account.clock && surplus(&now))
+			give(cache, &now, &released);
+	}
+	cache->looked_at = cache->account.clock;
+	fmlib_unlock(cache);
 }
 
 int flexmem_cache_serve_pressure(struct flexmem_cache *cache,

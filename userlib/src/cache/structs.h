@@ -442,6 +442,8 @@ struct flexmem_cache {
 	/* The level and the number of the last event that was served. */
 	uint32_t level;
 	uint64_t answered;
+	/* @account.clock at the helper's last look */
+	uint64_t looked_at;
 
 	/*
 	 * helper.c: under helper_lock, except @helper_ended. The helper sets it
