@@ -89,7 +89,7 @@ FIGURES = (
     ('decisions.rst', r'up to (\d+) allocation structs and (\d+) block', 'kmod/spare.h', r'FLEXMEM_STOCK_MOST (\d+)',
      lambda most: (most, most)),
     ('decisions.rst', r'base of a region of (\d+ GiB) or more is aligned to (\d+ GiB)', 'kmod/function.c',
-     r'size < (SZ_\w+) \? function->granule : (SZ_\w+);'),
+     r'size < (SZ_\w+) \? granule : (SZ_\w+);'),
     ('decisions.rst', r'within (\d+) of 2\^64', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)', lambda align: align - 1),
     ('decisions.rst', r'largest multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
     ('decisions.rst', r'After (\w+) failed attempts', 'kmod/function.h', r'FLEXMEM_RELEASE_TRIES (\d+)'),

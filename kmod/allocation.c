@@ -63,6 +63,7 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		.size = chunk->size,
 		.alignment = alignment,
 		.kind = flexmem_kind_of(allocation->flags),
+		.domains = table->default_domains,
 		.growable = alone && allocation->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};
@@ -109,7 +110,7 @@ static int take_chunks(struct flexmem_table *table,
 	/* give_chunks() has freed memory since a chunk was refused. */
 	if (place->reason)
 		flexmem_place_stats(table, flexmem_kind_of(allocation->flags),
-				    place);
+				    table->default_domains, place);
 	return rc;
 }
 
@@ -153,8 +154,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	 * A chunk larger than any region is never charged, not even for a
 	 * moment: other callers with the same limit would be refused meanwhile.
 	 */
-	if (chunk > table->domain.sizes[0] &&
-	    flexmem_place_is_impossible(table, chunk))
+	if (chunk > table->domain[0].sizes[0] &&
+	    flexmem_place_is_impossible(table, table->default_domains, chunk))
 		refusal = FLEXMEM_REASON_REGION_SIZE;
 	else
 		refusal = flexmem_charge(&table->accounts, owner, shape->size,
@@ -162,7 +163,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	if (!refusal)
 		return true;
 	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, flexmem_kind_of(shape->flags), place);
+	flexmem_place_stats(table, flexmem_kind_of(shape->flags),
+			    table->default_domains, place);
 	place->reason = refusal;
 	return false;
 }

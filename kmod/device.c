@@ -46,10 +46,10 @@ static void device_release(struct device *dev)
 static void log_registration(struct flexmem_dev *fdev)
 {
 	const struct flexmem_table *table = &fdev->table;
-	const struct flexmem_domain *domain = &table->domain;
+	const struct flexmem_domain *domain = &table->domain[0];
 	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
 	/* From here on the worker may update the capacity. */
-	u64 bytes = READ_ONCE(domain->capacity);
+	u64 bytes = flexmem_table_capacity(table);
 
 	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
 				     sizeof(sizes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Domains: how much device memory a function has, and what can still be
+ * Domains: how much of each memory a function has, and what can still be
  * acquired.
  */
 
@@ -17,10 +17,11 @@
 #include "settings.h"
 
 /**
- * flexmem_domain_init - a domain with all memory of a function
+ * flexmem_domain_init - a domain of a function
  * @domain: to initialise
+ * @id: its number among the function's domains
  * @function: the function; must outlive the domain
- * @settings: the sizes of its regions
+ * @settings: the sizes of its regions, unless the driver names sizes for it
  *
  * Memory that is too small for each of the sizes becomes one region.
  *
@@ -28,24 +29,27 @@
  * Return: 0, -EINVAL if a size does not suit the device, or there is not enough
  * memory for any region (with a message), or an error of the firmware.
  */
-int flexmem_domain_init(struct flexmem_domain *domain,
+int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings)
 {
+	const struct flexmem_domain_desc *desc = &function->domains[id];
+	const u64 *sizes = desc->nr_sizes ? desc->sizes : settings->sizes;
 	unsigned int i;
 	int rc;
 
 	*domain = (struct flexmem_domain) {
+		.id = id,
 		.function = function,
-		.granule = function->granule,
-		.nr_sizes = settings->nr_sizes,
+		.desc = desc,
+		.nr_sizes = desc->nr_sizes ?: settings->nr_sizes,
 		.too_large = U64_MAX,
 	};
 	for (i = 0; i < domain->nr_sizes; i++) {
-		domain->sizes[i] = settings->sizes[i];
-		if (!IS_ALIGNED(domain->sizes[i], domain->granule)) {
+		domain->sizes[i] = sizes[i];
+		if (!IS_ALIGNED(domain->sizes[i], desc->granule)) {
 			dev_err(function->dev, "fallback_sizes: %llu is not a multiple of the device's granule %llu\n",
-				domain->sizes[i], domain->granule);
+				domain->sizes[i], desc->granule);
 			return -EINVAL;
 		}
 	}
@@ -55,10 +59,10 @@ int flexmem_domain_init(struct flexmem_domain *domain,
 
 	memset(domain->sizes, 0, sizeof(domain->sizes));
 	domain->nr_sizes = 1;
-	domain->sizes[0] = round_down(domain->capacity, domain->granule);
+	domain->sizes[0] = round_down(domain->capacity, desc->granule);
 	if (!domain->sizes[0]) {
-		dev_err(function->dev, "capacity %llu: less than the device's granule %llu, so no region fits\n",
-			domain->capacity, domain->granule);
+		dev_err(function->dev, "domain %u: capacity %llu: less than its granule %llu, so no region fits\n",
+			id, domain->capacity, desc->granule);
 		return -EINVAL;
 	}
 	return 0;
@@ -81,7 +85,7 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 	 * again.
 	 */
 	WRITE_ONCE(domain->capacity_is_old, false);
-	rc = flexmem_function_capacity(domain->function, &capacity);
+	rc = flexmem_function_capacity(domain->function, domain->id, &capacity);
 	if (rc)
 		WRITE_ONCE(domain->capacity_is_old, true);
 	else
@@ -107,28 +111,23 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 }
 
 /**
- * flexmem_domain_exhausted - why the device cannot give another region
+ * flexmem_domain_is_exhausted - is no further region of this memory left
  * @domain: domain
- * @kind: kind of slot that the region needs
  * @min_size: the region's least size in bytes; 0: any region
  *
- * Return: FLEXMEM_REASON_NONE if a command to the firmware may succeed.
+ * Return: false if a command to the firmware may succeed.
  */
-enum flexmem_reason
-flexmem_domain_exhausted(const struct flexmem_domain *domain,
-			 enum flexmem_kind kind, u64 min_size)
+bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
+				 u64 min_size)
 {
-	enum flexmem_reason no_slot = READ_ONCE(domain->no_slot[kind]);
 	u64 too_large = READ_ONCE(domain->too_large);
 	unsigned int i;
 
-	if (no_slot)
-		return no_slot;
 	for (i = 0; i < domain->nr_sizes; i++)
 		if (domain->sizes[i] >= min_size &&
 		    domain->sizes[i] < too_large)
-			return FLEXMEM_REASON_NONE;
-	return FLEXMEM_REASON_CAPACITY;
+			return false;
+	return true;
 }
 
 /* The largest size below @below that the device has not refused, or 0. */
@@ -147,26 +146,24 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 /**
  * flexmem_domain_memory - the memory that the function has or could acquire
  * @domain: domain
- * @held: bytes that the function has acquired
- * @slots: empty slots for tensor regions
+ * @held: bytes of it that the function has acquired
+ * @slots: empty slots for tensor regions; receives those that are left
  *
  * Context: under the table's acquire_lock.
  * Return: @held plus the bytes of as many regions as capacity and slots allow,
  * largest first.
  */
 u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
-			  unsigned int slots)
+			  unsigned int *slots)
 {
 	u64 capacity, memory = held, size;
 	unsigned int nr;
 
 	capacity = domain->capacity > held ? domain->capacity - held : 0;
-	if (domain->no_slot[FLEXMEM_KIND_TENSOR])
-		slots = 0;
-	for (size = next_size(domain, U64_MAX); size && slots;
+	for (size = next_size(domain, U64_MAX); size && *slots;
 	     size = next_size(domain, size)) {
-		nr = min_t(u64, slots, div64_u64(capacity, size));
-		slots -= nr;
+		nr = min_t(u64, *slots, div64_u64(capacity, size));
+		*slots -= nr;
 		capacity -= nr * size;
 		memory += nr * size;
 	}

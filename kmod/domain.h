@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A domain: a part of a device's memory with its own capacity. A function has
- * one today.
+ * A domain: one of a device's memories, such as an HBM stack or the memory on
+ * the chip. Here is what a function knows of its capacity and may still acquire
+ * of it.
  */
 #ifndef _FLEXMEM_DOMAIN_H
 #define _FLEXMEM_DOMAIN_H
@@ -10,6 +11,7 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+struct flexmem_domain_desc;
 struct flexmem_function;
 struct flexmem_settings;
 
@@ -26,10 +28,10 @@ enum flexmem_kind {
 };
 
 /**
- * struct flexmem_domain - a part of the device's memory
+ * struct flexmem_domain - one of the device's memories
  * @id: its number among the function's domains
  * @function: the function that it belongs to
- * @granule: every size is a multiple of this
+ * @desc: what the driver says about it
  * @nr_sizes: number of @sizes, at least 1
  * @sizes: sizes of regions in bytes, in the order in which they are tried
  * @capacity: bytes that the function may acquire
@@ -38,23 +40,24 @@ enum flexmem_kind {
  *	announced a new capacity
  * @capacity_is_old: the capacity has changed, but the firmware has not reported
  *	the new value yet
- * @no_slot: for each kind of slot: why no slot is left for a further region, or
- *	FLEXMEM_REASON_NONE
+ * @filled: for each kind of slot: bit mask of the slots with a region of this
+ *	domain. A reader without acquire_lock may see a change too early or too
+ *	late
  *
- * @capacity, @too_large and @no_slot change under the table's acquire_lock and
+ * @capacity, @too_large and @filled change under the table's acquire_lock and
  * are read without it. @capacity_is_old is set in any context and cleared under
  * acquire_lock. The other members never change.
  */
 struct flexmem_domain {
 	unsigned int id;
 	struct flexmem_function *function;
-	u64 granule;
+	const struct flexmem_domain_desc *desc;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 capacity;
 	u64 too_large;
 	bool capacity_is_old;
-	enum flexmem_reason no_slot[FLEXMEM_NR_KINDS];
+	u64 filled[FLEXMEM_NR_KINDS];
 };
 
 /*
@@ -85,15 +88,14 @@ static inline bool flexmem_domain_is_old(const struct flexmem_domain *domain)
 	return smp_load_acquire(&domain->capacity_is_old);
 }
 
-int flexmem_domain_init(struct flexmem_domain *domain,
+int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
-enum flexmem_reason
-flexmem_domain_exhausted(const struct flexmem_domain *domain,
-			 enum flexmem_kind kind, u64 min_size);
+bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
+				 u64 min_size);
 u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
-			  unsigned int slots);
+			  unsigned int *slots);
 
 #endif /* _FLEXMEM_DOMAIN_H */

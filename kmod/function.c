@@ -43,6 +43,11 @@ static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
 	       !ops->vm_map == !ops->vm_unmap;
 }
 
+static bool is_valid_granule(u64 granule)
+{
+	return is_power_of_2(granule) && granule >= SZ_4K && granule <= SZ_1G;
+}
+
 static bool is_valid_vm_page(const struct flexmem_device_desc *desc)
 {
 	if (!desc->ops->vm_map)
@@ -59,15 +64,38 @@ static bool are_valid_vm_bounds(const struct flexmem_device_desc *desc)
 	       IS_ALIGNED(desc->vm_start | desc->vm_end, desc->vm_page);
 }
 
-static bool are_valid_sizes(const struct flexmem_device_desc *desc)
+static bool are_valid_sizes(const u64 *sizes, unsigned int nr, u64 granule)
 {
 	unsigned int i;
 
-	if (desc->nr_sizes > FLEXMEM_MAX_FALLBACK_SIZES)
+	if (nr > FLEXMEM_MAX_FALLBACK_SIZES)
 		return false;
-	for (i = 0; i < desc->nr_sizes; i++)
-		if (!desc->sizes[i] ||
-		    !IS_ALIGNED(desc->sizes[i], desc->granule))
+	for (i = 0; i < nr; i++)
+		if (!sizes[i] || !IS_ALIGNED(sizes[i], granule))
+			return false;
+	return true;
+}
+
+static bool is_valid_domain(const struct flexmem_device_desc *desc,
+			    const struct flexmem_domain_desc *domain)
+{
+	u64 granule = domain->granule ?: desc->granule;
+
+	return domain->type <= FLEXMEM_DOMAIN_HOST_VISIBLE &&
+	       is_valid_granule(granule) && desc->vm_page <= granule &&
+	       (!desc->ops->fault || granule >= PAGE_SIZE) &&
+	       are_valid_sizes(domain->sizes, domain->nr_sizes, granule);
+}
+
+static bool are_valid_domains(const struct flexmem_device_desc *desc)
+{
+	unsigned int i;
+
+	if (desc->nr_domains > FLEXMEM_MAX_DOMAINS ||
+	    (desc->nr_domains && desc->domains[0].type))
+		return false;
+	for (i = 0; i < desc->nr_domains; i++)
+		if (!is_valid_domain(desc, &desc->domains[i]))
 			return false;
 	return true;
 }
@@ -81,8 +109,7 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "mode";
 	if (!is_valid_name(desc->name))
 		return "name";
-	if (!is_power_of_2(desc->granule) || desc->granule < SZ_4K ||
-	    desc->granule > SZ_1G)
+	if (!is_valid_granule(desc->granule))
 		return "granule";
 	if (vf ? !desc->slots || desc->slots > FLEXMEM_MAX_SLOTS : desc->slots)
 		return "number of slots";
@@ -96,11 +123,28 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 		return "caching";
 	if (desc->order > FLEXMEM_ORDER_FILL_FIRST)
 		return "order";
-	if (!are_valid_sizes(desc))
+	if (!are_valid_sizes(desc->sizes, desc->nr_sizes, desc->granule))
 		return "sizes of regions";
 	if (desc->ops->fault && desc->granule < PAGE_SIZE)
 		return "granule for a fault operation";
+	if (!are_valid_domains(desc))
+		return "domains";
 	return NULL;
+}
+
+/* A device that describes no domain has one. */
+static void copy_domains(struct flexmem_function *function,
+			 const struct flexmem_device_desc *desc)
+{
+	unsigned int i;
+
+	function->nr_domains = desc->nr_domains ?: 1;
+	if (desc->nr_domains)
+		memcpy(function->domains, desc->domains,
+		       desc->nr_domains * sizeof(*desc->domains));
+	for (i = 0; i < function->nr_domains; i++)
+		if (!function->domains[i].granule)
+			function->domains[i].granule = desc->granule;
 }
 
 /**
@@ -126,7 +170,6 @@ int flexmem_function_init(struct flexmem_function *function,
 		.dev = dev,
 		.mode = desc->mode,
 		.slots = desc->slots,
-		.granule = desc->granule,
 		.vm_page = desc->vm_page,
 		.vm_start = desc->vm_start,
 		.vm_end = desc->vm_end,
@@ -136,6 +179,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.priv = desc->priv,
 		.work_ms = FLEXMEM_WORK_MS,
 	};
+	copy_domains(function, desc);
 	spin_lock_init(&function->state_lock);
 	init_waitqueue_head(&function->changed);
 	return 0;
@@ -216,7 +260,7 @@ static u64 new_id(void)
 void flexmem_function_probe(struct flexmem_function *function)
 {
 	u64 unused;
-	int rc = function->ops.capacity(function->priv, &unused);
+	int rc = function->ops.capacity(function->priv, 0, &unused);
 
 	flexmem_function_outcome(function, "capacity", rc, false);
 	WRITE_ONCE(function->probes, function->probes + 1);
@@ -224,19 +268,21 @@ void flexmem_function_probe(struct flexmem_function *function)
 }
 
 /**
- * flexmem_function_capacity - ask for the capacity
+ * flexmem_function_capacity - ask for the capacity of a domain
  * @function: function
+ * @domain: domain of it
  * @bytes: receives the capacity; unchanged on failure
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0 or an error of the firmware.
  */
-int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes)
+int flexmem_function_capacity(struct flexmem_function *function,
+			      unsigned int domain, u64 *bytes)
 {
 	u64 capacity = 0;
 	int rc;
 
-	rc = function->ops.capacity(function->priv, &capacity);
+	rc = function->ops.capacity(function->priv, domain, &capacity);
 	rc = check_errno(function, "capacity", rc, false);
 	if (!rc)
 		*bytes = capacity;
@@ -272,15 +318,19 @@ static bool is_in_use(struct flexmem_function *function,
  * Whether the device granted the requested memory, and no memory that is in
  * use.
  */
-static int check_memory(struct flexmem_function *function, u64 id, u64 size,
+static int check_memory(struct flexmem_function *function,
+			const struct flexmem_memory *request,
 			const struct flexmem_memory *mem)
 {
-	u64 alignment = size < SZ_1G ? function->granule : SZ_1G;
+	u64 granule = function->domains[request->domain].granule;
+	u64 alignment = request->size < SZ_1G ? granule : SZ_1G;
 	u64 end;
 
-	if (mem->id != id)
+	if (mem->id != request->id)
 		return distrust(function, "acquire", "id", mem->id);
-	if (mem->size != size)
+	if (mem->domain != request->domain)
+		return distrust(function, "acquire", "domain", mem->domain);
+	if (mem->size != request->size)
 		return distrust(function, "acquire", "size", mem->size);
 	if (!IS_ALIGNED(mem->base, alignment) ||
 	    check_add_overflow(mem->base, mem->size, &end))
@@ -294,17 +344,23 @@ static int check_memory(struct flexmem_function *function, u64 id, u64 size,
 /**
  * flexmem_function_acquire - acquire memory from the device
  * @function: function
- * @size: bytes, a multiple of the granule
+ * @domain: domain of it
+ * @size: bytes, a multiple of the domain's granule
  * @mem: receives the memory; unchanged on failure
  *
  * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0; -ENOSPC if the device does not have that much in one piece; -EIO
+ * Return: 0; -ENOSPC if the domain does not have that much in one piece; -EIO
  * if too many pieces wait for their release; or another error of the firmware.
  */
-int flexmem_function_acquire(struct flexmem_function *function, u64 size,
+int flexmem_function_acquire(struct flexmem_function *function,
+			     unsigned int domain, u64 size,
 			     struct flexmem_memory *mem)
 {
-	const struct flexmem_memory request = { .id = new_id(), .size = size };
+	const struct flexmem_memory request = {
+		.id = new_id(),
+		.domain = domain,
+		.size = size,
+	};
 	struct flexmem_piece piece = {
 		.mem = request,
 		.slot = FLEXMEM_NO_SLOT,
@@ -315,7 +371,7 @@ int flexmem_function_acquire(struct flexmem_function *function, u64 size,
 		return -EIO;
 	rc = function->ops.acquire(function->priv, size, &piece.mem);
 	rc = check_errno(function, "acquire", rc, true);
-	rc = rc ?: check_memory(function, request.id, size, &piece.mem);
+	rc = rc ?: check_memory(function, &request, &piece.mem);
 	flexmem_function_note(function, rc);
 	if (flexmem_is_unanswered(rc)) {
 		piece.mem = request;

@@ -106,7 +106,8 @@ enum flexmem_state {
  * @dev: for messages; may be NULL
  * @mode: PF or VF
  * @slots: entries of the firmware's table; 0 on a PF
- * @granule: sizes of pieces are multiples of this
+ * @nr_domains: number of @domains, at least 1
+ * @domains: descriptions of its memories, with a granule each
  * @vm_page: page size of its device-virtual spaces; 0: it has none
  * @vm_start: first address that can be mapped in them
  * @vm_end: the address after the last
@@ -142,7 +143,8 @@ struct flexmem_function {
 	struct device *dev;
 	enum flexmem_mode mode;
 	unsigned int slots;
-	u64 granule;
+	unsigned int nr_domains;
+	struct flexmem_domain_desc domains[FLEXMEM_MAX_DOMAINS];
 	u64 vm_page;
 	u64 vm_start;
 	u64 vm_end;
@@ -226,12 +228,16 @@ int flexmem_function_init(struct flexmem_function *function,
 bool flexmem_function_is_settled(const struct flexmem_function *function);
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot);
+u64 flexmem_function_held_in(const struct flexmem_function *function,
+			     unsigned int domain);
 u64 flexmem_function_held(const struct flexmem_function *function);
 int flexmem_function_drain(struct flexmem_function *function, bool all);
 void flexmem_function_release_all(struct flexmem_function *function);
 void flexmem_function_probe(struct flexmem_function *function);
-int flexmem_function_capacity(struct flexmem_function *function, u64 *bytes);
-int flexmem_function_acquire(struct flexmem_function *function, u64 size,
+int flexmem_function_capacity(struct flexmem_function *function,
+			      unsigned int domain, u64 *bytes);
+int flexmem_function_acquire(struct flexmem_function *function,
+			     unsigned int domain, u64 size,
 			     struct flexmem_memory *mem);
 int flexmem_function_release(struct flexmem_function *function,
 			     const struct flexmem_memory *mem);

@@ -145,7 +145,29 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_held - bytes that are acquired and not yet released
+ * flexmem_function_held_in - bytes that are acquired and not yet released
+ * @function: function
+ * @domain: domain of it
+ *
+ * Context: the caller runs no other operation of the function.
+ * Return: bytes of that domain.
+ */
+u64 flexmem_function_held_in(const struct flexmem_function *function,
+			     unsigned int domain)
+{
+	const struct flexmem_piece *piece = function->piece;
+	const struct flexmem_piece *end = piece + function->nr_pieces;
+	u64 bytes = 0;
+
+	for (; piece < end; piece++)
+		if (piece->mem.domain == domain &&
+		    piece->state != FLEXMEM_PIECE_ASKED_FOR)
+			bytes += piece->mem.size;
+	return bytes;
+}
+
+/**
+ * flexmem_function_held - bytes of all domains that are acquired
  * @function: function
  *
  * Context: the caller runs no other operation of the function.
@@ -153,12 +175,11 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
  */
 u64 flexmem_function_held(const struct flexmem_function *function)
 {
-	unsigned int i;
+	unsigned int domain;
 	u64 bytes = 0;
 
-	for (i = 0; i < function->nr_pieces; i++)
-		if (function->piece[i].state != FLEXMEM_PIECE_ASKED_FOR)
-			bytes += function->piece[i].mem.size;
+	for (domain = 0; domain < function->nr_domains; domain++)
+		bytes += flexmem_function_held_in(function, domain);
 	return bytes;
 }
 

@@ -34,7 +34,7 @@ int flexmem_cmd_info(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
 	const struct flexmem_settings *settings = &table->settings;
-	const struct flexmem_domain *domain = &table->domain;
+	const struct flexmem_domain *domain = &table->domain[0];
 	struct flexmem_info *cmd = call->cmd;
 
 	if (cmd->flags)
@@ -55,9 +55,10 @@ int flexmem_cmd_info(struct flexmem_call *call)
 		.out_alignment = FLEXMEM_ALIGN,
 		.out_nr_fallback_sizes = domain->nr_sizes,
 		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
-		.out_granule = domain->granule,
-		.out_capacity = READ_ONCE(domain->capacity),
-		.out_max_region = flexmem_table_max_region(table),
+		.out_granule = domain->desc->granule,
+		.out_capacity = flexmem_table_capacity(table),
+		.out_max_region =
+			flexmem_table_max_region(table, table->default_domains),
 		.out_capabilities = capabilities(&table->function.ops),
 	};
 	memcpy(cmd->out_fallback_sizes, domain->sizes,
@@ -140,7 +141,7 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 int flexmem_cmd_stats(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
-	const struct flexmem_domain *domain = &table->domain;
+	u64 domains = table->default_domains;
 	struct flexmem_stats *cmd = call->cmd;
 	struct flexmem_view *view;
 	enum flexmem_kind programs;
@@ -155,10 +156,10 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	flexmem_table_snapshot(table, call->client->account, view);
 
 	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	if (flexmem_domain_exhausted(domain, FLEXMEM_KIND_TENSOR, 0))
+	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, domains, 0))
 		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
 	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
-	if (flexmem_domain_exhausted(domain, programs, 0))
+	if (flexmem_table_exhausted(table, programs, domains, 0))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
 	cmd->out_leases = view->leases;

@@ -2,6 +2,10 @@
 /*
  * Placement: the two phases of an allocation, a region and a block in it.
  *
+ * A request names the domains that it may come from. Regions of all of them are
+ * tried in one order; a new region comes from the domain with the lowest id that
+ * can give one.
+ *
  * The order is one row of a table: which of two regions comes first, and
  * whether a new region is acquired before the present ones are tried
  * (load_balance) or only after all of them have failed (fill_first).
@@ -90,30 +94,37 @@ static bool comes_before(const struct flexmem_order_ops *order,
 	return order->before(a->free, b->free);
 }
 
+/* A bit mask of the slots with regions that a request may use. */
+static u64 candidates(const struct flexmem_table *table,
+		      enum flexmem_kind kind, u64 domains)
+{
+	const struct flexmem_domain *domain;
+	u64 slots = 0;
+
+	flexmem_for_each_domain(domain, table, domains)
+		slots |= READ_ONCE(domain->filled[kind]);
+	return slots;
+}
+
 /*
- * The first region, in the order of the strategy, with enough free bytes and
- * not yet in @tried. For a growable request, the region with the most room.
+ * The first region, in the order of the strategy, with enough free bytes, of
+ * those in the slots @left. For a growable request, the region with the most
+ * room.
  *
  * A scan of the few regions costs less than keeping them sorted at each
  * allocation and free. The figures are read without the region's lock and may
  * be stale. The search under the lock decides.
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
-					  enum flexmem_kind kind,
 					  const struct flexmem_request *request,
-					  u64 tried)
+					  u64 left)
 {
-	const struct flexmem_slot_range *range = &table->range[kind];
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
-	u64 unused, left = READ_ONCE(table->filled) & ~tried;
 	struct candidate first = {}, next;
-	unsigned int slot;
+	u64 unused;
 
 	for (; left; left &= left - 1) {
-		slot = __ffs64(left);
-		if (slot < range->first || slot >= range->end)
-			continue;
-		next.region = rcu_dereference(table->region[slot]);
+		next.region = rcu_dereference(table->region[__ffs64(left)]);
 		if (!next.region)
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
@@ -144,11 +155,11 @@ static bool place_in_existing(struct flexmem_table *table,
 			      struct flexmem_spare *spare,
 			      struct flexmem_place *place)
 {
+	u64 left = candidates(table, kind, request->domains);
 	struct flexmem_region *region;
 	bool placed = false;
-	u64 tried = 0;
 
-	static_assert(BITS_PER_TYPE(tried) >= FLEXMEM_MAX_SLOTS);
+	static_assert(BITS_PER_TYPE(left) >= FLEXMEM_MAX_SLOTS);
 
 	/*
 	 * RCU keeps the region until a block of it is taken. After that the
@@ -157,10 +168,10 @@ static bool place_in_existing(struct flexmem_table *table,
 	place->gave_up = false;
 	rcu_read_lock();
 	while (!placed) {
-		region = next_region(table, kind, request, tried);
+		region = next_region(table, request, left);
 		if (!region)
 			break;
-		tried |= BIT_ULL(region->slot);
+		left &= ~BIT_ULL(region->slot);
 		placed = place_in(region, request, spare, place);
 	}
 	rcu_read_unlock();
@@ -207,8 +218,8 @@ static int place_in_new(struct growth *growth)
 		place->reason = FLEXMEM_REASON_REGION_LIMIT;
 		return -ENOSPC;
 	}
-	region = flexmem_region_acquire(table, growth->kind, request->size,
-					&growth->fresh);
+	region = flexmem_region_acquire(table, growth->kind, request->domains,
+					request->size, &growth->fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	/*
@@ -293,43 +304,68 @@ static struct growth *make_growth(struct flexmem_table *table,
 	return growth;
 }
 
+/* Whether the capacity of a domain may have changed. */
+static bool is_unsure(const struct flexmem_table *table, u64 domains)
+{
+	const struct flexmem_domain *domain;
+
+	flexmem_for_each_domain(domain, table, domains)
+		if (READ_ONCE(domain->capacity_is_old))
+			return true;
+	return false;
+}
+
+/* Whether a command to the firmware may bring a region. */
+static bool may_acquire(const struct flexmem_table *table,
+			const struct flexmem_request *request)
+{
+	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
+
+	return !flexmem_table_exhausted(table, kind, request->domains,
+					request->size);
+}
+
 /*
  * Whether to acquire a region before the present ones are tried. Never while
  * the firmware may be dead, whatever the order.
  */
-static bool wants_new(const struct flexmem_table *table, bool may_acquire,
-		      bool unsure)
+static bool wants_new(const struct flexmem_table *table,
+		      const struct flexmem_request *request)
 {
 	return orders[table->settings.order].acquire_first &&
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-	       (unsure || may_acquire);
+	       (is_unsure(table, request->domains) ||
+		may_acquire(table, request));
 }
 
 /**
  * flexmem_place_is_impossible - is a block larger than any region could be
  * @table: region table
+ * @domains: bit mask of the domains that it may come from
  * @size: its bytes
  *
  * Return: true if so, as far as the capacity is known.
  */
-bool flexmem_place_is_impossible(struct flexmem_table *table, u64 size)
+bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
+				 u64 size)
 {
-	return size > flexmem_table_max_region(table) &&
-	       !READ_ONCE(table->domain.capacity_is_old);
+	return size > flexmem_table_max_region(table, domains) &&
+	       !is_unsure(table, domains);
 }
 
 /**
  * flexmem_place_stats - count free memory for the report of a failure
  * @table: region table
  * @kind: kind of memory that was requested
- * @place: receives the current figures of all regions for that kind
+ * @domains: bit mask of the domains that the request could use
+ * @place: receives the current figures of all regions for both
  */
 void flexmem_place_stats(struct flexmem_table *table,
-			 enum flexmem_kind kind, struct flexmem_place *place)
+			 enum flexmem_kind kind, u64 domains,
+			 struct flexmem_place *place)
 {
-	const struct flexmem_slot_range *range =
-		&table->range[flexmem_table_kind(table, kind)];
+	u64 slots = candidates(table, flexmem_table_kind(table, kind), domains);
 	struct flexmem_region *region;
 	unsigned int slot;
 	u64 room, free;
@@ -343,14 +379,14 @@ void flexmem_place_stats(struct flexmem_table *table,
 		if (!region)
 			continue;
 		place->regions++;
-		if (slot < range->first || slot >= range->end)
+		if (!(slots & BIT_ULL(slot)))
 			continue;
 		room = flexmem_region_room(region, &free);
 		place->total_free += free;
 		place->largest_free = max(place->largest_free, room);
 	}
 	rcu_read_unlock();
-	place->max_region = flexmem_table_max_region(table);
+	place->max_region = flexmem_table_max_region(table, domains);
 }
 
 /* Whether enough bytes are free, and no hole suits. */
@@ -362,33 +398,34 @@ static bool is_in_pieces(enum flexmem_reason reason)
 
 /* The reason why there is no further region. */
 static enum flexmem_reason why_no_region(const struct flexmem_table *table,
-					 enum flexmem_kind kind)
+					 const struct flexmem_request *request)
 {
-	return flexmem_domain_exhausted(&table->domain, kind, 0) ?:
+	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
+
+	return flexmem_table_exhausted(table, kind, request->domains, 0) ?:
 	       FLEXMEM_REASON_CAPACITY;
 }
 
 /* Sets the reason why a request failed. */
 static int explain(struct flexmem_table *table,
-		   enum flexmem_kind kind,
 		   const struct flexmem_request *request,
 		   struct flexmem_place *place)
 {
 	enum flexmem_reason refusal = place->reason;
 
-	flexmem_place_stats(table, request->kind, place);
+	flexmem_place_stats(table, request->kind, request->domains, place);
 	if (refusal)
 		place->reason = refusal;
 	else if (request->size > place->max_region)
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
 	else if (request->size > place->total_free)
-		place->reason = why_no_region(table, kind);
+		place->reason = why_no_region(table, request);
 	else if (place->gave_up)
 		place->reason = FLEXMEM_REASON_ALIGNMENT;
 	else
 		place->reason = FLEXMEM_REASON_FRAGMENTATION;
 	if (is_in_pieces(place->reason))
-		place->region_reason = why_no_region(table, kind);
+		place->region_reason = why_no_region(table, request);
 	return -ENOMEM;
 }
 
@@ -436,10 +473,9 @@ static int place_without_growing(struct flexmem_table *table,
 	if (mutex_lock_killable(&table->acquire_lock))
 		return -EINTR;
 	rc = flexmem_function_fatal(&table->function);
-	if (!rc && (!flexmem_domain_exhausted(&table->domain, kind,
-					      request->size) ||
+	if (!rc && (may_acquire(table, request) ||
 		    !flexmem_function_is_settled(&table->function) ||
-		    READ_ONCE(table->domain.capacity_is_old)))
+		    is_unsure(table, request->domains)))
 		rc = -EAGAIN;
 	if (!rc && !place_in_existing(table, kind, request, spare, place))
 		rc = -ENOSPC;
@@ -452,22 +488,19 @@ static int place_once(struct flexmem_table *table,
 		      struct flexmem_spare *spare, struct flexmem_place *place)
 {
 	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-	bool acquire_first, may_acquire, unsure;
+	bool acquire_first;
 	int rc;
 
 	*place = (struct flexmem_place) {};
-	unsure = READ_ONCE(table->domain.capacity_is_old);
-	may_acquire = !flexmem_domain_exhausted(&table->domain, kind,
-						request->size);
-	acquire_first = wants_new(table, may_acquire, unsure);
+	acquire_first = wants_new(table, request);
 	if (!acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
 
 	place->reason = FLEXMEM_REASON_NONE;
-	if (flexmem_place_is_impossible(table, request->size))
-		return explain(table, kind, request, place);
-	rc = may_acquire ?
+	if (flexmem_place_is_impossible(table, request->domains, request->size))
+		return explain(table, request, place);
+	rc = may_acquire(table, request) ?
 		-EAGAIN : place_without_growing(table, request, spare, place);
 	if (rc == -EAGAIN)
 		rc = place_by_growing(table, request, spare, place,
@@ -480,7 +513,7 @@ static int place_once(struct flexmem_table *table,
 	    place_in_existing(table, kind, request, spare, place))
 		return 0;
 	if (rc == -ENOSPC)
-		return explain(table, kind, request, place);
+		return explain(table, request, place);
 	/* With another error the request did not fail at a limit. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;

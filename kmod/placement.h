@@ -29,7 +29,8 @@ struct flexmem_table;
  * @gave_up: the search of a region ended at its bound; a block that it did not
  *	try may fit
  * @regions: on -ENOMEM: number of acquired regions
- * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory
+ * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory,
+ *	of the domains that the request could use
  * @largest_free: on -ENOMEM: largest free block in these regions
  * @max_region: on -ENOMEM: largest possible region
  */
@@ -51,8 +52,10 @@ const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);
-bool flexmem_place_is_impossible(struct flexmem_table *table, u64 size);
+bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
+				 u64 size);
 void flexmem_place_stats(struct flexmem_table *table,
-			 enum flexmem_kind kind, struct flexmem_place *place);
+			 enum flexmem_kind kind, u64 domains,
+			 struct flexmem_place *place);
 
 #endif /* _FLEXMEM_PLACEMENT_H */

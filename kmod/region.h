@@ -23,6 +23,7 @@ struct flexmem_table;
  * @serial: number of the region, never reused in its table
  * @slot: index in the table and in the firmware's table; never changes
  * @id: region_id of every address in it; never changes
+ * @domain: domain of its memory; never changes
  * @kind: kind of its slot: programs only if slots are set aside for them; never
  *	changes
  * @mem: the memory as the device gave it; never changes
@@ -53,6 +54,7 @@ struct flexmem_region {
 	u64 serial;
 	unsigned int slot;
 	u64 id;
+	struct flexmem_domain *domain;
 	enum flexmem_kind kind;
 	struct flexmem_memory mem;
 	struct rcu_head rcu;
@@ -80,6 +82,7 @@ struct flexmem_region {
  * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: kind of memory
+ * @domains: bit mask of the domains that it may come from; not 0
  * @growable: place it where most room follows
  * @account: account to charge
  */
@@ -87,6 +90,7 @@ struct flexmem_request {
 	u64 size;
 	u64 alignment;
 	enum flexmem_kind kind;
+	u64 domains;
 	bool growable;
 	struct flexmem_account *account;
 };

@@ -149,7 +149,7 @@ static int reset_locked(struct flexmem_table *table)
 		return rc;
 	}
 	WRITE_ONCE(table->resets, table->resets + 1);
-	flexmem_domain_outdate(&table->domain);
+	flexmem_table_outdate(table);
 	flexmem_table_reopen(table);
 	return 0;
 }

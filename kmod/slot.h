@@ -22,10 +22,13 @@
  * struct flexmem_slot_range - a range of slots for one kind of memory
  * @first: first slot
  * @end: the slot after the last
+ * @no_slot: why no slot is left for a further region, or FLEXMEM_REASON_NONE.
+ *	Changes under the table's acquire_lock, and is read without it
  */
 struct flexmem_slot_range {
 	unsigned int first;
 	unsigned int end;
+	enum flexmem_reason no_slot;
 };
 
 /**

@@ -31,6 +31,28 @@
 #include "scrub.h"
 #include "table.h"
 
+static int init_domains(struct flexmem_table *table,
+			const struct flexmem_settings *settings)
+{
+	struct flexmem_domain *domain;
+	unsigned int i;
+	int rc;
+
+	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
+		rc = flexmem_domain_init(domain, domain - table->domain,
+					 &table->function, settings);
+		if (rc)
+			return rc;
+		if (domain->desc->type == FLEXMEM_DOMAIN_DEVICE)
+			table->default_domains |= BIT_ULL(domain->id);
+		for (i = 0; i < domain->nr_sizes; i++)
+			table->map_shift = max_t(unsigned int, table->map_shift,
+						 order_base_2(domain->sizes[i]));
+	}
+	return 0;
+}
+
 /**
  * flexmem_table_init - a table without regions
  * @table: to initialise
@@ -48,8 +70,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_device_desc *desc,
 		       const struct flexmem_settings *settings)
 {
-	unsigned int i, nr = settings->max_regions, split;
-	struct flexmem_domain *domain = &table->domain;
+	unsigned int nr = settings->max_regions, split;
 	int rc;
 
 	memset(table, 0, sizeof(*table));
@@ -69,7 +90,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		if (rc)
 			return rc;
 	}
-	rc = flexmem_domain_init(domain, &table->function, settings);
+	rc = init_domains(table, settings);
 	if (rc)
 		return rc;
 
@@ -88,10 +109,6 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->function.worker = alloc_ordered_workqueue("flexmem", 0);
 	if (!table->function.worker)
 		return -ENOMEM;
-	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
-	for (i = 0; i < domain->nr_sizes; i++)
-		table->map_shift = max_t(unsigned int, table->map_shift,
-					 order_base_2(domain->sizes[i]));
 	flexmem_slots_init(&table->slots, nr, &table->function);
 
 	split = nr - settings->program_slots;
@@ -125,12 +142,19 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 void flexmem_table_update_memory(struct flexmem_table *table)
 {
 	/* The memory that a wedged function holds cannot be used. */
-	u64 held = flexmem_function_fatal(&table->function) ? 0 :
-		   flexmem_function_held(&table->function);
+	bool wedged = flexmem_function_fatal(&table->function);
+	unsigned int slots = empty_slots(table);
+	struct flexmem_domain *domain;
+	u64 memory = 0, held;
 
-	flexmem_pressure_set_memory(&table->accounts,
-				    flexmem_domain_memory(&table->domain, held,
-							  empty_slots(table)));
+	if (table->range[FLEXMEM_KIND_TENSOR].no_slot)
+		slots = 0;
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
+		held = wedged ? 0 : flexmem_function_held_in(&table->function,
+							     domain->id);
+		memory += flexmem_domain_memory(domain, held, &slots);
+	}
+	flexmem_pressure_set_memory(&table->accounts, memory);
 }
 
 /* The reason why a kind of memory gets no region when its slots are full. */
@@ -153,7 +177,7 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 	lockdep_assert_held(&table->acquire_lock);
 	if (flexmem_slots_find(&table->slots, &table->range[kind]) < 0)
 		reason = slots_reason(table, kind);
-	WRITE_ONCE(table->domain.no_slot[kind], reason);
+	WRITE_ONCE(table->range[kind].no_slot, reason);
 }
 
 /**
@@ -166,6 +190,7 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
  */
 void flexmem_table_reopen(struct flexmem_table *table)
 {
+	struct flexmem_domain *domain;
 	enum flexmem_kind kind;
 
 	lockdep_assert_held(&table->acquire_lock);
@@ -175,20 +200,44 @@ void flexmem_table_reopen(struct flexmem_table *table)
 			continue;
 		update_no_slot(table, kind);
 	}
-	WRITE_ONCE(table->domain.too_large, U64_MAX);
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table))
+		WRITE_ONCE(domain->too_large, U64_MAX);
 	flexmem_table_update_memory(table);
 	flexmem_pressure_freed(&table->accounts);
 }
 
+/**
+ * flexmem_table_exhausted - why the device cannot give another region
+ * @table: region table
+ * @kind: kind of slot that the region needs
+ * @domains: bit mask of the domains that it may come from
+ * @min_size: the region's least size in bytes; 0: any region
+ *
+ * Return: FLEXMEM_REASON_NONE if a command to the firmware may succeed.
+ */
+enum flexmem_reason
+flexmem_table_exhausted(const struct flexmem_table *table,
+			enum flexmem_kind kind, u64 domains, u64 min_size)
+{
+	enum flexmem_reason no_slot = READ_ONCE(table->range[kind].no_slot);
+	const struct flexmem_domain *domain;
+
+	if (no_slot)
+		return no_slot;
+	flexmem_for_each_domain(domain, table, domains)
+		if (!flexmem_domain_is_exhausted(domain, min_size))
+			return FLEXMEM_REASON_NONE;
+	return FLEXMEM_REASON_CAPACITY;
+}
+
 /*
- * Acquires memory of the first size that the device grants. Skips sizes below
+ * Acquires memory of the first size that the domain grants. Skips sizes below
  * @min_size, and sizes that it has refused.
  */
-static int acquire_memory(struct flexmem_table *table,
-			  enum flexmem_kind kind, u64 min_size,
-			  struct flexmem_memory *mem)
+static int acquire_from(struct flexmem_table *table,
+			struct flexmem_domain *domain, enum flexmem_kind kind,
+			u64 min_size, struct flexmem_memory *mem)
 {
-	struct flexmem_domain *domain = &table->domain;
 	int rc = -ENOSPC;
 	unsigned int i;
 
@@ -200,17 +249,33 @@ static int acquire_memory(struct flexmem_table *table,
 		rc = flexmem_function_error(&table->function);
 		if (rc)
 			break;
-		rc = flexmem_function_acquire(&table->function, size, mem);
+		rc = flexmem_function_acquire(&table->function, domain->id,
+					      size, mem);
 		dev_dbg(table->function.dev,
 			"domain %u: acquire %llu bytes (try %u of %u): %d\n",
 			domain->id, size, i + 1, domain->nr_sizes, rc);
-		if (!rc)
-			return 0;
 		if (rc != -ENOSPC)
 			break;
 		WRITE_ONCE(domain->too_large, size);
 	}
-	flexmem_table_update_memory(table);
+	return rc;
+}
+
+/* Acquires memory of the first domain that grants some. */
+static int acquire_memory(struct flexmem_table *table,
+			  enum flexmem_kind kind, u64 domains, u64 min_size,
+			  struct flexmem_memory *mem)
+{
+	struct flexmem_domain *domain;
+	int rc = -ENOSPC;
+
+	flexmem_for_each_domain(domain, table, domains) {
+		rc = acquire_from(table, domain, kind, min_size, mem);
+		if (rc != -ENOSPC)
+			break;
+	}
+	if (rc)
+		flexmem_table_update_memory(table);
 	return rc;
 }
 
@@ -251,6 +316,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  * flexmem_region_acquire - acquire a region
  * @table: region table
  * @kind: kind of memory; one that has slots
+ * @domains: bit mask of the domains to ask, lowest id first
  * @min_size: least size of the region in bytes
  * @fresh: from flexmem_region_create(); NULL afterwards, if it was used
  *
@@ -264,7 +330,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
-					      u64 min_size,
+					      u64 domains, u64 min_size,
 					      struct flexmem_region **fresh)
 {
 	struct flexmem_region *region = *fresh;
@@ -275,13 +341,14 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	rc = flexmem_table_drain(table, false);
 	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
-	if (flexmem_domain_exhausted(&table->domain, kind, min_size))
+	if (flexmem_table_exhausted(table, kind, domains, min_size))
 		return ERR_PTR(-ENOSPC);
 
-	rc = acquire_memory(table, kind, min_size, &mem);
+	rc = acquire_memory(table, kind, domains, min_size, &mem);
 	if (rc)
 		return ERR_PTR(rc);
 	flexmem_region_set_memory(region, &mem);
+	region->domain = &table->domain[mem.domain];
 
 	rc = flexmem_scrub_memory(table, &mem, 0, mem.size);
 	if (!rc)
@@ -308,24 +375,29 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region)
 {
+	u64 *filled = &region->domain->filled[region->kind];
+
 	lockdep_assert_held(&table->acquire_lock);
 	lockdep_assert_held(&table->snapshot_lock);
 	rcu_assign_pointer(table->region[region->slot], region);
-	WRITE_ONCE(table->filled, table->filled | BIT_ULL(region->slot));
+	WRITE_ONCE(*filled, *filled | BIT_ULL(region->slot));
 	update_no_slot(table, region->kind);
 	flexmem_pressure_freed(&table->accounts);
-	dev_dbg(table->function.dev, "region %#llx in slot %u, %llu bytes\n",
-		region->id, region->slot, region->mem.size);
+	dev_dbg(table->function.dev,
+		"region %#llx in slot %u, %llu bytes of domain %u\n",
+		region->id, region->slot, region->mem.size, region->domain->id);
 }
 
-static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
+static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind,
+			const struct flexmem_domain *domain)
 {
 	struct flexmem_region *fresh, *region;
 
 	fresh = flexmem_region_create(table);
 	if (!fresh)
 		return -ENOMEM;
-	region = flexmem_region_acquire(table, kind, 0, &fresh);
+	region = flexmem_region_acquire(table, kind, BIT_ULL(domain->id), 0,
+					&fresh);
 	flexmem_region_destroy(fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
@@ -335,13 +407,30 @@ static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind)
 	return 0;
 }
 
-static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind)
+/*
+ * Acquires one region of each domain in turn, so that the first domain does not
+ * take all slots.
+ */
+static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind,
+			 u64 domains)
 {
-	int rc = 0;
+	struct flexmem_domain *domain;
+	bool more;
+	int rc;
 
-	while (!rc && !flexmem_domain_exhausted(&table->domain, kind, 0))
-		rc = prealloc_one(table, kind);
-	return rc == -ENOSPC ? 0 : rc;
+	do {
+		more = false;
+		flexmem_for_each_domain(domain, table, domains) {
+			if (flexmem_table_exhausted(table, kind,
+						    BIT_ULL(domain->id), 0))
+				continue;
+			rc = prealloc_one(table, kind, domain);
+			if (rc && rc != -ENOSPC)
+				return rc;
+			more |= !rc;
+		}
+	} while (more);
+	return 0;
 }
 
 /**
@@ -361,9 +450,11 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 
 	lockdep_assert_held(&table->acquire_lock);
 	if (table->settings.program_slots)
-		rc = prealloc_kind(table, FLEXMEM_KIND_PROGRAM);
+		rc = prealloc_kind(table, FLEXMEM_KIND_PROGRAM,
+				   table->default_domains);
 	if (!rc)
-		rc = prealloc_kind(table, FLEXMEM_KIND_TENSOR);
+		rc = prealloc_kind(table, FLEXMEM_KIND_TENSOR,
+				   flexmem_table_all(table));
 	return rc;
 }
 
@@ -384,6 +475,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
 			      struct list_head *quarantine)
 {
+	u64 *filled = &region->domain->filled[region->kind];
 	bool empty;
 
 	lockdep_assert_held(&table->acquire_lock);
@@ -404,31 +496,51 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	 * A reader that does not find the region any more sees that it is lost.
 	 */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
-	WRITE_ONCE(table->filled, table->filled & ~BIT_ULL(region->slot));
+	WRITE_ONCE(*filled, *filled & ~BIT_ULL(region->slot));
 	spin_unlock(&region->lock);
 	mutex_unlock(&table->snapshot_lock);
 	return empty;
 }
 
 /**
- * flexmem_table_refresh - read the capacity again, if it has changed
+ * flexmem_table_refresh - read the capacities again that have changed
  * @table: region table
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0, or an error of the firmware; then the old figure stays valid.
+ * Return: 0, or an error of the firmware; then old figures stay valid.
  */
 int flexmem_table_refresh(struct flexmem_table *table)
 {
-	int rc;
+	struct flexmem_domain *domain;
+	bool any = false;
+	int rc = 0;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (!flexmem_domain_is_old(&table->domain))
-		return 0;
-	rc = flexmem_domain_refresh(&table->domain);
-	if (rc)
-		return rc;
-	flexmem_table_reopen(table);
-	return 0;
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
+		if (!flexmem_domain_is_old(domain))
+			continue;
+		rc = flexmem_domain_refresh(domain);
+		if (rc)
+			break;
+		any = true;
+	}
+	if (any)
+		flexmem_table_reopen(table);
+	return rc;
+}
+
+/**
+ * flexmem_table_outdate - make the next acquisition read all capacities first
+ * @table: region table
+ *
+ * Context: any.
+ */
+void flexmem_table_outdate(struct flexmem_table *table)
+{
+	struct flexmem_domain *domain;
+
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table))
+		flexmem_domain_outdate(domain);
 }
 
 /**
@@ -445,7 +557,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 {
 	int rc = 0;
 
-	flexmem_domain_outdate(&table->domain);
+	flexmem_table_outdate(table);
 	flexmem_pressure_freed(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;
@@ -504,22 +616,42 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
 }
 
 /**
- * flexmem_table_max_region - size of the largest possible region
+ * flexmem_table_capacity - bytes that the function may acquire
  * @table: region table
  *
- * Return: bytes; no chunk can be larger.
+ * Return: those of all domains.
  */
-u64 flexmem_table_max_region(struct flexmem_table *table)
+u64 flexmem_table_capacity(const struct flexmem_table *table)
 {
-	u64 largest = flexmem_domain_largest(&table->domain);
+	const struct flexmem_domain *domain;
+	u64 capacity = 0;
+
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table))
+		capacity += READ_ONCE(domain->capacity);
+	return capacity;
+}
+
+/**
+ * flexmem_table_max_region - size of the largest possible region
+ * @table: region table
+ * @domains: bit mask of the domains that it may come from
+ *
+ * Return: bytes; no chunk from these domains can be larger.
+ */
+u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains)
+{
+	struct flexmem_domain *domain;
 	struct flexmem_region *region;
 	unsigned int i;
+	u64 largest = 0;
 
+	flexmem_for_each_domain(domain, table, domains)
+		largest = max(largest, flexmem_domain_largest(domain));
 	/* The capacity may have shrunk since the region was acquired. */
 	rcu_read_lock();
 	for (i = 0; i < table->slots.nr; i++) {
 		region = rcu_dereference(table->region[i]);
-		if (region)
+		if (region && BIT_ULL(region->domain->id) & domains)
 			largest = max(largest, region->mem.size);
 	}
 	rcu_read_unlock();

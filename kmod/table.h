@@ -6,6 +6,8 @@
 #define _FLEXMEM_TABLE_H
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/limits.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
@@ -30,14 +32,13 @@ struct device;
  * @settings: copy of the module's settings at registration
  * @hw_slots: entries of the firmware's table; on a PF the number of @slots
  * @full_reason: the limit that determines the number of @slots
- * @domain: memory of the function
+ * @domain: its memories, as many as the function has
+ * @default_domains: bit mask of those that allocations come from
  * @slots: the segment table
  * @range: the slots for tensors and for programs; the latter is empty unless
  *	slots are set aside
  * @region: regions by slot, or NULL. Written under @acquire_lock, read under
  *	RCU.
- * @filled: bit mask of slots with a region. A reader without @acquire_lock may
- *	see a change too early or too late
  * @past_allocs: number of allocations in regions that were released; under
  *	@snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
@@ -72,11 +73,11 @@ struct flexmem_table {
 	struct flexmem_settings settings;
 	unsigned int hw_slots;
 	enum flexmem_reason full_reason;
-	struct flexmem_domain domain;
+	struct flexmem_domain domain[FLEXMEM_MAX_DOMAINS];
+	u64 default_domains;
 	struct flexmem_slots slots;
 	struct flexmem_slot_range range[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
-	u64 filled;
 	u64 past_allocs;
 	u64 last_serial;
 	u64 resets;
@@ -92,6 +93,19 @@ struct flexmem_table {
 	struct mutex data_lock; /* scrubs and copies; see above */
 	struct rw_semaphore map_lock; /* CPU maps; see above */
 };
+
+/* Runs a loop over the domains in a bit mask, lowest id first. */
+/* checkpatch: MACRO_ARG_REUSE - it is a name */
+#define flexmem_for_each_domain(domain, table, mask)			\
+	for (u64 left_ = (mask);					\
+	     left_ && ((domain) = &(table)->domain[__ffs64(left_)]);	\
+	     left_ &= left_ - 1)
+
+/* A bit mask of all domains. */
+static inline u64 flexmem_table_all(const struct flexmem_table *table)
+{
+	return U64_MAX >> (64 - table->function.nr_domains);
+}
 
 /*
  * With this shift 32-bit programs can pass the mmap() offsets of 64 slots.
@@ -122,7 +136,12 @@ u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
-u64 flexmem_table_max_region(struct flexmem_table *table);
+void flexmem_table_outdate(struct flexmem_table *table);
+u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains);
+u64 flexmem_table_capacity(const struct flexmem_table *table);
+enum flexmem_reason
+flexmem_table_exhausted(const struct flexmem_table *table,
+			enum flexmem_kind kind, u64 domains, u64 min_size);
 
 /* Used by the other files of this layer. */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
@@ -157,7 +176,7 @@ flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)
 
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
-					      u64 min_size,
+					      u64 domains, u64 min_size,
 					      struct flexmem_region **fresh);
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region);

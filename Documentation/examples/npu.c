@@ -200,7 +200,7 @@ static int npu_quiesce(void *priv)
 	return npu_command(priv, &req, NULL);
 }
 
-static int npu_capacity(void *priv, u64 *bytes)
+static int npu_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	const struct npu_request req = { .command = NPU_CAPACITY };
 

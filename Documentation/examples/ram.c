@@ -96,7 +96,7 @@ static int ram_quiesce(void *priv)
 	return 0;
 }
 
-static int ram_capacity(void *priv, u64 *bytes)
+static int ram_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	*bytes = ram_capacity_bytes();
 	return 0;

@@ -150,7 +150,7 @@ static void sim_op_client_gone(void *priv, struct flexmem_client *client)
 	sim_queue_client_gone(&fn->queue, client);
 }
 
-static int sim_op_capacity(void *priv, u64 *bytes)
+static int sim_op_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	struct sim_request req = { .command = SIM_CAPACITY };
 	struct sim_reply reply;

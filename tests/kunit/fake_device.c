@@ -91,6 +91,13 @@ static __printf(2, 3) void log_call(struct fake_device *fake,
 	va_end(args);
 }
 
+/* Nothing for domain 0, the only one of most devices. */
+static void log_domain(struct fake_device *fake, unsigned int domain)
+{
+	if (domain)
+		log_call(fake, " (%u)", domain);
+}
+
 static bool is_unknown(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -EINTR;
@@ -201,15 +208,38 @@ static u64 *find_lost(struct fake_device *fake, u64 id)
 	return empty;
 }
 
-static bool refuses_size(struct fake_device *fake, u64 size)
+static u64 *capacity_of(struct fake_device *fake, unsigned int domain)
 {
+	return domain ? &fake->capacity_of[domain] : &fake->capacity;
+}
+
+static u64 granule_of(const struct fake_device *fake, unsigned int domain)
+{
+	return fake->domains[domain].granule ?: fake->granule;
+}
+
+static u64 taken_of(const struct fake_device *fake, unsigned int domain)
+{
+	unsigned int i;
+	u64 bytes = 0;
+
+	for (i = 0; i < ARRAY_SIZE(fake->piece); i++)
+		if (fake->piece[i].domain == domain)
+			bytes += fake->piece[i].size;
+	return bytes;
+}
+
+static bool refuses_size(struct fake_device *fake, unsigned int domain,
+			 u64 size)
+{
+	u64 capacity = *capacity_of(fake, domain);
+	u64 taken = taken_of(fake, domain);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(fake->refused_size); i++)
 		if (fake->refused_size[i] == size)
 			return true;
-	return fake->taken > fake->capacity ||
-	       size > fake->capacity - fake->taken;
+	return taken > capacity || size > capacity - taken;
 }
 
 static int acquire_piece(struct fake_device *fake, u64 size,
@@ -217,13 +247,14 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 {
 	unsigned int i;
 
-	if (refuses_size(fake, size))
+	if (refuses_size(fake, mem->domain, size))
 		return -ENOSPC;
 	for (i = 0; fake->piece[i].size; i++)
 		if (i == FAKE_MAX_PIECES - 1)
 			return -ENOSPC;
 	fake->piece[i] = (struct flexmem_memory) {
 		.id = mem->id,
+		.domain = mem->domain,
 		.base = TOP_BASE - i * BASE_STEP,
 		.size = size,
 		.cookie = ~(u64)i,
@@ -231,6 +262,8 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 	fake->taken += size;
 	fake_data_give(fake, i);
 	*mem = fake->piece[i];
+	if (fake->wrong_domain)
+		mem->domain = 0;
 	return 0;
 }
 
@@ -239,8 +272,13 @@ static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_ACQUIRE);
 	struct flexmem_memory lost = *mem;
+	unsigned int domain = mem->domain;
 
-	fake_breach_if(fake, !size || !IS_ALIGNED(size, fake->granule),
+	if (domain >= max(fake->nr_domains, 1U)) {
+		breach(fake, "acquired memory of a domain that there is not");
+		return fake_device_end(fake, FAKE_ACQUIRE, size, -EIO);
+	}
+	fake_breach_if(fake, !size || !IS_ALIGNED(size, granule_of(fake, domain)),
 		       "acquired size is not a multiple of the granule");
 	fake_breach_if(fake, !mem->id || lost_piece(fake, mem->id),
 		       "acquired under an id that is in use");
@@ -252,7 +290,9 @@ static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 		*find_lost(fake, mem->id) = mem->id;
 	if (fake->during_acquire)
 		fake->during_acquire(fake->during_acquire_arg);
-	return fake_device_end(fake, FAKE_ACQUIRE, size, rc);
+	rc = fake_device_end(fake, FAKE_ACQUIRE, size, rc);
+	log_domain(fake, domain);
+	return rc;
 }
 
 static int fake_release(void *priv, const struct flexmem_memory *mem)
@@ -355,14 +395,16 @@ static int fake_quiesce(void *priv)
 	return fake_device_end(fake, FAKE_QUIESCE, 0, rc);
 }
 
-static int fake_capacity(void *priv, u64 *bytes)
+static int fake_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_CAPACITY);
 
 	if (!rc)
-		*bytes = fake->capacity;
-	return fake_device_end(fake, FAKE_CAPACITY, 0, rc);
+		*bytes = *capacity_of(fake, domain);
+	rc = fake_device_end(fake, FAKE_CAPACITY, 0, rc);
+	log_domain(fake, domain);
+	return rc;
 }
 
 static int fake_reset(void *priv)
@@ -452,6 +494,25 @@ struct fake_device *fake_device_create(struct kunit *test,
 	return fake;
 }
 
+/**
+ * fake_device_add_domain - give a device a further memory
+ * @fake: device without a table. What it has already is domain 0, of
+ *	FLEXMEM_DOMAIN_DEVICE
+ * @type: what it consists of
+ * @capacity: bytes
+ *
+ * The caller may change the description, fake->domains[fake->nr_domains - 1].
+ */
+void fake_device_add_domain(struct fake_device *fake,
+			    enum flexmem_domain_type type, u64 capacity)
+{
+	unsigned int id = fake->nr_domains ?: 1;
+
+	fake->domains[id].type = type;
+	fake->capacity_of[id] = capacity;
+	fake->nr_domains = id + 1;
+}
+
 const struct flexmem_device_ops *fake_device_ops(struct fake_device *fake)
 {
 	if (fake->bare)
@@ -467,6 +528,8 @@ struct flexmem_device_desc fake_device_desc(struct fake_device *fake)
 		.slots = fake->slots,
 		.granule = fake->granule,
 		.clears = fake->clears,
+		.nr_domains = fake->nr_domains,
+		.domains = fake->domains,
 		.ops = fake_device_ops(fake),
 		.priv = fake,
 	};
@@ -670,9 +733,9 @@ static void fails_the_nth_call(struct kunit *test)
 	u64 bytes;
 
 	fake_device_fail(fake, FAKE_CAPACITY, 2, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, 0, vf_ops.capacity(fake, &bytes));
-	KUNIT_EXPECT_EQ(test, -EIO, vf_ops.capacity(fake, &bytes));
-	KUNIT_EXPECT_EQ(test, 0, vf_ops.capacity(fake, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.capacity(fake, 0, &bytes));
+	KUNIT_EXPECT_EQ(test, -EIO, vf_ops.capacity(fake, 0, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.capacity(fake, 0, &bytes));
 	KUNIT_EXPECT_STREQ(test, fake_device_log(fake),
 			   "acquire 4G, capacity, capacity EIO, capacity");
 }

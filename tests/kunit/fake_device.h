@@ -65,9 +65,13 @@ struct fake_failure {
  * @mode: PF or VF
  * @slots: entries of its table
  * @granule: sizes must be multiples of it
- * @capacity: most bytes that it grants
+ * @capacity: most bytes that it grants; with several domains: of domain 0
+ * @nr_domains: number of domains; 0: one, without a description
+ * @domains: descriptions of them
+ * @capacity_of: most bytes that it grants of each domain from domain 1 on
  * @refused_size: sizes that it refuses
  * @refused_slots: bit mask of slots that it refuses
+ * @wrong_domain: it gives memory of domain 0, whatever is wanted
  * @sets_and_fails: its result after it has filled a slot
  * @bare: it can neither move data nor be reset
  * @clears: it clears released memory
@@ -112,8 +116,12 @@ struct fake_device {
 	unsigned int slots;
 	u64 granule;
 	u64 capacity;
+	unsigned int nr_domains;
+	struct flexmem_domain_desc domains[FLEXMEM_MAX_DOMAINS];
+	u64 capacity_of[FLEXMEM_MAX_DOMAINS];
 	u64 refused_size[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 refused_slots;
+	bool wrong_domain;
 	int sets_and_fails;
 	bool bare;
 	bool clears;
@@ -177,6 +185,8 @@ static inline enum flexmem_kind fake_kind(bool program)
 struct fake_device *fake_device_create(struct kunit *test,
 				       enum flexmem_mode mode,
 				       unsigned int slots, u64 capacity);
+void fake_device_add_domain(struct fake_device *fake,
+			    enum flexmem_domain_type type, u64 capacity);
 const struct flexmem_device_ops *fake_device_ops(struct fake_device *fake);
 struct flexmem_device_desc fake_device_desc(struct fake_device *fake);
 void fake_device_fail(struct fake_device *fake, enum fake_op op,
@@ -251,6 +261,8 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,
 			      struct flexmem_place *place);
+struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
+				   u64 size, struct flexmem_place *place);
 struct fake_block *fake_alloc_in(struct flexmem_table *table,
 				 struct flexmem_region *region, u64 size,
 				 bool program);

@@ -268,7 +268,8 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 enum flexmem_reason fake_exhausted(const struct flexmem_table *table,
 				   enum flexmem_kind kind)
 {
-	return flexmem_domain_exhausted(&table->domain, kind, 0);
+	return flexmem_table_exhausted(table, kind, table->default_domains,
+				       0);
 }
 
 /**
@@ -326,7 +327,8 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&table->acquire_lock);
-	region = flexmem_region_acquire(table, kind, min_size, &fresh);
+	region = flexmem_region_acquire(table, kind, table->default_domains,
+					min_size, &fresh);
 	if (!IS_ERR(region)) {
 		mutex_lock(&table->snapshot_lock);
 		flexmem_region_publish(table, region);
@@ -418,11 +420,34 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 		.size = size,
 		.alignment = alignment,
 		.kind = fake_kind(program),
+		.domains = table->default_domains,
 		.account = fake_table_account(table),
 	};
 	struct flexmem_place unseen;
 
 	return new_block(table, NULL, &request, place ?: &unseen);
+}
+
+/**
+ * fake_alloc_from - place an allocation in some domains
+ * @table: table of fake_table_create()
+ * @domains: bit mask of them
+ * @size: bytes
+ * @place: receives where, or why not
+ *
+ * Return: as fake_alloc().
+ */
+struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
+				   u64 size, struct flexmem_place *place)
+{
+	const struct flexmem_request request = {
+		.size = size,
+		.alignment = FLEXMEM_ALIGN,
+		.domains = domains,
+		.account = fake_table_account(table),
+	};
+
+	return new_block(table, NULL, &request, place);
 }
 
 /**
@@ -441,6 +466,7 @@ struct fake_block *fake_alloc_for(struct flexmem_table *table,
 	const struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
+		.domains = table->default_domains,
 		.account = account,
 	};
 
@@ -464,6 +490,7 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.kind = fake_kind(program),
+		.domains = table->default_domains,
 		.account = fake_table_account(table),
 	};
 	struct flexmem_place place = {};
@@ -489,6 +516,7 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 	const struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
+		.domains = table->default_domains,
 		.account = account,
 	};
 	struct flexmem_place place = {};

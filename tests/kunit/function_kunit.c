@@ -57,7 +57,7 @@ static int liar_quiesce(void *priv)
 	return ((struct liar *)priv)->rc;
 }
 
-static int liar_capacity(void *priv, u64 *bytes)
+static int liar_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	struct liar *liar = priv;
 
@@ -180,7 +180,7 @@ static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 	int rc;
 
 	liar->mem = (struct flexmem_memory) { .base = base, .size = given };
-	rc = flexmem_function_acquire(&liar->function, size, &mem);
+	rc = flexmem_function_acquire(&liar->function, 0, size, &mem);
 	/* A caller gets nothing of a wrong answer. */
 	KUNIT_EXPECT_EQ(test, mem.cookie, rc ? 1 : 0);
 	KUNIT_EXPECT_EQ(test, mem.base, rc ? 0 : base);
@@ -333,7 +333,7 @@ static int call(struct liar *liar, unsigned int nth)
 	case 0:
 		function->nr_pieces = 0;
 		liar->mem = mem;
-		return flexmem_function_acquire(function, SZ_2M, &mem);
+		return flexmem_function_acquire(function, 0, SZ_2M, &mem);
 	case 1:
 		return flexmem_function_slot_set(function, 0, &mem);
 	case 2:
@@ -343,7 +343,7 @@ static int call(struct liar *liar, unsigned int nth)
 		return flexmem_function_release(function, &mem);
 	case 4:
 		liar->capacity = GIB;
-		rc = flexmem_function_capacity(function, &bytes);
+		rc = flexmem_function_capacity(function, 0, &bytes);
 		return bytes == (rc ? 77 : GIB) ? rc : -E2BIG;
 	case 5:
 		return flexmem_function_scrub(function, &mem, 0, 128);

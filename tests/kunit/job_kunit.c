@@ -465,7 +465,7 @@ static void lose_acquire(struct kunit *test, struct ctx *ctx)
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_function_acquire(&table->function, GIB, &mem));
+			flexmem_function_acquire(&table->function, 0, GIB, &mem));
 }
 
 /*
@@ -612,7 +612,7 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
 static void calls_without_a_command_do_not_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_domain *domain = &ctx->table->domain;
+	struct flexmem_domain *domain = &ctx->table->domain[0];
 
 	acquire(test, ctx, 1);
 	become_unresponsive(ctx);

@@ -54,7 +54,7 @@ static int lose(struct kunit *test, enum fake_op op, unsigned int times)
 
 static int acquire(struct ctx *ctx)
 {
-	return flexmem_function_acquire(&ctx->function, 4 * GIB, &ctx->mem);
+	return flexmem_function_acquire(&ctx->function, 0, 4 * GIB, &ctx->mem);
 }
 
 static int set(struct ctx *ctx, unsigned int slot)
@@ -287,7 +287,7 @@ static void memory_is_released_in_order(struct kunit *test)
 
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_EQ(test, 0,
-				flexmem_function_acquire(&ctx->function, GIB,
+				flexmem_function_acquire(&ctx->function, 0, GIB,
 							 &ctx->mem));
 		KUNIT_ASSERT_EQ(test, 0, set(ctx, i));
 	}

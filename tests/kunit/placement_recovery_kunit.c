@@ -227,7 +227,7 @@ static void limit_and_error(struct kunit *test, int rc)
 							   0)));
 	fake_table_account(ctx->table)->parent->limit[FLEXMEM_RESOURCE_REGIONS] =
 		1;
-	flexmem_domain_outdate(&ctx->table->domain);
+	flexmem_table_outdate(ctx->table);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, rc);
 	KUNIT_EXPECT_EQ(test, rc, PTR_ERR(try(ctx, 128, false)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);

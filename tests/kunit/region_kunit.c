@@ -608,7 +608,7 @@ static void unknown_new_capacity_changes_nothing(struct kunit *test)
 	ctx->fake->capacity = 8 * GIB;
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
-	KUNIT_EXPECT_EQ(test, ctx->table->domain.capacity, 4 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].capacity, 4 * GIB);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
@@ -616,17 +616,17 @@ static void largest_region_is_the_largest_size(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 12 * GIB);
 }
 
 static void largest_region_is_bounded_by_capacity(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 11 * GIB);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 8 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 8 * GIB);
 	ctx->fake->capacity = 3 * GIB;
 	flexmem_table_new_capacity(ctx->table);
-	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 0);
 }
 
 static void largest_region_may_be_a_present_one(struct kunit *test)
@@ -636,7 +636,7 @@ static void largest_region_may_be_a_present_one(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	ctx->fake->capacity = 5 * GIB;
 	flexmem_table_new_capacity(ctx->table);
-	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table), 12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 12 * GIB);
 }
 
 /* Threads that use everything at once. */
@@ -666,6 +666,14 @@ static void prealloc_fills_every_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 4);
 }
 
+static void expect_memory(struct kunit *test,
+			  const struct flexmem_domain *domain, u64 held,
+			  unsigned int slots, u64 memory)
+{
+	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(domain, held, &slots),
+			memory);
+}
+
 /* The total that memory pressure is measured against. */
 static void memory_counts_regions_to_acquire(struct kunit *test)
 {
@@ -677,25 +685,22 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 	};
 
 	/* 12 GiB and 8 GiB fit. The rest is too small for a region. */
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 20 * GIB);
+	expect_memory(test, &domain, 0, 4, 20 * GIB);
 	domain.capacity = 24 * GIB;
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 24 * GIB);
+	expect_memory(test, &domain, 0, 4, 24 * GIB);
 	domain.too_large = 12 * GIB;
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 24 * GIB);
+	expect_memory(test, &domain, 0, 4, 24 * GIB);
 	domain.too_large = 8 * GIB;
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 16 * GIB);
+	expect_memory(test, &domain, 0, 4, 16 * GIB);
 	domain.too_large = 4 * GIB;
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 4), 0);
+	expect_memory(test, &domain, 0, 4, 0);
 	domain.too_large = U64_MAX;
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 1), 12 * GIB);
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 0, 0), 0);
+	expect_memory(test, &domain, 0, 1, 12 * GIB);
+	expect_memory(test, &domain, 0, 0, 0);
 	/* Existing regions count, also above the capacity. */
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 12 * GIB, 0),
-			12 * GIB);
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 16 * GIB, 3),
-			24 * GIB);
-	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(&domain, 36 * GIB, 3),
-			36 * GIB);
+	expect_memory(test, &domain, 12 * GIB, 0, 12 * GIB);
+	expect_memory(test, &domain, 16 * GIB, 3, 24 * GIB);
+	expect_memory(test, &domain, 36 * GIB, 3, 36 * GIB);
 }
 
 /* A refused slot and a slot for programs do not count. */

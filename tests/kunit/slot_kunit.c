@@ -33,7 +33,7 @@ static struct ctx *make_slots(struct kunit *test, enum flexmem_mode mode)
 			flexmem_function_init(&ctx->function, NULL, &desc));
 	for (i = 0; i < NR_SLOTS; i++)
 		KUNIT_ASSERT_EQ(test, 0,
-				flexmem_function_acquire(&ctx->function, GIB,
+				flexmem_function_acquire(&ctx->function, 0, GIB,
 							 &ctx->mem[i]));
 	fake_device_forget(ctx->fake);
 	flexmem_slots_init(&ctx->slots, NR_SLOTS, &ctx->function);

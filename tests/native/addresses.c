@@ -77,7 +77,7 @@ static int quiesce(void *priv)
 	return 0;
 }
 
-static int say_capacity(void *priv, u64 *bytes)
+static int say_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	*bytes = capacity;
 	return 0;

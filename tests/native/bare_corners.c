@@ -28,7 +28,7 @@ static int bare_quiesce(void *priv)
 
 static u64 bare_bytes = SZ_1G;
 
-static int bare_capacity(void *priv, u64 *capacity)
+static int bare_capacity(void *priv, unsigned int domain, u64 *capacity)
 {
 	*capacity = bare_bytes;
 	return 0;
@@ -180,8 +180,9 @@ static void choose(struct run *r)
 	expect_chosen(r, &pf, fill, 3, 12ull * SZ_1G, "order of a driver");
 	expect_chosen(r, &vf, balance, 2, SZ_2M, "sizes of a driver");
 	native_param_set("order", "fill_first");
-	native_param_set("fallback_sizes", "1G");
-	expect_chosen(r, &vf, fill, 1, SZ_1G, "the administrator's choice");
+	native_param_set("fallback_sizes", "2G,1G");
+	expect_chosen(r, &vf, fill, 2, 2ull * SZ_1G,
+		      "the administrator's choice");
 	bare_bytes = SZ_1M + SZ_4K + 1;
 	expect_chosen(r, &vf, fill, 1, SZ_1M + SZ_4K, "one small region");
 	bare_bytes = SZ_4K - 1;
@@ -214,7 +215,7 @@ static int short_release(void *priv, const struct flexmem_memory *mem)
 	return 0;
 }
 
-static int short_capacity(void *priv, u64 *capacity)
+static int short_capacity(void *priv, unsigned int domain, u64 *capacity)
 {
 	*capacity = 12ULL * SZ_1G;
 	return 0;

@@ -35,7 +35,7 @@ static bool begin(struct run *r)
 	if (run_good(r, "init", flexmem_function_init(&function, NULL, &it),
 		     0) &&
 	    run_good(r, "acquire",
-		     flexmem_function_acquire(&function, SZ_4M, &mem), 0))
+		     flexmem_function_acquire(&function, 0, SZ_4M, &mem), 0))
 		return true;
 	run_good(r, "bind", world_bind(2), 0);
 	return false;
@@ -186,7 +186,7 @@ static void run_reset(struct run *r)
 	map(r, AT, SIM_VM_PAGE, 0, 0);
 	run_good(r, "reset", flexmem_function_reset(&function), 0);
 	run_good(r, "acquire",
-		 flexmem_function_acquire(&function, SZ_4M, &mem), 0);
+		 flexmem_function_acquire(&function, 0, SZ_4M, &mem), 0);
 	must(r, is_nowhere(SPACE, AT), "mapping after a reset");
 	map(r, AT, SIM_VM_PAGE, SZ_1M, 0);
 	must(r, is_at(AT, RW, mem.base + SZ_1M), "mapping anew");
@@ -299,7 +299,7 @@ static void run_bad_copies(struct run *r)
 	if (!begin(r))
 		return;
 	run_good(r, "acquire",
-		 flexmem_function_acquire(&function, SZ_4M, &other), 0);
+		 flexmem_function_acquire(&function, 0, SZ_4M, &other), 0);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		c = &cases[i];
 		run_good(r, "copy within",

@@ -204,13 +204,13 @@ static int watch_quiesce(void *priv)
 	return rc;
 }
 
-static int watch_capacity(void *priv, u64 *bytes)
+static int watch_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
 	struct watch *watch = watch_of(priv);
 	int rc;
 
 	must_be_awake(watch, "capacity");
-	rc = CARRY_OUT(capacity(priv, bytes));
+	rc = CARRY_OUT(capacity(priv, domain, bytes));
 	must_be_awake(watch, "capacity");
 	return rc;
 }

@@ -177,6 +177,24 @@ enum flexmem_acquire {
 
 #define FLEXMEM_MAX_FALLBACK_SIZES 8
 
+#define FLEXMEM_MAX_DOMAINS 32
+
+/**
+ * enum flexmem_domain_type - what a domain consists of
+ * @FLEXMEM_DOMAIN_DEVICE: the device's main memory, such as an HBM stack
+ * @FLEXMEM_DOMAIN_ON_CHIP: small and fast memory beside the cores
+ * @FLEXMEM_DOMAIN_HOST_VISIBLE: memory that the CPU reaches through a window
+ *
+ * A domain is one of a device's memories, with a capacity of its own. A region
+ * lies in one domain. An allocation goes to the domains of
+ * FLEXMEM_DOMAIN_DEVICE.
+ */
+enum flexmem_domain_type {
+	FLEXMEM_DOMAIN_DEVICE = 0,
+	FLEXMEM_DOMAIN_ON_CHIP = 1,
+	FLEXMEM_DOMAIN_HOST_VISIBLE = 2,
+};
+
 /**
  * enum flexmem_capabilities - what this function can do
  * @FLEXMEM_CAP_SCRUB: no owner sees bytes of another one, and

@@ -24,17 +24,19 @@ struct flexmem_dev;
  * struct flexmem_memory - device memory acquired as one piece
  * @id: flexmem's name for it: not 0, and never used again while flexmem.ko is
  *	loaded
+ * @domain: the domain that it lies in, from 0 on
  * @base: physical address of its first byte on the device, aligned to 1 GiB or,
- *	for pieces smaller than that, to the granule. The region_id of a PF's
- *	region; users never see a VF's.
+ *	for pieces smaller than that, to the granule. Two domains have no address
+ *	in common. The region_id of a PF's region; users never see a VF's.
  * @size: bytes, exactly as requested
  * @cookie: the driver's own value, not used by flexmem
  *
  * @base and @cookie are 0 until the driver has answered. If the acquisition was
- * not answered, @release gets only @id and @size.
+ * not answered, @release gets only @id, @domain and @size.
  */
 struct flexmem_memory {
 	u64 id;
+	unsigned int domain;
 	u64 base;
 	u64 size;
 	u64 cookie;
@@ -136,11 +138,11 @@ struct flexmem_vm_range {
  */
 struct flexmem_device_ops {
 	/**
-	 * @acquire: acquire @size bytes (a multiple of the granule) of device
-	 * memory under the name @mem->id, and fill in the rest of @mem. If the
-	 * function has memory of that id already, return that memory. -ENOSPC:
-	 * the device does not have that much in one piece, or the function's
-	 * capacity is reached; flexmem may try a smaller size.
+	 * @acquire: acquire @size bytes (a multiple of the granule) of the
+	 * domain @mem->domain under the name @mem->id, and fill in the rest of
+	 * @mem. If the function has memory of that id already, return that
+	 * memory. -ENOSPC: the domain does not have that much in one piece, or
+	 * the function's capacity is reached; flexmem may try a smaller size.
 	 */
 	int (*acquire)(void *priv, u64 size, struct flexmem_memory *mem);
 
@@ -181,11 +183,12 @@ struct flexmem_device_ops {
 	int (*quiesce)(void *priv);
 
 	/**
-	 * @capacity: bytes that this function may acquire in total, including
-	 * memory that it has. flexmem also uses it to probe a function that
-	 * does not answer, so it must ask the firmware each time.
+	 * @capacity: bytes of a domain that this function may acquire in total,
+	 * including memory that it has, without the part that is set aside.
+	 * flexmem also uses it to probe a function that does not answer, so it
+	 * must ask the firmware each time.
 	 */
-	int (*capacity)(void *priv, u64 *bytes);
+	int (*capacity)(void *priv, unsigned int domain, u64 *bytes);
 
 	/**
 	 * @scrub: zero @size bytes of @mem from @offset on, both multiples of
@@ -335,6 +338,30 @@ enum flexmem_caching {
 };
 
 /**
+ * struct flexmem_domain_desc - description of one of a device's memories
+ * @type: what it consists of
+ * @granule: as in &struct flexmem_device_desc; 0: that one
+ * @set_aside: bytes that the device keeps for itself: @acquire never gives them
+ *	out, and @capacity does not count them. For information only
+ * @nr_sizes: number of @sizes; 0: those of the device
+ * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
+ *	of the granule. The administrator cannot change them
+ * @cores: bit mask of the cores that are near it; 0: all are equally near
+ * @distance: how far each domain is from it, in any unit; all 0: not known
+ *
+ * A domain with less memory than the smallest of the sizes is one region.
+ */
+struct flexmem_domain_desc {
+	enum flexmem_domain_type type;
+	u64 granule;
+	u64 set_aside;
+	unsigned int nr_sizes;
+	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
+	u64 cores;
+	u8 distance[FLEXMEM_MAX_DOMAINS];
+};
+
+/**
  * struct flexmem_device_desc - description of a function
  * @name: name of the device, shown to users; 1 to 31 characters
  * @mode: PF or VF
@@ -356,12 +383,14 @@ enum flexmem_caching {
  * @nr_sizes: number of @sizes; 0: 12 GiB, 8 GiB and 4 GiB
  * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
  *	of @granule
+ * @nr_domains: number of @domains, up to FLEXMEM_MAX_DOMAINS; 0: all of its
+ *	memory is one domain, of FLEXMEM_DOMAIN_DEVICE
+ * @domains: its memories; copied. The first one is of FLEXMEM_DOMAIN_DEVICE
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
  *
  * The module parameters order and fallback_sizes, if the administrator sets
- * them, take the place of @order and @sizes. A device with less memory than the
- * smallest of the sizes is one region.
+ * them, take the place of @order and @sizes.
  */
 struct flexmem_device_desc {
 	const char *name;
@@ -376,6 +405,8 @@ struct flexmem_device_desc {
 	enum flexmem_order order;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
+	unsigned int nr_domains;
+	const struct flexmem_domain_desc *domains;
 	const struct flexmem_device_ops *ops;
 	void *priv;
 };

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Several memories (domains) in one device: descriptions, and which memory an
+ * allocation and a region come from.
+ */
+
+#include "placements.h"
+#include "snapshot.h"
+
+/* The domains of the device: two HBM stacks, on-chip memory, and a window. */
+#define HBM_0 BIT_ULL(0)
+#define HBM_1 BIT_ULL(1)
+#define ON_CHIP BIT_ULL(2)
+#define WINDOW BIT_ULL(3)
+
+#define ON_CHIP_GRANULE SZ_64K
+#define ON_CHIP_SIZE ((u64)SZ_16M - SZ_64K)
+
+static struct ctx *make_domains(struct kunit *test, unsigned int slots,
+				const struct flexmem_settings *settings)
+{
+	struct ctx *ctx;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, slots, 24 * GIB);
+	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_DEVICE, 20 * GIB);
+	/* Not a multiple of its granule. */
+	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_ON_CHIP,
+			       SZ_16M - SZ_4K);
+	ctx->fake->domains[2].granule = ON_CHIP_GRANULE;
+	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_HOST_VISIBLE,
+			       3 * GIB);
+	ctx->fake->domains[3].nr_sizes = 2;
+	ctx->fake->domains[3].sizes[0] = 2 * GIB;
+	ctx->fake->domains[3].sizes[1] = GIB;
+	ctx->table = fake_table_create(test, ctx->fake, settings);
+	return ctx;
+}
+
+static struct ctx *make_ordered(struct kunit *test, enum flexmem_order order,
+				unsigned int slots)
+{
+	struct flexmem_settings settings = fake_settings();
+
+	settings.order = order;
+	return make_domains(test, slots, &settings);
+}
+
+static struct ctx *make_lazily(struct kunit *test, unsigned int slots)
+{
+	return make_ordered(test, FLEXMEM_ORDER_FILL_FIRST, slots);
+}
+
+/* Allocates from the given domains. */
+static struct fake_block *from(struct ctx *ctx, u64 domains, u64 size)
+{
+	return fake_alloc_from(ctx->table, domains, size, &ctx->place);
+}
+
+static void expect_from(struct kunit *test, struct ctx *ctx, u64 domains,
+			u64 size, unsigned int domain)
+{
+	struct fake_block *block = from(ctx, domains, size);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	KUNIT_EXPECT_EQ(test, block->region->mem.domain, domain);
+	KUNIT_EXPECT_PTR_EQ(test, block->region->domain,
+			    &ctx->table->domain[domain]);
+}
+
+/* Expects that there is no room in the domains, and the figures of these. */
+static void expect_full(struct kunit *test, struct ctx *ctx, u64 domains,
+			u64 size, enum flexmem_reason reason, u64 total_free,
+			u64 max_region)
+{
+	KUNIT_EXPECT_EQ(test, PTR_ERR(from(ctx, domains, size)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, total_free);
+	KUNIT_EXPECT_EQ(test, ctx->place.max_region, max_region);
+}
+
+static void one_domain_by_default(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8, PLENTY);
+
+	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_domains, 1);
+	KUNIT_EXPECT_EQ(test, ctx->table->default_domains, 1);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].desc->type,
+			FLEXMEM_DOMAIN_DEVICE);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].desc->granule, SZ_2M);
+}
+
+static void domains_have_their_own_sizes(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_domains, 4);
+	KUNIT_EXPECT_EQ(test, ctx->table->default_domains, HBM_0 | HBM_1);
+	KUNIT_EXPECT_EQ(test, flexmem_table_capacity(ctx->table),
+			47 * GIB + SZ_16M - SZ_4K);
+	expect_from(test, ctx, HBM_1, 128, 1);
+	expect_log(test, ctx, "acquire 12G (1), set 0");
+	/* All of it is one region: it is smaller than the smallest size. */
+	expect_from(test, ctx, ON_CHIP, ON_CHIP_SIZE, 2);
+	expect_from(test, ctx, WINDOW, 128, 3);
+	expect_log(test, ctx, "acquire 0G (2), set 1, acquire 2G (3), set 2");
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, HBM_0),
+			12 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, ON_CHIP),
+			ON_CHIP_SIZE);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_table_max_region(ctx->table, ON_CHIP | WINDOW),
+			2 * GIB);
+}
+
+/* Regions of domain 0, then of domain 1, and never of another type. */
+static void default_is_device_memory_in_order(struct kunit *test)
+{
+	struct ctx *ctx = make_ordered(test, param_order(test), 8);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		expect_tensor(test, ctx, 12 * GIB, i, 0);
+	expect_log(test, ctx,
+		   "acquire 12G, set 0, acquire 12G, set 1, acquire 12G ENOSPC, acquire 12G (1), set 2");
+	expect_tensor(test, ctx, 8 * GIB, 3, 0);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 44 * GIB);
+}
+
+/* A region of another domain comes before a new one of the first. */
+static void existing_regions_come_first(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	expect_from(test, ctx, HBM_1, GIB, 1);
+	expect_from(test, ctx, HBM_0 | HBM_1, GIB, 1);
+	expect_from(test, ctx, HBM_0 | HBM_1, 11 * GIB, 0);
+	/* Both have 10 GiB and 1 GiB free: the fullest one first. */
+	expect_from(test, ctx, HBM_0 | HBM_1, 128, 0);
+}
+
+static void on_chip_memory_is_not_taken_unasked(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	expect_from(test, ctx, ON_CHIP, 128, 2);
+	expect_tensor(test, ctx, 128, 1, 0);
+	expect_log(test, ctx, "acquire 0G (2), set 0, acquire 12G, set 1");
+}
+
+/* No room in one, although there is in another one. */
+static void one_domain_is_exhausted_alone(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+	struct flexmem_table *table = ctx->table;
+
+	expect_from(test, ctx, ON_CHIP, ON_CHIP_SIZE - 256, 2);
+	expect_full(test, ctx, ON_CHIP, 512, FLEXMEM_REASON_CAPACITY, 256,
+		    ON_CHIP_SIZE);
+	expect_full(test, ctx, ON_CHIP, ON_CHIP_SIZE + 128,
+		    FLEXMEM_REASON_REGION_SIZE, 256, ON_CHIP_SIZE);
+	expect_from(test, ctx, ON_CHIP | WINDOW, 512, 3);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR,
+						ON_CHIP, 0),
+			FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR,
+						HBM_0 | ON_CHIP, 0),
+			FLEXMEM_REASON_NONE);
+	/* Not larger than another domain could give, but than this one could. */
+	expect_full(test, ctx, WINDOW, 3 * GIB, FLEXMEM_REASON_REGION_SIZE,
+		    2 * GIB - 512, 2 * GIB);
+	expect_full(test, ctx, WINDOW, 2 * GIB, FLEXMEM_REASON_CAPACITY,
+		    2 * GIB - 512, 2 * GIB);
+}
+
+/* The slots are shared by all domains. */
+static void slots_are_exhausted_for_all(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 2);
+
+	expect_from(test, ctx, HBM_0, 128, 0);
+	expect_from(test, ctx, HBM_1, 128, 1);
+	expect_full(test, ctx, ON_CHIP, 128, FLEXMEM_REASON_SLOTS, 0,
+		    ON_CHIP_SIZE);
+	expect_full(test, ctx, HBM_1, 12 * GIB, FLEXMEM_REASON_SLOTS,
+		    12 * GIB - 128, 12 * GIB);
+}
+
+static void memory_comes_back_to_its_domain(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+	struct fake_block *block = from(ctx, ON_CHIP, 128);
+	unsigned int nr;
+	u64 bytes;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	expect_from(test, ctx, HBM_0, 128, 0);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_function_held_in(&ctx->table->function, 2),
+			ON_CHIP_SIZE);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB + ON_CHIP_SIZE);
+	fake_free(block);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, bytes, ON_CHIP_SIZE);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[2].filled[0], 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].filled[0], 2);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
+	/* The slot is used for another domain next. */
+	expect_from(test, ctx, HBM_1, 128, 1);
+	expect_from(test, ctx, ON_CHIP, 128, 2);
+}
+
+static void reset_reads_each_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	expect_from(test, ctx, ON_CHIP, 128, 2);
+	fake_device_forget(ctx->fake);
+	ctx->fake->capacity_of[1] = 4 * GIB;
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	expect_log(test, ctx, "quiesce, reset");
+	expect_from(test, ctx, HBM_1, 4 * GIB, 1);
+	expect_log(test, ctx,
+		   "capacity, capacity (1), capacity (2), capacity (3), acquire 12G ENOSPC (1), acquire 8G ENOSPC (1), acquire 4G (1), set 0");
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, HBM_1),
+			4 * GIB);
+}
+
+/* The other capacities are read with the next acquisition. */
+static void refresh_that_fails_is_repeated(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	fake_device_fail(ctx->fake, FAKE_CAPACITY, 3, 1, -EIO);
+	ctx->fake->capacity_of[1] = 28 * GIB;
+	KUNIT_EXPECT_EQ(test, -EIO, flexmem_table_new_capacity(ctx->table));
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].capacity, 28 * GIB);
+	expect_log(test, ctx, "capacity, capacity (1), capacity EIO (2)");
+	expect_from(test, ctx, HBM_1, 128, 1);
+	expect_log(test, ctx,
+		   "capacity (2), capacity (3), acquire 12G (1), set 0");
+}
+
+/* One of each domain, and then again, so that no domain takes all slots. */
+static void prealloc_takes_turns(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.acquire = FLEXMEM_ACQUIRE_PREALLOC;
+	ctx = make_domains(test, 6, &settings);
+	KUNIT_ASSERT_EQ(test, 0, fake_table_prealloc(ctx->table));
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].filled[0], 0x11);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].filled[0], 0x22);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[2].filled[0], 0x04);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[3].filled[0], 0x08);
+	/* Not from the domains that only a request by name gets. */
+	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+}
+
+/* The slots that one domain would fill are not left for the next one. */
+static void pressure_is_about_all_domains(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx = make_domains(test, 8, &settings);
+
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.memory,
+			47 * GIB + ON_CHIP_SIZE);
+	ctx = make_domains(test, 3, &settings);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.memory, 36 * GIB);
+}
+
+static void memory_of_another_domain_is_distrusted(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	ctx->fake->wrong_domain = true;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(from(ctx, ON_CHIP, 128)), -EIO);
+	KUNIT_EXPECT_TRUE(test,
+			  atomic_read(&ctx->table->function.distrusted));
+	/* Only a reset recovers it. */
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
+}
+
+/* A description with one mistake in its second domain, or in their number. */
+struct bad_domain {
+	const char *what;
+	void (*spoil)(struct flexmem_device_desc *desc,
+		      struct flexmem_domain_desc *domain);
+};
+
+#define BAD_DOMAIN(_name, _statement)					\
+	static void bad_##_name(struct flexmem_device_desc *desc,	\
+				struct flexmem_domain_desc *domain)	\
+	{								\
+		_statement;						\
+	}
+
+BAD_DOMAIN(type, domain->type = FLEXMEM_DOMAIN_HOST_VISIBLE + 1)
+BAD_DOMAIN(first_type, domain[-1].type = FLEXMEM_DOMAIN_ON_CHIP)
+BAD_DOMAIN(odd_granule, domain->granule = SZ_64K + SZ_4K)
+BAD_DOMAIN(small_granule, domain->granule = SZ_2K)
+BAD_DOMAIN(large_granule, domain->granule = 2 * GIB)
+BAD_DOMAIN(many_sizes, domain->nr_sizes = FLEXMEM_MAX_FALLBACK_SIZES + 1)
+BAD_DOMAIN(no_size, domain->nr_sizes = 1)
+BAD_DOMAIN(odd_size, domain->nr_sizes = 1; domain->sizes[0] = SZ_2M + SZ_4K)
+BAD_DOMAIN(many_domains, desc->nr_domains = FLEXMEM_MAX_DOMAINS + 1)
+
+#define BAD(_name) { #_name, bad_##_name }
+static const struct bad_domain bad_domains[] = {
+	BAD(type),
+	BAD(first_type),
+	BAD(odd_granule),
+	BAD(small_granule),
+	BAD(large_granule),
+	BAD(many_sizes),
+	BAD(no_size),
+	BAD(odd_size),
+	BAD(many_domains),
+};
+
+static void bad_domain_name(const struct bad_domain *bad, char *name)
+{
+	strscpy(name, bad->what, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(bad_domain, bad_domains, bad_domain_name);
+
+static void refuses_a_bad_domain(struct kunit *test)
+{
+	const struct bad_domain *bad = test->param_value;
+	struct flexmem_device_desc desc;
+	struct flexmem_function *function;
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 24 * GIB);
+	function = kunit_kzalloc(test, sizeof(*function), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, function);
+	fake_device_add_domain(fake, FLEXMEM_DOMAIN_ON_CHIP, SZ_16M);
+	desc = fake_device_desc(fake);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_function_init(function, NULL, &desc));
+	bad->spoil(&desc, &fake->domains[1]);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_function_init(function, NULL, &desc));
+}
+
+/* With no room for a region of one domain, the device is not registered. */
+static void each_domain_needs_room_for_a_region(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_device_desc desc;
+	struct flexmem_table *table;
+	struct fake_device *fake;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 24 * GIB);
+	fake_device_add_domain(fake, FLEXMEM_DOMAIN_ON_CHIP, SZ_1M);
+	table = kunit_kzalloc(test, sizeof(*table), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, table);
+	desc = fake_device_desc(fake);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			flexmem_table_init(table, NULL, &desc, &settings));
+}
+
+static struct kunit_case domain_cases[] = {
+	KUNIT_CASE(one_domain_by_default),
+	KUNIT_CASE(domains_have_their_own_sizes),
+	ORDER_CASE(default_is_device_memory_in_order),
+	KUNIT_CASE(existing_regions_come_first),
+	KUNIT_CASE(on_chip_memory_is_not_taken_unasked),
+	KUNIT_CASE(one_domain_is_exhausted_alone),
+	KUNIT_CASE(slots_are_exhausted_for_all),
+	KUNIT_CASE(memory_comes_back_to_its_domain),
+	KUNIT_CASE(reset_reads_each_capacity),
+	KUNIT_CASE(refresh_that_fails_is_repeated),
+	KUNIT_CASE(prealloc_takes_turns),
+	KUNIT_CASE(pressure_is_about_all_domains),
+	KUNIT_CASE(memory_of_another_domain_is_distrusted),
+	KUNIT_CASE_PARAM(refuses_a_bad_domain, bad_domain_gen_params),
+	KUNIT_CASE(each_domain_needs_room_for_a_region),
+	{}
+};
+
+static struct kunit_suite domain_suite = {
+	.name = "flexmem_domain",
+	.test_cases = domain_cases,
+};
+
+kunit_test_suite(domain_suite);
