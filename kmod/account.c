@@ -199,7 +199,6 @@ void flexmem_uncharge_file(struct flexmem_account *client)
 
 /**
  * flexmem_charge - charge what an allocation needs, before it is placed
- * @accounts: accounts of the function
  * @client: account of the open file
  * @size: bytes
  * @handles: 1; 0 for an allocation that grows
@@ -213,11 +212,11 @@ void flexmem_uncharge_file(struct flexmem_account *client)
  * Return: FLEXMEM_REASON_NONE, or the limit that forbids it; then nothing is
  * charged.
  */
-enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
-				   struct flexmem_account *client, u64 size,
+enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   unsigned int handles,
 				   unsigned int max_handles)
 {
+	struct flexmem_accounts *accounts = client->accounts;
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
@@ -234,17 +233,17 @@ enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_uncharge - undo flexmem_charge(), or a part of it
- * @accounts: accounts of the function
  * @client: account of the open file
  * @size: bytes that are in no block
  * @handles: number of handles
  *
  * Context: any. O(depth of the cgroup).
  */
-void flexmem_uncharge(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client, u64 size,
+void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles)
 {
+	struct flexmem_accounts *accounts = client->accounts;
+
 	spin_lock(&accounts->lock);
 	count(client, -size, FLEXMEM_RESOURCE_HANDLES, -(int)handles);
 	spin_unlock(&accounts->lock);
@@ -334,7 +333,6 @@ static void gauge_move(struct flexmem_accounts *accounts)
 
 /**
  * flexmem_charge_block - charge a block that is about to be allocated
- * @accounts: accounts of the function
  * @client: account of the open file
  * @slot: of its region
  * @size: its bytes, which flexmem_charge() has charged
@@ -343,10 +341,10 @@ static void gauge_move(struct flexmem_accounts *accounts)
  * Return: FLEXMEM_REASON_NONE, or the limit of regions that forbids it; then the
  * bytes stay charged, but in no region.
  */
-enum flexmem_reason flexmem_charge_block(struct flexmem_accounts *accounts,
-					 struct flexmem_account *client,
+enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
 					 unsigned int slot, u64 size)
 {
+	struct flexmem_accounts *accounts = client->accounts;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 	struct flexmem_account *account;
 
@@ -370,7 +368,6 @@ unlock:
 
 /**
  * flexmem_uncharge_block - uncharge a block that is freed, and its bytes
- * @accounts: accounts of the function
  * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
@@ -378,10 +375,11 @@ unlock:
  *
  * Context: under the lock of the region. O(depth of the cgroup).
  */
-void flexmem_uncharge_block(struct flexmem_accounts *accounts,
-			    struct flexmem_account *client, unsigned int slot,
+void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 			    u64 size, bool orphaned)
 {
+	struct flexmem_accounts *accounts = client->accounts;
+
 	spin_lock(&accounts->lock);
 	if (orphaned)
 		count_orphaned(accounts, client, slot, -size);
@@ -392,17 +390,16 @@ void flexmem_uncharge_block(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_charge_pieces - count one block more or less for the same bytes
- * @accounts: accounts of the function
  * @client: account that they are charged to
  * @slot: slot of the region; at least one charged block stays in it
  * @more: 1 or -1
  *
  * Context: under the lock of the region. O(1).
  */
-void flexmem_charge_pieces(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client, unsigned int slot,
+void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
 			   int more)
 {
+	struct flexmem_accounts *accounts = client->accounts;
 	struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
@@ -413,7 +410,6 @@ void flexmem_charge_pieces(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_charge_orphan - count the bytes of a block as orphaned
- * @accounts: accounts of the function
  * @client: account that it is charged to
  * @slot: of its region
  * @size: its bytes
@@ -422,10 +418,11 @@ void flexmem_charge_pieces(struct flexmem_accounts *accounts,
  *
  * Context: under the lock of the region. O(1).
  */
-void flexmem_charge_orphan(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client, unsigned int slot,
+void flexmem_charge_orphan(struct flexmem_account *client, unsigned int slot,
 			   u64 size)
 {
+	struct flexmem_accounts *accounts = client->accounts;
+
 	spin_lock(&accounts->lock);
 	count_orphaned(accounts, client, slot, size);
 	spin_unlock(&accounts->lock);
@@ -441,7 +438,6 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_uncharge_quarantined - uncharge a block that goes into quarantine
- * @accounts: accounts of the function
  * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
@@ -450,10 +446,11 @@ static void count_quarantined(struct flexmem_accounts *accounts,
  *
  * Context: under the lock of the region. O(1).
  */
-void flexmem_uncharge_quarantined(struct flexmem_accounts *accounts,
-				  struct flexmem_account *client,
+void flexmem_uncharge_quarantined(struct flexmem_account *client,
 				  unsigned int slot, u64 size)
 {
+	struct flexmem_accounts *accounts = client->accounts;
+
 	spin_lock(&accounts->lock);
 	undo_charge(accounts, client, slot, size);
 	count_quarantined(accounts, slot, size);
@@ -479,16 +476,15 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_account_refuses_region - check the limits for a block in a new region
- * @accounts: accounts of the function
  * @client: account of the open file
  *
  * A check before a region is acquired. flexmem_charge_block() decides.
  *
  * Return: true if a limit forbids it.
  */
-bool flexmem_account_refuses_region(struct flexmem_accounts *accounts,
-				    const struct flexmem_account *client)
+bool flexmem_account_refuses_region(const struct flexmem_account *client)
 {
+	struct flexmem_accounts *accounts = client->accounts;
 	bool refused;
 
 	spin_lock(&accounts->lock);

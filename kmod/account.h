@@ -194,34 +194,26 @@ static inline void flexmem_account_settle(struct flexmem_account *account)
 		flexmem_account_follow(account);
 }
 
-enum flexmem_reason flexmem_charge(struct flexmem_accounts *accounts,
-				   struct flexmem_account *client, u64 size,
+enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   unsigned int handles,
 				   unsigned int max_handles);
-void flexmem_uncharge(struct flexmem_accounts *accounts,
-		      struct flexmem_account *client, u64 size,
+void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
 bool flexmem_charge_file(struct flexmem_account *client);
 void flexmem_uncharge_file(struct flexmem_account *client);
-enum flexmem_reason flexmem_charge_block(struct flexmem_accounts *accounts,
-					 struct flexmem_account *client,
+enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
 					 unsigned int slot, u64 size);
-void flexmem_uncharge_block(struct flexmem_accounts *accounts,
-			    struct flexmem_account *client, unsigned int slot,
+void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 			    u64 size, bool orphaned);
-void flexmem_charge_pieces(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client, unsigned int slot,
+void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
 			   int more);
-void flexmem_charge_orphan(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client, unsigned int slot,
+void flexmem_charge_orphan(struct flexmem_account *client, unsigned int slot,
 			   u64 size);
-void flexmem_uncharge_quarantined(struct flexmem_accounts *accounts,
-				  struct flexmem_account *client,
+void flexmem_uncharge_quarantined(struct flexmem_account *client,
 				  unsigned int slot, u64 size);
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
-bool flexmem_account_refuses_region(struct flexmem_accounts *accounts,
-				    const struct flexmem_account *client);
+bool flexmem_account_refuses_region(const struct flexmem_account *client);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 

@@ -105,7 +105,7 @@ static int take_chunks(struct flexmem_table *table,
 	}
 	if (!rc || allocation->nr_chunks == 1)
 		return rc;
-	flexmem_uncharge(&table->accounts, allocation->owner, untried, 0);
+	flexmem_uncharge(allocation->owner, untried, 0);
 	give_chunks(allocation, 0, i - 1, NULL);
 	/* give_chunks() has freed memory since a chunk was refused. */
 	if (place->reason)
@@ -158,8 +158,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	    flexmem_place_is_impossible(table, table->default_domains, chunk))
 		refusal = FLEXMEM_REASON_REGION_SIZE;
 	else
-		refusal = flexmem_charge(&table->accounts, owner, shape->size,
-					 1, table->settings.max_handles);
+		refusal = flexmem_charge(owner, shape->size, 1,
+					 table->settings.max_handles);
 	if (!refusal)
 		return true;
 	*place = (struct flexmem_place) {};
@@ -254,7 +254,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 destroy:
 	destroy(allocation, stock);
 uncharge:
-	flexmem_uncharge(&table->accounts, owner, unplaced, 1);
+	flexmem_uncharge(owner, unplaced, 1);
 	return ERR_PTR(rc);
 }
 

@@ -35,14 +35,13 @@ static char quarantine_owner;
 void flexmem_region_quarantine(struct flexmem_region *region,
 			       struct flexmem_block *block)
 {
-	struct flexmem_accounts *accounts = &region->table->accounts;
 	bool dead;
 
 	spin_lock(&region->lock);
 	dead = region->dead;
 	if (!dead) {
-		flexmem_uncharge_quarantined(accounts, block->owner,
-					     region->slot, block->size);
+		flexmem_uncharge_quarantined(block->owner, region->slot,
+					     block->size);
 		if (block->program)
 			region->used_program -= block->size;
 		if (block->tail)

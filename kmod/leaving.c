@@ -482,12 +482,11 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_put);
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock)
 {
-	struct flexmem_accounts *accounts = allocation->owner->accounts;
 	struct flexmem_account *owner = allocation->owner;
 
 	/* No task can get a further reference by the handle. */
 	if (refcount_read(&allocation->refs) > 1)
 		flexmem_allocation_orphan(allocation);
 	put(allocation, stock);
-	flexmem_uncharge(accounts, owner, 0, 1);
+	flexmem_uncharge(owner, 0, 1);
 }

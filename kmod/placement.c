@@ -213,8 +213,7 @@ static int place_in_new(struct growth *growth)
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	if (flexmem_account_refuses_region(&table->accounts,
-					   request->account)) {
+	if (flexmem_account_refuses_region(request->account)) {
 		place->reason = FLEXMEM_REASON_REGION_LIMIT;
 		return -ENOSPC;
 	}
@@ -272,8 +271,7 @@ static void end_growth(struct flexmem_job *job)
 		flexmem_region_free(growth->place.region, growth->place.block,
 				    NULL);
 	else if (flexmem_job_is_abandoned(job))
-		flexmem_uncharge(&job->table->accounts,
-				 growth->request.account,
+		flexmem_uncharge(growth->request.account,
 				 growth->request.size, 0);
 	flexmem_spare_drop(&growth->spare, NULL);
 	flexmem_region_destroy(growth->fresh);
@@ -550,6 +548,6 @@ int flexmem_place(struct flexmem_table *table,
 	if (!rc || place->abandoned)
 		return rc;
 uncharge:
-	flexmem_uncharge(&table->accounts, request->account, request->size, 0);
+	flexmem_uncharge(request->account, request->size, 0);
 	return rc;
 }

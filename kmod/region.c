@@ -143,7 +143,7 @@ flexmem_region_alloc(struct flexmem_region *region,
 		*gave_up |= found.gave_up;
 		goto unlock;
 	}
-	reason = flexmem_charge_block(accounts, request->account, region->slot,
+	reason = flexmem_charge_block(request->account, region->slot,
 				      request->size);
 	if (reason) {
 		*refusal = reason;
@@ -190,7 +190,7 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 	if (size > room)
 		goto unlock;
 	/* The account has a block here, so it needs no further region. */
-	flexmem_charge_block(accounts, account_of(block), region->slot, size);
+	flexmem_charge_block(account_of(block), region->slot, size);
 	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
 	region->sequence++;
 	region->used_program += program_bytes(*tail);
@@ -219,8 +219,7 @@ void flexmem_region_join(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	flexmem_blocks_join(block, tail);
 	if (!region->dead)
-		flexmem_charge_pieces(&region->table->accounts,
-				      account_of(block), region->slot, -1);
+		flexmem_charge_pieces(account_of(block), region->slot, -1);
 	region->sequence++;
 	debug_check(region);
 	spin_unlock(&region->lock);
@@ -239,8 +238,7 @@ void flexmem_region_orphan(struct flexmem_region *region,
 {
 	spin_lock(&region->lock);
 	if (!region->dead && !block->orphaned)
-		flexmem_charge_orphan(&region->table->accounts,
-				      account_of(block), region->slot,
+		flexmem_charge_orphan(account_of(block), region->slot,
 				      block->size);
 	block->orphaned = true;
 	spin_unlock(&region->lock);
@@ -289,9 +287,8 @@ void flexmem_region_free(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	region->used_program -= program_bytes(block);
 	if (!region->dead)
-		flexmem_uncharge_block(accounts, account_of(block),
-				       region->slot, block->size,
-				       block->orphaned);
+		flexmem_uncharge_block(account_of(block), region->slot,
+				       block->size, block->orphaned);
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
@@ -324,9 +321,8 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
 	region->used_program -= program_bytes(tail);
 	if (!region->dead) {
-		flexmem_charge_pieces(accounts, account_of(block),
-				      region->slot, 1);
-		flexmem_uncharge_block(accounts, account_of(block),
+		flexmem_charge_pieces(account_of(block), region->slot, 1);
+		flexmem_uncharge_block(account_of(block),
 				       region->slot, tail->size, false);
 	}
 	/* Never the last block of the region: @block stays. */

@@ -76,7 +76,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 	u64 room;
 	int rc;
 
-	refusal = flexmem_charge(owner->accounts, owner, more, 0, 0);
+	refusal = flexmem_charge(owner, more, 0, 0);
 	/* If a limit forbids the growth, only the room is computed. */
 	room = flexmem_region_extend(chunk->region, chunk->block,
 				     refusal ? U64_MAX : more,
@@ -88,7 +88,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 		return rc;
 	}
 	if (!refusal)
-		flexmem_uncharge(owner->accounts, owner, more, 0);
+		flexmem_uncharge(owner, more, 0);
 	rc = flexmem_region_error(chunk->region);
 	if (rc)
 		return rc;

@@ -17,7 +17,6 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 	struct flexmem_account *other = accounts_open(test, 2);
-	struct accounts_ctx *ctx = test->priv;
 
 	accounts_set_limit(test, a->parent, BYTES, GIB);
 	EXPECT(test, accounts_charge(test, a, 0, GIB - UNIT), NONE);
@@ -26,7 +25,7 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
 	/* The limit also holds if the sum of used bytes and size overflows. */
-	EXPECT(test, flexmem_charge(&ctx->accounts, accounts_open(test, 1),
+	EXPECT(test, flexmem_charge(accounts_open(test, 1),
 				    -UNIT, 0, 0), CGROUP_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
@@ -37,14 +36,13 @@ static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
-	struct accounts_ctx *ctx = test->priv;
 
 	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
 	EXPECT(test, a->parent->used[NR_SLOTS], 1);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
-	KUNIT_EXPECT_TRUE(test, flexmem_account_refuses_region(&ctx->accounts, b));
+	KUNIT_EXPECT_TRUE(test, flexmem_account_refuses_region(b));
 	accounts_uncharge(test, a, 0, UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
 	accounts_uncharge(test, b, 0, UNIT);
@@ -55,7 +53,6 @@ static void limits_of_handles_are_exact(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
-	struct accounts_ctx *ctx = test->priv;
 
 	accounts_set_limit(test, a->parent, HANDLES, 2);
 	EXPECT(test, accounts_charge_handle(test, a), NONE);
@@ -63,7 +60,7 @@ static void limits_of_handles_are_exact(struct kunit *test)
 	EXPECT(test, accounts_charge_handle(test, b), CGROUP_LIMIT);
 	EXPECT(test, b->used[HANDLES], 1);
 	EXPECT(test, a->parent->used[HANDLES], 2);
-	flexmem_uncharge(&ctx->accounts, a, 0, 1);
+	flexmem_uncharge(a, 0, 1);
 	EXPECT(test, accounts_charge_handle(test, b), NONE);
 	EXPECT(test, accounts_charge_handle(test, a), CGROUP_LIMIT);
 }
@@ -106,7 +103,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 
 	accounts_set_limit(test, client->parent, BYTES, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	flexmem_charge_orphan(&ctx->accounts, client, 0, GIB);
+	flexmem_charge_orphan(client, 0, GIB);
 	accounts_check(test);
 	EXPECT(test, ctx->accounts.owned, 0);
 	EXPECT(test, ctx->accounts.orphaned, GIB);
@@ -114,7 +111,7 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 	EXPECT(test, client->orphaned, GIB);
 	EXPECT(test, client->parent->in[0].orphaned, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
-	flexmem_uncharge_block(&ctx->accounts, client, 0, GIB, true);
+	flexmem_uncharge_block(client, 0, GIB, true);
 	accounts_check(test);
 	EXPECT(test, ctx->accounts.orphaned, 0);
 	EXPECT(test, client->orphaned, 0);
@@ -183,8 +180,7 @@ static void every_ancestor_is_charged(struct kunit *test)
 		EXPECT(test, accounts_charge(test, client, 4, UNIT),
 		       REGION_LIMIT);
 		KUNIT_EXPECT_TRUE(test,
-				  flexmem_account_refuses_region(&ctx->accounts,
-								 client));
+				  flexmem_account_refuses_region(client));
 		accounts_limit_cgroup(test, way[i], NR_SLOTS, FLEXMEM_NO_LIMIT);
 		accounts_limit_cgroup(test, way[i], HANDLES, 1);
 		EXPECT(test, accounts_charge_handle(test, client),
@@ -195,7 +191,7 @@ static void every_ancestor_is_charged(struct kunit *test)
 	EXPECT(test, accounts_charge(test, beside, 3, GIB), NONE);
 	accounts_uncharge(test, beside, 3, GIB);
 	accounts_uncharge(test, client, 3, GIB);
-	flexmem_uncharge(&ctx->accounts, client, 0, 1);
+	flexmem_uncharge(client, 0, 1);
 	flexmem_owner_close(client);
 	flexmem_owner_close(beside);
 	accounts_limit_cgroup(test, 1, BYTES, FLEXMEM_NO_LIMIT);
@@ -234,7 +230,7 @@ static void lost_region_has_no_charges(struct kunit *test)
 	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, 4 * GIB), NONE);
-	flexmem_charge_orphan(&ctx->accounts, b, 0, 4 * GIB);
+	flexmem_charge_orphan(b, 0, 4 * GIB);
 	flexmem_charge_quarantine(&ctx->accounts, 0, GIB);
 	accounts_check(test);
 	accounts_remove_region(test, 0);
@@ -263,11 +259,11 @@ static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	flexmem_accounts_remove_region(accounts, 0);
-	EXPECT(test, flexmem_charge(accounts, b, UNIT, 0, 0), NONE);
-	EXPECT(test, flexmem_charge_block(accounts, b, 1, UNIT), NONE);
-	EXPECT(test, flexmem_charge(accounts, a, UNIT, 0, 0), NONE);
-	EXPECT(test, flexmem_charge_block(accounts, a, 0, UNIT), REGION_LIMIT);
-	flexmem_uncharge(accounts, a, UNIT, 0);
+	EXPECT(test, flexmem_charge(b, UNIT, 0, 0), NONE);
+	EXPECT(test, flexmem_charge_block(b, 1, UNIT), NONE);
+	EXPECT(test, flexmem_charge(a, UNIT, 0, 0), NONE);
+	EXPECT(test, flexmem_charge_block(a, 0, UNIT), REGION_LIMIT);
+	flexmem_uncharge(a, UNIT, 0);
 	accounts_uncharge(test, b, 1, UNIT);
 }
 
@@ -279,9 +275,9 @@ static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
-	EXPECT(test, flexmem_charge(&ctx->accounts, client, GIB, 0, 0), NONE);
+	EXPECT(test, flexmem_charge(client, GIB, 0, 0), NONE);
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
-	EXPECT(test, flexmem_charge_block(&ctx->accounts, client, 1, GIB), NONE);
+	EXPECT(test, flexmem_charge_block(client, 1, GIB), NONE);
 	EXPECT(test, client->parent->peak, GIB + UNIT);
 	accounts_uncharge(test, client, 1, GIB);
 	accounts_uncharge(test, client, 1, UNIT);

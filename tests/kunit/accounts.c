@@ -55,7 +55,7 @@ static void close_file(void *data)
 		if (account->in[slot].blocks)
 			flexmem_accounts_remove_region(account->accounts, slot);
 	while (account->used[HANDLES])
-		flexmem_uncharge(account->accounts, account, 0, 1);
+		flexmem_uncharge(account, 0, 1);
 	flexmem_owner_close(account);
 }
 
@@ -98,15 +98,13 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 				    struct flexmem_account *client,
 				    unsigned int slot, u64 size)
 {
-	struct accounts_ctx *ctx = test->priv;
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(&ctx->accounts, client, size, 0, 0);
+	reason = flexmem_charge(client, size, 0, 0);
 	if (!reason) {
-		reason = flexmem_charge_block(&ctx->accounts, client, slot,
-					      size);
+		reason = flexmem_charge_block(client, slot, size);
 		if (reason)
-			flexmem_uncharge(&ctx->accounts, client, size, 0);
+			flexmem_uncharge(client, size, 0);
 	}
 	accounts_check(test);
 	return reason;
@@ -115,9 +113,7 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size)
 {
-	struct accounts_ctx *ctx = test->priv;
-
-	flexmem_uncharge_block(&ctx->accounts, client, slot, size, false);
+	flexmem_uncharge_block(client, slot, size, false);
 	accounts_check(test);
 }
 
@@ -167,10 +163,9 @@ void accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 enum flexmem_reason accounts_charge_handle(struct kunit *test,
 					   struct flexmem_account *client)
 {
-	struct accounts_ctx *ctx = test->priv;
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(&ctx->accounts, client, 0, 1, UINT_MAX);
+	reason = flexmem_charge(client, 0, 1, UINT_MAX);
 	accounts_check(test);
 	return reason;
 }

@@ -363,17 +363,15 @@ static int take_block(struct flexmem_table *table,
 		      const struct flexmem_request *request,
 		      struct flexmem_place *place)
 {
-	struct flexmem_accounts *accounts = &table->accounts;
 	int rc;
 
-	place->reason = flexmem_charge(accounts, request->account, request->size,
-				       0, 0);
+	place->reason = flexmem_charge(request->account, request->size, 0, 0);
 	if (place->reason)
 		return -ENOMEM;
 	rc = region ? take_from(region, request, place) :
 		      flexmem_place(table, request, NULL, place);
 	if (rc && region)
-		flexmem_uncharge(accounts, request->account, request->size, 0);
+		flexmem_uncharge(request->account, request->size, 0);
 	/* A success without a block must fail the test, not crash it. */
 	return !rc && !place->block ? -EFAULT : rc;
 }

@@ -320,7 +320,7 @@ static int place(struct run *run, const struct model_request *wanted,
 	};
 	int rc;
 
-	ASSERT_SAME(run, flexmem_charge(&run->table->accounts, request.account,
+	ASSERT_SAME(run, flexmem_charge(request.account,
 					request.size, 0, 0), 0);
 	rc = flexmem_place(run->table, &request, NULL, place);
 	/* A success without a block must fail the test, not crash it. */
@@ -454,19 +454,18 @@ static void grow(struct run *run, const struct live *live, u64 more)
 {
 	unsigned int slot = live->region->slot;
 	struct flexmem_account *account = run->account[live->owner];
-	struct flexmem_accounts *accounts = &run->table->accounts;
 	struct flexmem_block *tail;
 	u64 room;
 
 	ASSERT_SAME(run, fill_spare(run), 0);
-	ASSERT_SAME(run, flexmem_charge(accounts, account, more, 0, 0), 0);
+	ASSERT_SAME(run, flexmem_charge(account, more, 0, 0), 0);
 	room = flexmem_region_extend(live->region, live->block, more,
 				     &run->spare, &tail);
 	ASSERT_SAME(run, room,
 		    model_room(run->model, slot, live->block->start));
 	ASSERT_SAME(run, !!tail, more <= room);
 	if (!tail) {
-		flexmem_uncharge(accounts, account, more, 0);
+		flexmem_uncharge(account, more, 0);
 		return;
 	}
 	ASSERT_SAME(run, tail->start,

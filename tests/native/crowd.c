@@ -77,18 +77,18 @@ static enum flexmem_reason charge(struct flexmem_account *client,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(&accounts, client, UNIT, 0, 0);
+	reason = flexmem_charge(client, UNIT, 0, 0);
 	if (reason)
 		return reason;
-	reason = flexmem_charge_block(&accounts, client, slot, UNIT);
+	reason = flexmem_charge_block(client, slot, UNIT);
 	if (reason)
-		flexmem_uncharge(&accounts, client, UNIT, 0);
+		flexmem_uncharge(client, UNIT, 0);
 	return reason;
 }
 
 static void uncharge(struct flexmem_account *client, unsigned int slot)
 {
-	flexmem_uncharge_block(&accounts, client, slot, UNIT, false);
+	flexmem_uncharge_block(client, slot, UNIT, false);
 }
 
 static u64 used(struct flexmem_account *account, enum flexmem_resource r)
