@@ -137,8 +137,6 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 	unsigned int left = AT_ONCE;
 	LIST_HEAD(removed);
 
-	if (list_empty_careful(&accounts->limited))
-		return;
 	spin_lock(&accounts->lock);
 	list_for_each_entry_safe(account, next, &accounts->limited, link) {
 		if (!left--) {
