@@ -121,16 +121,22 @@ static void finish_first(struct sim_queue *queue)
 	irq_work_queue(&queue->irq);
 }
 
-/* The caller holds the queue's lock. Begins the first job that can run. */
+/*
+ * The caller holds the queue's lock. Ends jobs that have an error, and begins
+ * the first job that can run. Waits for the one that the card carries out.
+ */
 static void begin(struct sim_queue *queue)
 {
 	struct sim_job *job;
 
+	if (queue->running)
+		return;
 	while ((job = first_job(queue)) && job->error)
 		finish_first(queue);
+	/* The work may still wait for the latency of a job that was cancelled. */
 	if (job && !job->hangs)
-		queue_delayed_work(system_unbound_wq, &queue->work,
-				   msecs_to_jiffies(job->latency_ms));
+		mod_delayed_work(system_unbound_wq, &queue->work,
+				 msecs_to_jiffies(job->latency_ms));
 }
 
 static void interrupt(struct irq_work *irq)
@@ -187,7 +193,10 @@ static int run_program(void *data)
 	return ret;
 }
 
-/* Only this and sim_queue_stop(), which waits for this, end the first job. */
+/*
+ * The job for which the work was queued may have been cancelled since. Then the
+ * work ends at once, or runs the next job before its latency has passed.
+ */
 static void run_job(struct work_struct *work)
 {
 	struct sim_queue *queue = container_of(to_delayed_work(work),
@@ -197,9 +206,15 @@ static void run_job(struct work_struct *work)
 
 	spin_lock_irq(&queue->lock);
 	job = first_job(queue);
+	if (job && job->hangs)
+		job = NULL;
+	queue->running = job;
 	spin_unlock_irq(&queue->lock);
+	if (!job)
+		return;
 	error = sim_firmware_run(queue->fn->card->fw, run_program, job);
 	spin_lock_irq(&queue->lock);
+	queue->running = NULL;
 	job->error = error;
 	finish_first(queue);
 	begin(queue);
@@ -442,20 +457,21 @@ void sim_queue_client_gone(struct sim_queue *queue,
  * @queue: the queue
  * @fence: of one of them
  *
- * Context: may sleep. A job that hangs goes on.
+ * Context: may sleep. A job that hangs goes on, and one that the card carries out
+ * ends by itself.
  */
 void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
 {
 	struct flexmem_client *client = to_job(fence)->client;
 	struct sim_job *job;
 
-	/* The card runs no job until begin(). */
-	cancel_delayed_work_sync(&queue->work);
 	spin_lock_irq(&queue->lock);
 	list_for_each_entry(job, &queue->jobs, link)
 		if (job->client == client && !job->hangs)
 			job->error = -ECANCELED;
-	begin(queue);
+	job = first_job(queue);
+	if (job && job->error)
+		begin(queue);
 	spin_unlock_irq(&queue->lock);
 }
 
@@ -472,13 +488,12 @@ void sim_queue_stop(struct sim_queue *queue)
 
 	spin_lock_irq(&queue->lock);
 	queue->stopped = true;
-	spin_unlock_irq(&queue->lock);
-	cancel_delayed_work_sync(&queue->work);
-	spin_lock_irq(&queue->lock);
 	list_for_each_entry(job, &queue->jobs, link)
 		job->error = -ECANCELED;
 	begin(queue);
 	spin_unlock_irq(&queue->lock);
+	/* A job that the card carries out ends, and then those behind it. */
+	cancel_delayed_work_sync(&queue->work);
 	irq_work_sync(&queue->irq);
 }
 

@@ -14,6 +14,7 @@
 struct dma_fence;
 struct flexmem_client;
 struct sim_function;
+struct sim_job;
 
 /**
  * struct sim_queue - the jobs of one function
@@ -22,6 +23,7 @@ struct sim_function;
  * @lock: protects what follows, and the fences of the jobs. The interrupt
  *	handler takes it
  * @jobs: jobs to do, of struct sim_job; the first one has begun
+ * @running: the first job while the card carries it out, or NULL
  * @ended: jobs whose fence the interrupt handler will signal
  * @stopped: no job may be queued before the next reset
  * @seqno: of the latest fence
@@ -33,6 +35,7 @@ struct sim_queue {
 	u64 context;
 	spinlock_t lock; /* see above */
 	struct list_head jobs;
+	struct sim_job *running;
 	struct list_head ended;
 	bool stopped;
 	u64 seqno;
