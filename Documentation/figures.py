@@ -68,6 +68,8 @@ FIGURES = (
     ('index.rst', r'regions of (\d+), (\d+) or (\d+) GiB', 'kmod/settings.c', SIZES),
     ('index.rst', r'flexmem0`` to ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)', lambda pfs: pfs - 1),
     ('index.rst', r'VFs begin at ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
+    ('index.rst', r'when (\d+) % of the device', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_ENTER (\d+)'),
+    ('index.rst', r'more\s+when (\d+) % are', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_ENTER (\d+)'),
     ('concepts.rst', r'with (\d+) to (\d+) entries', 'kmod/sim/firmware.h', SLOTS_OF_A_VF),
     ('concepts.rst', r'VF with 8 slots, regions of (\d+) GiB reach (\d+) GiB', 'kmod/settings.c', SIZES,
      lambda largest, *others: (largest, 8 * largest)),
