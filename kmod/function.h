@@ -231,7 +231,7 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 u64 flexmem_function_held_in(const struct flexmem_function *function,
 			     unsigned int domain);
 u64 flexmem_function_held(const struct flexmem_function *function);
-int flexmem_function_drain(struct flexmem_function *function, bool all);
+int flexmem_function_retry(struct flexmem_function *function, bool all);
 void flexmem_function_release_all(struct flexmem_function *function);
 void flexmem_function_probe(struct flexmem_function *function);
 int flexmem_function_capacity(struct flexmem_function *function,

@@ -184,7 +184,7 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 }
 
 /**
- * flexmem_function_drain - retry all pending commands
+ * flexmem_function_retry - retry all pending commands
  * @function: function
  * @all: also those that were retried too often
  *
@@ -195,7 +195,7 @@ u64 flexmem_function_held(const struct flexmem_function *function)
  * the first error with which a piece was refused; or as
  * flexmem_function_error().
  */
-int flexmem_function_drain(struct flexmem_function *function, bool all)
+int flexmem_function_retry(struct flexmem_function *function, bool all)
 {
 	unsigned int i = 0, nr;
 	int rc = 0, one;

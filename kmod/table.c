@@ -338,7 +338,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	rc = flexmem_table_drain(table, false);
+	rc = flexmem_table_retry(table, false);
 	if (rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV)
 		return ERR_PTR(rc);
 	if (flexmem_table_exhausted(table, kind, domains, min_size))

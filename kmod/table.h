@@ -149,7 +149,7 @@ void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
 void flexmem_table_update_memory(struct flexmem_table *table);
 void flexmem_table_reopen(struct flexmem_table *table);
-int flexmem_table_drain(struct flexmem_table *table, bool all);
+int flexmem_table_retry(struct flexmem_table *table, bool all);
 void flexmem_table_work(struct work_struct *work);
 void flexmem_table_release_idle(struct flexmem_table *table);
 void flexmem_table_release_init(struct flexmem_table *table);

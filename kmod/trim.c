@@ -21,20 +21,20 @@ static bool is_no_answer(int rc)
 }
 
 /**
- * flexmem_table_drain - retry the commands that the function has pending
+ * flexmem_table_retry - retry the commands that the function has pending
  * @table: region table
  * @all: also those that were retried too often
  *
  * Context: under acquire_lock. May sleep.
- * Return: as flexmem_function_drain().
+ * Return: as flexmem_function_retry().
  */
-int flexmem_table_drain(struct flexmem_table *table, bool all)
+int flexmem_table_retry(struct flexmem_table *table, bool all)
 {
 	unsigned int before = table->function.nr_pieces;
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	rc = flexmem_function_drain(&table->function, all);
+	rc = flexmem_function_retry(&table->function, all);
 	/* The device has memory again, so it may grant a region. */
 	if (table->function.nr_pieces < before)
 		flexmem_table_reopen(table);
@@ -64,7 +64,7 @@ void flexmem_table_work(struct work_struct *work)
 		flexmem_function_probe(function);
 		flexmem_scrub_soon(table);
 	}
-	flexmem_table_drain(table, false);
+	flexmem_table_retry(table, false);
 	WRITE_ONCE(function->work_tries, function->work_tries + 1);
 	if (flexmem_function_is_unresponsive(function) ||
 	    (!flexmem_function_error(function) &&
@@ -187,7 +187,7 @@ static int run_trim(struct flexmem_job *job)
 		flexmem_lease_break_all(&table->slots);
 	if (flexmem_lease_count(&table->slots))
 		return -EBUSY;
-	refused = flexmem_table_drain(table, true);
+	refused = flexmem_table_retry(table, true);
 	rc = is_no_answer(refused) ? refused : trim_slots(table, trim);
 	return rc ?: refused;
 }

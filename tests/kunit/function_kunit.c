@@ -510,7 +510,7 @@ static void failed_map_is_unmapped(struct kunit *test)
 							FLEXMEM_VM_WRITE));
 		liar->rc = -EIO;
 		KUNIT_EXPECT_EQ(test, -EIO,
-				flexmem_function_drain(function, false));
+				flexmem_function_retry(function, false));
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
 		/* No other part is mapped before that is settled. */
@@ -520,7 +520,7 @@ static void failed_map_is_unmapped(struct kunit *test)
 							FLEXMEM_VM_WRITE));
 		liar->rc = 0;
 		KUNIT_EXPECT_EQ(test, 0,
-				flexmem_function_drain(function, false));
+				flexmem_function_retry(function, false));
 		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	}
 	/* -ENOSPC means that nothing was mapped. */
@@ -549,7 +549,7 @@ static void failed_map_is_unmapped(struct kunit *test)
 			flexmem_function_vm_map(function, &some_range, &mem, 0,
 						FLEXMEM_VM_WRITE));
 	liar->rc = 0;
-	KUNIT_EXPECT_EQ(test, 0, flexmem_function_drain(function, false));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_retry(function, false));
 	KUNIT_EXPECT_EQ(test, liar->released, 1);
 	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
 }

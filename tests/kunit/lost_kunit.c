@@ -105,9 +105,9 @@ static void expect_asked(struct kunit *test, const char *want)
 }
 
 /* Does what the worker does, and each caller before it acquires memory. */
-static int drain(struct ctx *ctx)
+static int retry(struct ctx *ctx)
 {
-	return flexmem_function_drain(&ctx->function, false);
+	return flexmem_function_retry(&ctx->function, false);
 }
 
 static void lost_acquire_is_released(struct kunit *test)
@@ -117,7 +117,7 @@ static void lost_acquire_is_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lose(test, FAKE_ACQUIRE, 1), acquire(ctx));
 	KUNIT_EXPECT_EQ(test, ctx->mem.id, 0);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->function), 0);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	expect_asked(test, "acquire 4G?, release 4G");
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
@@ -136,7 +136,7 @@ static void lost_acquire_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 2);
 	KUNIT_EXPECT_EQ(test, lost.base, 0);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -154,10 +154,10 @@ static void lost_set_is_cleared(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test,
 			   flexmem_function_slot_is_known(&ctx->function, 3));
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, -EIO, drain(ctx));
+	KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
 	KUNIT_EXPECT_FALSE(test,
 			   flexmem_function_slot_is_known(&ctx->function, 3));
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	KUNIT_EXPECT_TRUE(test,
 			  flexmem_function_slot_is_known(&ctx->function, 3));
 	expect_asked(test, "acquire 4G, set 3?, clear 3?, clear 3, release 4G");
@@ -173,7 +173,7 @@ static void lost_clear_is_repeated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lose(test, FAKE_SLOT_CLEAR, 1), clear(ctx, 3));
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 	expect_asked(test, "acquire 4G, set 3, clear 3?");
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	expect_asked(test, "clear 3, release 4G");
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -204,7 +204,7 @@ static void lost_release_is_repeated(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, lose(test, FAKE_RELEASE, 1), release(ctx));
 	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 1);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 0);
 	expect_asked(test, "acquire 4G, release 4G?, release 4G");
 }
@@ -222,7 +222,7 @@ static void lost_release_may_have_been_done(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(ctx), 0);
 	KUNIT_EXPECT_EQ(test, ctx->mem.base == first.base, loss->done);
 	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, loss->done ? 1 : 2);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_function_release(&ctx->function, &first));
 	KUNIT_EXPECT_EQ(test, ctx->function.nr_pieces, 1);
@@ -238,12 +238,12 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	rc = lose(test, FAKE_ACQUIRE, 1);
 	lose(test, FAKE_RELEASE, 1);
 	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
-	KUNIT_EXPECT_EQ(test, rc, drain(ctx));
+	KUNIT_EXPECT_EQ(test, rc, retry(ctx));
 	flexmem_function_note(&ctx->function, 0);
 	/* The release is refused now, and repeated all the same. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, -EIO, drain(ctx));
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	expect_asked(test, "acquire 4G?, release 4G?, release 4G?, release 4G");
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -259,19 +259,19 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 	for (i = 0; i < FLEXMEM_RELEASE_TRIES; i++) {
 		KUNIT_EXPECT_FALSE(test,
 				   flexmem_function_is_settled(&ctx->function));
-		KUNIT_EXPECT_EQ(test, -EIO, drain(ctx));
+		KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
 	}
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(&ctx->function));
 	fake_device_forget(ctx->fake);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, 0, set(ctx, 3));
 	expect_asked(test, "acquire 4G, set 3");
 	/* A caller that asks for memory causes another try. */
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_function_drain(&ctx->function, true));
+			flexmem_function_retry(&ctx->function, true));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_function_drain(&ctx->function, true));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_retry(&ctx->function, true));
 	KUNIT_EXPECT_EQ(test, 0, clear(ctx, 3));
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
@@ -297,29 +297,29 @@ static void memory_is_released_in_order(struct kunit *test)
 	expect_asked(test,
 		     "clear 0, release 1G, clear 1, release 1G?, clear 2, release 1G");
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->function), GIB);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
 /* Suspend, reset and removal wait for at most one command. */
-static void draining_stops_between_two_commands(struct kunit *test)
+static void retries_stop_between_two_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
 	KUNIT_EXPECT_EQ(test, lose(test, FAKE_ACQUIRE, 1), acquire(ctx));
 	fake_device_forget(ctx->fake);
 	flexmem_function_suspend(&ctx->function);
-	KUNIT_EXPECT_EQ(test, -EAGAIN, drain(ctx));
+	KUNIT_EXPECT_EQ(test, -EAGAIN, retry(ctx));
 	flexmem_function_resume(&ctx->function);
 	flexmem_function_enter(&ctx->function, FLEXMEM_WEDGED);
-	KUNIT_EXPECT_EQ(test, -EIO, drain(ctx));
+	KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
 	expect_asked(test, "");
 	flexmem_function_enter(&ctx->function, FLEXMEM_UP);
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 }
 
 /* Without an answer the other commands are not tried: each would time out. */
-static void no_answer_ends_draining(struct kunit *test)
+static void no_answer_ends_retries(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	int rc;
@@ -331,9 +331,9 @@ static void no_answer_ends_draining(struct kunit *test)
 	flexmem_function_note(&ctx->function, 0);
 	fake_device_forget(ctx->fake);
 	lose(test, FAKE_RELEASE, 1);
-	KUNIT_EXPECT_EQ(test, rc, drain(ctx));
+	KUNIT_EXPECT_EQ(test, rc, retry(ctx));
 	expect_asked(test, "release 4G?");
-	KUNIT_EXPECT_EQ(test, 0, drain(ctx));
+	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 	expect_asked(test, "release 4G, release 4G");
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -429,8 +429,8 @@ static struct kunit_case lost_test_cases[] = {
 	LOSS_CASE(undoing_goes_on_until_it_is_answered),
 	LOSS_CASE(refused_piece_keeps_no_other),
 	KUNIT_CASE(memory_is_released_in_order),
-	LOSS_CASE(draining_stops_between_two_commands),
-	LOSS_CASE(no_answer_ends_draining),
+	LOSS_CASE(retries_stop_between_two_commands),
+	LOSS_CASE(no_answer_ends_retries),
 	KUNIT_CASE(too_many_stranded_pieces_are_eio),
 	LOSS_CASE(reset_settles_everything),
 	LOSS_CASE(what_may_be_there_is_made_quiet),

@@ -128,7 +128,7 @@ static int acquire(struct model *model, struct model_range *range,
 	unsigned int i;
 	int rc;
 
-	rc = model_drain(model, false);
+	rc = model_retry(model, false);
 	if (model_is_no_answer(rc))
 		return rc;
 	if (range->no_slot)
@@ -578,7 +578,7 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 	*bytes = 0;
 	rc = leased ? -EBUSY : 0;
 	if (!rc) {
-		refused = model_drain(model, true);
+		refused = model_retry(model, true);
 		rc = model_is_no_answer(refused) ? refused : 0;
 	}
 	for (slot = 0; slot < model->slots && !rc; slot++) {

@@ -315,7 +315,7 @@ bool model_is_no_answer(int rc);
 int model_acquire(struct model *model, u64 size);
 int model_release(struct model *model, unsigned int piece);
 void model_strand(struct model *model, unsigned int piece, int slot);
-int model_drain(struct model *model, bool all);
+int model_retry(struct model *model, bool all);
 bool model_slot_is_known(const struct model *model, unsigned int slot);
 void model_reopen(struct model *model);
 

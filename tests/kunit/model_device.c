@@ -150,7 +150,7 @@ static struct model_pending *next_pending(struct model *model, u64 after,
  * Retries all pending commands in order. A refusal does not block the others. A
  * failed command is not retried forever, unless @all.
  */
-int model_drain(struct model *model, bool all)
+int model_retry(struct model *model, bool all)
 {
 	struct model_pending *pending;
 	bool released = false;
@@ -206,5 +206,5 @@ void model_settle_unasked(struct model *model)
 	if (model_is_unresponsive(model))
 		model_call(model, &model->capacity_error);
 	if (!model->broken && !model_is_unresponsive(model))
-		model_drain(model, false);
+		model_retry(model, false);
 }

@@ -279,10 +279,10 @@ static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
 	flexmem_lease_drop(&ctx->table->slots, &hold);
 }
 
-static void drain(struct kunit *test, struct ctx *ctx)
+static void retry(struct kunit *test, struct ctx *ctx)
 {
 	mutex_lock(&ctx->table->acquire_lock);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_drain(ctx->table, false));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_retry(ctx->table, false));
 	mutex_unlock(&ctx->table->acquire_lock);
 }
 
@@ -302,7 +302,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	expect_open(test, ctx);
 	/* -EIO: the region stays in its slot. A time-out: it goes. */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
-	drain(test, ctx);
+	retry(test, ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken,
 			(error == -EIO ? 2 : 1) * 12 * GIB);
 	occupy(test, ctx, error == -EIO ? 1 : 2, 12 * GIB);
@@ -326,7 +326,7 @@ static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 1);
 	expect_log(test, ctx,
 		   "clear 0 ETIMEDOUT, clear 0 EIO, acquire 12G, set 1");
-	drain(test, ctx);
+	retry(test, ctx);
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 0);
 	expect_log(test, ctx, "clear 0, release 12G, acquire 12G, set 0");
 }

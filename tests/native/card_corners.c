@@ -88,7 +88,7 @@ static void unmap(struct run *r, u64 address, u64 size)
 
 static void settle(struct run *r)
 {
-	run_good(r, "settle", flexmem_function_drain(&function, true), 0);
+	run_good(r, "settle", flexmem_function_retry(&function, true), 0);
 }
 
 static void run_page_table(struct run *r)

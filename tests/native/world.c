@@ -308,7 +308,7 @@ static const char *settled_wrong(unsigned int index,
 	const char *wrong = NULL;
 
 	mutex_lock(&table->acquire_lock);
-	if (!flexmem_function_error(&table->function) && !flexmem_table_drain(table, true))
+	if (!flexmem_function_error(&table->function) && !flexmem_table_retry(table, true))
 		wrong = card_wrong(index, table);
 	mutex_unlock(&table->acquire_lock);
 	return wrong;
