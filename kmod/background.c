@@ -121,16 +121,16 @@ static int scrub_round(struct flexmem_table *table, bool *waits)
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		block = NULL;
 		one = -ENOENT;
-		mutex_lock(&table->data_lock);
-		/* A region leaves the table under data_lock only. */
+		mutex_lock(&table->function.data_lock);
+		/* A region leaves the table under this lock only. */
 		region = rcu_dereference_protected(table->region[slot],
-						   lockdep_is_held(&table->data_lock));
+						   lockdep_is_held(&table->function.data_lock));
 		if (region && may_scrub(table)) {
 			block = take_due(region, waits);
 			if (!block)
 				one = scrub_free_piece(region, waits);
 		}
-		mutex_unlock(&table->data_lock);
+		mutex_unlock(&table->function.data_lock);
 		if (block)
 			one = flexmem_region_retry(region, block);
 		if (one != -ENOENT && (rc == -ENOENT || !rc))

@@ -470,10 +470,10 @@ static void tell_driver(struct flexmem_client *client)
 	struct flexmem_table *table = client->table;
 
 	/* Removal waits until the driver's function has returned. */
-	mutex_lock(&table->data_lock);
+	mutex_lock(&table->function.data_lock);
 	if (!flexmem_function_is_gone(&table->function))
 		flexmem_function_client_gone(&table->function, client);
-	mutex_unlock(&table->data_lock);
+	mutex_unlock(&table->function.data_lock);
 }
 
 /**

@@ -85,7 +85,7 @@ static int move_part(const struct place *to, const struct place *from,
 	struct flexmem_function *function = &table->function;
 	int rc;
 
-	rc = flexmem_function_lock(function, &table->data_lock);
+	rc = flexmem_function_lock_data(function);
 	if (rc)
 		return rc;
 	rc = lost_error(to) ?: lost_error(from);
@@ -102,7 +102,7 @@ static int move_part(const struct place *to, const struct place *from,
 					   &from->region->mem, from->offset,
 					   size);
 unlock:
-	mutex_unlock(&table->data_lock);
+	mutex_unlock(&function->data_lock);
 	return rc;
 }
 

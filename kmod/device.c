@@ -67,9 +67,9 @@ static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
 	struct flexmem_table *table = &fdev->table;
 	int rc;
 
-	mutex_lock(&table->data_lock);
+	mutex_lock(&table->function.data_lock);
 	rc = flexmem_function_cancel(&table->function, fence);
-	mutex_unlock(&table->data_lock);
+	mutex_unlock(&table->function.data_lock);
 	dev_warn(&fdev->dev, "freed memory waits too long for a job: its client's jobs are cancelled: %d\n",
 		 rc);
 }

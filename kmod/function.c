@@ -180,6 +180,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.work_ms = FLEXMEM_WORK_MS,
 	};
 	copy_domains(function, desc);
+	mutex_init(&function->data_lock);
 	spin_lock_init(&function->state_lock);
 	init_waitqueue_head(&function->changed);
 	return 0;

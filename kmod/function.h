@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/errno.h>
 #include <linux/mm_types.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -19,7 +20,6 @@
 struct device;
 struct dma_fence;
 struct flexmem_client;
-struct mutex;
 
 #define FLEXMEM_MAX_SLOTS 64
 
@@ -127,6 +127,8 @@ enum flexmem_state {
  * @work_ms: delay of @work after a timeout; doubles each time. FLEXMEM_WORK_MS,
  *	except in unit tests
  * @work_tries: runs of @work without success; changed by @work only
+ * @data_lock: one scrub or copy at a time. May be held while the firmware
+ *	works, so user tasks wait for it killably
  * @state_lock: protects changes of the members below; a leaf
  * @state: which commands it can take; read without a lock
  * @failures: failures that the driver has reported; a reset repairs only
@@ -160,6 +162,7 @@ struct flexmem_function {
 	struct delayed_work work;
 	unsigned int work_ms;
 	unsigned int work_tries;
+	struct mutex data_lock; /* scrubs and copies; see above */
 	spinlock_t state_lock; /* see above */
 	enum flexmem_state state;
 	unsigned int failures;
@@ -201,7 +204,7 @@ int flexmem_function_error(const struct flexmem_function *function);
 int flexmem_function_fatal(const struct flexmem_function *function);
 int flexmem_function_wait(struct flexmem_function *function);
 int flexmem_function_wait_awake(struct flexmem_function *function);
-int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock);
+int flexmem_function_lock_data(struct flexmem_function *function);
 void flexmem_function_work_later(struct flexmem_function *function);
 
 /* Used by the other files that call the driver. */

@@ -216,9 +216,8 @@ int flexmem_function_wait_awake(struct flexmem_function *function)
 }
 
 /**
- * flexmem_function_lock - take a lock under which the driver is called
+ * flexmem_function_lock_data - take data_lock to call the driver
  * @function: function
- * @lock: acquire_lock or data_lock of its table
  *
  * Waits as flexmem_function_wait() does. Waits again if the function must not
  * be called when the lock has been taken.
@@ -226,7 +225,7 @@ int flexmem_function_wait_awake(struct flexmem_function *function)
  * Context: may sleep.
  * Return: 0, or as flexmem_function_wait().
  */
-int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
+int flexmem_function_lock_data(struct flexmem_function *function)
 {
 	int rc;
 
@@ -234,11 +233,11 @@ int flexmem_function_lock(struct flexmem_function *function, struct mutex *lock)
 		rc = flexmem_function_wait(function);
 		if (rc)
 			return rc;
-		if (mutex_lock_killable(lock))
+		if (mutex_lock_killable(&function->data_lock))
 			return -EINTR;
 		rc = flexmem_function_error(function);
 		if (rc)
-			mutex_unlock(lock);
+			mutex_unlock(&function->data_lock);
 	} while (rc == -EAGAIN);
 	return rc;
 }

@@ -84,7 +84,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	wake_up_all(&table->accounts.gauge.readers);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
-	mutex_lock(&table->data_lock);
+	mutex_lock(&function->data_lock);
 	lose_all(table);
 	if (flexmem_function_held(function) && !function->clears)
 		dev_info(function->dev, "%llu bytes go without being cleared: the driver of the PF clears them before another function gets them\n",
@@ -100,7 +100,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	 * Messages name the function's device, which may be freed from here on.
 	 */
 	function->dev = NULL;
-	mutex_unlock(&table->data_lock);
+	mutex_unlock(&function->data_lock);
 	mutex_unlock(&table->acquire_lock);
 }
 
@@ -186,10 +186,10 @@ int flexmem_table_reset(struct flexmem_table *table)
 		return -EOPNOTSUPP;
 	flexmem_function_enter(&table->function, FLEXMEM_WEDGED);
 	mutex_lock(&table->acquire_lock);
-	mutex_lock(&table->data_lock);
+	mutex_lock(&table->function.data_lock);
 	if (!flexmem_function_is_gone(&table->function))
 		rc = reset_locked(table);
-	mutex_unlock(&table->data_lock);
+	mutex_unlock(&table->function.data_lock);
 	if (!flexmem_function_error(&table->function) &&
 	    table->settings.acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		acquire_anew(table);
@@ -214,8 +214,8 @@ void flexmem_table_suspend(struct flexmem_table *table)
 	flexmem_function_suspend(&table->function);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
-	mutex_lock(&table->data_lock);
-	mutex_unlock(&table->data_lock);
+	mutex_lock(&table->function.data_lock);
+	mutex_unlock(&table->function.data_lock);
 	mutex_unlock(&table->acquire_lock);
 	take_maps_away(table);
 }

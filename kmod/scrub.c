@@ -38,7 +38,7 @@ int flexmem_scrub_part(struct flexmem_table *table,
 {
 	int rc;
 
-	lockdep_assert_held(&table->data_lock);
+	lockdep_assert_held(&table->function.data_lock);
 	rc = flexmem_function_scrub(&table->function, mem, start, size);
 	if (!rc)
 		atomic64_add(size, &table->scrubbed);
@@ -50,7 +50,7 @@ static int lock_data_awake(struct flexmem_table *table)
 {
 	lockdep_assert_held(&table->acquire_lock);
 	return flexmem_function_error(&table->function) ?:
-	       mutex_lock_killable(&table->data_lock);
+	       mutex_lock_killable(&table->function.data_lock);
 }
 
 /*
@@ -59,7 +59,7 @@ static int lock_data_awake(struct flexmem_table *table)
  */
 static int lock_data(struct flexmem_table *table)
 {
-	int rc = flexmem_function_lock(&table->function, &table->data_lock);
+	int rc = flexmem_function_lock_data(&table->function);
 
 	return rc == -ETIMEDOUT ? -EAGAIN : rc;
 }
@@ -83,7 +83,7 @@ static int scrub_range(struct flexmem_table *table,
 			return rc;
 		rc = region ? flexmem_region_error(region) : 0;
 		rc = rc ?: flexmem_scrub_part(table, mem, start, size);
-		mutex_unlock(&table->data_lock);
+		mutex_unlock(&table->function.data_lock);
 	}
 	return rc;
 }
@@ -111,10 +111,10 @@ static int lock_data_while_up(struct flexmem_table *table)
 {
 	int rc;
 
-	mutex_lock(&table->data_lock);
+	mutex_lock(&table->function.data_lock);
 	rc = flexmem_function_error(&table->function);
 	if (rc)
-		mutex_unlock(&table->data_lock);
+		mutex_unlock(&table->function.data_lock);
 	return rc;
 }
 
@@ -174,9 +174,9 @@ int flexmem_scrub_block(struct flexmem_region *region,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
 		/* Waits for the scrub under way. Sends no command. */
-		rc = mutex_lock_killable(&table->data_lock);
+		rc = mutex_lock_killable(&table->function.data_lock);
 		if (!rc)
-			mutex_unlock(&table->data_lock);
+			mutex_unlock(&table->function.data_lock);
 	}
 	if (!rc)
 		flexmem_block_mark_dirty(block, owner);

@@ -102,7 +102,6 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 				FLEXMEM_REASON_MAX_REGIONS;
 	mutex_init(&table->acquire_lock);
 	mutex_init(&table->snapshot_lock);
-	mutex_init(&table->data_lock);
 	init_rwsem(&table->map_lock);
 	flexmem_table_scrub_init(table);
 	INIT_DELAYED_WORK(&table->function.work, flexmem_table_work);

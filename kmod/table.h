@@ -54,14 +54,12 @@ struct device;
  *	while the firmware works, so user tasks wait for it killably
  * @snapshot_lock: held while all region locks are taken; never while the
  *	firmware works
- * @data_lock: one scrub or copy at a time. May be held while the firmware
- *	works, so user tasks wait for it killably.
  * @map_lock: read: a page is being mapped; write: all mappings are removed.
  *	Never held while the firmware works
  *
- * Lock order: acquire_lock -> data_lock -> snapshot_lock -> region locks,
- * lowest slot first -> accounts.lock. map_lock comes after acquire_lock and
- * data_lock, and after mmap_lock in a page fault. slots.lock is a leaf. The
+ * Lock order: acquire_lock -> function.data_lock -> snapshot_lock -> region
+ * locks, lowest slot first -> accounts.lock. map_lock comes after acquire_lock
+ * and data_lock, and after mmap_lock in a page fault. slots.lock is a leaf. The
  * lock of a client's handles is never held together with any of these. No lock
  * is held when readers of events are woken up. leaving.turn comes before the
  * region locks. leaving.lock is a leaf; interrupt handlers take it under the
@@ -90,7 +88,6 @@ struct flexmem_table {
 	struct flexmem_leaving leaving;
 	struct mutex acquire_lock; /* regions and slots; see above */
 	struct mutex snapshot_lock; /* all region locks at once; see above */
-	struct mutex data_lock; /* scrubs and copies; see above */
 	struct rw_semaphore map_lock; /* CPU maps; see above */
 };
 

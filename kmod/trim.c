@@ -83,7 +83,7 @@ static bool trim_region(struct flexmem_table *table,
 	LIST_HEAD(quarantine);
 	int released;
 
-	lockdep_assert_held(&table->data_lock);
+	lockdep_assert_held(&table->function.data_lock);
 	*rc = flexmem_slots_clear(&table->slots, region->slot, break_leases);
 	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR)
 		return false;
@@ -124,10 +124,10 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 	if (!region || !flexmem_region_retire(region))
 		return false;
 	*rc = clear_region(table, region);
-	*rc = *rc ?: mutex_lock_killable(&table->data_lock);
+	*rc = *rc ?: mutex_lock_killable(&table->function.data_lock);
 	if (!*rc) {
 		trimmed = trim_region(table, region, break_leases, rc);
-		mutex_unlock(&table->data_lock);
+		mutex_unlock(&table->function.data_lock);
 	}
 	if (!trimmed)
 		flexmem_region_revive(region);
