@@ -90,8 +90,9 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 		found = flexmem_region_begin_scrub(region, seen, &none);
 	if (!found)
 		return -ENOENT;
-	rc = flexmem_scrub_part(table, &region->mem, region->scrub_start,
-				region->scrub_end - region->scrub_start);
+	rc = flexmem_function_scrub(&table->function, &region->mem,
+				    region->scrub_start,
+				    region->scrub_end - region->scrub_start);
 	return flexmem_region_end_scrub(region, rc);
 }
 

@@ -39,7 +39,8 @@ static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
 {
 	return ops && ops->acquire && ops->release && ops->quiesce &&
 	       ops->capacity && !ops->slot_set == !vf &&
-	       !ops->slot_clear == !vf && !ops->read == !ops->write &&
+	       !ops->slot_clear == !vf && !(vf && ops->drain) &&
+	       !ops->read == !ops->write &&
 	       !ops->vm_map == !ops->vm_unmap;
 }
 

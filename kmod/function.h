@@ -67,6 +67,8 @@ enum flexmem_piece_state {
  * @range: range that may still be mapped because a command failed; unmapped
  *	first, in any state. @size is 0 if there is none
  * @tries: failed attempts to undo it
+ * @dirty_start: first byte that is zeroed before the release, as an offset
+ * @dirty_end: end of these bytes; not above @dirty_start if there are none
  */
 struct flexmem_piece {
 	struct flexmem_memory mem;
@@ -74,6 +76,8 @@ struct flexmem_piece {
 	int slot;
 	struct flexmem_vm_range range;
 	unsigned int tries;
+	u64 dirty_start;
+	u64 dirty_end;
 };
 
 /**
@@ -113,6 +117,7 @@ enum flexmem_state {
  * @vm_end: the address after the last
  * @caching: of CPU mappings
  * @clears: the device clears memory that it takes back
+ * @scrubbed: bytes scrubbed. Changes without a lock
  * @ops: the device's operations. A copy, because flexmem looks for optional
  *	operations at any time, also after the device driver's module is gone
  * @priv: argument of the operations
@@ -152,6 +157,7 @@ struct flexmem_function {
 	u64 vm_end;
 	enum flexmem_caching caching;
 	bool clears;
+	atomic64_t scrubbed;
 	struct flexmem_device_ops ops;
 	void *priv;
 	unsigned int nr_pieces;
@@ -242,6 +248,9 @@ int flexmem_function_capacity(struct flexmem_function *function,
 int flexmem_function_acquire(struct flexmem_function *function,
 			     unsigned int domain, u64 size,
 			     struct flexmem_memory *mem);
+void flexmem_function_mark_dirty(struct flexmem_function *function,
+				 const struct flexmem_memory *mem, u64 start,
+				 u64 end);
 int flexmem_function_release(struct flexmem_function *function,
 			     const struct flexmem_memory *mem);
 int flexmem_function_slot_set(struct flexmem_function *function,
@@ -254,6 +263,9 @@ int flexmem_function_reset(struct flexmem_function *function);
 int flexmem_function_scrub(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   u64 size);
+int flexmem_function_clear(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 *start,
+			   u64 end);
 int flexmem_function_read(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
 			  u64 size, void *to);

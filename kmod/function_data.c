@@ -5,6 +5,9 @@
  * nothing to undo. The callers above know the owner of the bytes.
  */
 
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
+
 #include "function.h"
 
 /**
@@ -14,16 +17,58 @@
  * @offset: where to begin
  * @size: bytes, at most FLEXMEM_SCRUB_MAX
  *
- * Context: the caller runs no other operation that moves data. May sleep.
+ * Context: under data_lock. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_scrub(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   u64 size)
 {
-	int rc = function->ops.scrub(function->priv, mem, offset, size);
+	int rc;
 
-	return flexmem_function_outcome(function, "scrub", rc, false);
+	lockdep_assert_held(&function->data_lock);
+	rc = function->ops.scrub(function->priv, mem, offset, size);
+	rc = flexmem_function_outcome(function, "scrub", rc, false);
+	if (!rc)
+		atomic64_add(size, &function->scrubbed);
+	return rc;
+}
+
+/**
+ * flexmem_function_clear - zero memory that no program can reach
+ * @function: function
+ * @mem: memory that it holds
+ * @start: first byte, an offset; receives the end of what is zero now
+ * @end: end of the part, an offset; may be below @start
+ *
+ * Does nothing on a device that cannot scrub. Suspend, reset and removal wait
+ * for one operation of the device.
+ *
+ * Context: the caller runs no other operation of the function, and does not
+ * hold data_lock. May sleep.
+ * Return: 0; as flexmem_function_error(); -EINTR; or an error of the firmware.
+ */
+int flexmem_function_clear(struct flexmem_function *function,
+			   const struct flexmem_memory *mem, u64 *start,
+			   u64 end)
+{
+	int rc = 0;
+	u64 size;
+
+	if (!function->ops.scrub)
+		return 0;
+	while (!rc && *start < end) {
+		size = min(end - *start, FLEXMEM_SCRUB_MAX);
+		rc = flexmem_function_error(function) ?:
+		     mutex_lock_killable(&function->data_lock);
+		if (rc)
+			return rc;
+		rc = flexmem_function_scrub(function, mem, *start, size);
+		mutex_unlock(&function->data_lock);
+		if (!rc)
+			*start += size;
+	}
+	return rc;
 }
 
 /**

@@ -5,11 +5,12 @@
  *
  * A command that was not answered may have been carried out. Each piece records
  * what must follow such a command: unmap the memory, clear the slot that may
- * name it, release it, in this order. These commands can be repeated until they
- * are answered. Memory that may still be named or mapped is not released. A
- * caller that acquires memory first retries all pending commands; without such
- * a caller the worker retries them. A piece that the firmware refuses is
- * stranded, but does not block other pieces.
+ * name it, drain, zero what owners left, release it, in this order. These
+ * commands can be repeated until they are answered. Memory that may still be
+ * named or mapped, or is not zeroed, is not released. A caller that acquires
+ * memory first retries all pending commands; without such a caller the worker
+ * retries them. A piece that the firmware refuses is stranded, but does not
+ * block other pieces.
  *
  * Invariant: the pieces of a function do not overlap, except pieces that may
  * have been released.
@@ -57,22 +58,35 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_undo - send the commands that a piece has pending
+ * flexmem_function_mark_dirty - memory must be zeroed before its release
  * @function: function
- * @piece: piece of it; removed if this returns 0, unless it is held
+ * @mem: memory that it holds
+ * @start: first byte that an owner may have left, an offset
+ * @end: end of these bytes
  *
- * A step follows only when the step before it has succeeded.
+ * Does nothing if the device clears memory that it takes back.
  *
- * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0, also if nothing is pending; or an error of the firmware.
+ * Context: the caller runs no other operation of the function.
  */
-int flexmem_function_undo(struct flexmem_function *function,
-			  struct flexmem_piece *piece)
+void flexmem_function_mark_dirty(struct flexmem_function *function,
+				 const struct flexmem_memory *mem, u64 start,
+				 u64 end)
+{
+	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
+
+	if (WARN_ON_ONCE(!piece) || function->clears)
+		return;
+	piece->dirty_start = start;
+	piece->dirty_end = end;
+}
+
+/* Makes a piece unreachable; one that is held stays in its slot. */
+static int detach(struct flexmem_function *function,
+		  struct flexmem_piece *piece)
 {
 	const struct flexmem_device_ops *ops = &function->ops;
 	int rc;
 
-	piece->tries++;
 	if (piece->range.size) {
 		rc = ops->vm_unmap(function->priv, &piece->range);
 		rc = flexmem_function_outcome(function, "vm_unmap", rc, false);
@@ -80,19 +94,41 @@ int flexmem_function_undo(struct flexmem_function *function,
 			return rc;
 		piece->range.size = 0;
 	}
-	if (piece->state == FLEXMEM_PIECE_HELD) {
-		piece->tries = 0;
+	if (piece->state == FLEXMEM_PIECE_HELD ||
+	    piece->slot == FLEXMEM_NO_SLOT)
 		return 0;
-	}
-	if (piece->slot != FLEXMEM_NO_SLOT) {
-		rc = ops->slot_clear(function->priv, piece->slot);
-		rc = flexmem_function_outcome(function, "slot_clear", rc,
-					      false);
+	rc = ops->slot_clear(function->priv, piece->slot);
+	rc = flexmem_function_outcome(function, "slot_clear", rc, false);
+	if (!rc)
+		piece->slot = FLEXMEM_NO_SLOT;
+	return rc;
+}
+
+/*
+ * Zeroes what owners left in a piece that is detached. On a PF, which clears no
+ * slot, accesses may still be in flight.
+ */
+static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
+{
+	int rc;
+
+	if (function->ops.drain) {
+		rc = function->ops.drain(function->priv);
+		rc = flexmem_function_outcome(function, "drain", rc, false);
 		if (rc)
 			return rc;
-		piece->slot = FLEXMEM_NO_SLOT;
 	}
-	rc = ops->release(function->priv, &piece->mem);
+	/* Another try goes on where this one fails. */
+	return flexmem_function_clear(function, &piece->mem,
+				      &piece->dirty_start, piece->dirty_end);
+}
+
+/* Forgets the piece if this succeeds. */
+static int release(struct flexmem_function *function,
+		   struct flexmem_piece *piece)
+{
+	int rc = function->ops.release(function->priv, &piece->mem);
+
 	rc = flexmem_function_outcome(function, "release", rc, false);
 	if (!rc)
 		flexmem_function_forget_piece(function, piece);
@@ -100,6 +136,35 @@ int flexmem_function_undo(struct flexmem_function *function,
 		 piece->state == FLEXMEM_PIECE_STRANDED)
 		piece->state = FLEXMEM_PIECE_LEAVING;
 	return rc;
+}
+
+/**
+ * flexmem_function_undo - send the commands that a piece has pending
+ * @function: function
+ * @piece: piece of it; removed if this returns 0, unless it is held
+ *
+ * A step follows only when the step before it has succeeded.
+ *
+ * Context: the caller runs no other operation of the function, and does not
+ * hold data_lock. May sleep.
+ * Return: 0, also if nothing is pending; an error of the firmware; or as
+ * flexmem_function_clear().
+ */
+int flexmem_function_undo(struct flexmem_function *function,
+			  struct flexmem_piece *piece)
+{
+	int rc;
+
+	piece->tries++;
+	rc = detach(function, piece);
+	if (rc)
+		return rc;
+	if (piece->state == FLEXMEM_PIECE_HELD) {
+		piece->tries = 0;
+		return 0;
+	}
+	rc = clear(function, piece);
+	return rc ?: release(function, piece);
 }
 
 static bool is_pending(const struct flexmem_piece *piece)
@@ -240,7 +305,9 @@ void flexmem_function_release_all(struct flexmem_function *function)
 		if (piece->state == FLEXMEM_PIECE_HELD)
 			piece->state = FLEXMEM_PIECE_STRANDED;
 		nr = function->nr_pieces;
-		rc = flexmem_function_undo(function, piece);
+		rc = detach(function, piece);
+		/* No program runs any more. The driver of the PF clears. */
+		rc = rc ?: release(function, piece);
 		i += nr == function->nr_pieces;
 	}
 }

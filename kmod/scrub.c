@@ -23,98 +23,50 @@
 /* How long the background waits before it starts. */
 #define SOON_JIFFIES (HZ / 10)
 
-/**
- * flexmem_scrub_part - zero a part of the device's memory
- * @table: region table
- * @mem: memory as the device gave it
- * @start: offset
- * @size: bytes, at most FLEXMEM_SCRUB_MAX
- *
- * Context: under data_lock. May sleep.
- * Return: 0 or an error of the firmware.
- */
-int flexmem_scrub_part(struct flexmem_table *table,
-		       const struct flexmem_memory *mem, u64 start, u64 size)
-{
-	int rc;
-
-	lockdep_assert_held(&table->function.data_lock);
-	rc = flexmem_function_scrub(&table->function, mem, start, size);
-	if (!rc)
-		atomic64_add(size, &table->scrubbed);
-	return rc;
-}
-
-/* For holders of acquire_lock: the device cannot suspend while they hold it. */
-static int lock_data_awake(struct flexmem_table *table)
-{
-	lockdep_assert_held(&table->acquire_lock);
-	return flexmem_function_error(&table->function) ?:
-	       mutex_lock_killable(&table->function.data_lock);
-}
-
 /*
  * For callers without a lock. -EAGAIN: a probe timed out, so the device was not
  * asked.
  */
-static int lock_data(struct flexmem_table *table)
+static int lock_data(struct flexmem_function *function)
 {
-	int rc = flexmem_function_lock_data(&table->function);
+	int rc = flexmem_function_lock_data(function);
 
 	return rc == -ETIMEDOUT ? -EAGAIN : rc;
 }
 
 /*
- * Zeroes [start, end) in parts, so that data_lock is never held for long.
- * @region is NULL, or the caller keeps it.
+ * Zeroes [start, end) of a region that the caller keeps. Does it in parts, so
+ * that data_lock is never held for long.
  */
-static int scrub_range(struct flexmem_table *table,
-		       const struct flexmem_memory *mem,
-		       const struct flexmem_region *region, u64 start, u64 end,
-		       int (*lock)(struct flexmem_table *table))
+static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
+		       int (*lock)(struct flexmem_function *function))
 {
+	struct flexmem_function *function = &region->table->function;
 	int rc = 0;
 	u64 size;
 
 	for (; !rc && start < end; start += size) {
 		size = min(end - start, FLEXMEM_SCRUB_MAX);
-		rc = lock(table);
+		rc = lock(function);
 		if (rc)
 			return rc;
-		rc = region ? flexmem_region_error(region) : 0;
-		rc = rc ?: flexmem_scrub_part(table, mem, start, size);
-		mutex_unlock(&table->function.data_lock);
+		rc = flexmem_region_error(region);
+		rc = rc ?: flexmem_function_scrub(function, &region->mem, start,
+						  size);
+		mutex_unlock(&function->data_lock);
 	}
 	return rc;
 }
 
-/**
- * flexmem_scrub_memory - zero unused memory
- * @table: region table
- * @mem: memory as the device gave it; it stays, or is not addressable yet
- * @start: start of the part, an offset
- * @end: end of the part, an offset
- *
- * Context: under acquire_lock. May sleep.
- * Return: 0, -EINTR or an error of the firmware.
- */
-int flexmem_scrub_memory(struct flexmem_table *table,
-			 const struct flexmem_memory *mem, u64 start, u64 end)
-{
-	if (!table->function.ops.scrub)
-		return 0;
-	return scrub_range(table, mem, NULL, start, end, lock_data_awake);
-}
-
 /* For the worker and the background. */
-static int lock_data_while_up(struct flexmem_table *table)
+static int lock_data_while_up(struct flexmem_function *function)
 {
 	int rc;
 
-	mutex_lock(&table->function.data_lock);
-	rc = flexmem_function_error(&table->function);
+	mutex_lock(&function->data_lock);
+	rc = flexmem_function_error(function);
 	if (rc)
-		mutex_unlock(&table->function.data_lock);
+		mutex_unlock(&function->data_lock);
 	return rc;
 }
 
@@ -130,8 +82,8 @@ static int lock_data_while_up(struct flexmem_table *table)
 int flexmem_scrub_whole(struct flexmem_region *region,
 			const struct flexmem_block *block)
 {
-	return scrub_range(region->table, &region->mem, region, block->start,
-			   flexmem_block_end(block), lock_data_while_up);
+	return scrub_range(region, block->start, flexmem_block_end(block),
+			   lock_data_while_up);
 }
 
 /* Whether the background is scrubbing a part of a newly allocated block. */
@@ -162,21 +114,20 @@ static bool is_being_scrubbed(struct flexmem_region *region,
 int flexmem_scrub_block(struct flexmem_region *region,
 			struct flexmem_block *block, u64 owner, bool zeroed)
 {
-	struct flexmem_table *table = region->table;
+	struct flexmem_function *function = &region->table->function;
 	u64 bytes_of = block->bytes_of;
 	int rc = 0;
 
-	if (!table->function.ops.scrub)
+	if (!function->ops.scrub)
 		return 0;
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed)) {
-		rc = scrub_range(table, &region->mem, region,
-				 block->dirty_start, block->dirty_end,
+		rc = scrub_range(region, block->dirty_start, block->dirty_end,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
 		/* Waits for the scrub under way. Sends no command. */
-		rc = mutex_lock_killable(&table->function.data_lock);
+		rc = mutex_lock_killable(&function->data_lock);
 		if (!rc)
-			mutex_unlock(&table->function.data_lock);
+			mutex_unlock(&function->data_lock);
 	}
 	if (!rc)
 		flexmem_block_mark_dirty(block, owner);

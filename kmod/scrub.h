@@ -6,14 +6,9 @@
 #include <linux/types.h>
 
 struct flexmem_block;
-struct flexmem_memory;
 struct flexmem_region;
 struct flexmem_table;
 
-int flexmem_scrub_part(struct flexmem_table *table,
-		       const struct flexmem_memory *mem, u64 start, u64 size);
-int flexmem_scrub_memory(struct flexmem_table *table,
-			 const struct flexmem_memory *mem, u64 start, u64 end);
 int flexmem_scrub_whole(struct flexmem_region *region,
 			const struct flexmem_block *block);
 int flexmem_scrub_block(struct flexmem_region *region,

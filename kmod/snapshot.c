@@ -110,7 +110,7 @@ static void fill_regions(struct flexmem_table *table,
 	view->sum.out_region_count = nr;
 	view->sum.out_capacity = flexmem_table_capacity(table);
 	view->sum.out_reserved = 0;
-	view->sum.out_scrubbed = atomic64_read(&table->scrubbed);
+	view->sum.out_scrubbed = atomic64_read(&table->function.scrubbed);
 	view->sum.out_resets = READ_ONCE(table->resets);
 	view->sum.out_generation = flexmem_slots_generation(&table->slots);
 }

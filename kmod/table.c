@@ -334,6 +334,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 {
 	struct flexmem_region *region = *fresh;
 	struct flexmem_memory mem;
+	u64 clean = 0;
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
@@ -349,7 +350,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	flexmem_region_set_memory(region, &mem);
 	region->domain = &table->domain[mem.domain];
 
-	rc = flexmem_scrub_memory(table, &mem, 0, mem.size);
+	rc = flexmem_function_clear(&table->function, &mem, &clean, mem.size);
 	if (!rc)
 		rc = fill_slot(table, kind, region);
 	if (rc) {

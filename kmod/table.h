@@ -43,7 +43,6 @@ struct device;
  *	@snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: number of resets of the function
- * @scrubbed: bytes scrubbed
  * @scrub_work: background scrub
  * @release_work: releases idle regions
  * @mapping: address space of all CPU mappings of this function, or NULL
@@ -79,7 +78,6 @@ struct flexmem_table {
 	u64 past_allocs;
 	u64 last_serial;
 	u64 resets;
-	atomic64_t scrubbed;
 	struct delayed_work scrub_work;
 	struct delayed_work release_work;
 	struct address_space *mapping;

@@ -75,13 +75,13 @@ void flexmem_table_work(struct work_struct *work)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/* Releases a retired region. Returns false if the region stays. */
-static bool trim_region(struct flexmem_table *table,
-			struct flexmem_region *region, bool break_leases,
-			int *rc)
+/* Takes a retired region out of its slot. Returns false if the region stays. */
+static bool remove_region(struct flexmem_table *table,
+			  struct flexmem_region *region, bool break_leases,
+			  int *rc)
 {
 	LIST_HEAD(quarantine);
-	int released;
+	u64 start, end;
 
 	lockdep_assert_held(&table->function.data_lock);
 	*rc = flexmem_slots_clear(&table->slots, region->slot, break_leases);
@@ -89,29 +89,14 @@ static bool trim_region(struct flexmem_table *table,
 		return false;
 	/*
 	 * The region leaves the table after a time-out too, when the slot may
-	 * still name the memory: the function releases it once the slot is
-	 * clear.
+	 * still name the memory: the function clears the slot first, then
+	 * zeroes what owners left, and then releases the memory.
 	 */
+	flexmem_region_dirty_part(region, &start, &end);
+	flexmem_function_mark_dirty(&table->function, &region->mem, start, end);
 	flexmem_region_unpublish(table, region, &quarantine);
-	released = flexmem_function_release(&table->function, &region->mem);
-	*rc = *rc ?: released;
 	flexmem_region_destroy(region);
 	return true;
-}
-
-/*
- * Scrubs the bytes that owners left in a retired region, because the device may
- * give the memory to another function next.
- */
-static int clear_region(struct flexmem_table *table,
-			struct flexmem_region *region)
-{
-	u64 start, end;
-
-	if (table->function.clears)
-		return 0;
-	flexmem_region_dirty_part(region, &start, &end);
-	return flexmem_scrub_memory(table, &region->mem, start, end);
 }
 
 /* Releases a slot's region if that is empty. Returns false if it stays. */
@@ -119,19 +104,25 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 		      bool break_leases, int *rc)
 {
 	struct flexmem_region *region = flexmem_region_at(table, slot);
-	bool trimmed = false;
+	struct flexmem_memory mem;
+	bool removed = false;
+	int released;
 
 	if (!region || !flexmem_region_retire(region))
 		return false;
-	*rc = clear_region(table, region);
-	*rc = *rc ?: mutex_lock_killable(&table->function.data_lock);
+	mem = region->mem;
+	*rc = mutex_lock_killable(&table->function.data_lock);
 	if (!*rc) {
-		trimmed = trim_region(table, region, break_leases, rc);
+		removed = remove_region(table, region, break_leases, rc);
 		mutex_unlock(&table->function.data_lock);
 	}
-	if (!trimmed)
+	if (!removed) {
 		flexmem_region_revive(region);
-	return trimmed;
+		return false;
+	}
+	released = flexmem_function_release(&table->function, &mem);
+	*rc = *rc ?: released;
+	return true;
 }
 
 /**

@@ -118,9 +118,21 @@ static int sim_op_slot_set(void *priv, unsigned int slot,
 static int sim_op_slot_clear(void *priv, unsigned int slot)
 {
 	struct sim_request req = { .command = SIM_SLOT_CLEAR, .slot = slot };
+	struct sim_function *fn = priv;
 	struct sim_reply reply;
+	int ret = sim_command(fn, &req, &reply);
 
-	return sim_command(priv, &req, &reply);
+	if (!ret)
+		sim_queue_drain(&fn->queue);
+	return ret;
+}
+
+static int sim_op_drain(void *priv)
+{
+	struct sim_function *fn = priv;
+
+	sim_queue_drain(&fn->queue);
+	return 0;
 }
 
 static int sim_op_quiesce(void *priv)
@@ -293,6 +305,7 @@ static int sim_op_reset(void *priv)
 }
 
 const struct flexmem_device_ops sim_pf_ops = {
+	.drain = sim_op_drain,
 	.acquire = sim_op_acquire,
 	.release = sim_op_release,
 	.quiesce = sim_op_quiesce,

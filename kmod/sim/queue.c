@@ -322,7 +322,7 @@ static struct sim_job *make_job(struct sim_queue *queue,
 	job->size = run->size;
 	job->value = run->value;
 	job->latency_ms = run->latency_ms;
-	job->hangs = run->flags;
+	job->hangs = run->flags == SIM_RUN_HANGS;
 	return job;
 }
 
@@ -371,6 +371,15 @@ static int submit(struct sim_queue *queue, struct sim_job *job, int error,
 	return error;
 }
 
+static int add_fences(const struct operands *operands, struct dma_fence *fence)
+{
+	int ret = flexmem_allocation_add_fence(operands->to, fence);
+
+	if (!ret && operands->from)
+		ret = flexmem_allocation_add_fence(operands->from, fence);
+	return ret;
+}
+
 static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 		    const struct operands *operands, struct dma_fence **fence)
 {
@@ -388,9 +397,8 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 		return ret;
 	}
 	make_fence(queue, job, operands->client);
-	ret = flexmem_allocation_add_fence(operands->to, &job->fence);
-	if (!ret && operands->from)
-		ret = flexmem_allocation_add_fence(operands->from, &job->fence);
+	if (run->flags != SIM_RUN_STRAY)
+		ret = add_fences(operands, &job->fence);
 	ret = submit(queue, job, ret, operands);
 	if (ret)
 		dma_fence_put(&job->fence);
@@ -418,7 +426,8 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	struct operands operands = {};
 	int ret = -ENODEV;
 
-	if (run->program >= SIM_NR_PROGRAMS || run->flags & ~SIM_RUN_HANGS ||
+	if (run->program >= SIM_NR_PROGRAMS || run->flags & (run->flags - 1) ||
+	    run->flags > SIM_RUN_STRAY ||
 	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
 		return -EINVAL;
 	/* While the lock is held the driver stays bound. */
@@ -473,6 +482,20 @@ void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
 	if (job && job->error)
 		begin(queue);
 	spin_unlock_irq(&queue->lock);
+}
+
+/**
+ * sim_queue_drain - wait for the accesses that are in flight
+ * @queue: the queue
+ *
+ * Those of a job are in flight from its begin on. Here they are carried out at
+ * once, so that nobody waits for the job's latency.
+ *
+ * Context: may sleep.
+ */
+void sim_queue_drain(struct sim_queue *queue)
+{
+	flush_delayed_work(&queue->work);
 }
 
 /**

@@ -50,6 +50,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 void sim_queue_client_gone(struct sim_queue *queue,
 			   struct flexmem_client *client);
 void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence);
+void sim_queue_drain(struct sim_queue *queue);
 void sim_queue_stop(struct sim_queue *queue);
 void sim_queue_restart(struct sim_queue *queue);
 

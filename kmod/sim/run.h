@@ -26,6 +26,12 @@ enum sim_program {
 /* In &sim_run.flags: only a reset ends the program, a cancel does not. */
 #define SIM_RUN_HANGS 1
 
+/*
+ * In &sim_run.flags: flexmem does not learn of the job's fence, as if the driver
+ * had a bug.
+ */
+#define SIM_RUN_STRAY 2
+
 /**
  * struct sim_run - a job
  * @program: of enum sim_program
@@ -39,7 +45,7 @@ enum sim_program {
  * @latency_ms: the program does nothing for so long after it has begun, and
  *	everything at once then; up to SIM_MAX_RUN_MS
  * @out_fence: descriptor of a sync_file that signals when the job has ended
- * @flags: SIM_RUN_HANGS or 0
+ * @flags: SIM_RUN_HANGS, SIM_RUN_STRAY or 0
  *
  * Jobs of a function run one by one, in order.
  */

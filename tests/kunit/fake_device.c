@@ -29,6 +29,7 @@ static const char * const op_names[] = {
 	[FAKE_RELEASE] = "release",
 	[FAKE_SLOT_SET] = "set",
 	[FAKE_SLOT_CLEAR] = "clear",
+	[FAKE_DRAIN] = "drain",
 	[FAKE_QUIESCE] = "quiesce",
 	[FAKE_CAPACITY] = "capacity",
 	[FAKE_RESET] = "reset",
@@ -37,7 +38,7 @@ static const char * const op_names[] = {
 /* Operations that the log leaves out: a region is scrubbed in many pieces. */
 static bool moves_data(enum fake_op op)
 {
-	return op >= FAKE_SCRUB;
+	return op >= FAKE_SCRUB && op <= FAKE_COPY;
 }
 
 static bool gives_back(enum fake_op op)
@@ -385,6 +386,16 @@ static int fake_slot_clear(void *priv, unsigned int slot)
 	return fake_device_end(fake, FAKE_SLOT_CLEAR, slot, rc);
 }
 
+static int fake_drain(void *priv)
+{
+	struct fake_device *fake = priv;
+	int rc = fake_device_begin(fake, FAKE_DRAIN);
+
+	if (fake->during_clear)
+		fake->during_clear(fake->during_clear_arg);
+	return fake_device_end(fake, FAKE_DRAIN, 0, rc);
+}
+
 static int fake_quiesce(void *priv)
 {
 	struct fake_device *fake = priv;
@@ -422,6 +433,7 @@ static int fake_reset(void *priv)
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = fake_acquire,
 	.release = fake_release,
+	.drain = fake_drain,
 	.quiesce = fake_quiesce,
 	.capacity = fake_capacity,
 	.scrub = fake_scrub,

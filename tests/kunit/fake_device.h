@@ -40,6 +40,8 @@ enum fake_op {
 	FAKE_READ,
 	FAKE_WRITE,
 	FAKE_COPY,
+	/* Of a PF. The fuzzer counts up to FAKE_COPY. */
+	FAKE_DRAIN,
 	FAKE_NR_OPS,
 };
 

@@ -346,7 +346,10 @@ static int call(struct liar *liar, unsigned int nth)
 		rc = flexmem_function_capacity(function, 0, &bytes);
 		return bytes == (rc ? 77 : GIB) ? rc : -E2BIG;
 	case 5:
-		return flexmem_function_scrub(function, &mem, 0, 128);
+		mutex_lock(&function->data_lock);
+		rc = flexmem_function_scrub(function, &mem, 0, 128);
+		mutex_unlock(&function->data_lock);
+		return rc;
 	case 6:
 		return flexmem_function_read(function, &mem, 0, 128, &bytes);
 	case 7:
@@ -768,6 +771,7 @@ BAD_DESC(many_slots, desc->slots = FLEXMEM_MAX_SLOTS + 1)
 BAD_DESC(pf_with_slots, ops->slot_set = NULL; ops->slot_clear = NULL;
 	 desc->mode = FLEXMEM_MODE_PF)
 BAD_DESC(pf_with_slot_ops, desc->slots = 0; desc->mode = FLEXMEM_MODE_PF)
+BAD_DESC(vf_with_drain, ops->drain = ops->quiesce)
 BAD_DESC(odd_granule, desc->granule = SZ_2M + SZ_4K)
 BAD_DESC(no_granule, desc->granule = 0)
 BAD_DESC(small_granule, desc->granule = SZ_2K)
@@ -811,6 +815,7 @@ static const struct bad_desc bad_descs[] = {
 	BAD(many_slots),
 	BAD(pf_with_slots),
 	BAD(pf_with_slot_ops),
+	BAD(vf_with_drain),
 	BAD(odd_granule),
 	BAD(no_granule),
 	BAD(small_granule),

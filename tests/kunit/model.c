@@ -81,7 +81,7 @@ static int fill_slot(struct model *model, struct model_range *range,
 		if (model->mode == FLEXMEM_MODE_VF)
 			rc = model_call(model, &model->slot_error);
 		if (rc) {
-			model_strand(model, piece, slot);
+			model_strand(model, piece, slot, 0);
 			return rc;
 		}
 		if (model->refused_slots >> slot & 1) {
@@ -113,7 +113,7 @@ static int add_region(struct model *model, struct model_range *range,
 		model->scrubbed += size;
 	slot = rc ?: fill_slot(model, range, piece, size);
 	if (slot == -ENOSPC || rc)
-		model_release(model, piece);
+		model_release(model, piece, 0);
 	if (slot >= 0 || slot == -ENOSPC)
 		lock_if_full(model, range);
 	return slot;
@@ -498,13 +498,8 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 	if (!region->there || region->free < region->total)
 		return false;
 	*rc = 0;
-	/* The bytes of former owners are scrubbed first. */
+	/* The bytes of former owners are scrubbed before the release. */
 	dirty = model->scrubs ? model_dirty(model, slot, 0, 0, true) : 0;
-	if (dirty)
-		*rc = model_call(model, &model->scrub_error);
-	if (*rc)
-		return false;
-	model->scrubbed += dirty;
 	if (model->mode == FLEXMEM_MODE_VF)
 		*rc = model_call(model, &model->clear_error);
 	/* The segment table hides the slot before the firmware clears it. */
@@ -515,9 +510,9 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 	}
 	region->there = false;
 	if (*rc)
-		model_strand(model, region->piece, slot);
+		model_strand(model, region->piece, slot, dirty);
 	else
-		*rc = model_release(model, region->piece);
+		*rc = model_release(model, region->piece, dirty);
 	return true;
 }
 

@@ -104,12 +104,14 @@ struct model_rules {
  * @slot: the slot that may name it, which is emptied first, or -1
  * @piece: number of the device's piece; -1: unknown, there may be none
  * @tries: number of failed releases
+ * @dirty: bytes that are scrubbed before the release
  */
 struct model_pending {
 	u64 stamp;
 	int slot;
 	int piece;
 	unsigned int tries;
+	u64 dirty;
 };
 
 /**
@@ -131,6 +133,7 @@ struct model_pending {
  * @scrub_error: error of the next scrub, or 0
  * @slot_error: error of the next filling of a slot of a VF, or 0
  * @clear_error: error of the next emptying of one, or 0
+ * @drain_error: error of the next drain of a PF, or 0
  * @release_error: error of the next return of memory, or 0
  * @capacity_error: error of the next question for the capacity, or 0
  * @quiesce_error: error of the next end of its programs, or 0
@@ -175,6 +178,7 @@ struct model {
 	int scrub_error;
 	int slot_error;
 	int clear_error;
+	int drain_error;
 	int release_error;
 	int capacity_error;
 	int quiesce_error;
@@ -313,8 +317,9 @@ bool model_take(const struct model *model, struct model_region *region,
 bool model_is_unknown(int rc);
 bool model_is_no_answer(int rc);
 int model_acquire(struct model *model, u64 size);
-int model_release(struct model *model, unsigned int piece);
-void model_strand(struct model *model, unsigned int piece, int slot);
+int model_release(struct model *model, unsigned int piece, u64 dirty);
+void model_strand(struct model *model, unsigned int piece, int slot,
+		  u64 dirty);
 int model_retry(struct model *model, bool all);
 bool model_slot_is_known(const struct model *model, unsigned int slot);
 void model_reopen(struct model *model);

@@ -92,12 +92,12 @@ int model_acquire(struct model *model, u64 size)
 }
 
 /* Keeps memory that a slot may still name, to be released later. */
-void model_strand(struct model *model, unsigned int piece, int slot)
+void model_strand(struct model *model, unsigned int piece, int slot, u64 dirty)
 {
-	add_pending(model, piece, slot, model->acquired[piece]);
+	add_pending(model, piece, slot, model->acquired[piece])->dirty = dirty;
 }
 
-/* Clears the slot and releases the memory, whichever is still needed. */
+/* Carries out what is left of: clear, drain, scrub and release. */
 static int undo(struct model *model, struct model_pending *pending)
 {
 	int rc;
@@ -108,6 +108,18 @@ static int undo(struct model *model, struct model_pending *pending)
 		if (rc)
 			return rc;
 		pending->slot = -1;
+	}
+	if (model->mode == FLEXMEM_MODE_PF) {
+		rc = model_call(model, &model->drain_error);
+		if (rc)
+			return rc;
+	}
+	if (pending->dirty) {
+		rc = model_call(model, &model->scrub_error);
+		if (rc)
+			return rc;
+		model->scrubbed += pending->dirty;
+		pending->dirty = 0;
 	}
 	rc = model_call(model, &model->release_error);
 	if (rc)
@@ -121,10 +133,13 @@ static int undo(struct model *model, struct model_pending *pending)
 }
 
 /* Releases memory. If the device refuses, the model tries again later. */
-int model_release(struct model *model, unsigned int piece)
+int model_release(struct model *model, unsigned int piece, u64 dirty)
 {
-	return undo(model, add_pending(model, piece, -1,
-				       model->acquired[piece]));
+	struct model_pending *pending;
+
+	pending = add_pending(model, piece, -1, model->acquired[piece]);
+	pending->dirty = dirty;
+	return undo(model, pending);
 }
 
 /* Whether the error means that no further command should be sent now. */

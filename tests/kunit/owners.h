@@ -36,7 +36,8 @@ struct opened {
 	struct flexmem_client client;
 };
 
-static inline struct ctx *make(struct kunit *test, bool bare)
+static inline struct ctx *make(struct kunit *test, enum flexmem_mode mode,
+			       bool bare)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -45,7 +46,7 @@ static inline struct ctx *make(struct kunit *test, bool bare)
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	INIT_LIST_HEAD(&ctx->opened);
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
-	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, PLENTY);
+	ctx->fake = fake_device_create(test, mode, 8, PLENTY);
 	ctx->fake->bare = bare;
 	ctx->table = fake_table_create(test, ctx->fake, &settings);
 	return ctx;
@@ -53,7 +54,7 @@ static inline struct ctx *make(struct kunit *test, bool bare)
 
 static inline int scrub_test_init(struct kunit *test)
 {
-	test->priv = make(test, false);
+	test->priv = make(test, FLEXMEM_MODE_VF, false);
 	return 0;
 }
 
@@ -188,9 +189,9 @@ static inline u64 scrubbed(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	u64 bytes = ctx->fake->scrubbed;
 
-	KUNIT_EXPECT_EQ(test, atomic64_read(&ctx->table->scrubbed), bytes);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&ctx->table->function.scrubbed), bytes);
 	ctx->fake->scrubbed = 0;
-	atomic64_set(&ctx->table->scrubbed, 0);
+	atomic64_set(&ctx->table->function.scrubbed, 0);
 	return bytes;
 }
 

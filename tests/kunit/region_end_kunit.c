@@ -24,6 +24,18 @@ static void removal_gives_everything_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
+/* Its programs were stopped, so no access is in flight. */
+static void removal_of_a_pf_does_not_drain(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx = make_mode(test, FLEXMEM_MODE_PF, 0, PLENTY, &settings);
+
+	acquire_regions(test, ctx, 1);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "quiesce, release 12G");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
 static void blocks_can_be_freed_after_removal(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -371,6 +383,7 @@ static void check_notices_wrong_blocks(struct kunit *test)
 
 static struct kunit_case region_end_cases[] = {
 	KUNIT_CASE(removal_gives_everything_back),
+	KUNIT_CASE(removal_of_a_pf_does_not_drain),
 	KUNIT_CASE(blocks_can_be_freed_after_removal),
 	KUNIT_CASE(nothing_is_allocated_after_removal),
 	KUNIT_CASE(removal_breaks_leases),

@@ -75,7 +75,7 @@ static void mixed_block_is_scrubbed_by_the_worker(struct kunit *test)
 	end = jiffies + 60 * HZ;
 	give(test, a);
 	give(test, b);
-	while (atomic64_read(&ctx->table->scrubbed) < 2 * GIB &&
+	while (atomic64_read(&ctx->table->function.scrubbed) < 2 * GIB &&
 	       time_before(jiffies, end))
 		msleep(20);
 	flush_delayed_work(&ctx->table->scrub_work);

@@ -69,19 +69,124 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	give(test, alloc(test, client, 3 * GIB));
 	give(test, before);
 	scrubbed(test);
-	/* A region that cannot be scrubbed is kept, and can be used. */
-	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	KUNIT_EXPECT_EQ(test, nr, 0);
-	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB);
-	give(test, alloc(test, client, 4096));
-	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 1);
-	scrubbed(test);
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 3 * GIB + 4096);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+/* It is stranded. TRIM tries again, as the worker does. */
+static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	give(test, alloc(test, client, 3 * GIB));
+	scrubbed(test);
+	/* The second of three commands. */
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1000, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
+			12 * GIB);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 3 * GIB);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+/* A write of a program arrives while the device clears a slot, or drains. */
+static void late_write(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	ctx->fake->during_clear = NULL;
+	fake_data_fill(ctx->fake, &ctx->fake->piece[0], 128, 128, 'x');
+}
+
+static void trim_after_a_late_write(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	give(test, alloc(test, client, 4096));
+	ctx->fake->during_clear = late_write;
+	ctx->fake->during_clear_arg = ctx;
+	/* The fake device looks at what is released. */
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	KUNIT_EXPECT_NULL(test, ctx->fake->during_clear);
+}
+
+static void vf_clears_slot_then_memory(struct kunit *test)
+{
+	trim_after_a_late_write(test);
+}
+
+static void pf_drains_then_clears_memory(struct kunit *test)
+{
+	test->priv = make(test, FLEXMEM_MODE_PF, false);
+	trim_after_a_late_write(test);
+}
+
+static void memory_that_cannot_be_drained_is_not_released(struct kunit *test)
+{
+	struct ctx *ctx = make(test, FLEXMEM_MODE_PF, false);
+	unsigned int nr;
+	u64 bytes;
+
+	test->priv = ctx;
+	give(test, alloc(test, open(test, 1), 4096));
+	scrubbed(test);
+	fake_device_fail(ctx->fake, FAKE_DRAIN, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+static void wedge(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	ctx->fake->during_scrub = NULL;
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
+}
+
+/* Suspend, reset and removal wait for at most one command. */
+static void clearing_stops_between_two_commands(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+	unsigned int nr;
+	u64 bytes;
+
+	give(test, alloc(test, client, 3 * GIB));
+	scrubbed(test);
+	ctx->fake->during_scrub = wedge;
+	ctx->fake->during_scrub_arg = ctx;
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
@@ -237,7 +342,7 @@ static void zeroed_is_zero(struct kunit *test)
 
 static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 {
-	struct ctx *ctx = make(test, true);
+	struct ctx *ctx = make(test, FLEXMEM_MODE_VF, true);
 	struct flexmem_allocation *allocation;
 	struct flexmem_client *client;
 
@@ -360,6 +465,11 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(region_that_cannot_be_scrubbed_is_given_back),
 	KUNIT_CASE(region_acquired_again_is_scrubbed_again),
 	KUNIT_CASE(trim_clears_what_owners_left),
+	KUNIT_CASE(memory_that_cannot_be_cleared_is_not_released),
+	KUNIT_CASE(vf_clears_slot_then_memory),
+	KUNIT_CASE(pf_drains_then_clears_memory),
+	KUNIT_CASE(memory_that_cannot_be_drained_is_not_released),
+	KUNIT_CASE(clearing_stops_between_two_commands),
 	KUNIT_CASE(device_that_clears_is_not_asked_to_before_a_release),
 	KUNIT_CASE(same_owner_pays_nothing),
 	KUNIT_CASE(another_owner_gets_scrubbed_memory),

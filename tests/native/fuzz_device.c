@@ -27,6 +27,8 @@ static int *error_of(struct fuzz *f, enum fake_op op)
 		return &f->model->slot_error;
 	case FAKE_SLOT_CLEAR:
 		return &f->model->clear_error;
+	case FAKE_DRAIN:
+		return &f->model->drain_error;
 	case FAKE_CAPACITY:
 		return &f->model->capacity_error;
 	case FAKE_SCRUB:
@@ -83,6 +85,9 @@ void fuzz_fault(struct fuzz *f)
 	/* Half of a write's faults hit COPY, which the corpus predates. */
 	if (op == FAKE_WRITE && error / ARRAY_SIZE(errors) & 2)
 		op = FAKE_COPY;
+	/* A PF has no slots to clear. */
+	if (op == FAKE_SLOT_CLEAR && f->model->mode == FLEXMEM_MODE_PF)
+		op = FAKE_DRAIN;
 
 	if (f->gone || f->faulty)
 		return;

@@ -134,8 +134,60 @@ static void run_cancel_asleep(struct run *r)
 	end(r, fence);
 }
 
+/*
+ * flexmem does not know of the program, which has begun when its memory is
+ * freed. It writes no byte after the release.
+ */
+static void run_stray(struct run *r, unsigned int index)
+{
+	u8 bytes[4096];
+	struct sim_run run = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = sizeof(bytes),
+		.value = 'x',
+		.latency_ms = BIT_MS,
+		.flags = SIM_RUN_STRAY,
+	};
+	struct sim_function *function = world_function(index);
+	struct flexmem_trim trim = CMD(trim);
+	struct file *file = native_open(world_minor(index), O_RDWR);
+	struct dma_fence *fence;
+	u64 base;
+
+	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		return;
+	r->file[0] = file;
+	run.to = alloc(r, 0, sizeof(bytes), 0);
+	if (!run_good(r, "run", world_run(file, &run, &fence), 0))
+		return;
+	base = function->fdev->table.region[0]->mem.base;
+	CALL(r, FREE, &CMD(free, .handle = run.to));
+	r->nr[0] = 0;
+	CALL(r, TRIM, &trim);
+	must(r, trim.out_regions, "TRIM releases the region");
+	later(2 * BIT_MS);
+	must(r, dma_fence_is_signaled(fence), "the program has ended");
+	sim_memory_read(&function->card->memory, base, sizeof(bytes), bytes);
+	must(r, !memchr_inv(bytes, 0, sizeof(bytes)),
+	     "released memory stays clear");
+	dma_fence_put(fence);
+}
+
+static void run_stray_vf(struct run *r)
+{
+	run_stray(r, 1);
+}
+
+static void run_stray_pf(struct run *r)
+{
+	run_stray(r, 0);
+}
+
 const struct sequence job_corners[] = {
 	{ "job that is overdue", NULL, run_overdue },
+	{ "job under a region of a VF that is released", NULL, run_stray_vf },
+	{ "job under a region of a PF that is released", NULL, run_stray_pf },
 	{ "job that hangs", NULL, run_hang },
 	{ "job that hangs while the device sleeps", NULL, run_sleep },
 	{ "job that is overdue while the device sleeps", NULL,

@@ -192,6 +192,18 @@ static int watch_vm_unmap(void *priv, const struct flexmem_vm_range *range)
 	return CARRY_OUT(vm_unmap(priv, range));
 }
 
+static int watch_drain(void *priv)
+{
+	struct watch *watch = watch_of(priv);
+	int rc;
+
+	must_be_awake(watch, "drain");
+	must_run(watch, "drain");
+	rc = sim_pf_ops.drain(priv);
+	must_be_awake(watch, "drain");
+	return rc;
+}
+
 static int watch_quiesce(void *priv)
 {
 	struct watch *watch = watch_of(priv);
@@ -341,7 +353,10 @@ static int watch_reset(void *priv)
  */
 const struct flexmem_device_ops *watch_ops(unsigned int index)
 {
-	static const struct flexmem_device_ops pf_ops = { COMMON_OPS };
+	static const struct flexmem_device_ops pf_ops = {
+		COMMON_OPS,
+		.drain = watch_drain,
+	};
 	static const struct flexmem_device_ops vf_ops = {
 		COMMON_OPS,
 		.slot_set = watch_slot_set,

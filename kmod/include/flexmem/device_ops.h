@@ -122,11 +122,13 @@ struct flexmem_vm_range {
  *
  * Clearing. flexmem clears memory with @scrub: newly acquired memory before a
  * slot makes it addressable, whatever the device has done to it; bytes before
- * they get another owner; and memory before @release, unless the device clears
- * memory that it takes back (&struct flexmem_device_desc.clears). On removal
- * flexmem clears nothing, because the firmware may be dead. Then, and without
- * @scrub, the driver of the PF clears released memory before another function
- * can acquire it.
+ * they get another owner; and memory before @release, but after @slot_clear or
+ * @drain, unless the device clears memory that it takes back (&struct
+ * flexmem_device_desc.clears). Memory that cannot be cleared is not released:
+ * flexmem tries again, and a reset takes it back. On removal flexmem clears
+ * nothing, because the firmware may be dead. Then, and without @scrub, the
+ * driver of the PF clears released memory before another function can acquire
+ * it.
  *
  * Errors in addition to those named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
@@ -148,8 +150,9 @@ struct flexmem_device_ops {
 
 	/**
 	 * @release: release memory: afterwards the function has no memory of
-	 * that id. No slot points at it, and it is mapped in no space.
-	 * "Clearing" above says which side clears it.
+	 * that id. No slot points at it, and it is mapped in no space. If this
+	 * returns 0, no access to the memory is in flight. "Clearing" above
+	 * says which side clears it.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
@@ -164,9 +167,21 @@ struct flexmem_device_ops {
 			const struct flexmem_memory *mem);
 
 	/**
-	 * @slot_clear: make sure that an entry is empty. VF only, NULL on a PF.
+	 * @slot_clear: make sure that an entry is empty. If this returns 0, no
+	 * access through the entry is in flight: reads have ended, and writes
+	 * have reached the memory. VF only, NULL on a PF.
 	 */
 	int (*slot_clear)(void *priv, unsigned int slot);
+
+	/**
+	 * @drain: wait until each access to device memory that a program of
+	 * this function has begun has ended. Programs go on. Called when no
+	 * allocation is left in memory, before flexmem clears and releases that
+	 * memory. Not called on removal, after @quiesce. PF only, NULL on a VF,
+	 * where @slot_clear drains. NULL on a PF means: each program has a
+	 * fence, and no access is in flight when it has signalled.
+	 */
+	int (*drain)(void *priv);
 
 	/**
 	 * @quiesce: make sure that no running or queued program of this
