@@ -79,7 +79,7 @@ FIGURES = (
     ('concepts.rst', r'VFs start at ``(\d+)``', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
     ('concepts.rst', r'asks the firmware for (\d+) GiB, the first', 'kmod/settings.c', SIZES, lambda first, *others: first),
     ('concepts.rst', r'order: (\d+) GiB, (\d+) GiB, (\d+) GiB unless', 'kmod/settings.c', SIZES),
-    ('concepts.rst', r'down to (\d+) levels', 'kmod/account.h', r'FLEXMEM_MAX_DEPTH (\d+)'),
+    ('concepts.rst', r'deeper than (\d+) levels', 'kmod/account.h', r'FLEXMEM_MAX_DEPTH (\d+)'),
     ('internals.rst', r'size \+ alignment - (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
     ('internals.rst', r'alignment above (\d+) the search', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
     ('internals.rst', r'size is a multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),

@@ -6,8 +6,8 @@
  * its handle, a CPU map, a copy, a kernel user, or a device program. leaving.c
  * ends it.
  *
- * It consists of chunks, each in a block of its own. Today it has one chunk,
- * because there is one domain. Either all chunks are allocated, or none.
+ * It consists of chunks, each in a block of its own. Today ALLOC asks for one
+ * chunk (ioctl.c). Either all chunks are allocated, or none.
  */
 
 #include <linux/err.h>

@@ -538,7 +538,10 @@ static void one_probe_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&function->work));
 }
 
-/* A device lives only if it answers a command. */
+/*
+ * A probe that fails with EIO does not count as an answer: the function stays
+ * unresponsive.
+ */
 static void probe_that_fails_is_no_answer(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compares which part of the driver calls which with what Documentation/internals.rst says.
+"""Compares the calls between parts of the driver with the list in Documentation/internals.rst.
 
 usage: edges.py TOP OBJECTS
 
-OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A part calls another one if a file of it refers to a symbol
-that a file of the other one defines; what is inline in a header is not seen. That is compared with a literal block of the
-page, behind the comment ".. edges: parts", with a line for each part, from top to bottom: "part: files | parts that it may
-call", all of them further below.
+OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A part calls another part if one of its files refers to a
+symbol that a file of the other part defines. Inline functions of headers are not seen. The list is the literal block behind
+the comment ".. edges: parts". It has a line for each part, from top to bottom: "part: files | parts that it may call". A
+part may call only parts further below.
 
-Whatever is not so is printed, and makes the program fail: a call that there may not be, one that there may be and is not, a
-file in no part, and a part that may call upwards.
+Prints each difference, and then fails: a call that the list does not allow, an allowed call that does not occur, a file in
+no part, a listed file that is not in flexmem.ko, an allowed call upwards.
 """
 import collections
 import re

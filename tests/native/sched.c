@@ -151,7 +151,10 @@ void native_point(void)
 		switch_task();
 }
 
-/* The task gets the lowest priority, so that all others run first. */
+/*
+ * If tasks run by priority, the caller's task gets the lowest one, so that all
+ * other tasks run first.
+ */
 void native_cond_resched(void)
 {
 	might_sleep();

@@ -205,7 +205,7 @@ void world_faults(enum sim_fault fault, unsigned int times)
 	atomic_set(&world.card.mbox.faults[fault], times);
 }
 
-/* Ends all injected failures. */
+/* Ends all injected failures and delays, and resumes all functions. */
 void world_heal(void)
 {
 	unsigned int i;

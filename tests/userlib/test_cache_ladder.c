@@ -304,7 +304,10 @@ static void busy(void *user, uint64_t bytes)
 
 	(void)bytes;
 	calls++;
-	/* The cache serves one. The other runs no callback. */
+	/*
+	 * The first request is served from the cache. The second one fails and
+	 * runs no callback, because a callback is running.
+	 */
 	give(cache, take(cache, 100, 0));
 	assert_int_equal(try_alloc(cache, 50 * MIB), -ENOMEM);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);

@@ -725,13 +725,15 @@ struct flexmem_cache_allocation {
  *     does not help, it frees all free segments, and asks the provider again.
  *     Under ``release_lock_on_device_malloc`` it then searches once more, for
  *     blocks that other threads have freed;
- *  7. if the provider has pressure events, and other programs have memory of
+ *  7. it searches the free blocks of private pools with
+ *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool;
+ *  8. if the provider has pressure events, and other programs have memory of
  *     it, the cache gives them time to free memory: it asks the provider seven
  *     times in little more than a second. It does not hold the lock in between.
  *
  * Steps 4 and 5 ask the provider only if they freed a segment. An error other
  * than -ENOMEM ends the request at once. num_alloc_retries counts successes in
- * steps 3 to 7, num_ooms requests that fail in all steps.
+ * steps 3 to 8, num_ooms requests that fail in all steps.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.
  */

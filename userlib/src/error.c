@@ -186,7 +186,10 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 			own);
 }
 
-/* Explains EINVAL by the wrong value. Returns false if it is not known. */
+/*
+ * Says which value of the request caused EINVAL. Returns false if that is not
+ * known.
+ */
 static bool invalid_text(const struct flexmem_failure *failure, char *text,
 			 size_t length, int *needed)
 {

@@ -109,7 +109,7 @@ int flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
 	return made ? 0 : found ? -ENOMEM : -ENOENT;
 }
 
-/* The first entry that ends behind the begin of @block, or NULL. */
+/* The first entry that ends after the start of @block, or NULL. */
 static struct entry *find_entry(struct flexmem_cache_checkpoint *checkpoint,
 				const struct fmlib_block *block)
 {

@@ -75,7 +75,8 @@ void fmlib_lock_wait(struct fmlib_lock *lock)
 	if (fmlib_lock_light && !barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		limit = &moment;
 	/*
-	 * Otherwise a thread that unlocks and locks again would always be
+	 * look() reads the lock many times before each sleep. If this thread
+	 * only slept, a thread that unlocks and locks again would always be
 	 * faster.
 	 */
 	while (!look(lock))

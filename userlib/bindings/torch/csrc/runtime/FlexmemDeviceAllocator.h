@@ -42,7 +42,7 @@ class KernelScope {
   static thread_local int depth;
 };
 
-// Whether a DataPtr of any device owns memory of flexmem.
+// Whether a DataPtr owns memory of flexmem, whatever device it names.
 bool isOurs(const c10::DataPtr& data) noexcept;
 
 } // namespace flexmem_torch
