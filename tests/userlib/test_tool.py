@@ -94,6 +94,20 @@ def did_you_mean():
 
 
 @test
+def did_you_mean_the_option():
+    for args, meant in ((("replay", "--cahce"), "--cache"), (("replay", "--cahce=1"), "--cache"),
+                        (("alloc", "1", "--alingment", "4K"), None), (("alloc", "1", "--algin", "4K"), "--align"),
+                        (("info", "--jsn"), "--json"), (("--devise", "PF", "info"), "--device"),
+                        (("info", "--xyz"), None), (("info", "--" + "x" * 40), None)):
+        status, out, err = run(*args)
+        said = re.match(r"flexmem[a-z ]*: no option '--\w+(?:=1)?', did you mean '(--\w+)'\?\n", err)
+        assert (status, out) == (2, "") and bool(said) == bool(meant), (args, err)
+        assert not said or said[1] == meant, (args, err)
+    assert "'--s' is unknown or ambiguous" in run("replay", "--s")[2]
+    assert "did you mean '--align'?" in run("shell", stdin="alloc 1 --algin 4K\n")[2]
+
+
+@test
 def failures_alike_are_told_once():
     status, out, err = run("alloc", "13G", "--count", "6", "--hold", "0")
     assert (status, out) == (1, "") and err.count("\n") == 1, err

@@ -119,42 +119,16 @@ const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* How many letters must be added, dropped or changed; at most @most + 1. */
-static unsigned int distance(const char *a, const char *b, unsigned int most)
-{
-	unsigned int best;
-	unsigned int other;
-
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	if (!*a && !*b)
-		return 0;
-	if (!most)
-		return 1;
-	best = *a && *b ? distance(a + 1, b + 1, most - 1) : most;
-	other = *a ? distance(a + 1, b, most - 1) : most;
-	if (other < best)
-		best = other;
-	other = *b ? distance(a, b + 1, most - 1) : most;
-	return 1 + (other < best ? other : best);
-}
-
 const char *suggestion(const char *name, char text[TOOL_TEXT_MAX])
 {
-	unsigned int least = 3;
-	unsigned int away;
+	unsigned int least = MOST_TYPOS + 1;
 	size_t i;
 
 	text[0] = '\0';
 	for (i = 0; i < COMMANDS; i++) {
-		away = distance(name, commands[i].name, 2);
-		if (away >= least || away >= strlen(commands[i].name))
-			continue;
-		least = away;
-		snprintf(text, TOOL_TEXT_MAX, ", did you mean '%s'?",
-			 commands[i].name);
+		if (is_closer(name, commands[i].name, &least))
+			snprintf(text, TOOL_TEXT_MAX, ", did you mean '%s'?",
+				 commands[i].name);
 	}
 	return text;
 }
@@ -274,7 +248,7 @@ static bool global_options(struct tool *tool, int argc, char **argv,
 			*status = TOOL_OK;
 			return false;
 		default:
-			option_error(tool, option, argv);
+			option_error(tool, option, argv, options);
 			*status = TOOL_USAGE;
 			return false;
 		}

@@ -22,14 +22,80 @@ void print_own_help(FILE *file, const struct tool *tool)
 		      "  -h, --help           show this text\n", file);
 }
 
-void option_error(struct tool *tool, int option, char **argv)
+/* How many letters must be added, dropped or changed; at most @most + 1. */
+static unsigned int distance(const char *a, const char *b, unsigned int most)
+{
+	unsigned int best;
+	unsigned int other;
+
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	if (!*a && !*b)
+		return 0;
+	if (!most)
+		return 1;
+	best = *a && *b ? distance(a + 1, b + 1, most - 1) : most;
+	other = *a ? distance(a + 1, b, most - 1) : most;
+	if (other < best)
+		best = other;
+	other = *b ? distance(a, b + 1, most - 1) : most;
+	return 1 + (other < best ? other : best);
+}
+
+bool is_closer(const char *typed, const char *name, unsigned int *least)
+{
+	unsigned int away = distance(typed, name, MOST_TYPOS);
+
+	if (away >= *least || away >= strlen(name))
+		return false;
+	*least = away;
+	return true;
+}
+
+/* The option that @word resembles, or NULL. */
+static const char *resembled(const char *word, const struct option *options)
+{
+	unsigned int least = MOST_TYPOS + 1;
+	const char *found = NULL;
+	char typed[32];
+	size_t length;
+
+	word += strspn(word, "-");
+	length = strcspn(word, "=");
+	if (length >= sizeof(typed))
+		return NULL;
+	memcpy(typed, word, length);
+	typed[length] = '\0';
+	for (; options->name; options++) {
+		if (is_closer(typed, options->name, &least))
+			found = options->name;
+	}
+	return found;
+}
+
+static void unknown_option(struct tool *tool, const char *word,
+			   const struct option *options)
+{
+	const char *meant = resembled(word, options);
+
+	if (meant)
+		usage_error(tool, "no option '%s', did you mean '--%s'?", word,
+			    meant);
+	else
+		usage_error(tool, "option '%s' is unknown or ambiguous", word);
+}
+
+void option_error(struct tool *tool, int option, char **argv,
+		  const struct option *options)
 {
 	const char *word = argv[optind - 1];
 
 	if (option == ':')
 		usage_error(tool, "option '%s' needs a value", word);
 	else if (!optopt)
-		usage_error(tool, "option '%s' is unknown or ambiguous", word);
+		unknown_option(tool, word, options);
 	else if (!strncmp(word, "--", 2) && strchr(word, '='))
 		usage_error(tool, "option '%s' takes no value", word);
 	else
@@ -60,7 +126,7 @@ int next_option(struct tool *tool, int argc, char **argv,
 			return OPTION_HELP;
 		case '?':
 		case ':':
-			option_error(tool, option, argv);
+			option_error(tool, option, argv, options);
 			return '?';
 		default:
 			return option;

@@ -103,10 +103,18 @@ int next_option(struct tool *tool, int argc, char **argv,
 		const struct option *options);
 enum tool_status option_status(int option);
 /*
- * Prints an error that getopt_long() found; getopt_long() itself prints
- * nothing.
+ * Prints an error that getopt_long() found among @options; getopt_long() itself
+ * prints nothing.
  */
-void option_error(struct tool *tool, int option, char **argv);
+void option_error(struct tool *tool, int option, char **argv,
+		  const struct option *options);
+/* A name with more wrong letters than this is not taken for a known one. */
+#define MOST_TYPOS 2
+/*
+ * Whether @typed has fewer wrong letters than @least if @name was meant. Sets
+ * @least to their number then. It begins as MOST_TYPOS + 1.
+ */
+bool is_closer(const char *typed, const char *name, unsigned int *least);
 /* The help text of @tool->command. */
 void print_own_help(FILE *file, const struct tool *tool);
 /* Parses the options of a command that has only the common ones. */
