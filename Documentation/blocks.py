@@ -48,6 +48,7 @@ BLOCKS = {
     ('install.rst', 'for module'): 'as above',
     ('install.rst', 'sudo rmmod'): f'last: {DRIVER}',
     ('library.rst', 'cc userlib'): DRIVER,
+    ('parameters.rst', 'sudo modprobe'): NONE,
     ('pytorch.rst', 'make torch'): 'no: the suite torch is this',
     ('pytorch.rst', 'make vm'): 'no: the suite torch-driver runs scripts like this one, in make check-long',
     ('python.rst', 'tests/setup.sh'): 'host',

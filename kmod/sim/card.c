@@ -10,7 +10,8 @@
 /**
  * sim_card_init - switch a card on
  * @card: to initialise; all zero
- * @geometry: how it is built; checked by the caller
+ * @geometry: how it is built; checked by the caller. Its domains must outlive
+ *	the card
  * @timeout_ms: how long the host waits for the firmware
  *
  * Return: 0 or -ENOMEM.
@@ -24,6 +25,7 @@ int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 	sim_mailbox_init(&card->mbox, timeout_ms);
 	sim_memory_init(&card->memory);
 	card->slots = geometry->slots;
+	card->domains = geometry->domains;
 	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
 		fn = &card->functions[i];
 		fn->card = card;
@@ -86,6 +88,8 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.vm_end = SIM_VM_END,
 		/* The card's memory is the machine's own memory. */
 		.caching = FLEXMEM_CACHED,
+		.nr_domains = fn->card->domains->nr,
+		.domains = fn->card->domains->desc,
 		.ops = fn->ops,
 		.priv = fn,
 	};

@@ -70,6 +70,7 @@ struct sim_function {
  * @memory: its memory
  * @fw: the firmware
  * @slots: entries of each VF's table
+ * @domains: its memories
  * @functions: the PF and the VFs
  */
 struct sim_card {
@@ -77,6 +78,7 @@ struct sim_card {
 	struct sim_memory memory;
 	struct sim_firmware *fw;
 	unsigned int slots;
+	const struct sim_domains *domains;
 	struct sim_function functions[SIM_MAX_FUNCTIONS];
 };
 

@@ -53,6 +53,7 @@
  * struct fw_piece - memory that a function has
  * @node: in &struct sim_firmware.pieces
  * @base: physical address of its first byte
+ * @domain: the memory that it lies in
  * @size: bytes
  * @name: the host's name of it
  * @owner: the function
@@ -62,6 +63,7 @@
 struct fw_piece {
 	struct list_head node;
 	u64 base;
+	unsigned int domain;
 	u64 size;
 	u64 name;
 	unsigned int owner;
@@ -88,9 +90,21 @@ struct fw_mapping {
 };
 
 /**
+ * struct fw_domain - one of the card's memories
+ * @base: physical address of its first byte, a multiple of 1 GiB
+ * @size: bytes that functions can acquire: the bytes behind them are set aside
+ * @granule: their unit
+ */
+struct fw_domain {
+	u64 base;
+	u64 size;
+	u64 granule;
+};
+
+/**
  * struct fw_function - one function as the firmware sees it
- * @capacity: most bytes that it may have
- * @used: bytes it has
+ * @capacity: most bytes that it may have, by domain
+ * @used: bytes it has, by domain
  * @slots: entries of its table; 0: the PF, which has none
  * @usable_slots: only entries below this one may be filled
  * @quiet: its programs were stopped before its memory is released
@@ -99,8 +113,8 @@ struct fw_mapping {
  * @seq: number of the latest command that was carried out
  */
 struct fw_function {
-	u64 capacity;
-	u64 used;
+	u64 capacity[FLEXMEM_MAX_DOMAINS];
+	u64 used[FLEXMEM_MAX_DOMAINS];
 	unsigned int slots;
 	unsigned int usable_slots;
 	bool quiet;
@@ -113,7 +127,8 @@ struct fw_function {
  * struct sim_firmware - the firmware of one card
  * @mbox: its mailbox; never changes
  * @thread: runs it; never changes
- * @memory: bytes of device memory; never changes
+ * @nr_domains: number of @domains; never changes
+ * @domains: the card's memories; never change
  * @chips: the bytes themselves; only the thread uses them
  * @lock: held by the thread while it handles one message
  * @pieces: &struct fw_piece, by base
@@ -122,7 +137,8 @@ struct fw_function {
 struct sim_firmware {
 	struct sim_mailbox *mbox;
 	struct task_struct *thread;
-	u64 memory;
+	unsigned int nr_domains;
+	struct fw_domain domains[FLEXMEM_MAX_DOMAINS];
 	struct sim_memory *chips;
 	/*
 	 * Protects the members below from the probe on the board, which changes
@@ -146,19 +162,22 @@ static struct fw_piece *fw_find(struct sim_firmware *fw, unsigned int owner,
 	return NULL;
 }
 
-/* Places a piece at the lowest address that fits. */
+/* Places a piece at the lowest address of its domain that fits. */
 static bool fw_place(struct sim_firmware *fw, struct fw_piece *piece)
 {
-	u64 align = piece->size >= SZ_1G ? SZ_1G : SIM_GRANULE;
+	const struct fw_domain *domain = &fw->domains[piece->domain];
+	u64 align = piece->size >= SZ_1G ? SZ_1G : domain->granule;
 	struct list_head *before = &fw->pieces;
+	u64 end = domain->base + domain->size;
+	u64 base = domain->base;
 	struct fw_piece *next;
-	u64 end = fw->memory;
-	u64 base = 0;
 
 	list_for_each_entry(next, &fw->pieces, node) {
+		if (next->domain < piece->domain)
+			continue;
 		if (base + piece->size <= next->base) {
 			before = &next->node;
-			end = next->base;
+			end = min(end, next->base);
 			break;
 		}
 		base = ALIGN(next->base + next->size, align);
@@ -173,7 +192,7 @@ static bool fw_place(struct sim_firmware *fw, struct fw_piece *piece)
 
 static void fw_free(struct sim_firmware *fw, struct fw_piece *piece)
 {
-	fw->functions[piece->owner].used -= piece->size;
+	fw->functions[piece->owner].used[piece->domain] -= piece->size;
 	list_del(&piece->node);
 	kfree(piece);
 }
@@ -218,24 +237,31 @@ static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function
 {
 	struct fw_function *f = &fw->functions[function];
 	struct fw_piece *piece;
+	u64 capacity, used;
 
 	piece = fw_find(fw, function, req->memory);
 	if (piece) {
-		if (piece->size != req->bytes)
+		if (piece->size != req->bytes || piece->domain != req->domain)
 			return SIM_BAD_MEMORY;
 		sim_mailbox_count(fw->mbox, SIM_REPEATS);
 		reply->base = piece->base;
 		return SIM_OK;
 	}
-	if (!req->bytes || !IS_ALIGNED(req->bytes, SIM_GRANULE))
+	if (req->domain >= fw->nr_domains)
+		return SIM_BAD_DOMAIN;
+	if (!req->bytes ||
+	    !IS_ALIGNED(req->bytes, fw->domains[req->domain].granule))
 		return SIM_BAD_SIZE;
+	capacity = f->capacity[req->domain];
+	used = f->used[req->domain];
 	/* The capacity may have shrunk below what is used. */
-	if (f->used > f->capacity || req->bytes > f->capacity - f->used)
+	if (used > capacity || req->bytes > capacity - used)
 		return SIM_OVER_CAPACITY;
 
 	piece = kzalloc(sizeof(*piece), GFP_KERNEL);
 	if (!piece)
 		return SIM_FAILED;
+	piece->domain = req->domain;
 	piece->size = req->bytes;
 	piece->name = req->memory;
 	piece->owner = function;
@@ -245,7 +271,7 @@ static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function
 		kfree(piece);
 		return SIM_NO_SPACE;
 	}
-	f->used += piece->size;
+	f->used[piece->domain] += piece->size;
 	reply->base = piece->base;
 	return SIM_OK;
 }
@@ -518,7 +544,9 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 		f->quiet = true;
 		return SIM_OK;
 	case SIM_CAPACITY:
-		reply->bytes = f->capacity;
+		if (req->domain >= fw->nr_domains)
+			return SIM_BAD_DOMAIN;
+		reply->bytes = f->capacity[req->domain];
 		return SIM_OK;
 	case SIM_SCRUB:
 	case SIM_READ:
@@ -574,6 +602,36 @@ static int fw_run(void *data)
 	return 0;
 }
 
+/*
+ * Puts the memories one behind the other. The bytes that the card keeps for
+ * itself are at the end of each.
+ */
+static void fw_build(struct sim_firmware *fw,
+		     const struct sim_geometry *geometry)
+{
+	const struct sim_domains *domains = geometry->domains;
+	unsigned int i, function;
+	u64 base = 0;
+
+	fw->nr_domains = domains->nr;
+	for (i = 0; i < domains->nr; i++) {
+		fw->domains[i] = (struct fw_domain) {
+			.base = base,
+			.size = domains->size[i],
+			.granule = domains->desc[i].granule,
+		};
+		base = ALIGN(base + domains->size[i] +
+			     domains->desc[i].set_aside, SZ_1G);
+	}
+	for (function = 0; function < SIM_MAX_FUNCTIONS; function++) {
+		struct fw_function *f = &fw->functions[function];
+
+		memcpy(f->capacity, domains->size, sizeof(f->capacity));
+		f->capacity[0] = function ? geometry->vf_capacity :
+					    geometry->pf_capacity;
+	}
+}
+
 /**
  * sim_firmware_start - switch the card on
  * @mbox: its mailbox
@@ -595,13 +653,11 @@ struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 		return ERR_PTR(-ENOMEM);
 
 	fw->mbox = mbox;
-	fw->memory = geometry->memory;
 	fw->chips = chips;
 	mutex_init(&fw->lock);
 	INIT_LIST_HEAD(&fw->pieces);
-	fw->functions[0].capacity = geometry->pf_capacity;
+	fw_build(fw, geometry);
 	for (i = 1; i < SIM_MAX_FUNCTIONS; i++) {
-		fw->functions[i].capacity = geometry->vf_capacity;
 		fw->functions[i].slots = geometry->slots;
 		fw->functions[i].usable_slots = geometry->slots;
 	}
@@ -656,7 +712,7 @@ int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
 }
 
 /**
- * sim_firmware_capacity - read a function's capacity
+ * sim_firmware_capacity - read a function's capacity in the first memory
  * @fw: the firmware
  * @function: which function
  *
@@ -667,16 +723,16 @@ u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
 	u64 bytes;
 
 	mutex_lock(&fw->lock);
-	bytes = fw->functions[function].capacity;
+	bytes = fw->functions[function].capacity[0];
 	mutex_unlock(&fw->lock);
 	return bytes;
 }
 
 /**
- * sim_firmware_set_capacity - change a function's capacity
+ * sim_firmware_set_capacity - change a function's capacity in the first memory
  * @fw: the firmware
  * @function: which function
- * @bytes: multiple of the granule, at most the card's memory; may be less than
+ * @bytes: multiple of the granule, at most that memory; may be less than
  *	the function has: then it cannot acquire more
  *
  * Return: 0 or -EINVAL.
@@ -684,11 +740,11 @@ u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
 int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
 			      u64 bytes)
 {
-	if (bytes > fw->memory || !IS_ALIGNED(bytes, SIM_GRANULE))
+	if (bytes > fw->domains[0].size || !IS_ALIGNED(bytes, SIM_GRANULE))
 		return -EINVAL;
 
 	mutex_lock(&fw->lock);
-	fw->functions[function].capacity = bytes;
+	fw->functions[function].capacity[0] = bytes;
 	mutex_unlock(&fw->lock);
 	return 0;
 }

@@ -11,12 +11,11 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
+#include "domains.h"
+
 struct sim_firmware;
 struct sim_mailbox;
 struct sim_memory;
-
-/* Unit of device memory. */
-#define SIM_GRANULE SZ_2M
 
 /*
  * Pages and bounds of device-virtual spaces (address 0 is never mapped), and
@@ -33,13 +32,14 @@ struct sim_memory;
 
 /**
  * struct sim_geometry - how the card is built
- * @memory: bytes of device memory
- * @pf_capacity: bytes the PF may acquire at first
- * @vf_capacity: bytes each VF may acquire at first
+ * @domains: its memories
+ * @pf_capacity: bytes of the first memory that the PF may acquire at first
+ * @vf_capacity: bytes of it that each VF may acquire at first. Each function
+ *	may acquire all of the other memories
  * @slots: entries of each VF's table
  */
 struct sim_geometry {
-	u64 memory;
+	const struct sim_domains *domains;
 	u64 pf_capacity;
 	u64 vf_capacity;
 	unsigned int slots;

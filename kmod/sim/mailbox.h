@@ -34,14 +34,14 @@ extern struct fault_attr sim_fault_attr;
 /**
  * enum sim_command - the command in a message
  * @SIM_ANY: never sent: any command, to select messages for faults
- * @SIM_ACQUIRE: take @bytes and name them @memory, unless the function has
- *	memory of that name; the answer has @base
+ * @SIM_ACQUIRE: take @bytes of @domain and name them @memory, unless the
+ *	function has memory of that name; the answer has @base
  * @SIM_RELEASE: release @memory, if the function has it
  * @SIM_SLOT_SET: let entry @slot point at @memory
  * @SIM_SLOT_CLEAR: empty entry @slot, if it is filled
  * @SIM_QUIESCE: stop the programs of the function. Until a reset only commands
  *	that release memory are carried out
- * @SIM_CAPACITY: the answer has @bytes
+ * @SIM_CAPACITY: the answer has the @bytes of @domain
  * @SIM_SCRUB: zero @bytes of @memory from @offset on
  * @SIM_READ: copy that range to @buffer
  * @SIM_WRITE: copy @buffer to that range
@@ -77,6 +77,7 @@ enum sim_command {
  * @SIM_SLOT_REFUSED: this entry of the table may not be used
  * @SIM_SLOT_FILLED: the entry points at other memory
  * @SIM_BAD_SIZE: zero, or not a multiple of the granule
+ * @SIM_BAD_DOMAIN: the card has no such memory
  * @SIM_BAD_MEMORY: the function has no such memory, or of another size
  * @SIM_BAD_RANGE: empty, not all in the memory, not aligned, or overlapping the
  *	source of a copy
@@ -94,6 +95,7 @@ enum sim_status {
 	SIM_SLOT_REFUSED,
 	SIM_SLOT_FILLED,
 	SIM_BAD_SIZE,
+	SIM_BAD_DOMAIN,
 	SIM_BAD_MEMORY,
 	SIM_BAD_RANGE,
 	SIM_IN_USE,
@@ -107,6 +109,7 @@ enum sim_status {
  * @seq: number of the message; 0: no caller waits, and no reply is sent
  * @command: command
  * @slot: entry of the function's table
+ * @domain: number of the memory to acquire from
  * @bytes: size of the memory to acquire, or of the range
  * @memory: the host's name of a piece of memory, never used twice
  * @offset: first byte of the range in that piece
@@ -122,6 +125,7 @@ struct sim_request {
 	u64 seq;
 	enum sim_command command;
 	u32 slot;
+	u32 domain;
 	u64 bytes;
 	u64 memory;
 	u64 offset;
@@ -138,7 +142,7 @@ struct sim_request {
  * @seq: number of the request
  * @status: outcome; the other members are valid if it is SIM_OK
  * @base: physical address of the memory acquired
- * @bytes: capacity of the function
+ * @bytes: capacity of the function in the domain
  */
 struct sim_reply {
 	u64 seq;

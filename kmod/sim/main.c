@@ -27,7 +27,7 @@
 #include "debugfs.h"
 #include "size_param.h"
 
-#define SIM_MAX_MEMORY (64ULL * SZ_1T)
+#define SIM_DEFAULT_MEMORY (128ULL * SZ_1G)
 #define SIM_DEFAULT_VF_CAPACITY (64ULL * SZ_1G)
 
 /**
@@ -56,7 +56,9 @@ static struct range_param timeout_ms = {
 	.max = SIM_MAX_TIMEOUT_MS,
 };
 
-static u64 memory = 128ULL * SZ_1G;
+static struct sim_domains domains;
+static char domains_text[256];
+static u64 memory;
 static u64 vf_capacity;
 
 /*
@@ -168,6 +170,34 @@ static const struct kernel_param_ops bytes_ops = {
 	.get = bytes_get,
 };
 
+static int domains_set(const char *text, const struct kernel_param *kp)
+{
+	const char *wrong = "the text is too long";
+	size_t at = strnlen(text, sizeof(domains_text));
+
+	if (at < sizeof(domains_text))
+		wrong = sim_domains_parse(&domains, text, &at);
+	if (wrong) {
+		pr_err("%s=%s: at character %zu: %s\n", kp->name, text, at + 1,
+		       wrong);
+		return -EINVAL;
+	}
+	strscpy(domains_text, text, sizeof(domains_text));
+	return 0;
+}
+
+static int domains_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%s\n", domains_text);
+}
+
+static const struct kernel_param_ops domains_ops = {
+	.set = domains_set,
+	.get = domains_get,
+};
+
+module_param_cb(domains, &domains_ops, NULL, 0444);
+MODULE_PARM_DESC(domains, "Memories of the card, such as hbm*4:24G,tcm*4:16M:reserved=1M; each function may have all of each (default memory: one of that size)");
 module_param_cb(memory, &bytes_ops, &memory, 0444);
 MODULE_PARM_DESC(memory, "Device memory of the card (default 128G)");
 module_param_cb(num_vfs, &num_vfs_ops, &num_vfs, 0644);
@@ -322,11 +352,23 @@ static u64 pf_capacity(void)
 	return set_aside < memory ? memory - set_aside : memory;
 }
 
-static int __init sim_add_card(void)
+/* Each function may have all of each memory. */
+static int __init sim_use_domains(struct sim_geometry *geometry)
 {
-	struct sim_geometry geometry;
-	struct sim_card *card;
+	if (memory || vf_capacity) {
+		pr_err("%s=: not together with domains=%s, which says how much memory there is\n",
+		       memory ? "memory" : "vf_capacity", domains_text);
+		return -EINVAL;
+	}
+	geometry->pf_capacity = domains.size[0];
+	geometry->vf_capacity = domains.size[0];
+	return 0;
+}
 
+static int __init sim_use_memory(struct sim_geometry *geometry)
+{
+	if (!memory)
+		memory = SIM_DEFAULT_MEMORY;
 	if (!vf_capacity)
 		vf_capacity = min(SIM_DEFAULT_VF_CAPACITY, memory);
 	if (vf_capacity > memory) {
@@ -334,11 +376,25 @@ static int __init sim_add_card(void)
 		       vf_capacity, memory);
 		return -EINVAL;
 	}
-	geometry.memory = memory;
-	geometry.pf_capacity = pf_capacity();
-	geometry.vf_capacity = vf_capacity;
-	geometry.slots = slots.value;
+	sim_domains_one(&domains, memory);
+	geometry->pf_capacity = pf_capacity();
+	geometry->vf_capacity = vf_capacity;
+	return 0;
+}
 
+static int __init sim_add_card(void)
+{
+	struct sim_geometry geometry = {
+		.domains = &domains,
+		.slots = slots.value,
+	};
+	struct sim_card *card;
+	int ret;
+
+	ret = domains.nr ? sim_use_domains(&geometry) :
+			   sim_use_memory(&geometry);
+	if (ret)
+		return ret;
 	card = sim_card_add(&geometry);
 	if (IS_ERR(card))
 		return PTR_ERR(card);

@@ -77,6 +77,7 @@ static int sim_op_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	struct sim_request req = {
 		.command = SIM_ACQUIRE,
+		.domain = mem->domain,
 		.bytes = size,
 		.memory = mem->id,
 	};
@@ -164,7 +165,10 @@ static void sim_op_client_gone(void *priv, struct flexmem_client *client)
 
 static int sim_op_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
-	struct sim_request req = { .command = SIM_CAPACITY };
+	struct sim_request req = {
+		.command = SIM_CAPACITY,
+		.domain = domain,
+	};
 	struct sim_reply reply;
 	int ret;
 

@@ -228,13 +228,10 @@ static void sweep(const struct sequence *s, int error, bool done,
 	fflush(stdout);
 }
 
-static void check_params(void)
+static void report(unsigned int wrong, const char *name)
 {
-	unsigned int wrong = params_wrong();
-
 	failures += !!wrong;
-	printf("%s %u - parameters of the module\n", wrong ? "not ok" : "ok",
-	       ++count);
+	printf("%s %u - %s\n", wrong ? "not ok" : "ok", ++count, name);
 }
 
 /* Loads and unloads the module. A load that fails must leave nothing behind. */
@@ -313,7 +310,8 @@ int main(int argc, char **argv)
 	native_shim_init();
 	if (stride)
 		return sweep_points(stride, only);
-	check_params();
+	report(params_wrong(), "parameters of the module");
+	report(sim_domains_wrong(), "memories of the card");
 	sweep_load();
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		printf("# %s\n", params[i]);

@@ -48,17 +48,14 @@ static void add_function(unsigned int index)
 	world.minor[index] = -ENODEV;
 }
 
-/**
- * world_begin - load the module, switch the card on, bind all drivers
- * @params: parameters of flexmem.ko
- * @memory: bytes that the card has; each VF may have half of it
- */
-void world_begin(const char *params, u64 memory)
+static struct sim_domains domains;
+
+static void begin(const char *params, u64 pf_capacity, u64 vf_capacity)
 {
 	const struct sim_geometry geometry = {
-		.memory = memory,
-		.pf_capacity = memory / 4,
-		.vf_capacity = memory / 2,
+		.domains = &domains,
+		.pf_capacity = pf_capacity,
+		.vf_capacity = vf_capacity,
 		.slots = 8,
 	};
 	unsigned int i;
@@ -72,6 +69,30 @@ void world_begin(const char *params, u64 memory)
 		add_function(i);
 		WARN_ON(world_bind(i));
 	}
+}
+
+/**
+ * world_begin - load the module, switch the card on, bind all drivers
+ * @params: parameters of flexmem.ko
+ * @memory: bytes that the card has; each VF may have half of it
+ */
+void world_begin(const char *params, u64 memory)
+{
+	sim_domains_one(&domains, memory);
+	begin(params, memory / 4, memory / 2);
+}
+
+/**
+ * world_begin_domains - the same, with a card that has several memories
+ * @params: parameters of flexmem.ko
+ * @text: the memories, as in the simulator's parameter
+ */
+void world_begin_domains(const char *params, const char *text)
+{
+	size_t at;
+
+	WARN_ON(sim_domains_parse(&domains, text, &at));
+	begin(params, domains.size[0], domains.size[0]);
 }
 
 /**

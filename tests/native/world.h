@@ -47,6 +47,7 @@ struct picture {
 };
 
 void world_begin(const char *params, u64 memory);
+void world_begin_domains(const char *params, const char *text);
 void world_end(void);
 int world_bind(unsigned int index);
 int world_unbind(unsigned int index);

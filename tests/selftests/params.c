@@ -45,6 +45,24 @@ static bool said(int kmsg, const char *module, const char *word)
 	return found;
 }
 
+static const char *value(const char *module, const char *name)
+{
+	static char text[128];
+	char path[128];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return "not there";
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
 static const struct {
 	const char *name;
 	const char *values[12];
@@ -70,6 +88,8 @@ static const struct {
 	{ "vf_capacity", { "", "0", "1", "129G", "x" } },
 	{ "slots", { "", "0", "7", "17", "-8", "x" } },
 	{ "timeout_ms", { "", "0", "-1", "x", "4294967296" } },
+	{ "domains", { "", "tcm:1M", "hbm", "hbm*0:2M", "hbm*33:2M", "hbm:1M",
+		       "hbm:2M,", "hbm:2M:reserved=2M", "hbm:2M;tcm:1M" } },
 };
 
 TEST_F(params, bad_values_of_flexmem_are_einval_with_a_message)
@@ -108,6 +128,28 @@ TEST_F(params, bad_values_of_the_simulator_are_einval_with_a_message)
 		}
 }
 
+/* The message says where in the text the error is. */
+TEST_F(params, domains_name_the_place_of_an_error)
+{
+	ASSERT_EQ(0, fm_insmod("flexmem", ""));
+	EXPECT_EQ(EINVAL, fm_insmod("flexmem_sim", "domains=hbm:2M,tcm:100K"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem_sim",
+			 "domains=hbm:2M,tcm:100K: at character 12: a size is expected: a multiple of 64K"));
+}
+
+TEST_F(params, domains_exclude_other_sizes)
+{
+	ASSERT_EQ(0, fm_insmod("flexmem", ""));
+	EXPECT_EQ(EINVAL, fm_insmod("flexmem_sim", "domains=hbm:2M memory=4M"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem_sim", "memory="));
+	EXPECT_EQ(EINVAL, fm_insmod("flexmem_sim",
+				    "vf_capacity=2M domains=hbm:2M"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem_sim", "vf_capacity="));
+	EXPECT_EQ(0, fm_insmod("flexmem_sim", "domains=hbm*2:32M"));
+	EXPECT_STREQ("hbm*2:32M", value("flexmem_sim", "domains"));
+	EXPECT_STREQ("0M", value("flexmem_sim", "memory"));
+}
+
 /*
  * The log names the facts that an operator checks first, and the removal of a
  * function.
@@ -128,24 +170,6 @@ TEST_F(params, program_slots_must_leave_one_for_tensors)
 	EXPECT_TRUE(said(self->kmsg, "flexmem", "program_slots"));
 	EXPECT_EQ(EINVAL, fm_insmod("flexmem", "program_slots=2 max_regions=1"));
 	EXPECT_EQ(0, fm_insmod("flexmem", "program_slots=3 max_regions=4"));
-}
-
-static const char *value(const char *module, const char *name)
-{
-	static char text[128];
-	char path[128];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return "not there";
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return text;
 }
 
 static const struct {

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The text that describes the memories of a card: groups of equal memories, such
+ * as hbm*4:24G,tcm*4:16M:reserved=1M.
+ */
+
+#include <linux/align.h>
+#include <linux/bits.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "domains.h"
+#include "size_param.h"
+
+/* The most bytes of one memory: all of them together have at most 64 TiB. */
+#define MAX_SIZE (SIM_MAX_MEMORY / FLEXMEM_MAX_DOMAINS)
+
+/* Longest word in the text, and a NUL. */
+#define WORD_SIZE 24
+
+static const struct group_type {
+	const char *name;
+	enum flexmem_domain_type type;
+	u64 granule;
+} types[] = {
+	{ "hbm", FLEXMEM_DOMAIN_DEVICE, SIM_GRANULE },
+	{ "dimm", FLEXMEM_DOMAIN_DEVICE, SIM_GRANULE },
+	{ "tcm", FLEXMEM_DOMAIN_ON_CHIP, SIM_ON_CHIP_GRANULE },
+	{ "host", FLEXMEM_DOMAIN_HOST_VISIBLE, SIM_GRANULE },
+};
+
+/**
+ * struct group - equal memories, each near the core of its number
+ * @type: what they consist of
+ * @nr: number of them
+ * @size: bytes of each
+ * @reserved: bytes of each that the card keeps for itself
+ */
+struct group {
+	const struct group_type *type;
+	unsigned int nr;
+	u64 size;
+	u64 reserved;
+};
+
+/* Copies the word at the cursor. Returns its length; 0: it is too long. */
+static size_t read_word(const char *text, char *word)
+{
+	size_t length = strcspn(text, "*:,=\n");
+
+	if (length >= WORD_SIZE)
+		return 0;
+	memcpy(word, text, length);
+	word[length] = '\0';
+	return length;
+}
+
+static bool skip(const char **text, const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	if (strncmp(*text, prefix, length))
+		return false;
+	*text += length;
+	return true;
+}
+
+/*
+ * Each of these reads one part of a group at the cursor @text, and moves the
+ * cursor behind it. Or it leaves the cursor there, and returns what is expected.
+ */
+
+static const char *parse_type(const char **text, struct group *group)
+{
+	char word[WORD_SIZE];
+	size_t length = read_word(*text, word);
+	unsigned int i;
+
+	for (i = 0; length && i < ARRAY_SIZE(types); i++) {
+		if (!strcmp(word, types[i].name)) {
+			group->type = &types[i];
+			*text += length;
+			return NULL;
+		}
+	}
+	return "hbm, dimm, tcm or host is expected";
+}
+
+static const char *parse_number(const char **text, struct group *group)
+{
+	char word[WORD_SIZE];
+	size_t length = read_word(*text, word);
+
+	if (!length || kstrtouint(word, 10, &group->nr) || !group->nr ||
+	    group->nr > FLEXMEM_MAX_DOMAINS)
+		return "a number from 1 to 32 is expected";
+	*text += length;
+	return NULL;
+}
+
+static const char *parse_bytes(const char **text, const struct group *group,
+			       u64 *bytes)
+{
+	char word[WORD_SIZE];
+	size_t length = read_word(*text, word);
+
+	if (!length || flexmem_parse_size(word, bytes) || !*bytes ||
+	    *bytes > MAX_SIZE || !IS_ALIGNED(*bytes, group->type->granule))
+		return group->type->granule == SIM_GRANULE ?
+			"a size is expected: a multiple of 2M, at most 2T" :
+			"a size is expected: a multiple of 64K, at most 2T";
+	*text += length;
+	return NULL;
+}
+
+static const char *parse_reserved(const char **text, struct group *group)
+{
+	const char *begin = *text, *wrong;
+
+	wrong = parse_bytes(text, group, &group->reserved);
+	if (!wrong && group->reserved >= group->size) {
+		*text = begin;
+		wrong = "less than the size of the memory is expected";
+	}
+	return wrong;
+}
+
+static const char *parse_group(const char **text, struct group *group)
+{
+	const char *wrong;
+
+	*group = (struct group) { .nr = 1 };
+	wrong = parse_type(text, group);
+	if (!wrong && skip(text, "*"))
+		wrong = parse_number(text, group);
+	if (!wrong && !skip(text, ":"))
+		wrong = "a colon and a size are expected";
+	if (!wrong)
+		wrong = parse_bytes(text, group, &group->size);
+	if (!wrong && skip(text, ":reserved="))
+		wrong = parse_reserved(text, group);
+	return wrong;
+}
+
+static const char *add_group(struct sim_domains *domains,
+			     const struct group *group)
+{
+	unsigned int i;
+
+	if (!domains->nr && group->type->type != FLEXMEM_DOMAIN_DEVICE)
+		return "hbm or dimm is expected as the first memory";
+	if (group->nr > FLEXMEM_MAX_DOMAINS - domains->nr)
+		return "at most 32 memories are expected";
+	for (i = 0; i < group->nr; i++, domains->nr++) {
+		domains->desc[domains->nr] = (struct flexmem_domain_desc) {
+			.type = group->type->type,
+			.granule = group->type->granule,
+			.set_aside = group->reserved,
+			.cores = group->nr > 1 ? BIT_ULL(i) : 0,
+		};
+		domains->size[domains->nr] = group->size - group->reserved;
+	}
+	return NULL;
+}
+
+/* 0: itself; 1: near a common core; 2: all others. */
+static void set_distances(struct sim_domains *domains)
+{
+	struct flexmem_domain_desc *from;
+	unsigned int i, to;
+	u64 cores;
+
+	for (i = 0; i < domains->nr; i++) {
+		from = &domains->desc[i];
+		for (to = 0; to < domains->nr; to++) {
+			cores = domains->desc[to].cores;
+			if (to == i)
+				from->distance[to] = 0;
+			else if (!cores || !from->cores || cores & from->cores)
+				from->distance[to] = 1;
+			else
+				from->distance[to] = 2;
+		}
+	}
+}
+
+/**
+ * sim_domains_one - describe a card with one memory
+ * @domains: receives the description
+ * @size: bytes of the memory
+ */
+void sim_domains_one(struct sim_domains *domains, u64 size)
+{
+	*domains = (struct sim_domains) {
+		.nr = 1,
+		.desc[0].granule = SIM_GRANULE,
+		.size[0] = size,
+	};
+}
+
+/**
+ * sim_domains_parse - read a description
+ * @domains: receives the memories; not valid after an error
+ * @text: groups of the form TYPE[*NUMBER]:SIZE[:reserved=SIZE] with commas
+ *	between them; a newline may follow
+ * @at: receives the place of an error: how many characters are before it
+ *
+ * Return: NULL, or what is wrong there.
+ */
+const char *sim_domains_parse(struct sim_domains *domains, const char *text,
+			      size_t *at)
+{
+	const char *rest = text, *begin, *wrong;
+	struct group group;
+
+	domains->nr = 0;
+	do {
+		begin = rest;
+		wrong = parse_group(&rest, &group);
+		if (!wrong && *rest != ',' && !sysfs_streq(rest, ""))
+			wrong = "a comma or the end is expected";
+		if (!wrong) {
+			wrong = add_group(domains, &group);
+			*at = begin - text;
+		} else {
+			*at = rest - text;
+		}
+	} while (!wrong && skip(&rest, ","));
+	set_distances(domains);
+	return wrong;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The memories of a card, as its parameter describes them. */
+#ifndef _FLEXMEM_SIM_DOMAINS_H
+#define _FLEXMEM_SIM_DOMAINS_H
+
+#include <linux/types.h>
+#include <flexmem/device_ops.h>
+
+#define SIM_MAX_MEMORY (64ULL * SZ_1T)
+
+/* Units of main memory and of on-chip memory. */
+#define SIM_GRANULE SZ_2M
+#define SIM_ON_CHIP_GRANULE SZ_64K
+
+/**
+ * struct sim_domains - the memories of a card
+ * @nr: number of memories
+ * @desc: what the driver tells flexmem of each
+ * @size: bytes of each, without those that the card keeps for itself
+ */
+struct sim_domains {
+	unsigned int nr;
+	struct flexmem_domain_desc desc[FLEXMEM_MAX_DOMAINS];
+	u64 size[FLEXMEM_MAX_DOMAINS];
+};
+
+void sim_domains_one(struct sim_domains *domains, u64 size);
+const char *sim_domains_parse(struct sim_domains *domains, const char *text,
+			      size_t *at);
+
+#endif /* _FLEXMEM_SIM_DOMAINS_H */
