@@ -565,7 +565,8 @@ static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 40);
 static_assert(sizeof(struct flexmem_regions) == 32);
-static_assert(sizeof(struct flexmem_region_entry) == 64);
+static_assert(sizeof(struct flexmem_domain_info) == 192);
+static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);
 static_assert(sizeof(struct flexmem_lease) == 24);
@@ -620,6 +621,8 @@ static const struct flexmem_command commands[] = {
 		cmd_resize),
 	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done, CHANGES,
 		flexmem_cmd_copy),
+	COMMAND(FLEXMEM_CMD_DOMAIN, flexmem_domain_info, out_distance, LOOKS,
+		flexmem_cmd_domain),
 };
 
 static int call_command(struct flexmem_call *call,

@@ -39,6 +39,7 @@ int flexmem_reply(struct flexmem_call *call, size_t cmd_size);
 
 /* Each carries out a command, and returns 0 or an errno of the ABI header. */
 int flexmem_cmd_info(struct flexmem_call *call);
+int flexmem_cmd_domain(struct flexmem_call *call);
 int flexmem_cmd_regions(struct flexmem_call *call);
 int flexmem_cmd_segments(struct flexmem_call *call);
 int flexmem_cmd_stats(struct flexmem_call *call);

@@ -67,6 +67,68 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
+/* What does not depend on the regions of a domain. */
+static void describe_domain(struct flexmem_table *table,
+			    const struct flexmem_domain *domain,
+			    struct flexmem_domain_info *cmd)
+{
+	const struct flexmem_domain_desc *desc = domain->desc;
+	const u64 mask = BIT_ULL(domain->id);
+	enum flexmem_kind programs;
+
+	*cmd = (struct flexmem_domain_info) {
+		.size = cmd->size,
+		.domain = domain->id,
+		.out_nr_domains = table->function.nr_domains,
+		.out_type = desc->type,
+		.out_nr_sizes = domain->nr_sizes,
+		.out_granule = desc->granule,
+		.out_capacity = READ_ONCE(domain->capacity),
+		.out_set_aside = desc->set_aside,
+		.out_max_region = flexmem_table_max_region(table, mask),
+		.out_cores = desc->cores,
+	};
+	memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
+	memcpy(cmd->out_distance, desc->distance, sizeof(cmd->out_distance));
+	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, mask, 0))
+		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
+	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
+	if (flexmem_table_exhausted(table, programs, mask, 0))
+		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
+}
+
+int flexmem_cmd_domain(struct flexmem_call *call)
+{
+	struct flexmem_table *table = &call->fdev->table;
+	const struct flexmem_region_entry *entry;
+	struct flexmem_domain_info *cmd = call->cmd;
+	struct flexmem_view *view;
+	unsigned int id = cmd->domain;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (id >= table->function.nr_domains)
+		return -EINVAL;
+	id = array_index_nospec(id, FLEXMEM_MAX_DOMAINS);
+
+	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
+	if (!view)
+		return -ENOMEM;
+	flexmem_table_snapshot(table, call->client->account, view);
+	describe_domain(table, &table->domain[id], cmd);
+	for (entry = view->region; entry < view->region + view->nr; entry++) {
+		if (entry->domain != id)
+			continue;
+		cmd->out_regions++;
+		cmd->out_total += entry->total;
+		cmd->out_free += entry->free;
+		cmd->out_largest_free = max(cmd->out_largest_free,
+					    entry->largest_free);
+	}
+	kfree(view);
+	return flexmem_reply(call, sizeof(*cmd));
+}
+
 /*
  * Copies a list out, in entries of the caller's size. Zeroes the part of an
  * entry that the driver does not know.
@@ -96,7 +158,7 @@ int flexmem_cmd_regions(struct flexmem_call *call)
 
 	if (cmd->flags || cmd->__reserved)
 		return -EOPNOTSUPP;
-	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
+	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 
@@ -254,7 +316,7 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 
 	if (cmd->flags)
 		return -EOPNOTSUPP;
-	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, sequence) ||
+	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
 	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, limit) ||
 	    cmd->owner_entry_size > FLEXMEM_MAX_STRUCT)

@@ -435,5 +435,6 @@ void flexmem_region_describe(const struct flexmem_region *region,
 		.nr_allocated = region->blocks.nr_used - region->nr_quarantined,
 		.nr_free = region->blocks.nr_free,
 		.sequence = region->sequence,
+		.domain = region->mem.domain,
 	};
 }

@@ -103,6 +103,13 @@ static void run_info(struct run *r)
 	CALL(r, 0, INFO, &info);
 }
 
+static void run_domain(struct run *r)
+{
+	struct flexmem_domain_info domain = CMD(domain_info);
+
+	CALL(r, 0, DOMAIN, &domain);
+}
+
 static void run_stats(struct run *r)
 {
 	struct flexmem_stats stats = CMD(stats);
@@ -488,6 +495,7 @@ static void run_bind(struct run *r)
 const struct sequence sequences[] = {
 	{ "open and close", prepare_open, run_open },
 	{ "INFO", prepare_open, run_info },
+	{ "DOMAIN", prepare_open, run_domain },
 	{ "ALLOC, the first", prepare_open, run_alloc },
 	{ "ALLOC, a further one", prepare_alloc, run_alloc },
 	{ "ALLOC zeroed", prepare_open, run_alloc_zeroed },

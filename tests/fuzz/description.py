@@ -8,7 +8,7 @@ Says what differs, and ends with 1 if anything does.
 import re
 import sys
 
-WIDTHS = {"__u32": 4, "__s32": 4, "__aligned_u64": 8, "char": 1}
+WIDTHS = {"__u8": 1, "__u32": 4, "__s32": 4, "__aligned_u64": 8, "char": 1}
 KINDS = {"int8": 1, "int32": 4, "int64": 8, "ptr64": 8}
 
 

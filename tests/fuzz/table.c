@@ -86,6 +86,8 @@ const struct command commands[] = {
 	{ COMMAND(RESIZE, resize, 8), .field = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),
 		FIELD(resize, length, LENGTH, 0) } },
+	{ COMMAND(DOMAIN, domain_info, 1), .field = {
+		HEAD(domain_info, 0), FIELD(domain_info, domain, CHOICE, 1) } },
 };
 
 const unsigned int nr_commands = ARRAY_SIZE(commands);

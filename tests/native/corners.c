@@ -561,7 +561,8 @@ static void run_read_only(struct run *r)
 		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_REGIONS) |
 		BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
-		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT);
+		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT) |
+		BIT(FLEXMEM_CMD_DOMAIN);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;
@@ -569,7 +570,7 @@ static void run_read_only(struct run *r)
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return;
 	/* A command that changes something: EBADF. Others: EINVAL. */
-	for (cmd = 0; cmd <= FLEXMEM_CMD_COPY; cmd++)
+	for (cmd = 0; cmd <= FLEXMEM_CMD_DOMAIN; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",
 			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
 			 looks & BIT(cmd) ? EINVAL : EBADF);

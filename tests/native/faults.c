@@ -338,6 +338,12 @@ int main(int argc, char **argv)
 					      ways[w].again);
 		world_end();
 	}
+	printf("# %s domains=%s\n", DOMAINS_PARAMS, DOMAINS_TEXT);
+	world_begin_domains(DOMAINS_PARAMS, DOMAINS_TEXT);
+	for (s = domain_corners; s->run; s++)
+		if (strstr(s->name, only))
+			walk(s);
+	world_end();
 	printf("# %lu faults\n1..%u\n", points, count);
 	return failures;
 }

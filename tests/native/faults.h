@@ -53,6 +53,11 @@ extern const struct sequence card_corners[];
 /* Device programs that take too long. */
 extern const struct sequence job_corners[];
 extern const struct sequence sleep_corners[];
+/* A card with the memories of DOMAINS_TEXT, with DOMAINS_PARAMS. */
+extern const struct sequence domain_corners[];
+
+#define DOMAINS_PARAMS "order=fill_first fallback_sizes=8M max_regions=6"
+#define DOMAINS_TEXT "hbm*2:18M:reserved=2M,tcm:1M:reserved=128K,host:4M"
 
 unsigned int params_wrong(void);
 unsigned int sim_domains_wrong(void);

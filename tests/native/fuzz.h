@@ -312,6 +312,7 @@ void fuzz_event(struct fuzz *f);
 
 /* fuzz_report.c */
 void fuzz_info(struct fuzz *f);
+void fuzz_domain(struct fuzz *f);
 void fuzz_stats(struct fuzz *f);
 void fuzz_fdinfo(struct fuzz *f);
 void fuzz_regions(struct fuzz *f);

@@ -85,6 +85,7 @@ static const struct {
 	OUT(GET_LIMIT, flexmem_resource_limit, out_limit, out_used),
 	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
+	OUT(DOMAIN, flexmem_domain_info, out_flags, out_distance),
 };
 
 /* A value that the driver never replies with. */
@@ -257,7 +258,8 @@ static const struct {
 	void (*run)(struct fuzz *f);
 	unsigned int weight;
 } commands[] = {
-	{ "ALLOC", fuzz_alloc, 63 },
+	{ "ALLOC", fuzz_alloc, 62 },
+	{ "DOMAIN", fuzz_domain, 1 },
 	{ "COPY", fuzz_copy_range, 3 },
 	{ "unregister", fuzz_unregister, 1 },
 	{ "fdinfo", fuzz_fdinfo, 1 },

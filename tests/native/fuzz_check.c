@@ -32,6 +32,7 @@ void fuzz_check_region(struct fuzz *f, unsigned int slot,
 	SAME(f, is->nr_allocated, want.nr_allocated);
 	SAME(f, is->nr_free, want.nr_free);
 	SAME(f, is->sequence, want.sequence);
+	SAME(f, is->domain, 0);
 }
 
 static void check_regions(struct fuzz *f)

@@ -266,6 +266,63 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, strcmp(cmd.out_name, "fake"), 0);
 }
 
+/* The figures of regions, from the model. */
+static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
+{
+	struct flexmem_region_entry region;
+	struct model_sums sums;
+	u64 largest = 0;
+	unsigned int i;
+
+	model_sum(f->model, &sums);
+	for (i = 0; i < f->model->slots; i++) {
+		model_region_entry(f->model, i, &region);
+		largest = max(largest, region.largest_free);
+	}
+	SAME(f, is->out_regions, nr_regions(f));
+	SAME(f, is->out_total, sums.total);
+	SAME(f, is->out_free, sums.free);
+	SAME(f, is->out_largest_free, largest);
+}
+
+/* The device has one domain. */
+void fuzz_domain(struct fuzz *f)
+{
+	const struct flexmem_settings *s = &f->settings;
+	u8 domain = fuzz_take(f);
+	struct flexmem_domain_info cmd = CMD(domain_info,
+		.domain = domain < 192 ? 0 : domain - 191);
+	const struct model *model = f->model;
+	unsigned int i;
+	long rc;
+
+	if (!fuzz_call(f, FLEXMEM_CMD_DOMAIN, &cmd, sizeof(cmd), &rc))
+		return;
+	if (cmd.domain) {
+		SAME(f, rc, -EINVAL);
+		return;
+	}
+	fuzz_answer(f, rc, 0);
+	if (f->late)
+		return;
+	SAME(f, !!(cmd.out_flags & FLEXMEM_STATS_EXHAUSTED),
+	     !!model_exhausted(model, &model->tensors, 0));
+	SAME(f, !!(cmd.out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED),
+	     !!model_exhausted(model, model->program_slots ? &model->programs :
+							     &model->tensors,
+			       0));
+	SAME(f, cmd.out_nr_domains, 1);
+	SAME(f, cmd.out_type, FLEXMEM_DOMAIN_DEVICE);
+	SAME(f, cmd.out_granule, SZ_2M);
+	SAME(f, cmd.out_capacity, model->capacity);
+	SAME(f, cmd.out_set_aside, 0);
+	SAME(f, cmd.out_max_region, model_max_region(model));
+	SAME(f, cmd.out_nr_sizes, s->nr_sizes);
+	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
+		SAME(f, cmd.out_sizes[i], s->sizes[i]);
+	check_domain(f, &cmd);
+}
+
 static unsigned int count_leases(const struct fuzz *f)
 {
 	unsigned int i, nr = 0;

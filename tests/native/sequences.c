@@ -182,6 +182,7 @@ static void run_ask(struct run *r)
 	struct flexmem_segment_entry segment[16];
 	struct flexmem_owner_entry owner[16];
 	struct flexmem_info info = CMD(info);
+	struct flexmem_domain_info domain = CMD(domain_info);
 	struct flexmem_stats stats = CMD(stats);
 	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
 	struct flexmem_regions regions = CMD(regions,
@@ -197,6 +198,7 @@ static void run_ask(struct run *r)
 		.owners = (uintptr_t)owner);
 
 	CALL(r, 0, INFO, &info);
+	CALL(r, 0, DOMAIN, &domain);
 	CALL(r, 0, STATS, &stats);
 	CALL(r, 0, LOOKUP, &lookup);
 	CALL(r, 0, REGIONS, &regions);

@@ -443,10 +443,16 @@ static void do_ask(struct tenant *t)
 		.entries = (uintptr_t)segment);
 	struct flexmem_stats stats = CMD(stats);
 	struct flexmem_info info = CMD(info);
+	struct flexmem_domain_info domain = CMD(domain_info);
 	struct seq_file m;
 	long rc;
 
 	ANSWER(t, "INFO", CALL(t, INFO, &info));
+	rc = CALL(t, DOMAIN, &domain);
+	ANSWER(t, "DOMAIN", rc, ENOMEM);
+	if (!rc && (domain.out_free > domain.out_total ||
+		    domain.out_largest_free > domain.out_free))
+		shim_bug("more is free in a domain than it has");
 	rc = CALL(t, STATS, &stats);
 	ANSWER(t, "STATS", rc, ENOMEM);
 	if (!rc && stats.out_free + stats.out_used != stats.out_total)

@@ -73,6 +73,7 @@ BOTH_MODES(get_limit, COMMAND(GET_LIMIT, resource_limit, 0, -1, false));
 BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit, 0, -1, false));
 BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));
+BOTH_MODES(domain, COMMAND(DOMAIN, domain_info, 0, -1, false));
 
 FIXTURE_SETUP(command)
 {
@@ -429,7 +430,7 @@ TEST_F(number, unknown_numbers_are_enotty)
 	__u64 buf[64] = { sizeof(buf) };
 	unsigned int nr;
 
-	for (nr = FLEXMEM_CMD_COPY + 1; nr <= 0xff; nr++)
+	for (nr = FLEXMEM_CMD_DOMAIN + 1; nr <= 0xff; nr++)
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
 			TH_LOG("number %#x", nr);
 }
@@ -439,7 +440,7 @@ TEST_F(number, wrong_type_is_enotty)
 	__u64 buf[64] = { sizeof(struct flexmem_info) };
 	unsigned int nr;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_COPY; nr++) {
+	for (nr = 0; nr <= FLEXMEM_CMD_DOMAIN; nr++) {
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE6, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE8, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0, nr + 0x80), buf));
@@ -455,7 +456,7 @@ TEST_F(number, direction_and_size_bits_are_enotty)
 	__u64 buf[4096] = { 0 };
 	unsigned int nr, d, s;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_COPY; nr++)
+	for (nr = 0; nr <= FLEXMEM_CMD_DOMAIN; nr++)
 		for (d = 0; d < ARRAY_SIZE(dirs); d++)
 			for (s = !d; s < ARRAY_SIZE(sizes); s++)
 				ASSERT_EQ(ENOTTY, fm_ioctl(self->fd,

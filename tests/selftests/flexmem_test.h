@@ -91,6 +91,7 @@ FM_RAW(get_limit, GET_LIMIT, resource_limit)
 FM_RAW(set_limit, SET_LIMIT, resource_limit)
 FM_RAW(strict, STRICT, strict)
 FM_RAW(resize, RESIZE, resize)
+FM_RAW(domain, DOMAIN, domain_info)
 
 #define must(name, fd, arg) ASSERT_EQ(0, raw_##name(fd, arg))
 #define must_fail(error, name, fd, arg) EXPECT_EQ(error, raw_##name(fd, arg))

@@ -36,6 +36,7 @@ batch     | first_fit   | strategy=first_fit                                    
 batch     | best_fit    | strategy=best_fit                                              | slots=8
 exhaust   | default     |                                                                |
 placement | default     |                                                                |
+domains   | default     |                                                                |
 segments  | default     |                                                                |
 perm      | default     |                                                                |
 memcg     | default     |                                                                |

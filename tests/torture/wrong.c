@@ -50,6 +50,7 @@ static const struct {
 	{ FLEXMEM_CMD_SET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_STRICT, sizeof(struct flexmem_strict), {} },
 	{ FLEXMEM_CMD_RESIZE, sizeof(struct flexmem_resize), {} },
+	{ FLEXMEM_CMD_DOMAIN, sizeof(struct flexmem_domain_info), {} },
 	{ 0x20, 64, {} },
 };
 

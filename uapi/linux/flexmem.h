@@ -32,7 +32,8 @@
  *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT and GET_LIMIT.
+ *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT, GET_LIMIT
+ *    and DOMAIN.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
@@ -90,6 +91,7 @@
  * @FLEXMEM_CMD_STRICT: &struct flexmem_strict
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
  * @FLEXMEM_CMD_COPY: &struct flexmem_copy
+ * @FLEXMEM_CMD_DOMAIN: &struct flexmem_domain_info
  */
 enum flexmem_cmd {
 	FLEXMEM_CMD_INFO = 0x00,
@@ -112,6 +114,7 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_STRICT = 0x11,
 	FLEXMEM_CMD_RESIZE = 0x12,
 	FLEXMEM_CMD_COPY = 0x13,
+	FLEXMEM_CMD_DOMAIN = 0x14,
 };
 
 /**
@@ -232,13 +235,13 @@ enum flexmem_capabilities {
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
  * @out_nr_fallback_sizes: number of used entries of @out_fallback_sizes
  * @out_max_alignment: largest alignment ALLOC takes, in bytes
- * @out_granule: region sizes are multiples of this, in bytes
- * @out_capacity: bytes this function may acquire from the device
- * @out_max_region: bytes of the largest possible region; no allocation can be
- *                  larger
+ * @out_granule: region sizes of domain 0 are multiples of this, in bytes
+ * @out_capacity: bytes this function may acquire from the device, of all domains
+ * @out_max_region: bytes of the largest possible region in the domains that
+ *                  allocations go to; no allocation can be larger
  * @out_capabilities: of enum flexmem_capabilities
- * @out_fallback_sizes: region sizes in the order in which they are tried, in
- *	bytes
+ * @out_fallback_sizes: region sizes of domain 0 in the order in which they are
+ *	tried, in bytes
  * @out_name: name of the device behind this function, NUL-terminated
  *
  * Returns the properties and settings of the function. Only @out_capacity and
@@ -269,6 +272,54 @@ struct flexmem_info {
 };
 
 #define FLEXMEM_IOCTL_INFO _IO(FLEXMEM_TYPE, FLEXMEM_CMD_INFO)
+
+/**
+ * struct flexmem_domain_info - ioctl(FLEXMEM_IOCTL_DOMAIN)
+ * @size: sizeof(struct flexmem_domain_info)
+ * @flags: must be 0
+ * @domain: number of the domain, from 0 on
+ * @out_flags: of enum flexmem_stats_flags, for regions of this domain
+ * @out_nr_domains: number of domains of the function, at least 1
+ * @out_type: enum flexmem_domain_type
+ * @out_nr_sizes: number of used entries of @out_sizes
+ * @out_regions: regions acquired
+ * @out_granule: region sizes are multiples of this, in bytes
+ * @out_capacity: bytes this function may acquire
+ * @out_set_aside: bytes that the device keeps for itself; not in @out_capacity
+ * @out_max_region: bytes of the largest possible region
+ * @out_total: bytes in the acquired regions
+ * @out_free: of these, free
+ * @out_largest_free: bytes of the largest free block
+ * @out_cores: bit mask of the cores that are near it; 0: all are equally near
+ * @out_sizes: region sizes in the order in which they are tried, in bytes
+ * @out_distance: how far each domain is from this one, in a unit of the device;
+ *	all 0: not known
+ *
+ * Describes one of the function's memories. The figures of its regions are of
+ * one moment. EINVAL: there is no such domain.
+ */
+struct flexmem_domain_info {
+	__u32 size;
+	__u32 flags;
+	__u32 domain;
+	__u32 out_flags;
+	__u32 out_nr_domains;
+	__u32 out_type;
+	__u32 out_nr_sizes;
+	__u32 out_regions;
+	__aligned_u64 out_granule;
+	__aligned_u64 out_capacity;
+	__aligned_u64 out_set_aside;
+	__aligned_u64 out_max_region;
+	__aligned_u64 out_total;
+	__aligned_u64 out_free;
+	__aligned_u64 out_largest_free;
+	__aligned_u64 out_cores;
+	__aligned_u64 out_sizes[FLEXMEM_MAX_FALLBACK_SIZES];
+	__u8 out_distance[FLEXMEM_MAX_DOMAINS];
+};
+
+#define FLEXMEM_IOCTL_DOMAIN _IO(FLEXMEM_TYPE, FLEXMEM_CMD_DOMAIN)
 
 /**
  * enum flexmem_reason - which limit stopped an allocation
@@ -490,6 +541,8 @@ enum flexmem_region_flags {
  * @nr_allocated: blocks in use
  * @nr_free: free blocks
  * @sequence: number of allocations and frees so far
+ * @domain: number of the domain that it lies in
+ * @__reserved: 0
  */
 struct flexmem_region_entry {
 	__aligned_u64 region_id;
@@ -501,6 +554,8 @@ struct flexmem_region_entry {
 	__aligned_u64 nr_allocated;
 	__aligned_u64 nr_free;
 	__aligned_u64 sequence;
+	__u32 domain;
+	__u32 __reserved;
 };
 
 /**

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A device with several memories: how DOMAIN describes them, and which of them
+ * regions and allocations are in.
+ */
+#include "flexmem_test.h"
+
+#define SIM "domains=hbm*2:64M,tcm*2:16M:reserved=1M num_vfs=1"
+#define LAZY "order=fill_first acquire=lazy fallback_sizes=32M max_regions=12"
+#define PREALLOC "order=fill_first acquire=prealloc fallback_sizes=32M max_regions=12"
+
+/* The card puts each memory at a multiple of 1 GiB. */
+static const struct expected {
+	__u32 type;
+	__u64 base, granule, capacity, set_aside, region;
+} want[] = {
+	{ FLEXMEM_DOMAIN_DEVICE, 0 * GiB, 2 * MiB, 64 * MiB, 0, 32 * MiB },
+	{ FLEXMEM_DOMAIN_DEVICE, 1 * GiB, 2 * MiB, 64 * MiB, 0, 32 * MiB },
+	{ FLEXMEM_DOMAIN_ON_CHIP, 2 * GiB, 64 * KiB, 15 * MiB, MiB, 15 * MiB },
+	{ FLEXMEM_DOMAIN_ON_CHIP, 3 * GiB, 64 * KiB, 15 * MiB, MiB, 15 * MiB },
+};
+#define NR_DOMAINS ARRAY_SIZE(want)
+
+FIXTURE(domains) {
+	int fd;
+};
+
+FIXTURE_VARIANT(domains) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(domains, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(domains, vf) { .mode = FM_VF };
+
+FIXTURE_SETUP(domains)
+{
+	self->fd = -1;
+}
+
+FIXTURE_TEARDOWN(domains)
+{
+	EXPECT_STREQ("", fm_sums(self->fd, false));
+	close(self->fd);
+	EXPECT_EMPTY(variant->mode);
+}
+
+#define START(params) do {						\
+	RELOAD(params, SIM);						\
+	self->fd = fm_open(variant->mode);				\
+	ASSERT_LE(0, self->fd);						\
+} while (0)
+
+static struct flexmem_domain_info domain(int fd, __u32 id)
+{
+	struct flexmem_domain_info info = CMD(domain_info, .domain = id);
+
+	if (raw_domain(fd, &info))
+		memset(&info, 0xff, sizeof(info));
+	return info;
+}
+
+TEST_F(domains, are_described)
+{
+	struct flexmem_domain_info is;
+	__u64 capacity = 0;
+	__u32 i;
+
+	START(LAZY);
+	for (i = 0; i < NR_DOMAINS; i++) {
+		is = domain(self->fd, i);
+		EXPECT_EQ(i, is.domain);
+		EXPECT_EQ(NR_DOMAINS, is.out_nr_domains);
+		EXPECT_EQ(want[i].type, is.out_type);
+		EXPECT_EQ(want[i].granule, is.out_granule);
+		EXPECT_EQ(want[i].capacity, is.out_capacity);
+		EXPECT_EQ(want[i].set_aside, is.out_set_aside);
+		EXPECT_EQ(1, is.out_nr_sizes);
+		EXPECT_EQ(want[i].region, is.out_sizes[0]);
+		EXPECT_EQ(want[i].region, is.out_max_region);
+		/* Core i % 2 is near one memory of each kind. */
+		EXPECT_EQ(1ULL << i % 2, is.out_cores);
+		EXPECT_EQ(0, is.out_distance[i]);
+		EXPECT_EQ(1, is.out_distance[(i + 2) % 4]);
+		EXPECT_EQ(2, is.out_distance[i ^ 1]);
+		capacity += is.out_capacity;
+	}
+	EXPECT_EQ(capacity, fm_info(self->fd).out_capacity);
+	EXPECT_EQ(32 * MiB, fm_info(self->fd).out_max_region);
+	EXPECT_EQ(EINVAL, raw_domain(self->fd, &CMD(domain_info,
+						    .domain = NR_DOMAINS)));
+}
+
+/* Device memory is full; on-chip memory is not touched. */
+TEST_F(domains, allocations_go_to_device_memory)
+{
+	struct flexmem_domain_info is;
+	struct flexmem_alloc last;
+	__u32 i;
+
+	START(LAZY);
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, fm_alloc(self->fd, 32 * MiB, &last));
+	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &last));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, last.out_reason);
+	EXPECT_TRUE(fm_exhausted(self->fd));
+	for (i = 0; i < NR_DOMAINS; i++) {
+		is = domain(self->fd, i);
+		EXPECT_EQ(i < 2 ? 2 : 0, is.out_regions);
+		EXPECT_EQ(i < 2 ? want[i].capacity : 0, is.out_total);
+		EXPECT_EQ(0, is.out_free);
+		EXPECT_EQ(i < 2, !!(is.out_flags & FLEXMEM_STATS_EXHAUSTED));
+	}
+}
+
+/*
+ * All regions that there can be. Each lies in its memory, and none in the bytes
+ * that the card keeps for itself.
+ */
+TEST_F(domains, reserved_bytes_are_in_no_region)
+{
+	struct flexmem_region_entry *r;
+	const struct expected *in;
+	struct snapshot s;
+	__u32 i;
+
+	START(PREALLOC);
+	SNAP(self->fd, &s);
+	/* One of each memory in turn, then the second ones. */
+	ASSERT_EQ(variant->mode == FM_PF ? 6 : 0, s.regions.out_count);
+	for (i = 0; i < s.regions.out_count; i++) {
+		r = &s.region[i];
+		ASSERT_LT(r->domain, NR_DOMAINS);
+		EXPECT_EQ(i % NR_DOMAINS, r->domain);
+		in = &want[r->domain];
+		EXPECT_EQ(in->region, r->total);
+		EXPECT_LE(in->base, r->region_id);
+		EXPECT_GE(in->base + in->capacity, r->region_id + r->total);
+	}
+}
+
+TEST_HARNESS_MAIN
