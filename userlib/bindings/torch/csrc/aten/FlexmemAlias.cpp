@@ -289,14 +289,17 @@ void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
 void followOriginal(const Tensor& alias) {
   StorageImpl* cpu = alias.storage().unsafeGetStorageImpl();
   auto* device = cpu->data_ptr().cast_context<StorageImpl>(&releaseStorage);
-  if (!device || device->data() == cpu->data()) {
+  if (!device) {
     return;
   }
+  // The address alone says nothing: another tensor may have the rest of the bytes.
   TORCH_CHECK(device->nbytes() >= cpu->nbytes(),
               "flexmem: a tensor that the backward pass needs had ", cpu->nbytes(),
               " bytes, but its storage has been resized to ", device->nbytes());
-  cpu->set_data_ptr_noswap(borrow(c10::Storage(
-      c10::intrusive_ptr<StorageImpl>::reclaim_copy(device))));
+  if (device->data() != cpu->data()) {
+    cpu->set_data_ptr_noswap(borrow(c10::Storage(
+        c10::intrusive_ptr<StorageImpl>::reclaim_copy(device))));
+  }
 }
 
 void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

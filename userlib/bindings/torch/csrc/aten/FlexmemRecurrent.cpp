@@ -7,6 +7,7 @@
 
 #include "../runtime/FlexmemDeviceAllocator.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <torch/autograd.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
@@ -110,6 +111,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     variable_list found;
     {
       KernelScope scope;
+      // This thread has the lock of the node. It takes the work of an inner pass first,
+      // so no other pass over the same node begins in here.
       found = torch::autograd::grad(from, to, with, keep,
                                     /*create_graph=*/false, /*allow_unused=*/true);
     }
@@ -137,16 +140,23 @@ bool dropsOut(const c10::OperatorHandle& op, const Stack& stack) {
   return argument("train").toBool() && argument("dropout").toDouble() > 0.0;
 }
 
+// These must see tensors of the device, as those of save_on_cpu() would leave the CPU's
+// where they are.
+bool hasSavedTensorHooks() {
+  return !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+}
+
 void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
   const variable_list tensors = tensorsOf(op, *stack);
-  bool wanted = false;
+  bool graph = false;
   for (const Tensor& tensor : tensors) {
-    wanted |= tensor.requires_grad();
+    graph |= tensor.requires_grad();
   }
-  if (dropsOut(op, *stack)) {
+  graph &= at::GradMode::is_enabled();
+  if (dropsOut(op, *stack) || (graph && hasSavedTensorHooks())) {
     // Runs the composite operator; its parts run on the device.
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
-  } else if (wanted && at::GradMode::is_enabled()) {
+  } else if (graph) {
     const variable_list ours = OnCpu::apply(&op, stack, at::TensorList(tensors));
     stack->resize(stack->size() - ours.size());
     stack->insert(stack->end(), ours.begin(), ours.end());
