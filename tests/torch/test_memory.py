@@ -129,7 +129,7 @@ class Memory(FlexmemTest):
             gc.enable()
 
     def test_python_collects_garbage_as_elsewhere(self):
-        # The kernel that is out of memory has CPU tensors in the device's memory, and no autograd.
+        # The kernel that is out of memory has CPU tensors in the device's memory, and no autograd. Nor has inference mode.
         made = []
 
         class Cycle:
@@ -137,16 +137,21 @@ class Memory(FlexmemTest):
                 made.append((torch.ones(1000, requires_grad=True) * 2, torch.flexmem.memory_stats()["allocation.all.allocated"]))
 
         x = torch.ones(more_than_reserved(), device=DEVICE)
-        cycle = Cycle()
-        cycle.itself = cycle
-        with no_further_segment():
-            del cycle
-            before = torch.flexmem.memory_stats()["allocation.all.allocated"]
-            with self.assertRaises(torch.OutOfMemoryError):
-                x.neg()
-        (tensor, after), = made
-        self.assertTrue(tensor.requires_grad)
-        self.assertEqual(after, before)
+        for mode in (contextlib.nullcontext, torch.no_grad, torch.inference_mode):
+            made.clear()
+            cycle = Cycle()
+            cycle.itself = cycle
+            with no_further_segment(), mode():
+                del cycle
+                before = torch.flexmem.memory_stats()["allocation.all.allocated"]
+                with self.assertRaises(torch.OutOfMemoryError):
+                    x.neg()
+                self.assertEqual(torch.is_grad_enabled(), mode is contextlib.nullcontext)
+                self.assertEqual(torch.is_inference_mode_enabled(), mode is torch.inference_mode)
+            (tensor, after), = made
+            self.assertTrue(tensor.requires_grad)
+            self.assertFalse(tensor.is_inference())
+            self.assertEqual(after, before)
 
     def test_a_kernel_with_a_generator_does_not_wait_for_python(self):
         # The kernel holds the mutex of its generator, for which a thread with the GIL may wait.
@@ -313,6 +318,34 @@ if child:
 """)
         self.assertEqual(done.stdout, "3.0 True\n" * 2, done.stderr)
         self.assertEqual(done.returncode, 0)
+
+    def test_a_child_has_no_part_in_a_device_without_a_cache(self):
+        done = self.program("""
+import os
+import resource
+
+def attempt():
+    try:
+        print(torch.ones(3, device="flexmem").sum().item(), flush=True)
+    except RuntimeError as error:
+        print(str(error).splitlines()[0], flush=True)
+
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+limits = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (128 << 20), limits[1]))
+attempt()
+resource.setrlimit(resource.RLIMIT_AS, limits)
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+attempt()
+""", FLEXMEM_TORCH="host:16", FLEXMEM_ALLOC_CONF="history_entries:4000000")
+        self.assertEqual(len(done.stdout.splitlines()), 3, done.stderr)
+        refused, child, parent = done.stdout.splitlines()
+        self.assertIn("no cache: ", refused)
+        self.assertIn("forked process", child)
+        self.assertEqual(parent, "3.0")
 
     # An access to a map of an empty file is SIGBUS, as it is after a reset.
     LOSE = """

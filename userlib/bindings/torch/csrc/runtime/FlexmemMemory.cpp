@@ -6,6 +6,7 @@
 #include "FlexmemLost.h"
 #include "FlexmemProvider.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
@@ -22,7 +23,12 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kHostMiB = 4096;
+constexpr char kForked[] =
+    "flexmem: cannot use the device in a forked process. To use it with "
+    "multiprocessing, choose the 'spawn' start method";
 
+// Whether a device is open, and whether there is a cache on it.
+std::atomic<bool> opened{false};
 std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
 // The number of live allocations.
@@ -32,7 +38,7 @@ std::atomic<OutOfMemoryCallback> outOfMemory{nullptr};
 std::string name = "host memory";
 
 void forked() {
-  if (initialized) {
+  if (opened) {
     badFork = true;
   }
 }
@@ -67,13 +73,15 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
 }
 
 // Python's finalizers run here as at any other moment, whichever kernel is out of memory:
-// their tensors have autograd, and their CPU tensors are not in the device's memory.
+// their tensors have autograd, are not those of inference mode, and their CPU tensors are
+// not in the device's memory.
 void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
   const OutOfMemoryCallback callback = outOfMemory;
   if (!callback || WithoutPython::current) {
     return;
   }
   const KernelScope::Pause pause;
+  const c10::InferenceMode withGradients(false);
   const c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set,
                                                c10::default_excluded_set);
   callback();
@@ -92,8 +100,12 @@ flexmem_cache_provider openProvider() {
 }
 
 flexmem_cache* make() {
-  // Kept if the rest fails, for the next attempt.
+  TORCH_CHECK(!badFork, kForked);
+  static const int unnoticed = pthread_atfork(nullptr, nullptr, forked);
+  check(-unnoticed, "pthread_atfork");
+  // Kept if the rest fails, for the next attempt, but not for one of a child's.
   static flexmem_cache_provider provider = openProvider();
+  opened = true;
   flexmem_cache_options options{};
   char problem[512] = "";
   options.provider = &provider;
@@ -121,8 +133,6 @@ flexmem_cache* make() {
     check(flexmem_cache_start_helper(created), "start of the helper thread");
   }
   explainLostMemory(name);
-  // A child forked from here on has no cache.
-  pthread_atfork(nullptr, nullptr, forked);
   initialized = true;
   return made.release();
 }
@@ -131,9 +141,7 @@ flexmem_cache* make() {
   char text[1024];
   flexmem_cache_error_text(error, &failure, sizeof(failure), text, sizeof(text));
   TORCH_CHECK_WITH(OutOfMemoryError, error != -ENOMEM, "flexmem: ", text);
-  TORCH_CHECK(error != -ECHILD,
-              "flexmem: cannot use the device in a forked process. To use it "
-              "with multiprocessing, choose the 'spawn' start method");
+  TORCH_CHECK(error != -ECHILD, kForked);
   TORCH_CHECK(false, "flexmem: ", text);
 }
 
