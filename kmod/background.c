@@ -52,8 +52,8 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 }
 
 /*
- * Not while the function is suspended or unresponsive. Both states end with a
- * scrub.
+ * Whether the background may scrub: not while the function is suspended or
+ * unresponsive. The end of either state queues the background again.
  */
 static bool may_scrub(const struct flexmem_table *table)
 {

@@ -281,7 +281,10 @@ static int read_other_entry(const struct entry_ops *ops,
 	return rc;
 }
 
-/* Reads all entries. Only EFAULT fails the batch; else an entry fails alone. */
+/*
+ * Reads all entries. EFAULT fails the batch. Any other error fails its entry
+ * only.
+ */
 static int batch_read(const struct entry_ops *ops,
 		      const struct flexmem_batch *cmd, void *entries,
 		      struct batch_item *items)

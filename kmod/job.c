@@ -77,7 +77,7 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 	INIT_WORK(&job->work, do_job);
 }
 
-/* Called by a killed caller. Returns true if it may free the job. */
+/* Called by a killed caller. Returns true if the caller may free the job. */
 static bool take_back(struct flexmem_job *job)
 {
 	if (cancel_work(&job->work)) {

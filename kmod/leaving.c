@@ -375,7 +375,8 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 	struct flexmem_fences *fences;
 
 	/*
-	 * While it is held no allocation ends, even if its fence signals now.
+	 * While @turn is held, no allocation ends, even if its fence signals
+	 * now.
 	 */
 	mutex_lock(&leaving->turn);
 	spin_lock_irq(&leaving->lock);

@@ -301,7 +301,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	in_use = flexmem_accounts_in_use(accounts);
 	freed = listener->failed_at < gauge->told_frees;
 	/*
-	 * A file that has read of no pressure gets no event that it has ended.
+	 * A file that has not read of the pressure gets no event about its end.
 	 */
 	is_new = freed || (listener->told_at != gauge->told_at &&
 			   (listener->told != FLEXMEM_PRESSURE_NONE ||

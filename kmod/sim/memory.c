@@ -76,7 +76,10 @@ static struct page *memory_find(struct sim_memory *memory, u64 address)
 	return xa_load(&memory->pages, address >> PAGE_SHIFT);
 }
 
-/* Adds @page, or frees it if another is there. Returns the page, or NULL. */
+/*
+ * Adds @page, or frees it if the address has a page already. Returns the page
+ * of the address, or NULL.
+ */
 static struct page *memory_add(struct sim_memory *memory, u64 address,
 			       struct page *page)
 {

@@ -296,7 +296,10 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 	return ret;
 }
 
-/* Finds the address of a range that lies in the allocation. Else an error. */
+/*
+ * Finds the address of a range. Returns an error if the range is not in the
+ * allocation.
+ */
 static int find_address(const struct flexmem_allocation *allocation, u64 offset,
 			u64 size, u64 *address)
 {
@@ -515,7 +518,7 @@ void sim_queue_stop(struct sim_queue *queue)
 		job->error = -ECANCELED;
 	begin(queue);
 	spin_unlock_irq(&queue->lock);
-	/* A job that the card carries out ends, and then those behind it. */
+	/* The card ends the job under way, and then the jobs behind it. */
 	cancel_delayed_work_sync(&queue->work);
 	irq_work_sync(&queue->irq);
 }

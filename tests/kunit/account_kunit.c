@@ -358,7 +358,7 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 #ifdef CONFIG_CGROUPS
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
 	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
-	/* The limit ends at once, also before the account forgets it. */
+	/* The limit ends at once, even before the account forgets the limit. */
 	EXPECT(test, client->parent->limit[BYTES], GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	accounts_uncharge(test, client, 0, GIB);
@@ -441,8 +441,8 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
 	KUNIT_EXPECT_TRUE(test, is_known(test, id));
 	/*
-	 * A strict owner is freed with its file. No other owner is dropped for
-	 * it.
+	 * A strict owner is freed with its file. No other owner is dropped in
+	 * its place.
 	 */
 	client = accounts_open(test, nr);
 	EXPECT(test, flexmem_owner_set_strict(client), 0);

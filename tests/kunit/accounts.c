@@ -73,7 +73,8 @@ struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 }
 
 /*
- * For tests that close many accounts: checking everything each time takes long.
+ * For tests that close many accounts: a check of everything after each close
+ * takes long.
  */
 void accounts_close_unchecked(struct flexmem_account *account)
 {
@@ -117,7 +118,10 @@ void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 	accounts_check(test);
 }
 
-/* Sets a limit of cgroup @n, or of none if the scope is DEFAULT. */
+/*
+ * Sets a limit of cgroup @n. The default limit (scope DEFAULT) belongs to no
+ * cgroup.
+ */
 void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,
 		  unsigned int n, enum flexmem_resource resource, u64 limit)
 {

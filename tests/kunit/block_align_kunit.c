@@ -63,8 +63,8 @@ static void alignment_up_to_the_largest(struct kunit *test)
 }
 
 /*
- * Offset 4 would fit, but its hole has no slack, so the search does not see
- * that.
+ * The request would fit at offset 4, but the hole there has no slack, so the
+ * search skips the hole.
  */
 static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 {
@@ -74,8 +74,8 @@ static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 }
 
 /*
- * The hole is one unit smaller than one that fits at any offset, and its offset
- * does not fit.
+ * The hole is one unit too small to serve the request at any offset, and it
+ * begins at an unaligned offset.
  */
 static void slack_is_alignment_less_one_unit(struct kunit *test)
 {

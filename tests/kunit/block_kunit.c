@@ -476,7 +476,7 @@ struct corruption {
 	const char *name;
 	void (*make)(struct corrupt_ctx *c);
 	const char *says;
-	/* The checker's message for best fit, if it is another one. */
+	/* The checker's message for best fit, if it differs. */
 	const char *best_fit_says;
 	/* Best fit does not have the field that is corrupted. */
 	bool first_fit_only;

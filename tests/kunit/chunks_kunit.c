@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations of several chunks. No call makes them as long as there is one
- * domain, so these tests call the core directly.
+ * Allocations of several chunks. No command makes them yet, so these tests call
+ * the core directly.
  */
 
 #include <linux/sizes.h>

@@ -356,7 +356,10 @@ static void address_is_found_in_every_region(struct kunit *test)
 	unsigned int slot;
 
 	test->priv = ctx;
-	/* With load balance each one gets its own region. Ids fall. */
+	/*
+	 * With load balance each allocation gets a region of its own. The ids
+	 * fall.
+	 */
 	for (slot = 0; slot < 5; slot++)
 		alloc(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), -ENOENT);
@@ -399,7 +402,7 @@ static void unknown_handles_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
-/* A snapshot without other owners needs no memory for them. */
+/* A snapshot that shows no other owners needs no memory for other owners. */
 static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -92,7 +92,7 @@ static __printf(2, 3) void log_call(struct fake_device *fake,
 	va_end(args);
 }
 
-/* Nothing for domain 0, the only one of most devices. */
+/* Logs nothing for domain 0, the only domain of most devices. */
 static void log_domain(struct fake_device *fake, unsigned int domain)
 {
 	if (domain)
@@ -327,7 +327,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 	return fake_device_end(fake, FAKE_RELEASE, size, rc);
 }
 
-/* Notes whether the caller knows what is in a slot. */
+/* Notes whether the caller knows the contents of a slot. */
 static void note_slot(struct fake_device *fake, unsigned int slot, int rc)
 {
 	if (!rc)

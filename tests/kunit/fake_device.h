@@ -35,7 +35,10 @@ enum fake_op {
 	FAKE_QUIESCE,
 	FAKE_CAPACITY,
 	FAKE_RESET,
-	/* These move data. One may run beside one of the others. */
+	/*
+	 * These operations move data. One of them may run at the same time as
+	 * one of the operations above.
+	 */
 	FAKE_SCRUB,
 	FAKE_READ,
 	FAKE_WRITE,

@@ -44,7 +44,10 @@ kuid_t fake_uid(unsigned int n)
 	return KUIDT_INIT(1000 + n);
 }
 
-/* The parent of each cgroup. It is the root, 0, unless it is given here. */
+/*
+ * The parent of each cgroup. A cgroup without an entry here is a child of the
+ * root, 0.
+ */
 static const u8 fake_parents[FAKE_CGROUPS] = { [12] = 1, [13] = 12, [14] = 13 };
 
 /**

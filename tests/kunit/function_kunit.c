@@ -27,7 +27,10 @@ static int liar_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	struct liar *liar = priv;
 
-	/* Filled in after a failure too: the caller must not read it then. */
+	/*
+	 * Fills in @mem after a failure, too: the caller must not read @mem
+	 * then.
+	 */
 	liar->mem.id = mem->id + liar->wrong_id;
 	*mem = liar->mem;
 	return liar->rc;
@@ -516,7 +519,10 @@ static void failed_map_is_unmapped(struct kunit *test)
 				flexmem_function_retry(function, false));
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
-		/* No other part is mapped before that is settled. */
+		/*
+		 * flexmem maps nothing else before the range is known to be
+		 * unmapped.
+		 */
 		KUNIT_EXPECT_EQ(test, -EIO,
 				flexmem_function_vm_map(function, &some_range,
 							&mem, 0,
@@ -526,7 +532,10 @@ static void failed_map_is_unmapped(struct kunit *test)
 				flexmem_function_retry(function, false));
 		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	}
-	/* -ENOSPC means that nothing was mapped. */
+	/*
+	 * After -ENOSPC flexmem unmaps nothing, because the device has mapped
+	 * nothing.
+	 */
 	liar->rc = -ENOSPC;
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
 			flexmem_function_vm_map(function, &some_range, &mem, 0,

@@ -39,8 +39,8 @@ struct ctx {
 };
 
 /*
- * The next call of an operation gets no reply, in the way that the parameter
- * says.
+ * Makes the next calls of an operation get no reply. The test's parameter says
+ * in which way.
  */
 static int lose(struct kunit *test, enum fake_op op, unsigned int times)
 {
@@ -104,7 +104,10 @@ static void expect_asked(struct kunit *test, const char *want)
 	fake_device_forget(ctx->fake);
 }
 
-/* Does what the worker does, and each caller before it acquires memory. */
+/*
+ * Retries pending commands, as the worker does, and each caller that acquires
+ * memory.
+ */
 static int retry(struct ctx *ctx)
 {
 	return flexmem_function_retry(&ctx->function, false);
@@ -125,7 +128,10 @@ static void lost_acquire_is_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/* The lost memory has no known base: no other must be taken for it. */
+/*
+ * The lost memory has no known base, so flexmem must not mistake other memory
+ * for it.
+ */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

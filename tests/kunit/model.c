@@ -120,7 +120,8 @@ static int add_region(struct model *model, struct model_range *range,
 }
 
 /*
- * Acquires a region, for a request or for none: its slot, -ENOSPC or an error.
+ * Acquires a region, for a request or without one. Returns its slot, -ENOSPC or
+ * another error.
  */
 static int acquire(struct model *model, struct model_range *range,
 		   const struct model_request *request)
@@ -228,9 +229,7 @@ static bool try_regions(struct model *model, const struct model_range *range,
 	}
 }
 
-/*
- * Whether the bound of a search may be the reason that a region has no place.
- */
+/* Whether a region may have room that the bounded search does not find. */
 static bool gives_up(const struct model *model,
 		     const struct model_region *region,
 		     const struct model_request *request)

@@ -97,7 +97,7 @@ void model_strand(struct model *model, unsigned int piece, int slot, u64 dirty)
 	add_pending(model, piece, slot, model->acquired[piece])->dirty = dirty;
 }
 
-/* Carries out what is left of: clear, drain, scrub and release. */
+/* Carries out the steps that are left: clear, drain, scrub and release. */
 static int undo(struct model *model, struct model_pending *pending)
 {
 	int rc;

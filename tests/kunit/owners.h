@@ -202,7 +202,8 @@ static inline const struct flexmem_snapshot *sums(struct ctx *ctx)
 }
 
 /*
- * Runs the pending background scrub once. A scrub that it delays does not run.
+ * Runs the pending background scrub once. If the run queues another one, that
+ * does not run.
  */
 static inline void scrub_background(struct ctx *ctx)
 {

@@ -54,7 +54,8 @@ static void fill_first_tries_the_fullest_first(struct kunit *test)
 	occupy(test, ctx, 2, 5 * GIB);
 	expect_tensor(test, ctx, GIB, 2, 5 * GIB);
 	/*
-	 * It does not fit there, so it goes to the next fullest where it fits.
+	 * The request does not fit in the fullest region, so it goes to the
+	 * fullest region in which it fits.
 	 */
 	expect_tensor(test, ctx, 8 * GIB, 0, 3 * GIB);
 	expect_tensor(test, ctx, GIB, 0, 11 * GIB);
@@ -81,8 +82,8 @@ static void fragmented_region_is_passed_over(struct kunit *test)
 	unsigned int first, last;
 
 	/*
-	 * Free bytes are 10, 8 and 6 GiB. Those of the first region are in two
-	 * halves.
+	 * Free bytes are 10, 8 and 6 GiB. The free bytes of the first region
+	 * are in two halves.
 	 */
 	first = param_order(test) == FLEXMEM_ORDER_LOAD_BALANCE ? 0 : 2;
 	last = 2 - first;
@@ -155,7 +156,10 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 0);
 	expect_tensor(test, ctx, 128, 1, 0);
 	fake_device_forget(ctx->fake);
-	/* The first ALLOC exhausts the slots. Both go to the emptier region. */
+	/*
+	 * The first ALLOC exhausts the slots. Both allocations go to the
+	 * emptier region.
+	 */
 	expect_tensor(test, ctx, 128, 0, 128);
 	expect_log(test, ctx, "acquire 4G ENOSPC");
 	expect_tensor(test, ctx, 128, 0, 256);

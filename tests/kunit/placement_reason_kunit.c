@@ -66,7 +66,10 @@ static void reason_slots_when_the_firmware_refuses(struct kunit *test)
 		      12 * GIB);
 }
 
-/* An owner at its slot limit may not use a new region, so none is acquired. */
+/*
+ * An owner at its slot limit may not use a new region, so the driver acquires
+ * no region.
+ */
 static void limit_of_slots_acquires_nothing(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
@@ -191,12 +194,12 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 
 	for (i = 0; i < FLEXMEM_FIT_TRIES; i++)
 		fake_free(hole[i]);
-	/* The search has tried all holes, and none is aligned. */
+	/* The search has tried all holes, and no hole is aligned. */
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
 	/*
-	 * With one hole less before it, the search reaches the hole that fits.
+	 * With one hole less in front, the search reaches the hole that fits.
 	 */
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,

@@ -325,7 +325,9 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
-	/* A file that is opened now hears nothing of it either. */
+	/*
+	 * A file that is opened now gets no event about the past level either.
+	 */
 	flexmem_pressure_listen(&ctx->listener);
 	expect_quiet(test);
 }

@@ -358,7 +358,10 @@ static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 	expect_log(test, ctx, "release 12G, acquire 12G, set 0");
 }
 
-/* A refused release is repeated once for each allocation, and blocks none. */
+/*
+ * A refused release is repeated once for each allocation, and blocks no
+ * allocation.
+ */
 static void refused_release_keeps_no_other_region(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);

@@ -51,7 +51,10 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 0");
 }
 
-/* The first look finds regions empty, the second finds them empty for long. */
+/*
+ * The first look finds the regions empty. The second look finds that they have
+ * been empty for long.
+ */
 static void release_idle(struct ctx *ctx, unsigned int after_s)
 {
 	struct flexmem_region *region;
@@ -74,7 +77,10 @@ static struct ctx *make_releasing(struct kunit *test)
 	struct ctx *ctx;
 
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
-	/* Set late, so that no work runs: the tests look themselves. */
+	/*
+	 * Set after the table was made, so that no work runs. The tests call
+	 * flexmem_table_release_idle() themselves.
+	 */
 	ctx->table->settings.release_after_s = 60;
 	return ctx;
 }
@@ -300,7 +306,10 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	expect_open(test, ctx);
-	/* -EIO: the region stays in its slot. A time-out: it goes. */
+	/*
+	 * After -EIO the region stays in its slot. After a time-out the region
+	 * leaves the table.
+	 */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
 	retry(test, ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken,
@@ -331,10 +340,7 @@ static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 	expect_log(test, ctx, "clear 0, release 12G, acquire 12G, set 0");
 }
 
-/*
- * Slots that are exhausted for lack of a slot do not wait for one that may
- * become empty.
- */
+/* An ALLOC repeats the pending clear, although the slots count as exhausted. */
 static void unanswered_clear_is_repeated_by_a_caller(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 1, PLENTY);

@@ -351,8 +351,8 @@ static void growable_goes_half_way(struct kunit *test)
 
 	take(test, ctx, UNIT);
 	/*
-	 * The middle is a unit above the half, so it is rounded up to the next
-	 * 2 MiB.
+	 * The middle of the free block is a unit above 512 MiB, and is rounded
+	 * up to the next 2 MiB.
 	 */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			512 * MIB + 2 * MIB);
@@ -368,7 +368,7 @@ static void growable_keeps_its_alignment(struct kunit *test)
 	take(test, ctx, UNIT);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 256 * MIB),
 			768 * MIB);
-	/* Only the start of that block is aligned, or another block. */
+	/* The middle of the free block is not aligned, but its start is. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 512 * MIB),
 			512 * MIB);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, 512 * MIB), ~0ULL);
@@ -516,7 +516,7 @@ static u64 size_of(struct ctx *ctx, u32 handle)
 #define EXPECT_BUSY(test, call)						\
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(call), -EBUSY)
 
-/* Others get -EBUSY from the first step of a RESIZE to the last. */
+/* Other calls get -EBUSY from the first step of a RESIZE to the last. */
 static void memory_being_resized_is_busy(struct kunit *test)
 {
 	static const u64 lengths[] = { 12288, 8192, 4096 };
@@ -541,7 +541,7 @@ static void memory_being_resized_is_busy(struct kunit *test)
 				flexmem_resize_prepare(ctx->client, &cmd,
 						       &second), -EBUSY);
 		KUNIT_EXPECT_EQ(test, cmd.out_size, 8192);
-		/* Others see the old size until the RESIZE succeeds. */
+		/* Other calls see the old size until the RESIZE succeeds. */
 		KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 8192);
 		check_all(test);
 		KUNIT_EXPECT_EQ(test, ctx->view.allocs, 1);

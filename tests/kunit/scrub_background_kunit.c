@@ -21,7 +21,8 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	a = alloc(test, open(test, 1), GIB);
 	b = alloc(test, open(test, 2), GIB);
 	/*
-	 * This allocation keeps them from merging with the clean bytes behind.
+	 * This allocation keeps the two blocks from merging with the clean
+	 * bytes behind them.
 	 */
 	alloc(test, open(test, 3), 128);
 	region = a->chunks[0].region;

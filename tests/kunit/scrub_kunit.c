@@ -76,7 +76,7 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* It is stranded. TRIM tries again, as the worker does. */
+/* The memory is stranded. TRIM tries again, as the worker does. */
 static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -190,7 +190,9 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Even so acquired memory is scrubbed: flexmem does not trust the device. */
+/*
+ * flexmem scrubs acquired memory even so, because it does not trust the device.
+ */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);

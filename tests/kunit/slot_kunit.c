@@ -513,7 +513,7 @@ static void lease_lasts_as_long_as_it_says(struct kunit *test)
 	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	after = get_jiffies_64();
 	/*
-	 * A lease never lasts less than its time, also if it was taken at the
+	 * A lease never lasts less than its time, even if it was taken at the
 	 * end of a jiffy.
 	 */
 	KUNIT_EXPECT_GT(test, hold.expires,

@@ -83,7 +83,7 @@ static int say_capacity(void *priv, unsigned int domain, u64 *bytes)
 	return 0;
 }
 
-/* The device moves no data, so nothing happens in the background. */
+/* The device moves no data, so flexmem has no background work. */
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = give,
 	.release = take_back,

@@ -10,7 +10,10 @@
 
 static u8 bytes[200000];
 
-/* A device without optional operations: calls that need one fail. */
+/*
+ * A device without optional operations: a call that needs a missing operation
+ * fails.
+ */
 static int bare_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	return -ENOSPC;
@@ -284,8 +287,8 @@ static void run_short(struct run *r)
 }
 
 /*
- * After a failed reset the device is asked nothing, asleep or not. Another reset
- * mends it.
+ * After a failed reset flexmem sends the device no command, asleep or not.
+ * Another reset mends the device.
  */
 static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 {
@@ -406,7 +409,10 @@ static void run_again(struct run *r)
 	register_in_vain(r, minor[0]);
 }
 
-/* Registers functions until the numbers are used up. The world has one. */
+/*
+ * Registers functions until the node numbers are used up. One function, the
+ * world's, exists already.
+ */
 static void run_many(struct run *r)
 {
 	static struct flexmem_dev *fdev[FLEXMEM_MAX_PFS];

@@ -102,7 +102,7 @@ static void run_page_table(struct run *r)
 	     "access");
 	run_good(r, "release", sim_vf_ops.release(world_function(2), &mem),
 		 EIO);
-	/* Maps the same bytes a second time, and the bytes beside them. */
+	/* Maps the same bytes a second time, and then the bytes beside them. */
 	map(r, SIM_VM_START, SIM_VM_PAGE, SZ_1M, 0);
 	map(r, SIM_VM_END - 2 * SIM_VM_PAGE, 2 * SIM_VM_PAGE, 0, 0);
 	must(r, is_at(SIM_VM_START, RW, mem.base + SZ_1M) &&
@@ -120,7 +120,7 @@ static void run_page_table(struct run *r)
 	end(r);
 }
 
-/* The same address in another space belongs to another mapping. */
+/* An address belongs to different mappings in different address spaces. */
 static void run_spaces(struct run *r)
 {
 	if (!begin(r))

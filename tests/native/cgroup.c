@@ -45,8 +45,8 @@ void cgroup_put(struct cgroup *cgroup)
 
 	for (; !(cgroup->self.flags & CSS_NO_REF); cgroup = parent) {
 		/*
-		 * For TSan: what the other holders did happens before the last
-		 * put.
+		 * For TSan: accesses of the other holders happen before the
+		 * last put.
 		 */
 		os_release(&cgroup->self.refs);
 		if (!refcount_dec_and_test(&cgroup->self.refs))

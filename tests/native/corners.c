@@ -186,7 +186,7 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
-	/* This function has no slot 63, and none has the next number. */
+	/* This function has no slot 63. No function has a slot 64. */
 	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
@@ -195,7 +195,10 @@ static void run_mmap(struct run *r)
 	FAILS(r, MAP, &CMD(map, .handle = alloc(r, 0, 128, 0)), EINVAL);
 }
 
-/* Touches @page. The fault must map @nr pages from @first on, and no others. */
+/*
+ * Touches @page. The fault must map @nr pages from @first on, and no other
+ * pages.
+ */
 static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
 {
 	const unsigned long *pfn = r->vma->pfn;
@@ -234,7 +237,10 @@ static void run_mmap_around(struct run *r)
 	frame = r->vma->pfn[2];
 	must(r, r->vma->nr_huge == 1, "huge page");
 	native_munmap(r->vma);
-	/* The same at an address in user space that rules out a huge page. */
+	/*
+	 * Maps the same range at an address in user space that rules out a huge
+	 * page.
+	 */
 	no_map(r, offset, length, VM_SHARED, 0);
 	r->vma->vm_start += PAGE_SIZE;
 	r->vma->vm_end += PAGE_SIZE;
@@ -389,7 +395,7 @@ static void set_another(void)
 	set_limit(running, cgroup_id(native_cgroup_root), 5, 0);
 }
 
-/* SET_LIMIT replies with its own limit, or not at all if it is refused. */
+/* SET_LIMIT replies with its own limit. A refused SET_LIMIT writes no reply. */
 static void run_limit(struct run *r)
 {
 	struct flexmem_resource_limit cmd = CMD(resource_limit,
@@ -452,7 +458,10 @@ static void run_reset_in_fault(struct run *r)
 		return;
 	init_completion(&reset_done);
 	watch_during_fault = reset_beside;
-	/* The fault may come before the reset, or after it and fail. */
+	/*
+	 * The fault may come before the reset. If it comes after the reset, it
+	 * fails.
+	 */
 	native_touch(r->vma, 0, &byte, false);
 	wait_for_completion(&reset_done);
 	must(r, native_touch(r->vma, 0, &byte, false), "map after a reset");
@@ -569,7 +578,10 @@ static void run_read_only(struct run *r)
 
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return;
-	/* A command that changes something: EBADF. Others: EINVAL. */
+	/*
+	 * A command that changes something returns EBADF. Any other command
+	 * returns EINVAL.
+	 */
 	for (cmd = 0; cmd <= FLEXMEM_CMD_DOMAIN; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",
 			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
@@ -657,9 +669,7 @@ static void run_identity(struct run *r)
 	current->cred.uid = KUIDT_INIT(1);
 	file = native_open(world_minor(1), O_RDWR);
 	native_cgroup_move(b);
-	/*
-	 * A child inherits the file. A stranger gets it passed over a socket.
-	 */
+	/* A child inherits the file. A stranger gets the file over a socket. */
 	send_visitor(r, a, 1, file, 0, 1);
 	send_visitor(r, b, 2, file, 1, 2);
 	send_visitor(r, a, 1, NULL, 2, 3);
@@ -672,7 +682,9 @@ static void run_identity(struct run *r)
 	send_visitor(r, b, 2, NULL, 0, 7);
 	send_visitor(r, a, 2, NULL, 0, 8);
 	send_visitor(r, b, 1, file, 0, 9);
-	/* A new cgroup is another owner than a removed one of the same name. */
+	/*
+	 * A new cgroup is another owner than a removed cgroup of the same name.
+	 */
 	native_cgroup_move(native_cgroup_root);
 	native_close(file);
 	native_cgroup_remove(b);

@@ -186,8 +186,8 @@ static void count_among(unsigned int nr, unsigned long *counted)
 		count_in(empty, OPEN_FIRST);
 	}
 	/*
-	 * open() allocates the file's account, and an owner that it drops: the
-	 * owner exists already.
+	 * open() allocates the file's account and an owner. It drops that
+	 * owner, because the owner exists already.
 	 */
 	points = current->points;
 	flexmem_owner_close(open_in(below[0], 1));
@@ -266,7 +266,10 @@ static void sub_cgroups_share_a_default_limit(void)
 	result(before, "1,000 sub-cgroups of a tenant share one default limit");
 }
 
-/* Makes a cgroup, uses and removes it. Its file may stay open longer. */
+/*
+ * Makes a cgroup, uses it and removes it. The file opened in it may stay open
+ * longer.
+ */
 static void pass(unsigned int i)
 {
 	struct cgroup *cgroup = native_cgroup_make(tenant);
@@ -308,7 +311,10 @@ static void memory_of_removed_cgroups_returns(void)
 	result(before, "100,000 cgroups made, used and removed: memory returns");
 }
 
-/* open() checks a few cgroups with limits, and the next open() checks others. */
+/*
+ * Each open() checks a few of the cgroups with limits. The next open() checks
+ * the next few.
+ */
 static void open_forgets_limits_of_removed_cgroups(void)
 {
 	unsigned int i, before = failures;

@@ -157,7 +157,7 @@ void run_end(struct run *r)
 	wipe_card();
 }
 
-/* Runs with a fault at point @n. Returns true if that was reached. */
+/* Runs with a fault at point @n. Returns true if the run reached that point. */
 static bool run_once(const struct sequence *s, unsigned int n,
 		     unsigned int again, struct run *r)
 {
@@ -218,7 +218,7 @@ static void sweep(const struct sequence *s, int error, bool done,
 	} while (came && !r.wrong && ++n < MOST_POINTS);
 	if (r.wrong)
 		printf("# fault %u: %s: %s (%ld)\n", n, r.at, r.wrong, r.rc);
-	/* Without a point that can fail nothing is shown. */
+	/* A sequence without a point that can fail shows nothing. */
 	if (r.wrong || n < 2)
 		failures++;
 	points += n - 1;

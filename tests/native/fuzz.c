@@ -230,7 +230,9 @@ static void begin(struct fuzz *f)
 	fuzz_check(f);
 }
 
-/* Closes all files and checks that nothing is left. */
+/*
+ * Closes all files and checks that no allocation, account or command is left.
+ */
 static void end(struct fuzz *f)
 {
 	unsigned int i;

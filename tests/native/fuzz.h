@@ -13,7 +13,7 @@
 #include "model.h"
 
 #define FUZZ_FILES 6
-/* Cgroup 0 is the root. Each of the others is a child of the one before. */
+/* Cgroup 0 is the root. Each other cgroup is a child of the cgroup before. */
 #define FUZZ_CGROUPS 3
 #define FUZZ_OWNERS (FUZZ_FILES + FUZZ_CGROUPS)
 #define FUZZ_ALLOCATIONS 200
@@ -228,7 +228,9 @@ static inline unsigned int fuzz_leaf_of(unsigned int file)
 	return FUZZ_FILES + file % FUZZ_CGROUPS;
 }
 
-/* All accounts that a file is charged to, from its own upwards. */
+/*
+ * All accounts that a file is charged to, from the file's own account upwards.
+ */
 /* checkpatch: MACRO_ARG_REUSE - both are names of variables */
 #define for_each_account(owner, file)					\
 	for ((owner) = (file); (owner) < FUZZ_OWNERS;			\

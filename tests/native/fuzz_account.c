@@ -109,7 +109,10 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 	return false;
 }
 
-/* Forgets the cgroups with no file, no limit, and none of both below them. */
+/*
+ * Forgets each cgroup without a file and a limit, if no cgroup below it has a
+ * file or a limit.
+ */
 void fuzz_forget_cgroups(struct fuzz *f)
 {
 	unsigned int i;
@@ -308,7 +311,10 @@ bool fuzz_may_open(const struct fuzz *f, unsigned int file)
 	return true;
 }
 
-/* Returns the reason why the file may not have another handle, or none. */
+/*
+ * Returns the reason why the file may not have another handle, or
+ * FLEXMEM_REASON_NONE.
+ */
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file)
 {
 	struct fuzz_count count;

@@ -64,7 +64,8 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 }
 
 /*
- * Whether the current file has a handle for the allocation. An orphan has none.
+ * Whether the current file has a handle for the allocation. An orphan has no
+ * handle.
  */
 static bool is_own(const struct fuzz *f, const struct fuzz_allocation *a)
 {
@@ -146,8 +147,8 @@ u8 fuzz_tag(const struct fuzz *f)
 }
 
 /*
- * A new allocation may hold zeroes or its owner's bytes; then the owner writes
- * it.
+ * Checks that a new allocation holds zeroes or its owner's bytes. Then the
+ * owner writes all of it.
  */
 static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
 			u64 from)
@@ -206,8 +207,8 @@ static u64 rounded(u32 flags, u64 length)
 }
 
 /*
- * A new allocation holds no bytes of other owners, and with ZEROED not even the
- * caller's. If it cannot be scrubbed, the call fails.
+ * Scrubs a new allocation: it holds no bytes of other owners, and with ZEROED
+ * not even the caller's. If the scrub fails, the call fails.
  */
 static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 {
@@ -491,7 +492,10 @@ void fuzz_lookup(struct fuzz *f)
 
 /* RESIZE. */
 
-/* The added bytes are an allocation of their own until both are joined. */
+/*
+ * The added bytes are an allocation of their own until they are joined to the
+ * old bytes.
+ */
 static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Batches: each entry is carried out as its own command, and all entries or
- * none.
+ * Batches: each entry has the result of a single command. A reply that cannot
+ * be written undoes all entries.
  */
 #include "internal.h"
 

@@ -8,7 +8,7 @@
 #include "ioctl.h"
 #include "world.h"
 
-/* Room for the longest struct, and for bytes behind it. */
+/* Room for the longest struct, and for bytes behind the struct. */
 #define ROOM (2 * FLEXMEM_MAX_STRUCT)
 
 /*
@@ -229,7 +229,7 @@ static void close_file(struct fuzz *f)
 }
 
 /*
- * Opens another file for a moment: on a VF of the same user, on a PF of a user
+ * Opens another file for a moment: on a VF as the same user, on a PF as a user
  * without rights.
  */
 static void open_another(struct fuzz *f)
@@ -252,7 +252,7 @@ static void open_another(struct fuzz *f)
 	native_close(file);
 }
 
-/* The weights add up to 256. The corpus needs each where it is. */
+/* The weights add up to 256. The corpus depends on the order of the rows. */
 static const struct {
 	const char *name;
 	void (*run)(struct fuzz *f);

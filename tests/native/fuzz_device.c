@@ -184,7 +184,8 @@ void fuzz_time(struct fuzz *f)
 	u8 n = fuzz_take(f);
 
 	/*
-	 * A single operation in the background must not fail; all of them may.
+	 * A single operation in the background must not fail. All operations
+	 * may fail, if the device is dead.
 	 */
 	if (!f->model->dead)
 		forget_faults(f);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that report: every member of the reply is compared. Also limits. */
+/*
+ * Commands that report, and commands about limits: every member of the reply is
+ * compared.
+ */
 #include "internal.h"
 
 #include "fuzz.h"

@@ -136,7 +136,7 @@ static void run_cancel_asleep(struct run *r)
 
 /*
  * flexmem does not know of the program, which has begun when its memory is
- * freed. It writes no byte after the release.
+ * freed. The program writes no byte after the release.
  */
 static void run_stray(struct run *r, unsigned int index)
 {

@@ -131,8 +131,8 @@ static int lock_mutex(struct mutex *lock, bool killable)
 		}
 		list_del(&waiter.link);
 		/*
-		 * A killed waiter gives up only while the lock is held: the
-		 * holder wakes up the next one.
+		 * A killed waiter gives up only while the lock is held. Then
+		 * the holder wakes up the next waiter.
 		 */
 		if (lock->owner)
 			rc = -EINTR;

@@ -215,7 +215,9 @@ static int use_page(struct vm_area_struct *vma, size_t offset, u8 *byte,
 	return rc;
 }
 
-/* As the kernel, asks for a huge page first if the map has room for one. */
+/*
+ * Asks for a huge page first if the map has room for one, as the kernel does.
+ */
 static vm_fault_t page_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -259,7 +261,7 @@ int native_touch(struct vm_area_struct *vma, size_t offset, u8 *byte, bool write
 			return -EFAULT;
 		down_read(&vma->vm_mm->mmap_lock);
 		fault = page_fault(&vmf);
-		/* The driver has unlocked it. */
+		/* The driver has unlocked mmap_lock. */
 		if (fault & VM_FAULT_RETRY)
 			continue;
 		up_read(&vma->vm_mm->mmap_lock);

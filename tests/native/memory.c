@@ -76,7 +76,7 @@ char *kstrdup(const char *text, gfp_t gfp)
 	return copy ? strcpy(copy, text) : NULL;
 }
 
-/* kmem caches. An object must return to the cache that made it. */
+/* kmem caches. An object must be freed into the cache that made it. */
 struct kmem_cache {
 	const char *name;
 	size_t size;
@@ -312,9 +312,7 @@ unsigned long copy_from_user(void *to, const void __user *from, unsigned long n)
 
 	if (done)
 		memcpy(to, from, done);
-	/*
-	 * Zeroes the rest as the kernel does, so that no old bytes get through.
-	 */
+	/* Zeroes the bytes that were not copied, as the kernel does. */
 	memset(to + done, 0, n - done);
 	return n - done;
 }
@@ -339,7 +337,10 @@ unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
 	return n - done;
 }
 
-/* Words are copied one by one until the end; they count as one access. */
+/*
+ * Words are copied one by one until native_user_end(). They count as one
+ * access.
+ */
 bool native_user_begin(const void __user *p, unsigned long n)
 {
 	return user_access(p, n);

@@ -37,7 +37,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
-# Ends a test that hangs. No test depends on it.
+# Ends a test that hangs. No result depends on this time.
 TIMEOUT = 600
 LAST_WORDS = re.compile(r"^(# .*: (?:EXPECTATION|ASSERTION).*|not ok .*|Bail out! .*|SUMMARY: .*)$", re.M)
 

@@ -106,7 +106,7 @@ static void writeq(u64 value, void *address);
 
 #include "../../Documentation/examples/npu.c"
 
-/* The board. One task runs at a time, so it needs no locks. */
+/* The board. One task runs at a time, so the board needs no locks. */
 #define PIECES 16
 #define SLOTS 8
 
@@ -404,7 +404,7 @@ static void drop_objects(struct pci_dev *pdev)
 		kfree(pdev->objects[--pdev->nr]);
 }
 
-/* A failure before the registration is handled after it. */
+/* A failure before the registration is handled after the registration. */
 static void end_dying(struct npu *npu)
 {
 	board.dying = false;

@@ -25,7 +25,7 @@
 
 #include "os.h"
 
-/* Sleeps while @word is @value. It may return earlier. */
+/* Sleeps while @word is @value. May return earlier. */
 void os_futex_wait(unsigned int *word, unsigned int value)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -140,8 +140,8 @@ void os_exit(int status)
 
 #ifdef NATIVE_TSAN
 /*
- * The kernel's own race: its readers do not use values that they read too
- * early.
+ * A race of the kernel's own code: its readers discard values that they read
+ * too early.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)

@@ -73,8 +73,8 @@ bool points_take_away(void)
 }
 
 /*
- * A file with handles cannot become strict: so either all handles are strict,
- * or none.
+ * A file with handles cannot become strict, so all handles of a file are strict
+ * or none is.
  */
 static void make_strict(struct file *file)
 {

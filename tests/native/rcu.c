@@ -60,7 +60,8 @@ static void note_readers(struct grave *grave)
 }
 
 /*
- * Drops the tasks that have left their section. Returns true if none is left.
+ * Drops the tasks that have left their read section. Returns true if no task is
+ * left.
  */
 static bool all_passed(struct grave *grave)
 {
@@ -84,8 +85,8 @@ static bool all_passed(struct grave *grave)
 static void bury(struct grave *grave)
 {
 	/*
-	 * Accesses of the readers, and of the task that gave it up, happened
-	 * before.
+	 * Accesses of the readers, and of the task that freed the object,
+	 * happened before.
 	 */
 	os_acquire(&nr_graves);
 	os_acquire(grave->head);
@@ -128,7 +129,9 @@ void rcu_read_unlock(void)
 
 static void dig(struct grave *grave)
 {
-	/* A read section that begins after this cannot find the object. */
+	/*
+	 * A read section that begins after this fence cannot find the object.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	note_readers(grave);
 	raw_lock(&graves_lock);
@@ -138,7 +141,9 @@ static void dig(struct grave *grave)
 	bury_all();
 }
 
-/* Buries objects that the task freed under spinlocks. It holds none now. */
+/*
+ * Buries objects that the task freed under spinlocks. It holds no spinlock now.
+ */
 void native_bury_given_up(void)
 {
 	struct grave *grave = current->given_up, *next;

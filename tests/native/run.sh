@@ -31,7 +31,7 @@ fixed=(setarch -R)
 export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 
 failed=0
-# Another task acts at each point of the sequences, or at one in so many.
+# Another task acts at each n-th point of the sequences.
 stride=${FLEXMEM_LONG:+1}
 stride=${stride:-35}
 # program KIND NAME ARGUMENT...: prints its TAP, then one result that says how
@@ -57,8 +57,8 @@ program asan npu -s "$seed"
 program asan ram
 for kind; do
 	program "$kind" misuse
-	# TSan finds nothing in what one task does alone, so it gets few such
-	# operations.
+	# TSan finds nothing in operations of one task alone, so it runs few of
+	# them.
 	volume=()
 	[[ $kind == asan ]] || volume=(-o ops=2000 -o sampled_ops=5000)
 	program "$kind" kunit -s "$seed" "${volume[@]}"

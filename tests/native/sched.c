@@ -178,12 +178,12 @@ void native_wait_word(unsigned int *word, unsigned int value)
 {
 	if (!scheduled) {
 		os_futex_wait(word, value);
-		/* Tasks may have begun to take turns while this one slept. */
+		/* Tasks may have begun to take turns while this task slept. */
 		if (scheduled)
 			wait_for_turn(current);
 		return;
 	}
-	/* Tasks began to take turns while this one was about to sleep. */
+	/* Tasks began to take turns while this task was about to sleep. */
 	if (turn != current) {
 		wait_for_turn(current);
 		return;
@@ -215,7 +215,8 @@ void native_wake_word(unsigned int *word)
 }
 
 /*
- * Takes a lock of the shim. Tasks do not switch here, and TSan does not see it.
+ * Takes a lock of the shim. Tasks do not switch here, and TSan does not see the
+ * lock.
  */
 void raw_lock(unsigned int *word)
 {
@@ -234,7 +235,7 @@ void raw_unlock(unsigned int *word)
 		native_wake_word(word);
 }
 
-/* A new task gets a random place among the others. */
+/* A new task gets a random priority. */
 void sched_add(struct task_struct *task)
 {
 	task->rank = lowest + next_random() % (1ul << 20);
@@ -247,7 +248,7 @@ void sched_begin(struct task_struct *task)
 		wait_for_turn(task);
 }
 
-/* The task has ended and left the list. The next one runs. */
+/* The task has ended and left the list. The next task runs. */
 void sched_end(void)
 {
 	struct task_struct *next;

@@ -53,7 +53,9 @@ static bool may_be_done(unsigned int cmd, long rc)
 /* No region is that large: the value shows that the command wrote no reply. */
 #define NOT_TOLD (~0ULL)
 
-/* TRIM writes two replies. It does nothing if the first one fails. */
+/*
+ * TRIM writes two replies. If it cannot write the first reply, it does nothing.
+ */
 static void check_told(struct run *r, const char *at, unsigned int cmd,
 		       const void *arg, bool no_memory, long rc)
 {
@@ -147,7 +149,7 @@ static bool alloc_cmd(struct run *r, unsigned int f, struct flexmem_alloc cmd)
 
 #define ALLOC(r, f, ...) alloc_cmd(r, f, CMD(alloc, ##__VA_ARGS__))
 
-/* The memory is full, so ALLOC fails unless another task frees some. */
+/* The memory is full, so ALLOC fails unless another task frees memory. */
 static void refuse(struct run *r, struct flexmem_alloc cmd)
 {
 	if (!FAILS(r, 0, ALLOC, &cmd, ENOMEM) && cmd.out_handle)
@@ -365,7 +367,10 @@ static void run_copy_range(struct run *r)
 		run_wrong(r, "COPY of other bytes than WRITE", "COPY", 0);
 }
 
-/* Frees both while the device copies, and allocates the same memory. */
+/*
+ * Frees both allocations while the device copies, and allocates the same memory
+ * again.
+ */
 static void run_dispatch(struct run *r)
 {
 	struct sim_run job = {

@@ -99,7 +99,9 @@ static void give_back(struct run *run, unsigned int i)
 	flexmem_blocks_free(&run->blocks, used[i], &unused);
 	run->worst_free = max(run->worst_free, steps);
 	used[i] = used[--nr_used];
-	/* Takes both spare nodes back, so the array is used up slowly. */
+	/*
+	 * Takes both spare nodes back, so that the array of nodes lasts longer.
+	 */
 	for (i = 0; i < 2; i++)
 		if (unused.block[i] && !run->spare.block[i])
 			run->spare.block[i] = unused.block[i];
@@ -126,7 +128,8 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 	nr_used = 0;
 	flexmem_blocks_init(&run->blocks, 1ULL << 40, fit, &block[nr_blocks++]);
 	/*
-	 * Shifts the blocks: otherwise each would begin at an aligned offset.
+	 * Shifts the blocks. Without the shift each block would begin at an
+	 * aligned offset.
 	 */
 	if (run->kind->alike)
 		take(run, FLEXMEM_ALIGN);

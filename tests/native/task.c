@@ -62,7 +62,10 @@ static void stop_running(struct task_struct *task)
 		let_time_pass(task);
 }
 
-/* Sleeps until native_unpark(). Returns at once if that was called before. */
+/*
+ * Sleeps until native_unpark(). Returns at once if native_unpark() was called
+ * before.
+ */
 void native_park(void)
 {
 	struct task_struct *task = current;
@@ -100,8 +103,8 @@ void native_unpark(struct task_struct *task)
 						__ATOMIC_SEQ_CST))
 			break;
 		/*
-		 * Another task was faster; this one runs, so it is not the
-		 * last.
+		 * Another task woke it first. The calling task runs, so it is
+		 * not the last running task.
 		 */
 		if (asleep)
 			__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);

@@ -46,8 +46,8 @@ static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 	if (!t->bad)
 		return native_ioctl(t->file, cmd, arg);
 	/*
-	 * The part before the end of the memory is right, so that the driver
-	 * does not refuse it early.
+	 * The part of the struct before the end of the memory is valid, so that
+	 * the driver does not refuse it early.
 	 */
 	end -= min_t(size_t, draw(t, size), size - 1) & ~7UL;
 	memcpy(end, arg, native_user() + NATIVE_USER_SIZE - PAGE_SIZE - end);
@@ -129,7 +129,7 @@ static void free_handle(struct tenant *t, u32 handle)
 	}
 }
 
-/* Frees a handle, if the caller is the one that takes its note. */
+/* Frees a handle, if the caller is the first to take the handle's note. */
 static void free_noted(struct tenant *t, u32 handle)
 {
 	unsigned int i;
@@ -493,7 +493,7 @@ static void do_snapshot(struct tenant *t)
 		shim_bug("SNAPSHOT has other owners than open files");
 }
 
-/* A command for administrators may succeed only for one. */
+/* A command for administrators may succeed only for an administrator. */
 static void for_admin(long rc)
 {
 	if (!rc && !current->cred.admin)
@@ -551,7 +551,7 @@ static void do_nonsense(struct tenant *t)
 	*(u32 *)at = chance(t, 4) ? draw(t, 5000) : size;
 	t->bad = true;
 	/*
-	 * Except commands that make handles without a note, or limits that
+	 * Leaves out commands that make handles without a note, or limits that
 	 * would stay.
 	 */
 	i = draw(t, 40);

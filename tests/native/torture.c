@@ -154,7 +154,10 @@ static void run_round(unsigned int operations, u64 seed)
 		tenants[i].done = &done;
 	}
 	start_schedule(seed);
-	/* All tasks exist before one starts, and until all end. */
+	/*
+	 * All tasks exist before the first one starts, and until the last one
+	 * ends.
+	 */
 	for (i = 1; i <= TENANTS; i++)
 		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
 							"tenant");
@@ -259,7 +262,7 @@ int main(int argc, char **argv)
 			changes = strtoul(optarg, NULL, 0);
 	}
 	/*
-	 * In scheduled mode rounds are short, so that more schedules are tried.
+	 * In scheduled mode a round is short, so that more schedules are tried.
 	 */
 	a_round = a_round ?: scheduled ? 400 : 2000;
 	if (optind < argc)

@@ -34,12 +34,12 @@ struct tenant {
 
 extern struct tenant tenants[TENANTS + 1];
 
-/* Cgroup 0 is the root. Each of the others is a child of the one before. */
+/* Cgroup 0 is the root. Each other cgroup is a child of the cgroup before. */
 extern struct cgroup *torture_cgroup[CGROUPS];
 
 /*
  * All tasks share a few files with a few allocations each, and free much, so
- * that they meet as often as possible.
+ * that they often use the same allocation at the same time.
  */
 extern bool torture_close;
 

@@ -37,15 +37,14 @@ close=(
 	'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
 	'strategy=best_fit fallback_sizes=4M max_regions=6 lease_ms=20'
 )
-# Most of the torture is threads; the more of them, the more TSan finds.
+# Most pieces run their tasks as free threads, because TSan finds more that way.
 case $kind in
 asan) ways=('-c -P 4' '' '' -c '' '-P 3' '' -S -c '') ;;
 tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;
 *) die 'which: asan or tsan?' ;;
 esac
 
-# The pieces that passed with this program, with their seconds of processor
-# time.
+# The pieces that this program has passed, with their seconds of processor time.
 declare -A took
 while read -r seconds sum arguments; do
 	[[ $sum != "$hash" ]] || took[$arguments]=$seconds

@@ -314,7 +314,7 @@ static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-/* A driver may ask for a reset at any time, as while it resumes. */
+/* A driver may ask for a reset at any time, also while it resumes. */
 static int watch_reset(void *priv)
 {
 	struct watch *watch = watch_of(priv);

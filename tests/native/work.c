@@ -17,7 +17,8 @@ static unsigned int work_lock;
 static LIST_HEAD(queue);
 
 /*
- * A work that runs now. It may free itself, so @work is compared, not followed.
+ * A work that runs now. The work may free itself, so @work is compared, not
+ * followed.
  */
 struct busy {
 	struct list_head link;
@@ -53,7 +54,7 @@ void native_timer_set(struct native_timer *timer, unsigned long expires)
 	raw_unlock(&timers_lock);
 }
 
-/* Returns true if the timer was set. Otherwise its function may be running. */
+/* Returns true if the timer was set. If not, its function may be running. */
 bool native_timer_del(struct native_timer *timer)
 {
 	bool was_set;
@@ -78,7 +79,8 @@ static bool run_due(unsigned long at)
 	}
 	list_del_init(&timer->link);
 	/*
-	 * Under the lock: a task that takes a timer away knows that it is over.
+	 * Under the lock, so that a task that takes a timer away knows that its
+	 * function is not running.
 	 */
 	timer->function(timer);
 	raw_unlock(&timers_lock);
@@ -86,8 +88,8 @@ static bool run_due(unsigned long at)
 }
 
 /*
- * Advances time to the next timer, and runs all that are due then. Returns
- * false if there is none.
+ * Advances time to the next timer, and runs all timers that are due then.
+ * Returns false if there is no timer.
  */
 bool native_timers_next(void)
 {
@@ -210,7 +212,7 @@ static int work_thread(void *unused)
 		raw_unlock(&work_lock);
 		native_park();
 		raw_lock(&work_lock);
-		/* If the worker is still listed, no work woke it up. */
+		/* If the worker is still listed, no new work woke it up. */
 		if (!list_empty(&self.link)) {
 			list_del_init(&self.link);
 		}
@@ -218,7 +220,7 @@ static int work_thread(void *unused)
 	return 0;
 }
 
-/* Needs work_lock. Starts a worker if work can run and none is idle. */
+/* Needs work_lock. Starts a worker if work can run and no worker is idle. */
 static void call_worker(void)
 {
 	struct idle *worker;
@@ -232,9 +234,7 @@ static void call_worker(void)
 	native_kthread_run(work_thread, NULL, "worker");
 }
 
-/*
- * A worker has the failures that are set for the task that asked for its work.
- */
+/* A worker inherits the planned failures of the task that queued its work. */
 static void queue_locked(struct work_struct *work)
 {
 	if (work->wq && current && current->fail_at)

@@ -118,7 +118,10 @@ static void check_minor(unsigned int index)
 {
 	int minor = world_minor(index), before;
 
-	/* Another task may have unbound the function, and bound it again. */
+	/*
+	 * Another task may have unbound the function, and may have bound it
+	 * again.
+	 */
 	if (minor < 0)
 		return;
 	before = READ_ONCE(world.minor[index]);
@@ -322,7 +325,7 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	return nr ? "a region has no memory of the card" : NULL;
 }
 
-/* Lost commands have been undone before, unless that needs a reset. */
+/* Lost commands have been undone by now, except those that need a reset. */
 static const char *settled_wrong(unsigned int index,
 				 struct flexmem_table *table)
 {

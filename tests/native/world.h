@@ -66,7 +66,8 @@ void world_picture(struct file *file, struct picture *picture);
 /* The error that the device returns. native_should_fail() chooses when. */
 extern int world_device_error;
 /*
- * The device carries the command out before it returns the error: a lost reply.
+ * The device carries the command out before it returns the error, as if the
+ * reply were lost.
  */
 extern bool world_device_done;
 

@@ -123,7 +123,7 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 			 uint64_t alignment, uint32_t flags,
 			 struct flexmem_allocated *allocation, size_t size)
 {
-	/* The flags are the driver's bits. It refuses others. */
+	/* The flags are the driver's bits. The driver refuses unknown bits. */
 	struct flexmem_alloc_request request = {
 		.length = length,
 		.alignment = alignment,

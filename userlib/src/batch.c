@@ -192,7 +192,7 @@ int flexmem_device_alloc_batch(struct flexmem_device *device,
 	return err;
 }
 
-/* Frees by handle or by address. The other array is NULL. */
+/* Frees by @handles or by @addresses. One of the two is NULL. */
 static int free_piece(struct flexmem_device *device, const uint32_t *handles,
 		      const struct flexmem_virtual_address *addresses,
 		      struct flexmem_free *entries, int *errors, size_t count,

@@ -75,8 +75,8 @@ static int read_table(const struct flexmem_device *device, struct table *table)
 		if (err && err != -EMSGSIZE)
 			return err;
 		/*
-		 * The count is from an earlier moment. If it is too small, try
-		 * again.
+		 * The count is from an earlier moment. If it is too small by
+		 * now, the call is repeated.
 		 */
 		table->entries = calloc(table->count ? table->count : 1,
 					table->entry_size);

@@ -164,7 +164,7 @@ void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 	};
 }
 
-/* Merges @piece with the next piece. Neither may be in the tree. */
+/* Merges @piece with the next piece. Both must be out of the tree. */
 static void absorb_next(struct fmlib_piece *piece)
 {
 	struct fmlib_piece *next = piece->next;
@@ -293,7 +293,10 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 		if (err != -ENOSPC)
 			return err;
 	}
-	/* If the smallest that fits breaks the rule, all do. */
+	/*
+	 * If the smallest piece that fits breaks the rule, all larger pieces
+	 * do, too.
+	 */
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Allocations and frees that need more than one lane. hit.c has the others. */
+/*
+ * Allocations and frees that need more than one lane. hit.c has those that need
+ * only one.
+ */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -25,7 +28,10 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 		fmlib_settle(cache, block);
 		return;
 	}
-	/* Only events that have not happened are kept. */
+	/*
+	 * First drops the events that have happened, so that the lists of
+	 * events stay short.
+	 */
 	fmlib_uses_poll(cache);
 	fmlib_uses_wait(cache, block);
 }
@@ -127,7 +133,10 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	return 0;
 }
 
-/* Begins an allocation: what is freed from now on counts as younger. */
+/*
+ * Begins an allocation: memory freed from now on counts as younger than memory
+ * freed before.
+ */
 static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
 	fmlib_account(cache, lane)->clock++;
@@ -308,7 +317,7 @@ static bool alloc_in_lane(struct flexmem_cache *cache,
 	return done;
 }
 
-/* Allocates into @token or @allocation. The other one is NULL. */
+/* Allocates, and fills in @token or @allocation. One of the two is NULL. */
 static int alloc(struct flexmem_cache *cache,
 		 const struct flexmem_cache_request *request, void **token,
 		 struct flexmem_cache_allocation *allocation)

@@ -66,8 +66,8 @@ static inline unsigned long fmlib_registry_generation(void)
 }
 
 /*
- * Every public function calls it first. Returns 0; -EINVAL for NULL; or
- * -ECHILD.
+ * Every public function calls this function first. Returns 0; -EINVAL for NULL;
+ * or -ECHILD.
  */
 static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 {
@@ -89,7 +89,9 @@ static inline int fmlib_callback_result(int result)
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Logs a warning. During creation the caller gets it as the reason. */
+/*
+ * Logs a warning. During creation the first one becomes the caller's @problem.
+ */
 void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

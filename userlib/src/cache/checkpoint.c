@@ -9,7 +9,10 @@
 
 #include <stdlib.h>
 
-/* An allocation. During a restore @block is its block; @made: that is new. */
+/*
+ * An allocation. @block: its block, during a restore. @made: the restore has
+ * made @block.
+ */
 struct entry {
 	uint64_t serial;
 	uint64_t offset;
@@ -226,8 +229,8 @@ static int prepare(struct flexmem_cache *cache,
 							 here);
 		else
 			/*
-			 * The bytes before it become a piece, and the bytes
-			 * after it another.
+			 * The bytes before a missing block become a piece, and
+			 * the bytes after it another piece.
 			 */
 			err = fmlib_pieces_prepare(segment->arena->lane,
 						   2 * missing);
@@ -272,7 +275,7 @@ static void make_missing(struct flexmem_cache *cache,
 	}
 }
 
-/* Ends a restore. If it is undone, frees the blocks that it made. */
+/* Ends a restore. If the restore is undone, frees the blocks that it made. */
 static void end_restore(struct flexmem_cache *cache,
 			struct flexmem_cache_checkpoint *checkpoint, bool undo)
 {

@@ -265,7 +265,10 @@ static char *trim(char *text)
 	return text;
 }
 
-/* If that is an error, no cache is made, so no value is kept. */
+/*
+ * With FLEXMEM_CACHE_STRICT no cache is made, so the text names no value that
+ * is kept.
+ */
 static void refuse_value(struct flexmem_cache *cache, const char *origin,
 			 enum fmlib_key key, const char *value)
 {
@@ -344,7 +347,7 @@ static char *setting_end(char *text)
 	return text;
 }
 
-/* Sets all valid settings. Returns -EINVAL if others were left out. */
+/* Sets all valid settings. Returns -EINVAL if it left out an invalid one. */
 static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 		 char *text)
 {

@@ -27,7 +27,10 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
 	if (arena->kind != want->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
-	/* A block that fits would have served, unless it is oversize. */
+	/*
+	 * A block that is large enough would have served the request, unless
+	 * max_split_size_mb forbids that.
+	 */
 	return largest->size >= cache->config.max_split ?
 	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
@@ -315,7 +318,8 @@ int flexmem_cache_error_text(int error,
 	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
 	/*
-	 * A struct with a request describes an -ENOMEM: then that text is used.
+	 * A struct with a request (@asked) describes an -ENOMEM, not this
+	 * -ENOENT.
 	 */
 	else if (error == -ENOENT && failure && known.pool && !known.asked)
 		say_no_pool(&out, &known);

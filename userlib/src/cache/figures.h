@@ -127,8 +127,8 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 }
 
 /*
- * Notes that a free piece that shares its segment appeared or vanished. Commit
- * counts it.
+ * Notes that a free piece that shares its segment appeared or vanished.
+ * fmlib_figures_commit() counts the change.
  */
 static inline void fmlib_figures_split(struct flexmem_cache *cache,
 				       const struct fmlib_piece *piece,
@@ -142,7 +142,8 @@ static inline void fmlib_figures_split(struct flexmem_cache *cache,
 }
 
 /*
- * The holes of a growing segment. They count while an allocation lives in it.
+ * The holes of a growing segment. They count while an allocation lives in the
+ * segment.
  */
 struct fmlib_holes {
 	int64_t count;
@@ -176,8 +177,8 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 }
 
 /*
- * Counts it at once, for a call with no other change: @size bytes of a hole
- * were taken or freed, and there were @before holes.
+ * For a call with no other change: counts at once that @size bytes of a hole
+ * were taken or freed. Before that there were @before holes.
  */
 static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 					    const struct fmlib_range *range,
@@ -208,8 +209,8 @@ static inline void fmlib_figures_hole_left(struct fmlib_account *account,
 
 	if (!range->parts) {
 		/*
-		 * The last allocation: a segment that is free as a whole has no
-		 * holes.
+		 * The last allocation has left: a segment that is free as a
+		 * whole has no holes.
 		 */
 		flow->out[FMLIB_SPLIT] += before;
 		flow->out[FMLIB_SPLIT_BYTES] +=

@@ -19,7 +19,7 @@
 /* How long to wait after a temporary error, in milliseconds. */
 #define RETRY_MS 100
 
-/* How long a program allocates nothing until it is idle, in milliseconds. */
+/* A program that has allocated nothing for so many milliseconds is idle. */
 #define IDLE_MS 1000
 
 /* Identifies the file of a descriptor. -EBADF: it was closed. */
@@ -114,8 +114,8 @@ static void *serve(void *argument)
 	while (!err || err == -EAGAIN || err == -EINTR || err == -ENOMEM ||
 	       err == -EIO) {
 		/*
-		 * Another thread may read an event first, but not again and
-		 * again.
+		 * Another thread may have read the event first. If that happens
+		 * twice in a row, the helper pauses.
 		 */
 		in_vain = err == -EAGAIN;
 		err = serve_next(cache, &source);

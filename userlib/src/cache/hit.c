@@ -45,7 +45,10 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	return fmlib_block_begin(block);
 }
 
-/* Serves a request of 1 byte or more. NULL: it needs more than its lane. */
+/*
+ * Serves a request of 1 byte or more. Returns NULL if the request needs more
+ * than its lane.
+ */
 FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
 		       uint64_t stream)
 {
@@ -71,7 +74,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	/* For 0 bytes the difference is huge, so this is false. */
+	/* For 0 bytes the difference is huge, so the condition is false. */
 	if (bytes - 1 < cache->hit_limit)
 		made = hit(cache, bytes, stream);
 	if (!made && bytes)
@@ -133,7 +136,7 @@ static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	fmlib_lane_done(cache, lane);
 }
 
-/* Frees a block. False: it needs more than its lane. */
+/* Frees a block. Returns false if the free needs more than the block's lane. */
 FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 {
 	const struct fmlib_chunk *chunk =
@@ -215,7 +218,10 @@ int flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 		return err;
 	if (!address)
 		return -EINVAL;
-	/* A wide token finds a block here, too. That has another token. */
+	/*
+	 * A wide token finds a block here, too. The block then has another
+	 * token.
+	 */
 	blocks = atomic_load_explicit(&fmlib_token_place(&cache->narrow,
 							 token)->blocks,
 				      memory_order_acquire);

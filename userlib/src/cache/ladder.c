@@ -13,7 +13,8 @@
 #define WAITS 7
 
 /*
- * How deep this thread is in callbacks. Requests made in one run no callback.
+ * The number of callbacks that this thread is in. A request made in a callback
+ * runs no callback.
  */
 static _Thread_local unsigned int callback_depth;
 
@@ -94,7 +95,8 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	int err;
 
 	/*
-	 * If the wait fails blocks go on waiting. Other memory may be enough.
+	 * If the wait fails, blocks with pending events stay occupied. Other
+	 * memory may be enough.
 	 */
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;
@@ -115,8 +117,8 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 
 /*
  * Takes free memory of private pools with FLEXMEM_CACHE_POOL_USE_ON_OOM. The
- * request still belongs to the common pool; only the block is in the private
- * one.
+ * request still belongs to the common pool. Only the block is in the private
+ * pool.
  */
 static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 {

@@ -138,7 +138,10 @@ static void unlock_lanes(struct flexmem_cache *cache)
 		cache->served = FMLIB_NOBODY;
 	else
 		cache->served = cache->shared ? 0 : cache->sole;
-	/* Before the first unlock: after it other threads change the sum. */
+	/*
+	 * Before the first unlock, because afterwards other threads change the
+	 * sum.
+	 */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)

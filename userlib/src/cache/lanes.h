@@ -30,7 +30,7 @@ fmlib_lane_at(const struct flexmem_cache *cache, size_t place)
 struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 				   uint64_t stream);
 
-/* Finds the lane of a stream, without a lock; NULL: it has none. */
+/* Finds the lane of a stream, without a lock. NULL: the stream has no lane. */
 static inline struct fmlib_lane *
 fmlib_lane_find(const struct flexmem_cache *cache, uint64_t stream)
 {

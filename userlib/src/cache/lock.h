@@ -15,7 +15,10 @@ struct fmlib_lock {
 	atomic_uint waiters;
 };
 
-/* Whether waiting threads issue the barrier for both, by membarrier(). */
+/*
+ * Whether the waiting thread issues the barrier of the unlocking thread, too,
+ * by membarrier().
+ */
 extern bool fmlib_lock_light __attribute__((visibility("hidden")));
 
 /* Call this before the first lock is used, and in a forked child. */

@@ -70,7 +70,7 @@ static size_t home(const struct shard *shard, const void *pointer)
 	return (size_t)(hash(pointer) >> 24) & (shard->room - 1);
 }
 
-/* Returns the entry of the pointer, or the empty one for it. */
+/* Returns the entry of the pointer, or the empty entry in which it belongs. */
 static size_t place(const struct shard *shard, const void *pointer)
 {
 	size_t i = home(shard, pointer);
@@ -122,7 +122,10 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 	return err;
 }
 
-/* Empties an entry. Moves later ones up if that is nearer to their place. */
+/*
+ * Empties an entry. Moves later entries into the hole if it is nearer to their
+ * place.
+ */
 static void empty(struct shard *shard, size_t hole)
 {
 	size_t mask = shard->room - 1;

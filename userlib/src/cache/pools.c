@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Pools and their arenas. A pin keeps one from being freed. */
+/* Pools and their arenas. A pin keeps a pool or an arena from being freed. */
 #include "cache.h"
 
 #include <stdlib.h>

@@ -51,9 +51,7 @@ int flexmem_cache_pool_create_on(struct flexmem_cache *cache,
 			return err;
 		}
 	}
-	/*
-	 * The pool begins with a pin and a hold, of the caller that makes it.
-	 */
+	/* The pool begins with a pin and a hold. Both are the caller's. */
 	made->pins = 1;
 	made->uses = 1;
 	fmlib_lock(cache);
@@ -72,8 +70,8 @@ int flexmem_cache_pool_create(struct flexmem_cache *cache, uint64_t *pool)
 }
 
 /*
- * Locks the whole, and finds a private pool; -ENOENT: there is none, or it was
- * released.
+ * Locks the whole cache and finds a private pool. -ENOENT: there is no such
+ * pool, or it was released.
  */
 static int lock_pool(struct flexmem_cache *cache, uint64_t id,
 		     struct fmlib_pool **pool)
@@ -156,7 +154,7 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 	if (!--found->uses) {
 		fmlib_uses_poll(cache);
 		found->released = true;
-		/* No request can use its free memory again. */
+		/* No request can use the pool's free memory again. */
 		give_back_all(cache, found, true);
 		fmlib_pool_put(cache, found);
 		fmlib_figures_commit(cache, &cache->account);

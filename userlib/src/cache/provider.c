@@ -114,7 +114,8 @@ static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 	if (err)
 		return err;
 	/*
-	 * After the capacity has shrunk, more may be acquired than it allows.
+	 * After the capacity has shrunk, the regions may be larger than the
+	 * capacity.
 	 */
 	*total = usage.capacity > usage.total ? usage.capacity : usage.total;
 	*free = *total - (usage.total - usage.free);

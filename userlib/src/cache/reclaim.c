@@ -124,7 +124,7 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 
 	for (; segment && !released; segment = next) {
 		next = segment->next_victim;
-		/* A refusal is logged. Then the next one is tried. */
+		/* A refusal is logged, and the next segment is tried. */
 		if (fmlib_segment_excess(cache, segment) >= size)
 			fmlib_segment_give_back(cache, segment, &released);
 	}
@@ -132,8 +132,9 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 }
 
 /*
- * Returns a segment of that size; else the largest of the others, if they are
- * enough in total.
+ * Returns the smallest free segment of at least @size bytes to the provider. If
+ * there is none, returns several of the largest segments, if these have @size
+ * bytes in total.
  */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 {
@@ -153,7 +154,7 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 		return 0;
 	for (; segment && released < size; segment = next) {
 		next = segment->next_victim;
-		/* A refusal is logged. Then the next one is tried. */
+		/* A refusal is logged, and the next segment is tried. */
 		fmlib_segment_give_back(cache, segment, &released);
 	}
 	return released;
@@ -187,8 +188,8 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 	sum = cache->returned;
 	fmlib_uses_poll(cache);
 	/*
-	 * Memory of blocks that waited may have been returned at once. It
-	 * counts as well.
+	 * Memory of blocks that waited may have been returned at once. That
+	 * memory counts as well.
 	 */
 	sum = cache->returned - sum;
 	sum += fmlib_reclaim(cache, sum < bytes ? bytes - sum : 0, &err);

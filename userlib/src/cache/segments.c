@@ -22,7 +22,8 @@ static int make_region_room(struct flexmem_cache *cache)
 }
 
 /*
- * The number of a region in snapshots, from 1 on. There is room for a new one.
+ * The number of a region in snapshots, from 1 on. The caller has made room for
+ * a new entry.
  */
 static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 {
@@ -87,7 +88,7 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	return -ENOMEM;
 }
 
-/* Notes the segment that serves the lane, which may be another now. */
+/* Notes which segment serves the lane. It may have changed. */
 static void note_first(const struct fmlib_arena *arena)
 {
 	if (!arena->pool->id && arena->stream == arena->lane->stream)
@@ -139,7 +140,10 @@ static void unlink_segment(struct flexmem_cache *cache,
 		unlink_growing(segment);
 }
 
-/* Adds a segment, all of which is free. @piece: for one that does not grow. */
+/*
+ * Adds a segment that is free as a whole. @piece: its piece, if it does not
+ * grow.
+ */
 static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   struct fmlib_piece *piece)
 {
@@ -239,7 +243,10 @@ static void reject(struct flexmem_cache *cache,
 	const struct flexmem_cache_provider *provider =
 		fmlib_provider_of(segment);
 
-	/* Another segment has the handle: freeing it would free that one. */
+	/*
+	 * Another segment has the same handle. To free the handle would free
+	 * that segment.
+	 */
 	if (is_known(cache, segment) ||
 	    provider->free(provider->user, segment->handle))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -338,8 +345,8 @@ static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
 }
 
 /*
- * A zeroed struct. A spare one keeps its address, because
- * flexmem_cache_address() may read it.
+ * A zeroed struct. The struct of a returned segment is reused at its address,
+ * because flexmem_cache_address() may still read it.
  */
 static struct fmlib_segment *new_segment(struct flexmem_cache *cache)
 {
@@ -537,7 +544,8 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (arena)
 		segment = arena->growing;
 	/*
-	 * Tries each: one segment may have room to grow where another has not.
+	 * Tries each growing segment: one may have room to grow where another
+	 * has not.
 	 */
 	for (; segment; segment = next) {
 		next = segment->next_growing;
@@ -584,10 +592,7 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	err = provider->shrink(provider->user, segment->handle, segment->size,
 			       size);
 	err = fmlib_callback_result(err);
-	/*
-	 * Another attempt would fail again, unless the segment could be resized
-	 * since.
-	 */
+	/* After -EIO another attempt would fail again. */
 	segment->stuck = err == -EIO;
 	if (segment->stuck)
 		fmlib_segment_is_lost(cache, segment);

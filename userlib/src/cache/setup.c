@@ -246,7 +246,10 @@ static int fill(struct flexmem_cache *cache,
 		err = fmlib_tokens_start(&cache->narrow, false);
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
-	/* Settings that were left out are no problem. */
+	/*
+	 * Without FLEXMEM_CACHE_STRICT, a setting that was left out does not
+	 * fail the call.
+	 */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
 	if (err)
@@ -282,7 +285,7 @@ static int fill(struct flexmem_cache *cache,
 
 /*
  * Frees the host's memory, without calls of the provider. A child process has
- * no other threads, so none waits for the cache there.
+ * no other threads, so no thread waits for the cache there.
  */
 static void dispose(struct flexmem_cache *cache)
 {
@@ -398,7 +401,9 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 		cache->captures = capture->next;
 		free(capture);
 	}
-	/* If the wait fails, blocks that wait are freed all the same. */
+	/*
+	 * If the wait fails, blocks with pending events are freed all the same.
+	 */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;
 	fmlib_uses_forget(cache, own);

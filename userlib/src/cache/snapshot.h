@@ -5,7 +5,7 @@
 
 #include "structs.h"
 
-/* For all of these the whole cache is locked. */
+/* The caller of these functions has locked the whole cache. */
 void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
 		       const struct fmlib_block *block);
 

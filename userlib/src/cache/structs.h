@@ -120,8 +120,8 @@ struct fmlib_segment {
 };
 
 /*
- * @pins: number of its segments and of allocations under way; the last one
- * frees it. @next: in its chain.
+ * @pins: number of its segments and of allocations under way; the end of the
+ * last one frees the arena. @next: in its chain.
  */
 struct fmlib_arena {
 	struct fmlib_arena *next;
@@ -329,10 +329,7 @@ struct flexmem_cache {
 	bool expandable;
 	/* A smaller block has a narrow token and is not oversize. */
 	uint64_t simple_limit;
-	/*
-	 * Requests up to this are below @simple_limit also when they are
-	 * rounded.
-	 */
+	/* A request up to this size is below @simple_limit after rounding. */
 	uint64_t hit_limit;
 	uint32_t device_index;
 	uint32_t flags;
