@@ -70,6 +70,8 @@ void fake_reset(void)
 		.nr_fallback = 3,
 		.fallback = { 12 * GIB, 8 * GIB, 4 * GIB },
 		.capacity = 64 * GIB,
+		.nr_domains = 1,
+		.nr_domain_sizes = 1,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
 				FLEXMEM_CAP_PAGE_TABLES,
@@ -110,6 +112,7 @@ void fake_from_environment(void)
 	fake.opener = (uint32_t)from_environment("FAKE_OPENER", fake.opener);
 	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
+	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);
 	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
 	fake.other_leases = from_environment("FAKE_LEASES", false);
@@ -171,6 +174,7 @@ void add_region(uint64_t total)
 	*region = (struct region){
 		.total = total,
 		.flags = fake.region_flags,
+		.domain = fake.region_domain,
 		.blocks = block,
 	};
 	generation++;
@@ -222,6 +226,7 @@ void measure(const struct region *region,
 	entry->total = region->total;
 	entry->sequence = region->sequence;
 	entry->flags = region->flags;
+	entry->domain = region->domain;
 	for (block = region->blocks; block; block = block->next) {
 		size = block->end - block->start;
 		if (block->handle) {
@@ -519,6 +524,43 @@ static int info(struct file *file, struct flexmem_info *cmd)
 	return 0;
 }
 
+/* Domain 0 has all regions, unless fake.region_domain says otherwise. */
+static int domain(struct flexmem_domain_info *cmd)
+{
+	struct flexmem_region_entry entry;
+	uint32_t i;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
+	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
+	if (cmd->domain >= fake.nr_domains)
+		return EINVAL;
+	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
+	cmd->out_nr_domains = fake.nr_domains;
+	cmd->out_type = cmd->domain ? FLEXMEM_DOMAIN_ON_CHIP :
+				      FLEXMEM_DOMAIN_DEVICE;
+	cmd->out_granule = cmd->domain ? 1 << 16 : 1 << 20;
+	cmd->out_capacity = cmd->domain ? 15 << 20 : fake.capacity;
+	cmd->out_set_aside = cmd->domain ? 1 << 20 : 0;
+	cmd->out_max_region = cmd->domain ? 15 << 20 : fake.fallback[0];
+	cmd->out_cores = cmd->domain;
+	cmd->out_nr_sizes = fake.nr_domain_sizes;
+	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
+		cmd->out_sizes[i] = cmd->out_max_region >> i;
+	for (i = 0; i < fake.nr_domains; i++)
+		cmd->out_distance[i] = i != cmd->domain ? 3 + i : 0;
+	for (i = 0; i < nr_regions; i++) {
+		if (regions[i].domain != cmd->domain)
+			continue;
+		measure(&regions[i], &entry);
+		cmd->out_regions++;
+		cmd->out_total += entry.total;
+		cmd->out_free += entry.free;
+		if (entry.largest_free > cmd->out_largest_free)
+			cmd->out_largest_free = entry.largest_free;
+	}
+	return 0;
+}
+
 static int lookup(struct file *file, struct flexmem_lookup *cmd)
 {
 	struct block *block;
@@ -715,6 +757,8 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return map(file, arg);
 	case FLEXMEM_CMD_RESIZE:
 		return resize(file, arg);
+	case FLEXMEM_CMD_DOMAIN:
+		return domain(arg);
 	}
 	return owner_command(file, number, arg);
 }

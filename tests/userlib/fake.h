@@ -46,9 +46,12 @@ struct fake {
 	uint64_t fallback[FLEXMEM_MAX_FALLBACK_SIZES];
 	uint64_t capacity;
 	uint64_t capabilities;
+	uint32_t nr_domains;
+	uint32_t nr_domain_sizes;
 
-	/* The flags of regions that are acquired later. */
+	/* The flags and the domain of regions that are acquired later. */
 	uint32_t region_flags;
+	uint32_t region_domain;
 	/* An access to a new map is SIGBUS. */
 	bool map_is_gone;
 	/* The user that opens files from now on. */

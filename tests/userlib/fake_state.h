@@ -26,6 +26,7 @@ struct region {
 	uint64_t total;
 	uint64_t sequence;
 	uint32_t flags;
+	uint32_t domain;
 	struct block *blocks;
 };
 

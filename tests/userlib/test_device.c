@@ -465,6 +465,88 @@ static void errors_come_through(void **state)
 	flexmem_device_close(device);
 }
 
+/* Two domains: device memory with all regions, and memory on the chip. */
+static void domains(void **state)
+{
+	struct flexmem_device *device;
+	struct flexmem_allocated a;
+	struct flexmem_domain_state d;
+
+	(void)state;
+	fake.nr_domains = 2;
+	fake.nr_domain_sizes = 2;
+	device = open_device();
+	flexmem_device_alloc(device, 1000, 0, 0, &a, sizeof(a));
+	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d)), 0);
+	assert_int_equal(d.id, 0);
+	assert_int_equal(d.count, 2);
+	assert_int_equal(d.memory, FLEXMEM_MEMORY_DEVICE);
+	assert_int_equal(d.flags, 0);
+	assert_int_equal(d.regions, 1);
+	assert_int_equal(d.capacity, 64 * GIB);
+	assert_int_equal(d.set_aside, 0);
+	assert_int_equal(d.total, 12 * GIB);
+	assert_int_equal(d.free, 12 * GIB - 1024);
+	assert_int_equal(d.largest_free, 12 * GIB - 1024);
+	assert_int_equal(d.cores, 0);
+
+	fake.region_domain = 1;
+	flexmem_device_alloc(device, 12 * GIB, 0, 0, &a, sizeof(a));
+	assert_int_equal(flexmem_device_domain(device, 1, &d, sizeof(d)), 0);
+	assert_int_equal(d.id, 1);
+	assert_int_equal(d.memory, FLEXMEM_MEMORY_ON_CHIP);
+	assert_int_equal(d.regions, 1);
+	assert_int_equal(d.granule, 1 << 16);
+	assert_int_equal(d.capacity, 15 << 20);
+	assert_int_equal(d.set_aside, 1 << 20);
+	assert_int_equal(d.max_region, 15 << 20);
+	assert_int_equal(d.free, 0);
+	assert_int_equal(d.cores, 1);
+	assert_int_equal(d.size_count, 2);
+	assert_int_equal(d.sizes[1], 15 << 19);
+	assert_int_equal(d.sizes[2], 0);
+	assert_int_equal(d.distance[0], 3);
+	assert_int_equal(d.distance[1], 0);
+	flexmem_device_close(device);
+}
+
+static void domain_refused(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_domain_state d = { .id = 77 };
+
+	(void)state;
+	assert_int_equal(flexmem_device_domain(device, 1, &d, sizeof(d)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_domain(NULL, 0, &d, sizeof(d)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_domain(device, 0, NULL, sizeof(d)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d) - 1),
+			 -EINVAL);
+	assert_int_equal(d.id, 77);
+	flexmem_device_close(device);
+}
+
+/* A driver that knows more sizes than the library, or exhausted domains. */
+static void domain_is_full(void **state)
+{
+	struct flexmem_device *device;
+	struct flexmem_allocated a;
+	struct flexmem_domain_state d;
+
+	(void)state;
+	fake.nr_domain_sizes = 1000;
+	fake.capacity = 12 * GIB;
+	device = open_device();
+	flexmem_device_alloc(device, 12 * GIB, 0, 0, &a, sizeof(a));
+	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
+	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d)), 0);
+	assert_int_equal(d.flags, FLEXMEM_EXHAUSTED);
+	assert_int_equal(d.size_count, FLEXMEM_FALLBACK_SIZES);
+	flexmem_device_close(device);
+}
+
 static void nulls(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -526,6 +608,9 @@ int main(void)
 		TEST(leases_can_be_broken),
 		TEST(trim_fails_in_the_middle),
 		TEST(errors_come_through),
+		TEST(domains),
+		TEST(domain_refused),
+		TEST(domain_is_full),
 		TEST(nulls),
 		TEST(version),
 	};

@@ -58,6 +58,37 @@ static void regions(void **state)
 	assert_int_equal(list[1].allocated_blocks, 1);
 	assert_int_equal(list[1].free_blocks, 1);
 	assert_int_equal(list[1].sequence, 1);
+	assert_int_equal(list[1].domain, 0);
+	flexmem_regions_free(list);
+	flexmem_device_close(device);
+}
+
+/* Each region tells its domain, also to callers whose struct is of before. */
+static void domains(void **state)
+{
+	struct before {
+		uint64_t words[8];
+	} *before;
+	struct flexmem_device *device = open_device();
+	struct flexmem_region_state *list;
+	size_t count;
+
+	(void)state;
+	use(device, 12 * GIB);
+	fake.region_domain = 3;
+	use(device, 12 * GIB);
+	assert_int_equal(flexmem_device_regions(device, &list, sizeof(*list),
+						&count), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(list[0].domain, 0);
+	assert_int_equal(list[1].domain, 3);
+	assert_int_equal(list[1].reserved, 0);
+	flexmem_regions_free(list);
+	assert_int_equal(flexmem_device_regions(device, &list, sizeof(*before),
+						&count), 0);
+	before = (struct before *)list;
+	assert_int_equal(before[1].words[0], 1);
+	assert_int_equal(before[1].words[2], 12 * GIB);
 	flexmem_regions_free(list);
 	flexmem_device_close(device);
 }
@@ -248,6 +279,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(no_regions),
 		TEST(regions),
+		TEST(domains),
 		TEST(segments),
 		TEST(flags),
 		TEST(growth),

@@ -181,6 +181,21 @@ def info():
 
 
 @test
+def domains():
+    found = report("info")["domains"]
+    assert len(found) == 1 and found[0]["memory"] == "device" and found[0]["sizes"] == [12 * GIB]
+    assert "domain" not in good("info")
+    out = good("info", FAKE_DOMAINS=2)
+    assert "domain 0         device, 64.0 GiB, regions of 12.0 GiB\n" in out, out
+    assert "domain 1         on-chip, 15.0 MiB and 1.0 MiB set aside, regions of 15.0 MiB, near cores 0x1\n" in out, out
+    found = report("info", FAKE_DOMAINS=2)["domains"]
+    assert [domain["id"] for domain in found] == [0, 1]
+    assert found[1] == {"id": 1, "memory": "on-chip", "granule": 65536, "capacity": 15 << 20, "set_aside": 1 << 20,
+                        "max_region": 15 << 20, "sizes": [15 << 20], "cores": 1, "distance": [3, 0], "regions": 0,
+                        "total": 0, "free": 0, "largest_free": 0, "exhausted": False, "program_exhausted": False}
+
+
+@test
 def capabilities():
     assert "capabilities     scrub, map, rw, copy, page-tables\n" in good("info")
     found = report("info")

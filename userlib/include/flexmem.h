@@ -219,13 +219,15 @@ enum flexmem_limit {
  * @alignment: every offset and size is a multiple of this (128)
  * @fallback_count: number of used entries of @fallback_sizes
  * @max_alignment: largest alignment of an allocation
- * @granule: sizes of regions are multiples of this
- * @capacity: bytes that may be acquired from the device
- * @max_region: size of the largest possible region; no allocation is larger
+ * @granule: sizes of regions of domain 0 are multiples of this
+ * @capacity: bytes that may be acquired from the device, of all domains
+ * @max_region: size of the largest possible region in the domains that
+ *              allocations go to; no allocation is larger
  * @capabilities: abilities of this function: of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
  *                FLEXMEM_CAN_PAGE_TABLES
- * @fallback_sizes: sizes of regions in the order in which they are tried
+ * @fallback_sizes: sizes of regions of domain 0 in the order in which they are
+ *                  tried
  * @name: name of the device behind this function, NUL-terminated
  *
  * Only @capacity and @max_region can change while the device is open.
@@ -250,6 +252,59 @@ struct flexmem_properties {
 	uint64_t capabilities;
 	uint64_t fallback_sizes[FLEXMEM_FALLBACK_SIZES];
 	char name[32];
+};
+
+#define FLEXMEM_DOMAINS 32
+
+/**
+ * enum flexmem_memory_type - what a domain consists of
+ * @FLEXMEM_MEMORY_DEVICE: the device's main memory, such as an HBM stack
+ * @FLEXMEM_MEMORY_ON_CHIP: small and fast memory beside the cores
+ * @FLEXMEM_MEMORY_HOST_VISIBLE: memory that the CPU reaches through a window
+ */
+enum flexmem_memory_type {
+	FLEXMEM_MEMORY_DEVICE = 0,
+	FLEXMEM_MEMORY_ON_CHIP = 1,
+	FLEXMEM_MEMORY_HOST_VISIBLE = 2,
+};
+
+/**
+ * struct flexmem_domain_state - one of a device's memories
+ * @id: its number, from 0 on
+ * @count: number of domains of the device, 1 to FLEXMEM_DOMAINS
+ * @memory: enum flexmem_memory_type
+ * @flags: of FLEXMEM_EXHAUSTED, FLEXMEM_PROGRAM_EXHAUSTED, for its regions
+ * @regions: regions acquired
+ * @size_count: number of used entries of @sizes
+ * @granule: sizes of regions are multiples of this
+ * @capacity: bytes that may be acquired
+ * @set_aside: bytes that the device keeps for itself; not in @capacity
+ * @max_region: size of the largest possible region
+ * @total: bytes in the acquired regions
+ * @free: of these, free
+ * @largest_free: bytes of the largest free block
+ * @cores: bit mask of the cores that are near it; 0: all are equally near
+ * @sizes: sizes of regions in the order in which they are tried
+ * @distance: how far each domain is from this one, in a unit of the device; all
+ *	0: not known
+ */
+struct flexmem_domain_state {
+	uint32_t id;
+	uint32_t count;
+	uint32_t memory;
+	uint32_t flags;
+	uint32_t regions;
+	uint32_t size_count;
+	uint64_t granule;
+	uint64_t capacity;
+	uint64_t set_aside;
+	uint64_t max_region;
+	uint64_t total;
+	uint64_t free;
+	uint64_t largest_free;
+	uint64_t cores;
+	uint64_t sizes[FLEXMEM_FALLBACK_SIZES];
+	uint8_t distance[FLEXMEM_DOMAINS];
 };
 
 /**
@@ -441,6 +496,8 @@ struct flexmem_pressure_event {
  * @allocated_blocks: blocks in use, of all open files
  * @free_blocks: free blocks
  * @sequence: number of allocations and frees so far
+ * @domain: number of the domain that it lies in
+ * @reserved: 0
  */
 struct flexmem_region_state {
 	uint64_t region_id;
@@ -452,6 +509,8 @@ struct flexmem_region_state {
 	uint64_t allocated_blocks;
 	uint64_t free_blocks;
 	uint64_t sequence;
+	uint32_t domain;
+	uint32_t reserved;
 };
 
 /**
@@ -708,6 +767,21 @@ flexmem_device_properties(const struct flexmem_device *device,
 FLEXMEM_API int
 flexmem_device_statistics(const struct flexmem_device *device,
 			  struct flexmem_statistics *statistics, size_t size);
+
+/**
+ * flexmem_device_domain() - read the description and figures of a domain
+ * @device: an open device
+ * @id: number of the domain. Domain 0 is always there and tells how many there
+ *	are
+ * @domain: to be filled
+ * @size: sizeof(*@domain)
+ *
+ * Return: 0 or a negative errno. -EINVAL: there is no such domain.
+ */
+FLEXMEM_API int flexmem_device_domain(const struct flexmem_device *device,
+				      uint32_t id,
+				      struct flexmem_domain_state *domain,
+				      size_t size);
 
 /**
  * flexmem_device_alloc() - allocate device memory

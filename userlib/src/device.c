@@ -165,10 +165,22 @@ int flexmem_device_properties(const struct flexmem_device *device,
 			      sizeof(now));
 }
 
+static uint32_t flags_from_uapi(uint32_t from)
+{
+	uint32_t flags = 0;
+
+	if (from & FLEXMEM_STATS_EXHAUSTED)
+		flags |= FLEXMEM_EXHAUSTED;
+	if (from & FLEXMEM_STATS_PROGRAM_EXHAUSTED)
+		flags |= FLEXMEM_PROGRAM_EXHAUSTED;
+	return flags;
+}
+
 static void statistics_from_uapi(const struct flexmem_stats *stats,
 				 struct flexmem_statistics *statistics)
 {
 	*statistics = (struct flexmem_statistics){
+		.flags = flags_from_uapi(stats->out_flags),
 		.regions = stats->out_regions,
 		.leases = stats->out_leases,
 		.total = stats->out_total,
@@ -184,10 +196,6 @@ static void statistics_from_uapi(const struct flexmem_stats *stats,
 		.own_peak = stats->out_client_peak,
 		.own_handles = stats->out_client_handles,
 	};
-	if (stats->out_flags & FLEXMEM_STATS_EXHAUSTED)
-		statistics->flags |= FLEXMEM_EXHAUSTED;
-	if (stats->out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED)
-		statistics->flags |= FLEXMEM_PROGRAM_EXHAUSTED;
 }
 
 int flexmem_device_statistics(const struct flexmem_device *device,
@@ -205,6 +213,54 @@ int flexmem_device_statistics(const struct flexmem_device *device,
 		return err;
 	statistics_from_uapi(&stats, &now);
 	return fmlib_copy_out(statistics, size, FMLIB_STATISTICS_MIN, &now,
+			      sizeof(now));
+}
+
+static void domain_from_uapi(const struct flexmem_domain_info *info,
+			     struct flexmem_domain_state *domain)
+{
+	unsigned int i;
+
+	_Static_assert(sizeof(domain->distance) == sizeof(info->out_distance),
+		       "a distance for each domain");
+	*domain = (struct flexmem_domain_state){
+		.id = info->domain,
+		.count = info->out_nr_domains,
+		.memory = info->out_type,
+		.flags = flags_from_uapi(info->out_flags),
+		.regions = info->out_regions,
+		.granule = info->out_granule,
+		.capacity = info->out_capacity,
+		.set_aside = info->out_set_aside,
+		.max_region = info->out_max_region,
+		.total = info->out_total,
+		.free = info->out_free,
+		.largest_free = info->out_largest_free,
+		.cores = info->out_cores,
+	};
+	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
+		domain->sizes[i] = info->out_sizes[i];
+	domain->size_count = i;
+	memcpy(domain->distance, info->out_distance, sizeof(domain->distance));
+}
+
+int flexmem_device_domain(const struct flexmem_device *device, uint32_t id,
+			  struct flexmem_domain_state *domain, size_t size)
+{
+	struct flexmem_domain_info info = {
+		.size = sizeof(info),
+		.domain = id,
+	};
+	struct flexmem_domain_state now;
+	int err;
+
+	if (!device || !domain || size < FMLIB_DOMAIN_MIN)
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_DOMAIN, &info);
+	if (err)
+		return err;
+	domain_from_uapi(&info, &now);
+	return fmlib_copy_out(domain, size, FMLIB_DOMAIN_MIN, &now,
 			      sizeof(now));
 }
 

@@ -110,6 +110,7 @@ void fmlib_region_from_uapi(const void *from, void *to, size_t size)
 		.allocated_blocks = entry->nr_allocated,
 		.free_blocks = entry->nr_free,
 		.sequence = entry->sequence,
+		.domain = entry->domain,
 	};
 
 	fmlib_copy_out(to, size, FMLIB_REGION_MIN, &region, sizeof(region));

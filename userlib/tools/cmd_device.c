@@ -60,8 +60,63 @@ static void print_info(const struct tool *tool,
 	puts(count ? "" : " none");
 }
 
+static void print_domain(const struct flexmem_domain_state *domain)
+{
+	char label[20], text[FMLIB_HUMAN_MAX];
+	uint32_t i;
+
+	snprintf(label, sizeof(label), "domain %u", domain->id);
+	printf("%-16s %s, %s", label, memory_name(domain->memory),
+	       fmlib_human(domain->capacity, text));
+	if (domain->set_aside)
+		printf(" and %s set aside",
+		       fmlib_human(domain->set_aside, text));
+	printf(", regions of");
+	for (i = 0; i < domain->size_count; i++)
+		printf("%s %s", i ? "," : "",
+		       fmlib_human(domain->sizes[i], text));
+	if (domain->cores)
+		printf(", near cores %#" PRIx64, domain->cores);
+	putchar('\n');
+}
+
+/* A single domain is what the lines before have said. */
+static void print_domains(const struct flexmem_domain_state *domains)
+{
+	uint32_t i;
+
+	for (i = 0; domains->count > 1 && i < domains->count &&
+	     i < FLEXMEM_DOMAINS; i++)
+		print_domain(&domains[i]);
+}
+
+/* Reads all domains. Returns 0 or a negative errno. */
+static int read_domains(const struct tool *tool,
+			struct flexmem_domain_state domains[FLEXMEM_DOMAINS])
+{
+	uint32_t i = 0;
+	int err;
+
+	do {
+		err = flexmem_device_domain(tool->device, i, &domains[i],
+					    sizeof(domains[i]));
+	} while (!err && ++i < domains[0].count && i < FLEXMEM_DOMAINS);
+	return err;
+}
+
+static json_t *json_domains(const struct flexmem_domain_state *domains)
+{
+	json_t *array = json_checked(json_array());
+	uint32_t i;
+
+	for (i = 0; i < domains->count && i < FLEXMEM_DOMAINS; i++)
+		json_array_append_new(array, json_domain(&domains[i]));
+	return array;
+}
+
 enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 {
+	struct flexmem_domain_state domains[FLEXMEM_DOMAINS];
 	struct flexmem_properties properties;
 	enum tool_status status;
 	json_t *object;
@@ -74,15 +129,19 @@ enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 		return status;
 	err = flexmem_device_properties(tool->device, &properties,
 					sizeof(properties));
+	if (!err)
+		err = read_domains(tool, domains);
 	if (err)
 		return tool_error(tool, err, NULL, "info");
 	if (tool->json) {
 		object = json_device(&properties);
 		json_add(object, "device",
 			 json_text(flexmem_device_path(tool->device)));
+		json_add(object, "domains", json_domains(domains));
 		json_print(tool, object);
 	} else {
 		print_info(tool, &properties);
+		print_domains(domains);
 	}
 	return TOOL_OK;
 }

@@ -151,6 +151,12 @@ static const char *const acquisitions[] = {
 	[FLEXMEM_PREALLOC] = "prealloc",
 };
 
+static const char *const memories[] = {
+	[FLEXMEM_MEMORY_DEVICE] = "device",
+	[FLEXMEM_MEMORY_ON_CHIP] = "on-chip",
+	[FLEXMEM_MEMORY_HOST_VISIBLE] = "host-visible",
+};
+
 #define COUNT(names) (sizeof(names) / sizeof((names)[0]))
 
 const char *strategy_name(uint32_t strategy)
@@ -168,6 +174,11 @@ const char *acquisition_name(uint32_t acquisition)
 {
 	return acquisition < COUNT(acquisitions) ? acquisitions[acquisition] :
 						   "unknown";
+}
+
+const char *memory_name(uint32_t memory)
+{
+	return memory < COUNT(memories) ? memories[memory] : "unknown";
 }
 
 static bool is_among(const char *name, const char *const *names, size_t count)
@@ -229,6 +240,38 @@ json_t *json_device(const struct flexmem_properties *properties)
 		json_array_append_new(sizes, size);
 	}
 	json_add(object, "fallback_sizes", sizes);
+	return object;
+}
+
+json_t *json_domain(const struct flexmem_domain_state *domain)
+{
+	json_t *distance = json_checked(json_array());
+	json_t *object = json_checked(json_object());
+	json_t *sizes = json_checked(json_array());
+	uint32_t i;
+
+	json_add(object, "id", json_number(domain->id));
+	json_add(object, "memory", json_string(memory_name(domain->memory)));
+	json_add(object, "granule", json_number(domain->granule));
+	json_add(object, "capacity", json_number(domain->capacity));
+	json_add(object, "set_aside", json_number(domain->set_aside));
+	json_add(object, "max_region", json_number(domain->max_region));
+	for (i = 0; i < domain->size_count; i++)
+		json_array_append_new(sizes, json_number(domain->sizes[i]));
+	json_add(object, "sizes", sizes);
+	json_add(object, "cores", json_number(domain->cores));
+	for (i = 0; i < domain->count && i < FLEXMEM_DOMAINS; i++)
+		json_array_append_new(distance,
+				      json_number(domain->distance[i]));
+	json_add(object, "distance", distance);
+	json_add(object, "regions", json_number(domain->regions));
+	json_add(object, "total", json_number(domain->total));
+	json_add(object, "free", json_number(domain->free));
+	json_add(object, "largest_free", json_number(domain->largest_free));
+	json_add(object, "exhausted",
+		 json_boolean(domain->flags & FLEXMEM_EXHAUSTED));
+	json_add(object, "program_exhausted",
+		 json_boolean(domain->flags & FLEXMEM_PROGRAM_EXHAUSTED));
 	return object;
 }
 
@@ -329,6 +372,7 @@ static json_t *json_region(const struct flexmem_region_state *region)
 		 json_number(region->allocated_blocks));
 	json_add(object, "free_blocks", json_number(region->free_blocks));
 	json_add(object, "sequence", json_number(region->sequence));
+	json_add(object, "domain", json_number(region->domain));
 	return object;
 }
 

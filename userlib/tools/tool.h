@@ -198,6 +198,7 @@ enum tool_status pattern_result(struct tool *tool, uint32_t handle,
 
 /* json.c: parts of reports. None of these returns NULL. */
 json_t *json_device(const struct flexmem_properties *properties);
+json_t *json_domain(const struct flexmem_domain_state *domain);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
 /* Adds the sums of all accounts. */
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
@@ -246,5 +247,6 @@ const char *order_name(uint32_t order);
 bool is_strategy(const char *name);
 bool is_order(const char *name);
 const char *acquisition_name(uint32_t acquisition);
+const char *memory_name(uint32_t memory);
 
 #endif /* TOOL_H */

@@ -82,6 +82,7 @@ class Region(NamedTuple):
     allocated_blocks: int
     free_blocks: int
     sequence: int
+    domain: int
 
 
 class Failure(NamedTuple):
