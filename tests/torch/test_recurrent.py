@@ -166,6 +166,26 @@ class Recurrent(FlexmemTest):
             self.assertEqual(torch.flexmem.memory_allocated() - before, 2 * kept, kind)
             del other, y
 
+    def test_forward_derivatives(self):
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            for trains in (False, True):
+                torch.manual_seed(12)
+                model = kind(8, 8).to(DEVICE).requires_grad_(trains)
+                x = torch.randn(4, 3, 8, dtype=torch.double, device=DEVICE)
+                model.double()
+                with torch.autograd.forward_ad.dual_level():
+                    y = model(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))[0]
+                    ours = torch.autograd.forward_ad.unpack_dual(y).tangent.detach()
+                step = 1e-6
+                with torch.no_grad():
+                    torch.testing.assert_close(ours, (model(x + step)[0] - model(x - step)[0]) / (2 * step))
+
+    def test_batches_of_gradients_are_refused(self):
+        model, x, _ = self.recurrent(DEVICE)
+        y = model(x)[0]
+        with self.assertRaisesRegex(RuntimeError, "Batched"):
+            torch.autograd.grad(y, x, torch.ones(2, *y.shape, device=DEVICE), is_grads_batched=True)
+
     def test_two_backward_passes_at_once(self):
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             model = kind(8, 16, num_layers=2).to(DEVICE)

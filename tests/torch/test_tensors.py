@@ -162,6 +162,27 @@ class Tensors(FlexmemTest):
         x = torch.randn(3, dtype=torch.float64, device=DEVICE, requires_grad=True)
         self.assertTrue(torch.autograd.gradcheck(lambda x: x.exp().prod(), (x,)))
 
+    def test_forward_derivatives(self):
+        # The bias has none, which PyTorch says by zeros without bytes.
+        def run(device):
+            torch.manual_seed(12)
+            x, weight, bias = (torch.randn(*size).to(device) for size in ((4, 3), (5, 3), (5,)))
+            return torch.func.jvp(lambda x: torch.nn.functional.linear(x, weight, bias), (x,), (x,))
+
+        for ours, cpu in zip(run(DEVICE), run("cpu")):
+            self.assert_same(ours, cpu)
+
+    def test_zeros_without_bytes(self):
+        ours = torch._efficientzerotensor((3, 4), device=DEVICE)
+        cpu = torch.zeros(3, 4)
+        for view in (lambda x: x, lambda x: x.t(), lambda x: x[1], lambda x: x[0].expand(2, 4), lambda x: x.unfold(1, 2, 2)):
+            self.assertTrue(view(ours)._is_zerotensor())
+            self.assert_same(view(ours), view(cpu))
+        for make in (lambda x: x.clone(), lambda x: x.cos(), lambda x: torch.cat([x, x + 1]), lambda x: torch.ones_like(x).copy_(x),
+                     lambda x: x.clone().add_(x), lambda x: torch._foreach_add([x], [x + 1])[0], lambda x: x.to(torch.float64)):
+            self.assert_same(make(ours), make(cpu))
+        self.assertEqual(ours.tolist(), cpu.tolist())
+
     def test_anomalies_are_detected(self):
         x = torch.zeros(3, device=DEVICE, requires_grad=True)
         with torch.autograd.detect_anomaly(check_nan=True):

@@ -31,8 +31,12 @@ std::atomic<int64_t> copied{0};
 
 // A tensor with the sizes and strides of @model, over another storage.
 Tensor tensorOver(c10::Storage storage, DispatchKey key, const Tensor& model) {
-  Tensor made = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), DispatchKeySet(key), model.dtype());
+  DispatchKeySet keys(key);
+  if (model._is_zerotensor()) {
+    keys = keys.add(DispatchKey::ZeroTensor);
+  }
+  Tensor made = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys,
+                                                         model.dtype());
   c10::TensorImpl* impl = made.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(model.sizes(), model.strides(),
                               model.storage_offset());
@@ -61,8 +65,11 @@ c10::DataPtr borrow(const c10::Storage& device) {
 }
 
 // The bytes of a CPU storage, in memory of the device: moved if they are there
-// already, and copied otherwise.
+// already, and copied otherwise. The zeros of forward derivatives have no bytes.
 c10::DataPtr deviceData(StorageImpl* cpu) {
+  if (!cpu->data()) {
+    return {nullptr, kDevice};
+  }
   if (isOurs(cpu->data_ptr())) {
     c10::DataPtr data = cpu->set_data_ptr(c10::DataPtr(nullptr, kCpu));
     data.unsafe_set_device(kDevice);

@@ -148,12 +148,14 @@ bool hasSavedTensorHooks() {
 
 void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
   const variable_list tensors = tensorsOf(op, *stack);
+  bool forward = false;
   bool graph = false;
   for (const Tensor& tensor : tensors) {
+    forward |= tensor._fw_grad(/*level=*/0).defined();
     graph |= tensor.requires_grad();
   }
   graph &= at::GradMode::is_enabled();
-  if (dropsOut(op, *stack) || (graph && hasSavedTensorHooks())) {
+  if (forward || dropsOut(op, *stack) || (graph && hasSavedTensorHooks())) {
     // Runs the composite operator; its parts run on the device.
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
   } else if (graph) {

@@ -14,8 +14,7 @@ namespace {
 
 // These return tensors of a layout that the device does not have.
 const std::set<std::string> leftOut = {
-    "aten::_efficientzerotensor", "aten::to_mkldnn",
-    "aten::_nested_tensor_from_tensor_list"};
+    "aten::to_mkldnn", "aten::_nested_tensor_from_tensor_list"};
 
 // They have no kernel of the CPU's own, but ask for one of the device, or refuse devices
 // that they do not know. With the overload.
