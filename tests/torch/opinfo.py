@@ -4,14 +4,15 @@
 
 Each sample of type float32 and int64 that passes on the CPU must pass on the device. Results and arguments must be the same
 afterwards, bit for bit and with the same strides; results must be on the device, without a copy. So must those of the operator
-with out=, and of the operator in place. What opinfo.txt names is left out, with a reason: at most 30 operators. Calls that the
-CPU refuses are counted, and in no form may it refuse all of an operator's.
+with out=, of the operator in place, and its backward and forward derivatives. What opinfo.txt names is left out, with a reason:
+at most 30 operators. Calls that the CPU refuses are counted, and in no form may it refuse all of an operator's.
 
 Usage: opinfo.py [NAME...]      NAME: whole names of operators; default: all
 """
 
 import collections
 import contextlib
+import itertools
 import os
 import sys
 import types
@@ -24,6 +25,8 @@ sys.modules["torch.utils.cpp_extension"] = torch.utils.cpp_extension = types.Mod
 
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
+
+from torch.autograd import forward_ad
 
 import torch_flexmem  # noqa: F401, it registers the device
 
@@ -42,7 +45,7 @@ def left_out():
 
 
 def place(value, device, storages):
-    """A copy of an argument on a device. A view stays a view, as the operator may look beyond it. Those of one storage share one."""
+    """A copy of an argument on a device. A view stays a view, as the operator may look beyond it. Views of a storage share one."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()
         if storage._cdata not in storages:
@@ -70,9 +73,45 @@ def in_place(op, arguments):
     return op.inplace_variant(arguments[0], *arguments[1], **arguments[2])
 
 
-FORMS = {plain: lambda op: True, with_out: lambda op: op.supports_out, in_place: lambda op: op.inplace_variant}
-# The CPU refuses all: equal() returns no tensor, two take out= in another shape, and one is in place for float64 alone.
-REFUSED = {("equal", with_out), ("_batch_norm_with_update", with_out), ("histogramdd", with_out), ("float_power", in_place)}
+def is_differentiable(value):
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def numbers_like(tensor):
+    numbers = torch.linspace(0.5, 1.5, max(tensor.numel(), 1), device=tensor.device).to(tensor.dtype)
+    return numbers[:tensor.numel()].reshape(tensor.shape)
+
+
+def backward(op, arguments):
+    """The gradients of all arguments that have one."""
+    leaves = tree_map(lambda value: value.detach().requires_grad_() if is_differentiable(value) else value, arguments)
+    inputs = [leaf for leaf in tree_leaves(leaves) if is_differentiable(leaf)]
+    outputs = [leaf for leaf in tree_leaves(plain(op, leaves)) if is_differentiable(leaf) and leaf.requires_grad]
+    return torch.autograd.grad(outputs, inputs, [numbers_like(output) for output in outputs], allow_unused=True)
+
+
+def forward(op, arguments):
+    """The derivatives of all results. Only every other argument has one: for the rest PyTorch makes zeros."""
+    with forward_ad.dual_level():
+        number = itertools.count()
+
+        def dual(value):
+            if is_differentiable(value) and next(number) % 2 == 0:
+                return forward_ad.make_dual(value, numbers_like(value))
+            return value
+
+        duals = tree_map(dual, arguments)
+        results = [forward_ad.unpack_dual(leaf) for leaf in tree_leaves(plain(op, duals)) if is_differentiable(leaf)]
+        return [result.tangent.clone() for result in results if result.tangent is not None]
+
+
+FORMS = {plain: lambda op: True, with_out: lambda op: op.supports_out, in_place: lambda op: op.inplace_variant,
+         backward: lambda op: op.supports_autograd, forward: lambda op: op.supports_forward_ad}
+# The CPU refuses all: equal() returns no tensor, two take out= in another shape, one is in place for float64 alone, and three
+# have no gradients, or not of all their arguments.
+REFUSED = {("equal", with_out), ("_batch_norm_with_update", with_out), ("histogramdd", with_out), ("float_power", in_place),
+           ("_batch_norm_with_update", backward), ("nn.functional.one_hot", backward),
+           ("nn.functional.soft_margin_loss", backward)}
 
 
 def forms(op):
@@ -89,7 +128,10 @@ def call(form, op, sample, device):
     has_tensor = any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(arguments))
     with contextlib.nullcontext() if has_tensor else device:
         result = form(op, arguments)
-    return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in tree_leaves((result, arguments))]
+    leaves = tree_leaves((result, arguments))
+    # The device has none of other layouts.
+    assert all(leaf.layout == torch.strided for leaf in leaves if isinstance(leaf, torch.Tensor))
+    return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
 def is_same(ours, cpu):
