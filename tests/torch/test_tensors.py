@@ -15,6 +15,15 @@ class Tensors(FlexmemTest):
         with torch.device(DEVICE):
             self.assertEqual(torch.ones(3).device, DEVICE)
 
+    def test_deterministic_memory(self):
+        torch.use_deterministic_algorithms(True)
+        try:
+            for make in (lambda: torch.empty(3, device=DEVICE), lambda: torch.empty_strided((2, 3), (3, 1), device=DEVICE),
+                         lambda: torch.ones(2, device=DEVICE).resize_(9)[2:], lambda: torch.ones(2, device=DEVICE).new_empty(3)):
+                self.assertTrue(make().isnan().all().item())
+        finally:
+            torch.use_deterministic_algorithms(False)
+
     def test_in_place_on_views_of_views(self):
         cpu = torch.arange(24.0).reshape(4, 6)
         ours = cpu.to(DEVICE)

@@ -7,6 +7,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/NativeFunctions.h>
+#include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
 namespace flexmem_torch {
@@ -28,13 +29,23 @@ void checkOptions(optional<c10::Layout> layout, optional<c10::Device> device,
               "flexmem: only CPU tensors can be pinned");
 }
 
+// torch.use_deterministic_algorithms() promises numbers in place of what was in memory.
+Tensor fillIfDeterministic(Tensor made) {
+  const at::Context& context = at::globalContext();
+  if (context.deterministicAlgorithms() &&
+      context.deterministicFillUninitializedMemory()) {
+    at::native::fill_empty_deterministic_(made);
+  }
+  return made;
+}
+
 Tensor emptyMemoryFormat(IntArrayRef size, optional<at::ScalarType> dtype,
                          optional<c10::Layout> layout,
                          optional<c10::Device> device, optional<bool> pinned,
                          optional<c10::MemoryFormat> format) {
   checkOptions(layout, device, pinned);
-  return at::detail::empty_generic(size, deviceAllocator(), kKeys,
-                                   c10::dtype_or_default(dtype), format);
+  return fillIfDeterministic(at::detail::empty_generic(
+      size, deviceAllocator(), kKeys, c10::dtype_or_default(dtype), format));
 }
 
 Tensor emptyStrided(IntArrayRef size, IntArrayRef stride,
@@ -42,9 +53,8 @@ Tensor emptyStrided(IntArrayRef size, IntArrayRef stride,
                     optional<c10::Layout> layout, optional<c10::Device> device,
                     optional<bool> pinned) {
   checkOptions(layout, device, pinned);
-  return at::detail::empty_strided_generic(size, stride, deviceAllocator(),
-                                           kKeys,
-                                           c10::dtype_or_default(dtype));
+  return fillIfDeterministic(at::detail::empty_strided_generic(
+      size, stride, deviceAllocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
 // PyTorch's own copy_ would call _copy_from, and that copy_ for conjugated
