@@ -10,6 +10,7 @@
  * chunk (ioctl.c). Either all chunks are allocated, or none.
  */
 
+#include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/math64.h>
 #include <linux/overflow.h>
@@ -54,17 +55,17 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 }
 
 static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
-		      u64 alignment, struct flexmem_stock *stock,
-		      struct flexmem_place *place)
+		      const struct flexmem_shape *shape,
+		      struct flexmem_stock *stock, struct flexmem_place *place)
 {
 	const struct flexmem_allocation *allocation = chunk->allocation;
 	bool alone = allocation->nr_chunks == 1;
 	const struct flexmem_request request = {
 		.size = chunk->size,
-		.alignment = alignment,
-		.kind = flexmem_kind_of(allocation->flags),
-		.domains = table->default_domains,
-		.growable = alone && allocation->flags & FLEXMEM_ALLOC_GROWABLE,
+		.alignment = shape->alignment,
+		.kind = flexmem_kind_of(shape->flags),
+		.domains = shape->domains,
+		.growable = alone && shape->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};
 	int rc = flexmem_place(table, &request, stock, place);
@@ -91,7 +92,8 @@ static void give_chunks(struct flexmem_allocation *allocation,
  * the others, and no bytes are charged any more.
  */
 static int take_chunks(struct flexmem_table *table,
-		       struct flexmem_allocation *allocation, u64 alignment,
+		       struct flexmem_allocation *allocation,
+		       const struct flexmem_shape *shape,
 		       struct flexmem_stock *stock, struct flexmem_place *place)
 {
 	u64 untried = allocation->size;
@@ -99,8 +101,8 @@ static int take_chunks(struct flexmem_table *table,
 	int rc = 0;
 
 	for (i = 0; !rc && i < allocation->nr_chunks; i++) {
-		rc = take_chunk(table, &allocation->chunks[i], alignment,
-				stock, place);
+		rc = take_chunk(table, &allocation->chunks[i], shape, stock,
+				place);
 		untried -= allocation->chunks[i].size;
 	}
 	if (!rc || allocation->nr_chunks == 1)
@@ -109,8 +111,8 @@ static int take_chunks(struct flexmem_table *table,
 	give_chunks(allocation, 0, i - 1, NULL);
 	/* give_chunks() has freed memory since a chunk was refused. */
 	if (place->reason)
-		flexmem_place_stats(table, flexmem_kind_of(allocation->flags),
-				    table->default_domains, place);
+		flexmem_place_stats(table, flexmem_kind_of(shape->flags),
+				    shape->domains, place);
 	return rc;
 }
 
@@ -154,8 +156,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	 * A chunk larger than any region is never charged, not even for a
 	 * moment: other callers with the same limit would be refused meanwhile.
 	 */
-	if (chunk > table->domain[0].sizes[0] &&
-	    flexmem_place_is_impossible(table, table->default_domains, chunk))
+	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
+	    flexmem_place_is_impossible(table, shape->domains, chunk))
 		refusal = FLEXMEM_REASON_REGION_SIZE;
 	else
 		refusal = flexmem_charge(owner, shape->size, 1,
@@ -164,7 +166,7 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 		return true;
 	*place = (struct flexmem_place) {};
 	flexmem_place_stats(table, flexmem_kind_of(shape->flags),
-			    table->default_domains, place);
+			    shape->domains, place);
 	place->reason = refusal;
 	return false;
 }
@@ -244,7 +246,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 	}
 	/* take_chunks() uncharges the bytes if it fails. */
 	unplaced = 0;
-	rc = take_chunks(table, allocation, shape->alignment, stock, place);
+	rc = take_chunks(table, allocation, shape, stock, place);
 	rc = rc ?: clean_chunks(allocation);
 	if (rc)
 		goto destroy;

@@ -80,6 +80,7 @@ struct flexmem_allocation {
  * @alignment: of each chunk's offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
+ * @domains: bit mask of the domains that it may come from; not 0
  * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All have the
  *	same size, a multiple of @alignment, except the last, which may be
  *	smaller. A small allocation has fewer chunks
@@ -87,6 +88,7 @@ struct flexmem_allocation {
 struct flexmem_shape {
 	u64 size;
 	u64 alignment;
+	u64 domains;
 	u32 flags;
 	unsigned int chunks;
 };

@@ -115,10 +115,15 @@ static u32 alloc_flags(const struct flexmem_device_ops *ops)
 }
 
 static int alloc_check(const struct flexmem_table *table,
-		       const struct flexmem_alloc *cmd)
+		       const struct flexmem_alloc *cmd, u64 *domains)
 {
-	if (cmd->flags & ~alloc_flags(&table->function.ops) || cmd->__reserved)
+	int rc;
+
+	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
+	rc = flexmem_policy_domains(table, cmd->policy, cmd->domains, domains);
+	if (rc)
+		return rc;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
 	    (cmd->alignment && !is_power_of_2(cmd->alignment)))
 		return -EINVAL;
@@ -130,7 +135,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 					      void *entry)
 {
 	struct flexmem_alloc *cmd = entry;
-	const struct flexmem_shape shape = {
+	struct flexmem_shape shape = {
 		.size = flexmem_round_length(cmd->flags, cmd->length),
 		.alignment = max(cmd->alignment,
 				 flexmem_granule_of(cmd->flags)),
@@ -141,7 +146,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 	struct flexmem_place place = {};
 	int rc;
 
-	rc = alloc_check(&call->fdev->table, cmd);
+	rc = alloc_check(&call->fdev->table, cmd, &shape.domains);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &shape, &place);
 	if (!IS_ERR(allocation)) {
@@ -215,7 +220,7 @@ static void free_set_error(void *entry, int error)
 
 static const struct entry_ops alloc_ops = {
 	.entry_size = sizeof(struct flexmem_alloc),
-	.min_size = offsetofend(struct flexmem_alloc, __reserved),
+	.min_size = offsetofend(struct flexmem_alloc, domains),
 	.begin = alloc_begin,
 	.commit = flexmem_client_publish,
 	.undo = flexmem_client_release,
@@ -563,7 +568,7 @@ enum { LOOKS = false, CHANGES = true };
 
 /* The ABI is the same for each compiler, in 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 192);
-static_assert(sizeof(struct flexmem_alloc) == 104);
+static_assert(sizeof(struct flexmem_alloc) == 112);
 static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 40);
@@ -589,7 +594,7 @@ static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
 		flexmem_cmd_info),
-	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, __reserved, CHANGES,
+	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, domains, CHANGES,
 		cmd_alloc),
 	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, CHANGES, cmd_free),
 	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved, CHANGES,

@@ -2,11 +2,12 @@
 /*
  * Placement: the two phases of an allocation, a region and a block in it.
  *
- * A request names the domains that it may come from. Regions of all of them are
+ * A request names the domains that it may come from, which its policy chooses:
+ * one row of a table. Regions of all of them are
  * tried in one order; a new region comes from the domain with the lowest id that
  * can give one.
  *
- * The order is one row of a table: which of two regions comes first, and
+ * The order is one row of a table, too: which of two regions comes first, and
  * whether a new region is acquired before the present ones are tried
  * (load_balance) or only after all of them have failed (fill_first).
  *
@@ -22,6 +23,7 @@
 #include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "job.h"
@@ -74,6 +76,43 @@ static const struct flexmem_order_ops orders[] = {
 const char *flexmem_order_name(unsigned int order)
 {
 	return order < ARRAY_SIZE(orders) ? orders[order].name : NULL;
+}
+
+/**
+ * struct flexmem_policy_ops - which domains an allocation may come from
+ * @named: those that the caller names, not the default ones
+ */
+struct flexmem_policy_ops {
+	bool named;
+};
+
+static const struct flexmem_policy_ops policies[] = {
+	[FLEXMEM_POLICY_DEFAULT] = {},
+	[FLEXMEM_POLICY_BIND] = { .named = true },
+};
+
+/**
+ * flexmem_policy_domains - the domains that an allocation may come from
+ * @table: region table
+ * @policy: enum flexmem_policy, from a user
+ * @asked: bit mask of the domains that the user names
+ * @domains: receives the bit mask; not 0
+ *
+ * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
+ * not suit it.
+ */
+int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
+			   u64 asked, u64 *domains)
+{
+	if (policy >= ARRAY_SIZE(policies))
+		return -EOPNOTSUPP;
+	policy = array_index_nospec(policy, ARRAY_SIZE(policies));
+	if (!policies[policy].named) {
+		*domains = table->default_domains;
+		return asked ? -EINVAL : 0;
+	}
+	*domains = asked;
+	return !asked || asked & ~flexmem_table_all(table) ? -EINVAL : 0;
 }
 
 /* A region as placement sees it, without its lock. */

@@ -127,6 +127,7 @@ static void copies_across_the_ends_of_chunks(struct kunit *test)
 	static const struct flexmem_shape shape = {
 		.size = 30 * GIB,
 		.alignment = FLEXMEM_ALIGN,
+		.domains = 1,
 		.chunks = 3,
 	};
 	struct ctx *ctx = test->priv;

@@ -53,6 +53,7 @@ struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 	const struct flexmem_shape shape = {
 		.size = size,
 		.alignment = alignment,
+		.domains = client->table->default_domains,
 		.flags = flags,
 		.chunks = 1,
 	};

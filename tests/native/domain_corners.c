@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A card with several memories: what DOMAIN says, and where allocations go. */
+#include "internal.h"
+
 #include "corners.h"
 
 #define NR_DOMAINS 4
@@ -137,11 +139,135 @@ static void run_full(struct run *r)
 	must_be_used(r, TCM + 1, 0, 0, 0, 0, 0);
 }
 
+static u32 bind(struct run *r, u64 domains, u64 length, int error,
+		struct flexmem_alloc *reply)
+{
+	*reply = CMD(alloc, .length = length, .policy = FLEXMEM_POLICY_BIND,
+			    .domains = domains);
+	if (FAILS(r, ALLOC, reply, error) && !error)
+		r->handle[0][r->nr[0]++] = reply->out_handle;
+	return reply->out_handle;
+}
+
+/* Allocations that are bound to a domain use no other. */
+static void run_bind(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	bind(r, BIT(TCM), 128, 0, &reply);
+	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, SZ_1M - SZ_128K - 128,
+		     SZ_1M - SZ_128K - 128, 0);
+	bind(r, BIT(1), SZ_8M, 0, &reply);
+	bind(r, BIT(1), SZ_8M, 0, &reply);
+	must_be_used(r, 0, 0, 0, 0, 0, 0);
+	/* All of the domain is used, although domain 0 has room. */
+	bind(r, BIT(1), 128, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_CAPACITY &&
+	     !reply.out_total_free && !reply.out_largest_free &&
+	     reply.out_max_region == SZ_8M && reply.out_regions == 3,
+	     "answer for a full domain");
+	/* Of two domains, the one with room. */
+	bind(r, BIT(0) | BIT(1), SZ_4M, 0, &reply);
+	must_be_used(r, 0, 1, SZ_8M, SZ_4M, SZ_4M, 0);
+	/* Existing room of a higher domain comes before a new region. */
+	bind(r, BIT(TCM) | BIT(TCM + 1), 256, 0, &reply);
+	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, SZ_1M - SZ_128K - 384,
+		     SZ_1M - SZ_128K - 384, 0);
+	must_be_used(r, TCM + 1, 0, 0, 0, 0, 0);
+}
+
+/* The largest region of the domains counts, not that of the device. */
+static void run_bind_size(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	bind(r, BIT(TCM), SZ_1M, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_REGION_SIZE &&
+	     reply.out_max_region == SZ_1M - SZ_128K && !reply.out_regions,
+	     "more than a domain has");
+	bind(r, BIT(TCM) | BIT(TCM + 1), SZ_2M, 0, &reply);
+	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_2M, SZ_2M, 0);
+}
+
+/* More than a domain can have is never charged. */
+static void run_bind_charge(struct run *r)
+{
+	struct flexmem_resource_limit limit = CMD(resource_limit,
+		.cgroup = cgroup_id(native_cgroup_root), .limit = SZ_64K);
+	struct flexmem_alloc reply;
+
+	CALL(r, SET_LIMIT, &limit);
+	bind(r, BIT(TCM), SZ_1M, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_REGION_SIZE,
+	     "more than a domain has, with a limit");
+	bind(r, BIT(TCM), SZ_128K, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_CGROUP_LIMIT &&
+	     reply.out_max_region == SZ_1M - SZ_128K, "limit");
+}
+
+static void run_bind_wrong(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	bind(r, 0, 128, EINVAL, &reply);
+	bind(r, BIT(NR_DOMAINS), 128, EINVAL, &reply);
+	bind(r, BIT(0) | BIT_ULL(63), 128, EINVAL, &reply);
+	must(r, reply.out_error == EINVAL && !reply.out_handle &&
+	     !reply.out_reason && reply.out_size == 128, "answer for EINVAL");
+	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .domains = 1), EINVAL);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 2, .domains = 1),
+	      EOPNOTSUPP);
+}
+
+/* Each entry of a batch has a policy of its own. */
+static void run_bind_batch(struct run *r)
+{
+	struct flexmem_alloc entry[] = {
+		CMD(alloc, .length = 128, .policy = FLEXMEM_POLICY_BIND,
+			   .domains = BIT(TCM)),
+		CMD(alloc, .length = 128),
+		CMD(alloc, .length = 128, .policy = FLEXMEM_POLICY_BIND),
+	};
+	struct flexmem_batch cmd = CMD(batch, .entry_size = sizeof(entry[0]),
+				       .count = ARRAY_SIZE(entry),
+				       .entries = (uintptr_t)entry);
+
+	CALL(r, ALLOC_BATCH, &cmd);
+	must(r, cmd.out_done == 3 && !entry[0].out_error &&
+	     !entry[1].out_error && entry[2].out_error == EINVAL,
+	     "results of a batch");
+	r->handle[0][r->nr[0]++] = entry[0].out_handle;
+	r->handle[0][r->nr[0]++] = entry[1].out_handle;
+	must(r, domain(r, TCM).out_regions == 1 &&
+	     domain(r, 0).out_regions == 1, "domains of a batch");
+}
+
+/* The slots are those of all domains. */
+static void run_bind_slots(struct run *r)
+{
+	struct flexmem_alloc reply;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		alloc(r, 0, SZ_8M, 0);
+	bind(r, BIT(TCM + 1), 128, 0, &reply);
+	bind(r, BIT(TCM), 128, 0, &reply);
+	bind(r, BIT(TCM), SZ_1M - SZ_128K, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_MAX_REGIONS,
+	     "reason of a full table");
+}
+
 const struct sequence domain_corners[] = {
 	{ "domains: description", prepare_file, run_describe },
 	{ "domains: there is none", prepare_file, run_wrong_domain },
 	{ "domains: figures", prepare_file, run_figures },
 	{ "domains: regions", prepare_file, run_regions },
 	{ "domains: device memory is full", prepare_file, run_full },
+	{ "domains: bind", prepare_file, run_bind },
+	{ "domains: bind to a small one", prepare_file, run_bind_size },
+	{ "domains: bind and limits", prepare_file, run_bind_charge },
+	{ "domains: bind to none", prepare_file, run_bind_wrong },
+	{ "domains: bind in a batch", prepare_file, run_bind_batch },
+	{ "domains: bind without a slot", prepare_file, run_bind_slots },
 	{}
 };

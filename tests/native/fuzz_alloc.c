@@ -58,9 +58,16 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	cmd->alignment = draw_alignment(f, kind >> 5);
 	kind = kind & 16 ? fuzz_take(f) : 0;
 	if (kind == 1)
-		cmd->__reserved = 1;
+		cmd->policy = 2;
 	if (kind == 2)
 		cmd->flags |= 1 << 4;
+	if (kind == 3)
+		cmd->domains = 1;
+	if (kind < 16)
+		return;
+	/* Bound to the domain that there is, or now and then to others. */
+	cmd->policy = FLEXMEM_POLICY_BIND;
+	cmd->domains = kind < 240 ? 1 : kind & 7;
 }
 
 /*
@@ -187,11 +194,15 @@ static int check_alloc(const struct fuzz *f,
 {
 	u64 alignment = cmd->alignment;
 
-	if (cmd->flags >> 4 || cmd->__reserved)
+	if (cmd->flags >> 4)
 		return -EOPNOTSUPP;
 	if (f->bare &&
 	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
 		return -EOPNOTSUPP;
+	if (cmd->policy > FLEXMEM_POLICY_BIND)
+		return -EOPNOTSUPP;
+	if (cmd->domains != (cmd->policy == FLEXMEM_POLICY_BIND))
+		return -EINVAL;
 	if (!cmd->length || alignment > SZ_1G || alignment & (alignment - 1))
 		return -EINVAL;
 	return 0;

@@ -586,6 +586,7 @@ static bool alloc_chunks(struct run *r, u64 *second)
 	const struct flexmem_shape shape = {
 		.size = 21 * SZ_1M,
 		.alignment = PAGE_SIZE,
+		.domains = 1,
 		.flags = FLEXMEM_ALLOC_MAPPABLE,
 		.chunks = 3,
 	};

@@ -125,7 +125,7 @@ TEST_F(batch, malformed_alloc_fails_alone)
 		{ { .length = 128, .alignment = 2 * GiB }, EINVAL },
 		{ { .length = 128, .flags = 1U << 31 }, EOPNOTSUPP },
 		{ { .length = 128, .flags = 1U << 5 }, EOPNOTSUPP },
-		{ { .length = 128, .__reserved = 1 }, EOPNOTSUPP },
+		{ { .length = 128, .policy = 99 }, EOPNOTSUPP },
 		{ { .length = 128, .size = sizeof(struct flexmem_alloc) - 8 }, EINVAL },
 		{ { .length = 128, .size = sizeof(struct flexmem_alloc) + 8 }, EINVAL },
 		{ { .length = 128, .size = 1 }, EINVAL },

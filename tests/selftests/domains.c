@@ -112,6 +112,36 @@ TEST_F(domains, allocations_go_to_device_memory)
 	}
 }
 
+static int bind_to(int fd, __u64 domains, __u64 length,
+		   struct flexmem_alloc *reply)
+{
+	*reply = CMD(alloc, .length = length, .policy = FLEXMEM_POLICY_BIND,
+		     .domains = domains);
+	return raw_alloc(fd, reply);
+}
+
+/* On-chip memory is full, and nothing spills into device memory. */
+TEST_F(domains, bind_uses_no_other_domain)
+{
+	struct flexmem_alloc last;
+
+	START(LAZY);
+	ASSERT_EQ(0, bind_to(self->fd, 1 << 3, 15 * MiB, &last));
+	EXPECT_EQ(1, domain(self->fd, 3).out_regions);
+	EXPECT_EQ(0, domain(self->fd, 3).out_free);
+	EXPECT_EQ(ENOMEM, bind_to(self->fd, 1 << 3, 128, &last));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, last.out_reason);
+	EXPECT_EQ(15 * MiB, last.out_max_region);
+	EXPECT_EQ(ENOMEM, bind_to(self->fd, 1 << 2, 16 * MiB, &last));
+	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, last.out_reason);
+	ASSERT_EQ(0, bind_to(self->fd, 1 << 2 | 1 << 3, 128, &last));
+	EXPECT_EQ(1, domain(self->fd, 2).out_regions);
+	EXPECT_EQ(0, domain(self->fd, 0).out_regions);
+	EXPECT_EQ(0, domain(self->fd, 1).out_regions);
+	EXPECT_EQ(EINVAL, bind_to(self->fd, 0, 128, &last));
+	EXPECT_EQ(EINVAL, bind_to(self->fd, 1 << NR_DOMAINS, 128, &last));
+}
+
 /*
  * All regions that there can be. Each lies in its memory, and none in the bytes
  * that the card keeps for itself.

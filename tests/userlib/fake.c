@@ -299,7 +299,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 
 static void check_entry(const struct flexmem_alloc *cmd)
 {
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->policy && !cmd->domains);
 	REQUIRE(!cmd->out_handle && !cmd->out_error && !cmd->out_size);
 	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
 	REQUIRE(!cmd->out_region_reason && !cmd->out_regions);

@@ -62,8 +62,8 @@
  * COPY may have changed bytes. A region that was acquired for the command
  * stays, and counters of changes may have grown. Where a struct says so, the
  * reply is also written on failure. If the size, flags or reserved members are
- * refused, there is no reply. Only ALLOC and FREE reply to wrong flags and
- * reserved members. An allocation belongs to the open file that made it. The
+ * refused, there is no reply. Only ALLOC and FREE reply to wrong flags, and
+ * ALLOC to an unknown policy. An allocation belongs to the open file that made it. The
  * driver frees it when the last descriptor of that file is closed.
  */
 
@@ -190,7 +190,7 @@ enum flexmem_acquire {
  *
  * A domain is one of a device's memories, with a capacity of its own. A region
  * lies in one domain. An allocation goes to the domains of
- * FLEXMEM_DOMAIN_DEVICE.
+ * FLEXMEM_DOMAIN_DEVICE, unless it chooses others (enum flexmem_policy).
  */
 enum flexmem_domain_type {
 	FLEXMEM_DOMAIN_DEVICE = 0,
@@ -238,7 +238,8 @@ enum flexmem_capabilities {
  * @out_granule: region sizes of domain 0 are multiples of this, in bytes
  * @out_capacity: bytes this function may acquire from the device, of all domains
  * @out_max_region: bytes of the largest possible region in the domains that
- *                  allocations go to; no allocation can be larger
+ *                  allocations go to by default; no such allocation can be
+ *                  larger
  * @out_capabilities: of enum flexmem_capabilities
  * @out_fallback_sizes: region sizes of domain 0 in the order in which they are
  *	tried, in bytes
@@ -376,6 +377,20 @@ enum flexmem_alloc_flags {
 };
 
 /**
+ * enum flexmem_policy - which domains an allocation may come from
+ * @FLEXMEM_POLICY_DEFAULT: all domains of FLEXMEM_DOMAIN_DEVICE. @domains is 0
+ * @FLEXMEM_POLICY_BIND: those in @domains, and no other
+ *
+ * The driver tries the existing regions of all these domains first, in the
+ * order of its strategy. A new region comes from the domain with the lowest
+ * number that can give one.
+ */
+enum flexmem_policy {
+	FLEXMEM_POLICY_DEFAULT = 0,
+	FLEXMEM_POLICY_BIND = 1,
+};
+
+/**
  * struct flexmem_alloc - ioctl(FLEXMEM_IOCTL_ALLOC), and entry of a batch
  * @size: sizeof(struct flexmem_alloc)
  * @flags: of enum flexmem_alloc_flags
@@ -392,13 +407,16 @@ enum flexmem_alloc_flags {
  * @out_region_reason: with FRAGMENTATION and ALIGNMENT: why the driver could
  *                     not acquire a further region: CAPACITY, SLOTS or
  *                     MAX_REGIONS. Else 0
- * @out_total_free: on ENOMEM: free bytes in all regions for this kind of memory
+ * @out_total_free: on ENOMEM: free bytes in all regions for this kind of
+ *	memory, in the domains that it may come from
  * @out_largest_free: on ENOMEM: bytes of the largest free block in these
  *	regions
- * @out_max_region: on ENOMEM: bytes of the largest possible region
+ * @out_max_region: on ENOMEM: bytes of the largest possible region in these
+ *	domains
  * @out_client_used: on ENOMEM: bytes allocated by this open file
- * @out_regions: on ENOMEM: number of acquired regions
- * @__reserved: must be 0
+ * @out_regions: on ENOMEM: number of acquired regions, of all domains
+ * @policy: enum flexmem_policy; EOPNOTSUPP: the driver does not know it
+ * @domains: bit mask of the domains that @policy is about
  *
  * Allocates device memory, never less than @length. The reply is also written
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
@@ -410,7 +428,9 @@ enum flexmem_alloc_flags {
  * firmware could not scrub the block. The block is quarantined, and the call
  * can be repeated.
  *
- * EINVAL: @length is 0, or @alignment is not a power of two or above 1 GiB.
+ * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB; or
+ * @domains names a domain that there is not, or none, or is not 0 although the
+ * policy is about no domain.
  */
 struct flexmem_alloc {
 	__u32 size;
@@ -428,7 +448,8 @@ struct flexmem_alloc {
 	__aligned_u64 out_max_region;
 	__aligned_u64 out_client_used;
 	__u32 out_regions;
-	__u32 __reserved;
+	__u32 policy;
+	__aligned_u64 domains;
 };
 
 #define FLEXMEM_IOCTL_ALLOC _IO(FLEXMEM_TYPE, FLEXMEM_CMD_ALLOC)
