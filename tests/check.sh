@@ -21,7 +21,7 @@ done
 long=${FLEXMEM_LONG:+4}
 logs=$BUILD/check${long:+-long}
 kinds=(6.12 6.1 debug)
-# Ends what hangs. A machine that is merely slow never takes so long.
+# Ends a suite that hangs. A suite on a slow machine never takes so long.
 vm_timeout=$((5400 * ${long:-1}))
 vm=(tests/vm/run.sh)
 # A fixed seed, so that only a change can make a random test fail. The long runs draw seeds.
@@ -59,7 +59,8 @@ library_suite() {
 	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
 }
 static_suite() { tests/static.sh; }
-# As static, for changed files only. With native and library it is `make quick`.
+# As static, for changed files only. The suites changed, native and library are
+# `make quick`.
 changed_suite() { tests/static.sh --changed; }
 # Runs the commands of the pages. Those that need the driver run in a machine, all of them in the long runs only.
 docs_suite() {

@@ -31,7 +31,7 @@ struct work {
 
 /* A failure ends the program. */
 void work_read(struct work *work, const char *path);
-/* Leaves out one allocation in a hundred. The seed chooses which. */
+/* Leaves out one allocation in a hundred, chosen by the seed. */
 void work_thin(struct work *work, const struct work *from, uint64_t seed);
 void work_free(struct work *work);
 
@@ -84,8 +84,8 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
 /* An allocator of offsets in constant time: eight bins for each octave. */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
- * Called around the code whose instructions are counted. That code is a
- * function that is not inlined, with a name counted_...
+ * Called before and after the code to be counted: a function counted_...() that
+ * is not inlined.
  */
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);

@@ -170,7 +170,7 @@ static COUNTED void counted_bins(const struct work *work, struct bins *bins,
 	}
 }
 
-/* There are at most twice as many intervals as live allocations, and one. */
+/* With n live allocations there are at most 2 n + 1 intervals. */
 static void begin(struct bins *bins, uint32_t slots)
 {
 	uint32_t i;
@@ -208,7 +208,7 @@ uint64_t bins_replay(const struct work *work, uint64_t *reserved)
 		if (places[i] != NONE)
 			give(&bins, places[i]);
 	}
-	/* All is one hole again. */
+	/* At the end the address space must be one hole again. */
 	if (bins.parts[0].size != UINT32_MAX || bins.parts[0].taken)
 		give_up("the peer with bins", 0);
 	free(bins.parts);

@@ -11,7 +11,7 @@
 /* The upper bits of a stream are the number of its thread. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
-/* So many operations that starting a thread does not count. */
+/* So many operations that the time to start a thread does not matter. */
 #define THREAD_OPERATIONS 1000000
 
 struct target {
@@ -198,7 +198,9 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 	return player.ns;
 }
 
-/* How many operations a stream makes before the next one's turn. */
+/*
+ * The number of operations that a stream makes before the next stream's turn.
+ */
 #define TURN 3000
 
 uint64_t cache_failures(const struct work *work, const char *configuration,
@@ -284,7 +286,7 @@ void cache_pairs(unsigned int streams, unsigned int pools, bool used)
 		if (!err && used)
 			err = flexmem_cache_record_stream(target.cache,
 							  made.token, i + 1);
-		/* Every second one was waited for. */
+		/* The program has waited for every second allocation. */
 		if (!err && used && i % 2)
 			err = flexmem_cache_free(target.cache, made.token);
 		if (err)

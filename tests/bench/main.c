@@ -14,9 +14,7 @@
 #define RUNS 5
 #define COPIES 40
 #define SLACK 1.01
-/*
- * The thinned copies of traces have these seeds, which no policy was tuned on.
- */
+/* The first seed of the thinned traces. No policy was tuned on these seeds. */
 #define FIRST_SEED 990001
 
 /* The most instructions, as a multiple of the engine's: a trace, the mean. */
@@ -327,7 +325,7 @@ struct gains {
 	double cpu[CASES];
 };
 
-/* How much more work two threads do than one in the same time. */
+/* How much more work two threads do in the same time than one thread does. */
 static void measure_gain(const struct work *work, const char *configuration,
 			 struct gains *gains)
 {

@@ -90,7 +90,7 @@ static void batch(unsigned long command, void *entries, uint32_t entry_size,
 		fail("batch");
 }
 
-/* A batch frees adjacent victims, so that none is drawn twice. */
+/* A batch frees adjacent victims, so that no victim is drawn twice. */
 static void in_batches(void)
 {
 	static struct flexmem_alloc alloc[BATCH];
@@ -112,7 +112,7 @@ static void in_batches(void)
 	}
 }
 
-/* Two system calls that do nothing: the command is unknown. */
+/* Two system calls that do nothing, because the command is unknown. */
 static void nothing(void)
 {
 	unsigned int i;

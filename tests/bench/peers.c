@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-/* The holes of an address space, sorted by offset. The last one has no end. */
+/* The holes of an address space, sorted by offset. The last hole has no end. */
 struct hole {
 	uint64_t offset;
 	uint64_t size;
@@ -95,8 +95,8 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
 
 	places = need(calloc(work->slots, sizeof(*places)));
 	/*
-	 * There are at most as many holes as live allocations, and the last
-	 * one.
+	 * With n live allocations there are at most n + 1 holes: the last one
+	 * has no end.
 	 */
 	list.holes = need(calloc(work->slots + 2, sizeof(*list.holes)));
 	list.holes[0] = (struct hole){ 0, UINT64_MAX / 2 };
@@ -121,8 +121,8 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
 }
 
 /*
- * Loaded here, not linked, so that it does not replace malloc(). Sizes are
- * divided by 512, so that it only has to find room.
+ * mimalloc is loaded, not linked, so that it does not replace malloc(). Sizes
+ * are divided by 512, so that mimalloc only has to find room.
  */
 static void *(*mi_malloc)(size_t size);
 static void (*mi_free)(void *memory);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads a trace. Slots stand for its identifiers, so the work is small. */
+/*
+ * Reads a trace. Slots replace its identifiers, so the work needs little
+ * memory.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +56,10 @@ uint64_t wall_ns(void)
 	return now(CLOCK_MONOTONIC);
 }
 
-/* A slot without a live allocation is used again, the latest first. */
+/*
+ * Slots. A slot without a live allocation is used again, the one freed last
+ * first.
+ */
 struct slots {
 	uint64_t *bytes;
 	uint32_t *unused;

@@ -124,7 +124,7 @@ void run_zeroed(struct run *r)
 		expect_zero(r);
 }
 
-/* A scrub fails. TRIM tries it again. */
+/* A scrub fails. TRIM repeats the scrub. */
 void run_quarantine_trim(struct run *r)
 {
 	struct flexmem_trim trim = CMD(trim);
@@ -286,7 +286,7 @@ void run_map_fork(struct run *r)
 		_exit(r->map[0] != 1);
 	if (pid < 0)
 		good(r, "fork", errno, 0);
-	/* A child that got no memory was killed. */
+	/* A child that was killed for lack of memory is not an error. */
 	else if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
 		 WEXITSTATUS(status))
 		wrong(r, "a child sees other bytes", 0);

@@ -350,7 +350,7 @@ static void run_trim_leased(struct run *r)
 
 /* ---- pressure ---- */
 
-/* Events come 100 ms apart, so another file waits for this one. */
+/* Events come 100 ms apart, so another file first waits for the event. */
 static void wait_until_critical(struct run *r)
 {
 	int fd = open(node_path, O_RDWR | O_CLOEXEC);

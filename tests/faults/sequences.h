@@ -8,7 +8,7 @@
 /* sequences.c */
 
 /*
- * Checks an answer: it must be @expected, or a fault must explain it.
+ * Checks an answer. It must be @expected, or an injected fault must explain it.
  */
 bool good(struct run *r, const char *at, int error, int expected);
 

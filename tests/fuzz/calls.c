@@ -179,7 +179,9 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 			v = interesting(&t->rng);
 		memcpy(to + f->offset, &v, f->bytes);
 	}
-	/* By address or by handle. Rarely both, which is invalid. */
+	/*
+	 * Frees by address or by handle. Rarely passes both, which is invalid.
+	 */
 	if (c->nr == FLEXMEM_CMD_FREE && !rng_one_in(&t->rng, 8)) {
 		struct flexmem_free *a = (struct flexmem_free *)to;
 

@@ -73,7 +73,7 @@ static void files_open(void)
 	}
 }
 
-/* Removes the limits of all owners. A removed cgroup has none. */
+/* Removes the limits of all owners. A removed cgroup has no limits. */
 static void no_limits(int fd, const struct accounts *a)
 {
 	unsigned int i, resource;
@@ -144,7 +144,10 @@ static const char *check_batch(const int watch[NR_VFS])
 
 /* ---- a batch ---- */
 
-/* Prints the batch before it runs: the machine may die in it. */
+/*
+ * Prints the batch before it runs, because the machine may die during the
+ * batch.
+ */
 static void announce(uint64_t seed, uint64_t batch)
 {
 	put_text("/dev/kmsg", "flexmem-fuzz: FLEXMEM_SEED=%" PRIu64
@@ -189,7 +192,10 @@ static void setup(int watch[NR_VFS])
 			    "order=fill_first fallback_sizes=16M,8M max_regions=6 lease_ms=1000");
 	if (!error)
 		error = module_load("flexmem_sim", sim);
-	/* If a fault loses the message, the driver does not wait for it. */
+	/*
+	 * If a fault loses the message, the driver does not wait for the
+	 * message.
+	 */
 	if (!error)
 		error = put_knob("give_up", 1);
 	if (error)

@@ -26,7 +26,7 @@
 #define MAX_FIELDS 13
 #define MAX_STRUCT 256
 
-/* The meaning of a member. It decides which values are tried. */
+/* The meaning of a member, which decides which values are tried. */
 enum kind {
 	NO_FIELD,
 	SIZE,

@@ -23,7 +23,7 @@ struct command {
 #define RESERVED(type) offsetof(struct flexmem_##type, __reserved)
 
 /*
- * Two regions, one of them empty for TRIM. No further one can be acquired.
+ * Two regions, one of them empty for TRIM. No further region can be acquired.
  */
 #define PARAMS "max_regions=2 order=load_balance acquire=lazy program_slots=0"
 
@@ -264,7 +264,7 @@ TEST_F(command, longer_with_nonzero_tail_is_e2big)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* A struct that reaches into kernel addresses, or beyond the last one. */
+/* A struct that reaches into kernel addresses, or beyond the last address. */
 TEST_F(command, huge_size_fails)
 {
 	static const __u32 sizes[] = { 1U << 30, 1U << 31, UINT_MAX };

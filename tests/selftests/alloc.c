@@ -518,7 +518,10 @@ TEST_F(alloc, fork_shares_the_file)
 	c.handle = fm_take(self->fd, KiB);
 	ASSERT_NE(0, c.handle);
 	EXPECT_EQ(0, fm_child(child_uses_file, &c));
-	/* the file is still open here, so the child's allocation stays */
+	/*
+	 * the file is still open in this process, so the child's allocation
+	 * stays
+	 */
 	EXPECT_EQ(2 * KiB, fm_stats(self->fd).out_client_used);
 	EXPECT_EQ(ENOENT, fm_free(self->fd, c.handle));
 	close(self->fd);
@@ -670,7 +673,7 @@ TEST_F(handles, limit_is_its_own_reason)
 	EXPECT_EQ(128, reply.out_size);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* each file may have that many; a FREE makes room for another */
+	/* each file may have 100 handles; a FREE makes room for another one */
 	EXPECT_NE(0, fm_take(self->other, 100));
 	EXPECT_EQ(0, fm_free(self->fd, handle));
 	EXPECT_NE(0, fm_take(self->fd, 100));

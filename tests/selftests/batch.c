@@ -164,7 +164,7 @@ TEST_F(batch, malformed_free_fails_alone)
 	ASSERT_EQ(0, alloc_all(self));
 	self->free[1].handle = 0;
 	self->free[2].address.offset = 128;
-	self->free[3].flags = FLEXMEM_FREE_BY_ADDRESS;	/* both ways at once */
+	self->free[3].flags = FLEXMEM_FREE_BY_ADDRESS;	/* and by handle */
 	self->free[4].flags = 1U << 5;
 	self->free[5] = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			    .address.region_id = ~0ULL);

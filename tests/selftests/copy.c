@@ -27,7 +27,8 @@ FIXTURE_VARIANT_ADD(copy, vf) { FM_VF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf_mappable) { FM_VF, FLEXMEM_ALLOC_MAPPABLE };
 
 /*
- * Two allocations in different regions. Neither begins where its region does.
+ * Two allocations in different regions. Neither allocation begins at the start
+ * of its region.
  */
 FIXTURE_SETUP(copy)
 {
@@ -77,7 +78,7 @@ static struct flexmem_copy range(FIXTURE_DATA(copy) *self,
 		   .out_done = 77);
 }
 
-/* Compares all bytes of both allocations. */
+/* Compares all bytes of both allocations with the expected bytes. */
 #define EXPECT_ALL_RIGHT() do {						\
 	ASSERT_EQ(0, fm_read(self->fd, self->to.out_handle, 0, self->buf, \
 			     SIZE));					\
@@ -192,9 +193,7 @@ TEST_F(copy, unknown_handles_are_enoent)
 		c.from = bad[i];
 		must_fail(ENOENT, copy, self->fd, &c);
 	}
-	/*
-	 * handles of another file do not work, neither as source nor as target
-	 */
+	/* a handle of another file works neither as source nor as target */
 	c = range(self, 0, 0, 128);
 	must_fail(ENOENT, copy, other, &c);
 	close(other);
@@ -294,8 +293,8 @@ TEST_F(copy, a_waiting_caller_can_be_killed)
 }
 
 /*
- * The allocation is freed, and another file gets the memory, while it is
- * copied. COPY has one of two results.
+ * During a COPY the allocation is freed, and another file gets the memory. COPY
+ * has one of two results.
  */
 struct race {
 	pthread_t thread;

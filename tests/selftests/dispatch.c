@@ -232,7 +232,8 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	ASSERT_LE(0, fence);
 	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
 	/*
-	 * the program still uses the memory: it is not free, and TRIM keeps it
+	 * the program still uses the memory, so the memory is not free, and
+	 * TRIM keeps its region
 	 */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, SIZE, &b));
 	EXPECT_EQ(0, fm_trim(self->root));
@@ -246,8 +247,8 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 }
 
 /*
- * Two endless programs. The driver cancels the first. The second ignores that,
- * which costs a reset.
+ * Two endless programs. The driver cancels the first. The second one ignores
+ * its cancellation, so flexmem resets the function.
  */
 TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 {
@@ -285,7 +286,7 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* A reset ends a running program, and does not wait for it. */
+/* A reset ends a running program, and does not wait for the program. */
 TEST_F(dispatch, a_reset_ends_programs)
 {
 	struct flexmem_alloc a, b, c;

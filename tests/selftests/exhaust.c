@@ -244,7 +244,9 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
-/* One file has filled the device. When it is closed, others can allocate. */
+/*
+ * One file has filled the device. After it is closed, other files can allocate.
+ */
 TEST_F(exhaust, close_frees_memory_for_others)
 {
 	int other = fm_open(variant->mode);
@@ -332,8 +334,8 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 }
 
 /*
- * There are so many holes at unsuitable offsets that a suitable one is not
- * tried
+ * There are so many holes at unsuitable offsets that the search does not reach
+ * a suitable hole
  */
 TEST_F(fragments, alignment_is_a_reason_of_its_own)
 {
@@ -365,7 +367,10 @@ TEST_F(fragments, free_bytes_may_lack_the_alignment)
 {
 	struct flexmem_alloc reply;
 
-	/* [128 used][1G - 128 free][1G used][rest used]: none is aligned */
+	/*
+	 * [128 used][1G - 128 free][1G used][rest used]: no free block is
+	 * aligned
+	 */
 	ASSERT_NE(0, fm_take(self->fd, 128));
 	ASSERT_NE(0, fm_take(self->fd, GiB - 128));
 	ASSERT_EQ(0, fm_alloc(self->fd, GiB, &reply));

@@ -275,7 +275,7 @@ TEST_F(fw, a_dead_firmware_is_etimedout)
 
 /*
  * A caller that waits for the firmware can be killed. The worker completes the
- * command, and TRIM comes after it.
+ * command, and TRIM comes after the command.
  */
 TEST_F(fw, a_waiting_caller_can_be_killed)
 {
@@ -309,7 +309,10 @@ static void *take_region(void *arg)
 	return (void *)(uintptr_t)fm_take(*(int *)arg, REGION);
 }
 
-/* Only acquisition waits for the firmware. Other calls end before it. */
+/*
+ * Only acquisition waits for the firmware. Other calls end before the
+ * acquisition does.
+ */
 TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {
 	struct flexmem_alloc reply, small;
@@ -358,7 +361,10 @@ TEST_F(fw, new_capacity_reopens)
 	EXPECT_EQ(0, fm_alloc(self->fd, REGION, &reply));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 
-	/* the capacity is below what is allocated, and nothing is lost */
+	/*
+	 * the capacity is now less than the allocated bytes, and no allocation
+	 * is lost
+	 */
 	ASSERT_EQ(0, knob(variant->dir, "capacity", "4294967296"));
 	EXPECT_EQ(8 * GiB, fm_stats(self->fd).out_used);
 	ASSERT_EQ(0, knob(variant->dir, "capacity", old));

@@ -240,8 +240,8 @@ fm_fn const char *fm_diff(const struct snapshot *old,
 #define EXPECT_UNDONE(fd, before) EXPECT_SAME(fd, before, true)
 
 /*
- * Checks that the sums of a snapshot agree. Returns "" if they do, else the
- * error. No other process may use the device.
+ * Checks that the sums of a snapshot agree. Returns "" if so, or a text with
+ * the error. No other process may use the device.
  */
 fm_fn const char *fm_sums(int fd, bool empty)
 {
@@ -339,8 +339,8 @@ fm_fn bool fm_loaded(const char *module)
 }
 
 /*
- * Returns 0 or an errno. Tries again for a while, because the kernel may still
- * be closing a file.
+ * Unloads a module. Returns 0 or an errno. Repeats that for a while, because
+ * the kernel may still be closing a file.
  */
 fm_fn int fm_rmmod(const char *module)
 {
@@ -434,7 +434,9 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 
 /* ---- memory that ends, or is read-only, at a page boundary ---- */
 
-/* Maps two pages. The second has protection @prot; -1: it is a hole. */
+/*
+ * Maps two pages. The second page has protection @prot. With -1 it is a hole.
+ */
 fm_fn char *fm_two_pages(int prot)
 {
 	size_t page = getpagesize();

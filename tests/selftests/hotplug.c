@@ -86,7 +86,9 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	DRIVER("unbind", "flexmem_sim_vf.0");
 	DRIVER("unbind", "flexmem_sim_vf.1");
 	DRIVER("unbind", "flexmem_sim_pf.0");
-	/* A new function gets a new number while the others are away. */
+	/*
+	 * A new function gets a new number while the other functions are away.
+	 */
 	SET_NUM_VFS("3");
 	fd = fm_open_nth(FM_VF, 0, none);
 	ASSERT_LE(0, fd);
@@ -100,7 +102,7 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
 }
 
-/* All that a program can have of a function. */
+/* Everything that a program can hold of a function. */
 struct held {
 	struct flexmem_alloc reply, orphan;
 	char *p, *q;
@@ -351,7 +353,7 @@ TEST_F(hotplug, a_function_sleeps)
 	 */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
-	/* and so do those that touch a map */
+	/* and so does a task that touches a map */
 	EXPECT_EQ(0, waitpid(toucher, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(killed, &status, WNOHANG));
 	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of cgroups: they are exact and have a reason of their own; charges end
- * whatever ends the use; only the administrator sets limits.
+ * Limits of cgroups are exact and have a reason of their own. A charge ends
+ * however the use ends. Only the administrator sets limits.
  */
 #include "tenants.h"
 
@@ -354,7 +354,7 @@ TEST_F(limit, below_use_takes_nothing_away)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* A cgroup's limit holds for all cgroups below it together. */
+/* A cgroup's limit holds for the sum of all cgroups below the cgroup. */
 TEST_F(limit, a_cgroup_limits_those_below_it)
 {
 	int low, lower;
@@ -420,7 +420,8 @@ TEST_F(limit, freed_but_mapped_memory_is_charged)
 }
 
 /*
- * A second process of Alice's has the same limit. Killing it ends its charges.
+ * A second process of Alice's has the same limit. When it is killed, its
+ * charges end.
  */
 TEST_F(limit, charges_end_with_close_and_kill)
 {

@@ -81,7 +81,10 @@ TEST_F(map, length_and_start_are_rounded_to_pages)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* small ones around it: it is not aligned by chance */
+		/*
+		 * small allocations around it, so that it is not aligned by
+		 * chance
+		 */
 		ASSERT_EQ(0, fm_alloc(self->other, 128, &small));
 		TAKE(self->fd, cases[i].length, &reply);
 		EXPECT_EQ(cases[i].size, reply.out_size);
@@ -330,7 +333,7 @@ TEST_F(map, fork_shares_the_map)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* one page that the parent has touched, and a new one */
+		/* one page that the parent has touched, and a new page */
 		status = p[0] != 'p';
 		p[0] = 'c';
 		p[PAGE] = 'd';
@@ -498,7 +501,10 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 	munmap(q, PAGE);
 }
 
-/* The kernel may copy from a map and to it. No caller can pin its pages. */
+/*
+ * The kernel may copy from a map and to a map. No caller can pin the pages of a
+ * map.
+ */
 TEST_F(map, cannot_be_pinned)
 {
 	char text[] = "bytes of the device", back[sizeof(text)] = "";
@@ -601,7 +607,7 @@ TEST_F(map, few_faults_fill_a_large_map)
 	for (i = 0; i < size; i += PAGE)
 		differ += *(size_t *)(p + i) != i;
 	EXPECT_EQ(0, differ);
-	/* the allocation beside it has not changed */
+	/* the neighbouring allocation has not changed */
 	EXPECT_EQ(0, fm_others(self->fd, pad.out_handle, 0, 5 * PAGE, 'q'));
 	munmap(q, 5 * PAGE);
 	munmap(p, size);
@@ -609,7 +615,7 @@ TEST_F(map, few_faults_fill_a_large_map)
 
 /*
  * Another inode with the same number would have another address space, if the
- * driver did not replace it.
+ * driver did not replace that address space.
  */
 TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 {

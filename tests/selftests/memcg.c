@@ -104,7 +104,7 @@ TEST_F(memcg, handles_are_charged_to_the_caller)
 	ASSERT_LE(0, before);
 	ASSERT_LT(0, block);
 	ASSERT_LT(0, allocation);
-	/* Neither kind of object makes up three quarters. */
+	/* Neither kind of object makes up three quarters of the sum. */
 	ASSERT_LT(block, (block + allocation) * 3 / 4);
 	ASSERT_LT(allocation, (block + allocation) * 3 / 4);
 	/*
@@ -129,7 +129,10 @@ TEST_F(memcg, pages_of_the_card_are_charged_to_the_caller)
 	ASSERT_EQ(0, fm_alloc_flags(fd, TOUCHED, FLEXMEM_ALLOC_MAPPABLE, &mapped));
 	ASSERT_EQ(0, fm_alloc(fd, TOUCHED, &written));
 	ASSERT_EQ(0, put(self->group, "cgroup.procs", "0"));
-	/* the first write allocates memory that is not the card's */
+	/*
+	 * the first write also allocates memory that does not belong to the
+	 * card
+	 */
 	ASSERT_EQ(0, fm_fill(fd, written.out_handle, 0, 1, 'w'));
 
 	before = charged(self->group);

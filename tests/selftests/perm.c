@@ -91,8 +91,8 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 }
 
 /*
- * The mode of the node lets all users in. So does an inode that any user could
- * have made.
+ * The node's mode lets all users open it, and so does the mode of an inode that
+ * any user could have made.
  */
 TEST_F(perm, a_pf_is_the_administrators_whatever_its_mode)
 {

@@ -218,8 +218,8 @@ TEST_F(place, best_fit_takes_the_lowest_of_equals)
 	for (i = 0; i < 6; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[i]));
 	/*
-	 * freed from the top, so that the order of frees differs from that of
-	 * offsets
+	 * freed from the top, so that the order of frees differs from the order
+	 * of offsets
 	 */
 	for (i = 4; i >= 0; i -= 2)
 		ASSERT_EQ(0, fm_free(self->fd, reply[i].out_handle));
@@ -272,7 +272,8 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		EXPECT_EQ(FLEXMEM_REGION_PROGRAM, flags);
 
 		/*
-		 * tensors fill two regions, and cannot use the one for programs
+		 * tensors fill two regions, and cannot use the region for
+		 * programs
 		 */
 		for (i = 0; i < 8; i++) {
 			slot = place(self, GiB);

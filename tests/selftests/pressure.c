@@ -319,8 +319,8 @@ struct waiter {
 };
 
 /*
- * Waits for memory as the library does: with a time limit, and then tries
- * again.
+ * Waits for memory with a time limit, and then tries again, as the library
+ * does.
  */
 static void *waiter(void *arg)
 {
@@ -403,7 +403,7 @@ TEST_F(pressure, read_waits_for_an_event)
 	close(fd);
 }
 
-/* Two threads read the same file. One of them gets the event. */
+/* Two threads read the same file. Exactly one thread gets the event. */
 TEST_F(pressure, an_event_is_read_once)
 {
 	int fd = fm_open_as(variant->mode, BOB);
@@ -467,7 +467,10 @@ static void *exclusive_poller(void *arg)
 	return NULL;
 }
 
-/* Each file reads its own event, so no reader takes another's. */
+/*
+ * Each file reads its own event, so no reader takes the event of another
+ * reader.
+ */
 TEST_F(pressure, exclusive_pollers_all_wake_up)
 {
 	struct poller p[3] = { };

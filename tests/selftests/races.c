@@ -172,7 +172,10 @@ static void *move(void *arg)
 
 	while (goes_on(w)) {
 		w->bad += fm_alloc(w->fd, MiB, &to) != 0;
-		/* the emptiest region comes first, so this is the other one */
+		/*
+		 * the emptiest region comes first, so the new block is in the
+		 * other region
+		 */
 		w->bad += to.out_address.region_id == from.out_address.region_id;
 		w->bad += fm_free(w->fd, from.out_handle) != 0;
 		from = to;

@@ -162,7 +162,9 @@ TEST_F(reset, lost_bytes_have_no_owner)
 	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->handles);
 }
 
-/* New memory may have an old address. Old handles do not reach it. */
+/*
+ * New memory may have an old address. Old handles do not reach the new memory.
+ */
 TEST_F(reset, the_same_address_again_is_the_new_one)
 {
 	struct flexmem_alloc old[4], new[4];

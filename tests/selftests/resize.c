@@ -304,7 +304,8 @@ TEST_F(resize, bytes_cut_off_are_scrubbed)
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, SIZE, A));
 	FREE(self->bob, &b);
 	/*
-	 * bytes that had no other owner since then are Alice's, or scrubbed
+	 * bytes that had no other owner in the meantime are Alice's, or
+	 * scrubbed
 	 */
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, SIZE, 0));
@@ -431,7 +432,7 @@ TEST_F(resize, two_growable_ones_can_both_grow)
 	       REGION - b.out_address.offset);
 	EXPECT_EQ(0, fm_stats(self->root).out_free);
 
-	/* the next one gets a new region, which has more room */
+	/* the next allocation gets a new region, which has more room */
 	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, GROWABLE, &c));
 	EXPECT_NE(a.out_address.region_id, c.out_address.region_id);
 	EXPECT_EQ(0, c.out_address.offset);

@@ -88,7 +88,9 @@ TEST_F(rw, lengths_and_offsets)
 
 	for (o = 0; o < ARRAY_SIZE(offsets); o++)
 		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
-			/* for long copies one offset of each kind is enough */
+			/*
+			 * long copies are tried at one offset of each kind only
+			 */
 			if (lengths[l] > 4097 && offsets[o] != 1 &&
 			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
 				continue;
@@ -357,8 +359,8 @@ TEST_F(rw, lost_allocation_is_eio)
 }
 
 /*
- * The allocation is freed, and another file gets the memory, while it is
- * copied. The call has one of two results.
+ * During a READ or WRITE the allocation is freed, and another file gets the
+ * memory. The call has one of two results.
  */
 struct race {
 	pthread_t thread;

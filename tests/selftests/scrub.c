@@ -198,7 +198,7 @@ TEST_F(scrub, after_a_merge)
 			FILL(fds[i], SIZE, i == 1 ? B : A, &part[i]);
 		for (i = 0; i < 3; i++)
 			FREE(fds[orders[o][i]], &part[orders[o][i]]);
-		/* even Alice, the owner of most bytes, gets it scrubbed */
+		/* even Alice, the owner of most bytes, gets a scrubbed block */
 		TAKE(self->alice, 3 * SIZE, &all);
 		EXPECT_TRUE(fm_same_place(&part[0], &all));
 		EXPECT_EQ(0, fm_others(self->alice, all.out_handle, SIZE, SIZE, 0));
@@ -369,7 +369,7 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* and so does the strict file in the other direction */
+	/* and the strict file gets zeroes instead of the other file's bytes */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	FREE(self->alice2, &again);
 	TAKE(self->alice, SIZE, &a);
@@ -582,8 +582,8 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FREE(self->alice, &next);
 
 		/*
-		 * the scrub is tried again, and then the block is like any
-		 * other
+		 * the scrub is repeated, and then the block is like any other
+		 * block
 		 */
 		ASSERT_EQ(0, fm_trim(self->root));
 		EXPECT_EQ(0, quarantined(self->root));
@@ -643,7 +643,7 @@ TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
 	EXPECT_EQ(SIZE, quarantined(self->root));
 }
 
-/* A caller that waits for a scrub can be killed. Nothing is lost. */
+/* A caller that waits for a scrub can be killed. No memory is lost. */
 TEST_F(scrub, a_waiting_caller_can_be_killed)
 {
 	struct flexmem_alloc a, b;

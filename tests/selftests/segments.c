@@ -56,7 +56,7 @@ FIXTURE_TEARDOWN(list)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* The first members of both structs are the same. */
+/* Both structs begin with the same members. */
 static int list(FIXTURE_DATA(list) *self, const FIXTURE_VARIANT(list) *variant,
 		__u32 entry_size, __u32 count, void *entries, __u32 *out_count)
 {

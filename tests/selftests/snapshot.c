@@ -39,7 +39,7 @@ FIXTURE_TEARDOWN(snapshot)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* The owner in a snapshot. It must be there. */
+/* The owner's entry in a snapshot, which must have one. */
 #define OWNER(a, kind, id) ({						\
 	const struct flexmem_owner_entry *__o = fm_owner(a, kind, id);	\
 									\
@@ -179,8 +179,8 @@ TEST_F(snapshot, users_see_their_own_entries_only)
 	EXPECT_EQ(all.s.out_total, a.s.out_total);
 	EXPECT_EQ(4, a.s.out_clients);
 	/*
-	 * If Alice passes her file to Bob, he sees her accounts through it, and
-	 * no others.
+	 * If Alice passes her file to Bob, he sees her accounts through the
+	 * file, and no other accounts.
 	 */
 	BECOME(BOB);
 	ACCOUNT(self->alice, &a);
@@ -438,7 +438,7 @@ struct worker {
 	unsigned int done, bad;
 };
 
-/* Allocates, maps, unmaps, and frees, also what is still mapped. */
+/* Allocates, maps, unmaps, and frees, also memory that is still mapped. */
 static void *churn(void *arg)
 {
 	struct worker *w = arg;

@@ -525,7 +525,10 @@ fm_fn void child_ready(struct child *c, int status)
 	_exit(status);
 }
 
-/* In the parent: returns the child's status, or -1 if it ended without one. */
+/*
+ * In the parent: returns the child's status, or -1 if the child ended without a
+ * report.
+ */
 fm_fn int child_wait_ready(struct child *c)
 {
 	unsigned char byte;

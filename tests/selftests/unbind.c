@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(unbind)
 	close(self->fd);
 	if (!fm_loaded("flexmem_sim"))
 		return;
-	/* binds it again, so that the next test has a node */
+	/* binds the function again, so that the next test has a node */
 	write_to(self->driver, "bind", self->device);
 	EXPECT_EMPTY(variant->mode);
 }

@@ -31,7 +31,8 @@ struct Pipe {
     char byte = 0;
     return read(ends[0], &byte, 1) == 1;
   }
-  // Leaves the other end to the other process. If that one dies, take() returns.
+  // Leaves the other end to the other process. If the other process dies,
+  // take() returns.
   void keep(int end) {
     TORCH_CHECK(!close(ends[!end]));
   }

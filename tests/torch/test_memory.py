@@ -158,7 +158,8 @@ class Memory(FlexmemTest):
         class Cycle:
             pass
 
-        # Beside it there is room for small temporary tensors, which a kernel makes without the mutex.
+        # Beside the large tensor there is room for small temporary tensors,
+        # which a kernel makes without the mutex.
         small = torch.ones(3, device=DEVICE)
         x = torch.ones(more_than_reserved(), device=DEVICE)
         cycle = Cycle()

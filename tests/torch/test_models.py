@@ -49,7 +49,8 @@ def transformer():
 def train(device, make, data, classes, optimizer, steps=4):
     torch.manual_seed(1)
     model = make()
-    # Made before the model moves: it must have the moved parameters.
+    # The optimizer is made before the model moves. It must have the moved
+    # parameters.
     optimizer = optimizer(model.parameters())
     x = data()
     y = torch.randint(classes, (x.shape[0],)).to(device)

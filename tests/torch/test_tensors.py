@@ -52,7 +52,7 @@ class Tensors(FlexmemTest):
         out = torch.empty(0, device=DEVICE)
         self.assertIs(torch.add(a.to(DEVICE), b.to(DEVICE), out=out), out)
         self.assert_same(out, expected)
-        # One of the wrong size is resized too, with a warning.
+        # An out= tensor of the wrong size is resized, too, with a warning.
         out = torch.ones(100, device=DEVICE)
         with self.assertWarns(UserWarning):
             torch.add(a.to(DEVICE), b.to(DEVICE), out=out)
@@ -121,7 +121,7 @@ class Tensors(FlexmemTest):
         y = x.clone().requires_grad_()
         y[index].sum().backward()
         self.assert_same(y.grad, torch.tensor([1.0, 0.0, 1.0]))
-        # But it is read only.
+        # But no operator writes to a number on the CPU.
         number = torch.tensor(1.0)
         for call in (lambda: number.add_(x[0]), lambda: torch.sum(x, (0,), out=number), lambda: torch._foreach_add_([number], [x[0]])):
             with self.assertRaisesRegex(RuntimeError, "same device"):

@@ -22,7 +22,8 @@ using MakeOptimizer =
 Outcome train(const torch::Device& device, int steps, const MakeOptimizer& make) {
   torch::manual_seed(1);
   Mlp model;
-  // Made before the model moves: it must follow the parameters.
+  // The optimizer is made before the model moves. It must follow the
+  // parameters.
   const auto optimizer = make(model);
   const Tensor x = torch::randn({32, 64}).to(device);
   const Tensor y = torch::randint(10, {32}).to(device);

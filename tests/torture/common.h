@@ -104,8 +104,8 @@ struct accounts {
 
 int accounts_read(int fd, struct accounts *a);
 /*
- * Returns the sum that does not add up; NULL: all do. @admin: the caller must
- * see all owners.
+ * Returns the sum that does not add up, or NULL if all sums do. @admin: the
+ * caller must see all owners.
  */
 const char *accounts_wrong(const struct accounts *a, bool admin);
 /* The memory left besides that of the asking file; NULL: nothing. */

@@ -26,7 +26,8 @@ static struct object *pick_target(struct thread *t, const struct object *from)
 }
 
 /*
- * After a copy @to has the bytes of the source, until they are written again.
+ * Checks that @to has the bytes of the source after a copy. Then @to counts as
+ * not written.
  */
 static void verify_copy(struct thread *t, struct object *to, uint32_t nonce)
 {

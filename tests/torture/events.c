@@ -29,7 +29,10 @@ static char sim_params[128];
 
 /* ---- functions are removed and added ---- */
 
-/* Waits for the node. If the firmware made the bind fail, binds again. */
+/*
+ * Waits for the node of a VF. If the firmware made the bind fail, binds the VF
+ * again.
+ */
 static bool node_appears(unsigned int vf)
 {
 	uint64_t until = now_ms() + SLOW_MS;
@@ -201,7 +204,9 @@ static uint64_t random_limit(unsigned int resource)
 	}
 }
 
-/* Sets a limit of a user's cgroup, or of one that has or had an account. */
+/*
+ * Sets a limit of a user's cgroup, or of a cgroup that has or had an account.
+ */
 static void event_limit(int fd)
 {
 	static struct accounts accounts;
@@ -265,7 +270,10 @@ static void start(unsigned int slot)
 	incarnations[slot]++;
 }
 
-/* Handles the end of a process of the test. Others are ignored. */
+/*
+ * Handles the end of a process. Ignores a process that is not one of the
+ * test's.
+ */
 static void ended(pid_t pid, int status, bool restart)
 {
 	unsigned int i;
@@ -341,7 +349,7 @@ static void stop_all(void)
 		kill(pids[i], SIGKILL);
 		wait_dead(pids[i], &status);
 	}
-	/* The children of killed processes are children of this one now. */
+	/* The children of killed processes are children of this process now. */
 	while (waitpid(-1, &status, 0) > 0)
 		;
 }

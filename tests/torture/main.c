@@ -35,7 +35,10 @@ static void show_counts(uint64_t ms)
 	       events_longest_death());
 }
 
-/* Names operations and events that never came, so were not tested. */
+/*
+ * Names the operations and events that never came, so that the run has not
+ * tested them.
+ */
 static void show_missing(void)
 {
 	unsigned int i;
@@ -65,7 +68,7 @@ static void show_owners(const struct accounts *a)
 	}
 }
 
-/* After all tenants have ended: what is left on a function, or NULL. */
+/* Returns what is left on a function after all tenants have ended, or NULL. */
 static const char *left_over(unsigned int vf)
 {
 	static struct accounts accounts;
@@ -77,7 +80,7 @@ static const char *left_over(unsigned int vf)
 
 	if (fd < 0)
 		return "no node";
-	/* Until leases have run out and failed scrubs were tried again. */
+	/* Waits until leases have run out and failed scrubs were repeated. */
 	sleep_ms(300);
 	if (fm_ioctl(fd, FLEXMEM_IOCTL_TRIM, &trim))
 		wrong = "TRIM fails";

@@ -29,7 +29,7 @@ static unsigned int windows(const struct object *o, uint32_t salt,
 		w[0] = (struct window){ 0, o->size };
 		return 1;
 	}
-	/* Two windows: at one end of the allocation, and anywhere. */
+	/* One window is at an end of the allocation, the other one anywhere. */
 	w[0] = (struct window){ o->nonce % 2 ? 0 : o->size - WINDOW, WINDOW };
 	w[1] = (struct window){ rng_mix(o->nonce, salt) %
 				(o->size / WINDOW) * WINDOW, WINDOW };
@@ -150,7 +150,10 @@ bool object_lost(struct object *o)
 	return true;
 }
 
-/* Copies from the device to @t->buffer, or back. False if that failed. */
+/*
+ * Copies from the device to @t->buffer, or back. Returns false if the copy
+ * failed.
+ */
 static bool object_copy(struct thread *t, struct object *o, bool out,
 			const struct window *w)
 {
@@ -260,7 +263,10 @@ struct object *object_new(struct thread *t, struct file *file,
 	return o;
 }
 
-/* Moves the last object here: pointers to it are invalid afterwards. */
+/*
+ * Moves the last object into the free place, so pointers to the last object are
+ * invalid afterwards.
+ */
 void object_forget(struct thread *t, struct object *o)
 {
 	if (o->map)

@@ -14,8 +14,8 @@
 #include "torture.h"
 
 /*
- * The child has copies of everything, so it writes the bytes that are there
- * already.
+ * The child has copies of all objects, so it may only write bytes that are
+ * there already.
  */
 static void child_run(struct thread *t)
 {

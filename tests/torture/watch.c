@@ -138,7 +138,7 @@ bool op_get_limit(struct thread *t)
 	if (!file)
 		return false;
 	done = !call(file, "GET_LIMIT", FLEXMEM_IOCTL_GET_LIMIT, &limit, 0);
-	/* A charge that fell below zero would show as such a number. */
+	/* A charge that fell below zero would show as such a large number. */
 	if (done && limit.out_used > 1ULL << 62)
 		fail("GET_LIMIT: %llu is charged",
 		     (unsigned long long)limit.out_used);
@@ -221,7 +221,9 @@ static bool watch_one(int fd)
 	return true;
 }
 
-/* Reads an event. Another process with the same file may be faster. */
+/*
+ * Reads an event. Another process with the same file may read the event first.
+ */
 bool op_event(struct thread *t)
 {
 	struct file *file = t->own[rng_below(&t->rng, MAX_OWN_FILES)];

@@ -104,7 +104,10 @@ static void become(unsigned int user)
 		fail("no other user: %s", strerror(errno));
 		_exit(1);
 	}
-	/* setuid() has cleared both. Reading fdinfo needs the first. */
+	/*
+	 * setuid() has cleared both settings. To read fdinfo the process must
+	 * be dumpable.
+	 */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }

@@ -163,7 +163,10 @@ static void wrong_file(struct thread *t)
 		  map.out_offset);
 	if (at != MAP_FAILED) {
 		munmap(at, 4096);
-		/* Two devices may have the same offset. */
+		/*
+		 * Only a file of the same function must refuse the offset: two
+		 * functions may have equal offsets.
+		 */
 		if (o->file->vf == t->wild->vf)
 			fail("mmap: memory of another file");
 		return;

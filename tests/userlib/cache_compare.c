@@ -129,7 +129,10 @@ static void compare_figure(const struct run *run, size_t i,
 void compare_figures(const struct run *run)
 {
 	const struct flexmem_cache_statistics *e = &run->model.figures;
-	/* The figures lie one behind the other, so a loop reaches all. */
+	/*
+	 * The figures lie one behind the other in the struct, so a loop reaches
+	 * all of them.
+	 */
 	const struct flexmem_cache_figure *expected = e->allocation;
 	struct flexmem_cache_statistics f;
 	const struct flexmem_cache_figure *found = f.allocation;

@@ -77,7 +77,7 @@ struct mock {
 	char log[MOCK_LOG];
 	unsigned int warnings;
 
-	/* The result of the next read of an event. It is used once. */
+	/* The result of the next read of an event, for one read. */
 	atomic_int pressure_error;
 	/* The number of the next event. */
 	uint64_t sequence;
@@ -96,16 +96,19 @@ int mock_teardown(void **state);
 /* Makes a cache over the mock. With _events its streams work asynchronously. */
 struct flexmem_cache *mock_cache(const char *configuration);
 struct flexmem_cache *mock_cache_events(const char *configuration);
-/* The options of both, for tests that change some. */
+/*
+ * The options of mock_cache() and mock_cache_events(), for tests that change
+ * some of them.
+ */
 struct flexmem_cache_options mock_options(const char *configuration);
 extern const struct flexmem_cache_events mock_events;
 
 /* Sends an event to the caches over the mock. The device has @memory bytes. */
 void press(uint32_t level, uint64_t in_use, uint64_t memory);
 
-/* Marks all segments as lost, so that none can grow or shrink. */
+/* Marks all segments as lost, so that no segment can grow or shrink. */
 void mock_lose(void);
-/* Maps or unmaps a tracked segment. A mapped one cannot shrink. */
+/* Maps or unmaps a tracked segment. A mapped segment cannot shrink. */
 void mock_map(uint64_t handle, bool mapped);
 
 /* Allocates on a stream. A failure ends the test. */

@@ -413,7 +413,10 @@ static int wait_for_all(struct model *model)
 		streams &= ~(1u << stream);
 		result = -EIO;
 	}
-	/* Blocks of a stream whose wait failed stay as they are. */
+	/*
+	 * If the wait for a stream failed, the stream's blocks stay as they
+	 * are.
+	 */
 	bring_back(model, false, streams);
 	if (!lost)
 		return result;
@@ -589,7 +592,7 @@ int model_drop_lost(struct model *model, uint64_t *live)
 			continue;
 		}
 		*live += bytes_in_use(segment);
-		/* If the segment was freed, the next one has its index now. */
+		/* If the segment was freed, the next segment has its index now. */
 		if (model_give_back(model, segment))
 			continue;
 		if (model_excess(model, segment))
@@ -621,7 +624,7 @@ int model_pool_release(struct model *model, uint64_t pool)
 		segment = model->segments[i];
 		if (segment->pool == pool)
 			model_give_back(model, segment);
-		/* If the segment was freed, the next one has its index now. */
+		/* If the segment was freed, the next segment has its index now. */
 		if (i < model->count && model->segments[i] == segment)
 			i++;
 	}

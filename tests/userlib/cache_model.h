@@ -100,8 +100,8 @@ struct model {
 	uint64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
 	uint64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
 	/*
-	 * Runs before an allocation fails, but not for allocations inside of
-	 * it.
+	 * Runs before an allocation fails, but not for allocations that
+	 * on_oom() makes itself.
 	 */
 	void (*on_oom)(void *user);
 	void *user;
@@ -129,7 +129,9 @@ void model_start(struct model *model, const struct model_setup *setup,
 		 struct world *world);
 void model_end(struct model *model);
 
-/* Each returns what the cache's function of that name must return. */
+/*
+ * Each function returns what the cache's function of the same name must return.
+ */
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result);
 /*

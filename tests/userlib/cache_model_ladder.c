@@ -96,8 +96,8 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 }
 
 /*
- * The next segment to return, of those that were not refused; NULL: none is
- * left.
+ * The next segment to return. Leaves out segments that were refused. NULL: no
+ * segment is left.
  */
 static struct model_segment *oldest(const struct model *model,
 				    const bool *refused)
@@ -156,7 +156,7 @@ uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
 	return released;
 }
 
-/* The largest segment that was not tried yet, the oldest of equal ones. */
+/* The largest segment that was not tried yet. Of equal segments, the oldest. */
 static struct model_segment *largest(const struct model *model,
 				     struct model_segment *const *tried,
 				     size_t count)
@@ -251,8 +251,8 @@ static uint64_t segment_size(const struct model *model,
 		return profile->large_segment;
 	size = model_round(want->size, profile->large_round);
 	/*
-	 * A segment of the limit's size would be kept whole, and would not
-	 * serve the size again.
+	 * The cache would not split a segment of @limit bytes, so the segment
+	 * would never serve the size again.
 	 */
 	return size >= limit && want->size < limit ? want->size : size;
 }

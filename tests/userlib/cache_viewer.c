@@ -90,7 +90,7 @@ static struct interval *overlapping(const struct intervals *in,
 	return NULL;
 }
 
-/* The interval of the same stream that contains all of @what. */
+/* The interval of @what's stream that contains all of @what. */
 static struct interval *containing(const struct intervals *in,
 				   const struct interval *what)
 {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /*
- * The space behind a growing segment. It is small, so that growing soon fails.
+ * The space behind a growing segment. The space is small, so that growing soon
+ * fails.
  */
 #define GROWING_GAP (UINT64_C(24) << 20)
 
@@ -79,7 +80,7 @@ static int no_memory(const struct world *world, uint64_t bytes,
 	return -ENOMEM;
 }
 
-/* The first hole that is large enough. The last one always is. */
+/* Takes the first hole that is large enough. The last hole always is. */
 static int world_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		       uint32_t flags, struct flexmem_cache_memory *memory,
 		       struct flexmem_failure *failure)

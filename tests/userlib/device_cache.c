@@ -226,7 +226,7 @@ static struct flexmem_cache_allocation look(const void *token)
 	return a;
 }
 
-/* Writes by one way, and reads back by another. */
+/* Writes the bytes in one way, and reads them back in another way. */
 static void use_bytes(const struct flexmem_cache_allocation *a, char first)
 {
 	uint64_t before = a->offset % 4096;
@@ -253,7 +253,7 @@ static void use_bytes(const struct flexmem_cache_allocation *a, char first)
 	assert_int_equal(bytes[1023], first + 1);
 }
 
-/* A block's bytes are those at its handle and offset, and no others. */
+/* A block's bytes are the bytes at its handle and offset. */
 static void bytes_of_blocks(void **state)
 {
 	static const char *const configurations[] = {
@@ -296,7 +296,10 @@ static void bytes_of_blocks(void **state)
 					    &tokens[0], NULL), -EINVAL);
 }
 
-/* A mapped segment neither grows nor shrinks, so the cache uses another. */
+/*
+ * A mapped segment neither grows nor shrinks, so the cache uses another
+ * segment.
+ */
 static void mapped_segments_stay(void **state)
 {
 	struct flexmem_cache_allocation a;
@@ -317,7 +320,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(flexmem_device_map(device, (uint32_t)a.handle, 0, 4096,
 					    0, &start, &length), 0);
 	*(char *)start = 'm';
-	/* Small requests fit into the mapped segment, others do not. */
+	/* Small requests fit into the mapped segment. Large requests do not. */
 	little = take(MIB, 0);
 	assert_int_equal(look(little).handle, a.handle);
 	assert_int_equal(figures().num_device_grow, 1);
@@ -341,7 +344,7 @@ static void mapped_segments_stay(void **state)
 	assert_int_equal(figures().num_device_grow, 2);
 }
 
-/* The device's memory counts, not that of the acquired regions. */
+/* The figures are those of the device's memory, not of the acquired regions. */
 static void memory_is_the_devices(void **state)
 {
 	uint64_t free_bytes;
@@ -596,7 +599,10 @@ static void lost_segments(void **state)
 	/* A lost segment is freed with its last block. */
 	give(kept);
 	assert_int_equal(on_device().own_handles, 1);
-	/* The same if the caller tells the cache of the loss. */
+	/*
+	 * Memory is lost again. This time the caller tells the cache of the
+	 * loss.
+	 */
 	fake_lose();
 	assert_int_equal(flexmem_cache_drop_lost(cache, &live), 0);
 	assert_int_equal(live, 70 * MIB);

@@ -222,12 +222,12 @@ static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 	return err;
 }
 
-/* Much longer than any process takes that serves the events. */
+/* Much longer than a process takes to serve the events. */
 #define PATIENCE_MS 120000
 
 /*
- * The holder serves: it returns what the other process needs, and that is
- * enough.
+ * The holder serves events: it returns what the other process needs, and no
+ * more has to be returned.
  */
 static void is_relieved(const char *configuration, enum served_by served_by,
 			uint64_t bytes, uint64_t piece)

@@ -21,7 +21,7 @@ void reset_owners(void)
 	nr_users = 0;
 }
 
-/* Keeps the users in ascending order, which is that of a snapshot. */
+/* Keeps the users in ascending order, as a snapshot lists them. */
 static struct user *get_user(uint32_t uid)
 {
 	struct user *user = users;

@@ -11,7 +11,7 @@
 #define FIRST_FD 700
 #define FDS 64
 
-/* An interval of a region. A handle of 0 means that it is free. */
+/* An interval of a region. A handle of 0 means that the interval is free. */
 struct block {
 	uint64_t start;
 	uint64_t end;

@@ -465,7 +465,9 @@ static void batch_ends_early(void **state)
 	flexmem_device_close(device);
 }
 
-/* A kill after 10 entries of the second part. These were carried out. */
+/*
+ * A kill comes after 10 entries of the second part. These 10 were carried out.
+ */
 static void batch_is_interrupted(void **state)
 {
 	struct flexmem_allocated results[100];
@@ -539,7 +541,10 @@ static void batch_of_later_structs(void **state)
 	flexmem_device_close(device);
 }
 
-/* The bytes that a caller could free include earlier ones of the batch. */
+/*
+ * The bytes that a caller could free include bytes that the same batch has
+ * allocated.
+ */
 static void batch_counts_its_own(void **state)
 {
 	enum { COUNT = 7, PIECE = 3 };
@@ -555,8 +560,8 @@ static void batch_counts_its_own(void **state)
 	for (i = 0; i < COUNT; i++)
 		requests[i].length = 12 * GIB;
 	/*
-	 * The third and the last two requests are too large, the others are
-	 * not.
+	 * The third and the last two requests are too large. The other requests
+	 * are not.
 	 */
 	requests[2].length = 13 * GIB;
 	assert_int_equal(flexmem_device_alloc_batch(device, requests,

@@ -80,7 +80,7 @@ static void large_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The smallest block that fits serves; of equal ones, the lowest. */
+/* The smallest block that fits serves; of equal blocks, the lowest. */
 static void best_fit(void **state)
 {
 	static const uint64_t sizes[] = { 4096, 1024, 2048, 1024 };
@@ -105,7 +105,9 @@ static void best_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Of equal blocks the one in the oldest segment serves, then the lowest. */
+/*
+ * Of equal blocks, a block in the oldest segment serves, and there the lowest.
+ */
 static void equals_go_by_segment_and_offset(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -114,7 +116,10 @@ static void equals_go_by_segment_and_offset(void **state)
 	int i;
 
 	(void)state;
-	/* Two blocks fill the first segment. The third is in a second one. */
+	/*
+	 * Two blocks fill the first segment. The third block is in a second
+	 * segment.
+	 */
 	for (i = 0; i < 3; i++) {
 		tokens[i] = take(cache, 600 * KIB, 0);
 		places[i] = place(cache, tokens[i]);
@@ -181,10 +186,13 @@ static void oversize_rule(void **state)
 	assert_int_equal(figures(cache).oversize_allocations.current, 1);
 	assert_int_equal(figures(cache).oversize_segments.current, 1);
 	give(cache, a);
-	/* A request below the limit does not get a block above it. */
+	/* A request below the limit does not get a block above the limit. */
 	take(cache, 30 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
-	/* Nor does a request that is more than 1 MiB smaller than the block. */
+	/*
+	 * Nor does a request get a block that is more than 1 MiB larger than
+	 * the request.
+	 */
 	take(cache, 39 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 3);
 	a = take(cache, 39 * MIB, 0);
@@ -192,7 +200,8 @@ static void oversize_rule(void **state)
 	assert_int_equal(place(cache, a), where);
 	assert_int_equal(lookup(cache, a).size, 40 * MIB);
 	/*
-	 * A size equal to the limit is above it, as a request and as a block.
+	 * A size equal to the limit counts as above the limit, as a request and
+	 * as a block.
 	 */
 	take(cache, 32 * MIB, 1);
 	assert_int_equal(mock.last_alloc, 32 * MIB);
@@ -310,7 +319,10 @@ static void lowest_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The space behind the segment is in use: a second one is made, and grows. */
+/*
+ * The space behind the segment is in use, so the cache makes a second segment,
+ * which grows.
+ */
 static void growing_is_stopped(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -333,7 +345,7 @@ static void growing_is_stopped(void **state)
 	assert_int_equal(figures(cache).segment[0].current, 2);
 	/*
 	 * If a segment cannot grow for lack of memory, the cache asks for no
-	 * other one.
+	 * other segment.
 	 */
 	mock.error = -ENOMEM;
 	mock.fail_grows = 2;
@@ -341,7 +353,10 @@ static void growing_is_stopped(void **state)
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(figures(cache).num_first_failures, 0);
 	mock.error = -EAGAIN;
-	/* EAGAIN of all segments: a new one is made. EIO: the request fails. */
+	/*
+	 * After EAGAIN of all segments the cache makes a new segment. After EIO
+	 * the request fails.
+	 */
 	mock.fail_grows = 3;
 	take(cache, 8 * MIB, 0);
 	assert_int_equal(mock.allocs, 4);
@@ -353,7 +368,8 @@ static void growing_is_stopped(void **state)
 }
 
 /*
- * The reason why a segment could not grow is not that of a failed new segment.
+ * A new segment fails for a reason of its own, not for the reason why a segment
+ * could not grow.
  */
 static void growing_has_its_own_reasons(void **state)
 {
@@ -477,7 +493,10 @@ static void direct_with_streams(void **state)
 	assert_int_equal(flexmem_cache_record_stream(cache, b, 2), 0);
 	give(cache, a);
 	give(cache, b);
-	/* Trim does not wait. The event of one block has happened by now. */
+	/*
+	 * The trim does not wait. The event of one block has happened before
+	 * it.
+	 */
 	mock.happened[1] = true;
 	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 7 * MIB);
@@ -541,7 +560,7 @@ static void rounding(void **state)
 		{ 4 * MIB, 4 * MIB }, { 4 * MIB + 1, 5 * MIB },
 		{ 7 * MIB + 1, 8 * MIB }, { 8 * MIB + 1, 10 * MIB },
 		{ 16 * MIB + 1, 18 * MIB },
-		/* Above that in halves. */
+		/* Above 32 MiB in halves. */
 		{ 32 * MIB + 1, 48 * MIB }, { 64 * MIB + 1, 96 * MIB },
 	};
 	struct flexmem_cache_allocation allocation;

@@ -381,7 +381,8 @@ static void older_failures(void **state)
 							  sizeof(text)), 0);
 		assert_string_equal(text, expected);
 		/*
-		 * The pool there is from an earlier call, not from this one.
+		 * The struct's pool is from an earlier call, not from the
+		 * failed one.
 		 */
 		failure.asked = 1024;
 		failure.largest_pool = 1;
@@ -406,7 +407,10 @@ static void destruction_fails(void **state)
 	assert_int_equal(mock.frees, 2);
 	assert_string_equal(mock.log,
 		"the provider did not take 2097152 bytes back: error 5\n");
-	/* Frees the memory itself, so that the next test has all of it. */
+	/*
+	 * The test frees the memory itself, so that the next test has all of
+	 * it.
+	 */
 	assert_int_equal(mock.below.free(mock.below.user, 0), 0);
 }
 
@@ -474,7 +478,7 @@ static void log_of_the_environment(void **state)
 	assert_non_null(strstr(text, "flexmem cache: alloc "));
 }
 
-/* A segment grows to 256 GiB. A larger request gets a fixed one. */
+/* A segment grows to 256 GiB. A larger request gets a fixed segment. */
 static void longest_segment(void **state)
 {
 	struct flexmem_cache *cache;
@@ -497,9 +501,7 @@ static void longest_segment(void **state)
 	for (i = 0; i < 4; i++)
 		give(cache, tokens[i]);
 	assert_int_equal(figures(cache).inactive_split_bytes[0].current, 0);
-	/*
-	 * A large free segment that does not grow also serves smaller requests.
-	 */
+	/* A large free segment of fixed size also serves smaller requests. */
 	take(cache, 290 * GIB, 0);
 	assert_int_equal(mock.allocs, 3);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);

@@ -43,7 +43,7 @@ static void slow_callback(void *user, uint64_t bytes)
 	atomic_store(&done, true);
 }
 
-/* Removing a callback that runs waits until it has ended. */
+/* The removal of a running callback waits for the callback's end. */
 static void removal_waits(void **state)
 {
 	pthread_t thread;

@@ -28,14 +28,17 @@ static void threshold(void **state)
 	give(cache, tokens[0]);
 	give(cache, tokens[1]);
 	give(cache, tokens[3]);
-	/* The cache measures age in allocations, so none has aged. */
+	/* The cache measures age in allocations, so no segment has aged. */
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 100 * MIB);
 	take(cache, 1, 0);
 	assert_int_equal(figures(cache).num_collections, 1);
 	assert_int_equal(mock.frees, 3);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 42 * MIB);
 	assert_int_equal(mock.device_waits, 0);
-	/* All four have the same age, so the oldest segments were returned. */
+	/*
+	 * All four blocks have the same age, so the segments that were made
+	 * first were returned.
+	 */
 	assert_int_equal(place(cache, take(cache, 20 * MIB, 0)), places[3]);
 	flexmem_cache_destroy(cache);
 }
@@ -132,7 +135,7 @@ static void first_event_happens(void)
 	mock.happened[0] = true;
 }
 
-/* Before it waits, the cache looks which events have happened. */
+/* Before a wait, the cache looks which events have happened. */
 static void events_are_checked_before_a_wait(void **state)
 {
 	struct flexmem_cache *cache =
@@ -161,7 +164,10 @@ static void threshold_on_oom(void **state)
 
 	(void)state;
 	three_free(cache);
-	/* The device seems large enough, so nothing is collected beforehand. */
+	/*
+	 * The device seems large enough, so the cache collects nothing before
+	 * it asks.
+	 */
 	mock.total = GIB;
 	mock.fail_allocs = 1;
 	assert_int_equal(try_alloc(cache, 400 * MIB), 0);
@@ -290,7 +296,8 @@ static void fraction_changes(void **state)
 }
 
 /*
- * The threshold can change too. The next new segment returns what is above it.
+ * The threshold can change, too. With the next new segment the cache returns
+ * the bytes above the threshold.
  */
 static void threshold_changes(void **state)
 {
@@ -385,7 +392,9 @@ static void relieving(void **state)
 	give(cache, token);
 	assert_int_equal(flexmem_cache_trim(cache, 0, &released), 0);
 	assert_int_equal(released, 0);
-	/* The oldest segments go, until they are enough. */
+	/*
+	 * The cache returns the oldest segments, until they have enough bytes.
+	 */
 	assert_int_equal(flexmem_cache_trim(cache, 21 * MIB, &released), 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);

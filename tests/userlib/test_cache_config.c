@@ -64,7 +64,10 @@ static void defaults(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Exactly one text counts: the caller's, or the first variable set. */
+/*
+ * Exactly one text counts: the caller's text, or the first variable that is
+ * set.
+ */
 static void precedence(void **state)
 {
 	struct flexmem_cache *cache;
@@ -195,7 +198,10 @@ static const struct {
 	{ "expandable_segments", "1", "False" },
 };
 
-/* Each is ignored, with a warning that names key, value and default. */
+/*
+ * The cache ignores each bad value, with a warning that names key, value and
+ * default.
+ */
 static void bad_values(void **state)
 {
 	char expected[300];
@@ -346,7 +352,9 @@ static void repeated_keys(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A value that is too long to be shown is refused. The log shortens it. */
+/*
+ * A value that is too long to be shown is refused. The log shortens the value.
+ */
 static void long_values(void **state)
 {
 	struct flexmem_cache *cache;
@@ -364,7 +372,7 @@ static void long_values(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A new value is shown as it was given. A refused one changes nothing. */
+/* A new value is shown as it was given. A refused value changes nothing. */
 static void settings_change(void **state)
 {
 	static const char *const good[][2] = {
@@ -539,7 +547,7 @@ static void strict(void **state)
 	assert_string_equal(mock.log,
 		"caller: 'max_split_size_mb' cannot be '6 4'\n"
 		"caller: unknown key 'nonsense' with value '1'\n");
-	/* The first bad value counts, even if a good one follows. */
+	/* The first bad value counts, even if a good value follows. */
 	assert_int_equal(create_strict("backend:x,backend:native", problem,
 				       sizeof(problem)), -EINVAL);
 	assert_int_equal(create_strict("nonsense:1", NULL, 0), -EINVAL);

@@ -268,7 +268,9 @@ static void held_as_long_as_shown(void **state)
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(notes[1].users, 0);
 
-	/* So does an event, until the history drops it. */
+	/*
+	 * An event still shows its context, until the history drops the event.
+	 */
 	assert_int_equal(flexmem_cache_set_history(cache, 3), 0);
 	a[2] = request(1000, &notes[2], NULL, 0, 0);
 	give(cache, a[2].token);

@@ -231,7 +231,8 @@ static void obstacle_of_a_pool(void **state)
 			  "unallocated: 8.0 MiB, in one block, which belongs to private pool 1, and this is for private pool 2");
 	assert_int_equal(failure.pool, other);
 	/*
-	 * An older caller without @pool cannot say which pool it was.
+	 * The struct of an older caller lacks @pool, so the text names no pool
+	 * of the request.
 	 */
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
 						  offsetof(struct flexmem_cache_failure,
@@ -275,7 +276,7 @@ static void no_pool(struct flexmem_cache *cache, uint64_t pool,
 	assert_string_equal(text, expected);
 }
 
-/* A pool that never existed, and one that was released. */
+/* A pool that never existed, and a pool that was released. */
 static void unknown_pools(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -291,7 +292,7 @@ static void unknown_pools(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* ENOENT of another call, with the failure of an earlier one. */
+/* ENOENT of another call, with the failure of an earlier allocation. */
 static void failure_of_another_call(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -410,7 +411,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 				 0);
 		if (strlen(text) > most)
 			most = strlen(text);
-		/* The text of the limit is not cut off either. */
+		/* The limit's own text is not cut off either. */
 		fmlib_limit_text(&failure.device, limit);
 		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
 		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
@@ -420,7 +421,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 	return most;
 }
 
-/* No text is cut off, and each names the pool that it is about. */
+/* No text is cut off, and each text names its pool. */
 static void check_pools(struct flexmem_cache_failure *failure)
 {
 	char text[1024];
@@ -484,7 +485,7 @@ static void any_text_fits(void **state)
 		failure.device.largest_free = UINT64_MAX - 1;
 		failure.device.quota = UINT64_MAX - 1;
 		/*
-		 * The request's pool is not the one of the largest free block.
+		 * The largest free block is in another pool than the request's.
 		 */
 		failure.pool = UINT64_MAX - 1;
 		length = longest_text(failure);
@@ -495,7 +496,9 @@ static void any_text_fits(void **state)
 	assert_in_range(most, 512, 1023);
 }
 
-/* No device is that large, so neither provider nor callback is asked. */
+/*
+ * No device is so large, so the cache asks neither the provider nor a callback.
+ */
 static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
 			const char *said)
 {
@@ -537,7 +540,7 @@ static void absurd_sizes(void **state)
 	absurd_size(cache, 9216 * GIB, "9.0 TiB");
 	absurd_size(cache, most + 1, "8796093022209 B");
 	expect_counters(cache, 0, 0, 3);
-	/* The cache accepts this size, and the provider refuses it. */
+	/* The cache accepts this size. The provider refuses it. */
 	assert_int_equal(try_alloc(cache, most), -ENOMEM);
 	assert_int_equal(mock.allocs, 4);
 	expect_counters(cache, 1, 0, 4);

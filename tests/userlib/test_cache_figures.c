@@ -215,7 +215,10 @@ static void compare_with_shadow(struct flexmem_cache *cache,
 	expect_figure(&f.allocated_bytes[0], &shadow->allocated_bytes);
 	assert_int_equal(f.requested_bytes[0].allocated,
 			 shadow->requested_bytes);
-	/* Each current figure is what was added less what was removed. */
+	/*
+	 * Each current figure is the sum of what was added, less the sum of
+	 * what was removed.
+	 */
 	assert_int_equal(f.reserved_bytes[0].current,
 			 f.reserved_bytes[0].allocated -
 			 f.reserved_bytes[0].freed);
@@ -376,7 +379,7 @@ static void exact_growing_with_failures(void **state)
 	random_calls("expandable_segments:True", 6);
 }
 
-/* The same while the provider is full most of the time. */
+/* Figures are exact, too, while the provider is full most of the time. */
 static void exact_when_full(void **state)
 {
 	(void)state;
@@ -643,7 +646,7 @@ static void history_of_pools(void **state)
 	assert_int_equal(count_events(cache, 0), 4);
 	assert_int_equal(count_events(cache, request.pool), 2);
 	assert_int_equal(count_events(cache, FLEXMEM_CACHE_EVERY_POOL), 6);
-	/* A failure belongs to the pool that was asked. */
+	/* A failure belongs to the pool that the request named. */
 	request.bytes = 2 * GIB;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
@@ -707,7 +710,7 @@ static void look_at_splits(void)
 	split_bytes = figures(watched).inactive_split_bytes[0].current;
 }
 
-/* Whenever a call releases the lock, its work so far is counted. */
+/* Whenever a call releases the lock, the figures include its work so far. */
 static void exact_while_others_look(void **state)
 {
 	struct flexmem_cache *cache =

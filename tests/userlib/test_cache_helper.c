@@ -129,7 +129,10 @@ static void busy_program_keeps(void **state)
 		free_after_the_event();
 		busy = busy_once() && busy_once() && busy_once();
 		assert_int_equal(flexmem_cache_stop_helper(cache), 0);
-		/* This thread may have slept through a look. Then again. */
+		/*
+		 * The test's thread may have slept through a look of the
+		 * helper. Then it tries again.
+		 */
 		if (busy)
 			assert_int_equal(figures(cache).pressure_bytes, 0);
 		flexmem_cache_destroy(cache);
@@ -394,7 +397,7 @@ static void *allocate(void *argument)
 	return NULL;
 }
 
-/* A helper, a loop that serves too, and threads that allocate. */
+/* A helper and a loop serve events, while other threads allocate. */
 static void everybody_at_once(const char *configuration)
 {
 	pthread_t threads[3];
@@ -463,7 +466,8 @@ static int child(void)
 	/* TSan does not support threads in a child of a threaded process. */
 #ifndef __SANITIZE_THREAD__
 	/*
-	 * The pipe with its event is the parent's. The child needs another one.
+	 * The pipe and its event belong to the parent. The child makes a pipe
+	 * of its own.
 	 */
 	close(mock.pipe[0]);
 	close(mock.pipe[1]);

@@ -164,7 +164,10 @@ static void free_end_grows_during_a_call(void **state)
 	where = place(cache, token);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	/* This segment is large enough: it goes, the end stays. */
+	/*
+	 * This segment is large enough, so the cache returns it and keeps the
+	 * free end of the growing segment.
+	 */
 	give(cache, take(cache, 6 * MIB, 9));
 	mock.allocs = 0;
 	mock.grows = 0;
@@ -196,7 +199,7 @@ static void waiting_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Memory that the provider does not take back stays usable. */
+/* A segment that the provider does not take back stays usable. */
 static void frees_that_fail(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -262,7 +265,8 @@ static void callbacks(void **state)
 }
 
 /*
- * The framework is asked first, before the cache returns memory that it keeps.
+ * The cache runs the framework's callbacks before it returns its own free
+ * memory.
  */
 static void callbacks_come_first(void **state)
 {
@@ -283,8 +287,8 @@ static void callbacks_come_first(void **state)
 	assert_int_equal(mock.device_waits, 0);
 	expect_counters(cache, 1, 1, 0);
 	/*
-	 * The callback frees nothing more: the cache gives back, and asks
-	 * again.
+	 * The callback frees nothing more. The cache returns its free segments
+	 * and asks again.
 	 */
 	mock.allocs = 0;
 	mock.fail_allocs = 1;

@@ -340,7 +340,7 @@ static void *add_up_meanwhile(void *cache)
 		assert_int_equal(flexmem_cache_alloc(cache, 100, 1, &token),
 				 0);
 		assert_int_equal(flexmem_cache_free(cache, token), 0);
-		/* At 100 the lane has tokens. At 101 none are left. */
+		/* At 100 the lane still has tokens. At 101 it has none. */
 		if (i == 100 || i == 101)
 			pthread_barrier_wait(&begins);
 	}
@@ -378,7 +378,10 @@ static void names_are_used_up(void **state)
 	pthread_barrier_init(&begins, NULL, 2);
 	assert_int_equal(pthread_create(&thread, NULL, add_up_meanwhile,
 					cache), 0);
-	/* The other lane has tokens. Streams seem to have the rest. */
+	/*
+	 * The other lane has tokens. All remaining tokens count as taken by
+	 * other streams.
+	 */
 	pthread_barrier_wait(&begins);
 	fmlib_lock(cache);
 	count = cache->narrow.count;

@@ -41,7 +41,10 @@ long __wrap_syscall(long number, ...)
 	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Some threads sleep with the lock held, so others must be woken up. */
+/*
+ * Some threads sleep while they hold the lock, so waiting threads must be woken
+ * up.
+ */
 static void *increment(void *argument)
 {
 	unsigned long first = (unsigned long)(uintptr_t)argument;

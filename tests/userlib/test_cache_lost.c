@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that a reset of the device has lost: it serves no request, and is
+ * Memory that a reset of the device has lost serves no request, and is
  * returned.
  */
 #include "cache_mock.h"
@@ -15,7 +15,7 @@ static uint64_t live(struct flexmem_cache *cache)
 	return bytes;
 }
 
-/* Lost segments of all sizes, and one that grows. */
+/* Lost segments of all sizes, and a lost growing segment, serve no request. */
 static void is_not_used(const char *configuration, uint64_t segments)
 {
 	struct flexmem_cache *cache = mock_cache(configuration);
@@ -28,7 +28,10 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	give(cache, take(cache, 30 * MIB, 7));
 	mock_lose();
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
-	/* Lost segments without an allocation are freed, the others kept. */
+	/*
+	 * Lost segments without an allocation are freed. Those with an
+	 * allocation stay.
+	 */
 	assert_int_equal(mock.frees, 1);
 	assert_int_equal(figures(cache).segment[0].current, segments);
 	mock.allocs = 0;

@@ -138,7 +138,7 @@ static void pointers_lead_to_the_bytes(void **state)
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 	assert_int_equal(flexmem_cache_free_pointer(cache, b.pointer), 0);
 	give(cache, token);
-	/* The segment stays mapped as long as the cache has it. */
+	/* The segment stays mapped as long as the cache has the segment. */
 	assert_int_equal(card.unmaps, 0);
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	assert_int_equal(card.unmaps, 2);
@@ -212,7 +212,10 @@ static void a_map_that_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The provider refuses the segment, so the cache maps and uses it again. */
+/*
+ * The provider refuses to take the segment back, so the cache maps the segment
+ * again and goes on using it.
+ */
 static void a_segment_that_is_refused(void **state)
 {
 	struct flexmem_cache *cache = mapped_cache(NULL);
@@ -280,7 +283,10 @@ static void only_pointers_of_the_cache(void **state)
 						      sizeof(none)), -EINVAL);
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), -EINVAL);
 	assert_int_equal(flexmem_cache_free(cache, a.token), -EINVAL);
-	/* The allocation was freed by token, so its pointer is invalid too. */
+	/*
+	 * The allocation was freed by its token, so its pointer is invalid,
+	 * too.
+	 */
 	give(cache, b.token);
 	assert_int_equal(flexmem_cache_free_pointer(cache, b.pointer), -EINVAL);
 	give(cache, get(cache, 1000).token);
@@ -297,7 +303,10 @@ static void only_pointers_of_the_cache(void **state)
 #define LIVE 20000
 #define STEPS 200000
 
-/* The pointer table grows; removing a pointer closes the gap in it. */
+/*
+ * The pointer table grows. The removal of a pointer closes the gap in the
+ * table.
+ */
 static void many_pointers(void **state)
 {
 	struct flexmem_cache *cache = mapped_cache(NULL);

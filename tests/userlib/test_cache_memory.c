@@ -348,9 +348,7 @@ static void take_the_rest(void)
 	take(shared, 15 * MIB, 0);
 }
 
-/*
- * Host memory was short for a moment. Now the device is the one that has none.
- */
+/* Host memory was short for a moment. Now the device has no memory. */
 static void host_recovers(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 5 * MIB };

@@ -12,7 +12,7 @@
 
 #define OPERATIONS 3000
 #define CAPACITY (208 * MIB)
-/* Comparing each block is slow, so only every eighth time. */
+/* To compare each block is slow, so the test does it every eighth time. */
 #define SNAPSHOT_EVERY 8
 /* How often the history is switched on or off, and its length. */
 #define HISTORY_EVERY 200
@@ -134,7 +134,9 @@ static void note_pending(struct run *run, const struct slot *slot)
 	}
 	run->pending_count = kept;
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
-		/* In another stream's segment, one more event. */
+		/*
+		 * A block in another stream's segment waits for one more event.
+		 */
 		own = stream == slot->stream && !(slot->users & 1u << stream);
 		if (!run->setup->events ||
 		    (!own && !(slot->users & 1u << stream)))
@@ -226,7 +228,10 @@ static struct model_request random_request(struct run *run)
 	if (one_in(run, 3)) {
 		request.simple = false;
 		request.pool = run->pools[below(run, 3)];
-		/* A pool that was released, or does not exist yet. */
+		/*
+		 * Sometimes names a pool that was released, or does not exist
+		 * yet.
+		 */
 		if (one_in(run, 40))
 			request.pool = below(run, run->model.last_pool + 1) + 1;
 		request.tag = below(run, MODEL_TAGS);
@@ -436,7 +441,10 @@ static void do_empty(struct run *run)
 	check_number(run, "what went back", found, expected);
 }
 
-/* Resets the device. The cache is told of it or finds out. */
+/*
+ * Resets the device. The test tells the cache, or the cache finds out by
+ * itself.
+ */
 static void do_lose(struct run *run)
 {
 	uint64_t expected = 0;

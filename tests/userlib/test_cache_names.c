@@ -33,7 +33,7 @@ static void tokens(void **state)
 	assert_int_equal(lookup(cache, take(cache, 1, 3)).offset, 1024);
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1023), &allocation,
 					      sizeof(allocation), NULL), 0);
-	/* The address behind an allocation belongs to none. */
+	/* The address behind an allocation belongs to no allocation. */
 	assert_int_equal(flexmem_cache_lookup(cache, at(a, 1024), &allocation,
 					      sizeof(allocation), NULL),
 			 -EINVAL);
@@ -130,7 +130,7 @@ static void addresses(void **state)
 			 -EINVAL);
 	assert_int_equal(address_of(NULL, tokens_of[0], &offset), -EINVAL);
 	flexmem_cache_destroy(cache);
-	/* The token that a block will get next is invalid before it is used. */
+	/* A block's next token is invalid before the block gets it. */
 	cache = mock_cache_events("");
 	tokens_of[0] = take(cache, 1000, 3);
 	assert_int_equal(flexmem_cache_record_stream(cache, tokens_of[0], 4),
@@ -227,7 +227,7 @@ static void many_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* If no token is free the request fails, and the failure says so. */
+/* If no token is free, the request fails, and the failure names that limit. */
 static void all_names(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 4 * GIB };
@@ -263,7 +263,10 @@ static void all_names(void **state)
 	expect_counters(cache, 0, 0, 0);
 	assert_int_equal(figures(cache).allocation[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
-	/* Smaller ones have other tokens. A free one serves again. */
+	/*
+	 * Smaller allocations have other tokens. A wide token that was freed is
+	 * used again.
+	 */
 	give(cache, take(cache, 3 * GIB, 0));
 	give(cache, tokens_of[500]);
 	tokens_of[500] = take(cache, 4 * GIB, 1);
@@ -316,7 +319,8 @@ static void refused_hits(void **state)
 	(void)state;
 	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
 	/*
-	 * The cache keeps the free segment of the first request for this one.
+	 * The second request uses the free segment that the first one left in
+	 * the cache.
 	 */
 	refuse_name(cache, 4 * GIB - 64 * KIB, 0);
 	assert_int_equal(figures(cache).segment[0].current,
@@ -344,7 +348,7 @@ static void release_the_pool(void)
 	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
 }
 
-/* The pool is released while the provider makes a segment for it. */
+/* The pool is released while the provider makes a segment for the pool. */
 static void refused_in_a_leaving_pool(void **state)
 {
 	(void)state;

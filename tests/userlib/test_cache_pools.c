@@ -87,7 +87,10 @@ static void requests_go_by_stream(void **state)
 	}
 	assert_int_equal(pool_of(cache, 0), 0);
 	assert_int_equal(pool_of(cache, 1), pools[0]);
-	/* Two pools capture the stream. The one that began first serves it. */
+	/*
+	 * Two pools capture the stream. The pool that began first serves its
+	 * requests.
+	 */
 	assert_int_equal(pool_of(cache, 2), pools[1]);
 	/* A request that names a pool is served by that pool. */
 	assert_int_equal(take_in(cache, pools[2], 1000).pool, pools[2]);
@@ -264,7 +267,10 @@ static void usage_by_stream(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Before a request fails it may use a pool that allows that. */
+/*
+ * Before a request fails, it may use memory of a pool with
+ * FLEXMEM_CACHE_POOL_USE_ON_OOM.
+ */
 static void used_on_oom(void **state)
 {
 	struct flexmem_cache *cache;
@@ -327,7 +333,8 @@ static void no_split(void **state)
 }
 
 /*
- * A pool's own provider: another address space, with handles that may be equal.
+ * A pool's own provider: another address space, with handles that may equal
+ * those of the cache's provider.
  */
 static struct flexmem_cache_provider own;
 static unsigned int own_allocs;
@@ -401,7 +408,10 @@ static void provider_of_its_own(void **state)
 	assert_int_equal(own_allocs, 1);
 }
 
-/* Refused memory is freed, also if another provider has that handle. */
+/*
+ * The cache frees memory that it refuses, even if another provider has the same
+ * handle.
+ */
 static void a_handle_of_another_provider(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The cache returns memory that others need, and waits for memory of others. */
+/*
+ * The cache returns memory that other processes need, and waits for memory of
+ * other processes.
+ */
 #include "cache_mock.h"
 
 static struct flexmem_cache *pressed_cache(const char *configuration)
@@ -44,7 +47,10 @@ static void moderate_gives_half(void **state)
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 60 * MIB);
 	assert_int_equal(reserved(cache), 160 * MIB);
-	/* One segment is more than half of the rest, and goes as a whole. */
+	/*
+	 * A segment of more than half of the remaining free bytes is returned
+	 * as a whole.
+	 */
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 60 * MIB);
 	/* Live allocations stay. */
@@ -74,7 +80,10 @@ static void moderate_gives_the_oldest_half(void **state)
 		places[i] = place(cache, tokens[i]);
 	}
 	take(cache, 128, 0);
-	/* The allocation between two frees makes the later one younger. */
+	/*
+	 * The allocation between two frees makes the block that is freed later
+	 * younger.
+	 */
 	for (i = 0; i < 4; i++) {
 		give(cache, tokens[order[i]]);
 		give(cache, take(cache, 128, 0));
@@ -88,7 +97,7 @@ static void moderate_gives_the_oldest_half(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A level that falls asks for nothing. */
+/* When a level falls, the cache returns nothing. */
 static void falling_levels(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -153,7 +162,7 @@ static uint64_t free_end(struct flexmem_cache *cache, uint64_t bytes,
 	return handle;
 }
 
-/* A mapped segment stays. Others are returned instead. */
+/* A mapped segment stays. The cache returns other segments instead. */
 static void mapped_ends_stay(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
@@ -225,7 +234,10 @@ static void nothing_is_waited_for(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Two threads read events. The one with the later event serves first. */
+/*
+ * Two threads read events. The thread with the later event serves its event
+ * first.
+ */
 static void late_events_are_ignored(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -308,7 +320,10 @@ static void others_get_time(void **state)
 	struct flexmem_cache *cache = cache_beside_others(4);
 
 	(void)state;
-	/* Two attempts, then one after each of three waits. */
+	/*
+	 * The cache makes two attempts, and then one attempt after each of
+	 * three waits.
+	 */
 	assert_int_equal(try_alloc(cache, MIB), 0);
 	assert_int_equal(mock.allocs, 5);
 	expect_counters(cache, 1, 1, 0);
@@ -332,7 +347,8 @@ static void waits_only_for_others_with_enough(void **state)
 
 	(void)state;
 	/*
-	 * More than all other processes could free, so the cache does not wait.
+	 * The request needs more than all other processes could free, so the
+	 * cache does not wait.
 	 */
 	assert_int_equal(try_alloc(cache, 3 * mock.capacity), -ENOMEM);
 	assert_int_equal(mock.allocs, 2);

@@ -194,8 +194,8 @@ static uint32_t check_node(const struct fmlib_range_node *node,
 		}
 		assert_true(node->children[i]->count);
 		/*
-		 * A range that begins before the first entry belongs to it as
-		 * well.
+		 * A part that begins before the first entry belongs to that
+		 * entry as well.
 		 */
 		if (i)
 			from = node->offsets.of[i];
@@ -277,7 +277,9 @@ static void grow_pair(struct pair *pair, uint64_t more)
 	model_grow(&pair->model, more);
 }
 
-/* If nothing fits, both grow, as a segment does. */
+/*
+ * If no hole is large enough, the range and its model grow, as a segment does.
+ */
 static struct hole reserve_in(struct pair *pair, uint64_t size)
 {
 	struct hole part = { .size = size };

@@ -257,7 +257,9 @@ static void impossible_figures(void **state)
 	(void)state;
 	info_free = GIB + 1;
 	assert_int_equal(flexmem_cache_memory_info(cache, &free, &total), -EIO);
-	/* Then the fraction has no effect, and a warning says so. */
+	/*
+	 * Without a total the fraction has no effect, and a warning says that.
+	 */
 	give(cache, take(cache, 30 * MIB, 0));
 	assert_non_null(strstr(mock.log, "is not known (error 5)"));
 	info_free = GIB;
@@ -304,7 +306,7 @@ static int no_child(void *user)
 	return -ECHILD;
 }
 
-/* The wait for the device fails. All segments are freed all the same. */
+/* The wait for the device fails. All segments are freed even so. */
 static void echild_of_an_event(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");

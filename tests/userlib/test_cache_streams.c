@@ -46,7 +46,7 @@ static void own_stream(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* More streams than lanes, so that some share a lane and its lock. */
+/* More streams than lanes, so that some streams share a lane and its lock. */
 static void many_streams(const char *configuration)
 {
 	struct flexmem_cache *cache = mock_cache_events(configuration);
@@ -59,7 +59,10 @@ static void many_streams(const char *configuration)
 		places[i] = place(cache, tokens[i]);
 		assert_int_equal(lookup(cache, tokens[i]).stream, i);
 	}
-	/* Each stream has its segment, whichever lane it is in. */
+	/*
+	 * Each stream has a segment of its own, whichever lane the stream is
+	 * in.
+	 */
 	assert_int_equal(mock.allocs, 3 * FMLIB_LANES);
 	for (i = 0; i < 3 * FMLIB_LANES; i++)
 		give(cache, tokens[i]);
@@ -172,7 +175,9 @@ static void waits_for_all(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A stream's events happen in order, so the cache asks about the first only. */
+/*
+ * A stream's events happen in order, so the cache queries only the first event.
+ */
 static void in_order(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -236,7 +241,10 @@ static void a_hole_moves_after_its_event(void **state)
 	assert_int_equal(mock.destroys, 1);
 	assert_int_equal(mock.device_waits, 0);
 	expect_counters(cache, 1, 1, 0);
-	/* The segment's stream gets the block after that event. */
+	/*
+	 * The segment's stream gets the block after the event on the other
+	 * stream.
+	 */
 	use(cache, token, 2);
 	use(cache, token, 1);
 	give(cache, token);
@@ -433,7 +441,10 @@ static void without_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The uses recorded for an allocation end with it; the next one has none. */
+/*
+ * The recorded uses of an allocation end with the allocation. The next
+ * allocation of the block has none.
+ */
 static void uses_end_with_the_free(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -545,9 +556,7 @@ static void emptying_waits(void **state)
 	give(cache, b);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
 	assert_int_equal(released, 40 * MIB);
-	/*
-	 * The cache waited for the stream's last event, and for nothing else.
-	 */
+	/* The cache waited only for the stream's last event. */
 	assert_int_equal(mock.waits, 1);
 	assert_int_equal(mock.device_waits, 0);
 	flexmem_cache_destroy(cache);
@@ -631,7 +640,7 @@ static void query_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* An event that one thread waits for must not be destroyed by another. */
+/* A thread must not destroy an event that another thread waits for. */
 static void poll_meanwhile(void)
 {
 	memset(mock.happened, true, sizeof(mock.happened));
@@ -639,7 +648,8 @@ static void poll_meanwhile(void)
 	take(the_cache, 1000, 0);
 	assert_false(mock.destroyed[0]);
 	/*
-	 * A wait for the device, on the last rung, does not destroy it either.
+	 * A wait for the device, on the last rung, does not destroy that event
+	 * either.
 	 */
 	mock.fail_allocs = 2;
 	assert_int_equal(flexmem_cache_alloc(the_cache, 20 * MIB, 0,

@@ -256,7 +256,7 @@ static void direct(void **state)
 	together("backend:direct,release_lock_on_device_malloc:True");
 }
 
-/* All threads free the same token at once. One must succeed. */
+/* All threads free the same token at once. Exactly one call must succeed. */
 static _Atomic(void *) contended;
 static atomic_int winners;
 
@@ -303,7 +303,10 @@ static void double_frees_with_lock(void **state)
 	double_frees("");
 }
 
-/* A child's calls on the parent's cache fail. It can make its own cache. */
+/*
+ * A child's calls on the parent's cache fail. The child can make a cache of its
+ * own.
+ */
 static int child(void *token)
 {
 	struct flexmem_cache_options options = mock_options("");

@@ -138,7 +138,10 @@ static void denied_nodes_are_skipped(void **state)
 	expect_open("VF", -EACCES, NULL);
 	fake.nodes[0].open_error = EACCES;
 	expect_open(NULL, -EACCES, NULL);
-	/* The PF's EPERM says less than what the other nodes lack. */
+	/*
+	 * If one node fails with EPERM and another one with EACCES, the result
+	 * is EACCES.
+	 */
 	fake.nodes[1].open_error = EPERM;
 	fake.nodes[2].open_error = EACCES;
 	expect_open("VF", -EACCES, NULL);

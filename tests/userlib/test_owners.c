@@ -59,7 +59,7 @@ static void usage_sums(void **state)
 	assert_int_equal(usage.clients, 1);
 	assert_int_equal(usage.resets, 3);
 	assert_int_equal(usage.generation, 3);
-	/* Sums without lists need one call. */
+	/* A snapshot of sums without lists needs one call. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 1);
 	flexmem_device_close(device);
 }
@@ -382,7 +382,7 @@ static void cgroup_limits(void **state)
 	flexmem_device_close(other);
 }
 
-/* A limit that was removed meanwhile is left out of the text. */
+/* If the limit was removed after the failure, the text leaves it out. */
 static void limit_has_gone(void **state)
 {
 	struct flexmem_device *device = open_device();

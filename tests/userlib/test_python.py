@@ -186,7 +186,8 @@ def errors_say_why():
         assert isinstance(error, Error) and isinstance(error, MemoryError) and error.errno == 12
         assert error.failure.limit == "region_size" and error.failure.asked == 1 << 40, error.failure
         assert error.strerror.startswith("out of device memory: no region can be that large"), error
-        # The error is in no reference cycle, so it is freed at once with what it refers to.
+        # The error is in no reference cycle, so it is freed at once, with the
+        # objects that it refers to.
         del error
     assert all_closed()
 

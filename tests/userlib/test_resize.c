@@ -210,7 +210,10 @@ static void event_errors(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event) - 8), -EINVAL);
-	/* The event is still there. None is shorter than this. */
+	/*
+	 * The event is still there. No event may be shorter than
+	 * FLEXMEM_EVENT_MIN.
+	 */
 	fake.event_bytes = FLEXMEM_EVENT_MIN - 8;
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EIO);

@@ -65,7 +65,8 @@ def traces_with_defaults():
 
 @test
 def hits_are_nearly_all():
-    # A framework repeats its steps: after the first one the cache has all it needs.
+    # A framework repeats its steps. After the first step the cache has all the
+    # memory it needs.
     for name in BEST:
         for configuration in ("", "expandable_segments:True"):
             assert shipped(name, configuration, "128G")["hit_rate"] > 0.97, name

@@ -62,7 +62,8 @@ def fragmentation_is_inside_regions():
     # Without free bytes there is no fragmentation.
     found = report("replay", trace(HEADER + f"0 a 1 {12 * GIB} 0\n"))
     assert found["region_fragmentation_at_peak"] == 0.0, found
-    # One of three regions has a hole of 2 GiB, which counts among all free bytes.
+    # One of three regions has a hole of 2 GiB. The share is that of the hole in
+    # all free bytes.
     lines = [f"0 a 1 {2 * GIB} 0", f"0 a 2 {6 * GIB} 0", f"0 a 3 {8 * GIB} 0", f"0 a 4 {8 * GIB} 0",
              "1 f 1", f"2 a 5 {7 * GIB} 0"]
     found = report("replay", "--show-peak", trace(HEADER + "\n".join(lines) + "\n"))
@@ -86,7 +87,8 @@ def replay_several():
     paths = [trace(SMALL, "one.trace"), trace(SMALL, "two.trace.gz", compress=True)]
     found = report("replay", *paths)
     assert [each["file"] for each in found] == paths
-    # Each replay opens the device anew, so nothing is left of the one before.
+    # Each replay opens the device anew, so nothing is left of the replay
+    # before.
     assert [each["region_peaks"] for each in found] == [[{"region_id": 0, "peak_used": 3072}]] * 2
     out = good("replay", *paths, COLUMNS=100)
     summary = out[out.index("trace  "):].splitlines()

@@ -184,7 +184,9 @@ static void long_lines(void **state)
 	assert_int_equal(trace.events[0].line, 3);
 	trace_free(&trace);
 
-	/* A line that is too long is no event, even if it begins like one. */
+	/*
+	 * A line that is too long is no event, even if it begins like an event.
+	 */
 	strcpy(text, HEADER "0 f 1");
 	header = strlen(text);
 	memset(text + header, '1', 1000);

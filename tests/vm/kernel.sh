@@ -73,7 +73,8 @@ stock() {
 	mkdir -p "$dir"
 	say "Fetching $image $version, once: a minute"
 	if ! deb_unpack "$dir/root" "${packages[@]}"; then
-		# The archive has a newer kernel. The package lists have been fetched again.
+		# The archive has a newer kernel than the package lists said,
+		# which have been fetched again.
 		before=$image=$version
 		newest
 		[[ $image && $image=$version != "$before" ]] || die "cannot fetch ${before/=/ }"

@@ -120,7 +120,8 @@ printf '%q ' "$@" >"$out/command"
 
 # A panic or an oops ends the machine, because what follows proves nothing.
 kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.time=1 random.trust_cpu=on mitigations=off tsc=reliable"
-# On a busy host an emulated timer's interrupt can be late. The kernel must not take it for broken.
+# On a busy host an emulated timer's interrupt can be late. The kernel must not
+# take the timer for broken.
 kernel_args+=" no_timer_check"
 # 0x608: the machine's power management timer, which the project's kernels cannot find without ACPI.
 [[ $kind == 6.* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"

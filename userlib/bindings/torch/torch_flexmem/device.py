@@ -115,7 +115,8 @@ class stream:  # noqa: N801, torch.cuda has this name
         return False
 
 
-# No subclass: PyTorch 2.14 refuses one in elapsed_time().
+# Not a subclass of torch.Event: elapsed_time() of PyTorch 2.14 refuses
+# subclasses.
 def Event(enable_timing=False, blocking=False, interprocess=False):  # noqa: N802, torch.cuda has this name
     """A moment on the stream, a torch.Event. It has happened when it is recorded."""
     return torch.Event("flexmem", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)

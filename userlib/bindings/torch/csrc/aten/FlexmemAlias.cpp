@@ -64,8 +64,9 @@ c10::DataPtr borrow(const c10::Storage& device) {
   return {impl->mutable_data(), impl, &releaseStorage, kCpu};
 }
 
-// The bytes of a CPU storage, in memory of the device: moved if they are there
-// already, and copied otherwise. The zeros of forward derivatives have no bytes.
+// Moves the bytes of a CPU storage to the device. If they are in the device's
+// memory already, only their owner changes; if not, they are copied. The
+// zeros of forward derivatives have no bytes.
 c10::DataPtr deviceData(StorageImpl* cpu) {
   if (!cpu->data()) {
     return {nullptr, kDevice};
@@ -87,7 +88,7 @@ bool isWritten(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
-// These arguments may be on the CPU beside tensors of the device.
+// Whether an argument may be on the CPU beside tensors of the device.
 bool mayBeOnCpu(const std::string& name, const std::string& argument) {
   static constexpr const char* both[][2] = {
       {"aten::copy_", "self"},
@@ -194,7 +195,7 @@ const c10::Storage* Aliases::findDevice(const StorageImpl* cpu) const {
   return nullptr;
 }
 
-// Several results may share the storage, so the pair is kept.
+// Several results may share a storage, so the pair of storages is kept.
 c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
   StorageImpl* impl = cpu.unsafeGetStorageImpl();
   const size_t bytes = impl->nbytes();

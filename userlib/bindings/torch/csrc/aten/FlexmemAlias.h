@@ -60,7 +60,7 @@ class Aliases {
   c10::SmallVector<TensorPair, 6> tensors_;
   c10::SmallVector<StoragePair, 6> storages_;
   c10::SmallVector<at::Tensor, 2> cpuTensors_;
-  // Arguments that are on the CPU, and no numbers.
+  // Arguments that are on the CPU and are not numbers.
   c10::SmallVector<const c10::Argument*, 2> onCpu_;
   bool draws_ = false;
 };
@@ -80,7 +80,8 @@ void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 // Counts since the program began.
 struct AliasCounters {
   int64_t calls;
-  // Results that could not be taken over, as they were not in our memory.
+  // Results that had to be copied, because they were not in the device's
+  // memory.
   int64_t copied;
 };
 AliasCounters aliasCounters() noexcept;

@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor, Tensor> lstmCell(
   const Tensor candidate = gates[2].tanh();
   const Tensor out = gates[3].sigmoid();
   const Tensor newCell = (forget * cell) + (in * candidate);
-  // A backward kernel would use the third result. There is none.
+  // A backward kernel would use the third result. There is no such kernel.
   return {out * newCell.tanh(), newCell, at::empty({0}, cell.options())};
 }
 

@@ -43,8 +43,8 @@ variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
   return tensors;
 }
 
-// Lets the two count changes in place together. So the CPU's graph, which has one of
-// them, notices changes of the other.
+// Makes both tensors count changes in place together. So the CPU's graph, which
+// has only one of them, notices a change of the other tensor.
 void shareVersion(const Tensor& tensor, const Tensor& model) {
   tensor.unsafeGetTensorImpl()->set_version_counter(
       model.unsafeGetTensorImpl()->version_counter());
@@ -119,7 +119,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     if (!keep) {
       ctx->saved_data.clear();
     }
-    // One gradient for each argument of forward(). The first two are no tensors.
+    // One gradient for each argument of forward(). The first two arguments are
+    // not tensors.
     variable_list all(2);
     auto next = found.begin();
     for (const Tensor& leaf : leaves) {

@@ -12,7 +12,7 @@
 namespace flexmem_torch {
 namespace {
 
-// These return tensors of a layout that the device does not have.
+// These operators return tensors of a layout that the device does not have.
 const std::set<std::string> leftOut = {
     "aten::to_mkldnn", "aten::_nested_tensor_from_tensor_list"};
 

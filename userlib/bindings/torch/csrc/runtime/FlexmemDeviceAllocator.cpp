@@ -85,7 +85,7 @@ class DeviceAllocator final : public AllocatorOfDevice {
   void resetPeakStats(c10::DeviceIndex /*device*/) override {
     resetPeaks();
   }
-  // PyTorch 2.9 does not ask this one.
+  // PyTorch 2.9 does not call this function.
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex /*device*/) {
     const MemoryInfo info = memoryInfo();
     return {info.free, info.total};

@@ -13,7 +13,7 @@ c10::Allocator* deviceAllocator();
 
 // While one lives, what this thread allocates for the CPU comes from the device's
 // memory as well: the results of a kernel are then the device's without a copy.
-// Other threads, and this one otherwise, use the allocator that PyTorch had.
+// Other threads, and this thread outside of a KernelScope, use the allocator that PyTorch had.
 class KernelScope {
  public:
   KernelScope() {
@@ -25,7 +25,7 @@ class KernelScope {
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 
-  // While one lives, it is as if there were none.
+  // While a Pause lives, its thread behaves as if it were in no KernelScope.
   class Pause {
    public:
     Pause() : depth_(std::exchange(depth, 0)) {}

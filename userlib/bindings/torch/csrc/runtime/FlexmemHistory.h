@@ -12,8 +12,8 @@ namespace flexmem_torch {
 // stack that it comes from. Costs microseconds for each.
 void recordStacks(bool enabled, bool cpp);
 
-// The stack of this moment for a request, if they are recorded: valid until it
-// is destroyed, and as long as the cache holds it.
+// The current stack, for a request, if stacks are recorded. It is valid until
+// this object is destroyed, and as long as the cache holds the stack.
 class Stack {
  public:
   Stack();
@@ -44,7 +44,7 @@ class WithoutPython {
   WithoutPython& operator=(const WithoutPython&) = delete;
 
   const Stack stack;
-  // The innermost one of this thread, or nullptr.
+  // The innermost object of this thread, or nullptr.
   static thread_local const WithoutPython* current;
 
  private:

@@ -15,12 +15,12 @@ namespace {
 
 struct sigaction before;
 
-// The handler prints this. It is never freed, because a signal may come at the very
-// end.
+// The text that the handler prints. It is never freed, because a signal may
+// come at the very end.
 const std::string* message;
 
 // Debian's PyTorch brings UCX, which replaces sigaction() and keeps the fatal
-// signals for itself. So the C library's own is called.
+// signals for itself. So this file calls the C library's own sigaction().
 using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
 Sigaction setHandler = sigaction;
 

@@ -34,8 +34,8 @@ bool isInBadFork() noexcept;
 // Allocates, or returns nullptr for 0 bytes. Throws c10::OutOfMemoryError.
 void* allocate(size_t bytes);
 
-// Frees what allocate() returned; false: it was not. A forked child keeps what
-// belongs to its parent.
+// Frees a pointer that allocate() returned. Returns false for any other
+// pointer. In a forked child it leaves the parent's memory as it is.
 bool deallocate(void* pointer) noexcept;
 
 // Returns unused memory to the device.

@@ -7,12 +7,12 @@
 
 namespace flexmem_torch {
 
-// The provider of a device, which stays open. Throws c10::Error, and closes the device,
-// if it has none.
+// The provider of a device, which stays open. If the device has no provider,
+// closes the device and throws c10::Error.
 flexmem_cache_provider deviceProvider(flexmem_device* device);
 
-// So many bytes of anonymous memory. Throws c10::Error if the process cannot
-// have as many addresses.
+// A provider of @bytes of anonymous memory. Throws c10::Error if the process
+// cannot have so many addresses.
 flexmem_cache_provider hostProvider(uint64_t bytes);
 
 // Whether a pointer lies in a mapped segment. Async-signal-safe.
