@@ -11,9 +11,9 @@ namespace flexmem_torch {
 // Allocates tensors of the device. A pointer is its own context.
 c10::Allocator* deviceAllocator();
 
-// While one lives, what this thread allocates for the CPU comes from the device's
+// While a KernelScope lives, what its thread allocates for the CPU comes from the device's
 // memory as well: the results of a kernel are then the device's without a copy.
-// Other threads, and this thread outside of a KernelScope, use the allocator that PyTorch had.
+// Without a KernelScope a thread uses the allocator that PyTorch had.
 class KernelScope {
  public:
   KernelScope() {
