@@ -494,6 +494,65 @@ bool flexmem_account_refuses_region(const struct flexmem_account *client)
 }
 
 /**
+ * flexmem_charge_region - charge a region that is reserved for a cgroup
+ * @cgroup: account of the cgroup
+ * @slot: of the region
+ *
+ * The region counts as if a block without bytes were in it.
+ *
+ * Context: under the lock of the region. O(depth of the cgroup).
+ * Return: false if a limit of regions forbids it; then nothing is charged.
+ */
+bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
+{
+	struct flexmem_accounts *accounts = cgroup->accounts;
+	struct flexmem_account *account;
+	bool refused;
+
+	spin_lock(&accounts->lock);
+	refused = refuses_region(cgroup, slot);
+	if (!refused) {
+		for_each_charged(account, cgroup)
+			add_to(account, slot, 0);
+		WRITE_ONCE(cgroup->reserved, cgroup->reserved + 1);
+	}
+	spin_unlock(&accounts->lock);
+	return !refused;
+}
+
+/**
+ * flexmem_uncharge_region - undo flexmem_charge_region()
+ * @cgroup: account of the cgroup
+ * @slot: of the region, which is not lost yet
+ *
+ * Context: under the lock of the region. O(depth of the cgroup).
+ */
+void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
+{
+	struct flexmem_accounts *accounts = cgroup->accounts;
+	struct flexmem_account *account;
+
+	spin_lock(&accounts->lock);
+	for_each_charged(account, cgroup)
+		take_from(account, slot, 0);
+	WRITE_ONCE(cgroup->reserved, cgroup->reserved - 1);
+	spin_unlock(&accounts->lock);
+}
+
+/**
+ * flexmem_account_reserve - note how many regions a cgroup should have
+ * @cgroup: account of the cgroup
+ * @count: regions; 0 without a reservation
+ */
+void flexmem_account_reserve(struct flexmem_account *cgroup,
+			     unsigned int count)
+{
+	spin_lock(&cgroup->accounts->lock);
+	cgroup->reservation = count;
+	spin_unlock(&cgroup->accounts->lock);
+}
+
+/**
  * flexmem_accounts_remove_region - drop all charges in a region
  * @accounts: accounts of the function
  * @slot: of the region

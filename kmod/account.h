@@ -86,6 +86,8 @@ struct flexmem_slot_charges {
  * @each_child: cgroup: limits of each child without one of its own, by resource
  * @changes: &flexmem_accounts.changes that it has followed
  * @losses: &flexmem_accounts.losses that it has followed
+ * @reservation: cgroup: number of regions that should be reserved for it
+ * @reserved: cgroup: number of regions that are
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
@@ -115,6 +117,8 @@ struct flexmem_account {
 	u64 each_child[FLEXMEM_NR_RESOURCES];
 	u64 changes;
 	u64 losses;
+	unsigned int reservation;
+	unsigned int reserved;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -184,6 +188,26 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts);
 bool flexmem_account_is_removed(const struct flexmem_account *account);
 void flexmem_account_follow(struct flexmem_account *account);
 
+/* Whether what an account uses is charged to @above as well. */
+static inline bool flexmem_account_is_below(const struct flexmem_account *account,
+					    const struct flexmem_account *above)
+{
+	for (; account; account = account->parent)
+		if (account == above)
+			return true;
+	return false;
+}
+
+/* Whether regions are reserved for an account or one above it; may be stale. */
+static inline bool
+flexmem_account_has_regions(const struct flexmem_account *account)
+{
+	for (; account; account = account->parent)
+		if (READ_ONCE(account->reserved))
+			return true;
+	return false;
+}
+
 /*
  * To be called before an account's figures or limits are read, under the lock.
  * O(1), and O(slots) after a change.
@@ -214,6 +238,10 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
 bool flexmem_account_refuses_region(const struct flexmem_account *client);
+bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
+void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);
+void flexmem_account_reserve(struct flexmem_account *cgroup,
+			     unsigned int count);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 

@@ -111,7 +111,8 @@ static int take_chunks(struct flexmem_table *table,
 	give_chunks(allocation, 0, i - 1, NULL);
 	/* give_chunks() has freed memory since a chunk was refused. */
 	if (place->reason)
-		flexmem_place_stats(table, flexmem_kind_of(shape->flags),
+		flexmem_place_stats(table, allocation->owner,
+				    flexmem_kind_of(shape->flags),
 				    shape->domains, place);
 	return rc;
 }
@@ -165,7 +166,7 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	if (!refusal)
 		return true;
 	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, flexmem_kind_of(shape->flags),
+	flexmem_place_stats(table, owner, flexmem_kind_of(shape->flags),
 			    shape->domains, place);
 	place->reason = refusal;
 	return false;

@@ -584,10 +584,11 @@ static_assert(sizeof(struct flexmem_map) == 32);
 static_assert(sizeof(struct flexmem_rw) == 48);
 static_assert(sizeof(struct flexmem_copy) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 136);
-static_assert(sizeof(struct flexmem_owner_entry) == 104);
+static_assert(sizeof(struct flexmem_owner_entry) == 112);
 static_assert(sizeof(struct flexmem_resource_limit) == 48);
 static_assert(sizeof(struct flexmem_strict) == 8);
 static_assert(sizeof(struct flexmem_resize) == 40);
+static_assert(sizeof(struct flexmem_reserve) == 32);
 static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 
 /* "last" is the last member of the first version, for ever. */
@@ -631,6 +632,8 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_copy),
 	COMMAND(FLEXMEM_CMD_DOMAIN, flexmem_domain_info, out_distance, LOOKS,
 		flexmem_cmd_domain),
+	COMMAND(FLEXMEM_CMD_RESERVE, flexmem_reserve, out_reason, CHANGES,
+		flexmem_cmd_reserve),
 };
 
 static int call_command(struct flexmem_call *call,

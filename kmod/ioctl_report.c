@@ -19,6 +19,7 @@
 #include "device.h"
 #include "ioctl.h"
 #include "owner.h"
+#include "reservation.h"
 #include "snapshot.h"
 
 static u64 capabilities(const struct flexmem_device_ops *ops)
@@ -372,6 +373,37 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 		flexmem_limit_set(accounts, account, cmd);
 	if (account)
 		flexmem_owner_put(account);
+	return rc;
+}
+
+int flexmem_cmd_reserve(struct flexmem_call *call)
+{
+	struct flexmem_reserve *cmd = call->cmd;
+	struct flexmem_table *table = &call->fdev->table;
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	struct flexmem_account *account;
+	int rc;
+
+	if (cmd->flags)
+		return -EOPNOTSUPP;
+	if (cmd->count ? !flexmem_reservation_is_valid(table, cmd->length) :
+			 cmd->length)
+		return -EINVAL;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	account = flexmem_owner_by_id(&table->accounts, cmd->cgroup);
+	if (IS_ERR(account))
+		return PTR_ERR(account);
+	/* Checks first that the reply can be written, as TRIM does. */
+	cmd->out_reason = FLEXMEM_REASON_NONE;
+	rc = account->parent ? flexmem_reply(call, sizeof(*cmd)) : -EINVAL;
+	if (!rc) {
+		rc = flexmem_reservation_set(table, account, cmd->length,
+					     cmd->count, &reason);
+		cmd->out_reason = reason;
+		(void)flexmem_reply(call, sizeof(*cmd));
+	}
+	flexmem_owner_put(account);
 	return rc;
 }
 

@@ -42,19 +42,14 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 		   struct flexmem_resource_limit *cmd)
 {
 	struct flexmem_account *account;
-	struct cgroup *cgroup;
 
 	cmd->out_limit = cmd->limit;
 	cmd->out_used = 0;
 	if (cmd->scope == FLEXMEM_SCOPE_DEFAULT)
 		return NULL;
-	cgroup = flexmem_owner_find_cgroup(cmd->cgroup);
-	if (IS_ERR(cgroup))
-		return ERR_CAST(cgroup);
-	account = flexmem_owner_of_cgroup(accounts, cgroup);
-	flexmem_owner_put_cgroup(cgroup);
-	if (!account)
-		return ERR_PTR(-ENOMEM);
+	account = flexmem_owner_by_id(accounts, cmd->cgroup);
+	if (IS_ERR(account))
+		return account;
 	if (!account->parent && cmd->scope == FLEXMEM_SCOPE_CGROUP &&
 	    cmd->resource == FLEXMEM_RESOURCE_FILES) {
 		flexmem_owner_put(account);

@@ -331,6 +331,28 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 }
 
 /**
+ * flexmem_owner_by_id - find or make the account of the cgroup that has an id
+ * @accounts: accounts of the function
+ * @id: any number
+ *
+ * Context: may sleep.
+ * Return: the account, for flexmem_owner_put(); -ENOENT if the caller sees no such
+ * cgroup; -ENOMEM.
+ */
+struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
+					    u64 id)
+{
+	struct cgroup *cgroup = flexmem_owner_find_cgroup(id);
+	struct flexmem_account *account;
+
+	if (IS_ERR(cgroup))
+		return ERR_CAST(cgroup);
+	account = flexmem_owner_of_cgroup(accounts, cgroup);
+	flexmem_owner_put_cgroup(cgroup);
+	return account ?: ERR_PTR(-ENOMEM);
+}
+
+/**
  * flexmem_owner_open - make the account of an open file
  * @accounts: accounts of the function
  * @uid: the opener

@@ -47,6 +47,8 @@ void flexmem_owner_put_cgroup(struct cgroup *cgroup);
 struct flexmem_account *
 flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 			struct cgroup *cgroup);
+struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
+					    u64 id);
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 					   kuid_t uid, struct cgroup *cgroup,
 					   struct pid *pid);

@@ -11,6 +11,9 @@
  * whether a new region is acquired before the present ones are tried
  * (load_balance) or only after all of them have failed (fill_first).
  *
+ * A region that is reserved for a cgroup is tried first for files of it and of
+ * those below it, and not for others.
+ *
  * The caller has charged the bytes. A region in which the account may have no
  * block is skipped like a full one. If it may not have a block in one more
  * region, none is acquired. The check that counts is the charge when a block is
@@ -29,6 +32,7 @@
 #include "job.h"
 #include "owner.h"
 #include "placement.h"
+#include "reservation.h"
 #include "spare.h"
 #include "table.h"
 
@@ -118,6 +122,7 @@ int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
 /* A region as placement sees it, without its lock. */
 struct candidate {
 	struct flexmem_region *region;
+	bool reserved;
 	u64 room;
 	u64 free;
 };
@@ -128,6 +133,8 @@ static bool comes_before(const struct flexmem_order_ops *order,
 {
 	if (!b->region)
 		return true;
+	if (a->reserved != b->reserved)
+		return a->reserved;
 	if (a->room != b->room)
 		return a->room > b->room;
 	return order->before(a->free, b->free);
@@ -167,8 +174,10 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 		if (!next.region)
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
-		if (next.free < request->size)
+		if (next.free < request->size ||
+		    flexmem_region_is_closed(next.region, request->account))
 			continue;
+		next.reserved = READ_ONCE(next.region->reserved_for);
 		next.room = request->growable ?
 			flexmem_region_room(next.region, &unused) : 0;
 		if (comes_before(order, &next, &first))
@@ -257,7 +266,7 @@ static int place_in_new(struct growth *growth)
 		return -ENOSPC;
 	}
 	region = flexmem_region_acquire(table, growth->kind, request->domains,
-					request->size, &growth->fresh);
+					request->size, U64_MAX, &growth->fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	/*
@@ -285,6 +294,7 @@ static int grow(struct flexmem_job *job)
 	int rc = -ENOSPC;
 
 	lockdep_assert_held(&table->acquire_lock);
+	flexmem_reservations_forget(table);
 	place->reason = FLEXMEM_REASON_NONE;
 	if (growth->acquire_first)
 		rc = place_in_new(growth);
@@ -364,7 +374,8 @@ static bool may_acquire(const struct flexmem_table *table,
 
 /*
  * Whether to acquire a region before the present ones are tried. Never while
- * the firmware may be dead, whatever the order.
+ * the firmware may be dead, or for a cgroup with reserved regions, whatever the
+ * order.
  */
 static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
@@ -373,7 +384,8 @@ static bool wants_new(const struct flexmem_table *table,
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (is_unsure(table, request->domains) ||
-		may_acquire(table, request));
+		may_acquire(table, request)) &&
+	       !flexmem_account_has_regions(request->account);
 }
 
 /**
@@ -394,11 +406,13 @@ bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 /**
  * flexmem_place_stats - count free memory for the report of a failure
  * @table: region table
+ * @account: account of the open file
  * @kind: kind of memory that was requested
  * @domains: bit mask of the domains that the request could use
  * @place: receives the current figures of all regions for both
  */
 void flexmem_place_stats(struct flexmem_table *table,
+			 const struct flexmem_account *account,
 			 enum flexmem_kind kind, u64 domains,
 			 struct flexmem_place *place)
 {
@@ -409,6 +423,7 @@ void flexmem_place_stats(struct flexmem_table *table,
 
 	place->total_free = 0;
 	place->largest_free = 0;
+	place->largest_closed = 0;
 	place->regions = 0;
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
@@ -419,6 +434,11 @@ void flexmem_place_stats(struct flexmem_table *table,
 		if (!(slots & BIT_ULL(slot)))
 			continue;
 		room = flexmem_region_room(region, &free);
+		if (flexmem_region_is_closed(region, account)) {
+			place->largest_closed = max(place->largest_closed,
+						    room);
+			continue;
+		}
 		place->total_free += free;
 		place->largest_free = max(place->largest_free, room);
 	}
@@ -450,11 +470,14 @@ static int explain(struct flexmem_table *table,
 {
 	enum flexmem_reason refusal = place->reason;
 
-	flexmem_place_stats(table, request->kind, request->domains, place);
+	flexmem_place_stats(table, request->account, request->kind,
+			    request->domains, place);
 	if (refusal)
 		place->reason = refusal;
 	else if (request->size > place->max_region)
 		place->reason = FLEXMEM_REASON_REGION_SIZE;
+	else if (request->size <= place->largest_closed)
+		place->reason = FLEXMEM_REASON_RESERVED;
 	else if (request->size > place->total_free)
 		place->reason = why_no_region(table, request);
 	else if (place->gave_up)
@@ -509,6 +532,7 @@ static int place_without_growing(struct flexmem_table *table,
 
 	if (mutex_lock_killable(&table->acquire_lock))
 		return -EINTR;
+	flexmem_reservations_forget(table);
 	rc = flexmem_function_fatal(&table->function);
 	if (!rc && (may_acquire(table, request) ||
 		    !flexmem_function_is_settled(&table->function) ||

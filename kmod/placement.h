@@ -12,6 +12,7 @@
 
 struct flexmem_block;
 struct flexmem_region;
+struct flexmem_account;
 struct flexmem_request;
 struct flexmem_stock;
 struct flexmem_table;
@@ -30,8 +31,11 @@ struct flexmem_table;
  *	try may fit
  * @regions: on -ENOMEM: number of acquired regions
  * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory,
- *	of the domains that the request could use
+ *	of the domains that the request could use, without those that are
+ *	reserved for others
  * @largest_free: on -ENOMEM: largest free block in these regions
+ * @largest_closed: on -ENOMEM: largest free block in regions that are reserved for
+ *	others
  * @max_region: on -ENOMEM: largest possible region
  */
 struct flexmem_place {
@@ -45,6 +49,7 @@ struct flexmem_place {
 	unsigned int regions;
 	u64 total_free;
 	u64 largest_free;
+	u64 largest_closed;
 	u64 max_region;
 };
 
@@ -57,6 +62,7 @@ int flexmem_place(struct flexmem_table *table,
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size);
 void flexmem_place_stats(struct flexmem_table *table,
+			 const struct flexmem_account *account,
 			 enum flexmem_kind kind, u64 domains,
 			 struct flexmem_place *place);
 

@@ -116,7 +116,8 @@ static void debug_check(struct flexmem_region *region)
  * @region: region
  * @request: what to allocate
  * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
- * @refusal: receives the reason if the block would fit, but a limit forbids it
+ * @refusal: receives the reason if the block would fit, but a limit or a
+ *	reservation forbids it
  * @gave_up: set if there may be a hole that the search did not try
  *
  * Context: takes the region's lock.
@@ -143,8 +144,10 @@ flexmem_region_alloc(struct flexmem_region *region,
 		*gave_up |= found.gave_up;
 		goto unlock;
 	}
-	reason = flexmem_charge_block(request->account, region->slot,
-				      request->size);
+	reason = flexmem_region_is_closed(region, request->account) ?
+			FLEXMEM_REASON_RESERVED :
+			flexmem_charge_block(request->account, region->slot,
+					     request->size);
 	if (reason) {
 		*refusal = reason;
 		goto unlock;
@@ -332,19 +335,70 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	flexmem_spare_drop(&unused, NULL);
 }
 
+/* Whether nothing is in a region, and it need not stay. */
+static bool is_unused(const struct flexmem_region *region)
+{
+	return !region->blocks.nr_used && !region->reserved_for;
+}
+
+/**
+ * flexmem_region_reserve - set an empty region aside for a cgroup
+ * @region: region
+ * @cgroup: account of the cgroup, which is charged for it
+ *
+ * Context: under acquire_lock; takes the region's lock.
+ * Return: 0, also if it was reserved for this cgroup before; -EBUSY if a block of
+ * it is occupied, or it is reserved for another cgroup; -EDQUOT if a limit of
+ * regions forbids it.
+ */
+int flexmem_region_reserve(struct flexmem_region *region,
+			   struct flexmem_account *cgroup)
+{
+	int rc = 0;
+
+	spin_lock(&region->lock);
+	if (region->reserved_for == cgroup)
+		goto unlock;
+	if (!is_unused(region))
+		rc = -EBUSY;
+	else if (!flexmem_charge_region(cgroup, region->slot))
+		rc = -EDQUOT;
+	else
+		WRITE_ONCE(region->reserved_for, cgroup);
+unlock:
+	spin_unlock(&region->lock);
+	return rc;
+}
+
+/**
+ * flexmem_region_unreserve - open a region to all cgroups
+ * @region: region, which may be open already
+ *
+ * Context: under acquire_lock and the region's lock.
+ */
+void flexmem_region_unreserve(struct flexmem_region *region)
+{
+	lockdep_assert_held(&region->lock);
+	if (!region->reserved_for)
+		return;
+	flexmem_uncharge_region(region->reserved_for, region->slot);
+	WRITE_ONCE(region->reserved_for, NULL);
+}
+
 /**
  * flexmem_region_retire - stop allocation from an empty region
  * @region: region
  *
  * Context: takes the region's lock.
- * Return: false if a block of it is occupied; then nothing has changed.
+ * Return: false if a block of it is occupied, or it is reserved; then nothing
+ * has changed.
  */
 bool flexmem_region_retire(struct flexmem_region *region)
 {
 	bool empty;
 
 	spin_lock(&region->lock);
-	empty = !region->blocks.nr_used;
+	empty = is_unused(region);
 	if (empty)
 		region->dead = true;
 	spin_unlock(&region->lock);
@@ -355,7 +409,7 @@ bool flexmem_region_retire(struct flexmem_region *region)
  * flexmem_region_is_idle - has a region been empty for a while
  * @region: region
  * @for_jiffies: how long
- * @empty: receives whether it is empty now
+ * @empty: receives whether it is empty now, and not reserved
  *
  * The time begins when the caller first sees the region empty. So the caller
  * looks often, and allocations and frees need not note the time.
@@ -369,7 +423,7 @@ bool flexmem_region_is_idle(struct flexmem_region *region,
 	bool idle;
 
 	spin_lock(&region->lock);
-	*empty = !region->blocks.nr_used;
+	*empty = is_unused(region);
 	idle = *empty && region->idle_sequence == region->sequence;
 	if (!idle) {
 		region->idle_sequence = region->sequence;

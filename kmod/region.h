@@ -9,11 +9,11 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+#include "account.h"
 #include "block.h"
 #include "domain.h"
 #include "function.h"
 
-struct flexmem_account;
 struct flexmem_stock;
 struct flexmem_table;
 
@@ -36,6 +36,9 @@ struct flexmem_table;
  * @lost: the device was reset or removed, and the region's bytes are gone.
  *	Before the memory is released &flexmem_table.map_lock is taken for
  *	writing: this waits for page faults that have not seen @lost yet
+ * @reserved_for: only this cgroup and those below it get blocks of the region, and
+ *	it is not released while empty; NULL: all do. Set under the table's
+ *	acquire_lock as well
  * @blocks: its blocks
  * @quarantine: blocks that could not be scrubbed, by dirty_link
  * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
@@ -62,6 +65,7 @@ struct flexmem_region {
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool dead;
 	bool lost;
+	struct flexmem_account *reserved_for;
 	struct flexmem_blocks blocks;
 	struct list_head quarantine;
 	u64 nr_quarantined;
@@ -113,10 +117,25 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 	return smp_load_acquire(&region->lost);
 }
 
+/*
+ * Whether a region is reserved for others than @account. May be stale without
+ * the region's lock.
+ */
+static inline bool flexmem_region_is_closed(const struct flexmem_region *region,
+					    const struct flexmem_account *account)
+{
+	const struct flexmem_account *cgroup = READ_ONCE(region->reserved_for);
+
+	return cgroup && !flexmem_account_is_below(account, cgroup);
+}
+
 struct flexmem_region *flexmem_region_create(struct flexmem_table *table);
 void flexmem_region_destroy(struct flexmem_region *region);
 void flexmem_region_set_memory(struct flexmem_region *region,
 			       const struct flexmem_memory *mem);
+int flexmem_region_reserve(struct flexmem_region *region,
+			   struct flexmem_account *cgroup);
+void flexmem_region_unreserve(struct flexmem_region *region);
 bool flexmem_region_retire(struct flexmem_region *region);
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty);

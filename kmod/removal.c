@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 
 #include "dirty.h"
+#include "reservation.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -119,6 +120,7 @@ void flexmem_table_fini(struct flexmem_table *table)
 	 * again.
 	 */
 	flexmem_table_scrub_stop(table);
+	flexmem_reservations_fini(table);
 	flexmem_accounts_fini(&table->accounts);
 }
 
@@ -154,11 +156,18 @@ static int reset_locked(struct flexmem_table *table)
 	return 0;
 }
 
-/* If the firmware refuses regions now, they are acquired on demand later. */
+/*
+ * Reserved regions come first. If the firmware refuses others now, they are
+ * acquired on demand later.
+ */
 static void acquire_anew(struct flexmem_table *table)
 {
-	int rc = flexmem_table_refresh(table);
+	int rc;
 
+	flexmem_reservations_restore(table);
+	if (table->settings.acquire != FLEXMEM_ACQUIRE_PREALLOC)
+		return;
+	rc = flexmem_table_refresh(table);
 	rc = rc ?: flexmem_table_prealloc(table);
 	if (rc)
 		dev_warn(table->function.dev,
@@ -169,7 +178,8 @@ static void acquire_anew(struct flexmem_table *table)
  * flexmem_table_reset - reset the device and lose all allocations
  * @table: region table
  *
- * The regions are acquired again: on demand, or at once with acquire=prealloc.
+ * The regions are acquired again: reserved ones at once, others on demand, or at
+ * once with acquire=prealloc.
  *
  * Context: may sleep. Not from an operation of the device. Also while the
  * device is suspended, if its driver supports that: on the way to resume, for
@@ -190,8 +200,7 @@ int flexmem_table_reset(struct flexmem_table *table)
 	if (!flexmem_function_is_gone(&table->function))
 		rc = reset_locked(table);
 	mutex_unlock(&table->function.data_lock);
-	if (!flexmem_function_error(&table->function) &&
-	    table->settings.acquire == FLEXMEM_ACQUIRE_PREALLOC)
+	if (!flexmem_function_error(&table->function))
 		acquire_anew(table);
 	mutex_unlock(&table->acquire_lock);
 	return rc;

@@ -39,6 +39,8 @@ static void fill_owner(struct flexmem_account *account,
 		.slots = account->used[FLEXMEM_RESOURCE_REGIONS],
 		.handles = account->used[FLEXMEM_RESOURCE_HANDLES],
 		.files = account->used[FLEXMEM_RESOURCE_FILES],
+		.reservation = account->reservation,
+		.reserved = account->reserved,
 	};
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
 }
@@ -89,27 +91,39 @@ static void unlock_after_snapshot(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
+/* Whether free bytes of a region are for certain cgroups, but not for @only. */
+static bool is_held_back(const struct flexmem_region *region,
+			 const struct flexmem_account *only)
+{
+	return only ? flexmem_region_is_closed(region, only) :
+		      !!region->reserved_for;
+}
+
 static void fill_regions(struct flexmem_table *table,
 			 struct flexmem_region **region, unsigned int nr,
+			 const struct flexmem_account *only,
 			 struct flexmem_view *view)
 {
 	unsigned int i;
+	u64 *free;
 
 	view->nr = nr;
 	view->used_program = 0;
 	view->allocs = table->past_allocs;
 	view->sum.out_total = 0;
 	view->sum.out_free = 0;
+	view->sum.out_reserved = 0;
 	for (i = 0; i < nr; i++) {
 		flexmem_region_describe(region[i], &view->region[i]);
 		view->used_program += region[i]->used_program;
 		view->allocs += region[i]->allocs;
 		view->sum.out_total += view->region[i].total;
-		view->sum.out_free += view->region[i].free;
+		free = is_held_back(region[i], only) ?
+				&view->sum.out_reserved : &view->sum.out_free;
+		*free += view->region[i].free;
 	}
 	view->sum.out_region_count = nr;
 	view->sum.out_capacity = flexmem_table_capacity(table);
-	view->sum.out_reserved = 0;
 	view->sum.out_scrubbed = atomic64_read(&table->function.scrubbed);
 	view->sum.out_resets = READ_ONCE(table->resets);
 	view->sum.out_generation = flexmem_slots_generation(&table->slots);
@@ -141,7 +155,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 			continue;
 		lock_for_snapshot(table, region[nr++]);
 	}
-	fill_regions(table, region, nr, view);
+	fill_regions(table, region, nr, only, view);
 	/* No charge can change from here on, so the regions are unlocked. */
 	spin_lock(&table->accounts.lock);
 	while (nr)

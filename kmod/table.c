@@ -100,6 +100,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 			     desc->slots <= settings->max_regions ?
 				FLEXMEM_REASON_SLOTS :
 				FLEXMEM_REASON_MAX_REGIONS;
+	INIT_LIST_HEAD(&table->reservations);
 	mutex_init(&table->acquire_lock);
 	mutex_init(&table->snapshot_lock);
 	init_rwsem(&table->map_lock);
@@ -230,12 +231,12 @@ flexmem_table_exhausted(const struct flexmem_table *table,
 }
 
 /*
- * Acquires memory of the first size that the domain grants. Skips sizes below
- * @min_size, and sizes that it has refused.
+ * Acquires memory of the first size that the domain grants, from @min_size to
+ * @max_size. Skips sizes that it has refused.
  */
 static int acquire_from(struct flexmem_table *table,
 			struct flexmem_domain *domain, enum flexmem_kind kind,
-			u64 min_size, struct flexmem_memory *mem)
+			u64 min_size, u64 max_size, struct flexmem_memory *mem)
 {
 	int rc = -ENOSPC;
 	unsigned int i;
@@ -243,7 +244,8 @@ static int acquire_from(struct flexmem_table *table,
 	for (i = 0; i < domain->nr_sizes; i++) {
 		u64 size = flexmem_domain_size(domain, kind, i);
 
-		if (size < min_size || size >= domain->too_large)
+		if (size < min_size || size > max_size ||
+		    size >= domain->too_large)
 			continue;
 		rc = flexmem_function_error(&table->function);
 		if (rc)
@@ -263,13 +265,13 @@ static int acquire_from(struct flexmem_table *table,
 /* Acquires memory of the first domain that grants some. */
 static int acquire_memory(struct flexmem_table *table,
 			  enum flexmem_kind kind, u64 domains, u64 min_size,
-			  struct flexmem_memory *mem)
+			  u64 max_size, struct flexmem_memory *mem)
 {
 	struct flexmem_domain *domain;
 	int rc = -ENOSPC;
 
 	flexmem_for_each_domain(domain, table, domains) {
-		rc = acquire_from(table, domain, kind, min_size, mem);
+		rc = acquire_from(table, domain, kind, min_size, max_size, mem);
 		if (rc != -ENOSPC)
 			break;
 	}
@@ -317,6 +319,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  * @kind: kind of memory; one that has slots
  * @domains: bit mask of the domains to ask, lowest id first
  * @min_size: least size of the region in bytes
+ * @max_size: largest size; U64_MAX: any
  * @fresh: from flexmem_region_create(); NULL afterwards, if it was used
  *
  * The region has its slot, but is not in the table yet. The caller can allocate
@@ -330,6 +333,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
 					      u64 domains, u64 min_size,
+					      u64 max_size,
 					      struct flexmem_region **fresh)
 {
 	struct flexmem_region *region = *fresh;
@@ -344,7 +348,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	if (flexmem_table_exhausted(table, kind, domains, min_size))
 		return ERR_PTR(-ENOSPC);
 
-	rc = acquire_memory(table, kind, domains, min_size, &mem);
+	rc = acquire_memory(table, kind, domains, min_size, max_size, &mem);
 	if (rc)
 		return ERR_PTR(rc);
 	flexmem_region_set_memory(region, &mem);
@@ -388,23 +392,42 @@ void flexmem_region_publish(struct flexmem_table *table,
 		region->id, region->slot, region->mem.size, region->domain->id);
 }
 
-static int prealloc_one(struct flexmem_table *table, enum flexmem_kind kind,
-			const struct flexmem_domain *domain)
+/**
+ * flexmem_region_add - acquire an empty region
+ * @table: region table
+ * @kind: kind of memory; one that has slots
+ * @domains: bit mask of the domains to ask, lowest id first
+ * @size: its bytes; 0: the first size that can be had
+ * @cgroup: account of the cgroup that it is reserved for, or NULL
+ * @slot: receives its slot; or NULL
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: 0; -ENOMEM; an error of flexmem_region_acquire(); or -EDQUOT if the
+ * cgroup may have no further region: then the region is there, but not reserved.
+ */
+int flexmem_region_add(struct flexmem_table *table, enum flexmem_kind kind,
+		       u64 domains, u64 size, struct flexmem_account *cgroup,
+		       unsigned int *slot)
 {
 	struct flexmem_region *fresh, *region;
+	int rc = 0;
 
 	fresh = flexmem_region_create(table);
 	if (!fresh)
 		return -ENOMEM;
-	region = flexmem_region_acquire(table, kind, BIT_ULL(domain->id), 0,
-					&fresh);
+	region = flexmem_region_acquire(table, kind, domains, size,
+					size ?: U64_MAX, &fresh);
 	flexmem_region_destroy(fresh);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	mutex_lock(&table->snapshot_lock);
+	if (cgroup)
+		rc = flexmem_region_reserve(region, cgroup);
+	if (slot)
+		*slot = region->slot;
 	flexmem_region_publish(table, region);
 	mutex_unlock(&table->snapshot_lock);
-	return 0;
+	return rc;
 }
 
 /*
@@ -424,7 +447,9 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind,
 			if (flexmem_table_exhausted(table, kind,
 						    BIT_ULL(domain->id), 0))
 				continue;
-			rc = prealloc_one(table, kind, domain);
+			rc = flexmem_region_add(table, kind,
+						BIT_ULL(domain->id), 0, NULL,
+						NULL);
 			if (rc && rc != -ENOSPC)
 				return rc;
 			more |= !rc;
@@ -489,6 +514,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	/* Pairs with flexmem_region_is_lost(). */
 	smp_store_release(&region->lost, true);
 	table->past_allocs += region->allocs;
+	flexmem_region_unreserve(region);
 	flexmem_accounts_remove_region(&table->accounts, region->slot);
 	list_splice_init(&region->quarantine, quarantine);
 	empty = !region->blocks.nr_used;

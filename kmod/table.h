@@ -8,6 +8,7 @@
 #include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/limits.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
@@ -39,6 +40,8 @@ struct device;
  *	slots are set aside
  * @region: regions by slot, or NULL. Written under @acquire_lock, read under
  *	RCU.
+ * @reservations: regions that cgroups should have, see reservation.c; under
+ *	@acquire_lock
  * @past_allocs: number of allocations in regions that were released; under
  *	@snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
@@ -75,6 +78,7 @@ struct flexmem_table {
 	struct flexmem_slots slots;
 	struct flexmem_slot_range range[FLEXMEM_NR_KINDS];
 	struct flexmem_region __rcu *region[FLEXMEM_MAX_SLOTS];
+	struct list_head reservations;
 	u64 past_allocs;
 	u64 last_serial;
 	u64 resets;
@@ -172,7 +176,11 @@ flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
 					      u64 domains, u64 min_size,
+					      u64 max_size,
 					      struct flexmem_region **fresh);
+int flexmem_region_add(struct flexmem_table *table, enum flexmem_kind kind,
+		       u64 domains, u64 size, struct flexmem_account *cgroup,
+		       unsigned int *slot);
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region);
 

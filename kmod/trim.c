@@ -11,6 +11,7 @@
 
 #include "dirty.h"
 #include "job.h"
+#include "reservation.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -45,9 +46,10 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
  * flexmem_table_work - the worker's part of the gate
  * @work: of the function of a table
  *
- * Probes an unresponsive function, and retries pending commands if no caller
- * does. It queues itself again, with growing delays, until nothing is pending,
- * or until everything pending was retried too often.
+ * Probes an unresponsive function, retries pending commands if no caller does,
+ * and acquires the regions that reservations lack. It queues itself again, with
+ * growing delays, until nothing is pending, or until everything pending was
+ * retried too often.
  *
  * Context: a worker.
  */
@@ -65,6 +67,8 @@ void flexmem_table_work(struct work_struct *work)
 		flexmem_scrub_soon(table);
 	}
 	flexmem_table_retry(table, false);
+	if (!flexmem_function_error(function))
+		flexmem_reservations_restore(table);
 	WRITE_ONCE(function->work_tries, function->work_tries + 1);
 	if (flexmem_function_is_unresponsive(function) ||
 	    (!flexmem_function_error(function) &&
@@ -168,6 +172,7 @@ static int run_trim(struct flexmem_job *job)
 	struct flexmem_table *table = job->table;
 	int rc, refused;
 
+	flexmem_reservations_forget(table);
 	/* Retries quarantined blocks. Those that fail again stay there. */
 	rc = flexmem_table_scrub_quarantine(table);
 	if (rc != -EINTR)
@@ -232,8 +237,8 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
  * @table: region table
  *
  * Releases one region at most: one that has been empty for as long as the
- * administrator chose. One empty region stays for the next allocation. Under a
- * lease the slots stay as they are.
+ * administrator chose. One empty region stays for the next allocation, and so do
+ * reserved ones. Under a lease the slots stay as they are.
  *
  * Context: under acquire_lock. May sleep.
  */
@@ -246,6 +251,7 @@ void flexmem_table_release_idle(struct flexmem_table *table)
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
+	flexmem_reservations_forget(table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (!region)

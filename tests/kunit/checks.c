@@ -70,12 +70,16 @@ static struct flexmem_account *to_account(struct rb_node *node)
 	return rb_entry(node, struct flexmem_account, by_id);
 }
 
-/* A cgroup's charges are the sum of its files' and its child cgroups'. */
+/*
+ * A cgroup's charges are the sum of its files' and its child cgroups', and one
+ * block without bytes for each region that is reserved for it.
+ */
 static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)
 {
 	static struct flexmem_account sum;
 	struct flexmem_account *account;
+	u64 reserved = 0;
 	struct rb_node *node;
 	unsigned int i;
 
@@ -84,12 +88,14 @@ static bool adds_up(struct flexmem_accounts *accounts,
 		add_if_below(account, above, &sum);
 	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
 		add_if_below(to_account(node), above, &sum);
-	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++)
+	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
 		if (sum.in[i].bytes != above->in[i].bytes ||
 		    sum.in[i].orphaned != above->in[i].orphaned ||
-		    sum.in[i].blocks != above->in[i].blocks)
+		    above->in[i].blocks - sum.in[i].blocks > 1)
 			return false;
-	return sum.orphaned == above->orphaned &&
+		reserved += above->in[i].blocks - sum.in[i].blocks;
+	}
+	return reserved == above->reserved && sum.orphaned == above->orphaned &&
 	       sum.used[FLEXMEM_RESOURCE_BYTES] ==
 	       above->used[FLEXMEM_RESOURCE_BYTES] &&
 	       sum.used[FLEXMEM_RESOURCE_FILES] ==
@@ -242,6 +248,26 @@ static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 	return check_region(region);
 }
 
+/* Under acquire_lock. Each reserved region is counted by one account. */
+static bool reservations_add_up(struct flexmem_table *table)
+{
+	struct flexmem_region *region;
+	struct rb_node *node;
+	unsigned int slot;
+	u64 reserved = 0;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		reserved += region && region->reserved_for;
+	}
+	spin_lock(&table->accounts.lock);
+	for (node = rb_first(&table->accounts.cgroups); node;
+	     node = rb_next(node))
+		reserved -= to_account(node)->reserved;
+	spin_unlock(&table->accounts.lock);
+	return !reserved;
+}
+
 /**
  * checks_of_table - check every invariant
  * @table: region table
@@ -257,6 +283,8 @@ const char *checks_of_table(struct flexmem_table *table)
 	mutex_lock(&table->acquire_lock);
 	for (slot = 0; !wrong && slot < table->slots.nr; slot++)
 		wrong = check_slot(table, slot);
+	if (!wrong && !reservations_add_up(table))
+		wrong = "reserved regions miscounted";
 	mutex_unlock(&table->acquire_lock);
 	if (!wrong)
 		wrong = checks_of_accounts(&table->accounts);

@@ -331,7 +331,7 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 		return ERR_PTR(-ENOMEM);
 	mutex_lock(&table->acquire_lock);
 	region = flexmem_region_acquire(table, kind, table->default_domains,
-					min_size, &fresh);
+					min_size, U64_MAX, &fresh);
 	if (!IS_ERR(region)) {
 		mutex_lock(&table->snapshot_lock);
 		flexmem_region_publish(table, region);

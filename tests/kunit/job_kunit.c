@@ -15,6 +15,8 @@
 
 #include "checks.h"
 #include "fake_device.h"
+#include "owner.h"
+#include "reservation.h"
 #include "table.h"
 
 struct ctx {
@@ -64,6 +66,21 @@ static int call_trim(struct ctx *ctx)
 	int rc = flexmem_table_trim(ctx->table, false, &regions, &bytes);
 
 	ctx->regions = regions;
+	return rc;
+}
+
+static int call_reserve(struct ctx *ctx)
+{
+	enum flexmem_reason reason;
+	struct flexmem_account *account;
+	int rc;
+
+	account = flexmem_owner_of_cgroup(&ctx->table->accounts,
+					  fake_cgroup(1));
+	if (!account)
+		return -ENOMEM;
+	rc = flexmem_reservation_set(ctx->table, account, 12 * GIB, 2, &reason);
+	flexmem_owner_put(account);
 	return rc;
 }
 
@@ -146,6 +163,21 @@ static void killed_while_a_slot_is_set(struct kunit *test)
 	block = fake_alloc(ctx->table, 12 * GIB, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
+}
+
+/* No region stays reserved for a caller that was killed. */
+static void killed_while_it_reserves(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	ctx->fake->during_set = kill_caller;
+	ctx->fake->during_set_arg = ctx;
+	start(test, ctx, call_reserve);
+	expect(test, -EINTR, 2,
+	       "acquire 12G, set 0, acquire 12G, set 1");
+	KUNIT_EXPECT_NULL(test, fake_table_region(ctx->table, 0)->reserved_for);
+	KUNIT_EXPECT_NULL(test, fake_table_region(ctx->table, 1)->reserved_for);
+	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->table->reservations));
 }
 
 static void killed_while_a_slot_is_cleared(struct kunit *test)
@@ -709,6 +741,7 @@ static struct kunit_case job_test_cases[] = {
 	KUNIT_CASE(reset_cuts_in_before_growth_releases),
 	KUNIT_CASE(reset_cuts_in_before_trim_releases),
 	KUNIT_CASE(killed_while_a_slot_is_set),
+	KUNIT_CASE(killed_while_it_reserves),
 	KUNIT_CASE(killed_while_a_slot_is_cleared),
 	KUNIT_CASE(caller_killed_before_its_turn_asks_nothing),
 	KUNIT_CASE(killed_in_the_queue_leaves_nothing),

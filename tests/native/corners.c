@@ -35,6 +35,7 @@ static void run_flags(struct run *r)
 	FAILS(r, GET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 2), EOPNOTSUPP);
+	FAILS(r, RESERVE, &CMD(reserve, .flags = 1), EOPNOTSUPP);
 	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
 	FAILS(r, RESIZE, &CMD(resize, .handle = handle, .flags = 1), EOPNOTSUPP);
 }
@@ -598,108 +599,7 @@ static void run_read_only(struct run *r)
 	native_close(file);
 }
 
-/* The owner of bytes. */
-
-struct visit {
-	struct cgroup *cgroup;
-	unsigned int uid;
-	struct file *file;
-	struct run *run;
-	u8 before;
-	u8 after;
-	struct completion done;
-};
-
-/*
- * In its cgroup a task allocates memory, finds nothing but zeroes and @before in it,
- * writes @after and frees the memory.
- */
-static int do_visit(void *data)
-{
-	struct flexmem_alloc cmd = CMD(alloc, .length = sizeof(bytes));
-	struct visit *visit = data;
-	struct flexmem_rw copy;
-	size_t i;
-
-	native_cgroup_move(visit->cgroup);
-	current->cred.uid = KUIDT_INIT(visit->uid);
-	if (!visit->file)
-		visit->file = native_open(world_minor(1), O_RDWR);
-	else
-		native_file_get(visit->file);
-	native_ioctl(visit->file, FLEXMEM_IOCTL_ALLOC, &cmd);
-	copy = CMD(rw, .handle = cmd.out_handle, .length = sizeof(bytes),
-		   .data = (uintptr_t)bytes);
-	native_ioctl(visit->file, FLEXMEM_IOCTL_READ, &copy);
-	must(visit->run, copy.out_done == sizeof(bytes), "read");
-	for (i = 0; i < sizeof(bytes) && !visit->run->wrong; i++)
-		must(visit->run, !bytes[i] || bytes[i] == visit->before,
-		     "bytes of the owner");
-	memset(bytes, visit->after, sizeof(bytes));
-	native_ioctl(visit->file, FLEXMEM_IOCTL_WRITE, &copy);
-	native_ioctl(visit->file, FLEXMEM_IOCTL_FREE,
-		     &CMD(free, .handle = cmd.out_handle));
-	native_close(visit->file);
-	complete(&visit->done);
-	return 0;
-}
-
-/* Another task allocates, through @file or a file of its own. */
-static void send_visitor(struct run *r, struct cgroup *cgroup,
-			 unsigned int uid, struct file *file, u8 before,
-			 u8 after)
-{
-	struct visit visit = {
-		.run = r, .cgroup = cgroup, .uid = uid, .file = file,
-		.before = before, .after = after,
-	};
-
-	init_completion(&visit.done);
-	native_kthread_run(do_visit, &visit, "visitor");
-	wait_for_completion(&visit.done);
-}
-
-/* The owner of bytes is a user in a cgroup, fixed when the file is opened. */
-static void run_identity(struct run *r)
-{
-	struct cgroup *a = native_cgroup_make(native_cgroup_root);
-	struct cgroup *b = native_cgroup_make(a);
-	struct file *file;
-
-	native_cgroup_move(a);
-	current->cred.uid = KUIDT_INIT(1);
-	file = native_open(world_minor(1), O_RDWR);
-	native_cgroup_move(b);
-	/* A child inherits the file. A stranger gets the file over a socket. */
-	send_visitor(r, a, 1, file, 0, 1);
-	send_visitor(r, b, 2, file, 1, 2);
-	send_visitor(r, a, 1, NULL, 2, 3);
-	send_visitor(r, b, 1, file, 3, 4);
-	/*
-	 * The same user in another cgroup, and another user in the same cgroup.
-	 */
-	send_visitor(r, b, 1, NULL, 0, 5);
-	send_visitor(r, b, 1, NULL, 5, 6);
-	send_visitor(r, b, 2, NULL, 0, 7);
-	send_visitor(r, a, 2, NULL, 0, 8);
-	send_visitor(r, b, 1, file, 0, 9);
-	/*
-	 * A new cgroup is another owner than a removed cgroup of the same name.
-	 */
-	native_cgroup_move(native_cgroup_root);
-	native_close(file);
-	native_cgroup_remove(b);
-	b = native_cgroup_make(a);
-	send_visitor(r, b, 1, NULL, 0, 10);
-	native_cgroup_remove(b);
-	native_cgroup_remove(a);
-	current->cred.uid = KUIDT_INIT(0);
-	/* Unbinding forgets the owners, so nothing leaks. */
-	unbind_now();
-}
-
 const struct sequence corners[] = {
-	{ "identity", NULL, run_identity },
 	{ "file that is open for reading only", prepare, run_read_only },
 	{ "unknown flags", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },

@@ -263,6 +263,11 @@ static const char * const params[] = {
 	"acquire=prealloc fallback_sizes=8M max_regions=3",
 };
 
+static const struct sequence * const all_corners[] = {
+	corners, tenant_corners, bare_corners, card_corners, job_corners,
+	sleep_corners,
+};
+
 static int sweep_points(unsigned int stride, const char *only)
 {
 	const struct sequence *s;
@@ -316,21 +321,10 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		printf("# %s\n", params[i]);
 		world_begin(params[i], 128ull * SZ_1M);
-		for (s = corners; s->run; s++)
-			if (strstr(s->name, only))
-				walk(s);
-		for (s = bare_corners; s->run; s++)
-			if (strstr(s->name, only))
-				walk(s);
-		for (s = card_corners; s->run; s++)
-			if (strstr(s->name, only))
-				walk(s);
-		for (s = job_corners; s->run; s++)
-			if (strstr(s->name, only))
-				walk(s);
-		for (s = sleep_corners; s->run; s++)
-			if (strstr(s->name, only))
-				walk(s);
+		for (w = 0; w < ARRAY_SIZE(all_corners); w++)
+			for (s = all_corners[w]; s->run; s++)
+				if (strstr(s->name, only))
+					walk(s);
 		for (s = sequences; s->run; s++)
 			for (w = 0; w < ARRAY_SIZE(ways); w++)
 				if (strstr(s->name, only))

@@ -49,6 +49,8 @@ extern const struct sequence sequences[];
  */
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];
+/* Owners, and reservations. */
+extern const struct sequence tenant_corners[];
 extern const struct sequence card_corners[];
 /* Device programs that take too long. */
 extern const struct sequence job_corners[];

@@ -366,7 +366,7 @@ void fuzz_unregister(struct fuzz *f)
 void fuzz_no_command(struct fuzz *f)
 {
 	unsigned int n = fuzz_take(f);
-	unsigned int cmd = n & 1 ? _IO(FLEXMEM_TYPE, 0x15 + n % 200) :
+	unsigned int cmd = n & 1 ? _IO(FLEXMEM_TYPE, 0x20 + n % 200) :
 				   _IOR(FLEXMEM_TYPE, n / 2, u32);
 	long rc;
 

@@ -47,20 +47,38 @@ static bool may_be_done(unsigned int cmd, long rc)
 	return rc == -EINTR && fatal_signal_pending(current) &&
 	       (cmd == FLEXMEM_IOCTL_ALLOC_BATCH ||
 		cmd == FLEXMEM_IOCTL_FREE_BATCH ||
-		cmd == FLEXMEM_IOCTL_SET_LIMIT);
+		cmd == FLEXMEM_IOCTL_SET_LIMIT ||
+		cmd == FLEXMEM_IOCTL_RESERVE);
 }
 
-/* No region is that large: the value shows that the command wrote no reply. */
+/* No reply has these values, which show that the command wrote none. */
 #define NOT_TOLD (~0ULL)
+#define NO_REASON (~0U)
+
+static void prepare_reply(unsigned int cmd, void *arg)
+{
+	struct flexmem_reserve *reserve = arg;
+	struct flexmem_trim *trim = arg;
+
+	if (cmd == FLEXMEM_IOCTL_TRIM)
+		trim->out_bytes = NOT_TOLD;
+	else if (cmd == FLEXMEM_IOCTL_RESERVE)
+		reserve->out_reason = NO_REASON;
+}
 
 /*
- * TRIM writes two replies. If it cannot write the first reply, it does nothing.
+ * TRIM and RESERVE write two replies. If they cannot write the first reply, they
+ * do nothing.
  */
 static void check_told(struct run *r, const char *at, unsigned int cmd,
 		       const void *arg, bool no_memory, long rc)
 {
+	const struct flexmem_reserve *reserve = arg;
 	const struct flexmem_trim *trim = arg;
-	bool told = cmd == FLEXMEM_IOCTL_TRIM && trim->out_bytes != NOT_TOLD;
+	bool told = (cmd == FLEXMEM_IOCTL_TRIM &&
+		     trim->out_bytes != NOT_TOLD) ||
+		    (cmd == FLEXMEM_IOCTL_RESERVE &&
+		     reserve->out_reason != NO_REASON);
 
 	if (no_memory && !rc && !told)
 		run_wrong(r, "the call succeeded without the user's memory", at, rc);
@@ -82,8 +100,7 @@ static long call(struct run *r, unsigned int f, const char *at,
 
 	current->fail_at = 0;
 	world_picture(r->file[f], &before);
-	if (cmd == FLEXMEM_IOCTL_TRIM)
-		((struct flexmem_trim *)arg)->out_bytes = NOT_TOLD;
+	prepare_reply(cmd, arg);
 	current->fail_at = fail_at;
 	rc = native_ioctl(r->file[f], cmd, arg);
 	fail_at = current->fail_at;
@@ -478,6 +495,34 @@ static void run_limits(struct run *r)
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
+static struct cgroup *tenants;
+
+static bool reserve(struct run *r, u32 count)
+{
+	struct flexmem_info info = CMD(info);
+	struct flexmem_reserve cmd = CMD(reserve, .cgroup = cgroup_id(tenants),
+					 .count = count);
+
+	if (!CALL(r, 0, INFO, &info))
+		return false;
+	cmd.length = count ? info.out_fallback_sizes[0] : 0;
+	return CALL(r, 0, RESERVE, &cmd);
+}
+
+/* Makes a reservation, shrinks it, and ends it. */
+static void run_reserve(struct run *r)
+{
+	struct flexmem_trim trim = CMD(trim);
+
+	tenants = native_cgroup_make(native_cgroup_root);
+	if (reserve(r, 2) && ALLOC(r, 0, .length = 128)) {
+		reserve(r, 1);
+		CALL(r, 0, TRIM, &trim);
+	}
+	reserve(r, 0);
+	native_cgroup_remove(tenants);
+}
+
 /* Memory pressure. */
 static void prepare_full(struct run *r)
 {
@@ -730,6 +775,7 @@ const struct sequence sequences[] = {
 	{ "resize", prepare_alloc, run_resize },
 	{ "resize into another's bytes", prepare_dirty, run_resize_clean },
 	{ "limits", prepare_alloc, run_limits },
+	{ "reserve", prepare_open, run_reserve },
 	{ "event", prepare_full, run_event },
 	{ "ALLOC that is tried again", prepare_full, run_again },
 	{ "map", prepare_alloc, run_map },

@@ -520,6 +520,24 @@ static void do_limit(struct tenant *t)
 	for_admin(rc);
 }
 
+/* Reserves a region for a cgroup, or ends its reservation. */
+static void do_reserve(struct tenant *t)
+{
+	struct flexmem_info info = CMD(info);
+	struct flexmem_reserve cmd = CMD(reserve,
+		.cgroup = cgroup_id(torture_cgroup[draw(t, CGROUPS)]),
+		.count = chance(t, 2));
+	long rc;
+
+	if (CALL(t, INFO, &info))
+		return;
+	if (cmd.count)
+		cmd.length = info.out_fallback_sizes[draw(t, info.out_nr_fallback_sizes)];
+	rc = CALL(t, RESERVE, &cmd);
+	ANSWER(t, "RESERVE", rc, EPERM, EINVAL, ENOENT, EIO, ETIMEDOUT, ENOMEM);
+	for_admin(rc);
+}
+
 static void do_trim(struct tenant *t)
 {
 	struct flexmem_trim cmd = CMD(trim,
@@ -626,7 +644,7 @@ static const struct {
 	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
 	{ do_copy, 10 }, { do_copy_range, 5 }, { do_run, 8 }, { do_map, 6 }, { do_lease, 2 },
 	{ do_ask, 3 },
-	{ do_snapshot, 2 }, { do_limit, 2 }, { do_trim, 1 }, { do_event, 2 },
+	{ do_snapshot, 2 }, { do_limit, 2 }, { do_trim, 1 }, { do_reserve, 1 }, { do_event, 2 },
 	{ do_nonsense, 3 },
 };
 

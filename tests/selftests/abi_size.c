@@ -71,6 +71,7 @@ BOTH_MODES(copy, COMMAND(COPY, copy, 0, -1, false));
 BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
 BOTH_MODES(get_limit, COMMAND(GET_LIMIT, resource_limit, 0, -1, false));
 BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit, 0, -1, false));
+BOTH_MODES(reserve, COMMAND(RESERVE, reserve, 0, -1, false));
 BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));
 BOTH_MODES(domain, COMMAND(DOMAIN, domain_info, 0, -1, false));
@@ -81,6 +82,8 @@ FIXTURE_SETUP(command)
 	__u32 second;
 
 	LOAD(PARAMS, NULL);
+	ENTER("sizes");
+	ENTER("");
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
 	if (fm_stats(self->fd).out_regions < 2) {
@@ -104,6 +107,7 @@ FIXTURE_SETUP(command)
 FIXTURE_TEARDOWN(command)
 {
 	close(self->fd);
+	EXPECT_EQ(0, fm_remove_cgroup("sizes"));
 	EXPECT_EMPTY(variant->mode);
 }
 
@@ -116,6 +120,7 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 	struct flexmem_rw *copy = p;
 	struct flexmem_copy *range = p;
 	struct flexmem_resource_limit *limit = p;
+	struct flexmem_reserve *reserve = p;
 
 	memset(p, 0, cmd->size);
 	*(__u32 *)p = cmd->size;
@@ -177,6 +182,9 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		snapshot->owner_entry_size = sizeof(self->owners[0]);
 		snapshot->owner_count = ARRAY_SIZE(self->owners);
 		snapshot->owners = (uintptr_t)self->owners;
+		break;
+	case FLEXMEM_IOCTL_RESERVE:
+		reserve->cgroup = fm_cgroup_id("sizes");
 		break;
 	case FLEXMEM_IOCTL_SET_LIMIT:
 		limit->cgroup = fm_cgroup_id("");
@@ -430,7 +438,7 @@ TEST_F(number, unknown_numbers_are_enotty)
 	__u64 buf[64] = { sizeof(buf) };
 	unsigned int nr;
 
-	for (nr = FLEXMEM_CMD_DOMAIN + 1; nr <= 0xff; nr++)
+	for (nr = FLEXMEM_CMD_RESERVE + 1; nr <= 0xff; nr++)
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
 			TH_LOG("number %#x", nr);
 }

@@ -439,7 +439,8 @@ fm_fn const char *fm_wrong(const struct account *a)
 		total += a->region[i].total;
 		free += a->region[i].free;
 	}
-	if (total != a->s.out_total || free != a->s.out_free)
+	if (total != a->s.out_total ||
+	    free != a->s.out_free + a->s.out_reserved)
 		return "sum of the regions";
 	for (i = 0; i < a->s.out_owner_count; i++, last = o) {
 		o = &a->owner[i];
@@ -461,7 +462,9 @@ fm_fn const char *fm_wrong(const struct account *a)
 		}
 		if (o->slots > a->s.out_region_count)
 			return "more slots than regions";
-		if (!o->slots != !(o->bytes + o->orphaned))
+		/* A cgroup above the one with reserved regions has none itself. */
+		if (!a->s.out_reserved &&
+		    !o->slots != !(o->bytes + o->orphaned))
 			return "slots without bytes, or bytes without slots";
 		if (o->peak < o->bytes + o->orphaned)
 			return "less at the peak than now";

@@ -48,6 +48,7 @@ static const struct {
 	    offsetof(struct flexmem_snapshot, owners) } },
 	{ FLEXMEM_CMD_GET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_SET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
+	{ FLEXMEM_CMD_RESERVE, sizeof(struct flexmem_reserve), {} },
 	{ FLEXMEM_CMD_STRICT, sizeof(struct flexmem_strict), {} },
 	{ FLEXMEM_CMD_RESIZE, sizeof(struct flexmem_resize), {} },
 	{ FLEXMEM_CMD_DOMAIN, sizeof(struct flexmem_domain_info), {} },
@@ -143,6 +144,7 @@ static void wrong_struct(struct thread *t)
 		fail("wrong struct, command %#x: %s", commands[c].nr,
 		     strerror(error));
 	if (!error && (commands[c].nr == FLEXMEM_CMD_TRIM ||
+		       commands[c].nr == FLEXMEM_CMD_RESERVE ||
 		       commands[c].nr == FLEXMEM_CMD_SET_LIMIT))
 		fail("a tenant may do what is the administrator's");
 }

@@ -92,6 +92,7 @@
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
  * @FLEXMEM_CMD_COPY: &struct flexmem_copy
  * @FLEXMEM_CMD_DOMAIN: &struct flexmem_domain_info
+ * @FLEXMEM_CMD_RESERVE: &struct flexmem_reserve
  */
 enum flexmem_cmd {
 	FLEXMEM_CMD_INFO = 0x00,
@@ -115,6 +116,7 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_RESIZE = 0x12,
 	FLEXMEM_CMD_COPY = 0x13,
 	FLEXMEM_CMD_DOMAIN = 0x14,
+	FLEXMEM_CMD_RESERVE = 0x15,
 };
 
 /**
@@ -338,6 +340,7 @@ struct flexmem_domain_info {
  *	exceed its limit of bytes or handles
  * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, for an alignment above 128. The
  *	driver tries a limited number of blocks; one that it did not try may fit
+ * @FLEXMEM_REASON_RESERVED: a region with room is reserved for other cgroups
  */
 enum flexmem_reason {
 	FLEXMEM_REASON_NONE = 0,
@@ -350,6 +353,7 @@ enum flexmem_reason {
 	FLEXMEM_REASON_REGION_LIMIT = 7,
 	FLEXMEM_REASON_CGROUP_LIMIT = 8,
 	FLEXMEM_REASON_ALIGNMENT = 9,
+	FLEXMEM_REASON_RESERVED = 10,
 };
 
 /**
@@ -408,7 +412,8 @@ enum flexmem_policy {
  *                     not acquire a further region: CAPACITY, SLOTS or
  *                     MAX_REGIONS. Else 0
  * @out_total_free: on ENOMEM: free bytes in all regions for this kind of
- *	memory, in the domains that it may come from
+ *	memory, in the domains that it may come from, without those that are
+ *	reserved for other cgroups
  * @out_largest_free: on ENOMEM: bytes of the largest free block in these
  *	regions
  * @out_max_region: on ENOMEM: bytes of the largest possible region in these
@@ -709,8 +714,8 @@ enum flexmem_stats_flags {
  * @out_leases: leases held
  * @__reserved: must be 0
  * @out_total: bytes in all regions
- * @out_free: of these, free
- * @out_used: of these, allocated by any open file
+ * @out_free: of these, free, and not reserved for other cgroups
+ * @out_used: of these, all others: allocated, quarantined, or reserved
  * @out_used_program: of @out_used, allocated with FLEXMEM_ALLOC_PROGRAM
  * @out_allocated: live allocations of any open file
  * @out_allocs: allocations since the device was registered
@@ -941,9 +946,12 @@ enum flexmem_limit_scope {
  * @orphaned: bytes that are freed but still mapped, or used by a device
  *            program; also charged
  * @peak: largest value of @bytes + @orphaned so far
- * @slots: regions in which it has bytes
+ * @slots: regions in which it has bytes, or that are reserved for it
  * @handles: live allocations
  * @files: open files
+ * @reservation: CGROUP: regions that should be reserved for it; 0: no reservation
+ * @reserved: CGROUP: regions that are reserved for it. Fewer than @reservation:
+ *	the device did not give them again after a reset
  * @limit: CGROUP: of each enum flexmem_resource, as it holds for the cgroup itself,
  *	whatever its scope; FLEXMEM_NO_LIMIT: none. CLIENT: none
  *
@@ -961,6 +969,8 @@ struct flexmem_owner_entry {
 	__aligned_u64 slots;
 	__aligned_u64 handles;
 	__aligned_u64 files;
+	__u32 reservation;
+	__u32 reserved;
 	__aligned_u64 limit[4];
 };
 
@@ -982,10 +992,12 @@ struct flexmem_owner_entry {
  * @out_owner_count: number of owners that this caller may see
  * @out_capacity: bytes this function may acquire
  * @out_total: bytes of the acquired regions
- * @out_free: of these, free
+ * @out_free: of these, free, and open to the caller. For the administrator:
+ *	open to all
  * @out_owned: of these, in live allocations
  * @out_orphaned: of these, freed but still mapped, or used by a device program
- * @out_reserved: of these, held back for other reasons; 0 in this version
+ * @out_reserved: of these, free in regions that are reserved for cgroups; open
+ *	ones count as free
  * @out_quarantined: of these, not scrubbed because the firmware failed; no
  *	allocation gets them
  * @out_scrubbed: bytes scrubbed since the device was registered
@@ -1068,6 +1080,45 @@ struct flexmem_resource_limit {
 
 #define FLEXMEM_IOCTL_GET_LIMIT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_GET_LIMIT)
 #define FLEXMEM_IOCTL_SET_LIMIT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SET_LIMIT)
+
+/**
+ * struct flexmem_reserve - ioctl(FLEXMEM_IOCTL_RESERVE)
+ * @size: sizeof(struct flexmem_reserve)
+ * @flags: must be 0
+ * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry
+ * @length: bytes of each region, one of the function's region sizes; 0 if @count
+ *	is
+ * @count: regions that are reserved for the cgroup afterwards; 0: none
+ * @out_reason: on ENOMEM: enum flexmem_reason
+ *
+ * Reserves regions for a cgroup: only files that were opened there, or in a cgroup
+ * below it, allocate in them, and they do so before they use other regions. The
+ * driver takes empty regions and acquires the others, so that the memory is there
+ * whatever other tenants do. Either all regions are reserved, or nothing changes.
+ * A cgroup has one reservation; a new one replaces it. Allocations in regions that
+ * are reserved no longer stay where they are.
+ *
+ * The regions count for the limit of regions at once. TRIM and release_after_s
+ * leave them. After a reset of the device they are acquired before all others. If
+ * the device gives fewer then, the driver logs it, and tries again when the
+ * function resumes or is reset. The reservation of a cgroup ends when the cgroup is
+ * removed.
+ *
+ * For the administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for
+ * all others. ENOENT: the caller sees no such cgroup. EINVAL: the root cgroup, or a
+ * size that no region has. ENOMEM: the device has no further region of this size,
+ * or a limit of regions forbids it.
+ */
+struct flexmem_reserve {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 cgroup;
+	__aligned_u64 length;
+	__u32 count;
+	__u32 out_reason;
+};
+
+#define FLEXMEM_IOCTL_RESERVE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_RESERVE)
 
 /**
  * struct flexmem_strict - ioctl(FLEXMEM_IOCTL_STRICT)

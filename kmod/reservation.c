@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reservations: regions that are set aside for a cgroup and those below it.
+ *
+ * A reserved region is a region of the table like any other. It names the
+ * account that it is reserved for: placement skips it for all other accounts,
+ * and uses it first for this one. Nothing releases it. The regions are acquired
+ * when the reservation is made, so a reservation holds whatever other tenants
+ * do.
+ *
+ * A reset takes all regions away. A reservation stays, and its regions are
+ * acquired again before any other. If the device gives fewer, it has fewer
+ * regions than it should, which a snapshot shows.
+ */
+
+#include <linux/bitops.h>
+#include <linux/device.h>
+#include <linux/err.h>
+#include <linux/list.h>
+#include <linux/slab.h>
+
+#include "job.h"
+#include "owner.h"
+#include "reservation.h"
+#include "table.h"
+
+/**
+ * struct flexmem_reservation - regions that a cgroup should have
+ * @link: in &flexmem_table.reservations
+ * @account: account of the cgroup; a reference is held. It counts the regions
+ * @size: bytes of each region
+ * @told: a message has said that there are too few
+ *
+ * Under acquire_lock.
+ */
+struct flexmem_reservation {
+	struct list_head link;
+	struct flexmem_account *account;
+	u64 size;
+	bool told;
+};
+
+/**
+ * struct reserving - a RESERVE
+ * @job: runs it
+ * @account: account of the cgroup; a reference is held
+ * @size: bytes of each region
+ * @count: number of regions
+ * @reservation: for a new reservation; NULL once it is used
+ * @reason: why the regions could not be had
+ */
+struct reserving {
+	struct flexmem_job job;
+	struct flexmem_account *account;
+	u64 size;
+	unsigned int count;
+	struct flexmem_reservation *reservation;
+	enum flexmem_reason reason;
+};
+
+/* A bit mask of the slots with regions that are reserved for a cgroup. */
+static u64 slots_of(struct flexmem_table *table,
+		    const struct flexmem_account *account)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	u64 slots = 0;
+
+	for (slot = 0; slot < table->slots.nr; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (region && region->reserved_for == account)
+			slots |= BIT_ULL(slot);
+	}
+	return slots;
+}
+
+static void give_back(struct flexmem_table *table, u64 slots)
+{
+	struct flexmem_region *region;
+
+	for (; slots; slots &= slots - 1) {
+		region = flexmem_region_at(table, __ffs64(slots));
+		spin_lock(&region->lock);
+		flexmem_region_unreserve(region);
+		spin_unlock(&region->lock);
+	}
+	flexmem_pressure_freed(&table->accounts);
+}
+
+/* Whether a region may become one of a reservation of this size. */
+static bool suits(const struct flexmem_table *table,
+		  const struct flexmem_region *region, u64 size)
+{
+	return region && region->kind == FLEXMEM_KIND_TENSOR &&
+	       region->mem.size == size &&
+	       BIT_ULL(region->domain->id) & table->default_domains;
+}
+
+/*
+ * Reserves empty regions, and then new ones, until the cgroup has @count of this
+ * size. Sets *@slots to them. After an error some may be reserved.
+ */
+static int reserve(struct flexmem_table *table, struct flexmem_account *account,
+		   u64 size, unsigned int count, u64 *slots)
+{
+	struct flexmem_region *region;
+	unsigned int slot;
+	int rc;
+
+	*slots = 0;
+	for (slot = 0; slot < table->slots.nr && hweight64(*slots) < count;
+	     slot++) {
+		region = flexmem_region_at(table, slot);
+		if (!suits(table, region, size))
+			continue;
+		rc = flexmem_region_reserve(region, account);
+		if (!rc)
+			*slots |= BIT_ULL(slot);
+		else if (rc != -EBUSY)
+			return rc;
+	}
+	while (hweight64(*slots) < count) {
+		rc = flexmem_region_add(table, FLEXMEM_KIND_TENSOR,
+					table->default_domains, size, account,
+					&slot);
+		if (rc)
+			return rc;
+		*slots |= BIT_ULL(slot);
+	}
+	return 0;
+}
+
+static struct flexmem_reservation *find(struct flexmem_table *table,
+					const struct flexmem_account *account)
+{
+	struct flexmem_reservation *reservation;
+
+	list_for_each_entry(reservation, &table->reservations, link)
+		if (reservation->account == account)
+			return reservation;
+	return NULL;
+}
+
+static void end(struct flexmem_table *table,
+		struct flexmem_reservation *reservation)
+{
+	flexmem_account_reserve(reservation->account, 0);
+	list_del(&reservation->link);
+	flexmem_owner_put(reservation->account);
+	kfree(reservation);
+}
+
+/* The regions are reserved. Cannot fail. */
+static void record(struct reserving *reserving)
+{
+	struct flexmem_table *table = reserving->job.table;
+	struct flexmem_reservation *reservation;
+
+	reservation = find(table, reserving->account);
+	if (!reservation && reserving->count) {
+		reservation = reserving->reservation;
+		reserving->reservation = NULL;
+		reservation->account = flexmem_owner_get(reserving->account);
+		list_add_tail(&reservation->link, &table->reservations);
+	}
+	if (!reservation)
+		return;
+	reservation->size = reserving->size;
+	reservation->told = false;
+	flexmem_account_reserve(reservation->account, reserving->count);
+	if (!reserving->count)
+		end(table, reservation);
+}
+
+static enum flexmem_reason explain(const struct flexmem_table *table,
+				   u64 size, int rc)
+{
+	if (rc == -EDQUOT)
+		return FLEXMEM_REASON_REGION_LIMIT;
+	return flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR,
+				       table->default_domains, size) ?:
+	       FLEXMEM_REASON_CAPACITY;
+}
+
+/* Under acquire_lock. All regions are reserved, or nothing changes. */
+static int run(struct flexmem_job *job)
+{
+	struct reserving *reserving = container_of(job, struct reserving, job);
+	struct flexmem_account *account = reserving->account;
+	struct flexmem_table *table = job->table;
+	u64 before, slots;
+	int rc;
+
+	flexmem_reservations_forget(table);
+	if (flexmem_account_is_removed(account))
+		return -ENOENT;
+	rc = flexmem_table_refresh(table);
+	if (rc)
+		return rc;
+	before = slots_of(table, account);
+	rc = reserve(table, account, reserving->size, reserving->count, &slots);
+	if (!rc && flexmem_job_is_abandoned(job))
+		rc = -EINTR;
+	if (rc) {
+		give_back(table, slots_of(table, account) & ~before);
+		if (rc != -ENOSPC && rc != -EDQUOT)
+			return rc;
+		reserving->reason = explain(table, reserving->size, rc);
+		return -ENOMEM;
+	}
+	give_back(table, before & ~slots);
+	record(reserving);
+	return 0;
+}
+
+static void free_reserving(struct flexmem_job *job)
+{
+	struct reserving *reserving = container_of(job, struct reserving, job);
+
+	flexmem_owner_put(reserving->account);
+	kfree(reserving->reservation);
+	kfree(reserving);
+}
+
+/**
+ * flexmem_reservation_is_valid - can regions of a size be reserved
+ * @table: region table
+ * @size: bytes
+ *
+ * Return: true if a domain has regions of this size.
+ */
+bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size)
+{
+	const struct flexmem_domain *domain;
+	unsigned int i;
+
+	flexmem_for_each_domain(domain, table, table->default_domains)
+		for (i = 0; i < domain->nr_sizes; i++)
+			if (domain->sizes[i] == size)
+				return true;
+	return false;
+}
+
+/**
+ * flexmem_reservation_set - reserve regions for a cgroup
+ * @table: region table
+ * @account: account of the cgroup, not of the root
+ * @size: bytes of each region; see flexmem_reservation_is_valid()
+ * @count: how many regions the cgroup has afterwards; 0 ends its reservation
+ * @reason: on -ENOMEM: receives the reason; FLEXMEM_REASON_NONE if the kernel
+ *	has no memory
+ *
+ * Takes empty regions first, then new ones. Regions that the cgroup had before
+ * and that are too many, or of another size, are open to all afterwards; the
+ * allocations in them stay.
+ *
+ * Context: may sleep; the worker does it.
+ * Return: 0; -ENOMEM; -ENOENT if the cgroup was removed; -EINTR if the caller
+ * was killed; -ENODEV; or an error of the firmware. After an error nothing has
+ * changed, but new regions stay as empty ones.
+ */
+int flexmem_reservation_set(struct flexmem_table *table,
+			    struct flexmem_account *account, u64 size,
+			    unsigned int count, enum flexmem_reason *reason)
+{
+	struct reserving *reserving;
+	int rc;
+
+	*reason = FLEXMEM_REASON_NONE;
+	reserving = kzalloc(sizeof(*reserving), GFP_KERNEL_ACCOUNT);
+	if (!reserving)
+		return -ENOMEM;
+	reserving->reservation = kzalloc(sizeof(*reserving->reservation),
+					 GFP_KERNEL_ACCOUNT);
+	if (!reserving->reservation) {
+		kfree(reserving);
+		return -ENOMEM;
+	}
+	flexmem_job_init(&reserving->job, table, run, free_reserving);
+	reserving->account = flexmem_owner_get(account);
+	reserving->size = size;
+	reserving->count = count;
+	if (!flexmem_job_run(&reserving->job))
+		return -EINTR;
+	rc = reserving->job.rc;
+	*reason = reserving->reason;
+	free_reserving(&reserving->job);
+	return rc;
+}
+
+/**
+ * flexmem_reservations_restore - acquire the regions of all reservations again
+ * @table: region table
+ *
+ * Does nothing for those that have their regions.
+ *
+ * Context: under acquire_lock. May sleep.
+ */
+void flexmem_reservations_restore(struct flexmem_table *table)
+{
+	struct flexmem_reservation *reservation;
+	struct flexmem_account *account;
+	u64 slots;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	flexmem_reservations_forget(table);
+	list_for_each_entry(reservation, &table->reservations, link) {
+		account = reservation->account;
+		if (account->reserved == account->reservation)
+			continue;
+		rc = flexmem_table_refresh(table);
+		rc = rc ?: reserve(table, account, reservation->size,
+				   account->reservation, &slots);
+		if (rc && !reservation->told)
+			dev_warn(table->function.dev,
+				 "cgroup %llu has %u of its %u reserved regions: error %d\n",
+				 account->id, account->reserved,
+				 account->reservation, rc);
+		reservation->told = rc;
+	}
+}
+
+/**
+ * flexmem_reservations_forget - end the reservations of removed cgroups
+ * @table: region table
+ *
+ * To be called before regions are missing because of a reservation.
+ *
+ * Context: under acquire_lock. May sleep.
+ */
+void flexmem_reservations_forget(struct flexmem_table *table)
+{
+	struct flexmem_reservation *reservation, *next;
+
+	lockdep_assert_held(&table->acquire_lock);
+	list_for_each_entry_safe(reservation, next, &table->reservations, link) {
+		if (!flexmem_account_is_removed(reservation->account))
+			continue;
+		give_back(table, slots_of(table, reservation->account));
+		end(table, reservation);
+	}
+}
+
+/**
+ * flexmem_reservations_fini - end all reservations
+ * @table: removed table without regions
+ */
+void flexmem_reservations_fini(struct flexmem_table *table)
+{
+	struct flexmem_reservation *reservation, *next;
+
+	list_for_each_entry_safe(reservation, next, &table->reservations, link)
+		end(table, reservation);
+}

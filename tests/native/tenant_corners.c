@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Corner cases of tenants: whose bytes they are, and what is reserved for whom. */
+#include "corners.h"
+
+static u8 bytes[200000];
+
+/* The owner of bytes. */
+
+struct visit {
+	struct cgroup *cgroup;
+	unsigned int uid;
+	struct file *file;
+	struct run *run;
+	u8 before;
+	u8 after;
+	struct completion done;
+};
+
+/*
+ * In its cgroup a task allocates memory, finds nothing but zeroes and @before in it,
+ * writes @after and frees the memory.
+ */
+static int do_visit(void *data)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = sizeof(bytes));
+	struct visit *visit = data;
+	struct flexmem_rw copy;
+	size_t i;
+
+	native_cgroup_move(visit->cgroup);
+	current->cred.uid = KUIDT_INIT(visit->uid);
+	if (!visit->file)
+		visit->file = native_open(world_minor(1), O_RDWR);
+	else
+		native_file_get(visit->file);
+	native_ioctl(visit->file, FLEXMEM_IOCTL_ALLOC, &cmd);
+	copy = CMD(rw, .handle = cmd.out_handle, .length = sizeof(bytes),
+		   .data = (uintptr_t)bytes);
+	native_ioctl(visit->file, FLEXMEM_IOCTL_READ, &copy);
+	must(visit->run, copy.out_done == sizeof(bytes), "read");
+	for (i = 0; i < sizeof(bytes) && !visit->run->wrong; i++)
+		must(visit->run, !bytes[i] || bytes[i] == visit->before,
+		     "bytes of the owner");
+	memset(bytes, visit->after, sizeof(bytes));
+	native_ioctl(visit->file, FLEXMEM_IOCTL_WRITE, &copy);
+	native_ioctl(visit->file, FLEXMEM_IOCTL_FREE,
+		     &CMD(free, .handle = cmd.out_handle));
+	native_close(visit->file);
+	complete(&visit->done);
+	return 0;
+}
+
+/* Another task allocates, through @file or a file of its own. */
+static void send_visitor(struct run *r, struct cgroup *cgroup,
+			 unsigned int uid, struct file *file, u8 before,
+			 u8 after)
+{
+	struct visit visit = {
+		.run = r, .cgroup = cgroup, .uid = uid, .file = file,
+		.before = before, .after = after,
+	};
+
+	init_completion(&visit.done);
+	native_kthread_run(do_visit, &visit, "visitor");
+	wait_for_completion(&visit.done);
+}
+
+/* The owner of bytes is a user in a cgroup, fixed when the file is opened. */
+static void run_identity(struct run *r)
+{
+	struct cgroup *a = native_cgroup_make(native_cgroup_root);
+	struct cgroup *b = native_cgroup_make(a);
+	struct file *file;
+
+	native_cgroup_move(a);
+	current->cred.uid = KUIDT_INIT(1);
+	file = native_open(world_minor(1), O_RDWR);
+	native_cgroup_move(b);
+	/* A child inherits the file. A stranger gets the file over a socket. */
+	send_visitor(r, a, 1, file, 0, 1);
+	send_visitor(r, b, 2, file, 1, 2);
+	send_visitor(r, a, 1, NULL, 2, 3);
+	send_visitor(r, b, 1, file, 3, 4);
+	/*
+	 * The same user in another cgroup, and another user in the same cgroup.
+	 */
+	send_visitor(r, b, 1, NULL, 0, 5);
+	send_visitor(r, b, 1, NULL, 5, 6);
+	send_visitor(r, b, 2, NULL, 0, 7);
+	send_visitor(r, a, 2, NULL, 0, 8);
+	send_visitor(r, b, 1, file, 0, 9);
+	/*
+	 * A new cgroup is another owner than a removed cgroup of the same name.
+	 */
+	native_cgroup_move(native_cgroup_root);
+	native_close(file);
+	native_cgroup_remove(b);
+	b = native_cgroup_make(a);
+	send_visitor(r, b, 1, NULL, 0, 10);
+	native_cgroup_remove(b);
+	native_cgroup_remove(a);
+	current->cred.uid = KUIDT_INIT(0);
+	/* Unbinding forgets the owners, so nothing leaks. */
+	WARN_ON(world_unbind(1));
+}
+
+/* The region size that the function tries first. */
+static u64 region_size(struct run *r)
+{
+	struct flexmem_info info = CMD(info);
+
+	CALL(r, INFO, &info);
+	return info.out_fallback_sizes[0];
+}
+
+static u32 reserve(struct run *r, struct cgroup *cgroup, u64 length, u32 count,
+		   int error)
+{
+	struct flexmem_reserve cmd = CMD(reserve, .cgroup = cgroup_id(cgroup),
+					 .length = length, .count = count,
+					 .out_reason = 99);
+
+	FAILS(r, RESERVE, &cmd, error);
+	return cmd.out_reason;
+}
+
+/* A command that is refused for its arguments writes no reply. */
+static void run_reserve_arguments(struct run *r)
+{
+	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
+	u64 size = region_size(r);
+
+	must(r, reserve(r, cgroup, size - 1, 1, EINVAL) == 99, "odd size");
+	must(r, reserve(r, cgroup, size, 0, EINVAL) == 99, "size of nothing");
+	must(r, reserve(r, native_cgroup_root, size, 1, EINVAL) == 99, "root");
+	current->cred.admin = false;
+	must(r, reserve(r, cgroup, size, 1, EPERM) == 99, "user");
+	current->cred.admin = true;
+	FAILS(r, RESERVE, &CMD(reserve, .cgroup = 1ull << 32), ENOENT);
+	must(r, reserve(r, cgroup, size, 1000, ENOMEM), "reason");
+	must(r, reserve(r, cgroup, size, 1, 0) == FLEXMEM_REASON_NONE,
+	     "no reason");
+	native_cgroup_remove(cgroup);
+}
+
+struct guest {
+	struct cgroup *cgroup;
+	struct run *run;
+	struct flexmem_alloc cmd;
+	struct flexmem_stats stats;
+	struct completion done;
+};
+
+static int be_guest(void *data)
+{
+	struct guest *guest = data;
+	struct file *file;
+
+	native_cgroup_move(guest->cgroup);
+	file = native_open(world_minor(1), O_RDWR);
+	native_ioctl(file, FLEXMEM_IOCTL_STATS, &guest->stats);
+	native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &guest->cmd);
+	native_close(file);
+	complete(&guest->done);
+	return 0;
+}
+
+/* What a task in a cgroup is told that is free, and what its ALLOC answers. */
+static struct guest send_guest(struct run *r, struct cgroup *cgroup)
+{
+	struct guest guest = {
+		.cgroup = cgroup, .run = r, .stats = CMD(stats),
+		.cmd = CMD(alloc, .length = 128),
+	};
+
+	init_completion(&guest.done);
+	native_kthread_run(be_guest, &guest, "guest");
+	wait_for_completion(&guest.done);
+	return guest;
+}
+
+/* All regions are reserved: only the cgroup and those below it get memory. */
+static void run_reserved(struct run *r)
+{
+	struct cgroup *a = native_cgroup_make(native_cgroup_root);
+	struct cgroup *below = native_cgroup_make(a);
+	struct cgroup *b = native_cgroup_make(native_cgroup_root);
+	u64 size = region_size(r);
+	struct guest guest;
+	u32 nr = 0;
+
+	while (!r->wrong && nr < 64 &&
+	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_RESERVE,
+			     &CMD(reserve, .cgroup = cgroup_id(a),
+				  .length = size, .count = nr + 1)))
+		nr++;
+	must(r, nr, "no region can be reserved");
+	guest = send_guest(r, below);
+	must(r, !guest.cmd.out_error, "below");
+	must(r, guest.stats.out_free == nr * size &&
+	     guest.stats.out_used == 0, "free for those below");
+	guest = send_guest(r, b);
+	must(r, guest.cmd.out_error == ENOMEM &&
+	     guest.cmd.out_reason == FLEXMEM_REASON_RESERVED, "others");
+	must(r, !guest.stats.out_free, "free for others");
+	native_cgroup_remove(below);
+	native_cgroup_remove(a);
+	guest = send_guest(r, b);
+	must(r, !guest.cmd.out_error, "after the end of the cgroup");
+	native_cgroup_remove(b);
+	/* Unbinding forgets the owners, so nothing leaks. */
+	WARN_ON(world_unbind(1));
+}
+
+static void prepare_file(struct run *r)
+{
+	open_file(r, 0);
+}
+
+const struct sequence tenant_corners[] = {
+	{ "identity", NULL, run_identity },
+	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
+	{ "reserved regions", prepare_file, run_reserved },
+	{}
+};
