@@ -11,6 +11,7 @@ struct user {
 	uint32_t uid;
 	uint64_t peak;
 	uint64_t limit[FLEXMEM_NR_RESOURCES];
+	uint32_t reservation;
 };
 
 static struct user users[FAKE_USERS];
@@ -155,6 +156,8 @@ static void fill_user(const struct user *user,
 		.files = used_by_user(user->uid, FLEXMEM_RESOURCE_FILES),
 		.flags = user->uid == fake.removed ? FLEXMEM_OWNER_REMOVED : 0,
 	};
+	entry->reservation = user->reservation;
+	entry->reserved = user->reservation;
 	memcpy(entry->limit, user->limit, sizeof(entry->limit));
 }
 
@@ -275,6 +278,27 @@ static int set_limit(struct flexmem_resource_limit *cmd)
 	return 0;
 }
 
+/* Regions of 8 GiB, of which there are 4, can be reserved. */
+static int reserve(struct flexmem_reserve *cmd)
+{
+	struct user *user;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_reason);
+	if (!fake.admin)
+		return EPERM;
+	if (cmd->cgroup == 99)
+		return ENOENT;
+	if (cmd->length != (cmd->count ? 8ULL << 30 : 0))
+		return EINVAL;
+	if (cmd->count > 4) {
+		cmd->out_reason = FLEXMEM_REASON_CAPACITY;
+		return ENOMEM;
+	}
+	user = get_user((uint32_t)cmd->cgroup);
+	user->reservation = cmd->count;
+	return 0;
+}
+
 static int strict(struct file *file, const struct flexmem_strict *cmd)
 {
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
@@ -293,6 +317,8 @@ int owner_command(struct file *file, unsigned int number, void *arg)
 		return get_limit(file, arg);
 	case FLEXMEM_CMD_SET_LIMIT:
 		return set_limit(arg);
+	case FLEXMEM_CMD_RESERVE:
+		return reserve(arg);
 	case FLEXMEM_CMD_STRICT:
 		return strict(file, arg);
 	}

@@ -316,6 +316,54 @@ static void set_limit_refused(void **state)
 	flexmem_device_close(device);
 }
 
+static const struct flexmem_account_state *
+cgroup_of(const struct flexmem_account_state *accounts, uint32_t count,
+	  uint64_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		if (accounts[i].kind == FLEXMEM_ACCOUNT_CGROUP &&
+		    accounts[i].id == id)
+			return &accounts[i];
+	fail_msg("no account of the cgroup");
+	return NULL;
+}
+
+static void reserves(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_account_state *accounts;
+	struct flexmem_usage usage;
+	uint32_t limit = 99;
+
+	(void)state;
+	assert_int_equal(flexmem_device_reserve(device, 77, 8 * GIB, 3, &limit),
+			 0);
+	assert_int_equal(limit, FLEXMEM_LIMIT_NONE);
+	assert_int_equal(flexmem_device_usage(device, &usage, sizeof(usage),
+					      NULL, 0, &accounts,
+					      sizeof(*accounts)), 0);
+	assert_int_equal(cgroup_of(accounts, usage.accounts, 77)->reservation,
+			 3);
+	assert_int_equal(cgroup_of(accounts, usage.accounts, 77)->reserved, 3);
+	flexmem_accounts_free(accounts);
+	assert_int_equal(flexmem_device_reserve(device, 77, 8 * GIB, 5, &limit),
+			 -ENOMEM);
+	assert_int_equal(limit, FLEXMEM_LIMIT_CAPACITY);
+	assert_int_equal(flexmem_device_reserve(device, 77, 0, 0, NULL), 0);
+	assert_int_equal(flexmem_device_reserve(device, 77, 1, 1, NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_reserve(device, 99, 8 * GIB, 1, NULL),
+			 -ENOENT);
+	fake.admin = false;
+	assert_int_equal(flexmem_device_reserve(device, 77, 8 * GIB, 1, NULL),
+			 -EPERM);
+	assert_int_equal(flexmem_device_reserve(NULL, 77, 8 * GIB, 1, NULL),
+			 -EINVAL);
+	flexmem_device_close(device);
+}
+
 static void expect_text(const struct flexmem_allocated *a, const char *part)
 {
 	char text[256];
@@ -511,6 +559,7 @@ int main(void)
 		TEST(own_limits),
 		TEST(sets_limits),
 		TEST(set_limit_refused),
+		TEST(reserves),
 		TEST(limit_of_bytes),
 		TEST(cgroup_limits),
 		TEST(limit_has_gone),

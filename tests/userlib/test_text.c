@@ -85,6 +85,8 @@ static void limits(void **state)
 		  "limit of the cgroup (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
 		  "alignment (it suits no free piece that was tried)" },
+		{ FLEXMEM_LIMIT_RESERVED, "reserved",
+		  "the region with room is reserved for another cgroup" },
 		{ 4711, "unknown", "limit 4711 of the driver" },
 	};
 	struct flexmem_failure failure;

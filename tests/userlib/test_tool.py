@@ -19,7 +19,7 @@ from tool import GIB, HERE, MAN, SMALL, TOOL, error_of, good, main, on_terminal,
 def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "alloc", "fill",
+    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "alloc", "fill",
                         "check", "free", "trim", "shell", "replay", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
@@ -40,7 +40,7 @@ def help_as_a_command():
         assert run("help", *args) == (2, "", f"flexmem help: {text}\nTry 'flexmem help --help'.\n"), args
     out = good("shell", stdin="help\nhelp free\n")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "alloc", "fill",
+    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "alloc", "fill",
                         "check", "free", "trim", "help", "quit"], commands
     assert out.endswith(good("shell", stdin="free --help\n")), out
     assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands
@@ -57,7 +57,7 @@ def help_as_a_command():
 def help_names_every_option():
     source = os.path.join(HERE, "../../userlib/tools")
     for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c"),
-                          ("limit", "cmd_owners.c"), ("fill", "cmd_pattern.c"),
+                          ("limit", "cmd_owners.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
                           ("check", "cmd_pattern.c")):
         with open(os.path.join(source, file), encoding="ascii") as text:
             options = re.findall(r'{ "([a-z-]+)", (?:no|required)_argument', text.read())
@@ -134,6 +134,10 @@ def usage_errors_are_2():
                  ("limit", "--cgroup", "1", "--each-child"), ("limit", "--each-child"),
                  ("limit", "--cgroup", "1", "--bytes", "much"),
                  ("limit", "--cgroup", "1", "--regions", "1K"),
+                 ("reserve",), ("reserve", "--regions", "1"), ("reserve", "--cgroup", "7"),
+                 ("reserve", "--cgroup", "7", "--regions", "x"), ("reserve", "--cgroup", "no/such/cgroup", "--regions", "1"),
+                 ("reserve", "--cgroup", "7", "--regions", "1", "--size", "x"), ("reserve", "--cgroup", "7", "--regions", "1", "x"),
+                 ("reserve", "--cgroup", "7", "--regions", "0", "--size", "1G"),
                  ("--device",), ("stats", "--device")):
         status, out, err = run(*args)
         assert (status, out) == (2, "") and err, (args, status, out, err)
@@ -352,8 +356,29 @@ def owners():
                                              "files": None}, found
     assert found["owners"][2] == {
         "kind": "client", "id": 1, "uid": 1000, "pid": 5000000, "process": None, "bytes": GIB, "orphaned": 0,
-        "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False,
+        "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False, "reservation": 0, "reserved": 0,
         "limit": {"bytes": None, "regions": None, "handles": None, "files": None}}, found
+
+
+@test
+def reserves():
+    reserve = "reserve --cgroup 7 --size 8G --regions "
+    out = good("shell", stdin=f"{reserve}2\nowners --json\n{reserve}1\nreserve --cgroup 7 --regions 0\n")
+    lines = out.splitlines()
+    assert lines[0] == "cgroup 7 has 2 reserved regions of 8.0 GiB", lines
+    assert lines[-2:] == ["cgroup 7 has 1 reserved region of 8.0 GiB", "cgroup 7 has no reservation"], lines
+    found = json.loads(out[out.index("{"):out.rindex("}") + 1])["owners"]
+    assert [(one["reservation"], one["reserved"]) for one in found if one["id"] == 7] == [(2, 2)], found
+    assert "limit  reserved" not in good("owners", COLUMNS=120)
+    out = good("shell", stdin=f"{reserve}2\nowners\n", COLUMNS=120)
+    assert [line.split()[-1] for line in out.splitlines() if "cgroup" in line] == ["GiB", "2", "0"], out
+    assert report("reserve", "--cgroup", "7", "--size", "8G", "--regions", "1") == {
+        "cgroup": 7, "regions": 1, "size": 8 * GIB}
+    # Without --size the first of the region sizes, which this device cannot reserve.
+    status, out, err = run("reserve", "--cgroup", "7", "--regions", "1")
+    assert (status, out) == (1, "") and err.startswith("flexmem: reserve: "), err
+    status, out, err = run("reserve", "--cgroup", "7", "--regions", "9", "--size", "8G")
+    assert (status, out, err) == (1, "", "flexmem: reserve: no further region: capacity\n"), err
 
 
 @test

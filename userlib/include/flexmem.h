@@ -115,6 +115,7 @@ enum flexmem_acquisition {
  * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, for a large
  *	alignment. The driver tries a limited number of blocks; one that it did
  *	not try may fit
+ * @FLEXMEM_LIMIT_RESERVED: a region with room is reserved for other cgroups
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
  * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment is not a power of two;
  *	&flexmem_failure.asked has it
@@ -135,6 +136,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_CGROUP_REGIONS = 7,
 	FLEXMEM_LIMIT_CGROUP = 8,
 	FLEXMEM_LIMIT_ALIGNMENT = 9,
+	FLEXMEM_LIMIT_RESERVED = 10,
 	FLEXMEM_LIMIT_NO_LENGTH = 100,
 	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
 	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
@@ -574,7 +576,8 @@ struct flexmem_statistics {
  * @free: of these, free
  * @owned: of these, in live allocations
  * @orphaned: of these, freed but still mapped
- * @reserved: of these, held back for other reasons
+ * @reserved: of these, free in regions that are reserved for other cgroups; for
+ *	the administrator: for any
  * @quarantined: of these, not scrubbed because the firmware failed; no
  *	allocation gets them
  * @scrubbed: bytes scrubbed since the device was registered
@@ -617,6 +620,10 @@ struct flexmem_usage {
  * @handles: live allocations
  * @files: open files
  * @limit: by enum flexmem_charge; FLEXMEM_UNLIMITED: none
+ * @reservation: FLEXMEM_ACCOUNT_CGROUP: regions that should be reserved for it; 0:
+ *	no reservation
+ * @reserved: FLEXMEM_ACCOUNT_CGROUP: regions that are. Fewer than @reservation:
+ *	the device did not give them again after a reset
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -631,6 +638,8 @@ struct flexmem_account_state {
 	uint64_t handles;
 	uint64_t files;
 	uint64_t limit[FLEXMEM_CHARGES];
+	uint32_t reservation;
+	uint32_t reserved;
 };
 
 /**
@@ -1225,6 +1234,28 @@ FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
 					 uint32_t charge, uint64_t limit,
 					 struct flexmem_allowance *allowance,
 					 size_t size);
+
+/**
+ * flexmem_device_reserve() - reserve regions for a cgroup
+ * @device: an open device
+ * @cgroup: number of the cgroup, not the root, as in &struct
+ *	flexmem_account_state
+ * @size: bytes of each region, one of &flexmem_properties.fallback_sizes; 0 if
+ *	@count is
+ * @count: regions that are reserved for the cgroup afterwards; 0: none
+ * @limit: where to put enum flexmem_limit on -ENOMEM; NULL: not wanted
+ *
+ * Only files of the cgroup and of those below it allocate in these regions, and
+ * they do so first. The regions are acquired at once. Either all are reserved, or
+ * nothing changes. A cgroup has one reservation; a new one replaces it.
+ *
+ * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
+ * the root cgroup, or a size that no region has; -ENOMEM: the device has no further
+ * region, or a limit of regions forbids it.
+ */
+FLEXMEM_API int flexmem_device_reserve(struct flexmem_device *device,
+				       uint64_t cgroup, uint64_t size,
+				       uint32_t count, uint32_t *limit);
 
 /**
  * flexmem_device_set_strict() - keep bytes from the user's other open files

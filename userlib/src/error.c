@@ -21,6 +21,7 @@ const char *flexmem_limit_name(uint32_t limit)
 		[FLEXMEM_LIMIT_CGROUP_REGIONS] = "cgroup_regions",
 		[FLEXMEM_LIMIT_CGROUP] = "cgroup_limit",
 		[FLEXMEM_LIMIT_ALIGNMENT] = "alignment",
+		[FLEXMEM_LIMIT_RESERVED] = "reserved",
 	};
 
 	switch (limit) {
@@ -143,6 +144,10 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 	case FLEXMEM_LIMIT_CGROUP:
 	case FLEXMEM_LIMIT_CGROUP_REGIONS:
 		quota_text(failure, text);
+		break;
+	case FLEXMEM_LIMIT_RESERVED:
+		snprintf(text, FMLIB_LIMIT_TEXT,
+			 "the region with room is reserved for another cgroup");
 		break;
 	default:
 		snprintf(text, FMLIB_LIMIT_TEXT, "limit %u of the driver",

@@ -115,6 +115,8 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 	};
 
 	memcpy(account.limit, entry->limit, sizeof(account.limit));
+	account.reservation = entry->reservation;
+	account.reserved = entry->reserved;
 	fmlib_copy_out(to, size, FMLIB_ACCOUNT_MIN, &account, sizeof(account));
 }
 
@@ -255,6 +257,25 @@ int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,
 		return -EINVAL;
 	return send_limit(device, FLEXMEM_IOCTL_SET_LIMIT, &cmd, allowance,
 			  size);
+}
+
+int flexmem_device_reserve(struct flexmem_device *device, uint64_t cgroup,
+			   uint64_t size, uint32_t count, uint32_t *limit)
+{
+	struct flexmem_reserve cmd = {
+		.size = sizeof(cmd),
+		.cgroup = cgroup,
+		.length = size,
+		.count = count,
+	};
+	int err;
+
+	if (!device)
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_RESERVE, &cmd);
+	if (limit)
+		*limit = cmd.out_reason;
+	return err;
 }
 
 int flexmem_device_set_strict(struct flexmem_device *device)

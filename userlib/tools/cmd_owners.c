@@ -5,9 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define AMOUNT_MAX 24
@@ -93,14 +91,41 @@ static size_t without_own(const struct tool *tool,
 	return left;
 }
 
+/* The reserved regions; and how many there should be, if that are more. */
+static void add_reserved(struct table *table,
+			 const struct flexmem_account_state *one)
+{
+	if (one->reserved == one->reservation)
+		table_add(table, "%u", one->reserved);
+	else
+		table_add(table, "%u of %u", one->reserved, one->reservation);
+}
+
+static bool any_reservation(const struct flexmem_account_state *accounts,
+			    size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (accounts[i].reservation)
+			return true;
+	return false;
+}
+
+/* The column of reserved regions is there only if there is a reservation. */
 static void print_accounts(const struct flexmem_account_state *accounts,
 			   size_t count)
 {
 	static const char *const headings[] = {
 		"<owner", "uid", "pid", "<process", "bytes", "orphaned",
-		"peak", "slots", "handles", "<limit",
+		"peak", "slots", "handles", "<limit", "reserved",
 	};
-	struct table table = { .headings = headings, .columns = 10 };
+	const size_t columns = sizeof(headings) / sizeof(headings[0]);
+	bool reserved = any_reservation(accounts, count);
+	struct table table = {
+		.headings = headings,
+		.columns = reserved ? columns : columns - 1,
+	};
 	const struct flexmem_account_state *one;
 	char process[PROCESS_NAME_MAX];
 	char size[FMLIB_HUMAN_MAX];
@@ -124,6 +149,8 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 		table_add(&table, "%" PRIu64, one->slots);
 		table_add(&table, "%" PRIu64, one->handles);
 		table_add(&table, "%s", amounts_text(one->limit, text));
+		if (reserved)
+			add_reserved(&table, one);
 	}
 	table_print(&table, stdout, render_width(stdout));
 	table_clear(&table);
@@ -193,27 +220,6 @@ struct limits {
 	struct flexmem_allowance allowance[FLEXMEM_CHARGES];
 };
 
-/*
- * The number of a cgroup, which is given as in /proc/PID/cgroup or with its
- * mount.
- */
-static bool cgroup_id(const char *name, uint64_t *id)
-{
-	static const char mount[] = "/sys/fs/cgroup";
-	struct stat state;
-	char path[PATH_MAX];
-	int length;
-
-	length = snprintf(path, sizeof(path), "%s%s%s",
-			  strncmp(name, mount, sizeof(mount) - 1) ? mount : "",
-			  *name == '/' ? "" : "/", name);
-	if (length < 0 || (size_t)length >= sizeof(path) ||
-	    stat(path, &state) || !S_ISDIR(state.st_mode))
-		return false;
-	*id = state.st_ino;
-	return true;
-}
-
 static bool choose_cgroup(struct tool *tool, struct limit_options *options)
 {
 	if (options->chosen) {
@@ -221,11 +227,7 @@ static bool choose_cgroup(struct tool *tool, struct limit_options *options)
 		return false;
 	}
 	options->chosen = true;
-	if (parse_number(optarg, UINT64_MAX, &options->cgroup) ||
-	    cgroup_id(optarg, &options->cgroup))
-		return true;
-	usage_error(tool, "'%s' is no cgroup", optarg);
-	return false;
+	return parse_cgroup(tool, optarg, &options->cgroup);
 }
 
 static bool choose_default(struct tool *tool, struct limit_options *options)

@@ -344,6 +344,8 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_add(object, "peak", json_number(one->peak));
 		json_add(object, "slots", json_number(one->slots));
 		json_add(object, "handles", json_number(one->handles));
+		json_add(object, "reservation", json_number(one->reservation));
+		json_add(object, "reserved", json_number(one->reserved));
 		json_add(object, "files", json_number(one->files));
 		json_add(object, "removed", json_boolean(one->removed));
 		limit = json_checked(json_object());

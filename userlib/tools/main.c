@@ -37,6 +37,15 @@ static const struct command commands[] = {
 	  "  --handles N            at most so many live allocations\n"
 	  "  --files N              at most so many open files",
 	  SHELL_TOO, cmd_limit },
+	{ "reserve", "--cgroup PATH --regions N [--size BYTES]",
+	  "reserve regions for a cgroup",
+	  "Set regions aside: only files that were opened in the cgroup or below it\n"
+	  "allocate in them. They are acquired at once, so the memory is there whatever\n"
+	  "others do. Only the administrator may.\n\n"
+	  "  --cgroup PATH  the cgroup, which is not the root\n"
+	  "  --regions N    so many; 0 ends the reservation\n"
+	  "  --size BYTES   bytes of each (default: the size that is tried first)",
+	  SHELL_TOO, cmd_reserve },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"

@@ -3,9 +3,11 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 void print_own_help(FILE *file, const struct tool *tool)
 {
@@ -205,6 +207,35 @@ bool parse_size(const char *text, uint64_t *bytes)
 		return false;
 	*bytes <<= shift;
 	return true;
+}
+
+/*
+ * The number of a cgroup, which is given as in /proc/PID/cgroup or with its
+ * mount.
+ */
+static bool cgroup_id(const char *name, uint64_t *id)
+{
+	static const char mount[] = "/sys/fs/cgroup";
+	struct stat state;
+	char path[PATH_MAX];
+	int length;
+
+	length = snprintf(path, sizeof(path), "%s%s%s",
+			  strncmp(name, mount, sizeof(mount) - 1) ? mount : "",
+			  *name == '/' ? "" : "/", name);
+	if (length < 0 || (size_t)length >= sizeof(path) ||
+	    stat(path, &state) || !S_ISDIR(state.st_mode))
+		return false;
+	*id = state.st_ino;
+	return true;
+}
+
+bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id)
+{
+	if (parse_number(text, UINT64_MAX, id) || cgroup_id(text, id))
+		return true;
+	usage_error(tool, "'%s' is no cgroup", text);
+	return false;
 }
 
 static void check_memory(const void *pointer)

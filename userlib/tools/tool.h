@@ -75,6 +75,7 @@ enum tool_status cmd_limit(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_owners(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_regions(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_replay(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_reserve(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_segments(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_shell(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_stats(struct tool *tool, int argc, char **argv);
@@ -124,6 +125,8 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 /* Reads a size: "12G", "4MiB", "0x80", "128". K, M, G, T are powers of 1024. */
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
+/* Reads a cgroup: its number, or its path. Prints the error. */
+bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id);
 
 /* Opens the device if it is not open. Prints the error. */
 enum tool_status tool_open(struct tool *tool);
