@@ -144,6 +144,10 @@ static uint64_t value(struct thread *t, const struct command *c,
 	case ID:
 		/* 1 is the root cgroup's number, and the first open file's. */
 		return rng_below(rng, 3);
+	case CGROUP:
+		return rng_one_in(rng, 4) ? rng_below(rng, 3) : holder;
+	case REGION_SIZE:
+		return rng_one_in(rng, 2) ? 0 : REGION;
 	case LIMIT:
 		return limit(rng);
 	default:

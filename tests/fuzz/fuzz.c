@@ -73,6 +73,10 @@ static void files_open(void)
 	}
 }
 
+#define HOLDER "flexmem-fuzz"
+
+uint64_t holder;
+
 /* Removes the limits of all owners. A removed cgroup has no limits. */
 static void no_limits(int fd, const struct accounts *a)
 {
@@ -100,6 +104,9 @@ static const char *check_open(int fd)
 		return "no SNAPSHOT";
 	wrong = accounts_wrong(&accounts, true);
 	no_limits(fd, &accounts);
+	if (fm_ioctl(fd, FLEXMEM_IOCTL_RESERVE,
+		     &CMD(reserve, .cgroup = holder)))
+		return "the reservation does not end";
 	return wrong;
 }
 
@@ -184,6 +191,9 @@ static void setup(int watch[NR_VFS])
 	unsigned int i;
 	int error;
 
+	if (cgroup_enter(HOLDER) || cgroup_enter(""))
+		bail("no cgroups", errno);
+	holder = cgroup_number(HOLDER);
 	snprintf(sim, sizeof(sim),
 		 "memory=128M num_vfs=2 vf_capacity=64M slots=8 timeout_ms=%u",
 		 CALM_MS);

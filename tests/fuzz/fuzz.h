@@ -44,6 +44,8 @@ enum kind {
 	COUNT,
 	CHOICE,		/* 0 to .most */
 	ID,
+	CGROUP,		/* that of RESERVE, or another id */
+	REGION_SIZE,	/* or 0 */
 	LIMIT,
 	RESERVED,
 };
@@ -108,6 +110,12 @@ struct thread {
 
 #define ARENA (512 * KiB)
 #define GUARD (128 * MiB)
+
+/* The size of regions that the module tries first. */
+#define REGION (16 * MiB)
+
+/* The id of the cgroup that RESERVE is for. It has no process. */
+extern uint64_t holder;
 
 void thread_setup(struct thread *t);
 void thread_call(struct thread *t);

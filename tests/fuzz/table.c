@@ -83,16 +83,16 @@ const struct command commands[] = {
 		FIELD(snapshot, owners, ENTRIES, 0) } },
 	{ COMMAND(GET_LIMIT, resource_limit, 2), .field = { LIMIT_FIELDS } },
 	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = { LIMIT_FIELDS } },
-	{ COMMAND(RESERVE, reserve, 2), .field = {
-		HEAD(reserve, 0), FIELD(reserve, cgroup, ID, 0),
-		FIELD(reserve, length, LENGTH, 0),
-		FIELD(reserve, count, CHOICE, 2) } },
 	{ COMMAND(STRICT, strict, 1), .field = { HEAD(strict, 0) } },
 	{ COMMAND(RESIZE, resize, 8), .field = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),
 		FIELD(resize, length, LENGTH, 0) } },
 	{ COMMAND(DOMAIN, domain_info, 1), .field = {
 		HEAD(domain_info, 0), FIELD(domain_info, domain, CHOICE, 1) } },
+	{ COMMAND(RESERVE, reserve, 2), .field = {
+		HEAD(reserve, 0), FIELD(reserve, cgroup, CGROUP, 0),
+		FIELD(reserve, length, REGION_SIZE, 0),
+		FIELD(reserve, count, CHOICE, 2) } },
 };
 
 const unsigned int nr_commands = ARRAY_SIZE(commands);

@@ -273,7 +273,7 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 	}
 	if (total != h->out_total)
 		return "the regions are not the total";
-	if (free != h->out_free)
+	if (free != h->out_free + h->out_reserved)
 		return "the regions' free bytes are not the total";
 	for (i = 0; i < h->out_owner_count; i++) {
 		const struct flexmem_owner_entry *o = &a->owner[i];
