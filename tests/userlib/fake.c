@@ -299,7 +299,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 
 static void check_entry(const struct flexmem_alloc *cmd)
 {
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->policy && !cmd->domains);
+	REQUIRE(cmd->size == sizeof(*cmd));
 	REQUIRE(!cmd->out_handle && !cmd->out_error && !cmd->out_size);
 	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
 	REQUIRE(!cmd->out_region_reason && !cmd->out_regions);
@@ -318,6 +318,13 @@ static bool flags_are_good(uint32_t flags)
 	       fake.capabilities & FLEXMEM_CAP_SCRUB;
 }
 
+static bool domains_are_good(const struct flexmem_alloc *cmd)
+{
+	if (cmd->policy == FLEXMEM_POLICY_DEFAULT)
+		return !cmd->domains;
+	return cmd->domains && !(cmd->domains >> fake.nr_domains);
+}
+
 static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 {
 	uint64_t unit = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
@@ -329,9 +336,12 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	check_entry(cmd);
 	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
-	if (!cmd->length || (cmd->alignment & (cmd->alignment - 1)) ||
-	    cmd->alignment > GIB)
+	if (cmd->policy > FLEXMEM_POLICY_BIND)
+		return EOPNOTSUPP;
+	if (!domains_are_good(cmd) || !cmd->length ||
+	    (cmd->alignment & (cmd->alignment - 1)) || cmd->alignment > GIB)
 		return EINVAL;
+	fake.bound_to = cmd->domains;
 	cmd->out_size = (cmd->length + unit - 1) & ~(unit - 1);
 	if (cmd->out_size < cmd->length)
 		cmd->out_size = ~(unit - 1);

@@ -48,6 +48,8 @@ struct fake {
 	uint64_t capabilities;
 	uint32_t nr_domains;
 	uint32_t nr_domain_sizes;
+	/* The domains that the last ALLOC was bound to. */
+	uint64_t bound_to;
 
 	/* The flags and the domain of regions that are acquired later. */
 	uint32_t region_flags;

@@ -326,6 +326,98 @@ static void invalid_values(void **state)
 	flexmem_device_close(device);
 }
 
+/* Requests that are bound to domains. */
+static void bind(void **state)
+{
+	struct flexmem_alloc_request request = {
+		.length = 1000,
+		.alignment = 4096,
+		.flags = FLEXMEM_PROGRAM,
+		.placement = FLEXMEM_PLACE_BIND,
+		.domains = 6,
+	};
+	struct flexmem_device *device;
+	struct flexmem_allocated a;
+
+	(void)state;
+	fake.nr_domains = 3;
+	device = open_device();
+	alloc_ok(device, 1000);
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request), &a,
+						      sizeof(a)), 0);
+	assert_int_equal(fake.bound_to, 6);
+	assert_int_equal(a.address.offset, 4096);
+	assert_int_equal(a.flags, FLEXMEM_PROGRAM);
+	assert_int_equal(a.size, 1024);
+	/* A caller that does not know of domains. */
+	request.placement = 0;
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request) - 8, &a,
+						      sizeof(a)), 0);
+	assert_int_equal(fake.bound_to, 0);
+	flexmem_device_close(device);
+}
+
+static void bind_refused(void **state)
+{
+	struct flexmem_alloc_request request = {
+		.length = 1,
+		.placement = FLEXMEM_PLACE_BIND,
+	};
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a[2];
+	const uint64_t wrong[] = { 0, 2, 3 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		request.domains = wrong[i];
+		assert_int_equal(flexmem_device_alloc_request(device, &request,
+							      sizeof(request),
+							      a, sizeof(*a)),
+				 -EINVAL);
+		assert_int_equal(a->failure.limit, FLEXMEM_LIMIT_DOMAINS);
+		assert_int_equal(a->failure.asked, wrong[i]);
+	}
+	request.placement = 2;
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request), a,
+						      sizeof(*a)), -EOPNOTSUPP);
+	a->handle = 77;
+	assert_int_equal(flexmem_device_alloc_request(device, NULL,
+						      sizeof(request), a,
+						      sizeof(*a)), -EINVAL);
+	assert_int_equal(flexmem_device_alloc_request(device, &request, 8, a,
+						      sizeof(*a)), -EINVAL);
+	assert_int_equal(a->handle, 77);
+	flexmem_device_close(device);
+}
+
+/* Each request of a batch has its own domains. */
+static void bind_batch(void **state)
+{
+	struct flexmem_alloc_request requests[] = {
+		{ .length = 1, .placement = FLEXMEM_PLACE_BIND, .domains = 2 },
+		{ .length = 1, .placement = 9 },
+		{ .length = 1, .placement = FLEXMEM_PLACE_BIND, .domains = 1 },
+	};
+	struct flexmem_allocated results[3];
+	struct flexmem_device *device = open_device();
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc_batch(device, requests,
+						    sizeof(requests[0]),
+						    results,
+						    sizeof(results[0]), 3), 0);
+	assert_int_equal(results[0].error, -EINVAL);
+	assert_int_equal(results[0].failure.limit, FLEXMEM_LIMIT_DOMAINS);
+	assert_int_equal(results[1].error, -EOPNOTSUPP);
+	assert_int_equal(results[2].error, 0);
+	assert_int_equal(fake.bound_to, 1);
+	flexmem_device_close(device);
+}
+
 /* Batches. */
 
 static void fill_requests(struct flexmem_alloc_request *requests, size_t count)
@@ -530,12 +622,6 @@ static void batch_of_later_structs(void **state)
 						    sizeof(results[0]), 3),
 			 -E2BIG);
 	requests[2].later = 0;
-	requests[0].now.reserved = 1;
-	assert_int_equal(flexmem_device_alloc_batch(device, &requests[0].now,
-						    sizeof(requests[0]),
-						    &results[0].now,
-						    sizeof(results[0]), 3),
-			 -EOPNOTSUPP);
 	assert_int_equal(results[1].now.error, -ECANCELED);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_ALLOC_BATCH], 1);
 	flexmem_device_close(device);
@@ -657,6 +743,9 @@ int main(void)
 		TEST(fragmentation_tells_of_regions),
 		TEST(alloc_nulls),
 		TEST(invalid_values),
+		TEST(bind),
+		TEST(bind_refused),
+		TEST(bind_batch),
 		TEST(batch_in_pieces),
 		TEST(batch_of_addresses),
 		TEST(batch_results_are_each_own),

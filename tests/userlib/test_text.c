@@ -255,7 +255,12 @@ static void invalid_requests(void **state)
 	assert_string_equal(flexmem_limit_name(100), "no_length");
 	assert_string_equal(flexmem_limit_name(101), "alignment_power");
 	assert_string_equal(flexmem_limit_name(102), "alignment_max");
-	assert_string_equal(flexmem_limit_name(103), "unknown");
+	failure.limit = FLEXMEM_LIMIT_DOMAINS;
+	failure.asked = 0x30;
+	assert_string_equal(text_of(-EINVAL, &failure),
+			    "invalid request: the device does not have domains 0x30, or none is named");
+	assert_string_equal(flexmem_limit_name(103), "domains");
+	assert_string_equal(flexmem_limit_name(104), "unknown");
 }
 
 /* Each errno of the header has a text of its own. */

@@ -200,6 +200,17 @@ def domains():
 
 
 @test
+def bound_to_domains():
+    for domains in ("1", "0,1"):
+        assert "handle 1 " in good("alloc", "128", "--domains", domains, "--hold", "0", FAKE_DOMAINS=2)
+    status, _, err = run("alloc", "128", "--domains", "1", "--hold", "0")
+    assert status == 1 and "the device does not have domains 0x2" in err, err
+    for wrong in ("", ",", "1,", ",1", "1,1", "32", "-1", "x", "1x", "0x1", "1 "):
+        status, _, err = run("alloc", "128", "--domains", wrong, FAKE_DOMAINS=2)
+        assert status == 2 and f"'{wrong}' is not a list of numbers of domains" in err, (wrong, err)
+
+
+@test
 def capabilities():
     assert "capabilities     scrub, map, rw, copy, page-tables\n" in good("info")
     found = report("info")

@@ -121,6 +121,8 @@ enum flexmem_acquisition {
  *	&flexmem_failure.asked has it
  * @FLEXMEM_LIMIT_ALIGNMENT_MAX: -EINVAL: the alignment is above
  *	&flexmem_properties.max_alignment
+ * @FLEXMEM_LIMIT_DOMAINS: -EINVAL: the domains do not suit the placement; see
+ *	&struct flexmem_alloc_request. &flexmem_failure.asked has them
  *
  * Values up to 99 are the driver's. Later versions may add values. Treat an
  * unknown value as another lack of memory.
@@ -140,6 +142,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_NO_LENGTH = 100,
 	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
 	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
+	FLEXMEM_LIMIT_DOMAINS = 103,
 };
 
 /**
@@ -424,19 +427,32 @@ struct flexmem_allocated {
 };
 
 /**
- * struct flexmem_alloc_request - entry of a batch: what to allocate
+ * enum flexmem_placement - which domains an allocation may come from
+ * @FLEXMEM_PLACE_DEFAULT: all domains of FLEXMEM_MEMORY_DEVICE
+ * @FLEXMEM_PLACE_BIND: those that the request names, and no other
+ */
+enum flexmem_placement {
+	FLEXMEM_PLACE_DEFAULT = 0,
+	FLEXMEM_PLACE_BIND = 1,
+};
+
+/**
+ * struct flexmem_alloc_request - what to allocate
  * @length: bytes, at least 1
  * @alignment: of the offset: a power of two up to max_alignment of &struct
  *             flexmem_properties; anything below 128, and 0, means 128
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE
- * @reserved: must be 0
+ * @placement: enum flexmem_placement; -EOPNOTSUPP: the driver does not know it
+ * @domains: FLEXMEM_PLACE_BIND: bit mask of at least one domain; bit 0 is
+ *           domain 0. Otherwise 0
  */
 struct flexmem_alloc_request {
 	uint64_t length;
 	uint64_t alignment;
 	uint32_t flags;
-	uint32_t reserved;
+	uint32_t placement;
+	uint64_t domains;
 };
 
 /**
@@ -908,6 +924,27 @@ flexmem_device_pressure(struct flexmem_device *device,
 			struct flexmem_pressure_event *event, size_t size);
 
 /**
+ * flexmem_device_alloc_request() - allocate device memory of chosen domains
+ * @device: an open device
+ * @request: what to allocate
+ * @request_size: sizeof(*@request)
+ * @allocation: to be filled, on failure too
+ * @allocation_size: sizeof(*@allocation)
+ *
+ * As flexmem_device_alloc(), with a choice of domains. The figures of a failure
+ * are about these domains.
+ *
+ * Return: as flexmem_device_alloc(); -EINVAL too if the domains do not suit the
+ * placement; -EOPNOTSUPP too if the driver does not know the placement.
+ */
+FLEXMEM_API int
+flexmem_device_alloc_request(struct flexmem_device *device,
+			     const struct flexmem_alloc_request *request,
+			     size_t request_size,
+			     struct flexmem_allocated *allocation,
+			     size_t allocation_size);
+
+/**
  * flexmem_device_alloc_batch() - make several allocations
  * @device: an open device
  * @requests: what to allocate
@@ -916,10 +953,10 @@ flexmem_device_pressure(struct flexmem_device *device,
  * @allocation_size: sizeof(*@allocations)
  * @count: entries of both; 0 does nothing
  *
- * The requests are carried out in order, each as by flexmem_device_alloc(). The
- * result of a request is in ``error`` of the same entry of @allocations. More
- * than max_batch requests take several calls to the driver, between which other
- * programs may allocate.
+ * The requests are carried out in order, each as by
+ * flexmem_device_alloc_request(). The result of a request is in ``error`` of the
+ * same entry of @allocations. More than max_batch requests take several calls to
+ * the driver, between which other programs may allocate.
  *
  * Return: 0 if every request was carried out, even if all of them failed.
  * Otherwise the error that ended the batch. Entries not reached get -ECANCELED.

@@ -42,6 +42,9 @@ static void invalid_from_uapi(const struct flexmem_device *device,
 	} else if (alignment > device->info.out_max_alignment) {
 		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_MAX;
 		failure->asked = alignment;
+	} else {
+		failure->limit = FLEXMEM_LIMIT_DOMAINS;
+		failure->asked = reply->domains;
 	}
 }
 
@@ -119,29 +122,40 @@ void fmlib_failure_details(const struct flexmem_device *device,
 		find_quota(device, failure);
 }
 
-int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
-			 uint64_t alignment, uint32_t flags,
-			 struct flexmem_allocated *allocation, size_t size)
+struct flexmem_alloc
+fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 {
-	/* The flags are the driver's bits. The driver refuses unknown bits. */
-	struct flexmem_alloc_request request = {
-		.length = length,
-		.alignment = alignment,
-		.flags = flags,
+	/* The values are the driver's. The driver refuses unknown ones. */
+	return (struct flexmem_alloc){
+		.size = sizeof(struct flexmem_alloc),
+		.flags = request->flags,
+		.length = request->length,
+		.alignment = request->alignment,
+		.policy = request->placement,
+		.domains = request->domains,
 	};
-	struct flexmem_alloc cmd = {
-		.size = sizeof(cmd),
-		.flags = flags,
-		.length = length,
-		.alignment = alignment,
-	};
+}
+
+int flexmem_device_alloc_request(struct flexmem_device *device,
+				 const struct flexmem_alloc_request *from,
+				 size_t request_size,
+				 struct flexmem_allocated *allocation,
+				 size_t size)
+{
+	struct flexmem_alloc_request request;
 	struct flexmem_allocated result;
 	struct fmlib_debug debug;
+	struct flexmem_alloc cmd;
 	int err;
 
 	if (!device || !allocation || size < FMLIB_ALLOCATION_MIN)
 		return -EINVAL;
+	err = fmlib_copy_in(&request, sizeof(request), from, request_size,
+			    FMLIB_REQUEST_MIN);
+	if (err)
+		return err;
 
+	cmd = fmlib_request_to_uapi(&request);
 	fmlib_debug_begin(device, &debug);
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_ALLOC, &cmd);
 	fmlib_allocation_from_uapi(device, err, &cmd, &result);
@@ -154,6 +168,20 @@ int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
 	fmlib_copy_out(allocation, size, FMLIB_ALLOCATION_MIN, &result,
 		       sizeof(result));
 	return err;
+}
+
+int flexmem_device_alloc(struct flexmem_device *device, uint64_t length,
+			 uint64_t alignment, uint32_t flags,
+			 struct flexmem_allocated *allocation, size_t size)
+{
+	struct flexmem_alloc_request request = {
+		.length = length,
+		.alignment = alignment,
+		.flags = flags,
+	};
+
+	return flexmem_device_alloc_request(device, &request, sizeof(request),
+					    allocation, size);
 }
 
 int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,

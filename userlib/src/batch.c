@@ -89,7 +89,6 @@ static int alloc_piece(struct flexmem_device *device,
 	size_t i;
 	int err;
 
-	memset(entries, 0, count * sizeof(*entries));
 	for (i = 0; i < count; i++) {
 		/*
 		 * Cannot fail: the sizes were checked before the first command.
@@ -97,10 +96,7 @@ static int alloc_piece(struct flexmem_device *device,
 		fmlib_copy_in(&request, sizeof(request),
 			      (const char *)requests + i * stride, stride,
 			      FMLIB_REQUEST_MIN);
-		entries[i].size = sizeof(*entries);
-		entries[i].flags = request.flags;
-		entries[i].length = request.length;
-		entries[i].alignment = request.alignment;
+		entries[i] = fmlib_request_to_uapi(&request);
 	}
 	fmlib_debug_begin(device, &debug);
 	err = send_piece(device, FLEXMEM_IOCTL_ALLOC_BATCH, entries,
@@ -137,8 +133,6 @@ static int check_requests(const struct flexmem_alloc_request *requests,
 				    stride, FMLIB_REQUEST_MIN);
 		if (err)
 			return err;
-		if (request.reserved)
-			return -EOPNOTSUPP;
 	}
 	return 0;
 }

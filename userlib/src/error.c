@@ -31,6 +31,8 @@ const char *flexmem_limit_name(uint32_t limit)
 		return "alignment_power";
 	case FLEXMEM_LIMIT_ALIGNMENT_MAX:
 		return "alignment_max";
+	case FLEXMEM_LIMIT_DOMAINS:
+		return "domains";
 	default:
 		return limit < sizeof(names) / sizeof(names[0]) ? names[limit] :
 		       "unknown";
@@ -215,6 +217,11 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 		*needed = snprintf(text, length,
 				   "invalid request: the alignment of %s is above the largest of this device",
 				   human);
+		return true;
+	case FLEXMEM_LIMIT_DOMAINS:
+		*needed = snprintf(text, length,
+				   "invalid request: the device does not have domains %#llx, or none is named",
+				   (unsigned long long)failure->asked);
 		return true;
 	default:
 		return false;

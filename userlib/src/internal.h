@@ -34,7 +34,7 @@
 	FMLIB_SIZE_TO(struct flexmem_pressure_event, sequence)
 #define FMLIB_PROPERTIES_MIN FMLIB_SIZE_TO(struct flexmem_properties, name)
 #define FMLIB_REGION_MIN FMLIB_SIZE_TO(struct flexmem_region_state, sequence)
-#define FMLIB_REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_alloc_request, reserved)
+#define FMLIB_REQUEST_MIN FMLIB_SIZE_TO(struct flexmem_alloc_request, placement)
 #define FMLIB_RESIZED_MIN \
 	FMLIB_SIZE_TO(struct flexmem_resized, failure.quota_used)
 #define FMLIB_SEGMENT_MIN FMLIB_SIZE_TO(struct flexmem_segment, length)
@@ -85,7 +85,10 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 /* open.c: opens the node that @path or the environment chooses. */
 int fmlib_open(struct flexmem_device *device, const char *path);
 
-/* alloc.c: converts the reply to an ALLOC that returned @error. */
+/* alloc.c: the command of a request. The driver refuses unknown flags. */
+struct flexmem_alloc
+fmlib_request_to_uapi(const struct flexmem_alloc_request *request);
+/* Converts the reply to an ALLOC that returned @error. */
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);

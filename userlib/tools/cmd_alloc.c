@@ -58,6 +58,9 @@ static bool alloc_option(struct tool *tool, int option,
 	case 'z':
 		options->request.flags |= FLEXMEM_ZEROED;
 		return true;
+	case 'b':
+		options->request.placement = FLEXMEM_PLACE_BIND;
+		return parse_domains(tool, optarg, &options->request.domains);
 	case 'e':
 		options->has_seed = true;
 		if (parse_number(optarg, UINT64_MAX, &options->seed))
@@ -91,6 +94,7 @@ static bool alloc_arguments(struct tool *tool, int argc, char **argv,
 		{ "program", no_argument, NULL, 'p' },
 		{ "mappable", no_argument, NULL, 'm' },
 		{ "zeroed", no_argument, NULL, 'z' },
+		{ "domains", required_argument, NULL, 'b' },
 		{ "pattern", required_argument, NULL, 'e' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "hold", required_argument, NULL, 's' },
@@ -299,10 +303,10 @@ static int allocate(struct tool *tool, const struct work *work)
 
 	if (options->count == 1) {
 		/* The result holds the error too. */
-		flexmem_device_alloc(tool->device, options->request.length,
-				     options->request.alignment,
-				     options->request.flags, work->allocations,
-				     sizeof(*work->allocations));
+		flexmem_device_alloc_request(tool->device, &options->request,
+					     sizeof(options->request),
+					     work->allocations,
+					     sizeof(*work->allocations));
 		return 0;
 	}
 	requests = grow(NULL, options->count, sizeof(*requests));

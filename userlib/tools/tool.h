@@ -127,6 +127,11 @@ bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 /* Reads a cgroup: its number, or its path. Prints the error. */
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id);
+/*
+ * Reads numbers of domains with commas between them, each once, to a bit mask.
+ * Prints an error if the text is none.
+ */
+bool parse_domains(struct tool *tool, const char *text, uint64_t *domains);
 
 /* Opens the device if it is not open. Prints the error. */
 enum tool_status tool_open(struct tool *tool);
