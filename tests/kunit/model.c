@@ -20,18 +20,44 @@ static struct model_range *range_of(struct model *model, bool program)
 						 &model->tensors;
 }
 
-/* The reason why no region of @min_size or more can be acquired, or none. */
-enum flexmem_reason model_exhausted(const struct model *model,
-				    const struct model_range *range,
-				    u64 min_size)
+u64 model_all_domains(const struct model *model)
+{
+	return (1ULL << model->nr_domains) - 1;
+}
+
+/* Whether the capacity of one of the domains may have changed. */
+bool model_is_unsure(const struct model *model, u64 domains)
+{
+	unsigned int d;
+
+	for (d = 0; d < model->nr_domains; d++)
+		if (domains >> d & 1 && model->domain[d].unsure)
+			return true;
+	return false;
+}
+
+static bool may_grant(const struct model_domain *domain, u64 min_size)
 {
 	unsigned int i;
 
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] >= min_size &&
+		    domain->sizes[i] < domain->too_large)
+			return true;
+	return false;
+}
+
+/* The reason why no region of @min_size or more can be acquired, or none. */
+enum flexmem_reason model_exhausted(const struct model *model,
+				    const struct model_range *range,
+				    u64 domains, u64 min_size)
+{
+	unsigned int d;
+
 	if (range->no_slot)
 		return range->no_slot;
-	for (i = 0; i < model->nr_sizes; i++)
-		if (model->sizes[i] >= min_size &&
-		    model->sizes[i] < model->too_large)
+	for (d = 0; d < model->nr_domains; d++)
+		if (domains >> d & 1 && may_grant(&model->domain[d], min_size))
 			return FLEXMEM_REASON_NONE;
 	return FLEXMEM_REASON_CAPACITY;
 }
@@ -91,6 +117,7 @@ static int fill_slot(struct model *model, struct model_range *range,
 		model->generation++;
 		region->there = true;
 		region->piece = piece;
+		region->domain = model->piece_domain[piece];
 		region->total = size;
 		region->free = size;
 		region->changes = 0;
@@ -119,32 +146,24 @@ static int add_region(struct model *model, struct model_range *range,
 	return slot;
 }
 
-/*
- * Acquires a region, for a request or without one. Returns its slot, -ENOSPC or
- * another error.
- */
-static int acquire(struct model *model, struct model_range *range,
-		   const struct model_request *request)
+/* Acquires memory of a domain and makes a region. */
+static int acquire_from(struct model *model, struct model_range *range,
+			unsigned int d, u64 min_size)
 {
+	struct model_domain *domain = &model->domain[d];
 	unsigned int i;
 	int rc;
 
-	rc = model_retry(model, false);
-	if (model_is_no_answer(rc))
-		return rc;
-	if (range->no_slot)
-		return -ENOSPC;
-	for (i = 0; i < model->nr_sizes; i++) {
-		u64 size = model->sizes[i];
+	for (i = 0; i < domain->nr_sizes; i++) {
+		u64 size = domain->sizes[i];
 
 		if (range == &model->programs)
-			size = model->sizes[model->nr_sizes - 1 - i];
-		if ((request && size < request->size) ||
-		    size >= model->too_large)
+			size = domain->sizes[domain->nr_sizes - 1 - i];
+		if (size < min_size || size >= domain->too_large)
 			continue;
-		rc = model_acquire(model, size);
+		rc = model_acquire(model, d, size);
 		if (rc == -ENOSPC) {
-			model->too_large = size;
+			domain->too_large = size;
 			continue;
 		}
 		return rc < 0 ? rc : add_region(model, range, rc, size);
@@ -152,17 +171,50 @@ static int acquire(struct model *model, struct model_range *range,
 	return -ENOSPC;
 }
 
-/* The size of the largest region that the settings allow. */
-u64 model_max_region(const struct model *model)
+/*
+ * Acquires a region of the first domain that grants one. Returns its slot,
+ * -ENOSPC or another error. Without a slot for it, the next domain is not asked.
+ */
+static int acquire(struct model *model, struct model_range *range, u64 domains,
+		   u64 min_size)
 {
-	unsigned int i;
+	unsigned int d;
+	int rc;
+
+	rc = model_retry(model, false);
+	if (model_is_no_answer(rc))
+		return rc;
+	rc = -ENOSPC;
+	for (d = 0; d < model->nr_domains && rc == -ENOSPC; d++) {
+		if (range->no_slot)
+			return -ENOSPC;
+		if (domains >> d & 1)
+			rc = acquire_from(model, range, d, min_size);
+	}
+	return rc;
+}
+
+static bool is_in(const struct model_region *region, u64 domains)
+{
+	return region->there && domains >> region->domain & 1;
+}
+
+/* The size of the largest region that the settings allow in the domains. */
+u64 model_max_region(const struct model *model, u64 domains)
+{
+	const struct model_domain *domain;
+	unsigned int i, d;
 	u64 largest = 0;
 
-	for (i = 0; i < model->nr_sizes; i++)
-		if (model->sizes[i] <= model->capacity)
-			largest = max(largest, model->sizes[i]);
+	for (d = 0; d < model->nr_domains; d++) {
+		domain = &model->domain[d];
+		for (i = 0; i < domain->nr_sizes; i++)
+			if (domains >> d & 1 &&
+			    domain->sizes[i] <= domain->capacity)
+				largest = max(largest, domain->sizes[i]);
+	}
 	for (i = 0; i < model->slots; i++)
-		if (model->region[i].there)
+		if (is_in(&model->region[i], domains))
 			largest = max(largest, model->region[i].total);
 	return largest;
 }
@@ -214,7 +266,8 @@ static bool try_regions(struct model *model, const struct model_range *range,
 	for (;;) {
 		next = -1;
 		for (slot = range->first; slot < range->end; slot++) {
-			if (!region[slot].there || tried[slot])
+			if (!is_in(&region[slot], request->domains) ||
+			    tried[slot])
 				continue;
 			if (next < 0 ||
 			    region_comes_first(model, request, &region[slot],
@@ -253,7 +306,8 @@ static bool one_gives_up(struct model *model, const struct model_range *range,
 
 	for (slot = range->first; slot < range->end; slot++) {
 		region = &model->region[slot];
-		if (region->there && gives_up(model, region, request))
+		if (is_in(region, request->domains) &&
+		    gives_up(model, region, request))
 			return true;
 	}
 	return false;
@@ -271,11 +325,11 @@ void model_figures(struct model *model, const struct model_request *request,
 	const struct model_range *range = range_of(model, request->program);
 	unsigned int slot;
 
-	answer->max_region = model_max_region(model);
+	answer->max_region = model_max_region(model, request->domains);
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
 	for (slot = range->first; slot < range->end; slot++) {
-		if (!model->region[slot].there)
+		if (!is_in(&model->region[slot], request->domains))
 			continue;
 		answer->total_free += model->region[slot].free;
 		answer->largest_free = max(answer->largest_free,
@@ -287,9 +341,10 @@ static void explain(struct model *model, const struct model_range *range,
 		    const struct model_request *request,
 		    struct model_answer *answer)
 {
-	enum flexmem_reason no_region = model_exhausted(model, range, 0) ?:
-					FLEXMEM_REASON_CAPACITY;
+	enum flexmem_reason no_region;
 
+	no_region = model_exhausted(model, range, request->domains, 0) ?:
+		    FLEXMEM_REASON_CAPACITY;
 	answer->rc = -ENOMEM;
 	model_figures(model, request, answer);
 	if (answer->reason)
@@ -335,17 +390,19 @@ struct model *model_create(struct kunit *test)
  */
 void model_start(struct model *model)
 {
-	unsigned int slot;
+	unsigned int slot, d;
 
 	model->slots = model->max_regions;
 	if (model->mode == FLEXMEM_MODE_VF)
 		model->slots = min(model->slots, model->hw_slots);
-	model->taken = 0;
+	for (d = 0; d < model->nr_domains; d++) {
+		model->domain[d].taken = 0;
+		model->domain[d].too_large = ~0ULL;
+		model->domain[d].unsure = false;
+	}
 	model->generation = 0;
 	model->scrubbed = 0;
 	model->pieces = 0;
-	model->too_large = ~0ULL;
-	model->unsure = false;
 	model->broken = false;
 	memset(model->pending, 0, sizeof(model->pending));
 	model->timeouts = 0;
@@ -363,19 +420,37 @@ void model_start(struct model *model)
 	}
 }
 
+/* A region of each domain in turn, until there is none. */
+static int prealloc(struct model *model, struct model_range *range, u64 domains)
+{
+	unsigned int d;
+	bool more;
+	int rc;
+
+	do {
+		more = false;
+		for (d = 0; d < model->nr_domains; d++) {
+			if (!(domains >> d & 1) ||
+			    model_exhausted(model, range, 1ULL << d, 0))
+				continue;
+			rc = acquire(model, range, 1ULL << d, 0);
+			if (rc < 0 && rc != -ENOSPC)
+				return rc;
+			more |= rc >= 0;
+		}
+	} while (more);
+	return 0;
+}
+
 /* Acquires all regions that the device grants. Returns 0 or an error. */
 int model_prealloc(struct model *model)
 {
 	int rc = 0;
 
-	while (model->program_slots && rc >= 0)
-		rc = acquire(model, &model->programs, NULL);
-	if (rc < 0 && rc != -ENOSPC)
-		return rc;
-	do {
-		rc = acquire(model, &model->tensors, NULL);
-	} while (rc >= 0);
-	return rc == -ENOSPC ? 0 : rc;
+	if (model->program_slots)
+		rc = prealloc(model, &model->programs, model->default_domains);
+	return rc ?: prealloc(model, &model->tensors,
+			      model_all_domains(model));
 }
 
 /*
@@ -396,7 +471,7 @@ static int place_in_new(struct model *model, struct model_range *range,
 		answer->reason = refusal;
 		return -ENOSPC;
 	}
-	slot = acquire(model, range, request);
+	slot = acquire(model, range, request->domains, request->size);
 	if (slot < 0)
 		return slot;
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
@@ -404,9 +479,11 @@ static int place_in_new(struct model *model, struct model_range *range,
 
 /* Whether the device may grant another region. */
 static bool may_grow(const struct model *model, const struct model_range *range,
-		     u64 size)
+		     const struct model_request *request)
 {
-	return model->unsure || !model_exhausted(model, range, size) ||
+	return model_is_unsure(model, request->domains) ||
+	       !model_exhausted(model, range, request->domains,
+				request->size) ||
 	       !model_is_settled(model);
 }
 
@@ -421,7 +498,7 @@ static int place_in_order(struct model *model, struct model_range *range,
 	if (model->broken)
 		return -EIO;
 	answer->reason = FLEXMEM_REASON_NONE;
-	if (!may_grow(model, range, request->size))
+	if (!may_grow(model, range, request))
 		return try_regions(model, range, request, answer) ? 0 : -ENOSPC;
 	rc = model_wait(model);
 	if (rc)
@@ -443,8 +520,9 @@ static int place(struct model *model, struct model_range *range,
 {
 	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
-			     (model->unsure ||
-			      !model_exhausted(model, range, request->size)) &&
+			     (model_is_unsure(model, request->domains) ||
+			      !model_exhausted(model, range, request->domains,
+					       request->size)) &&
 			     !model_is_unresponsive(model);
 
 	return place_in_order(model, range, request, answer, acquire_first);
@@ -459,8 +537,8 @@ void model_alloc(struct model *model, const struct model_request *request,
 	*answer = (struct model_answer) {};
 	if (model->rules)
 		answer->reason = model->rules->request(model, request);
-	if (!answer->reason && !model->unsure &&
-	    request->size > model_max_region(model))
+	if (!answer->reason && !model_is_unsure(model, request->domains) &&
+	    request->size > model_max_region(model, request->domains))
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
 	if (!answer->reason)
 		rc = place(model, range, request, answer);
@@ -477,9 +555,10 @@ void model_alloc(struct model *model, const struct model_request *request,
  */
 void model_reopen(struct model *model)
 {
-	unsigned int slot;
+	unsigned int slot, d;
 
-	model->too_large = ~0ULL;
+	for (d = 0; d < model->nr_domains; d++)
+		model->domain[d].too_large = ~0ULL;
 	model->tensors.no_slot = FLEXMEM_REASON_NONE;
 	model->programs.no_slot = FLEXMEM_REASON_NONE;
 	for (slot = 0; slot < model->slots; slot++)
@@ -590,28 +669,32 @@ int model_trim(struct model *model, bool leased, unsigned int *regions,
 }
 
 /**
- * model_refresh - read the capacity, if it may have changed
+ * model_refresh - read the capacities that may have changed
  * @model: model
  *
  * Return: 0 or an error of the device.
  */
 int model_refresh(struct model *model)
 {
-	int rc;
+	struct model_domain *domain = model->domain;
+	int rc = 0;
 
-	if (!model->unsure)
-		return 0;
-	rc = model_call(model, &model->capacity_error);
-	if (!rc)
-		model_new_capacity(model, model->device_capacity);
+	for (; domain < model->domain + model->nr_domains && !rc; domain++) {
+		if (!domain->unsure)
+			continue;
+		rc = model_call(model, &model->capacity_error);
+		if (!rc)
+			model_new_capacity(model, domain - model->domain,
+					   domain->device_capacity);
+	}
 	return rc;
 }
 
-void model_new_capacity(struct model *model, u64 capacity)
+void model_new_capacity(struct model *model, unsigned int domain, u64 capacity)
 {
-	model->capacity = capacity;
-	model->device_capacity = capacity;
-	model->unsure = false;
+	model->domain[domain].capacity = capacity;
+	model->domain[domain].device_capacity = capacity;
+	model->domain[domain].unsure = false;
 	model_reopen(model);
 }
 
@@ -624,7 +707,7 @@ void model_new_capacity(struct model *model, u64 capacity)
 int model_reset(struct model *model)
 {
 	bool holds = model->pieces;
-	unsigned int slot;
+	unsigned int slot, d;
 	int rc;
 
 	for (slot = 0; slot < model->slots; slot++)
@@ -632,7 +715,8 @@ int model_reset(struct model *model)
 	for (slot = 0; slot < MODEL_MAX_PENDING; slot++)
 		holds |= model->pending[slot].stamp;
 	model->generation++;
-	model->taken = 0;
+	for (d = 0; d < model->nr_domains; d++)
+		model->domain[d].taken = 0;
 	if (holds)
 		model_call(model, &model->quiesce_error);
 	rc = model_call(model, &model->reset_error);
@@ -642,6 +726,7 @@ int model_reset(struct model *model)
 	model->pieces = 0;
 	memset(model->pending, 0, sizeof(model->pending));
 	model_reopen(model);
-	model->unsure = true;
+	for (d = 0; d < model->nr_domains; d++)
+		model->domain[d].unsure = true;
 	return 0;
 }

@@ -15,6 +15,7 @@ struct model_request;
 
 #define MODEL_MAX_BLOCKS 2048
 #define MODEL_MAX_SLOTS 64
+#define MODEL_MAX_DOMAINS 2
 
 /* Owners have the numbers 0 to 2. */
 #define MODEL_OWNERS 3
@@ -51,6 +52,7 @@ struct model_block {
  * @there: whether the slot has a region
  * @refused: the firmware has refused the slot
  * @piece: number of the device's piece
+ * @domain: the domain of that
  * @total: bytes
  * @free: bytes in free blocks
  * @changes: allocations and frees
@@ -61,6 +63,7 @@ struct model_region {
 	bool there;
 	bool refused;
 	unsigned int piece;
+	unsigned int domain;
 	u64 total;
 	u64 free;
 	u64 changes;
@@ -115,6 +118,26 @@ struct model_pending {
 };
 
 /**
+ * struct model_domain - one of the device's memories
+ * @nr_sizes: the setting
+ * @sizes: the setting
+ * @capacity: capacity that the driver knows
+ * @device_capacity: the device's answer for the capacity
+ * @unsure: the capacity may have changed
+ * @taken: acquired bytes
+ * @too_large: the device refuses this size and larger ones
+ */
+struct model_domain {
+	unsigned int nr_sizes;
+	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
+	u64 capacity;
+	u64 device_capacity;
+	bool unsure;
+	u64 taken;
+	u64 too_large;
+};
+
+/**
  * struct model - a function and its device. The test sets the first members
  * @mode: the setting, as in struct flexmem_settings
  * @fit: the setting
@@ -123,10 +146,9 @@ struct model_pending {
  * @hw_slots: entries of the firmware's table
  * @max_regions: the setting
  * @program_slots: the setting
- * @nr_sizes: the setting
- * @sizes: the setting
- * @capacity: capacity of the device that the driver knows
- * @device_capacity: the device's answer for the capacity
+ * @nr_domains: number of domains
+ * @default_domains: bit mask of those that requests without a choice go to
+ * @domain: the memories
  * @refused_slots: slots the firmware refuses, a bit each
  * @acquire_error: error of the next acquisition, or 0
  * @scrubs: it can scrub
@@ -142,18 +164,16 @@ struct model_pending {
  * @tries: most holes without slack that are tried
  * @rules: limits; NULL: there are none
  * @priv: argument of the rules
- * @unsure: the capacity may have changed
  * @broken: a reset has failed, and nothing works
  * @scrubbed: bytes the device has scrubbed
  * @slots: number of slots
- * @taken: acquired bytes
  * @pieces: bit mask of acquired pieces; the lowest free one is taken
  * @pending: memory that has to go back
  * @timeouts: timeouts since a command succeeded; after two the device is
  *	unresponsive
  * @piece_size: bytes of each
+ * @piece_domain: domain of each
  * @acquired: time of the acquisition of each
- * @too_large: the device refuses this size and larger ones
  * @generation: of the segment table
  * @stamp: counter of quarantines and acquisitions
  * @tensors: slots of tensors
@@ -168,10 +188,9 @@ struct model {
 	unsigned int hw_slots;
 	unsigned int max_regions;
 	unsigned int program_slots;
-	unsigned int nr_sizes;
-	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
-	u64 capacity;
-	u64 device_capacity;
+	unsigned int nr_domains;
+	u64 default_domains;
+	struct model_domain domain[MODEL_MAX_DOMAINS];
 	u64 refused_slots;
 	int acquire_error;
 	bool scrubs;
@@ -187,19 +206,17 @@ struct model {
 	unsigned int tries;
 	const struct model_rules *rules;
 	void *priv;
-	bool unsure;
 	bool broken;
 
 	u64 scrubbed;
 	unsigned int slots;
-	u64 taken;
 	u64 generation;
 	u64 pieces;
 	struct model_pending pending[MODEL_MAX_PENDING];
 	unsigned int timeouts;
 	u64 piece_size[MODEL_MAX_SLOTS];
+	unsigned int piece_domain[MODEL_MAX_SLOTS];
 	u64 acquired[MODEL_MAX_SLOTS];
-	u64 too_large;
 	u64 stamp;
 	struct model_range tensors;
 	struct model_range programs;
@@ -210,6 +227,7 @@ struct model {
  * struct model_request - a request for memory
  * @size: bytes
  * @alignment: of the offset
+ * @domains: bit mask of the domains that it may come from
  * @program: for a program
  * @growable: with room behind it
  * @owner: its owner; for the rules
@@ -217,6 +235,7 @@ struct model {
 struct model_request {
 	u64 size;
 	u64 alignment;
+	u64 domains;
 	bool program;
 	bool growable;
 	unsigned int owner;
@@ -275,10 +294,12 @@ void model_alloc(struct model *model, const struct model_request *request,
 		 struct model_answer *answer);
 void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer);
-u64 model_max_region(const struct model *model);
+u64 model_max_region(const struct model *model, u64 domains);
+bool model_is_unsure(const struct model *model, u64 domains);
+u64 model_all_domains(const struct model *model);
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
-				    u64 min_size);
+				    u64 domains, u64 min_size);
 u64 model_room(struct model *model, unsigned int slot, u64 offset);
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_join(struct model *model, unsigned int slot, u64 offset);
@@ -304,7 +325,8 @@ int model_wait(struct model *model);
 bool model_is_settled(const struct model *model);
 void model_settle_unasked(struct model *model);
 int model_refresh(struct model *model);
-void model_new_capacity(struct model *model, u64 capacity);
+void model_new_capacity(struct model *model, unsigned int domain,
+			u64 capacity);
 void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry);
 
@@ -316,7 +338,7 @@ bool model_take(const struct model *model, struct model_region *region,
 		const struct model_request *request, u64 *start);
 bool model_is_unknown(int rc);
 bool model_is_no_answer(int rc);
-int model_acquire(struct model *model, u64 size);
+int model_acquire(struct model *model, unsigned int domain, u64 size);
 int model_release(struct model *model, unsigned int piece, u64 dirty);
 void model_strand(struct model *model, unsigned int piece, int slot,
 		  u64 dirty);

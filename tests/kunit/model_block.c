@@ -456,6 +456,7 @@ void model_region_entry(const struct model *model, unsigned int slot,
 	entry->slot = slot;
 	if (slot >= model->programs.first)
 		entry->flags = FLEXMEM_REGION_PROGRAM;
+	entry->domain = region->domain;
 	entry->total = region->total;
 	entry->free = region->free;
 	entry->largest_free = model_largest_hole(region);

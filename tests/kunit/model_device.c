@@ -72,22 +72,24 @@ static struct model_pending *add_pending(struct model *model, int piece,
 }
 
 /* Returns the piece of memory that the device grants, or an error. */
-int model_acquire(struct model *model, u64 size)
+int model_acquire(struct model *model, unsigned int domain, u64 size)
 {
+	struct model_domain *from = &model->domain[domain];
 	int rc = model_call(model, &model->acquire_error), piece = 0;
 
 	if (model_is_unknown(rc))
 		add_pending(model, -1, -1, ++model->stamp);
 	if (rc)
 		return rc;
-	if (model->taken + size > model->capacity)
+	if (from->taken + size > from->capacity)
 		return -ENOSPC;
 	while (model->pieces >> piece & 1)
 		piece++;
 	model->pieces |= 1ULL << piece;
 	model->piece_size[piece] = size;
+	model->piece_domain[piece] = domain;
 	model->acquired[piece] = ++model->stamp;
-	model->taken += size;
+	from->taken += size;
 	return piece;
 }
 
@@ -126,7 +128,8 @@ static int undo(struct model *model, struct model_pending *pending)
 		return rc;
 	if (pending->piece >= 0) {
 		model->pieces &= ~(1ULL << pending->piece);
-		model->taken -= model->piece_size[pending->piece];
+		model->domain[model->piece_domain[pending->piece]].taken -=
+			model->piece_size[pending->piece];
 	}
 	pending->stamp = 0;
 	return 0;

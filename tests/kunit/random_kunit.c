@@ -286,7 +286,7 @@ static void check_table(struct run *run)
 	ASSERT_SAME(run, flexmem_slots_generation(&run->table->slots),
 		    run->model->generation);
 	ASSERT_SAME(run, run->fake->taken - fake_device_lost(run->fake),
-		    run->model->taken);
+		    run->model->domain[0].taken);
 	check_sums(run);
 }
 
@@ -332,6 +332,7 @@ static void do_alloc(struct run *run)
 	const struct model_request request = {
 		.size = random_size(run),
 		.alignment = random_alignment(run),
+		.domains = 1,
 		.program = percent(run, 10),
 		.growable = percent(run, 15),
 	};
@@ -520,7 +521,7 @@ static void do_new_capacity(struct run *run)
 	if (capacity == run->fake->capacity)
 		capacity /= 2;
 	run->fake->capacity = capacity;
-	model_new_capacity(run->model, capacity);
+	model_new_capacity(run->model, 0, capacity);
 	ASSERT_SAME(run, flexmem_table_new_capacity(run->table), 0);
 }
 
@@ -577,9 +578,12 @@ static void start(struct run *run, const struct scenario *scenario)
 	model->hw_slots = scenario->hw_slots;
 	model->max_regions = scenario->max_regions;
 	model->program_slots = scenario->program_slots;
-	model->nr_sizes = scenario->nr_sizes;
-	memcpy(model->sizes, scenario->sizes, sizeof(scenario->sizes));
-	model->capacity = scenario->capacity;
+	model->nr_domains = 1;
+	model->default_domains = 1;
+	model->domain[0].nr_sizes = scenario->nr_sizes;
+	memcpy(model->domain[0].sizes, scenario->sizes,
+	       sizeof(scenario->sizes));
+	model->domain[0].capacity = scenario->capacity;
 	model->refused_slots = scenario->refused_slots;
 	model->tries = FLEXMEM_FIT_TRIES;
 	model_start(model);

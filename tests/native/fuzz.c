@@ -91,15 +91,31 @@ void *kunit_kcalloc(struct kunit *test, size_t n, size_t size, gfp_t gfp)
 
 /* Settings. */
 
+/* Half of the devices have a second domain: on the chip, or device memory. */
+static void choose_domains(struct fuzz *f, u8 kinds)
+{
+	f->model->nr_domains = 1 + (kinds >> 7);
+	f->model->default_domains = kinds & 64 ? model_all_domains(f->model) :
+						 1;
+	f->model->domain[1] = (struct model_domain) {
+		.nr_sizes = 2,
+		.sizes = { SZ_8M, SZ_2M },
+		.capacity = 12 * SZ_1M,
+		.device_capacity = 12 * SZ_1M,
+	};
+}
+
 static void choose_sizes(struct fuzz *f)
 {
 	static const u8 lists[8][4] = {
 		{ 16, 8, 4 }, { 8 }, { 4, 8, 32 }, { 64, 16, 2 }, { 2 },
 		{ 32, 2, 8, 8 }, { 12, 6 }, { 2, 64 },
 	};
-	const u8 *list = lists[fuzz_take(f) % ARRAY_SIZE(lists)];
+	u8 kinds = fuzz_take(f);
+	const u8 *list = lists[kinds % ARRAY_SIZE(lists)];
 	unsigned int i;
 
+	choose_domains(f, kinds);
 	for (i = 0; i < ARRAY_SIZE(lists[0]) && list[i]; i++)
 		f->settings.sizes[i] = list[i] * SZ_1M;
 	f->settings.nr_sizes = i;
@@ -131,8 +147,9 @@ static void choose_settings(struct fuzz *f)
 	 */
 	if (f->model->mode == FLEXMEM_MODE_VF)
 		s->program_slots %= min(f->model->hw_slots, s->max_regions);
-	f->model->capacity = max_t(u64, fuzz_take(f), 1) * 2ULL * SZ_1M;
-	f->model->device_capacity = f->model->capacity;
+	f->model->domain[0].capacity = max_t(u64, fuzz_take(f), 1) * 2ULL *
+				       SZ_1M;
+	f->model->domain[0].device_capacity = f->model->domain[0].capacity;
 	f->model->refused_slots = (kinds & 65) == 65 ? fuzz_take(f) : 0;
 	f->bare = (kinds & 193) == 193;
 	s->pf_open = (kinds & 65) == 64 ? FLEXMEM_PF_OPEN_MODE :
@@ -180,10 +197,10 @@ static void choose_small_size(struct fuzz *f)
 	unsigned int i;
 
 	for (i = 0; i < s->nr_sizes; i++)
-		if (s->sizes[i] <= f->model->capacity)
+		if (s->sizes[i] <= f->model->domain[0].capacity)
 			return;
 	memset(s->sizes, 0, sizeof(s->sizes));
-	s->sizes[0] = f->model->capacity;
+	s->sizes[0] = f->model->domain[0].capacity;
 	s->nr_sizes = 1;
 }
 
@@ -196,8 +213,9 @@ static void start_model(struct fuzz *f)
 	model->acquire = f->settings.acquire;
 	model->max_regions = f->settings.max_regions;
 	model->program_slots = f->settings.program_slots;
-	model->nr_sizes = f->settings.nr_sizes;
-	memcpy(model->sizes, f->settings.sizes, sizeof(model->sizes));
+	model->domain[0].nr_sizes = f->settings.nr_sizes;
+	memcpy(model->domain[0].sizes, f->settings.sizes,
+	       sizeof(model->domain[0].sizes));
 	model->tries = FLEXMEM_FIT_TRIES;
 	model->scrubs = !f->bare;
 	model->rules = &fuzz_rules;
@@ -205,6 +223,19 @@ static void start_model(struct fuzz *f)
 	model_start(model);
 	if (model->acquire == FLEXMEM_ACQUIRE_PREALLOC)
 		WARN_ON(model_prealloc(model));
+}
+
+static void add_domain(struct fuzz *f)
+{
+	const struct model_domain *second = &f->model->domain[1];
+	struct flexmem_domain_desc *desc = &f->fake->domains[1];
+
+	fake_device_add_domain(f->fake, f->model->default_domains & 2 ?
+					FLEXMEM_DOMAIN_DEVICE :
+					FLEXMEM_DOMAIN_ON_CHIP,
+			       second->capacity);
+	desc->nr_sizes = second->nr_sizes;
+	memcpy(desc->sizes, second->sizes, sizeof(desc->sizes));
 }
 
 static void begin(struct fuzz *f)
@@ -216,7 +247,10 @@ static void begin(struct fuzz *f)
 	choose_small_size(f);
 	start_model(f);
 	f->fake = fake_device_create(&test, f->model->mode,
-				     f->model->hw_slots, f->model->capacity);
+				     f->model->hw_slots,
+				     f->model->domain[0].capacity);
+	if (f->model->nr_domains > 1)
+		add_domain(f);
 	f->fake->bare = f->bare;
 	f->fake->refused_slots = f->model->refused_slots;
 	device_initialize(&f->parent);

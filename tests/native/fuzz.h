@@ -334,6 +334,7 @@ bool fuzz_has_lease(const struct fuzz *f, unsigned int file);
 void fuzz_trim(struct fuzz *f);
 void fuzz_reset(struct fuzz *f);
 void fuzz_capacity(struct fuzz *f);
+u64 fuzz_capacity_of_all(const struct fuzz *f);
 void fuzz_unregister(struct fuzz *f);
 void fuzz_no_command(struct fuzz *f);
 

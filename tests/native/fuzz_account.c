@@ -148,38 +148,37 @@ static unsigned int free_slots(const struct fuzz *f)
 	return nr;
 }
 
-static u64 spare_capacity(const struct fuzz *f)
+static u64 spare_capacity(const struct model_domain *domain)
 {
-	return f->model->capacity > f->model->taken ?
-		f->model->capacity - f->model->taken : 0;
+	return domain->capacity > domain->taken ?
+		domain->capacity - domain->taken : 0;
 }
 
 /* The largest size below @below that the device has not refused, or 0. */
-static u64 next_size(const struct fuzz *f, u64 below)
+static u64 next_size(const struct model_domain *domain, u64 below)
 {
 	unsigned int i;
 	u64 size = 0;
 
-	for (i = 0; i < f->settings.nr_sizes; i++)
-		if (f->settings.sizes[i] < below &&
-		    f->settings.sizes[i] < f->model->too_large)
-			size = max(size, f->settings.sizes[i]);
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] < below &&
+		    domain->sizes[i] < domain->too_large)
+			size = max(size, domain->sizes[i]);
 	return size;
 }
 
 /* The bytes that the device would still grant, one region after the other. */
-static u64 acquirable(const struct fuzz *f, unsigned int slots, u64 capacity)
+static u64 acquirable(const struct model_domain *domain, unsigned int *slots)
 {
-	u64 size = next_size(f, ~0ULL), bytes = 0;
+	u64 size = next_size(domain, ~0ULL), bytes = 0;
+	u64 capacity = spare_capacity(domain);
 
-	if (f->model->tensors.no_slot)
-		return 0;
-	while (slots && size) {
+	while (*slots && size) {
 		if (size > capacity) {
-			size = next_size(f, size);
+			size = next_size(domain, size);
 			continue;
 		}
-		slots--;
+		--*slots;
 		capacity -= size;
 		bytes += size;
 	}
@@ -197,8 +196,15 @@ u64 fuzz_in_use(const struct fuzz *f)
 
 u64 fuzz_memory(const struct fuzz *f)
 {
-	return f->model->taken +
-	       acquirable(f, free_slots(f), spare_capacity(f));
+	const struct model *model = f->model;
+	unsigned int slots = model->tensors.no_slot ? 0 : free_slots(f);
+	u64 memory = 0;
+	unsigned int i;
+
+	for (i = 0; i < model->nr_domains; i++)
+		memory += model->domain[i].taken +
+			  acquirable(&model->domain[i], &slots);
+	return memory;
 }
 
 /*

@@ -65,9 +65,10 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 		cmd->domains = 1;
 	if (kind < 16)
 		return;
-	/* Bound to the domain that there is, or now and then to others. */
+	/* Bound to a domain that there is, or now and then to others. */
 	cmd->policy = FLEXMEM_POLICY_BIND;
-	cmd->domains = kind < 240 ? 1 : kind & 7;
+	cmd->domains = kind < 240 ? 1 << (kind & (f->model->nr_domains - 1)) :
+				    kind & 7;
 }
 
 /*
@@ -201,7 +202,9 @@ static int check_alloc(const struct fuzz *f,
 		return -EOPNOTSUPP;
 	if (cmd->policy > FLEXMEM_POLICY_BIND)
 		return -EOPNOTSUPP;
-	if (cmd->domains != (cmd->policy == FLEXMEM_POLICY_BIND))
+	if (cmd->policy == FLEXMEM_POLICY_BIND ?
+	    !cmd->domains || cmd->domains & ~model_all_domains(f->model) :
+	    cmd->domains)
 		return -EINVAL;
 	if (!cmd->length || alignment > SZ_1G || alignment & (alignment - 1))
 		return -EINVAL;
@@ -273,6 +276,17 @@ static int place(struct fuzz *f, const struct model_request *request,
 	return rc;
 }
 
+/* Whether the request is larger than any region of its domains could be. */
+static bool is_never_charged(const struct model *model,
+			     const struct model_request *request)
+{
+	unsigned int first = request->domains & 1 ? 0 : 1;
+
+	return request->size > model->domain[first].sizes[0] &&
+	       !model_is_unsure(model, request->domains) &&
+	       request->size > model_max_region(model, request->domains);
+}
+
 /**
  * fuzz_predict_alloc - the result that an ALLOC must have had
  * @f: input
@@ -288,6 +302,8 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	const struct model_request request = {
 		.size = rounded(cmd->flags, cmd->length),
 		.alignment = max(cmd->alignment, granule),
+		.domains = cmd->policy == FLEXMEM_POLICY_BIND ?
+			cmd->domains : f->model->default_domains,
 		.program = cmd->flags & FLEXMEM_ALLOC_PROGRAM,
 		.growable = cmd->flags & FLEXMEM_ALLOC_GROWABLE,
 		.owner = f->who,
@@ -301,8 +317,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	want->out_size = request.size;
 	rc = check_alloc(f, cmd);
 	if (!rc) {
-		if (request.size > f->model->sizes[0] && !f->model->unsure &&
-		    request.size > model_max_region(f->model))
+		if (is_never_charged(f->model, &request))
 			answer.reason = FLEXMEM_REASON_REGION_SIZE;
 		fuzz_count(f, &count);
 		if (!answer.reason && count.of[f->who].used[HANDLES] >=

@@ -32,7 +32,7 @@ void fuzz_check_region(struct fuzz *f, unsigned int slot,
 	SAME(f, is->nr_allocated, want.nr_allocated);
 	SAME(f, is->nr_free, want.nr_free);
 	SAME(f, is->sequence, want.sequence);
-	SAME(f, is->domain, 0);
+	SAME(f, is->domain, want.domain);
 }
 
 static void check_regions(struct fuzz *f)
@@ -59,7 +59,7 @@ static void check_sums(struct fuzz *f, const struct fuzz_count *count)
 {
 	const struct flexmem_snapshot *is = &view.sum;
 	struct model_sums want;
-	u64 program = 0, clients = 0;
+	u64 program = 0, clients = 0, taken = 0;
 	unsigned int i;
 
 	model_sum(f->model, &want);
@@ -67,7 +67,7 @@ static void check_sums(struct fuzz *f, const struct fuzz_count *count)
 		program += count->of[i].program;
 		clients += f->owner[i].there;
 	}
-	SAME(f, is->out_capacity, f->model->capacity);
+	SAME(f, is->out_capacity, fuzz_capacity_of_all(f));
 	SAME(f, is->out_total, want.total);
 	SAME(f, is->out_free, want.free);
 	SAME(f, is->out_owned, want.owned);
@@ -81,8 +81,10 @@ static void check_sums(struct fuzz *f, const struct fuzz_count *count)
 	SAME(f, is->out_generation, f->model->generation);
 	SAME(f, view.used_program, program);
 	SAME(f, view.allocs, f->allocs);
+	for (i = 0; i < f->model->nr_domains; i++)
+		taken += f->model->domain[i].taken;
 	if (!f->model->broken)
-		SAME(f, f->fake->taken - lost_bytes(f), f->model->taken);
+		SAME(f, f->fake->taken - lost_bytes(f), taken);
 	SAME(f, atomic64_read(&f->fdev->failures), f->failures);
 }
 

@@ -333,13 +333,27 @@ void fuzz_reset(struct fuzz *f)
 		model_prealloc(f->model);
 }
 
+/* The capacity that the driver knows, of all domains. */
+u64 fuzz_capacity_of_all(const struct fuzz *f)
+{
+	u64 capacity = 0;
+	unsigned int i;
+
+	for (i = 0; i < f->model->nr_domains; i++)
+		capacity += f->model->domain[i].capacity;
+	return capacity;
+}
+
 void fuzz_capacity(struct fuzz *f)
 {
+	unsigned int i;
+
 	if (f->gone)
 		return;
 	f->fake->capacity = fuzz_take(f) * 2ULL * SZ_1M;
-	f->model->device_capacity = f->fake->capacity;
-	f->model->unsure = true;
+	f->model->domain[0].device_capacity = f->fake->capacity;
+	for (i = 0; i < f->model->nr_domains; i++)
+		f->model->domain[i].unsure = true;
 	flexmem_device_capacity_changed(f->fdev);
 	if (!f->model->broken && !model_is_unresponsive(f->model))
 		model_refresh(f->model);

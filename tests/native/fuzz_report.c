@@ -183,7 +183,7 @@ static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
 	model_sum(f->model, &want);
 	SAME(f, is->out_region_count, nr_regions(f));
 	SAME(f, is->out_owner_count, owners);
-	SAME(f, is->out_capacity, f->model->capacity);
+	SAME(f, is->out_capacity, fuzz_capacity_of_all(f));
 	SAME(f, is->out_total, want.total);
 	SAME(f, is->out_free, want.free);
 	SAME(f, is->out_owned, want.owned);
@@ -260,8 +260,9 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, cmd.out_alignment, 128);
 	SAME(f, cmd.out_max_alignment, SZ_1G);
 	SAME(f, cmd.out_granule, SZ_2M);
-	SAME(f, cmd.out_capacity, f->model->capacity);
-	SAME(f, cmd.out_max_region, model_max_region(f->model));
+	SAME(f, cmd.out_capacity, fuzz_capacity_of_all(f));
+	SAME(f, cmd.out_max_region,
+	     model_max_region(f->model, f->model->default_domains));
 	SAME(f, cmd.out_capabilities, f->bare ? 0 : 0xf);
 	SAME(f, cmd.out_nr_fallback_sizes, s->nr_sizes);
 	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
@@ -269,60 +270,75 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, strcmp(cmd.out_name, "fake"), 0);
 }
 
-/* The figures of regions, from the model. */
+/* The figures of a domain's regions, from the model. */
 static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 {
+	u64 total = 0, free = 0, largest = 0;
 	struct flexmem_region_entry region;
-	struct model_sums sums;
-	u64 largest = 0;
-	unsigned int i;
+	unsigned int i, nr = 0;
 
-	model_sum(f->model, &sums);
 	for (i = 0; i < f->model->slots; i++) {
 		model_region_entry(f->model, i, &region);
+		if (!region.total || region.domain != is->domain)
+			continue;
+		nr++;
+		total += region.total;
+		free += region.free;
 		largest = max(largest, region.largest_free);
 	}
-	SAME(f, is->out_regions, nr_regions(f));
-	SAME(f, is->out_total, sums.total);
-	SAME(f, is->out_free, sums.free);
+	SAME(f, is->out_regions, nr);
+	SAME(f, is->out_total, total);
+	SAME(f, is->out_free, free);
 	SAME(f, is->out_largest_free, largest);
 }
 
-/* The device has one domain. */
+/* Whether no further region of the domains can be acquired. */
+static void check_exhausted(struct fuzz *f, u32 flags, u64 domains)
+{
+	const struct model *model = f->model;
+	const struct model_range *programs = model->program_slots ?
+		&model->programs : &model->tensors;
+
+	SAME(f, !!(flags & FLEXMEM_STATS_EXHAUSTED),
+	     !!model_exhausted(model, &model->tensors, domains, 0));
+	SAME(f, !!(flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED),
+	     !!model_exhausted(model, programs, domains, 0));
+}
+
 void fuzz_domain(struct fuzz *f)
 {
-	const struct flexmem_settings *s = &f->settings;
-	u8 domain = fuzz_take(f);
+	u8 id = fuzz_take(f);
 	struct flexmem_domain_info cmd = CMD(domain_info,
-		.domain = domain < 192 ? 0 : domain - 191);
+		.domain = id < 96 ? 0 : id < 192 ? 1 : id - 190);
 	const struct model *model = f->model;
+	const struct model_domain *want;
 	unsigned int i;
+	bool device;
 	long rc;
 
 	if (!fuzz_call(f, FLEXMEM_CMD_DOMAIN, &cmd, sizeof(cmd), &rc))
 		return;
-	if (cmd.domain) {
+	if (cmd.domain >= model->nr_domains) {
 		SAME(f, rc, -EINVAL);
 		return;
 	}
 	fuzz_answer(f, rc, 0);
 	if (f->late)
 		return;
-	SAME(f, !!(cmd.out_flags & FLEXMEM_STATS_EXHAUSTED),
-	     !!model_exhausted(model, &model->tensors, 0));
-	SAME(f, !!(cmd.out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED),
-	     !!model_exhausted(model, model->program_slots ? &model->programs :
-							     &model->tensors,
-			       0));
-	SAME(f, cmd.out_nr_domains, 1);
-	SAME(f, cmd.out_type, FLEXMEM_DOMAIN_DEVICE);
+	want = &model->domain[cmd.domain];
+	device = model->default_domains >> cmd.domain & 1;
+	check_exhausted(f, cmd.out_flags, 1ULL << cmd.domain);
+	SAME(f, cmd.out_nr_domains, model->nr_domains);
+	SAME(f, cmd.out_type, device ? FLEXMEM_DOMAIN_DEVICE :
+				       FLEXMEM_DOMAIN_ON_CHIP);
 	SAME(f, cmd.out_granule, SZ_2M);
-	SAME(f, cmd.out_capacity, model->capacity);
+	SAME(f, cmd.out_capacity, want->capacity);
 	SAME(f, cmd.out_set_aside, 0);
-	SAME(f, cmd.out_max_region, model_max_region(model));
-	SAME(f, cmd.out_nr_sizes, s->nr_sizes);
+	SAME(f, cmd.out_max_region,
+	     model_max_region(model, 1ULL << cmd.domain));
+	SAME(f, cmd.out_nr_sizes, want->nr_sizes);
 	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
-		SAME(f, cmd.out_sizes[i], s->sizes[i]);
+		SAME(f, cmd.out_sizes[i], want->sizes[i]);
 	check_domain(f, &cmd);
 }
 
@@ -352,12 +368,7 @@ static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
 		model_region_entry(f->model, i, &region);
 		allocated += region.nr_allocated;
 	}
-	SAME(f, !!(is->out_flags & FLEXMEM_STATS_EXHAUSTED),
-	     !!model_exhausted(model, &model->tensors, 0));
-	SAME(f, !!(is->out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED),
-	     !!model_exhausted(model, model->program_slots ? &model->programs :
-							     &model->tensors,
-			       0));
+	check_exhausted(f, is->out_flags, model->default_domains);
 	SAME(f, is->out_regions, nr_regions(f));
 	SAME(f, is->out_leases, count_leases(f));
 	SAME(f, is->out_total, sums.total);
