@@ -109,7 +109,10 @@ static int take_chunks(struct flexmem_table *table,
 		return rc;
 	flexmem_uncharge(allocation->owner, untried, 0);
 	give_chunks(allocation, 0, i - 1, NULL);
-	/* give_chunks() has freed memory since a chunk was refused. */
+	/*
+	 * give_chunks() has freed memory, so the figures of the failed chunk
+	 * are outdated.
+	 */
 	if (place->reason)
 		flexmem_place_stats(table, allocation->owner,
 				    flexmem_kind_of(shape->flags),

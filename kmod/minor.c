@@ -38,9 +38,9 @@ void flexmem_minors_fini(struct flexmem_minors *minors)
 }
 
 /*
- * Finds the number that @name had before; else the lowest number that was never
- * used; else the lowest unused number, which then no longer belongs to its
- * former device.
+ * Finds the number that @name had before. If it had none, finds the lowest
+ * number that was never used. If all were used, finds the lowest number that is
+ * free now; it then no longer belongs to its former device.
  */
 static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
 		const char *name)

@@ -274,9 +274,9 @@ static int cgroup_id_cmp(const void *key, const struct rb_node *node)
 }
 
 /*
- * Finds the account of @cgroup's ancestor at @level, or else of the nearest
- * ancestor above that has one. @level receives its level. NULL, and level -1:
- * there is none.
+ * Finds the account of @cgroup's ancestor at @level. If that ancestor has no
+ * account, finds the account of the nearest ancestor above with one. @level
+ * receives the level of the account; -1, and the result NULL, if there is none.
  */
 static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts,
 					       struct cgroup *cgroup,

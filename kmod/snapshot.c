@@ -77,7 +77,10 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 		add_owner(account, view);
 }
 
-/* Sparse cannot count locks taken in a loop. These two look balanced to it. */
+/*
+ * Sparse cannot count locks taken in a loop. To sparse, each of these two
+ * functions looks balanced.
+ */
 static void lock_for_snapshot(struct flexmem_table *table,
 			      struct flexmem_region *region)
 {

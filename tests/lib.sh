@@ -59,8 +59,8 @@ need_root() {
 	as_root=(sudo ${SUDO_ASKS_NOT:+-n})
 }
 
-# apt_get LOG ARG...: apt-get, with its output in LOG. Waits half an hour at most for another process to release its locks: it
-# waits for dpkg's itself, but not for those of the package lists and of the archives. as_root: what to call it with.
+# apt_get LOG ARG...: apt-get, with its output in LOG; as_root is the command that makes it run as root. Waits half an hour at
+# most until another process releases the locks of the package lists and archives. apt-get itself waits for dpkg's lock only.
 apt_get() {
 	local log=$1 tries status
 	shift
@@ -84,8 +84,8 @@ apt_failed() {
 	return 1
 }
 
-# deb_unpack DIR PACKAGE[=VERSION]...: unpacks Debian packages below DIR without installing them. The archive may have moved on
-# since the package lists were fetched: they are fetched again when it fails, and then it is tried once more.
+# deb_unpack DIR PACKAGE[=VERSION]...: unpacks Debian packages below DIR without installing them. The archive may have changed
+# since the package lists were fetched. So if a download fails, fetches the lists again and repeats the download once.
 deb_unpack() {
 	local dir=$1 tmp deb log=$BUILD/log/apt-download status=0
 	shift

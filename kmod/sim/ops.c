@@ -59,9 +59,9 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 
 /*
  * The outcome of an acquisition without a reply is unknown. flexmem releases
- * the memory before it does anything else, but that may be much later, and
- * other functions would lack the memory until then. So this also releases it at
- * once, without waiting for a reply.
+ * the memory before its next command, but that may be much later, and other
+ * functions would lack the memory until then. So this function releases the
+ * memory at once, without waiting for a reply.
  */
 static void sim_give_up(struct sim_function *fn, u64 memory)
 {
@@ -291,8 +291,8 @@ static int sim_op_fault(void *priv, const struct flexmem_memory *mem,
 }
 
 /*
- * Waits for its turn, because another operation may move data. It cannot fail
- * after that: the firmware handles the reset before anything else of this
+ * Waits for its turn, because another operation may move data. After that the
+ * reset cannot fail: the firmware handles it before anything else of this
  * function.
  */
 static int sim_op_reset(void *priv)

@@ -62,10 +62,10 @@ struct spent cache_replay_threads(const struct work *work,
 uint64_t cache_failures(const struct work *work, const char *configuration,
 			uint64_t bytes, unsigned int streams);
 /*
- * Makes PAIRS pairs of an allocation and its free, on the last of @streams,
- * which shares a lane if there are many, and in the oldest of @pools. @used:
- * the next stream uses each allocation as well, and each of @streams has such
- * an allocation.
+ * Makes PAIRS pairs of an allocation and its free. They are on the last of
+ * @streams, which shares a lane if there are many streams, and in the oldest of
+ * @pools. @used: the next stream uses each allocation as well, and each stream
+ * has one such allocation.
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A peer: an allocator of offsets with eight bins an octave. A request takes
- * any hole of the first bin in which all holes are large enough, so allocation
- * and free take constant time.
+ * A peer: an allocator of offsets with eight bins for each power of two. A
+ * request takes any hole of the first bin in which all holes are large enough,
+ * so allocation and free take constant time.
  */
 #include <stdlib.h>
 

@@ -384,7 +384,7 @@ static void register_in_vain(struct run *r, unsigned int minor)
 
 /*
  * The number of a node leads to the function that has it now, also while a file
- * is open on the one that had it before.
+ * is open on the function that had it before.
  */
 static void run_again(struct run *r)
 {

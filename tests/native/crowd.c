@@ -51,7 +51,10 @@ static void result(unsigned int before, const char *what)
 	       what);
 }
 
-/* Cgroups at depth 3 below @tenant, at depth 2, which has the default limit. */
+/*
+ * Makes @tenant at depth 2, where cgroups have the default limit. Its cgroups
+ * are at depth 3.
+ */
 static void begin(void)
 {
 	struct cgroup *above = native_cgroup_make(native_cgroup_root);

@@ -149,7 +149,7 @@ static u32 bind(struct run *r, u64 domains, u64 length, int error,
 	return reply->out_handle;
 }
 
-/* Allocations that are bound to a domain use no other. */
+/* Allocations that are bound to a domain use no other domain. */
 static void run_bind(struct run *r)
 {
 	struct flexmem_alloc reply;
@@ -189,7 +189,7 @@ static void run_bind_size(struct run *r)
 	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_2M, SZ_2M, 0);
 }
 
-/* More than a domain can have is never charged. */
+/* A request for more than a domain can have is never charged. */
 static void run_bind_charge(struct run *r)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit,

@@ -125,7 +125,7 @@ struct fuzz_map {
 	u64 offset;
 };
 
-/* Faults of a command's struct. Numbers below SHORT are no fault. */
+/* Faults of a command's struct. A number below SHORT means no fault. */
 enum fuzz_spoil {
 	SHORT = 24,
 	LONG,

@@ -360,7 +360,7 @@ static enum flexmem_reason refuse_charge(struct model *model,
 	return fuzz_charge(model->priv, request->owner, slot, request->size);
 }
 
-/* Whether a limit refuses the request in a new region, one slot more. */
+/* Whether a limit refuses the request in a new region, which adds a slot. */
 static enum flexmem_reason refuse_region(struct model *model,
 					 const struct model_request *request)
 {

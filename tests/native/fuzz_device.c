@@ -72,9 +72,9 @@ static void die_or_revive(struct fuzz *f)
 }
 
 /*
- * Makes the next call of an operation fail, if the next command makes one. It
- * may have its effect although the reply is lost. A release has none, because
- * the device could give the memory away before the model does.
+ * Makes the next call of an operation fail, if the next command makes one. The
+ * call may have its effect although the reply is lost. A release has no effect
+ * then, because the device could give the memory away before the model does.
  */
 void fuzz_fault(struct fuzz *f)
 {

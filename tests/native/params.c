@@ -5,8 +5,8 @@
 #include "faults.h"
 
 /*
- * The value that is set, and the value that is shown; NULL: the value is
- * refused, and the last one is shown.
+ * The value that is set, and the value that is shown afterwards. NULL: the
+ * driver refuses the value, and still shows the last one.
  */
 static const struct {
 	const char *name, *value, *shown;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sequences. A step is taken only if those before it succeeded, and notes what
- * must be there now. After each call that failed, accounts and allocations must
- * be what they were before it.
+ * The sequences. A step is taken only if all steps before it succeeded. Each
+ * step notes the allocations that must exist now. After a failed call, accounts
+ * and allocations must be the same as before the call.
  */
 #include "internal.h"
 

@@ -103,8 +103,9 @@ static bool put_note(struct tenant *t, u32 handle)
 }
 
 /*
- * After a reset a new region may have the number of a lost one. So a new
- * allocation can have the address of a lost one, and is freed by it.
+ * After a reset a new region may have the number of a lost region. So a new
+ * allocation can have the address of a lost allocation. A FREE by that address
+ * frees the new allocation.
  */
 static int gone_by_address(struct tenant *t)
 {

@@ -8,9 +8,9 @@ static unsigned int timers_lock;
 static LIST_HEAD(timers);
 
 /*
- * Order: first the lock that is held while work is delayed, so that a canceller
- * finds either nothing or a timer. Then that of the timers, then that of the
- * queue.
+ * The order of the locks: first @later_lock, which is held while work is
+ * delayed, so that a canceller finds either nothing or a timer. Then the lock
+ * of the timers, then the lock of the queue.
  */
 static unsigned int later_lock;
 static unsigned int work_lock;
@@ -146,9 +146,9 @@ static bool is_busy(const struct work_struct *work,
 }
 
 /*
- * No work runs twice at a time, and work of an ordered queue runs alone. Of that
- * only the queue is compared: a worker may still name work that was freed, and the
- * allocator decides whether new work has its address.
+ * No work runs twice at a time, and work of an ordered queue runs alone. For an
+ * ordered queue only the queue is compared, not the work: a worker may still
+ * name work that was freed, and new work may have the same address.
  */
 static struct work_struct *next_work(void)
 {

@@ -152,8 +152,9 @@ static int look_around(int fd, const __u64 *id)
 }
 
 /*
- * Of two files of root in two containers, none gets the other's bytes: the second one's first allocation is where the first
- * one's was, in a hole before what that keeps.
+ * Root opens a file in each of two containers. Neither file gets the other's
+ * bytes. The first allocation of the second file is where an allocation of the
+ * first file was: in a hole in front of the memory that the first file keeps.
  */
 static int check_bytes(int fd, unsigned int i, struct flexmem_alloc *freed)
 {

@@ -196,8 +196,8 @@ static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
 }
 
 /*
- * The second fill has not begun, and never begins: the test would notice its
- * minute.
+ * The program's second fill takes a minute, and must never begin: the test
+ * would notice the minute.
  */
 TEST_F(dispatch, a_program_outlives_its_process)
 {

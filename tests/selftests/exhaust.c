@@ -31,7 +31,7 @@ FIXTURE_VARIANT(exhaust) {
 	const char *params;
 	const char *sim;
 	enum flexmem_reason reason;	/* of the failed ALLOC */
-	/* the regions that exist then, in GiB */
+	/* sizes of the regions that exist when the ALLOC fails, in GiB */
 	__u64 sizes[16];
 	__u64 max_region;		/* in GiB */
 };

@@ -416,7 +416,7 @@ TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
 /* A process of another user and cgroup that has a descriptor of Alice's. */
 struct stranger {
 	int fd;
-	int socket;	/* the descriptor comes over it; -1: it is inherited */
+	int socket;	/* brings the descriptor; -1: it is inherited */
 };
 
 static int receive(int socket)

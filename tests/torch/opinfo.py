@@ -129,7 +129,7 @@ def call(form, op, sample, device):
     with contextlib.nullcontext() if has_tensor else device:
         result = form(op, arguments)
     leaves = tree_leaves((result, arguments))
-    # The device has none of other layouts.
+    # The device has no tensors of other layouts.
     assert all(leaf.layout == torch.strided for leaf in leaves if isinstance(leaf, torch.Tensor))
     return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 

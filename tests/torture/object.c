@@ -541,9 +541,9 @@ bool op_free(struct thread *t)
 		object_verify(t, o);
 	/*
 	 * After a reset a new allocation may have the address of a lost one. If
-	 * the file belongs to this thread alone, the new one is this thread's,
-	 * or there is none. If the allocation was not lost a moment ago, there
-	 * is none yet.
+	 * the file belongs to this thread alone, only this thread can have made
+	 * such an allocation. If the object was not lost a moment ago, no such
+	 * allocation exists yet.
 	 */
 	if (rng_one_in(&t->rng, 2) && has_own_file(t, o) && !object_lost(o)) {
 		free.flags = FLEXMEM_FREE_BY_ADDRESS;

@@ -58,7 +58,7 @@ bool op_fork(struct thread *t)
 	int status;
 	pid_t pid;
 
-	/* A child would inherit nothing. */
+	/* Without an object a child would inherit nothing. */
 	if (!t->nr_objects)
 		return false;
 	/* Held over fork(), so that the child does not inherit it locked. */

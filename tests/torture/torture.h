@@ -51,7 +51,7 @@ enum count {
 	COUNT_FAULTS,
 	COUNT_TRIMS,
 	COUNT_SNAPSHOTS,
-	/* The environment can set the targets of the following. */
+	/* The environment can set the targets of the next three counts. */
 	COUNT_KILLS,
 	COUNT_UNBINDS,
 	COUNT_DEATHS,

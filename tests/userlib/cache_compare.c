@@ -163,7 +163,7 @@ void compare_figures(const struct run *run)
 	check_number(run, "num_misses", f.num_misses, e->num_misses);
 	check_number(run, "num_collections", f.num_collections,
 		     e->num_collections);
-	/* Holds for the cache's own figures, without the model. */
+	/* A check of the cache's own figures, without the model. */
 	check_true(run, "reserved >= active >= allocated, requested",
 		   f.reserved_bytes[0].current >= f.active_bytes[0].current &&
 		   f.active_bytes[0].current >= f.allocated_bytes[0].current &&

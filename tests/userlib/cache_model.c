@@ -146,9 +146,9 @@ static bool serves(const struct model_segment *segment,
 }
 
 /*
- * Finds a free block. In growing segments: the lowest one in the oldest
- * segment. In fixed segments: the tightest one; of equal ones the lowest in the
- * oldest segment.
+ * Finds a free block. In growing segments: the lowest block in the oldest
+ * segment. In fixed segments: the tightest block; of equal blocks, the lowest
+ * block in the oldest segment.
  */
 static struct model_place find_any(const struct model *model,
 				   const struct model_want *want)

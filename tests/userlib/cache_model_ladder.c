@@ -178,9 +178,10 @@ static struct model_segment *largest(const struct model *model,
 }
 
 /*
- * Returns the smallest segment that is large enough; if the provider refuses
- * it, the next larger one. Else returns the largest of the others, if they are
- * enough together; if one is refused, the next smaller one.
+ * Returns the smallest segment that is large enough. If the provider refuses a
+ * segment, tries the next larger one. If no segment is large enough, returns
+ * the largest segments, one after the other, if all of them have enough bytes
+ * together.
  */
 static uint64_t reclaim_large(struct model *model, uint64_t size)
 {

@@ -128,8 +128,9 @@ static void sleeps_until_the_lock_is_free(void **state)
 }
 
 /*
- * A waiter must get the lock also if the unlock did not see it and so did not
- * wake it up. This can happen if the system call for the barrier is denied.
+ * A waiter must get the lock even if the unlock did not see the waiter, and so
+ * did not wake it up. This can happen if the system call for the barrier is
+ * denied.
  */
 static void waiter_that_no_unlock_wakes(void **state)
 {

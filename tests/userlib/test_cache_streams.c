@@ -26,7 +26,10 @@ static bool is_back(struct flexmem_cache *cache, uint64_t where)
 	token = take(cache, 1000, 0);
 	back = place(cache, token) == where;
 
-	/* A block elsewhere stays live: the next call gets another. */
+	/*
+	 * A block at another place stays live, so that the next call does not
+	 * get it again.
+	 */
 	if (back)
 		give(cache, token);
 	return back;

@@ -531,7 +531,10 @@ static void domain_refused(void **state)
 	flexmem_device_close(device);
 }
 
-/* A driver that knows more sizes than the library, or exhausted domains. */
+/*
+ * The driver reports more sizes than the library knows, and an exhausted
+ * domain.
+ */
 static void domain_is_full(void **state)
 {
 	struct flexmem_device *device;

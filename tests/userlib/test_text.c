@@ -520,7 +520,10 @@ static void environment(void **state)
 	capture(text, sizeof(text));
 	assert_non_null(strstr(text, "flexmem: alloc handle 1: region 0 offset 0"));
 	assert_non_null(strstr(text, "1 allocations of 128 bytes go back\n"));
-	/* TORCH_SPYRE_DEBUG is the stack's. No line comes twice. */
+	/*
+	 * TORCH_SPYRE_DEBUG is a variable of the framework. It changes no
+	 * output of the library.
+	 */
 	setenv("TORCH_SPYRE_DEBUG", "1", 1);
 	capture(both, sizeof(both));
 	assert_string_equal(both, text);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs in the guest (debug kernel): loads the KUnit module, which runs its suites as it loads, and prints what the kernel
-# said, KTAP among it. Unless flexmem.ko was loaded before, nothing is afterwards.
+# said, with the KTAP. Afterwards flexmem.ko is loaded only if it was loaded before.
 # usage: tests/vm/run.sh debug -- tests/vm/kunit.sh [module parameter...]
 set -euo pipefail
 

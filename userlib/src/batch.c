@@ -54,9 +54,10 @@ static void *nth(void *array, size_t stride, size_t n)
 }
 
 /*
- * Failures of a kind come in hundreds: what was found out about one of them,
- * @known, serves those that follow. To the driver what a batch has @made is the
- * file's only when the batch ends; to the program it is there to be freed.
+ * Failures of one kind come in hundreds. So the details that were found for one
+ * failure, @known, serve the failures that follow. The driver counts the bytes
+ * that a batch has @made as the file's only when the batch ends. The program
+ * can free them, so this function adds them.
  */
 static void add_details(const struct flexmem_device *device,
 			struct flexmem_failure *known, uint64_t made,

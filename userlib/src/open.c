@@ -120,9 +120,10 @@ static int list_nodes(long **numbers, size_t *count)
 }
 
 /*
- * Of several nodes that cannot be used the error that helps most is reported:
- * permissions, which an administrator can change, before any other; and those
- * of a node before those of a PF, which is the administrator's (-EPERM).
+ * The more helpful of two errors, if several nodes cannot be used. An error of
+ * permissions is more helpful than any other, because an administrator can
+ * change permissions. EACCES, of any node, is more helpful than EPERM, of a PF
+ * that only the administrator may open.
  */
 static int worse_error(int before, int now)
 {

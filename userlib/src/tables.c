@@ -14,8 +14,9 @@
 #define MAX_TRIES 8
 
 /*
- * One of the two tables, as read from the driver. @entries is sent by @send
- * with room for @room of them, and @count is how many there are.
+ * One of the two tables, as read from the driver. @send passes @entries, with
+ * room for @room entries, to the driver. @count: the number of entries that the
+ * driver has.
  */
 struct table {
 	size_t entry_size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Memory by owner, and limits. The snapshot has two lists, which are read like
- * the tables of tables.c: again, while they grow.
+ * Memory by owner, and limits. The snapshot has two lists. Like the tables of
+ * tables.c, they are read again while they grow.
  */
 #include "internal.h"
 

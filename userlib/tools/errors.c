@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * Errors, as a line on stderr and with --json as an object on stdout. A line is
- * written in one piece: others may write to the same place.
+ * written in one piece, because other processes may write to the same stderr.
  */
 #include "tool.h"
 

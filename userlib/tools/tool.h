@@ -32,7 +32,7 @@ enum in_shell {
 /*
  * One subcommand. @help follows the usage line in its --help. @in_shell:
  * whether `flexmem shell` has it. A command that needs allocations of its own
- * open file exists only there.
+ * open file exists only in the shell.
  */
 struct command {
 	const char *name;
@@ -44,9 +44,9 @@ struct command {
 };
 
 /*
- * State of a run. @device is NULL until tool_open(); in a shell it stays open
+ * State of a run. @device is NULL until tool_open(). In a shell it stays open
  * from one command to the next. With @json a command prints one JSON value;
- * @reported: it has. @error: the first error.
+ * @reported: the command has printed it. @error: the first error.
  */
 struct tool {
 	const char *path;

@@ -162,7 +162,10 @@ static bool take(const char **text, char c)
 
 static uint32_t *chain_of(const struct reader *reader, uint64_t id)
 {
-	/* Spreads identifiers that are not consecutive, too. */
+	/*
+	 * The multiplication spreads identifiers that are multiples of a power
+	 * of two.
+	 */
 	uint64_t hash = id * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
 	return &reader->chains[hash & reader->chain_mask];

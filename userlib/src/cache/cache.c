@@ -226,9 +226,9 @@ static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * Called with the locks of cache and lane, and with all others unless the call
- * is simple. After the unlock another thread may free the block, so all values
- * are read before.
+ * Called with the locks of cache and lane, and with those of all other lanes
+ * unless the call is simple. After the unlock another thread may free the
+ * block, so all values are read before.
  */
 static int alloc_locked(struct flexmem_cache *cache,
 			const struct flexmem_cache_request *request,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * Checkpoints of a private pool. A restore gives the pool the live allocations
- * of the checkpoint again, at their addresses. It keeps those that are live,
- * frees all others, and makes the missing ones. Before any change it checks
- * that all fit, and sets the host memory aside.
+ * of the checkpoint again, at their addresses. It keeps the allocations that
+ * are still live, frees all other allocations of the pool, and makes the
+ * missing ones. Before any change it checks that all of them fit, and sets the
+ * host memory aside.
  */
 #include "cache.h"
 

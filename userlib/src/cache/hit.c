@@ -172,7 +172,10 @@ FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 {
 	uint64_t word = atomic_load_explicit(&block->word,
 					     memory_order_acquire);
-	/* If more than the offset differs, this exceeds any block's size. */
+	/*
+	 * If more bits differ than those of the offset, @offset exceeds any
+	 * block's size.
+	 */
 	uint64_t offset = (uintptr_t)token + FMLIB_LIVE - word;
 	const struct fmlib_segment *segment;
 	uint64_t region_id;

@@ -70,9 +70,10 @@ int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*
- * Unlock in the middle of a call, and lock the whole again. The second function
- * takes the result of the first. The thread cannot be cancelled in between. It
- * may be in a forked child afterwards, which must not touch the cache: -ECHILD.
+ * fmlib_pause() unlocks in the middle of a call. fmlib_go_on() takes its
+ * result, and locks the whole cache again. The thread cannot be cancelled in
+ * between. If it is in a forked child by then, it must not touch the cache:
+ * -ECHILD.
  */
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)

@@ -711,7 +711,10 @@ int fmlib_range_shrink(struct fmlib_range *range, uint64_t less)
 	return 0;
 }
 
-/* The size of the largest hole. Looks only for more than @most. */
+/*
+ * The size of the largest hole below the node, if that is more than @most;
+ * otherwise @most.
+ */
 static int32_t find_largest(const struct fmlib_range_node *node,
 			    unsigned int height, int32_t most)
 {

@@ -45,8 +45,8 @@ uint64_t fmlib_range_limit(uint64_t unit);
 
 /*
  * Sets nodes aside for the next reservation or growth, and for all later
- * releases. Returns 0 or -ENOMEM. Without this call reservation and growth do
- * it, and may fail.
+ * releases. Returns 0 or -ENOMEM. Without this call a reservation or growth
+ * sets its nodes aside itself, and may fail.
  */
 int fmlib_range_prepare(struct fmlib_range *range);
 

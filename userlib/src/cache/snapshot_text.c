@@ -329,7 +329,10 @@ static void put_event(struct text *text, const struct fmlib_event *event)
 	put_end(text, '}');
 }
 
-/* Appends a list for each device. All but the cache's own are empty. */
+/*
+ * Appends a list for each device. All lists except the one of the cache's own
+ * device are empty.
+ */
 static void put_traces(struct text *text, const struct fmlib_copy *copy)
 {
 	size_t i;

@@ -239,8 +239,9 @@ static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)
 }
 
 /*
- * Busy queues stay in their list while any thread walks through it, also without
- * the lock. The last walk to end takes out those in which nothing waits any more.
+ * Busy queues stay in their list while any thread walks through the list, also
+ * without the lock. The walk that ends last removes the queues in which no use
+ * waits any more.
  */
 static void end_walk(struct flexmem_cache *cache)
 {
