@@ -181,6 +181,17 @@ flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 	return accounts->owned + accounts->orphaned + accounts->quarantined;
 }
 
+/* Bytes freed but still in use. */
+static inline u64 flexmem_accounts_leaving(struct flexmem_accounts *accounts)
+{
+	u64 bytes;
+
+	spin_lock(&accounts->lock);
+	bytes = accounts->orphaned;
+	spin_unlock(&accounts->lock);
+	return bytes;
+}
+
 void flexmem_accounts_init(struct flexmem_accounts *accounts,
 			   unsigned int default_depth);
 void flexmem_accounts_fini(struct flexmem_accounts *accounts);

@@ -105,6 +105,7 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 	cmd->out_max_region = place->max_region;
 	cmd->out_client_used = 0;
 	cmd->out_regions = place->regions;
+	cmd->out_leaving = place->leaving;
 }
 
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
@@ -568,7 +569,7 @@ enum { LOOKS = false, CHANGES = true };
 
 /* The ABI is the same for each compiler, in 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 192);
-static_assert(sizeof(struct flexmem_alloc) == 112);
+static_assert(sizeof(struct flexmem_alloc) == 120);
 static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 40);

@@ -444,6 +444,7 @@ void flexmem_place_stats(struct flexmem_table *table,
 	}
 	rcu_read_unlock();
 	place->max_region = flexmem_table_max_region(table, domains);
+	place->leaving = flexmem_accounts_leaving(&table->accounts);
 }
 
 /* Whether enough bytes are free, and no hole suits. */

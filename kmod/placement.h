@@ -37,6 +37,7 @@ struct flexmem_table;
  * @largest_closed: on -ENOMEM: largest free block in regions that are reserved for
  *	others
  * @max_region: on -ENOMEM: largest possible region
+ * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
  */
 struct flexmem_place {
 	struct flexmem_region *region;
@@ -51,6 +52,7 @@ struct flexmem_place {
 	u64 largest_free;
 	u64 largest_closed;
 	u64 max_region;
+	u64 leaving;
 };
 
 const char *flexmem_order_name(unsigned int order);

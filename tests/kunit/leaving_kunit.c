@@ -108,6 +108,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
 	struct dma_fence *fence = make_fence(test, NULL);
 	struct flexmem_allocation *next;
+	struct flexmem_place place;
 	u64 scrubbed;
 
 	free_it(test, alloc_in_flight(test, REGION, fence));
@@ -116,6 +117,11 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
 			REGION);
 	KUNIT_EXPECT_EQ(test, flexmem_client_used(ctx->client), 0);
+	/* An ALLOC that finds no room says how much is leaving. */
+	KUNIT_EXPECT_EQ(test, -ENOMEM,
+			PTR_ERR(fake_client_prepare(other, 2 * REGION, 0, 0,
+						    &place)));
+	KUNIT_EXPECT_EQ(test, place.leaving, REGION);
 	scrubbed = ctx->fake->scrubbed;
 	/* An ALLOC does not wait for the fence: it gets another region. */
 	next = make_public(test, other, REGION);

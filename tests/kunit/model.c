@@ -323,6 +323,7 @@ void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer)
 {
 	const struct model_range *range = range_of(model, request->program);
+	struct model_sums sums;
 	unsigned int slot;
 
 	answer->max_region = model_max_region(model, request->domains);
@@ -335,6 +336,8 @@ void model_figures(struct model *model, const struct model_request *request,
 		answer->largest_free = max(answer->largest_free,
 					   model_largest_hole(&model->region[slot]));
 	}
+	model_sum(model, &sums);
+	answer->leaving = sums.orphaned;
 }
 
 static void explain(struct model *model, const struct model_range *range,

@@ -252,6 +252,7 @@ struct model_request {
  * @total_free: on -ENOMEM
  * @largest_free: on -ENOMEM
  * @max_region: on -ENOMEM
+ * @leaving: on -ENOMEM
  */
 struct model_answer {
 	int rc;
@@ -263,6 +264,7 @@ struct model_answer {
 	u64 total_free;
 	u64 largest_free;
 	u64 max_region;
+	u64 leaving;
 };
 
 /**

@@ -301,6 +301,7 @@ static void compare_failure(struct run *run, int rc,
 	ASSERT_SAME(run, place->total_free, want->total_free);
 	ASSERT_SAME(run, place->largest_free, want->largest_free);
 	ASSERT_SAME(run, place->max_region, want->max_region);
+	ASSERT_SAME(run, place->leaving, want->leaving);
 	if (rc == -ENOMEM)
 		run->reached[want->reason]++;
 	else

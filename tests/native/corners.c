@@ -313,7 +313,7 @@ static void run_long_batch(struct run *r)
 	     "entries that are longer");
 	r->handle[0][r->nr[0]++] = entry[0].cmd.out_handle;
 	r->handle[0][r->nr[0]++] = entry[2].cmd.out_handle;
-	cmd.entry_size = sizeof(entry[0].cmd) - 8;
+	cmd.entry_size = offsetof(struct flexmem_alloc, out_leaving) - 8;
 	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
 }
 

@@ -340,6 +340,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	want->out_total_free = answer.total_free;
 	want->out_largest_free = answer.largest_free;
 	want->out_max_region = answer.max_region;
+	want->out_leaving = answer.leaving;
 	want->out_address.region_id = rc ? 0 : fuzz_region_id(f, answer.slot);
 	want->out_address.offset = rc ? 0 : answer.offset;
 	f->failures += rc == -ENOMEM;
@@ -361,6 +362,7 @@ void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
 	SAME(f, is->out_total_free, want->out_total_free);
 	SAME(f, is->out_largest_free, want->out_largest_free);
 	SAME(f, is->out_max_region, want->out_max_region);
+	SAME(f, is->out_leaving, want->out_leaving);
 }
 
 /* Ends an ALLOC: the allocation gets its handle, or is undone. */

@@ -40,7 +40,7 @@ static void draw_batch(struct fuzz *f, struct batch *b, size_t size)
 		b->refused = -EINVAL;
 		break;
 	case 1:
-		b->cmd.entry_size = kind & 1 ? size - 8 : 4097;
+		b->cmd.entry_size = kind & 1 ? size / 2 : 4097;
 		b->refused = -EINVAL;
 		break;
 	case 2:

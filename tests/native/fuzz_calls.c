@@ -22,7 +22,8 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 		return -ENODEV;
 	switch (f->spoil) {
 	case SHORT:
-		cmd[0] = fuzz_take(f) % size;
+		/* Below the first version of each struct. */
+		cmd[0] = fuzz_take(f) % (size - size / 8);
 		return -EINVAL;
 	case LONG:
 		cmd[0] = size + fuzz_take(f);
@@ -65,6 +66,7 @@ static const struct {
 } outs[] = {
 	OUT(INFO, flexmem_info, out_mode, out_name),
 	OUT(ALLOC, flexmem_alloc, out_handle, out_regions),
+	OUT(ALLOC, flexmem_alloc, out_leaving, out_leaving),
 	OUT(FREE, flexmem_free, out_error, out_error),
 	OUT(ALLOC_BATCH, flexmem_batch, out_done, out_done),
 	OUT(FREE_BATCH, flexmem_batch, out_done, out_done),

@@ -134,6 +134,26 @@ static void run_cancel_asleep(struct run *r)
 	end(r, fence);
 }
 
+/* An ALLOC without room tells what is leaving, but no older program of it. */
+static void run_no_room(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 1ull << 50);
+	const u32 older = offsetof(struct flexmem_alloc, out_leaving);
+	struct dma_fence *fence = begin(r, 0);
+
+	if (!fence)
+		return;
+	BY(r, 1, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_leaving == 20480, "bytes that are leaving");
+	cmd = CMD(alloc, .length = 1ull << 50, .out_leaving = 77);
+	cmd.size = older;
+	BY(r, 1, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.size == older && cmd.out_leaving == 77,
+	     "struct of an older program");
+	later(LIMIT_MS + BIT_MS);
+	end(r, fence);
+}
+
 /*
  * flexmem does not know of the program, which has begun when its memory is
  * freed. The program writes no byte after the release.
@@ -188,6 +208,8 @@ const struct sequence job_corners[] = {
 	{ "job that is overdue", NULL, run_overdue },
 	{ "job under a region of a VF that is released", NULL, run_stray_vf },
 	{ "job under a region of a PF that is released", NULL, run_stray_pf },
+	{ "job whose memory is leaving when there is no room", NULL,
+	  run_no_room },
 	{ "job that hangs", NULL, run_hang },
 	{ "job that hangs while the device sleeps", NULL, run_sleep },
 	{ "job that is overdue while the device sleeps", NULL,

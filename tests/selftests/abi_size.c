@@ -12,7 +12,7 @@
 /* A command, and the arguments with which it succeeds. */
 struct command {
 	unsigned long nr;
-	__u32 size;		/* in the first version of the ABI */
+	__u32 size;		/* of the driver's struct */
 	__u32 flags;		/* flags that the driver knows */
 	int reserved;		/* offset of __reserved, or -1 */
 	bool undone;		/* its work is undone before EFAULT */
@@ -21,6 +21,14 @@ struct command {
 #define COMMAND(NAME, type, ...)					\
 	.cmd = { FLEXMEM_IOCTL_##NAME, sizeof(struct flexmem_##type), __VA_ARGS__ }
 #define RESERVED(type) offsetof(struct flexmem_##type, __reserved)
+
+/* Size of the struct in the first version of the ABI. */
+static __u32 first_size(const struct command *cmd)
+{
+	if (cmd->nr == FLEXMEM_IOCTL_ALLOC)
+		return offsetof(struct flexmem_alloc, out_leaving);
+	return cmd->size;
+}
 
 /*
  * Two regions, one of them empty for TRIM. No further region can be acquired.
@@ -224,13 +232,25 @@ TEST_F(command, every_short_size_is_einval)
 {
 	__u32 size;
 
-	for (size = 1; size < variant->cmd.size; size++) {
+	for (size = 1; size < first_size(&variant->cmd); size++) {
 		fill(self, &variant->cmd, self->buf);
 		*(__u32 *)self->buf = size;
 		ASSERT_EQ(EINVAL, call(self, &variant->cmd, self->buf))
 			TH_LOG("size %u", size);
 	}
 	EXPECT_UNCHANGED(self->fd, &self->before);
+}
+
+TEST_F(command, struct_of_an_older_program_passes)
+{
+	__u32 size = first_size(&variant->cmd);
+
+	fill(self, &variant->cmd, self->buf);
+	*(__u32 *)self->buf = size;
+	memset(self->buf + size, 'x', 8);
+	EXPECT_EQ(0, call(self, &variant->cmd, self->buf));
+	EXPECT_EQ(size, *(__u32 *)self->buf);
+	EXPECT_EQ(0, memcmp(self->buf + size, "xxxxxxxx", 8));
 }
 
 TEST_F(command, longer_with_zero_tail_passes)

@@ -255,7 +255,7 @@ TEST_F(batch, short_entry_size_is_einval)
 	struct flexmem_batch batch = ALLOCS(self->alloc, 1);
 
 	for (batch.entry_size = 0;
-	     batch.entry_size < sizeof(struct flexmem_alloc);
+	     batch.entry_size < offsetof(struct flexmem_alloc, out_leaving);
 	     batch.entry_size += 8)
 		ASSERT_EQ(EINVAL, raw_alloc_batch(self->fd, &batch))
 			TH_LOG("entry size %u", batch.entry_size);

@@ -236,6 +236,7 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	 * TRIM keeps its region
 	 */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, SIZE, &b));
+	EXPECT_EQ(4 * GiB, b.out_leaving);
 	EXPECT_EQ(0, fm_trim(self->root));
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
 	EXPECT_EQ(4 * GiB, leaving(self->root));

@@ -294,6 +294,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	/* The failed allocation's own bytes do not count. */
 	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;
+	cmd->out_leaving = fake.orphaned;
 	failures++;
 }
 

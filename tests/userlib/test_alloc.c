@@ -162,6 +162,7 @@ static void failure_details(void **state)
 	fake.max_regions = 2;
 	fake.program_slots = 1;
 	fake.max_handles = 77;
+	fake.orphaned = 3 * GIB;
 	device = open_device();
 	alloc_ok(device, 11 * GIB);
 	alloc_ok(device, 11 * GIB);
@@ -182,6 +183,7 @@ static void failure_details(void **state)
 	assert_int_equal(a.failure.total_free, 2 * GIB);
 	assert_int_equal(a.failure.largest_free, GIB);
 	assert_int_equal(a.failure.max_region, 12 * GIB);
+	assert_int_equal(a.failure.leaving, 3 * GIB);
 	flexmem_device_close(device);
 }
 

@@ -391,8 +391,8 @@ static void limit_of_bytes(void **state)
 	assert_int_equal(a.failure.quota, 2 * GIB);
 	assert_int_equal(a.failure.quota_used, GIB);
 	assert_int_equal(a.failure.own_used, GIB);
-	expect_text(&a, "limit of the cgroup (1.0 GiB of 2.0 GiB used)");
-	expect_text(&a, "largest piece 11.0 GiB; own 1.0 GiB could be freed");
+	expect_text(&a, "cgroup limit (1.0 GiB of 2.0 GiB used)");
+	expect_text(&a, "largest piece 11.0 GiB; own 1.0 GiB can be freed");
 	assert_int_equal(get(device, GIB).error, 0);
 	flexmem_device_close(device);
 }
@@ -415,7 +415,7 @@ static void cgroup_limits(void **state)
 	a = get(other, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);
-	expect_text(&a, "limit of the cgroup (2 of 2 allocations used)");
+	expect_text(&a, "cgroup limit (2 of 2 allocations used)");
 	/* Only the other file could free memory. */
 	assert_int_equal(a.failure.own_used, 0);
 
@@ -442,7 +442,7 @@ static void limit_has_gone(void **state)
 	a = get(device, GIB);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_true(a.failure.quota == FLEXMEM_UNLIMITED);
-	expect_text(&a, "memory: limit of the cgroup; asked 1.0 GiB");
+	expect_text(&a, "memory: cgroup limit; asked 1.0 GiB");
 	flexmem_device_close(device);
 }
 

@@ -92,7 +92,7 @@ static void limit_is_in_the_way(void **state)
 	assert_int_equal(flexmem_error_text(-ENOMEM, &r.failure,
 					    sizeof(r.failure), text,
 					    sizeof(text)), 0);
-	assert_non_null(strstr(text, "limit of the cgroup (3.0 MiB of 4.0 MiB used); asked 2.0 MiB"));
+	assert_non_null(strstr(text, "cgroup limit (3.0 MiB of 4.0 MiB used); asked 2.0 MiB"));
 	flexmem_device_close(device);
 }
 
@@ -163,7 +163,7 @@ static void resize_is_logged(void **state)
 	assert_non_null(strstr(lines, "resize handle 1: size 1024 (asked 1000)\n"));
 	assert_non_null(strstr(lines, "region 0: 12.0 GiB"));
 	assert_non_null(strstr(lines, "resize handle 1 to 2097152: only 1048576 are possible there\n"));
-	assert_non_null(strstr(lines, "resize handle 1 to 20971520 failed: out of device memory: limit of the cgroup"));
+	assert_non_null(strstr(lines, "resize handle 1 to 20971520 failed: out of device memory: cgroup limit"));
 	flexmem_device_close(device);
 }
 

@@ -74,17 +74,17 @@ static void limits(void **state)
 		{ FLEXMEM_LIMIT_MAX_REGIONS, "max_regions",
 		  "no further region allowed (max_regions is 12)" },
 		{ FLEXMEM_LIMIT_FRAGMENTATION, "fragmentation",
-		  "fragmentation (enough is free, but not in one piece)" },
+		  "fragmentation (enough is free, but in pieces)" },
 		{ FLEXMEM_LIMIT_REGION_SIZE, "region_size",
 		  "no region can be that large (at most 12.0 GiB: see fallback_sizes)" },
 		{ FLEXMEM_LIMIT_HANDLES, "handles",
 		  "too many live allocations (at most 1000 for one open file)" },
 		{ FLEXMEM_LIMIT_CGROUP_REGIONS, "cgroup_regions",
-		  "limit of the cgroup (3.0 GiB of 4.0 GiB used)" },
+		  "cgroup limit (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_CGROUP, "cgroup_limit",
-		  "limit of the cgroup (3.0 GiB of 4.0 GiB used)" },
+		  "cgroup limit (3.0 GiB of 4.0 GiB used)" },
 		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
-		  "alignment (it suits no free piece that was tried)" },
+		  "alignment (it suits no piece that was tried)" },
 		{ FLEXMEM_LIMIT_RESERVED, "reserved",
 		  "the region with room is reserved for another cgroup" },
 		{ 4711, "unknown", "limit 4711 of the driver" },
@@ -113,10 +113,10 @@ static void region_limits(void **state)
 		const char *text;
 	} cases[] = {
 		{ FLEXMEM_LIMIT_CAPACITY,
-		  "the device has none for another region" },
-		{ FLEXMEM_LIMIT_SLOTS, "no slot is left for another region" },
+		  "no memory for another region" },
+		{ FLEXMEM_LIMIT_SLOTS, "no slot for another region" },
 		{ FLEXMEM_LIMIT_MAX_REGIONS,
-		  "max_regions allows no other region" },
+		  "max_regions allows no more" },
 	};
 	struct flexmem_failure failure;
 	char expected[256];
@@ -127,12 +127,12 @@ static void region_limits(void **state)
 		failure = example(FLEXMEM_LIMIT_FRAGMENTATION);
 		failure.region_limit = cases[i].limit;
 		snprintf(expected, sizeof(expected),
-			 "out of device memory: fragmentation (enough is free, but not in one piece; %s)"
+			 "out of device memory: fragmentation (enough is free, but in pieces; %s)"
 			 TAIL, cases[i].text);
 		assert_string_equal(text_of(-ENOMEM, &failure), expected);
 		failure.limit = FLEXMEM_LIMIT_ALIGNMENT;
 		snprintf(expected, sizeof(expected),
-			 "out of device memory: alignment (it suits no free piece that was tried; %s)"
+			 "out of device memory: alignment (it suits no piece that was tried; %s)"
 			 TAIL, cases[i].text);
 		assert_string_equal(text_of(-ENOMEM, &failure), expected);
 	}
@@ -146,7 +146,7 @@ static void slots_for_programs(void **state)
 	failure.program_slots = 2;
 	failure.regions = 7;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       "(7 of 8 used, 2 set aside for programs)"));
+			       "(7 of 8 used, 2 kept for programs)"));
 	failure.flags = FLEXMEM_PROGRAM;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       "no slot for programs left (2 of the 8 slots are set aside)"));
@@ -161,7 +161,11 @@ static void own_memory(void **state)
 	failure.own_used = 5 * GIB;
 	assert_string_equal(text_of(-ENOMEM, &failure),
 			    "out of device memory: the device has none left for another region"
-			    TAIL "; own 5.0 GiB could be freed");
+			    TAIL "; own 5.0 GiB can be freed");
+	failure.leaving = 3 * GIB;
+	assert_string_equal(text_of(-ENOMEM, &failure),
+			    "out of device memory: the device has none left for another region"
+			    TAIL "; 3.0 GiB leaving; own 5.0 GiB can be freed");
 }
 
 static void quotas(void **state)
@@ -173,10 +177,10 @@ static void quotas(void **state)
 	failure.quota_used = 3;
 	failure.charge = FLEXMEM_CHARGE_REGIONS;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       ": limit of the cgroup (3 of 4 regions used);"));
+			       ": cgroup limit (3 of 4 regions used);"));
 	failure.quota = FLEXMEM_UNLIMITED;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       ": limit of regions of the cgroup;"));
+			       ": cgroup limit of regions;"));
 	failure = example(FLEXMEM_LIMIT_CGROUP);
 	failure.quota = 4;
 	failure.quota_used = 3;
@@ -185,7 +189,7 @@ static void quotas(void **state)
 			       "(3 of 4 allocations used);"));
 	failure.quota = FLEXMEM_UNLIMITED;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       ": limit of the cgroup;"));
+			       ": cgroup limit;"));
 }
 
 /* The struct of version 0.1 had no quotas, so the text names none. */
@@ -200,7 +204,7 @@ static void older_failure(void **state)
 					    offsetof(struct flexmem_failure,
 						     own_used),
 					    text, sizeof(text)), 0);
-	assert_string_equal(text, "out of device memory: limit of the cgroup"
+	assert_string_equal(text, "out of device memory: cgroup limit"
 			    TAIL);
 }
 
@@ -309,11 +313,10 @@ static void longest_text_fits(void **state)
 		failure.largest_free = UINT64_MAX - 1;
 		failure.total_free = 1023 * GIB;
 		failure.own_used = 1023 * GIB;
+		failure.leaving = 1023 * GIB;
 		failure.quota = UINT64_MAX - 1;
 		failure.charge = FLEXMEM_CHARGE_HANDLES;
-		/*
-		 * CAPACITY is the longest reason for having no further region.
-		 */
+		/* The longest of what may keep it from another region. */
 		failure.region_limit = FLEXMEM_LIMIT_CAPACITY;
 		failure.flags = 0;
 		text_of(-ENOMEM, &failure);
@@ -325,7 +328,7 @@ static void longest_text_fits(void **state)
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       " allocations used); asked "));
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       "; own 1023.0 GiB could be freed"));
+			       "; 1023.0 GiB leaving; own 1023.0 GiB can be freed"));
 }
 
 /* The log. */

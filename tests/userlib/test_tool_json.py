@@ -44,7 +44,8 @@ def json_of_errors_beside_results():
     assert status == 1 and found[0]["handle"] == 1 and set(found[6]) == {"error"}
     assert found[6]["error"].items() >= {
         "errno": -12, "name": "ENOMEM", "limit": "capacity", "asked": 12 * GIB, "total_free": 0,
-        "largest_free": 0, "max_region": 12 * GIB, "own_used": 60 * GIB}.items(), found[6]
+        "largest_free": 0, "max_region": 12 * GIB, "own_used": 60 * GIB,
+        "leaving": 0}.items(), found[6]
     status, out, _ = run("alloc", "2G", "--hold", "0", "--json", FAKE_LIMIT=GIB)
     assert json.loads(out)[0]["error"].items() >= {
         "limit": "cgroup_limit", "charge": "bytes", "quota": GIB, "quota_used": 0}.items(), out

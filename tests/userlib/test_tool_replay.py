@@ -124,7 +124,7 @@ def stops_at_the_first_failure():
     assert not found["peak_reached"]
     assert err == ("flexmem: big.trace: event 3 (line 5), allocation of 12884901888 bytes failed: "
                    "out of device memory: no slot left (2 of 2 used); asked 12.0 GiB, free 0 B in "
-                   "2 regions, largest piece 0 B; own 24.0 GiB could be freed\n"), err
+                   "2 regions, largest piece 0 B; own 24.0 GiB can be freed\n"), err
     status, out, _ = run("replay", "--show-peak", trace(text), FAKE_SLOTS=2)
     assert status == 1 and "regions where it stopped:\n" in out, out
 

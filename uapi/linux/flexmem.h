@@ -422,6 +422,9 @@ enum flexmem_policy {
  * @out_regions: on ENOMEM: number of acquired regions, of all domains
  * @policy: enum flexmem_policy; EOPNOTSUPP: the driver does not know it
  * @domains: bit mask of the domains that @policy is about
+ * @out_leaving: on ENOMEM: bytes that any open file has freed, but that are
+ *	still mapped or used by a program of the device. They become free when
+ *	that ends
  *
  * Allocates device memory, never less than @length. The reply is also written
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
@@ -455,6 +458,7 @@ struct flexmem_alloc {
 	__u32 out_regions;
 	__u32 policy;
 	__aligned_u64 domains;
+	__aligned_u64 out_leaving;
 };
 
 #define FLEXMEM_IOCTL_ALLOC _IO(FLEXMEM_TYPE, FLEXMEM_CMD_ALLOC)

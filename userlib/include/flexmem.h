@@ -382,6 +382,9 @@ enum flexmem_limit_for {
  *                why the driver could not acquire a further region: _CAPACITY,
  *                _SLOTS or _MAX_REGIONS. Else 0
  * @reserved: 0
+ * @leaving: bytes that any program has freed, but that are still mapped or used
+ *	by a program of the device. They become free when that ends. 0 for a
+ *	failed resize
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -401,6 +404,7 @@ struct flexmem_failure {
 	uint64_t quota_used;
 	uint32_t region_limit;
 	uint32_t reserved;
+	uint64_t leaving;
 };
 
 /**
@@ -1324,9 +1328,10 @@ FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
  *
  * For -ENOMEM with details the text names the limit, the request and the free
  * memory, like "out of device memory: no slot left (8 of 8 used); asked 12.0
- * GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; own 5.0 GiB could be
- * freed". The last part is the memory of this device object; it is missing if
- * there is none.
+ * GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; 3.0 GiB leaving; own
+ * 5.0 GiB can be freed". Leaving is what was freed, but is still in use. The
+ * last part is the memory of this device object. Both are missing if there is
+ * none.
  *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
  */

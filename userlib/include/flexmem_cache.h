@@ -581,7 +581,7 @@ enum flexmem_cache_obstacle {
 };
 
 /* Spare words, so that the structs inside these two can grow. */
-#define FLEXMEM_CACHE_DEVICE_ROOM 8
+#define FLEXMEM_CACHE_DEVICE_ROOM 7
 #define FLEXMEM_CACHE_ROOM 2
 
 /**

@@ -21,6 +21,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.largest_free = reply->out_largest_free,
 		.max_region = reply->out_max_region,
 		.own_used = reply->out_client_used,
+		.leaving = reply->out_leaving,
 		.quota = FLEXMEM_UNLIMITED,
 		.region_limit = reply->out_region_reason,
 	};

@@ -51,7 +51,7 @@ static void slots_text(const struct flexmem_failure *failure,
 			 failure->program_slots, failure->slots);
 	else
 		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "no slot left (%u of %u used, %u set aside for programs)",
+			 "no slot left (%u of %u used, %u kept for programs)",
 			 failure->regions, failure->slots,
 			 failure->program_slots);
 }
@@ -65,16 +65,16 @@ static void quota_text(const struct flexmem_failure *failure,
 	char used[FMLIB_HUMAN_MAX];
 
 	if (failure->quota == FLEXMEM_UNLIMITED)
-		snprintf(text, FMLIB_LIMIT_TEXT, "limit of %sthe cgroup",
-			 regions ? "regions of " : "");
+		snprintf(text, FMLIB_LIMIT_TEXT, "cgroup limit%s",
+			 regions ? " of regions" : "");
 	else if (failure->charge == FLEXMEM_CHARGE_BYTES)
 		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "limit of the cgroup (%s of %s used)",
+			 "cgroup limit (%s of %s used)",
 			 fmlib_human(failure->quota_used, used),
 			 fmlib_human(failure->quota, limit));
 	else
 		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "limit of the cgroup (%llu of %llu %s used)",
+			 "cgroup limit (%llu of %llu %s used)",
 			 (unsigned long long)failure->quota_used,
 			 (unsigned long long)failure->quota,
 			 regions ? "regions" : "allocations");
@@ -85,11 +85,11 @@ static const char *region_text(const struct flexmem_failure *failure)
 {
 	switch (failure->region_limit) {
 	case FLEXMEM_LIMIT_CAPACITY:
-		return "; the device has none for another region";
+		return "; no memory for another region";
 	case FLEXMEM_LIMIT_SLOTS:
-		return "; no slot is left for another region";
+		return "; no slot for another region";
 	case FLEXMEM_LIMIT_MAX_REGIONS:
-		return "; max_regions allows no other region";
+		return "; max_regions allows no more";
 	default:
 		return "";
 	}
@@ -124,12 +124,12 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 		break;
 	case FLEXMEM_LIMIT_FRAGMENTATION:
 		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "fragmentation (enough is free, but not in one piece%s)",
+			 "fragmentation (enough is free, but in pieces%s)",
 			 region_text(failure));
 		break;
 	case FLEXMEM_LIMIT_ALIGNMENT:
 		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "alignment (it suits no free piece that was tried%s)",
+			 "alignment (it suits no piece that was tried%s)",
 			 region_text(failure));
 		break;
 	case FLEXMEM_LIMIT_REGION_SIZE:
@@ -166,6 +166,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 	char total[32];
 	char largest[32];
 	char human[FMLIB_HUMAN_MAX];
+	char leaving[48] = "";
 	char own[48] = "";
 
 	fmlib_limit_text(failure, limit);
@@ -183,14 +184,17 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 		snprintf(largest, sizeof(largest), "%llu B",
 			 (unsigned long long)failure->largest_free);
 	}
+	if (failure->leaving)
+		snprintf(leaving, sizeof(leaving), "; %s leaving",
+			 fmlib_human(failure->leaving, human));
 	if (failure->own_used)
-		snprintf(own, sizeof(own), "; own %s could be freed",
+		snprintf(own, sizeof(own), "; own %s can be freed",
 			 fmlib_human(failure->own_used, human));
 	return snprintf(text, length,
-			"out of device memory: %s; asked %s, free %s in %u %s, largest piece %s%s",
+			"out of device memory: %s; asked %s, free %s in %u %s, largest piece %s%s%s",
 			limit, asked, total, failure->regions,
 			failure->regions == 1 ? "region" : "regions", largest,
-			own);
+			leaving, own);
 }
 
 /*

@@ -417,6 +417,7 @@ static void add_failure(json_t *object, const struct flexmem_failure *failure)
 	json_add(object, "largest_free", json_number(failure->largest_free));
 	json_add(object, "max_region", json_number(failure->max_region));
 	json_add(object, "own_used", json_number(failure->own_used));
+	json_add(object, "leaving", json_number(failure->leaving));
 	if (failure->region_limit)
 		json_add(object, "region_limit",
 			 json_string(flexmem_limit_name(failure->region_limit)));

@@ -104,6 +104,7 @@ class Failure(NamedTuple):
     quota: int
     quota_used: int
     region_limit: str
+    leaving: int
 
 
 # Members that are shown as names: the enum, and the prefix of its names. A number without a name stays a
