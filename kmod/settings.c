@@ -308,7 +308,7 @@ MODULE_PARM_DESC(lease_total_ms, "How long a lease can be taken again, ms (defau
 RANGE_PARAM(fence_timeout_ms, 0, FENCE_TIMEOUT_MS_LIMIT);
 MODULE_PARM_DESC(fence_timeout_ms, "How long freed memory waits for a device program, twice, before a reset, ms (default 10000; 0: for ever)");
 RANGE_PARAM(release_after_s, 0, RELEASE_AFTER_S_LIMIT);
-MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the only one (default 0: never)");
+MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the last empty one (default 0: never)");
 CHOICE_PARAM(pf_open, pf_open, pf_open_name);
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 

@@ -4,7 +4,7 @@
  *
  * A region is acquired in this order: memory from the device, a slot that makes
  * it addressable, an entry in the table. Only then allocations find it. It
- * stays until it is trimmed while empty, or the device is removed.
+ * stays until it is released while empty, or the device is reset or removed.
  *
  * The driver sends no command that the firmware would refuse for certain: none
  * when the slots of a kind are used up or refused, and none for a size that the

@@ -264,7 +264,7 @@ static struct platform_driver sim_driver = {
 	},
 };
 
-/* Adds a function's device, even if its driver cannot be bound: see probe. */
+/* Adds a function's device. It stays even if no driver binds to it. */
 static int sim_add(struct sim_function *fn)
 {
 	unsigned int index = fn->index;

@@ -90,7 +90,7 @@ uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);
 void count_end(void);
-/* Whether the processor counts instructions. Sets its last count. */
+/* Whether the processor can count instructions. */
 bool count_by_processor(void);
 uint64_t count_of_last(void);
 /* Counts `bench --count WHAT TRACE` by callgrind; 0: there is no callgrind. */

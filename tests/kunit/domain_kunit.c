@@ -69,7 +69,7 @@ static void expect_from(struct kunit *test, struct ctx *ctx, u64 domains,
 			    &ctx->table->domain[domain]);
 }
 
-/* Expects that there is no room in the domains, and the figures of these. */
+/* Expects that the domains have no room, and that the figures are theirs. */
 static void expect_full(struct kunit *test, struct ctx *ctx, u64 domains,
 			u64 size, enum flexmem_reason reason, u64 total_free,
 			u64 max_region)
@@ -130,7 +130,7 @@ static void default_is_device_memory_in_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 44 * GIB);
 }
 
-/* A region of another domain comes before a new one of the first. */
+/* An existing region of any domain comes before a new region of domain 0. */
 static void existing_regions_come_first(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -151,7 +151,7 @@ static void on_chip_memory_is_not_taken_unasked(struct kunit *test)
 	expect_log(test, ctx, "acquire 0G (2), set 0, acquire 12G, set 1");
 }
 
-/* No room in one, although there is in another one. */
+/* One domain has no room, although another domain has. */
 static void one_domain_is_exhausted_alone(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -234,7 +234,7 @@ static void reset_reads_each_capacity(struct kunit *test)
 			4 * GIB);
 }
 
-/* The other capacities are read with the next acquisition. */
+/* The next acquisition reads the capacities that the failed refresh left out. */
 static void refresh_that_fails_is_repeated(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -249,7 +249,7 @@ static void refresh_that_fails_is_repeated(struct kunit *test)
 		   "capacity (2), capacity (3), acquire 12G (1), set 0");
 }
 
-/* One of each domain, and then again, so that no domain takes all slots. */
+/* Each domain gets a region in turn, so that no domain takes all slots. */
 static void prealloc_takes_turns(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -266,7 +266,7 @@ static void prealloc_takes_turns(struct kunit *test)
 	expect_tensor(test, ctx, 8 * GIB, 0, 0);
 }
 
-/* The slots that one domain would fill are not left for the next one. */
+/* A slot that one domain would fill counts for no other domain. */
 static void pressure_is_about_all_domains(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -352,7 +352,7 @@ static void refuses_a_bad_domain(struct kunit *test)
 			flexmem_function_init(function, NULL, &desc));
 }
 
-/* With no room for a region of one domain, the device is not registered. */
+/* A device is refused if one of its domains has no room for a region. */
 static void each_domain_needs_room_for_a_region(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

@@ -147,7 +147,7 @@ static void run_mapped_twice(struct run *r)
 	end(r);
 }
 
-/* The replies to the map command and to the unmap command are both lost. */
+/* The reply to the map command is lost. The driver undoes the mapping. */
 static void run_lost_map(struct run *r)
 {
 	if (!begin(r))

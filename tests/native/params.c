@@ -93,7 +93,7 @@ static unsigned int check_case(unsigned int i)
 	return 1;
 }
 
-/* Loads the module with two parameters, some of which exclude each other. */
+/* Loads the module with two parameters whose values may exclude each other. */
 static unsigned int check_load(const char *a, const char *a_value,
 			       const char *b, const char *b_value, int expected)
 {

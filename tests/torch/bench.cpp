@@ -20,7 +20,7 @@ using Run = std::function<void()>;
 
 struct Operation {
   const char* name;
-  // Runs in a round.
+  // Number of runs in a round.
   int count;
   // Prepares the operation on a device. The result runs it once.
   std::function<Run(const Device&)> prepare;

@@ -192,7 +192,10 @@ static void quotas(void **state)
 			       ": cgroup limit;"));
 }
 
-/* The struct of version 0.1 had no quotas, so the text names none. */
+/*
+ * An older, shorter struct has no figures of the limit, so the text leaves them
+ * out.
+ */
 static void older_failure(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CGROUP);

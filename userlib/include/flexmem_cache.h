@@ -1218,7 +1218,8 @@ flexmem_cache_pool_restore(struct flexmem_cache *cache,
  * @checkpoint: a checkpoint
  * @index: from 0; the order does not change
  *
- * Return: the token of the allocation since the last restore, or else since the
+ * Return: the token that the last restore gave the allocation; before any restore, its
+ * token at the
  * checkpoint; NULL: @index is too large.
  */
 FLEXMEM_API void *flexmem_cache_checkpoint_token(

@@ -34,7 +34,8 @@
 #define HALF (FANOUT / 2)
 #define LANES 4
 /*
- * Each level needs 16 times as many parts as the one below, so this is plenty.
+ * A tree with one more level holds at least 16 times as many parts, so 16 levels
+ * are plenty.
  */
 #define LEVELS 16
 /* Larger than any offset. */

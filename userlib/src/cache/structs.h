@@ -403,8 +403,9 @@ struct flexmem_cache {
 	 * lock.
 	 */
 	size_t walks;
-	/* Uses whose event could not be recorded, or not yet. */
+	/* Uses whose event could not be recorded. */
 	struct fmlib_queue lost;
+	/* Uses whose event is recorded after the capture. */
 	struct fmlib_use *deferred;
 	uint64_t use_serial;
 	size_t waiting;
