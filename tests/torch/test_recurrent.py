@@ -45,6 +45,27 @@ class Recurrent(FlexmemTest):
         model = nn.LSTM(8, 16, proj_size=4).to(device)
         return model, torch.randn(5, 3, 8).to(device).requires_grad_(), torch.randn(1, 3, 16).to(device).requires_grad_()
 
+    def test_autocast(self):
+        """In lower precision, whether or not hooks see the saved tensors."""
+        def run(kind, autocast, hooks):
+            torch.manual_seed(11)
+            front, model = nn.Linear(8, 8).to(DEVICE), kind(8, 16).to(DEVICE)
+            x = torch.randn(5, 3, 8, device=DEVICE)
+            with torch.autocast("flexmem", dtype=torch.bfloat16, enabled=autocast), hooks():
+                y, _ = model(front(x))
+            y.float().square().sum().backward()
+            return y, model.weight_hh_l0.grad
+
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            plain, full = run(kind, False, contextlib.nullcontext)
+            y, gradient = run(kind, True, contextlib.nullcontext)
+            hooked, other = run(kind, True, torch.autograd.graph.save_on_cpu)
+            self.assertEqual((y.dtype, gradient.dtype), (torch.bfloat16, torch.float32), kind)
+            self.assertEqual((hooked.dtype, other.dtype), (y.dtype, gradient.dtype), kind)
+            self.assert_same(hooked, y)
+            self.assertLess((y.float() - plain).abs().max().item(), 0.05, kind)
+            self.assertLess((gradient - full).abs().max().item(), 0.5, kind)
+
     def test_lstm_of_a_packed_sequence(self):
         def run(device):
             model, x, cell = self.recurrent(device)

@@ -8,6 +8,7 @@
 #include "../runtime/FlexmemDeviceAllocator.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/autocast_mode.h>
 #include <torch/autograd.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
@@ -156,7 +157,10 @@ void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
     graph |= tensor.requires_grad();
   }
   graph &= at::GradMode::is_enabled();
-  if (forward || dropsOut(op, *stack) || (graph && hasSavedTensorHooks())) {
+  // Autocast casts what the parts of the composite get. The CPU's kernel would see
+  // the weights as they are, beside inputs in lower precision.
+  const bool casts = at::autocast::is_autocast_enabled(at::kPrivateUse1);
+  if (forward || casts || dropsOut(op, *stack) || (graph && hasSavedTensorHooks())) {
     // Runs the composite operator; its parts run on the device.
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::AutogradCPU), stack);
   } else if (graph) {
