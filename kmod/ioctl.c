@@ -263,16 +263,6 @@ static int cmd_free(struct flexmem_call *call)
 	return do_entry(call, &free_ops);
 }
 
-/**
- * struct batch_item - an entry under way
- * @allocation: allocation that it made or is about to free; NULL if it failed
- * @error: negative errno if the entry is malformed
- */
-struct batch_item {
-	struct flexmem_allocation *allocation;
-	int error;
-};
-
 /* Reads an entry whose size is not the driver's. */
 static int read_other_entry(const struct entry_ops *ops,
 			    const struct flexmem_batch *cmd, void *entry,
@@ -289,11 +279,11 @@ static int read_other_entry(const struct entry_ops *ops,
 
 /*
  * Reads all entries. EFAULT fails the batch. Any other error fails its entry
- * only.
+ * only, and is the item of the entry.
  */
 static int batch_read(const struct entry_ops *ops,
 		      const struct flexmem_batch *cmd, void *entries,
-		      struct batch_item *items)
+		      struct flexmem_allocation **items)
 {
 	const void __user *from = u64_to_user_ptr(cmd->entries);
 	bool same = cmd->entry_size == ops->entry_size;
@@ -304,16 +294,16 @@ static int batch_read(const struct entry_ops *ops,
 		return -EFAULT;
 	for (i = 0; i < cmd->count; i++) {
 		void *entry = entries + i * ops->entry_size;
-
-		items[i].allocation = NULL;
-		items[i].error = same ? 0 :
+		int rc = same ? 0 :
 			read_other_entry(ops, cmd, entry,
 					 from + i * cmd->entry_size);
-		if (items[i].error == -EFAULT)
+
+		if (rc == -EFAULT)
 			return -EFAULT;
 		/* Each struct begins with its size. */
-		if (!items[i].error && *(u32 *)entry != cmd->entry_size)
-			items[i].error = -EINVAL;
+		if (!rc && *(u32 *)entry != cmd->entry_size)
+			rc = -EINVAL;
+		items[i] = ERR_PTR(rc);
 	}
 	return 0;
 }
@@ -336,28 +326,29 @@ static int batch_write(const struct entry_ops *ops,
 	return 0;
 }
 
-/* Carries entries out until all are done, or the caller has been killed. */
+/*
+ * Carries entries out until all are done, or the caller has been killed. The item
+ * of an entry becomes the allocation that it made or is about to free.
+ */
 static void batch_begin(struct flexmem_call *call, const struct entry_ops *ops,
-			void *entries, struct batch_item *items)
+			void *entries, struct flexmem_allocation **items)
 {
 	struct flexmem_batch *cmd = call->cmd;
 	u32 *done = &cmd->out_done;
 
 	for (*done = 0; *done < cmd->count; ++*done) {
 		void *entry = entries + *done * ops->entry_size;
-		struct batch_item *item = &items[*done];
-		struct flexmem_allocation *allocation;
+		struct flexmem_allocation **item = &items[*done];
 
 		if (fatal_signal_pending(current))
 			return;
 		if (flexmem_function_is_gone(&call->fdev->table.function))
-			item->error = -ENODEV;
-		if (item->error) {
-			ops->set_error(entry, item->error);
+			*item = ERR_PTR(-ENODEV);
+		if (*item) {
+			ops->set_error(entry, PTR_ERR(*item));
 			continue;
 		}
-		allocation = ops->begin(call, entry);
-		item->allocation = IS_ERR(allocation) ? NULL : allocation;
+		*item = ops->begin(call, entry);
 		cond_resched();
 	}
 }
@@ -365,7 +356,7 @@ static void batch_begin(struct flexmem_call *call, const struct entry_ops *ops,
 static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 {
 	struct flexmem_batch *cmd = call->cmd;
-	struct batch_item *items;
+	struct flexmem_allocation **items;
 	void *entries;
 	int rc;
 	u32 i;
@@ -392,9 +383,8 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	if (!rc)
 		rc = flexmem_reply(call, sizeof(*cmd));
 	for (i = 0; i < cmd->out_done; i++)
-		if (items[i].allocation)
-			(rc ? ops->undo : ops->commit)(call->client,
-						       items[i].allocation);
+		if (!IS_ERR(items[i]))
+			(rc ? ops->undo : ops->commit)(call->client, items[i]);
 	if (!rc && cmd->out_done < cmd->count)
 		rc = -EINTR;
 
