@@ -60,7 +60,7 @@ bool train() {
   for (int i = 0; i < kSteps; i++) {
     const Tensor a = cpu.loss();
     const Tensor b = ours.loss();
-    const bool equal = torch::equal(a, b.cpu());
+    const bool equal = sameBits(a.detach(), b.detach().cpu());
     same = same && equal;
     std::printf("%4d %18.9f %21.9f   %s\n", i, a.item<float>(), b.item<float>(),
                 equal ? "equal" : "not equal");
@@ -75,7 +75,7 @@ bool train() {
   }
   const auto weights = ours.model.parameters();
   for (size_t i = 0; i < weights.size(); i++) {
-    same = same && torch::equal(cpu.model.parameters()[i], weights[i].cpu());
+    same = same && sameBits(cpu.model.parameters()[i].detach(), weights[i].detach().cpu());
   }
   std::printf("\nThe weights are %s after %d steps.\n",
               same ? "equal, bit for bit," : "not equal", kSteps);

@@ -34,6 +34,12 @@ inline std::tuple<int64_t, int64_t> memGetInfo() {
   return ask<std::tuple<int64_t, int64_t>>("flexmem::mem_get_info");
 }
 
+// Whether the numbers of two tensors have the same bits: -0.0 is not 0.0.
+inline bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.sizes() == b.sizes() && a.dtype() == b.dtype() &&
+      torch::equal(a.contiguous().view(torch::kInt), b.contiguous().view(torch::kInt));
+}
+
 struct Mlp : torch::nn::Module {
   Mlp() {
     first = register_module("first", torch::nn::Linear(64, 128));

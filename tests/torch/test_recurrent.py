@@ -5,6 +5,7 @@ import contextlib
 import functools
 import gc
 import threading
+import time
 
 import torch
 from torch import nn
@@ -218,13 +219,13 @@ class Recurrent(FlexmemTest):
                        for _ in range(4)]
             for thread in threads:
                 thread.start()
+            # A thread that takes longer hangs, however slow the machine is.
+            deadline = time.monotonic() + 1200
             for thread in threads:
-                # Then it hangs, however slow the machine is.
-                thread.join(1200)
+                thread.join(max(deadline - time.monotonic(), 0))
             self.assertEqual(len(results), 200)
             for result in results:
                 self.assert_all_same(result, expected)
-
 
     def test_weights_that_are_replaced(self):
         def replace(model, _):

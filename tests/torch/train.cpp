@@ -46,7 +46,7 @@ Outcome train(const torch::Device& device, int steps, const MakeOptimizer& make)
 bool equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   bool same = a.size() == b.size();
   for (size_t i = 0; same && i < a.size(); i++) {
-    same = torch::equal(a[i], b[i]);
+    same = sameBits(a[i], b[i]);
   }
   return same;
 }

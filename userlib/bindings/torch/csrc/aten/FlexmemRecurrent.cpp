@@ -112,8 +112,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     variable_list found;
     {
       KernelScope scope;
-      // This thread has the lock of the node. It takes the work of an inner pass first,
-      // so no other pass over the same node begins in here.
+      // This thread holds the lock of this node. In an inner pass, a thread of autograd
+      // first does the work of that pass, so it does not wait here for the node.
       found = torch::autograd::grad(from, to, with, keep,
                                     /*create_graph=*/false, /*allow_unused=*/true);
     }

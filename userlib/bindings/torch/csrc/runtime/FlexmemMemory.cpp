@@ -72,9 +72,9 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
   std::fprintf(stderr, "flexmem: %s\n", text);
 }
 
-// Python's finalizers run here as at any other moment, whichever kernel is out of memory:
-// their tensors have autograd, are not those of inference mode, and their CPU tensors are
-// not in the device's memory.
+// Runs Python's garbage collection, and with it finalizers, which may use tensors. A
+// finalizer must not inherit the modes of the kernel that is out of memory: its tensors
+// have autograd, are no inference tensors, and its CPU tensors are in the CPU's memory.
 void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
   const OutOfMemoryCallback callback = outOfMemory;
   if (!callback || WithoutPython::current) {
