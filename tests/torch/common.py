@@ -25,6 +25,8 @@ class FlexmemTest(unittest.TestCase):
 
     def setUp(self):
         gc.collect()
+        # The next collections leave out the objects that exist now. Most of them belong to modules.
+        gc.freeze()
         self.bytes_before = torch.flexmem.memory_allocated()
         self.copied_before = torch.ops.flexmem.kernel_counters()[1]
 
@@ -44,4 +46,6 @@ class FlexmemTest(unittest.TestCase):
         self.assertEqual(ours.dtype, cpu.dtype)
         self.assertEqual(ours.shape, cpu.shape)
         self.assertEqual(ours.stride(), cpu.stride())
-        self.assertTrue(torch.equal(bits(ours), bits(cpu)), f"{ours} is not {cpu}")
+        # Formats the tensors only if they differ, because that takes long.
+        if not torch.equal(bits(ours), bits(cpu)):
+            self.fail(f"{ours} is not {cpu}")
