@@ -3,12 +3,13 @@
  * Accounts: charges and limits of open files and of cgroups.
  *
  * Every allocation is charged to its open file, to the opener's cgroup and to
- * all its ancestors. Its bytes and its handle are charged before it is placed,
- * its region when a block is allocated there. The lock of the region is held
- * then, so that blocks and accounts agree at any moment. The charge itself
- * checks the limits, so they are exact, also when many callers allocate at once.
+ * all its ancestors. Bytes and handle are charged before the allocation is
+ * placed. A region is charged when a block in it is allocated, under the lock
+ * of the region, so that blocks and accounts agree at any moment. The charge
+ * itself checks the limits, so limits are exact even if many callers allocate
+ * at once.
  *
- * Accounts know owners and charges. The domain knows how much memory there is.
+ * Accounts do not know how much memory the device has: domain.c does.
  */
 
 #include <linux/bits.h>
@@ -49,8 +50,8 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
  * flexmem_account_is_removed - was the cgroup of an account removed
  * @account: any account
  *
- * Return: true if it was: it has charges then, but no limits. False for the
- * account of an open file.
+ * Return: true if the cgroup was removed: its account may still have charges,
+ * but has no limits. False for the account of an open file.
  */
 bool flexmem_account_is_removed(const struct flexmem_account *account)
 {
@@ -124,13 +125,13 @@ void flexmem_account_follow(struct flexmem_account *account)
 	account->changes = accounts->changes;
 }
 
-/* Zero more is never refused, even if the limit is exceeded already. */
+/* A charge of zero is never refused, even if the limit is exceeded already. */
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
 	return more && (used > limit || more > limit - used);
 }
 
-/* The limits of a cgroup end when it is removed. */
+/* Whether a limit refuses a charge. A removed cgroup has no limits. */
 static bool refuses(const struct flexmem_account *account,
 		    enum flexmem_resource r, u64 more)
 {
@@ -138,12 +139,14 @@ static bool refuses(const struct flexmem_account *account,
 	       !flexmem_account_is_removed(account);
 }
 
-/* The client's own account, its cgroup's, and those above. */
+/*
+ * A loop over the client's account, its cgroup's, and those of the ancestors.
+ */
 /* checkpatch: MACRO_ARG_REUSE - account is always the name of a pointer */
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)
 
-/* Would @bytes, and @more of resource @r, exceed a limit? */
+/* Whether @bytes, or @more of resource @r, would exceed a limit. */
 static __always_inline bool is_over(const struct flexmem_account *client,
 				    u64 bytes, enum flexmem_resource r,
 				    unsigned int more)
@@ -202,15 +205,15 @@ void flexmem_uncharge_file(struct flexmem_account *client)
  * @client: account of the open file
  * @size: bytes
  * @handles: 1; 0 for an allocation that grows
- * @max_handles: most handles of one open file, whatever its limits
+ * @max_handles: most handles that one open file may have, whatever its limits
  *
- * flexmem_charge_block() charges the region. flexmem_uncharge_block() uncharges
- * region and bytes; flexmem_uncharge() the handle, and bytes that are in no
- * block.
+ * flexmem_charge_block() charges the region later. flexmem_uncharge_block()
+ * uncharges a region and the bytes of a block. flexmem_uncharge() uncharges the
+ * handle, and bytes that are in no block.
  *
  * Context: the caller holds no region's lock. O(depth of the cgroup).
- * Return: FLEXMEM_REASON_NONE, or the limit that forbids it; then nothing is
- * charged.
+ * Return: FLEXMEM_REASON_NONE, or the limit that forbids the charge; then
+ * nothing is charged.
  */
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   unsigned int handles,
@@ -249,7 +252,7 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	spin_unlock(&accounts->lock);
 }
 
-/* Would a block here be in one region more than a limit allows? */
+/* Whether a limit of regions forbids a block in this region. */
 static bool refuses_region(struct flexmem_account *account, unsigned int slot)
 {
 	for (; account; account = account->parent) {
@@ -322,8 +325,8 @@ static void count_orphaned(struct flexmem_accounts *accounts,
 }
 
 /*
- * May cause an event, which the caller delivers after it has dropped the
- * region's lock.
+ * Recomputes the pressure. If that causes an event, the caller delivers it
+ * after it has dropped the region's lock.
  */
 static void gauge_move(struct flexmem_accounts *accounts)
 {
@@ -338,8 +341,8 @@ static void gauge_move(struct flexmem_accounts *accounts)
  * @size: its bytes, which flexmem_charge() has charged
  *
  * Context: under the lock of the region. O(depth of the cgroup).
- * Return: FLEXMEM_REASON_NONE, or the limit of regions that forbids it; then the
- * bytes stay charged, but in no region.
+ * Return: FLEXMEM_REASON_NONE, or the limit of regions that forbids the block;
+ * then the bytes stay charged, but in no region.
  */
 enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
 					 unsigned int slot, u64 size)
@@ -371,7 +374,7 @@ unlock:
  * @client: account that it was charged to
  * @slot: of its region
  * @size: its bytes
- * @orphaned: flexmem_charge_orphan() was called for it
+ * @orphaned: whether flexmem_charge_orphan() was called for the block
  *
  * Context: under the lock of the region. O(depth of the cgroup).
  */
@@ -389,8 +392,8 @@ void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 }
 
 /**
- * flexmem_charge_pieces - count one block more or less for the same bytes
- * @client: account that they are charged to
+ * flexmem_charge_pieces - count one block more or less, but the same bytes
+ * @client: account that the bytes are charged to
  * @slot: slot of the region; at least one charged block stays in it
  * @more: 1 or -1
  *
@@ -442,7 +445,8 @@ static void count_quarantined(struct flexmem_accounts *accounts,
  * @slot: of its region
  * @size: its bytes
  *
- * Does both under one lock, so that the bytes count as in use all the time.
+ * Uncharges the owner and counts the bytes as quarantined under one lock, so
+ * that they count as in use all the time.
  *
  * Context: under the lock of the region. O(1).
  */
@@ -458,7 +462,7 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 }
 
 /**
- * flexmem_charge_quarantine - count bytes as quarantined, or end that
+ * flexmem_charge_quarantine - count bytes as quarantined, or no longer
  * @accounts: accounts of the function
  * @slot: of their region
  * @size: bytes; negative: they leave the quarantine
@@ -478,9 +482,10 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
  * flexmem_account_refuses_region - check the limits for a block in a new region
  * @client: account of the open file
  *
- * A check before a region is acquired. flexmem_charge_block() decides.
+ * Called before a region is acquired, to avoid a useless one. The check that
+ * counts is in flexmem_charge_block().
  *
- * Return: true if a limit forbids it.
+ * Return: true if a limit forbids such a block.
  */
 bool flexmem_account_refuses_region(const struct flexmem_account *client)
 {
@@ -501,7 +506,8 @@ bool flexmem_account_refuses_region(const struct flexmem_account *client)
  * The region counts as if a block without bytes were in it.
  *
  * Context: under the lock of the region. O(depth of the cgroup).
- * Return: false if a limit of regions forbids it; then nothing is charged.
+ * Return: false if a limit of regions forbids the charge; then nothing is
+ * charged.
  */
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
@@ -542,7 +548,7 @@ void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 /**
  * flexmem_account_reserve - note how many regions a cgroup should have
  * @cgroup: account of the cgroup
- * @count: regions; 0 without a reservation
+ * @count: number of regions; 0 ends the reservation
  */
 void flexmem_account_reserve(struct flexmem_account *cgroup,
 			     unsigned int count)
@@ -557,8 +563,8 @@ void flexmem_account_reserve(struct flexmem_account *cgroup,
  * @accounts: accounts of the function
  * @slot: of the region
  *
- * The charges must not be uncharged later. Each account drops its own charges
- * at its next use.
+ * Afterwards no charge in the region may be uncharged. Each account drops its
+ * charges in the region when it is next used.
  *
  * Context: O(1), however many accounts there are.
  */

@@ -18,8 +18,9 @@
 #include "slot.h"
 
 /*
- * Deeper cgroups have no account of their own. A charge walks up all accounts
- * under a lock for which other callers wait.
+ * A cgroup below this depth has no account of its own: its files are charged to
+ * its nearest ancestor with one. The depth is bounded because each charge walks
+ * up all accounts, under a lock for which other callers wait.
  */
 #define FLEXMEM_MAX_DEPTH 32
 
@@ -29,11 +30,12 @@ struct pid;
 
 /**
  * struct flexmem_charges - charges of an account in one region
- * @bytes: bytes charged, with orphaned ones
- * @orphaned: of these, freed but still in use
+ * @bytes: bytes charged, including @orphaned
+ * @orphaned: bytes freed but still in use
  * @blocks: number of blocks
- * @era: &flexmem_slot_charges.era at the first of these charges. A later era means
- *	that the region is lost, and the charges with it
+ * @era: value of &flexmem_slot_charges.era at the first of these charges. If
+ *	that value has grown since, the region is lost, and these charges with
+ *	it
  */
 struct flexmem_charges {
 	u64 bytes;
@@ -47,7 +49,7 @@ struct flexmem_charges {
  * @owned: bytes in live allocations
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
- * @era: how many regions were lost in this slot with something charged in them
+ * @era: how many regions with charges were lost in this slot
  */
 struct flexmem_slot_charges {
 	u64 owned;
@@ -58,36 +60,39 @@ struct flexmem_slot_charges {
 
 /**
  * struct flexmem_account - one account
- * @refs: client: the open file, and each of its allocations. Cgroup: each
- *	account below it, and @kept
+ * @refs: client: one for the open file, and one for each of its allocations.
+ *	Cgroup: one for each account below it, and one if @kept
  * @accounts: all accounts of the function
- * @parent: account of the opener's cgroup, or of the cgroup's parent; a
- *	reference is held. It is charged as well. NULL: this is the root
+ * @parent: client: account of the opener's cgroup. Cgroup: account of its
+ *	parent. Everything is charged to @parent too. A reference to it is held.
+ *	NULL: this is the root
  * @link: client: in &flexmem_accounts.clients. Cgroup: in
  *	&flexmem_accounts.limited while it is @kept
  * @by_id: cgroup: in &flexmem_accounts.cgroups
  * @kind: client or cgroup
  * @id: client: its number, never reused on this function. Cgroup: its id
- * @cgroup: cgroup: itself; a reference is held
+ * @cgroup: cgroup: the kernel's cgroup; a reference is held
  * @uid: client: the opener of the file
  * @pid: client: the process that opened it
  * @owner: client: the owner of its bytes, until the file is closed
  * @kept: cgroup: a limit was set for it or its children, so it has a reference to
  *	itself
  * @depth: cgroup: number of ancestors
- * @own: cgroup: bit mask of resources with a limit of its own; it inherits the
- *	other limits
- * @used: charges, by resource; bytes include @orphaned, and those of requests
- *	under way
- * @placed: of the bytes, those in blocks
+ * @own: cgroup: bit mask of the resources for which it has a limit of its own;
+ *	for the others it inherits one
+ * @used: charges, by resource. Bytes include @orphaned, and the bytes of
+ *	requests that are not placed yet
+ * @placed: bytes charged that are in blocks
  * @orphaned: bytes freed but still in use
  * @peak: largest number of bytes in blocks so far
- * @limit: cgroup: by resource
- * @each_child: cgroup: limits of each child without one of its own, by resource
- * @changes: &flexmem_accounts.changes that it has followed
- * @losses: &flexmem_accounts.losses that it has followed
+ * @limit: cgroup: its limits, by resource
+ * @each_child: cgroup: limits for each child that has none of its own, by
+ *	resource
+ * @changes: value of &flexmem_accounts.changes when the account was last
+ *	brought up to date
+ * @losses: value of &flexmem_accounts.losses at that time
  * @reservation: cgroup: number of regions that should be reserved for it
- * @reserved: cgroup: number of regions that are
+ * @reserved: cgroup: number of regions that are reserved for it now
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
@@ -125,30 +130,34 @@ struct flexmem_account {
 /**
  * struct flexmem_accounts - all accounts of one function
  * @lock: protects the members below; a leaf. A charge for a block takes it
- *	under the lock of the region, so that block and charge change together
+ *	under the lock of the region, so that the block and its charge change
+ *	together
  * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
- * @nr_cgroups: how many there are
- * @limited: of these, those that limits were set for, or for their children. The
- *	first is the one that flexmem_limit_forget() checks next
- * @changes: what has changed for all accounts: limits, and lost regions. An
- *	account follows when it is used, see flexmem_account_settle(), so that no
- *	change takes longer if there are many accounts
- * @losses: of these, the lost regions
+ * @nr_cgroups: number of accounts in @cgroups
+ * @limited: the accounts of @cgroups that are kept, because a limit was set for
+ *	them or for their children. flexmem_limit_forget() checks the first one
+ *	next
+ * @changes: number of changes that concern all accounts: limits set, and
+ *	regions lost. An account applies them at its next use, see
+ *	flexmem_account_settle(), so that the time of a change does not depend
+ *	on the number of accounts
+ * @losses: number of these changes that were lost regions
  * @default_depth: the depth of cgroups that inherit @default_limit; constant
- * @default_limit: by resource
+ * @default_limit: the default limits, by resource
  * @owners_by_id: all owners of bytes, see owner.h
- * @owners_by_key: owners of bytes that are not strict
- * @idle_owners: of these, those without an open file, longest idle first
- * @nr_idle: how many there are
- * @last_owner: latest id of an owner
- * @nr_clients: accounts in @clients
- * @last_id: latest number of an account
+ * @owners_by_key: the owners that are not strict, by uid and cgroup
+ * @idle_owners: the owners of @owners_by_key without an open file, longest idle
+ *	first
+ * @nr_idle: number of owners in @idle_owners
+ * @last_owner: id of the newest owner
+ * @nr_clients: number of accounts in @clients
+ * @last_id: number of the newest client
  * @owned: bytes in live allocations
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
  * @gauge: how full the function is
- * @in: of @owned, @orphaned and @quarantined, by slot of the region
+ * @in: the parts of @owned, @orphaned and @quarantined in each region, by slot
  */
 struct flexmem_accounts {
 	spinlock_t lock; /* see above */
@@ -199,7 +208,7 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts);
 bool flexmem_account_is_removed(const struct flexmem_account *account);
 void flexmem_account_follow(struct flexmem_account *account);
 
-/* Whether what an account uses is charged to @above as well. */
+/* Whether everything that is charged to an account is charged to @above too. */
 static inline bool flexmem_account_is_below(const struct flexmem_account *account,
 					    const struct flexmem_account *above)
 {
@@ -209,7 +218,7 @@ static inline bool flexmem_account_is_below(const struct flexmem_account *accoun
 	return false;
 }
 
-/* Whether regions are reserved for an account or one above it; may be stale. */
+/* Whether regions are reserved for an account or an ancestor; may be stale. */
 static inline bool
 flexmem_account_has_regions(const struct flexmem_account *account)
 {
@@ -220,8 +229,8 @@ flexmem_account_has_regions(const struct flexmem_account *account)
 }
 
 /*
- * To be called before an account's figures or limits are read, under the lock.
- * O(1), and O(slots) after a change.
+ * Brings an account up to date. Must be called before its charges or limits are
+ * read. Under &flexmem_accounts.lock. O(1); O(slots) after a change.
  */
 static inline void flexmem_account_settle(struct flexmem_account *account)
 {

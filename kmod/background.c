@@ -6,7 +6,7 @@
  *
  * The background never removes a block from the free blocks, so placement does
  * not depend on its progress. It watches a free block while the device scrubs
- * it. If the block has not changed afterwards, the block is clean.
+ * it, and marks the block clean if it has not changed in the meantime.
  */
 
 #include <linux/jiffies.h>
@@ -20,7 +20,7 @@
 
 /* An owner must be idle this long before the background scrubs its bytes. */
 #define IDLE_JIFFIES (5 * HZ)
-/* Blocks of a region that the background checks in one round. */
+/* How many blocks of a region the background checks in one round. */
 #define LOOK_AT 16
 
 /**
@@ -28,7 +28,7 @@
  * @table: region table
  *
  * Context: under acquire_lock, so that regions stay. May sleep.
- * Return: 0; the error of the first block that failed again; or as
+ * Return: 0; the error of the first block that failed again; or an error of
  * flexmem_function_error().
  */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table)
@@ -52,8 +52,8 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 }
 
 /*
- * Whether the background may scrub: not while the function is suspended or
- * unresponsive. The end of either state queues the background again.
+ * Whether the background may scrub. It may not while the function is suspended
+ * or unresponsive; when that ends, the background is queued again.
  */
 static bool may_scrub(const struct flexmem_table *table)
 {
@@ -61,9 +61,9 @@ static bool may_scrub(const struct flexmem_table *table)
 }
 
 /*
- * Scrubs one part of a free block of a region. data_lock is held and keeps the
- * region. Sets @waits if there may be work later. Returns -ENOENT if there is
- * no work now.
+ * Scrubs one part of a free block of a region. The caller holds data_lock,
+ * which keeps the region. Sets @waits if there may be work later. Returns
+ * -ENOENT if there is no work now.
  */
 static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 {
@@ -81,7 +81,8 @@ static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 			break;
 		*waits = true;
 		/*
-		 * Not under the region's lock because there may be many owners.
+		 * Called without the region's lock, because a search among many
+		 * owners takes time.
 		 */
 		idle = flexmem_owner_is_idle(&table->accounts, seen,
 					     IDLE_JIFFIES);
@@ -110,7 +111,7 @@ static struct flexmem_block *take_due(struct flexmem_region *region,
 
 /*
  * Scrubs a quarantined block or a part of a free one in each region, and drops
- * the lock in between. Returns 0 if there was work and nothing failed.
+ * data_lock after each region. Returns 0 if there was work and nothing failed.
  */
 static int scrub_round(struct flexmem_table *table, bool *waits)
 {

@@ -7,9 +7,9 @@
  *
  * Invariants, checked by flexmem_blocks_check(): the blocks tile the region, no
  * two neighbours are both free, every start and size is a multiple of
- * FLEXMEM_ALIGN, and the counters and the tree agree with the list. A tail is
- * the part by which an occupied block is being extended or cut short. It
- * directly follows its block.
+ * FLEXMEM_ALIGN, and the counters and the tree agree with the list. While an
+ * occupied block is being extended or shortened, the part that it gains or
+ * loses is a block of its own directly behind it, its tail.
  */
 
 #include <linux/align.h>
@@ -18,7 +18,10 @@
 
 #include "block_fit.h"
 
-/* State changes. Each moves the list, the index and the counters together. */
+/*
+ * State changes. Each of these functions keeps the list, the index and the
+ * counters consistent.
+ */
 
 /* Mixed blocks always need a scrub, so they are queued first. */
 static void list_dirty(struct flexmem_blocks *blocks,
@@ -78,8 +81,8 @@ static void inherit(struct flexmem_block *block,
 }
 
 /*
- * Shrinks a free block after a part of it was carved off. That part has
- * inherited its share of the dirty range.
+ * Shrinks a free block after a part of it became a block of its own. That part
+ * has already inherited its share of the dirty range.
  */
 static void shrink_free(struct flexmem_blocks *blocks,
 			struct flexmem_block *hole, u64 start, u64 size)
@@ -90,7 +93,7 @@ static void shrink_free(struct flexmem_blocks *blocks,
 		list_del_init(&hole->dirty_link);
 }
 
-/* @block has absorbed its neighbour @other: merge the dirty ranges. */
+/* @block has absorbed its neighbour @other: merges the dirty ranges. */
 static void blend(struct flexmem_block *block,
 		  const struct flexmem_block *other)
 {
@@ -108,7 +111,9 @@ static void blend(struct flexmem_block *block,
 		block->bytes_of = FLEXMEM_MIXED;
 }
 
-/* A free block that has been resized absorbs another block's dirty range. */
+/*
+ * Adds the dirty range of another block to a free block that has grown over it.
+ */
 static void take_in(struct flexmem_blocks *blocks, struct flexmem_block *block,
 		    const struct flexmem_block *other)
 {
@@ -172,8 +177,8 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 /*
  * Finds a free block for the request, and the offset in it. For an alignment
  * above FLEXMEM_ALIGN it first searches for a hole that fits at any
- * misalignment, which is logarithmic. Only then it tries smaller holes, one by
- * one.
+ * misalignment, which takes logarithmic time. If there is none, it tries
+ * smaller holes one by one.
  */
 static void find_block(const struct flexmem_blocks *blocks, u64 size,
 		       u64 alignment, struct flexmem_found *found)
@@ -234,18 +239,19 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
  * @alignment: alignment of the start; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @growable: leave room behind the block
- * @found: receives the place, for flexmem_blocks_take()
+ * @found: receives the block and the offset, for flexmem_blocks_take()
  *
  * The fit chooses the free block. The choice never depends on @bytes_of, so
  * addresses do not depend on the progress of scrubbing.
  *
- * In an empty region a growable block starts at offset 0. Otherwise it starts in
- * the middle of the largest free block, so that the block before that hole can
- * grow as well. If it does not fit there, it starts at the beginning of the hole.
- * If the alignment makes it fit only in another hole, the fit chooses.
+ * In an empty region a growable block starts at offset 0. Otherwise it starts
+ * in the middle of the largest free block, so that the block before that hole
+ * can grow as well. If it does not fit there, it starts at the beginning of
+ * that hole. If it does not fit into that hole because of its alignment, the
+ * fit chooses a hole.
  *
  * Context: the caller holds the lock of the region. O(log n).
- * Return: true if there is one.
+ * Return: true if a block was found.
  */
 bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 			 u64 alignment, bool growable,
@@ -271,11 +277,11 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 /**
  * flexmem_blocks_take - occupy a block
  * @blocks: blocks of a region
- * @found: place that flexmem_blocks_find() has just found
+ * @found: result of flexmem_blocks_find(), with no change of the blocks since
  * @size: as for flexmem_blocks_find()
  * @owner: token of the owner, not NULL
  * @spare: at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES for a
- *	growable block; the function takes those that it uses out of it
+ *	growable block; this removes the nodes that it uses
  *
  * Splits the free block into an occupied block of exactly @size bytes and a free
  * remainder. @bytes_of is copied from the free block. Until the block is freed,
@@ -408,7 +414,7 @@ u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
  * @block: occupied block of it, without a tail
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0, no more than
  *	flexmem_blocks_room()
- * @spare: at least one node; removed from it if it is used
+ * @spare: at least one node; this removes it if it uses it
  *
  * The new block is the *tail* of @block. It stays a block of its own until the
  * caller joins, frees or parts it.
@@ -482,7 +488,7 @@ void flexmem_blocks_join(struct flexmem_block *block,
 /**
  * flexmem_blocks_part - turn a tail into an ordinary block
  * @blocks: blocks of a region
- * @tail: tail of a block of it
+ * @tail: tail of one of these blocks
  *
  * Context: the caller holds the lock of the region. O(1).
  */

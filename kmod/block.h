@@ -29,20 +29,21 @@
 #define FLEXMEM_FIT_TRIES 256
 
 /*
- * In a free block of at least FLEXMEM_GROWABLE_TIMES this size, a growable
- * block starts at a multiple of this, or of its own alignment if that is
- * larger. The bytes that are skipped matter little there.
+ * A growable block starts at a multiple of FLEXMEM_GROWABLE_ALIGN, or of its
+ * own alignment if that is larger, if the free block has at least
+ * FLEXMEM_GROWABLE_TIMES times FLEXMEM_GROWABLE_ALIGN bytes. The skipped bytes
+ * are a small part of such a free block.
  */
 #define FLEXMEM_GROWABLE_ALIGN BIT_ULL(21)
 #define FLEXMEM_GROWABLE_TIMES 8
 
 /*
- * The bytes that a block may hold: those of one owner, given by its number, or
- * one of these two values. The block also remembers the range in which the
- * bytes may be, so that freeing a small block next to much clean memory does
- * not make all of it dirty. Splitting a block hands both on to its parts.
- * Merging blocks of different owners gives a mixed block; its dirty range
- * covers both ranges.
+ * Values of &flexmem_block.bytes_of besides the number of an owner: whose bytes
+ * a block may hold. A block also has a dirty range, in which these bytes may
+ * be, so that freeing a small block next to much clean memory does not make all
+ * of it dirty. When a block is split, both parts inherit the owner and the
+ * dirty range. When blocks of different owners are merged, the result is mixed;
+ * its dirty range covers both ranges.
  */
 #define FLEXMEM_CLEAN 0ULL
 #define FLEXMEM_MIXED (~0ULL)
@@ -54,18 +55,19 @@
  * @dirty_link: in &flexmem_blocks.dirty while the block is free and not clean
  * @start: offset of the first byte from the start of the region
  * @size: bytes
- * @subtree_max: first fit: largest @size in the subtree below @node
- * @bytes_of: the owner that may have bytes in it, by number; FLEXMEM_CLEAN (all
- *	bytes are zero) or FLEXMEM_MIXED
+ * @subtree_max: for first fit: the largest @size in the subtree of @node
+ * @bytes_of: number of the owner whose bytes may be in the block; or
+ *	FLEXMEM_CLEAN (all bytes are zero) or FLEXMEM_MIXED
  * @dirty_start: the bytes before this offset are zero; without meaning in a
  *	clean block
  * @dirty_end: the bytes from this offset on are zero; without meaning in a
  *	clean block
  * @owner: token of the owner; NULL means that the block is free
  * @tail: the block is occupied and will be joined to the block before it; the
- *	counters leave it out
- * @program: for the region: it is memory of a program
- * @orphaned: for the region: its owner has freed it, but it is still in use
+ *	counters do not count it
+ * @program: for the region: the block is memory of a program
+ * @orphaned: for the region: the owner has freed the block, but it is still in
+ *	use
  */
 struct flexmem_block {
 	struct list_head link;
@@ -90,12 +92,13 @@ struct flexmem_fit_ops;
  * @all: every block, ordered by offset; they tile [0, @total)
  * @index: the free blocks, in the order that the fit needs
  * @dirty: the free blocks that are not clean, mixed ones first
- * @watched: a free block; becomes NULL when the block changes in any way
+ * @watched: the free block that the background works on; becomes NULL when that
+ *	block changes in any way
  * @fit: block strategy
  * @total: bytes of the region
  * @free: bytes in free blocks
- * @nr_used: occupied blocks, without tails
- * @nr_free: free blocks
+ * @nr_used: number of occupied blocks, without tails
+ * @nr_free: number of free blocks
  */
 struct flexmem_blocks {
 	struct list_head all;
@@ -111,10 +114,10 @@ struct flexmem_blocks {
 
 /**
  * struct flexmem_spare - nodes that an operation may use, or has left over
- * @block: up to two; NULL where there is none
+ * @block: up to two nodes; NULL where there is none
  *
- * The caller fills it before it takes the lock, and empties it after it has
- * released the lock.
+ * The caller allocates nodes before it takes the lock, and frees those left
+ * over after it has released the lock.
  */
 struct flexmem_spare {
 	struct flexmem_block *block[2];
@@ -124,7 +127,7 @@ struct flexmem_spare {
  * struct flexmem_found - result of flexmem_blocks_find()
  * @block: the free block, or NULL
  * @start: offset for the new block in the region
- * @gave_up: no block was found, but not all that are large enough were tried
+ * @gave_up: no block was found, but not all large enough blocks were tried
  */
 struct flexmem_found {
 	struct flexmem_block *block;
@@ -138,9 +141,9 @@ static inline u64 flexmem_block_end(const struct flexmem_block *block)
 }
 
 /*
- * Mark all of an occupied block as holding @owner's bytes. Only the user of the
- * block calls this, and needs no lock. flexmem_blocks_check() may run at the
- * same time: it sees the new range before it sees the new owner.
+ * Marks an occupied block as holding @owner's bytes in its whole range. Only
+ * the user of the block calls this, and needs no lock. flexmem_blocks_check()
+ * may run at the same time, so the range is written before the owner.
  */
 static inline void
 flexmem_block_mark_dirty(struct flexmem_block *block, u64 owner)
@@ -156,15 +159,15 @@ static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 	return !block->owner;
 }
 
-/* Spare nodes that flexmem_blocks_take() can need for an alignment. */
+/* How many spare nodes flexmem_blocks_take() can need for an alignment. */
 static inline unsigned int flexmem_spares_for(u64 alignment)
 {
 	return alignment > FLEXMEM_ALIGN ? 2 : 1;
 }
 
 /*
- * Spare nodes that flexmem_blocks_take() can need for a growable block, which may
- * leave a free block on both sides.
+ * How many spare nodes flexmem_blocks_take() can need for a growable block,
+ * which may leave a free block on both sides.
  */
 #define FLEXMEM_GROWABLE_SPARES 2
 

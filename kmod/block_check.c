@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Checks the invariants of a region's blocks. Only in debug builds. */
+/* Checks the invariants of a region's blocks. Compiled only in debug builds. */
 
 #include <linux/align.h>
 #include <linux/minmax.h>
@@ -67,7 +67,7 @@ static const char *check_index(const struct flexmem_blocks *blocks)
  *
  * Context: the caller holds the lock of the region. O(n): for tests and debug
  * builds.
- * Return: NULL, or what is wrong.
+ * Return: NULL if all hold; otherwise a text that says what is wrong.
  */
 const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How a free block is found: the search tree of a region's free blocks. The fit
+ * The search tree of a region's free blocks. The fit (the block strategy)
  * determines the order of the tree:
  *
- *  - first fit: by offset. Each node knows the size of the largest free block
- *    below it, so the lowest block that is large enough is found in O(log n).
- *  - best fit: by (size, offset). The lower bound of the requested size is the
- *    tightest block, and the lowest one among equally tight blocks.
+ *  - first fit: by offset. Each node has the size of the largest free block in
+ *    its subtree, so the lowest block that is large enough is found in O(log
+ *    n).
+ *  - best fit: by (size, offset). The first block in this order with at least
+ *    the requested size is the tightest one, and the lowest one among equally
+ *    tight blocks.
  */
 
 #include <linux/minmax.h>
@@ -19,7 +21,10 @@ static struct flexmem_block *to_block(struct rb_node *node)
 	return rb_entry_safe(node, struct flexmem_block, node);
 }
 
-/* First fit: tree by offset, augmented with the largest size below. */
+/*
+ * First fit: the tree is ordered by offset, and augmented with the largest size
+ * in each subtree.
+ */
 
 static inline u64 block_size(struct flexmem_block *block)
 {
@@ -65,8 +70,8 @@ static void first_fit_resize(struct rb_root *index, struct flexmem_block *block,
 }
 
 /*
- * The lowest block of at least @size below @node. @node's subtree_max is at
- * least @size.
+ * Returns the lowest block of at least @size bytes in the subtree of @node. The
+ * caller has checked that there is one.
  */
 static struct flexmem_block *first_fit_lowest(struct rb_node *node, u64 size)
 {
@@ -97,7 +102,8 @@ static struct flexmem_block *first_fit_next(struct flexmem_block *block,
 		return first_fit_lowest(node->rb_right, size);
 
 	/*
-	 * Climb: a block at a higher offset is an ancestor, or is right of one.
+	 * Climbs the tree: the next block at a higher offset is an ancestor, or
+	 * in the right subtree of one.
 	 */
 	while ((parent = rb_parent(node))) {
 		if (node == parent->rb_left) {
@@ -116,7 +122,7 @@ static u64 first_fit_largest(const struct rb_root *index)
 	return first_fit_max(index->rb_node);
 }
 
-/* Best fit: tree by size, then by offset. */
+/* Best fit: the tree is ordered by size, then by offset. */
 
 static bool best_fit_less(struct rb_node *a, const struct rb_node *b)
 {

@@ -13,8 +13,9 @@
  * @resize: gives a block in the index a new start and size; its order by offset
  *	among the free blocks stays the same
  * @find: returns the first free block of at least @size bytes, in the order of
- *	the fit
- * @next: returns the next such block after one that find or next returned
+ *	the strategy
+ * @next: returns the next such block after the one that @find or @next returned
+ *	last
  * @largest: returns the size of the largest free block, or 0 if there is none
  */
 struct flexmem_fit_ops {

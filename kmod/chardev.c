@@ -3,19 +3,19 @@
  * The nodes /dev/flexmemN, one for each function.
  *
  * One character device serves all minor numbers, and open() looks up the
- * function that has the number now. An inode caches its character device while
- * it is in memory. With one character device for each function, an inode in a
- * container would lead to a removed function for as long as a file is open
- * there.
+ * function that has the number now. The reason is that an inode in memory
+ * caches its character device. If each function had a character device of its
+ * own, an inode in a container would lead to a removed function as long as a
+ * file is open there.
  *
  * A PF's node shows physical addresses, so only the administrator may open it
- * (0600), even if the mode of its inode, or of one made with mknod, allows
+ * (0600), even if the mode of the inode, which mknod can have made, allows
  * more. A VF's node is for the users of the device (0660; a udev rule gives it
  * to the group flexmem).
  *
  * A node can have any number of inodes (mknod). All mappings of a function must
- * be in one address space, so that one call removes them. They use that of an
- * internal inode.
+ * be in one address space, so that one call removes them. So they use the
+ * address space of an internal inode.
  */
 
 #include <linux/capability.h>
@@ -68,7 +68,10 @@ static void free_file(struct flexmem_client *client)
 	kfree(container_of(client, struct flexmem_file, client));
 }
 
-/* The file keeps the reference to @fdev if this returns 0. */
+/*
+ * Opens a file on a function. If this returns 0, the caller's reference to
+ * @fdev belongs to the file.
+ */
 static int open_function(struct flexmem_dev *fdev, struct file *filp)
 {
 	struct flexmem_file *file;
@@ -77,7 +80,9 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 
 	if (!may_open(fdev))
 		return -EPERM;
-	/* A file that is opened during removal counts as opened after it. */
+	/*
+	 * Opening a file during the removal fails in the same way as after it.
+	 */
 	if (flexmem_function_is_gone(&fdev->table.function))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
@@ -119,7 +124,9 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 	struct flexmem_dev *fdev = file->fdev;
 
 	flexmem_client_fini(&file->client);
-	/* A kernel user may keep the client, but not the function. */
+	/*
+	 * A kernel user may keep the client after this, but not the function.
+	 */
 	flexmem_client_put(&file->client);
 	put_device(&fdev->dev);
 	return 0;
@@ -162,9 +169,9 @@ static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 }
 
 /*
- * Copies the event out before it takes it. An event that cannot be written
- * stays pending, and no other reader has to be woken up for it. 0: there is
- * none.
+ * Copies the event out before it takes it. So an event that cannot be written
+ * stays pending, and no other reader must be woken up for it. Returns 0 if
+ * there is no event.
  */
 static int read_event(struct flexmem_file *file, char __user *to, size_t count)
 {
@@ -243,14 +250,17 @@ static const struct file_operations flexmem_fops = {
 	.unlocked_ioctl = flexmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = flexmem_mmap,
-	/* Addresses that huge pages fit at: congruent to the offset. */
+	/*
+	 * Chooses addresses that allow huge pages: congruent to the mmap()
+	 * offset modulo their size.
+	 */
 	.get_unmapped_area = thp_get_unmapped_area,
 	.show_fdinfo = flexmem_show_fdinfo,
 };
 
 /**
  * flexmem_client_from_fd - the client behind a file descriptor
- * @fdev: function that the file must be of
+ * @fdev: function whose node the file must be
  * @fd: descriptor of the calling task
  *
  * If the file is closed during the call, the client has no handles any more,
@@ -258,8 +268,8 @@ static const struct file_operations flexmem_fops = {
  *
  * Context: may sleep, in the task that has the descriptor.
  * Return: the client, with a reference for flexmem_client_put(). An ERR_PTR():
- * -EBADF if the file is not open, or open for reading only; -EINVAL if it is no
- * file of @fdev.
+ * -EBADF if the file is not open, or open for reading only; -EINVAL if it is
+ * not a file of @fdev's node.
  */
 struct flexmem_client *flexmem_client_from_fd(struct flexmem_dev *fdev, int fd)
 {
@@ -328,7 +338,7 @@ static struct file_system_type inodes_type = {
 };
 
 /*
- * The mount exists only while a function does, because it would pin the module.
+ * The mount would pin the module, so it exists only while there is a function.
  */
 static int add_inode(struct flexmem_dev *fdev)
 {
@@ -366,9 +376,10 @@ void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
  * @parent: its device
  * @release: frees @fdev
  *
- * From here on the last reference frees @fdev, also after an error.
+ * From here on @fdev is freed when its last reference is put. This holds after
+ * an error too.
  *
- * Return: 0, -ENOSPC if there are too many of its mode, or -ENOMEM.
+ * Return: 0, -ENOSPC if there are too many functions of its mode, or -ENOMEM.
  */
 int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 			void (*release)(struct device *dev))
@@ -383,7 +394,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = add_inode(fdev);
 	if (rc)
 		return rc;
-	/* Before the node exists, because udev opens it at once. */
+	/* Done before the node exists, because udev opens it at once. */
 	minor = flexmem_minor_get(&minors, fdev->table.function.mode,
 				  dev_name(parent), fdev);
 	if (minor < 0)

@@ -2,12 +2,12 @@
 /*
  * Clients and their handles.
  *
- * The life of an allocation: it is *prepared* (it has blocks and a handle, but
- * look-ups do not find it), then *published*, which cannot fail. FREE
- * *detaches* it (look-ups do not find it any more, but it keeps its handle),
- * and then *releases* it, which frees both, or publishes it again. So each
- * step that can fail, above all the copy of the reply to user space, comes
- * while no other caller can see the allocation, and can be undone.
+ * The life of an allocation: ALLOC *prepares* it (it has blocks and a handle,
+ * but look-ups do not find it) and then *publishes* it, which cannot fail. FREE
+ * *detaches* it (look-ups no longer find it, but it keeps its handle) and then
+ * *releases* blocks and handle, or publishes it again. So each step that can
+ * fail, above all the copy of the reply to user space, can be undone, and comes
+ * while no other caller can see the allocation.
  *
  * While the size of an allocation changes (resize.c), other callers get EBUSY.
  */
@@ -28,7 +28,7 @@
  * @table: region table of the function; must outlive the client
  * @uid: the opener of the file
  * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
- * @pid: the process that opened it, or NULL
+ * @pid: the process that opened the file, or NULL
  *
  * Context: may sleep.
  * Return: 0; -EMFILE if a cgroup may have no more open files; -ENOMEM.
@@ -66,7 +66,7 @@ EXPORT_SYMBOL_GPL(flexmem_client_get);
 
 /**
  * flexmem_client_put - put a reference to a client
- * @client: client; may be gone afterwards
+ * @client: client, which this may free
  *
  * Context: any.
  */
@@ -209,7 +209,7 @@ void flexmem_client_publish(struct flexmem_client *client,
 }
 
 /**
- * flexmem_client_release - free the blocks and the handle
+ * flexmem_client_release - free the blocks and the handle of an allocation
  * @client: client
  * @allocation: prepared or detached; the caller must not use it afterwards
  *
@@ -225,7 +225,10 @@ void flexmem_client_release(struct flexmem_client *client,
 	flexmem_allocation_unname(allocation, &client->stock);
 }
 
-/* The result of a look-up: an error if the allocation cannot be used now. */
+/*
+ * Turns the result of a look-up into an error if the allocation cannot be used
+ * now.
+ */
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 {
 	if (!allocation)
@@ -271,8 +274,8 @@ static void detach_locked(struct flexmem_client *client,
  * @handle: its handle
  *
  * Return: the allocation, for flexmem_client_release() or
- * flexmem_client_publish(); -ENOENT if the handle names none; -EBUSY if it is
- * being resized.
+ * flexmem_client_publish(); -ENOENT if the handle names no allocation; -EBUSY
+ * if the allocation is being resized.
  */
 struct flexmem_allocation *
 flexmem_client_detach(struct flexmem_client *client, u32 handle)
@@ -298,7 +301,7 @@ static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 /**
  * flexmem_client_detach_address - flexmem_client_detach() by address
  * @client: client
- * @address: exact start
+ * @address: exact start of the allocation
  *
  * Return: as flexmem_client_detach().
  */
@@ -359,7 +362,8 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
  *
  * Context: any.
  * Return: the allocation, with a reference for flexmem_allocation_put(). An
- * ERR_PTR(): -ENOENT if there is none; -EBUSY if it is being resized.
+ * ERR_PTR(): -ENOENT if there is none; -EBUSY if the allocation is being
+ * resized.
  */
 struct flexmem_allocation *
 flexmem_client_allocation(struct flexmem_client *client, u32 handle)
@@ -445,7 +449,10 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	spin_lock(&client->handles.lock);
 	used = client->used;
 	spin_unlock(&client->handles.lock);
-	/* Lost allocations are not charged. New ones are not published yet. */
+	/*
+	 * @used includes lost allocations, which are not charged. @charged
+	 * includes allocations that are not published yet.
+	 */
 	return min(used, charged);
 }
 
@@ -478,10 +485,10 @@ static void tell_driver(struct flexmem_client *client)
 
 /**
  * flexmem_client_fini - free everything that a client has
- * @client: client with a closed file. The driver may still have a reference
- *	to it, and finds no allocation any more
+ * @client: client with a closed file. The driver may still have a reference to
+ *	the client, but finds no allocation any more
  *
- * Context: may sleep. Also after the device has gone.
+ * Context: may sleep. May be called after the device has gone.
  */
 void flexmem_client_fini(struct flexmem_client *client)
 {

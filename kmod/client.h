@@ -27,25 +27,28 @@ struct vm_area_struct;
 
 /**
  * struct flexmem_client - an open file
- * @refs: the file, and each kernel user. A user may keep one after close()
- * @is_known: the device's driver had a reference, so it is told of close()
+ * @refs: one for the file, and one for each kernel user, which may keep it
+ *	after close()
+ * @is_known: the device's driver has had a reference, so flexmem tells it about
+ *	close()
  * @free: frees the struct after the last reference; NULL: the caller frees it
  * @table: region table of the function
- * @account: its account; a reference is held
- * @lease: its lease on the segment table
+ * @account: the client's account; a reference is held
+ * @lease: the client's lease on the slots
  * @handles: allocations by handle. Its lock also protects the members below. An
  *	allocation that is being made or freed has its handle, but look-ups do
  *	not find it
  * @by_address: chunks by offset and serial number of the region, so that a
- *	chunk in a lost region is never mistaken for another. Many small trees,
- *	chosen by a hash, so that a look-up takes a few steps
+ *	chunk in a lost region is never mistaken for a chunk in a later region.
+ *	There are many small trees, chosen by a hash, so that a look-up takes
+ *	few steps
  * @mappable: mappable chunks, in one tree because mmap() finds a chunk by any
  *	of its pages; these are not in @by_address
  * @nr_published: allocations that look-ups find
- * @used: bytes in them, with lost ones
+ * @used: bytes in these allocations, including bytes in lost regions
  * @peak: largest value of @used so far
- * @listener: state of its pressure events
- * @stock: freed objects that it keeps for its next allocations
+ * @listener: which pressure events the client has read
+ * @stock: freed objects that are kept for the client's next allocations
  */
 struct flexmem_client {
 	refcount_t refs;

@@ -9,12 +9,15 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-/* Since 6.12: the compiler does not zero the variable, whatever the options. */
+/*
+ * Linux 6.12 has this attribute: the compiler does not zero the variable, even
+ * if the kernel's options ask for it.
+ */
 #ifndef __uninitialized
 #define __uninitialized
 #endif
 
-/* Since 6.2 the node name callback takes a const device. */
+/* Since Linux 6.2 the callback for a node's name takes a const device. */
 /* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
 /* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
@@ -23,7 +26,10 @@
 #define flexmem_const_since_6_2
 #endif
 
-/* Since 6.7 the kernel allocates shrinkers. NULL: there is no memory. */
+/*
+ * Since Linux 6.7 the kernel allocates shrinkers. Returns NULL if there is no
+ * memory.
+ */
 /* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
 /* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
@@ -62,7 +68,7 @@ static inline void flexmem_free_shrinker(struct shrinker *shrinker)
 }
 #endif
 
-/* Since 6.3 the flags of a vma are changed by functions. */
+/* Since Linux 6.3 functions change the flags of a vma. */
 /* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
 /* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)

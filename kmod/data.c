@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The bytes of allocations: READ and WRITE, for memory that the CPU cannot map,
- * and COPY, by the device. Without COPY the CPU would read and write the bytes
- * across the bus.
+ * and COPY, which the device carries out: a copy by the CPU would move each
+ * byte across the bus twice.
  *
  * All three move bytes in parts, so that data_lock is never held for long, and
- * a killed caller can leave. READ and WRITE go through a buffer of the kernel,
- * because no lock may be held while user memory is touched.
+ * a killed caller need not wait for the end. READ and WRITE go through a buffer
+ * of the kernel, because no lock may be held while user memory is touched.
  *
- * The caller has looked up the allocations and passes its references. While
+ * The caller has looked up the allocations and hands its references over. While
  * they are held, no other task resizes, frees or scrubs these bytes.
  */
 
@@ -26,8 +26,8 @@
 
 /**
  * struct transfer - bytes to move
- * @to: allocation that receives them; NULL: user memory does
- * @from: allocation that they come from; NULL: user memory has them
+ * @to: allocation that receives the bytes; NULL: user memory receives them
+ * @from: allocation that the bytes come from; NULL: they come from user memory
  * @to_offset: first byte in @to
  * @from_offset: first byte in @from
  * @user: the user memory
@@ -46,8 +46,8 @@ struct transfer {
 
 /**
  * struct place - position of a byte on the device
- * @region: region; stays as long as its allocation. NULL: the byte is not on
- *	the device
+ * @region: region, which stays as long as the allocation. NULL: the byte is not
+ *	on the device
  * @offset: offset in the region
  * @room: bytes from there to the end of the chunk
  */
@@ -106,7 +106,10 @@ unlock:
 	return rc;
 }
 
-/* Moves @length bytes. Adds the moved ones to @done, on failure too. */
+/*
+ * Moves @length bytes. Adds the number of moved bytes to @done, even if it
+ * fails.
+ */
 static int move(const struct transfer *t, u64 length, u64 *done)
 {
 	struct place to, from;

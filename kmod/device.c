@@ -2,15 +2,16 @@
 /*
  * Registered devices.
  *
- * A device exists while a file is open on it, but its driver may be removed at
- * any time. The driver is called under the table's acquire_lock or data_lock,
- * or in a page fault under map_lock, and nowhere else. Removal changes the
- * function's state first. A task that takes one of these locks later makes no
- * call. A task that holds one makes no further call. Removal then releases
- * every region. It waits for the operation under way in each lock, and for one
- * more that undoes it. It never waits for user space, because a caller can keep
- * a command in a page fault for any time. Afterwards only the blocks of open
- * files are left.
+ * A struct flexmem_dev exists while a file is open on it, but the driver of the
+ * device may be removed at any time. The driver is called under the table's
+ * acquire_lock or data_lock, or in a page fault under map_lock, and nowhere
+ * else. Removal changes the function's state first. A task that takes one of
+ * these locks later makes no call. A task that holds one makes no further call.
+ * Removal then releases every region. It waits for the operation under way
+ * under each lock, and for one more operation that undoes it. It never waits
+ * for user space, because a caller can keep a command in a page fault for any
+ * time. Afterwards only blocks are left, which their owners free when they
+ * close their files.
  */
 
 #include <linux/devcoredump.h>
@@ -27,7 +28,10 @@
 #include "settings.h"
 #include "snapshot.h"
 
-/* Room for the report of a reset: a line for each slot and some more. */
+/*
+ * Room for the report of a reset, which has a line for each slot and a few
+ * others.
+ */
 #define REPORT_SIZE SZ_8K
 
 static void device_release(struct device *dev)
@@ -75,22 +79,26 @@ static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
 }
 
 /*
- * The lock keeps the driver from suspending the function until it is reset. If
- * the function sleeps already, the watch tries again.
+ * Resets a function whose programs do not end. The lock keeps the driver from
+ * suspending the function until it is reset. If the function is suspended
+ * already, the watch tries again later.
  */
 static void reset_stuck(struct flexmem_dev *fdev)
 {
 	mutex_lock(&fdev->power);
 	if (!fdev->table.leaving.asleep) {
 		flexmem_device_failed(fdev);
-		/* Without a reset nothing more can be done: stops watching. */
+		/*
+		 * If the function cannot be reset, nothing more can be done, so
+		 * the watch ends.
+		 */
 		if (flexmem_device_reset(fdev) == -EOPNOTSUPP)
 			flexmem_leaving_set_limit(&fdev->table.leaving, 0);
 	}
 	mutex_unlock(&fdev->power);
 }
 
-/* A fence of freed memory may be overdue. */
+/* Runs when a fence that freed memory waits for may be overdue. */
 static void watch_fences(struct work_struct *work)
 {
 	struct flexmem_dev *fdev = container_of(to_delayed_work(work),
@@ -116,9 +124,9 @@ static void watch_fences(struct work_struct *work)
  * @parent: the function's device
  * @desc: description of the function; copied, except its operations
  *
- * Takes the settings from the module parameters, or from @desc where they are
- * auto. Resets the function, acquires its regions if the settings say so, and
- * creates the node /dev/flexmemN.
+ * Takes the settings from the module parameters. A parameter with the value
+ * auto takes the setting from @desc. Resets the function, acquires its regions
+ * if the settings say so, and creates the node /dev/flexmemN.
  *
  * Context: may sleep; calls the operations.
  * Return: the registered device, for flexmem_device_unregister(), or an
@@ -155,7 +163,7 @@ flexmem_device_register(struct device *parent,
 			goto remove_table;
 	}
 
-	/* From here on the struct is freed by its last reference. */
+	/* From here on the struct is freed when its last reference is put. */
 	rc = flexmem_chardev_add(fdev, parent, device_release);
 	if (rc) {
 		flexmem_table_remove(&fdev->table);
@@ -178,13 +186,12 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  * flexmem_device_unregister - end flexmem's management of a function
  * @fdev: what flexmem_device_register() returned
  *
- * Every further command gets ENODEV, and every region is released to the device
- * before this returns. Open files stay valid.
+ * From now on every command of a client fails with ENODEV. Before this returns,
+ * every region is released to the device. Open files stay valid.
  *
  * Context: may sleep. No operation is called after it returns, and none at all
  * if the function is suspended. A region that could not be released is reported
- * in the log. The driver then resets the function, or the memory stays lost
- * until it does.
+ * in the log. Its memory stays lost until the driver resets the function.
  */
 void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
@@ -202,10 +209,11 @@ EXPORT_SYMBOL_GPL(flexmem_device_unregister);
  * flexmem_device_capacity_changed - the function has more or less capacity
  * @fdev: what flexmem_device_register() returned
  *
- * Reads the capacity again, and lets regions be acquired: at once, or, if an
- * operation is under way, with the next allocation that needs a region.
+ * Reads the capacity again, and lets regions be acquired. If an operation is
+ * under way, this is left to the next allocation that needs a region.
  *
- * Context: may sleep; may call operations, so not to be called from one.
+ * Context: may sleep; may call operations, so it must not be called from an
+ * operation.
  */
 void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 {
@@ -256,9 +264,9 @@ static void dump_core(struct flexmem_dev *fdev)
 	if (view && text) {
 		flexmem_table_snapshot(&fdev->table, NULL, view);
 		/*
-		 * dev_coredumpv() frees the text. The dump keeps its device for
-		 * minutes, and the node's device would keep this module loaded,
-		 * so the parent is used.
+		 * dev_coredumpv() frees the text. The dump holds a reference to
+		 * its device for minutes. The node's device would keep this
+		 * module loaded, so the dump belongs to the parent.
 		 */
 		dev_coredumpv(fdev->dev.parent, text,
 			      write_report(fdev, view, text), GFP_KERNEL);
@@ -284,16 +292,16 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * flexmem_device_reset - reset the function
  * @fdev: what flexmem_device_register() returned
  *
- * For a driver that finds its firmware dead, or its device reset from
- * elsewhere. All allocations are lost and all mappings are removed. After that
- * a handle can only be looked up and freed; any other use returns EIO. Then the
- * reset operation is called, and the function starts again without memory.
- * Callers that need the device in the meantime get EIO. The operator gets a
- * uevent (FLEXMEM_EVENT=reset) and a devcoredump with the state before the
- * reset.
+ * Called by a driver that finds its firmware dead, or finds that something else
+ * has reset its device. All allocations are lost and all mappings are removed.
+ * The handle of a lost allocation can only be looked up and freed; any other
+ * use of it returns EIO. Then the reset operation is called, and the function
+ * starts again without memory. Callers that need the device in the meantime get
+ * EIO. The operator gets a uevent (FLEXMEM_EVENT=reset) and a devcoredump with
+ * the state before the reset.
  *
- * Context: may sleep; calls the reset operation, so not to be called from an
- * operation. Not in parallel with flexmem_device_suspend().
+ * Context: may sleep; calls the reset operation, so it must not be called from
+ * an operation. Not in parallel with flexmem_device_suspend().
  * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
  * is removed; -EIO if the device failed again during the reset; or the
  * operation's error: after an error only another reset works.
@@ -320,13 +328,13 @@ EXPORT_SYMBOL_GPL(flexmem_device_reset);
  * flexmem_device_failed - the function does not work any more
  * @fdev: what flexmem_device_register() returned
  *
- * For an interrupt handler that finds the firmware dead, or for
- * error_detected() of a PCI driver. No operation begins any more, and a caller
- * that needs the device gets EIO. Allocations stay allocated and mapped, and
- * can be freed, until flexmem_device_reset(). The driver calls that as soon as
- * it may sleep. If the device fails during the reset operation or directly
- * after it, flexmem_device_reset() returns -EIO and the function needs another
- * reset.
+ * Called by an interrupt handler that finds the firmware dead, or by
+ * error_detected() of a PCI driver. From then on flexmem begins no operation,
+ * and a caller that needs the device gets EIO. Allocations stay allocated and
+ * mapped, and can be freed, until the driver calls flexmem_device_reset(). The
+ * driver does so as soon as it may sleep. If the device fails during the reset
+ * operation or directly after it, flexmem_device_reset() returns -EIO and the
+ * function needs another reset.
  *
  * Context: any, also a hard interrupt; not after flexmem_device_unregister()
  * began.
@@ -342,9 +350,9 @@ EXPORT_SYMBOL_GPL(flexmem_device_failed);
  * flexmem_device_suspend - the function is about to sleep
  * @fdev: what flexmem_device_register() returned
  *
- * No operation is called until flexmem_device_resume(), and no CPU has a mapping
- * of the device's memory. A task that touches one waits, killably. The device
- * must keep its memory, or be reset when it wakes up.
+ * No operation is called until flexmem_device_resume(), and no CPU has a
+ * mapping of the device's memory. A task that touches mapped memory waits,
+ * killably. The device must keep its memory, or be reset when it wakes up.
  *
  * Context: may sleep, for one command about regions, for one command that
  * undoes it, and for one operation that moves data.

@@ -13,9 +13,9 @@
 
 /**
  * struct flexmem_dev - a function, from registration until the last close
- * @dev: the node's device; its reference count is the life of this struct
+ * @dev: the node's device; the struct is freed with its last reference
  * @inode: its address space holds all CPU mappings
- * @name: of the device, for users
+ * @name: the device's name, for messages and user space
  * @failures: allocations that ended in ENOMEM
  * @power: held over suspend, resume, and a reset that flexmem itself begins
  * @table: its regions

@@ -60,7 +60,7 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 /**
  * flexmem_region_take_quarantined - take a block out of quarantine for a retry
  * @region: region that the caller keeps, or that is dying. From here on the
- *	block keeps it
+ *	occupied block keeps the region
  *
  * Context: takes the region's lock.
  * Return: the block, for flexmem_region_retry() or
@@ -123,7 +123,7 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
  *	goes back into quarantine
  *
  * Context: may sleep.
- * Return: 0, or an error as flexmem_scrub_whole() has them.
+ * Return: 0, or an error of flexmem_scrub_whole().
  */
 int flexmem_region_retry(struct flexmem_region *region,
 			 struct flexmem_block *block)
@@ -135,9 +135,9 @@ int flexmem_region_retry(struct flexmem_region *region,
 }
 
 /*
- * Finds a free block worth a scrub: a mixed one, or one of @owner that an
- * earlier call has seen. If there is none, @seen receives the owner of the
- * first block, which moves to the end of the list.
+ * Finds a free block worth a scrub: a mixed one, or one with bytes of @owner.
+ * If there is none, @seen receives the owner of the first block, for a later
+ * call, and this block moves to the end of the list.
  */
 static struct flexmem_block *find_worthy(struct flexmem_region *region,
 					 u64 owner, u64 *seen)
@@ -163,8 +163,9 @@ static struct flexmem_block *find_worthy(struct flexmem_region *region,
 /**
  * flexmem_region_dirty_part - the part of an empty region that needs a scrub
  * @region: retired region, so it is one free block
- * @start: receives the offset of the first byte of its owners
- * @end: receives the offset behind the last one; @start if there is none
+ * @start: receives the offset of the first byte that an owner may have left
+ * @end: receives the offset behind the last such byte; equal to @start if there
+ *	is none
  *
  * Context: takes the region's lock.
  */
@@ -186,16 +187,16 @@ void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 /**
  * flexmem_region_begin_scrub - the next part of a free block to scrub
  * @region: region that the caller keeps
- * @owner: blocks of this owner are worth a scrub, as mixed blocks always are;
- *	or FLEXMEM_MIXED
+ * @owner: an owner whose blocks are worth a scrub, besides mixed blocks; or
+ *	FLEXMEM_MIXED
  * @seen: receives the owner of the first block, if no block is worth a scrub
  *
- * The part belongs to the watched block, or to a new one. It lies between
- * @scrub_start and @scrub_end.
+ * The part belongs to the watched block. If no block is watched, this chooses
+ * one. It lies between @scrub_start and @scrub_end.
  *
  * Context: under data_lock until flexmem_region_end_scrub(). Takes the region's
  * lock.
- * Return: true if there is one.
+ * Return: true if there is a part to scrub.
  */
 bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 				u64 *seen)
@@ -220,13 +221,13 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 }
 
 /**
- * flexmem_region_end_scrub - the result of a scrub of that part
+ * flexmem_region_end_scrub - end what flexmem_region_begin_scrub() began
  * @region: region
- * @rc: 0 if it is clean
+ * @rc: 0 if the part is clean now
  *
  * Context: takes the region's lock.
- * Return: @rc; or -EAGAIN if the block has changed, so that the scrub of it is
- * lost.
+ * Return: @rc; or -EAGAIN if the block has changed during the scrub, which was
+ * in vain.
  */
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Domains: how much of each memory a function has, and what can still be
- * acquired.
+ * Domains: how much of each memory a function has, and how much it can still
+ * acquire.
  */
 
 #include <linux/align.h>
@@ -21,9 +21,10 @@
  * @domain: to initialise
  * @id: its number among the function's domains
  * @function: the function; must outlive the domain
- * @settings: the sizes of its regions, unless the driver names sizes for it
+ * @settings: the sizes of its regions; not used if the driver names sizes for
+ *	the domain
  *
- * Memory that is too small for each of the sizes becomes one region.
+ * A memory that is smaller than each of the sizes becomes one region.
  *
  * Context: may sleep; asks the firmware for the capacity.
  * Return: 0, -EINVAL if a size does not suit the device, or there is not enough
@@ -73,7 +74,7 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
  * @domain: domain
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0, or an error of the firmware; then the old figure stays valid.
+ * Return: 0, or an error of the firmware; then the old capacity stays in use.
  */
 int flexmem_domain_refresh(struct flexmem_domain *domain)
 {
@@ -81,8 +82,8 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 	int rc;
 
 	/*
-	 * Cleared before the firmware is asked, so that a later change sets it
-	 * again.
+	 * Cleared before the firmware is asked, so that a change during the
+	 * command is not missed.
 	 */
 	WRITE_ONCE(domain->capacity_is_old, false);
 	rc = flexmem_function_capacity(domain->function, domain->id, &capacity);
@@ -97,7 +98,7 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
  * flexmem_domain_largest - the largest region that could be acquired
  * @domain: domain
  *
- * Return: bytes, or 0 if there is no capacity for any.
+ * Return: bytes, or 0 if the capacity is too small for any region.
  */
 u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 {
@@ -111,7 +112,7 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 }
 
 /**
- * flexmem_domain_is_exhausted - is no further region of this memory left
+ * flexmem_domain_is_exhausted - whether no further region can be acquired
  * @domain: domain
  * @min_size: the region's least size in bytes; 0: any region
  *
@@ -144,10 +145,10 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 }
 
 /**
- * flexmem_domain_memory - the memory that the function has or could acquire
+ * flexmem_domain_memory - how much memory the function has or could acquire
  * @domain: domain
  * @held: bytes of it that the function has acquired
- * @slots: empty slots for tensor regions; receives those that are left
+ * @slots: empty slots for tensor regions; receives the number that is left
  *
  * Context: under the table's acquire_lock.
  * Return: @held plus the bytes of as many regions as capacity and slots allow,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A domain: one of a device's memories, such as an HBM stack or the memory on
- * the chip. Here is what a function knows of its capacity and may still acquire
- * of it.
+ * the chip. This layer knows how much of it a function may acquire.
  */
 #ifndef _FLEXMEM_DOMAIN_H
 #define _FLEXMEM_DOMAIN_H
@@ -40,7 +39,7 @@ enum flexmem_kind {
  *	announced a new capacity
  * @capacity_is_old: the capacity has changed, but the firmware has not reported
  *	the new value yet
- * @filled: for each kind of slot: bit mask of the slots with a region of this
+ * @filled: by kind of slot: bit mask of the slots that hold a region of this
  *	domain. A reader without acquire_lock may see a change too early or too
  *	late
  *
@@ -61,8 +60,8 @@ struct flexmem_domain {
 };
 
 /*
- * The size that is tried as number @i. Programs are small, so their order is
- * reversed.
+ * The size that is tried as number @i. Programs are small, so for them the
+ * order is reversed.
  */
 static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
 				      enum flexmem_kind kind, unsigned int i)

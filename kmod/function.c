@@ -4,11 +4,11 @@
  *
  * A driver passes on what its firmware says, and firmware has bugs. The
  * addresses that firmware returns keep tenants apart, so each answer is
- * compared with the request: the memory must have the requested size, be
- * aligned as the contract says, and overlap nothing that the function holds; an
- * errno must be one of the contract's. A wrong answer becomes -EIO for the
- * caller, and one message in the log. Wrong memory is neither used nor
- * released, because it may belong to another function. A reset recovers it.
+ * checked. The memory must have the requested size, be aligned as the contract
+ * says, and overlap no memory that the function holds. An errno must be one
+ * that the contract lists. A wrong answer becomes -EIO for the caller, and the
+ * first one is reported in the log. Wrong memory is neither used nor released,
+ * because it may belong to another function. A reset recovers it.
  */
 
 #include <linux/align.h>
@@ -24,7 +24,7 @@
 
 #include "function.h"
 
-/* No page frame has this number. */
+/* Means that no frame is known: no page frame has this number. */
 #define NO_FRAME ULONG_MAX
 
 /* Room for a device's name in INFO, and a NUL. */
@@ -133,7 +133,10 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 	return NULL;
 }
 
-/* A device that describes no domain has one. */
+/*
+ * Copies the descriptions of the domains. A device that describes none has a
+ * single domain.
+ */
 static void copy_domains(struct flexmem_function *function,
 			 const struct flexmem_device_desc *desc)
 {
@@ -188,7 +191,8 @@ int flexmem_function_init(struct flexmem_function *function,
 }
 
 /*
- * Only one message, because a device that answers wrongly usually repeats that.
+ * Handles a wrong answer. Only the first one is logged, because a faulty device
+ * usually repeats it.
  */
 static int distrust(struct flexmem_function *function, const char *operation,
 		    const char *what, long long value)
@@ -201,8 +205,8 @@ static int distrust(struct flexmem_function *function, const char *operation,
 }
 
 /*
- * Returns an errno of the contract unchanged. @may_be_full: -ENOSPC is one of
- * them.
+ * Returns an errno that the contract permits, or -EIO for any other.
+ * @may_be_full: -ENOSPC is permitted.
  */
 static int check_errno(struct flexmem_function *function,
 		       const char *operation, int rc, bool may_be_full)
@@ -230,10 +234,10 @@ static int check_errno(struct flexmem_function *function,
  * @rc: result of the driver
  * @may_be_full: -ENOSPC is a valid answer
  *
- * For the other files that call the driver.
+ * For the other files of this layer, which call the driver too.
  *
  * Context: any.
- * Return: @rc, or -EIO if the contract has no such error.
+ * Return: @rc, or -EIO if the contract does not permit that error.
  */
 int flexmem_function_outcome(struct flexmem_function *function,
 			     const char *operation, int rc, bool may_be_full)
@@ -242,7 +246,10 @@ int flexmem_function_outcome(struct flexmem_function *function,
 	return flexmem_function_note(function, rc);
 }
 
-/* An id is never reused, so a late command cannot affect other memory. */
+/*
+ * Ids are never reused, so a command that the firmware carries out late cannot
+ * affect other memory.
+ */
 static u64 new_id(void)
 {
 	static atomic64_t last_id;
@@ -254,8 +261,8 @@ static u64 new_id(void)
  * flexmem_function_probe - send one command to an unresponsive function
  * @function: function
  *
- * The answer changes the state. Callers that wait for a probe continue after
- * any answer.
+ * The answer, or its absence, decides the state of the function. Callers that
+ * wait for the probe continue in either case.
  *
  * Context: the caller runs no other operation of the function. May sleep.
  */
@@ -298,7 +305,7 @@ static bool overlap(const struct flexmem_memory *a,
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-/* Whether a piece overlaps another one that the device has not taken back. */
+/* Whether a piece overlaps another piece that the device has not taken back. */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
 {
@@ -351,8 +358,9 @@ static int check_memory(struct flexmem_function *function,
  * @mem: receives the memory; unchanged on failure
  *
  * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0; -ENOSPC if the domain does not have that much in one piece; -EIO
- * if too many pieces wait for their release; or another error of the firmware.
+ * Return: 0; -ENOSPC if the domain has no contiguous free memory of that size;
+ * -EIO if too many pieces wait for their release; or another error of the
+ * firmware.
  */
 int flexmem_function_acquire(struct flexmem_function *function,
 			     unsigned int domain, u64 size,
@@ -393,8 +401,8 @@ int flexmem_function_acquire(struct flexmem_function *function,
  * @function: function
  * @mem: from flexmem_function_acquire(); the caller must not use it afterwards
  *
- * If the firmware fails, or a slot may still name the memory, the worker
- * retries, or the next caller that acquires memory.
+ * If the firmware fails, or a slot may still name the memory, the release stays
+ * pending. The worker or the next caller that acquires memory retries it.
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if no command was sent, or an error of the firmware.
@@ -405,7 +413,10 @@ int flexmem_function_release(struct flexmem_function *function,
 	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
 	int rc = 0;
 
-	/* The device has granted the memory again, so it had been released. */
+	/*
+	 * The piece was forgotten because the device has granted the same
+	 * memory again, so it is released already.
+	 */
 	if (!piece)
 		return 0;
 	if (piece->state == FLEXMEM_PIECE_HELD)
@@ -424,8 +435,8 @@ int flexmem_function_release(struct flexmem_function *function,
  * @mem: memory that the function holds
  *
  * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0; -ENOSPC if the firmware does not let this slot be used; or an
- * error of the firmware: then the slot may name the memory.
+ * Return: 0; -ENOSPC if the firmware does not permit this slot; or an error of
+ * the firmware: then the slot may name the memory.
  */
 int flexmem_function_slot_set(struct flexmem_function *function,
 			      unsigned int slot,
@@ -476,9 +487,9 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
  * flexmem_function_quiesce - stop all device programs
  * @function: function; no command is sent if it holds nothing
  *
- * Context: the caller runs no other operation, also none that moves data. May
- * sleep.
- * Return: 0, and memory can be released; or an error of the firmware: then only
+ * Context: the caller runs no other operation, including those that move data.
+ * May sleep.
+ * Return: 0: memory can be released now. Or an error of the firmware: then only
  * a reset recovers the memory.
  */
 int flexmem_function_quiesce(struct flexmem_function *function)
@@ -495,9 +506,9 @@ int flexmem_function_quiesce(struct flexmem_function *function)
  * flexmem_function_reset - reset the device
  * @function: function that can be reset
  *
- * Context: the caller runs no other operation, also none that moves data. May
- * sleep.
- * Return: 0, and the function holds no memory; or an error of the firmware.
+ * Context: the caller runs no other operation, including those that move data.
+ * May sleep.
+ * Return: 0: the function holds no memory now. Or an error of the firmware.
  */
 int flexmem_function_reset(struct flexmem_function *function)
 {
@@ -512,7 +523,7 @@ int flexmem_function_reset(struct flexmem_function *function)
 	return flexmem_function_note(function, rc);
 }
 
-/* Whether @part lies in @all, begins and ends with a page, and has @offset. */
+/* Whether @part lies in @all, is aligned to pages, and contains @offset. */
 static bool is_part(const struct flexmem_frames *part,
 		    const struct flexmem_frames *all, u64 offset)
 {
@@ -526,13 +537,13 @@ static bool is_part(const struct flexmem_frames *part,
  * flexmem_function_fault - page frames of device memory
  * @function: function that can be mapped
  * @mem: memory that it holds
- * @offset: of the page that is needed
- * @frames: the range that can be mapped with it; receives the part of it that
- *	the driver has contiguous frames for, and the first frame, which only the
- *	driver can check; not valid on failure
+ * @offset: offset in @mem of the page that was touched
+ * @frames: in: the range that may be mapped together with that page. Out: the
+ *	part of the range with contiguous page frames, and its first frame
+ *	number, which flexmem cannot check. Not valid on failure
  *
  * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
- * Return: 0, -ENOMEM, or another error if there is none.
+ * Return: 0, -ENOMEM, or another error if the page has no frame.
  */
 int flexmem_function_fault(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
@@ -557,7 +568,7 @@ int flexmem_function_fault(struct flexmem_function *function,
 /**
  * flexmem_function_protection - page protection of a CPU mapping
  * @function: function that can be mapped
- * @protection: of a mapping of ordinary memory
+ * @protection: protection of a mapping of ordinary memory
  *
  * Context: any.
  * Return: the protection of a mapping of the device's memory.
@@ -566,7 +577,7 @@ pgprot_t flexmem_function_protection(const struct flexmem_function *function,
 				     pgprot_t protection)
 {
 	switch (function->caching) {
-	/* A BAR is not encrypted, even if the guest's own memory is. */
+	/* A BAR is not encrypted, even in a guest with encrypted memory. */
 	case FLEXMEM_UNCACHED:
 		return pgprot_decrypted(pgprot_noncached(protection));
 	case FLEXMEM_WRITE_COMBINED:

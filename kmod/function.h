@@ -24,18 +24,20 @@ struct flexmem_client;
 #define FLEXMEM_MAX_SLOTS 64
 
 /*
- * Most pieces of a function: one for each slot, and pieces that the device has
- * not taken back yet.
+ * How many pieces a function can have: one for each slot, and as many again
+ * that the device has not taken back yet.
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
 /* After this many timeouts in a row a function is unresponsive. */
 #define FLEXMEM_TIMEOUTS 2
 
-/* Delay of the worker after a timeout, and how often the delay is doubled. */
+/* Delay of the worker after a timeout, and how many times it can be doubled. */
 #define FLEXMEM_WORK_MS 1000
 #define FLEXMEM_WORK_DOUBLINGS 6U
-/* Limit of the doublings while callers wait for the worker's probe. */
+/*
+ * How many times it can be doubled while callers wait for the worker's probe.
+ */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 
 /* The piece is in no slot. */
@@ -46,11 +48,12 @@ struct flexmem_client;
 
 /**
  * enum flexmem_piece_state - what happens next to a piece of memory
- * @FLEXMEM_PIECE_HELD: it stays
- * @FLEXMEM_PIECE_ASKED_FOR: its acquisition was not answered; release it, by
- *	its id
- * @FLEXMEM_PIECE_STRANDED: release it
- * @FLEXMEM_PIECE_LEAVING: its release was not answered: release it again
+ * @FLEXMEM_PIECE_HELD: nothing; it is in use
+ * @FLEXMEM_PIECE_ASKED_FOR: the firmware did not answer its acquisition: it is
+ *	released by its id
+ * @FLEXMEM_PIECE_STRANDED: it is released
+ * @FLEXMEM_PIECE_LEAVING: the firmware did not answer its release: it is
+ *	released again
  */
 enum flexmem_piece_state {
 	FLEXMEM_PIECE_HELD,
@@ -62,12 +65,13 @@ enum flexmem_piece_state {
 /**
  * struct flexmem_piece - memory from the device, and its pending commands
  * @mem: the memory; @base is 0 if its acquisition was not answered
- * @state: what happens next to it
+ * @state: what happens next to the piece
  * @slot: the slot that names it, or may name it; cleared before the release
- * @range: range that may still be mapped because a command failed; unmapped
- *	first, in any state. @size is 0 if there is none
+ * @range: range of a page table that may still be mapped because a command
+ *	failed. It is unmapped first, in any state. Its size is 0 if there is
+ *	none
  * @tries: failed attempts to undo it
- * @dirty_start: first byte that is zeroed before the release, as an offset
+ * @dirty_start: offset of the first byte that must be zeroed before the release
  * @dirty_end: end of these bytes; not above @dirty_start if there are none
  */
 struct flexmem_piece {
@@ -83,18 +87,19 @@ struct flexmem_piece {
 /**
  * enum flexmem_state - which commands a function can take
  * @FLEXMEM_UP: every command
- * @FLEXMEM_UNRESPONSIVE: only a probe now and then: the last FLEXMEM_TIMEOUTS
- *	commands timed out. Callers wait for the result of a probe
- * @FLEXMEM_SUSPENDED: none until resume; callers wait for that
- * @FLEXMEM_WEDGED: only a reset, until one succeeds; a reset is running, or has
- *	failed
+ * @FLEXMEM_UNRESPONSIVE: only a probe now and then, because the last
+ *	FLEXMEM_TIMEOUTS commands timed out. Callers wait for the result of the
+ *	probe
+ * @FLEXMEM_SUSPENDED: none until the resume; callers wait for it
+ * @FLEXMEM_WEDGED: only a reset, until one succeeds. The device has failed, or
+ *	a reset is running or has failed
  * @FLEXMEM_GONE: none: its driver is being removed
  * @FLEXMEM_NR_STATES: number of states
  *
- * The state changes before the locks are taken under which the driver is
- * called. A task that holds one of them finishes the operation under way, and
- * asks flexmem_function_error() before the next one. So suspend, reset and
- * removal wait for one operation of each lock.
+ * Suspend, reset and removal change the state first, and then take the locks
+ * under which the driver is called. A task that holds such a lock finishes its
+ * operation, and calls flexmem_function_error() before it begins another. So
+ * suspend, reset and removal wait for at most one operation under each lock.
  */
 enum flexmem_state {
 	FLEXMEM_UP,
@@ -109,21 +114,21 @@ enum flexmem_state {
  * struct flexmem_function - a PF or VF and its driver's operations
  * @dev: for messages; may be NULL
  * @mode: PF or VF
- * @slots: entries of the firmware's table; 0 on a PF
+ * @slots: number of entries in the firmware's table; 0 on a PF
  * @nr_domains: number of @domains, at least 1
- * @domains: descriptions of its memories, with a granule each
- * @vm_page: page size of its device-virtual spaces; 0: it has none
+ * @domains: descriptions of its memories, each with its granule
+ * @vm_page: page size of its device-virtual spaces; 0 if it has none
  * @vm_start: first address that can be mapped in them
  * @vm_end: the address after the last
- * @caching: of CPU mappings
+ * @caching: how CPU mappings of its memory are cached
  * @clears: the device clears memory that it takes back
- * @scrubbed: bytes scrubbed. Changes without a lock
- * @ops: the device's operations. A copy, because flexmem looks for optional
- *	operations at any time, also after the device driver's module is gone
+ * @scrubbed: bytes scrubbed so far. Changes without a lock
+ * @ops: the device's operations. A copy, because flexmem checks which optional
+ *	operations exist even after the device driver's module is gone
  * @priv: argument of the operations
  * @nr_pieces: number of @piece in use
- * @piece: memory from the device that it may not have taken back, and all
- *	commands that are pending; in the order of acquisition
+ * @piece: all memory that the device granted and may not have taken back yet,
+ *	with the commands that are pending; in the order of acquisition
  * @distrusted: an answer was wrong, and the log has a message about it
  * @timeouts: timeouts since the last command that succeeded or was refused for
  *	lack of room. Changes without a lock
@@ -139,7 +144,8 @@ enum flexmem_state {
  * @failures: failures that the driver has reported; a reset repairs only
  *	earlier ones
  * @resumes_as: the next state of a suspended function
- * @probes: number of probes so far; callers see from it that one has ended
+ * @probes: number of probes so far; a change tells callers that a probe has
+ *	ended
  * @changed: woken up when @state has changed
  *
  * The members after @priv change under the lock that lets one operation run at
@@ -192,7 +198,10 @@ flexmem_function_is_suspended(const struct flexmem_function *function)
 	return smp_load_acquire(&function->state) == FLEXMEM_SUSPENDED;
 }
 
-/* Whether so many commands in a row have timed out. */
+/*
+ * Whether so many commands in a row have timed out that the function counts as
+ * unresponsive.
+ */
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {
@@ -213,7 +222,7 @@ int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock_data(struct flexmem_function *function);
 void flexmem_function_work_later(struct flexmem_function *function);
 
-/* Used by the other files that call the driver. */
+/* For the other files of this layer only. */
 
 /* Whether a command that failed may have been carried out. */
 static inline bool flexmem_is_unanswered(int rc)

@@ -2,7 +2,7 @@
 /*
  * Calls to the driver of a function that move data; function.c has the checks
  * of answers. These calls change only bytes, so a call without an answer leaves
- * nothing to undo. The callers above know the owner of the bytes.
+ * nothing to undo. They do not check to whom the bytes belong: the callers do.
  */
 
 #include <linux/lockdep.h>
@@ -39,14 +39,15 @@ int flexmem_function_scrub(struct flexmem_function *function,
  * @function: function
  * @mem: memory that it holds
  * @start: first byte, an offset; receives the end of what is zero now
- * @end: end of the part, an offset; may be below @start
+ * @end: end of the part, an offset. Nothing is zeroed if it is not above @start
  *
  * Does nothing on a device that cannot scrub. Suspend, reset and removal wait
- * for one operation of the device.
+ * at most for the operation under way.
  *
  * Context: the caller runs no other operation of the function, and does not
  * hold data_lock. May sleep.
- * Return: 0; as flexmem_function_error(); -EINTR; or an error of the firmware.
+ * Return: 0; an error of flexmem_function_error(); -EINTR; or an error of the
+ * firmware.
  */
 int flexmem_function_clear(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 *start,
@@ -138,7 +139,7 @@ int flexmem_function_copy(struct flexmem_function *function,
 /**
  * flexmem_function_cancel - end all jobs of a client with an overdue job
  * @function: function
- * @fence: fence of that job; the driver has added it to an allocation
+ * @fence: fence of the overdue job, which the driver has added to an allocation
  *
  * Context: under data_lock. May sleep.
  * Return: 0; -EOPNOTSUPP if the device cannot do that; or an error of
@@ -161,7 +162,7 @@ int flexmem_function_cancel(struct flexmem_function *function,
  * flexmem_function_client_gone - tell the driver that a client has closed its
  * file
  * @function: function, in any state but gone
- * @client: client that the driver has had a reference to
+ * @client: client to which the driver has had a reference
  *
  * Context: under data_lock. May sleep.
  */

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pieces of memory that a function holds, and the commands that are
- * pending.
+ * The pieces of memory that a function holds, and the commands that are pending
+ * for them.
  *
- * A command that was not answered may have been carried out. Each piece records
- * what must follow such a command: unmap the memory, clear the slot that may
- * name it, drain, zero what owners left, release it, in this order. These
- * commands can be repeated until they are answered. Memory that may still be
- * named or mapped, or is not zeroed, is not released. A caller that acquires
- * memory first retries all pending commands; without such a caller the worker
- * retries them. A piece that the firmware refuses is stranded, but does not
- * block other pieces.
+ * A command that was not answered may still have been carried out. Each piece
+ * records which commands must follow to undo it, in this order: unmap the
+ * memory, clear the slot that may name it, drain the device, zero what owners
+ * left, release the memory. Each of them can be repeated until it is answered.
+ * Memory is not released while a slot or a page table may still name it, or
+ * before it is zeroed. A caller that acquires memory first retries all pending
+ * commands; without such a caller the worker retries them. If the firmware
+ * refuses to take a piece back, that piece is stranded, but other pieces are
+ * still released.
  *
  * Invariant: the pieces of a function do not overlap, except pieces that may
  * have been released.
@@ -26,7 +27,7 @@
  * @function: function
  * @id: of memory
  *
- * For the other files that call the driver.
+ * For the other files of this layer, which call the driver too.
  *
  * Context: the caller runs no other operation of the function.
  * Return: the piece, or NULL.
@@ -45,7 +46,7 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 /**
  * flexmem_function_forget_piece - remove a released piece
  * @function: function
- * @piece: piece of it; those behind it keep their order
+ * @piece: piece of the function. The others keep their order
  *
  * Context: the caller runs no other operation of the function.
  */
@@ -80,7 +81,10 @@ void flexmem_function_mark_dirty(struct flexmem_function *function,
 	piece->dirty_end = end;
 }
 
-/* Makes a piece unreachable; one that is held stays in its slot. */
+/*
+ * Makes a piece unreachable for the device: unmaps it and empties its slot. A
+ * piece in state HELD stays in its slot.
+ */
 static int detach(struct flexmem_function *function,
 		  struct flexmem_piece *piece)
 {
@@ -105,8 +109,8 @@ static int detach(struct flexmem_function *function,
 }
 
 /*
- * Zeroes what owners left in a piece that is detached. On a PF, which clears no
- * slot, accesses may still be in flight.
+ * Zeroes what owners left in a piece that is detached. On a PF no slot was
+ * cleared before, so accesses may still be in flight.
  */
 static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 {
@@ -118,12 +122,12 @@ static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 		if (rc)
 			return rc;
 	}
-	/* Another try goes on where this one fails. */
+	/* After a failure the next try continues where this one stopped. */
 	return flexmem_function_clear(function, &piece->mem,
 				      &piece->dirty_start, piece->dirty_end);
 }
 
-/* Forgets the piece if this succeeds. */
+/* Releases the memory of a piece, and forgets the piece if that succeeds. */
 static int release(struct flexmem_function *function,
 		   struct flexmem_piece *piece)
 {
@@ -141,14 +145,15 @@ static int release(struct flexmem_function *function,
 /**
  * flexmem_function_undo - send the commands that a piece has pending
  * @function: function
- * @piece: piece of it; removed if this returns 0, unless it is held
+ * @piece: piece of the function. If this returns 0, the piece is removed,
+ *	unless its state is HELD
  *
  * A step follows only when the step before it has succeeded.
  *
  * Context: the caller runs no other operation of the function, and does not
  * hold data_lock. May sleep.
- * Return: 0, also if nothing is pending; an error of the firmware; or as
- * flexmem_function_clear().
+ * Return: 0, also if nothing is pending; an error of the firmware; or an error
+ * of flexmem_function_clear().
  */
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece)
@@ -173,7 +178,7 @@ static bool is_pending(const struct flexmem_piece *piece)
 }
 
 /**
- * flexmem_function_is_settled - is nothing left to retry
+ * flexmem_function_is_settled - whether no command is left to retry
  * @function: function
  *
  * Context: the caller runs no other operation of the function.
@@ -191,12 +196,12 @@ bool flexmem_function_is_settled(const struct flexmem_function *function)
 }
 
 /**
- * flexmem_function_slot_is_known - is a slot certainly empty
+ * flexmem_function_slot_is_known - whether a slot is certainly empty
  * @function: function
  * @slot: slot
  *
  * Context: the caller runs no other operation of the function.
- * Return: true if no piece names the slot, and none may name it.
+ * Return: true if no piece is in the slot or may be in it.
  */
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot)
@@ -210,12 +215,12 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_held_in - bytes that are acquired and not yet released
+ * flexmem_function_held_in - bytes of a domain that the function holds
  * @function: function
  * @domain: domain of it
  *
  * Context: the caller runs no other operation of the function.
- * Return: bytes of that domain.
+ * Return: bytes of the domain that are acquired and not yet released.
  */
 u64 flexmem_function_held_in(const struct flexmem_function *function,
 			     unsigned int domain)
@@ -251,13 +256,13 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 /**
  * flexmem_function_retry - retry all pending commands
  * @function: function
- * @all: also those that were retried too often
+ * @all: also those commands that were retried too often
  *
  * A piece that the firmware refuses does not block the others.
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that;
- * the first error with which a piece was refused; or as
+ * the first error with which a piece was refused; or an error of
  * flexmem_function_error().
  */
 int flexmem_function_retry(struct flexmem_function *function, bool all)
@@ -288,9 +293,9 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
 
 /**
  * flexmem_function_release_all - release everything on removal
- * @function: function that is being removed, and is quiet
+ * @function: function that is being removed, and whose programs have stopped
  *
- * The firmware is not asked again after a timeout.
+ * After a timeout the firmware gets no further command.
  *
  * Context: the caller runs no other operation of the function. May sleep.
  */
@@ -306,7 +311,10 @@ void flexmem_function_release_all(struct flexmem_function *function)
 			piece->state = FLEXMEM_PIECE_STRANDED;
 		nr = function->nr_pieces;
 		rc = detach(function, piece);
-		/* No program runs any more. The driver of the PF clears. */
+		/*
+		 * Nothing is zeroed here: no program runs any more, and the
+		 * driver of the PF clears the memory later.
+		 */
 		rc = rc ?: release(function, piece);
 		i += nr == function->nr_pieces;
 	}

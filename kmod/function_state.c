@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state of a function: when its driver can be called.
+ * The state of a function decides when its driver can be called.
  *
- * Suspend, reset and removal enter their state first, and then take the locks
- * under which the driver is called: acquire_lock and data_lock, and for a page
- * fault map_lock. The holder of one of them may finish the operation under way,
- * and asks flexmem_function_error() before the next one.
+ * The driver is called under acquire_lock or data_lock, and in a page fault
+ * under map_lock. Suspend, reset and removal change the state first and then
+ * take these locks. A task that holds one of them may finish its operation, and
+ * calls flexmem_function_error() before it begins another.
  */
 
 #include <linux/device.h>
@@ -19,7 +19,10 @@
 
 #include "function.h"
 
-/* The error for a caller that needs the device. -EAGAIN: the caller waits. */
+/*
+ * The error for a caller that needs the device. -EAGAIN means that the caller
+ * waits.
+ */
 static const int errors[FLEXMEM_NR_STATES] = {
 	[FLEXMEM_UP] = 0,
 	[FLEXMEM_UNRESPONSIVE] = -EAGAIN,
@@ -28,19 +31,22 @@ static const int errors[FLEXMEM_NR_STATES] = {
 	[FLEXMEM_GONE] = -ENODEV,
 };
 
-/* With state_lock held. */
+/* Called with state_lock held. */
 static void set_state(struct flexmem_function *function,
 		      enum flexmem_state state)
 {
 	/*
 	 * Pairs with flexmem_function_error(): a caller that finds the function
-	 * up also sees everything before that. For example, the driver has
-	 * woken the device.
+	 * up also sees everything that happened before, for example that the
+	 * driver has woken the device.
 	 */
 	smp_store_release(&function->state, state);
 }
 
-/* With state_lock held. */
+/*
+ * Enters a state now, or at resume if the function is suspended. Called with
+ * state_lock held.
+ */
 static void enter(struct flexmem_function *function, enum flexmem_state state)
 {
 	if (function->state == FLEXMEM_SUSPENDED && state != FLEXMEM_GONE)
@@ -52,8 +58,8 @@ static void enter(struct flexmem_function *function, enum flexmem_state state)
 /**
  * flexmem_function_enter - change the state of a function
  * @function: function
- * @state: up, wedged or gone. GONE is final. A suspended function enters the
- *	state when it is resumed
+ * @state: FLEXMEM_UP, FLEXMEM_WEDGED or FLEXMEM_GONE, which is final. A
+ *	suspended function enters the state when it is resumed
  *
  * Context: any.
  */
@@ -70,7 +76,8 @@ void flexmem_function_enter(struct flexmem_function *function,
 
 /**
  * flexmem_function_fail - the device has failed
- * @function: function; wedged until a later reset succeeds
+ * @function: function, which stays wedged until a reset that begins later
+ *	succeeds
  *
  * Context: any.
  */
@@ -87,7 +94,7 @@ void flexmem_function_fail(struct flexmem_function *function)
 
 /**
  * flexmem_function_recover - the device was reset
- * @function: function; up, unless it has failed again
+ * @function: function, which is up afterwards unless it has failed again
  * @failures: number of failures before the reset operation was called
  *
  * Context: any.
@@ -131,7 +138,8 @@ void flexmem_function_suspend(struct flexmem_function *function)
  * flexmem_function_resume - leave the suspended state
  * @function: function
  *
- * The next state is the state before suspend, or one that was entered since.
+ * The function returns to its state before the suspend, unless it was told to
+ * enter another state since.
  *
  * Context: any.
  */
@@ -150,8 +158,8 @@ void flexmem_function_resume(struct flexmem_function *function)
  * flexmem_function_error - why the driver cannot be called now
  * @function: function
  *
- * Context: any. Suspend, reset and removal wait for the caller only if it holds
- * a lock under which the driver is called.
+ * Context: any. Suspend, reset and removal wait for the caller only if the
+ * caller holds a lock under which the driver is called.
  * Return: 0; -EAGAIN if it is suspended or unresponsive; -EIO if it is wedged;
  * -ENODEV if it has gone.
  */
@@ -202,7 +210,7 @@ int flexmem_function_wait(struct flexmem_function *function)
 }
 
 /**
- * flexmem_function_wait_awake - wait while the function is suspended
+ * flexmem_function_wait_awake - wait until the function is not suspended
  * @function: function
  *
  * Context: may sleep. A waiting caller can be frozen.
@@ -219,8 +227,8 @@ int flexmem_function_wait_awake(struct flexmem_function *function)
  * flexmem_function_lock_data - take data_lock to call the driver
  * @function: function
  *
- * Waits as flexmem_function_wait() does. Waits again if the function must not
- * be called when the lock has been taken.
+ * Waits as flexmem_function_wait() does, then takes the lock. If the state has
+ * changed in between and forbids a call, drops the lock and waits again.
  *
  * Context: may sleep.
  * Return: 0, or as flexmem_function_wait().
@@ -246,7 +254,8 @@ int flexmem_function_lock_data(struct flexmem_function *function)
  * flexmem_function_work_later - queue the worker's probe and retries
  * @function: function
  *
- * Context: any. The worker finds out whether there is anything to do.
+ * Context: any. The caller need not know whether anything is pending: the
+ * worker checks.
  */
 void flexmem_function_work_later(struct flexmem_function *function)
 {
@@ -259,7 +268,7 @@ void flexmem_function_work_later(struct flexmem_function *function)
 				   msecs_to_jiffies(min_t(u64, ms, INT_MAX)));
 }
 
-/* Changes state @from to @to. False if the function was not in @from. */
+/* Changes the state from @from to @to. Returns false if it was not @from. */
 static bool change_over(struct flexmem_function *function,
 			enum flexmem_state from, enum flexmem_state to)
 {
@@ -277,7 +286,7 @@ static bool change_over(struct flexmem_function *function,
 /**
  * flexmem_function_note - note whether the firmware answers
  * @function: function
- * @rc: the answer
+ * @rc: result of a command
  *
  * Context: any.
  * Return: @rc.
@@ -292,7 +301,7 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 			 "does not answer; callers wait for the next probe\n");
 		flexmem_function_work_later(function);
 	} else if (!rc || rc == -ENOSPC) {
-		/* A firmware that reports a lack of room is alive. */
+		/* A firmware that answers with -ENOSPC is alive. */
 		if (atomic_read(&function->timeouts))
 			atomic_set(&function->timeouts, 0);
 		if (!flexmem_function_is_unresponsive(function) ||

@@ -25,7 +25,7 @@ static bool is_valid(const struct flexmem_function *function,
 /**
  * flexmem_function_vm_map - let device programs reach memory
  * @function: function
- * @range: addresses and their space; nothing is mapped there
+ * @range: addresses where nothing is mapped, and their address space
  * @mem: memory that it holds
  * @offset: of the first byte in @mem
  * @access: of enum flexmem_vm_access, not 0
@@ -33,7 +33,8 @@ static bool is_valid(const struct flexmem_function *function,
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if an
  * argument is not valid; -ENOSPC if there is no room for the page table; or an
- * error of the firmware: then the range is unmapped before @mem is released.
+ * error of the firmware: then a part may be mapped, and the range is unmapped
+ * before @mem is released.
  */
 int flexmem_function_vm_map(struct flexmem_function *function,
 			    const struct flexmem_vm_range *range,
@@ -52,7 +53,10 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	piece = flexmem_function_piece(function, mem->id);
 	if (!piece || piece->state != FLEXMEM_PIECE_HELD)
 		return -EINVAL;
-	/* An earlier range that may still be mapped is unmapped first. */
+	/*
+	 * A piece has room for one range that may still be mapped, so an
+	 * earlier one is unmapped first.
+	 */
 	rc = flexmem_function_undo(function, piece);
 	if (rc)
 		return rc;
@@ -72,7 +76,8 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 /**
  * flexmem_function_vm_unmap - end a mapping for device programs
  * @function: function
- * @range: addresses and their space; contains each mapping wholly or not at all
+ * @range: addresses, and their address space. Each mapping lies wholly inside
+ *	the range or wholly outside
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no

@@ -3,11 +3,13 @@
  * The handles of one client.
  *
  * An entry holds the allocation that has its index. A free entry holds the
- * generation that the next handle of its index gets, and the index that was
- * freed next, shifted by one, with the lowest bit set, which no pointer has.
+ * generation for the next handle of its index, and the next index in the queue
+ * of free indexes. Both are shifted left by one and the lowest bit is set,
+ * which tells the entry from a pointer.
  *
- * A freed handle does not soon name another allocation: its index waits until
- * FLEXMEM_HANDLE_KEPT are free, and comes back with another generation.
+ * A freed handle does not name another allocation soon: its index is not reused
+ * before FLEXMEM_HANDLE_KEPT indexes are free, and then with another
+ * generation.
  */
 
 #include <linux/bitops.h>
@@ -35,7 +37,8 @@ void flexmem_handles_init(struct flexmem_handles *handles)
 
 /**
  * flexmem_handles_fini - free the memory of the entries
- * @handles: handles without allocations; look-ups find nothing afterwards
+ * @handles: handles that name no allocation any more; look-ups find nothing
+ *	afterwards
  */
 void flexmem_handles_fini(struct flexmem_handles *handles)
 {
@@ -66,7 +69,10 @@ static struct flexmem_allocation *in_use(unsigned long entry)
 	return entry & 1 ? NULL : (struct flexmem_allocation *)entry;
 }
 
-/* Returns false if the next index needs another segment. */
+/*
+ * Gives an allocation a handle. Returns false if the next index needs another
+ * segment.
+ */
 static bool give(struct flexmem_handles *handles,
 		 struct flexmem_allocation *allocation)
 {
@@ -90,7 +96,7 @@ static bool give(struct flexmem_handles *handles,
 	return true;
 }
 
-/* Drops the lock and takes it again. Returns 0 or -ENOMEM. */
+/* Adds a segment. Drops the lock while it allocates. Returns 0 or -ENOMEM. */
 static int add_segment(struct flexmem_handles *handles)
 	__must_hold(&handles->lock)
 {
@@ -118,7 +124,7 @@ static int add_segment(struct flexmem_handles *handles)
 /**
  * flexmem_handles_add - give an allocation a handle
  * @handles: handles of its client
- * @allocation: receives it
+ * @allocation: receives the handle
  *
  * Context: may sleep; takes the lock.
  * Return: 0 or -ENOMEM.

@@ -8,16 +8,19 @@
 
 struct flexmem_allocation;
 
-/* A handle is an index in these bits, and above them a generation. */
+/* The low bits of a handle are an index; the bits above are a generation. */
 #define FLEXMEM_HANDLE_INDEX_BITS 22
 /*
- * Entries of the first segment, in bits. Each further segment is as long as all
- * before it.
+ * The first segment has 2 to this power entries. Each further segment has as
+ * many entries as all segments before it.
  */
 #define FLEXMEM_HANDLE_FIRST_BITS 9
 #define FLEXMEM_HANDLE_SEGMENTS \
 	(FLEXMEM_HANDLE_INDEX_BITS - FLEXMEM_HANDLE_FIRST_BITS + 1)
-/* An index is reused only when this many are free, the oldest first. */
+/*
+ * An index is reused only when at least this many indexes are free. The index
+ * that was freed first is reused first.
+ */
 #define FLEXMEM_HANDLE_KEPT 512
 /* Most handles in use at a time. */
 #define FLEXMEM_MAX_HANDLES 4000000
@@ -26,8 +29,8 @@ struct flexmem_allocation;
  * struct flexmem_handles - handles of a client
  * @lock: protects the members below. A leaf, never held together with another
  *	lock
- * @segment: entries by index; NULL where there are none yet
- * @next: the lowest index that was never used. Index 0 never is
+ * @segment: arrays of entries, by index; NULL if not allocated yet
+ * @next: the lowest index that was never used. Index 0 is not used at all
  * @nr_free: number of free indexes below @next
  * @oldest: index that was freed first
  * @newest: index that was freed last

@@ -6,15 +6,16 @@
  * first version, and the handler. The whole struct is copied in once, and @size
  * is taken from that copy. The reply is never longer than the caller's struct.
  *
- * A handler that allocates or frees first prepares the change where no other
+ * A handler that allocates or frees first prepares the change so that no other
  * caller can see it, then copies the reply out, and only then makes the change
- * visible: a reply that cannot be written undoes the command. LEASE and
- * SET_LIMIT cannot be undone. They write the reply first, and act only if it is
- * still true then. READ, WRITE and COPY report the bytes that they have copied,
- * and do not undo them. TRIM checks first that a reply can be written, and
- * ignores a failure of the last reply.
+ * visible. If the reply cannot be written, the command is undone. LEASE and
+ * SET_LIMIT cannot be undone: they write the reply first, and act only if the
+ * reply is still true afterwards. READ, WRITE and COPY report how many bytes
+ * they have copied, and do not undo that. TRIM checks first that a reply can be
+ * written, and ignores a failure of the last reply.
  *
- * The commands that report, and those of limits, are in ioctl_report.c.
+ * The commands that report something, and the commands about limits, are in
+ * ioctl_report.c.
  */
 
 #include <linux/align.h>
@@ -37,9 +38,9 @@
 #include "resize.h"
 
 /*
- * Nearly always the caller's struct has the driver's size. The compiler knows
- * this size, so a loop over words costs less than copy_from_user(). Each struct
- * is a whole number of words.
+ * Reads a struct word by word. Nearly always the caller's struct has the
+ * driver's size, which the compiler knows, so the loop costs less than
+ * copy_from_user(). The size of each struct is a multiple of a word.
  */
 static int read_words(void *to, const void __user *from, size_t size)
 {
@@ -131,7 +132,9 @@ static int alloc_check(const struct flexmem_table *table,
 	return 0;
 }
 
-/* Carries out one ALLOC, up to where it becomes visible. */
+/*
+ * Carries out one ALLOC, except that look-ups do not find the allocation yet.
+ */
 static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 					      void *entry)
 {
@@ -162,7 +165,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 	return allocation;
 }
 
-/* Carries out one FREE, up to where it can no longer be undone. */
+/* Carries out the part of one FREE that can be undone. */
 static struct flexmem_allocation *free_begin(struct flexmem_call *call,
 					     void *entry)
 {
@@ -185,13 +188,13 @@ static struct flexmem_allocation *free_begin(struct flexmem_call *call,
 }
 
 /**
- * struct entry_ops - ALLOC or FREE, by itself or as an entry of a batch
+ * struct entry_ops - ALLOC or FREE, as a command or as an entry of a batch
  * @entry_size: size of the driver's struct
- * @min_size: of its first version
- * @begin: carry an entry out, up to where it becomes visible; sets out_error
- * @commit: make it visible
- * @undo: undo it
- * @set_error: fail an entry that is malformed
+ * @min_size: size of the struct in its first version
+ * @begin: carry an entry out, except what others can see; sets out_error
+ * @commit: make the result visible to others
+ * @undo: undo what @begin did
+ * @set_error: set the error of a malformed entry
  */
 struct entry_ops {
 	u32 entry_size;
@@ -237,7 +240,10 @@ static const struct entry_ops free_ops = {
 	.set_error = free_set_error,
 };
 
-/* Inline, so that the calls are direct: this is the shortest way in. */
+/*
+ * Inline, so that the compiler turns the calls through @ops into direct ones:
+ * this is the most frequent path.
+ */
 static __always_inline int do_entry(struct flexmem_call *call,
 				    const struct entry_ops *ops)
 {
@@ -278,8 +284,8 @@ static int read_other_entry(const struct entry_ops *ops,
 }
 
 /*
- * Reads all entries. EFAULT fails the batch. Any other error fails its entry
- * only, and is the item of the entry.
+ * Reads all entries. EFAULT fails the whole batch. Any other error fails only
+ * its entry, and is stored as the item of that entry.
  */
 static int batch_read(const struct entry_ops *ops,
 		      const struct flexmem_batch *cmd, void *entries,
@@ -327,8 +333,9 @@ static int batch_write(const struct entry_ops *ops,
 }
 
 /*
- * Carries entries out until all are done, or the caller has been killed. The item
- * of an entry becomes the allocation that it made or is about to free.
+ * Carries entries out until all are done, or the caller has been killed. The
+ * item of an entry becomes the allocation that the entry made or is about to
+ * free.
  */
 static void batch_begin(struct flexmem_call *call, const struct entry_ops *ops,
 			void *entries, struct flexmem_allocation **items)
@@ -433,7 +440,10 @@ static int cmd_lookup(struct flexmem_call *call)
 	return rc ?: flexmem_reply(call, sizeof(*cmd));
 }
 
-/* The segment table of such a function can be read, but not leased. */
+/*
+ * The error if the function is wedged or removed, or the caller was killed. The
+ * slots of such a function can still be read, but not leased.
+ */
 static int lease_error(const struct flexmem_table *table)
 {
 	return flexmem_function_fatal(&table->function) ?:
@@ -449,8 +459,8 @@ static int lease_take(struct flexmem_call *call)
 	/*
 	 * A lease cannot be undone, because another thread of the client may
 	 * have renewed it by then. So the reply is written first, and must
-	 * still be true when the lease is taken. Each further try means that a
-	 * slot was filled or emptied in between.
+	 * still be true when the lease is taken. The loop ends, because each
+	 * further try means that a slot was filled or emptied in between.
 	 */
 	cmd->out_lease_ms = table->settings.lease_ms;
 	do {
@@ -479,7 +489,10 @@ static int lease_drop(struct flexmem_call *call)
 	cmd->out_lease_ms = 0;
 	cmd->out_generation = flexmem_slots_generation(slots);
 	rc = flexmem_reply(call, sizeof(*cmd));
-	/* If the lease has expired in between, dropping it does nothing. */
+	/*
+	 * The result is ignored: if the lease has expired in between, dropping
+	 * it does nothing.
+	 */
 	if (!rc)
 		flexmem_lease_drop(slots, lease);
 	return rc;
@@ -512,8 +525,8 @@ static int cmd_trim(struct flexmem_call *call)
 		return -EPERM;
 
 	/*
-	 * A release cannot be undone, and the reply counts it: check first that
-	 * a reply can be written.
+	 * The release of a region cannot be undone, so this checks first that
+	 * the reply can be written.
 	 */
 	cmd->out_regions = 0;
 	cmd->out_bytes = 0;
@@ -523,17 +536,20 @@ static int cmd_trim(struct flexmem_call *call)
 	rc = flexmem_table_trim(&call->fdev->table,
 				cmd->flags & FLEXMEM_TRIM_BREAK_LEASES,
 				&cmd->out_regions, &cmd->out_bytes);
-	/* Ignores EFAULT: the first reply was written, and the TRIM is done. */
+	/*
+	 * Ignores EFAULT: the TRIM is done, and the first reply could be
+	 * written.
+	 */
 	(void)flexmem_reply(call, sizeof(*cmd));
 	return rc;
 }
 
 /**
  * struct flexmem_command - a row of the table
- * @size: of the struct
- * @min_size: of its first version
+ * @size: size of its struct
+ * @min_size: size of its struct in the first version
  * @changes: the command changes something, so the file must be open for writing
- * @carry_out: does it
+ * @carry_out: the handler
  */
 struct flexmem_command {
 	u32 size;
@@ -582,7 +598,9 @@ static_assert(sizeof(struct flexmem_resize) == 40);
 static_assert(sizeof(struct flexmem_reserve) == 32);
 static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 
-/* "last" is the last member of the first version, for ever. */
+/*
+ * "last" names the last member of the struct's first version. It never changes.
+ */
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
 		flexmem_cmd_info),
@@ -630,7 +648,7 @@ static const struct flexmem_command commands[] = {
 static int call_command(struct flexmem_call *call,
 			const struct flexmem_command *command)
 {
-	/* The copy below fills the whole buffer. */
+	/* Need not be zeroed: the copy below fills the whole buffer. */
 	u64 buffer[LONGEST_STRUCT / sizeof(u64)] __uninitialized;
 	int rc;
 
@@ -647,7 +665,10 @@ static int call_command(struct flexmem_call *call,
 					   call->ubuffer, call->user_size);
 	if (rc)
 		return rc;
-	/* The caller may have changed the size: the first value counts. */
+	/*
+	 * The caller may have changed the size since it was checked, so the
+	 * checked value is used.
+	 */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;
 	return command->carry_out(call);
@@ -657,9 +678,9 @@ static int call_command(struct flexmem_call *call,
  * flexmem_ioctl - ioctl of a node
  * @filp: open file
  * @cmd: command
- * @arg: pointer to its struct
+ * @arg: pointer to the command's struct
  *
- * Return: 0 or a negative errno, as the ABI header lists them.
+ * Return: 0 or a negative errno that the ABI header lists.
  */
 long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
@@ -676,8 +697,8 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
 
 	/*
-	 * Only saves work: code that calls the driver checks again under its
-	 * lock.
+	 * This check only saves work: code that calls the driver checks again
+	 * under its lock.
 	 */
 	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by ioctl.c and the files that carry out commands. */
+/* What ioctl.c and the files that carry out commands share. */
 #ifndef _FLEXMEM_IOCTL_H
 #define _FLEXMEM_IOCTL_H
 
@@ -11,8 +11,9 @@ struct flexmem_client;
 struct flexmem_dev;
 
 /*
- * Most bytes of a struct, far more than any struct of the ABI has. Bounds the
- * check for a zero tail.
+ * The largest size of a struct that a caller may pass; no struct of the ABI
+ * comes near it. Bounds the time to check that the bytes beyond the known
+ * members are zero.
  */
 #define FLEXMEM_MAX_STRUCT SZ_4K
 
@@ -37,7 +38,10 @@ struct flexmem_call {
 
 int flexmem_reply(struct flexmem_call *call, size_t cmd_size);
 
-/* Each carries out a command, and returns 0 or an errno of the ABI header. */
+/*
+ * Each of these functions carries out a command, and returns 0 or an errno that
+ * the ABI header lists.
+ */
 int flexmem_cmd_info(struct flexmem_call *call);
 int flexmem_cmd_domain(struct flexmem_call *call);
 int flexmem_cmd_regions(struct flexmem_call *call);

@@ -68,7 +68,7 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
-/* What does not depend on the regions of a domain. */
+/* Fills in the members that do not depend on the regions of a domain. */
 static void describe_domain(struct flexmem_table *table,
 			    const struct flexmem_domain *domain,
 			    struct flexmem_domain_info *cmd)
@@ -131,8 +131,8 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 }
 
 /*
- * Copies a list out, in entries of the caller's size. Zeroes the part of an
- * entry that the driver does not know.
+ * Copies a list to the caller, whose entries may have another size than the
+ * driver's. The part of an entry that the driver does not know is zeroed.
  */
 static int put_list(u64 to, u32 capacity, u32 user_entry_size,
 		    const void *entries, u32 count, u32 entry_size)
@@ -241,7 +241,9 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
-/* Writes both lists or neither, and then the reply. */
+/*
+ * Writes both lists, or neither if one cannot be written, and then the reply.
+ */
 static int put_snapshot(struct flexmem_call *call,
 			const struct flexmem_view *view)
 {
@@ -276,12 +278,12 @@ static int put_snapshot(struct flexmem_call *call,
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-/* How many owners may appear between the count and the snapshot. */
+/* Room for owners that appear between the count and the snapshot. */
 #define MOST_MORE 4096
 
 /*
- * Allocates room for the present owners and @more. Returns -EAGAIN if more
- * owners have appeared and the caller has room for them.
+ * Takes a snapshot, with room for the present owners and @more others. Returns
+ * -EAGAIN if more owners have appeared and the caller has room for them.
  */
 static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 			unsigned int more)
@@ -367,7 +369,7 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	account = flexmem_limit_find(accounts, cmd);
 	if (IS_ERR(account))
 		return PTR_ERR(account);
-	/* Setting cannot be undone, so the reply is written first. */
+	/* The new limit cannot be undone, so the reply is written first. */
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (!rc)
 		flexmem_limit_set(accounts, account, cmd);
@@ -394,7 +396,10 @@ int flexmem_cmd_reserve(struct flexmem_call *call)
 	account = flexmem_owner_by_id(&table->accounts, cmd->cgroup);
 	if (IS_ERR(account))
 		return PTR_ERR(account);
-	/* Checks first that the reply can be written, as TRIM does. */
+	/*
+	 * The command cannot be undone, so this checks first that the reply can
+	 * be written.
+	 */
 	cmd->out_reason = FLEXMEM_REASON_NONE;
 	rc = account->parent ? flexmem_reply(call, sizeof(*cmd)) : -EINVAL;
 	if (!rc) {

@@ -2,13 +2,14 @@
 /*
  * Jobs: a worker does everything that needs the firmware's answer.
  *
- * A caller can be killed. A command that is cut off in the middle would leave
- * memory without a slot, or a slot with unknown contents. A worker gets no
- * signals, so it always finishes a command. The caller waits, killably and
- * without a lock. If the caller is killed, memory that was acquired for it is
- * treated as if the caller had freed it at once.
+ * A caller can be killed. If that cut a command off in the middle, memory would
+ * be left without a slot, or a slot with unknown contents. A worker gets no
+ * signals, so it finishes each command. The caller waits, killably and without
+ * a lock. If the caller is killed, memory that was acquired for it is released
+ * as if the caller had freed it.
  *
- * There is one worker for each function, so jobs run in their order.
+ * Each function has one worker, so its jobs run one after another in the order
+ * in which they were queued.
  */
 
 #include <linux/errno.h>
@@ -19,8 +20,8 @@
 #include "table.h"
 
 /*
- * Which side frees a job: it leaves the first state once. The side that changes
- * the state hands the job to the other side.
+ * The state decides which side frees a job. The side that changes the first
+ * state to another hands the job to the other side.
  */
 enum flexmem_job_state {
 	JOB_WAITED_FOR,
@@ -29,10 +30,11 @@ enum flexmem_job_state {
 };
 
 /**
- * flexmem_job_is_abandoned - has the caller of a job been killed
+ * flexmem_job_is_abandoned - whether the caller of a job was killed
  * @job: job that is being run
  *
- * Return: true if everything that the job acquires is released at once.
+ * Return: true if it was: then everything that the job acquires is released at
+ * once.
  */
 bool flexmem_job_is_abandoned(const struct flexmem_job *job)
 {
@@ -47,7 +49,7 @@ static void do_job(struct work_struct *work)
 
 	mutex_lock(&table->acquire_lock);
 	error = flexmem_function_error(&table->function);
-	/* A job whose caller was killed is not begun. */
+	/* A job whose caller was killed before it began does not run. */
 	if (!error && flexmem_job_is_abandoned(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
@@ -61,7 +63,7 @@ static void do_job(struct work_struct *work)
 }
 
 /**
- * flexmem_job_init - a job that is still to do
+ * flexmem_job_init - prepare a job
  * @job: to initialise
  * @table: region table, which exists for as long as the caller does
  * @run: see &struct flexmem_job
@@ -77,7 +79,10 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 	INIT_WORK(&job->work, do_job);
 }
 
-/* Called by a killed caller. Returns true if the caller may free the job. */
+/*
+ * Called for a killed caller. Returns true if the worker has not begun the job
+ * or has finished it, so the caller frees it.
+ */
 static bool take_back(struct flexmem_job *job)
 {
 	if (cancel_work(&job->work)) {
@@ -95,14 +100,15 @@ static bool take_back(struct flexmem_job *job)
  * flexmem_job_run - run a job on the worker, and wait for it
  * @job: the caller's job
  *
- * The device may suspend before @run, or while it runs; in the second case @run
- * returns -EAGAIN. The job then continues after resume. The job's @rc is the
- * final result of @run; -ENODEV if the device is removed; -EIO if it could not
- * be reset; or -EINTR if @run was not called, or did not finish.
+ * If the device suspends before @run is called, the job waits for the resume.
+ * If it suspends while @run runs, @run returns -EAGAIN, and is called again
+ * after the resume. The job's @rc is then the final result of @run; -ENODEV if
+ * the device is removed; -EIO if it could not be reset; or -EINTR if the caller
+ * was killed before @run was called or had finished.
  *
  * Context: may sleep; holds no lock that a job takes.
- * Return: true if the job has ended, and the caller frees it; false if the
- * caller was killed: then the job does not belong to the caller any more.
+ * Return: true if the job has ended: then the caller frees it. False if the
+ * caller was killed and the worker frees the job.
  */
 bool flexmem_job_run(struct flexmem_job *job)
 {

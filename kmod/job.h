@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Work that a worker does for a caller, also if the caller is killed.
+ * Work that a worker does for a caller. It is completed even if the caller is
+ * killed.
  */
 #ifndef _FLEXMEM_JOB_H
 #define _FLEXMEM_JOB_H
@@ -14,17 +15,17 @@ struct flexmem_table;
 /**
  * struct flexmem_job - work that needs the firmware
  * @run: does the work, under acquire_lock, while the device is awake. May
- *	sleep; gets no signals. -EAGAIN: the device is about to suspend, and the
- *	job calls @run again after resume, for the rest
+ *	sleep; gets no signals. It returns -EAGAIN if the device is about to
+ *	suspend: then @run is called again after the resume, to do the rest
  * @free: frees the job, and releases everything that @run acquired and the
  *	caller did not take. May sleep; runs in the caller's context or in the
  *	worker's
  * @table: table of the function
  * @state: of enum flexmem_job_state
  * @work: for the worker
- * @done: the worker does not use the job any more
- * @rc: result of @run, or the reason why it did not run; -EAGAIN: it must run
- *	again
+ * @done: completed when the worker no longer uses the job
+ * @rc: result of @run, or the reason why it did not run; -EAGAIN if @run must
+ *	be called again
  */
 struct flexmem_job {
 	int (*run)(struct flexmem_job *job);

@@ -7,13 +7,13 @@
  * of a device program has signalled. Until then it is leaving: still charged,
  * but neither free nor scrubbed.
  *
- * After the last reference is put, no fence can be added. Then the allocation
- * waits for its fences one by one. A fence signals in an interrupt, where
- * blocks cannot be freed, so the callback leaves that to a worker, or to the
- * next ALLOC.
+ * Once the last reference is put, no fence can be added, and the allocation
+ * waits for its fences one by one. A fence may signal in an interrupt, where
+ * blocks cannot be freed. So its callback only queues the allocation, and a
+ * worker or the next ALLOC frees the blocks.
  *
- * Bytes of a lost region get no next owner, so the driver does not wait for
- * their fences.
+ * No other owner gets the bytes of a lost region, so allocations in it do not
+ * wait for fences.
  */
 
 #include <linux/dma-fence.h>
@@ -30,14 +30,15 @@
 /**
  * struct flexmem_fences - the device's uses of an allocation
  * @resv: fences of the programs that use it
- * @link: in &flexmem_leaving.waiting or .ready
+ * @link: in &flexmem_leaving.waiting or &flexmem_leaving.ready
  * @leaving: the lists; NULL before the last reference is put
  * @allocation: the allocation
- * @pending: the fence for which it waits, or waited last; a reference is held
- * @since: time when it began to wait, or when the driver was asked to cancel
- *	the job, in jiffies for which the device was awake
+ * @pending: the fence for which the allocation waits, or waited last; a
+ *	reference is held
+ * @since: when the allocation began to wait for @pending, or when the driver
+ *	was asked to cancel its job; by the clock of awake_time()
  * @cancelled: the driver was asked to cancel the job of @pending
- * @callback: on @pending
+ * @callback: called when @pending signals
  */
 struct flexmem_fences {
 	struct dma_resv resv;
@@ -61,7 +62,7 @@ static void free_fences(struct flexmem_fences *fences)
 static struct flexmem_fences *
 make_fences(struct flexmem_allocation *allocation)
 {
-	/* Pairs with cmpxchg(): another task may have made the struct. */
+	/* Pairs with cmpxchg(): another task may just have made the struct. */
 	struct flexmem_fences *fences = smp_load_acquire(&allocation->fences);
 	struct flexmem_fences *first;
 
@@ -82,12 +83,13 @@ make_fences(struct flexmem_allocation *allocation)
 
 /**
  * flexmem_allocation_add_fence - the device uses an allocation until a fence
+ * signals
  * @allocation: allocation that the caller has a reference to
- * @fence: signals when the device does not use it any more; a single fence,
- *	neither an array nor a chain
+ * @fence: signals when the device no longer uses the allocation; a single
+ *	fence, neither an array nor a chain
  *
- * Call it before the device can see the job. A later fence of a context
- * replaces the earlier one.
+ * Call this before the device can see the job. A later fence of the same fence
+ * context replaces the earlier one.
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM. After an error the fence is not added.
@@ -100,7 +102,10 @@ int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 
 	if (!fences)
 		return -ENOMEM;
-	/* Held only here, and never together with another reservation lock. */
+	/*
+	 * This lock is taken only here, and never together with another
+	 * reservation lock, so it needs no ticket.
+	 */
 	dma_resv_lock(&fences->resv, NULL);
 	rc = dma_resv_reserve_fences(&fences->resv, 1);
 	if (!rc)
@@ -136,7 +141,7 @@ static void give_back(struct flexmem_allocation *allocation,
 	flexmem_allocation_end(allocation, stock);
 }
 
-/* With the lists' lock held. */
+/* Moves an allocation to the ready list. Called under the lists' lock. */
 static void make_ready(struct flexmem_leaving *leaving,
 		       struct flexmem_fences *fences)
 {
@@ -158,7 +163,7 @@ static void has_signalled(struct dma_fence *fence, struct dma_fence_cb *callback
 	spin_unlock_irqrestore(&leaving->lock, flags);
 }
 
-/* The next fence that has not signalled, with a reference, or NULL. */
+/* Returns a fence that has not signalled, with a reference, or NULL. */
 static struct dma_fence *next_fence(struct flexmem_fences *fences)
 {
 	struct dma_resv_iter cursor;
@@ -170,7 +175,10 @@ static struct dma_fence *next_fence(struct flexmem_fences *fences)
 	return fence;
 }
 
-/* The clock for overdue fences. Called under the lists' lock. */
+/*
+ * The clock for overdue fences: jiffies for which the device was awake. Called
+ * under the lists' lock.
+ */
 static u64 awake_time(const struct flexmem_leaving *leaving)
 {
 	u64 now = leaving->asleep ? leaving->asleep_since : get_jiffies_64();
@@ -193,7 +201,10 @@ static void watch_again(struct flexmem_leaving *leaving,
 				   leaving->limit - waited : 1);
 }
 
-/* Adds a callback to the next fence. Returns false if there is none. */
+/*
+ * Adds a callback to the next fence that has not signalled. Returns false if
+ * there is none.
+ */
 static bool wait_on(struct flexmem_leaving *leaving,
 		    struct flexmem_fences *fences)
 {
@@ -207,7 +218,10 @@ static bool wait_on(struct flexmem_leaving *leaving,
 		fences->pending = next_fence(fences);
 		if (!fences->pending)
 			return false;
-		/* The struct must be listed before the callback can move it. */
+		/*
+		 * The struct must be in the list before the callback can run,
+		 * because the callback moves it.
+		 */
 		spin_lock_irqsave(&leaving->lock, flags);
 		fences->since = awake_time(leaving);
 		fences->cancelled = false;
@@ -218,7 +232,7 @@ static bool wait_on(struct flexmem_leaving *leaving,
 					    has_signalled))
 			return true;
 		/*
-		 * The fence has signalled in between, and there is no callback.
+		 * The fence has signalled in between, so no callback will run.
 		 */
 		spin_lock_irqsave(&leaving->lock, flags);
 		list_del_init(&fences->link);
@@ -241,7 +255,7 @@ static struct flexmem_fences *take_ready(struct flexmem_leaving *leaving)
 
 /**
  * flexmem_leaving_look - end the allocations that no fence keeps
- * @leaving: of a table
+ * @leaving: lists of a table
  *
  * Context: may sleep.
  */
@@ -272,7 +286,7 @@ static struct flexmem_fences *first_waiting(struct flexmem_leaving *leaving)
 
 /**
  * flexmem_leaving_look_at_all - end the allocations in lost regions too
- * @leaving: of a table that has lost its regions
+ * @leaving: lists of a table that has lost its regions
  *
  * Context: may sleep.
  */
@@ -298,10 +312,10 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 }
 
 /**
- * flexmem_leaving_set_limit - watch for overdue fences, or stop that
- * @leaving: of a table
- * @limit: in jiffies; 0: no fence is overdue, and @leaving->watch is not queued
- *	any more
+ * flexmem_leaving_set_limit - start or stop to watch for overdue fences
+ * @leaving: lists of a table
+ * @limit: when a fence is overdue, in jiffies; 0: never, and @leaving->watch is
+ *	not queued any more
  */
 void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 			       unsigned long limit)
@@ -313,7 +327,7 @@ void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 
 /**
  * flexmem_leaving_sleep - the device is suspended: the clock stops
- * @leaving: of its table
+ * @leaving: lists of the device's table
  */
 void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 {
@@ -326,7 +340,7 @@ void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 
 /**
  * flexmem_leaving_wake - the device is awake: the clock goes on
- * @leaving: of its table
+ * @leaving: lists of the device's table
  */
 void flexmem_leaving_wake(struct flexmem_leaving *leaving)
 {
@@ -348,7 +362,7 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 
 	if (!leaving->limit || now - fences->since < leaving->limit)
 		return FLEXMEM_NOT_OVERDUE;
-	/* The time limit begins again, even if no reset was possible. */
+	/* The time begins again, also for a device that cannot be reset. */
 	fences->since = now;
 	if (fences->cancelled)
 		return FLEXMEM_STUCK;
@@ -357,13 +371,14 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 }
 
 /**
- * flexmem_leaving_overdue - is a fence overdue
- * @leaving: of a table
- * @fence: receives the one to cancel, with a reference, after FLEXMEM_OVERDUE
+ * flexmem_leaving_overdue - whether a fence is overdue
+ * @leaving: lists of a table
+ * @fence: receives the fence whose job must be cancelled, with a reference, if
+ *	the result is FLEXMEM_OVERDUE
  *
- * Checks the fence with the longest wait. If its job was cancelled, no other
- * job is cancelled until that has ended. Queues the watch again while an
- * allocation waits for a fence.
+ * Checks the fence with the longest wait. If its job was cancelled before, no
+ * other job is cancelled until that job has ended. Queues the watch again while
+ * an allocation waits for a fence.
  *
  * Context: may sleep.
  * Return: what to do.
@@ -375,8 +390,8 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 	struct flexmem_fences *fences;
 
 	/*
-	 * While @turn is held, no allocation ends, even if its fence signals
-	 * now.
+	 * While @turn is held, no other task frees an allocation of the lists,
+	 * even if its fence signals now.
 	 */
 	mutex_lock(&leaving->turn);
 	spin_lock_irq(&leaving->lock);
@@ -417,7 +432,7 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 
 /**
  * flexmem_leaving_fini - end all remaining allocations
- * @leaving: of a removed table without clients
+ * @leaving: lists of a removed table without clients
  *
  * Context: may sleep.
  */
@@ -428,8 +443,8 @@ void flexmem_leaving_fini(struct flexmem_leaving *leaving)
 }
 
 /*
- * The device may still use an allocation without a reference. Neither FREE nor
- * an unmap or a copy waits for its fences.
+ * Puts an allocation without references on a list, because the device may still
+ * use it. So neither FREE nor the end of a mapping or a copy waits for fences.
  */
 static void leave(struct flexmem_allocation *allocation)
 {
@@ -459,10 +474,10 @@ static void put(struct flexmem_allocation *allocation,
 
 /**
  * flexmem_allocation_put - put a reference
- * @allocation: allocation; may be gone afterwards
+ * @allocation: allocation, which this may free
  *
- * After the last reference the blocks are freed when the device does not use
- * them any more.
+ * After the last reference was put, the blocks are freed as soon as the device
+ * no longer uses them.
  *
  * Context: may sleep.
  */
@@ -476,9 +491,9 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_put);
  * flexmem_allocation_unname - free an allocation for its owner
  * @allocation: allocation; puts the reference of its handle. The caller has a
  *	reference to the account
- * @stock: where objects that it frees may be kept
+ * @stock: stock that may keep the objects that this frees
  *
- * If something still uses it, it is leaving. Its handle is uncharged.
+ * Uncharges the handle. If something still uses the allocation, it is leaving.
  */
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The end of an allocation, when neither a caller nor the device uses it. */
+/*
+ * Allocations that no caller uses any more. They end when the device does not
+ * use them either.
+ */
 #ifndef _FLEXMEM_LEAVING_H
 #define _FLEXMEM_LEAVING_H
 
@@ -14,15 +17,16 @@ struct flexmem_allocation;
 struct flexmem_stock;
 
 /**
- * struct flexmem_leaving - allocations without a reference that wait for fences
+ * struct flexmem_leaving - allocations of one function without a reference that
+ * wait for fences
  * @lock: protects the lists. Interrupt handlers take it; a leaf
  * @waiting: allocations with a callback on a fence, of struct flexmem_fences; the
  *	one that has waited longest first
- * @ready: allocations that a task must look at: a fence has signalled, or the
- *	last reference was just put
+ * @ready: allocations that a task must look at, because a fence has signalled
+ *	or the last reference was just put
  * @nr_ready: number of allocations in @ready, or taken out of it by the holder
- *	of @turn. ALLOC looks at them first, so its address does not depend on
- *	@work
+ *	of @turn. ALLOC ends these allocations first, so the address that it
+ *	returns does not depend on when @work runs
  * @turn: held by the task that takes allocations out of @ready and ends them
  * @work: ends the allocations in @ready
  * @limit: how long an allocation waits for a fence before the fence is overdue,
@@ -47,10 +51,12 @@ struct flexmem_leaving {
 };
 
 /**
- * enum flexmem_overdue - what to do about the fence that is waited for longest
+ * enum flexmem_overdue - what to do about the fence that allocations have
+ * waited for longest
  * @FLEXMEM_NOT_OVERDUE: nothing
- * @FLEXMEM_OVERDUE: ask the driver to end the program, with its client's others
- * @FLEXMEM_STUCK: they do not end: reset the function
+ * @FLEXMEM_OVERDUE: ask the driver to end the program of the fence, and all
+ *	others of its client
+ * @FLEXMEM_STUCK: the programs did not end: reset the function
  */
 enum flexmem_overdue {
 	FLEXMEM_NOT_OVERDUE,

@@ -2,9 +2,10 @@
 /*
  * Limits of cgroups. The administrator sets them.
  *
- * For each resource a cgroup has a limit of its own, or inherits one: its
- * parent's limit for each child, or the default if the cgroup is at the default
- * depth. Each account stores the resulting limit, so a charge only compares.
+ * For each resource a cgroup has a limit of its own or inherits one. It
+ * inherits the limit that its parent sets for each child, or the default limit
+ * if the cgroup is at the default depth. Each account stores the resulting
+ * limit, so a charge only compares.
  */
 
 #include <linux/bits.h>
@@ -13,7 +14,7 @@
 #include "account.h"
 #include "owner.h"
 
-/* Cgroups with limits that flexmem_limit_forget() checks in one call. */
+/* How many cgroups with limits flexmem_limit_forget() checks in one call. */
 #define AT_ONCE 16
 
 static bool has_limit(const struct flexmem_account *account)
@@ -32,10 +33,10 @@ static bool has_limit(const struct flexmem_account *account)
  * @cmd: command; receives the ``out_`` members of the reply
  *
  * Context: may sleep.
- * Return: the account, for flexmem_limit_set() and flexmem_owner_put(); NULL
- * for a default; -ENOENT if the caller sees no such cgroup; -EINVAL for a limit
- * of open files of the root cgroup, because the administrator must always be
- * able to open one; -ENOMEM.
+ * Return: the account, for flexmem_limit_set() and flexmem_owner_put(); NULL if
+ * the command sets a default limit; -ENOENT if the caller sees no such cgroup;
+ * -EINVAL if the command limits the open files of the root cgroup, because the
+ * administrator must always be able to open a file; -ENOMEM.
  */
 struct flexmem_account *
 flexmem_limit_find(struct flexmem_accounts *accounts,
@@ -62,7 +63,10 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 	return account;
 }
 
-/* An account with a limit has a reference to itself. */
+/*
+ * Takes the reference that an account with a limit has to itself, or drops it
+ * if no limit is left.
+ */
 static void keep(struct flexmem_account *account)
 {
 	bool kept = account->kept;
@@ -98,7 +102,7 @@ static void set_of_cgroup(struct flexmem_account *account,
  * flexmem_limit_set - set a limit. Cannot fail
  * @accounts: accounts of the function
  * @account: from flexmem_limit_find(); the caller keeps its reference
- * @cmd: which
+ * @cmd: the limit to set
  *
  * Context: O(1). Accounts that inherit the limit apply it at their next use.
  */
@@ -120,9 +124,9 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
  * flexmem_limit_forget - drop the limits of cgroups that were removed
  * @accounts: accounts of the function
  *
- * Such limits forbid nothing any more. This frees the accounts that only their
- * limits keep. It checks a few cgroups, and the next call checks the ones after
- * them. The charges stay.
+ * Limits of a removed cgroup forbid nothing any more, but keep its account.
+ * Dropping them frees the account if nothing else keeps it; its charges stay.
+ * One call checks a few cgroups, and the next call continues after them.
  *
  * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
@@ -144,7 +148,7 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 		account->kept = false;
 		list_move(&account->link, &removed);
 	}
-	/* Accounts of removed cgroups drop their limits at their next use. */
+	/* Makes each account recompute its limits at its next use. */
 	if (!list_empty(&removed))
 		accounts->changes++;
 	spin_unlock(&accounts->lock);
@@ -156,7 +160,7 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 /**
  * flexmem_limit_get - read a limit of a client's cgroup
  * @client: client
- * @cmd: which; receives the ``out_`` members
+ * @cmd: which limit; receives the ``out_`` members
  */
 void flexmem_limit_get(const struct flexmem_account *client,
 		       struct flexmem_resource_limit *cmd)

@@ -2,17 +2,18 @@
 /*
  * CPU mappings of allocations.
  *
- * A mapping consists of page frames that belong to the device. It is shared,
- * not executable, and filled in on faults, as much of 2 MiB at a time as the
- * driver has contiguous frames for. It holds a reference to its allocation, so
- * its pages never go to another owner while they are mapped.
- * When the region is lost, every mapping of the function is removed, and later
- * page faults end in SIGBUS. When the function is suspended, every mapping is
- * removed too, and page faults wait until it is resumed. map_lock keeps removal
- * and faults apart.
+ * A mapping consists of page frames that belong to the device. It is shared and
+ * not executable. A page fault fills in the pages around the address, within 2
+ * MiB, as far as the driver has contiguous frames for them. It holds a
+ * reference to its allocation, so its pages never go to another owner while
+ * they are mapped. When the region is lost, every mapping of the function is
+ * removed, and later page faults end in SIGBUS. When the function is suspended,
+ * every mapping is removed too, and page faults wait until it is resumed.
+ * map_lock keeps a page fault and the removal of mappings from running at the
+ * same time.
  *
- * The caller has looked up the allocation and passes its reference. A mapping
- * covers one chunk.
+ * The caller has looked up the allocation and hands its reference over. A
+ * mapping covers one chunk.
  */
 
 #include <linux/err.h>
@@ -29,13 +30,14 @@
 
 /**
  * flexmem_mapping_describe - describe how to map an allocation
- * @allocation: in use; put before this returns
+ * @allocation: allocation that is in use; the caller's reference is put before
+ *	this returns
  * @map: command; receives the ``out_`` members
  *
- * Gives the position of its first chunk.
+ * Describes the first chunk of the allocation.
  *
- * Return: 0, -EIO if it is lost, -ENODEV if the device is removed, or -EINVAL
- * if it cannot be mapped.
+ * Return: 0, -EIO if the allocation is lost, -ENODEV if the device is removed,
+ * or -EINVAL if the allocation cannot be mapped.
  */
 int flexmem_mapping_describe(struct flexmem_allocation *allocation,
 			     struct flexmem_map *map)
@@ -67,7 +69,7 @@ static void mapping_close(struct vm_area_struct *vma)
 	flexmem_allocation_put(chunk->allocation);
 }
 
-/* The bytes of the mapping between the multiples of 2 MiB around @offset. */
+/* The part of the mapping that lies in the same 2 MiB as @offset. */
 static struct flexmem_frames window_at(const struct vm_fault *vmf, u64 offset)
 {
 	const struct vm_area_struct *vma = vmf->vma;
@@ -79,7 +81,10 @@ static struct flexmem_frames window_at(const struct vm_fault *vmf, u64 offset)
 	return (struct flexmem_frames){ .offset = first, .size = end - first };
 }
 
-/* Maps the page at @offset, and then the rest of @frames as far as it goes. */
+/*
+ * Maps the page at @offset, and then the rest of @frames until a page cannot be
+ * mapped.
+ */
 static vm_fault_t insert_pages(struct vm_fault *vmf, u64 offset,
 			       const struct flexmem_frames *frames)
 {
@@ -117,8 +122,8 @@ static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
 #endif
 
 /*
- * Sends no command, and waits only for the removal of mappings. Returns
- * VM_FAULT_FALLBACK if the function is suspended.
+ * Handles a page fault. Sends no command, and waits for nothing but the removal
+ * of mappings. Returns VM_FAULT_FALLBACK if the function is suspended.
  */
 static vm_fault_t handle_fault(struct vm_fault *vmf,
 			       vm_fault_t (*insert)(struct vm_fault *vmf,
@@ -139,8 +144,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 
 	down_read(&table->map_lock);
 	/*
-	 * In this order: a function that is removed while it is suspended is
-	 * gone at the second question.
+	 * The order matters: a function that is removed while it is suspended
+	 * must be found gone by the second check.
 	 */
 	if (flexmem_function_is_suspended(&table->function)) {
 		ret = VM_FAULT_FALLBACK;
@@ -160,8 +165,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 }
 
 /*
- * Waits until the function is awake, without mmap_lock if the caller permits
- * that. Then the access is tried again.
+ * Waits until the function is awake, without mmap_lock if the fault permits
+ * that. The kernel then repeats the access.
  */
 static vm_fault_t wait_awake(struct vm_fault *vmf,
 			     struct flexmem_function *function)
@@ -173,7 +178,10 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
 			VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
 	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	/* The file keeps the function, even if another task removes the map. */
+	/*
+	 * The file keeps the function, even if another task removes the
+	 * mapping.
+	 */
 	file = get_file(vmf->vma->vm_file);
 	mmap_read_unlock(vmf->vma->vm_mm);
 	/* The kernel does not repeat the fault if the caller was killed. */
@@ -182,7 +190,10 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
 	return VM_FAULT_RETRY;
 }
 
-/* Under mmap_lock. A huge fault, which may come without it, never waits. */
+/*
+ * Called under mmap_lock. A huge fault, which may be called without mmap_lock,
+ * never waits.
+ */
 static vm_fault_t mapping_fault(struct vm_fault *vmf)
 {
 	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
@@ -194,7 +205,7 @@ static vm_fault_t mapping_fault(struct vm_fault *vmf)
 }
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
-/* 6.1 cannot tell a huge page of a device from one of memory. */
+/* Linux 6.1 cannot tell a huge page of a device from a huge page of memory. */
 static vm_fault_t mapping_huge_fault(struct vm_fault *vmf, unsigned int order)
 {
 	if (order != PMD_ORDER)
@@ -223,13 +234,15 @@ static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
 
 /**
  * flexmem_mapping_mmap - map a chunk of an allocation
- * @chunk: chunk of an allocation in use; put with the last mapping, or before
- *	this returns an error
- * @vma: addresses and offset; shared, and not executable
+ * @chunk: chunk of an allocation that is in use. The caller's reference is put
+ *	when the last mapping ends, or before this returns an error
+ * @vma: the addresses and the mmap() offset of the mapping; must be shared and
+ *	not executable
  *
  * Context: under mmap_lock.
- * Return: 0, -EINVAL if it cannot be mapped, or the range is not inside the
- * chunk, -EIO if it is lost, or -ENODEV if the device is removed.
+ * Return: 0, -EINVAL if the allocation cannot be mapped, or the range is not
+ * inside the chunk, -EIO if the allocation is lost, or -ENODEV if the device is
+ * removed.
  */
 int flexmem_mapping_mmap(struct flexmem_chunk *chunk,
 			 struct vm_area_struct *vma)

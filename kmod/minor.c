@@ -2,11 +2,11 @@
 /*
  * Minor numbers of nodes.
  *
- * PFs and VFs have separate ranges, so a node that was kept or made for a VF
- * never leads to a PF. Within its range a function keeps its number by the name
- * of its device, for as long as the module is loaded. A rule, a container or a
- * configuration that names /dev/flexmemN means the same function after its
- * driver was unbound and bound again, in any order.
+ * PFs and VFs have separate ranges, so an old or hand-made node of a VF never
+ * leads to a PF. As long as the module is loaded, the device of a name always
+ * gets the same number in its range. So after drivers were unbound and bound
+ * again, in any order, /dev/flexmemN in a rule, a container or a configuration
+ * still means the same function.
  */
 
 #include <linux/errno.h>
@@ -84,8 +84,8 @@ static int take(struct flexmem_minors *minors, int minor, const char *name,
  * flexmem_minor_get - the number for a function
  * @minors: all numbers
  * @mode: selects the range
- * @name: of its device; the later one of two devices with the same name gets
- *	another number
+ * @name: name of its device. If two devices have the same name, the later one
+ *	gets another number
  * @fdev: the function; open() finds it from now on
  *
  * Context: may sleep.
@@ -108,7 +108,8 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 /**
  * flexmem_minor_put - give up the number of a function
  * @minors: all numbers
- * @minor: its number; stays reserved for its name
+ * @minor: the function's number, which stays reserved for the name of its
+ *	device
  */
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 {

@@ -14,8 +14,9 @@ struct flexmem_dev;
 /**
  * struct flexmem_minors - minor numbers: first those of PFs, then of VFs
  * @lock: protects the members below; a leaf
- * @function: the function that has each number now; NULL: none
- * @name: device name that has, or had, each number; NULL: never used
+ * @function: by number: the function that has it now, or NULL
+ * @name: by number: the name of the device that has or had it; NULL if the
+ *	number was never used
  */
 struct flexmem_minors {
 	struct mutex lock; /* protects the members below */

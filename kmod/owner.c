@@ -5,14 +5,16 @@
  * An owner is the opener's uid in the opener's cgroup (v2), fixed at open():
  * all files that a user opens in one cgroup share their bytes. A strict file is
  * an owner of its own. The id of an owner is never reused, so the bytes of a
- * block never seem to belong to a later owner. Owners without an open file are
- * remembered for a while, so that the next file gets its bytes unscrubbed. The
- * bytes of a forgotten owner are scrubbed.
+ * block never seem to belong to a later owner. An owner without an open file is
+ * remembered for a while: if the user opens a file in that time, the file can
+ * use the owner's bytes without a scrub. The bytes of a forgotten owner are
+ * scrubbed before any use.
  *
- * An open file is charged to its own account, to that of the opener's cgroup
- * and to those of all ancestors. A file's account stays until the file is
- * closed and has no charges. A cgroup's account, with its reference to the
- * cgroup, stays while there is an account below it, or while it has a limit.
+ * An open file has an account of its own. What it uses is charged to this
+ * account, to that of the opener's cgroup, and to those of all ancestors. A
+ * file's account stays until the file is closed and nothing is charged to it. A
+ * cgroup's account holds a reference to the cgroup. It stays while there is an
+ * account below it, or while it has a limit.
  */
 
 #include <linux/cgroup.h>
@@ -40,7 +42,10 @@ struct cgroup *flexmem_owner_cgroup(void)
 	rcu_read_lock();
 	do {
 		cgroup = task_dfl_cgroup(current);
-		/* Fails only while the task moves to another cgroup. */
+		/*
+		 * Fails only if the cgroup is being removed, which means that
+		 * the task is moving to another.
+		 */
 	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
 #endif
@@ -51,9 +56,9 @@ struct cgroup *flexmem_owner_cgroup(void)
  * flexmem_owner_find_cgroup - the cgroup that has an id
  * @id: any number
  *
- * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller
- * sees none. NULL for id 0 in a kernel without cgroups, which has one account
- * for all files.
+ * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller's
+ * cgroup namespace shows no such cgroup. NULL for id 0 in a kernel without
+ * cgroups: there all files share one account.
  */
 struct cgroup *flexmem_owner_find_cgroup(u64 id)
 {
@@ -115,7 +120,7 @@ static int key_cmp(struct rb_node *node, const struct rb_node *other)
  * @id: any number
  *
  * Context: under &flexmem_accounts.lock. O(log owners).
- * Return: the owner, or NULL if there is none (any more).
+ * Return: the owner, or NULL if no owner has this id now.
  */
 struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 					 u64 id)
@@ -128,8 +133,8 @@ struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 }
 
 /*
- * Adds a new owner, unless one with its key exists. Returns the owner of the
- * file.
+ * Adds @fresh as a new owner, unless an owner with its key exists. Returns the
+ * owner that the file now has.
  */
 static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
 					 struct flexmem_owner *owner)
@@ -154,8 +159,8 @@ static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
 }
 
 /*
- * Removes a file from an owner. Returns an owner that the caller frees without
- * the lock, or NULL.
+ * Removes a file from its owner. Returns an owner that the caller must free
+ * after it has dropped the lock, or NULL.
  */
 static struct flexmem_owner *leave_owner(struct flexmem_accounts *accounts,
 					 struct flexmem_owner *owner)
@@ -214,8 +219,8 @@ static int account_cmp(struct rb_node *node, const struct rb_node *other)
 }
 
 /*
- * Adds a new account, unless the cgroup has one. Returns the account of the
- * cgroup.
+ * Adds @fresh as the account of its cgroup, unless the cgroup has one already.
+ * Returns the account of the cgroup.
  */
 static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 					  struct flexmem_account *fresh)
@@ -240,8 +245,8 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 }
 
 /*
- * Makes the account of a cgroup. Takes over the caller's reference to @parent,
- * the account above, or NULL.
+ * Makes the account of a cgroup. @parent is the account above it, or NULL; the
+ * caller's reference to @parent passes to the new account.
  */
 static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 					     struct flexmem_account *parent,
@@ -274,9 +279,10 @@ static int cgroup_id_cmp(const void *key, const struct rb_node *node)
 }
 
 /*
- * Finds the account of @cgroup's ancestor at @level. If that ancestor has no
- * account, finds the account of the nearest ancestor above with one. @level
- * receives the level of the account; -1, and the result NULL, if there is none.
+ * Finds the account of @cgroup's ancestor at @level, or, if it has no account,
+ * of the nearest ancestor above that has one. @level receives the level of that
+ * ancestor. If no ancestor has an account, returns NULL, and @level receives
+ * -1.
  */
 static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts,
 					       struct cgroup *cgroup,
@@ -304,10 +310,11 @@ static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts
  * @accounts: accounts of the function
  * @cgroup: cgroup; NULL in a kernel without cgroups
  *
- * Makes missing accounts, also those of its ancestors.
+ * Makes the account if it is missing, and those of the ancestors.
  *
  * Context: may sleep. O(depth * log cgroups).
- * Return: the account, for flexmem_owner_put(); NULL if there is no memory.
+ * Return: the account, for flexmem_owner_put(); NULL if the kernel is out of
+ * memory.
  */
 struct flexmem_account *
 flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
@@ -336,8 +343,8 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
  * @id: any number
  *
  * Context: may sleep.
- * Return: the account, for flexmem_owner_put(); -ENOENT if the caller sees no such
- * cgroup; -ENOMEM.
+ * Return: the account, for flexmem_owner_put(); -ENOENT if the caller's cgroup
+ * namespace shows no such cgroup; -ENOMEM.
  */
 struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 					    u64 id)
@@ -357,7 +364,7 @@ struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
  * @accounts: accounts of the function
  * @uid: the opener
  * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
- * @pid: the opener's process; a reference is taken. NULL: not known
+ * @pid: the opener's process, to which a reference is taken; NULL: not known
  *
  * Context: may sleep.
  * Return: the account, for flexmem_owner_close(); -EMFILE if a cgroup may have no
@@ -431,7 +438,7 @@ void flexmem_owner_close(struct flexmem_account *client)
 
 /**
  * flexmem_owner_put - drop a reference to an account
- * @account: account; may be gone afterwards
+ * @account: account, which this may free
  *
  * Context: any, but under no lock of flexmem.
  */
@@ -466,8 +473,8 @@ void flexmem_owner_put(struct flexmem_account *account)
  * flexmem_owner_set_strict - make an open file an owner of its own
  * @client: open file's account
  *
- * Return: 0; -EBUSY if it has allocations, or freed ones that are in use;
- * -ENOMEM.
+ * Return: 0; -EBUSY if it has allocations, including freed ones that are still
+ * in use; -ENOMEM.
  */
 int flexmem_owner_set_strict(struct flexmem_account *client)
 {
@@ -481,7 +488,10 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 	owner->strict = true;
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
-	/* A handle is charged before its owner is looked up. */
+	/*
+	 * An allocation charges its handle before it looks up its owner, so it
+	 * cannot slip in between.
+	 */
 	if (client->used[FLEXMEM_RESOURCE_HANDLES] ||
 	    client->used[FLEXMEM_RESOURCE_BYTES]) {
 		rc = -EBUSY;
@@ -499,10 +509,10 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
  * flexmem_owner_is_idle - whether an owner is unlikely to allocate again
  * @accounts: accounts of the function
  * @id: owner's number
- * @for_jiffies: least time for which the owner has had no file open
+ * @for_jiffies: for how long the owner must have had no open file
  *
  * Context: O(log owners).
- * Return: true if the owner is gone, or has been idle that long.
+ * Return: true if the owner is forgotten, or has been idle that long.
  */
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies)

@@ -24,7 +24,7 @@ struct pid;
  * @uid: the user
  * @cgroup: id of the user's cgroup
  * @strict: the owner is one open file
- * @files: open files
+ * @files: number of its open files
  * @idle_since: time when the last file was closed, in jiffies
  *
  * @id never changes. &flexmem_accounts.lock protects the other members.
@@ -76,7 +76,7 @@ static inline u64 flexmem_owner_of_bytes(const struct flexmem_account *client)
 
 int flexmem_owner_set_strict(struct flexmem_account *client);
 
-/* Under &flexmem_accounts.lock. */
+/* The caller holds &flexmem_accounts.lock. */
 struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 					 u64 id);
 

@@ -3,21 +3,21 @@
  * Pressure: how full a function is, and the events that tell its open files.
  *
  * The level depends only on the bytes in use. It has a hysteresis, so an owner
- * that allocates and frees at a threshold causes one event. Each charge
- * compares the bytes in use with the two thresholds of the present level, and
- * does nothing more until one of them is passed.
+ * that allocates and frees around a threshold causes only one event. Each
+ * charge compares the bytes in use with the two thresholds of the present
+ * level, and does no more unless one of them is passed.
  *
  * Nothing is queued. A file has an event while the gauge's published state
  * differs from the state that the file has read. A worker updates the published
  * state, at most once in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC
  * or a FREE never pays for the readers of other files.
  *
- * There are two kinds of events. The first tells every file that the level has
- * changed. It comes even if the level is the same again by then: if a cache
+ * There are two kinds of events. The first kind tells every file that the level
+ * has changed. It comes even if the level has changed back by then: if a cache
  * freed memory and another process took it, the cache must free more. The
  * second kind tells a file whose last ALLOC failed that memory has been freed
- * since that ALLOC began. For this frees are counted, and the file remembers
- * the count.
+ * since that ALLOC began. For this purpose frees are counted, and the file
+ * remembers the count at the begin of the ALLOC.
  */
 
 #include <linux/math.h>
@@ -32,8 +32,8 @@
 #define NOT_FAILED U64_MAX
 
 /*
- * The least number of bytes that is @percent of @memory. Without memory a
- * function is never full.
+ * @percent of @memory, rounded up; at least 1, so that a function without
+ * memory is never full.
  */
 static u64 percent_of(u64 memory, unsigned int percent)
 {
@@ -45,7 +45,10 @@ static u64 percent_of(u64 memory, unsigned int percent)
 			     DIV_ROUND_UP(rest * percent, 100));
 }
 
-/* Whether @in_use bytes are this level. A level ends lower than it begins. */
+/*
+ * Whether @in_use bytes mean this level. A level ends at fewer bytes than it
+ * begins.
+ */
 static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 		     enum flexmem_pressure level, unsigned int enter,
 		     unsigned int leave)
@@ -93,8 +96,8 @@ static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = atomic64_read(&gauge->frees);
 	/*
-	 * Pressure that fell and rose again is an event: memory is needed
-	 * again.
+	 * If the level fell and rose again, that is an event, because memory is
+	 * needed again.
 	 */
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
 					gauge->told != FLEXMEM_PRESSURE_NONE);
@@ -124,12 +127,12 @@ static void deliver(struct work_struct *work)
 	spin_lock(&accounts->lock);
 	news = make_event(gauge);
 	spin_unlock(&accounts->lock);
-	/* All readers, because each open file reads its own events. */
+	/* Wakes all readers, because each open file reads its own events. */
 	if (news)
 		wake_up_interruptible_all(&gauge->readers);
 }
 
-/* Queues the worker, no sooner than FLEXMEM_EVENT_MS after the last event. */
+/* Makes the worker run, at least FLEXMEM_EVENT_MS after the last event. */
 static void deliver_soon(struct flexmem_gauge *gauge)
 {
 	unsigned long now = jiffies, next = READ_ONCE(gauge->next);
@@ -181,7 +184,7 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 }
 
 /**
- * flexmem_pressure_set_memory - the amount of memory has changed
+ * flexmem_pressure_set_memory - set the amount of memory
  * @accounts: accounts of the function
  * @memory: bytes that the function has or could have
  *
@@ -198,7 +201,7 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 }
 
 /**
- * flexmem_pressure_freed - an ALLOC that has failed may succeed now
+ * flexmem_pressure_freed - note that an ALLOC that failed may succeed now
  * @accounts: accounts of the function
  *
  * Called after the memory has become free; also does what
@@ -223,12 +226,13 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 }
 
 /**
- * flexmem_pressure_failed - an ALLOC of a file has failed for lack of memory
+ * flexmem_pressure_failed - note that an ALLOC of a file has failed for lack of
+ * memory
  * @accounts: accounts of the function
- * @listener: of the file
+ * @listener: the file's state
  * @began: &flexmem_gauge.frees when the ALLOC began
  *
- * The next free is an event for this file, and so is one since @began.
+ * The next free is an event for this file. A free since @began is an event too.
  */
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener, u64 began)
@@ -246,17 +250,17 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	 */
 	smp_mb();
 	/*
-	 * Counts one more free, because those since @began may have been
-	 * delivered already.
+	 * Memory was freed since @began. Counts one more free, because the
+	 * event about it may have been delivered already.
 	 */
 	if (atomic64_read(&gauge->frees) != began)
 		flexmem_pressure_freed(accounts);
 }
 
 /**
- * flexmem_pressure_succeeded - an ALLOC of a file has succeeded
+ * flexmem_pressure_succeeded - note that an ALLOC of a file has succeeded
  * @accounts: accounts of the function
- * @listener: of the file; frees are no events for it any more
+ * @listener: the file's state; frees are no events for the file any more
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener)
@@ -270,8 +274,8 @@ void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_pressure_listen - initial state of a new file
- * @listener: of the file, to initialise. The file has an event at once, unless
- *	the level is FLEXMEM_PRESSURE_NONE
+ * @listener: the file's state, to initialise. The file has an event at once,
+ *	unless the level is FLEXMEM_PRESSURE_NONE
  */
 void flexmem_pressure_listen(struct flexmem_listener *listener)
 {
@@ -284,7 +288,7 @@ void flexmem_pressure_listen(struct flexmem_listener *listener)
 /**
  * flexmem_pressure_look - read the pending event
  * @accounts: accounts of the function
- * @listener: of the file
+ * @listener: the file's state
  * @reading: receives the event, for flexmem_pressure_take()
  *
  * Return: true if there is one.
@@ -301,7 +305,8 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	in_use = flexmem_accounts_in_use(accounts);
 	freed = listener->failed_at < gauge->told_frees;
 	/*
-	 * A file that has not read of the pressure gets no event about its end.
+	 * A file that has not read that the level rose gets no event when it
+	 * falls back.
 	 */
 	is_new = freed || (listener->told_at != gauge->told_at &&
 			   (listener->told != FLEXMEM_PRESSURE_NONE ||
@@ -328,7 +333,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 /**
  * flexmem_pressure_take - mark the event as read
  * @accounts: accounts of the function
- * @listener: of the file
+ * @listener: the file's state
  * @reading: as flexmem_pressure_look() left it
  *
  * Return: false if another thread was faster: then nothing has changed.

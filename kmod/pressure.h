@@ -19,22 +19,23 @@ struct flexmem_accounts;
  * @up: the level rises when this many bytes are in use
  * @down: the level falls when fewer bytes are in use
  * @level: level of the bytes in use
- * @moved: @level has changed since the latest event, and may be the same again
+ * @moved: @level has changed since the latest event. It may have changed back
  * @told: level in the latest event
  * @told_at: number of the latest event about the level
- * @sequence: number of the latest event
- * @frees: number of frees, from 1 on; not under the lock
+ * @sequence: number of the latest event of any kind
+ * @frees: number of frees, plus 1; changes without the lock
  * @told_frees: value of @frees at the latest event
- * @hungry: largest of @told_frees and the values of @frees at which failed
- *	ALLOCs began; 0: none has failed. While it is below @told_frees, each
- *	file with a failed ALLOC has had its event
+ * @hungry: value of @frees when the latest of the ALLOCs began that have
+ *	failed, or @told_frees if that is larger; 0 if no ALLOC has failed. If
+ *	it is below @told_frees, every file with a failed ALLOC has had its
+ *	event
  * @next: earliest time of the next event, in jiffies
- * @deliver: delivers it
- * @readers: waiting readers of events; not under the lock
+ * @deliver: work that delivers the next event
+ * @readers: tasks that wait for events; not under the lock
  *
- * &flexmem_accounts.lock protects all members without another note. @moved,
- * @told_frees, @hungry and @next are also read without it, to see whether the
- * worker has an event to deliver.
+ * &flexmem_accounts.lock protects all members for which nothing else is said.
+ * @moved, @told_frees, @hungry and @next are also read without it, to see
+ * whether the worker has an event to deliver.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -55,10 +56,11 @@ struct flexmem_gauge {
 
 /**
  * struct flexmem_listener - the state that an open file has read
- * @told: level in its last event
+ * @told: level in the file's last event
  * @told_at: &flexmem_gauge.told_at of that event
- * @failed_at: &flexmem_gauge.frees when its last ALLOC began, if that ALLOC
- *	failed and the file has read no event of a free since; else U64_MAX
+ * @failed_at: &flexmem_gauge.frees when the file's last ALLOC began, if that
+ *	ALLOC failed and the file has not read an event about a free since;
+ *	otherwise U64_MAX
  *
  * Protected by &flexmem_accounts.lock.
  */
@@ -70,9 +72,9 @@ struct flexmem_listener {
 
 /**
  * struct flexmem_reading - an event that is being read
- * @before: state of the file before
- * @after: state of the file afterwards
- * @event: event for the file
+ * @before: the file's state before it reads the event
+ * @after: the file's state after it has read the event
+ * @event: the event
  */
 struct flexmem_reading {
 	struct flexmem_listener before;
@@ -85,7 +87,7 @@ void flexmem_gauge_fini(struct flexmem_gauge *gauge);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 
 /**
- * flexmem_gauge_move - the bytes in use have changed
+ * flexmem_gauge_move - note that the bytes in use have changed
  * @gauge: gauge
  * @in_use: bytes in use
  *

@@ -22,7 +22,7 @@ static struct flexmem_account *account_of(const struct flexmem_block *block)
 	return block->owner;
 }
 
-/* The bytes of a block that count as memory of programs. */
+/* How many bytes of a block count as memory of programs: all or none. */
 static u64 program_bytes(const struct flexmem_block *block)
 {
 	return block->program ? block->size : 0;
@@ -116,9 +116,9 @@ static void debug_check(struct flexmem_region *region)
  * @region: region
  * @request: what to allocate
  * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
- * @refusal: receives the reason if the block would fit, but a limit or a
- *	reservation forbids it
- * @gave_up: set if there may be a hole that the search did not try
+ * @refusal: receives the reason if a limit or a reservation forbids a block
+ *	that would fit
+ * @gave_up: set if the search ended early, so a hole that would fit may exist
  *
  * Context: takes the region's lock.
  * Return: the block, or NULL.
@@ -137,7 +137,10 @@ flexmem_region_alloc(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	if (region->dead)
 		goto unlock;
-	/* Finds a hole first, so that only a request that fits is charged. */
+	/*
+	 * Finds a hole first, so that a request that does not fit is never
+	 * charged.
+	 */
 	if (!flexmem_blocks_find(&region->blocks, request->size,
 				 request->alignment, request->growable,
 				 &found)) {
@@ -176,7 +179,7 @@ unlock:
  *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
  *
  * Context: takes the region's lock.
- * Return: bytes by which the block could have been extended.
+ * Return: the number of free bytes directly behind the block before the call.
  */
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
@@ -254,8 +257,8 @@ void flexmem_region_orphan(struct flexmem_region *region,
  * @unused: receives nodes; flexmem_spare_drop() frees them without the lock
  *
  * Context: under the region's lock.
- * Return: true if it was the last block of a dead region. Then the caller
- * destroys the region after it has dropped the lock.
+ * Return: true if it was the last block of a dead region. Then the caller drops
+ * the lock and destroys the region.
  */
 bool flexmem_region_free_block(struct flexmem_region *region,
 			       struct flexmem_block *block,
@@ -274,7 +277,7 @@ bool flexmem_region_free_block(struct flexmem_region *region,
  * flexmem_region_free - uncharge and free a block
  * @region: region
  * @block: occupied block of it
- * @stock: where nodes that are left over may be kept; or NULL
+ * @stock: receives nodes that are left over; NULL: they are freed
  *
  * Context: takes the region's lock. Neither @block nor @region may be used
  * after it.
@@ -328,14 +331,14 @@ void flexmem_region_shrink(struct flexmem_region *region,
 		flexmem_uncharge_block(account_of(block),
 				       region->slot, tail->size, false);
 	}
-	/* Never the last block of the region: @block stays. */
+	/* The region stays, because @block stays in it. */
 	flexmem_region_free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
 	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, NULL);
 }
 
-/* Whether nothing is in a region, and it need not stay. */
+/* Whether a region is empty, and no reservation keeps it. */
 static bool is_unused(const struct flexmem_region *region)
 {
 	return !region->blocks.nr_used && !region->reserved_for;
@@ -372,7 +375,7 @@ unlock:
 
 /**
  * flexmem_region_unreserve - open a region to all cgroups
- * @region: region, which may be open already
+ * @region: region, which need not be reserved
  *
  * Context: under acquire_lock and the region's lock.
  */
@@ -390,8 +393,8 @@ void flexmem_region_unreserve(struct flexmem_region *region)
  * @region: region
  *
  * Context: takes the region's lock.
- * Return: false if a block of it is occupied, or it is reserved; then nothing
- * has changed.
+ * Return: false if a block of it is occupied, or the region is reserved: then
+ * nothing has changed.
  */
 bool flexmem_region_retire(struct flexmem_region *region)
 {
@@ -411,11 +414,12 @@ bool flexmem_region_retire(struct flexmem_region *region)
  * @for_jiffies: how long
  * @empty: receives whether it is empty now, and not reserved
  *
- * The time begins when the caller first sees the region empty. So the caller
- * looks often, and allocations and frees need not note the time.
+ * The time begins when the caller first sees the region empty, so that
+ * allocations and frees need not note the time. The caller must call this
+ * function often.
  *
  * Context: takes the region's lock.
- * Return: true if it was empty all the time.
+ * Return: true if the region was empty during all of that time.
  */
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty)
@@ -449,8 +453,8 @@ void flexmem_region_revive(struct flexmem_region *region)
 
 /**
  * flexmem_region_room - size of the largest possible allocation in a region
- * @region: region; the caller's reference or lock keeps the struct, but the
- *	blocks of a dead region may go
+ * @region: region. The caller's reference or lock keeps the struct. Blocks of a
+ *	dead region may be freed during the call
  * @free: receives its free bytes
  *
  * Context: takes the region's lock.
@@ -470,7 +474,7 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 /**
  * flexmem_region_describe - fill in the report entry of a region
  * @region: region
- * @entry: receives it
+ * @entry: receives the description
  *
  * Context: under the region's lock.
  */

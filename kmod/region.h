@@ -87,7 +87,7 @@ struct flexmem_region {
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: kind of memory
  * @domains: bit mask of the domains that it may come from; not 0
- * @growable: place it where most room follows
+ * @growable: place it where the most free bytes follow, because it may grow
  * @account: account to charge
  */
 struct flexmem_request {
@@ -99,7 +99,7 @@ struct flexmem_request {
 	struct flexmem_account *account;
 };
 
-/* Spare nodes that flexmem_region_alloc() can need. */
+/* How many spare nodes flexmem_region_alloc() can need. */
 static inline unsigned int
 flexmem_spares_for_request(const struct flexmem_request *request)
 {
@@ -118,8 +118,8 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 }
 
 /*
- * Whether a region is reserved for others than @account. May be stale without
- * the region's lock.
+ * Whether a reservation of another cgroup keeps @account out of a region. May
+ * be stale if the caller does not hold the region's lock.
  */
 static inline bool flexmem_region_is_closed(const struct flexmem_region *region,
 					    const struct flexmem_account *account)

@@ -31,14 +31,17 @@ static void lose_region(struct flexmem_table *table,
 		return;
 	}
 	/*
-	 * The last block may destroy the region, or the region stays for its
-	 * other blocks.
+	 * Freeing the last block destroys the region. A region with other
+	 * blocks stays.
 	 */
 	list_for_each_entry_safe(block, next, &quarantine, dirty_link)
 		flexmem_region_end_quarantine(region, block, true);
 }
 
-/* After this a lost region, or any of a suspended function, has no mapping. */
+/*
+ * Removes all CPU mappings. A lost region, or any region of a suspended
+ * function, gets no new one.
+ */
 static void take_maps_away(struct flexmem_table *table)
 {
 	down_write(&table->map_lock);
@@ -48,8 +51,8 @@ static void take_maps_away(struct flexmem_table *table)
 }
 
 /*
- * Loses all regions, ends all leases and hides all slots. After this a lost
- * region has no mapping, and cannot get one.
+ * Loses all regions, ends all leases and hides all slots. After this no lost
+ * region has a CPU mapping, and none can get one.
  */
 static void lose_all(struct flexmem_table *table)
 {
@@ -70,9 +73,9 @@ static void lose_all(struct flexmem_table *table)
  * @table: region table; its blocks may still be in use, and be freed later
  *
  * Memory that a device program may still reach is not released. The firmware
- * may be dead, so it is not asked again after a timeout. It is not asked at all
- * while the function is suspended or wedged. The driver resets the function
- * afterwards, so no memory is lost.
+ * may be dead, so it gets no further command after a timeout. It gets no
+ * command at all while the function is suspended or wedged. The driver resets
+ * the function afterwards, so no memory is lost.
  *
  * Context: may sleep. The device's operations are not called after it returns.
  */
@@ -106,7 +109,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_fini - free the rest of a table
+ * flexmem_table_fini - free what flexmem_table_remove() left of a table
  * @table: removed table without clients
  */
 void flexmem_table_fini(struct flexmem_table *table)
@@ -157,8 +160,8 @@ static int reset_locked(struct flexmem_table *table)
 }
 
 /*
- * Reserved regions come first. If the firmware refuses others now, they are
- * acquired on demand later.
+ * Reserved regions come first. If the firmware refuses further regions now,
+ * they are acquired later, on demand.
  */
 static void acquire_anew(struct flexmem_table *table)
 {
@@ -181,12 +184,12 @@ static void acquire_anew(struct flexmem_table *table)
  * The regions are acquired again: reserved ones at once, others on demand, or at
  * once with acquire=prealloc.
  *
- * Context: may sleep. Not from an operation of the device. Also while the
- * device is suspended, if its driver supports that: on the way to resume, for
- * instance.
+ * Context: may sleep. Must not be called from an operation of the device. May
+ * be called while the device is suspended if its driver supports that, for
+ * instance on the way to resume.
  * Return: 0; -ENODEV if the device is removed; -EOPNOTSUPP if it cannot be
- * reset; or an error of the driver: then everything except a reset fails with
- * EIO until one succeeds.
+ * reset; or an error of the driver: then every operation of the device fails
+ * with EIO until a reset succeeds.
  */
 int flexmem_table_reset(struct flexmem_table *table)
 {
@@ -211,9 +214,10 @@ int flexmem_table_reset(struct flexmem_table *table)
  * @table: region table
  *
  * Waits for the operations under way. A caller that needs an operation
- * afterwards waits, killably, for flexmem_table_resume(). A caller that needs
- * several continues after that. Every CPU mapping is removed, and a task that
- * touches one waits too.
+ * afterwards waits, killably, for flexmem_table_resume(). If a call in progress
+ * needs several operations, it waits before the next one and then continues.
+ * Every CPU mapping is removed. A task that touches mapped memory waits for the
+ * resume too.
  *
  * Context: may sleep, for one command about regions, for one command that
  * undoes it, and for one operation that moves data.
@@ -238,6 +242,6 @@ void flexmem_table_resume(struct flexmem_table *table)
 	flexmem_function_resume(&table->function);
 	flexmem_pressure_freed(&table->accounts);
 	flexmem_scrub_soon(table);
-	/* Retries commands that the suspend left pending, if there are any. */
+	/* Retries the commands that the suspend left pending. */
 	flexmem_function_work_later(&table->function);
 }

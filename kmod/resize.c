@@ -2,11 +2,12 @@
 /*
  * Extends or shortens an allocation in place.
  *
- * A change of size is first prepared and then made, as an allocation is: every
- * step that can fail, and the copy of the reply to user space, come before any
- * caller can see a difference. In between all other commands on the allocation
- * fail with EBUSY. A change begins only if there is no reference but the
- * handle's. So the size is constant for the holder of a reference.
+ * A change of size is first prepared and then made. Every step that can fail,
+ * including the copy of the reply to user space, comes before any caller can
+ * see the new size. Between the two phases all other commands on the allocation
+ * fail with EBUSY. A change begins only if the handle has the only reference to
+ * the allocation. So the size never changes while another task holds a
+ * reference.
  */
 
 #include <linux/align.h>
@@ -18,7 +19,7 @@
 #include "spare.h"
 #include "table.h"
 
-/* Reserves the allocation of a handle for this change. */
+/* Finds the allocation of a handle, and marks it as being resized. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,
 					struct flexmem_resize *cmd)
 {
@@ -33,8 +34,9 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 	if (allocation)
 		cmd->out_size = allocation->size;
 	/*
-	 * A reference is taken under the lock, or by the holder of another
-	 * one: with just one reference here, the count cannot grow.
+	 * A further reference can be taken only under this lock, or by a task
+	 * that holds a reference already. The handle's is the only one now, so
+	 * the count cannot grow.
 	 */
 	if (!cmd->length)
 		rc = -EINVAL;
@@ -64,7 +66,7 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	flexmem_spare_drop(&resizing->spare, NULL);
 }
 
-/* Takes the bytes to add, as a block of their own. */
+/* Allocates the additional bytes as a block of their own. */
 static int get_tail(struct flexmem_resizing *resizing,
 		    struct flexmem_resize *cmd)
 {
@@ -101,7 +103,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 	return -EAGAIN;
 }
 
-/* Takes everything that the change needs. */
+/* Allocates everything that the change needs. */
 static int prepare(struct flexmem_resizing *resizing,
 		   struct flexmem_resize *cmd)
 {
@@ -112,7 +114,10 @@ static int prepare(struct flexmem_resizing *resizing,
 	if (allocation->nr_chunks > 1)
 		return -EOPNOTSUPP;
 	rc = flexmem_allocation_error(allocation);
-	/* A program may use the end until its fence has signalled. */
+	/*
+	 * A device program may use the end that would be freed until its fence
+	 * has signalled.
+	 */
 	if (!rc && size < allocation->size &&
 	    flexmem_allocation_is_in_flight(allocation))
 		rc = -EBUSY;
@@ -126,12 +131,12 @@ static int prepare(struct flexmem_resizing *resizing,
 /**
  * flexmem_resize_prepare - prepare a change of an allocation's size
  * @client: client
- * @cmd: command; receives the ``out_`` members, on failure too
+ * @cmd: command; receives the ``out_`` members, even on failure
  * @resizing: receives the state for flexmem_resize_commit() or
  *	flexmem_resize_abort()
  *
  * Context: may sleep.
- * Return: 0; or an errno of the ABI header, and nothing has changed.
+ * Return: 0; or an errno that the ABI header lists: then nothing has changed.
  */
 int flexmem_resize_prepare(struct flexmem_client *client,
 			   struct flexmem_resize *cmd,
@@ -157,7 +162,7 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 
 /**
  * flexmem_resize_commit - change the size. Cannot fail
- * @resizing: prepared; nothing is left of it
+ * @resizing: prepared change; must not be used afterwards
  */
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
@@ -175,7 +180,7 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 
 /**
  * flexmem_resize_abort - undo flexmem_resize_prepare()
- * @resizing: prepared; nothing is left of it
+ * @resizing: prepared change; must not be used afterwards
  */
 void flexmem_resize_abort(struct flexmem_resizing *resizing)
 {

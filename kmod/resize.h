@@ -14,9 +14,9 @@ struct flexmem_client;
  * struct flexmem_resizing - a change of size under way
  * @client: open file that the allocation belongs to
  * @allocation: allocation
- * @size: its new size in bytes
- * @tail: what will be added to the block of its chunk, or NULL
- * @spare: nodes for it
+ * @size: the allocation's new size in bytes
+ * @tail: the block that will be joined to the block of its chunk, or NULL
+ * @spare: spare nodes for @tail
  */
 struct flexmem_resizing {
 	struct flexmem_client *client;

@@ -3,10 +3,10 @@
  * Scrubbing: no owner can read another owner's bytes.
  *
  * Each block knows the owner of the bytes in it (block.h). A new owner's
- * allocation scrubs the block first, and waits for that. The same owner gets
- * its own bytes back at no cost. An allocation may take a part of a block that
- * the background is scrubbing (background.c). It waits until that scrub ends,
- * because the scrub would erase new bytes.
+ * allocation scrubs the block first, and waits for that. An owner that gets its
+ * own bytes back needs no scrub. An allocation may take a block while the
+ * background is scrubbing a part of it (background.c). The allocation waits
+ * until that scrub ends, because the scrub would erase new bytes.
  *
  * A block that the device fails to scrub goes into quarantine (dirty.c). It is
  * not allocated until it is clean.
@@ -24,8 +24,8 @@
 #define SOON_JIFFIES (HZ / 10)
 
 /*
- * For callers without a lock. -EAGAIN: a probe timed out, so the device was not
- * asked.
+ * Takes data_lock for a caller that holds no lock. Returns -EAGAIN if a probe
+ * timed out, so the device was not asked.
  */
 static int lock_data(struct flexmem_function *function)
 {
@@ -35,8 +35,8 @@ static int lock_data(struct flexmem_function *function)
 }
 
 /*
- * Zeroes [start, end) of a region that the caller keeps. Does it in parts, so
- * that data_lock is never held for long.
+ * Zeroes [start, end) of a region that the caller keeps. Takes data_lock anew
+ * for each part, so that it is never held for long.
  */
 static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 		       int (*lock)(struct flexmem_function *function))
@@ -58,7 +58,10 @@ static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 	return rc;
 }
 
-/* For the worker and the background. */
+/*
+ * Takes data_lock for the worker and the background. They do not wait for a
+ * function that cannot take commands.
+ */
 static int lock_data_while_up(struct flexmem_function *function)
 {
 	int rc;
@@ -76,8 +79,8 @@ static int lock_data_while_up(struct flexmem_function *function)
  * @block: block of it that only the caller uses
  *
  * Context: may sleep.
- * Return: 0; as flexmem_function_error(); -ENODEV or -EIO if the region is lost;
- * or an error of the firmware.
+ * Return: 0; an error of flexmem_function_error(); -ENODEV or -EIO if the
+ * region is lost; or an error of the firmware.
  */
 int flexmem_scrub_whole(struct flexmem_region *region,
 			const struct flexmem_block *block)
@@ -104,12 +107,12 @@ static bool is_being_scrubbed(struct flexmem_region *region,
  * @region: region
  * @block: new block of it, not visible to its owner yet
  * @owner: number of the new owner
- * @zeroed: also scrub the owner's own bytes
+ * @zeroed: scrub the block even if the bytes in it are the new owner's own
  *
  * Context: may sleep.
  * Return: 0; -EINTR if the caller was killed; -ENODEV or -EIO if the region is
  * lost; -EAGAIN if the firmware may be dead and was not asked; or an error of
- * the firmware. After an error the block counts as dirty as before.
+ * the firmware. After an error the block still counts as dirty.
  */
 int flexmem_scrub_block(struct flexmem_region *region,
 			struct flexmem_block *block, u64 owner, bool zeroed)
@@ -124,7 +127,10 @@ int flexmem_scrub_block(struct flexmem_region *region,
 		rc = scrub_range(region, block->dirty_start, block->dirty_end,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
-		/* Waits for the scrub under way. Sends no command. */
+		/*
+		 * The background holds this lock while it scrubs, so taking it
+		 * waits for the scrub. No command is sent.
+		 */
 		rc = mutex_lock_killable(&function->data_lock);
 		if (!rc)
 			mutex_unlock(&function->data_lock);

@@ -3,9 +3,9 @@
  * Module parameters of flexmem.ko.
  *
  * The setter of each parameter checks its value when the module is loaded. A
- * bad value makes the load fail, and the kernel log says what is allowed. All
- * are readable in /sys/module/flexmem/parameters in the form in which they are
- * set.
+ * bad value makes the load fail, and the kernel log says what is allowed. Each
+ * parameter can be read in /sys/module/flexmem/parameters, in the form in which
+ * it is set.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -226,7 +226,7 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
  * @text: receives the text, NUL-terminated
  * @room: size of @text
  *
- * Return: characters without the 0.
+ * Return: number of characters, without the NUL.
  */
 int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
 				 size_t room)
@@ -274,7 +274,7 @@ static const struct kernel_param_ops sizes_ops = {
 	module_param_cb(parameter, &choice_ops,				\
 			(void *)&parameter ## _choice, 0444)
 
-/* A parameter and the setting of the same name. */
+/* Defines a parameter that sets the member of the same name in the settings. */
 /* checkpatch: MACRO_ARG_REUSE - it is a name */
 #define RANGE_PARAM(setting, least, most)				\
 	static const struct range_param setting ## _range = {		\
@@ -336,7 +336,7 @@ int flexmem_settings_validate(void)
 /**
  * flexmem_settings_get - settings for a device
  * @settings: receives a copy
- * @desc: the device, which chooses what the administrator did not set
+ * @desc: the device, whose driver chooses what the administrator did not set
  */
 void flexmem_settings_get(struct flexmem_settings *settings,
 			  const struct flexmem_device_desc *desc)

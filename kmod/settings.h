@@ -15,7 +15,7 @@ struct flexmem_device_desc;
  * enum flexmem_pf_open - permission to open the node of a PF
  * @FLEXMEM_PF_OPEN_ADMIN: only the administrator (CAP_SYS_ADMIN), whatever the
  *	mode of the inode allows
- * @FLEXMEM_PF_OPEN_MODE: as the mode of the inode allows, as with a VF
+ * @FLEXMEM_PF_OPEN_MODE: whoever the mode of the inode allows, as for a VF
  */
 enum flexmem_pf_open {
 	FLEXMEM_PF_OPEN_ADMIN = 0,
@@ -28,7 +28,7 @@ enum flexmem_pf_open {
  * @order: region order; 0: not set
  * @acquire: when regions are acquired
  * @max_regions: cap on regions, 1 to FLEXMEM_MAX_SLOTS
- * @program_slots: number of these set aside for programs
+ * @program_slots: number of slots that are set aside for programs
  * @default_depth: depth of the cgroups that have the default limits
  * @max_handles: limit of live allocations for each client
  * @lease_ms: time of a lease, in milliseconds
@@ -37,9 +37,9 @@ enum flexmem_pf_open {
  * @fence_timeout_ms: how long freed memory waits for a fence before flexmem asks
  *	the driver to cancel, and again before it resets the function; 0: without
  *	end
- * @release_after_s: how long a region is empty before it is released, in
- *	seconds; 0: it stays
- * @pf_open: permission to open it if it is a PF
+ * @release_after_s: a region is released when it has been empty for this many
+ *	seconds; 0: empty regions stay
+ * @pf_open: permission to open the node, if the device is a PF
  * @nr_sizes: number of @sizes in use; 0: not set
  * @sizes: region sizes in the order in which they are tried, in bytes
  */

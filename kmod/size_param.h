@@ -13,7 +13,7 @@
 /**
  * flexmem_parse_size - read a size such as 12G
  * @text: decimal digits and one of K, M, G, T, P or nothing; a newline may follow
- * @size: receives it, in bytes
+ * @size: receives the size, in bytes
  *
  * Unlike memparse() it refuses a size of more than 64 bits.
  *

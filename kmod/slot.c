@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Firmware slots and leases on them.
+ * Firmware slots, and the leases that keep them as they are.
  *
  * The segment table has one entry for each slot. Filling a slot asks the
  * firmware first, and then shows the entry under a new generation. Clearing a
- * slot hides the entry before it asks the firmware. A dispatch therefore never
- * sees an entry that the firmware does not have, or may have dropped. A lease
- * keeps the visible entries, so it can be taken at any time. A PF has no
- * firmware table. Its entries exist only here, and everything above works in
- * the same way.
+ * slot hides the entry before it asks the firmware. So an entry that a dispatch
+ * sees is certainly in the firmware's table. A lease keeps the visible entries
+ * as they are, so it can be taken even while a slot is being filled or cleared.
+ * A PF has no firmware table: its entries exist only here, and the layers above
+ * need not know.
  *
  * Invariant: a slot names at most one region; generations only grow.
  */
@@ -24,7 +24,7 @@
  * flexmem_slots_init - an empty segment table
  * @slots: to initialise
  * @nr: slots, up to FLEXMEM_MAX_SLOTS
- * @function: the function that they belong to; must outlive them
+ * @function: the function that the slots belong to; must outlive @slots
  */
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 			struct flexmem_function *function)
@@ -44,7 +44,7 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 /**
  * flexmem_slots_find - the lowest empty slot
  * @slots: segment table
- * @range: slots to look among
+ * @range: range of slots to search
  *
  * Context: under the table's acquire_lock.
  * Return: the slot, or -ENOSPC if the firmware permits no empty slot.
@@ -125,7 +125,10 @@ static bool is_held(struct flexmem_slots *slots,
 	       !is_expired(hold);
 }
 
-/* Whether any lease is held. The last lease in the list expires last. */
+/*
+ * Whether any lease is held. The last lease in the list expires last, so it
+ * decides.
+ */
 static bool is_leased(struct flexmem_slots *slots)
 {
 	lockdep_assert_held(&slots->lock);
@@ -135,9 +138,9 @@ static bool is_leased(struct flexmem_slots *slots)
 }
 
 /*
- * Removes expired leases from the list. The number for each call is bounded
- * because there may be as many leases as open files. Returns false if there are
- * more.
+ * Removes expired leases from the list. One call removes a bounded number,
+ * because there may be as many leases as open files. Returns false if expired
+ * leases remain.
  */
 static bool drop_expired(struct flexmem_slots *slots)
 {
@@ -188,8 +191,9 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
  *
  * Context: under the table's acquire_lock. May sleep.
  * Return: 0; -EBUSY if there is a lease; -ETIMEDOUT or -EINTR if the firmware
- * may have emptied the slot: then it stays hidden and unused until that is
- * known; or another error of the firmware: then the slot is filled as before.
+ * may have emptied the slot: then the slot stays hidden and unused until the
+ * firmware has answered; or another error of the firmware: then the slot is
+ * still filled.
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases)
@@ -275,8 +279,8 @@ static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms
  * @generation: generation of the table that the client has read
  *
  * Return: 0; -EAGAIN if the table has changed; or -EBUSY if the lease has
- * reached its total time. After an error nothing is taken, and a held lease
- * will expire.
+ * reached its total time. After an error no lease is taken or renewed, and a
+ * held lease will expire.
  */
 int flexmem_lease_take(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold,
@@ -300,7 +304,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	}
 	if (!rc) {
 		list_move_tail(&hold->link, &slots->leases);
-		/* One jiffy more, because the present one has already begun. */
+		/* Adds a jiffy, because the present one has begun already. */
 		hold->expires = now + msecs_to_jiffies(settings->lease_ms) + 1;
 	}
 	spin_unlock(&slots->lock);
@@ -330,7 +334,7 @@ bool flexmem_lease_held(struct flexmem_slots *slots,
  * @slots: segment table
  * @hold: the client's lease
  *
- * Return: 0, or -EINVAL if the lease is not held (any more).
+ * Return: 0, or -EINVAL if the lease is not held.
  */
 int flexmem_lease_drop(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold)
@@ -350,7 +354,7 @@ int flexmem_lease_drop(struct flexmem_slots *slots,
  * @slots: segment table
  *
  * Context: may sleep. Drops the lock between batches of expired leases.
- * Return: the number, without expired leases.
+ * Return: the number of leases that have not expired.
  */
 unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 {

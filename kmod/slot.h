@@ -33,12 +33,13 @@ struct flexmem_slot_range {
 
 /**
  * struct flexmem_lease_hold - one client's lease
- * @link: in &flexmem_slots.leases while it is held; in &flexmem_slots.broken
- *	after it was broken
- * @began: when it was first taken, in jiffies since boot
+ * @link: in &flexmem_slots.leases while the lease is held; in
+ *	&flexmem_slots.broken after it was broken
+ * @began: when the lease was taken, in jiffies since boot; an extension does
+ *	not change it
  * @expires: when it expires, in jiffies since boot
- * @breaks: value of &flexmem_slots.breaks when it was taken; the lease is
- *	broken if the two differ
+ * @breaks: value of &flexmem_slots.breaks when the lease was taken; a different
+ *	value now means that the lease is broken
  */
 struct flexmem_lease_hold {
 	struct list_head link;
@@ -53,11 +54,11 @@ struct flexmem_lease_hold {
  * @function: the function that they belong to
  * @refused: slots that the firmware does not let the driver use
  * @lock: protects the members below; a leaf. Filling and clearing a slot also
- *	needs the table's acquire_lock, so a holder of acquire_lock sees no
- *	other change. Taking a lease needs only @lock
+ *	needs the table's acquire_lock, so the slots do not change while a task
+ *	holds acquire_lock. Taking a lease needs only @lock
  * @filled: slots in use
  * @entry: the memory that each slot makes addressable
- * @generation: grows by one with each change
+ * @generation: grows by one whenever a slot is filled or cleared
  * @leases: held leases, of struct flexmem_lease_hold; some may have expired.
  *	All leases last equally long, so the list is in the order of expiry
  * @nr_leases: number of leases in @leases

@@ -19,7 +19,7 @@ struct flexmem_table;
  * @leases: held leases
  * @sum: receives the ``out_`` members of the totals; the other members stay
  *	unchanged
- * @owner: receives owners; NULL: none requested
+ * @owner: receives the owners; NULL if the caller wants none
  * @max_owners: room in @owner
  * @region: the regions, in the order of their slots
  */

@@ -2,9 +2,9 @@
 /*
  * Kernel memory for allocations and blocks. A client keeps up to
  * FLEXMEM_STOCK_MOST freed objects of each kind for its next allocations,
- * because the slab and its accounting to a memory cgroup are a large part of
- * the cost of ALLOC. A shrinker frees kept objects when the kernel is short of
- * memory.
+ * because getting objects from the slab, which charges them to a memory cgroup,
+ * is a large part of the cost of ALLOC. A shrinker frees kept objects when the
+ * kernel is short of memory.
  */
 
 #include <linux/atomic.h>
@@ -80,8 +80,8 @@ unsigned long flexmem_stock_count(void)
 
 /**
  * flexmem_stock_shrink - free kept objects
- * @wanted: number of objects to free; stock by stock, until that number is
- *	reached
+ * @wanted: how many objects to free. Whole stocks are emptied until that number
+ *	is reached
  *
  * Return: number of objects freed.
  */
@@ -139,7 +139,10 @@ exit:
 void flexmem_spare_exit(void)
 {
 	flexmem_free_shrinker(stock_shrinker);
-	/* Regions that kfree_rcu() has not freed yet hold no block. */
+	/*
+	 * kfree_rcu() may not have freed all regions yet, but such a region
+	 * holds no block.
+	 */
 	kmem_cache_destroy(cache[FLEXMEM_OBJECT_BLOCK]);
 	kmem_cache_destroy(cache[FLEXMEM_OBJECT_ALLOCATION]);
 }
@@ -164,10 +167,10 @@ void flexmem_stock_fini(struct flexmem_stock *stock)
 /**
  * flexmem_stock_take - get an object
  * @stock: stock to take it from, if it has one; or NULL
- * @kind: of which kind
+ * @kind: kind of the object
  *
  * Context: may sleep.
- * Return: the object, with any contents, or NULL.
+ * Return: the object, not initialised, or NULL.
  */
 void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
 {
@@ -188,7 +191,7 @@ void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
 /**
  * flexmem_stock_give - free or keep an object
  * @stock: stock that may keep it; or NULL
- * @kind: of which kind it is
+ * @kind: kind of the object
  * @object: object
  */
 void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
@@ -210,9 +213,10 @@ void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 
 /**
  * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
- * @spare: receives them; flexmem_spare_drop() frees the unused ones
+ * @spare: receives the nodes; flexmem_spare_drop() frees those that were not
+ *	used
  * @nr: number of nodes, see flexmem_spares_for()
- * @stock: stock to take them from first; or NULL
+ * @stock: stock that nodes are taken from first; or NULL
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM; then there is nothing to drop.
@@ -236,7 +240,7 @@ int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr,
 
 /**
  * flexmem_spare_drop - free the nodes that were not used
- * @spare: nodes, or none
+ * @spare: the nodes that are left; may be empty
  * @stock: stock that may keep them; or NULL
  */
 void flexmem_spare_drop(struct flexmem_spare *spare,

@@ -24,9 +24,9 @@ enum flexmem_object {
 };
 
 /*
- * Most objects of each kind that a client keeps: more than the usual batch
- * frees. Debug builds keep none unless a test says so, because KASAN notices a
- * use after free only if the object went back to the slab.
+ * How many objects of each kind a client keeps: more than a usual batch frees.
+ * Debug builds keep none unless a test asks for it, because KASAN notices a use
+ * after free only if the object went back to the slab.
  */
 #define FLEXMEM_STOCK_MOST 80
 
@@ -34,7 +34,8 @@ enum flexmem_object {
  * struct flexmem_stock - freed objects that a client keeps for reuse
  * @lock: protects the members below; a leaf
  * @link: in the list that the shrinker walks
- * @kept: the objects, by kind; the first word of each points at the next object
+ * @kept: lists of the objects, by kind; the first word of each object points at
+ *	the next
  */
 struct flexmem_stock {
 	spinlock_t lock; /* see above */

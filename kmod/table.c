@@ -3,22 +3,24 @@
  * The region table.
  *
  * A region is acquired in this order: memory from the device, a slot that makes
- * it addressable, an entry in the table. Only then allocations find it. It
- * stays until it is released while empty, or the device is reset or removed.
+ * it addressable, an entry in the table. Allocations find the region only after
+ * the last step. It stays in the table until it is empty and released, or until
+ * the device is reset or removed.
  *
- * The driver sends no command that the firmware would refuse for certain: none
- * when the slots of a kind are used up or refused, and none for a size that the
- * firmware has refused for lack of capacity, or a larger one. (The RFC calls
- * this state locked.) A failure or a missing answer is no refusal. Released
- * memory, and an announcement of new capacity, make slots and sizes available
- * again.
+ * Two kinds of command are not sent, because the firmware would certainly
+ * refuse them. One asks for a slot when all slots of a kind are used up or
+ * refused. The other asks for at least as many bytes as the firmware last
+ * refused for lack of capacity. (The RFC calls this state locked.) A failure or
+ * a missing answer does not count as a refusal. When memory is released, or the
+ * device announces new capacity, the driver tries slots and sizes again.
  *
- * A region is scrubbed before a slot makes it addressable. A program with the
- * slot reaches all of the region, past the driver, and the memory may have
- * belonged to another function.
+ * A region is scrubbed before a slot makes it addressable. From then on a
+ * device program can read the whole region without the driver, and the memory
+ * may have belonged to another function.
  *
  * A region outlives its entry in the table. If the device is removed or reset
- * while blocks of it are in use, it is dead until the last of them is freed.
+ * while blocks of it are in use, the region is dead: it has no memory, and
+ * exists only until the last of these blocks is freed.
  */
 
 #include <linux/device.h>
@@ -132,10 +134,11 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_update_memory - recompute the memory for the pressure
+ * flexmem_table_update_memory - recompute how much memory the function can have
  * @table: region table
  *
- * Called after a change of the acquired or possible regions.
+ * The memory pressure is relative to this figure. Called whenever a region is
+ * acquired or released, and whenever the number of possible regions changes.
  *
  * Context: under acquire_lock, or before the table is visible to others.
  */
@@ -157,7 +160,7 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }
 
-/* The reason why a kind of memory gets no region when its slots are full. */
+/* Why a kind of memory gets no further region when its slots are full. */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 					enum flexmem_kind kind)
 {
@@ -169,7 +172,7 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 	return table->full_reason;
 }
 
-/* Recomputes whether there is a slot for a further region. */
+/* Recomputes whether a further region would find an empty slot. */
 static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
@@ -184,7 +187,7 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
  * flexmem_table_reopen - allow regions to be acquired again
  * @table: region table
  *
- * For the kinds with a slot for one.
+ * Forgets which slots and which sizes the firmware has refused.
  *
  * Context: under acquire_lock.
  */
@@ -232,7 +235,7 @@ flexmem_table_exhausted(const struct flexmem_table *table,
 
 /*
  * Acquires memory of the first size that the domain grants, from @min_size to
- * @max_size. Skips sizes that it has refused.
+ * @max_size. Skips sizes that the domain has refused before.
  */
 static int acquire_from(struct flexmem_table *table,
 			struct flexmem_domain *domain, enum flexmem_kind kind,
@@ -262,7 +265,7 @@ static int acquire_from(struct flexmem_table *table,
 	return rc;
 }
 
-/* Acquires memory of the first domain that grants some. */
+/* Acquires memory from the first domain that grants a request. */
 static int acquire_memory(struct flexmem_table *table,
 			  enum flexmem_kind kind, u64 domains, u64 min_size,
 			  u64 max_size, struct flexmem_memory *mem)
@@ -316,19 +319,20 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 /**
  * flexmem_region_acquire - acquire a region
  * @table: region table
- * @kind: kind of memory; one that has slots
+ * @kind: kind of memory, which must have slots of its own
  * @domains: bit mask of the domains to ask, lowest id first
  * @min_size: least size of the region in bytes
  * @max_size: largest size; U64_MAX: any
- * @fresh: from flexmem_region_create(); NULL afterwards, if it was used
+ * @fresh: a region from flexmem_region_create(). If the function uses it, the
+ *	caller's pointer becomes NULL
  *
  * The region has its slot, but is not in the table yet. The caller can allocate
  * from it before other tasks find it, and then calls flexmem_region_publish().
  *
  * Context: under acquire_lock. May sleep.
  * Return: the region; -ENOSPC if no region of that size can be acquired; an
- * error of the firmware; or as flexmem_function_error(): then nothing was
- * acquired yet.
+ * error of the firmware; or an error of flexmem_function_error(): then nothing
+ * was acquired.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
@@ -373,8 +377,8 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
  * @table: region table
  * @region: as flexmem_region_acquire() returned it
  *
- * Context: under acquire_lock, and snapshot_lock: a snapshot without the region
- * must not see charges in it.
+ * Context: under acquire_lock and snapshot_lock. The latter keeps a snapshot
+ * from showing charges in a region that it does not list.
  */
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region)
@@ -395,15 +399,16 @@ void flexmem_region_publish(struct flexmem_table *table,
 /**
  * flexmem_region_add - acquire an empty region
  * @table: region table
- * @kind: kind of memory; one that has slots
+ * @kind: kind of memory, which must have slots of its own
  * @domains: bit mask of the domains to ask, lowest id first
- * @size: its bytes; 0: the first size that can be had
+ * @size: its bytes; 0: the first size that the device grants
  * @cgroup: account of the cgroup that it is reserved for, or NULL
  * @slot: receives its slot; or NULL
  *
  * Context: under acquire_lock. May sleep.
  * Return: 0; -ENOMEM; an error of flexmem_region_acquire(); or -EDQUOT if the
- * cgroup may have no further region: then the region is there, but not reserved.
+ * cgroup may have no further region: then the region was added, but is not
+ * reserved.
  */
 int flexmem_region_add(struct flexmem_table *table, enum flexmem_kind kind,
 		       u64 domains, u64 size, struct flexmem_account *cgroup,
@@ -462,12 +467,13 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind,
  * flexmem_table_prealloc - acquire all possible regions
  * @table: region table
  *
- * Program regions come first: they are few and small, and tensors would leave
- * no capacity for them.
+ * Regions for programs come first: they are few and small, and regions for
+ * tensors would leave no capacity for them.
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0; an error of the firmware; as flexmem_function_error(); or -ENOMEM.
- * After an error the regions acquired so far stay until flexmem_table_remove().
+ * Return: 0; an error of the firmware; an error of flexmem_function_error(); or
+ * -ENOMEM. After an error the regions acquired so far stay until
+ * flexmem_table_remove().
  */
 int flexmem_table_prealloc(struct flexmem_table *table)
 {
@@ -486,15 +492,16 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 /**
  * flexmem_region_unpublish - remove a region from the table
  * @table: region table
- * @region: region of it; dead and lost from then on
+ * @region: a region in the table; dead and lost from then on
  * @quarantine: receives its quarantined blocks, which belong to the caller
  *
  * Its allocations still count in the statistics. Nothing in it is charged any
  * more.
  *
  * Context: under acquire_lock.
- * Return: true if no block is in use: then the caller frees the region.
- * Otherwise another task may free it at any time.
+ * Return: true if no block is in use: then the caller frees the region. False
+ * if blocks are in use: then the task that frees the last block frees the
+ * region too, possibly before this function returns.
  */
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
@@ -505,7 +512,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 
 	lockdep_assert_held(&table->acquire_lock);
 	/*
-	 * Under one lock, so that a snapshot sees both the region and its
+	 * Under one lock, so that a snapshot shows the region together with its
 	 * charges, or neither.
 	 */
 	mutex_lock(&table->snapshot_lock);
@@ -519,7 +526,8 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	list_splice_init(&region->quarantine, quarantine);
 	empty = !region->blocks.nr_used;
 	/*
-	 * A reader that does not find the region any more sees that it is lost.
+	 * Ordered after the store to region->lost: a reader that no longer
+	 * finds the region in the table sees that it is lost.
 	 */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
 	WRITE_ONCE(*filled, *filled & ~BIT_ULL(region->slot));
@@ -529,11 +537,11 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 }
 
 /**
- * flexmem_table_refresh - read the capacities again that have changed
+ * flexmem_table_refresh - read each changed capacity from the firmware
  * @table: region table
  *
  * Context: under acquire_lock. May sleep.
- * Return: 0, or an error of the firmware; then old figures stay valid.
+ * Return: 0, or an error of the firmware; then the old capacities stay in use.
  */
 int flexmem_table_refresh(struct flexmem_table *table)
 {
@@ -576,7 +584,8 @@ void flexmem_table_outdate(struct flexmem_table *table)
  * If the firmware is busy or fails, the next allocation that needs a region
  * reads the capacity.
  *
- * Context: may sleep, for one operation at most, and one that undoes another.
+ * Context: may sleep, at most for one operation of the device and for one more
+ * that undoes it.
  * Return: 0, or an error of the firmware.
  */
 int flexmem_table_new_capacity(struct flexmem_table *table)
@@ -596,7 +605,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 /**
  * flexmem_table_serial - find the region of an address
  * @table: region table
- * @region_id: as in an address
+ * @region_id: the region's part of an address
  *
  * A lost region is never found, even if another region has got its id.
  *
@@ -645,7 +654,7 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
  * flexmem_table_capacity - bytes that the function may acquire
  * @table: region table
  *
- * Return: those of all domains.
+ * Return: the sum over all domains.
  */
 u64 flexmem_table_capacity(const struct flexmem_table *table)
 {
@@ -673,7 +682,10 @@ u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains)
 
 	flexmem_for_each_domain(domain, table, domains)
 		largest = max(largest, flexmem_domain_largest(domain));
-	/* The capacity may have shrunk since the region was acquired. */
+	/*
+	 * Regions that exist count too: the capacity may have shrunk since they
+	 * were acquired.
+	 */
 	rcu_read_lock();
 	for (i = 0; i < table->slots.nr; i++) {
 		region = rcu_dereference(table->region[i]);

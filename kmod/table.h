@@ -29,15 +29,17 @@ struct device;
 
 /**
  * struct flexmem_table - all regions of one function
- * @function: the device; its mode determines only the id of regions
+ * @function: the device's function. Its mode determines only the ids of regions
  * @settings: copy of the module's settings at registration
- * @hw_slots: entries of the firmware's table; on a PF the number of @slots
- * @full_reason: the limit that determines the number of @slots
- * @domain: its memories, as many as the function has
- * @default_domains: bit mask of those that allocations come from
- * @slots: the segment table
- * @range: the slots for tensors and for programs; the latter is empty unless
- *	slots are set aside
+ * @hw_slots: number of entries in the firmware's table; on a PF, which has no
+ *	table, the number of slots in @slots
+ * @full_reason: what limits the number of slots in @slots
+ * @domain: the function's memories
+ * @default_domains: bit mask of the domains that allocations come from by
+ *	default
+ * @slots: which slots are filled, and which the firmware refuses
+ * @range: the range of slots for each kind of memory. The range for programs is
+ *	empty unless slots are set aside
  * @region: regions by slot, or NULL. Written under @acquire_lock, read under
  *	RCU.
  * @reservations: regions that cgroups should have, see reservation.c; under
@@ -49,7 +51,7 @@ struct device;
  * @scrub_work: background scrub
  * @release_work: releases idle regions
  * @mapping: address space of all CPU mappings of this function, or NULL
- * @map_shift: the mmap() offset of a slot is its number shifted by this
+ * @map_shift: the mmap() offset of a slot is its number shifted left by this
  * @accounts: charges of owners
  * @leaving: freed allocations that the device still uses
  * @acquire_lock: acquisition and release of regions and slots. May be held
@@ -63,7 +65,7 @@ struct device;
  * locks, lowest slot first -> accounts.lock. map_lock comes after acquire_lock
  * and data_lock, and after mmap_lock in a page fault. slots.lock is a leaf. The
  * lock of a client's handles is never held together with any of these. No lock
- * is held when readers of events are woken up. leaving.turn comes before the
+ * is held when readers of events are woken up. leaving.turn is taken before the
  * region locks. leaving.lock is a leaf; interrupt handlers take it under the
  * locks of fences. No lock here is ever held across a copy from or to user
  * space.
@@ -93,7 +95,7 @@ struct flexmem_table {
 	struct rw_semaphore map_lock; /* CPU maps; see above */
 };
 
-/* Runs a loop over the domains in a bit mask, lowest id first. */
+/* A loop over the domains in a bit mask, lowest id first. */
 /* checkpatch: MACRO_ARG_REUSE - it is a name */
 #define flexmem_for_each_domain(domain, table, mask)			\
 	for (u64 left_ = (mask);					\
@@ -111,7 +113,7 @@ static inline u64 flexmem_table_all(const struct flexmem_table *table)
  */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
-/* 0, or the error for accesses to the bytes of a region that was lost. */
+/* The error for accesses to the bytes of a lost region; 0 if it is not lost. */
 static inline int flexmem_region_error(const struct flexmem_region *region)
 {
 	if (!flexmem_region_is_lost(region))
@@ -142,7 +144,7 @@ enum flexmem_reason
 flexmem_table_exhausted(const struct flexmem_table *table,
 			enum flexmem_kind kind, u64 domains, u64 min_size);
 
-/* Used by the other files of this layer. */
+/* For the other files of this layer only. */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
@@ -164,8 +166,8 @@ flexmem_region_at(struct flexmem_table *table, unsigned int slot)
 }
 
 /*
- * The kind of slots for a kind of memory: programs share tensor slots unless
- * slots are set aside.
+ * Which kind of slot a kind of memory uses: programs use slots for tensors
+ * unless slots are set aside for programs.
  */
 static inline enum flexmem_kind
 flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Releases memory to the device: empty regions with TRIM, or after a while
- * without it, and memory that is pending in the function.
+ * Releases memory to the device: empty regions when a client calls TRIM or when
+ * they have been idle for a while, and memory whose release the firmware has
+ * not confirmed yet.
  */
 
 #include <linux/device.h>
@@ -24,7 +25,7 @@ static bool is_no_answer(int rc)
 /**
  * flexmem_table_retry - retry the commands that the function has pending
  * @table: region table
- * @all: also those that were retried too often
+ * @all: also those commands that were retried too often
  *
  * Context: under acquire_lock. May sleep.
  * Return: as flexmem_function_retry().
@@ -43,13 +44,13 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
 }
 
 /**
- * flexmem_table_work - the worker's part of the gate
+ * flexmem_table_work - what a function's worker does
  * @work: of the function of a table
  *
- * Probes an unresponsive function, retries pending commands if no caller does,
- * and acquires the regions that reservations lack. It queues itself again, with
- * growing delays, until nothing is pending, or until everything pending was
- * retried too often.
+ * Probes an unresponsive function, retries pending commands if no caller does
+ * so, and acquires the regions that reservations still lack. It queues itself
+ * again, with growing delays, until nothing is pending, or until everything
+ * pending was retried too often.
  *
  * Context: a worker.
  */
@@ -79,7 +80,10 @@ void flexmem_table_work(struct work_struct *work)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/* Takes a retired region out of its slot. Returns false if the region stays. */
+/*
+ * Removes a retired region from the table and from its slot. Returns false if
+ * the region stays.
+ */
 static bool remove_region(struct flexmem_table *table,
 			  struct flexmem_region *region, bool break_leases,
 			  int *rc)
@@ -92,9 +96,9 @@ static bool remove_region(struct flexmem_table *table,
 	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR)
 		return false;
 	/*
-	 * The region leaves the table after a time-out too, when the slot may
-	 * still name the memory: the function clears the slot first, then
-	 * zeroes what owners left, and then releases the memory.
+	 * The region leaves the table even if the command times out and the
+	 * slot may still name the memory. The function then clears the slot,
+	 * zeroes what owners left, and releases the memory, in this order.
 	 */
 	flexmem_region_dirty_part(region, &start, &end);
 	flexmem_function_mark_dirty(&table->function, &region->mem, start, end);
@@ -103,7 +107,10 @@ static bool remove_region(struct flexmem_table *table,
 	return true;
 }
 
-/* Releases a slot's region if that is empty. Returns false if it stays. */
+/*
+ * Releases the region in a slot if it is empty. Returns false if the region
+ * stays.
+ */
 static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 		      bool break_leases, int *rc)
 {
@@ -173,7 +180,10 @@ static int run_trim(struct flexmem_job *job)
 	int rc, refused;
 
 	flexmem_reservations_forget(table);
-	/* Retries quarantined blocks. Those that fail again stay there. */
+	/*
+	 * Retries quarantined blocks. A block that fails again stays
+	 * quarantined.
+	 */
 	rc = flexmem_table_scrub_quarantine(table);
 	if (rc != -EINTR)
 		rc = flexmem_function_error(&table->function);
@@ -200,15 +210,15 @@ static void free_trim(struct flexmem_job *job)
  * @regions: receives the number of regions released
  * @bytes: receives the bytes in them
  *
- * An allocation that finds no room during a TRIM waits for the end of it before
- * it fails, so it does not miss a region that is retired only for a moment.
- * Memory that the firmware refused to take back is not counted. The function
- * releases it before it acquires or trims the next region.
+ * An allocation that finds no room during a TRIM waits until the TRIM ends and
+ * looks again, because TRIM may have retired a region only for a moment. Memory
+ * that the firmware refused to take back is not counted. Its release is retried
+ * before the next region is acquired or trimmed.
  *
  * Context: may sleep; the worker does it.
- * Return: 0, -EBUSY if there is a lease, or one is taken in the meantime,
- * -ENOMEM, -EINTR, -ENODEV, or the first error of the firmware. @regions and
- * @bytes are valid after an error too, unless the caller was killed.
+ * Return: 0, -EBUSY if a lease exists or is taken during the call, -ENOMEM,
+ * -EINTR, -ENODEV, or the first error of the firmware. @regions and @bytes are
+ * valid after an error too, unless the caller was killed.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes)
@@ -237,8 +247,8 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
  * @table: region table
  *
  * Releases one region at most: one that has been empty for as long as the
- * administrator chose. One empty region stays for the next allocation, and so do
- * reserved ones. Under a lease the slots stay as they are.
+ * administrator chose. One empty region stays for the next allocation. Reserved
+ * regions stay too. While a lease exists, no region is released.
  *
  * Context: under acquire_lock. May sleep.
  */
@@ -287,7 +297,7 @@ static void release_work(struct work_struct *work)
  * flexmem_table_release_init - begin to release idle regions
  * @table: region table with a worker
  *
- * Does nothing unless the administrator wants it.
+ * Does nothing if the administrator has not set such a time.
  */
 void flexmem_table_release_init(struct flexmem_table *table)
 {
