@@ -10,8 +10,8 @@
 /**
  * sim_card_init - switch a card on
  * @card: to initialise; all zero
- * @geometry: how it is built; checked by the caller. Its domains must outlive
- *	the card
+ * @geometry: how the card is built; the caller has checked it. Its domains must
+ *	outlive the card
  * @timeout_ms: how long the host waits for the firmware
  *
  * Return: 0 or -ENOMEM.
@@ -48,7 +48,7 @@ int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 
 /**
  * sim_card_destroy - switch the card off, and free its memory
- * @card: card; no function is bound
+ * @card: card without a bound function
  */
 void sim_card_destroy(struct sim_card *card)
 {
@@ -70,7 +70,7 @@ void sim_card_destroy(struct sim_card *card)
  * sim_function_bind - let flexmem manage a function
  * @fn: the function
  * @dev: its device
- * @name: name for users
+ * @name: name that user space sees
  *
  * Return: 0, -EBUSY if it is bound, or what flexmem_device_register() returned.
  */
@@ -86,7 +86,10 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.vm_page = SIM_VM_PAGE,
 		.vm_start = SIM_VM_START,
 		.vm_end = SIM_VM_END,
-		/* The card's memory is the machine's own memory. */
+		/*
+		 * The simulated memory is RAM of the host, so the CPU can cache
+		 * it.
+		 */
 		.caching = FLEXMEM_CACHED,
 		.nr_domains = fn->card->domains->nr,
 		.domains = fn->card->domains->desc,
@@ -97,8 +100,8 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 	int ret = -EBUSY;
 
 	/*
-	 * Held during the registration, so that no change of capacity gets
-	 * lost.
+	 * Held during the registration, so that a change of capacity in the
+	 * meantime is not lost.
 	 */
 	mutex_lock(&fn->lock);
 	if (!fn->fdev) {
@@ -118,7 +121,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
  * sim_function_unbind - end flexmem's management of a function, and reset it
  * @fn: the function
  *
- * Return: 0, or -ENODEV if it is not bound.
+ * Return: 0, or -ENODEV if the function is not bound.
  */
 int sim_function_unbind(struct sim_function *fn)
 {
@@ -142,7 +145,8 @@ int sim_function_unbind(struct sim_function *fn)
  *
  * The card keeps its power and its memory.
  *
- * Return: 0, also if it is suspended already; -ENODEV if it is not bound.
+ * Return: 0, also if the function is suspended already; -ENODEV if it is not
+ * bound.
  */
 int sim_function_suspend(struct sim_function *fn)
 {
@@ -163,7 +167,7 @@ int sim_function_suspend(struct sim_function *fn)
  * sim_function_resume - resume a function
  * @fn: the function
  *
- * Return: 0, also if it is not suspended; -ENODEV if it is not bound.
+ * Return: 0, also if the function is not suspended; -ENODEV if it is not bound.
  */
 int sim_function_resume(struct sim_function *fn)
 {

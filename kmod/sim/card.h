@@ -32,13 +32,14 @@ struct device;
  * @card: its card
  * @index: 0 for the PF, 1 + n for VF n
  * @ops: operations for flexmem; tests replace some
- * @dev: while it is bound: for messages
+ * @dev: its device, for messages; only while it is bound
  * @turn: held by the operation that talks to the firmware. flexmem calls at
- *	most two operations at a time, so each waits for at most one other
+ *	most two operations at a time, so an operation waits for at most one
+ *	other
  * @lock: held from before the registration with flexmem until its result is in
  *	@fdev
  * @fdev: the device registered with flexmem, or NULL
- * @suspended: flexmem_device_suspend() was called for it
+ * @suspended: flexmem_device_suspend() was called for @fdev
  * @queue: its jobs
  *
  * Only @queue, @dev, @fdev and @suspended change during the life of the card.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulator's knobs, /sys/kernel/debug/flexmem_sim: faults to come, and the
- * view of an engineer with a probe on the board. Documentation/simulator.rst
- * describes each file. This is no ABI.
+ * The simulator's knobs, /sys/kernel/debug/flexmem_sim: they inject faults into
+ * the next commands, and show what an engineer would see with a probe on the
+ * board. Documentation/simulator.rst describes each file. This is no ABI.
  */
 
 #include <linux/debugfs.h>
@@ -19,7 +19,7 @@
 #include "card.h"
 #include "debugfs.h"
 
-/* There is one card. */
+/* The directory of the card; there is only one card. */
 static struct dentry *card_dir;
 static struct dentry *function_dirs[SIM_MAX_FUNCTIONS];
 
@@ -241,7 +241,10 @@ static int usable_slots_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
 			 "%llu\n");
 
-/* Runs a job. Its fence becomes a file, if there is memory for one. */
+/*
+ * Runs a job and makes a sync_file of its fence. If there is no memory for the
+ * file, the job runs without one.
+ */
 static int make_sync_file(struct sim_function *fn, struct sim_run *run,
 			  struct file **file)
 {

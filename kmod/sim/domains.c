@@ -13,7 +13,10 @@
 #include "domains.h"
 #include "size_param.h"
 
-/* The most bytes of one memory: all of them together have at most 64 TiB. */
+/*
+ * The most bytes of one memory, so that all memories together have at most
+ * SIM_MAX_MEMORY.
+ */
 #define MAX_SIZE (SIM_MAX_MEMORY / FLEXMEM_MAX_DOMAINS)
 
 /* Longest word in the text, and a NUL. */
@@ -31,11 +34,11 @@ static const struct group_type {
 };
 
 /**
- * struct group - equal memories, each near the core of its number
- * @type: what they consist of
- * @nr: number of them
- * @size: bytes of each
- * @reserved: bytes of each that the card keeps for itself
+ * struct group - equal memories; if there are several, number n is near core n
+ * @type: kind of memory
+ * @nr: number of memories
+ * @size: bytes of each memory
+ * @reserved: bytes of each memory that the card keeps for itself
  */
 struct group {
 	const struct group_type *type;
@@ -44,7 +47,7 @@ struct group {
 	u64 reserved;
 };
 
-/* Copies the word at the cursor. Returns its length; 0: it is too long. */
+/* Copies the word at the cursor. Returns its length, or 0 if it is too long. */
 static size_t read_word(const char *text, char *word)
 {
 	size_t length = strcspn(text, "*:,=\n");
@@ -67,8 +70,9 @@ static bool skip(const char **text, const char *prefix)
 }
 
 /*
- * Each of these reads one part of a group at the cursor @text, and moves the
- * cursor behind it. Or it leaves the cursor there, and returns what is expected.
+ * Each of the functions below reads one part of a group at the cursor @text and
+ * moves the cursor behind it. On an error it leaves the cursor where it is, and
+ * returns a text that says what was expected there.
  */
 
 static const char *parse_type(const char **text, struct group *group)
@@ -164,7 +168,10 @@ static const char *add_group(struct sim_domains *domains,
 	return NULL;
 }
 
-/* 0: itself; 1: near a common core; 2: all others. */
+/*
+ * Sets the distances: 0 from a memory to itself; 1 if both memories are near
+ * one core, or one of them is near no core; otherwise 2.
+ */
 static void set_distances(struct sim_domains *domains)
 {
 	struct flexmem_domain_desc *from;
@@ -206,7 +213,7 @@ void sim_domains_one(struct sim_domains *domains, u64 size)
  *	between them; a newline may follow
  * @at: receives the place of an error: how many characters are before it
  *
- * Return: NULL, or what is wrong there.
+ * Return: NULL, or a text that says what is wrong at @at.
  */
 const char *sim_domains_parse(struct sim_domains *domains, const char *text,
 			      size_t *at)

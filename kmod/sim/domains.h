@@ -8,15 +8,15 @@
 
 #define SIM_MAX_MEMORY (64ULL * SZ_1T)
 
-/* Units of main memory and of on-chip memory. */
+/* Granules of main memory and of on-chip memory. */
 #define SIM_GRANULE SZ_2M
 #define SIM_ON_CHIP_GRANULE SZ_64K
 
 /**
  * struct sim_domains - the memories of a card
  * @nr: number of memories
- * @desc: what the driver tells flexmem of each
- * @size: bytes of each, without those that the card keeps for itself
+ * @desc: how the driver describes each memory to flexmem
+ * @size: bytes of each memory, without those that the card keeps for itself
  */
 struct sim_domains {
 	unsigned int nr;

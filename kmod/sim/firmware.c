@@ -4,21 +4,22 @@
  * table and capacity. It runs in a thread of its own, knows only messages, and
  * checks each of them, as real firmware does.
  *
- * Memory is a list of pieces ordered by base, without overlap. The memory
- * between them is free. A new piece goes to the lowest place that fits.
+ * A list holds the pieces of memory that functions have, ordered by base,
+ * without overlap. The memory between the pieces is free. A new piece goes to
+ * the lowest place that fits.
  *
  * Lost replies. The host cannot know the outcome of a command without a reply.
- * So a command describes a state, and succeeds if that state is reached
- * already, and the host names the memory that it acquires. The host can
- * therefore repeat a command, or send the one that undoes it, until it gets a
- * reply. The firmware need not remember commands for that. Commands of a
- * function are carried out in order, each at most once, because its number only
- * grows.
+ * Therefore a command describes a state, and succeeds if that state is reached
+ * already; and the host, not the firmware, names the memory that it acquires.
+ * So the host can repeat a command, or send the command that undoes it, until
+ * it gets a reply, and the firmware need not remember commands. Commands of a
+ * function are carried out in order, each at most once, because the numbers of
+ * commands only grow.
  *
  * A reset releases all memory of the function and empties its tables.
  *
- * Moving data (scrub, read, write, copy) ends when its caller gives up
- * (mailbox.c).
+ * A command that moves data (scrub, read, write, copy) ends early if its caller
+ * gives up (mailbox.c).
  *
  * Released memory keeps its bytes. The next function that acquires the memory
  * gets them.
@@ -42,11 +43,12 @@
 #include "memory.h"
 
 /*
- * Unit of addresses and lengths for zeroing, and for copies by the card itself.
+ * Addresses and lengths of a scrub, and of a copy by the card, are multiples of
+ * this.
  */
 #define FW_UNIT 128
 
-/* After so many bytes the firmware checks whether the caller still waits. */
+/* The firmware checks after this many bytes whether the caller still waits. */
 #define FW_DATA_STEP SZ_16M
 
 /**
@@ -55,7 +57,7 @@
  * @base: physical address of its first byte
  * @domain: the memory that it lies in
  * @size: bytes
- * @name: the host's name of it
+ * @name: the name that the host gave it
  * @owner: the function
  * @slot: entry of its table that points here, or SIM_NO_SLOT
  * @last_slot: the last entry that pointed here
@@ -92,8 +94,8 @@ struct fw_mapping {
 /**
  * struct fw_domain - one of the card's memories
  * @base: physical address of its first byte, a multiple of 1 GiB
- * @size: bytes that functions can acquire: the bytes behind them are set aside
- * @granule: their unit
+ * @size: bytes that functions can acquire: the bytes behind these are set aside
+ * @granule: sizes of pieces are multiples of this
  */
 struct fw_domain {
 	u64 base;
@@ -103,12 +105,12 @@ struct fw_domain {
 
 /**
  * struct fw_function - one function as the firmware sees it
- * @capacity: most bytes that it may have, by domain
- * @used: bytes it has, by domain
+ * @capacity: most bytes that the function may have, by domain
+ * @used: bytes that it has, by domain
  * @slots: entries of its table; 0: the PF, which has none
  * @usable_slots: only entries below this one may be filled
  * @quiet: its programs were stopped before its memory is released
- * @table: its table: the memory each entry points at, or NULL
+ * @table: its table: the memory that each entry points at, or NULL
  * @mappings: its page table, of all its spaces
  * @seq: number of the latest command that was carried out
  */
@@ -129,7 +131,7 @@ struct fw_function {
  * @thread: runs it; never changes
  * @nr_domains: number of @domains; never changes
  * @domains: the card's memories; never change
- * @chips: the bytes themselves; only the thread uses them
+ * @chips: the bytes of the memories; only the thread uses them
  * @lock: held by the thread while it handles one message
  * @pieces: &struct fw_piece, by base
  * @functions: PF and VFs
@@ -162,7 +164,7 @@ static struct fw_piece *fw_find(struct sim_firmware *fw, unsigned int owner,
 	return NULL;
 }
 
-/* Places a piece at the lowest address of its domain that fits. */
+/* Places a piece at the lowest address of its domain where it fits. */
 static bool fw_place(struct sim_firmware *fw, struct fw_piece *piece)
 {
 	const struct fw_domain *domain = &fw->domains[piece->domain];
@@ -311,7 +313,10 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 		return SIM_SLOT_FILLED;
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
-	/* A piece may return to its last slot, which undoes a clear. */
+	/*
+	 * A piece may always return to its last slot, because that undoes a
+	 * clear.
+	 */
 	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;
 	fw_point(f, req->slot, piece);
@@ -336,7 +341,8 @@ static enum sim_status fw_slot_clear(struct sim_firmware *fw,
 }
 
 /*
- * Moves one part of @size bytes at @address; @done bytes were moved before it.
+ * Moves one part of @size bytes at @address; @done bytes of the request were
+ * moved before.
  */
 static int fw_move(struct sim_firmware *fw, const struct sim_request *req,
 		   u64 address, u64 from, u64 done, u64 size)
@@ -361,9 +367,7 @@ static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
 	return offset <= piece->size && bytes <= piece->size - offset;
 }
 
-/*
- * Checks a range. @from: the piece that is the source of a copy, or NULL.
- */
+/* Checks a range. @from is the piece that is the source of a copy, or NULL. */
 static enum sim_status fw_check_data(const struct sim_request *req,
 				     const struct fw_piece *piece,
 				     const struct fw_piece *from)
@@ -410,8 +414,8 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 		u64 address = piece->base + req->offset + done;
 
 		/*
-		 * Ends each part at a multiple, so that no page is split
-		 * between two parts.
+		 * Ends each part at a multiple of FW_DATA_STEP, so that no page
+		 * is split between two parts.
 		 */
 		step = min(req->bytes - done,
 			   FW_DATA_STEP - address % FW_DATA_STEP);
@@ -507,7 +511,9 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 	sim_mailbox_count(fw->mbox, SIM_RESETS);
 }
 
-/* Commands that a function may still send after its programs were stopped. */
+/*
+ * Whether a function may still send a command after its programs were stopped.
+ */
 static bool fw_gives_back(enum sim_command command)
 {
 	return command == SIM_QUIESCE || command == SIM_SLOT_CLEAR ||
@@ -603,8 +609,8 @@ static int fw_run(void *data)
 }
 
 /*
- * Puts the memories one behind the other. The bytes that the card keeps for
- * itself are at the end of each.
+ * Lays the memories out one behind the other. The bytes that the card keeps for
+ * itself are at the end of each memory.
  */
 static void fw_build(struct sim_firmware *fw,
 		     const struct sim_geometry *geometry)
@@ -636,9 +642,9 @@ static void fw_build(struct sim_firmware *fw,
  * sim_firmware_start - switch the card on
  * @mbox: its mailbox
  * @chips: the card's memory
- * @geometry: how the card is built; checked by the caller
+ * @geometry: how the card is built; the caller has checked it
  *
- * Return: the firmware, running, or an ERR_PTR.
+ * Return: the running firmware, or an ERR_PTR.
  */
 struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 					struct sim_memory *chips,
@@ -677,7 +683,7 @@ err_free:
 
 /**
  * sim_firmware_stop - switch the card off
- * @fw: the firmware; no more messages are sent
+ * @fw: the firmware, to which no more messages are sent
  */
 void sim_firmware_stop(struct sim_firmware *fw)
 {
@@ -693,10 +699,11 @@ void sim_firmware_stop(struct sim_firmware *fw)
 /**
  * sim_firmware_run - run a program between two messages
  * @fw: the firmware
- * @program: moves bytes of the card
- * @data: its argument
+ * @program: function that moves bytes of the card
+ * @data: argument of @program
  *
- * Context: may sleep. Bytes move for one message or one program at a time.
+ * Context: may sleep. Waits while the firmware handles a message or another
+ * program runs.
  *
  * Return: what @program returned.
  */
@@ -732,8 +739,8 @@ u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
  * sim_firmware_set_capacity - change a function's capacity in the first memory
  * @fw: the firmware
  * @function: which function
- * @bytes: multiple of the granule, at most that memory; may be less than
- *	the function has: then it cannot acquire more
+ * @bytes: a multiple of the granule, at most the size of that memory. If the
+ *	function has more already, it keeps that, but cannot acquire more
  *
  * Return: 0 or -EINVAL.
  */
@@ -771,7 +778,8 @@ unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
  * sim_firmware_set_usable_slots - change how many entries a function may fill
  * @fw: the firmware
  * @function: which function
- * @slots: entries below this one can be filled; filled entries above it stay
+ * @slots: number of entries that can be filled, from entry 0 on; filled entries
+ *	above stay filled
  *
  * Return: 0 or -EINVAL.
  */
@@ -791,7 +799,7 @@ int sim_firmware_set_usable_slots(struct sim_firmware *fw,
  * sim_firmware_translate - translate the address of a program's access
  * @fw: the firmware
  * @function: function that runs the program
- * @space: the device-virtual space it runs in
+ * @space: the device-virtual space that the program runs in
  * @address: accessed address
  * @access: kind of access, of enum flexmem_vm_access
  * @physical: receives the physical address

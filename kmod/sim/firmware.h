@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The card's firmware. The host talks to it only through messages (mailbox.h).
- * This header declares the card's power switch and a probe on its board, for
- * debugfs.c and tests.
+ * This header declares the card's power switch, and a probe on its board that
+ * debugfs.c and tests use.
  */
 #ifndef _FLEXMEM_SIM_FIRMWARE_H
 #define _FLEXMEM_SIM_FIRMWARE_H
@@ -26,7 +26,7 @@ struct sim_memory;
 #define SIM_VM_END BIT_ULL(48)
 #define SIM_MAX_MAPPINGS 64
 
-/* Entries a VF's table can have. */
+/* How many entries a VF's table can have. */
 #define SIM_MIN_SLOTS 8
 #define SIM_MAX_SLOTS 16
 
@@ -34,8 +34,8 @@ struct sim_memory;
  * struct sim_geometry - how the card is built
  * @domains: its memories
  * @pf_capacity: bytes of the first memory that the PF may acquire at first
- * @vf_capacity: bytes of it that each VF may acquire at first. Each function
- *	may acquire all of the other memories
+ * @vf_capacity: bytes of the first memory that each VF may acquire at first. Of
+ *	the other memories each function may acquire everything
  * @slots: entries of each VF's table
  */
 struct sim_geometry {

@@ -6,20 +6,20 @@
  * Each function has a channel of its own, as with SR-IOV hardware: a queue of
  * requests, taken in order, and one reply at a time. Requests and replies are
  * copied, never pointed to. A reply that comes after its caller gave up finds
- * no caller with its number. It is only counted.
+ * no caller with its number: it is only counted.
  *
- * Whether a caller gets its reply is decided in one place, under the lock.
- * Either the reply finds its caller waiting; then the caller returns with it,
- * even if a timer or signal comes at the same moment. Or the caller has given
- * up; then no later reply to that number is accepted. The firmware does not
- * learn the outcome. flexmem handles replies that did not arrive.
+ * Whether a caller gets its reply is decided in one place, under the lock. If
+ * the reply finds its caller waiting, the caller returns with the reply, even
+ * if a timer or signal comes at the same moment. If the caller has given up, no
+ * later reply to that number is accepted. The firmware does not learn which of
+ * the two happened. flexmem handles replies that did not arrive.
  *
  * Data does not go through the queue: its request names a buffer of the caller.
  * The firmware moves data in parts, and checks before each part whether the
- * caller still waits. A caller that gives up waits for the end of the part that
- * is being moved, if any. After its return no byte is moved for it, neither in
- * its buffer nor in the card's memory. Real hardware would remove the buffer
- * from its IOMMU and stop the copy engine.
+ * caller still waits. A caller that gives up waits until the part that is just
+ * being moved is finished. After the caller has returned, no byte is moved for
+ * it, neither in its buffer nor in the card's memory. Real hardware would
+ * remove the buffer from its IOMMU and stop the copy engine.
  *
  * In addition to the queue, a function has a reset register. Like a register of
  * real hardware (PCI calls this a function level reset), a write to it cannot
@@ -33,8 +33,8 @@
 #include "mailbox.h"
 
 /*
- * Numbers begin here, and a stale reply carries a number that is this much too
- * old. So an old number exists from the first message on.
+ * A stale reply carries a number that is this much too old. Numbers begin here,
+ * so that such a number exists from the first message on.
  */
 #define SIM_STALE_AGE 8
 
@@ -85,7 +85,8 @@ void sim_mailbox_destroy(struct sim_mailbox *mbox)
 }
 
 /**
- * sim_mailbox_set_dead - stop the firmware from taking messages, or let it
+ * sim_mailbox_set_dead - stop the firmware from taking messages, or start it
+ * again
  * @mbox: the mailbox
  * @dead: true to stop it
  */
@@ -98,12 +99,12 @@ void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead)
 }
 
 /**
- * sim_mailbox_fault - does a fault apply to this message
+ * sim_mailbox_fault - whether a fault hits this message
  * @mbox: the mailbox
  * @fault: which fault
  * @command: command in the message
  *
- * Counts the fault down.
+ * If it does, one fault less is left.
  *
  * Return: true if it does.
  */
@@ -127,8 +128,8 @@ static bool sim_channel_put(struct sim_channel *ch,
 }
 
 /*
- * Numbers the request and queues it; false while there is no room. From here on
- * a caller waits for its reply.
+ * Numbers the request and queues it; returns false while there is no room. From
+ * here on a caller waits for the reply.
  */
 static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 			     struct sim_request *req)
@@ -157,8 +158,8 @@ out_unlock:
 }
 
 /*
- * Whether the wait is over: the reply has arrived, or a fault took it away and
- * @give_up is set.
+ * Whether the wait is over: the reply has arrived, or a fault removed it and
+ * the caller need not wait for the timeout (@give_up).
  */
 static bool sim_channel_is_over(struct sim_mailbox *mbox,
 				struct sim_channel *ch)
@@ -202,7 +203,7 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
  * @reply: receives the reply
  *
  * If this fails and @req->seq is not 0, the firmware may have carried out the
- * request, or may do so later. No data is moved for it any more.
+ * request, or may do so later. But it moves no data for the request any more.
  *
  * Context: May sleep, for no longer than the timeout. One caller at a time for
  * each function.
@@ -277,12 +278,12 @@ static bool sim_channel_is_reset(struct sim_mailbox *mbox,
 /**
  * sim_mailbox_reset - reset a function
  * @mbox: the mailbox
- * @function: function without a caller in sim_mailbox_call()
+ * @function: the function; no caller may be in sim_mailbox_call() for it
  *
- * Waits for the firmware within the bounds of a command. The wait may end early
- * without harm: the register stays set, and no later message of this function
- * overtakes it. A dead firmware starts again, and continues with the queues of
- * the other functions.
+ * Waits for the firmware, at most as long as for a command. The wait may end
+ * early without harm: the register stays set, and no later message of this
+ * function overtakes it. A dead firmware starts again, and continues with the
+ * queues of the other functions.
  *
  * Context: May sleep.
  */
@@ -301,7 +302,7 @@ void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function)
 				    msecs_to_jiffies(READ_ONCE(mbox->timeout_ms)));
 }
 
-/* Takes the next message or reset. The functions have turns. */
+/* Takes the next message or reset. Functions are served in turn. */
 static bool sim_mailbox_try_take(struct sim_mailbox *mbox,
 				 unsigned int *function,
 				 struct sim_request *req)
@@ -418,13 +419,13 @@ void sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
 }
 
 /**
- * sim_mailbox_data_begin - may the firmware move data for a request
+ * sim_mailbox_data_begin - whether the firmware may move data for a request
  * @mbox: the mailbox
  * @function: sender of the request
  * @seq: its number
  *
- * Return: true if the sender still waits for the reply; then it waits for
- * sim_mailbox_data_end() as well.
+ * Return: true if the sender still waits for the reply. If the sender gives up
+ * now, it still waits for sim_mailbox_data_end().
  */
 bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
 			    u64 seq)
@@ -442,7 +443,7 @@ bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
 }
 
 /**
- * sim_mailbox_data_end - end the move of a part
+ * sim_mailbox_data_end - the firmware has moved a part of the data
  * @mbox: the mailbox
  * @function: sender of the request
  */

@@ -16,7 +16,7 @@
 #ifdef CONFIG_FAULT_INJECTION
 #include <linux/fault-inject.h>
 
-/* Consulted before a message is sent. */
+/* The kernel's fault injection, asked before each message is sent. */
 extern struct fault_attr sim_fault_attr;
 #endif
 
@@ -27,13 +27,16 @@ extern struct fault_attr sim_fault_attr;
 /* Messages that wait in one function's queue. */
 #define SIM_QUEUE 16
 
-/* Bounds of what can be set; the firmware's thread sleeps that long. */
+/*
+ * Upper bounds of the timeout and of the latency; the firmware's thread sleeps
+ * for the latency.
+ */
 #define SIM_MAX_TIMEOUT_MS 60000
 #define SIM_MAX_LATENCY_US 10000000
 
 /**
  * enum sim_command - the command in a message
- * @SIM_ANY: never sent: any command, to select messages for faults
+ * @SIM_ANY: never sent; means any command when faults are injected
  * @SIM_ACQUIRE: take @bytes of @domain and name them @memory, unless the
  *	function has memory of that name; the answer has @base
  * @SIM_RELEASE: release @memory, if the function has it
@@ -72,20 +75,21 @@ enum sim_command {
  * enum sim_status - status in a reply
  * @SIM_OK: carried out
  * @SIM_FAILED: the firmware failed; nothing has changed
- * @SIM_NO_SPACE: no free piece of memory is large enough
+ * @SIM_NO_SPACE: no contiguous free memory is large enough
  * @SIM_OVER_CAPACITY: the function's capacity is reached
  * @SIM_SLOT_REFUSED: this entry of the table may not be used
  * @SIM_SLOT_FILLED: the entry points at other memory
  * @SIM_BAD_SIZE: zero, or not a multiple of the granule
  * @SIM_BAD_DOMAIN: the card has no such memory
- * @SIM_BAD_MEMORY: the function has no such memory, or of another size
+ * @SIM_BAD_MEMORY: the function has no such memory, or the memory has another
+ *	size
  * @SIM_BAD_RANGE: empty, not all in the memory, not aligned, or overlapping the
  *	source of a copy
  * @SIM_IN_USE: an entry of the table points at the memory, it is mapped, or
  *	something is mapped in the range
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_QUIET: only commands that release memory are carried out
- * @SIM_OUT_OF_ORDER: the number has passed, or its caller has given up
+ * @SIM_OUT_OF_ORDER: a later number was seen before, or the caller has given up
  */
 enum sim_status {
 	SIM_OK,
@@ -111,15 +115,15 @@ enum sim_status {
  * @slot: entry of the function's table
  * @domain: number of the memory to acquire from
  * @bytes: size of the memory to acquire, or of the range
- * @memory: the host's name of a piece of memory, never used twice
+ * @memory: the name that the host gave a piece of memory; never used twice
  * @offset: first byte of the range in that piece
  * @from_memory: piece that is the source of a copy
  * @from_offset: first byte of the source in that piece
- * @space: the host's name of a device-virtual space
+ * @space: the name that the host gave a device-virtual space
  * @address: first address of the range in that space
  * @access: of enum flexmem_vm_access
- * @buffer: of the host, for the data; the firmware uses it only while the
- *	mailbox lets it move data for this request: sim_mailbox_data_begin()
+ * @buffer: the host's buffer for the data. The firmware uses it only between
+ *	sim_mailbox_data_begin() and sim_mailbox_data_end()
  */
 struct sim_request {
 	u64 seq;
@@ -152,7 +156,7 @@ struct sim_reply {
 };
 
 /**
- * enum sim_fault - faults for the next messages
+ * enum sim_fault - what goes wrong with the next messages
  * @SIM_FAIL_COMMANDS: answered with SIM_FAILED
  * @SIM_DROP_REQUESTS: lost before the firmware sees it
  * @SIM_DROP_REPLIES: carried out, but the reply is lost
@@ -175,7 +179,7 @@ enum sim_fault {
  * @SIM_REPLIES: replies that a caller waited for
  * @SIM_TIMEOUTS: callers that gave up because no reply came
  * @SIM_KILLED: callers that gave up because they were killed
- * @SIM_STALE: replies to a number that no caller waits for (any more)
+ * @SIM_STALE: replies to a number that no caller waits for
  * @SIM_DUPLICATES: replies to a number that has had its reply
  * @SIM_REPEATS: commands whose effect was there already
  * @SIM_RESETS: functions reset
@@ -201,8 +205,8 @@ enum sim_stat {
  * @tail: messages taken or discarded so far
  * @seq: number of the latest request
  * @waiting: number of the request that waits for its reply; 0: none
- * @answered: its reply has arrived
- * @lost: a fault took it, or its reply, away
+ * @answered: the reply to @waiting has arrived
+ * @lost: a fault removed that request or its reply
  * @reply: that reply
  * @replied: number of the latest request that was answered in time
  * @reset: the reset register: set by the host, cleared by the firmware
@@ -223,16 +227,17 @@ struct sim_channel {
 	u64 replied;
 	bool reset;
 	/*
-	 * A caller that has given up takes this lock once: after that no data
-	 * is moved for it any more. Taken after &struct sim_firmware.lock and
-	 * before &struct sim_mailbox.lock. Nothing waits under it.
+	 * A caller that gives up takes this lock once before it returns. After
+	 * that no data is moved for the caller. Taken after &struct
+	 * sim_firmware.lock and before &struct sim_mailbox.lock. Nothing waits
+	 * under it.
 	 */
 	struct mutex data;
 };
 
 /**
  * struct sim_mailbox - the card's mailbox
- * @lock: held for some instructions only
+ * @lock: held only for a few instructions
  * @doorbell: the firmware waits here for messages
  * @channels: one for each function
  * @next: function whose queue the firmware checks first, for fairness
@@ -240,12 +245,12 @@ struct sim_channel {
  *	reset
  * @timeout_ms: how long the host waits for a reply; read without a lock because
  *	any value is valid
- * @give_up: the host does not wait for messages that a fault took away; without
- *	a lock, too
- * @latency_us: how long the firmware takes for each message; without a lock,
- *	too
- * @fault_command: command that faults are for, or SIM_ANY; without a lock, too
- * @faults: number of the next messages that each fault is for
+ * @give_up: the host does not wait for messages that a fault removed; read
+ *	without a lock
+ * @latency_us: how long the firmware takes for each message; read without a
+ *	lock
+ * @fault_command: command that the faults hit, or SIM_ANY; read without a lock
+ * @faults: for each fault: how many of the next messages it hits
  * @stats: counters
  */
 struct sim_mailbox {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * flexmem_sim: a simulated accelerator for flexmem, written as a driver for a
- * real one would be.
+ * flexmem_sim: a simulated accelerator for flexmem, written like a driver for a
+ * real accelerator.
  *
  * The module makes one card: it switches the firmware on, and makes a platform
  * device for each function, PF first. After that the driver of each function is
- * bound and unbound through sysfs, as with any device. Writing num_vfs adds or
- * removes VFs at the end.
+ * bound and unbound through sysfs, as with any device. A write to num_vfs adds
+ * VFs behind the last one, or removes the last ones.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -31,10 +31,10 @@
 #define SIM_DEFAULT_VF_CAPACITY (64ULL * SZ_1G)
 
 /**
- * struct range_param - parameter with a whole number in a range
- * @value: the value
- * @min: least
- * @max: most
+ * struct range_param - module parameter that is a whole number in a range
+ * @value: its value
+ * @min: least value
+ * @max: largest value
  */
 struct range_param {
 	unsigned int value;
@@ -124,7 +124,7 @@ static int num_vfs_set(const char *text, const struct kernel_param *kp)
 		return -EINTR;
 	if (sim_card) {
 		ret = sim_resize(sim_card, 1 + value);
-		/* If that failed, shows how many VFs there are. */
+		/* If the change failed, shows how many VFs there are. */
 		value = sim_nr - 1;
 	}
 	num_vfs.value = value;
@@ -228,7 +228,8 @@ static int sim_probe(struct platform_device *pdev)
 	const struct platform_device_id *id = platform_get_device_id(pdev);
 
 	/*
-	 * driver_override can bind any device here, with any other driver's id.
+	 * Through driver_override any device can be bound here, with the id of
+	 * another driver.
 	 */
 	if (id != &sim_ids[0] && id != &sim_ids[1])
 		return -ENODEV;
@@ -291,7 +292,8 @@ static void sim_take_away(struct sim_function *fn)
 }
 
 /*
- * Adds or removes functions at the end until there are @nr, or until it fails.
+ * Adds or removes functions at the end until there are @nr functions, or until
+ * a step fails.
  */
 static int sim_resize(struct sim_card *card, unsigned int nr)
 {
@@ -341,9 +343,9 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 /*
  * The PF gets the capacity that the VFs leave, because a PF that acquires all
  * of it at once (acquire=prealloc) must not take the VFs' share. If the VFs'
- * shares exceed the memory, all functions compete. The PF's share is set when
- * the module is loaded: VFs added later compete with the PF, and the share of
- * removed VFs stays unused.
+ * shares exceed the memory, all functions compete for it. The PF's share does
+ * not change after the module is loaded: VFs that are added later compete with
+ * the PF, and the share of removed VFs stays unused.
  */
 static u64 pf_capacity(void)
 {
@@ -352,7 +354,10 @@ static u64 pf_capacity(void)
 	return set_aside < memory ? memory - set_aside : memory;
 }
 
-/* Each function may have all of each memory. */
+/*
+ * Builds the card from the parameter "domains". Each function may acquire all
+ * of each memory.
+ */
 static int __init sim_use_domains(struct sim_geometry *geometry)
 {
 	if (memory || vf_capacity) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The card's memory. Only touched pages exist, whatever size the card has;
- * other pages read as zero. A fault makes 2 MiB of pages at once if the map
- * covers all of them. This layer knows neither functions nor pieces. As
+ * other pages read as zero. A page fault makes 2 MiB of pages at once if the
+ * mapping covers all of them. This layer knows neither functions nor pieces. As
  * in real memory, bytes survive a change of owner and a reset of a function. A
  * page is freed only when one command zeroes all of it.
  *
- * Locking. The host only adds pages: in a page fault, and before it sends a
- * write or a copy, so that they are charged to the task that uses them. This
- * needs only the xarray's lock, and never waits for the firmware. Only the
- * firmware touches contents and removes pages: its thread, or a program that runs
- * between two messages, for which it makes pages itself. So a page that the
- * firmware has found stays while it copies, and:
+ * Locking. The host only adds pages, in a page fault and before it sends a
+ * write or a copy, so that the pages are charged to the task that uses them.
+ * This needs only the xarray's lock, and never waits for the firmware. Only the
+ * firmware touches contents and removes pages: in its thread, or in a program
+ * that runs between two messages. So a page that the firmware has found stays
+ * while the firmware copies. In addition:
  *
  *  - Neighbours in one page do not disturb each other. Each command touches
  *    only its own bytes, and a page is freed only if one command zeroes all of
- *    it. Then no byte of it has another owner.
+ *    it. If a command zeroes all of it, no byte of it has another owner.
  *  - A page that the CPU has mapped stays, because flexmem scrubs only memory
  *    without mappings.
  */
@@ -31,11 +31,11 @@
 
 #include "memory.h"
 
-/* Frames in the device contract have this size. */
+/* Page frames in the device contract have this size. */
 static_assert(PAGE_SIZE == SZ_4K);
 
 /**
- * sim_memory_init - initialise memory, all zero
+ * sim_memory_init - initialise memory that is all zero
  * @memory: the memory
  */
 void sim_memory_init(struct sim_memory *memory)
@@ -46,7 +46,8 @@ void sim_memory_init(struct sim_memory *memory)
 
 /**
  * sim_memory_destroy - free all pages
- * @memory: the memory; no page is mapped, and nothing runs
+ * @memory: the memory. No page of it is mapped, and neither host nor firmware
+ *	uses it
  */
 void sim_memory_destroy(struct sim_memory *memory)
 {
@@ -61,7 +62,7 @@ void sim_memory_destroy(struct sim_memory *memory)
 }
 
 /**
- * sim_memory_pages - number of pages
+ * sim_memory_pages - number of pages that exist
  * @memory: the memory
  *
  * Return: their number.
@@ -88,7 +89,10 @@ static struct page *memory_add(struct sim_memory *memory, u64 address,
 	old = xa_cmpxchg(&memory->pages, address >> PAGE_SHIFT, NULL, page,
 			 GFP_KERNEL);
 	if (old) {
-		/* Another task was faster, or the xarray could not grow. */
+		/*
+		 * Another task has added a page first, or the xarray could not
+		 * grow.
+		 */
 		__free_page(page);
 		return xa_is_err(old) ? NULL : old;
 	}
@@ -96,7 +100,9 @@ static struct page *memory_add(struct sim_memory *memory, u64 address,
 	return page;
 }
 
-/* Finds or allocates the page at @address; NULL: no memory. */
+/*
+ * Finds or allocates the page at @address. Returns NULL if there is no memory.
+ */
 static struct page *memory_get(struct sim_memory *memory, u64 address)
 {
 	struct page *page = memory_find(memory, address);
@@ -107,7 +113,7 @@ static struct page *memory_get(struct sim_memory *memory, u64 address)
 	return page ? memory_add(memory, address, page) : NULL;
 }
 
-/* Makes a piece of contiguous pages, if the kernel has them. */
+/* Fills a piece of 2 MiB with contiguous pages, if the kernel has them. */
 static void memory_make_piece(struct sim_memory *memory, u64 address)
 {
 	unsigned int order = get_order(SIM_MEMORY_PIECE);
@@ -129,14 +135,14 @@ static void memory_make_piece(struct sim_memory *memory, u64 address)
 /**
  * sim_memory_piece - the page frames of a piece, if they are contiguous
  * @memory: the memory
- * @address: of the piece, a multiple of SIM_MEMORY_PIECE
+ * @address: address of the piece, a multiple of SIM_MEMORY_PIECE
  * @pfn: receives the number of the first frame
  *
  * A piece without pages gets contiguous ones, if the kernel has them at hand.
  *
  * Context: may sleep to allocate; takes no lock that is held for long.
  *
- * Return: whether they are contiguous.
+ * Return: whether the pages are contiguous.
  */
 bool sim_memory_piece(struct sim_memory *memory, u64 address,
 		      unsigned long *pfn)
@@ -187,7 +193,7 @@ int sim_memory_frame(struct sim_memory *memory, u64 address,
  * @address: of the first byte
  * @size: bytes
  *
- * The pages stay until they are zeroed as a whole.
+ * A page stays until one command zeroes all of it.
  *
  * Context: may sleep to allocate.
  *
@@ -216,7 +222,7 @@ static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
 /**
  * sim_memory_zero - zero a range; frees the pages that lie in it as a whole
  * @memory: the memory
- * @address: of the first byte; the CPU has none of the range mapped
+ * @address: of the first byte. No page of the range is mapped
  * @size: bytes
  *
  * Context: the firmware's thread. May sleep.
@@ -250,7 +256,7 @@ void sim_memory_zero(struct sim_memory *memory, u64 address, u64 size)
  * @memory: the memory
  * @address: of the first byte
  * @size: bytes
- * @to: receives them
+ * @to: receives the bytes
  *
  * Context: the firmware's thread.
  */

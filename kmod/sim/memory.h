@@ -11,7 +11,8 @@
 #include <linux/xarray.h>
 
 /*
- * Host memory comes in pieces of 2 MiB where possible: one fault maps a piece.
+ * Where possible the host's memory is contiguous in pieces of this size, so
+ * that one page fault maps a piece.
  */
 #define SIM_MEMORY_PIECE SZ_2M
 

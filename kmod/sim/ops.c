@@ -2,8 +2,9 @@
 /*
  * The operations of the device contract, as messages to the card's firmware.
  *
- * Each operation sends one message, and gets one reply or none. The driver does
- * not track messages without a reply, because flexmem repeats or undoes them.
+ * Each operation sends one message, and gets one reply or none. This driver
+ * does not track messages without a reply, because flexmem repeats or undoes
+ * them.
  *
  * flexmem may move data while it calls another operation. The firmware takes
  * one command of a function at a time, so operations take turns. A turn ends
@@ -33,7 +34,7 @@ static int sim_errno(struct sim_function *fn, const struct sim_request *req,
 	case SIM_FAILED:
 		return -EIO;
 	default:
-		/* No user can cause this: flexmem or this driver is wrong. */
+		/* No user can cause this: flexmem or this driver has a bug. */
 		dev_err_ratelimited(fn->dev,
 				    "firmware refused command %d: status %d\n",
 				    req->command, reply->status);
@@ -59,9 +60,9 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 
 /*
  * The outcome of an acquisition without a reply is unknown. flexmem releases
- * the memory before its next command, but that may be much later, and other
- * functions would lack the memory until then. So this function releases the
- * memory at once, without waiting for a reply.
+ * the memory before its next command, but other functions would lack it until
+ * then, which may be long. So this sends a release at once, without waiting for
+ * a reply.
  */
 static void sim_give_up(struct sim_function *fn, u64 memory)
 {
@@ -214,8 +215,8 @@ static int sim_op_write(void *priv, const struct flexmem_memory *mem,
 	int ret;
 
 	/*
-	 * Allocates the pages here, not in the firmware, so that the calling
-	 * task is charged.
+	 * Allocates the pages here, not in the firmware, so that they are
+	 * charged to the calling task.
 	 */
 	ret = sim_memory_populate(&fn->card->memory, mem->base + offset, size);
 	if (ret)
@@ -291,9 +292,9 @@ static int sim_op_fault(void *priv, const struct flexmem_memory *mem,
 }
 
 /*
- * Waits for its turn, because another operation may move data. After that the
- * reset cannot fail: the firmware handles it before anything else of this
- * function.
+ * Takes its turn, because another operation may be moving data. The reset
+ * itself cannot fail: the firmware handles it before any further message of
+ * this function.
  */
 static int sim_op_reset(void *priv)
 {
@@ -347,7 +348,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 
 /**
  * sim_ops_reset - remove everything of a function from the firmware
- * @fn: the function; no operation is running
+ * @fn: the function, for which no operation is running
  *
  * Cannot fail: a reset cannot be lost.
  */

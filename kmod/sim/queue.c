@@ -3,19 +3,19 @@
  * Programs: an example of a driver that dispatches with flexmem.
  *
  * A job names handles. Its fence is added to their allocations before the card
- * can see the job, so no byte of them has another owner before it has ended. As
- * on a real card, a program then uses physical addresses: its writes reach this
- * memory, even if the memory had another owner.
+ * can see the job, so no byte of them gets another owner before the job has
+ * ended. This matters because, as on a real card, a program uses physical
+ * addresses: its writes would reach the memory of another owner.
  *
- * Jobs begin in order. A job that has begun runs to its end, also if its
- * process is dead; a job that has not begun is dropped then. A quiesce or a
- * reset ends all jobs. Fences of one context must signal in order, because
- * flexmem knows only the latest for each allocation. So a job that fails or is
- * dropped keeps its place in the queue.
+ * Jobs begin in order. If the process of a job dies, the job still runs to its
+ * end if it has begun; otherwise it is dropped. A quiesce or a reset ends all
+ * jobs. Fences of one context must signal in order, because flexmem knows only
+ * the latest for each allocation. So the fence of a job that fails or is
+ * dropped signals only when the jobs before it have ended.
  *
  * Fences signal in an interrupt. A fence points at functions of this module,
- * and lives as long as a process keeps its sync_file. So it has a reference to
- * the module.
+ * and lives as long as a process keeps the sync_file. So each fence holds a
+ * reference to the module.
  */
 
 #include <linux/dma-fence.h>
@@ -35,18 +35,18 @@
 
 /**
  * struct sim_job - a program and its operands
- * @fence: signals when it has ended
- * @link: in &sim_queue.jobs or .ended
+ * @fence: signals when the job has ended
+ * @link: in &sim_queue.jobs or &sim_queue.ended
  * @client: client that started it; a reference is held
  * @program: of enum sim_program
  * @to: address of the first byte that is written
  * @from: address of the first byte that is read
  * @size: bytes
  * @value: byte for a fill
- * @latency_ms: how long it takes
- * @error: why it does not run, or 0
- * @hangs: only a reset ends it, and nothing is written
- * @buffer: registers of the card: bytes on their way
+ * @latency_ms: how long the job takes
+ * @error: why the job does not run, or 0
+ * @hangs: the job writes nothing, and only a reset ends it
+ * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_job {
 	struct dma_fence fence;
@@ -63,7 +63,10 @@ struct sim_job {
 	u8 buffer[2][512];
 };
 
-/* A fence may outlive the queue. Then only its names are asked for. */
+/*
+ * A fence may outlive the queue. Then the kernel calls only the operations that
+ * return its names.
+ */
 static struct sim_job *to_job(struct dma_fence *fence)
 {
 	return container_of(fence, struct sim_job, fence);
@@ -80,8 +83,8 @@ static const char *get_timeline_name(struct dma_fence *fence)
 }
 
 /*
- * The module can be unloaded as soon as its reference is put. Unloading waits
- * for RCU, and so for the end of this function.
+ * The module can be unloaded as soon as its reference is put. But unloading
+ * waits for RCU callbacks, so this function ends before.
  */
 static void free_job(struct rcu_head *rcu)
 {
@@ -109,7 +112,8 @@ static struct sim_job *first_job(struct sim_queue *queue)
 }
 
 /*
- * The caller holds the queue's lock. The first job has ended, with its error.
+ * Moves the first job, which has ended, to the ended jobs. The caller holds the
+ * queue's lock.
  */
 static void finish_first(struct sim_queue *queue)
 {
@@ -123,7 +127,7 @@ static void finish_first(struct sim_queue *queue)
 
 /*
  * The caller holds the queue's lock. Ends jobs that have an error, and begins
- * the first job that can run. Waits for the one that the card carries out.
+ * the first job that can run. Does nothing while the card carries out a job.
  */
 static void begin(struct sim_queue *queue)
 {
@@ -133,7 +137,10 @@ static void begin(struct sim_queue *queue)
 		return;
 	while ((job = first_job(queue)) && job->error)
 		finish_first(queue);
-	/* The work may still wait for the latency of a job that was cancelled. */
+	/*
+	 * The work may still be waiting for the latency of a job that was
+	 * cancelled.
+	 */
 	if (job && !job->hangs)
 		mod_delayed_work(system_unbound_wq, &queue->work,
 				 msecs_to_jiffies(job->latency_ms));
@@ -182,7 +189,10 @@ static int run_program(void *data)
 	u64 done, size;
 	int ret;
 
-	/* A scrub since the submission may have freed the pages. */
+	/*
+	 * The pages were allocated at the submission, but a scrub since then
+	 * may have freed them.
+	 */
 	ret = sim_memory_populate(memory, job->to, job->size);
 	for (done = 0; !ret && done < job->size; done += size) {
 		size = min_t(u64, job->size - done, sizeof(job->buffer[0]));
@@ -195,7 +205,7 @@ static int run_program(void *data)
 
 /*
  * The job for which the work was queued may have been cancelled since. Then the
- * work ends at once, or runs the next job before its latency has passed.
+ * work finds no job, or runs the next job before its latency has passed.
  */
 static void run_job(struct work_struct *work)
 {
@@ -249,7 +259,7 @@ void sim_queue_destroy(struct sim_queue *queue)
 
 /**
  * struct operands - memory that a job uses
- * @client: client that names it
+ * @client: client whose handles name the memory
  * @to: allocation that is written
  * @from: allocation that is read, or NULL
  */
@@ -297,8 +307,8 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 }
 
 /*
- * Finds the address of a range. Returns an error if the range is not in the
- * allocation.
+ * Finds the physical address of a range. Returns an error if the range is not
+ * in the allocation.
  */
 static int find_address(const struct flexmem_allocation *allocation, u64 offset,
 			u64 size, u64 *address)
@@ -329,7 +339,10 @@ static struct sim_job *make_job(struct sim_queue *queue,
 	return job;
 }
 
-/* From here on the fence may signal, and must. */
+/*
+ * Makes the fence of a job. From here on the job must end, so that the fence
+ * signals.
+ */
 static void make_fence(struct sim_queue *queue, struct sim_job *job,
 		       struct flexmem_client *client)
 {
@@ -416,7 +429,7 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
  * @run: job to run
  * @fence: receives its fence, for dma_fence_put()
  *
- * Context: may sleep; the task whose descriptor @run names.
+ * Context: may sleep; in the task that has the descriptor in @run.
  *
  * Return: 0; -EINVAL if @run is not valid; -ENODEV if the function is not bound;
  * -EBUSY if it is suspended; -EIO if it must be reset; -ENOMEM; -EINTR; or an
@@ -450,7 +463,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 /**
  * sim_queue_client_gone - drop the jobs of a client that have not begun
  * @queue: the queue
- * @client: whose
+ * @client: the client
  */
 void sim_queue_client_gone(struct sim_queue *queue,
 			   struct flexmem_client *client)
@@ -467,10 +480,10 @@ void sim_queue_client_gone(struct sim_queue *queue,
 /**
  * sim_queue_cancel - end the jobs of a client
  * @queue: the queue
- * @fence: of one of them
+ * @fence: fence of one of its jobs
  *
- * Context: may sleep. A job that hangs goes on, and one that the card carries out
- * ends by itself.
+ * Context: may sleep. A job that hangs is not ended. A job that the card
+ * carries out ends by itself.
  */
 void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
 {
@@ -491,8 +504,8 @@ void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
  * sim_queue_drain - wait for the accesses that are in flight
  * @queue: the queue
  *
- * Those of a job are in flight from its begin on. Here they are carried out at
- * once, so that nobody waits for the job's latency.
+ * The accesses of a job are in flight from its begin on. This carries them out
+ * at once, so that the caller need not wait for the job's latency.
  *
  * Context: may sleep.
  */
@@ -503,10 +516,10 @@ void sim_queue_drain(struct sim_queue *queue)
 
 /**
  * sim_queue_stop - end all jobs
- * @queue: the queue; no job is queued before sim_queue_restart()
+ * @queue: the queue, which refuses jobs until sim_queue_restart()
  *
- * Context: may sleep. The card does not run anything when it returns, and all
- * fences have signalled.
+ * Context: may sleep. When this returns, the card runs no job, and all fences
+ * have signalled.
  */
 void sim_queue_stop(struct sim_queue *queue)
 {
@@ -518,7 +531,10 @@ void sim_queue_stop(struct sim_queue *queue)
 		job->error = -ECANCELED;
 	begin(queue);
 	spin_unlock_irq(&queue->lock);
-	/* The card ends the job under way, and then the jobs behind it. */
+	/*
+	 * The card ends the job under way first, and then the jobs behind it,
+	 * so that the fences signal in order.
+	 */
 	cancel_delayed_work_sync(&queue->work);
 	irq_work_sync(&queue->irq);
 }

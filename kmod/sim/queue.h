@@ -19,16 +19,16 @@ struct sim_job;
 /**
  * struct sim_queue - the jobs of one function
  * @fn: the function; never changes
- * @context: of the fences of its jobs; never changes
- * @lock: protects what follows, and the fences of the jobs. The interrupt
+ * @context: fence context of its jobs; never changes
+ * @lock: protects the members below, and the fences of the jobs. The interrupt
  *	handler takes it
  * @jobs: jobs to do, of struct sim_job; the first one has begun
  * @running: the first job while the card carries it out, or NULL
  * @ended: jobs whose fence the interrupt handler will signal
  * @stopped: no job may be queued before the next reset
- * @seqno: of the latest fence
- * @work: the card carries out the first job
- * @irq: the card interrupts the host because a job has ended
+ * @seqno: sequence number of the latest fence
+ * @work: work in which the card carries out the first job
+ * @irq: the interrupt of the card because a job has ended
  */
 struct sim_queue {
 	struct sim_function *fn;

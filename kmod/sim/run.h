@@ -12,8 +12,9 @@
 /**
  * enum sim_program - what the card does with @size bytes
  * @SIM_PROGRAM_FILL: each byte becomes @value
- * @SIM_PROGRAM_COPY: those of @from go to @to
- * @SIM_PROGRAM_ADD: each byte of @from is added to that of @to
+ * @SIM_PROGRAM_COPY: the bytes of @from are copied to @to
+ * @SIM_PROGRAM_ADD: each byte of @from is added to the byte at the same offset
+ *	of @to
  * @SIM_NR_PROGRAMS: number of programs
  */
 enum sim_program {
@@ -35,15 +36,15 @@ enum sim_program {
 /**
  * struct sim_run - a job
  * @program: of enum sim_program
- * @fd: file of the function's node, whose handles these are
+ * @fd: open file of the function's node; @to and @from are its handles
  * @to: handle of the memory that is written
  * @from: handle of the memory that is read; 0 with FILL
  * @to_offset: first byte in @to
  * @from_offset: first byte in @from
  * @size: bytes, not 0
  * @value: byte for FILL
- * @latency_ms: the program does nothing for so long after it has begun, and
- *	everything at once then; up to SIM_MAX_RUN_MS
+ * @latency_ms: the program does nothing for this long after it has begun, and
+ *	then everything at once; at most SIM_MAX_RUN_MS
  * @out_fence: descriptor of a sync_file that signals when the job has ended
  * @flags: SIM_RUN_HANGS, SIM_RUN_STRAY or 0
  *

@@ -246,8 +246,9 @@ static void lost_region_has_no_charges(struct kunit *test)
 }
 
 /*
- * A file's blocks in a lost region let it into no other region. The test checks
- * no account in between, because a check drops lost blocks.
+ * A limit of regions counts a lost region no more, but a file's old blocks in
+ * it do not let the file into a further region. The test checks no account in
+ * between, because a check drops lost blocks.
  */
 static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 {
@@ -291,7 +292,7 @@ static void charges_after_a_loss_stay(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
-	/* The accounts learn of the loss with the next charge, not before. */
+	/* The accounts learn of the loss only at the next charge. */
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
 	EXPECT(test, accounts_charge(test, a, 0, 2 * GIB), NONE);
 	EXPECT(test, a->used[BYTES], 3 * GIB);
@@ -345,7 +346,7 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* When a cgroup is removed its limits end, and its charges stay. */
+/* When a cgroup is removed, its limits end, but its charges stay. */
 static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -441,8 +442,8 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
 	KUNIT_EXPECT_TRUE(test, is_known(test, id));
 	/*
-	 * A strict owner is freed with its file. No other owner is dropped in
-	 * its place.
+	 * When its file is closed, a strict owner is freed. It is not
+	 * remembered, so no other owner is forgotten for it.
 	 */
 	client = accounts_open(test, nr);
 	EXPECT(test, flexmem_owner_set_strict(client), 0);
@@ -530,7 +531,7 @@ static void owner_stays_while_referenced(struct kunit *test)
 	flexmem_owner_get(client);
 	flexmem_owner_close(client);
 	accounts_check(test);
-	/* The charges are as before. */
+	/* The charges have not changed. */
 	EXPECT(test, ctx->accounts.nr_clients, 1);
 	EXPECT(test, ctx->accounts.owned, GIB);
 	EXPECT(test, parent->used[BYTES], GIB);
@@ -568,7 +569,7 @@ static void owner_is_found_among_many(struct kunit *test)
 	spin_unlock(&ctx->accounts.lock);
 }
 
-/* checks_of_accounts() notices each figure that is wrong by one. */
+/* checks_of_accounts() must notice each figure that is wrong by one. */
 
 enum figure_of {
 	OF_ACCOUNTS,

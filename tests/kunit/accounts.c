@@ -48,8 +48,8 @@ static void close_file(void *data)
 	unsigned int slot;
 
 	/*
-	 * Charges that the test has left in the account, also those of other
-	 * files.
+	 * The test may have left charges. Loses each region in which this file
+	 * is charged, which drops the charges of other files there too.
 	 */
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
 		if (account->in[slot].blocks)
@@ -73,8 +73,8 @@ struct flexmem_account *accounts_open(struct kunit *test, unsigned int uid)
 }
 
 /*
- * For tests that close many accounts: a check of everything after each close
- * takes long.
+ * Closes an account without a check, for tests that close many: a check of
+ * everything after each close takes long.
  */
 void accounts_close_unchecked(struct flexmem_account *account)
 {
@@ -144,7 +144,7 @@ void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,
 	accounts_check(test);
 }
 
-/* Sets a limit for a cgroup that need not have an account. */
+/* Sets a limit of cgroup @n, which may have no account yet. */
 void accounts_limit_cgroup(struct kunit *test, unsigned int n,
 			   enum flexmem_resource resource, u64 limit)
 {

@@ -63,8 +63,8 @@ static void alignment_up_to_the_largest(struct kunit *test)
 }
 
 /*
- * The request would fit at offset 4, but the hole there has no slack, so the
- * search skips the hole.
+ * The request would fit exactly into the hole at offset 4. But that hole has no
+ * slack for a misaligned start, so the search skips it.
  */
 static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 {
@@ -93,12 +93,15 @@ static void alignment_takes_a_hole_that_lies_well(struct kunit *test)
 }
 
 /*
- * Of the holes at a suitable offset, first fit takes the lowest and best fit
+ * Of the holes that suit the alignment, first fit takes the lowest and best fit
  * the tightest.
  */
 static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 {
-	/* The holes begin at 1, 7 and 16. The second contains 8. */
+	/*
+	 * The holes begin at 1, 7 and 16. The second one contains offset 8,
+	 * which is aligned.
+	 */
 	static const u64 holes[] = { 5, 8, 4, 4 };
 	u64 start = param_fit(test) == FLEXMEM_FIT_FIRST ? 8 : 16;
 
@@ -107,9 +110,9 @@ static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 }
 
 /*
- * Makes @bad holes of one unit at offsets that do not suit an alignment of
- * four, then one that suits. All have the same size, so both fits try them in
- * the order of their offsets.
+ * Makes @bad holes of one unit at offsets that do not suit an alignment of four
+ * units, and then one hole that does. All holes have the same size, so both
+ * fits try them in the order of their offsets.
  */
 static void make_bad_holes(struct kunit *test, unsigned int bad)
 {
@@ -149,7 +152,10 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ctx->found.gave_up);
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, free);
 	KUNIT_EXPECT_EQ(test, nr_spare(test), 2);
-	/* Only a search with an alignment is bounded. */
+	/*
+	 * A search without an alignment has no bound, so it finds the first
+	 * hole.
+	 */
 	KUNIT_EXPECT_EQ(test, take(test, 1)->start, 2 * UNIT);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The owners of the bytes of free blocks. A layout is written as the
- * owner of each block; 0 is clean, * is mixed.
+ * Free blocks remember whose bytes they may hold. A layout is written as the
+ * owner of the bytes of each block; 0 means clean, * means mixed.
  */
 
 #include "blocks.h"
@@ -76,8 +76,9 @@ static void merge_of_one_owners_stays_its(struct kunit *test)
 }
 
 /*
- * The strictest state wins: mixed over one owner's, one owner's over clean.
- * Clean bytes before the first and after the last dirty byte stay clean.
+ * If free blocks merge, the strictest state wins: mixed over a single owner, a
+ * single owner over clean. Clean bytes before the first and after the last
+ * dirty byte stay clean.
  */
 static void merge_keeps_the_strictest(struct kunit *test)
 {
@@ -119,7 +120,7 @@ static void merge_keeps_the_strictest(struct kunit *test)
 	}
 }
 
-/* A part of a split block is dirty only where the block was. */
+/* A part of a split block is dirty only where the block was dirty. */
 static void split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[3];
@@ -158,7 +159,7 @@ static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 	give(test, block[0]);
 	give(test, block[1]);
 	/*
-	 * [1, 2) is dirty. It lies in front of the aligned block, which begins
+	 * Unit 1 is dirty. It lies in front of the aligned block, which begins
 	 * at 8.
 	 */
 	KUNIT_EXPECT_EQ(test, take_aligned(test, 2, 8)->bytes_of,
@@ -204,7 +205,7 @@ static void cleaned_block_is_clean(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
 }
 
-/* Each change of the watched free block ends the watch. */
+/* Any change of the watched free block ends the watch. */
 static void watched_block_is_noticed_to_change(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -218,7 +219,10 @@ static void watched_block_is_noticed_to_change(struct kunit *test)
 	blocks->watched = hole;
 	give(test, a);
 	KUNIT_EXPECT_PTR_EQ(test, blocks->watched, hole);
-	/* A part of the block is taken; then a neighbour is freed into it. */
+	/*
+	 * Two changes: a part of the block is taken, and then a neighbour is
+	 * freed and merges with the block.
+	 */
 	b = take(test, 4);
 	KUNIT_EXPECT_NULL(test, blocks->watched);
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);

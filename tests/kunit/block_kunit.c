@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocks: split, merged and found, and the checker that all tests of blocks
- * rely on.
+ * Blocks: how they are found, split and merged. Also tests the checker that all
+ * tests of blocks rely on.
  */
 
 #include "blocks.h"
@@ -281,8 +281,8 @@ static void largest_follows_every_change(struct kunit *test)
 }
 
 /*
- * Each hole is the right answer for one size, so the search visits every
- * subtree.
+ * For each hole there is a size for which this hole is the only right answer,
+ * so the search must visit every subtree.
  */
 static void finds_each_of_many_holes(struct kunit *test)
 {
@@ -304,9 +304,9 @@ static void finds_each_of_many_holes(struct kunit *test)
 
 /*
  * Tests of the checker of a region's blocks: it must report each corruption,
- * because no other test would. Each corruption is made in the blocks
- * "f2 u1 f2 u1 f2 u1 f9". They are freed in an order that gives the root of the
- * tree both children.
+ * because no other test would. Each corruption is made in the blocks "f2 u1 f2
+ * u1 f2 u1 f9". The free blocks among them are freed in an order that gives the
+ * root of the tree two children.
  */
 
 struct corrupt_ctx {
@@ -408,8 +408,8 @@ static void swap_nodes(struct corrupt_ctx *c, unsigned int a, unsigned int b)
 }
 
 /*
- * Swaps two blocks of equal size: the order is wrong for either fit, and no
- * maximum changes.
+ * Swaps two blocks of equal size: then the order is wrong for both fits, but no
+ * subtree_max changes.
  */
 static void equal_out_of_order(struct corrupt_ctx *c)
 {
@@ -478,7 +478,7 @@ struct corruption {
 	const char *says;
 	/* The checker's message for best fit, if it differs. */
 	const char *best_fit_says;
-	/* Best fit does not have the field that is corrupted. */
+	/* The corrupted field is not used by best fit. */
 	bool first_fit_only;
 };
 

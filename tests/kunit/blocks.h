@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Blocks of one region without anything around them, for the tests of how they
- * are found, split and merged. After each call everything is checked.
+ * The blocks of one region, without the rest of the driver, for the tests of
+ * how blocks are found, split and merged. After each call everything is
+ * checked.
  *
  * Sizes are given in units of FLEXMEM_ALIGN. A layout is written as the blocks
  * in the order of their offsets: "u3 f7" is three occupied units and then seven
@@ -74,7 +75,7 @@ static inline void init(struct kunit *test, u64 units)
 	init_fit(test, units, param_fit(test));
 }
 
-/* Allocates, or returns NULL. Nodes that were not needed stay in spare. */
+/* Allocates, or returns NULL. Nodes that were not needed stay in @spare. */
 static inline struct flexmem_block *try_aligned(struct kunit *test, u64 units,
 						u64 alignment)
 {
@@ -98,7 +99,9 @@ static inline struct flexmem_block *try(struct kunit *test, u64 units)
 	return try_aligned(test, units, 1);
 }
 
-/* Allocates, and asserts that the block is as requested. */
+/*
+ * Allocates, and asserts that the block has the requested size and alignment.
+ */
 static inline struct flexmem_block *take_aligned(struct kunit *test, u64 units,
 						 u64 alignment)
 {
@@ -157,9 +160,9 @@ static inline u64 largest(struct kunit *test)
 
 /*
  * Makes holes of the given sizes, each between two occupied units, in a region
- * that ends with an occupied unit: "u1 f<a> u1 f<b> ... u1". They are freed from
- * the last to the first, so an allocator that searches by age takes the wrong
- * one.
+ * that ends with an occupied unit: "u1 f<a> u1 f<b> ... u1". The holes are
+ * freed from the last to the first, so an allocator that takes the hole that
+ * was freed first takes the wrong one.
  */
 static inline void make_holes(struct kunit *test, const u64 *units,
 			      unsigned int nr)

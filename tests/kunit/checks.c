@@ -71,8 +71,9 @@ static struct flexmem_account *to_account(struct rb_node *node)
 }
 
 /*
- * A cgroup's charges are the sum of its files' and its child cgroups', and one
- * block without bytes for each region that is reserved for it.
+ * A cgroup's charges must be the sum of the charges of its files and of its
+ * child cgroups, plus one block without bytes for each region that is reserved
+ * for it.
  */
 static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)
@@ -108,8 +109,8 @@ static bool adds_up(struct flexmem_accounts *accounts,
  * checks_of_accounts - check every invariant
  * @accounts: accounts of a function
  *
- * Context: O(open files * cgroups). For tests, of which one runs at a time.
- * Return: NULL, or what is wrong.
+ * Context: O(open files * cgroups). Only for tests, which run one at a time.
+ * Return: NULL, or a text that says what is wrong.
  */
 const char *checks_of_accounts(struct flexmem_accounts *accounts)
 {
@@ -139,7 +140,10 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 	return wrong;
 }
 
-/* Each chunk is the client's. Their sizes add up to the allocation's. */
+/*
+ * Each chunk must be charged to the client, and the sizes of the chunks must
+ * add up to the size of the allocation.
+ */
 static const char *check_chunks(const struct flexmem_client *client,
 				const struct flexmem_allocation *allocation)
 {
@@ -174,7 +178,7 @@ static u32 count_nodes(const struct rb_root *root)
  * @client: client
  *
  * Context: O(n). For tests.
- * Return: NULL, or what is wrong.
+ * Return: NULL, or a text that says what is wrong.
  */
 const char *checks_of_client(struct flexmem_client *client)
 {
@@ -213,11 +217,11 @@ const char *checks_of_client(struct flexmem_client *client)
 }
 
 /**
- * check_region - check the invariants of its blocks
+ * check_region - check the invariants of a region's blocks
  * @region: region
  *
  * Context: takes the region's lock. O(blocks). For tests.
- * Return: NULL, or what is wrong.
+ * Return: NULL, or a text that says what is wrong.
  */
 static const char *check_region(struct flexmem_region *region)
 {
@@ -231,7 +235,7 @@ static const char *check_region(struct flexmem_region *region)
 	return wrong;
 }
 
-/* Invariant 5 for one slot: the slot and the table agree. */
+/* A slot and the table must agree about the region in the slot. */
 static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 {
 	const struct flexmem_segment_entry *entry = &table->slots.entry[slot];
@@ -248,7 +252,10 @@ static const char *check_slot(struct flexmem_table *table, unsigned int slot)
 	return check_region(region);
 }
 
-/* Under acquire_lock. Each reserved region is counted by one account. */
+/*
+ * Each reserved region must be counted by exactly one account. Called under
+ * acquire_lock.
+ */
 static bool reservations_add_up(struct flexmem_table *table)
 {
 	struct flexmem_region *region;
@@ -273,7 +280,7 @@ static bool reservations_add_up(struct flexmem_table *table)
  * @table: region table
  *
  * Context: may sleep. For tests.
- * Return: NULL, or what is wrong.
+ * Return: NULL, or a text that says what is wrong.
  */
 const char *checks_of_table(struct flexmem_table *table)
 {

@@ -10,7 +10,7 @@
 #include "owners.h"
 #include "resize.h"
 
-/* Returns a prepared allocation, which has no handle yet. */
+/* Returns a prepared allocation, which look-ups do not find yet. */
 static struct flexmem_allocation *try_chunks(struct kunit *test,
 					     struct flexmem_client *client,
 					     u64 size, u64 alignment,
@@ -85,7 +85,7 @@ static void chunks_are_equal_but_for_the_last(struct kunit *test)
 	struct flexmem_allocation *first;
 	unsigned int i, j;
 
-	/* Shifts the next block, so that it is not aligned by chance. */
+	/* Shifts the next block, so that it is not aligned merely by chance. */
 	first = alloc_chunks(test, client, 128, 128, 1);
 	for (i = 0; i < ARRAY_SIZE(shapes); i++) {
 		allocation = alloc_chunks(test, client, shapes[i].size,
@@ -107,7 +107,10 @@ static void chunks_are_equal_but_for_the_last(struct kunit *test)
 	release(test, client, first);
 }
 
-/* Each chunk fits a region; the sum exceeds any region. */
+/*
+ * Each chunk fits into a region, but no region has room for all of them
+ * together.
+ */
 static void several_are_more_than_a_region(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -146,17 +149,22 @@ static void chunk_without_room_undoes_all(struct kunit *test)
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
 
-	/* All 8 regions exist. Together they would have room. */
+	/*
+	 * All 8 regions exist. Together they have enough free bytes, but not in
+	 * chunks of this size.
+	 */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
-	/* The failed ALLOC has freed its first chunks before. */
+	/* The failed ALLOC has freed the chunks that it had got. */
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 8);
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);
 	expect_nothing(test, client, 0);
-	/* Of 11 chunks the ninth has no room; two are not tried. */
+	/*
+	 * Of 11 chunks the ninth finds no room, and the last two are not tried.
+	 */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 110 * GIB, 128, 11)));
 	expect_nothing(test, client, 0);
@@ -261,7 +269,7 @@ static void byte_is_in_one_chunk(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* All chunks of an allocation get the same treatment. */
+/* What happens to an allocation happens to each of its chunks. */
 
 static void all_are_orphaned(struct kunit *test)
 {
@@ -278,7 +286,7 @@ static void all_are_orphaned(struct kunit *test)
 	expect_nothing(test, client, 0);
 }
 
-/* As if a reset came between the first chunk and the second. */
+/* Simulates a reset between the first chunk and the second. */
 static void one_lost_chunk_loses_the_allocation(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);

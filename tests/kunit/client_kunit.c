@@ -99,7 +99,10 @@ static void freed_handles_come_back_in_another_generation(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, add(test, &handles, &allocation), 2);
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
-	/* An earlier handle that had the same index. */
+	/*
+	 * A handle with the same index as an existing one, but another
+	 * generation.
+	 */
 	handle = 2 + (1 << FLEXMEM_HANDLE_INDEX_BITS);
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, handle));
 	KUNIT_EXPECT_NULL(test, flexmem_handles_find(&handles, 0));
@@ -219,7 +222,7 @@ static void published_is_found(struct kunit *test)
 			flexmem_client_lookup(ctx->client, handle, &out));
 	KUNIT_EXPECT_EQ(test, out.out_address.region_id, 0);
 	KUNIT_EXPECT_EQ(test, out.out_address.offset, 128);
-	/* ALLOC returned the same address. */
+	/* LOOKUP returns the address that ALLOC returned. */
 	KUNIT_EXPECT_EQ(test, ctx->place.address.offset, 128);
 	KUNIT_EXPECT_EQ(test, out.out_size, GIB);
 	KUNIT_EXPECT_EQ(test, out.out_flags, 0);
@@ -358,7 +361,7 @@ static void address_is_found_in_every_region(struct kunit *test)
 	test->priv = ctx;
 	/*
 	 * With load balance each allocation gets a region of its own. The ids
-	 * fall.
+	 * of these regions fall.
 	 */
 	for (slot = 0; slot < 5; slot++)
 		alloc(test, ctx->client, 128);
@@ -402,7 +405,10 @@ static void unknown_handles_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
-/* A snapshot that shows no other owners needs no memory for other owners. */
+/*
+ * A snapshot for a client that may not see other owners needs no memory for
+ * them.
+ */
 static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -454,8 +460,8 @@ static void fini_gives_everything_back(struct kunit *test)
 }
 
 /*
- * An allocation with a reference stays charged to its owner until the reference
- * ends.
+ * An allocation that a reference keeps stays charged to its owner until the
+ * reference is put.
  */
 static void allocation_may_outlive_its_client(struct kunit *test)
 {
@@ -488,7 +494,7 @@ static void fini_may_come_after_the_device_went(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, handle), 0);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
-	/* The teardown frees the allocation that is left. */
+	/* The teardown frees the remaining allocation. */
 }
 
 static void fini_drops_the_lease(struct kunit *test)
@@ -502,7 +508,7 @@ static void fini_drops_the_lease(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
 }
 
-/* checks_of_client() notices each fault. */
+/* checks_of_client() must notice each fault that is planted here. */
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
 {

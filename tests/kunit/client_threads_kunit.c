@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Clients that many threads use at a time. KASAN, lockdep and the
- * debug build's checks watch.
+ * Many threads use clients at the same time, while KASAN, lockdep and the debug
+ * build's checks look for errors.
  */
 
 #include <linux/align.h>
@@ -20,15 +20,16 @@
 
 /**
  * struct worker - one thread
- * @client: shared with another one
+ * @client: its client, which another thread uses too
  * @table: table
- * @handles: handles; the first thread to take one frees it
- * @stop: the others are done
- * @seed: of its random numbers
- * @won: handles it has freed
- * @wrong: NULL, or what went wrong first
- * @done: it has ended
- * @snapshot: room for one
+ * @handles: handles that threads share; the thread that takes a handle out of
+ *	here frees it
+ * @stop: the other threads are done
+ * @seed: seed of its random numbers
+ * @won: number of handles that it has freed
+ * @wrong: the first error that it has seen, or NULL
+ * @done: the thread has ended
+ * @snapshot: room for a snapshot
  */
 struct worker {
 	struct flexmem_client *client;
@@ -186,7 +187,7 @@ static const struct strategy strategies[] = {
 
 KUNIT_ARRAY_PARAM_DESC(strategy, strategies, name);
 
-/* Small regions, so that they are often full and often empty. */
+/* Makes small regions, which are often full and often empty. */
 static struct ctx *make_small(struct kunit *test)
 {
 	const struct strategy *strategy = test->param_value;
@@ -274,7 +275,10 @@ static void one_thread_frees_each_handle(struct kunit *test)
 	check(test, ctx->client);
 }
 
-/* Clients keep spare objects here, and a shrinker takes them away. */
+/*
+ * Debug builds normally keep no spare objects. Here clients keep them, and a
+ * thread acts as the shrinker.
+ */
 static int client_threads_test_init(struct kunit *test)
 {
 	flexmem_stock_most = FLEXMEM_STOCK_MOST;

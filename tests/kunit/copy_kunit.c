@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Copies within the device: the bytes, the pieces, and the errors that end
- * them.
+ * Copies within the device: which bytes they change, into which commands they
+ * are split, and which errors end them.
  */
 
 #include <linux/limits.h>
@@ -21,7 +21,7 @@ struct at {
 
 #define AT(allocation, offset) ((struct at) { allocation, offset })
 
-/* Fills a range that lies in one chunk. */
+/* Fills a range, which must lie in one chunk. */
 static void fill(struct kunit *test, struct at at, u64 size, u8 value)
 {
 	struct ctx *ctx = test->priv;
@@ -120,7 +120,7 @@ static void copies_within_an_allocation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 1024), 1024, 3));
 }
 
-/* The driver splits a copy where a chunk of either allocation ends. */
+/* flexmem splits a copy wherever a chunk of either allocation ends. */
 static void copies_across_the_ends_of_chunks(struct kunit *test)
 {
 	struct flexmem_allocation *whole = make_filled(test, MIB, 7), *chunked;
@@ -252,7 +252,7 @@ static void resize_and_copy_keep_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refcount_read(&b->refs), 1);
 }
 
-/* Another task's action in the middle of the first piece. */
+/* What another task does in the middle of the first command of a copy. */
 struct meanwhile {
 	struct flexmem_client *client;
 	struct flexmem_allocation *a;
@@ -285,7 +285,10 @@ static void copy_ends_when_a_region_is_lost(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 2 * PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, PIECE);
-		/* A loss before the first piece: nothing is copied. */
+		/*
+		 * The region is lost before the first command, so nothing is
+		 * copied.
+		 */
 		KUNIT_EXPECT_EQ(test, -EIO, copy(test, AT(to, 0), AT(from, 0),
 						 PIECE, &done));
 		KUNIT_EXPECT_EQ(test, done, 0);

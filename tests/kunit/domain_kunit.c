@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Several memories (domains) in one device: descriptions, and which memory an
- * allocation and a region come from.
+ * Several memories (domains) in one device: their descriptions, and from which
+ * of them regions and allocations come.
  */
 
 #include "placements.h"
@@ -25,7 +25,7 @@ static struct ctx *make_domains(struct kunit *test, unsigned int slots,
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, slots, 24 * GIB);
 	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_DEVICE, 20 * GIB);
-	/* Not a multiple of its granule. */
+	/* A size that is not a multiple of the granule. */
 	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_ON_CHIP,
 			       SZ_16M - SZ_4K);
 	ctx->fake->domains[2].granule = ON_CHIP_GRANULE;
@@ -52,7 +52,7 @@ static struct ctx *make_lazily(struct kunit *test, unsigned int slots)
 	return make_ordered(test, FLEXMEM_ORDER_FILL_FIRST, slots);
 }
 
-/* Allocates from the given domains. */
+/* Allocates @size bytes from the given domains. */
 static struct fake_block *from(struct ctx *ctx, u64 domains, u64 size)
 {
 	return fake_alloc_from(ctx->table, domains, size, &ctx->place);
@@ -69,7 +69,10 @@ static void expect_from(struct kunit *test, struct ctx *ctx, u64 domains,
 			    &ctx->table->domain[domain]);
 }
 
-/* Expects that the domains have no room, and that the figures are theirs. */
+/*
+ * Expects that the domains have no room, and that the reported figures are
+ * about these domains only.
+ */
 static void expect_full(struct kunit *test, struct ctx *ctx, u64 domains,
 			u64 size, enum flexmem_reason reason, u64 total_free,
 			u64 max_region)
@@ -101,7 +104,10 @@ static void domains_have_their_own_sizes(struct kunit *test)
 			47 * GIB + SZ_16M - SZ_4K);
 	expect_from(test, ctx, HBM_1, 128, 1);
 	expect_log(test, ctx, "acquire 12G (1), set 0");
-	/* All of it is one region: it is smaller than the smallest size. */
+	/*
+	 * The on-chip memory is smaller than the smallest size of a region, so
+	 * all of it is one region.
+	 */
 	expect_from(test, ctx, ON_CHIP, ON_CHIP_SIZE, 2);
 	expect_from(test, ctx, WINDOW, 128, 3);
 	expect_log(test, ctx, "acquire 0G (2), set 1, acquire 2G (3), set 2");
@@ -114,7 +120,10 @@ static void domains_have_their_own_sizes(struct kunit *test)
 			2 * GIB);
 }
 
-/* Regions of domain 0, then of domain 1, and never of another type. */
+/*
+ * Without a choice of domains, regions come from domain 0, then from domain 1,
+ * and never from a domain of another type.
+ */
 static void default_is_device_memory_in_order(struct kunit *test)
 {
 	struct ctx *ctx = make_ordered(test, param_order(test), 8);
@@ -130,7 +139,7 @@ static void default_is_device_memory_in_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 44 * GIB);
 }
 
-/* An existing region of any domain comes before a new region of domain 0. */
+/* An existing region of any domain is tried before a new region of domain 0. */
 static void existing_regions_come_first(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -138,7 +147,10 @@ static void existing_regions_come_first(struct kunit *test)
 	expect_from(test, ctx, HBM_1, GIB, 1);
 	expect_from(test, ctx, HBM_0 | HBM_1, GIB, 1);
 	expect_from(test, ctx, HBM_0 | HBM_1, 11 * GIB, 0);
-	/* Both have 10 GiB and 1 GiB free: the fullest one first. */
+	/*
+	 * The domains have regions with 10 GiB and with 1 GiB free. The fullest
+	 * region is tried first.
+	 */
 	expect_from(test, ctx, HBM_0 | HBM_1, 128, 0);
 }
 
@@ -151,7 +163,7 @@ static void on_chip_memory_is_not_taken_unasked(struct kunit *test)
 	expect_log(test, ctx, "acquire 0G (2), set 0, acquire 12G, set 1");
 }
 
-/* One domain has no room, although another domain has. */
+/* A domain without room is exhausted, even if another domain has room. */
 static void one_domain_is_exhausted_alone(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -171,7 +183,10 @@ static void one_domain_is_exhausted_alone(struct kunit *test)
 			flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR,
 						HBM_0 | ON_CHIP, 0),
 			FLEXMEM_REASON_NONE);
-	/* Not larger than another domain could give, but than this one could. */
+	/*
+	 * Another domain could give this size, but this domain has no region
+	 * that is as large.
+	 */
 	expect_full(test, ctx, WINDOW, 3 * GIB, FLEXMEM_REASON_REGION_SIZE,
 		    2 * GIB - 512, 2 * GIB);
 	expect_full(test, ctx, WINDOW, 2 * GIB, FLEXMEM_REASON_CAPACITY,
@@ -213,7 +228,7 @@ static void memory_comes_back_to_its_domain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].filled[0], 2);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB);
-	/* The slot is used for another domain next. */
+	/* Next, the slot is used for another domain. */
 	expect_from(test, ctx, HBM_1, 128, 1);
 	expect_from(test, ctx, ON_CHIP, 128, 2);
 }
@@ -234,7 +249,10 @@ static void reset_reads_each_capacity(struct kunit *test)
 			4 * GIB);
 }
 
-/* The next acquisition reads the capacities that the failed refresh left out. */
+/*
+ * The next acquisition reads the capacities that the failed refresh did not
+ * read.
+ */
 static void refresh_that_fails_is_repeated(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -262,11 +280,17 @@ static void prealloc_takes_turns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].filled[0], 0x22);
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[2].filled[0], 0x04);
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[3].filled[0], 0x08);
-	/* Not from the domains that only a request by name gets. */
+	/*
+	 * No region comes from the domains that are used only if a request
+	 * names them.
+	 */
 	expect_tensor(test, ctx, 8 * GIB, 0, 0);
 }
 
-/* A slot that one domain would fill counts for no other domain. */
+/*
+ * The memory that counts for the pressure includes a free slot only once, for
+ * the domain that would fill it.
+ */
 static void pressure_is_about_all_domains(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -286,11 +310,14 @@ static void memory_of_another_domain_is_distrusted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(from(ctx, ON_CHIP, 128)), -EIO);
 	KUNIT_EXPECT_TRUE(test,
 			  atomic_read(&ctx->table->function.distrusted));
-	/* Only a reset recovers it. */
+	/* Only a reset recovers the memory. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
 }
 
-/* A description with one mistake in its second domain, or in their number. */
+/*
+ * A description with one mistake, in its second domain or in the number of
+ * domains.
+ */
 struct bad_domain {
 	const char *what;
 	void (*spoil)(struct flexmem_device_desc *desc,
@@ -352,7 +379,7 @@ static void refuses_a_bad_domain(struct kunit *test)
 			flexmem_function_init(function, NULL, &desc));
 }
 
-/* A device is refused if one of its domains has no room for a region. */
+/* A device is refused if a domain of it has no room for any region. */
 static void each_domain_needs_room_for_a_region(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

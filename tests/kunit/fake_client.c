@@ -43,7 +43,7 @@ struct flexmem_client *fake_client_open(struct kunit *test,
  * @flags: of enum flexmem_alloc_flags
  * @place: receives the address, or the reason on failure
  *
- * Return: as flexmem_client_prepare().
+ * Return: what flexmem_client_prepare() returned.
  */
 struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 					       u64 size, u64 alignment,
@@ -64,7 +64,7 @@ struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 /**
  * fake_client_free - free by handle, as FREE does
  * @client: client
- * @handle: of its allocation
+ * @handle: handle of the allocation
  *
  * Return: 0, -ENOENT or -EBUSY.
  */

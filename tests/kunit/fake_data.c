@@ -4,8 +4,8 @@
  * an owner could see.
  *
  * Ranges of equal bytes tile each piece, in order, and no two neighbours have
- * the same value. 0 is clean. FAKE_FOREIGN marks bytes from before the
- * acquisition. Tests have written all other values.
+ * the same value. The value 0 means clean, and FAKE_FOREIGN marks bytes that
+ * were there before the acquisition. All other values were written by tests.
  */
 
 #include <linux/align.h>
@@ -41,7 +41,7 @@ static void drop_range(struct fake_range *range)
 	kfree(range);
 }
 
-/* Cuts the ranges that overlap [start, end), to make room for it. */
+/* Cuts the ranges that overlap [start, end), to make room for a new range. */
 static struct list_head *cut_out(struct list_head *ranges, u64 start, u64 end,
 				 struct fake_range **tail)
 {
@@ -207,14 +207,14 @@ static bool is_either(struct fake_device *fake,
 }
 
 /**
- * fake_data_is - do all bytes have a value
+ * fake_data_is - whether all bytes have a value
  * @fake: device
  * @mem: piece
  * @start: first byte
  * @size: bytes
  * @value: value; 0: clean
  *
- * Return: true if they are.
+ * Return: true if they have.
  */
 bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
 		  u64 start, u64 size, u8 value)
@@ -223,14 +223,14 @@ bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
 }
 
 /**
- * fake_data_is_own - may an owner see all bytes
+ * fake_data_is_own - whether an owner may see all bytes
  * @fake: device
  * @mem: piece
  * @start: first byte
  * @size: bytes
  * @value: the owner's value
  *
- * Return: true if each is clean or of that value.
+ * Return: true if each byte is clean or has that value.
  */
 bool fake_data_is_own(struct fake_device *fake,
 		      const struct flexmem_memory *mem, u64 start, u64 size,
@@ -240,11 +240,12 @@ bool fake_data_is_own(struct fake_device *fake,
 }
 
 /**
- * fake_data_is_dirty - has an owner left bytes in a piece
+ * fake_data_is_dirty - whether an owner has left bytes in a piece
  * @fake: device
  * @piece: its number
  *
- * Return: true if it has. Bytes from before flexmem are FAKE_FOREIGN.
+ * Return: true if one has. FAKE_FOREIGN does not count, because those bytes are
+ * older than the acquisition.
  */
 bool fake_data_is_dirty(struct fake_device *fake, unsigned int piece)
 {
@@ -303,7 +304,7 @@ int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_READ, size, 0);
 }
 
-/* Tests write the same value everywhere, so the first byte is enough. */
+/* Tests fill a buffer with one value, so the first byte says it all. */
 int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size, const void *from)
 {
@@ -319,7 +320,10 @@ int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_WRITE, size, rc);
 }
 
-/* The value of a byte. *@size: how many bytes from there on are equal. */
+/*
+ * Returns the value of a byte. *@size receives how many bytes from there on
+ * have the same value.
+ */
 static u8 value_at(struct fake_device *fake, unsigned int piece, u64 offset,
 		   u64 *size)
 {

@@ -35,7 +35,10 @@ static const char * const op_names[] = {
 	[FAKE_RESET] = "reset",
 };
 
-/* Operations that the log leaves out: a region is scrubbed in many pieces. */
+/*
+ * Whether an operation moves data. The log leaves such operations out, because
+ * a region is scrubbed by many of them.
+ */
 static bool moves_data(enum fake_op op)
 {
 	return op >= FAKE_SCRUB && op <= FAKE_COPY;
@@ -46,7 +49,10 @@ static bool gives_back(enum fake_op op)
 	return op == FAKE_RELEASE || op == FAKE_SLOT_CLEAR;
 }
 
-/* Operations that are allowed before and after the programs were stopped. */
+/*
+ * Whether an operation is allowed both before and after the programs were
+ * stopped.
+ */
 static bool is_neutral(enum fake_op op)
 {
 	return op == FAKE_QUIESCE || op == FAKE_CAPACITY || op == FAKE_RESET;
@@ -92,7 +98,9 @@ static __printf(2, 3) void log_call(struct fake_device *fake,
 	va_end(args);
 }
 
-/* Logs nothing for domain 0, the only domain of most devices. */
+/*
+ * Logs the domain, except domain 0, which is the only domain of most devices.
+ */
 static void log_domain(struct fake_device *fake, unsigned int domain)
 {
 	if (domain)
@@ -114,7 +122,8 @@ static bool takes_effect(struct fake_device *fake, int rc)
 }
 
 /*
- * Each operation begins with this. Returns the error that a test has planned.
+ * Each operation begins with this call. Returns the error that a test has
+ * planned for the operation, or 0.
  */
 int fake_device_begin(struct fake_device *fake, enum fake_op op)
 {
@@ -141,7 +150,7 @@ int fake_device_begin(struct fake_device *fake, enum fake_op op)
 	return failure->rc;
 }
 
-/* Each operation ends with this. @arg is a size in bytes, or a slot. */
+/* Each operation ends with this call. @arg is a size in bytes, or a slot. */
 int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
 {
 	if (moves_data(op)) {
@@ -173,7 +182,7 @@ struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 	return NULL;
 }
 
-/* Whether a slot other than @but contains the memory. */
+/* Whether the memory is in a slot other than @but. */
 static bool in_a_slot(struct fake_device *fake, u64 base, unsigned int but)
 {
 	unsigned int slot;
@@ -327,7 +336,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 	return fake_device_end(fake, FAKE_RELEASE, size, rc);
 }
 
-/* Notes whether the caller knows the contents of a slot. */
+/* Notes whether the outcome tells the caller what is in a slot. */
 static void note_slot(struct fake_device *fake, unsigned int slot, int rc)
 {
 	if (!rc)
@@ -483,8 +492,8 @@ static void device_teardown(void *data)
  * @test: test; the device is freed at its end, and a breach of the contract
  *	fails it
  * @mode: PF or VF
- * @slots: entries of its table
- * @capacity: bytes
+ * @slots: number of entries of its table
+ * @capacity: its capacity in bytes
  *
  * Return: the device.
  */
@@ -508,10 +517,10 @@ struct fake_device *fake_device_create(struct kunit *test,
 
 /**
  * fake_device_add_domain - give a device a further memory
- * @fake: device without a table. What it has already is domain 0, of
- *	FLEXMEM_DOMAIN_DEVICE
- * @type: what it consists of
- * @capacity: bytes
+ * @fake: device, for which no region table exists yet. The memory that it has
+ *	already is domain 0, of type FLEXMEM_DOMAIN_DEVICE
+ * @type: kind of memory
+ * @capacity: its capacity in bytes
  *
  * The caller may change the description, fake->domains[fake->nr_domains - 1].
  */
@@ -553,7 +562,7 @@ struct flexmem_device_desc fake_device_desc(struct fake_device *fake)
  * @op: operation
  * @nth: the first call that fails; 1 is the next one
  * @times: number of calls that fail
- * @rc: error
+ * @rc: error that these calls return
  */
 void fake_device_fail(struct fake_device *fake, enum fake_op op,
 		      unsigned int nth, unsigned int times, int rc)
@@ -588,7 +597,7 @@ void fake_device_forget(struct fake_device *fake)
 }
 
 /**
- * fake_device_is_untouched - is all memory of the device released
+ * fake_device_is_untouched - whether all memory of the device is released
  * @fake: device
  *
  * Return: true if no memory is acquired and all slots are empty.
@@ -627,7 +636,9 @@ void fake_device_reset(struct fake_device *fake)
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
 }
 
-/* Tests of the fake device: it must report each breach of the contract. */
+/*
+ * Tests of the fake device itself: it must report each breach of the contract.
+ */
 
 static struct fake_device *vf_device(struct kunit *test,
 				     struct flexmem_memory *mem)
@@ -640,7 +651,7 @@ static struct fake_device *vf_device(struct kunit *test,
 	return fake;
 }
 
-/* Clears the breach, so that the teardown accepts the device. */
+/* Expects a breach, and clears it so that the teardown accepts the device. */
 static void expect_breach(struct kunit *test, struct fake_device *fake,
 			  const char *what)
 {

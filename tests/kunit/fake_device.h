@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A device in memory, for tests. It carries out operations, logs them, and
- * notices a caller that breaks the device contract.
+ * notices if the caller breaks the device contract.
  */
 #ifndef _FLEXMEM_FAKE_DEVICE_H
 #define _FLEXMEM_FAKE_DEVICE_H
@@ -43,13 +43,17 @@ enum fake_op {
 	FAKE_READ,
 	FAKE_WRITE,
 	FAKE_COPY,
-	/* Of a PF. The fuzzer counts up to FAKE_COPY. */
+	/*
+	 * Only a PF has this operation. It stands behind FAKE_COPY because the
+	 * fuzzer counts up to FAKE_COPY.
+	 */
 	FAKE_DRAIN,
 	FAKE_NR_OPS,
 };
 
 /*
- * The value of memory that the device has just given: another tenant's bytes.
+ * The value of all bytes of newly acquired memory, which another tenant has
+ * left there.
  */
 #define FAKE_FOREIGN 0xff
 
@@ -68,52 +72,54 @@ struct fake_failure {
 /**
  * struct fake_device - a device in memory
  * @mode: PF or VF
- * @slots: entries of its table
+ * @slots: number of entries of its table
  * @granule: sizes must be multiples of it
  * @capacity: most bytes that it grants; with several domains: of domain 0
  * @nr_domains: number of domains; 0: one, without a description
- * @domains: descriptions of them
+ * @domains: descriptions of the domains
  * @capacity_of: most bytes that it grants of each domain from domain 1 on
  * @refused_size: sizes that it refuses
  * @refused_slots: bit mask of slots that it refuses
- * @wrong_domain: it gives memory of domain 0, whatever is wanted
- * @sets_and_fails: its result after it has filled a slot
+ * @wrong_domain: it gives memory of domain 0, whatever domain the request names
+ * @sets_and_fails: error that it returns after it has filled a slot, or 0
  * @bare: it can neither move data nor be reset
  * @clears: it clears released memory
- * @gone: a call now breaks the contract
- * @asleep: a call now breaks the contract
+ * @gone: the driver was removed, so that any call breaks the contract
+ * @asleep: the device is suspended, so that any call breaks the contract
  * @leaving: it is being removed: the driver must quiesce it before it releases
  *	memory
  * @quiet: its programs were stopped: the driver may only release memory and
  *	slots
  * @during_scrub: called in the middle of each scrub, if it is not NULL
- * @during_scrub_arg: its argument
+ * @during_scrub_arg: argument of @during_scrub
  * @during_acquire: the same for each acquisition
- * @during_acquire_arg: its argument
+ * @during_acquire_arg: argument of @during_acquire
  * @during_set: the same for each slot that is filled
- * @during_set_arg: its argument
+ * @during_set_arg: argument of @during_set
  * @during_clear: the same for each slot that is emptied
- * @during_clear_arg: its argument
+ * @during_clear_arg: argument of @during_clear
  * @during_copy: the same for each copy within the device
- * @during_copy_arg: its argument
+ * @during_copy_arg: argument of @during_copy
  * @during_reset: called at the end of each reset that succeeds
- * @during_reset_arg: its argument
- * @taken: bytes it has given
+ * @during_reset_arg: argument of @during_reset
+ * @taken: bytes that are acquired
  * @calls: number of calls of each operation
- * @lost_id: ids of acquisitions and releases with an unknown outcome; 0: unused
+ * @lost_id: ids of memory whose acquisition or release has an unknown outcome;
+ *	0: unused entry
  * @unheard: acquired bytes of which the driver does not know
  * @lost_slots: bit mask of slots with an unknown state
- * @replies_are_lost: commands that fail with -ETIMEDOUT and -EINTR are carried out
+ * @replies_are_lost: a command that fails with -ETIMEDOUT or -EINTR is carried
+ *	out all the same
  * @breach: first breach of the contract, or NULL
- * @failure: for each operation
+ * @failure: planned failures of each operation
  * @piece: acquired memory; size 0: unused entry
  * @slot_base: base of the memory in a slot, 0 if it is empty
- * @busy: operations under way
- * @data_busy: number of these that move data
+ * @busy: number of operations under way
+ * @data_busy: number of operations under way that move data
  * @scrubbed: bytes that were scrubbed
  * @data_lock: protects @bytes
  * @bytes: contents of each piece of memory, see fake_data.c
- * @log_length: of @log
+ * @log_length: length of @log
  * @log: calls, as fake_device_log() shows them
  */
 struct fake_device {
@@ -169,9 +175,9 @@ struct fake_device {
 
 /**
  * struct fake_block - a block that a test has allocated
- * @link: in the table's list, by which the teardown finds it
- * @region: region
- * @block: block
+ * @link: in a list of the table, through which the teardown finds it
+ * @region: region of the block
+ * @block: the block
  * @account: account that is charged
  */
 struct fake_block {
@@ -181,7 +187,7 @@ struct fake_block {
 	struct flexmem_account *account;
 };
 
-/* The kind of slot for a flag of the tests. */
+/* The kind of slot: for programs or for tensors. */
 static inline enum flexmem_kind fake_kind(bool program)
 {
 	return program ? FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR;
@@ -226,7 +232,7 @@ int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 int fake_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       struct flexmem_frames *frames);
 
-/* Shared by the files of the fake device. */
+/* Shared by the source files of the fake device. */
 void fake_breach_if(struct fake_device *fake, bool broken, const char *what);
 int fake_device_begin(struct fake_device *fake, enum fake_op op);
 int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc);

@@ -22,7 +22,7 @@ module_param(seed, uint, 0444);
 MODULE_PARM_DESC(seed, "Seed of the random tests; 0 (default): another one each time");
 
 /**
- * fake_seed - seed of all random tests
+ * fake_seed - the seed of all random tests
  *
  * Return: the seed, the same until the module is unloaded.
  */
@@ -35,7 +35,7 @@ u32 fake_seed(void)
 
 /**
  * fake_uid - uid of a test user
- * @n: which
+ * @n: number of the user
  *
  * Return: its uid.
  */
@@ -52,7 +52,8 @@ static const u8 fake_parents[FAKE_CGROUPS] = { [12] = 1, [13] = 12, [14] = 13 };
 
 /**
  * fake_cgroup - a test cgroup, without a directory
- * @n: which, below FAKE_CGROUPS. 0: the root. 12: below 1; 13: below 12; 14: below
+ * @n: number of the cgroup, less than FAKE_CGROUPS. 0: the root. 12: below 1;
+ *	13: below 12; 14: below
  *	13. All others: below the root
  *
  * Return: the cgroup, which is always there; NULL in a kernel without cgroups.
@@ -106,7 +107,7 @@ struct flexmem_settings fake_settings(void)
 	};
 }
 
-/* A table, and what the teardown needs. */
+/* A table, and what the teardown needs to free it. */
 struct fake_table {
 	struct flexmem_table table;
 	struct fake_device *fake;
@@ -154,10 +155,10 @@ static bool sums_add_up(const struct flexmem_snapshot *sum)
 }
 
 /**
- * fake_table_check - check every invariant, those of a snapshot as well
+ * fake_table_check - check every invariant, including those of a snapshot
  * @table: table of fake_table_create()
  *
- * Return: NULL, or what is wrong.
+ * Return: NULL, or a text that says what is wrong.
  */
 const char *fake_table_check(struct flexmem_table *table)
 {
@@ -171,7 +172,7 @@ const char *fake_table_check(struct flexmem_table *table)
 }
 
 /**
- * fake_table_account - the account of blocks that tests allocate by default
+ * fake_table_account - the account that tests charge by default
  * @table: table of fake_table_create()
  *
  * Return: the account that fake_alloc() charges.
@@ -206,9 +207,9 @@ static void account_teardown(void *data)
  * fake_account_open - open a file
  * @test: at its end the file is closed, and its allocations are freed
  * @table: table of fake_table_create()
- * @uid: of its user, for fake_uid() and fake_cgroup()
+ * @uid: number of its user and cgroup, for fake_uid() and fake_cgroup()
  *
- * Return: its account.
+ * Return: the account of the file.
  */
 struct flexmem_account *fake_account_open(struct kunit *test,
 					  struct flexmem_table *table,
@@ -262,7 +263,7 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 }
 
 /**
- * fake_exhausted - why no region is acquired
+ * fake_exhausted - why no region can be acquired
  * @table: table
  * @kind: kind of memory
  *
@@ -299,7 +300,7 @@ struct flexmem_region *fake_table_region(struct flexmem_table *table,
  * fake_table_prealloc - acquire all possible regions
  * @table: table
  *
- * Return: as flexmem_table_prealloc().
+ * Return: what flexmem_table_prealloc() returned.
  */
 int fake_table_prealloc(struct flexmem_table *table)
 {
@@ -314,8 +315,8 @@ int fake_table_prealloc(struct flexmem_table *table)
 /**
  * fake_table_acquire - acquire a region and put it in the table
  * @table: table
- * @program: in a slot for programs
- * @min_size: bytes it must have at least
+ * @program: use a slot for programs
+ * @min_size: least size of the region in bytes
  *
  * Return: the region or an ERR_PTR().
  */
@@ -360,7 +361,10 @@ static int take_from(struct flexmem_region *region,
 	return place->block ? 0 : -ENOSPC;
 }
 
-/* Allocates from @region, or if @region is NULL, where the table chooses. */
+/*
+ * Allocates from @region, or from a region that the table chooses if @region is
+ * NULL.
+ */
 static int take_block(struct flexmem_table *table,
 		      struct flexmem_region *region,
 		      const struct flexmem_request *request,
@@ -375,7 +379,10 @@ static int take_block(struct flexmem_table *table,
 		      flexmem_place(table, request, NULL, place);
 	if (rc && region)
 		flexmem_uncharge(request->account, request->size, 0);
-	/* A success without a block must fail the test, not crash it. */
+	/*
+	 * If flexmem reports success without a block, the test must fail, not
+	 * crash.
+	 */
 	return !rc && !place->block ? -EFAULT : rc;
 }
 
@@ -408,10 +415,10 @@ static struct fake_block *new_block(struct flexmem_table *table,
  * @size: bytes
  * @alignment: of the offset
  * @program: whether the memory is for a program
- * @place: receives where, or why not; may be NULL
+ * @place: receives the address, or the reason on failure; may be NULL
  *
  * Return: the block, for fake_free() (the teardown frees those that are left),
- * or an ERR_PTR() of what flexmem_place() returned.
+ * or an ERR_PTR() with the error of flexmem_place().
  */
 struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,
@@ -432,9 +439,9 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 /**
  * fake_alloc_from - place an allocation in some domains
  * @table: table of fake_table_create()
- * @domains: bit mask of them
+ * @domains: bit mask of the domains
  * @size: bytes
- * @place: receives where, or why not
+ * @place: receives the address, or the reason on failure
  *
  * Return: as fake_alloc().
  */
@@ -456,7 +463,7 @@ struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
  * @table: table of fake_table_create()
  * @account: account
  * @size: bytes
- * @place: receives where, or why not
+ * @place: receives the address, or the reason on failure
  *
  * Return: as fake_alloc().
  */
@@ -505,7 +512,7 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
  * @region: region of it
  * @account: account
  * @size: bytes
- * @refusal: receives the limit that forbids it
+ * @refusal: receives the limit that forbids the block
  *
  * Return: as fake_alloc_in().
  */
@@ -540,7 +547,9 @@ void fake_orphan(struct fake_block *block)
 	flexmem_region_orphan(block->region, block->block);
 }
 
-/* The region owns the quarantined block from then on. */
+/*
+ * Puts a block into quarantine. From then on the block belongs to the region.
+ */
 void fake_quarantine(struct fake_block *block)
 {
 	list_del(&block->link);

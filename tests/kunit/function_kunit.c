@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A device driver that breaks the contract, and invalid descriptions. */
+/*
+ * What flexmem does if a device driver breaks the contract, or describes its
+ * device wrongly.
+ */
 
 #include <kunit/test.h>
 #include <linux/errno.h>
@@ -10,7 +13,7 @@
 #include "fake_device.h"
 #include "function.h"
 
-/* A device that answers what a test wants, right or wrong. */
+/* A device whose answers a test chooses, right or wrong. */
 struct liar {
 	struct flexmem_function function;
 	struct flexmem_memory mem;
@@ -175,7 +178,7 @@ static int function_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Asks for @size. The device answers with [@base, @base + @given). */
+/* Asks for @size bytes. The device answers with @given bytes at @base. */
 static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 {
 	struct liar *liar = test->priv;
@@ -184,7 +187,7 @@ static int acquire(struct kunit *test, u64 size, u64 base, u64 given)
 
 	liar->mem = (struct flexmem_memory) { .base = base, .size = given };
 	rc = flexmem_function_acquire(&liar->function, 0, size, &mem);
-	/* A caller gets nothing of a wrong answer. */
+	/* The caller must not get any part of a wrong answer. */
 	KUNIT_EXPECT_EQ(test, mem.cookie, rc ? 1 : 0);
 	KUNIT_EXPECT_EQ(test, mem.base, rc ? 0 : base);
 	KUNIT_EXPECT_EQ(test, mem.size, rc ? 0 : size);
@@ -284,7 +287,10 @@ static void released_memory_may_be_granted_again(struct kunit *test)
 	liar->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), -EIO);
 	liar->rc = 0;
-	/* The release failed, so the device may not grant the memory again. */
+	/*
+	 * The release failed, so the device must not grant this memory again
+	 * yet.
+	 */
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), -EIO);
@@ -307,7 +313,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
-/* Numbers for call(). The first three operations may return -ENOSPC. */
+/* Numbers of operations for call(). The first three may return -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
 #define OPERATION_FAULT 9
@@ -326,7 +332,10 @@ static int call(struct liar *liar, unsigned int nth)
 	u64 bytes = 77;
 	int rc;
 
-	/* A piece that exists. Lost replies are tested in lost_kunit.c. */
+	/*
+	 * Gives the function a piece that it holds. Lost replies are tested in
+	 * lost_kunit.c.
+	 */
 	function->piece[0] = (struct flexmem_piece) {
 		.mem = mem,
 		.slot = FLEXMEM_NO_SLOT,
@@ -413,7 +422,10 @@ static void undocumented_errors_become_eio(struct kunit *test)
 	}
 }
 
-/* The driver does not see a request that no page table can serve. */
+/*
+ * flexmem does not pass a request on to the driver if no page table could serve
+ * it.
+ */
 static void refuses_wrong_addresses(struct kunit *test)
 {
 	static const struct {
@@ -454,8 +466,8 @@ static void refuses_wrong_addresses(struct kunit *test)
 							    bad[i].access),
 				    "%u", i);
 		/*
-		 * Checks of the address space alone, which hold for unmapping
-		 * too.
+		 * These checks are only about the addresses, so they hold for
+		 * vm_unmap too.
 		 */
 		if ((bad[i].size <= mem.size || bad[i].size > U64_MAX / 2) &&
 		    !bad[i].offset && bad[i].access == 1)
@@ -493,8 +505,8 @@ static void has_no_page_tables_without_operations(struct kunit *test)
 }
 
 /*
- * After any failure it is unknown whether the range is mapped. It must not be
- * mapped when the memory goes back.
+ * After a failure it is unknown whether the range is mapped. It must be
+ * unmapped before the memory is released.
  */
 static void failed_map_is_unmapped(struct kunit *test)
 {
@@ -520,7 +532,7 @@ static void failed_map_is_unmapped(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
 		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
 		/*
-		 * flexmem maps nothing else before the range is known to be
+		 * flexmem maps nothing else until the range is known to be
 		 * unmapped.
 		 */
 		KUNIT_EXPECT_EQ(test, -EIO,
@@ -542,8 +554,8 @@ static void failed_map_is_unmapped(struct kunit *test)
 						FLEXMEM_VM_WRITE));
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
 	/*
-	 * A range that may still be mapped is not mapped again; the caller tries
-	 * again.
+	 * flexmem does not remember a range whose unmap has failed: the caller
+	 * must unmap it again.
 	 */
 	liar->rc = -EINTR;
 	KUNIT_EXPECT_EQ(test, -EINTR,
@@ -566,7 +578,10 @@ static void failed_map_is_unmapped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
 }
 
-/* Faults at 32 KiB. The frames of [16 KiB, 80 KiB) may be mapped at once. */
+/*
+ * Makes a page fault at 32 KiB. The driver may answer with the frames of [16
+ * KiB, 80 KiB).
+ */
 static int fault_with(struct kunit *test, const struct flexmem_frames *answer)
 {
 	struct flexmem_frames frames = { .offset = SZ_16K, .size = SZ_64K };
@@ -577,7 +592,10 @@ static int fault_with(struct kunit *test, const struct flexmem_frames *answer)
 	return flexmem_function_fault(&liar->function, &mem, SZ_32K, &frames);
 }
 
-/* With wrong frames a task would map memory of another allocation. */
+/*
+ * Wrong frames are refused, because a task would see memory of another
+ * allocation.
+ */
 static void wrong_frames_are_eio(struct kunit *test)
 {
 	static const struct flexmem_frames right[] = {
@@ -603,7 +621,8 @@ static void wrong_frames_are_eio(struct kunit *test)
 }
 
 /*
- * An operation that moves data reveals as much about the firmware as any other.
+ * Every operation shows whether the firmware is dead, including those that move
+ * data.
  */
 static void each_command_notices_a_dead_firmware(struct kunit *test)
 {
@@ -612,14 +631,18 @@ static void each_command_notices_a_dead_firmware(struct kunit *test)
 	unsigned int nth;
 
 	for (nth = 0; nth < NR_OPERATIONS; nth++) {
-		/* A page fault needs no firmware. */
+		/*
+		 * The operation for page faults sends no command, so it shows
+		 * nothing.
+		 */
 		if (nth == OPERATION_FAULT)
 			continue;
 		liar->rc = -ETIMEDOUT;
 		call(liar, nth);
 		KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 		/*
-		 * An operation that failed does not show that the firmware lives.
+		 * An operation that failed with -EIO does not show that the
+		 * firmware lives.
 		 */
 		liar->rc = -EIO;
 		call(liar, nth);
@@ -638,7 +661,10 @@ static void each_command_notices_a_dead_firmware(struct kunit *test)
 	}
 }
 
-/* A full device has answered, so callers need not wait for a probe. */
+/*
+ * A device that reports -ENOSPC has answered, so callers need not wait for a
+ * probe.
+ */
 static void firmware_without_room_is_not_dead(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -657,7 +683,10 @@ static void firmware_without_room_is_not_dead(struct kunit *test)
 	}
 }
 
-/* Neither a time-out nor an answer changes a suspended function's state. */
+/*
+ * Neither a timeout nor an answer changes the state of a function that is not
+ * in use, such as a suspended one.
+ */
 static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 {
 	struct liar *liar = test->priv;
@@ -679,7 +708,7 @@ static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
 }
 
-/* Callers get the error of the function's state. */
+/* Each state has its error for callers. */
 static void each_state_has_its_error(struct kunit *test)
 {
 	struct liar *liar = test->priv;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The worker's jobs for callers that are killed while the firmware works. The
- * worker completes the job, and its result belongs to no client.
+ * What happens to the worker's jobs if their callers are killed while the
+ * firmware works: the worker completes the job, but no client gets the result.
  */
 
 #include <kunit/test-bug.h>
@@ -105,7 +105,7 @@ static void start(struct kunit *test, struct ctx *ctx,
 	task = kthread_run(caller, ctx, "flexmem_kunit");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	ctx->task = task;
-	/* From here on the task can be killed. */
+	/* From here on the task waits, and the test can kill it. */
 	wait_for_completion(&ctx->ready);
 	complete(&ctx->started);
 }
@@ -132,7 +132,10 @@ static unsigned int nr_regions(struct flexmem_table *table)
 	return nr;
 }
 
-/* Waits for the worker, then compares the result and the log. */
+/*
+ * Waits for the worker, and then compares the result of the job and the log of
+ * the device.
+ */
 static void expect(struct kunit *test, int rc, unsigned int regions,
 		   const char *log)
 {
@@ -148,7 +151,10 @@ static void expect(struct kunit *test, int rc, unsigned int regions,
 	fake_device_forget(ctx->fake);
 }
 
-/* The caller is killed during the command. The region is made anyway. */
+/*
+ * The caller is killed during the command. The worker still completes the
+ * region.
+ */
 static void killed_while_a_slot_is_set(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -165,7 +171,9 @@ static void killed_while_a_slot_is_set(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
 }
 
-/* No region stays reserved for a caller that was killed. */
+/*
+ * A caller that was killed while it reserved regions leaves no region reserved.
+ */
 static void killed_while_it_reserves(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -244,7 +252,10 @@ static void waits_while_the_device_sleeps(struct kunit *test)
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_trim);
 	msleep(20);
-	/* As flexmem_table_suspend() does before it waits for the worker. */
+	/*
+	 * This is what flexmem_table_suspend() does before it waits for the
+	 * worker.
+	 */
 	flexmem_function_suspend(&ctx->table->function);
 	mutex_unlock(&ctx->table->acquire_lock);
 	msleep(20);
@@ -266,8 +277,8 @@ static int look_until_awake(void *data)
 }
 
 /*
- * A caller that finds the device awake sees all writes from before it woke,
- * without a lock between them. TSan and KCSAN check this.
+ * A caller that finds the device awake sees all writes that were made before
+ * the resume, without a lock. TSan and KCSAN check this.
  */
 static void writes_before_a_resume_are_seen_after_it(struct kunit *test)
 {
@@ -293,7 +304,7 @@ static int reset_task(void *data)
 }
 
 /*
- * Starts a reset during a command. Fails the test if the reset does not get in.
+ * Starts a reset during a command. Fails the test if the reset does not begin.
  */
 static void begin_reset(void *arg)
 {
@@ -336,7 +347,10 @@ static void begin_suspend(void *arg)
 {
 	struct ctx *ctx = arg;
 
-	/* As flexmem_table_suspend() does before it waits for the worker. */
+	/*
+	 * This is what flexmem_table_suspend() does before it waits for the
+	 * worker.
+	 */
 	flexmem_function_suspend(&ctx->table->function);
 	ctx->fake->during_clear = NULL;
 	ctx->fake->during_acquire = NULL;
@@ -344,7 +358,8 @@ static void begin_suspend(void *arg)
 }
 
 /*
- * A suspend does not wait for a whole TRIM. The TRIM goes on after the resume.
+ * A suspend does not wait for a whole TRIM. The TRIM continues after the
+ * resume.
  */
 static void suspend_cuts_in(struct kunit *test)
 {
@@ -398,18 +413,21 @@ static void let_settle(struct flexmem_table *table)
 	}
 }
 
-/* The worker settles lost commands also if no caller asks for memory. */
+/*
+ * The worker settles commands with lost replies even if no caller asks for
+ * memory.
+ */
 static void worker_settles_unanswered_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	/* Two of the worker's own commands get no answer either. */
+	/* Two of the commands that the worker sends get no answer either. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
 	start(test, ctx, call_alloc);
 	wait_for_completion(&ctx->done);
 	let_settle(ctx->table);
-	/* After the second time-out in a row the worker probes the device. */
+	/* After the second timeout in a row the worker probes the device. */
 	expect(test, -ETIMEDOUT, 0,
 	       "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT, capacity, release 12G ETIMEDOUT, release 12G");
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
@@ -443,7 +461,7 @@ static void worker_releases_stranded_memory(struct kunit *test)
 	       "acquire 12G, set 0 ETIMEDOUT, clear 0, release 12G");
 }
 
-/* TRIM is over. The worker repeats the release that got no answer. */
+/* After TRIM has returned, the worker repeats a release that got no answer. */
 static void worker_repeats_an_unanswered_release(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -477,7 +495,10 @@ static void release_is_given_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
-/* No caller asks for a region, because no slot can be used. */
+/*
+ * The slots are used up, so no caller asks for a region. Only the worker can
+ * repeat the release.
+ */
 static void worker_repeats_a_failed_release(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -501,8 +522,8 @@ static void lose_acquire(struct kunit *test, struct ctx *ctx)
 }
 
 /*
- * The worker asks a sleeping device nothing; it asks after the device has
- * woken.
+ * The worker sends no command to a suspended device. It sends the pending ones
+ * after the resume.
  */
 static void settled_after_a_sleep(struct kunit *test)
 {
@@ -545,7 +566,10 @@ static void let_wait(struct ctx *ctx)
 			   completion_done(&ctx->done));
 }
 
-/* Each run of the worker is one probe. Lost commands wait for an answer. */
+/*
+ * Each run of the worker is one probe. Commands with lost replies are not
+ * repeated before a probe is answered.
+ */
 static void one_probe_at_a_time(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -601,7 +625,10 @@ static void callers_wait_for_the_probe(struct kunit *test)
 			   "capacity, acquire 12G, set 0");
 }
 
-/* Any command's answer shows that the device lives: here a scrub's. */
+/*
+ * The answer to any command shows that the device lives. Here it is the answer
+ * to a scrub.
+ */
 static void any_answer_ends_the_wait(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -641,8 +668,9 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
 }
 
 /*
- * An ALLOC needs no command if it fits, with any order of chunks, or if there
- * is no room for it.
+ * An ALLOC that fits into the existing regions, whatever the region order,
+ * needs no command. An ALLOC that finds no room and could get no region needs
+ * none either.
  */
 static void calls_without_a_command_do_not_wait(struct kunit *test)
 {
@@ -719,7 +747,10 @@ static void reset_cuts_in_before_growth_releases(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	strand(test, ctx, 4);
-	/* As flexmem_table_reset() does before it waits for the worker. */
+	/*
+	 * This is what flexmem_table_reset() does before it waits for the
+	 * worker.
+	 */
 	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
 	start(test, ctx, call_alloc);
 	expect(test, -EIO, 0, "");

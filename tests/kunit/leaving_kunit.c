@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fences of device programs: memory that its owner frees has no next owner before
- * the last of them has signalled.
+ * Fences of device programs: memory that its owner frees gets no other owner
+ * before the last of its fences has signalled.
  */
 
 #include <linux/delay.h>
@@ -28,7 +28,10 @@ static const struct dma_fence_ops fence_ops = {
 	.get_timeline_name = fence_name,
 };
 
-/* Makes a job's fence: in a new context, or after @after in its context. */
+/*
+ * Makes a job's fence: in a new fence context, or in the context of @after,
+ * behind it.
+ */
 static struct dma_fence *make_fence(struct kunit *test,
 				    const struct dma_fence *after)
 {
@@ -132,7 +135,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 			0);
 	next = make_public(test, other, REGION);
 	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 0);
-	/* The next ALLOC scrubs the bytes. The worker has not. */
+	/* The worker has not scrubbed the bytes. The next ALLOC does. */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, scrubbed + 2 * REGION);
 }
 
@@ -251,7 +254,8 @@ static const struct dma_fence_ops eager_ops = {
 };
 
 /*
- * The fence signals after it was looked at, and before its callback is added.
+ * The fence signals after flexmem has checked it, but before flexmem adds the
+ * callback.
  */
 static void fence_may_signal_when_it_is_waited_for(struct kunit *test)
 {
@@ -333,7 +337,10 @@ static void memory_of_a_closed_file_waits_too(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
-/* The arguments of client_gone(): the client, and its charge at that time. */
+/*
+ * What client_gone() has seen: the client, and the bytes that were charged to
+ * it at that time.
+ */
 static u64 owned_when_gone;
 static struct flexmem_client *gone;
 
@@ -372,7 +379,7 @@ static void driver_hears_of_close_before_memory_is_freed(struct kunit *test)
 	flexmem_client_put(known);
 	KUNIT_EXPECT_PTR_EQ(test, gone, known);
 	KUNIT_EXPECT_EQ(test, owned_when_gone, GIB);
-	/* The driver's reference keeps the client, without memory. */
+	/* The driver's reference keeps the client, but not its memory. */
 	KUNIT_EXPECT_FALSE(test, freed);
 	KUNIT_EXPECT_EQ(test, -ENOENT,
 			PTR_ERR(flexmem_client_allocation(known, handle)));
@@ -470,7 +477,8 @@ static void overdue_fence_is_cancelled_and_then_stuck(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
 			FLEXMEM_STUCK);
 	/*
-	 * The time of the second fence begins when the first one has signalled.
+	 * The time of the second fence begins only when the first fence has
+	 * signalled.
 	 */
 	signal_and_put(first);
 	expect_leaving(test, GIB);

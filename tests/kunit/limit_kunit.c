@@ -43,7 +43,10 @@ static u64 limit_of(struct kunit *test, unsigned int cgroup,
 #define EACH_CHILD FLEXMEM_SCOPE_EACH_CHILD
 #define NO_LIMIT FLEXMEM_NO_LIMIT
 
-/* A default limit is for the default depth. Deeper cgroups share it. */
+/*
+ * Each cgroup at the default depth has a default limit. The cgroups below it
+ * share that limit.
+ */
 static void default_is_shared(struct kunit *test)
 {
 	struct flexmem_account *low = open_in(test, 14), *mid, *high;
@@ -118,7 +121,8 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 	/*
-	 * A freed account leaves nothing behind for the next one of its cgroup.
+	 * When an account is freed, its limits go with it: the next account of
+	 * the cgroup does not have them.
 	 */
 	accounts_limit_cgroup(test, 2, BYTES, GIB);
 	EXPECT(test, ctx->accounts.nr_cgroups, 2);
@@ -154,7 +158,8 @@ static void removed_cgroup_inherits_nothing(struct kunit *test)
 }
 
 /*
- * The limit counts all files below a cgroup. A refused open() leaves no charge.
+ * The limit counts all files below a cgroup. A refused open() leaves nothing
+ * charged.
  */
 static void open_files_are_limited(struct kunit *test)
 {
@@ -174,7 +179,10 @@ static void open_files_are_limited(struct kunit *test)
 	flexmem_owner_close(a);
 	accounts_check(test);
 	a = open_in(test, 12);
-	/* A file counts until close(), whatever is charged. */
+	/*
+	 * A file counts only until close(), even if memory is still charged to
+	 * it.
+	 */
 	flexmem_owner_get(a);
 	flexmem_owner_close(a);
 	flexmem_owner_close(open_in(test, 14));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Commands without an answer. Some were carried out, some were not. The fake
- * device reports a driver that assumes the wrong case.
+ * Commands without an answer. The device may or may not have carried them out.
+ * If flexmem assumes the wrong case, the fake device reports a breach of the
+ * contract.
  */
 
 #include <kunit/test.h>
@@ -11,7 +12,10 @@
 #include "fake_device.h"
 #include "function.h"
 
-/* How a reply is lost. @rc: for the caller; @done: the device has acted. */
+/*
+ * How a reply is lost. @rc: the error for the caller; @done: whether the device
+ * has carried the command out.
+ */
 struct loss {
 	int rc;
 	bool done;
@@ -39,8 +43,8 @@ struct ctx {
 };
 
 /*
- * Makes the next calls of an operation get no reply. The test's parameter says
- * in which way.
+ * Makes the next calls of an operation get no reply, in the way that the test's
+ * parameter says.
  */
 static int lose(struct kunit *test, enum fake_op op, unsigned int times)
 {
@@ -87,7 +91,7 @@ static int lost_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Compares the calls since the last time. The names of errors are left out. */
+/* Compares the calls since the last comparison, without the names of errors. */
 static void expect_asked(struct kunit *test, const char *want)
 {
 	struct ctx *ctx = test->priv;
@@ -105,8 +109,8 @@ static void expect_asked(struct kunit *test, const char *want)
 }
 
 /*
- * Retries pending commands, as the worker does, and each caller that acquires
- * memory.
+ * Retries pending commands, as the worker does and as each caller does before
+ * it acquires memory.
  */
 static int retry(struct ctx *ctx)
 {
@@ -148,7 +152,8 @@ static void lost_acquire_keeps_no_other(struct kunit *test)
 }
 
 /*
- * Until the slot is cleared, its memory is not released, and the slot not used.
+ * Until the slot is cleared, its memory is not released, and the slot is not
+ * used again.
  */
 static void lost_set_is_cleared(struct kunit *test)
 {
@@ -246,7 +251,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, rc, retry(ctx));
 	flexmem_function_note(&ctx->function, 0);
-	/* The release is refused now, and repeated all the same. */
+	/* Now the firmware refuses the release. It is repeated nevertheless. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
 	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
@@ -284,7 +289,8 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 }
 
 /*
- * In the order of acquisition. A refusal does not stop the tries of later ones.
+ * Memory is released in the order in which it was acquired. If one release is
+ * refused, those behind it are still tried.
  */
 static void memory_is_released_in_order(struct kunit *test)
 {
@@ -324,7 +330,10 @@ static void retries_stop_between_two_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 }
 
-/* Without an answer the other commands are not tried: each would time out. */
+/*
+ * After a command without an answer the others are not tried, because each
+ * would time out.
+ */
 static void no_answer_ends_retries(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -369,7 +378,10 @@ static void reset_settles_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, release(ctx));
 }
 
-/* quiesce() is called even if the device has only memory of lost replies. */
+/*
+ * quiesce() is called even if the function has only memory whose acquisition
+ * was not answered.
+ */
 static void what_may_be_there_is_made_quiet(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -382,7 +394,10 @@ static void what_may_be_there_is_made_quiet(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* A refused command had no effect. Only a refused set leaves a slot unknown. */
+/*
+ * A refused command had no effect. The exception is a refused slot_set: the
+ * contents of the slot are unknown.
+ */
 static void refused_command_is_not_undone(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

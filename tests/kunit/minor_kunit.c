@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Numbers of nodes: PFs and VFs have ranges, and a function keeps its number.
+ * Numbers of nodes: PFs and VFs have separate ranges, and a function keeps its
+ * number.
  */
 
 #include <kunit/test.h>
@@ -47,7 +48,10 @@ static void pfs_and_vfs_have_ranges_of_their_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, get(minors, PF, "card.0"));
 	KUNIT_EXPECT_EQ(test, 65, get(minors, VF, "card.2"));
 	KUNIT_EXPECT_EQ(test, 1, get(minors, PF, "other.0"));
-	/* A device that turns from a PF into a VF is another function. */
+	/*
+	 * If a device turns from a PF into a VF, it counts as another function
+	 * and gets another number.
+	 */
 	flexmem_minor_put(minors, 0);
 	KUNIT_EXPECT_EQ(test, 66, get(minors, VF, "card.0"));
 }
@@ -61,8 +65,8 @@ static void a_function_keeps_its_number(struct kunit *test)
 	flexmem_minor_put(minors, 64);
 	flexmem_minor_put(minors, 65);
 	/*
-	 * The devices return in another order. A number that is free for a
-	 * while goes to no other device.
+	 * The devices return in another order, but each gets its old number: a
+	 * number that is free for a while is not given to another device.
 	 */
 	KUNIT_EXPECT_EQ(test, 65, get(minors, VF, "b"));
 	KUNIT_EXPECT_EQ(test, 66, get(minors, VF, "c"));
@@ -94,7 +98,7 @@ static void a_full_range_takes_back_what_is_idle(struct kunit *test)
 	flexmem_minor_put(minors, 7);
 	KUNIT_EXPECT_EQ(test, 7, get(minors, PF, "more"));
 	KUNIT_EXPECT_EQ(test, -ENOSPC, get(minors, PF, "pf.7"));
-	/* All numbers of PFs are taken, and VFs still get theirs. */
+	/* VFs still get numbers when all numbers of PFs are taken. */
 	for (i = FLEXMEM_MAX_PFS; i < FLEXMEM_MAX_DEVICES; i++) {
 		snprintf(name, sizeof(name), "vf.%d", i);
 		KUNIT_ASSERT_EQ(test, i, get(minors, VF, name));

@@ -47,7 +47,10 @@ static bool may_grant(const struct model_domain *domain, u64 min_size)
 	return false;
 }
 
-/* The reason why no region of @min_size or more can be acquired, or none. */
+/*
+ * The reason why no region of at least @min_size bytes can be acquired, or
+ * FLEXMEM_REASON_NONE.
+ */
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
 				    u64 domains, u64 min_size)
@@ -172,8 +175,9 @@ static int acquire_from(struct model *model, struct model_range *range,
 }
 
 /*
- * Acquires a region of the first domain that grants one. Returns its slot,
- * -ENOSPC or another error. Without a slot for it, the next domain is not asked.
+ * Acquires a region from the first domain that grants one. Returns its slot,
+ * -ENOSPC or another error. If there is no slot for the region, the next domain
+ * is not asked.
  */
 static int acquire(struct model *model, struct model_range *range, u64 domains,
 		   u64 min_size)
@@ -199,7 +203,7 @@ static bool is_in(const struct model_region *region, u64 domains)
 	return region->there && domains >> region->domain & 1;
 }
 
-/* The size of the largest region that the settings allow in the domains. */
+/* The size of the largest region that is possible in the domains. */
 u64 model_max_region(const struct model *model, u64 domains)
 {
 	const struct model_domain *domain;
@@ -366,7 +370,7 @@ static void explain(struct model *model, const struct model_range *range,
 
 /**
  * model_create - a model, to be filled in
- * @test: frees it at its end
+ * @test: frees the model at its end
  *
  * Return: the model.
  */
@@ -423,7 +427,7 @@ void model_start(struct model *model)
 	}
 }
 
-/* A region of each domain in turn, until there is none. */
+/* Acquires a region of each domain in turn, until no domain grants one. */
 static int prealloc(struct model *model, struct model_range *range, u64 domains)
 {
 	unsigned int d;
@@ -554,7 +558,8 @@ void model_alloc(struct model *model, const struct model_request *request,
 }
 
 /*
- * Forgets that sizes and slots were refused: the device may grant them again.
+ * Forgets which sizes and slots were refused, because the device may grant them
+ * now.
  */
 void model_reopen(struct model *model)
 {
@@ -615,7 +620,7 @@ static int scrub_quarantine(struct model *model)
 }
 
 /**
- * model_begin_trim - first part of TRIM, which does not depend on leases
+ * model_begin_trim - the first part of TRIM, in which leases do not matter
  * @model: model
  *
  * Return: 0, or an error that ends TRIM.
@@ -624,7 +629,7 @@ int model_begin_trim(struct model *model)
 {
 	int rc;
 
-	/* This may be the second time-out in a row: wait for a probe. */
+	/* After the second timeout in a row the caller waits for a probe. */
 	do {
 		rc = model_wait(model);
 		if (rc)

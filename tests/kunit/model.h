@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The rules of flexmem, implemented as naively as possible: arrays, scans from
- * one end to the other, no shared code. The random tests compare every answer.
+ * one end to the other, no shared code. The random tests compare every answer
+ * of the driver with the answer of this model.
  */
 #ifndef _FLEXMEM_MODEL_H
 #define _FLEXMEM_MODEL_H
@@ -25,11 +26,12 @@ struct model_request;
 
 /**
  * struct model_block - a block, free or not
- * @start: its first byte
+ * @start: offset of its first byte
  * @size: bytes
- * @used: it is not free
- * @orphaned: freed, but still in use
- * @quarantined: number of its quarantine, counted from 1; 0: not quarantined
+ * @used: the block is not free
+ * @orphaned: the block was freed, but is still in use
+ * @quarantined: number that the block got when it was quarantined, from 1 on;
+ *	0: not quarantined
  * @owner: owner of the block
  * @bytes_of: owner of its bytes: a number, MODEL_MIXED, or 0 for none
  * @dirty_start: first byte that may be dirty
@@ -52,11 +54,11 @@ struct model_block {
  * @there: whether the slot has a region
  * @refused: the firmware has refused the slot
  * @piece: number of the device's piece
- * @domain: the domain of that
+ * @domain: the domain that the piece lies in
  * @total: bytes
  * @free: bytes in free blocks
- * @changes: allocations and frees
- * @nr: blocks
+ * @changes: number of allocations and frees in the region
+ * @nr: number of blocks
  * @block: all blocks, by offset
  */
 struct model_region {
@@ -73,8 +75,8 @@ struct model_region {
 
 /**
  * struct model_range - slots of one kind
- * @first: first
- * @end: after the last
+ * @first: first slot
+ * @end: the slot after the last
  * @no_slot: why no slot is left for a further region, or FLEXMEM_REASON_NONE
  */
 struct model_range {
@@ -105,7 +107,8 @@ struct model_rules {
  * struct model_pending - memory to be released
  * @stamp: time of its acquisition, which gives the order; 0: unused entry
  * @slot: the slot that may name it, which is emptied first, or -1
- * @piece: number of the device's piece; -1: unknown, there may be none
+ * @piece: number of the device's piece; -1 if its acquisition got no answer, so
+ *	it may not exist
  * @tries: number of failed releases
  * @dirty: bytes that are scrubbed before the release
  */
@@ -119,12 +122,12 @@ struct model_pending {
 
 /**
  * struct model_domain - one of the device's memories
- * @nr_sizes: the setting
- * @sizes: the setting
- * @capacity: capacity that the driver knows
- * @device_capacity: the device's answer for the capacity
- * @unsure: the capacity may have changed
- * @taken: acquired bytes
+ * @nr_sizes: number of @sizes
+ * @sizes: sizes of its regions, as the setting gives them
+ * @capacity: capacity that the driver has read last
+ * @device_capacity: capacity that the device would report now
+ * @unsure: the capacity may have changed since the driver has read it
+ * @taken: bytes that are acquired
  * @too_large: the device refuses this size and larger ones
  */
 struct model_domain {
@@ -139,46 +142,47 @@ struct model_domain {
 
 /**
  * struct model - a function and its device. The test sets the first members
- * @mode: the setting, as in struct flexmem_settings
- * @fit: the setting
- * @order: the setting
- * @acquire: the setting
+ * @mode: PF or VF
+ * @fit: the setting of this name in struct flexmem_settings
+ * @order: the setting of this name
+ * @acquire: the setting of this name
  * @hw_slots: entries of the firmware's table
- * @max_regions: the setting
- * @program_slots: the setting
+ * @max_regions: the setting of this name
+ * @program_slots: the setting of this name
  * @nr_domains: number of domains
- * @default_domains: bit mask of those that requests without a choice go to
+ * @default_domains: bit mask of the domains for requests that choose none
  * @domain: the memories
- * @refused_slots: slots the firmware refuses, a bit each
+ * @refused_slots: bit mask of the slots that the firmware refuses
  * @acquire_error: error of the next acquisition, or 0
- * @scrubs: it can scrub
+ * @scrubs: the device can scrub
  * @scrub_error: error of the next scrub, or 0
- * @slot_error: error of the next filling of a slot of a VF, or 0
- * @clear_error: error of the next emptying of one, or 0
+ * @slot_error: error of the next slot_set of a VF, or 0
+ * @clear_error: error of the next slot_clear of a VF, or 0
  * @drain_error: error of the next drain of a PF, or 0
- * @release_error: error of the next return of memory, or 0
- * @capacity_error: error of the next question for the capacity, or 0
- * @quiesce_error: error of the next end of its programs, or 0
+ * @release_error: error of the next release of memory, or 0
+ * @capacity_error: error of the next read of the capacity, or 0
+ * @quiesce_error: error of the next quiesce, or 0
  * @reset_error: error of the next reset, or 0
  * @dead: the device neither answers nor acts
- * @tries: most holes without slack that are tried
+ * @tries: how many holes without slack for the alignment the search tries at
+ *	most
  * @rules: limits; NULL: there are none
  * @priv: argument of the rules
  * @broken: a reset has failed, and nothing works
- * @scrubbed: bytes the device has scrubbed
+ * @scrubbed: number of bytes that the device has scrubbed
  * @slots: number of slots
  * @pieces: bit mask of acquired pieces; the lowest free one is taken
- * @pending: memory that has to go back
+ * @pending: memory that must be released to the device
  * @timeouts: timeouts since a command succeeded; after two the device is
  *	unresponsive
- * @piece_size: bytes of each
- * @piece_domain: domain of each
- * @acquired: time of the acquisition of each
- * @generation: of the segment table
- * @stamp: counter of quarantines and acquisitions
+ * @piece_size: size of each piece in bytes
+ * @piece_domain: domain of each piece
+ * @acquired: time at which each piece was acquired
+ * @generation: generation of the segment table
+ * @stamp: a clock: number of quarantines and acquisitions so far
  * @tensors: slots of tensors
  * @programs: slots of programs
- * @region: by slot
+ * @region: the regions, by slot
  */
 struct model {
 	enum flexmem_mode mode;
@@ -228,9 +232,9 @@ struct model {
  * @size: bytes
  * @alignment: of the offset
  * @domains: bit mask of the domains that it may come from
- * @program: for a program
- * @growable: with room behind it
- * @owner: its owner; for the rules
+ * @program: the memory is for a program
+ * @growable: place it with room behind it
+ * @owner: its owner, whom the rules may refuse
  */
 struct model_request {
 	u64 size;
@@ -244,15 +248,15 @@ struct model_request {
 /**
  * struct model_answer - result of an allocation
  * @rc: 0, -ENOMEM with a reason, or the error of the acquisition
- * @slot: where
- * @offset: where
- * @reason: why not
+ * @slot: slot of the allocation
+ * @offset: its offset in the region
+ * @reason: why it failed, on -ENOMEM
  * @region_reason: why no further region was acquired, if that matters
- * @regions: on -ENOMEM
- * @total_free: on -ENOMEM
- * @largest_free: on -ENOMEM
- * @max_region: on -ENOMEM
- * @leaving: on -ENOMEM
+ * @regions: number of regions, on -ENOMEM
+ * @total_free: free bytes, on -ENOMEM
+ * @largest_free: bytes of the largest free block, on -ENOMEM
+ * @max_region: bytes of the largest possible region, on -ENOMEM
+ * @leaving: bytes freed but still in use, on -ENOMEM
  */
 struct model_answer {
 	int rc;
@@ -270,13 +274,13 @@ struct model_answer {
 /**
  * struct model_sums - the sums of a snapshot
  * @total: bytes of the regions
- * @free: of these, free
- * @owned: of these, in live allocations
- * @orphaned: of these, freed but still in use
- * @quarantined: of these, could not be scrubbed
- * @bytes: of @owned, by owner
- * @orphaned_of: of @orphaned, by owner
- * @slots: regions in which the owner has bytes
+ * @free: bytes that are free
+ * @owned: bytes in live allocations
+ * @orphaned: bytes freed but still in use
+ * @quarantined: bytes that could not be scrubbed
+ * @bytes: each owner's part of @owned
+ * @orphaned_of: each owner's part of @orphaned
+ * @slots: number of regions in which each owner has bytes
  */
 struct model_sums {
 	u64 total;
@@ -332,7 +336,7 @@ void model_new_capacity(struct model *model, unsigned int domain,
 void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry);
 
-/* Shared by the files of the model. */
+/* Shared by the source files of the model. */
 int model_find_hole(const struct model *model,
 		    const struct model_region *region, u64 size, u64 alignment);
 u64 model_largest_hole(const struct model_region *region);

@@ -18,7 +18,7 @@ static u64 round_to(u64 offset, u64 alignment)
 	return rest ? offset + alignment - rest : offset;
 }
 
-/* Whether free block @a is tried before @b. A lower index is a lower offset. */
+/* Whether free block @a is tried before @b. Blocks are numbered by offset. */
 static bool comes_before(const struct model *model,
 			 const struct model_region *region, unsigned int a,
 			 unsigned int b)
@@ -31,7 +31,7 @@ static bool comes_before(const struct model *model,
 
 /*
  * The first free block of at least @size bytes, in the order of the fit; with
- * @after, the first one behind that block.
+ * @after, the first one that the order puts behind block @after.
  */
 static int first_hole(const struct model *model,
 		      const struct model_region *region, u64 size, int after)
@@ -76,7 +76,7 @@ int model_find_hole(const struct model *model,
 	return -1;
 }
 
-/* A part of @from, dirty where @from is. */
+/* Makes a part of block @from, which is dirty where @from is dirty. */
 static struct model_block piece_of(const struct model_block *from, u64 start,
 				   u64 size)
 {
@@ -89,7 +89,7 @@ static struct model_block piece_of(const struct model_block *from, u64 start,
 	return piece;
 }
 
-/* The result of a merge is dirty where either part was. */
+/* Merges the dirty ranges: the result covers both. */
 static void add_dirt(struct model_block *block, const struct model_block *other)
 {
 	if (!other->bytes_of)
@@ -106,7 +106,7 @@ static void add_dirt(struct model_block *block, const struct model_block *other)
 		block->bytes_of = MODEL_MIXED;
 }
 
-/* Splits a block into @size bytes and the rest. */
+/* Splits a block in two; the first part has @size bytes. */
 static void split_block(struct model_region *region, unsigned int i, u64 size)
 {
 	struct model_block *block = &region->block[i], whole = *block;
@@ -152,7 +152,10 @@ static bool fits_at(const struct model_block *block, u64 start, u64 size)
 	return start + size <= block->start + block->size;
 }
 
-/* The middle of the largest free block, or its start if that does not fit. */
+/*
+ * Finds a place in the middle of the largest free block, or at its start if it
+ * does not fit in the middle.
+ */
 static int find_growable(const struct model_region *region, u64 size,
 			 u64 alignment, u64 *start)
 {
@@ -243,7 +246,7 @@ static struct model_block *block_at(struct model *model, unsigned int slot,
 /**
  * model_room - bytes by which an allocation could be extended
  * @model: model
- * @slot: where it is
+ * @slot: slot of its region
  * @offset: its offset there
  *
  * Return: bytes.
@@ -261,11 +264,11 @@ u64 model_room(struct model *model, unsigned int slot, u64 offset)
 /**
  * model_extend - allocate bytes behind an allocation
  * @model: model
- * @slot: where it is
+ * @slot: slot of its region
  * @offset: its offset there
  * @size: bytes to add, at most model_room()
  *
- * Return: where that starts.
+ * Return: offset of the added bytes.
  */
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
 {
@@ -285,7 +288,7 @@ u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
 /**
  * model_join - merge an allocation with the block behind it
  * @model: model
- * @slot: where it is
+ * @slot: slot of its region
  * @offset: its offset there
  */
 void model_join(struct model *model, unsigned int slot, u64 offset)
@@ -300,7 +303,7 @@ void model_join(struct model *model, unsigned int slot, u64 offset)
 /**
  * model_shrink - free the end of an allocation
  * @model: model
- * @slot: where it is
+ * @slot: slot of its region
  * @offset: its offset there
  * @size: bytes that stay
  */
@@ -322,12 +325,12 @@ void model_set_owner(struct model *model, unsigned int slot, u64 offset,
 /**
  * model_dirty - the part of a block to scrub before an owner gets it
  * @model: model
- * @slot: where it is
+ * @slot: slot of its region
  * @offset: its offset there
- * @owner: owner of its bytes from then on
+ * @owner: the owner that gets the block
  * @zeroed: the owner's own bytes must be scrubbed, too
  *
- * Return: bytes, in one piece.
+ * Return: number of bytes to scrub, which are contiguous.
  */
 u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
 		bool zeroed)
@@ -340,11 +343,11 @@ u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
 }
 
 /**
- * model_mark_dirty - note an owner that may write all bytes of a block
+ * model_mark_dirty - note that an owner may have written all bytes of a block
  * @model: model
  * @slot: slot of its region
  * @offset: its offset there
- * @owner: owner of its bytes; 0: none, the block has been scrubbed
+ * @owner: the owner; 0: the block has been scrubbed
  */
 void model_mark_dirty(struct model *model, unsigned int slot, u64 offset,
 		      u64 owner)
@@ -396,7 +399,7 @@ static void add_block(const struct model_block *block, bool *in,
 /**
  * model_sum - the sums of a snapshot
  * @model: model
- * @sums: receives them
+ * @sums: receives the sums
  */
 void model_sum(const struct model *model, struct model_sums *sums)
 {
@@ -413,7 +416,7 @@ void model_sum(const struct model *model, struct model_sums *sums)
 }
 
 /**
- * model_end_quarantine - a quarantined block has been scrubbed
+ * model_end_quarantine - free a quarantined block, because it has been scrubbed
  * @model: model
  * @slot: slot of its region; the oldest quarantined block is scrubbed first
  */
@@ -440,8 +443,8 @@ void model_end_quarantine(struct model *model, unsigned int slot)
 /**
  * model_region_entry - a region as a snapshot must show it
  * @model: model
- * @slot: its slot; @entry->total is 0 if there is none
- * @entry: receives it; the region_id is that of a VF
+ * @slot: any slot; @entry->total becomes 0 if it has no region
+ * @entry: receives the entry, with the region_id that a VF would show
  */
 void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry)

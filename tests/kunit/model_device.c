@@ -38,11 +38,11 @@ bool model_is_unresponsive(const struct model *model)
 }
 
 /**
- * model_wait - a caller that needs the device waits for a probe
+ * model_wait - let a caller that needs the device wait for a probe
  * @model: model
  *
- * Return: 0; -ETIMEDOUT if the device is unresponsive, and the probe that the
- * caller has waited for was not answered.
+ * Return: 0; -ETIMEDOUT if the device is unresponsive and did not answer the
+ * probe either.
  */
 int model_wait(struct model *model)
 {
@@ -99,7 +99,7 @@ void model_strand(struct model *model, unsigned int piece, int slot, u64 dirty)
 	add_pending(model, piece, slot, model->acquired[piece])->dirty = dirty;
 }
 
-/* Carries out the steps that are left: clear, drain, scrub and release. */
+/* Carries out the pending steps: clear the slot, drain, scrub and release. */
 static int undo(struct model *model, struct model_pending *pending)
 {
 	int rc;
@@ -151,7 +151,10 @@ bool model_is_no_answer(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
-/* The next memory acquired after @after that was not tried too often. */
+/*
+ * The pending memory that was acquired next after time @after, without memory
+ * that was tried too often.
+ */
 static struct model_pending *next_pending(struct model *model, u64 after,
 					  bool all)
 {
@@ -165,8 +168,8 @@ static struct model_pending *next_pending(struct model *model, u64 after,
 }
 
 /*
- * Retries all pending commands in order. A refusal does not block the others. A
- * failed command is not retried forever, unless @all.
+ * Retries all pending commands in order. A refused command does not block the
+ * others. A command that has failed too often is skipped, unless @all.
  */
 int model_retry(struct model *model, bool all)
 {
@@ -187,7 +190,7 @@ int model_retry(struct model *model, bool all)
 	return rc;
 }
 
-/* Whether the slot cannot hold memory that waits for its release. */
+/* Whether no memory that waits for its release may be in the slot. */
 bool model_slot_is_known(const struct model *model, unsigned int slot)
 {
 	unsigned int i;
@@ -199,10 +202,11 @@ bool model_slot_is_known(const struct model *model, unsigned int slot)
 }
 
 /**
- * model_is_settled - whether no outcome is unknown
+ * model_is_settled - whether no command is left to retry
  * @model: model
  *
- * Return: true if all is known, or given up.
+ * Return: true if nothing is pending, or everything pending was tried too
+ * often.
  */
 bool model_is_settled(const struct model *model)
 {

@@ -3,7 +3,7 @@
  * Clients that own bytes, for the tests of scrubbing. The fake device remembers
  * the contents of its memory. Each allocation is checked when it is made,
  * filled with its owner's value, and checked again when it is freed. Regions
- * are of 12 GiB and fill up one after the other.
+ * have 12 GiB and fill up one after the other.
  */
 #ifndef _FLEXMEM_TEST_OWNERS_H
 #define _FLEXMEM_TEST_OWNERS_H
@@ -122,7 +122,7 @@ static inline u8 value_of(const struct flexmem_client *client)
 	return 1 + owner % (FAKE_FOREIGN - 1);
 }
 
-/* Each byte is @value or 0. If @value is 0, each byte is 0. */
+/* Whether each byte is @value or 0. If @value is 0, each byte must be 0. */
 static inline bool holds_own(struct ctx *ctx,
 			     const struct flexmem_allocation *allocation,
 			     u8 value)
@@ -172,7 +172,7 @@ static inline void give(struct kunit *test,
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client = client_of(ctx, allocation);
 
-	/* The bytes are still those that this owner wrote. */
+	/* The bytes must still be those that this owner wrote. */
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake,
 					     &allocation->chunks[0].region->mem,
 					     allocation->chunks[0].block->start,
@@ -183,7 +183,10 @@ static inline void give(struct kunit *test,
 	flexmem_client_release(client, allocation);
 }
 
-/* Bytes scrubbed since the last call, by driver's and device's counter. */
+/*
+ * Bytes scrubbed since the last call. Compares the counters of flexmem and of
+ * the device.
+ */
 static inline u64 scrubbed(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -202,8 +205,8 @@ static inline const struct flexmem_snapshot *sums(struct ctx *ctx)
 }
 
 /*
- * Runs the pending background scrub once. If the run queues another one, that
- * does not run.
+ * Runs the pending background scrub once. If the run queues another run, that
+ * one does not run.
  */
 static inline void scrub_background(struct ctx *ctx)
 {

@@ -82,8 +82,8 @@ static void fragmented_region_is_passed_over(struct kunit *test)
 	unsigned int first, last;
 
 	/*
-	 * Free bytes are 10, 8 and 6 GiB. The free bytes of the first region
-	 * are in two halves.
+	 * The regions have 10, 8 and 6 GiB free. The free bytes of the first
+	 * region are in two halves.
 	 */
 	first = param_order(test) == FLEXMEM_ORDER_LOAD_BALANCE ? 0 : 2;
 	last = 2 - first;
@@ -157,7 +157,7 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 	expect_tensor(test, ctx, 128, 1, 0);
 	fake_device_forget(ctx->fake);
 	/*
-	 * The first ALLOC exhausts the slots. Both allocations go to the
+	 * The first ALLOC exhausts the slots. So both allocations go to the
 	 * emptier region.
 	 */
 	expect_tensor(test, ctx, 128, 0, 128);
@@ -167,9 +167,9 @@ static void load_balance_without_capacity_uses_what_is_there(struct kunit *test)
 }
 
 /*
- * If the device refuses sizes other than the smallest, the slots are not
- * exhausted. Later requests do not ask for the refused sizes again, whether
- * they succeed or fail.
+ * The device refuses all sizes except the smallest, so regions can still be
+ * acquired. Later requests do not ask for the refused sizes again, whether they
+ * succeed or fail.
  */
 static void what_was_refused_sends_no_command(struct kunit *test)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The reasons why an allocation has no place. */
+/* The reasons that a failed allocation reports. */
 
 #include "placements.h"
 
@@ -32,7 +32,10 @@ static void reason_capacity(struct kunit *test)
 			  fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
-/* The smaller sizes were not tried, so the slots are not exhausted. */
+/*
+ * A large request fails for lack of capacity. Smaller regions were not tried,
+ * so a smaller request may still succeed.
+ */
 static void reason_capacity_of_a_large_request(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
@@ -85,7 +88,10 @@ static void limit_of_slots_acquires_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
 	expect_log(test, ctx, "");
-	/* A region in which the owner has bytes counts no further slot. */
+	/*
+	 * A further block in a region in which the owner has bytes does not
+	 * count against the limit.
+	 */
 	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	expect_log(test, ctx, "");
@@ -155,7 +161,9 @@ static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason,
 			FLEXMEM_REASON_CAPACITY);
 	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
-	/* A request above every size has only the reason CAPACITY. */
+	/*
+	 * A request for more than all free bytes has only the reason CAPACITY.
+	 */
 	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      8 * GIB, 4 * GIB, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_NONE);
@@ -173,7 +181,7 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
 }
 
-/* The search gives up one hole before the one that would fit. */
+/* The bounded search ends one hole before the hole that would fit. */
 static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 {
 	struct ctx *ctx = make_preallocated(test, param_order(test), 1);
@@ -194,12 +202,13 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 
 	for (i = 0; i < FLEXMEM_FIT_TRIES; i++)
 		fake_free(hole[i]);
-	/* The search has tried all holes, and no hole is aligned. */
+	/* The search has tried all holes, and none suits the alignment. */
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
 	/*
-	 * With one hole less in front, the search reaches the hole that fits.
+	 * With one hole less in front of it, the search reaches the hole that
+	 * fits.
 	 */
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement after a refusal: after a new capacity, or when the firmware answers
- * again, regions are acquired again. Also: the callers that wait for that.
+ * Placement after a refusal: regions are acquired again when there is new
+ * capacity, or when the firmware answers again. Also tests the callers that
+ * wait for the firmware.
  */
 
 #include <linux/completion.h>
@@ -95,7 +96,8 @@ static void unknown_capacity_reopens(struct kunit *test)
 }
 
 /*
- * A region can be acquired again, so that happens before the old one is used.
+ * With an unknown capacity a new region is tried first, before the existing one
+ * is used.
  */
 static void region_is_acquired_if_the_capacity_is_unknown(struct kunit *test)
 {
@@ -198,15 +200,18 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 384);
 	expect_tensor(test, ctx, 128, 0, 512);
 	expect_log(test, ctx, "acquire 12G ETIMEDOUT, release 12G ETIMEDOUT");
-	/* A caller that needs a region gets the result of a probe. */
+	/*
+	 * A caller that needs a region waits for a probe, and fails if the
+	 * probe does.
+	 */
 	function->work_ms = 1;
 	mod_delayed_work(function->worker, &function->work, 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 0);
 
 	/*
-	 * The firmware answers again, and all is as before. The worker has
-	 * probed it.
+	 * The worker probes the firmware, which answers again. From now on
+	 * regions can be acquired.
 	 */
 	mutex_lock(&ctx->table->acquire_lock);
 	fail_all(ctx, 0);

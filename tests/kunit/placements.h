@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A region table, a fake device and the results of placement, for the tests of
- * addresses. Regions are of 12 GiB, unless a test says otherwise.
+ * addresses. Regions have 12 GiB, unless a test says otherwise.
  */
 #ifndef _FLEXMEM_TEST_PLACEMENTS_H
 #define _FLEXMEM_TEST_PLACEMENTS_H
@@ -149,7 +149,10 @@ static inline void expect_log(struct kunit *test, struct ctx *ctx,
 	fake_device_forget(ctx->fake);
 }
 
-/* Splits a region's free bytes into two equal parts around a block. */
+/*
+ * Allocates a block in the middle of a region's free bytes, which leaves two
+ * equal parts.
+ */
 static inline void split(struct kunit *test, struct ctx *ctx, unsigned int slot,
 			 u64 middle)
 {

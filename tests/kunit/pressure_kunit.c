@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How full a function is, and which files hear of it. */
+/* Pressure: how full a function is, and which files get events about it. */
 
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -95,7 +95,10 @@ static void shares_are_exact(struct kunit *test)
 		KUNIT_EXPECT_GE(test, enter * 100, memories[i] * 80);
 		KUNIT_EXPECT_LT(test, (enter - 1) * 100, memories[i] * 80);
 	}
-	/* 95 times this size overflows 64 bits. */
+	/*
+	 * 95 per cent of this size cannot be computed by a plain
+	 * multiplication: 95 times the size overflows 64 bits.
+	 */
 	gauge = make_gauge(test, 0);
 	set_memory(gauge, U64_MAX, U64_MAX);
 	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
@@ -211,7 +214,7 @@ static void expect_event(struct kunit *test, enum flexmem_pressure want,
 	expect_quiet(test);
 }
 
-/* Only memory that the device can still grant counts. */
+/* The memory includes only what the device can still grant. */
 static void memory_counts_capacity_to_acquire(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -256,7 +259,7 @@ static void quarantined_bytes_stay_in_use(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* As between a device's failure and the loss of its regions. */
+/* This state exists between a device's failure and the loss of its regions. */
 static void no_more_is_in_use_than_there_is(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -301,7 +304,10 @@ static void an_event_is_taken_once(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* Holds back the next event, however slow the machine is. */
+/*
+ * Holds back the next event, so that no event comes in between even on a slow
+ * machine.
+ */
 static struct flexmem_gauge *hold_events(struct ctx *ctx)
 {
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
@@ -351,7 +357,8 @@ static void pressure_that_returns_is_an_event(struct kunit *test)
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 3);
 	/*
-	 * The end of a level is an event only for files that know of the level.
+	 * The end of a level is an event only for files that have read about
+	 * the level.
 	 */
 	fake_free(block);
 	expect_event(test, NONE, GIB, 2 * GIB);
@@ -505,7 +512,9 @@ static void a_free_in_between_counts(struct kunit *test)
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
 	expect_event(test, NONE, 0, 2 * GIB);
-	/* The reader is woken up even if other readers have read the event. */
+	/*
+	 * Each reader is woken up, even if other readers have read the event.
+	 */
 	add_reader(gauge, &reader);
 	flexmem_pressure_failed(ctx->accounts, &late, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
@@ -514,7 +523,8 @@ static void a_free_in_between_counts(struct kunit *test)
 }
 
 /*
- * Each failure leads to an event, also if it came while others were delivered.
+ * Each file with a failed ALLOC gets an event, even if its ALLOC failed while
+ * events for other files were delivered.
  */
 static void several_have_failed(struct kunit *test)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random calls. Every answer is compared with the model of model.c, for each
- * pair of strategies. A short run checks everything after each operation. A
- * long run compares the addresses of all allocations, and checks the rest only
- * now and then.
+ * Random calls. Every answer of the driver is compared with the model in
+ * model.c, for each block strategy combined with each region order. A short run
+ * checks everything after each operation. A long run compares the addresses of
+ * all allocations, and checks the rest only now and then.
  *
  * To repeat a run: insmod flexmem_kunit.ko seed=N, with the printed N.
  */
@@ -28,7 +28,10 @@
 #define PLENTY (1024 * GIB)
 #define MAX_LIVE 256
 #define SAMPLE 512
-/* With that many operations every reason occurs, whatever the seed. */
+/*
+ * With this many operations each reason for a failure occurs, whatever the
+ * seed.
+ */
 #define ENOUGH_OPS 20000
 
 static unsigned int ops = 20000;
@@ -39,7 +42,9 @@ static unsigned int sampled_ops = 200000;
 module_param(sampled_ops, uint, 0444);
 MODULE_PARM_DESC(sampled_ops, "Random operations with checks now and then (default 200000)");
 
-/* A device and its settings. All scenarios run equally many operations. */
+/*
+ * A device and its settings. Each scenario runs the same number of operations.
+ */
 struct scenario {
 	enum flexmem_mode mode;
 	enum flexmem_acquire acquire;
@@ -111,7 +116,7 @@ static const struct scenario scenarios[] = {
 	},
 };
 
-/* A live allocation; smaller and faster than a struct fake_block. */
+/* A live allocation. A struct fake_block would be larger and slower. */
 struct live {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
@@ -190,7 +195,10 @@ static bool percent(struct run *run, u32 chance)
 	return below(run, 100) < chance;
 }
 
-/* Log-uniform, from one unit to somewhat above the largest region. */
+/*
+ * A random size with a uniform logarithm, from one unit to somewhat above the
+ * largest region.
+ */
 static u64 random_size(struct run *run)
 {
 	unsigned int bits = ilog2(run->max_size) + 1, least = 7;
@@ -324,7 +332,10 @@ static int place(struct run *run, const struct model_request *wanted,
 	ASSERT_SAME(run, flexmem_charge(request.account,
 					request.size, 0, 0), 0);
 	rc = flexmem_place(run->table, &request, NULL, place);
-	/* A success without a block must fail the test, not crash it. */
+	/*
+	 * If flexmem reports success without a block, the test must fail, not
+	 * crash.
+	 */
 	return !rc && !place->block ? -EFAULT : rc;
 }
 
@@ -391,7 +402,7 @@ static void do_free(struct run *run)
 	free_live(run, i);
 }
 
-/* Frees what a failed comparison has left. */
+/* Frees what a failed comparison has left allocated. */
 static void free_everything(void *data)
 {
 	struct run *run = data;
@@ -402,7 +413,7 @@ static void free_everything(void *data)
 	run->spare = (struct flexmem_spare) {};
 }
 
-/* Frees a block that is in use (an orphan), or whose scrub fails. */
+/* Makes a live block an orphan, or puts it into quarantine. */
 static void do_orphan_or_quarantine(struct run *run)
 {
 	unsigned int i = below(run, run->nr_live);
@@ -424,7 +435,10 @@ static void do_orphan_or_quarantine(struct run *run)
 	}
 }
 
-/* Ends a RESIZE: the added bytes stay, are freed, or go into quarantine. */
+/*
+ * Ends the growth of an allocation: the added bytes are joined to it, are
+ * freed, or go into quarantine.
+ */
 static void end_growth(struct run *run, const struct live *live,
 		       struct flexmem_block *tail)
 {
@@ -445,7 +459,7 @@ static void end_growth(struct run *run, const struct live *live,
 	}
 }
 
-/* Keeps one spare node, which several calls may share. */
+/* Gets one spare node, unless an earlier call has left one. */
 static int fill_spare(struct run *run)
 {
 	return run->spare.block[0] ? 0 :
@@ -609,7 +623,7 @@ static void start(struct run *run, const struct scenario *scenario)
 	check_table(run);
 }
 
-/* Frees everything. Each region must be one free block again. */
+/* Frees everything. Afterwards each region must be one free block. */
 static void finish(struct run *run)
 {
 	while (run->nr_live)

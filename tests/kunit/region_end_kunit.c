@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of a table, and its observers: removal, snapshots, the check of debug
- * builds.
+ * The end of a table (removal), and what observes a table: snapshots, and the
+ * check of debug builds.
  */
 
 #include <linux/completion.h>
@@ -24,7 +24,7 @@ static void removal_gives_everything_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
-/* Its programs were stopped, so no access is in flight. */
+/* The programs of a PF are stopped before, so no access is in flight. */
 static void removal_of_a_pf_does_not_drain(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -47,7 +47,10 @@ static void blocks_can_be_freed_after_removal(struct kunit *test)
 		block[i] = occupy(test, ctx, 0, GIB);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
-	/* The last block frees its region: KASAN and kmemleak watch. */
+	/*
+	 * Freeing the last block must free its region. KASAN and kmemleak
+	 * notice if that goes wrong.
+	 */
 	for (i = 0; i < 3; i++)
 		fake_free(block[i]);
 }
@@ -160,7 +163,10 @@ static void removal_ends_a_trim(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
-/* Running programs could write to memory that another tenant gets. */
+/*
+ * Memory is not released while programs may run, because they could write to it
+ * when another tenant has it.
+ */
 static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -314,7 +320,7 @@ static void allocations_of_past_regions_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 4);
 }
 
-/* fake_table_check() notices each fault. */
+/* fake_table_check() must notice each fault that is planted here. */
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
 {

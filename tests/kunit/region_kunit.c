@@ -73,7 +73,10 @@ static void setting_up_needs_the_capacity(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, init_table(test, fake, &settings), -ETIMEDOUT);
 }
 
-/* An earlier driver may have left memory acquired. The reset releases it. */
+/*
+ * An earlier driver may have left memory acquired, so the first operation is a
+ * reset, which releases it.
+ */
 static void setting_up_begins_with_a_reset(struct kunit *test)
 {
 	struct flexmem_memory mem = { .id = 1, .size = 12 * GIB };
@@ -280,7 +283,7 @@ static void refused_slot_is_passed_over(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, region->id, 2);
 	expect_log(test, ctx, "acquire 12G, set 0 ENOSPC, set 1 ENOSPC, set 2");
 	expect_open(test, ctx);
-	/* The slots that were refused are not tried again. */
+	/* The refused slots are not tried again. */
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 3");
 }
@@ -297,7 +300,10 @@ static void every_slot_refused_exhausts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
-/* As if the device had answered a command: flexmem may send commands again. */
+/*
+ * Acts as if the device had answered a command, so that flexmem sends commands
+ * again.
+ */
 static void answer(struct ctx *ctx)
 {
 	flexmem_function_note(&ctx->table->function, 0);
@@ -386,7 +392,10 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 			12 * GIB);
 }
 
-/* Each try makes one allocation fail with a time-out, so tries are few. */
+/*
+ * The number of tries is small, because each one makes an allocation wait for a
+ * timeout and fail.
+ */
 static void unanswered_release_is_given_up(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -642,7 +651,7 @@ static void largest_region_may_be_a_present_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 12 * GIB);
 }
 
-/* Threads that use everything at once. */
+/* Threads that use all functions of a table at the same time. */
 
 static void expect_totals(struct kunit *test, struct ctx *ctx,
 			  const unsigned int *gib, unsigned int nr)
@@ -677,7 +686,7 @@ static void expect_memory(struct kunit *test,
 			memory);
 }
 
-/* The total that memory pressure is measured against. */
+/* The amount of memory that pressure is relative to. */
 static void memory_counts_regions_to_acquire(struct kunit *test)
 {
 	struct flexmem_domain domain = {
@@ -687,7 +696,10 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 		.too_large = U64_MAX,
 	};
 
-	/* 12 GiB and 8 GiB fit. The rest is too small for a region. */
+	/*
+	 * Regions of 12 GiB and 8 GiB fit. The remaining bytes are too small
+	 * for a region.
+	 */
 	expect_memory(test, &domain, 0, 4, 20 * GIB);
 	domain.capacity = 24 * GIB;
 	expect_memory(test, &domain, 0, 4, 24 * GIB);
@@ -700,7 +712,7 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 	domain.too_large = U64_MAX;
 	expect_memory(test, &domain, 0, 1, 12 * GIB);
 	expect_memory(test, &domain, 0, 0, 0);
-	/* Existing regions count, also above the capacity. */
+	/* Existing regions count, even if they are more than the capacity. */
 	expect_memory(test, &domain, 12 * GIB, 0, 12 * GIB);
 	expect_memory(test, &domain, 16 * GIB, 3, 24 * GIB);
 	expect_memory(test, &domain, 36 * GIB, 3, 36 * GIB);

@@ -52,8 +52,8 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 }
 
 /*
- * The first look finds the regions empty. The second look finds that they have
- * been empty for long.
+ * Looks twice: the first look notes that the regions are empty, and the second
+ * one finds that they have been empty for long enough.
  */
 static void release_idle(struct ctx *ctx, unsigned int after_s)
 {
@@ -78,8 +78,8 @@ static struct ctx *make_releasing(struct kunit *test)
 
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
 	/*
-	 * Set after the table was made, so that no work runs. The tests call
-	 * flexmem_table_release_idle() themselves.
+	 * Set after the table was made, so that no worker releases idle
+	 * regions: the tests call flexmem_table_release_idle() themselves.
 	 */
 	ctx->table->settings.release_after_s = 60;
 	return ctx;
@@ -134,7 +134,10 @@ static void used_regions_are_not_idle(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* As if an owner had freed the whole region, unnoticed by the background. */
+/*
+ * Makes an empty region dirty, as if an owner had just freed it and the
+ * background had not noticed yet.
+ */
 static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
 {
 	struct flexmem_region *region = fake_table_region(ctx->table, slot);
@@ -307,7 +310,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	expect_open(test, ctx);
 	/*
-	 * After -EIO the region stays in its slot. After a time-out the region
+	 * After -EIO the region stays in its slot. After a timeout the region
 	 * leaves the table.
 	 */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
@@ -317,7 +320,10 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	occupy(test, ctx, error == -EIO ? 1 : 2, 12 * GIB);
 }
 
-/* Until the clear is settled, nothing gets the memory or the slot. */
+/*
+ * Until the slot is certainly empty, neither the slot nor the memory is used
+ * again.
+ */
 static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 2, PLENTY);
@@ -416,7 +422,9 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 }
 
-/* Memory that was released late does not count as taken any more. */
+/*
+ * Memory that was stranded and is released later no longer counts as acquired.
+ */
 static void trim_of_stranded_memory_makes_room(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 12 * GIB);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of regions that are in use: reset and removal; and sleep.
+ * Reset, removal and suspend of a device whose regions are in use.
  *
  * The device is a VF. Its regions of 12 GiB fill up one after the other.
  */
@@ -166,7 +166,10 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test,
 			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
-	/* The last block frees its region: KASAN and kmemleak watch. */
+	/*
+	 * Freeing the last block must free its region. KASAN and kmemleak
+	 * notice if that goes wrong.
+	 */
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
@@ -283,7 +286,7 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 	found = flexmem_client_get_mapped(ctx->client, offset);
 	KUNIT_EXPECT_PTR_EQ(test, found, &new->chunks[0]);
 	flexmem_allocation_put(new);
-	/* Another file cannot map it. */
+	/* Another file cannot map the memory. */
 	expect_unmapped(test, fake_client_open(test, ctx->table, 1), offset);
 	expect_unmapped(test, ctx->client, ~0ULL);
 }
@@ -352,7 +355,10 @@ static void fail_again(void *arg)
 	flexmem_function_fail(&ctx->table->function);
 }
 
-/* The failure is reported after the reset operation, before the reset ends. */
+/*
+ * The device fails again after the reset operation, but before flexmem has
+ * finished the reset.
+ */
 static void failure_during_a_reset_is_not_lost(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -512,7 +518,10 @@ static void removal_undoes_what_was_lost(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Orphans: memory in use keeps its address until its last user has gone. */
+/*
+ * Orphans: freed memory that is still in use stays occupied until the last user
+ * puts its reference.
+ */
 
 static void orphan_keeps_its_address(struct kunit *test)
 {

@@ -82,7 +82,10 @@ static void expect_refused(struct kunit *test, struct ctx *ctx,
 	EXPECT(test, ctx->place.reason, reason);
 }
 
-/* Only the cgroup and those below it enter, and they enter first. */
+/*
+ * Only the cgroup and the cgroups below it may use a reserved region, and they
+ * use it before other regions.
+ */
 static void others_do_not_enter(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, param_order(test));
@@ -100,7 +103,9 @@ static void others_do_not_enter(struct kunit *test)
 		    param_order(test) == FLEXMEM_ORDER_FILL_FIRST ? 0 : 2);
 }
 
-/* A reserved region is there, whatever others do. */
+/*
+ * A reserved region stays available for its cgroup, whatever other cgroups do.
+ */
 static void holds_against_others(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, param_order(test));
@@ -115,7 +120,10 @@ static void holds_against_others(struct kunit *test)
 	expect_refused(test, ctx, other, 13 * GIB, FLEXMEM_REASON_REGION_SIZE);
 	expect_slot(test, ctx, own, 12 * GIB, 0);
 	expect_slot(test, ctx, own, 12 * GIB, 1);
-	/* Nothing is left that a reservation keeps from others. */
+	/*
+	 * All regions are full, so the reason is not the reservation but the
+	 * capacity.
+	 */
 	expect_refused(test, ctx, other, GIB, FLEXMEM_REASON_CAPACITY);
 	expect_refused(test, ctx, own, GIB, FLEXMEM_REASON_CAPACITY);
 }
@@ -135,7 +143,10 @@ static void holds_against_a_caller_that_looked_before(struct kunit *test)
 	EXPECT(test, reason, FLEXMEM_REASON_RESERVED);
 }
 
-/* Empty regions are taken first. One in use, or of another size, is not. */
+/*
+ * Existing empty regions are reserved first. A region that is in use or has
+ * another size is not reserved.
+ */
 static void takes_empty_regions_first(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -149,10 +160,10 @@ static void takes_empty_regions_first(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
 	expect_log(test, ctx, "");
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(1));
-	/* The same again changes nothing. */
+	/* The same reservation again changes nothing. */
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(1));
-	/* A cgroup does not get what another one has. */
+	/* A cgroup cannot reserve a region that is reserved for another one. */
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), -ENOMEM);
 	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
 	EXPECT(test, reserved_for(test, ctx, 3), 0);
@@ -161,7 +172,10 @@ static void takes_empty_regions_first(struct kunit *test)
 	expect_slot(test, ctx, other, GIB, 1);
 }
 
-/* All regions are reserved, or none. Regions have exactly the size. */
+/*
+ * Either all requested regions are reserved, or none. They have exactly the
+ * requested size.
+ */
 static void all_or_nothing(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 4,
@@ -174,13 +188,13 @@ static void all_or_nothing(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 2, 4 * GIB, 1), 0);
 	slot = __ffs64(reserved_for(test, ctx, 2));
 	EXPECT(test, region_in(test, ctx, slot)->mem.size, 4 * GIB);
-	/* A failure leaves the old reservation. */
+	/* If a new reservation fails, the old one stays. */
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 3), -ENOMEM);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(slot));
 	EXPECT(test, reserve(test, ctx, 2, 4 * GIB, 3), -ENOMEM);
 	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(slot));
-	/* Another size replaces it. */
+	/* A reservation with another size replaces the old one. */
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 2), 0);
 	EXPECT(test, reserved_for(test, ctx, 2), 3);
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
@@ -194,7 +208,10 @@ static void all_or_nothing(struct kunit *test)
 							     8 * GIB));
 }
 
-/* A new region has the size, also if a larger one could be had. */
+/*
+ * A new region has exactly the requested size, even if a larger one could be
+ * acquired.
+ */
 static void new_regions_have_the_size(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -204,7 +221,10 @@ static void new_regions_have_the_size(struct kunit *test)
 	EXPECT(test, reserved_for(test, ctx, 2), 3);
 }
 
-/* A failed acquisition gives back what was reserved before it. */
+/*
+ * If the acquisition of a region fails, the regions that were reserved before
+ * it are opened again.
+ */
 static void failure_gives_back(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -275,7 +295,7 @@ static void regions_are_charged(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* Nothing releases a reserved region. */
+/* TRIM does not release a reserved region. */
 static void trim_leaves_them(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -293,7 +313,10 @@ static void trim_leaves_them(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_region(ctx->table, 0));
 }
 
-/* Two empty regions of which one is reserved: the other is the one that stays. */
+/*
+ * Two empty regions of which one is reserved: the other one is the empty region
+ * that stays for the next allocation.
+ */
 static void idle_release_leaves_them(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -324,7 +347,10 @@ static const struct flexmem_snapshot *sums(struct kunit *test, struct ctx *ctx,
 	return &view->sum;
 }
 
-/* Free bytes of a reserved region are free to those that may use it. */
+/*
+ * A snapshot shows the free bytes of a reserved region as free only to callers
+ * that may use the region.
+ */
 static void snapshot_shows_them(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -393,7 +419,7 @@ static void broken_until_there_is_memory(struct kunit *test)
 }
 
 #ifdef CONFIG_CGROUPS
-/* The reservation of a removed cgroup keeps nothing from others. */
+/* The reservation of a removed cgroup ends: others may use the regions. */
 static void ends_with_the_cgroup(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 4, 12 * GIB);
@@ -411,7 +437,7 @@ static void ends_with_the_cgroup(struct kunit *test)
 	fake_cgroup(3);
 }
 
-/* The same if the device has not refused a region yet. */
+/* This also holds if the device has not refused a region before. */
 static void ends_when_the_device_refuses(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 4, 12 * GIB);
@@ -423,7 +449,7 @@ static void ends_when_the_device_refuses(struct kunit *test)
 	fake_cgroup(3);
 }
 
-/* TRIM releases what was reserved for a removed cgroup. */
+/* TRIM releases regions that were reserved for a removed cgroup. */
 static void trim_ends_a_removed_one(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);

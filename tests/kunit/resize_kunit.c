@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Allocations that are extended or shortened in place: blocks with a tail, and
- * the view of other tasks meanwhile. Also blocks with room to grow.
+ * what other tasks see during the change. Also blocks with room to grow.
  *
  * A layout is written as in blocks.h: "u3 t2 f5" is three occupied units,
  * two more that are their tail, and five free ones.
@@ -278,7 +278,7 @@ static void split_block_keeps_its_dirty_range(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, block->bytes_of, FLEXMEM_CLEAN);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 2);
 	give(test, ctx, tail);
-	/* The free bytes behind the block were dirty in [1, 4). */
+	/* The units [1, 4) of the free bytes behind the block are dirty. */
 	EXPECT_DIRTY(test, list_next_entry(block, link), OWNER, 1, 4);
 	tail = extend(test, ctx, block, 2 * UNIT);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 3);
@@ -356,7 +356,7 @@ static void growable_goes_half_way(struct kunit *test)
 	 */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			512 * MIB + 2 * MIB);
-	/* The free block in front is the larger one now. */
+	/* Now the free block in front is the largest one. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			258 * MIB);
 }
@@ -516,7 +516,10 @@ static u64 size_of(struct ctx *ctx, u32 handle)
 #define EXPECT_BUSY(test, call)						\
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(call), -EBUSY)
 
-/* Other calls get -EBUSY from the first step of a RESIZE to the last. */
+/*
+ * From the first step of a RESIZE to the last, other calls on the allocation
+ * get -EBUSY.
+ */
 static void memory_being_resized_is_busy(struct kunit *test)
 {
 	static const u64 lengths[] = { 12288, 8192, 4096 };
@@ -690,7 +693,9 @@ static void limits_hold_for_what_is_added(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_reason, FLEXMEM_REASON_NONE);
 }
 
-/* The region is lost when everything is prepared. */
+/*
+ * The region is lost after the RESIZE was prepared, but before it is committed.
+ */
 static void lost_in_between(struct kunit *test)
 {
 	static const u64 lengths[] = { 8192, 1024 };

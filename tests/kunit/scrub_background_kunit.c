@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing in the background: free blocks without an owner, and changes to a
- * block during its scrub.
+ * Scrubbing in the background: free blocks whose owner is gone or unknown, and
+ * blocks that change during their scrub.
  */
 
 #include <linux/cgroup.h>
@@ -21,13 +21,14 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	a = alloc(test, open(test, 1), GIB);
 	b = alloc(test, open(test, 2), GIB);
 	/*
-	 * This allocation keeps the two blocks from merging with the clean
-	 * bytes behind them.
+	 * This allocation separates the two blocks from the clean bytes behind
+	 * them.
 	 */
 	alloc(test, open(test, 3), 128);
 	region = a->chunks[0].region;
 	/*
-	 * On a slow machine the background would begin before the test lets it.
+	 * Holds the background back, which on a slow machine could run before
+	 * the test wants it to.
 	 */
 	flexmem_table_suspend(ctx->table);
 	give(test, a);
@@ -144,7 +145,10 @@ static void idle_owner_is_found_beside_others(struct kunit *test)
 		make_idle(owner);
 		for (i = 0; i < nr; i++)
 			give(test, allocation[i]);
-		/* The background may need one run for each owner. */
+		/*
+		 * Runs the background once for each owner, because it may need
+		 * that many runs to find the idle one.
+		 */
 		for (i = 0; i <= nr; i++)
 			scrub_background(ctx);
 		KUNIT_EXPECT_EQ_MSG(test, scrubbed(test), GIB, "%u others", nr);
@@ -181,7 +185,9 @@ static void background_goes_on_after_an_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
 }
 
-/* Takes a part of the block while the background scrubs it, once. */
+/*
+ * Allocates a part of the block while the background scrubs it. Does so once.
+ */
 static void take_a_part(void *arg)
 {
 	struct kunit *test = arg;
@@ -197,7 +203,10 @@ static void take_a_part(void *arg)
 	KUNIT_EXPECT_EQ(test, block->block->bytes_of, FLEXMEM_MIXED);
 }
 
-/* Takes a part and frees it again, so that the blocks look unchanged. */
+/*
+ * Allocates a part of the block and frees it again, so that the blocks look
+ * unchanged.
+ */
 static void take_and_give(void *arg)
 {
 	struct kunit *test = arg;
@@ -238,7 +247,7 @@ static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
 	ctx->fake->during_scrub_arg = test;
 	ctx->fake->during_scrub = take_and_give;
 	fake_device_forget(ctx->fake);
-	/* If the FREE has queued a run already, two runs are needed. */
+	/* Two runs are needed if the FREE has queued a run already. */
 	scrub_background(ctx);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 2 * GIB);

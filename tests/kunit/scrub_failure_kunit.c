@@ -21,7 +21,10 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_BYTES], 0);
 	KUNIT_EXPECT_EQ(test, other->account->used[FLEXMEM_RESOURCE_HANDLES], 0);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
-	/* No owner gets the quarantined block, not even its last one. */
+	/*
+	 * No owner gets the quarantined block, not even the owner of the bytes
+	 * in it.
+	 */
 	allocation = alloc(test, client, 4096);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096 + 128);
 }
@@ -36,7 +39,7 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	make_dirty(test, client, 4096);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
-	/* The first try fails again, the second succeeds. */
+	/* The first retry fails too, and the second one succeeds. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
@@ -79,7 +82,7 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	/* The background waits before it tries again. */
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
-	/* The next try fails too, so the background waits longer. */
+	/* The next retry fails too, so the background waits again. */
 	region->retry_at = jiffies;
 	scrub_background(ctx);
 	scrub_background(ctx);
@@ -93,8 +96,8 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 }
 
 /*
- * The first two callers wait for a time-out and lose a block; later ones do
- * neither.
+ * The first two callers wait for a timeout, and their blocks go into
+ * quarantine. Later callers neither wait nor lose a block.
  */
 static void dead_firmware_costs_two_timeouts(struct kunit *test)
 {
@@ -121,10 +124,11 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
 	/*
-	 * An owner still gets memory with its own bytes, which needs no scrub.
+	 * An owner can still allocate memory with its own bytes, which needs no
+	 * scrub.
 	 */
 	give(test, alloc(test, client, 4096));
-	/* As if the worker had probed the firmware. */
+	/* Probes the firmware, as the worker would. */
 	mutex_lock(&ctx->table->acquire_lock);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 0, 0);
@@ -159,7 +163,8 @@ static struct flexmem_region *quarantine_much(struct kunit *test)
 }
 
 /*
- * Between two pieces the lock is free, so no caller waits for the whole block.
+ * The lock is free between two commands of a scrub, so no caller waits for the
+ * whole block.
  */
 static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 {
@@ -169,7 +174,10 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 
 	ctx->fake->during_scrub = count_piece;
 	ctx->fake->during_scrub_arg = &pieces;
-	/* After a failed piece the scrub of the block starts over. */
+	/*
+	 * After a failed command the scrub of the block starts from its
+	 * beginning.
+	 */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
@@ -183,7 +191,7 @@ static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* The quarantined block holds the lost region's last reference. */
+/* The lost region exists only as long as the quarantined block. */
 static void reset_ends_a_retry(struct kunit *test)
 {
 	struct flexmem_region *region = quarantine_much(test);
@@ -198,7 +206,7 @@ static void reset_ends_a_retry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 }
 
-/* The device may be suspended between two pieces. */
+/* The device may be suspended between two commands of a scrub. */
 static void suspend_interrupts_a_retry(struct kunit *test)
 {
 	struct flexmem_region *region = quarantine_much(test);

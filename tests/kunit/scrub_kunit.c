@@ -56,7 +56,10 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
-/* The next function must not see bytes. The fake device checks that. */
+/*
+ * The next function that gets the memory must not see an owner's bytes. The
+ * fake device checks that.
+ */
 static void trim_clears_what_owners_left(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -76,7 +79,10 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* The memory is stranded. TRIM tries again, as the worker does. */
+/*
+ * If the memory cannot be zeroed, it is stranded. TRIM tries again, as the
+ * worker does.
+ */
 static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
@@ -86,7 +92,7 @@ static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 
 	give(test, alloc(test, client, 3 * GIB));
 	scrubbed(test);
-	/* The second of three commands. */
+	/* Makes the second of three commands fail. */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1000, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
@@ -102,7 +108,10 @@ static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* A write of a program arrives while the device clears a slot, or drains. */
+/*
+ * Simulates a write of a device program that arrives while the device clears a
+ * slot or drains.
+ */
 static void late_write(void *arg)
 {
 	struct ctx *ctx = arg;
@@ -121,7 +130,7 @@ static void trim_after_a_late_write(struct kunit *test)
 	give(test, alloc(test, client, 4096));
 	ctx->fake->during_clear = late_write;
 	ctx->fake->during_clear_arg = ctx;
-	/* The fake device looks at what is released. */
+	/* The fake device checks the bytes of memory that is released. */
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
@@ -191,7 +200,8 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 }
 
 /*
- * flexmem scrubs acquired memory even so, because it does not trust the device.
+ * Nevertheless flexmem scrubs memory after it has acquired it, because it does
+ * not trust the device.
  */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {
@@ -260,8 +270,8 @@ static void only_dirty_bytes_are_scrubbed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 	/*
-	 * All of the block is the new owner's now, whichever part was dirty
-	 * before.
+	 * All bytes of the block count as the new owner's now, whichever part
+	 * was dirty before.
 	 */
 	give(test, allocation);
 	alloc(test, client, GIB + 4096);
@@ -360,7 +370,7 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
-/* Random operations. After each, the owner of each byte is checked. */
+/* Random operations. After each operation the owner of each byte is checked. */
 
 #define RANDOM_OPS 4000
 #define RANDOM_CLIENTS 6
@@ -409,7 +419,7 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 		if (run->live[i] && run->live[i]->owner == client->account)
 			run->live[i] = NULL;
 	close_client(client);
-	/* A strict owner ends with its file. */
+	/* The owner of a strict file is gone once the file is closed. */
 	if (roll & BIT(10) && !(at % 2))
 		make_idle(owner);
 	if (roll & BIT(11))

@@ -216,7 +216,7 @@ static void failed_fill_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* The slot's contents are unknown until it is cleared. */
+	/* The contents of the slot are unknown until it is cleared. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -265,7 +265,7 @@ static void unanswered_clear_can_be_repeated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
-	/* The new region starts without anything of the old one. */
+	/* The slot can be filled again. */
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 }
@@ -320,7 +320,8 @@ static void reset_ends_the_lease_that_came_in_between(struct kunit *test)
 }
 
 /*
- * Callers that do not need the slot being emptied do not wait for the firmware.
+ * While the firmware empties a slot, callers that do not need that slot do not
+ * wait.
  */
 static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 {
@@ -341,7 +342,10 @@ static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 			-EBUSY);
 }
 
-/* A renewal at that moment does not delay the administrator. */
+/*
+ * A client that renews its lease at that moment cannot delay the
+ * administrator's TRIM.
+ */
 static void clear_can_end_leases(struct kunit *test)
 {
 	struct flexmem_lease_hold hold;
@@ -425,7 +429,10 @@ static void held_until_dropped_or_over(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
 }
 
-/* The lease that was renewed last runs out last. */
+/*
+ * The lease that was renewed last expires last, even if another one was taken
+ * later.
+ */
 static void renewed_lease_outlasts_a_later_one(struct kunit *test)
 {
 	struct flexmem_lease_hold a, b;
@@ -570,7 +577,7 @@ static void lease_cannot_be_renewed_for_ever(struct kunit *test)
 	expires = hold.expires;
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	/* The client keeps its lease until the lease runs out. */
+	/* The client keeps its lease until it expires. */
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, hold.expires, expires);
 }
@@ -619,7 +626,10 @@ static void one_of_two_leases_expires(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
 }
 
-/* Expects that a call has removed some of the expired leases, not all. */
+/*
+ * Expects that a call has removed some of the expired leases, but not all of
+ * them.
+ */
 static void expect_some(struct kunit *test, unsigned int *nr)
 {
 	struct ctx *ctx = test->priv;
@@ -630,7 +640,8 @@ static void expect_some(struct kunit *test, unsigned int *nr)
 }
 
 /*
- * "Found in the tree": the loop ran once for each open file, under a spinlock.
+ * Expired leases are removed in batches, because there may be as many as open
+ * files, and the removal holds a spinlock.
  */
 static void many_leases_expire_in_batches(struct kunit *test)
 {
@@ -666,7 +677,10 @@ static void many_leases_expire_in_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->slots.nr_leases, 1);
 }
 
-/* Ended leases stay on the list: each client takes its own lease off. */
+/*
+ * Broken leases stay in a list until their clients notice: each client removes
+ * its own lease.
+ */
 static void many_leases_are_broken_in_batches(struct kunit *test)
 {
 	struct flexmem_lease_hold hold[4];
@@ -689,8 +703,8 @@ static void many_leases_are_broken_in_batches(struct kunit *test)
 			flexmem_lease_drop(&ctx->slots, &hold[0]));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	/*
-	 * The lease is taken and broken again before other clients have
-	 * noticed.
+	 * One client takes its lease again, and it is broken again, before
+	 * other clients have noticed that theirs are broken.
 	 */
 	fake_take_lease(&ctx->slots, &hold[1], LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);

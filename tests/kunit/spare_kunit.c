@@ -22,7 +22,7 @@ static unsigned int kept(struct kunit *test, enum flexmem_object kind)
 	return ctx->client->stock.kept[kind].nr;
 }
 
-/* Allocates @nr times, then frees all. */
+/* Makes @nr allocations, and then frees all of them. */
 static void churn(struct kunit *test, unsigned int nr)
 {
 	struct ctx *ctx = test->priv;
@@ -52,7 +52,7 @@ static void freed_objects_are_used_again(struct kunit *test)
 	flexmem_client_release(ctx->client, a);
 }
 
-/* A reused object holds nothing that its last user stored. */
+/* A reused object must not contain anything that its last user stored. */
 static void reused_objects_are_like_new_ones(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

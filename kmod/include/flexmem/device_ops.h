@@ -22,12 +22,13 @@ struct flexmem_dev;
 
 /**
  * struct flexmem_memory - device memory acquired as one piece
- * @id: flexmem's name for it: not 0, and never used again while flexmem.ko is
- *	loaded
+ * @id: number that flexmem gives it: not 0, and never used again while
+ *	flexmem.ko is loaded
  * @domain: the domain that it lies in, from 0 on
  * @base: physical address of its first byte on the device, aligned to 1 GiB or,
- *	for pieces smaller than that, to the granule. Two domains have no address
- *	in common. The region_id of a PF's region; users never see a VF's.
+ *	for pieces smaller than that, to the granule. Two domains have no
+ *	address in common. On a PF it is the region_id that users see; on a VF
+ *	users never see it.
  * @size: bytes, exactly as requested
  * @cookie: the driver's own value, not used by flexmem
  *
@@ -46,7 +47,8 @@ struct flexmem_memory {
  * struct flexmem_frames - page frames in which the CPU sees a part of a memory
  * @offset: of the first byte in the memory, a multiple of 4096
  * @size: bytes, a multiple of 4096
- * @pfn: frame of the first 4096 bytes; that of the next is one more, and so on
+ * @pfn: number of the frame of the first 4096 bytes; the following frames have
+ *	the following numbers
  */
 struct flexmem_frames {
 	u64 offset;
@@ -70,8 +72,8 @@ enum flexmem_vm_access {
 
 /**
  * struct flexmem_vm_range - addresses of a device-virtual space
- * @space: flexmem's name for the space, which belongs to one function: not 0,
- *	and never used for another space while flexmem.ko is loaded
+ * @space: number that flexmem gives the space, which belongs to one function:
+ *	not 0, and never used for another space while flexmem.ko is loaded
  * @address: of the first byte
  * @size: bytes, not 0
  *
@@ -99,22 +101,23 @@ struct flexmem_vm_range {
  * with two exceptions: one of @scrub, @read, @write and @copy may run in
  * parallel with one of the others, and @fault in parallel with any.
  *
- * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown, the device may have done
+ * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have done
  * it, or may still do it. Any other error: nothing was done, and nothing will
- * be (for @slot_set and @vm_map flexmem relies on that after -ENOSPC only).
+ * be done later (for @slot_set and @vm_map flexmem relies on that only after
+ * -ENOSPC).
  *
- * Repetition. The driver tracks nothing and undoes nothing. flexmem does that,
- * before it calls an operation that depends on it: it releases the @id that it
- * tried to acquire, clears the slot that it tried to set or to clear, unmaps
- * what it tried to map, repeats a release, repeats a quiesce, or resets the
- * function. A call that acquires memory first waits for all of that. Without
- * such a call flexmem tries it after a second, and then at growing intervals.
- * Memory that cannot be released does not block other memory. So every
- * operation must be repeatable: it describes a state, and succeeds if that
- * state is reached already (except @slot_set and @vm_map, which are undone
- * instead). The device carries out the requests of one function in the order in
- * which they were sent, or never. After the answer to a request, no earlier
- * request has an effect any more.
+ * Repetition. The driver does not keep track of unknown outcomes and undoes
+ * nothing. flexmem does that before it calls an operation that depends on the
+ * outcome: it releases the @id that it tried to acquire, clears the slot that
+ * it tried to set or to clear, unmaps what it tried to map, repeats a release,
+ * repeats a quiesce, or resets the function. Before flexmem acquires memory,
+ * all of that must have succeeded. If nothing acquires memory, flexmem tries it
+ * after a second, and then at growing intervals. Memory that cannot be released
+ * does not block other memory. So every operation must be repeatable: it
+ * describes a state, and succeeds if that state is reached already (except
+ * @slot_set and @vm_map, which are undone instead). The device carries out the
+ * requests of one function in the order in which they were sent, or never.
+ * After the answer to a request, no earlier request has an effect any more.
  *
  * Data is different. After a failed @scrub, @write or @copy the bytes in its
  * target range may have any value. But no byte of that range, nor of the buffer
@@ -126,9 +129,9 @@ struct flexmem_vm_range {
  * @drain, unless the device clears memory that it takes back (&struct
  * flexmem_device_desc.clears). Memory that cannot be cleared is not released:
  * flexmem tries again, and a reset takes it back. On removal flexmem clears
- * nothing, because the firmware may be dead. Then, and without @scrub, the
- * driver of the PF clears released memory before another function can acquire
- * it.
+ * nothing, because the firmware may be dead. After a removal, and on a device
+ * without @scrub, the driver of the PF clears released memory before another
+ * function can acquire it.
  *
  * Errors in addition to those named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device).
@@ -143,16 +146,17 @@ struct flexmem_device_ops {
 	 * @acquire: acquire @size bytes (a multiple of the granule) of the
 	 * domain @mem->domain under the name @mem->id, and fill in the rest of
 	 * @mem. If the function has memory of that id already, return that
-	 * memory. -ENOSPC: the domain does not have that much in one piece, or
-	 * the function's capacity is reached; flexmem may try a smaller size.
+	 * memory. -ENOSPC: the domain has no contiguous free memory of that
+	 * size, or the function's capacity is reached; flexmem may try a
+	 * smaller size.
 	 */
 	int (*acquire)(void *priv, u64 size, struct flexmem_memory *mem);
 
 	/**
 	 * @release: release memory: afterwards the function has no memory of
 	 * that id. No slot points at it, and it is mapped in no space. If this
-	 * returns 0, no access to the memory is in flight. "Clearing" above
-	 * says which side clears it.
+	 * returns 0, no access to the memory is in flight. The paragraph
+	 * "Clearing" above says which side clears the memory.
 	 */
 	int (*release)(void *priv, const struct flexmem_memory *mem);
 
@@ -175,11 +179,12 @@ struct flexmem_device_ops {
 
 	/**
 	 * @drain: wait until each access to device memory that a program of
-	 * this function has begun has ended. Programs go on. Called when no
-	 * allocation is left in memory, before flexmem clears and releases that
-	 * memory. Not called on removal, after @quiesce. PF only, NULL on a VF,
-	 * where @slot_clear drains. NULL on a PF means: each program has a
-	 * fence, and no access is in flight when it has signalled.
+	 * this function has begun has ended. Programs go on. Called before
+	 * flexmem clears and releases memory in which no allocation is left.
+	 * Not called on removal, after @quiesce. PF only, NULL on a VF, where
+	 * @slot_clear drains. NULL on a PF means that each program has a fence,
+	 * and that no access of the program is in flight when its fence has
+	 * signalled.
 	 */
 	int (*drain)(void *priv);
 
@@ -188,36 +193,37 @@ struct flexmem_device_ops {
 	 * function reaches device memory any more, and that none begins before
 	 * @reset. flexmem calls it on removal and before @reset, if the
 	 * function holds memory: after it has removed all CPU mappings and
-	 * before it releases memory. After it flexmem calls only @slot_clear,
-	 * @vm_unmap, @release, @capacity and @reset. Required, even if there is
-	 * nothing to do (a firmware that runs no programs; a @slot_clear and a
-	 * @release that wait for them), because released memory may belong to
-	 * another tenant while a program still writes to it. If it fails, no
-	 * memory is released before a reset.
+	 * before it releases memory. After @quiesce flexmem calls only
+	 * @slot_clear, @vm_unmap, @release, @capacity and @reset. Required,
+	 * even if there is nothing to do (a firmware that runs no programs; a
+	 * @slot_clear and a @release that wait for them), because released
+	 * memory may belong to another tenant while a program still writes to
+	 * it. If it fails, no memory is released before a reset.
 	 */
 	int (*quiesce)(void *priv);
 
 	/**
 	 * @capacity: bytes of a domain that this function may acquire in total,
-	 * including memory that it has, without the part that is set aside.
-	 * flexmem also uses it to probe a function that does not answer, so it
-	 * must ask the firmware each time.
+	 * including memory that it has, but not what the device keeps for
+	 * itself. flexmem also uses it to probe a function that does not
+	 * answer, so it must ask the firmware each time.
 	 */
 	int (*capacity)(void *priv, unsigned int domain, u64 *bytes);
 
 	/**
 	 * @scrub: zero @size bytes of @mem from @offset on, both multiples of
-	 * 128. At most FLEXMEM_SCRUB_MAX at a time. Without it (NULL) a tenant
-	 * can read bytes that other tenants of the function left behind.
+	 * 128. At most FLEXMEM_SCRUB_MAX at a time. Without this operation
+	 * (NULL) a tenant can read bytes that other tenants of the function
+	 * left behind.
 	 */
 	int (*scrub)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size);
 
 	/**
-	 * @read: copy @size bytes, at most FLEXMEM_RW_MAX, out of the device
-	 * to @to. That buffer is contiguous kernel memory, which
-	 * dma_map_single() accepts. If this returns 0, the user gets the whole
-	 * buffer as it is then. NULL together with @write.
+	 * @read: copy @size bytes, at most FLEXMEM_RW_MAX, out of the device to
+	 * @to. That buffer is contiguous kernel memory, which dma_map_single()
+	 * accepts. If this returns 0, the user gets the whole buffer as it is
+	 * at that moment. NULL together with @write.
 	 */
 	int (*read)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		    u64 size, void *to);
@@ -232,10 +238,10 @@ struct flexmem_device_ops {
 	 * @copy: copy @size bytes from @from to @to, without the CPU; both may
 	 * be the same memory. @to_offset, @from_offset and @size are multiples
 	 * of 128, because every allocation begins and ends at such a multiple.
-	 * So the device never has to write a part of a unit that another
-	 * allocation shares. The two ranges do not overlap, so the device may
-	 * copy in any order. At most FLEXMEM_COPY_MAX at a time. NULL: the
-	 * device cannot copy.
+	 * So the device never has to write a part of a unit of 128 bytes that
+	 * another allocation shares. The two ranges do not overlap, so the
+	 * device may copy in any order. At most FLEXMEM_COPY_MAX at a time.
+	 * NULL: the device cannot copy.
 	 */
 	int (*copy)(void *priv, const struct flexmem_memory *to, u64 to_offset,
 		    const struct flexmem_memory *from, u64 from_offset,
@@ -243,17 +249,17 @@ struct flexmem_device_ops {
 
 	/**
 	 * @fault: the page frames in which the CPU sees the 4096 bytes of @mem
-	 * at @offset, and their neighbours. @frames names the bytes that flexmem
-	 * would map at once: at most 2 MiB, between two multiples of 2 MiB, of
-	 * one allocation. If their frames are contiguous, the driver only sets
-	 * the first one. Otherwise it also narrows the range to a part that is
-	 * contiguous and has the bytes at @offset. Called in a page fault, in
-	 * its task and under its mmap_lock. It may allocate, but must not wait
-	 * for firmware, nor take a lock that is ever held across a copy from or
-	 * to user space. The frames stay valid until @release, @reset or
-	 * flexmem_device_suspend(); flexmem removes every mapping before these.
-	 * -ENOMEM, or -EIO for an offset without a frame. NULL: the CPU cannot
-	 * map this memory.
+	 * at @offset, and their neighbours. @frames names the bytes that
+	 * flexmem would map at once: at most 2 MiB, between two multiples of 2
+	 * MiB, of one allocation. If their frames are contiguous, the driver
+	 * only sets the first one. Otherwise it also narrows the range to a
+	 * part that is contiguous and contains @offset. Called in a page fault,
+	 * in its task and under its mmap_lock. It may allocate, but must not
+	 * wait for firmware, nor take a lock that is ever held across a copy
+	 * from or to user space. The frames stay valid until @release, @reset
+	 * or flexmem_device_suspend(); flexmem removes every mapping before
+	 * these. -ENOMEM, or -EIO for an offset without a frame. NULL: the CPU
+	 * cannot map this memory.
 	 */
 	int (*fault)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     struct flexmem_frames *frames);
@@ -263,13 +269,14 @@ struct flexmem_device_ops {
 	 * @mem, from @offset (a multiple of the page size) on, at the addresses
 	 * of @range, for the accesses in @access, of enum flexmem_vm_access.
 	 * Nothing is mapped in @range. The same memory may be mapped elsewhere
-	 * too, in this space or in others. After a success programs reach it,
-	 * whatever the device has cached, and it stays mapped while the device
-	 * is suspended. -ENOSPC: there is no room for the page table, and no
-	 * part of @range is mapped. After any other error a part may be mapped.
-	 * Then flexmem calls @vm_unmap for @range before any operation other
-	 * than @quiesce, @reset, @fault and those that move data. (Anything
-	 * mapped there before, against this rule, would be unmapped too.)
+	 * too, in this space or in others. After a success programs reach the
+	 * memory at these addresses, whatever the device has cached, and it
+	 * stays mapped while the device is suspended. -ENOSPC: there is no room
+	 * for the page table, and no part of @range is mapped. After any other
+	 * error a part may be mapped. Then flexmem calls @vm_unmap for @range
+	 * before any operation other than @quiesce, @reset, @fault and those
+	 * that move data. (That would also unmap memory that was mapped there
+	 * before in spite of this rule.)
 	 *
 	 * flexmem calls neither this nor @vm_unmap yet. It will, for
 	 * allocations in several pieces. So far it only tells users that the
@@ -281,54 +288,55 @@ struct flexmem_device_ops {
 		      unsigned int access);
 
 	/**
-	 * @vm_unmap: make sure that nothing is mapped in @range. The range
-	 * contains each mapping as a whole or not at all, so a device never
-	 * needs to split one. It must not refuse a range that would split a
-	 * mapping, but may unmap that mapping as a whole. After a success no
+	 * @vm_unmap: make sure that nothing is mapped in @range. Each mapping
+	 * lies wholly inside the range or wholly outside, so a device never
+	 * needs to split a mapping. It must not refuse a range that would split
+	 * a mapping, but may unmap that mapping as a whole. After a success no
 	 * program reaches by @range the memory that was mapped there, whatever
-	 * the device has cached. Called before @release of mapped memory, also
+	 * the device has cached. Called before @release of mapped memory, even
 	 * after @quiesce. A @reset leaves nothing mapped. If it fails, the
 	 * caller retries.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
 	/**
-	 * @cancel: freed memory waits too long for @fence, which the driver has
-	 * added (flexmem_allocation_add_fence()). End all jobs of the client that
-	 * dispatched it, also those that the device has begun. Their fences
-	 * signal, with an error, when they have ended; this need not wait for
-	 * that. @fence may have signalled by now. If it does not signal in spite
-	 * of this, flexmem resets the function. NULL: the device can end no job
-	 * but by a reset.
+	 * @cancel: freed memory has waited too long for @fence, which the
+	 * driver has added (flexmem_allocation_add_fence()). End all jobs of
+	 * the client that dispatched the job of @fence, including jobs that the
+	 * device has begun. When a job has ended, its fence signals with an
+	 * error; this operation need not wait for that. @fence may have
+	 * signalled by now. If it does not signal after this, flexmem resets
+	 * the function. NULL: only a reset can end a job.
 	 */
 	int (*cancel)(void *priv, struct dma_fence *fence);
 
 	/**
 	 * @client_gone: a client whose file the driver has looked up
-	 * (flexmem_client_from_fd()) has closed it, by close() or by its death.
-	 * Called once, before any memory of the client is freed, in any state
-	 * of the function. The driver sends no command here. It may drop jobs
-	 * that the device has not begun, and leaves the others to their fences.
-	 * NULL: the driver does not want to know.
+	 * (flexmem_client_from_fd()) has closed the file, by close() or because
+	 * its process ended. Called once, before any memory of the client is
+	 * freed, in any state of the function. The driver sends no command
+	 * here. It may drop jobs of the client that the device has not begun.
+	 * Memory that other jobs use waits for their fences. NULL: the driver
+	 * need not know.
 	 */
 	void (*client_gone)(void *priv, struct flexmem_client *client);
 
 	/**
 	 * @reset: bring the function back to the state after power-on: no
-	 * memory, an empty table, nothing mapped, and no program. It ends the
-	 * programs that a @quiesce that failed did not end. Called first of all
-	 * by flexmem_device_register(), because a driver or a kernel before may
-	 * have left the device in any state, and by flexmem_device_reset().
-	 * NULL: the function cannot be reset, and the driver hands it over in
-	 * the state after power-on.
+	 * memory, an empty table, nothing mapped, and no program. It also ends
+	 * the programs that a failed @quiesce did not end.
+	 * flexmem_device_register() calls it before any other operation,
+	 * because an earlier driver or kernel may have left the device in any
+	 * state. flexmem_device_reset() calls it too. NULL: the function cannot
+	 * be reset, and the driver hands it over in the state after power-on.
 	 */
 	int (*reset)(void *priv);
 };
 
 /*
- * Limits of @scrub, of @read and @write, and of @copy. The last is large enough
- * that the cost of a command does not matter, and small enough that other tasks
- * can move data in between.
+ * Limits of @scrub, of @read and @write, and of @copy. A copy of
+ * FLEXMEM_COPY_MAX takes so long that the cost of the command does not matter,
+ * but not so long that other tasks must wait long to move data.
  */
 #define FLEXMEM_SCRUB_MAX ((u64)SZ_1G)
 #define FLEXMEM_RW_MAX SZ_64K
@@ -339,7 +347,7 @@ struct flexmem_device_ops {
  * @FLEXMEM_UNCACHED: each access goes to the device
  * @FLEXMEM_WRITE_COMBINED: writes may be gathered, and nothing is cached: a
  *	prefetchable BAR
- * @FLEXMEM_CACHED: as the CPU's own memory: the device takes part in cache
+ * @FLEXMEM_CACHED: like the CPU's own memory: the device takes part in cache
  *	coherence
  *
  * x86 keeps one memory type for each physical range, which overrides the type
@@ -354,17 +362,20 @@ enum flexmem_caching {
 
 /**
  * struct flexmem_domain_desc - description of one of a device's memories
- * @type: what it consists of
- * @granule: as in &struct flexmem_device_desc; 0: that one
+ * @type: kind of memory
+ * @granule: granule of the domain; 0: the granule of &struct
+ *	flexmem_device_desc
  * @set_aside: bytes that the device keeps for itself: @acquire never gives them
  *	out, and @capacity does not count them. For information only
- * @nr_sizes: number of @sizes; 0: those of the device
+ * @nr_sizes: number of @sizes; 0: the sizes of &struct flexmem_device_desc
  * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
  *	of the granule. The administrator cannot change them
- * @cores: bit mask of the cores that are near it; 0: all are equally near
- * @distance: how far each domain is from it, in any unit; all 0: not known
+ * @cores: bit mask of the cores that are near the domain; 0: all are equally
+ *	near
+ * @distance: how far each domain is from this one, in any unit; all 0: not
+ *	known
  *
- * A domain with less memory than the smallest of the sizes is one region.
+ * A domain with less memory than the smallest size becomes one region.
  */
 struct flexmem_domain_desc {
 	enum flexmem_domain_type type;
@@ -385,11 +396,12 @@ struct flexmem_domain_desc {
  *	GiB
  * @vm_page: page size of its device-virtual spaces; a power of two, 4 KiB to
  *	the granule; 0 without @vm_map
- * @vm_start: first address that can be mapped in any of them; a multiple of
- *	@vm_page; 0 without @vm_map
+ * @vm_start: first address that can be mapped in any of these spaces; a
+ *	multiple of @vm_page; 0 without @vm_map
  * @vm_end: the address after the last; a multiple of @vm_page above @vm_start;
- *	0 without @vm_map. If the addresses have a hole, the range is one side
- *	of it. It cannot include the last page of a 64-bit space
+ *	0 without @vm_map. If the addresses have a hole in the middle, the range
+ *	lies on one side of the hole. It cannot include the last page of a
+ *	64-bit space
  * @caching: how the CPU reaches all mappings of its memory
  * @clears: the device, or the driver of the PF, clears memory before another
  *	function gets it
@@ -399,8 +411,9 @@ struct flexmem_domain_desc {
  * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
  *	of @granule
  * @nr_domains: number of @domains, up to FLEXMEM_MAX_DOMAINS; 0: all of its
- *	memory is one domain, of FLEXMEM_DOMAIN_DEVICE
- * @domains: its memories; copied. The first one is of FLEXMEM_DOMAIN_DEVICE
+ *	memory is one domain of type FLEXMEM_DOMAIN_DEVICE
+ * @domains: descriptions of its memories, which are copied. The first one has
+ *	type FLEXMEM_DOMAIN_DEVICE
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
  *

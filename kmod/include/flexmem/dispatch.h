@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For device drivers that run programs in memory of flexmem: finding the client
- * of a file of /dev/flexmemN, finding the memory of a handle, and keeping it
- * while the device uses it.
+ * For device drivers that run programs in memory of flexmem: how to find the
+ * client of a file of /dev/flexmemN and the memory of a handle, and how to keep
+ * the memory while the device uses it.
  *
  * A dispatch names handles of one client, or of several. The driver
  *
  * 1. gets the client (flexmem_client_from_fd()) and each allocation
  *    (flexmem_client_allocation()),
- * 2. adds the job's fence to each (flexmem_allocation_add_fence()), before the
- *    device can see the job,
- * 3. takes the lock that its @quiesce operation takes too, checks each with
- *    flexmem_allocation_error(), reads their places
+ * 2. adds the job's fence to each allocation (flexmem_allocation_add_fence()),
+ *    before the device can see the job,
+ * 3. takes the lock that its @quiesce operation takes too, checks each
+ *    allocation with flexmem_allocation_error(), reads their addresses
  *    (flexmem_allocation_part()), and queues the job, or signals its fence with
  *    an error,
  * 4. puts its references. The fence is enough from here on.
  *
- * If the owner frees memory, by FREE, close() or its death, the memory is
- * *leaving* until its last fence has signalled: still charged, and neither free
- * nor scrubbed. So a fence must not signal before the device has stopped
- * reading and writing the memory of the job. Fences of one context must signal
- * in their order, also those of jobs that fail or are dropped, because of each
- * context only the latest is known. A driver signals all fences of a function,
- * with an error, before @quiesce or @reset returns 0. All references to
- * allocations are put before flexmem_device_unregister() is called.
+ * If the owner frees memory, by FREE, by close() or because its process ended,
+ * the memory is *leaving* until its last fence has signalled: still charged,
+ * and neither free nor scrubbed. So a fence must not signal before the device
+ * has stopped reading and writing the memory of the job. Fences of one context
+ * must signal in order, including fences of jobs that fail or are dropped,
+ * because flexmem knows only the latest fence of each context. A driver signals
+ * all fences of a function, with an error, before @quiesce or @reset returns 0.
+ * All references to allocations are put before flexmem_device_unregister() is
+ * called.
  *
  * If freed memory waits too long for a fence (parameter fence_timeout_ms),
- * flexmem calls @cancel with it, and resets the function if that does not help.
+ * flexmem calls @cancel with that fence, and resets the function if that does
+ * not help.
  */
 #ifndef _FLEXMEM_DISPATCH_H
 #define _FLEXMEM_DISPATCH_H
