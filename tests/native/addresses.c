@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The addresses of all allocations: of each trace, and of a random sequence, on the
- * PF and on a VF, with each pair of strategies. Prints a line for each of them with
- * a hash of all addresses, and of the calls that fail. addresses.txt has the
- * expected lines.
+ * Computes the addresses of all allocations of a trace or of a random sequence,
+ * on the PF and on a VF, with each combination of block strategy and region
+ * order. Prints a line for each run, with a hash of all addresses and of the
+ * calls that fail. addresses.txt has the expected lines.
  *
- * An address depends on the calls before it and on nothing else. A change of the
- * core's structure that does not change its policy changes no address.
- * usage: addresses [-v] random		a random sequence
- *	  addresses [-v] NAME <TRACE	a trace, not compressed
- * With -v each result too, to find the first difference of two versions.
+ * An address depends only on the calls before it. So a change of the core that
+ * is not meant to change its policy must not change any address. usage:
+ * addresses [-v] random a random sequence addresses [-v] NAME <TRACE a trace,
+ * not compressed With -v each result too, to find the first difference of two
+ * versions.
  */
 #include "internal.h"
 
@@ -27,8 +27,8 @@
 static bool verbose;
 
 /*
- * A device that grants every request up to its capacity. Bases fall with each
- * acquisition.
+ * A device that grants every request up to its capacity. The base address falls
+ * with each acquisition.
  */
 static struct flexmem_memory pieces[MAX_PIECES];
 static u64 capacity;
@@ -108,8 +108,8 @@ static struct {
 } result;
 
 /*
- * The mixer of splitmix64: each bit of @value changes half of the result's
- * bits.
+ * The mixer of splitmix64: a change of one bit of @value changes about half of
+ * the result's bits.
  */
 static void mix(u64 value)
 {
@@ -259,7 +259,10 @@ static void trim(struct file *file)
 	note("trim", rc, cmd.out_regions, cmd.out_bytes, 0);
 }
 
-/* Half of all calls allocate. Now and then a call frees nearly everything. */
+/*
+ * Half of all calls allocate, and the others free. Now and then nearly
+ * everything is freed.
+ */
 static void run_random(struct file *file)
 {
 	static u32 live[RANDOM_LIVE];

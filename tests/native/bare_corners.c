@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices with few abilities: without optional operations, with short answers,
- * that are removed and come back, and the greatest number of devices.
+ * Unusual devices: without optional operations, with incomplete answers,
+ * removed and registered again, and as many as there can be.
  */
 #include "internal.h"
 
@@ -195,7 +195,10 @@ static void choose(struct run *r)
 	bare_bytes = SZ_1G;
 }
 
-/* The administrator's choice comes first, then the driver's, then flexmem's. */
+/*
+ * The administrator's setting takes precedence over the driver's, and that over
+ * flexmem's default.
+ */
 static void run_choices(struct run *r)
 {
 	char order[PAGE_SIZE], sizes[PAGE_SIZE];
@@ -246,7 +249,8 @@ static const struct flexmem_device_ops short_ops = {
 };
 
 /*
- * Each allocation of a READ fails in turn. READ can do without its large buffer only.
+ * Each allocation of a READ fails in turn. Only the large buffer is optional:
+ * without it READ still works.
  */
 static void read_short(struct run *r, struct flexmem_dev *fdev)
 {
@@ -276,7 +280,8 @@ static void read_short(struct run *r, struct flexmem_dev *fdev)
 }
 
 /*
- * A driver reports a read that it has not done: the user gets no byte of the kernel.
+ * If a driver reports success but has not written the buffer, the user must not
+ * see kernel memory.
  */
 static void run_short(struct run *r)
 {
@@ -287,8 +292,8 @@ static void run_short(struct run *r)
 }
 
 /*
- * After a failed reset flexmem sends the device no command, asleep or not.
- * Another reset mends the device.
+ * After a failed reset flexmem sends the device no command, whether it is
+ * suspended or not. Another reset makes it work again.
  */
 static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 {
@@ -325,7 +330,10 @@ static void leave_failed(struct run *r, struct flexmem_dev *fdev)
 	flexmem_device_failed(fdev);
 }
 
-/* Counts the messages, at removal, that the device must clear its memory. */
+/*
+ * Leaves bytes in the device and removes it. Returns how many messages said
+ * that the PF's driver must clear memory.
+ */
 static unsigned int leave_bytes(struct run *r, bool clears, bool failed)
 {
 	struct flexmem_device_desc desc = bare;

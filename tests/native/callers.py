@@ -4,15 +4,14 @@
 
 Usage: callers.py [FILE...]        like kmod/slot.c or fit.c; default: all of the core and the library
 
-Prints a line for each source file: the test files that call its functions by name, each
-with the number of functions, the most first; then the tests that notice a bug planted in
-it (mutants.list). It reads the symbols of what was built: tests/native/run.sh and make -C
-tests/userlib all build it.
+Prints a line for each source file. It begins with the test files that call its functions by name, each with the number
+of functions, largest number first. Then follow the tests that notice a bug planted in the file (mutants.list). It reads
+the symbols of what was built: tests/native/run.sh and make -C tests/userlib all build it.
 
-The end of the line is about virtual machines. KUnit's suites run there as well. Self tests
-enter by commands, and by open(), a map, an event, unbinding and the like: the line has the
-ways in that reach the file over any number of calls in the sources, each with the programs
-of tests/selftests that take it. Of the library's tests device_* run there.
+The end of the line is about tests in virtual machines. Self tests enter the driver through a command, open(), a
+mapping, an event, unbinding and the like. The line names each of these ways from which calls lead to the file, with the
+programs of tests/selftests that use the way. The suites of KUnit run in virtual machines too, and so do the tests
+device_* of the library.
 """
 import pathlib
 import re
@@ -28,7 +27,7 @@ USERLIB = TOP / "build/tests/userlib/asan"
 
 
 def symbols(path):
-    """Functions that an object defines, and names that it needs."""
+    """Returns the functions that an object file defines, and the names that it needs."""
     said = subprocess.run(["nm", "--format=posix", path], check=True, capture_output=True, text=True).stdout
     kinds = [line.split()[:2] for line in said.splitlines()]
     return {name for name, kind in kinds if kind == "T"}, {name for name, kind in kinds if kind == "U"}
@@ -39,7 +38,7 @@ def objects(folder, pattern):
 
 
 def table(sources, tests):
-    """{source file: [(how many functions, test file)]}"""
+    """Returns {source file: [(number of its functions that the test calls, test file)]}."""
     return {source: sorted(((len(defined & needs), test) for test, (_, needs) in tests.items() if defined & needs),
                            key=lambda pair: (-pair[0], pair[1]))
             for source, (defined, _) in sources.items()}
@@ -59,7 +58,7 @@ def all_tables():
 
 
 def planted():
-    """{source file: tests that notice a bug in it}"""
+    """Returns {source file: tests that notice a bug in it}."""
     found = {}
     for project in mutants.CORE, mutants.LIBRARY:
         for mutant in mutants.read_list(project, project.tests / "mutants.list"):
@@ -71,7 +70,7 @@ def planted():
 
 
 def functions(text):
-    """{function: the words of it} of a C file; a table of functions counts as a function."""
+    """Returns {function: the words of its body} of a C file; a table of functions counts as a function."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     begin = r"^(?![ \t#}])[^;{}=]*?(\w+)(?:\([^;{}]*\)\s*(?:__\w+\([^)]*\)\s*)*|\[\w*\] = )\{.*?^\}"
     found = {match[1]: set(re.findall(r"\w+", match[0])) for match in re.finditer(begin, text, re.S | re.M)}
@@ -80,7 +79,8 @@ def functions(text):
 
 
 def ways_in():
-    """{way: (functions of the driver, words of the self tests that take it)}"""
+    """Returns {way into the driver: (the functions it enters, words by which a self test that uses it is recognised)}.
+    """
     ways = {command: ({handler}, {f"FLEXMEM_IOCTL_{command}"}) for command, handler in
             re.findall(r"COMMAND\(FLEXMEM_CMD_(\w+),[^)]*?(\w+)\)", (TOP / "kmod/ioctl.c").read_text())}
     return {**ways,
@@ -94,7 +94,7 @@ def ways_in():
 
 
 def files_of_ways(ways):
-    """{source file: the ways in that reach it, over any number of calls}"""
+    """Returns {source file: the ways into the driver from which calls lead to it}."""
     sources = {path: functions(path.read_text()) for path in (TOP / "kmod").glob("*.c")}
     public = {name: path for path, known in sources.items() for name in known if name.startswith("flexmem_")}
     found = {}
@@ -119,7 +119,7 @@ def files_of_ways(ways):
 
 
 def programs_of_ways(ways):
-    """{way: the self tests that take it, by themselves or through the headers that they include}"""
+    """Returns {way into the driver: the self tests that use it, directly or through headers that they include}."""
     texts = {path.name: path.read_text() for path in (TOP / "tests/selftests").glob("*.[ch]")}
     headers = [text for name, text in texts.items() if name.endswith(".h")]
     helpers = {name: words for text in headers for name, words in functions(text).items()}
@@ -146,7 +146,7 @@ def programs_of_ways(ways):
 
 
 def in_machines(source, tests, ways, programs):
-    """The end of the line."""
+    """Returns the end of a file's line."""
     parts = []
     suites = [test for _, test in tests if test.endswith("_kunit") or test.startswith("device_")]
     if suites:

@@ -102,7 +102,10 @@ static void run_page_table(struct run *r)
 	     "access");
 	run_good(r, "release", sim_vf_ops.release(world_function(2), &mem),
 		 EIO);
-	/* Maps the same bytes a second time, and then the bytes beside them. */
+	/*
+	 * Maps the same bytes of memory a second time, and then the bytes next
+	 * to them.
+	 */
 	map(r, SIM_VM_START, SIM_VM_PAGE, SZ_1M, 0);
 	map(r, SIM_VM_END - 2 * SIM_VM_PAGE, 2 * SIM_VM_PAGE, 0, 0);
 	must(r, is_at(SIM_VM_START, RW, mem.base + SZ_1M) &&
@@ -210,7 +213,7 @@ static void run_many_maps(struct run *r)
 	end(r);
 }
 
-/* The range of a request, and what the card must answer. */
+/* A request about a range, and the answer that the card must give. */
 struct vm_case {
 	struct flexmem_vm_range range;
 	u64 offset;
@@ -263,7 +266,7 @@ static void run_bad_ranges(struct run *r)
 	end(r);
 }
 
-/* A range within the card that is copied, and what the card must answer. */
+/* A copy within the card, and the answer that the card must give. */
 struct copy_case {
 	u64 to_offset;
 	u64 from_offset;

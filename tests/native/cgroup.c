@@ -2,7 +2,7 @@
 /* Cgroups. */
 #include "internal.h"
 
-/* The greatest depth of a cgroup below the root. */
+/* The greatest depth of a cgroup that the shim supports. */
 #define DEPTH 64
 
 /* A cgroup and its directory. rmdir takes it off the list. */
@@ -45,8 +45,8 @@ void cgroup_put(struct cgroup *cgroup)
 
 	for (; !(cgroup->self.flags & CSS_NO_REF); cgroup = parent) {
 		/*
-		 * For TSan: accesses of the other holders happen before the
-		 * last put.
+		 * Tells TSan that accesses by the other holders happen before
+		 * the last put.
 		 */
 		os_release(&cgroup->self.refs);
 		if (!refcount_dec_and_test(&cgroup->self.refs))
@@ -80,7 +80,7 @@ struct cgroup *cgroup_get_from_id(u64 id)
 
 /**
  * native_cgroup_make - mkdir
- * @parent: where
+ * @parent: cgroup in which the new one is made
  *
  * Return: the cgroup, for native_cgroup_remove().
  */
@@ -122,7 +122,7 @@ void native_cgroup_remove(struct cgroup *cgroup)
 
 /**
  * native_cgroup_move - the calling task writes its number into cgroup.procs
- * @cgroup: where it goes
+ * @cgroup: cgroup that the task moves to
  */
 void native_cgroup_move(struct cgroup *cgroup)
 {

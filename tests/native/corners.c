@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Corner cases of the ABI: wrong calls, structs of other lengths, and other
- * actions while a call accesses user memory, for which a user can make it wait
- * for any time. There are no injected faults.
+ * Corner cases of the ABI: wrong calls, structs of other lengths, and what
+ * other tasks do while a call accesses user memory, which a user can delay for
+ * any time. No faults are injected.
  */
 #include "corners.h"
 #include "watch.h"
 
 static u8 bytes[200000];
 
-/* Unknown flags, and reserved members that are not zero. */
+/* Unknown flags and reserved members that are not zero must be refused. */
 static void run_flags(struct run *r)
 {
 	u32 handle = r->handle[0][0];
@@ -82,7 +82,7 @@ static u32 nr_regions(struct run *r)
 	return cmd.out_count;
 }
 
-/* Lengths that overflow when they are rounded up. */
+/* Lengths that would overflow when they are rounded up. */
 static void run_lengths(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = U64_MAX);
@@ -219,7 +219,10 @@ static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
 		must(r, pfn[first + i] == pfn[first] + i, "frames of a fault");
 }
 
-/* One fault maps the 2 MiB around its page, if the map covers all of them. */
+/*
+ * One page fault maps the 2 MiB around its page, if the mapping covers all of
+ * them.
+ */
 static void run_mmap_around(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
@@ -230,7 +233,7 @@ static void run_mmap_around(struct run *r)
 
 	if (!CALL(r, MAP, &cmd))
 		return;
-	/* The map begins two pages before a multiple of 2 MiB. */
+	/* The mapping begins two pages before a multiple of 2 MiB. */
 	offset = round_up(cmd.out_offset + 2 * PAGE_SIZE, SZ_2M) - 2 * PAGE_SIZE;
 	no_map(r, offset, length, VM_SHARED, 0);
 	touch_around(r, 1, 1, 1);
@@ -251,13 +254,16 @@ static void run_mmap_around(struct run *r)
 	must(r, !r->vma->nr_huge, "huge page at a wrong address");
 	touch_around(r, 0, 0, 1);
 	native_munmap(r->vma);
-	/* A map of a part of the allocation, with no whole 2 MiB in it. */
+	/*
+	 * A mapping of a part of the allocation that contains no aligned 2 MiB.
+	 */
 	no_map(r, offset + 3 * PAGE_SIZE, SZ_2M, VM_SHARED, 0);
 	touch_around(r, 0, 0, 1);
 }
 
 /*
- * Structs and entries longer than this kernel's, and lists that are too short.
+ * Structs and entries that are longer than this kernel's, and lists that are
+ * too short.
  */
 struct long_region {
 	struct flexmem_region_entry entry;
@@ -361,7 +367,10 @@ static void reset_now(void)
 	WARN_ON(world_reset(1));
 }
 
-/* Another file allocates the memory as soon as the reset has taken it. */
+/*
+ * Resets the function; then another file allocates the memory that the reset
+ * has freed.
+ */
 static void reset_and_take(void)
 {
 	reset_now();
@@ -397,7 +406,10 @@ static void set_another(void)
 	set_limit(running, cgroup_id(native_cgroup_root), 5, 0);
 }
 
-/* SET_LIMIT replies with its own limit. A refused SET_LIMIT writes no reply. */
+/*
+ * The reply of SET_LIMIT contains the new limit. A refused SET_LIMIT writes no
+ * reply.
+ */
 static void run_limit(struct run *r)
 {
 	struct flexmem_resource_limit cmd = CMD(resource_limit,
@@ -495,7 +507,7 @@ static void run_unbind_in_batch(struct run *r)
 	must(r, entry.out_error == ENODEV, "entry after the device has gone");
 }
 
-/* Calls on the file of a device that was removed. */
+/* Calls on a file whose device was removed. */
 static void run_gone(struct run *r)
 {
 	struct flexmem_event event;
@@ -581,8 +593,9 @@ static void run_read_only(struct run *r)
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return;
 	/*
-	 * A command that changes something returns EBADF. Any other command
-	 * returns EINVAL.
+	 * A command that changes something must return EBADF because of the
+	 * file. Any other command gets as far as its struct, and returns
+	 * EINVAL.
 	 */
 	for (cmd = 0; cmd <= FLEXMEM_CMD_DOMAIN; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",

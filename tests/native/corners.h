@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by the corners: calls that take the expected result. */
+/*
+ * Shared by the files of corner cases: calls that compare the result with an
+ * expected one.
+ */
 #ifndef _CORNERS_H
 #define _CORNERS_H
 

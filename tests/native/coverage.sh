@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Which lines of the core the native programs run: built once more, with gcc's counters. Prints TAP: a comment for each
-# file and each line that was not run, and whether enough were. The torture is scheduled, so that it is always the same.
-# usage: tests/native/coverage.sh [PERCENT]        default: 97; the least of all lines of the core
+# Measures which lines of the core the native programs run. Builds them once more for this, with gcc's counters. Prints
+# TAP: a comment for each file and for each line that was not run, and a result that says whether enough lines were run.
+# The torture runs in scheduled mode, so that it is the same each time. usage: tests/native/coverage.sh [PERCENT]
+# default: 97; the least of all lines of the core
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -14,7 +15,7 @@ out=$BUILD/tests/native-coverage
 
 "$TOP/tests/vm/debug-kernel.sh" --source
 mkdir -p "$out"
-# Two runs at the same time would count into the same files.
+# Two coverage runs at the same time would write the same counter files.
 lock native-coverage
 quietly "$out/coverage.log" make -s -j2 -C "$here" "O=$out" coverage
 rm -f "$out"/gcov/*.gcda

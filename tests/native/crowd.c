@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Accounts among many others. The first part counts the steps of each operation
- * that takes the accounts' lock, among few open files and among many: they must
- * grow with the logarithm of their number, as in steps.c. The second part has many
- * cgroups, at once or one after the other. Prints TAP.
+ * Many accounts. The first part counts the steps of each operation that takes
+ * the accounts' lock, with few open files and with many. The steps may grow
+ * only with the logarithm of the number of files (steps.c does the same for
+ * blocks). The second part uses many cgroups, at once or one after the other.
+ * Prints TAP.
  */
 #include "internal.h"
 
@@ -52,8 +53,8 @@ static void result(unsigned int before, const char *what)
 }
 
 /*
- * Makes @tenant at depth 2, where cgroups have the default limit. Its cgroups
- * are at depth 3.
+ * Makes the cgroup @tenant at depth 2, where cgroups have the default limit.
+ * The tests make cgroups in it, at depth 3.
  */
 static void begin(void)
 {
@@ -122,7 +123,10 @@ static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
 		flexmem_owner_put(account);
 }
 
-/* Operations on accounts. The test keeps the most steps of each. */
+/*
+ * Operations on accounts. For each of them the test keeps the largest number of
+ * steps.
+ */
 enum operation {
 	OPEN, OPEN_FIRST, CLOSE, CHARGE, UNCHARGE, SET_LIMIT, CHARGE_LIMITED,
 	FORGET_LIMITS, GET_LIMIT, STRICT, IS_IDLE, LOSE_REGION, CHARGE_LOST,
@@ -189,8 +193,8 @@ static void count_among(unsigned int nr, unsigned long *counted)
 		count_in(empty, OPEN_FIRST);
 	}
 	/*
-	 * open() allocates the file's account and an owner. It drops that
-	 * owner, because the owner exists already.
+	 * open() allocates the file's account and an owner. It frees that owner
+	 * again, because an owner with the same key exists already.
 	 */
 	points = current->points;
 	flexmem_owner_close(open_in(below[0], 1));
@@ -232,7 +236,7 @@ static void steps_grow_with_the_logarithm(void)
 	result(before, "an account that follows a limit looks at no region");
 }
 
-/* All cgroups that a tenant makes share the tenant's default limit. */
+/* All cgroups below a tenant's cgroup share its default limit. */
 static void sub_cgroups_share_a_default_limit(void)
 {
 	unsigned int i, before = failures;
@@ -307,7 +311,10 @@ static void memory_of_removed_cgroups_returns(void)
 	MUST(!accounts.nr_cgroups);
 	MUST(!accounts.nr_clients);
 	MUST(list_empty(&accounts.limited));
-	/* Free memory may hold bytes of owners, which are kept. */
+	/*
+	 * The only objects that may remain are owners, which are remembered
+	 * because free memory may hold their bytes.
+	 */
 	MUST(native_live() - live <= FLEXMEM_MAX_IDLE_OWNERS);
 	end();
 	MUST(native_live() == live);

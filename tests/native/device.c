@@ -78,7 +78,7 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 	return 0;
 }
 
-/* Frees @data, as the kernel does later. */
+/* Takes the dump, and frees @data at once. The kernel would do so later. */
 void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
 {
 	might_sleep();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A card with several memories: what DOMAIN says, and where allocations go. */
+/*
+ * A card with several memories (domains): what the command DOMAIN reports, and
+ * from which memory allocations come.
+ */
 #include "internal.h"
 
 #include "corners.h"
@@ -22,7 +25,9 @@ static struct flexmem_domain_info domain(struct run *r, u32 id)
 	return cmd;
 }
 
-/* What the driver of the card says about the memories, and their sizes. */
+/*
+ * DOMAIN reports what the card's driver says about each memory, and its size.
+ */
 static void run_describe(struct run *r)
 {
 	static const struct {
@@ -82,7 +87,7 @@ static void must_be_used(struct run *r, u32 id, u32 regions, u64 total,
 	must(r, is.out_flags == flags, "flags of a domain");
 }
 
-/* Each domain has figures of its own. */
+/* DOMAIN reports separate figures for each domain. */
 static void run_figures(struct run *r)
 {
 	struct flexmem_free hole;
@@ -105,7 +110,7 @@ static void run_figures(struct run *r)
 	must_be_used(r, TCM, 0, 0, 0, 0, 0);
 }
 
-/* Each region names its domain. */
+/* Each region in a snapshot names its domain. */
 static void run_regions(struct run *r)
 {
 	struct flexmem_region_entry region[8];
@@ -124,7 +129,10 @@ static void run_regions(struct run *r)
 		     "domain of a region");
 }
 
-/* A full device memory is full, although other memories have room. */
+/*
+ * If device memory is full, an ALLOC without a choice of domains fails,
+ * although other memories have room.
+ */
 static void run_full(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 128);
@@ -160,23 +168,29 @@ static void run_bind(struct run *r)
 	bind(r, BIT(1), SZ_8M, 0, &reply);
 	bind(r, BIT(1), SZ_8M, 0, &reply);
 	must_be_used(r, 0, 0, 0, 0, 0, 0);
-	/* All of the domain is used, although domain 0 has room. */
+	/* The domain is full, so ALLOC fails although domain 0 has room. */
 	bind(r, BIT(1), 128, ENOMEM, &reply);
 	must(r, reply.out_reason == FLEXMEM_REASON_CAPACITY &&
 	     !reply.out_total_free && !reply.out_largest_free &&
 	     reply.out_max_region == SZ_8M && reply.out_regions == 3,
 	     "answer for a full domain");
-	/* Of two domains, the one with room. */
+	/* An allocation bound to two domains comes from the one with room. */
 	bind(r, BIT(0) | BIT(1), SZ_4M, 0, &reply);
 	must_be_used(r, 0, 1, SZ_8M, SZ_4M, SZ_4M, 0);
-	/* Existing room of a higher domain comes before a new region. */
+	/*
+	 * Room in an existing region of a higher domain is used before a new
+	 * region is acquired.
+	 */
 	bind(r, BIT(TCM) | BIT(TCM + 1), 256, 0, &reply);
 	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, SZ_1M - SZ_128K - 384,
 		     SZ_1M - SZ_128K - 384, 0);
 	must_be_used(r, TCM + 1, 0, 0, 0, 0, 0);
 }
 
-/* The largest region of the domains counts, not that of the device. */
+/*
+ * A request is too large if it exceeds the largest region of its domains, even
+ * if the device has a larger one.
+ */
 static void run_bind_size(struct run *r)
 {
 	struct flexmem_alloc reply;
@@ -189,7 +203,10 @@ static void run_bind_size(struct run *r)
 	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_2M, SZ_2M, 0);
 }
 
-/* A request for more than a domain can have is never charged. */
+/*
+ * A request that is larger than any region of its domain is refused before
+ * anything is charged.
+ */
 static void run_bind_charge(struct run *r)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit,
@@ -242,7 +259,7 @@ static void run_bind_batch(struct run *r)
 	     domain(r, 0).out_regions == 1, "domains of a batch");
 }
 
-/* The slots are those of all domains. */
+/* All domains share the slots. */
 static void run_bind_slots(struct run *r)
 {
 	struct flexmem_alloc reply;

@@ -5,9 +5,9 @@
 usage: edges.py TOP OBJECTS
 
 OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A part calls another part if one of its files refers to a
-symbol that a file of the other part defines. Inline functions of headers are not seen. The list is the literal block behind
-the comment ".. edges: parts". It has a line for each part, from top to bottom: "part: files | parts that it may call". A
-part may call only parts further below.
+symbol that a file of the other part defines. This does not see inline functions of headers. The list is the literal
+block behind the comment ".. edges: parts". It has a line for each part, from top to bottom: "part: files | parts that
+it may call". A part may call only parts further below.
 
 Prints each difference, and then fails: a call that the list does not allow, an allowed call that does not occur, a file in
 no part, a listed file that is not in flexmem.ko, an allowed call upwards.
@@ -19,7 +19,7 @@ import sys
 
 
 def block(page):
-    """The lines of the literal block behind the comment."""
+    """Returns the lines of the literal block behind the comment."""
     found = re.search(r"^\.\. edges: parts\n\n::\n\n((?:   .*\n|\n)+)", page, re.MULTILINE)
     if not found:
         sys.exit("no block of parts")
@@ -27,7 +27,7 @@ def block(page):
 
 
 def read_parts(page):
-    """Files of each part, in the order of the page, and the calls it may make."""
+    """Returns the files of each part, in the order of the page, and the calls that each part may make."""
     files, calls = {}, set()
     for line in block(page):
         part, names, below = re.fullmatch(r"(\w+): ([\w ]+?)\s*\|\s*([\w ]*)", line).groups()
@@ -37,7 +37,7 @@ def read_parts(page):
 
 
 def symbols(path):
-    """What an object defines, and what it refers to."""
+    """Returns the symbols that an object file defines, and those that it refers to."""
     defined, wanted = set(), set()
     for line in subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout.splitlines():
         kind, symbol = line.split()[-2:]
@@ -49,7 +49,7 @@ def symbols(path):
 
 
 def find_calls(objects, part_of):
-    """For each pair of parts: which symbols one refers to that the other defines."""
+    """Returns for each pair of parts the symbols that the first refers to and the second defines."""
     home, wanted = {}, {}
     for name in part_of:
         defined, wanted[name] = symbols(f"{objects}/core-{name}.o")

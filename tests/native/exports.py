@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compares what flexmem.ko exports with what flexmem_sim.ko uses of it.
+"""Compares the symbols that flexmem.ko exports with those that flexmem_sim.ko uses.
 
 usage: exports.py TOP OBJECTS
 
 Natively all objects are linked together, so a missing export shows only when a kernel links the modules. OBJECTS holds
-core-FILE.o for flexmem.ko and card-FILE.o for flexmem_sim.ko. Prints each symbol that is used and not exported, and fails
-then. What the unit tests use is exported by the build.
+core-FILE.o for flexmem.ko and card-FILE.o for flexmem_sim.ko. Prints each symbol that is used but not exported, and
+fails if there is one. Symbols that only the unit tests use need not be in the sources: their build exports them.
 """
 import pathlib
 import re
@@ -18,12 +18,12 @@ EXPORT = re.compile(r"^EXPORT_SYMBOL_GPL\((\w+)\);", re.MULTILINE)
 
 
 def read_exports(top):
-    """The symbols that other modules may use."""
+    """Returns the symbols that flexmem.ko exports."""
     return {symbol for path in top.glob("kmod/*.c") for symbol in EXPORT.findall(path.read_text(encoding="utf-8"))}
 
 
 def read_objects(folder, prefix):
-    """What the objects of a module define, and what they refer to."""
+    """Returns the symbols that the objects of a module define, and those that they refer to."""
     defined, wanted = set(), set()
     for path in folder.glob(f"{prefix}-*.o"):
         some, others = symbols(path)

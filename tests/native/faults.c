@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs each sequence with its first, second, third ... fault, alone or with the
- * next one of its kind, until a run has no fault, and checks the driver after
- * each run. Before that it tests wrong calls and parameters, which need no
- * fault. Prints TAP. usage: faults [-p STRIDE] [NAME] only the sequences with
- * that in their name -p: instead of faults, actions of another task at each
- * STRIDE-th point: see points.c
+ * Runs each sequence of calls again and again: the first run fails at its first
+ * operation that can fail, the second run at its second, and so on, until a run
+ * has no fault. A fault comes alone, or together with the next operation of the
+ * same kind. The driver is checked after each run. Before that, the program
+ * tests wrong calls and parameters, which need no fault. Prints TAP. usage:
+ * faults [-p STRIDE] [NAME] only the sequences with that in their name -p:
+ * instead of faults, actions of another task at each STRIDE-th point: see
+ * points.c
  */
 #include "internal.h"
 
@@ -28,7 +30,10 @@ void run_wrong(struct run *r, const char *wrong, const char *at, long rc)
 	r->rc = rc;
 }
 
-/* Whether a call ended as expected, or as an injected fault explains. */
+/*
+ * Whether a call ended as expected, or with an error that an injected fault
+ * explains.
+ */
 bool run_good(struct run *r, const char *at, long rc, int expected)
 {
 	static const int errors[] = { ENOMEM, EFAULT };
@@ -95,7 +100,9 @@ static void no_limits(void)
 	}
 }
 
-/* After a run no file has an allocation, and the device works. */
+/*
+ * Checks that after a run no file has an allocation, and that the device works.
+ */
 static const char *check_empty(void)
 {
 	static struct picture picture;
@@ -125,7 +132,9 @@ static const char *check_empty(void)
 		"the card says that memory is left" : NULL;
 }
 
-/* A run must not see bytes that an earlier run wrote to the card. */
+/*
+ * Zeroes the card, so that a run does not see bytes that an earlier run wrote.
+ */
 static void wipe_card(void)
 {
 	sim_memory_destroy(&world.card.memory);
@@ -178,7 +187,10 @@ static bool run_once(const struct sequence *s, unsigned int n,
 	return failed;
 }
 
-/* Runs without a fault. The first run makes the objects that stay. */
+/*
+ * Runs a sequence twice without a fault. The first run makes objects that stay,
+ * such as owners.
+ */
 static void walk(const struct sequence *s)
 {
 	struct run r;
@@ -207,7 +219,10 @@ static void sweep(const struct sequence *s, int error, bool done,
 
 	world_device_error = error;
 	world_device_done = done;
-	/* The first run makes owners, which stay. */
+	/*
+	 * This run makes owners, which stay. They must not count as leaks in
+	 * later runs.
+	 */
 	run_once(s, MOST_POINTS, 0, &r);
 	live = native_live();
 	do {
@@ -218,7 +233,7 @@ static void sweep(const struct sequence *s, int error, bool done,
 	} while (came && !r.wrong && ++n < MOST_POINTS);
 	if (r.wrong)
 		printf("# fault %u: %s: %s (%ld)\n", n, r.at, r.wrong, r.rc);
-	/* A sequence without a point that can fail shows nothing. */
+	/* A sequence in which no operation can fail tests nothing. */
 	if (r.wrong || n < 2)
 		failures++;
 	points += n - 1;
@@ -234,7 +249,7 @@ static void report(unsigned int wrong, const char *name)
 	printf("%s %u - %s\n", wrong ? "not ok" : "ok", ++count, name);
 }
 
-/* Loads and unloads the module. A load that fails must leave nothing behind. */
+/* Loads and unloads the module. A failed load must leave nothing behind. */
 static void sweep_load(void)
 {
 	long live = native_live();

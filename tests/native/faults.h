@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The fault sweep runs each sequence of calls many times. In the n-th run the
- * n-th operation that can fail does fail.
+ * n-th of the operations that can fail does fail.
  */
 #ifndef _NATIVE_FAULTS_H
 #define _NATIVE_FAULTS_H
@@ -13,13 +13,14 @@
 
 /**
  * struct run - one run of a sequence
- * @file: its files
- * @handle: handles that each file must have, according to the answers so far
- * @nr: how many
- * @vma: a map
- * @wrong: the first violation, or NULL
- * @at: in which call
- * @rc: its answer
+ * @file: open files of the run
+ * @handle: handles that each file must have now, according to the answers so
+ *	far
+ * @nr: number of handles of each file
+ * @vma: a mapping, or NULL
+ * @wrong: text about the first violation, or NULL
+ * @at: the call in which it happened
+ * @rc: the result of that call
  */
 struct run {
 	struct file *file[RUN_FILES];
@@ -34,8 +35,8 @@ struct run {
 /**
  * struct sequence - a row of the table
  * @name: short description
- * @prepare: called before it, and does not fail; may be NULL
- * @run: the calls that are failed
+ * @prepare: called before @run, without faults; may be NULL
+ * @run: the calls in which operations fail
  */
 struct sequence {
 	const char *name;
@@ -44,18 +45,19 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
-/*
- * Tests without injected faults: of the ABI, and of the card below the driver.
- */
+/* Tests of the ABI and of the card, without injected faults. */
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];
-/* Owners, and reservations. */
+/* Tests of owners and of reservations. */
 extern const struct sequence tenant_corners[];
 extern const struct sequence card_corners[];
-/* Device programs that take too long. */
+/* Tests of device programs that take too long. */
 extern const struct sequence job_corners[];
 extern const struct sequence sleep_corners[];
-/* A card with the memories of DOMAINS_TEXT, with DOMAINS_PARAMS. */
+/*
+ * Tests of a card whose memories DOMAINS_TEXT describes, with the parameters
+ * DOMAINS_PARAMS.
+ */
 extern const struct sequence domain_corners[];
 
 #define DOMAINS_PARAMS "order=fill_first fallback_sizes=8M max_regions=6"
@@ -73,7 +75,7 @@ static inline void must(struct run *r, bool right, const char *what)
 		run_wrong(r, "not what it must be", what, 0);
 }
 
-/* Another task's action at a chosen point of a sequence: see points.c. */
+/* What another task does at a chosen point of a sequence: see points.c. */
 enum interference {
 	NO_INTERFERENCE,
 	KILL,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Descriptors. As in the kernel, a task that gets a file by its number sees the
- * writes from before the file was installed, and no others: TSan sees no lock
- * here.
+ * File descriptors. As in the kernel, a task that looks a file up by its number
+ * is only guaranteed to see the writes from before the file was installed. TSan
+ * sees no lock here that would order more.
  */
 #include "internal.h"
 
@@ -44,7 +44,7 @@ struct file *native_fdget(unsigned int fd)
 	return file;
 }
 
-/* Empties the descriptor and passes its reference to the caller. */
+/* Empties the descriptor and hands its reference to the file to the caller. */
 struct file *native_uninstall(unsigned int fd)
 {
 	struct file *file;
@@ -58,7 +58,9 @@ struct file *native_uninstall(unsigned int fd)
 	return file;
 }
 
-/* The driver gets descriptors from here on. Tests choose theirs below. */
+/*
+ * The driver gets descriptors from this number on. Tests choose theirs below.
+ */
 #define FIRST_UNUSED 128
 
 int get_unused_fd_flags(unsigned int flags)

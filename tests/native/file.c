@@ -51,7 +51,10 @@ void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
 		.entry = LIST_HEAD_INIT(entry.entry),
 	};
 
-	/* Queues the poller for a moment: the queue must be valid. */
+	/*
+	 * Adds the poller to the queue for a moment, which shows that the queue
+	 * is valid.
+	 */
 	if (!wait)
 		return;
 	entry.private = current;
@@ -99,7 +102,10 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	return ERR_PTR(rc);
 }
 
-/* Makes a file without a node. The caller owns it, as after native_open(). */
+/*
+ * Makes a file without a node. The caller owns the file, as after
+ * native_open().
+ */
 struct file *anon_inode_getfile(const char *name,
 				const struct file_operations *ops, void *data,
 				int flags)
@@ -119,7 +125,7 @@ struct file *anon_inode_getfile(const char *name,
 	return file;
 }
 
-/* Takes a reference, for another descriptor or a map. */
+/* Takes a reference to the file, for another descriptor or a mapping. */
 void native_file_get(struct file *file)
 {
 	refcount_inc(&file->refs);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fuzzer's ends: how an input becomes a function, and where inputs come
- * from: libFuzzer, files, or random numbers. A corpus has one input a line, in
- * hexadecimal, and lines that begin with #.
+ * The two ends of the fuzzer: where inputs come from (libFuzzer, files or
+ * random numbers), and how an input becomes a function with its settings. A
+ * corpus has one input a line, in hexadecimal, and lines that begin with #.
  * usage: fuzz [-s SEED] [-n RANDOM-INPUTS] [-c CORPUS] [-v] [FILE...]
  */
 #include "internal.h"
@@ -19,7 +19,10 @@ u8 fuzz_take(struct fuzz *f)
 	return f->at < f->end ? *f->at++ : 0;
 }
 
-/* Reports a finding and aborts, which libFuzzer takes for a crash. */
+/*
+ * Reports a finding and aborts. libFuzzer treats that as a crash and keeps the
+ * input.
+ */
 void fuzz_wrong(struct fuzz *f, const char *format, ...)
 {
 	char text[300];
@@ -32,8 +35,8 @@ void fuzz_wrong(struct fuzz *f, const char *format, ...)
 }
 
 /*
- * As much of KUnit as the model and the fake device use: one test that never
- * ends, each failure of which is fatal.
+ * As much of KUnit as the model and the fake device use: a single test that
+ * never ends. Each failure of it is fatal.
  */
 static struct kunit test = { .name = "fuzz" };
 
@@ -91,7 +94,10 @@ void *kunit_kcalloc(struct kunit *test, size_t n, size_t size, gfp_t gfp)
 
 /* Settings. */
 
-/* Half of the devices have a second domain: on the chip, or device memory. */
+/*
+ * Gives half of the devices a second domain, which is on-chip memory or device
+ * memory.
+ */
 static void choose_domains(struct fuzz *f, u8 kinds)
 {
 	f->model->nr_domains = 1 + (kinds >> 7);
@@ -265,7 +271,8 @@ static void begin(struct fuzz *f)
 }
 
 /*
- * Closes all files and checks that no allocation, account or command is left.
+ * Closes all files and checks that no allocation, no account and no pending
+ * command is left.
  */
 static void end(struct fuzz *f)
 {
@@ -278,7 +285,7 @@ static void end(struct fuzz *f)
 	fuzz_check(f);
 	if (!f->gone)
 		fuzz_unregister(f);
-	/* The fake device's own checks: it reports calls that were wrong. */
+	/* Runs the fake device's own checks, which report wrong calls. */
 	while (nr_actions--)
 		actions[nr_actions].function(actions[nr_actions].data);
 	nr_actions = 0;
@@ -288,7 +295,7 @@ static void end(struct fuzz *f)
 /**
  * fuzz_run - run an input
  * @data: any bytes
- * @size: how many
+ * @size: number of bytes
  */
 void fuzz_run(const u8 *data, size_t size)
 {
@@ -317,7 +324,8 @@ void fuzz_run(const u8 *data, size_t size)
 	}
 	end(&f);
 	/*
-	 * The driver keeps a function's number from the first registration on.
+	 * The driver remembers the name of a numbered device, so the first
+	 * registration leaves an object that is no leak.
 	 */
 	if (native_live() != live && numbered[model->mode])
 		fuzz_wrong(&f, "%ld objects are left", native_live() - live);
@@ -346,7 +354,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 #else
 static unsigned int count;
 
-/* Runs a copy of exactly @size bytes: ASan detects a read beyond the end. */
+/*
+ * Runs a copy of exactly @size bytes, so that ASan detects a read beyond the
+ * end.
+ */
 static void run(const u8 *data, size_t size)
 {
 	u8 *input = malloc(size ?: 1);

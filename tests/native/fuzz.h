@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzer: the input bytes are a function with its settings and a sequence
- * of commands. A second, naive implementation predicts each answer: the model
- * of tests/kunit predicts addresses; owners and limits follow from sums over
- * the list of all allocations, computed again each time.
+ * The fuzzer: it turns the bytes of an input into a function with its settings,
+ * and a sequence of commands. A second, naive implementation predicts each
+ * answer. The model of tests/kunit predicts addresses. For owners and limits
+ * the fuzzer sums over the list of all allocations, each time anew.
  */
 #ifndef _NATIVE_FUZZ_H
 #define _NATIVE_FUZZ_H
@@ -13,7 +13,7 @@
 #include "model.h"
 
 #define FUZZ_FILES 6
-/* Cgroup 0 is the root. Each other cgroup is a child of the cgroup before. */
+/* Cgroup 0 is the root. Cgroup n is a child of cgroup n - 1. */
 #define FUZZ_CGROUPS 3
 #define FUZZ_OWNERS (FUZZ_FILES + FUZZ_CGROUPS)
 #define FUZZ_ALLOCATIONS 200
@@ -26,18 +26,18 @@
 #define FILES FLEXMEM_RESOURCE_FILES
 
 /**
- * struct fuzz_allocation - an allocation, or what is left of it
- * @serial: its number, from 1 on
- * @file: its file
+ * struct fuzz_allocation - an allocation; it may be freed but still mapped
+ * @serial: number of the allocation, from 1 on
+ * @file: number of its file
  * @handle: its handle; 0: freed, but still mapped
- * @flags: as it was allocated
- * @size: its bytes
+ * @flags: flags that it was allocated with
+ * @size: bytes
  * @slot: slot of its region
- * @offset: in the region
- * @region_id: as in its address
+ * @offset: offset in the region
+ * @region_id: region_id of its address
  * @lost: its memory was lost in a reset
- * @named: its file has its handle
- * @maps: number of its maps
+ * @named: the handle is valid in its file
+ * @maps: number of its mappings
  */
 struct fuzz_allocation {
 	u64 serial;
@@ -56,9 +56,9 @@ struct fuzz_allocation {
 /**
  * struct fuzz_owner - an open file, or a cgroup
  * @there: whether it exists
- * @id: its number
- * @limit: of its own, by resource
- * @each_child: what its child inherits, by resource
+ * @id: its id in the ABI
+ * @limit: limits of its own, by resource
+ * @each_child: limits that its children inherit, by resource
  * @peak: largest number of bytes charged so far
  */
 struct fuzz_owner {
@@ -72,13 +72,13 @@ struct fuzz_owner {
 /**
  * struct fuzz_file - an open file
  * @file: the file
- * @next_handle: of its next allocation
+ * @next_handle: handle that its next allocation gets
  * @freed: a handle that was freed
- * @strict: it shares its bytes with no other file
+ * @strict: the file is strict: it shares its bytes with no other file
  * @leased: it has a lease
- * @lease_begin: jiffy in which it was taken first
- * @lease_end: first jiffy in which it has run out
- * @peak: largest sum of its allocations so far
+ * @lease_begin: time at which the lease was taken, in jiffies
+ * @lease_end: time at which the lease has expired, in jiffies
+ * @peak: largest number of bytes of its allocations so far
  */
 struct fuzz_file {
 	struct file *file;
@@ -93,9 +93,9 @@ struct fuzz_file {
 
 /**
  * struct fuzz_use - sums of one owner
- * @used: by resource
- * @orphaned: of the bytes, freed but mapped
- * @program: of the bytes, for programs
+ * @used: what it uses, by resource
+ * @orphaned: bytes that are freed but still mapped
+ * @program: bytes for programs
  */
 struct fuzz_use {
 	u64 used[FLEXMEM_NR_RESOURCES];
@@ -105,7 +105,7 @@ struct fuzz_use {
 
 /**
  * struct fuzz_count - sums of all owners
- * @of: by owner
+ * @of: the sums of each owner
  */
 struct fuzz_count {
 	struct fuzz_use of[FUZZ_OWNERS];
@@ -114,10 +114,10 @@ struct fuzz_count {
 #define FUZZ_MAPS 8
 
 /**
- * struct fuzz_map - a map, or room for one
- * @vma: as it is
- * @serial: of its allocation
- * @offset: of its first byte in the region
+ * struct fuzz_map - a mapping, or an unused entry
+ * @vma: the mapping
+ * @serial: number of its allocation
+ * @offset: offset of its first byte in the region
  */
 struct fuzz_map {
 	struct vm_area_struct *vma;
@@ -125,7 +125,9 @@ struct fuzz_map {
 	u64 offset;
 };
 
-/* Faults of a command's struct. A number below SHORT means no fault. */
+/*
+ * Mistakes in the struct of a command. A number below SHORT means no mistake.
+ */
 enum fuzz_spoil {
 	SHORT = 24,
 	LONG,
@@ -139,35 +141,35 @@ enum fuzz_spoil {
 
 /**
  * struct fuzz - an input that is run
- * @at: the rest of the input
- * @end: its end
+ * @at: where the input continues
+ * @end: end of the input
  * @command: number of the command
- * @name: its name
- * @fake: the device
- * @parent: its device
- * @fdev: as it is registered
- * @minor: its node
+ * @name: name of the command
+ * @fake: the fake device
+ * @parent: the parent of the node's device
+ * @fdev: the registered device
+ * @minor: minor number of its node
  * @bare: the device has no optional operations
  * @gone: the device has been removed
  * @settings: its settings
  * @model: predicts all addresses
  * @files: open files
  * @owner: accounts: files first, then cgroups
- * @last_id: latest number of one
+ * @last_id: id of the newest owner
  * @nr: number of allocations
- * @allocation: these
- * @last_serial: latest number of one
- * @map: maps
+ * @allocation: the allocations
+ * @last_serial: number of the newest allocation
+ * @map: mappings
  * @allocs: number of allocations so far
- * @failures: number of these that failed with ENOMEM
+ * @failures: number of allocations that failed with ENOMEM
  * @resets: number of resets
  * @read_error: error of the next read of the device, or 0
- * @write_error: error of the next write
- * @copy_error: error of the next copy
- * @faulty: a fault is set
- * @who: the file of the command
- * @spoil: the mistake in its struct
- * @late: its reply cannot be written
+ * @write_error: error of the next write to the device, or 0
+ * @copy_error: error of the next copy of the device, or 0
+ * @faulty: a fault was injected for the next command
+ * @who: number of the file of the command
+ * @spoil: the mistake in the struct of the command
+ * @late: the reply of the command cannot be written
  */
 struct fuzz {
 	const u8 *at;
@@ -222,14 +224,15 @@ do {									\
 			   #is, __is, __is, __want, __want);		\
 } while (0)
 
-/* The cgroup that the file was opened in. */
+/* The number of the cgroup that a file was opened in. */
 static inline unsigned int fuzz_leaf_of(unsigned int file)
 {
 	return FUZZ_FILES + file % FUZZ_CGROUPS;
 }
 
 /*
- * All accounts that a file is charged to, from the file's own account upwards.
+ * A loop over all accounts that a file is charged to, from its own account
+ * upwards.
  */
 /* checkpatch: MACRO_ARG_REUSE - both are names of variables */
 #define for_each_account(owner, file)					\
@@ -237,7 +240,10 @@ static inline unsigned int fuzz_leaf_of(unsigned int file)
 	     (owner) = (owner) == (file) ? fuzz_leaf_of(file) :		\
 		       (owner) > FUZZ_FILES ? (owner) - 1 : FUZZ_OWNERS)
 
-/* The last file has its own user, in the cgroup of another user's file. */
+/*
+ * The user of a file. The last file has a user of its own, in the cgroup of
+ * another user's file.
+ */
 static inline unsigned int fuzz_uid_of(unsigned int file)
 {
 	return FUZZ_UID + (file == FUZZ_FILES - 1);
@@ -271,7 +277,7 @@ void fuzz_answer(struct fuzz *f, long rc, int want);
 void fuzz_open(struct fuzz *f, unsigned int file);
 void fuzz_close(struct fuzz *f, unsigned int file);
 
-/* Files 0 and 4 are opened by the administrator. */
+/* Whether the administrator has opened a file: files 0 and 4. */
 static inline bool fuzz_is_admin(unsigned int file)
 {
 	return file == 0 || file == 4;

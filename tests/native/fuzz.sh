@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Lets libFuzzer look for inputs that the driver and the model disagree about, from those of the corpus on. Prints TAP; what
-# it has found is printed as a line for the corpus.
-# usage: tests/native/fuzz.sh [SECONDS]           default: 60
-#        tests/native/fuzz.sh --minimise [DIR...]
-# With --minimise the last part of the corpus is rebuilt: of all of it, what was found the last time, and the inputs in
-# DIR, as few as reach the same.
+# Lets libFuzzer look for inputs about which the driver and the model disagree. It starts from the inputs of the corpus.
+# Prints TAP. A finding is printed as a line for the corpus. usage: tests/native/fuzz.sh [SECONDS] default: 60
+# tests/native/fuzz.sh --minimise [DIR...] --minimise rebuilds the last part of the corpus: it keeps as few inputs as
+# possible that reach the same code as the whole corpus, the findings of the last run, and the inputs in DIR together.
 set -euo pipefail
 shopt -s nullglob
 # shellcheck source=tests/lib.sh

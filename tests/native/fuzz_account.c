@@ -53,7 +53,7 @@ static void count_allocation(const struct fuzz *f,
 /**
  * fuzz_count - count everything
  * @f: input
- * @count: receives it
+ * @count: receives the sums
  */
 void fuzz_count(const struct fuzz *f, struct fuzz_count *count)
 {
@@ -87,7 +87,10 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 			FLEXMEM_NO_LIMIT;
 }
 
-/* A cgroup and its ancestors have accounts from the first file or limit on. */
+/*
+ * Makes accounts for a cgroup and its ancestors, which they have from the first
+ * file or limit on.
+ */
 void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf)
 {
 	for (; leaf >= FUZZ_FILES; leaf--)
@@ -110,8 +113,8 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 }
 
 /*
- * Forgets each cgroup without a file and a limit, if no cgroup below it has a
- * file or a limit.
+ * Forgets each cgroup that has neither a file nor a limit and is above no
+ * cgroup that has one.
  */
 void fuzz_forget_cgroups(struct fuzz *f)
 {
@@ -167,7 +170,9 @@ static u64 next_size(const struct model_domain *domain, u64 below)
 	return size;
 }
 
-/* The bytes that the device would still grant, one region after the other. */
+/*
+ * How many bytes the device would still grant, in one region after the other.
+ */
 static u64 acquirable(const struct model_domain *domain, unsigned int *slots)
 {
 	u64 size = next_size(domain, ~0ULL), bytes = 0;
@@ -228,13 +233,13 @@ u64 fuzz_client_used(const struct fuzz *f)
 /* Limits. */
 
 /**
- * fuzz_limit - the limit of an account that is in effect
+ * fuzz_limit - the limit that is in effect for an account
  * @f: input
  * @owner: number of a file, which has no limit, or of a cgroup
  * @r: resource
  *
- * Return: its own limit; else its parent's limit for each child; else the
- * default.
+ * Return: the account's own limit; without one, its parent's limit for each
+ * child; without that, the default.
  */
 u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 {
@@ -275,13 +280,13 @@ static void count_with(struct fuzz *f, const struct fuzz_allocation *more,
 }
 
 /**
- * fuzz_charge - may a file have bytes in a slot
+ * fuzz_charge - check whether a file may have further bytes in a slot
  * @f: input
  * @file: its number
- * @slot: where
+ * @slot: slot of the region
  * @size: bytes
  *
- * Return: FLEXMEM_REASON_NONE or what forbids it.
+ * Return: FLEXMEM_REASON_NONE or the limit that forbids it.
  */
 enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 				unsigned int slot, u64 size)
@@ -360,7 +365,10 @@ static enum flexmem_reason refuse_charge(struct model *model,
 	return fuzz_charge(model->priv, request->owner, slot, request->size);
 }
 
-/* Whether a limit refuses the request in a new region, which adds a slot. */
+/*
+ * Whether a limit refuses the request in a new region, which takes one more
+ * slot.
+ */
 static enum flexmem_reason refuse_region(struct model *model,
 					 const struct model_request *request)
 {

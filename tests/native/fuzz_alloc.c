@@ -7,7 +7,7 @@
 
 /* Arguments. */
 
-/* Draws a length of any order of magnitude, or a special value. */
+/* Draws a random length of any order of magnitude, or a special value. */
 static u64 draw_length(struct fuzz *f)
 {
 	const u64 odd[] = {
@@ -65,7 +65,10 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 		cmd->domains = 1;
 	if (kind < 16)
 		return;
-	/* Bound to a domain that there is, or now and then to others. */
+	/*
+	 * Binds the allocation to an existing domain, or now and then to other
+	 * domains.
+	 */
 	cmd->policy = FLEXMEM_POLICY_BIND;
 	cmd->domains = kind < 240 ? 1 << (kind & (f->model->nr_domains - 1)) :
 				    kind & 7;
@@ -96,7 +99,7 @@ static struct fuzz_allocation *nth_allocation(struct fuzz *f, unsigned int n)
 	return a;
 }
 
-/* The handle of one of the file's allocations, or an invalid one. */
+/* Draws the handle of one of the file's allocations, or an invalid one. */
 u32 fuzz_draw_handle(struct fuzz *f)
 {
 	const struct fuzz_file *file = &f->files[f->who];
@@ -135,8 +138,8 @@ struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
 /* Bytes. */
 
 /*
- * The owner of the bytes: a user in a cgroup, or a strict file with a number that
- * is never used again.
+ * The number of the owner of the bytes: a user in a cgroup, or a strict file,
+ * whose number is never used again.
  */
 static u64 owner_of_bytes(const struct fuzz *f)
 {
@@ -175,7 +178,7 @@ static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
 		       fuzz_tag(f));
 }
 
-/* Raises the file's peak to its present bytes. */
+/* Raises the file's peak if it has more bytes now. */
 static void note_file_peak(struct fuzz *f)
 {
 	struct fuzz_file *file = &f->files[f->who];
@@ -221,8 +224,9 @@ static u64 rounded(u32 flags, u64 length)
 }
 
 /*
- * Scrubs a new allocation: it holds no bytes of other owners, and with ZEROED
- * not even the caller's. If the scrub fails, the call fails.
+ * Models the scrub of a new allocation, which must hold no bytes of other
+ * owners, and with ZEROED not even the caller's own. If the scrub fails, the
+ * call fails.
  */
 static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 {
@@ -249,7 +253,7 @@ static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 	return rc;
 }
 
-/* Places an allocation that will get a handle. */
+/* Predicts the place of an allocation that will get a handle. */
 static int place(struct fuzz *f, const struct model_request *request,
 		 u32 handle, u32 flags, struct model_answer *answer)
 {
@@ -276,7 +280,7 @@ static int place(struct fuzz *f, const struct model_request *request,
 	return rc;
 }
 
-/* Whether the request is larger than any region of its domains could be. */
+/* Whether the request is larger than any possible region of its domains. */
 static bool is_never_charged(const struct model *model,
 			     const struct model_request *request)
 {
@@ -290,10 +294,10 @@ static bool is_never_charged(const struct model *model,
 /**
  * fuzz_predict_alloc - the result that an ALLOC must have had
  * @f: input
- * @cmd: as it was given
+ * @cmd: the command as the caller passed it
  * @want: receives the reply
  *
- * Return: 0, and the allocation is the last one there is; or an error.
+ * Return: 0: the new allocation is the last one in the list. Or an error.
  */
 int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 		       struct flexmem_alloc *want)
@@ -427,7 +431,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 	*cmd = CMD(free);
 	if (kind < 160) {
 		cmd->handle = fuzz_draw_handle(f);
-		/* Handle and address at once must be refused. */
+		/* A FREE with both a handle and an address must be refused. */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
 		return;
@@ -446,7 +450,10 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 		cmd->address.region_id ^= 1;
 }
 
-/* The allocation that the driver must free, or the error as an ERR_PTR(). */
+/*
+ * Returns the allocation that the driver must free, or its error as an
+ * ERR_PTR().
+ */
 struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 					  const struct flexmem_free *cmd)
 {
@@ -463,7 +470,8 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 }
 
 /*
- * Frees the allocation; a mapped one loses its handle and stays as an orphan.
+ * Frees an allocation. If it is mapped, it loses its handle and stays as an
+ * orphan.
  */
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
 {
@@ -521,8 +529,8 @@ void fuzz_lookup(struct fuzz *f)
 /* RESIZE. */
 
 /*
- * The added bytes are an allocation of their own until they are joined to the
- * old bytes.
+ * Predicts a RESIZE that adds bytes. They are an allocation of their own until
+ * they are joined to the old bytes.
  */
 static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Batches: each entry has the result of a single command. A reply that cannot
- * be written undoes all entries.
+ * Batches: each entry must have the result that it would have as a command of
+ * its own. A reply that cannot be written undoes all entries.
  */
 #include "internal.h"
 
@@ -13,10 +13,10 @@
 #define ENTRIES_OFFSET SZ_256K
 
 /**
- * struct batch - one that is called
- * @cmd: its struct
- * @at: its entries
- * @bad: an entry is malformed: its errno
+ * struct batch - a batch that is called
+ * @cmd: struct of the command
+ * @at: entries of the batch
+ * @bad: for each entry, the errno if it is malformed
  * @refused: the error of the whole batch, or 0
  */
 struct batch {
@@ -81,7 +81,10 @@ static void *entry_of(struct batch *b, unsigned int i)
 	return b->at + i * b->cmd.entry_size;
 }
 
-/* Returns false if the driver refused the whole batch, and had to. */
+/*
+ * Calls a batch. Returns false if the driver refused the whole batch, as it
+ * must.
+ */
 static bool call_batch(struct fuzz *f, struct batch *b, unsigned int nr)
 {
 	struct flexmem_batch cmd = b->cmd;

@@ -7,7 +7,7 @@
 
 #define MAP_SHIFT 38
 
-/* The allocation that is mapped. */
+/* Returns the allocation that a mapping shows. */
 static struct fuzz_allocation *mapped(struct fuzz *f,
 				      const struct fuzz_map *map)
 {
@@ -42,7 +42,7 @@ void fuzz_do_map(struct fuzz *f)
 	SAME(f, cmd.out_size, a->size);
 }
 
-/* The mappable allocation at an mmap() offset. */
+/* Returns the mappable allocation at an mmap() offset. */
 static struct fuzz_allocation *find_offset(struct fuzz *f, u64 offset)
 {
 	u64 start = offset & (BIT_ULL(MAP_SHIFT) - 1);
@@ -152,7 +152,7 @@ static void unmap(struct fuzz *f, struct fuzz_map *map)
 	fuzz_drop(f, a);
 }
 
-/* Touches, duplicates or ends a map. */
+/* Touches, duplicates or ends a mapping. */
 void fuzz_use_map(struct fuzz *f)
 {
 	u8 kind = fuzz_take(f);
@@ -171,7 +171,7 @@ void fuzz_use_map(struct fuzz *f)
 	}
 }
 
-/* Ends the maps of a file before it is closed. */
+/* Ends the mappings of a file, before the file is closed. */
 void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 {
 	unsigned int i;
@@ -183,7 +183,7 @@ void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 
 /* Copies. */
 
-/* The window's pages from here to the end are for READ and WRITE. */
+/* READ and WRITE use the part of the user-memory window from this offset on. */
 #define COPY_OFFSET SZ_256K
 #define COPY_MOST (NATIVE_USER_READ_ONLY - COPY_OFFSET)
 
@@ -214,7 +214,8 @@ static void draw_copy(struct fuzz *f, struct flexmem_rw *cmd)
 }
 
 /*
- * The first piece fails if a fault is set, or if the user memory is not there.
+ * Predicts a READ or WRITE. Its first part fails if a fault is set, or if the
+ * user memory cannot be accessed.
  */
 static int predict_copy(struct fuzz *f, const struct flexmem_rw *cmd,
 			bool write)
@@ -350,7 +351,8 @@ void fuzz_copy_range(struct fuzz *f)
 }
 
 /*
- * The contents of events. The suites in tests/kunit check when an event is due.
+ * Checks what is in an event. The suites in tests/kunit check when an event is
+ * due.
  */
 
 static void check_event(struct fuzz *f, const struct flexmem_event *event,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands: each is called as the input says, predicted, and compared.
+ * The commands. Each is called as the input says, and its answer is compared
+ * with the prediction.
  */
 #include "internal.h"
 
@@ -12,7 +13,8 @@
 #define ROOM (2 * FLEXMEM_MAX_STRUCT)
 
 /*
- * Spoils a struct as f->spoil says. Returns the error that must follow, or 0.
+ * Puts the mistake that f->spoil names into a struct. Returns the error that
+ * must follow, or 0.
  */
 static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 {
@@ -22,7 +24,9 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 		return -ENODEV;
 	switch (f->spoil) {
 	case SHORT:
-		/* Below the first version of each struct. */
+		/*
+		 * A size that is smaller than the first version of any struct.
+		 */
 		cmd[0] = fuzz_take(f) % (size - size / 8);
 		return -EINVAL;
 	case LONG:
@@ -104,7 +108,10 @@ static void poison(unsigned int nr, void *cmd)
 			*(u32 *)(cmd + at) = POISON;
 }
 
-/* After success no output member may be poison. After an error some may. */
+/*
+ * After a success the driver must have written every output member. After an
+ * error it need not have written all.
+ */
 static void check_poison(struct fuzz *f, unsigned int nr, void *cmd, long rc)
 {
 	unsigned int i;
@@ -126,9 +133,9 @@ static void check_poison(struct fuzz *f, unsigned int nr, void *cmd, long rc)
 /**
  * fuzz_call - call a command of the current file
  * @f: input
- * @nr: its number
- * @arg: struct; the reply afterwards
- * @size: its size
+ * @nr: number of the command
+ * @arg: struct of the command; receives the reply
+ * @size: size of the struct
  * @rc: receives the answer
  *
  * Return: true if the command was carried out; false if the driver refused its
@@ -148,7 +155,7 @@ bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	refused = spoil(f, (u32 *)copy, size, &at);
 	if (f->spoil != NOWHERE)
 		memcpy(at, copy, size);
-	/* Whichever user calls, a file keeps its opener's rights. */
+	/* Any user may call: a file keeps the rights of its opener. */
 	current->cred.uid = KUIDT_INIT(FUZZ_UID + f->spoil % 5);
 	native_cgroup_move(fuzz_cgroup[f->spoil % FUZZ_CGROUPS]);
 	current->cred.admin = fuzz_is_admin(f->who);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* After each command the driver's whole state must be the model's. */
+/* After each command the whole state of the driver must equal the model's. */
 #include "internal.h"
 
 #include "checks.h"
@@ -49,7 +49,7 @@ static void check_regions(struct fuzz *f)
 	SAME(f, view.nr, nr);
 }
 
-/* Memory that the device granted in a reply that was lost. */
+/* How many bytes the device has granted in replies that were lost. */
 static u64 lost_bytes(const struct fuzz *f)
 {
 	return fake_device_lost(f->fake);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device and its operator: faults, time, leases, and events that remove
- * memory.
+ * What happens to the device: faults, the passage of time, leases, resets and
+ * removal.
  */
 #include "internal.h"
 
@@ -58,7 +58,7 @@ static void forget_faults(struct fuzz *f)
 	}
 }
 
-/* Lets the device stop answering, or answer again. */
+/* Makes the device stop answering, or answer again. */
 static void die_or_revive(struct fuzz *f)
 {
 	bool dead = !f->model->dead;
@@ -72,9 +72,9 @@ static void die_or_revive(struct fuzz *f)
 }
 
 /*
- * Makes the next call of an operation fail, if the next command makes one. The
- * call may have its effect although the reply is lost. A release has no effect
- * then, because the device could give the memory away before the model does.
+ * Makes an operation fail once, if the next command calls it. The call may have
+ * its effect although the reply is lost. A release has no effect then, because
+ * the device could give the memory away before the model does.
  */
 void fuzz_fault(struct fuzz *f)
 {
@@ -82,7 +82,10 @@ void fuzz_fault(struct fuzz *f)
 	enum fake_op op = kind % FAKE_COPY;
 	int rc = errors[error % ARRAY_SIZE(errors)];
 
-	/* Half of a write's faults hit COPY, which the corpus predates. */
+	/*
+	 * Half of the faults for WRITE hit COPY instead: the corpus is older
+	 * than COPY, and so has no number for it.
+	 */
 	if (op == FAKE_WRITE && error / ARRAY_SIZE(errors) & 2)
 		op = FAKE_COPY;
 	/* A PF has no slots to clear. */
@@ -93,7 +96,10 @@ void fuzz_fault(struct fuzz *f)
 		return;
 	if (kind >= 240)
 		die_or_revive(f);
-	/* Waiting callers and the worker have no order: no fault. */
+	/*
+	 * While callers wait for the worker, the order of operations is not
+	 * determined, so no fault is injected.
+	 */
 	if (kind >= 240 || f->model->dead || f->model->timeouts > 1)
 		return;
 	f->fake->replies_are_lost = op != FAKE_RELEASE &&
@@ -107,7 +113,7 @@ void fuzz_fault(struct fuzz *f)
  * fuzz_heal - end the planned fault
  * @f: input
  *
- * The fault must have happened for both, driver and model, or for neither.
+ * The fault must have happened either in both driver and model, or in neither.
  */
 void fuzz_heal(struct fuzz *f)
 {
@@ -140,7 +146,7 @@ static void follow_in(struct fuzz *f, unsigned int slot)
 
 /**
  * fuzz_follow_scrubs - take over the results of background scrubs
- * @f: input; time has passed
+ * @f: input, after time has passed
  *
  * The model does not predict the time of a scrub, but its possible results:
  * free blocks become clean, quarantined blocks become free, and a device that
@@ -159,7 +165,7 @@ void fuzz_follow_scrubs(struct fuzz *f)
 			follow_in(f, slot);
 }
 
-/* Lets the worker settle unknown outcomes while no caller asks. */
+/* Lets the worker retry pending commands while no caller does. */
 static void settle(struct fuzz *f)
 {
 	struct flexmem_table *table = &f->fdev->table;
@@ -184,8 +190,8 @@ void fuzz_time(struct fuzz *f)
 	u8 n = fuzz_take(f);
 
 	/*
-	 * A single operation in the background must not fail. All operations
-	 * may fail, if the device is dead.
+	 * In the background either all operations fail, because the device is
+	 * dead, or none does.
 	 */
 	if (!f->model->dead)
 		forget_faults(f);
@@ -302,7 +308,7 @@ void fuzz_trim(struct fuzz *f)
 	SAME(f, cmd.out_bytes, want.out_bytes);
 }
 
-/* After a reset no lease holds, and every allocation is lost. */
+/* Models a reset: all leases end, and every allocation is lost. */
 static void lose_all(struct fuzz *f)
 {
 	unsigned int i;
@@ -333,7 +339,7 @@ void fuzz_reset(struct fuzz *f)
 		model_prealloc(f->model);
 }
 
-/* The capacity that the driver knows, of all domains. */
+/* The sum of the capacities of all domains, as the driver has read them. */
 u64 fuzz_capacity_of_all(const struct fuzz *f)
 {
 	u64 capacity = 0;
@@ -359,7 +365,7 @@ void fuzz_capacity(struct fuzz *f)
 		model_refresh(f->model);
 }
 
-/* Unregisters the function, sometimes while files are open. */
+/* Unregisters the function, possibly while files are open. */
 void fuzz_unregister(struct fuzz *f)
 {
 	/* Rarely, because every later operation fails with ENODEV. */

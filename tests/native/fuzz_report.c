@@ -12,7 +12,7 @@
 /* The offset of output lists in the window, behind the structs. */
 #define LIST_OFFSET SZ_64K
 
-/* A list that the caller passes, and the error that must follow. */
+/* A list that the caller passes, and the error that it must cause. */
 struct list {
 	u32 entry_size;
 	u32 count;
@@ -48,7 +48,10 @@ static struct list draw_list(struct fuzz *f, unsigned int nr, unsigned int size)
 	return list;
 }
 
-/* The n-th entry. Bytes beyond the known members must be zero. */
+/*
+ * Returns the n-th entry, and checks that the bytes beyond the known members
+ * are zero.
+ */
 static const void *entry_of(struct fuzz *f, const struct list *list,
 			    unsigned int n, size_t size)
 {
@@ -151,7 +154,10 @@ void fuzz_segments(struct fuzz *f)
 	}
 }
 
-/* The owners that the file may see, in the order of the snapshot. */
+/*
+ * Lists the owners that the file may see, in the order of the snapshot. Returns
+ * their number.
+ */
 static unsigned int visible(const struct fuzz *f, unsigned int *owner)
 {
 	unsigned int i, nr = 0, at;
@@ -270,7 +276,7 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, strcmp(cmd.out_name, "fake"), 0);
 }
 
-/* The figures of a domain's regions, from the model. */
+/* Compares the figures of a domain's regions with the model's. */
 static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 {
 	u64 total = 0, free = 0, largest = 0;
@@ -474,7 +480,10 @@ static u64 draw_amount(struct fuzz *f, unsigned int resource)
 	return n & 1 ? n * 64ULL * SZ_1K : n / 2 * (u64)SZ_1M;
 }
 
-/* Draws a cgroup: its number; 0: default; FUZZ_OWNERS: unknown. */
+/*
+ * Draws the owner number of a cgroup; 0 means the default limit, and
+ * FUZZ_OWNERS an unknown cgroup.
+ */
 static unsigned int draw_owner(struct fuzz *f,
 			       struct flexmem_resource_limit *cmd)
 {

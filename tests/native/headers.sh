@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Makes a directory of the headers that the driver includes, and those that these include: links to the kernel's own for
-# the ones that can be used as they are, empty files for the others, which shim.h replaces.
-# usage: tests/native/headers.sh LINUX-SOURCE DIR FILE...
+# Makes a directory with all headers that the driver includes, directly or through other headers. A header of the kernel
+# that can be used as it is becomes a link. The others become empty files, because shim.h replaces them. usage:
+# tests/native/headers.sh LINUX-SOURCE DIR FILE...
 set -euo pipefail
 
 linux=$1
 dir=$2
 shift 2
 
-# Headers that are the kernel's own.
+# Headers of the kernel that are used as they are.
 own=' linux/align.h linux/array_size.h linux/bitmap.h linux/bits.h linux/build_bug.h linux/const.h linux/container_of.h
 	linux/dma-fence.h linux/dma-fence-array.h linux/dma-fence-chain.h
 	linux/dma-fence-unwrap.h linux/dma-resv.h linux/err.h linux/find.h linux/hash.h linux/kconfig.h linux/kref.h linux/limits.h linux/list.h linux/log2.h linux/math.h linux/math64.h

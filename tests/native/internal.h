@@ -2,10 +2,10 @@
 /*
  * Declarations that the files of the shim share.
  *
- * There are two ways to wait. A task that waits for a lock that is held for some
- * instructions waits for a word to change. A task that sleeps is parked until
- * another one lets it go on; a wake-up that comes too early is kept, so none is
- * lost. When all tasks are parked, time advances.
+ * There are two ways to wait. A task that needs a lock which is held only for a
+ * few instructions waits until a word changes. A task that sleeps is parked
+ * until another task unparks it; a wake-up that comes before the task is parked
+ * is kept, so none is lost. When all tasks are parked, time advances.
  */
 #ifndef _NATIVE_INTERNAL_H
 #define _NATIVE_INTERNAL_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs of the device that go on for too long after their memory was freed:
- * they are cancelled, and if that does not help, the function is reset once.
- * Time is virtual.
+ * Device programs that still run long after their memory was freed. They are
+ * cancelled, and if that does not help, the function is reset once. Time is
+ * virtual.
  */
 #include "corners.h"
 #include "watch.h"
@@ -17,8 +17,8 @@ static unsigned int resets(void)
 }
 
 /*
- * A client's program runs, in memory that was freed, and another client has an
- * allocation.
+ * Starts a program of a client in memory that the client then frees. Another
+ * client has an allocation.
  */
 static struct dma_fence *begin(struct run *r, u32 flags)
 {
@@ -75,7 +75,10 @@ static void run_overdue(struct run *r)
 	later(2 * BIT_MS);
 	must(r, resets() == before && !lost(r), "a cancel is no reset");
 	end(r, fence);
-	/* The card does not carry out the cancelled job when its time comes. */
+	/*
+	 * When the latency of the cancelled job is over, the card does not
+	 * carry it out.
+	 */
 	later(SIM_MAX_RUN_MS);
 }
 
@@ -104,7 +107,7 @@ static void run_sleep(struct run *r)
 	if (!fence)
 		return;
 	later(LIMIT_MS + BIT_MS);
-	/* The job was cancelled. Its second time limit runs now. */
+	/* The job was cancelled, and the second time limit has begun. */
 	world_suspend(1);
 	/* The driver looks at the fences right after the resume. */
 	later(10 * LIMIT_MS - 3 * BIT_MS / 2);
@@ -134,7 +137,10 @@ static void run_cancel_asleep(struct run *r)
 	end(r, fence);
 }
 
-/* An ALLOC without room tells what is leaving, but no older program of it. */
+/*
+ * An ALLOC that finds no room reports how many bytes are leaving. If the struct
+ * of an older program has no room for that, nothing is written behind its end.
+ */
 static void run_no_room(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 1ull << 50);
@@ -155,8 +161,9 @@ static void run_no_room(struct run *r)
 }
 
 /*
- * flexmem does not know of the program, which has begun when its memory is
- * freed. The program writes no byte after the release.
+ * flexmem does not know the fence of this program, which is running when its
+ * memory is freed. Nevertheless the program must write no byte after the memory
+ * is released.
  */
 static void run_stray(struct run *r, unsigned int index)
 {

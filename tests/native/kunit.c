@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs the suites of tests/kunit and prints TAP, a line for each case and
- * parameter.
- * usage: kunit [-s SEED] [-o PARAMETER=VALUE]... [-l] [GLOB]
- * PARAMETER is one of the module; GLOB: only those named SUITE.CASE like that.
+ * parameter. usage: kunit [-s SEED] [-o PARAMETER=VALUE]... [-l] [GLOB]
+ * PARAMETER is a parameter of the test module. GLOB selects the cases whose
+ * name SUITE.CASE matches.
  */
 #include "internal.h"
 
@@ -24,7 +24,7 @@ static struct kunit *running_test;
 static jmp_buf aborted;
 static unsigned int count, failures;
 
-/* Appends, so that suites run in the order of the files. */
+/* Appends the suite, so that suites run in the order of the files. */
 void native_kunit_add(struct kunit_suite *suite)
 {
 	struct kunit_suite **end = &suites;

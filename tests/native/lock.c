@@ -41,7 +41,10 @@ void native_irqs_off(int more)
 	current->irqs_off += more;
 }
 
-/* As lockdep: a lock of interrupts is taken with interrupts off. */
+/*
+ * Checks, as lockdep does, that a lock which interrupt handlers take is always
+ * taken with interrupts off.
+ */
 static void note_interrupts(spinlock_t *lock)
 {
 	if (current->in_irq)
@@ -131,8 +134,8 @@ static int lock_mutex(struct mutex *lock, bool killable)
 		}
 		list_del(&waiter.link);
 		/*
-		 * A killed waiter gives up only while the lock is held. Then
-		 * the holder wakes up the next waiter.
+		 * A killed waiter gives up only while another task holds the
+		 * lock. That task then wakes up the next waiter.
 		 */
 		if (lock->owner)
 			rc = -EINTR;
@@ -193,14 +196,17 @@ bool native_mutex_is_held(const struct mutex *lock)
 	return __atomic_load_n(&lock->owner, RELAXED) == current;
 }
 
-/* Semaphores of readers and writers. */
+/* Reader-writer semaphores. */
 void init_rwsem(struct rw_semaphore *sem)
 {
 	*sem = (struct rw_semaphore) {};
 	INIT_LIST_HEAD(&sem->waiters);
 }
 
-/* New readers wait for writers that already wait. */
+/*
+ * Whether a task must wait. New readers wait for writers that are already
+ * waiting.
+ */
 static bool is_closed(const struct rw_semaphore *sem, bool write)
 {
 	return sem->owner || (write ? sem->readers : sem->writers);

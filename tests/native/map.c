@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Maps. A page table is an array of frames. The CPU's accesses by an entry run
- * under the map's lock, so that no access uses an entry that was taken away.
+ * Mappings. A page table is an array of frames. The CPU's accesses through an
+ * entry run under the mapping's lock, so that no access uses an entry that was
+ * removed.
  */
 #include "internal.h"
 
@@ -120,14 +121,14 @@ static void link_map(struct vm_area_struct *vma)
 /**
  * native_mmap - map a file
  * @file: open file
- * @offset: in it, a multiple of the page size
+ * @offset: offset in the file, a multiple of the page size
  * @length: bytes, not 0
  * @flags: VM_SHARED and so on
  *
- * As in the kernel, a file that is open for reading only gets no writable
- * shared map, and its readable shared map is not marked as shared.
+ * As in the kernel, a file that is open only for reading cannot have a writable
+ * shared mapping, and its readable shared mapping is not marked as shared.
  *
- * Return: the map, for native_munmap(), or an ERR_PTR().
+ * Return: the mapping, for native_munmap(), or an ERR_PTR().
  */
 struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 				   unsigned long flags)
@@ -152,7 +153,10 @@ struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 	return ERR_PTR(rc);
 }
 
-/* As fork(): makes another map of the same memory, with no page mapped yet. */
+/*
+ * Makes another mapping of the same memory, as fork() does. No page of it is
+ * mapped yet.
+ */
 struct vm_area_struct *native_fork_map(struct vm_area_struct *vma)
 {
 	struct vm_area_struct *copy;
@@ -183,9 +187,10 @@ void native_munmap(struct vm_area_struct *vma)
 }
 
 /*
- * The CPU's access for a program. Two tasks of an owner may use the same byte at
- * once, and the firmware may copy it. Their order is up to them, so TSan does
- * not watch. ASan detects access to a frame that was freed.
+ * An access of the CPU to a mapped byte. Two tasks of an owner may use the same
+ * byte at the same time, and the firmware may copy it. The program must order
+ * these accesses, not the driver, so TSan does not check them. ASan detects an
+ * access to a freed frame.
  */
 static noinline __attribute__((no_sanitize("thread")))
 void use_byte(u8 *at, u8 *byte, bool write)
@@ -238,9 +243,10 @@ static vm_fault_t page_fault(struct vm_fault *vmf)
 
 /**
  * native_touch - read or write a byte of a map
- * @vma: map
- * @offset: of the byte in it
- * @byte: the byte to read or write, if the frame has bytes here
+ * @vma: mapping
+ * @offset: offset of the byte in the mapping
+ * @byte: in or out: the byte. Not used if the frame has no bytes in this
+ *	program
  * @write: write it
  *
  * Return: 0; -EFAULT for SIGBUS; -ENOMEM.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: the kernel's, which comes from the C library, each object by itself, so
- * that ASan watches it; page frames; and the memory of users.
+ * Memory. Kernel memory comes from the C library, one object at a time, so that
+ * ASan can check it. Also page frames, and the memory of users.
  */
 #include "internal.h"
 
@@ -10,7 +10,10 @@
 /* The number of live objects of all kinds. */
 static long live;
 
-/* The number of live objects, after all pending workers have freed theirs. */
+/*
+ * The number of live objects, after all queued work has run and freed its
+ * objects.
+ */
 long native_live(void)
 {
 	native_settle_work();
@@ -37,7 +40,8 @@ static void *alloc(size_t size, gfp_t gfp)
 		return NULL;
 	p = take(size);
 	/*
-	 * The driver must not rely on bytes that it did not ask to be zeroed.
+	 * Bytes that the driver has not asked to be zeroed get a value, because
+	 * it must not rely on them.
 	 */
 	memset(p, gfp & __GFP_ZERO ? 0 : 0x5a, size);
 	return p;
@@ -160,7 +164,7 @@ static void __attribute__((constructor)) init_nodes(void)
 }
 
 /*
- * Page frames: numbers that are never used twice, so a late access is noticed.
+ * Page frames. Their numbers are never used twice, so a late access is noticed.
  */
 static unsigned int pages_lock;
 static struct page **pages;
@@ -265,8 +269,8 @@ void native_user_part_free(void *part)
 }
 
 /*
- * Number of bytes that the user may access from @p on. All memory of the
- * program belongs to the user as well; ASan knows where it ends.
+ * How many bytes the user may access from @p on. All memory of the program
+ * counts as user memory; ASan knows where an object ends.
  */
 static unsigned long accessible(const void *p, unsigned long n)
 {
@@ -281,7 +285,7 @@ static unsigned long accessible(const void *p, unsigned long n)
 	return offset >= end ? 0 : min(n, end - offset);
 }
 
-/* Runs another task's action while the driver touches user memory. */
+/* Runs what another task does while the driver touches user memory. */
 static void let_happen(struct task_struct *task)
 {
 	void (*meanwhile)(void) = task->meanwhile;
@@ -292,7 +296,9 @@ static void let_happen(struct task_struct *task)
 	meanwhile();
 }
 
-/* A user can delay a page fault for ever: no lock may be held. */
+/*
+ * Checks that no lock is held, because a user can delay a page fault for ever.
+ */
 static unsigned long user_access(const void *p, unsigned long n)
 {
 	might_sleep();
@@ -300,7 +306,7 @@ static unsigned long user_access(const void *p, unsigned long n)
 		shim_bug("user memory is touched with %d locks held",
 			 current->locks);
 	let_happen(current);
-	/* An access to no bytes succeeds anywhere. */
+	/* An access to zero bytes succeeds at any address. */
 	if (!n || native_should_fail(NATIVE_USER))
 		return 0;
 	return accessible(p, n);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the shim itself: it reports wrong use, and accepts right use. Each
- * case is a process of its own, which must end as the table says. Prints TAP.
+ * Tests of the shim itself: it must report wrong use of the kernel's functions,
+ * and accept right use. Each case is a process of its own, which must end as
+ * the table says. Prints TAP.
  */
 #include "internal.h"
 
@@ -222,8 +223,8 @@ static void reads_until_it_leaves(void)
 }
 
 /*
- * As in the XArray: the object is passed to RCU first, and removed afterwards,
- * under the lock.
+ * Passes an object to RCU and removes it only afterwards, but under the lock,
+ * as the XArray does.
  */
 static int gives_up(void *done)
 {
@@ -367,9 +368,9 @@ static void user_memory_has_an_end(void)
 /**
  * struct misuse - a case
  * @run: the case
- * @name: of it
+ * @name: name of the case
  * @says: the expected report, or NULL
- * @only: kind of program that can find it, NULL: all
+ * @only: the kind of build that can find the misuse; NULL: every build
  */
 static const struct misuse {
 	void (*run)(void);

@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Plants bugs in the core or the library, one at a time, and sees that a test notices.
+"""Plants bugs in the core or the library, one at a time, and checks that a test notices each of them.
 
 Usage: mutants.py [-n HOW-MANY] [-j JOBS] [-a] [-l LIST] [NAME...]
 
-mutants.list has those of the core; LIST, tests/userlib/mutants.list, those of the library.
-Without names all are tried, or, with -n, as many as that, chosen by the hash of the
-sources: the same ones for the same tree, other ones after a change. With -a all tests are
-tried on each that its own test does not notice, to find one. Prints TAP.
+mutants.list has the bugs of the core; LIST, tests/userlib/mutants.list, has those of the library. Without names all
+bugs are tried, or with -n that many of them. The hash of the sources chooses which: the same ones for the same tree,
+others after a change. With -a, if the test of a bug does not notice it, all other tests are tried, to find one that
+does. Prints TAP.
 
-The sources are not touched: a mutant is a copy of one file among links to the others,
-compiled by the commands of the Makefile and linked with the objects that are there.
-Only a test that passes without the bug notices it. A mutant that its test does not
-notice is a failure, and so is one that does not compile, or whose test does not end.
-First of all the whole list is looked at, whatever is tried then: the lines of each mutant
-must be in the source, once.
+The sources are not touched. A mutant is a changed copy of one file next to links to the others. It is compiled with the
+commands of the Makefile and linked with the existing objects. A test counts only if it passes without the bug. It is a
+failure if the test of a mutant does not notice it, if the mutant does not compile, or if the test does not end. Before
+anything is tried, the whole list is checked: the lines of each mutant must be in the source exactly once.
 """
 
 import argparse
@@ -43,7 +41,7 @@ LAST_WORDS = re.compile(r"^(# .*: (?:EXPECTATION|ASSERTION).*|not ok .*|Bail out
 
 
 class Project:
-    """What bugs are planted in, and how its tests are built."""
+    """A project in which bugs are planted, and how its tests are built."""
 
     def __init__(self, tests, sources, files, hashed, one_program_a_kind):
         self.tests = TOP / tests
@@ -54,11 +52,11 @@ class Project:
         self.by_kind = one_program_a_kind
 
     def program(self, kind, name):
-        """Where a program is, below the folder that it is built in."""
+        """Returns the path of a program below the folder in which it is built."""
         return f"{kind}/{name}" if self.by_kind else name
 
     def prepare(self):
-        """What has to be there before anything is built."""
+        """Makes what must exist before anything is built."""
         self.out.mkdir(parents=True, exist_ok=True)
         if self.by_kind:
             subprocess.run([TOP / "tests/vm/debug-kernel.sh", "--source"], check=True)
@@ -71,7 +69,7 @@ LIBRARY = Project("tests/userlib", "userlib",
 
 
 class Problem(Exception):
-    """Why there is nothing to be said of a mutant."""
+    """The reason why a mutant cannot be tried."""
 
 
 def squeeze(lines):
@@ -79,7 +77,7 @@ def squeeze(lines):
 
 
 class Mutant:
-    """A planted bug: what becomes of which lines, and the test that notices."""
+    """A planted bug: the lines that it replaces, the lines that it puts there, and the test that must notice."""
 
     def __init__(self, project, where, name):
         self.project = project
@@ -92,7 +90,7 @@ class Mutant:
         return f"{self.function}: {self.name}"
 
     def find(self):
-        """The file, and where in it the function is."""
+        """Returns the file, its text, and where the function is in it."""
         function = re.compile(rf"^(?![ \t#*/])(?:[^\n]*[ *])?{self.function}\(.*?^}}", re.M | re.S)
         sources = self.project.sources
         found = [(path, path.read_text(), match)
@@ -106,7 +104,7 @@ class Mutant:
         return found[0]
 
     def apply(self):
-        """The file with the bug, and its name below the sources."""
+        """Returns the text of the file with the bug, and its name below the sources."""
         path, text, match = self.find()
         body = match[0]
         for old, new in self.changes:
@@ -151,7 +149,7 @@ def read_list(project, path):
 
 
 def misplaced(mutants):
-    """Why those cannot be planted that cannot."""
+    """Returns the mutants that cannot be planted, with the reasons."""
     for mutant in mutants:
         try:
             mutant.apply()
@@ -160,7 +158,7 @@ def misplaced(mutants):
 
 
 def chosen(project, mutants, number):
-    """So many of them, by the hash of the sources."""
+    """Chooses a number of mutants by the hash of the sources."""
     tree = hashlib.sha256()
     for folder in project.hashed:
         for path in sorted(folder.rglob("*")):
@@ -174,7 +172,7 @@ def chosen(project, mutants, number):
 
 
 class Children:
-    """Processes, which are ended when we are."""
+    """The processes that this program has started. They are ended when it ends."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -214,7 +212,7 @@ CHILDREN = Children()
 
 
 class Build:
-    """How the Makefile compiles and links, and a copy of what it has made."""
+    """The commands with which the Makefile compiles and links, and a copy of what it has built."""
 
     def __init__(self, project, work, programs):
         self.project = project
@@ -223,7 +221,7 @@ class Build:
         names = sorted({project.program(*program) for program in programs})
         make = ["make", "-s", "-j2", "-C", str(project.tests), f"O={project.out}",
                 *(f"{project.out}/{name}" for name in names)]
-        # The lock of run.sh: only one of the two builds at a time.
+        # This lock is the one of run.sh: only one of the two programs builds at a time.
         lock = TOP / "build/locks" / project.tests.name
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("w") as held:
@@ -248,7 +246,7 @@ class Build:
             (self.compile if "-c" in words else self.link)[str(made)] = words
 
     def uses(self, program, name):
-        """Objects of a program that a file of the sources is compiled to, or is in."""
+        """Returns the objects of a program that are compiled from a source file or include it."""
         path = self.project.sources / name
         objects = [str(pathlib.Path(word).relative_to(self.project.out))
                    for word in self.link[program] if word.endswith(".o")]
@@ -258,7 +256,7 @@ class Build:
                 str(path) in (self.work / made).with_suffix(".d").read_text().split()]
 
     def plant(self, mutant, number):
-        """The sources with the bug: links to all files but one."""
+        """Makes a copy of the sources with the bug: links to all files but one."""
         name, text = mutant.apply()
         place = self.work / str(number)
         ours, theirs = place / self.project.sources.name, self.project.sources
@@ -272,7 +270,7 @@ class Build:
         return place, name
 
     def make(self, place, name, kind, test):
-        """A program with the bug; only what it changes is compiled."""
+        """Builds a program with the bug. Compiles only what the bug changes."""
         sources = str(self.project.sources)
         program = self.project.program(kind, test)
         replaced = {}
@@ -302,7 +300,7 @@ class Build:
 
 @functools.lru_cache(1)
 def fixed():
-    """TSan's memory has fixed places, which a random layout may have taken."""
+    """Turns off the random layout of memory, because TSan needs fixed addresses."""
     try:
         subprocess.run(["setarch", "-R", "true"], check=True, capture_output=True)
         return ["setarch", "-R"]
@@ -311,7 +309,7 @@ def fixed():
 
 
 def notices(place, project, kind, test):
-    """What a program says of what is wrong; None: nothing."""
+    """Runs a program. Returns its report of a failure, or None if it passes."""
     program = place / project.program(kind, test[0])
     status, said = CHILDREN.run([*fixed(), str(program), *test[1:]])
     if not status:
@@ -321,7 +319,7 @@ def notices(place, project, kind, test):
 
 
 def seeds(test):
-    """The test with one seed after the other, where it has FIRST..LAST."""
+    """Expands a test with the seeds FIRST..LAST into one test for each seed."""
     kind, arguments = test
     for at, argument in enumerate(arguments):
         some = re.fullmatch(r"(\d+)\.\.(\d+)", argument)
@@ -341,7 +339,7 @@ class Hunter:
         self.lock = threading.Lock()
 
     def check(self, test):
-        """A test that passes without a bug; each is tried once."""
+        """Whether a test passes without a bug. Each test is tried once."""
         with self.lock:
             if test not in self.passes:
                 self.passes[test] = notices(self.build.work, self.build.project, *test)

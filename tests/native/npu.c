@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs the example of the driver guide, Documentation/examples/npu.c, over a few
- * simulated registers. Its firmware often answers when the driver's time is over:
- * just before, just after, or at the same moment. Tasks are scheduled: a seed
- * decides which one comes first. In some runs it says that it is dead while the
- * function is registered, suspended or removed. The test fails if the driver takes
- * a reply for that of another request, if it does not reset what has died, or if
- * firmware and flexmem disagree in the end. usage: npu [-s SEED] [-n RUNS]
+ * Runs the example of the driver guide, Documentation/examples/npu.c, on a few
+ * simulated registers. The simulated firmware often answers around the driver's
+ * timeout: just before, just after, or at the same moment. Tasks take turns,
+ * and a seed decides which one comes first. In some runs the firmware reports
+ * that it is dead while the function is registered, suspended or removed. The
+ * test fails if the driver takes a reply for the reply to another request, if
+ * it does not reset a dead function, or if firmware and flexmem disagree in the
+ * end. usage: npu [-s SEED] [-n RUNS]
  */
 #include "internal.h"
 
@@ -14,7 +15,7 @@
 
 #include "device.h"
 
-/* Parts of the kernel that the example needs and flexmem does not. */
+/* Parts of the kernel that the example needs but flexmem does not. */
 struct pci_dev {
 	struct device dev;
 	unsigned int irq;
@@ -124,7 +125,10 @@ static struct board {
 	bool dying;
 	unsigned int resets;
 	u64 random;
-	/* The device with an interrupt handler, and whether that runs. */
+	/*
+	 * The device whose interrupt handler is installed, and whether the
+	 * handler is running.
+	 */
 	struct pci_dev *pdev;
 	bool busy;
 	wait_queue_head_t doorbell;
@@ -157,7 +161,10 @@ static u32 readl(const void *address)
 	switch ((const u8 *)address - registers) {
 	case NPU_DONE:
 		value = board.done;
-		/* The driver may read this long after the request has ended. */
+		/*
+		 * The driver may read this register long after the request has
+		 * ended.
+		 */
 		native_point();
 		return value;
 	case NPU_STATUS:
@@ -293,7 +300,8 @@ static void raise_event(u32 event)
 }
 
 /*
- * The firmware. A request takes up to a second, which is the driver's time-out.
+ * The firmware. A request takes up to a second, as long as the driver's
+ * timeout.
  */
 static int run_firmware(void *unused)
 {
@@ -322,7 +330,10 @@ static int run_firmware(void *unused)
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })
 
-/* Touches a map. The example's memory lies behind a PCI BAR. */
+/*
+ * Maps an allocation and touches it. The example's memory lies behind a PCI
+ * BAR.
+ */
 static void map_memory(struct file *file, u32 handle)
 {
 	struct flexmem_map map = CMD(map, .handle = handle);
@@ -375,7 +386,8 @@ static void use_memory(struct file *file)
 }
 
 /*
- * After the answer the firmware may hold nothing that flexmem does not know of.
+ * Releases everything. When TRIM has returned, the firmware may hold no memory
+ * that flexmem does not know of.
  */
 static void trim_all(unsigned int minor)
 {
@@ -404,7 +416,10 @@ static void drop_objects(struct pci_dev *pdev)
 		kfree(pdev->objects[--pdev->nr]);
 }
 
-/* A failure before the registration is handled after the registration. */
+/*
+ * If the function fails before it is registered, the driver handles that after
+ * the registration.
+ */
 static void end_dying(struct npu *npu)
 {
 	board.dying = false;
@@ -488,7 +503,7 @@ int main(int argc, char **argv)
 		run_once(seed + i);
 	native_module_exit();
 	WARN_ON(native_live() != live);
-	/* Without a late reply the run proves nothing. */
+	/* If no request has timed out, the run proves nothing. */
 	WARN_ON(!timeouts);
 	printf("# seed %llu: %lu time-outs\nok 1 - the example driver, %lu times\n1..1\n",
 	       seed, timeouts, runs);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The shim's use of the system below: threads, futexes and memory.
+ * What the shim uses of the host system: threads, futexes and memory.
  *
- * Built without TSan, as all of the shim, so that its own synchronisation orders
- * nothing for TSan. TSan is told what the kernel promises, and no more, so that
- * the shim hides no race of the driver.
+ * Like the whole shim this is built without TSan, so that TSan does not see the
+ * synchronisation of the shim. TSan is told only what the kernel guarantees, so
+ * that the shim hides no race of the driver.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -78,8 +78,8 @@ void os_thread(void (*function)(void *data), void *data)
 }
 
 /*
- * Pins the process to one processor for tasks that take turns: a turn is shorter
- * than the way to another processor. A failure only costs time.
+ * Pins the process to one processor if tasks take turns, because a turn takes
+ * less time than a wake-up on another processor. A failure only costs time.
  */
 void os_one_processor(void)
 {
@@ -126,8 +126,8 @@ void os_pause(void)
 }
 
 /*
- * Ends the process at once, because other tasks may be anywhere. libFuzzer keeps
- * the input of a process that ends by a signal.
+ * Ends the process at once, because other tasks may be anywhere. It ends by a
+ * signal if libFuzzer runs, so that libFuzzer keeps the input.
  */
 void os_exit(int status)
 {
@@ -140,8 +140,8 @@ void os_exit(int status)
 
 #ifdef NATIVE_TSAN
 /*
- * A race of the kernel's own code: its readers discard values that they read
- * too early.
+ * Hides a harmless race in code of the kernel: readers discard values that they
+ * have read too early.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)

@@ -17,7 +17,9 @@ void os_pause(void);
 void os_trace(void);
 void os_exit(int status) __attribute__((noreturn));
 
-/* Tells TSan about locks, because the shim itself is built without TSan. */
+/*
+ * Tells TSan that a lock was taken, because TSan does not see the shim itself.
+ */
 void os_locked(void *lock, bool read, bool tried);
 void os_unlocking(void *lock, bool read);
 void os_acquire(void *address);

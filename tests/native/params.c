@@ -5,8 +5,8 @@
 #include "faults.h"
 
 /*
- * The value that is set, and the value that is shown afterwards. NULL: the
- * driver refuses the value, and still shows the last one.
+ * The value that is set, and the value that is shown afterwards. NULL means
+ * that the driver refuses the value, and still shows the one before.
  */
 static const struct {
 	const char *name, *value, *shown;
@@ -93,7 +93,9 @@ static unsigned int check_case(unsigned int i)
 	return 1;
 }
 
-/* Loads the module with two parameters whose values may exclude each other. */
+/*
+ * Loads the module with two parameters, whose values may contradict each other.
+ */
 static unsigned int check_load(const char *a, const char *a_value,
 			       const char *b, const char *b_value, int expected)
 {
@@ -111,9 +113,9 @@ static unsigned int check_load(const char *a, const char *a_value,
 }
 
 /**
- * params_wrong - try what they can be set to
+ * params_wrong - try the values of all parameters
  *
- * Return: how often the outcome was wrong.
+ * Return: number of wrong outcomes.
  */
 unsigned int params_wrong(void)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs each sequence again for each point of it at which tasks take turns. At that
- * point another task kills the caller, unbinds or resets the function, stops the
- * firmware, or makes the caller's file strict. Tasks are scheduled: the number of
- * the point is the seed, so a run repeats.
+ * Runs each sequence once for each of the points at which tasks take turns. At
+ * that point another task kills the caller, unbinds or resets the function,
+ * stops the firmware, or makes the caller's file strict. Tasks run in scheduled
+ * mode, and the number of the point is the seed, so a run can be repeated.
  *
- * After each of them, and within a time-out and a second, no outcome is unknown,
- * all accounts add up, and no slot names memory that the card does not back.
+ * Within a timeout and a second after each run, no command may be pending, all
+ * accounts must add up, and no slot may name memory that the function does not
+ * have.
  */
 #include "internal.h"
 
@@ -17,8 +18,8 @@
 
 /*
  * The errors that each action may cause. An access to a map may raise SIGBUS,
- * which is -EFAULT here. A lost allocation has no address and no lease. If all
- * regions are acquired at once after a reset, no slot is left to be set aside.
+ * which is -EFAULT here. A lost allocation has no address and no lease. If a
+ * reset acquires all regions at once, a RESERVE finds no free slot afterwards.
  */
 static const struct {
 	const char *name;
@@ -34,8 +35,8 @@ static const struct {
 /**
  * struct interferer - the task that interferes
  * @kind: its action
- * @caller: of the sequence
- * @run: its run
+ * @caller: the task that runs the sequence
+ * @run: the run of the sequence
  * @done: the action is done
  */
 struct interferer {
@@ -47,16 +48,17 @@ struct interferer {
 
 static unsigned long nr_done[NR_INTERFERENCES];
 
-/* Another task's action in the current run. */
+/* What the other task does in the current run. */
 static enum interference now;
 
-/* Whether the other task's action can cause the result @rc. */
+/* Whether the action of the other task can cause the result @rc. */
 bool points_explain(long rc)
 {
 	unsigned int i;
 
 	/*
-	 * If the action took memory away, an expected failure need not happen.
+	 * If the action has freed memory, a call that is expected to fail may
+	 * succeed.
 	 */
 	if (!rc)
 		return points_take_away();
@@ -133,7 +135,8 @@ static const char *unsettled(void)
 }
 
 /*
- * One run with an action at its n-th point; false if the run has fewer points.
+ * Runs a sequence once, with an action at the n-th point. Returns false if the
+ * run has fewer points.
  */
 static bool run_point(const struct sequence *s, enum interference kind,
 		      unsigned long n, struct run *r)
@@ -172,7 +175,7 @@ static bool run_point(const struct sequence *s, enum interference kind,
  * points_sweep - run a sequence with an action at its points
  * @s: sequence
  * @kind: the action
- * @stride: distance of the points
+ * @stride: distance between the points that are tried
  * @count: number of the test
  *
  * Return: 1 if a check failed, else 0.

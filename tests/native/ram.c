@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs the smallest example of the driver guide, Documentation/examples/ram.c: a
- * tenant allocates, writes, copies, maps and frees; the next one finds none of
- * its bytes; a reset and a removal leave nothing behind.
+ * Runs the smallest example of the driver guide, Documentation/examples/ram.c:
+ * a tenant allocates, writes, copies, maps and frees memory; the next tenant
+ * must find none of its bytes; a reset and a removal must leave nothing behind.
  */
 #include "internal.h"
 
@@ -67,7 +67,9 @@ static void read_back(struct file *file, u32 handle, u8 *bytes)
 	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_READ, &copy));
 }
 
-/* Maps an allocation. The page must be the very frame that the device uses. */
+/*
+ * Maps an allocation. The mapped page must be the frame that the device uses.
+ */
 static void map(struct file *file, u32 handle, const u8 *bytes)
 {
 	u8 byte = bytes[LENGTH - 1];

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RCU that frees as early as it may.
+ * RCU that frees each object as early as it may.
  *
  * An object waits only for tasks that were in a read section when it was passed
- * to RCU. Without such a task it is freed at once, otherwise when the last of
- * them leaves. So a reader that keeps a pointer for too long, and an object
- * that is freed without waiting, are found at once.
+ * to RCU. If there is no such task, it is freed at once; otherwise when the
+ * last of these tasks leaves its read section. So errors are found at once: a
+ * reader that keeps a pointer for too long, and an object that is freed without
+ * RCU.
  *
- * Since 4.20 the holder of a spinlock counts as a reader, too. So other tasks
- * may find an object that it passed to RCU until it has dropped the lock.
- * (XArray relies on that: it passes a node to RCU before it removes the node.)
+ * Since 4.20 the holder of a spinlock counts as a reader, too. So a task that
+ * holds a spinlock may pass an object to RCU while other tasks can still find
+ * it, until the lock is dropped. (XArray relies on that: it passes a node to
+ * RCU before it removes the node.)
  */
 #include "internal.h"
 
@@ -85,8 +87,8 @@ static bool all_passed(struct grave *grave)
 static void bury(struct grave *grave)
 {
 	/*
-	 * Accesses of the readers, and of the task that freed the object,
-	 * happened before.
+	 * Tells TSan that all accesses of the readers, and of the task that
+	 * freed the object, happened before.
 	 */
 	os_acquire(&nr_graves);
 	os_acquire(grave->head);
@@ -142,7 +144,8 @@ static void dig(struct grave *grave)
 }
 
 /*
- * Buries objects that the task freed under spinlocks. It holds no spinlock now.
+ * Passes on the objects that the task gave to RCU while it held spinlocks. It
+ * holds none now.
  */
 void native_bury_given_up(void)
 {

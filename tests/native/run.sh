@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds and runs the native programs, under ASan and UBSan and under TSan. Prints TAP: a stream for each program, and a
-# last one that says how they ended. Nothing needs a machine to be booted.
-# usage: tests/native/run.sh [asan|tsan]        default: both
-# Environment: FLEXMEM_SEED for the random ones; FLEXMEM_NATIVE_OPS: operations of each torture.
+# Builds and runs the native programs, under ASan and UBSan and under TSan. Prints TAP: the output of each program, and
+# at the end a stream that says how they ended. No machine is booted. usage: tests/native/run.sh [asan|tsan] default:
+# both Environment: FLEXMEM_SEED: seed of the random programs; FLEXMEM_NATIVE_OPS: number of operations of each torture.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -31,11 +30,10 @@ fixed=(setarch -R)
 export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 
 failed=0
-# Another task acts at each n-th point of the sequences.
+# The stride of "faults -p": another task acts at each n-th point of a sequence.
 stride=${FLEXMEM_LONG:+1}
 stride=${stride:-35}
-# program KIND NAME ARGUMENT...: prints its TAP, then one result that says how
-# it ended
+# program KIND NAME ARGUMENT...: prints the TAP of a program, and then a result that says how it ended
 program() {
 	local kind=$1 name=$2 status=0
 	shift 2
@@ -57,8 +55,7 @@ program asan npu -s "$seed"
 program asan ram
 for kind; do
 	program "$kind" misuse
-	# TSan finds nothing in operations of one task alone, so it runs few of
-	# them.
+	# TSan finds nothing in programs with a single task, so under TSan they run few operations.
 	volume=()
 	[[ $kind == asan ]] || volume=(-o ops=2000 -o sampled_ops=5000)
 	program "$kind" kunit -s "$seed" "${volume[@]}"
@@ -77,7 +74,7 @@ for kind; do
 	program "$kind" torture -c -P 4 -s "$seed" -n $((ops / 10)) "$close"
 done
 echo 'TAP version 13'
-# addresses NAME: compares where the allocations go
+# addresses NAME: compares the addresses of all allocations with the expected ones
 addresses() {
 	local trace=/dev/null
 	[[ $1 == random ]] || trace=$TOP/tests/traces/$1.trace.gz

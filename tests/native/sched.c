@@ -2,12 +2,13 @@
 /*
  * How tasks take turns.
  *
- * As threads, the system below runs them as it likes. Scheduled, one task runs at a
- * time, and hands over at points: where it takes or gives back a lock, waits,
- * touches user memory, and so on. A seed decides which task is next, in one of two
- * ways: at random at each point, or by priorities, which change at a few places
- * only (probabilistic concurrency testing: a bug that needs d decisions is found
- * with a probability of 1 / (tasks * points^(d-1)) at least).
+ * In thread mode the host system runs tasks as it likes. In scheduled mode one
+ * task runs at a time, and another task may follow only at certain points:
+ * where the task takes or releases a lock, waits, touches user memory, and so
+ * on. A seed decides which task is next, in one of two ways: at random at each
+ * point, or by priorities that change only at a few points (probabilistic
+ * concurrency testing: a bug that needs d decisions is found with a probability
+ * of at least 1 / (tasks * points^(d-1))).
  */
 #include "internal.h"
 
@@ -37,7 +38,8 @@ static bool is_ready(const struct task_struct *task)
 }
 
 /*
- * Chooses among the ready tasks: at random, or the one of the highest priority.
+ * Chooses one of the ready tasks: a random one, or the one with the highest
+ * priority.
  */
 static struct task_struct *pick(void)
 {
@@ -69,7 +71,7 @@ static void give_turn(struct task_struct *task)
 	os_futex_wake(&task->go);
 }
 
-/* Lets the task with the highest priority run, which may be the caller. */
+/* Lets the chosen task run, which may be the caller. */
 static void switch_task(void)
 {
 	struct task_struct *next = pick();
@@ -111,8 +113,8 @@ static void let_in(void)
 
 /**
  * native_come_at - let a task begin at a later point
- * @points: how many from now
- * @task: from native_kthread_create()
+ * @points: number of points from now
+ * @task: task from native_kthread_create()
  */
 void native_come_at(unsigned long points, struct task_struct *task)
 {
@@ -123,7 +125,7 @@ void native_come_at(unsigned long points, struct task_struct *task)
 /**
  * native_came - whether the task of native_come_at() has begun
  *
- * If not, the task of native_come_at() will not begin.
+ * If it has not begun, it will not begin any more.
  *
  * Return: true if it has begun.
  */
@@ -136,7 +138,7 @@ bool native_came(void)
 }
 
 /**
- * native_point - a point where another task may go on
+ * native_point - a point at which another task may run
  */
 void native_point(void)
 {
@@ -207,16 +209,16 @@ void native_wake_word(unsigned int *word)
 			continue;
 		task->blocked = NULL;
 		/*
-		 * The task may wait there since before tasks began to take
-		 * turns.
+		 * The task may have begun to wait there before tasks began to
+		 * take turns.
 		 */
 		os_futex_wake(word);
 	}
 }
 
 /*
- * Takes a lock of the shim. Tasks do not switch here, and TSan does not see the
- * lock.
+ * Takes a lock of the shim itself. Tasks do not switch here, and TSan does not
+ * see the lock.
  */
 void raw_lock(unsigned int *word)
 {
@@ -248,7 +250,10 @@ void sched_begin(struct task_struct *task)
 		wait_for_turn(task);
 }
 
-/* The task has ended and left the list. The next task runs. */
+/*
+ * Called when the task has ended and left the list of tasks. Lets the next task
+ * run.
+ */
 void sched_end(void)
 {
 	struct task_struct *next;
@@ -275,12 +280,12 @@ static void begin_turns(void)
 }
 
 /**
- * native_start_schedule - from now on one task runs at a time
- * @seed: decides which
+ * native_start_schedule - begin scheduled mode: one task runs at a time
+ * @seed: decides which task runs
  * @nr: how often priorities change; 0: choose at random at each point
- * @points: how many points there will be, about
+ * @points: about how many points there will be
  *
- * Starts over if tasks take turns already. There is no way back.
+ * Begins again if the mode is on already. The mode cannot be turned off.
  */
 void native_start_schedule(u64 seed, unsigned int nr, unsigned long points)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The sequences. A step is taken only if all steps before it succeeded. Each
- * step notes the allocations that must exist now. After a failed call, accounts
- * and allocations must be the same as before the call.
+ * step notes the allocations that must exist now. A failed call must not have
+ * changed accounts or allocations.
  */
 #include "internal.h"
 
@@ -41,7 +41,10 @@ static bool same_hold(const struct flexmem_lease_hold *a,
 	       a->link.next == b->link.next && a->link.prev == b->link.prev;
 }
 
-/* Whether a killed call may have had an effect, in part or by the worker. */
+/*
+ * Whether a call of a killed caller may have had an effect, because it was
+ * carried out in part, or by the worker.
+ */
 static bool may_be_done(unsigned int cmd, long rc)
 {
 	return rc == -EINTR && fatal_signal_pending(current) &&
@@ -51,7 +54,10 @@ static bool may_be_done(unsigned int cmd, long rc)
 		cmd == FLEXMEM_IOCTL_RESERVE);
 }
 
-/* No reply has these values, which show that the command wrote none. */
+/*
+ * Values that no reply has. If they are still there after a call, the command
+ * wrote no reply.
+ */
 #define NOT_TOLD (~0ULL)
 #define NO_REASON (~0U)
 
@@ -278,7 +284,10 @@ static void run_free_by_address(struct run *r)
 		FAILS(r, 0, FREE, &CMD(free, .handle = 4711), ENOENT);
 }
 
-/* Each entry fails alone. The batch fails only if nothing was done. */
+/*
+ * An entry of a batch fails by itself. The batch fails only if nothing was
+ * done.
+ */
 static void run_batch(struct run *r)
 {
 	struct flexmem_alloc entry[5];
@@ -303,13 +312,15 @@ static void run_batch(struct run *r)
 	if (!nr || (!CALL(r, 0, FREE_BATCH, &cmd) &&
 		    !fatal_signal_pending(current)))
 		return;
-	/* A killed caller has freed the first entries only. */
+	/* If the caller was killed, only the first entries were freed. */
 	r->nr[0] -= nr;
 	for (i = cmd.out_done; i < nr; i++)
 		keep(r, 0, gone[i].handle);
 }
 
-/* An entry longer than this kernel's, with a value in the unknown part. */
+/*
+ * An entry that is longer than this kernel's, with a value in the unknown part.
+ */
 static void run_batch_long(struct run *r)
 {
 	struct {
@@ -362,7 +373,7 @@ static bool copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
 	return FAILS(r, 0, COPY, &cmd, expected);
 }
 
-/* COPY to another allocation, and to its last bytes. */
+/* Copies to another allocation, and then to the last bytes of it. */
 static void run_copy_range(struct run *r)
 {
 	const u64 length = round_down(sizeof(data), 256);
@@ -418,7 +429,7 @@ static void run_dispatch(struct run *r)
 		run_wrong(r, "ZEROED memory that a program writes", "run", 0);
 }
 
-/* A strict file leaves bytes behind, which no other file may see. */
+/* Lets a strict file leave bytes behind, which no other file may see. */
 static void prepare_dirty(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
@@ -452,7 +463,7 @@ static void run_background(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
 
-	/* Long enough for the background to scrub the free blocks. */
+	/* This is long enough for the background to scrub the free blocks. */
 	native_time_advance(20 * HZ);
 	msleep(10);
 	if (CALL(r, 0, STRICT, &strict) && ALLOC(r, 0, .length = sizeof(data)))
@@ -585,7 +596,7 @@ static bool touch(struct run *r, size_t offset)
 	u8 byte = 1;
 	long rc = native_touch(r->vma, offset, &byte, true);
 
-	/* A map can report a failure only by SIGBUS. */
+	/* An access to mapped memory can report a failure only as SIGBUS. */
 	return !rc || (current->failed || points_explain(rc) ? false :
 				run_good(r, "access to a map", rc, 0));
 }
@@ -625,7 +636,10 @@ static void run_map_reset(struct run *r)
 	free_last(r, 0);
 }
 
-/* Makes an allocation of several chunks. @second: where the second is. */
+/*
+ * Makes an allocation of several chunks. @second receives the offset of the
+ * second chunk.
+ */
 static bool alloc_chunks(struct run *r, u64 *second)
 {
 	const struct flexmem_shape shape = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memories of the simulated card: the texts that describe them, and what the
- * firmware gives out of each.
+ * The memories of the simulated card: the texts that describe them, and which
+ * addresses the firmware grants.
  */
 #include "internal.h"
 
 #include "faults.h"
 
-/* A memory as the test expects it. */
+/* What the test expects of a memory. */
 struct expected {
 	enum flexmem_domain_type type;
 	u64 granule;
@@ -49,7 +49,10 @@ static const struct {
 #define FIRST "hbm or dimm is expected as the first memory"
 #define MANY "at most 32 memories are expected"
 
-/* How many characters are before the place of the error, and its message. */
+/*
+ * Wrong texts, each with the number of characters before the error, and the
+ * message.
+ */
 static const struct {
 	const char *text;
 	size_t at;
@@ -129,7 +132,10 @@ static unsigned int check_bad(unsigned int i)
 	return 0;
 }
 
-/* Memories of one core are near each other, also if one is near all cores. */
+/*
+ * Two memories are near each other if they are near the same core, or if one of
+ * them is near all cores.
+ */
 static unsigned int check_distances(void)
 {
 	static const char text[] = "hbm*2:2M,tcm*2:64K,host:2M";
@@ -152,8 +158,9 @@ static unsigned int check_distances(void)
 }
 
 /*
- * Acquires all of a memory in units. They are where the memory is, in order,
- * and none is in the part that the card keeps for itself.
+ * Acquires all of a memory, one granule at a time. Their addresses must be in
+ * order and inside the memory, and not in the part that the card keeps for
+ * itself.
  */
 static unsigned int check_memory(struct sim_function *fn, unsigned int domain,
 				 u64 base)
@@ -182,7 +189,10 @@ static unsigned int check_memory(struct sim_function *fn, unsigned int domain,
 	return 0;
 }
 
-/* Another memory of a name that is in use, and memories that there are not. */
+/*
+ * Requests that must be refused: a name that another memory has, and memories
+ * that do not exist.
+ */
 static unsigned int check_refusals(struct sim_function *fn)
 {
 	struct flexmem_memory mem = { .domain = 1, .id = 1 };
@@ -201,7 +211,10 @@ static unsigned int check_refusals(struct sim_function *fn)
 	return 0;
 }
 
-/* Acquires in the reverse order too, so that no memory grows into the next. */
+/*
+ * Acquires all memories, possibly in reverse order, which shows that no memory
+ * extends into the next.
+ */
 static unsigned int check_card(bool reverse)
 {
 	static const char text[] =
@@ -232,7 +245,7 @@ static unsigned int check_card(bool reverse)
 /**
  * sim_domains_wrong - try the texts, and a card with several memories
  *
- * Return: how often the outcome was wrong.
+ * Return: number of wrong outcomes.
  */
 unsigned int sim_domains_wrong(void)
 {

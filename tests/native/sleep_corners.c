@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CPU maps of a function that is suspended. The suspend removes all pages. A task
- * that touches a map then waits until the resume, and can be killed.
+ * CPU mappings of a suspended function. The suspend unmaps all pages. A task
+ * that touches mapped memory then waits until the resume, and can be killed.
  */
 #include "corners.h"
 
 /**
  * struct access - an access that another task makes
- * @vma: map
+ * @vma: mapping
  * @locked: whether the page fault must keep the process's mmap_lock
  * @fault: the result of a fault that keeps the lock
  * @rc: the result of any other access
@@ -113,7 +113,7 @@ static void run_killed(struct run *r)
 	world_resume(1);
 }
 
-/* An unbind loses the memory, so the access waits no longer. */
+/* An unbind loses the memory, so the access ends with an error. */
 static void run_unbound(struct run *r)
 {
 	struct access access;

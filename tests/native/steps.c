@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts the work of an operation on the blocks of a region, the worst of many.
- * It must grow with the logarithm of their number. The compiler calls a function
- * in each branch of this program's code, so steps are counted, not time: each
- * run gives the same result. Prints TAP.
+ * Counts the steps of the slowest of many operations on the blocks of a region.
+ * They must grow only with the logarithm of the number of blocks. The compiler
+ * calls a function in each branch of this program's code, so steps are counted,
+ * not time: each run gives the same result. Prints TAP.
  */
 #include "internal.h"
 
@@ -12,7 +12,10 @@
 #define LEAST 8			/* the smaller region has 2^8 blocks, */
 #define MOST 16			/* the larger one 2^16 */
 #define TRIES 3000
-/* The logarithm doubles. Linear work would grow 256-fold. */
+/*
+ * From the smaller region to the larger one the logarithm doubles, so the steps
+ * may grow at most by this factor. Linear work would grow 256-fold.
+ */
 #define TIMES 3
 
 static struct flexmem_block block[2 << MOST];
@@ -26,7 +29,7 @@ void __sanitizer_cov_trace_pc(void)
 	steps++;
 }
 
-/* The request, and the layout of the free memory. */
+/* A kind of request, with the layout of the free memory. */
 static const struct kind {
 	const char *name;
 	u64 alignment;
@@ -99,9 +102,7 @@ static void give_back(struct run *run, unsigned int i)
 	flexmem_blocks_free(&run->blocks, used[i], &unused);
 	run->worst_free = max(run->worst_free, steps);
 	used[i] = used[--nr_used];
-	/*
-	 * Takes both spare nodes back, so that the array of nodes lasts longer.
-	 */
+	/* Takes unused nodes back into the array, so that it lasts longer. */
 	for (i = 0; i < 2; i++)
 		if (unused.block[i] && !run->spare.block[i])
 			run->spare.block[i] = unused.block[i];
@@ -135,7 +136,7 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 		take(run, FLEXMEM_ALIGN);
 	for (i = 0; i < nr; i++)
 		alloc(run, FLEXMEM_ALIGN, false);
-	/* Takes the rest of the region, so that only holes are left. */
+	/* Occupies the rest of the region, so that only the holes are free. */
 	take(run, flexmem_blocks_largest(&run->blocks));
 	for (i = kept = 0; i < nr; i++) {
 		struct flexmem_spare unused;
@@ -161,8 +162,8 @@ static void measure(struct run *run, enum flexmem_fit fit, unsigned int log)
 		if (alloc(run, run->kind->alignment, run->kind->growable))
 			found++;
 		/*
-		 * A failed request changes nothing, so there is nothing to
-		 * free.
+		 * If all holes are misaligned, the request has failed, so there
+		 * is nothing to free.
 		 */
 		if (!run->kind->alike)
 			give_back(run, below(run, nr_used));

@@ -42,7 +42,7 @@ void native_show_tasks(void)
 			task->killed ? ", killed" : "", task->locks);
 }
 
-/* The last running task sleeps now, so time advances to the next event. */
+/* Advances time to the next event, because the last running task sleeps now. */
 static void let_time_pass(struct task_struct *task)
 {
 	do {
@@ -91,8 +91,8 @@ void native_unpark(struct task_struct *task)
 		if (seen == LEAVE)
 			return;
 		/*
-		 * Counts the task before it runs, so that time does not
-		 * advance.
+		 * Counts the task as running before it runs, so that time does
+		 * not advance.
 		 */
 		asleep = seen == SLEEPS;
 		if (asleep)
@@ -103,8 +103,8 @@ void native_unpark(struct task_struct *task)
 						__ATOMIC_SEQ_CST))
 			break;
 		/*
-		 * Another task woke it first. The calling task runs, so it is
-		 * not the last running task.
+		 * Another task woke it first, so it was counted twice. The
+		 * count cannot fall to 0 here, because the calling task runs.
 		 */
 		if (asleep)
 			__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);
@@ -113,7 +113,7 @@ void native_unpark(struct task_struct *task)
 		native_wake_word(&task->word);
 }
 
-/* Waits until all other tasks sleep. Time does not advance. */
+/* Waits until all other tasks sleep, without advancing time. */
 void native_quiesce(void)
 {
 	while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) != 1)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The calls of a tenant. Each answer must be one of those that the ABI has for
- * the call: EINTR only after a kill, EFAULT only after a wrong address. Tenants
- * note handles in their file. The task that takes a handle out of its note is
- * the only one to free it, so it must be valid; other tasks may use it at the
- * same time.
+ * The calls of a tenant of the torture. Each answer must be one that the ABI
+ * lists for the call; EINTR only after a kill, and EFAULT only after a wrong
+ * address. A file has notes of its handles. Only the task that removes a handle
+ * from the notes frees it, so the handle must then be valid. Other tasks may
+ * use it at the same time.
  */
 #include "internal.h"
 
@@ -35,7 +35,8 @@ static void answer(struct tenant *t, const char *what, long rc,
 	answer(t, what, rc, (const int []) { 0, ##errors, -1 })
 
 /*
- * Makes a call. In one of a hundred the struct ends beyond the task's memory.
+ * Makes a call. In one call of a hundred the struct extends beyond the task's
+ * memory.
  */
 static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 {
@@ -68,7 +69,8 @@ static unsigned int nr_notes(void)
 }
 
 /*
- * Takes a random handle from the file's notes. Notes order no memory accesses.
+ * Removes a random handle from the file's notes. The notes are accessed without
+ * ordering, so that they hide no race.
  */
 static u32 take_note(struct tenant *t)
 {
@@ -104,8 +106,8 @@ static bool put_note(struct tenant *t, u32 handle)
 
 /*
  * After a reset a new region may have the number of a lost region. So a new
- * allocation can have the address of a lost allocation. A FREE by that address
- * frees the new allocation.
+ * allocation can have the address of a lost one, and a FREE by that address
+ * frees the new one.
  */
 static int gone_by_address(struct tenant *t)
 {
@@ -114,7 +116,10 @@ static int gone_by_address(struct tenant *t)
 	return READ_ONCE(private->fdev->table.resets) ? ENOENT : 0;
 }
 
-/* If the device was removed, close() frees the allocation instead. */
+/*
+ * Frees a handle. If the device was removed, close() frees the allocation
+ * instead.
+ */
 static void free_handle(struct tenant *t, u32 handle)
 {
 	struct flexmem_free cmd = CMD(free, .handle = handle);
@@ -130,7 +135,7 @@ static void free_handle(struct tenant *t, u32 handle)
 	}
 }
 
-/* Frees a handle, if the caller is the first to take the handle's note. */
+/* Frees a handle, if no other task has removed it from the notes. */
 static void free_noted(struct tenant *t, u32 handle)
 {
 	unsigned int i;
@@ -212,8 +217,8 @@ static void do_copy_range(struct tenant *t)
 }
 
 /*
- * An allocation that no other task knows must have the bytes that were copied
- * to it.
+ * Copies to an allocation that no other task knows. It must then have these
+ * bytes.
  */
 static void copy_own(struct tenant *t, u32 handle)
 {
@@ -318,7 +323,7 @@ static void do_free_by_address(struct tenant *t)
 	if (!rc) {
 		cmd.address = lookup.out_address;
 		rc = CALL(t, FREE, &cmd);
-		/* A reset may have taken the address away. */
+		/* After a reset the address may be unknown. */
 		ANSWER(t, "FREE by address", rc, EBUSY, ENOENT);
 	}
 	if (rc && rc != -ENODEV)
@@ -385,7 +390,10 @@ static void touch_some(struct tenant *t, struct vm_area_struct *vma)
 	u8 byte = 0;
 
 	for (i = 0; i < 4; i++) {
-		/* Half of the touches hit bytes that other tasks touch. */
+		/*
+		 * Half of the accesses go to a few bytes that other tasks
+		 * access too.
+		 */
 		size_t offset = draw(t, chance(t, 2) ? 16 : size);
 
 		if (!native_touch(vma, offset, &byte, false))
@@ -494,7 +502,10 @@ static void do_snapshot(struct tenant *t)
 		shim_bug("SNAPSHOT has other owners than open files");
 }
 
-/* A command for administrators may succeed only for an administrator. */
+/*
+ * Checks that a command for administrators has succeeded only for an
+ * administrator.
+ */
 static void for_admin(long rc)
 {
 	if (!rc && !current->cred.admin)
@@ -570,8 +581,8 @@ static void do_nonsense(struct tenant *t)
 	*(u32 *)at = chance(t, 4) ? draw(t, 5000) : size;
 	t->bad = true;
 	/*
-	 * Leaves out commands that make handles without a note, or limits that
-	 * would stay.
+	 * Does not call commands that would make handles without a note, or
+	 * limits that would stay.
 	 */
 	i = draw(t, 40);
 	if (i == FLEXMEM_CMD_ALLOC || i == FLEXMEM_CMD_ALLOC_BATCH ||
@@ -584,7 +595,10 @@ static void do_nonsense(struct tenant *t)
 	       ENOENT, EBUSY, EIO, ETIMEDOUT, ENOMEM, EMSGSIZE, EAGAIN, ENOSPC);
 }
 
-/* Only an administrator opens a PF, unless pf_open allows others. */
+/*
+ * Only an administrator may have opened a PF, unless the parameter pf_open
+ * allows others.
+ */
 static void check_open(struct tenant *t, struct file *file)
 {
 	struct flexmem_table *table;
@@ -668,7 +682,7 @@ static void random_step(struct tenant *t)
 
 /**
  * tenant_step - one call of a tenant
- * @t: tenant; the current task
+ * @t: tenant, run by the current task
  */
 void tenant_step(struct tenant *t)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Corner cases of tenants: whose bytes they are, and what is reserved for whom. */
+/*
+ * Corner cases of tenants: who owns bytes, and for whom regions are reserved.
+ */
 #include "corners.h"
 
 static u8 bytes[200000];
@@ -17,8 +19,8 @@ struct visit {
 };
 
 /*
- * In its cgroup a task allocates memory, finds nothing but zeroes and @before in it,
- * writes @after and frees the memory.
+ * In its cgroup, a task allocates memory, checks that it contains only zeroes
+ * and bytes of value @before, writes @after and frees it.
  */
 static int do_visit(void *data)
 {
@@ -50,7 +52,10 @@ static int do_visit(void *data)
 	return 0;
 }
 
-/* Another task allocates, through @file or a file of its own. */
+/*
+ * Lets another task allocate, through @file, or through a file of its own if
+ * that is NULL.
+ */
 static void send_visitor(struct run *r, struct cgroup *cgroup,
 			 unsigned int uid, struct file *file, u8 before,
 			 u8 after)
@@ -90,7 +95,8 @@ static void run_identity(struct run *r)
 	send_visitor(r, a, 2, NULL, 0, 8);
 	send_visitor(r, b, 1, file, 0, 9);
 	/*
-	 * A new cgroup is another owner than a removed cgroup of the same name.
+	 * A new cgroup is not the same owner as a removed cgroup of the same
+	 * name.
 	 */
 	native_cgroup_move(native_cgroup_root);
 	native_close(file);
@@ -100,7 +106,9 @@ static void run_identity(struct run *r)
 	native_cgroup_remove(b);
 	native_cgroup_remove(a);
 	current->cred.uid = KUIDT_INIT(0);
-	/* Unbinding forgets the owners, so nothing leaks. */
+	/*
+	 * Unbinding forgets the owners, which would otherwise look like leaks.
+	 */
 	WARN_ON(world_unbind(1));
 }
 
@@ -165,7 +173,7 @@ static int be_guest(void *data)
 	return 0;
 }
 
-/* What a task in a cgroup is told that is free, and what its ALLOC answers. */
+/* Lets a task in a cgroup read how much is free, and try an ALLOC. */
 static struct guest send_guest(struct run *r, struct cgroup *cgroup)
 {
 	struct guest guest = {
@@ -179,7 +187,10 @@ static struct guest send_guest(struct run *r, struct cgroup *cgroup)
 	return guest;
 }
 
-/* All regions are reserved: only the cgroup and those below it get memory. */
+/*
+ * All regions are reserved, so only the cgroup and the cgroups below it get
+ * memory.
+ */
 static void run_reserved(struct run *r)
 {
 	struct cgroup *a = native_cgroup_make(native_cgroup_root);
@@ -208,7 +219,9 @@ static void run_reserved(struct run *r)
 	guest = send_guest(r, b);
 	must(r, !guest.cmd.out_error, "after the end of the cgroup");
 	native_cgroup_remove(b);
-	/* Unbinding forgets the owners, so nothing leaks. */
+	/*
+	 * Unbinding forgets the owners, which would otherwise look like leaks.
+	 */
 	WARN_ON(world_unbind(1));
 }
 

@@ -8,7 +8,10 @@ static bool verbose;
 static const char *watched;
 static unsigned int seen;
 
-/* Returns how many messages had the watched text. Watches @text next. */
+/*
+ * Returns how many messages contained the text watched so far. Watches @text
+ * from now on.
+ */
 unsigned int native_messages(const char *text)
 {
 	watched = text;
@@ -57,7 +60,10 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 	char text[512];
 	va_list args;
 
-	/* Formats in any case, so that ASan checks the arguments. */
+	/*
+	 * Formats the message even if it is not printed, so that ASan checks
+	 * the arguments.
+	 */
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

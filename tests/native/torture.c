@@ -5,11 +5,11 @@
  * the firmware fail. It runs in rounds. After each round no task is in a call, and
  * all accounts must add up.
  *
- * As threads, or, with -S or -P, scheduled: one task at a time, in an order that
- * the seed decides. The same seed repeats the run.
- * With -c the tasks share a few files.
- * usage: torture [-c] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
- *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
+ * Tasks run freely as threads. With -S or -P they are scheduled: one task at a
+ * time, in an order that the seed decides, so that the same seed repeats the
+ * run. With -c the tasks share a few files. usage: torture [-c] [-s SEED] [-n
+ * OPERATIONS] [-r OPERATIONS-A-ROUND] [-S | -P CHANGES-OF-PRIORITY-A-ROUND]
+ * [PARAMETERS]
  */
 #include "internal.h"
 
@@ -47,7 +47,7 @@ static void let_fail(struct tenant *t)
 
 /**
  * operator_step - one action of the operator
- * @t: the operator; the current task
+ * @t: the operator, run by the current task
  */
 void operator_step(struct tenant *t)
 {
@@ -82,7 +82,9 @@ void operator_step(struct tenant *t)
 	}
 }
 
-/* The operator acts once in this number of the tenants' operations. */
+/*
+ * The operator acts once each time the tenants have done this many operations.
+ */
 #define PACE 20
 
 static wait_queue_head_t pace = { .head = LIST_HEAD_INIT(pace.head) };
@@ -115,9 +117,7 @@ static int run_operator(void *data)
 	while (!kthread_should_stop()) {
 		operator_step(t);
 		next += PACE;
-		/*
-		 * The timeout helps when all tasks only wait for time to pass.
-		 */
+		/* The timeout lets time pass if all tasks wait for that. */
 		wait_event_timeout(pace, kthread_should_stop() ||
 				   atomic64_read(&steps_done) >= next, 1);
 	}
@@ -155,8 +155,8 @@ static void run_round(unsigned int operations, u64 seed)
 	}
 	start_schedule(seed);
 	/*
-	 * All tasks exist before the first one starts, and until the last one
-	 * ends.
+	 * All tasks must exist before the first one starts, and until the last
+	 * one ends.
 	 */
 	for (i = 1; i <= TENANTS; i++)
 		tenants[i].task = native_kthread_create(run_tenant, &tenants[i],
@@ -183,7 +183,8 @@ static unsigned int count_notes(const struct file *file)
 }
 
 /*
- * Each handle is noted, unless the device was removed or an address was lost.
+ * Checks that each handle of a file is noted, unless the device was removed or
+ * an address was lost.
  */
 static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)

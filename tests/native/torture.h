@@ -13,13 +13,13 @@
 /**
  * struct tenant - a task of the torture
  * @task: the task
- * @number: which one
+ * @number: its number
  * @random: state of its random numbers
- * @operations: how many it has yet to do
- * @fd: number of the file it uses now
+ * @operations: number of operations that it has yet to do
+ * @fd: number of the file that it uses now
  * @file: that file
  * @bad: it has given an address that is not its own
- * @done: it has done all
+ * @done: it has done all of them
  */
 struct tenant {
 	struct task_struct *task;
@@ -38,8 +38,8 @@ extern struct tenant tenants[TENANTS + 1];
 extern struct cgroup *torture_cgroup[CGROUPS];
 
 /*
- * All tasks share a few files with a few allocations each, and free much, so
- * that they often use the same allocation at the same time.
+ * If set, all tasks share a few files with a few allocations each and free
+ * often, so that they often use the same allocation at the same time.
  */
 extern bool torture_close;
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The native torture by the million: in pieces of a million operations, each with a seed and a way of its own: as threads or
-# scheduled, with many files or few, with several parameters. Prints TAP, a test for each piece, and how fast it went. It can
-# be interrupted: a piece that has passed is not run again as long as the program is the same.
-# usage: tests/native/volume.sh asan|tsan [MILLIONS]        default: 50
-# Environment: FLEXMEM_SEED: the first seed; default: one that the program's hash decides
+# Runs many millions of operations of the native torture, in pieces of a million. Each piece has its own seed and its
+# own mode: as threads or scheduled, with many files or few, with different parameters. Prints TAP, a test for each
+# piece, and the speed. The run can be interrupted: a piece that has passed is not run again as long as the program is
+# the same. usage: tests/native/volume.sh asan|tsan [MILLIONS] default: 50 Environment: FLEXMEM_SEED: the first seed;
+# default: one that the program's hash decides
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -44,7 +44,7 @@ tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;
 *) die 'which: asan or tsan?' ;;
 esac
 
-# The pieces that this program has passed, with their seconds of processor time.
+# The pieces that this program has passed, each with its seconds of processor time.
 declare -A took
 while read -r seconds sum arguments; do
 	[[ $sum != "$hash" ]] || took[$arguments]=$seconds

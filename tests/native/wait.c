@@ -75,7 +75,7 @@ bool wq_has_sleeper(wait_queue_head_t *queue)
 	return __atomic_load_n(&queue->head.next, RELAXED) != &queue->head;
 }
 
-/* Wakes up the first waiter, or all. */
+/* Wakes up the first waiter, or all waiters. */
 void native_wake_up(wait_queue_head_t *queue, bool all)
 {
 	struct wait_queue_entry *entry, *next;
@@ -95,7 +95,8 @@ void init_completion(struct completion *done)
 }
 
 /*
- * All under the lock: a waiter may free the completion as soon as it is done.
+ * Does everything under the lock, because a waiter may free the completion as
+ * soon as it is done.
  */
 static void add_done(struct completion *done, unsigned int n)
 {

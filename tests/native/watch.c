@@ -5,7 +5,7 @@
  * no memory that the function does not have, and calls only some operations of
  * a quiesced function.
  *
- * Nothing here orders what the core does: races stay races.
+ * The checks add no ordering between tasks, so they hide no race of the core.
  */
 #include "internal.h"
 
@@ -18,8 +18,8 @@ bool world_device_done;
 void (*watch_during_fault)(void);
 
 /*
- * Memory that a function may have: from its request until it has certainly gone.
- * After a reset, also a failed one, it may only be given back.
+ * Memory that a function may have: from the request until it is certainly
+ * released. After a reset, even a failed one, it may only be released.
  */
 struct piece {
 	u64 id;
@@ -104,8 +104,8 @@ static void must_have(struct watch *watch, const char *operation,
 }
 
 /*
- * The operation fails before it begins, or its reply is lost: see
- * world_device_done.
+ * Carries an operation out. If it is to fail, it fails before it begins, or its
+ * reply is lost: see world_device_done.
  */
 #define CARRY_OUT(call)						\
 	(!native_should_fail(NATIVE_DEVICE) ? sim_vf_ops.call :	\
@@ -228,8 +228,8 @@ static int watch_capacity(void *priv, unsigned int domain, u64 *bytes)
 }
 
 /*
- * Operations that move data end before the function sleeps, is quiesced or loses
- * its memory.
+ * Checks that operations that move data end before the function is suspended,
+ * is quiesced or loses its memory.
  */
 static int data_done(struct watch *watch, const char *operation,
 		     const struct flexmem_memory *mem, int rc)
@@ -280,7 +280,7 @@ static int watch_cancel(void *priv, struct dma_fence *fence)
 	return sim_vf_ops.cancel(priv, fence);
 }
 
-/* The contract allows this call to a sleeping or quiet device too. */
+/* The contract allows this call even if the device is suspended or quiesced. */
 static void watch_client_gone(void *priv, struct flexmem_client *client)
 {
 	if (refcount_read(&client->refs) < 1 || !client->is_known)
@@ -347,9 +347,9 @@ static int watch_reset(void *priv)
 
 /**
  * watch_ops - operations of a function
- * @index: which
+ * @index: number of the function
  *
- * Return: they are always there.
+ * Return: the operations, which stay valid.
  */
 const struct flexmem_device_ops *watch_ops(unsigned int index)
 {
@@ -367,9 +367,10 @@ const struct flexmem_device_ops *watch_ops(unsigned int index)
 }
 
 /**
- * watch_asleep - a function is asleep now, or is about to be woken up
- * @index: which
- * @asleep: whether it sleeps
+ * watch_asleep - note that a function is suspended now, or is about to be
+ * resumed
+ * @index: number of the function
+ * @asleep: whether it is suspended
  */
 void watch_asleep(unsigned int index, bool asleep)
 {
@@ -377,8 +378,8 @@ void watch_asleep(unsigned int index, bool asleep)
 }
 
 /**
- * watch_gone - a function is not bound any more
- * @index: which
+ * watch_gone - note that a function is not bound any more
+ * @index: number of the function
  */
 void watch_gone(unsigned int index)
 {

@@ -12,7 +12,7 @@ const struct flexmem_device_ops *watch_ops(unsigned int index);
 void watch_asleep(unsigned int index, bool asleep);
 void watch_gone(unsigned int index);
 
-/* If it is set, the next page fault calls it in the middle. */
+/* If this is set, the next page fault calls it once in the middle. */
 extern void (*watch_during_fault)(void);
 
 #endif /* _NATIVE_WATCH_H */

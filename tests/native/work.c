@@ -8,9 +8,9 @@ static unsigned int timers_lock;
 static LIST_HEAD(timers);
 
 /*
- * The order of the locks: first @later_lock, which is held while work is
- * delayed, so that a canceller finds either nothing or a timer. Then the lock
- * of the timers, then the lock of the queue.
+ * Order of the locks: @later_lock, the lock of the timers, the lock of the
+ * queue. @later_lock is held while work is being delayed, so that a task that
+ * cancels the work finds either nothing or a timer.
  */
 static unsigned int later_lock;
 static unsigned int work_lock;
@@ -28,7 +28,10 @@ struct busy {
 
 static LIST_HEAD(busy);
 
-/* A task that waits for running work. Each worker that ends wakes it up. */
+/*
+ * A task that waits for running work. Each worker that has finished a work
+ * wakes it up.
+ */
 struct waiter {
 	struct list_head link;
 	struct task_struct *task;
@@ -79,8 +82,8 @@ static bool run_due(unsigned long at)
 	}
 	list_del_init(&timer->link);
 	/*
-	 * Under the lock, so that a task that takes a timer away knows that its
-	 * function is not running.
+	 * Called under the lock, so that a task that removes a timer knows that
+	 * the function of the timer is not running.
 	 */
 	timer->function(timer);
 	raw_unlock(&timers_lock);
@@ -111,7 +114,7 @@ bool native_timers_next(void)
 }
 
 /**
- * native_time_advance - let time go on
+ * native_time_advance - advance time
  * @ticks: jiffies
  */
 void native_time_advance(unsigned long ticks)
@@ -146,9 +149,10 @@ static bool is_busy(const struct work_struct *work,
 }
 
 /*
- * No work runs twice at a time, and work of an ordered queue runs alone. For an
- * ordered queue only the queue is compared, not the work: a worker may still
- * name work that was freed, and new work may have the same address.
+ * Returns the next work that may run. No work runs twice at the same time, and
+ * work of an ordered queue runs alone. For an ordered queue only the queue is
+ * compared, not the work: a worker may still name work that was freed, and new
+ * work may have the same address.
  */
 static struct work_struct *next_work(void)
 {
@@ -212,7 +216,10 @@ static int work_thread(void *unused)
 		raw_unlock(&work_lock);
 		native_park();
 		raw_lock(&work_lock);
-		/* If the worker is still listed, no new work woke it up. */
+		/*
+		 * If the worker is still in the list, no new work has woken it
+		 * up.
+		 */
 		if (!list_empty(&self.link)) {
 			list_del_init(&self.link);
 		}
@@ -220,7 +227,10 @@ static int work_thread(void *unused)
 	return 0;
 }
 
-/* Needs work_lock. Starts a worker if work can run and no worker is idle. */
+/*
+ * The caller holds work_lock. Starts a worker if work can run and no worker is
+ * idle.
+ */
 static void call_worker(void)
 {
 	struct idle *worker;
@@ -234,7 +244,9 @@ static void call_worker(void)
 	native_kthread_run(work_thread, NULL, "worker");
 }
 
-/* A worker inherits the planned failures of the task that queued its work. */
+/*
+ * Queues work. Its worker uses the planned failures of the task that queues it.
+ */
 static void queue_locked(struct work_struct *work)
 {
 	if (work->wq && current && current->fail_at)
@@ -244,7 +256,10 @@ static void queue_locked(struct work_struct *work)
 	call_worker();
 }
 
-/* Needs work_lock. False: the work is pending or being cancelled. */
+/*
+ * The caller holds work_lock. Returns false if the work is pending or being
+ * cancelled.
+ */
 static bool ask_for(struct work_struct *work)
 {
 	if (work->pending || work->canceling)
@@ -337,7 +352,8 @@ static bool is_queued(const struct work_struct *work,
 }
 
 /*
- * The caller holds work_lock. Waits until no worker runs the work or the queue.
+ * The caller holds work_lock. Waits until no worker runs the work, or any work
+ * of the queue.
  */
 static void wait_for_worker(const struct work_struct *work,
 			    const struct workqueue_struct *wq)
@@ -381,9 +397,9 @@ void destroy_workqueue(struct workqueue_struct *wq)
 }
 
 /**
- * native_settle_work - until no worker is at work
+ * native_settle_work - wait until no worker is running
  *
- * But for what is put off, which is not waited for.
+ * Does not wait for delayed work.
  */
 void native_settle_work(void)
 {
@@ -422,7 +438,7 @@ bool flush_delayed_work(struct delayed_work *work)
 	return flush_work(&work->work);
 }
 
-/* Work that has not begun will not run. Running work is not waited for. */
+/* Cancels work that has not begun. Does not wait for running work. */
 bool cancel_work(struct work_struct *work)
 {
 	struct task_struct *asker = NULL;

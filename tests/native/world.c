@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module, the card and its functions. Calls replace the platform devices and
- * debugfs files of kmod/sim/main.c; the card itself is the simulator's.
+ * The module, the card and its functions. The card is the simulator's. The
+ * functions here replace the platform devices and debugfs files of
+ * kmod/sim/main.c.
  */
 #include "internal.h"
 
@@ -83,9 +84,9 @@ void world_begin(const char *params, u64 memory)
 }
 
 /**
- * world_begin_domains - the same, with a card that has several memories
+ * world_begin_domains - world_begin() with a card that has several memories
  * @params: parameters of flexmem.ko
- * @text: the memories, as in the simulator's parameter
+ * @text: description of the memories, as in the simulator's parameter
  */
 void world_begin_domains(const char *params, const char *text)
 {
@@ -112,7 +113,8 @@ void world_end(void)
 }
 
 /*
- * A function keeps the number of its node. VFs and PFs have different ranges.
+ * Checks that a function has kept the number of its node, and that the number
+ * is in the range of VFs or PFs.
  */
 static void check_minor(unsigned int index)
 {
@@ -132,7 +134,10 @@ static void check_minor(unsigned int index)
 	WRITE_ONCE(world.minor[index], minor);
 }
 
-/* watch.c hears of bind and unbind in the order in which they happen. */
+/*
+ * Held so that watch.c is told about bind and unbind in the order in which they
+ * happen.
+ */
 static DEFINE_MUTEX(bind_lock);
 
 int world_bind(unsigned int index)
@@ -206,10 +211,10 @@ int world_minor(unsigned int index)
 /**
  * world_run - dispatch to the function of a file
  * @file: file; the caller keeps it open
- * @run: what to run; @run->fd is a number that no other task uses
- * @fence: receives its fence
+ * @run: the job; @run->fd is a number that no other task uses
+ * @fence: receives the fence of the job
  *
- * Return: as sim_queue_run().
+ * Return: what sim_queue_run() returned.
  */
 int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence)
 {
@@ -325,7 +330,10 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	return nr ? "a region has no memory of the card" : NULL;
 }
 
-/* Lost commands have been undone by now, except those that need a reset. */
+/*
+ * Checks that no command is pending any more, except commands that need a
+ * reset.
+ */
 static const char *settled_wrong(unsigned int index,
 				 struct flexmem_table *table)
 {
@@ -339,10 +347,11 @@ static const char *settled_wrong(unsigned int index,
 }
 
 /**
- * world_wrong - every invariant of a function
- * @index: which
+ * world_wrong - check every invariant of a function
+ * @index: number of the function
  *
- * Return: NULL, or what is wrong. No other task may be in a command.
+ * Return: NULL, or a text that says what is wrong. No other task may be in a
+ * command.
  */
 const char *world_wrong(unsigned int index)
 {

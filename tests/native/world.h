@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A world for native programs: the module with its parameters, the simulated
- * card with its functions, and the invariants that hold between calls.
+ * card with its functions, and checks of the invariants that hold between
+ * calls.
  */
 #ifndef _NATIVE_WORLD_H
 #define _NATIVE_WORLD_H
@@ -15,9 +16,9 @@
 /**
  * struct world - all functions of the card
  * @card: the card, with WORLD_FUNCTIONS functions here
- * @parent: their devices
+ * @parent: parent devices of the functions
  * @minor: numbers that their nodes had, or -ENODEV
- * @live: objects there were before
+ * @live: number of objects that existed before
  */
 struct world {
 	struct sim_card card;
@@ -38,8 +39,8 @@ static inline struct sim_function *world_function(unsigned int index)
 
 /**
  * struct picture - a function at a moment
- * @view: as a snapshot has it
- * @owner: room for its owners
+ * @view: its snapshot
+ * @owner: room for the owners in the snapshot
  */
 struct picture {
 	struct flexmem_view view;
@@ -63,11 +64,14 @@ const char *world_wrong(unsigned int index);
 const char *world_file_wrong(struct file *file);
 void world_picture(struct file *file, struct picture *picture);
 
-/* The error that the device returns. native_should_fail() chooses when. */
+/*
+ * The error that a failing operation of the device returns.
+ * native_should_fail() decides which operation fails.
+ */
 extern int world_device_error;
 /*
- * The device carries the command out before it returns the error, as if the
- * reply were lost.
+ * If set, the device carries the command out before it returns the error, as if
+ * the reply were lost.
  */
 extern bool world_device_done;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Single accesses, barriers, atomics and bits, as builtins of the compiler, so
- * that TSan knows the order that each of them gives.
+ * that TSan knows which order each of them guarantees.
  */
 #ifndef _NATIVE_ATOMIC_H
 #define _NATIVE_ATOMIC_H
@@ -125,10 +125,10 @@ static inline void refcount_set(refcount_t *r, int n)
 }
 
 /*
- * The kernel's promises no order. A task that finds itself the holder of the only
- * reference goes on after a condition and a lock, and so after the last holder of
- * another one. That follows from the kernel's memory model, which the compiler and
- * TSan do not know.
+ * The kernel's function guarantees no order by itself. But a task that finds
+ * that it holds the only reference, then passes a condition and takes a lock,
+ * comes after all former holders. That follows from the kernel's memory model,
+ * which the compiler and TSan do not know.
  */
 static inline unsigned int refcount_read(const refcount_t *r)
 {

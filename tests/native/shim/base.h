@@ -121,7 +121,10 @@ struct rcu_head {
 #define sizeof_field(type, member) sizeof((((type *)0)->member))
 #define offsetofend(type, member) \
 	(offsetof(type, member) + sizeof_field(type, member))
-/* To clang the conditions of min() are no constants. gcc checks them. */
+/*
+ * clang does not regard the conditions of min() as constants. gcc does, and
+ * checks them.
+ */
 #ifdef __clang__
 #define compiletime_assert(condition, text) ((void)sizeof(condition))
 #else
@@ -157,7 +160,7 @@ struct rcu_head {
 #define ENOTSUPP 524
 #endif
 
-/* Faults that the shim reports, WARN_ON() and BUG_ON(). */
+/* Reports of faults: those of the shim, and WARN_ON() and BUG_ON(). */
 __noreturn void native_bug(const char *file, int line, const char *format, ...)
 	__printf(3, 4);
 #define shim_bug(format...) native_bug(__FILE__, __LINE__, format)
@@ -233,10 +236,10 @@ struct kernel_param_ops;
 
 /**
  * struct kernel_param - a parameter of the module
- * @name: its name
- * @ops: how it is set
- * @arg: for them
- * @next: the next one there is
+ * @name: name of the parameter
+ * @ops: functions that set and show it
+ * @arg: argument of these functions
+ * @next: the next parameter
  */
 struct kernel_param {
 	const char *name;

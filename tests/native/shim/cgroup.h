@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Cgroups: the tree of version 2. A task is in one of them, from the beginning in
+ * Cgroups: the tree of version 2. A task is in one cgroup; at the beginning in
  * the root.
  */
 #ifndef _NATIVE_CGROUP_H
@@ -16,9 +16,10 @@ struct kernfs_node {
 #define CSS_ONLINE 2u
 
 /**
- * struct cgroup_subsys_state - here only a part of a cgroup
+ * struct cgroup_subsys_state - here a part of a cgroup and nothing more
  * @flags: CSS_ONLINE until the directory is removed
- * @refs: the directory, each task in it, each child, and holders of references
+ * @refs: number of references: one for the directory, one for each task in it
+ *	and for each child, and those that the driver has taken
  */
 struct cgroup_subsys_state {
 	unsigned int flags;
@@ -27,11 +28,11 @@ struct cgroup_subsys_state {
 
 /**
  * struct cgroup - a cgroup
- * @self: what it has in common with a controller's state
+ * @self: the part that the kernel's functions for references use
  * @kn: its directory, with a number that is never used twice
  * @level: 0: the root
- * @ancestors: by level, with the cgroup itself; it has a reference to the last but
- *	one
+ * @ancestors: by level, from the root to the cgroup itself. It holds a
+ *	reference to its parent
  */
 struct cgroup {
 	struct cgroup_subsys_state self;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's dma-fence.c, dma-resv.c and sync_file.c are compiled in place.
- * They need interrupts, locks that can be taken together, and files without a
- * node.
+ * What the kernel's dma-fence.c, dma-resv.c and sync_file.c need, which are
+ * compiled as they are: interrupts, wound/wait locks, and files without a node.
  */
 #ifndef _NATIVE_FENCE_H
 #define _NATIVE_FENCE_H
 
 /**
- * struct irq_work - something for an interrupt handler to do
- * @work: the worker that plays the interrupt runs it
+ * struct irq_work - work for an interrupt handler
+ * @work: work of the worker that plays the interrupt
  * @func: called in atomic context, as in an interrupt
  */
 struct irq_work {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Devices, their nodes, open files and maps; and the calls that a test makes as
- * a process would: native_open() and so on.
+ * Devices, their nodes, open files and mappings; and the system calls that a
+ * test makes, such as native_open().
  */
 #ifndef _NATIVE_FILE_H
 #define _NATIVE_FILE_H
@@ -76,9 +76,9 @@ struct poll_table_struct;
 typedef struct poll_table_struct poll_table;
 
 /**
- * struct address_space - all maps of a node
+ * struct address_space - all mappings of a node
  * @lock: protects @vmas
- * @vmas: by &vm_area_struct.mapped
+ * @vmas: the mappings, linked by &vm_area_struct.mapped
  */
 struct address_space {
 	spinlock_t lock;
@@ -97,13 +97,14 @@ struct inode {
 /**
  * struct file - an open file
  * @f_cred: credentials of the opener
- * @f_mapping: where its maps are
+ * @f_mapping: where its mappings are listed
  * @private_data: for the driver
- * @f_flags: O_RDONLY or O_RDWR, O_NONBLOCK or not
- * @f_mode: O_RDONLY or O_RDWR plus 1, as in the kernel; has FMODE_WRITE or not
+ * @f_flags: O_RDONLY or O_RDWR, with or without O_NONBLOCK
+ * @f_mode: O_RDONLY + 1 or O_RDWR + 1, as in the kernel; only the latter has
+ *	FMODE_WRITE
  * @f_op: its operations
- * @refs: descriptors and maps
- * @tag: for the test: what it writes into allocations of this file
+ * @refs: number of descriptors and mappings
+ * @tag: for the test: the byte that it writes into allocations of this file
  * @note: for the test: handles
  */
 struct file {
@@ -235,19 +236,20 @@ typedef struct { unsigned long pgprot; } pgprot_t;
 #define pgprot_decrypted(prot) (prot)
 
 /**
- * struct vm_area_struct - a map
+ * struct vm_area_struct - a mapping
  * @vm_start: first address
  * @vm_end: end, exclusive
  * @vm_pgoff: offset in the file, in pages
  * @vm_flags: VM_SHARED and so on
- * @vm_page_prot: 0, and what the driver has changed
+ * @vm_page_prot: 0, unless the driver has changed it
  * @vm_ops: the driver's operations
  * @vm_private_data: the driver's
  * @vm_file: a reference is held
  * @mapped: in &address_space.vmas
- * @lock: protects @pfn, and stands for what the CPU does by a page table entry
+ * @lock: protects @pfn; held while the CPU uses a page table entry
  * @pfn: frame of each page, or 0
- * @nr_huge: huge pages that were put in, each as its pages
+ * @nr_huge: number of huge pages that were mapped; each is stored as its small
+ *	pages
  * @vm_mm: its process
  */
 struct vm_area_struct {
@@ -267,9 +269,9 @@ struct vm_area_struct {
 };
 
 /**
- * struct mm_struct - a process, which has one map
- * @mmap_lock: held over page faults and changes of the map
- * @vma: its map
+ * struct mm_struct - a process, which has one mapping
+ * @mmap_lock: held during page faults and changes of the mapping
+ * @vma: its mapping
  */
 struct mm_struct {
 	struct rw_semaphore mmap_lock;
@@ -315,7 +317,7 @@ unsigned long thp_get_unmapped_area(struct file *filp, unsigned long hint,
 void unmap_mapping_range(struct address_space *mapping, loff_t start,
 			 loff_t length, int even_cows);
 
-/* System calls of a process. Those that can fail return a negative errno. */
+/* System calls of a process. A call that fails returns a negative errno. */
 struct file *native_open(unsigned int minor, unsigned int flags);
 void native_file_get(struct file *file);
 void native_close(struct file *file);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Locks and RCU. Each lock knows its owner. A lock that is not held, held already
- * or left held is reported where it happens.
+ * Locks and RCU. Each lock knows its owner. Wrong use is reported where it
+ * happens: a lock that is not held, is held already, or is still held at the
+ * end.
  */
 #ifndef _NATIVE_LOCK_H
 #define _NATIVE_LOCK_H
@@ -12,9 +13,9 @@ struct task_struct;
  * struct spinlock - a spinlock; all zero is unlocked
  * @word: 0: free, 1: held, 2: held, and a task waits
  * @owner: the holder
- * @interrupts: an interrupt handler has taken it
- * @interrupted: it was taken while an interrupt could come: with @interrupts, a
- *	deadlock on a single processor
+ * @interrupts: an interrupt handler has taken it before
+ * @interrupted: it was taken while interrupts were on. Together with
+ *	@interrupts this could deadlock on a single processor
  */
 typedef struct spinlock {
 	unsigned int word;
@@ -25,7 +26,7 @@ typedef struct spinlock {
 
 /**
  * struct mutex - a mutex; waiters sleep, so that time can advance
- * @guard: protects the rest
+ * @guard: protects the other members
  * @owner: the holder
  * @waiters: tasks that wait, first come first
  */
@@ -37,10 +38,10 @@ struct mutex {
 
 /**
  * struct rw_semaphore - a lock with readers; waiters sleep
- * @guard: protects the rest
+ * @guard: protects the other members
  * @owner: writer
- * @readers: how many hold it
- * @writers: how many wait to write: new readers wait for them
+ * @readers: number of readers that hold it
+ * @writers: number of writers that wait; new readers wait for them
  * @waiters: tasks that wait
  */
 struct rw_semaphore {
@@ -61,7 +62,7 @@ void spin_lock(spinlock_t *lock);
 bool spin_trylock(spinlock_t *lock);
 void spin_unlock(spinlock_t *lock);
 
-/* The count is 0 only under the lock. */
+/* Takes the lock before the count becomes 0. */
 static inline bool refcount_dec_and_lock(refcount_t *r, spinlock_t *lock)
 {
 	int n = refcount_read(r);

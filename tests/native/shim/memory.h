@@ -76,7 +76,7 @@ struct shrinker {
 /**
  * struct page - a page frame
  * @pfn: its number
- * @data: its bytes
+ * @data: its bytes, or NULL
  */
 struct page {
 	unsigned long pfn;
@@ -98,9 +98,9 @@ struct page *native_pfn_to_page(unsigned long pfn);
 #define page_address(page) ((void *)(page)->data)
 
 /*
- * Users' memory: all of the program's. Each task also has a part of a window. The
- * last page of that part is not mapped for users, so that an access beyond its
- * end faults. Two pages before that is a page that users can only read.
+ * User memory: all memory of the program. Each task also has a part of a
+ * window. Users cannot access the last page of that part, so an access beyond
+ * its end faults. The page two before it can only be read by users.
  */
 #define NATIVE_USER_SIZE (1UL << 20)
 #define NATIVE_USER_READ_ONLY (NATIVE_USER_SIZE - 3 * PAGE_SIZE)
@@ -114,7 +114,7 @@ int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
 #define u64_to_user_ptr(n) ((void __user *)(uintptr_t)(n))
 bool native_user_begin(const void __user *p, unsigned long n);
 bool native_user_word(const void __user *p, bool write);
-/* native_user_begin() injects these failures. */
+/* Does nothing, because native_user_begin() injects these failures. */
 #define should_fail_usercopy() false
 #define user_read_access_begin(p, n) native_user_begin((p), (n))
 #define user_write_access_begin(p, n) native_user_begin((p), (n))
@@ -136,7 +136,7 @@ bool native_user_word(const void __user *p, bool write);
 	copy_to_user((p), &__value, sizeof(*(p))) ? -EFAULT : 0; \
 })
 
-/* Random numbers, seeded. */
+/* Random numbers from a seed. */
 u32 get_random_u32(void);
 u64 get_random_u64(void);
 void get_random_bytes(void *to, size_t n);

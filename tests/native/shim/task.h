@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tasks, their users and signals; time; and all kinds of waiting. Time is
- * virtual. It advances when every task sleeps, to the next wake-up: a time-out
- * runs out if nothing else can happen, or if a test calls native_time_advance().
- * So no test waits.
+ * virtual. When every task sleeps, it advances to the next wake-up. So a
+ * timeout expires only if nothing else can happen, or if a test calls
+ * native_time_advance(), and no test has to wait.
  */
 #ifndef _NATIVE_TASK_H
 #define _NATIVE_TASK_H
@@ -80,39 +80,40 @@ struct grave;
  * struct task_struct - a task: a thread of its own
  * @comm: its name
  * @link: in the list of all tasks
- * @refs: the thread itself, and the waiter for its end
+ * @refs: one for the thread itself, and one for the waiter for its end
  * @cred: its user
  * @pid: its number
- * @cgroup: where it is; a reference is held
- * @word: 0: runs; 1: has been woken up already; 2: sleeps
+ * @cgroup: the cgroup that it is in; a reference is held
+ * @word: 0: it runs; 1: it was woken up before it slept; 2: it sleeps
  * @killed: a fatal signal is pending
  * @interrupted: another signal is pending
  * @should_stop: kthread_stop() was called
- * @atomic: spinlocks held, and other reasons not to sleep
+ * @atomic: number of spinlocks that it holds, and of other reasons not to sleep
  * @irqs_off: how often it has disabled interrupts
  * @in_irq: it plays an interrupt
- * @locks: locks held, those that sleep included
- * @rcu: read sections it is in
- * @rcu_passed: read sections it has left so far
- * @given_up: objects that it has given up to RCU while it held a spinlock
- * @fail_at: which of the next points of failure fails; 0: none
- * @failed: the operation that failed then
- * @fail_again: how many of the next points of that kind fail, too
- * @points: points of failure so far
- * @asker: in a worker: the task whose fail_at, failed, fail_again and points it
- *	uses; NULL otherwise
- * @meanwhile: called while it touches user memory; NULL: nothing
+ * @locks: number of locks that it holds, including mutexes
+ * @rcu: number of read sections that it is in
+ * @rcu_passed: number of read sections that it has left so far
+ * @given_up: objects that it has passed to RCU while it held a spinlock
+ * @fail_at: which of the next operations that can fail does fail, counted from
+ *	1; 0: none
+ * @failed: the kind of operation that failed then
+ * @fail_again: how many of the next operations of that kind fail too
+ * @points: number of operations so far that could fail
+ * @asker: in a worker: the task that queued the work, whose fail_at, failed,
+ *	fail_again and points it uses; otherwise NULL
+ * @meanwhile: function to call while it touches user memory, or NULL
  * @meanwhile_at: counts down the accesses until @meanwhile is called
- * @user: its part of the user's memory
- * @wild: it passes arbitrary addresses: only that part is there
+ * @user: its part of the user-memory window
+ * @wild: it passes arbitrary addresses, so only @user counts as mapped
  * @rank: scheduled mode: its priority
  * @blocked: scheduled mode: the word it waits for, or NULL
- * @go: scheduled mode: it is its turn
+ * @go: scheduled mode: the task may run now
  * @function: the function that it runs
- * @data: argument of that
+ * @data: argument of @function
  * @result: the result of @function
- * @exited: it has returned
- * @stopper: the task that waits for that
+ * @exited: @function has returned
+ * @stopper: the task that waits for the end of this one
  */
 struct task_struct {
 	char comm[24];
@@ -167,7 +168,7 @@ bool signal_pending(struct task_struct *task);
 #define allow_signal(signal) ((void)(signal))
 int send_sig(int signal, struct task_struct *task, int privileged);
 
-/* Drops a pending signal, as exec() of a new process does. */
+/* Drops a pending signal, as if a new process went on. */
 void native_revive(void);
 
 /* In scheduled mode another task may run here. */
@@ -272,7 +273,10 @@ void native_wake_up(wait_queue_head_t *queue, bool all);
 #define wake_up_interruptible_all(queue) native_wake_up(queue, true)
 bool native_signal_ends(int state);
 
-/* 1 or more: the condition holds; 0: time-out; -ERESTARTSYS: a signal. */
+/*
+ * Waits for a condition. Returns 1 or more if it holds, 0 after a timeout,
+ * -ERESTARTSYS after a signal.
+ */
 #define native_wait(queue, condition, state, timeout) ({ \
 	long __left = (timeout); \
 	bool __signal = false; \
@@ -325,11 +329,12 @@ int wait_for_completion_state(struct completion *done, unsigned int state);
 unsigned long wait_for_completion_timeout(struct completion *done,
 					  unsigned long timeout);
 
-/* Timers, and work for later. */
+/* Timers, and work that runs later. */
 
 /**
  * struct native_timer - a timer
- * @link: in the list of all, soonest first; not in it: not set
+ * @link: in the list of all timers, earliest first; not in it if the timer is
+ *	not set
  * @expires: time of its expiry, in jiffies
  * @function: called as in an interrupt
  */
@@ -345,11 +350,11 @@ typedef void (*work_func_t)(struct work_struct *work);
 /**
  * struct work_struct - work for a worker
  * @func: function to call
- * @pending: it will be done
- * @canceling: it cannot be queued now
- * @queued: it can be done at once
- * @asker: the task that gets its failures, or NULL
- * @wq: the queue that keeps its order, or NULL
+ * @pending: it is queued, or its timer is set
+ * @canceling: it is being cancelled, so it cannot be queued
+ * @queued: it is queued and can run at once
+ * @asker: the task whose planned failures it uses, or NULL
+ * @wq: the ordered queue that it belongs to, or NULL
  * @link: in the queue
  */
 struct work_struct {

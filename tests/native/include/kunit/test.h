@@ -9,12 +9,12 @@ struct kunit;
 struct kunit_action;
 
 /**
- * struct kunit - a test that runs
- * @name: of the case
- * @priv: the suite's
- * @param_value: the parameter it runs with
- * @failed: something was not as expected
- * @actions: run at its end, the last one first
+ * struct kunit - the test that is running
+ * @name: name of the test case
+ * @priv: for the suite's own use
+ * @param_value: the parameter that it runs with
+ * @failed: an expectation was not met
+ * @actions: functions to call at the end of the test, the last one first
  */
 struct kunit {
 	const char *name;
