@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Compares what callers see of the cache with the model. */
+/* Compares what callers can see of the cache with what the model predicts. */
 #include <jansson.h>
 
 #include "cache_run.h"
@@ -271,8 +271,8 @@ static void compare_segment(const struct run *run, const json_t *found,
 }
 
 /*
- * Checks that the viewer shows a snapshot of one pool or of all. The pool may
- * be released.
+ * Checks that PyTorch's viewer can show a snapshot, of one pool or of all. That
+ * pool may have been released.
  */
 static void view_snapshot(const struct run *run, uint64_t pool)
 {

@@ -123,7 +123,10 @@ static int mock_lost(void *user, uint64_t handle)
 	return mock.cannot_tell ? -ENODEV : is_lost(handle);
 }
 
-/* The cache must pass a zeroed struct for the reason. */
+/*
+ * Counts structs for the reason that are not zeroed: the cache must pass zeroed
+ * ones.
+ */
 static void look_at_reason(const struct flexmem_failure *failure)
 {
 	static const struct flexmem_failure none;
@@ -256,7 +259,10 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 		return -EOPNOTSUPP;
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);
 	used = *total - *free_bytes;
-	/* A device larger than the mock: other processes use the rest. */
+	/*
+	 * The device is larger than the mock: other processes use the remaining
+	 * bytes.
+	 */
 	if (mock.total && mock.total < *total)
 		*free_bytes = mock.total > used ? mock.total - used : 0;
 	if (mock.total)

@@ -14,8 +14,8 @@
 #define MOCK_SEGMENTS 64
 
 /*
- * A provider of @capacity bytes: the flat one, with counted calls and planned
- * faults. Event number @n has happened if @happened[n] is set.
+ * A provider of @capacity bytes: the flat provider, with counted calls and
+ * planned faults. Event number @n has happened if @happened[n] is set.
  */
 struct mock {
 	uint64_t capacity;
@@ -40,7 +40,7 @@ struct mock {
 
 	unsigned int allocs;
 	unsigned int grows;
-	/* The length that the last grown segment had before. */
+	/* The length of the segment that grew last, before it grew. */
 	uint64_t grown_from;
 	unsigned int frees;
 	unsigned int shrinks;
@@ -48,7 +48,7 @@ struct mock {
 	uint64_t last_alloc;
 	uint64_t last_alignment;
 	uint32_t last_flags;
-	/* Calls with a struct for the reason that was not zeroed. */
+	/* Number of calls whose struct for the reason was not zeroed. */
 	unsigned int stale_reasons;
 
 	/* The first segments, which are tracked. mock_lose() marks them. */
@@ -68,16 +68,16 @@ struct mock {
 	unsigned int queries;
 	unsigned int waits;
 	unsigned int device_waits;
-	/* Run when the cache waits, and when it makes a segment. */
+	/* Called when the cache waits, and when it makes a segment. */
 	void (*on_wait)(void);
 	void (*on_alloc)(void);
-	/* Runs when the cache frees a segment. */
+	/* Called when the cache frees a segment. */
 	void (*on_free)(void);
 
 	char log[MOCK_LOG];
 	unsigned int warnings;
 
-	/* The result of the next read of an event, for one read. */
+	/* The error of the next read of an event, or 0. Used once. */
 	atomic_int pressure_error;
 	/* The number of the next event. */
 	uint64_t sequence;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The model: sizes, blocks, streams. */
+/* The model of the cache: sizes, blocks, streams. */
 #include "cache_model.h"
 
 #include <assert.h>
@@ -10,7 +10,10 @@
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
 
-/* Changes the sizes that are given. All members of a profile are sizes. */
+/*
+ * Replaces the default sizes by those of @profile that are not 0. A profile has
+ * no members besides sizes.
+ */
 static void change_profile(struct flexmem_cache_profile *profile,
 			   const struct flexmem_cache_profile *wished)
 {
@@ -146,9 +149,9 @@ static bool serves(const struct model_segment *segment,
 }
 
 /*
- * Finds a free block. In growing segments: the lowest block in the oldest
- * segment. In fixed segments: the tightest block; of equal blocks, the lowest
- * block in the oldest segment.
+ * Finds a free block. In growing segments it is the lowest block in the oldest
+ * segment that is large enough. In fixed segments it is the tightest block; of
+ * equal blocks, the lowest one in the oldest segment.
  */
 static struct model_place find_any(const struct model *model,
 				   const struct model_want *want)
@@ -295,8 +298,8 @@ static unsigned int happened(const struct world *world,
 }
 
 /*
- * Ends waits of blocks: all of them, or those for events on @streams that have
- * happened.
+ * Ends waits of blocks: either all waits, or only the waits for events on
+ * @streams that have happened.
  */
 static void bring_back(struct model *model, bool all, unsigned int streams)
 {
@@ -322,7 +325,10 @@ again:
 			if (block->waits)
 				continue;
 			deactivate(model, place);
-			/* Blocks have moved: start over. */
+			/*
+			 * Blocks have moved in the list, so the search starts
+			 * over.
+			 */
 			goto again;
 		}
 	}
@@ -348,8 +354,8 @@ void model_wait_for_device(struct model *model)
 }
 
 /*
- * Bit mask of the streams for which blocks wait; also whether some have no
- * event.
+ * Returns a bit mask of the streams for which blocks wait. @lost receives
+ * whether a block waits without an event.
  */
 static unsigned int waited_for(const struct model *model, bool *lost)
 {
@@ -373,7 +379,7 @@ static unsigned int waited_for(const struct model *model, bool *lost)
 	return streams;
 }
 
-/* Waits for the stream's last event that any block needs. */
+/* Waits for the last event of the stream for which any block waits. */
 static int wait_for_stream(struct model *model, uint64_t stream)
 {
 	const struct model_segment *segment;
@@ -424,7 +430,9 @@ static int wait_for_all(struct model *model)
 	return model->world->refuse_device_wait ? -EIO : result;
 }
 
-/* Frees an allocation's block, at once or after its events. */
+/*
+ * Frees the block of an allocation, at once or when its events have happened.
+ */
 static void give(struct model *model, struct model_place place)
 {
 	struct model_block *block = &place.segment->blocks[place.index];
@@ -532,7 +540,7 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	return 0;
 }
 
-/* The bytes that the cache has returned to the provider so far. */
+/* The number of bytes that the cache has returned to the provider so far. */
 static uint64_t returned(const struct model *model)
 {
 	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].freed;
@@ -592,7 +600,10 @@ int model_drop_lost(struct model *model, uint64_t *live)
 			continue;
 		}
 		*live += bytes_in_use(segment);
-		/* If the segment was freed, the next segment has its index now. */
+		/*
+		 * If the whole segment was freed, the next segment now has its
+		 * index.
+		 */
 		if (model_give_back(model, segment))
 			continue;
 		if (model_excess(model, segment))
@@ -624,7 +635,10 @@ int model_pool_release(struct model *model, uint64_t pool)
 		segment = model->segments[i];
 		if (segment->pool == pool)
 			model_give_back(model, segment);
-		/* If the segment was freed, the next segment has its index now. */
+		/*
+		 * If the whole segment was freed, the next segment now has its
+		 * index.
+		 */
 		if (i < model->count && model->segments[i] == segment)
 			i++;
 	}

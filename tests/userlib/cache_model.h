@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A model of the caching allocator: it implements flexmem_cache.h with lists
- * that are searched from end to end. It shares no code with the library.
+ * A model of the caching allocator: it does what flexmem_cache.h describes,
+ * with lists that are searched from end to end. It shares no code with the
+ * library.
  */
 #ifndef CACHE_MODEL_H
 #define CACHE_MODEL_H
@@ -12,7 +13,8 @@
 #define MODEL_POOLS 512
 
 /*
- * Rounds sizes from @from MiB up to one of @steps steps between powers of two.
+ * A rule of rounding: from @from MiB on, sizes are rounded up to one of @steps
+ * steps between two powers of two.
  */
 struct model_rounding {
 	uint64_t from;
@@ -47,7 +49,8 @@ enum model_state {
 /*
  * @id: the caller's number of a live block. @used: bit mask of other streams
  * that use it. @waits: bit mask of streams for which a freed block waits.
- * @lost: those of them without an event. @stream: stream of a live block.
+ * @lost: bit mask of the streams in @waits without an event. @stream: stream of
+ * a live block.
  */
 struct model_block {
 	enum model_state state;
@@ -65,9 +68,10 @@ struct model_block {
 };
 
 /*
- * @stuck: it could not be shrunk, and has not grown since. @lost: it was found
- * to be lost. @releases: number of frees in it. @quiet: number of frees whose
- * work is done; if both are equal, no other stream uses free memory of it.
+ * @stuck: the segment could not be shrunk, and has not grown since. @lost: it
+ * was found to be lost. @releases: number of frees in it. @quiet: number of
+ * these frees after which all work is known to be done; if it equals @releases,
+ * no other stream uses free memory of the segment.
  */
 struct model_segment {
 	bool stuck;
@@ -85,7 +89,7 @@ struct model_segment {
 	size_t count;
 };
 
-/* The segments are sorted by their age. */
+/* The state of the model. Segments are sorted by age, oldest first. */
 struct model {
 	const struct model_setup *setup;
 	struct flexmem_cache_profile profile;
@@ -100,15 +104,17 @@ struct model {
 	uint64_t split_count[FLEXMEM_CACHE_POOL_KINDS];
 	uint64_t split_bytes[FLEXMEM_CACHE_POOL_KINDS];
 	/*
-	 * Runs before an allocation fails, but not for allocations that
-	 * on_oom() makes itself.
+	 * Called before an allocation fails, but not for allocations that
+	 * on_oom() itself makes.
 	 */
 	void (*on_oom)(void *user);
 	void *user;
 	bool in_callback;
 };
 
-/* @simple: the call was flexmem_cache_alloc(). @tag: its number, or 0. */
+/*
+ * @simple: the call was flexmem_cache_alloc(). @tag: number of its tag, or 0.
+ */
 struct model_request {
 	uint64_t bytes;
 	uint64_t stream;
@@ -117,7 +123,7 @@ struct model_request {
 	bool simple;
 };
 
-/* @kind: of the pool that served the request. */
+/* @kind: kind of the pool that served the request. */
 struct model_result {
 	uint64_t address;
 	uint64_t size;
@@ -152,7 +158,7 @@ int model_pool_release(struct model *model, uint64_t pool);
 void model_reset_peaks(struct model *model);
 void model_reset_accumulated(struct model *model);
 
-/* cache_model_ladder.c: what the model does if no block serves a request. */
+/* cache_model_ladder.c: the steps of the model if no block serves a request. */
 struct model_want {
 	uint64_t bytes;
 	uint64_t size;
@@ -178,7 +184,7 @@ bool model_is_lost(const struct model *model, struct model_segment *segment);
 /* Returns the segment to the provider. False: the provider refused. */
 bool model_give_back(struct model *model, struct model_segment *segment);
 
-/* cache_model_figures.c: used by the other two files. */
+/* In cache_model_figures.c, for the other two files of the model. */
 void model_add_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_subtract_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_add(struct flexmem_cache_figure *figures,
@@ -186,7 +192,8 @@ void model_add(struct flexmem_cache_figure *figures,
 void model_subtract(struct flexmem_cache_figure *figures,
 		    enum flexmem_cache_pool_kind kind, uint64_t count);
 /*
- * Ends an operation: counts the free blocks that share a segment with others.
+ * Ends an operation: recomputes the figure about free blocks that share a
+ * segment with other blocks.
  */
 void model_commit(struct model *model);
 void model_count_alloc(struct model *model, const struct model_segment *segment,
@@ -194,7 +201,7 @@ void model_count_alloc(struct model *model, const struct model_segment *segment,
 void model_count_free(struct model *model, const struct model_segment *segment,
 		      const struct model_block *block);
 
-/* cache_model.c: used by cache_model_ladder.c. */
+/* In cache_model.c, for cache_model_ladder.c. */
 uint64_t model_round(uint64_t size, uint64_t unit);
 struct model_block *model_last(const struct model_segment *segment);
 struct model_block *model_insert(struct model_segment *segment, size_t index);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The model: segments, their return, and the steps when memory is short. */
+/*
+ * The model of the cache: how it makes and returns segments, and its steps when
+ * memory is short.
+ */
 #include "cache_model.h"
 
 #include <assert.h>
@@ -96,8 +99,8 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 }
 
 /*
- * The next segment to return. Leaves out segments that were refused. NULL: no
- * segment is left.
+ * Returns the oldest segment that can be returned to the provider, except
+ * segments that the provider has refused; or NULL.
  */
 static struct model_segment *oldest(const struct model *model,
 				    const bool *refused)
@@ -126,8 +129,9 @@ static size_t number_of(const struct model *model,
 }
 
 /*
- * Tries each segment at most once; sets @error if the provider refused one.
- * Returns the number of bytes that were given back.
+ * Returns segments to the provider until they have @bytes bytes. Tries each
+ * segment at most once. Sets @error if the provider refused one. Returns the
+ * number of bytes that the provider took back.
  */
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error)
 {
@@ -214,7 +218,8 @@ static uint64_t reclaim_large(struct model *model, uint64_t size)
 }
 
 /*
- * If more than the threshold's share is reserved, returns the oldest segments.
+ * If more bytes are reserved than the threshold permits, returns the oldest
+ * segments.
  */
 static bool collect(struct model *model)
 {
@@ -252,8 +257,9 @@ static uint64_t segment_size(const struct model *model,
 		return profile->large_segment;
 	size = model_round(want->size, profile->large_round);
 	/*
-	 * The cache would not split a segment of @limit bytes, so the segment
-	 * would never serve the size again.
+	 * Blocks of @limit bytes and more are not split, and do not serve
+	 * smaller requests. A new segment that large would not serve this size
+	 * again.
 	 */
 	return size >= limit && want->size < limit ? want->size : size;
 }
@@ -484,7 +490,10 @@ static bool is_quiet(struct model *model, struct model_segment *segment)
 	return segment->quiet == segment->releases;
 }
 
-/* Takes the lowest block of another stream's oldest segment, if safe. */
+/*
+ * Takes the lowest block in the oldest segment of another stream, if that
+ * stream certainly no longer uses it.
+ */
 static int borrow(struct model *model, struct model_want *want,
 		  struct model_place *place)
 {

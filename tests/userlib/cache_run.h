@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* One run of the randomized test of the cache, and its comparisons. */
+/*
+ * One run of the random test of the cache, and the comparisons with the model.
+ */
 #ifndef CACHE_RUN_H
 #define CACHE_RUN_H
 
@@ -25,9 +27,9 @@ struct slot {
 
 /*
  * Bytes that a stream may still use, until its event @number or a
- * synchronization. @own: they were freed on that stream, which may reuse them
- * at once. @birth: number of their segment; the provider waits when the segment
- * is returned.
+ * synchronization. @own: the bytes were freed on that stream, which may reuse
+ * them at once. @birth: number of their segment. If that segment is returned to
+ * the provider, the provider waits for the stream, so the entry ends.
  */
 struct pending {
 	bool own;
@@ -62,7 +64,7 @@ struct run {
 	unsigned long done;
 	char what[160];
 	/*
-	 * The out-of-memory callback's action, in the cache and in the model.
+	 * What the out-of-memory callback does, in the cache and in the model.
 	 */
 	size_t victims[2];
 	struct model_request callback_request;
@@ -72,7 +74,7 @@ struct run {
 	int callback_error[2];
 };
 
-/* A check that fails ends the test. */
+/* Compares two numbers. A failed check ends the test. */
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);
 void check_true(const struct run *run, const char *what, bool good);

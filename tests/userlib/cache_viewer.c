@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PyTorch's viewer begins with the segments and blocks of a snapshot, and
- * undoes the events from the last to the first, to show the memory after each.
- * This check does the same, but is stricter: it also refuses a snapshot that
- * the viewer would draw wrongly without an error.
+ * PyTorch's viewer starts from the segments and blocks of a snapshot, and
+ * undoes the events of the history from the last to the first, to show the
+ * memory after each event. This check does the same. It is stricter: it also
+ * refuses a snapshot that the viewer would accept but draw wrongly.
  */
 #include "cache_viewer.h"
 
@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A segment or a block. @pending: a free of the block was requested. */
+/*
+ * A segment or a block. @pending: the block was freed but waits for its stream.
+ */
 struct interval {
 	uint64_t start;
 	uint64_t end;
@@ -90,7 +92,7 @@ static struct interval *overlapping(const struct intervals *in,
 	return NULL;
 }
 
-/* The interval of @what's stream that contains all of @what. */
+/* Returns the interval that contains all of @what and has the same stream. */
 static struct interval *containing(const struct intervals *in,
 				   const struct interval *what)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The layer below a cache in the randomised test: memory without bytes, and
- * streams that progress when the test says so. There are two worlds, one below
- * the cache and one below its model. After the same calls both are equal.
+ * The layer below a cache in the randomised test: memory of which only the
+ * addresses exist, and streams that progress when the test says so. There are
+ * two worlds, one below the cache and one below its model. After each operation
+ * both must be equal.
  */
 #ifndef CACHE_WORLD_H
 #define CACHE_WORLD_H
@@ -24,8 +25,8 @@ struct world_piece {
 };
 
 /*
- * The pieces are sorted by address. The other members are planned faults,
- * active while they are set. @refuse_allocs counts down.
+ * The pieces are sorted by address. The other members plan faults, which happen
+ * as long as the member is set; @refuse_allocs counts down.
  */
 struct world {
 	uint64_t capacity;

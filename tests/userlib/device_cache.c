@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cache over a device of 2 GiB in regions of 1 GiB: natively over the fake
- * kernel, and, built with ON_DEVICE, over the driver in a virtual machine, on
- * the function that FLEX_DEVICE names.
+ * The cache over a device of 2 GiB in regions of 1 GiB: natively on the fake
+ * kernel; built with ON_DEVICE, on the driver in a virtual machine, with the
+ * function that FLEX_DEVICE names.
  */
 #include "test.h"
 #include "flexmem_cache.h"
@@ -61,7 +61,10 @@ static struct flexmem_statistics on_device(void)
 	return statistics;
 }
 
-/* Destroying the cache frees all memory, and nothing has warned. */
+/*
+ * Destroys the cache, which must free all memory. No test may have caused a
+ * warning.
+ */
 static int end(void **state)
 {
 	flexmem_cache_destroy(cache);
@@ -177,7 +180,7 @@ static void segment_grows_and_shrinks(void **state)
 			 first.offset + 300 * MIB);
 }
 
-/* Each stream has its segment, and each segment has room to grow. */
+/* Each stream has a segment of its own, and each segment has room to grow. */
 static void segments_grow_side_by_side(void **state)
 {
 	uint64_t stream;
@@ -196,8 +199,8 @@ static void segments_grow_side_by_side(void **state)
 }
 
 /*
- * If other memory is in the way, the cache uses another segment, to the last
- * byte.
+ * If other memory stops a segment from growing, the cache makes another one,
+ * until the device is full to the last byte.
  */
 static void growing_fills_the_device(void **state)
 {
@@ -272,7 +275,7 @@ static void bytes_of_blocks(void **state)
 			tokens[n] = take(1024, 0);
 		a = look(tokens[1]);
 		use_bytes(&a, (char)('a' + i));
-		/* The block in front was not written to. */
+		/* Nothing has written to the block in front. */
 		a = look(tokens[0]);
 		assert_int_equal(flexmem_device_read(device, (uint32_t)a.handle,
 						     a.offset + 896, zeros,
@@ -335,7 +338,7 @@ static void mapped_segments_stay(void **state)
 	end = take(20 * MIB, 0);
 	assert_int_equal(look(end).handle, a.handle);
 	assert_int_equal(*(char *)start, 'm');
-	/* When the map has ended the segment can shrink. */
+	/* When it is no longer mapped, the segment can shrink. */
 	assert_int_equal(flexmem_device_unmap(device, start, length), 0);
 	give(end);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
@@ -548,8 +551,8 @@ static void memory_is_one_call(void **state)
 }
 
 /*
- * While a thread copies its bytes, a segment cannot grow. The cache makes
- * another segment.
+ * While a thread copies bytes of a segment, the segment cannot grow, so the
+ * cache makes another one.
  */
 static void busy_segments(void **state)
 {
@@ -559,15 +562,15 @@ static void busy_segments(void **state)
 	inject(FLEXMEM_CMD_RESIZE, 1, EBUSY);
 	take(30 * MIB, 0);
 	assert_int_equal(on_device().own_handles, 2);
-	/* The caller gets any other error. */
+	/* Any other error is passed to the caller. */
 	inject(FLEXMEM_CMD_RESIZE, 1, ETIMEDOUT);
 	assert_int_equal(flexmem_cache_alloc(cache, 30 * MIB, 0,
 					     &(void *){ NULL }), -ETIMEDOUT);
 }
 
 /*
- * Memory that a reset has lost serves no more requests; the stream gets other
- * memory.
+ * Memory that was lost in a reset serves no further requests. The stream gets
+ * other memory.
  */
 static void lost_segments(void **state)
 {
@@ -600,7 +603,7 @@ static void lost_segments(void **state)
 	give(kept);
 	assert_int_equal(on_device().own_handles, 1);
 	/*
-	 * Memory is lost again. This time the caller tells the cache of the
+	 * Memory is lost again. This time the caller tells the cache about the
 	 * loss.
 	 */
 	fake_lose();

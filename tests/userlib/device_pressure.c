@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure, over the driver, on a device of 2 GiB in regions of 1 GiB: one idle
- * process has 90 percent of the memory in its cache; another process needs
- * memory. Runs in a virtual machine, on the function that FLEX_DEVICE names.
+ * Memory pressure on a real driver, with a device of 2 GiB in regions of 1 GiB.
+ * One idle process has 90 percent of the memory in its cache, and another
+ * process needs memory. Runs in a virtual machine, on the function that
+ * FLEX_DEVICE names.
  */
 #include "test.h"
 #include "flexmem_cache.h"
@@ -16,7 +17,10 @@
 #define PIECE (32 * MIB)
 #define PIECES 57
 
-/* How the process with the memory serves the events of the device. */
+/*
+ * Which part of the process that has the memory serves the events of the
+ * device.
+ */
 enum served_by { NOBODY, LOOP, HELPER };
 
 /* The report that the other process sends at its end. */
@@ -166,8 +170,8 @@ static int64_t now_ms(void)
 }
 
 /*
- * As flexmem_cache_alloc_request(), but waits for memory, with a time limit:
- * after a failed allocation a free is an event for its file.
+ * Like flexmem_cache_alloc_request(), but waits for memory up to a time limit.
+ * After a failed allocation the file gets an event when memory is freed.
  */
 static int patient_alloc(struct flexmem_cache *cache,
 			 struct flexmem_device *device,
@@ -195,8 +199,8 @@ static int patient_alloc(struct flexmem_cache *cache,
 }
 
 /*
- * Allocates @bytes in pieces of @piece, within a time. Returns 0 or the error
- * of the cache.
+ * Allocates @bytes in allocations of @piece bytes, within a time limit. Returns
+ * 0 or the error of the cache.
  */
 static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 {
@@ -226,8 +230,8 @@ static int need(uint64_t bytes, uint64_t piece, int64_t patience_ms)
 #define PATIENCE_MS 120000
 
 /*
- * The holder serves events: it returns what the other process needs, and no
- * more has to be returned.
+ * The process with the memory serves events: it must return as many bytes as
+ * the other process needs, but need not return more.
  */
 static void is_relieved(const char *configuration, enum served_by served_by,
 			uint64_t bytes, uint64_t piece)
@@ -246,7 +250,8 @@ static void is_relieved(const char *configuration, enum served_by served_by,
 }
 
 /*
- * If no process serves the events the request fails, so these tests can fail.
+ * If no part of the process serves events, the request fails. This shows that
+ * the other tests can fail.
  */
 static void unserved_pressure_is_enomem(void **state)
 {
@@ -314,8 +319,8 @@ static void driver(const char *what)
 }
 
 /*
- * The function is removed while the helper waits for its events, and comes
- * back.
+ * The function is removed while the helper waits for events, and is bound again
+ * later.
  */
 static void helper_ends_with_the_device(void **state)
 {

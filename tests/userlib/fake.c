@@ -291,7 +291,10 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	}
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
-	/* The failed allocation's own bytes do not count. */
+	/*
+	 * Entries that the same batch has made before do not count as memory
+	 * that the caller could free.
+	 */
 	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;
 	cmd->out_leaving = fake.orphaned;
@@ -465,7 +468,8 @@ void free_all(int file)
 
 	for (i = 0; i < nr_regions; i++) {
 		/*
-		 * Merges neighbours only after the loop, which walks the list.
+		 * Neighbours are merged only after the loop, because the loop
+		 * walks the list.
 		 */
 		for (block = regions[i].blocks; block; block = block->next) {
 			if (!block->handle || block->file != file)
@@ -709,7 +713,10 @@ static void break_leases(void)
 		files[i].lease = false;
 }
 
-/* Releases empty regions at the end of the list: enough here. */
+/*
+ * Releases only empty regions at the end of the list, which is enough for the
+ * tests.
+ */
 static int trim(struct flexmem_trim *cmd, int injected)
 {
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);

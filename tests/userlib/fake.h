@@ -54,21 +54,30 @@ struct fake {
 	/* The flags and the domain of regions that are acquired later. */
 	uint32_t region_flags;
 	uint32_t region_domain;
-	/* An access to a new map is SIGBUS. */
+	/* An access to a new mapping causes SIGBUS. */
 	bool map_is_gone;
 	/* The user that opens files from now on. */
 	uint32_t uid;
-	/* The opener's process in reports; UINT32_MAX: the test's own. */
+	/*
+	 * The process that reports show as the opener; UINT32_MAX: the test's
+	 * own process.
+	 */
 	uint32_t opener;
 	/* Whether callers are administrators. */
 	bool admin;
 	/* The byte limit of each opener. */
 	uint64_t limit;
-	/* The limits that were set last: for each child, and by default. */
+	/*
+	 * The limits that were set last: the limit for each child, and the
+	 * default limit.
+	 */
 	uint64_t other_limit[2];
 	/* The number of a cgroup that was removed, or 0. */
 	uint32_t removed;
-	/* Free bytes that a snapshot reports under these names. */
+	/*
+	 * Bytes that are free in fact but that a snapshot reports under these
+	 * names.
+	 */
 	uint64_t orphaned;
 	uint64_t quarantined;
 	uint64_t scrubbed;
@@ -87,15 +96,16 @@ struct fake {
 	/* How often a user appears between two calls for a list. */
 	unsigned int grow_users;
 	/*
-	 * The level of memory pressure. Each change of @events is a new event.
+	 * The level of memory pressure. There is a new event whenever @events
+	 * changes.
 	 */
 	uint32_t level;
 	unsigned int events;
 	/* A read of an event returns this number of bytes; 0: all. */
 	size_t event_bytes;
 	/*
-	 * Most bytes of one copy, 0: all; and bytes copied before an injected
-	 * error.
+	 * The most bytes that one copy moves (0: all), and the bytes that are
+	 * copied before an injected error.
 	 */
 	uint64_t copy_most;
 	uint64_t copied_before_error;
@@ -119,7 +129,9 @@ struct fake {
 	char opened[64];
 	int opendir_error;
 
-	/* Whether the node can be accessed, and the module is loaded. */
+	/*
+	 * The result of access() on the node, and whether the module is loaded.
+	 */
 	unsigned int node_access;
 	unsigned int node_group;
 	bool no_module;

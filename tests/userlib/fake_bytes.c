@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The fake device's memory is a sparse file, which maps and copies reach. */
+/*
+ * The fake device's memory is a sparse file, which mappings and copies access.
+ */
 #define _GNU_SOURCE
 #include "fake_state.h"
 
@@ -15,7 +17,7 @@
 #define REGION_STRIDE (16 * GIB)
 #define MAPS 16
 
-/* A map, of which @left bytes are still mapped. */
+/* A mapping, of which @left bytes are still mapped. */
 static struct {
 	const struct file *file;
 	uint32_t handle;
@@ -201,7 +203,7 @@ int copy_range(const struct file *file, struct flexmem_copy *cmd,
 	return injected;
 }
 
-/* The allocation of @file that an mmap() at @offset maps. */
+/* Returns the allocation of @file that an mmap() at @offset maps. */
 static const struct block *mapped_block(const struct file *file,
 					uint64_t offset, size_t length)
 {
@@ -283,7 +285,8 @@ static void *map_block(const struct file *file, size_t length, int protection,
 	fake.maps++;
 	fake.map_protection = protection;
 	/*
-	 * The map reaches beyond the end of the file, so each access is SIGBUS.
+	 * The mapping begins beyond the end of the file, so that each access
+	 * causes SIGBUS.
 	 */
 	if (fake.map_is_gone)
 		offset += (off_t)(FAKE_REGIONS * REGION_STRIDE);

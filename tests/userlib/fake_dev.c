@@ -70,7 +70,7 @@ int __wrap_closedir(DIR *dir)
 	return 0;
 }
 
-/* Any caller may read the kind of the node. */
+/* Returns a descriptor of a file in sysfs, which any caller may read. */
 int open_sysfs(const char *path)
 {
 	unsigned int number;

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A user, which is a cgroup here, that has or had a file or a limit. */
+/*
+ * A user that has or had a file or a limit. In the fake kernel each user is
+ * also a cgroup.
+ */
 struct user {
 	uint32_t uid;
 	uint64_t peak;
@@ -46,7 +49,10 @@ void limits_of_new_file(struct file *file)
 	get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
 }
 
-/* Regions with blocks of @file; if that is NULL, of any file of @uid. */
+/*
+ * The number of regions with blocks of @file, or of any file of @uid if @file
+ * is NULL.
+ */
 static uint64_t slots_of(const struct file *file, uint32_t uid)
 {
 	const struct block *block;
@@ -90,7 +96,10 @@ static uint64_t used_by_user(uint32_t uid, uint32_t resource)
 	return sum;
 }
 
-/* The fake kernel always counts a further slot, unlike the driver. */
+/*
+ * Unlike the driver, the fake kernel counts a further region for each
+ * allocation.
+ */
 uint32_t limit_reached(const struct file *file, uint64_t size)
 {
 	const struct user *own = get_user(file->uid);
@@ -278,7 +287,7 @@ static int set_limit(struct flexmem_resource_limit *cmd)
 	return 0;
 }
 
-/* Regions of 8 GiB, of which there are 4, can be reserved. */
+/* Only regions of 8 GiB can be reserved, and there are 4 of them. */
 static int reserve(struct flexmem_reserve *cmd)
 {
 	struct user *user;

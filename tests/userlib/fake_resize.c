@@ -46,7 +46,7 @@ struct block *place_growable(struct region *region, uint64_t size,
 	return largest;
 }
 
-/* The free bytes behind a block. */
+/* The number of free bytes directly behind a block. */
 static uint64_t room_behind(const struct block *block)
 {
 	const struct block *next = block->next;
@@ -141,7 +141,10 @@ ssize_t __wrap_read(int fd, void *buffer, size_t length)
 		return __real_read(fd, buffer, length);
 	pthread_mutex_lock(&lock);
 	file = &files[fd - FIRST_FD];
-	/* Without O_NONBLOCK the read could wait for ever. */
+	/*
+	 * The library must open with O_NONBLOCK: without it a read could wait
+	 * for ever.
+	 */
 	REQUIRE(file->open && fake.open_flags & O_NONBLOCK);
 	REQUIRE(length >= FLEXMEM_EVENT_MIN);
 	if (file->events == fake.events) {

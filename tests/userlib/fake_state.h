@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by the files of the fake kernel. A lock protects all of it. */
+/*
+ * State that the files of the fake kernel share. One lock protects all of it.
+ */
 #ifndef FAKE_STATE_H
 #define FAKE_STATE_H
 
@@ -90,7 +92,7 @@ int resize(struct file *file, struct flexmem_resize *cmd);
 /* fake_owners.c: accounts and limits. */
 void reset_owners(void);
 void limits_of_new_file(struct file *file);
-/* The limit that refuses @bytes, or none. */
+/* The limit that refuses @bytes, or 0. */
 uint32_t limit_reached(const struct file *file, uint64_t size);
 void note_peak(const struct file *file);
 int owner_command(struct file *file, unsigned int number, void *arg);

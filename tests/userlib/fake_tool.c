@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Puts the fake kernel under the flexmem command. */
+/* Makes the flexmem command use the fake kernel. */
 #include "fake.h"
 
 __attribute__((constructor)) static void begin(void)

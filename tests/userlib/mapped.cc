@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0
-// A cache in C++: over memory of its own that the CPU sees, wrapped around the
-// flat provider. Compiled and run by test_install.sh.
+// SPDX-License-Identifier: GPL-2.0 A cache in C++ whose memory the CPU can access: its provider wraps the flat provider
+// and adds memory. Compiled and run by test_install.sh.
 #include <flexmem.h>
 #include <flexmem_cache.h>
 

@@ -4,12 +4,11 @@
 
 Usage: run.py BUILD-DIRECTORY [DEVICE=]PROGRAM...
 
-A program runs without settings in its environment, but for FLEX_DEVICE if a
-DEVICE is given; and without ASLR where the kernel allows that: the address space
-of TSan has room for few kernels' idea of it.
+A program runs with an environment without settings of flexmem, except FLEX_DEVICE if a DEVICE is given. It runs without
+ASLR where the kernel permits that, because TSan does not work with every address layout.
 
-A program that prints no plan, fewer tests than planned, or ends with an error
-although all its tests passed counts as one more failed test.
+A program counts as one more failed test if it prints no plan or fewer tests than planned, or if it ends with an error
+although all its tests passed.
 """
 
 import os
@@ -21,7 +20,7 @@ TIMEOUT = 900
 
 
 def without_aslr():
-    """The words before a command that keep its addresses in place, if it can be done."""
+    """Returns the words before a command that turn ASLR off, if the kernel permits that."""
     fixed = ["setarch", "-R"]
     try:
         done = subprocess.run([*fixed, "true"], capture_output=True, check=False)
@@ -34,7 +33,7 @@ FIXED = without_aslr()
 
 
 class Stream:
-    """The merged stream: numbers the tests anew."""
+    """Merges the streams of the programs into one, with new test numbers."""
 
     def __init__(self):
         self.count = 0

@@ -228,7 +228,10 @@ static void host_memory_is_no_limit(void **state)
 	flexmem_device_close(device);
 }
 
-/* The kernel returns the figures of a failure with the failure itself. */
+/*
+ * The figures of a failure cost no further call: the kernel returns them with
+ * the failure.
+ */
 static void a_failure_is_one_call(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -248,7 +251,8 @@ static void a_failure_is_one_call(void **state)
 }
 
 /*
- * The memory is fragmented, and the device or its table is exhausted as well.
+ * If memory is fragmented and no further region can be acquired either, the
+ * text says both.
  */
 static void fragmentation_tells_of_regions(void **state)
 {
@@ -288,7 +292,10 @@ static void alloc_nulls(void **state)
 	flexmem_device_close(device);
 }
 
-/* EINVAL comes with the wrong value, for one allocation and in a batch. */
+/*
+ * After EINVAL the failure names the wrong value, for a single allocation and
+ * in a batch.
+ */
 static void invalid_values(void **state)
 {
 	static const struct {
@@ -352,7 +359,7 @@ static void bind(void **state)
 	assert_int_equal(a.address.offset, 4096);
 	assert_int_equal(a.flags, FLEXMEM_PROGRAM);
 	assert_int_equal(a.size, 1024);
-	/* A caller that does not know of domains. */
+	/* A caller that does not know of domains leaves the placement at 0. */
 	request.placement = 0;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request) - 8, &a,
@@ -535,7 +542,8 @@ static void batch_asks_no_second_time(void **state)
 }
 
 /*
- * EFAULT in the third part of the batch: two parts stay, the third is undone.
+ * EFAULT in the third part of the batch: the first two parts stay, and the
+ * third is undone.
  */
 static void batch_ends_early(void **state)
 {
@@ -560,7 +568,8 @@ static void batch_ends_early(void **state)
 }
 
 /*
- * A kill comes after 10 entries of the second part. These 10 were carried out.
+ * The caller is killed after 10 entries of the second part. These 10 entries
+ * were carried out.
  */
 static void batch_is_interrupted(void **state)
 {
@@ -672,7 +681,10 @@ static void batch_of_a_driver_without_limit(void **state)
 	struct flexmem_device *device;
 
 	(void)state;
-	/* A driver without batches: no hang, no division by zero. */
+	/*
+	 * A driver without batches must cause no endless loop and no division
+	 * by zero.
+	 */
 	fake.max_batch = 0;
 	device = open_device();
 	fake.max_batch = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The bytes of allocations: maps, copies, lost ones; and the command's pattern.
+ * The bytes of allocations: mappings and copies, lost allocations, and the
+ * pattern that the flexmem command writes.
  */
 #include "test.h"
 
@@ -68,7 +69,9 @@ static void flags_without_the_capability(void **state)
 	flexmem_device_close(device);
 }
 
-/* A map and a copy reach the same bytes, and no others. */
+/*
+ * A mapping and a copy access the same bytes, and only those of the allocation.
+ */
 static void map_whole(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -147,7 +150,7 @@ static void map_read_only(void **state)
 	flexmem_device_close(device);
 }
 
-/* A refused map does not change the caller's pointers. */
+/* A refused mapping does not change the caller's pointers. */
 static void map_refused(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -208,7 +211,9 @@ static void unmap_refused(void **state)
 	flexmem_device_close(device);
 }
 
-/* The driver may copy a part only. The library copies the rest. */
+/*
+ * The driver may copy only a part. The library then copies the remaining bytes.
+ */
 static void copies_of_any_length(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -272,8 +277,8 @@ static void copies_that_fail(void **state)
 }
 
 /*
- * If the driver copies nothing without an error, the library does not repeat
- * the call forever.
+ * If the driver copies nothing but reports no error, the library does not
+ * repeat the call forever.
  */
 static void copy_makes_no_progress(void **state)
 {
@@ -387,7 +392,10 @@ static void copies_by_the_host(void **state)
 	assert_memory_equal(in, out + 256, size - 256);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_COPY], 0);
 
-	/* COPY's rules hold here too: a bad call copies nothing. */
+	/*
+	 * The rules of COPY hold here too: a call that breaks them copies
+	 * nothing.
+	 */
 	assert_int_equal(flexmem_device_copy(device, to, 0, to, 128, 256,
 					     &done), -EINVAL);
 	assert_int_equal(flexmem_device_copy(device, to, 64, from, 0, 128,

@@ -64,7 +64,8 @@ static void large_pool(void **state)
 	assert_int_equal(mock.allocs, 1);
 	assert_int_equal(place(cache, b), place(cache, a) + MIB + 128);
 	/*
-	 * From 10 MiB on each allocation has a segment, of a multiple of 2 MiB.
+	 * From 10 MiB on each allocation has a segment of its own, whose size
+	 * is a multiple of 2 MiB.
 	 */
 	a = take(cache, 10 * MIB, 0);
 	assert_int_equal(mock.last_alloc, 10 * MIB);
@@ -105,9 +106,7 @@ static void best_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * Of equal blocks, a block in the oldest segment serves, and there the lowest.
- */
+/* Of equal blocks, the lowest one in the oldest segment serves. */
 static void equals_go_by_segment_and_offset(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -134,7 +133,10 @@ static void equals_go_by_segment_and_offset(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A freed block merges on both sides, and the whole is used again. */
+/*
+ * A freed block merges with both neighbours, and the merged block is used
+ * again.
+ */
 static void merging(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -200,8 +202,8 @@ static void oversize_rule(void **state)
 	assert_int_equal(place(cache, a), where);
 	assert_int_equal(lookup(cache, a).size, 40 * MIB);
 	/*
-	 * A size equal to the limit counts as above the limit, as a request and
-	 * as a block.
+	 * A request or a block whose size equals the limit counts as above the
+	 * limit.
 	 */
 	take(cache, 32 * MIB, 1);
 	assert_int_equal(mock.last_alloc, 32 * MIB);
@@ -283,7 +285,10 @@ static void growing(void **state)
 	c = take(cache, 2 * MIB, 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 8 * MIB);
 	assert_int_equal(place(cache, c), place(cache, b) + 3 * MIB);
-	/* Small requests share the segment, and count as large. */
+	/*
+	 * Small requests use the same segment, and count in the statistics of
+	 * the large pool.
+	 */
 	take(cache, 128, 0);
 	take(cache, 2 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 1);
@@ -354,8 +359,8 @@ static void growing_is_stopped(void **state)
 	assert_int_equal(figures(cache).num_first_failures, 0);
 	mock.error = -EAGAIN;
 	/*
-	 * After EAGAIN of all segments the cache makes a new segment. After EIO
-	 * the request fails.
+	 * If all segments fail to grow with EAGAIN, the cache makes a new
+	 * segment. If one fails with EIO, the request fails.
 	 */
 	mock.fail_grows = 3;
 	take(cache, 8 * MIB, 0);
@@ -368,8 +373,8 @@ static void growing_is_stopped(void **state)
 }
 
 /*
- * A new segment fails for a reason of its own, not for the reason why a segment
- * could not grow.
+ * The reason that a failure reports is that of the new segment, not the reason
+ * why an existing segment could not grow.
  */
 static void growing_has_its_own_reasons(void **state)
 {
@@ -382,7 +387,7 @@ static void growing_has_its_own_reasons(void **state)
 	(void)state;
 	take(cache, 500 * MIB, 0);
 	give(cache, take(cache, 6 * MIB, 0));
-	/* The limit allows 2 MiB more, and not a new segment of 8 MiB. */
+	/* The limit permits 2 MiB more, but not a new segment of 8 MiB. */
 	mock.fail_grows = 10;
 	mock.fail_frees = 10;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
@@ -428,7 +433,7 @@ static void shrinking(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A free end of whole steps leaves no block behind. */
+/* If the free end is a whole number of steps, nothing of it stays. */
 static void shrinking_to_the_step(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -478,7 +483,10 @@ static void direct(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* backend:direct keeps no memory, but blocks wait for events. */
+/*
+ * backend:direct keeps no free memory. But a block must still wait for its
+ * events before it is returned.
+ */
 static void direct_with_streams(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("backend:direct");
@@ -520,7 +528,10 @@ static void direct_with_streams(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Memory that events free during a trim counts as released. */
+/*
+ * Memory that becomes free during a trim because an event happens counts as
+ * released.
+ */
 static void released_on_the_way(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 20 * MIB };

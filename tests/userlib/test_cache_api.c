@@ -305,7 +305,8 @@ static void struct_sizes(void **state)
 		uint64_t more;
 	} result = { .more = 7 };
 	/*
-	 * The sizes of the struct: at first, and before its failure had @pool.
+	 * Older sizes of the struct: that of its first version, and that before
+	 * its failure had @pool.
 	 */
 	static const size_t ends[] = { 288, 376 };
 	struct flexmem_cache_options options = mock_options("nonsense:1");
@@ -358,7 +359,10 @@ static void struct_sizes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The sizes of the failure: at first, and before it had @pool. */
+/*
+ * Older sizes of the failure: that of its first version, and that before it had
+ * @pool.
+ */
 static void older_failures(void **state)
 {
 	static const size_t sizes[] = { 168, 256 };
@@ -381,8 +385,8 @@ static void older_failures(void **state)
 							  sizeof(text)), 0);
 		assert_string_equal(text, expected);
 		/*
-		 * The struct's pool is from an earlier call, not from the
-		 * failed one.
+		 * Now the figures are those of an earlier failure, so the text
+		 * must not use them.
 		 */
 		failure.asked = 1024;
 		failure.largest_pool = 1;
@@ -393,7 +397,10 @@ static void older_failures(void **state)
 	}
 }
 
-/* If the provider refuses memory at the end, the cache logs and forgets it. */
+/*
+ * If the provider refuses to take memory back when the cache is destroyed, the
+ * cache logs that and forgets the memory.
+ */
 static void destruction_fails(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -414,7 +421,10 @@ static void destruction_fails(void **state)
 	assert_int_equal(mock.below.free(mock.below.user, 0), 0);
 }
 
-/* Output of a cache without a log callback, while it is made and later. */
+/*
+ * Captures what a cache without a log callback prints, while it is created and
+ * later.
+ */
 static void printed(const char *configuration, uint32_t flags, char text[1000])
 {
 	struct flexmem_cache_options options = mock_options(configuration);
@@ -509,7 +519,7 @@ static void longest_segment(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A cache over a device, which is the fake driver's. */
+/* A cache on a device of the fake driver. */
 static void over_the_device(void **state)
 {
 	struct flexmem_device *device = open_device();

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Events that a thread can meet in a callback: it waits, is cancelled, or
- * forks.
- */
+/* What can happen in a callback: its thread waits, is cancelled, or forks. */
 #include "cache_mock.h"
 
 #include <pthread.h>
@@ -43,7 +40,7 @@ static void slow_callback(void *user, uint64_t bytes)
 	atomic_store(&done, true);
 }
 
-/* The removal of a running callback waits for the callback's end. */
+/* The removal of a callback waits until a running call of it has ended. */
 static void removal_waits(void **state)
 {
 	pthread_t thread;
@@ -164,7 +161,10 @@ static void destroy_it(void)
 	flexmem_cache_destroy(cache);
 }
 
-/* A callback may be a cancellation point, and the lock is held. */
+/*
+ * A thread is cancelled in a callback that is a cancellation point, while the
+ * cache holds its lock.
+ */
 static void cancelled_afterwards(const char *configuration)
 {
 	struct flexmem_cache_options options = mock_options(configuration);

@@ -62,7 +62,10 @@ static bool is_live(void *token)
 	return !flexmem_cache_address(cache, token, &address);
 }
 
-/* A restore keeps allocations, frees newer ones and brings freed ones back. */
+/*
+ * A restore keeps the allocations of the checkpoint, frees newer ones, and
+ * allocates those again that were freed since.
+ */
 static void the_same_again(const char *configuration)
 {
 	struct flexmem_cache_allocation before[3];
@@ -92,7 +95,10 @@ static void the_same_again(const char *configuration)
 		struct flexmem_cache_allocation now = entry((size_t)i);
 		int j = 0;
 
-		/* The entries have the order of the segments. */
+		/*
+		 * The entries are in the order of the segments, so the one of
+		 * this block must be searched.
+		 */
 		while (before[j].address.offset != now.address.offset)
 			assert_true(++j < 3);
 		assert_int_equal(now.size, before[j].size);
@@ -127,7 +133,10 @@ static void allocations_come_back(void **state)
 	the_same_again("expandable_segments:True");
 }
 
-/* Restores every other block, into holes of any size. */
+/*
+ * Restores a checkpoint that has every second block, into holes of various
+ * sizes.
+ */
 static void in_every_hole(const char *configuration)
 {
 	struct flexmem_cache_allocation before[BLOCKS];
@@ -167,7 +176,10 @@ static void holes_of_any_size(void **state)
 	in_every_hole("expandable_segments:True");
 }
 
-/* If a block waits, or would have to, the restore changes nothing. */
+/*
+ * If a block of the pool waits for an event, or would have to wait when it is
+ * freed, the restore fails and changes nothing.
+ */
 static void memory_in_use(void **state)
 {
 	void *before;

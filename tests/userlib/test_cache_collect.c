@@ -21,7 +21,10 @@ static void threshold(void **state)
 		tokens[i] = take(cache, 20 * MIB, 0);
 		places[i] = place(cache, tokens[i]);
 	}
-	/* No segment is free. The threshold alone refuses nothing. */
+	/*
+	 * No segment is free, so nothing can be returned. Nevertheless the
+	 * threshold refuses no request.
+	 */
 	assert_int_equal(mock.allocs, 5);
 	assert_int_equal(figures(cache).num_collections, 0);
 	give(cache, tokens[2]);
@@ -96,7 +99,10 @@ static void age_of_remainders(void **state)
 	void *old;
 
 	(void)state;
-	/* Stream 1: an old free end. Stream 2: a newer segment. */
+	/*
+	 * Stream 1 gets a growing segment with an old free end, and stream 2 a
+	 * newer segment.
+	 */
 	take(cache, MIB, 1);
 	old = take(cache, 9 * MIB, 1);
 	give(cache, old);
@@ -156,7 +162,10 @@ static void events_are_checked_before_a_wait(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* With a threshold the first step when memory is short is a collection. */
+/*
+ * With a threshold, the first step when memory is short is to return old
+ * segments.
+ */
 static void threshold_on_oom(void **state)
 {
 	struct flexmem_cache *cache =
@@ -258,7 +267,10 @@ static void fraction(void **state)
 	assert_non_null(strstr(text, "; per_process_memory_fraction allows 100.0 MiB"));
 	flexmem_cache_destroy(cache);
 
-	/* A fraction of less than a byte must not mean "no limit". */
+	/*
+	 * A fraction that means less than one byte must not be taken for "no
+	 * limit".
+	 */
 	cache = mock_cache_events("per_process_memory_fraction:0.000000001");
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
@@ -296,8 +308,8 @@ static void fraction_changes(void **state)
 }
 
 /*
- * The threshold can change, too. With the next new segment the cache returns
- * the bytes above the threshold.
+ * The threshold can change, too. The cache returns the bytes above the new
+ * threshold when it makes the next segment.
  */
 static void threshold_changes(void **state)
 {
@@ -356,7 +368,10 @@ static void another_thread_allocates(void)
 	second_error = (int)(intptr_t)result;
 }
 
-/* Memory counts while the provider makes it, when the cache is not locked. */
+/*
+ * Memory counts against the fraction from the moment when the cache asks the
+ * provider for it, even though the cache is not locked during that call.
+ */
 static void fraction_of_two_at_once(void **state)
 {
 	struct flexmem_cache *cache =
@@ -398,7 +413,7 @@ static void relieving(void **state)
 	assert_int_equal(flexmem_cache_trim(cache, 21 * MIB, &released), 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);
-	/* Trim waits for nothing. */
+	/* A trim does not wait for events. */
 	assert_int_equal(flexmem_cache_trim(cache, UINT64_MAX, &released),
 			 0);
 	assert_int_equal(released, 60 * MIB);
@@ -409,7 +424,7 @@ static void relieving(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Reserved bytes fall when the provider has taken the memory, not earlier. */
+/* The reserved bytes fall only when the provider has taken the memory back. */
 static void reserved_falls_late(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

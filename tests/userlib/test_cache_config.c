@@ -65,8 +65,8 @@ static void defaults(void **state)
 }
 
 /*
- * Exactly one text counts: the caller's text, or the first variable that is
- * set.
+ * Exactly one text is used: the caller's, or that of the first environment
+ * variable that is set.
  */
 static void precedence(void **state)
 {
@@ -220,7 +220,10 @@ static void bad_values(void **state)
 			 "caller: '%s' cannot be '%s'; the default '%s' is kept\n",
 			 refused[i].key, refused[i].value, refused[i].kept);
 		cache = mock_cache(text);
-		/* An open bracket takes the rest of the line into the value. */
+		/*
+		 * After an open bracket the rest of the line is part of the
+		 * value.
+		 */
 		if (strcmp(refused[i].value, "[256:1"))
 			assert_string_equal(mock.log, expected);
 		assert_int_equal(mock.warnings, 1);
@@ -231,7 +234,7 @@ static void bad_values(void **state)
 	}
 }
 
-/* The settings, without the texts in which they are shown. */
+/* Returns the settings, without the texts that show them. */
 static struct fmlib_config settings(const char *text)
 {
 	struct flexmem_cache *cache = mock_cache(text);
@@ -476,7 +479,10 @@ static void source_names(void **state)
 	assert_string_equal(flexmem_cache_source_name(6), "unknown");
 }
 
-/* With a callback and no level, the caller hears warnings and nothing less. */
+/*
+ * A caller that gives a callback but no level gets warnings, and nothing less
+ * important.
+ */
 static void warnings_come_by_default(void **state)
 {
 	struct flexmem_cache_options options = mock_options("nonsense:1");
@@ -492,7 +498,7 @@ static void warnings_come_by_default(void **state)
 		"caller: unknown key 'nonsense' with value '1' is ignored\n");
 }
 
-/* If the cache is made all the same, @problem stays empty. */
+/* If the cache is created in spite of bad settings, @problem is not written. */
 static void no_problem(void **state)
 {
 	struct flexmem_cache_options options =

@@ -3,7 +3,7 @@
 #include "cache_mock.h"
 #include "cache_viewer.h"
 
-/* A context. @users: the references that the cache holds. */
+/* A context. @users: number of references that the cache holds. */
 struct note {
 	const char *text;
 	int users;
@@ -191,7 +191,10 @@ static void lines_are_frames(void **state)
 		{ "x:1:\"q\"\t\\", "\"q\"\t\\", "x", 1 },
 		{ "\xc3\xa4.py:1:\xe2\x82\xac\xf0\x9f\x98\x80",
 		  "\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4.py", 1 },
-		/* Bytes: stray; overlong; half a pair; too large; cut off. */
+		/*
+		 * Invalid UTF-8: a stray byte, an overlong form, half a
+		 * surrogate pair, too large a number, a truncated character.
+		 */
 		{ "<\xa4\xc0\xaf>", "<\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd>",
 		  "", 0 },
 		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "",
@@ -269,7 +272,8 @@ static void held_as_long_as_shown(void **state)
 	assert_int_equal(notes[1].users, 0);
 
 	/*
-	 * An event still shows its context, until the history drops the event.
+	 * An event in the history still shows its context, until the history
+	 * drops that event.
 	 */
 	assert_int_equal(flexmem_cache_set_history(cache, 3), 0);
 	a[2] = request(1000, &notes[2], NULL, 0, 0);
@@ -283,7 +287,7 @@ static void held_as_long_as_shown(void **state)
 	assert_int_equal(flexmem_cache_set_history(cache, 3), 0);
 	assert_int_equal(notes[3].users, 0);
 
-	/* Destroying the cache releases the rest. */
+	/* Destroying the cache releases the remaining contexts. */
 	a[0] = request(1000, &notes[0], NULL, 0, 0);
 	a[1] = request(1000, &notes[1], NULL, 0, 0);
 	give(cache, a[1].token);
@@ -380,7 +384,7 @@ static void freed_while_it_is_printed(void **state)
 	end();
 }
 
-/* Without the caller's functions the cache accepts contexts and shows none. */
+/* Without functions for contexts, the cache accepts contexts but shows none. */
 static void without_functions(void **state)
 {
 	struct note note = { .text = "note" };

@@ -78,7 +78,10 @@ static void text_of(struct flexmem_cache *cache, uint64_t bytes, char *text,
 						  length), 0);
 }
 
-/* As CUDA's text: memory of other processes; reserved and unused. */
+/*
+ * Like CUDA's text, the text has the memory of other processes, and the memory
+ * that is reserved but unused.
+ */
 static void parts_of_the_text(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -100,7 +103,7 @@ static void parts_of_the_text(void **state)
 static const char fragmentation[] =
 	"; expandable_segments:True may avoid this fragmentation";
 
-/* The text gives advice only where it helps. */
+/* The text gives advice only if the advice would help. */
 static void advice(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -143,7 +146,10 @@ static void advice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The provider refuses @bytes. @said: the text about free memory. */
+/*
+ * Makes the provider refuse a request of @bytes. @said is the expected text
+ * about free memory.
+ */
 static struct flexmem_cache_failure refused(struct flexmem_cache *cache,
 					    uint64_t bytes, uint64_t pool,
 					    const char *said)
@@ -199,7 +205,10 @@ static void obstacles(void **state)
 	failure = refused(cache, 5 * MIB, pool,
 			  "the largest free block has 18.0 MiB, which belongs to no private pool, and this is for private pool 1");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
-	/* The failure names the pool, also if the block is just too small. */
+	/*
+	 * The failure names the pool of the largest free block, even if that
+	 * block is just too small.
+	 */
 	failure = refused(cache, 30 * MIB, 0,
 			  "the largest free block has 18.0 MiB");
 	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_SIZE);
@@ -242,7 +251,9 @@ static void obstacle_of_a_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A small request, and free memory only in a large segment. */
+/*
+ * A small request fails, because there is free memory only in a large segment.
+ */
 static void obstacle_of_a_kind(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -292,7 +303,10 @@ static void unknown_pools(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* ENOENT of another call, with the failure of an earlier allocation. */
+/*
+ * The text for ENOENT of another call, although the caller passes the failure
+ * of an earlier allocation.
+ */
 static void failure_of_another_call(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -391,7 +405,10 @@ static void error_texts(void **state)
 			 -EMSGSIZE);
 }
 
-/* The longest text among the device's reasons, with the largest numbers. */
+/*
+ * Returns the length of the longest text over all reasons of the device, with
+ * the largest numbers.
+ */
 static size_t longest_text(struct flexmem_cache_failure failure)
 {
 	char limit[FMLIB_LIMIT_TEXT];
@@ -399,7 +416,9 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 	size_t most = 0;
 	uint32_t i;
 
-	/* Includes limits and charges that the library does not know. */
+	/*
+	 * The loop includes limits and charges that the library does not know.
+	 */
 	for (i = 0; i < 16 * 4 * 16 * 2; i++) {
 		failure.device.limit = i % 16;
 		failure.device.charge = i / 16 % 4;
@@ -411,7 +430,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 				 0);
 		if (strlen(text) > most)
 			most = strlen(text);
-		/* The limit's own text is not cut off either. */
+		/* The text about the limit alone is not cut off either. */
 		fmlib_limit_text(&failure.device, limit);
 		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
 		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)
@@ -497,7 +516,8 @@ static void any_text_fits(void **state)
 }
 
 /*
- * No device is so large, so the cache asks neither the provider nor a callback.
+ * No device is as large as this request, so the cache calls neither the
+ * provider nor a callback.
  */
 static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
 			const char *said)
@@ -516,7 +536,9 @@ static void absurd_size(struct flexmem_cache *cache, uint64_t bytes,
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
 						     sizeof(request), &a,
 						     sizeof(a)), -ENOMEM);
-	/* The figures are the cache's. The provider has given no reason. */
+	/*
+	 * The failure has the cache's figures, but no reason of the provider.
+	 */
 	assert_memory_equal(&a.failure, &expected, sizeof(expected));
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
 						  sizeof(a.failure), text,

@@ -175,7 +175,7 @@ static void compare_with_snapshot(struct flexmem_cache *cache)
 		expect_sums(&f, (int)i, &sums[i]);
 }
 
-/* The figures as the test computes them from its calls. */
+/* The figures that the test computes from its own calls. */
 struct shadow {
 	struct flexmem_cache_figure allocation;
 	struct flexmem_cache_figure allocated_bytes;
@@ -379,7 +379,7 @@ static void exact_growing_with_failures(void **state)
 	random_calls("expandable_segments:True", 6);
 }
 
-/* Figures are exact, too, while the provider is full most of the time. */
+/* The figures are also exact if the provider has no memory most of the time. */
 static void exact_when_full(void **state)
 {
 	(void)state;
@@ -685,7 +685,7 @@ static void a_free_segment_is_no_hole(void **state)
 	int i;
 
 	(void)state;
-	/* In the second turn the cache has the segment already. */
+	/* In the second turn of the loop the cache already has the segment. */
 	for (i = 0; i < 2; i++) {
 		void *token = take(cache, MIB, 0);
 
@@ -710,7 +710,10 @@ static void look_at_splits(void)
 	split_bytes = figures(watched).inactive_split_bytes[0].current;
 }
 
-/* Whenever a call releases the lock, the figures include its work so far. */
+/*
+ * Whenever a call releases the lock in the middle of its work, the figures
+ * include what it has done so far.
+ */
 static void exact_while_others_look(void **state)
 {
 	struct flexmem_cache *cache =

@@ -68,7 +68,9 @@ static void helper_serves(void **state)
 	assert_int_equal(mock.warnings, 0);
 }
 
-/* Three free segments, after the event that says the device is full. */
+/*
+ * Makes three free segments, after the event that says that the device is full.
+ */
 static void free_after_the_event(void)
 {
 	void *tokens[3];
@@ -86,7 +88,7 @@ static void free_after_the_event(void)
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 60 * MIB);
 }
 
-/* Waits until the helper has looked @count times at the device's memory. */
+/* Waits until the helper has checked the device's memory @count times. */
 static void await_looks(unsigned int count)
 {
 	int waited = 0;
@@ -110,7 +112,10 @@ static void idle_program_gives(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The program allocates between two looks of the helper. */
+/*
+ * The program allocates between two checks of the helper, so the helper must
+ * not return memory. Returns false if the helper has checked more than once.
+ */
 static bool busy_once(void)
 {
 	unsigned int looks = atomic_load(&mock.infos);
@@ -130,8 +135,8 @@ static void busy_program_keeps(void **state)
 		busy = busy_once() && busy_once() && busy_once();
 		assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 		/*
-		 * The test's thread may have slept through a look of the
-		 * helper. Then it tries again.
+		 * The test's thread may have slept during a check of the
+		 * helper. Then the test tries again.
 		 */
 		if (busy)
 			assert_int_equal(figures(cache).pressure_bytes, 0);
@@ -201,7 +206,10 @@ static int unread(int descriptor)
 	return bytes;
 }
 
-/* closefrom() can then break nothing, and a child inherits nothing. */
+/*
+ * The helper has no descriptor of its own, so closefrom() cannot break it, and
+ * a child inherits none.
+ */
 static void helper_has_no_descriptor(void **state)
 {
 	bool before[DESCRIPTORS];
@@ -252,8 +260,8 @@ static void await_text(void)
 }
 
 /*
- * The helper thread does not read a foreign file that has the number of the
- * provider's descriptor.
+ * The program closes the provider's descriptor and opens another file with the
+ * same number. The helper must not read that file.
  */
 static void provider_loses_its_descriptor(void **state)
 {
@@ -320,7 +328,9 @@ static void helper_blocks_signals(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The pipe stands for the device. Its other end is closed. */
+/*
+ * The pipe stands for the device. Closing its other end stands for the removal.
+ */
 static void device_goes(void **state)
 {
 	char text[] = "pressure is not served any more: error 19";
@@ -455,7 +465,10 @@ static void with_growing_segments(void **state)
 	everybody_at_once("expandable_segments:True");
 }
 
-/* Calls that a forked child may make on its parent's cache and its own. */
+/*
+ * Calls that a forked child makes on its parent's cache and on a cache of its
+ * own.
+ */
 static int child(void)
 {
 	if (flexmem_cache_serve_pressure(cache, NULL) != -ECHILD ||
@@ -481,7 +494,9 @@ static int child(void)
 	return 0;
 }
 
-/* The process forks while the helper works. The helper goes on. */
+/*
+ * The process forks while the helper works. In the parent the helper continues.
+ */
 static void fork_with_a_helper(void **state)
 {
 	uint64_t events = 0;

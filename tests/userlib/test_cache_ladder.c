@@ -9,7 +9,10 @@ static void *victim;
 static unsigned int calls;
 static uint64_t wanted_bytes;
 
-/* If a retry helps, num_first_failures and num_alloc_retries grow. */
+/*
+ * If the second attempt succeeds, num_first_failures and num_alloc_retries
+ * grow.
+ */
 static void retry_succeeds(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -108,7 +111,7 @@ static void all_go(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Four attempts. The last comes after a wait for the device. */
+/* Expects four attempts, the last of them after a wait for the device. */
 static void whole_ladder(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -141,15 +144,18 @@ static void waiting_blocks_help(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* For a wait that fails: the error must still be -ENOMEM. */
+/*
+ * Makes the wait for the device fail. The error of the request must still be
+ * -ENOMEM.
+ */
 static void event_happens(void)
 {
 	mock.happened[0] = true;
 }
 
 /*
- * An event happens during the call of the provider. Then the free end of the
- * segment is large enough, and the segment need not grow.
+ * An event happens while the cache calls the provider. Now the free end of the
+ * segment is large enough, so the segment need not grow.
  */
 static void free_end_grows_during_a_call(void **state)
 {
@@ -249,7 +255,9 @@ static void callbacks(void **state)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wanted_bytes, 25 * MIB + 128);
 	expect_counters(cache, 1, 1, 0);
-	/* The callback frees nothing, so there is one more attempt only. */
+	/*
+	 * The callback frees nothing, so the cache makes only one more attempt.
+	 */
 	mock.allocs = 0;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(calls, 2);
@@ -300,7 +308,10 @@ static void callbacks_come_first(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Calls that a callback may make, and a call that must fail in it. */
+/*
+ * A callback that makes calls which are permitted there, and one call which
+ * must fail.
+ */
 static void busy(void *user, uint64_t bytes)
 {
 	struct flexmem_cache *cache = user;
@@ -449,7 +460,7 @@ static void *give_the_victim(void *unused)
 	return unused;
 }
 
-/* Runs in the second of two attempts. */
+/* Frees a block during the second of two attempts. */
 static void give_at_the_last(void)
 {
 	pthread_t thread;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads with streams of their own on one cache. The blocks of each thread
- * must not depend on other threads: each thread has a model of its own, and all
- * figures of the cache are sums of those of the models. Built with TSan as
- * well.
+ * Threads with streams of their own on one cache. The blocks of a thread must
+ * not depend on other threads. So each thread has a model of its own, and all
+ * figures of the cache must be sums of the figures of the models. Built with
+ * TSan as well.
  */
 #include "cache_model.h"
 #include "cache_viewer.h"
@@ -22,8 +22,8 @@
 #define CAPACITY (UINT64_C(4) << 40)
 
 /*
- * @base: for the i-th segment of the model, its offset on the device minus its
- * offset in the model's world; set when the segment has a block.
+ * @base: by segment of the model, the segment's offset on the device minus its
+ * offset in the model's world. It is set when the segment gets its first block.
  */
 struct worker {
 	struct flexmem_cache *cache;
@@ -132,7 +132,10 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Takes all locks sometimes. The figures must be consistent then. */
+/*
+ * Makes calls that take all locks. The figures that they return must be
+ * consistent.
+ */
 static void *observe(void *argument)
 {
 	struct worker *worker = argument;
@@ -308,7 +311,7 @@ static void one_thread(void **state)
 	assert_int_equal(flexmem_cache_create(&worker.cache, &options,
 					      sizeof(options)), 0);
 	start(&worker, &setup, worker.cache, 0);
-	/* More streams than lanes. */
+	/* There are more streams than lanes. */
 	for (i = 0; i < 40; i++) {
 		worker.stream = (uint64_t)i << (i % 48);
 		work(&worker);
@@ -348,7 +351,8 @@ static void *add_up_meanwhile(void *cache)
 }
 
 /*
- * A refused request reports the figures of all lanes while another lane works.
+ * A request that fails because all tokens are used reports the figures of all
+ * lanes, while another lane works.
  */
 static void names_are_used_up(void **state)
 {
@@ -379,8 +383,8 @@ static void names_are_used_up(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, add_up_meanwhile,
 					cache), 0);
 	/*
-	 * The other lane has tokens. All remaining tokens count as taken by
-	 * other streams.
+	 * Only the other lane has tokens left: the test makes all tokens count
+	 * as taken by streams.
 	 */
 	pthread_barrier_wait(&begins);
 	fmlib_lock(cache);

@@ -33,7 +33,10 @@ long __wrap_syscall(long number, ...)
 		errno = EPERM;
 		return -1;
 	}
-	/* Passes six arguments on, however many the caller gave. */
+	/*
+	 * Always passes six arguments on, because a system call has at most
+	 * six.
+	 */
 	va_start(arguments, number);
 	for (i = 0; i < 6; i++)
 		a[i] = va_arg(arguments, long);
@@ -128,8 +131,8 @@ static void sleeps_until_the_lock_is_free(void **state)
 }
 
 /*
- * A waiter must get the lock even if the unlock did not see the waiter, and so
- * did not wake it up. This can happen if the system call for the barrier is
+ * A waiter must get the lock even if the unlock has not seen it, and therefore
+ * has not woken it up. This can happen if the system call for the barrier is
  * denied.
  */
 static void waiter_that_no_unlock_wakes(void **state)
@@ -149,7 +152,8 @@ static void waiter_that_no_unlock_wakes(void **state)
 	while (!atomic_load(&lock.waiters))
 		usleep(100);
 	/*
-	 * The thread sleeps by now, most likely. If not, the test checks less.
+	 * By now the thread most likely sleeps. If it does not, the test checks
+	 * less, but does not fail.
 	 */
 	usleep(10000);
 	atomic_store(&lock.taken, 0);

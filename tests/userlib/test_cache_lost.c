@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that a reset of the device has lost serves no request, and is
- * returned.
+ * Memory that was lost in a reset of the device serves no request, and is
+ * returned to the provider.
  */
 #include "cache_mock.h"
 
@@ -168,7 +168,10 @@ static void noticed(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The cache notices the loss when it tries to shrink a segment, once. */
+/*
+ * The cache notices the loss when it tries to shrink a segment. It tries only
+ * once.
+ */
 static void noticed_when_it_shrinks(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -190,8 +193,8 @@ static void noticed_when_it_shrinks(void **state)
 }
 
 /*
- * If the provider cannot tell, the segment counts as not lost; a refused free
- * is repeated.
+ * If the provider cannot tell whether a segment is lost, it counts as not lost.
+ * If the provider refuses to free a lost segment, the cache tries again later.
  */
 static void in_doubt(void **state)
 {

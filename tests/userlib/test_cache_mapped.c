@@ -7,7 +7,7 @@
 
 #define MAPS 64
 
-/* The maps of the mock's segments, and planned faults. */
+/* The mappings of the mock's segments, and planned faults. */
 static struct {
 	struct {
 		uint64_t handle;
@@ -131,7 +131,8 @@ static void pointers_lead_to_the_bytes(void **state)
 	assert_ptr_equal(b.pointer, card.there[1].pointer + b.offset);
 	memset(b.pointer, 7, 30 * MIB);
 	/*
-	 * lookup() gives the pointer of any byte, whichever call allocated it.
+	 * lookup() gives the pointer to any byte, whichever call has allocated
+	 * it.
 	 */
 	c = lookup(cache, (char *)token + 499);
 	assert_ptr_equal(c.pointer, (char *)a.pointer + c.offset - a.offset);
@@ -213,8 +214,8 @@ static void a_map_that_fails(void **state)
 }
 
 /*
- * The provider refuses to take the segment back, so the cache maps the segment
- * again and goes on using it.
+ * If the provider refuses to take a segment back, the cache maps the segment
+ * again and continues to use it.
  */
 static void a_segment_that_is_refused(void **state)
 {
@@ -234,7 +235,8 @@ static void a_segment_that_is_refused(void **state)
 	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), 0);
 
 	/*
-	 * Without a map the segment serves no request, and is returned later.
+	 * If the segment cannot be mapped again, it serves no request, and is
+	 * returned later.
 	 */
 	mock.fail_frees = 1;
 	card.fail_maps = 1;
@@ -394,7 +396,10 @@ static void threads(void **state)
 	flexmem_cache_destroy(shared);
 }
 
-/* The device's provider. A caller wraps one function of it. */
+/*
+ * A caller may wrap a function of the device's provider. Counts the calls of
+ * the wrapped function.
+ */
 static unsigned int wrapped_allocs;
 static struct flexmem_cache_provider below;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Host memory that is exhausted: the n-th allocation of the library fails, for
- * every n. Linked with malloc() and the like intercepted.
+ * Exhausted host memory: for each n there is a run in which the n-th allocation
+ * of the library fails. Linked with malloc() and the like intercepted.
  */
 #include "cache_mock.h"
 
@@ -81,7 +81,7 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-/* Another thread's action before the next mutex is locked. */
+/* What another thread does before the next mutex is locked, or NULL. */
 static void (*meanwhile)(void);
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
@@ -144,7 +144,7 @@ static void *maybe(struct flexmem_cache *cache, uint64_t bytes,
 					      &a, sizeof(a))))
 		return a.token;
 	assert_null(a.token);
-	/* The host may lack memory in the test's provider itself. */
+	/* The allocation that fails may be one of the test's provider. */
 	provider = a.failure.error == -ENOMEM;
 	if (!provider)
 		assert_memory_equal(&a.failure, &nothing, sizeof(nothing));
@@ -221,7 +221,7 @@ static void scenario(struct flexmem_cache *cache)
 		flexmem_cache_text_free(text);
 	if (check(flexmem_cache_tags(cache, &sums, sizeof(*sums), &count)))
 		flexmem_cache_tags_free(sums);
-	/* Calls that free must not need memory. */
+	/* Calls that free something must not need host memory. */
 	check(flexmem_cache_set_history(cache, 0));
 	for (i = 0; i < 6; i++)
 		assert_int_equal(flexmem_cache_free(cache, tokens[i]), 0);
@@ -256,7 +256,7 @@ static void every_allocation(const char *configuration)
 		memset(mock.happened, 0, sizeof(mock.happened));
 	} while (failed);
 	fail_at = 0;
-	/* Each turn of the loop failed another allocation. */
+	/* In each turn of the loop another allocation has failed. */
 	assert_true(n > 20);
 }
 
@@ -348,7 +348,9 @@ static void take_the_rest(void)
 	take(shared, 15 * MIB, 0);
 }
 
-/* Host memory was short for a moment. Now the device has no memory. */
+/*
+ * Host memory was short only for a moment. After that the device has no memory.
+ */
 static void host_recovers(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 5 * MIB };

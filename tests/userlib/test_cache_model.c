@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cache against its model: the same random operations on both, each above a
- * world of its own. After each operation all visible state is compared. To
- * repeat a run: CACHE_SEED=N, with the printed N. CACHE_OPERATIONS makes it
- * longer.
+ * The cache against its model: the same random operations on both, each with a
+ * simulated provider and streams of its own (a world). After each operation all
+ * visible state is compared. To repeat a run: CACHE_SEED=N, with the printed N.
+ * CACHE_OPERATIONS makes it longer.
  */
 #include <stdarg.h>
 #include <time.h>
@@ -12,7 +12,10 @@
 
 #define OPERATIONS 3000
 #define CAPACITY (208 * MIB)
-/* To compare each block is slow, so the test does it every eighth time. */
+/*
+ * Comparing all blocks is slow, so the test does it only after each eighth
+ * operation.
+ */
 #define SNAPSHOT_EVERY 8
 /* How often the history is switched on or off, and its length. */
 #define HISTORY_EVERY 200
@@ -53,7 +56,7 @@ static void say(struct run *run, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Checks that need no model. */
+/* The checks below need no model. */
 
 static bool still_used(const struct run *run, const struct pending *pending)
 {
@@ -106,7 +109,10 @@ static void check_properties(struct run *run, struct slot *made,
 	}
 }
 
-/* Forgets half of the bytes that only the freeing stream may reuse. */
+/*
+ * The list is full: forgets half of its entries about bytes that only the
+ * freeing stream may reuse.
+ */
 static void forget_pending(struct run *run)
 {
 	size_t kept = 0;
@@ -120,7 +126,10 @@ static void forget_pending(struct run *run)
 	assert_true(kept < PENDING);
 }
 
-/* Notes freed bytes that streams still use: other streams must wait. */
+/*
+ * Notes which freed bytes are still used by which streams, so that other
+ * streams must wait.
+ */
 static void note_pending(struct run *run, const struct slot *slot)
 {
 	uint64_t stream;
@@ -745,7 +754,7 @@ static void follows_the_model(void **state)
 	assert_non_null(run);
 	run->seed = seed;
 	run->setup = *state;
-	/* Each setup draws other operations. */
+	/* Each setup gets other random operations. */
 	run->random = seed + (uint64_t)(run->setup - setups);
 	world_start(&run->real, CAPACITY);
 	world_start(&run->imagined, CAPACITY);

@@ -130,7 +130,7 @@ static void addresses(void **state)
 			 -EINVAL);
 	assert_int_equal(address_of(NULL, tokens_of[0], &offset), -EINVAL);
 	flexmem_cache_destroy(cache);
-	/* A block's next token is invalid before the block gets it. */
+	/* The next token of a block is invalid until the block gets it. */
 	cache = mock_cache_events("");
 	tokens_of[0] = take(cache, 1000, 3);
 	assert_int_equal(flexmem_cache_record_stream(cache, tokens_of[0], 4),
@@ -227,7 +227,7 @@ static void many_names(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* If no token is free, the request fails, and the failure names that limit. */
+/* If no token is free, the request fails, and the failure says so. */
 static void all_names(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = 4 * GIB };
@@ -310,7 +310,10 @@ static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
 			 figures(cache).reserved_bytes[0].current);
 }
 
-/* The block's size chooses the token. A refused request keeps nothing. */
+/*
+ * The size of the block, not of the request, decides which kind of token it
+ * gets. A refused request leaves nothing allocated.
+ */
 static void refused_hits(void **state)
 {
 	/* The rest of the block is too small to be split off. */
@@ -348,7 +351,7 @@ static void release_the_pool(void)
 	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
 }
 
-/* The pool is released while the provider makes a segment for the pool. */
+/* The pool is released while the provider makes a segment for it. */
 static void refused_in_a_leaving_pool(void **state)
 {
 	(void)state;

@@ -147,7 +147,8 @@ static void no_events_in_a_capture(void **state)
 	assert_int_equal(mock.destroys, 3);
 	assert_int_equal(figures(cache).active[0].current, 1);
 	/*
-	 * The destruction frees a block that waits for the end of the capture.
+	 * Destroying the cache frees a block that waits for the end of the
+	 * capture.
 	 */
 	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
 						  &stream), 0);
@@ -156,7 +157,10 @@ static void no_events_in_a_capture(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A capture takes no holes of other streams: their users are unknown. */
+/*
+ * During a capture no holes of other streams are used, because it is unknown
+ * which work uses them.
+ */
 static void no_loans_in_a_capture(void **state)
 {
 	struct flexmem_cache *cache;
@@ -333,8 +337,8 @@ static void no_split(void **state)
 }
 
 /*
- * A pool's own provider: another address space, with handles that may equal
- * those of the cache's provider.
+ * A provider of a single pool. It has another address space, and its handles
+ * may be equal to handles of the cache's provider.
  */
 static struct flexmem_cache_provider own;
 static unsigned int own_allocs;
@@ -409,8 +413,8 @@ static void provider_of_its_own(void **state)
 }
 
 /*
- * The cache frees memory that it refuses, even if another provider has the same
- * handle.
+ * The cache frees memory that it cannot use, even if memory of another provider
+ * has the same handle.
  */
 static void a_handle_of_another_provider(void **state)
 {

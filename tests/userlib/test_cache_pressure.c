@@ -32,7 +32,10 @@ static void moderate_gives_half(void **state)
 	int i;
 
 	(void)state;
-	/* Eight segments: a half differs from a quarter and from all. */
+	/*
+	 * With eight segments a half differs from a quarter and from all of
+	 * them.
+	 */
 	for (i = 0; i < 8; i++)
 		tokens[i] = take(cache, 20 * MIB, 0);
 	for (i = 0; i < 8; i++)
@@ -53,7 +56,7 @@ static void moderate_gives_half(void **state)
 	 */
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 60 * MIB);
-	/* Live allocations stay. */
+	/* Live allocations are not returned. */
 	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
 	assert_int_equal(serve(cache), 0);
 	assert_int_equal(reserved(cache), 100 * MIB);
@@ -81,8 +84,8 @@ static void moderate_gives_the_oldest_half(void **state)
 	}
 	take(cache, 128, 0);
 	/*
-	 * The allocation between two frees makes the block that is freed later
-	 * younger.
+	 * The cache measures age in allocations, so an allocation between two
+	 * frees makes the block that is freed later younger.
 	 */
 	for (i = 0; i < 4; i++) {
 		give(cache, tokens[order[i]]);
@@ -117,7 +120,10 @@ static void falling_levels(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Returns at least half, and more until less than 90 percent are in use. */
+/*
+ * At CRITICAL the cache returns at least half of its free memory, and more
+ * until less than 90 percent of the device are in use.
+ */
 static void critical_goes_below_its_level(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
@@ -183,7 +189,10 @@ static void mapped_ends_stay(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* If no byte of a segment is in use, "busy" is a fault: the cache warns. */
+/*
+ * The provider may refuse to shrink a segment in use as busy. If no byte of a
+ * segment is in use, that is an error, and the cache warns.
+ */
 static void busy_is_silent_for_ends_only(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
@@ -205,7 +214,8 @@ static void busy_is_silent_for_ends_only(void **state)
 }
 
 /*
- * Live allocations and private pools stay, and the cache waits for no stream.
+ * The cache keeps live allocations and private pools, and does not wait for
+ * streams.
  */
 static void nothing_is_waited_for(void **state)
 {
@@ -235,8 +245,8 @@ static void nothing_is_waited_for(void **state)
 }
 
 /*
- * Two threads read events. The thread with the later event serves its event
- * first.
+ * Two threads read events, and the thread with the later event is served first.
+ * The earlier event is then ignored.
  */
 static void late_events_are_ignored(void **state)
 {
@@ -280,7 +290,7 @@ static void serving_errors(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A provider with the struct of the first version. */
+/* A provider whose struct has the size of the first version. */
 static void providers_of_the_first_version(void **state)
 {
 	struct flexmem_cache_options options;

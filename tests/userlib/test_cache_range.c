@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of growing segments against a plain first fit, placement by
- * placement, and with each of its allocations failing in turn. Linked with
- * malloc() and free() intercepted. To repeat a random run: CACHE_SEED=N, with
- * the printed N.
+ * The data structure of growing segments (range.c): each placement is compared
+ * with that of a plain first fit, and each allocation of host memory fails
+ * once. Linked with malloc() and free() intercepted. To repeat a random run:
+ * CACHE_SEED=N, with the printed N.
  */
 #include <time.h>
 
@@ -167,8 +167,8 @@ static void model_shrink(struct model *model, uint64_t less)
 }
 
 /*
- * Checks the invariants of a node. All its holes begin between @from and @to,
- * exclusive. Returns their number.
+ * Checks the invariants of a node. All holes below it must begin between @from
+ * and @to, exclusive. Returns the number of holes.
  */
 static uint32_t check_node(const struct fmlib_range_node *node,
 			   unsigned int height, int32_t from, int32_t to,
@@ -266,7 +266,10 @@ static void open_pair(struct pair *pair, uint64_t unit, size_t parts)
 static void close_pair(struct pair *pair)
 {
 	fmlib_range_end(&pair->range);
-	/* The wrapped free() counts; the test's own memory must not count. */
+	/*
+	 * Calls the real free(), because the wrapped one counts, and memory of
+	 * the test must not count.
+	 */
 	__real_free(pair->model.holes);
 	__real_free(pair->parts);
 }
@@ -318,7 +321,9 @@ static void release(struct pair *pair, size_t i)
 	pair->parts[i] = pair->parts[--pair->count];
 }
 
-/* Releasing bytes that are partly or all free must fail. */
+/*
+ * Tries to release bytes that are free, in part or as a whole. This must fail.
+ */
 static void release_free(struct pair *pair, uint64_t *random)
 {
 	const struct model *model = &pair->model;
@@ -353,7 +358,7 @@ static void shrink_pair(struct pair *pair, uint64_t *random)
 		model_shrink(&pair->model, less);
 }
 
-/* Claims several parts, with all memory prepared before. */
+/* Claims several parts. The memory for that was prepared before. */
 static void claim(struct pair *pair, uint64_t *random, size_t count)
 {
 	const struct model *model = &pair->model;
@@ -390,9 +395,10 @@ static void claim(struct pair *pair, uint64_t *random, size_t count)
 }
 
 /*
- * A random run: the most parts, the most units of a part, and the number of
- * reservations in 64 steps while the run grows. Long phases of reservations
- * only, and of releases only, alternate with mixed ones.
+ * A kind of random run: the largest number of parts, the largest number of
+ * units of a part, and how many of 64 steps are reservations while the run
+ * grows. Long phases with only reservations or only releases alternate with
+ * mixed ones.
  */
 struct course {
 	uint64_t unit;
@@ -523,7 +529,10 @@ static void many_holes(void **state)
 				 -ENOSPC);
 		exhausted = true;
 		for (i = 0; i < PARTS; i++) {
-			/* Every second part first: each becomes a hole. */
+			/*
+			 * Releases every second part first, so that each
+			 * becomes a hole of its own.
+			 */
 			order = i < PARTS / 2 ? 2 * i : 2 * (i - PARTS / 2) + 1;
 			if (turn == 1)
 				order = PARTS - 1 - order;
@@ -546,8 +555,8 @@ static void many_holes(void **state)
 
 /*
  * A hole begins left of the border between two subtrees and ends right of it.
- * It is cut until it begins right of the border, too. Then the border must
- * move, for the next insertion there.
+ * It is reserved from its start until it begins right of the border, too. Then
+ * the border must move, for the next insertion there.
  */
 static void border_that_moves(void **state)
 {
@@ -583,8 +592,9 @@ static void border_that_moves(void **state)
 
 /*
  * Releases that need the most nodes: all leaves become full, and then each gets
- * one more hole. Of 6 parts in a row, first all first ones are released, then
- * all third ones, and at last the fifth one in each 16th row.
+ * one more hole. The parts are in rows of 6. First the first part of each row
+ * is released, then the third part of each row, and at last the fifth part of
+ * each 16th row.
  */
 static void full_leaves(void **state)
 {
@@ -673,7 +683,8 @@ static void many_claims(void **state)
 }
 
 /*
- * Lets allocation @number fail. Returns true if there were fewer allocations.
+ * Runs the operations while allocation @number fails. Returns true if there
+ * were fewer allocations.
  */
 static bool with_failure(unsigned int number)
 {
@@ -736,7 +747,10 @@ static void each_allocation_fails(void **state)
 	(void)state;
 	while (!with_failure(number))
 		number++;
-	/* Each turn failed another allocation, and nothing leaks. */
+	/*
+	 * In each turn of the loop another allocation has failed, and nothing
+	 * has leaked.
+	 */
 	assert_true(number > 20);
 	assert_int_equal(outstanding, before);
 }

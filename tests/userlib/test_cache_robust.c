@@ -174,7 +174,10 @@ static void impossible_addresses(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The cache must not free a handle that a segment in use has. */
+/*
+ * A provider returns the handle of an existing segment for other memory. The
+ * cache must not free that handle. This is the true handle of the other memory.
+ */
 static uint64_t lost;
 
 static void same_handle(struct flexmem_cache_memory *memory, uint64_t bytes)
@@ -197,7 +200,10 @@ static void a_handle_twice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A positive number, and the errno that the cache uses after a fork. */
+/*
+ * Results of a provider that are no valid errno: a positive number, and the
+ * errno that the cache itself uses after a fork.
+ */
 static void results_that_are_no_errno(void **state)
 {
 	static const int results[] = { 1, 5, -ECHILD };
@@ -246,7 +252,10 @@ static void results_of_pressure(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* More free bytes than the total, and results that are not an errno. */
+/*
+ * Impossible answers of memory_info: more free bytes than the total, and
+ * results that are not an errno.
+ */
 static void impossible_figures(void **state)
 {
 	struct flexmem_cache *cache =
@@ -306,7 +315,7 @@ static int no_child(void *user)
 	return -ECHILD;
 }
 
-/* The wait for the device fails. All segments are freed even so. */
+/* All segments are freed even if the wait for the device fails. */
 static void echild_of_an_event(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");
@@ -323,7 +332,10 @@ static void echild_of_an_event(void **state)
 	token = take(cache, MIB, 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
 	give(cache, token);
-	/* The teardown checks that the provider got all memory back. */
+	/*
+	 * The teardown checks that all memory has been returned to the
+	 * provider.
+	 */
 	flexmem_cache_destroy(cache);
 }
 

@@ -27,7 +27,7 @@ static bool is_back(struct flexmem_cache *cache, uint64_t where)
 	back = place(cache, token) == where;
 
 	/*
-	 * A block at another place stays live, so that the next call does not
+	 * A block at another place is not freed, so that the next call does not
 	 * get it again.
 	 */
 	if (back)
@@ -245,8 +245,8 @@ static void a_hole_moves_after_its_event(void **state)
 	assert_int_equal(mock.device_waits, 0);
 	expect_counters(cache, 1, 1, 0);
 	/*
-	 * The segment's stream gets the block after the event on the other
-	 * stream.
+	 * The stream of the segment gets the block back after the event on the
+	 * other stream.
 	 */
 	use(cache, token, 2);
 	use(cache, token, 1);
@@ -319,7 +319,10 @@ static void a_block_that_waited_moves(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Without events all work is done at once. A private pool keeps its holes. */
+/*
+ * Without events each free takes effect at once, so another stream may take a
+ * hole. A private pool keeps its holes.
+ */
 static void holes_without_events(void **state)
 {
 	struct flexmem_cache_request request = { .bytes = MIB, .stream = 2 };
@@ -357,7 +360,10 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 
 #define PAIRS 500
 
-/* A lane serves requests with its own lock only, also while a block waits. */
+/*
+ * A lane needs only its own lock to serve requests, even while one of its
+ * blocks waits.
+ */
 static void fast_while_blocks_wait(void **state)
 {
 	struct flexmem_cache *cache =
@@ -445,8 +451,8 @@ static void without_events(void **state)
 }
 
 /*
- * The recorded uses of an allocation end with the allocation. The next
- * allocation of the block has none.
+ * The uses that were recorded for an allocation end when it is freed. The next
+ * allocation in the same block has none.
  */
 static void uses_end_with_the_free(void **state)
 {
@@ -476,7 +482,10 @@ static unsigned int count_queues(const struct flexmem_cache *cache)
 	return count;
 }
 
-/* The cache has a queue for a stream as long as a block has a use there. */
+/*
+ * The cache has a queue for a stream only as long as a block is used on that
+ * stream.
+ */
 static void queues_go(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -651,8 +660,8 @@ static void poll_meanwhile(void)
 	take(the_cache, 1000, 0);
 	assert_false(mock.destroyed[0]);
 	/*
-	 * A wait for the device, on the last rung, does not destroy that event
-	 * either.
+	 * The last step of a failing request, a wait for the device, does not
+	 * destroy that event either.
 	 */
 	mock.fail_allocs = 2;
 	assert_int_equal(flexmem_cache_alloc(the_cache, 20 * MIB, 0,
@@ -690,7 +699,8 @@ static void take_meanwhile(void)
 }
 
 /*
- * On the last rung the cache also gets a block for which another thread waits.
+ * In the last step of a failing request the cache also gets a block for whose
+ * event another thread waits.
  */
 static void waiting_keeps_nothing(void **state)
 {
@@ -808,7 +818,10 @@ static void pools_and_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* At the end some blocks wait, and live ones have uses. */
+/*
+ * When the cache is destroyed, some blocks wait for events, and live ones are
+ * used by streams.
+ */
 static void destruction(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

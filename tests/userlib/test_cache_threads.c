@@ -11,7 +11,7 @@
 #define ROUNDS 2000
 #define KEPT 32
 
-/* For each 128 bytes of the first 64 MiB: whether they are in use. */
+/* For each unit of 128 bytes of the first 64 MiB: whether it is in use. */
 #define GRANULES (64 * MIB / 128)
 static atomic_uchar used[GRANULES];
 
@@ -38,7 +38,9 @@ static uint32_t next(uint32_t *seed)
 /* Tokens that one thread passes to another, which frees them. */
 static _Atomic(void *) mailbox[THREADS * KEPT];
 
-/* A byte belongs to one thread at a time, whichever thread frees it. */
+/*
+ * Allocates and frees, and checks that a byte never belongs to two allocations.
+ */
 static void *allocate(void *argument)
 {
 	uint32_t seed = (uint32_t)(uintptr_t)argument;
@@ -304,8 +306,8 @@ static void double_frees_with_lock(void **state)
 }
 
 /*
- * A child's calls on the parent's cache fail. The child can make a cache of its
- * own.
+ * A child's calls on the parent's cache fail. But the child can make a cache of
+ * its own.
  */
 static int child(void *token)
 {
@@ -371,7 +373,7 @@ static void forking(void **state)
 	give(cache, token);
 	token = take(cache, 1000, 0);
 	fork_and_wait(token);
-	/* The parent's cache works as before. */
+	/* In the parent the cache still works. */
 	give(cache, token);
 	mock.happened[0] = true;
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);

@@ -139,8 +139,8 @@ static void denied_nodes_are_skipped(void **state)
 	fake.nodes[0].open_error = EACCES;
 	expect_open(NULL, -EACCES, NULL);
 	/*
-	 * If one node fails with EPERM and another one with EACCES, the result
-	 * is EACCES.
+	 * If one node fails with EPERM and another with EACCES, the caller gets
+	 * EACCES.
 	 */
 	fake.nodes[1].open_error = EPERM;
 	fake.nodes[2].open_error = EACCES;
@@ -253,7 +253,10 @@ static void too_many_fallback_sizes(void **state)
 	flexmem_device_close(device);
 }
 
-/* A newer caller's struct is longer: the unknown rest is zeroed. */
+/*
+ * If the struct of a newer caller is longer, the part that the library does not
+ * know is zeroed.
+ */
 static void struct_sizes(void **state)
 {
 	struct {
@@ -462,13 +465,16 @@ static void errors_come_through(void **state)
 		assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL),
 				 -errors[i]);
 	}
-	/* The library repeats no call. */
+	/* The library does not repeat a failed call. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_FREE],
 			 sizeof(errors) / sizeof(errors[0]));
 	flexmem_device_close(device);
 }
 
-/* Two domains: device memory with all regions, and memory on the chip. */
+/*
+ * A device with two domains: device memory, which has all regions, and on-chip
+ * memory.
+ */
 static void domains(void **state)
 {
 	struct flexmem_device *device;

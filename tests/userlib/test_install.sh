@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The library as it is shipped: installs it, builds programs against it, and
-# looks at its symbols. Prints TAP. BUILD is where tests are built.
+# Tests the library as it is shipped: installs it, builds programs with it, and checks its symbols. Prints TAP. BUILD is
+# the folder for what the tests build.
 #
-# The tests are functions that check() calls, which shellcheck does not see; CC
-# and CXX may be several words.
-# shellcheck disable=SC2317,SC2086
+# shellcheck does not see that check() calls the test functions; and CC and CXX may be several words. shellcheck
+# disable=SC2317,SC2086
 
 here=$(cd "$(dirname "$0")" && pwd)
 userlib=$(cd "$here/../../userlib" && pwd)
@@ -120,7 +119,7 @@ example_fails() {
 		"no such device (is its driver loaded?), or it is gone"
 }
 
-# The package of headers that it asks for must be the one of the modules' kernel.
+# If kernel headers are missing, the message must name the package for the kernel of the modules.
 names_missing_headers() {
 	modules=$here/../vm/modules.sh
 	! "$modules" host-9.9.9-x /lib/modules/9.9.9-x/build \
@@ -143,8 +142,8 @@ names_known_kernels() {
 	done
 }
 
-# With every warning that a C++ project may have as an error; the structs that
-# share their name with a function; and it runs.
+# A C++ program compiles with every warning that a C++ project may treat as an error, uses the structs that have the
+# name of a function, and runs.
 program_of_cxx() {
 	# shellcheck disable=SC2046
 	${CXX:-c++} -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
@@ -248,8 +247,7 @@ warnings() {
 	done
 }
 
-# In the directories that others share it leaves what is theirs; where nothing is
-# installed it does nothing.
+# "make uninstall" leaves other files in shared directories alone, and does nothing if nothing is installed.
 uninstalls() {
 	gone=$build/uninstall
 	theirs='bin/other lib/libother.so lib/libflexmem.so.9 include/linux/other.h

@@ -416,7 +416,10 @@ static void cgroup_limits(void **state)
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_HANDLES);
 	expect_text(&a, "cgroup limit (2 of 2 allocations used)");
-	/* Only the other file could free memory. */
+	/*
+	 * All memory belongs to another file, so the caller itself could free
+	 * none.
+	 */
 	assert_int_equal(a.failure.own_used, 0);
 
 	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES,
@@ -481,7 +484,9 @@ static void limits_in_a_batch(void **state)
 	flexmem_device_close(device);
 }
 
-/* Version 0.1 had a shorter struct: no byte beyond is written. */
+/*
+ * Version 0.1 had a shorter struct. The library must not write beyond its end.
+ */
 static void older_allocation(void **state)
 {
 	const size_t old = offsetof(struct flexmem_allocated,

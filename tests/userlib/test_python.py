@@ -26,12 +26,12 @@ GIB = 1 << 30
 
 
 def all_closed():
-    """Whether the kernel has no open file and no map."""
+    """Whether the fake kernel has no open file and no mapping."""
     return bool(kernel.fake_all_closed() & 1)
 
 
 def protection(array):
-    """Of the map that an array is over, as "rw-s"."""
+    """Returns the permissions of the mapping that contains an array, such as "rw-s"."""
     address = array.ctypes.data
     with open("/proc/self/maps", encoding="utf-8") as file:
         lines = [line.split() for line in file]
@@ -129,7 +129,7 @@ def an_array_keeps_its_memory():
     with Device() as device, device.alloc(4096, MAPPABLE) as memory:
         array = numpy.frombuffer(memory.map(), numpy.uint8)
         memory.write(b"here")
-    # The map keeps the device open after close().
+    # The mapping keeps the device open after close().
     assert not all_closed()
     assert bytes(array[:4]) == b"here"
     del array
@@ -139,7 +139,7 @@ def an_array_keeps_its_memory():
 @test
 def an_allocation_stays_while_the_library_works_on_it():
     class Closing:
-        """The library, with another thread that closes the memory as soon as a function of it is called."""
+        """Stands for the library. As soon as one of its functions is called, another thread closes the memory."""
 
         def __getattr__(self, name):
             def function(*arguments):

@@ -211,8 +211,8 @@ static void event_errors(void **state)
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event) - 8), -EINVAL);
 	/*
-	 * The event is still there. No event may be shorter than
-	 * FLEXMEM_EVENT_MIN.
+	 * The event was not lost, and is read again. An event that is shorter
+	 * than FLEXMEM_EVENT_MIN is an error.
 	 */
 	fake.event_bytes = FLEXMEM_EVENT_MIN - 8;
 	assert_int_equal(flexmem_device_pressure(device, &event,

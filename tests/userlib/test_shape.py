@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The shape of the cache's sources: who calls whom, and what a header needs."""
+"""Checks the structure of the cache's sources: which file calls which, and that each header includes what it needs."""
 
 import glob
 import os
@@ -11,19 +11,19 @@ from tool import BUILD, HERE, main, test, tests
 
 SOURCES = os.path.join(HERE, "../../userlib/src/cache")
 OBJECTS = os.path.join(BUILD, "shipped/src/cache")
-# The most files of a group that depend on each other.
+# The largest number of files that may depend on each other in a circle.
 CIRCLE_MAX = 5
 
 
 def symbols(path):
-    """What an object defines, and what it needs."""
+    """Returns the symbols that an object defines, and those that it needs."""
     lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
     kinds = [line.split()[-2:] for line in lines]
     return ({name for kind, name in kinds if kind in "TDBR"}, {name for kind, name in kinds if kind == "U"})
 
 
 def reached(calls, begin):
-    """All files that a file calls, also by way of others."""
+    """Returns all files that a file calls, directly or through other files."""
     found, waiting = set(), [begin]
     while waiting:
         for name in calls[waiting.pop()] - found:

@@ -63,7 +63,10 @@ static void regions(void **state)
 	flexmem_device_close(device);
 }
 
-/* Each region tells its domain, also to callers whose struct is of before. */
+/*
+ * Each region in the list has its domain, even for callers whose struct is
+ * older than domains.
+ */
 static void domains(void **state)
 {
 	struct before {

@@ -152,7 +152,7 @@ static void slots_for_programs(void **state)
 			       "no slot for programs left (2 of the 8 slots are set aside)"));
 }
 
-/* The process could free memory of its own. */
+/* The text says how much memory of its own the process could free. */
 static void own_memory(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CAPACITY);
@@ -319,7 +319,10 @@ static void longest_text_fits(void **state)
 		failure.leaving = 1023 * GIB;
 		failure.quota = UINT64_MAX - 1;
 		failure.charge = FLEXMEM_CHARGE_HANDLES;
-		/* The longest of what may keep it from another region. */
+		/*
+		 * The longest text about the reason why no further region can
+		 * be acquired.
+		 */
 		failure.region_limit = FLEXMEM_LIMIT_CAPACITY;
 		failure.flags = 0;
 		text_of(-ENOMEM, &failure);
@@ -446,7 +449,10 @@ static void log_batches_and_trim(void **state)
 	flexmem_device_close(device);
 }
 
-/* The log reads the tables. A failure to read them is not an error. */
+/*
+ * The log of a failure reads the device's tables. If that fails, the call
+ * itself still succeeds.
+ */
 static void log_without_tables(void **state)
 {
 	struct flexmem_device *device = open_logged();
@@ -481,7 +487,10 @@ static void log_levels(void **state)
 	flexmem_device_close(device);
 }
 
-/* The library's output to stderr during an open, an alloc and a close. */
+/*
+ * Captures what the library prints to stderr during an open, an alloc and a
+ * close.
+ */
 static void capture(char *text, size_t size)
 {
 	struct flexmem_device *device;

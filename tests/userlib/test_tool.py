@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The flexmem command from end to end, over the fake kernel; prints TAP."""
+"""Tests the flexmem command from end to end, with the fake kernel. Prints TAP."""
 
 import errno
 import grp
@@ -30,7 +30,7 @@ def help_of_everything():
 
 @test
 def help_as_a_command():
-    """What somebody types first; the same texts as of --help, and no device is opened."""
+    """The command "help" prints the same texts as --help, and opens no device."""
     assert run("help", FAKE_NODE=0) == (0, good("--help"), "")
     for command in re.findall(r"^  (\w+) +", good("--help"), re.M):
         assert run("help", command, FAKE_NODE=0) == (0, good(command, "--help"), ""), command
@@ -385,7 +385,7 @@ def reserves():
     assert [line.split()[-1] for line in out.splitlines() if "cgroup" in line] == ["GiB", "2", "0"], out
     assert report("reserve", "--cgroup", "7", "--size", "8G", "--regions", "1") == {
         "cgroup": 7, "regions": 1, "size": 8 * GIB}
-    # Without --size the first of the region sizes, which this device cannot reserve.
+    # Without --size the first of the region sizes is used, which the fake kernel cannot reserve.
     status, out, err = run("reserve", "--cgroup", "7", "--regions", "1")
     assert (status, out) == (1, "") and err.startswith("flexmem: reserve: "), err
     status, out, err = run("reserve", "--cgroup", "7", "--regions", "9", "--size", "8G")
@@ -413,7 +413,7 @@ def owners_leaves_out_its_own_file():
     this = (1 << 32) - 1
     assert "client 1" not in good("owners", FAKE_OPENER=this)
     assert [one["kind"] for one in report("owners", FAKE_OPENER=this)["owners"]] == ["cgroup"]
-    # The shell's own file has allocations.
+    # The allocations belong to the file of the shell.
     assert "client 1" in good("shell", stdin="owners\n", FAKE_OPENER=this)
 
 
@@ -444,7 +444,7 @@ def sets_limits():
         assert rows[0].split("  ")[0] == name and rows[0].endswith("  3") and len(rows) == 1, rows
         found, = report("limit", *args, "--handles", "3")
         assert (found["kind"], found["handles"]["limit"]) == (kind, 3), found
-    # Orphaned bytes are charged.
+    # Orphaned bytes still count against the limit.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
     assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out
     # Shows the limit that was set, then removes it.
@@ -484,7 +484,7 @@ def addresses_of_a_pf():
 
 @test
 def free_outside_a_shell():
-    """It has nothing to free: no device is opened."""
+    """As commands of their own they have no allocation to work on, so they fail without opening a device."""
     for command in ("fill", "check", "free"):
         status, out, err = run(command, "1", FAKE_NODE=0)
         assert (status, out) == (2, "") and "only inside 'flexmem shell'" in err and command in err, err
@@ -596,7 +596,7 @@ def man_page_is_clean():
 
 @test
 def lines_of_stderr_are_whole():
-    """Each is one write, so that those of others do not come in between."""
+    """Each message is written with one call, so that messages of other processes do not come in between."""
     for args in (("info", "x"), ("--nonsense",), ("info", "--nonsense"), ("nonsense",), ("alloc", "13G"),
                  ("info", "--device", "PF"), ("free", "9"), ("limit", "--cgroup", "9"),
                  ("replay", "/nonexistent"), ("alloc", "1", "--hold", "0")):
@@ -653,7 +653,8 @@ def no_permission():
 
 @test
 def a_pf_is_the_administrators():
-    """Whatever its node's mode; and who may have a VF's is not sent to a PF's."""
+    """If a PF cannot be opened, the advice never names a group, whatever the mode of the node. If there is a VF, the
+    advice is about the VF."""
     group = grp.getgrall()[-1]
     mine = {"FAKE_ACCESS": 0o660, "FAKE_GROUP": group.gr_gid}
     for error in (errno.EPERM, errno.EACCES):

@@ -26,7 +26,7 @@ PYTORCH = {"resnet50-train": 1.145, "gpt2-train": 1.044, "llama-decode": 1.034,
 
 
 def shipped(name, configuration, size="64G"):
-    """Replays a trace with the command as it is shipped, which is what the figures are about."""
+    """Replays a trace with the command as it is shipped: the published figures were measured with that."""
     path = os.path.join(TRACES, f"{name}.trace.gz")
     done = subprocess.run([SHIPPED, "replay", "--json", "--cache", "--provider", f"flat:{size}",
                            "--config", configuration, path], capture_output=True, text=True,
@@ -55,9 +55,9 @@ def traces_with_growing_segments():
 
 @test
 def traces_with_defaults():
-    # The same rules and sizes as PyTorch's, so the same figures but for their last digit: blocks
-    # are multiples of 128 bytes here and of 512 there, so now and then another block fits best.
-    # azure-conv-kv wants more than 64 GiB so; where there is no more, the cache gives back in time.
+    # With PyTorch's rules and sizes the cache must show PyTorch's figures, up to the last digit: blocks are multiples
+    # of 128 bytes here and of 512 bytes there, so now and then another block fits best. With these rules azure-conv-kv
+    # needs more than 64 GiB. On a device without that much the cache returns memory in time.
     for name, known in PYTORCH.items():
         ratio = shipped(name, "", "128G")["reserved_to_live"]
         assert ratio <= 1.001 * known, (name, ratio)
@@ -205,7 +205,7 @@ def device_fails():
     found = json.loads(out)
     assert status == 1 and found["first_failure"]["errno"] == -5 and found["events"] == 1
     assert "s.trace: event 1 (line 3), allocation of 1000 bytes failed: " in err, err
-    # Nothing is left to return: the failure has the driver's reason.
+    # The cache has no free memory to return, so the failure has the driver's reason.
     status, out, err = run("replay", "--json", "--cache", "--config", "",
                            trace(HEADER + "".join(f"0 a {i} {12 * GIB} 0\n" for i in range(3))),
                            FAKE_SLOTS=2)

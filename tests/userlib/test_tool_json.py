@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What the flexmem command prints with --json, errors too, over the fake kernel; prints TAP."""
+"""Tests what the flexmem command prints with --json, including errors, with the fake kernel. Prints TAP."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def json_of_patterns():
 
 @test
 def json_in_a_shell():
-    """A value for each line that does something, whatever comes of it."""
+    """The shell prints one JSON value for each line with a command, whether it succeeds or fails."""
     lines = ("# nothing", "alloc 1", "nonsense", "alloc 0", "free 1", "free 1", "help", "info --help",
              "stats", "x " * 100, "")
     status, out, err = run("shell", "--json", stdin="\n".join(lines) + "\n")
@@ -99,7 +99,7 @@ def json_of_texts():
 
 @test
 def json_of_any_name():
-    """A path need not be UTF-8; its bytes that are not are shown as '?'."""
+    """A path need not be valid UTF-8. Its invalid bytes are shown as '?'."""
     path = os.fsencode(os.path.join(tmp.name, "name-")) + b"\xff\x01.trace"
     with open(path, "w", encoding="ascii") as file:
         file.write(SMALL)

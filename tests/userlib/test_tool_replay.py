@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""flexmem replay from end to end, over the fake kernel; prints TAP."""
+"""Tests "flexmem replay" from end to end, with the fake kernel. Prints TAP."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def replay_text():
 
 @test
 def replay_fragmentation():
-    # At the peak 10 allocations of 1 GiB live; 0, 2 and 4 were freed, and 10 bytes added.
+    # At the peak 10 GiB and 128 bytes are live: 0, 2 and 4 were freed before, and 3 GiB were allocated again.
     lines = [f"0 a {i} {GIB} 0" for i in range(10)]
     text = HEADER + "\n".join(lines + ["1 f 0", "1 f 2", f"2 a 20 {GIB} 0", "2 f 4",
                                        f"3 a 21 {2 * GIB} 0", "4 a 22 128 0"]) + "\n"
@@ -54,7 +54,7 @@ def replay_fragmentation():
 
 @test
 def fragmentation_is_inside_regions():
-    # One free piece in each of several regions is no fragmentation.
+    # One free block in each of several regions does not count as fragmentation.
     text = HEADER + "".join(f"0 a {i} {8 * GIB} 0\n" for i in range(5))
     found = report("replay", "--show-peak", trace(text))
     assert [region["free_blocks"] for region in found["peak_regions"]] == [1] * 5
@@ -62,8 +62,7 @@ def fragmentation_is_inside_regions():
     # Without free bytes there is no fragmentation.
     found = report("replay", trace(HEADER + f"0 a 1 {12 * GIB} 0\n"))
     assert found["region_fragmentation_at_peak"] == 0.0, found
-    # One of three regions has a hole of 2 GiB. The share is that of the hole in
-    # all free bytes.
+    # One of three regions has a hole of 2 GiB. The reported share is the hole's share of all free bytes.
     lines = [f"0 a 1 {2 * GIB} 0", f"0 a 2 {6 * GIB} 0", f"0 a 3 {8 * GIB} 0", f"0 a 4 {8 * GIB} 0",
              "1 f 1", f"2 a 5 {7 * GIB} 0"]
     found = report("replay", "--show-peak", trace(HEADER + "\n".join(lines) + "\n"))
@@ -87,8 +86,7 @@ def replay_several():
     paths = [trace(SMALL, "one.trace"), trace(SMALL, "two.trace.gz", compress=True)]
     found = report("replay", *paths)
     assert [each["file"] for each in found] == paths
-    # Each replay opens the device anew, so nothing is left of the replay
-    # before.
+    # Each replay opens the device again, so no allocation of the previous replay is left.
     assert [each["region_peaks"] for each in found] == [[{"region_id": 0, "peak_used": 3072}]] * 2
     out = good("replay", *paths, COLUMNS=100)
     summary = out[out.index("trace  "):].splitlines()

@@ -185,7 +185,7 @@ static void long_lines(void **state)
 	trace_free(&trace);
 
 	/*
-	 * A line that is too long is no event, even if it begins like an event.
+	 * A line that is too long is an error, even if it begins like an event.
 	 */
 	strcpy(text, HEADER "0 f 1");
 	header = strlen(text);
@@ -196,7 +196,10 @@ static void long_lines(void **state)
 	assert_non_null(strstr(text, "line 2: neither"));
 }
 
-/* More identifiers than the first table holds, some with equal hashes. */
+/*
+ * More identifiers than the first hash table holds, some of them with equal
+ * hashes.
+ */
 static void many_identifiers(void **state)
 {
 	FILE *file = fopen(path, "w");

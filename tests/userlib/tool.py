@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tests of the flexmem command run it with, and print as TAP."""
+"""How the tests of the flexmem command run it, and how they print TAP."""
 
 import errno
 import fcntl
@@ -50,7 +50,7 @@ def report(*args, **kwargs):
 
 
 def error_of(args, **kwargs):
-    """The error of a command that fails, which is all it prints on stdout."""
+    """Runs a command that must fail with --json. Returns the error, which must be all that it prints on stdout."""
     status, out, err = run(*args, **kwargs)
     found = json.loads(out)
     assert status in (1, 2) and list(found) == ["error"], (args, status, out, err)
@@ -63,7 +63,7 @@ def error_of(args, **kwargs):
 
 
 def six_digits(number):
-    """What of a number that was divided is told."""
+    """Returns a computed number with the precision with which the command prints it."""
     return float(f"{number:.6g}")
 
 
@@ -76,7 +76,7 @@ def trace(text, name="t.trace", compress=False):
 
 
 def on_terminal(*args, columns, stdin_lines=b"", **env):
-    """Runs on a pty of so many columns; returns status and what was printed."""
+    """Runs the command on a pty with the given number of columns. Returns its status and its output."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     attributes = termios.tcgetattr(slave)
