@@ -14,14 +14,15 @@
 
 /**
  * struct run - one run of a sequence
- * @fd: its files; -1: not open
- * @live: number of allocations that each of them must have, according to the
+ * @fd: open files of the run; -1: not open
+ * @live: number of allocations that each file must have now, according to the
  *	answers so far
  * @nr: how many
- * @map: a map it has made
- * @map_size: its bytes; 0: none
- * @revoked: the map must be revoked. This is checked when nothing fails any
- *	more, because a signal that cannot be delivered ends the process
+ * @map: a mapping that the run has made
+ * @map_size: bytes of the mapping; 0: there is none
+ * @revoked: accesses to the mapping must cause SIGBUS. This is checked after
+ *	the run, when no fault is injected any more, because a signal that
+ *	cannot be delivered would end the process
  * @error: the first error that no fault explains; 0: none
  * @at: the call that returned it
  * @seen: bit mask of the errors so far
@@ -43,8 +44,8 @@ struct run {
 /**
  * struct sequence - a row of the table
  * @name: short description
- * @prepare: called before it, and must not fail; may be NULL
- * @run: the calls that are failed
+ * @prepare: called before @run, without faults; may be NULL
+ * @run: the calls in which operations fail
  */
 struct sequence {
 	const char *name;
@@ -58,7 +59,7 @@ extern const unsigned int nr_sequences;
 /* Records a violation. */
 void wrong(struct run *r, const char *at, int error);
 
-/* Touches the map. False: SIGBUS. */
+/* Accesses the mapping. Returns false after SIGBUS. */
 bool touch(struct run *r, size_t offset);
 
 void sequences_setup(void);

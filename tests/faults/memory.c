@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sequences about bytes: copies, RESIZE, maps. */
+/* Sequences of calls about bytes: copies, RESIZE, mappings. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -136,7 +136,10 @@ void run_quarantine_trim(struct run *r)
 
 /* ---- RESIZE ---- */
 
-/* Afterwards the size must be the new one or the old one. */
+/*
+ * Changes a size. Afterwards the size must be either the new one or the old
+ * one.
+ */
 static bool resize(struct run *r, uint64_t length)
 {
 	struct flexmem_lookup before = CMD(lookup, .handle = last(r, 0));
@@ -199,7 +202,8 @@ static void on_bus(int number)
 }
 
 /*
- * Without memory for a page the access raises SIGBUS. The next access may work.
+ * If there is no memory for a page, the access causes SIGBUS. The next access
+ * may succeed.
  */
 bool touch(struct run *r, size_t offset)
 {
@@ -286,7 +290,7 @@ void run_map_fork(struct run *r)
 		_exit(r->map[0] != 1);
 	if (pid < 0)
 		good(r, "fork", errno, 0);
-	/* A child that was killed for lack of memory is not an error. */
+	/* If the child was killed for lack of memory, that is not an error. */
 	else if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
 		 WEXITSTATUS(status))
 		wrong(r, "a child sees other bytes", 0);

@@ -20,7 +20,8 @@ mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug ||
 
 # A warning ends the machine, because no injected fault explains it.
 echo 1 >/proc/sys/kernel/panic_on_warn
-# The kernel writes the processor's number into the thread's memory when it returns from a preemption, and ends the
-# process if that page cannot be had: it is shared after a fork, and to copy it takes a page, which a fault may deny.
+# With rseq the kernel writes the number of the processor into the thread's memory when it returns from a preemption,
+# and ends the process if it cannot. After a fork it must copy the page for that, and an injected fault may deny the
+# copy.
 export GLIBC_TUNABLES=glibc.pthread.rseq=0
 "$top/build/faults/sweep"

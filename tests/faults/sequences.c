@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sequences. Each step is taken only if all steps before it succeeded. Each
- * step records the allocations that must exist now. A failed call must have
- * changed nothing.
+ * The sequences of calls. Each step is taken only if all steps before it
+ * succeeded, and records the allocations that must exist now. A failed call
+ * must not have changed anything.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -214,7 +214,7 @@ static void run_alloc_aligned(struct run *r)
 	ALLOC(r, 0, .length = 1000, .alignment = MiB);
 }
 
-/* Each allocation gets a region, until there is no further region. */
+/* Each allocation needs a new region, until none is left. */
 static void run_alloc_regions(struct run *r)
 {
 	while (r->live[0].nr < 3)
@@ -266,7 +266,10 @@ static void run_free_wrong(struct run *r)
 
 #define BATCH 6
 
-/* An entry fails alone. If the batch fails as a whole, nothing was done. */
+/*
+ * Each entry of a batch fails by itself. If the batch fails as a whole, nothing
+ * was done.
+ */
 static bool alloc_batch(struct run *r)
 {
 	struct flexmem_alloc entry[BATCH];
@@ -350,7 +353,10 @@ static void run_trim_leased(struct run *r)
 
 /* ---- pressure ---- */
 
-/* Events come 100 ms apart, so another file first waits for the event. */
+/*
+ * Events are at least 100 ms apart, so another file waits until the event has
+ * come.
+ */
 static void wait_until_critical(struct run *r)
 {
 	int fd = open(node_path, O_RDWR | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Shared by the files of the sequences. */
+/* Shared by the files with sequences of calls. */
 #ifndef SEQUENCES_H
 #define SEQUENCES_H
 
@@ -20,7 +20,7 @@ bool alloc(struct run *r, unsigned int f, struct flexmem_alloc a);
 
 #define ALLOC(r, f, ...) alloc(r, f, CMD(alloc, ##__VA_ARGS__))
 
-/* The newest allocation of a file. */
+/* Returns the handle of the newest allocation of a file. */
 uint32_t last(const struct run *r, unsigned int f);
 bool free_last(struct run *r, unsigned int f);
 void prepare_open(struct run *r);

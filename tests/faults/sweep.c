@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs each sequence with its first, second, third ... fault, until a run has
- * no fault, and checks the device after each run. Prints TAP.
+ * Runs each sequence of calls again and again: the first run fails at its first
+ * operation that can fail, the second run at its second, and so on, until a run
+ * has no fault. Checks the device after each run. Prints TAP.
  *
  * /proc/thread-self/fail-nth counts all operations of this thread that can
  * fail: slab and page allocations, user copies, and its own commands to the
- * simulator. The driver's worker sends most commands; fail_mailbox counts those
- * of all threads. Both files show afterwards whether the fault was reached.
+ * simulator. Most commands are sent by the driver's worker; the knob
+ * fail_mailbox counts the commands of all threads. Both files show afterwards
+ * whether the fault was reached.
  *
  * Environment: FLEXMEM_LONG: also with other settings of the driver;
  * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: folder of the
@@ -60,7 +62,10 @@ static bool thread_failed(void)
 	ssize_t n = pread(fail_nth_fd, text, sizeof(text) - 1, 0);
 	bool came = n > 0 && atoi(text) == 0;
 
-	/* This file's own reads and writes copy, so faults can hit them too. */
+	/*
+	 * A read or write of this file copies to or from user space, so the
+	 * fault can hit it too.
+	 */
 	while (pwrite(fail_nth_fd, "0", 1, 0) != 1)
 		if (errno != EFAULT && errno != ENOMEM)
 			bail("fail-nth", errno);
@@ -116,7 +121,10 @@ static const struct injector command_faults = {
 	.what = "commands", .arm = nth_command, .came = command_failed,
 };
 
-/* Configures the injectors: any call may fail, without a message. */
+/*
+ * Configures the kernel's fault injection: any call may fail, and no message is
+ * logged.
+ */
 static void faults_setup(bool gfp_wait)
 {
 	static const struct {
@@ -209,7 +217,10 @@ static void no_limits(void)
 	}
 }
 
-/* Returns what differs from before the run, or NULL. */
+/*
+ * Compares the device with its state before the run. Returns a text about the
+ * difference, or NULL.
+ */
 static const char *check_empty(void)
 {
 	static struct accounts accounts;
@@ -322,7 +333,7 @@ static const struct sequence *find(const char *name)
 	return NULL;
 }
 
-/* The set of errors that a sequence returns over all its faults. */
+/* Returns the set of errors that a sequence returns in all its runs. */
 static uint64_t errors_of(const char *name, const struct injector *injector)
 {
 	const struct sequence *s = find(name);
@@ -340,7 +351,7 @@ static void prove_faults(void)
 {
 	uint64_t seen;
 
-	/* By default allocations that may wait get no fault. */
+	/* By default faults do not hit allocations that may wait. */
 	faults_setup(false);
 	seen = errors_of("ALLOC, the first", &thread_faults);
 	result(seen && !(seen & 1ULL << ENOMEM), "%s",
@@ -414,7 +425,10 @@ int main(void)
 	if (fail_nth_fd < 0)
 		bail("fail-nth", errno);
 	sequences_setup();
-	/* Locks the pages, so that no page fault comes in a sequence. */
+	/*
+	 * Locks the pages of this program, so that no page fault happens during
+	 * a sequence.
+	 */
 	if (mlockall(MCL_CURRENT))
 		bail("mlockall", errno);
 	for (i = 0; i < (getenv("FLEXMEM_LONG") ? ARRAY_SIZE(settings) : 1);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Makes calls by the table of commands, and uses files in other ways. */
+/*
+ * Makes calls according to the table of commands, and uses files in other ways.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -56,7 +58,8 @@ static void remember(struct thread *t, struct file *file,
 }
 
 /*
- * An address for the kernel to write to. Usually @size bytes are mapped there.
+ * Returns an address to which the kernel will write. Usually @size bytes are
+ * mapped there.
  */
 static uint64_t pointer(struct thread *t, uint64_t offset)
 {
@@ -104,7 +107,7 @@ static uint64_t limit(struct rng *rng)
 	}
 }
 
-/* A value that the command may accept. */
+/* Draws a value that the command may accept. */
 static uint64_t value(struct thread *t, const struct command *c,
 		      const struct field *f, const struct known *k)
 {
@@ -142,7 +145,10 @@ static uint64_t value(struct thread *t, const struct command *c,
 	case CHOICE:
 		return rng_below(rng, f->most + 1);
 	case ID:
-		/* 1 is the root cgroup's number, and the first open file's. */
+		/*
+		 * 1 is the id of the root cgroup, and the number of the first
+		 * open file.
+		 */
 		return rng_below(rng, 3);
 	case CGROUP:
 		return rng_one_in(rng, 4) ? rng_below(rng, 3) : holder;
@@ -364,7 +370,7 @@ static void call_mmap(struct thread *t, struct file *file)
 	touch(t, m);
 }
 
-/* Does not wait, because there may never be an event. */
+/* Reads an event without waiting, because there may never be one. */
 static void call_read(struct thread *t, struct file *file)
 {
 	size_t size = rng_below(&t->rng, 64);

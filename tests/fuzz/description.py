@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Compares the description for syzkaller with the header: commands, flags, members, their order and widths.
 
-usage: description.py HEADER DESCRIPTION
-Says what differs, and ends with 1 if anything does.
+usage: description.py HEADER DESCRIPTION Prints each difference, and ends with status 1 if there is one.
 """
 import re
 import sys
@@ -17,7 +16,8 @@ def without_comments(text):
 
 
 class Header:
-    """What the header declares: commands, the enumerators of each enum, and per struct its members' names and bytes."""
+    """What the header declares: commands, the enumerators of each enum, and the names and sizes of the members of each
+    struct."""
 
     def __init__(self, text):
         text = without_comments(text)
@@ -39,7 +39,7 @@ class Header:
 
 
 class Description:
-    """The same, as the description has it."""
+    """What the description declares, in the form of Header."""
 
     def __init__(self, text, header):
         text = re.sub(r"^#.*$", "", text, flags=re.M)
@@ -60,7 +60,7 @@ class Description:
         m = re.fullmatch(r"array\[(\w+), (\d+)\]", kind)
         if m:
             return self.kinds[m[1]] * int(m[2])
-        # A number's width comes last, as in len[parent, int32].
+        # The width of a number is the last word, as in len[parent, int32].
         m = re.fullmatch(r"(?:const|flags|len|bytesize)\[.*, (int\d+)\]", kind) or re.match(r"(\w+)", kind)
         return self.kinds.get(m[1]) or self.header.size(kind)
 

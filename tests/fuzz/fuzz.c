@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs batches, and checks after each that the device is as before. Prints TAP.
+ * Runs batches of calls, and checks after each batch that the device is in the
+ * state in which it was before. Prints TAP.
  *
  * Environment: FLEXMEM_BATCHES: their number (default 20); FLEXMEM_SEED: seed
  * of the first; FLEXMEM_BATCH: only this batch; FLEXMEM_KO: folder of the
@@ -38,7 +39,8 @@ static void bail(const char *what, int error)
 }
 
 /*
- * Makes every other thread a tenant without rights. Changes this thread only.
+ * Runs a thread. Every second thread becomes a tenant without rights; only that
+ * thread changes.
  */
 static void *thread_run(void *arg)
 {
@@ -63,7 +65,7 @@ static void files_open(void)
 	for (i = 0; i < NR_FILES; i++) {
 		files[i].vf = i % NR_VFS;
 		files[i].nr_known = 0;
-		/* Half of the files belong to the tenant. */
+		/* The tenant opens half of the files. */
 		if (i >= NR_FILES / 2)
 			syscall(SYS_setresuid, -1, TENANT, -1);
 		files[i].fd = open_node(vf_node(files[i].vf));
@@ -110,7 +112,10 @@ static const char *check_open(int fd)
 	return wrong;
 }
 
-/* Checks a VF after all files were closed. Returns what is left, or NULL. */
+/*
+ * Checks a VF after all files were closed. Returns a text about what is left,
+ * or NULL.
+ */
 static const char *check_closed(int fd)
 {
 	static struct accounts accounts;
@@ -203,8 +208,8 @@ static void setup(int watch[NR_VFS])
 	if (!error)
 		error = module_load("flexmem_sim", sim);
 	/*
-	 * If a fault loses the message, the driver does not wait for the
-	 * message.
+	 * If a fault has removed a message, the driver does not wait for its
+	 * reply.
 	 */
 	if (!error)
 		error = put_knob("give_up", 1);
@@ -261,7 +266,7 @@ int main(void)
 	printf("# %" PRIu64 " batches, %" PRIu64 " calls by %d threads\n",
 	       batch - first, calls, NR_THREADS);
 	result(good, "the device is as it was after each batch");
-	/* One batch alone need not reach all calls. */
+	/* A single batch need not make all calls. */
 	if (!one)
 		result(every_command_worked(), "every command worked");
 	for (i = 0; i < NR_VFS; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzer: batches of calls that are mostly right, by several threads on the
- * same files. The seed and the number of a batch determine its calls. It begins
- * and ends with an empty device, so it can be repeated alone.
+ * The fuzzer: batches of calls that are mostly right, made by several threads
+ * on the same files. The seed and the number of a batch determine its calls. A
+ * batch begins and ends with an empty device, so it can be repeated by itself.
  *
  * table.c	the commands, and what kind of value each member takes
  * calls.c	makes one call out of a row of the table
@@ -17,12 +17,13 @@
 #include "../torture/common.h"
 
 #define NR_VFS 2
-#define NR_FILES 4		/* of a batch; all threads use them */
+/* open files of a batch; all threads use them */
+#define NR_FILES 4
 #define NR_THREADS 4
-#define NR_CALLS 200		/* of each thread */
+#define NR_CALLS 200		/* calls of each thread */
 /* allocations that are remembered for each file */
 #define MAX_KNOWN 32
-#define MAX_MAPS 4		/* of each thread */
+#define MAX_MAPS 4		/* mappings of each thread */
 #define MAX_FIELDS 13
 #define MAX_STRUCT 256
 
@@ -30,8 +31,9 @@
 enum kind {
 	NO_FIELD,
 	SIZE,
-	FLAGS,		/* .most: the known flags */
-	HANDLE,		/* .most: a handle of another allocation */
+	FLAGS,		/* .most: bit mask of the known flags */
+	/* .most is not 0: another allocation than the first HANDLE */
+	HANDLE,
 	LENGTH,
 	ALIGNMENT,
 	ADDRESS,	/* region_id and offset, 16 bytes */
@@ -44,7 +46,7 @@ enum kind {
 	COUNT,
 	CHOICE,		/* 0 to .most */
 	ID,
-	CGROUP,		/* that of RESERVE, or another id */
+	CGROUP,		/* the cgroup of RESERVE, or another id */
 	REGION_SIZE,	/* or 0 */
 	LIMIT,
 	RESERVED,
@@ -74,7 +76,10 @@ struct command {
 
 extern const struct command commands[];
 extern const unsigned int nr_commands;
-/* The row of the struct that is an entry of such a batch. */
+/*
+ * Returns the row of the table for the struct that is an entry of this kind of
+ * batch.
+ */
 const struct command *entry_command(enum entry entries);
 
 struct known {
@@ -105,7 +110,7 @@ struct thread {
 	struct mapping mapping[MAX_MAPS];
 	atomic_ullong *done;	/* for each command, how many calls succeeded */
 	uint64_t calls;
-	char wrong[160];	/* what was wrong; "" if nothing */
+	char wrong[160];	/* text about the first error, or "" */
 };
 
 #define ARENA (512 * KiB)
@@ -114,7 +119,10 @@ struct thread {
 /* The size of regions that the module tries first. */
 #define REGION (16 * MiB)
 
-/* The id of the cgroup that RESERVE is for. It has no process. */
+/*
+ * The id of the cgroup for which RESERVE reserves regions. The cgroup has no
+ * process.
+ */
 extern uint64_t holder;
 
 void thread_setup(struct thread *t);

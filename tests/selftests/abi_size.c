@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The form of every command: its size, flags, reserved members and pointers.
- * Each wrong call is wrong in one respect, gets the documented errno and
- * changes nothing.
+ * Each wrong call has a single mistake. It must fail with the documented errno
+ * and change nothing.
  */
 #include "tenants.h"
 
@@ -15,7 +15,8 @@ struct command {
 	__u32 size;		/* of the driver's struct */
 	__u32 flags;		/* flags that the driver knows */
 	int reserved;		/* offset of __reserved, or -1 */
-	bool undone;		/* its work is undone before EFAULT */
+	/* the command is undone if its reply cannot be written */
+	bool undone;
 };
 
 #define COMMAND(NAME, type, ...)					\
@@ -31,7 +32,8 @@ static __u32 first_size(const struct command *cmd)
 }
 
 /*
- * Two regions, one of them empty for TRIM. No further region can be acquired.
+ * There are two regions, and no further one can be acquired. One of them stays
+ * empty for TRIM.
  */
 #define PARAMS "max_regions=2 order=load_balance acquire=lazy program_slots=0"
 
@@ -206,7 +208,10 @@ static int call(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
 	return fm_ioctl(self->fd, cmd->nr, p);
 }
 
-/* Makes a new handle, so that a FREE that succeeded can be repeated. */
+/*
+ * Makes a new handle, so that FREE can be called again after a FREE that
+ * succeeded.
+ */
 static void rearm(FIXTURE_DATA(command) *self, const struct command *cmd)
 {
 	if (cmd->nr == FLEXMEM_IOCTL_FREE || cmd->nr == FLEXMEM_IOCTL_FREE_BATCH)
@@ -353,8 +358,8 @@ TEST_F(command, unmapped_struct_is_efault)
 }
 
 /*
- * Only the first bytes of the struct are mapped: from @size alone up to all but
- * one byte.
+ * Only the first bytes of the struct are mapped: from only @size up to all but
+ * the last byte.
  */
 TEST_F(command, struct_across_end_of_mapping_is_efault)
 {
@@ -425,7 +430,7 @@ TEST(a_limit_that_cannot_be_answered_is_not_set)
 	close(fd);
 }
 
-/* Ioctl numbers that belong to no command. */
+/* Ioctl numbers that are no command. */
 
 FIXTURE(number) {
 	int fd;
@@ -556,7 +561,10 @@ FIXTURE_TEARDOWN(array)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* The four structs with an array begin with the same members. */
+/*
+ * Calls a command with an array. The structs of these four commands begin with
+ * the same members.
+ */
 static int call_array(FIXTURE_DATA(array) *self,
 		      const FIXTURE_VARIANT(array) *variant, __u64 where,
 		      __u32 count)
@@ -611,7 +619,7 @@ TEST_F(array, across_end_of_mapping_is_efault)
 	EXPECT_UNDONE(self->fd, &self->before);
 }
 
-/* For 32-bit callers, too, a pointer with a wrong high half is EFAULT. */
+/* A pointer with a wrong high half causes EFAULT, for 32-bit callers too. */
 TEST_F(array, high_half_of_pointer_counts)
 {
 	EXPECT_EQ(EFAULT, call_array(self, variant, (uintptr_t)self->pages |

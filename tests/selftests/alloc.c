@@ -86,7 +86,8 @@ TEST_F(alloc, length_is_rounded_up_to_128)
 }
 
 /*
- * Each call has one wrong value. Snapshots before and after it must be equal.
+ * In the following tests each call has one wrong value. The snapshots before
+ * and after it must be equal.
  */
 TEST_F(alloc, zero_length_is_einval)
 {
@@ -141,7 +142,7 @@ TEST_F(alloc, good_alignments_align_the_offset)
 		}
 }
 
-/* Lengths that overflow when they are rounded up, or added. */
+/* Lengths that would overflow when they are rounded up or added. */
 TEST_F(alloc, enormous_length_is_region_size)
 {
 	static const __u64 lengths[] = {
@@ -172,10 +173,7 @@ TEST_F(alloc, enormous_length_is_region_size)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/*
- * Live allocations of many sizes, in the order of their addresses, to find
- * overlaps.
- */
+/* The live allocations in the order of their addresses, to find overlaps. */
 struct interval {
 	struct flexmem_address at;
 	__u64 size;
@@ -299,8 +297,8 @@ TEST_F(alloc, only_the_exact_start_is_freed)
 	unsigned int i;
 
 	/*
-	 * the neighbours belong to another file, so that off[] never hits a
-	 * start
+	 * the neighbours belong to another file, so that no offset in off[] is
+	 * the start of an allocation of this file
 	 */
 	ASSERT_EQ(0, fm_alloc(self->other, KiB, &reply[0]));
 	ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[1]));
@@ -528,7 +526,10 @@ TEST_F(alloc, fork_shares_the_file)
 	EXPECT_EQ(0, used(self->other));
 }
 
-/* The child allocates, then waits until it is told to go on, or killed. */
+/*
+ * Starts a child that allocates, and then waits until it is told to continue or
+ * is killed.
+ */
 static pid_t start_child(struct child *c, int mode)
 {
 	char byte = 0;
@@ -606,8 +607,8 @@ TEST_F(alloc, a_process_killed_in_the_middle_returns_everything)
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		/*
-		 * A region that the worker acquires for the killed caller holds
-		 * a block of it for a moment.
+		 * If the worker acquires a region for the killed caller, that
+		 * region contains a block for a moment.
 		 */
 		while (used(self->other))
 			usleep(500);

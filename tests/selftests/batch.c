@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ALLOC_BATCH and FREE_BATCH: a result an entry; EFAULT undoes all. */
+/*
+ * ALLOC_BATCH and FREE_BATCH: each entry has its own result, and EFAULT undoes
+ * the whole batch.
+ */
 #include "flexmem_test.h"
 
-/* The setup acquires the only region, so no test does. */
+/* The setup acquires the only possible region, so that no test has to. */
 #define PARAMS "max_regions=1 program_slots=0"
 #define N 32
 
@@ -111,7 +114,8 @@ TEST_F(batch, same_addresses_as_one_by_one)
 }
 
 /*
- * Each entry has another mistake, but the first and the last, which are valid.
+ * The first and the last entry are valid. Each of the others has another
+ * mistake.
  */
 TEST_F(batch, malformed_alloc_fails_alone)
 {
@@ -421,7 +425,10 @@ TEST_F(batch, the_second_of_two_equal_frees_is_enoent)
 
 	ASSERT_EQ(0, alloc_all(self));
 	self->free[1] = self->free[0];
-	/* 3: by address; 4: by handle; 5: 3's address again */
+	/*
+	 * entry 3 frees by address, 4 by handle, and 5 by the address of 3
+	 * again
+	 */
 	self->free[4] = self->free[3];
 	self->free[3] = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			    .address = self->alloc[3].out_address);
@@ -448,9 +455,9 @@ TEST_F(batch, handles_that_never_were_are_enoent)
 
 /*
  * A killed caller ends its batch early, and out_done counts the entries that
- * were carried out. Another process may have mapped the struct. Nothing is
- * lost. The child makes batches only. It is killed when it has allocated a
- * certain amount, so nearly always in the middle of a batch.
+ * were carried out. (Another process may have mapped the struct, and read it.)
+ * No memory may be lost. The child only makes batches. It is killed when it has
+ * allocated a certain amount, so nearly always in the middle of a batch.
  */
 TEST_F(batch, killed_in_a_batch_returns_everything)
 {
@@ -484,8 +491,8 @@ TEST_F(batch, killed_in_a_batch_returns_everything)
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 		/*
-		 * A region that the worker acquires for the killed caller holds
-		 * a block of it for a moment.
+		 * If the worker acquires a region for the killed caller, that
+		 * region contains a block for a moment.
 		 */
 		while (fm_stats(self->fd).out_used)
 			usleep(500);

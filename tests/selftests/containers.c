@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two containers of root: each has a cgroup, with a cgroup namespace and a mount of cgroup2 in which that is the root, and
- * no CAP_SYS_ADMIN. A process in each does the steps below, one container after the other.
+ * Two containers that run as root: each has a cgroup, a cgroup namespace and a
+ * mount of cgroup2 in which its cgroup is the root, and no CAP_SYS_ADMIN. A
+ * process in each does the steps below, one container after the other.
  */
 #include "tenants.h"
 
@@ -23,7 +24,7 @@ FIXTURE(containers) {
 	int root;
 	__u64 id[NR];
 	struct child child[NR];
-	/* by the first container; shared memory */
+	/* what the first container has freed; in shared memory */
 	struct flexmem_alloc *freed;
 };
 
@@ -74,7 +75,7 @@ FIXTURE_TEARDOWN(containers)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* A step fails by returning its line number. */
+/* If a step fails, the function returns the line number of the step. */
 #define STEP(is) do {							\
 	if (!(is))							\
 		return __LINE__;					\
@@ -117,7 +118,10 @@ static bool has_limit(int fd, __u64 bytes, __u64 used)
 	return !raw_get_limit(fd, &q) && q.out_limit == bytes && q.out_used == used;
 }
 
-/* Uses exactly the limit, also from a cgroup below the container's. */
+/*
+ * Allocates exactly up to the limit. Does so from a cgroup below the
+ * container's cgroup too.
+ */
 static int use_the_limit(int mode, int fd, __u64 bytes)
 {
 	struct flexmem_alloc reply;
@@ -138,7 +142,7 @@ static int use_the_limit(int mode, int fd, __u64 bytes)
 	return 0;
 }
 
-/* A container can set no limit, and sees no other container. */
+/* Checks that a container cannot set a limit, and sees no other container. */
 static int look_around(int fd, const __u64 *id)
 {
 	struct account a;
@@ -152,9 +156,9 @@ static int look_around(int fd, const __u64 *id)
 }
 
 /*
- * Root opens a file in each of two containers. Neither file gets the other's
- * bytes. The first allocation of the second file is where an allocation of the
- * first file was: in a hole in front of the memory that the first file keeps.
+ * The user root opens a file in each of two containers. Neither file may get
+ * bytes of the other. The second file's first allocation is where the first
+ * file has freed one: in front of memory that the first file keeps.
  */
 static int check_bytes(int fd, unsigned int i, struct flexmem_alloc *freed)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * COPY: the right bytes change and no others; every wrong argument; and the
- * state after the firmware fails, the device is reset or the caller is killed.
+ * COPY: it must change the right bytes and no others, and refuse every wrong
+ * argument. Also tests what happens if the firmware fails, the device is reset
+ * or the caller is killed.
  */
 #include "tenants.h"
 
-/* The most bytes that the driver copies by one command. */
+/* The most bytes that the driver copies with one command of the device. */
 #define PIECE (16 * MiB)
 #define SIZE (512 * KiB)
 
@@ -127,7 +128,7 @@ TEST_F(copy, within_one_allocation)
 	must(copy, self->fd, &c);
 	memcpy(self->to_have + SIZE / 2, self->to_have, SIZE / 2);
 	EXPECT_ALL_RIGHT();
-	/* and back, up to the end of the allocation */
+	/* copies back, up to the end of the allocation */
 	c.to_offset = 128;
 	c.from_offset = SIZE / 2 + 128;
 	c.length = SIZE / 2 - 128;
@@ -203,8 +204,8 @@ TEST_F(copy, unknown_handles_are_enoent)
 }
 
 /*
- * The copy takes several pieces. Bytes that were never written are zero in the
- * copy, too.
+ * The driver splits this copy. Bytes that were never written must be zero in
+ * the copy too.
  */
 TEST_F(copy, more_than_a_piece)
 {
@@ -293,8 +294,8 @@ TEST_F(copy, a_waiting_caller_can_be_killed)
 }
 
 /*
- * During a COPY the allocation is freed, and another file gets the memory. COPY
- * has one of two results.
+ * During a COPY the allocation is freed, and another file allocates. COPY must
+ * either succeed or return ENOENT.
  */
 struct race {
 	pthread_t thread;

@@ -3,8 +3,8 @@
  * Programs on the device: if an owner frees memory while a program uses it, no
  * other owner gets it before the program has ended.
  *
- * Jobs of a function run in order. So a test waits for a job of another process
- * by running a job of its own, without a clock.
+ * Jobs of a function run in order. So a test can wait for a job of another
+ * process by running a job of its own, and needs no clock.
  */
 #include <linux/sync_file.h>
 #include <poll.h>
@@ -99,7 +99,7 @@ static int wait_for(int fence)
 	return info.status;
 }
 
-/* Waits for a new job. If this returns 1, all earlier ones have ended. */
+/* Waits for a new job. If this returns 1, all earlier jobs have ended too. */
 static int wait_for_queue(int queue, int fd)
 {
 	__u32 handle = fm_take(fd, SIZE);
@@ -196,8 +196,8 @@ static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
 }
 
 /*
- * The program's second fill takes a minute, and must never begin: the test
- * would notice the minute.
+ * The second job of the killed process would take a minute. It must not run, so
+ * the test must not take that long.
  */
 TEST_F(dispatch, a_program_outlives_its_process)
 {
@@ -208,7 +208,7 @@ TEST_F(dispatch, a_program_outlives_its_process)
 	ASSERT_LT(0, pid);
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-	/* ALLOC gets other memory instead of waiting for this */
+	/* ALLOC does not wait for this memory: it gets other memory */
 	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED,
 				    &now));
 	EXPECT_EQ(1, wait_for_queue(self->queue, self->alice));
@@ -232,8 +232,8 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	ASSERT_LE(0, fence);
 	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
 	/*
-	 * the program still uses the memory, so the memory is not free, and
-	 * TRIM keeps its region
+	 * the program still uses the memory, so it is not free, and TRIM does
+	 * not release its region
 	 */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, SIZE, &b));
 	EXPECT_EQ(4 * GiB, b.out_leaving);
@@ -248,8 +248,8 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 }
 
 /*
- * Two endless programs. The driver cancels the first. The second one ignores
- * its cancellation, so flexmem resets the function.
+ * Two endless programs. The first one ends when it is cancelled. The second one
+ * ignores its cancellation, so flexmem resets the function.
  */
 TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 {
@@ -287,7 +287,7 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* A reset ends a running program, and does not wait for the program. */
+/* A reset ends a running program, and does not wait for its end. */
 TEST_F(dispatch, a_reset_ends_programs)
 {
 	struct flexmem_alloc a, b, c;
@@ -329,7 +329,10 @@ TEST_F(dispatch, a_driver_goes_under_its_programs)
 	close(self->bob);
 	close(self->queue);
 	self->root = self->alice = self->bob = self->queue = -1;
-	/* A fence has a reference to the module, so the module stays loaded. */
+	/*
+	 * The fence has a reference to the module, so the module cannot be
+	 * unloaded.
+	 */
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem_sim", O_NONBLOCK));
 	EXPECT_EQ(-ECANCELED, wait_for(kept));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device with several memories: how DOMAIN describes them, and which of them
- * regions and allocations are in.
+ * A device with several memories: how the command DOMAIN describes them, and in
+ * which of them regions and allocations are.
  */
 #include "flexmem_test.h"
 
@@ -143,8 +143,8 @@ TEST_F(domains, bind_uses_no_other_domain)
 }
 
 /*
- * All regions that there can be. Each lies in its memory, and none in the bytes
- * that the card keeps for itself.
+ * Acquires all possible regions. Each must lie in its memory, and none in the
+ * bytes that the card keeps for itself.
  */
 TEST_F(domains, reserved_bytes_are_in_no_region)
 {
@@ -155,7 +155,10 @@ TEST_F(domains, reserved_bytes_are_in_no_region)
 
 	START(PREALLOC);
 	SNAP(self->fd, &s);
-	/* One of each memory in turn, then the second ones. */
+	/*
+	 * The regions are one of each memory in turn, and then the second one
+	 * of each memory.
+	 */
 	ASSERT_EQ(variant->mode == FM_PF ? 6 : 0, s.regions.out_count);
 	for (i = 0; i < s.regions.out_count; i++) {
 		r = &s.region[i];

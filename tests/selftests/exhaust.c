@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Running out of device memory: every limit with its reason and figures, on a
- * PF and on a VF, with regions acquired on demand and all at once; and
+ * Running out of device memory: each limit with its reason and figures, on a PF
+ * and on a VF, with regions acquired on demand or all at once. Also tests
  * allocation after frees.
  */
 #include "flexmem_test.h"
 
 /*
- * Both functions share the memory. A test on the PF has a card without VFs, of
- * the size that the PF shall have. A test on a VF limits the VF, and the PF
- * cannot take all of the rest.
+ * Both functions share the memory. A test on the PF has a card without VFs, so
+ * the size of the card is the PF's. A test on a VF limits the capacity of the
+ * VF, on a card that is so large that the PF cannot take all the rest.
  */
 #define PF_HAS(size) "num_vfs=0 slots=8 memory=" size " vf_capacity=" size
 #define VF_HAS(size) "num_vfs=1 slots=8 memory=256G vf_capacity=" size
@@ -37,8 +37,8 @@ FIXTURE_VARIANT(exhaust) {
 };
 
 /*
- * Each case runs on each mode and with each way to acquire; the combinations
- * alternate.
+ * Each case runs on PF and VF, and with regions acquired on demand and all at
+ * once; not every combination is run.
  */
 #define EVEN(name, pf_sim, vf_sim, pars, ...)				\
 	FIXTURE_VARIANT_ADD(exhaust, name##_vf_lazy) {			\
@@ -91,7 +91,10 @@ FIXTURE_SETUP(exhaust)
 	LOAD(variant->params, variant->sim);
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
-	/* as after loading: no region, or with prealloc only empty ones */
+	/*
+	 * the state after loading: no region, or with prealloc only empty
+	 * regions
+	 */
 	if (!variant->prealloc)
 		ASSERT_EQ(0, fm_trim(self->fd));
 }
@@ -168,7 +171,7 @@ TEST_F(exhaust, the_reply_says_which_limit_and_how_much)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* Each region has a small rest, so no figure is 0 by chance. */
+/* Each region has a few free bytes left, so that no figure is 0 by chance. */
 TEST_F(exhaust, the_figures_are_those_of_the_regions)
 {
 	const __u64 piece = GiB - 128 * KiB;
@@ -239,7 +242,7 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 	EXPECT_EQ(before.stats.out_free, reply.out_total_free);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* a request of exactly that size must succeed */
+	/* a request of exactly the reported size must succeed */
 	EXPECT_EQ(0, fm_alloc(self->fd, max, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
 }
@@ -318,24 +321,24 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	EXPECT_EQ(GiB + 128, reply.out_size);
 	EXPECT_EQ(2 * GiB, reply.out_client_used);
 	EXPECT_EQ(1, reply.out_regions);
-	/* and why there is no further region */
+	/* the reply also says why there is no further region */
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
-	/* a request above all free bytes has another reason */
+	/* a request for more than all free bytes has another reason */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 2 * GiB + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
 	EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* this frees the block between two free ones, so the three merge */
+	/* this block lies between two free ones, so all three merge */
 	ASSERT_EQ(0, fm_free(self->fd, handle[1]));
 	EXPECT_EQ(0, fm_alloc(self->fd, 3 * GiB, &reply));
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
 /*
- * There are so many holes at unsuitable offsets that the search does not reach
- * a suitable hole
+ * There are so many holes at unsuitable offsets that the bounded search does
+ * not reach the suitable one
  */
 TEST_F(fragments, alignment_is_a_reason_of_its_own)
 {
@@ -387,7 +390,10 @@ TEST_F(fragments, free_bytes_may_lack_the_alignment)
 	EXPECT_EQ(GiB / 2, reply.out_address.offset);
 }
 
-/* The sizes below the request are not tried, so the slots are not exhausted. */
+/*
+ * Regions smaller than the request are not tried, so smaller requests can still
+ * succeed.
+ */
 
 FIXTURE(skipped) {
 	int fd;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A firmware that fails, loses or repeats replies, is slow or dead, by the
- * simulator's knobs. In each case the wait has a bound, the errno is the
- * documented one, no other call is blocked, and afterwards firmware and driver
- * agree on every region.
+ * A firmware that fails, loses or repeats replies, or is slow or dead. The
+ * simulator's knobs make it so. In each case the wait must have a bound, the
+ * errno must be the documented one, no other call may be blocked, and
+ * afterwards firmware and driver must agree on every region.
  */
 #include "tenants.h"
 
@@ -39,9 +39,7 @@ static int knob(const char *dir, const char *name, const char *value)
 	return fm_knob(path, value);
 }
 
-/*
- * Counts the lines of a file of the function, which shows the firmware's state.
- */
+/* Counts the lines of a knob that shows the firmware's state for a function. */
 static int lines(const char *dir, const char *name)
 {
 	char path[128], line[128];
@@ -72,7 +70,8 @@ FIXTURE_SETUP(fw)
 }
 
 /*
- * Nothing is lost: all regions can be acquired, and released to the last byte.
+ * Checks that nothing is lost: all regions can be acquired, and released to the
+ * last byte.
  */
 FIXTURE_TEARDOWN(fw)
 {
@@ -104,7 +103,10 @@ static const struct {
 	{ "drop_replies", ETIMEDOUT },
 };
 
-/* The commands of an allocation and of a TRIM. A PF has no slots. */
+/*
+ * The commands that an allocation sends, and those of a TRIM. A PF has no
+ * slots.
+ */
 static const char * const acquire_commands[] = { "acquire", "slot_set" };
 static const char * const release_commands[] = { "slot_clear", "release" };
 
@@ -207,10 +209,11 @@ TEST_F(fw, trim_fails_without_losing_anything)
 			EXPECT_EQ(0, trim.out_regions);
 			EXPECT_EQ(0, trim.out_bytes);
 			/*
-			 * A slot that may be empty, and memory that may be
-			 * released, belong to no region any more: the driver
-			 * must complete these commands first. Only after a
-			 * refused slot_clear the region stays.
+			 * After a lost reply the slot may be empty and the
+			 * memory may be released, so neither belongs to a
+			 * region until the driver has repeated the command.
+			 * Only if the firmware refuses slot_clear, the region
+			 * stays.
 			 */
 			EXPECT_STREQ("", fm_sums(self->fd, false));
 			kept = losses[i].error != ETIMEDOUT &&
@@ -274,8 +277,8 @@ TEST_F(fw, a_dead_firmware_is_etimedout)
 }
 
 /*
- * A caller that waits for the firmware can be killed. The worker completes the
- * command, and TRIM comes after the command.
+ * A caller that waits for the firmware can be killed. The worker completes its
+ * command, and only then runs the TRIM.
  */
 TEST_F(fw, a_waiting_caller_can_be_killed)
 {
@@ -310,8 +313,8 @@ static void *take_region(void *arg)
 }
 
 /*
- * Only acquisition waits for the firmware. Other calls end before the
- * acquisition does.
+ * Only the caller that needs a region waits for the slow firmware. Other calls
+ * end before it does.
  */
 TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {
@@ -340,7 +343,10 @@ TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 	EXPECT_NE(NULL, handle);
 }
 
-/* Only a release or a new capacity ends the exhaustion. */
+/*
+ * After a refusal, regions are acquired again only after a release or a new
+ * capacity.
+ */
 TEST_F(fw, new_capacity_reopens)
 {
 	struct flexmem_alloc reply;
@@ -386,7 +392,7 @@ TEST_F(fw, no_region_could_be_that_large_follows_the_capacity)
 	EXPECT_EQ(0, fm_alloc(self->fd, 128, &reply));
 }
 
-/* The firmware refuses to fill slots that exist. */
+/* The firmware refuses to fill existing slots. */
 TEST_F(fw, refused_slots_are_reason_slots)
 {
 	struct flexmem_alloc reply;

@@ -16,7 +16,10 @@
 
 #include <kselftest_harness.h>
 
-/* The machine may be emulated and shared, with a kernel full of checks. */
+/*
+ * Tests may take long, because the machine may be emulated and shared, and its
+ * kernel full of checks.
+ */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 900
 
@@ -44,7 +47,7 @@
 #define FM_VF FLEXMEM_MODE_VF
 
 #define FM_MAX_REGIONS 64
-/* Node numbers: PFs begin at 0, VFs behind the last PF. */
+/* Node numbers of PFs begin at 0, those of VFs behind the last PF. */
 #define FM_MAX_PFS 64
 #define FM_MAX_NODES 256
 
@@ -163,7 +166,7 @@ fm_fn bool fm_exhausted(int fd)
 	return fm_stats(fd).out_flags & FLEXMEM_STATS_EXHAUSTED;
 }
 
-/* ---- snapshot: everything a call could have changed ---- */
+/* ---- snapshot: everything that a call could have changed ---- */
 
 struct snapshot {
 	struct flexmem_stats stats;
@@ -196,9 +199,9 @@ fm_fn int fm_snap(int fd, struct snapshot *s)
 }
 
 /*
- * Describes the difference between two snapshots; "": none. The count of
- * failures may differ. The counts of changes and the peak may differ if a call
- * was undone.
+ * Describes the difference between two snapshots; "" if there is none. The
+ * count of failures may differ. If a call was undone, the counts of changes and
+ * the peak may differ too.
  */
 fm_fn const char *fm_diff(const struct snapshot *old,
 			  const struct snapshot *new, bool undone)
@@ -340,8 +343,8 @@ fm_fn bool fm_loaded(const char *module)
 }
 
 /*
- * Unloads a module. Returns 0 or an errno. Repeats that for a while, because
- * the kernel may still be closing a file.
+ * Unloads a module. Returns 0 or an errno. Tries for a while, because the
+ * kernel may still be closing a file.
  */
 fm_fn int fm_rmmod(const char *module)
 {
@@ -381,8 +384,9 @@ fm_fn int fm_unload(void)
 
 /*
  * Makes sure that the modules are loaded with these parameters, and with a long
- * timeout of the firmware. The parameters override those of run.sh in the
- * environment. @fresh: loads the modules again in any case.
+ * timeout of the firmware. The parameters take precedence over those that
+ * run.sh has put into the environment. @fresh: loads the modules again even if
+ * they are loaded with these parameters.
  */
 fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 {
@@ -424,7 +428,10 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 #define LOAD(params, sim) ASSERT_EQ(0, fm_load(params, sim, false))
 #define RELOAD(params, sim) ASSERT_EQ(0, fm_load(params, sim, true))
 
-/* For teardowns: no byte is allocated, and each region is one free block. */
+/*
+ * For teardowns: expects that no byte is allocated, and that each region is one
+ * free block.
+ */
 #define EXPECT_EMPTY(mode) do {						\
 	int __fd = fm_open(mode);					\
 									\
@@ -436,7 +443,8 @@ fm_fn int fm_load(const char *params, const char *sim_params, bool fresh)
 /* ---- memory that ends, or is read-only, at a page boundary ---- */
 
 /*
- * Maps two pages. The second page has protection @prot. With -1 it is a hole.
+ * Maps two pages. The second page has protection @prot, or is not mapped if
+ * @prot is -1.
  */
 fm_fn char *fm_two_pages(int prot)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Functions appear and vanish while they are used, the whole card vanishes, and
- * the machine sleeps. Everything that a program holds then can be released, and
- * nothing is leaked.
+ * functions are suspended. A program must always be able to release everything
+ * that it holds, and nothing may leak.
  */
 #include <sys/wait.h>
 
@@ -87,7 +87,8 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	DRIVER("unbind", "flexmem_sim_vf.1");
 	DRIVER("unbind", "flexmem_sim_pf.0");
 	/*
-	 * A new function gets a new number while the other functions are away.
+	 * While other functions are gone, a new function gets a new number, not
+	 * one of theirs.
 	 */
 	SET_NUM_VFS("3");
 	fd = fm_open_nth(FM_VF, 0, none);
@@ -102,7 +103,7 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
 }
 
-/* Everything that a program can hold of a function. */
+/* What a program can hold of a function. */
 struct held {
 	struct flexmem_alloc reply, orphan;
 	char *p, *q;
@@ -131,8 +132,8 @@ static void let_go(struct held *h)
 }
 
 /*
- * Makes the calls of this version on a removed function. Returns 0 if all fail
- * as they must.
+ * Makes calls on a removed function. Returns 0 if all of them fail as they
+ * must.
  */
 static int all_gone(int fd, const struct held *h)
 {
@@ -195,8 +196,8 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	must(lookup, self->pf, &CMD(lookup, .handle = pf.reply.out_handle));
 
 	/*
-	 * the functions come back as new ones; everything held of the old ones
-	 * stays dead
+	 * the functions come back as new ones; what a program holds of the old
+	 * ones stays unusable
 	 */
 	SET_NUM_VFS("2");
 	EXPECT_EQ(0, all_gone(self->vf[0], &vf[0]));
@@ -291,7 +292,7 @@ TEST_F(hotplug, the_card_goes_under_its_users)
 	EXPECT_TRUE(fm_loaded("flexmem"));
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem", O_NONBLOCK));
 	let_go(&pf);
-	/* a map alone keeps the file open */
+	/* a mapping alone keeps the file open */
 	close(self->pf);
 	close(self->vf[0]);
 	close(self->vf[1]);
@@ -313,7 +314,7 @@ static pid_t start_reading(int fd, __u32 handle)
 	return pid;
 }
 
-/* Touches a map in a child, which exits with 0 on success. */
+/* Starts a child that touches a mapping, and exits with 0 on success. */
 static pid_t start_touching(volatile char *p)
 {
 	pid_t pid = fork();
@@ -324,9 +325,9 @@ static pid_t start_touching(volatile char *p)
 }
 
 /*
- * Uses the simulator's knob, which suspends the function as a sleep of the
- * system does. In a real sleep the virtual machine would lose its root file
- * system on 9p.
+ * Uses the simulator's knob, which suspends the function as a suspend of the
+ * system would. A real suspend would make the virtual machine lose its root
+ * file system, which is on 9p.
  */
 TEST_F(hotplug, a_function_sleeps)
 {
@@ -353,7 +354,7 @@ TEST_F(hotplug, a_function_sleeps)
 	 */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
-	/* and so does a task that touches a map */
+	/* a task that touches a mapping waits too */
 	EXPECT_EQ(0, waitpid(toucher, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(killed, &status, WNOHANG));
 	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));

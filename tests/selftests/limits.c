@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of cgroups are exact and have a reason of their own. A charge ends
- * however the use ends. Only the administrator sets limits.
+ * Limits of cgroups: they are exact, a refused call says which limit it was, a
+ * charge ends however the use ends, and only the administrator sets limits.
  */
 #include "tenants.h"
 
@@ -32,7 +32,7 @@ FIXTURE_VARIANT(limit) {
 FIXTURE_VARIANT_ADD(limit, pf) { FM_PF };
 FIXTURE_VARIANT_ADD(limit, vf) { FM_VF };
 
-/* Each returns 0 or an errno. */
+/* Each of these functions returns 0 or an errno. */
 static int set_scoped(int fd, __u32 scope, __u64 cgroup, __u32 resource, __u64 limit)
 {
 	return raw_set_limit(fd, &CMD(resource_limit, .scope = scope, .cgroup = cgroup,
@@ -85,7 +85,7 @@ FIXTURE_TEARDOWN(limit)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* ALLOC must fail with this reason and change nothing. */
+/* Expects that ALLOC fails with this reason and changes nothing. */
 #define EXPECT_REFUSED(why, fd, length) do {				\
 	struct flexmem_alloc __reply;					\
 	struct snapshot __before;					\
@@ -296,7 +296,7 @@ TEST_F(limit, handles_are_exact)
 	EXPECT_REFUSED(REFUSES, self->alice, 128);
 }
 
-/* An owner is charged for each region in which it has bytes. */
+/* An owner is charged one slot for each region in which it has bytes. */
 TEST_F(limit, slots_are_exact)
 {
 	__u32 large, small;
@@ -354,7 +354,7 @@ TEST_F(limit, below_use_takes_nothing_away)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* A cgroup's limit holds for the sum of all cgroups below the cgroup. */
+/* The limit of a cgroup holds for the sum over all cgroups below it. */
 TEST_F(limit, a_cgroup_limits_those_below_it)
 {
 	int low, lower;
@@ -385,7 +385,9 @@ TEST_F(limit, a_cgroup_limits_those_below_it)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* The cgroup of the opener is charged, whichever process calls. */
+/*
+ * The cgroup in which the file was opened is charged, whichever process calls.
+ */
 TEST_F(limit, the_opener_is_charged)
 {
 	LIMIT(BYTES, MiB);
@@ -420,8 +422,7 @@ TEST_F(limit, freed_but_mapped_memory_is_charged)
 }
 
 /*
- * A second process of Alice's has the same limit. When it is killed, its
- * charges end.
+ * Two processes of Alice share one limit. When it is killed, its charges end.
  */
 TEST_F(limit, charges_end_with_close_and_kill)
 {
@@ -485,7 +486,7 @@ TEST_F(limit, open_files_are_exact)
 	close(fd);
 }
 
-/* Each container has its limit, which its sub-cgroups share. */
+/* Each container has a limit of its own, which its sub-cgroups share. */
 TEST_F(limit, containers_have_limits_of_their_own)
 {
 	static const char * const in[] = { "flexmem/a", "flexmem/b", "flexmem/a/x" };
@@ -496,7 +497,10 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	ENTER("flexmem");
 	ENTER("");
 	parent = fm_cgroup_id("flexmem");
-	/* for each child of the parent, for b itself, and by default */
+	/*
+	 * sets the limit for each child of the parent, then for b itself, then
+	 * the default
+	 */
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));
 	for (i = 0; i < ARRAY_SIZE(in); i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MAP and mmap(): the bytes that a map shows, the processes that may have one,
- * and the end of a map with its allocation, with the device, or both in either
- * order.
+ * MAP and mmap(): which bytes a mapping shows, which processes may have one,
+ * and what happens if the allocation is freed or the device is removed before
+ * or after the mapping ends.
  */
 #include "tenants.h"
 
@@ -82,8 +82,8 @@ TEST_F(map, length_and_start_are_rounded_to_pages)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		/*
-		 * small allocations around it, so that it is not aligned by
-		 * chance
+		 * makes a small allocation first, so that the next one is not
+		 * aligned merely by chance
 		 */
 		ASSERT_EQ(0, fm_alloc(self->other, 128, &small));
 		TAKE(self->fd, cases[i].length, &reply);
@@ -156,8 +156,8 @@ TEST_F(map, any_part_can_be_mapped)
 			munmap(part, n * PAGE);
 		}
 	/*
-	 * the length need not be a multiple of a page, if its last page is
-	 * inside
+	 * the length need not be a multiple of a page if the last page lies
+	 * inside the allocation
 	 */
 	part = fm_mmap(self->fd, reply.out_handle, 6 * PAGE, PAGE + 1);
 	ASSERT_NE(MAP_FAILED, part);
@@ -171,7 +171,10 @@ TEST_F(map, nothing_beyond_the_end)
 	struct flexmem_alloc first, reply, next;
 	__u64 offset;
 
-	/* with neighbours, so that a wrong map would show other bytes */
+	/*
+	 * the allocation has neighbours, so that a wrong mapping would show
+	 * other bytes
+	 */
 	TAKE(self->fd, PAGE, &first);
 	TAKE(self->fd, 3 * PAGE - 100, &reply);
 	TAKE(self->fd, 4 * PAGE, &next);
@@ -222,7 +225,7 @@ TEST_F(map, private_and_executable_maps_are_refused)
 	EXPECT_EQ(EPERM, try_mmap(self->fd, offset, PAGE, PROT_READ | PROT_EXEC,
 				  MAP_SHARED));
 	EXPECT_EQ(EPERM, try_mmap(self->fd, offset, PAGE, PROT_EXEC, MAP_SHARED));
-	/* mprotect() must not make the map executable */
+	/* mprotect() must not make the mapping executable */
 	p = fm_mmap(self->fd, reply.out_handle, 0, PAGE);
 	ASSERT_NE(MAP_FAILED, p);
 	EXPECT_EQ(-1, mprotect(p, PAGE, PROT_READ | PROT_EXEC));
@@ -333,7 +336,10 @@ TEST_F(map, fork_shares_the_map)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* one page that the parent has touched, and a new page */
+		/*
+		 * the child touches a page that the parent has touched, and a
+		 * new page
+		 */
 		status = p[0] != 'p';
 		p[0] = 'c';
 		p[PAGE] = 'd';
@@ -348,8 +354,8 @@ TEST_F(map, fork_shares_the_map)
 }
 
 /*
- * Memory that is freed while it is mapped is orphaned: charged, given to no
- * other owner, and free in the end.
+ * Memory that is freed while it is mapped becomes an orphan: it stays charged,
+ * no other owner gets it, and it becomes free when the mapping ends.
  */
 TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 {
@@ -378,7 +384,7 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));
 
-	/* first fit would take the orphan's memory if that were free */
+	/* first fit would choose the orphan's memory if it were free */
 	TAKE(self->other, size, &next);
 	EXPECT_FALSE(fm_same_place(&reply, &next));
 	ASSERT_EQ(0, fm_fill(self->other, next.out_handle, 0, size, 'y'));
@@ -393,8 +399,8 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(0, a.s.out_orphaned);
 	EXPECT_EQ(size, a.s.out_owned);
 	/*
-	 * without an alignment, which would prefer a hole that fits at any
-	 * misalignment
+	 * requests no alignment, because with one the search would prefer a
+	 * hole that fits at any misalignment
 	 */
 	ASSERT_EQ(0, fm_alloc(self->other, size, &next));
 	EXPECT_TRUE(fm_same_place(&reply, &next));
@@ -412,7 +418,7 @@ TEST_F(map, last_unmapped_part_frees_the_allocation)
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_NE(MAP_FAILED, q);
 	memset(p, 'x', 4 * PAGE);
-	/* the middle is unmapped, so two maps remain */
+	/* unmaps the middle, so that two mappings remain */
 	ASSERT_EQ(0, munmap(p + PAGE, 2 * PAGE));
 	EXPECT_EQ(SIGSEGV, fm_touch(p + PAGE, false));
 	EXPECT_EQ('x', p[0]);
@@ -455,7 +461,7 @@ TEST_F(map, a_killed_process_leaves_no_orphans)
 	EXPECT_EQ(a.s.out_total, a.s.out_free);
 }
 
-/* A map keeps the file open. */
+/* A mapping keeps the file open. */
 TEST_F(map, close_before_munmap)
 {
 	struct flexmem_alloc reply;
@@ -490,7 +496,9 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 	EXPECT_EQ(MAP_FAILED, mremap(p, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
 	EXPECT_EQ(MAP_FAILED, mremap(p, PAGE, 4 * PAGE, MREMAP_MAYMOVE));
 	EXPECT_EQ(MAP_FAILED, mremap(p, 0, PAGE, MREMAP_MAYMOVE));
-	/* mremap() may move the map, which shows the same bytes */
+	/*
+	 * mremap() may move the mapping, which must still show the same bytes
+	 */
 	p[7] = 'x';
 	q = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, q);
@@ -502,8 +510,8 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 }
 
 /*
- * The kernel may copy from a map and to a map. No caller can pin the pages of a
- * map.
+ * The kernel may copy from and to mapped memory, but no caller can pin its
+ * pages.
  */
 TEST_F(map, cannot_be_pinned)
 {
@@ -538,7 +546,7 @@ TEST_F(map, cannot_be_pinned)
 	munmap(p, PAGE);
 }
 
-/* Only touched pages of a large map cost host memory. */
+/* Only the touched pages of a large mapping need host memory. */
 TEST_F(map, a_large_map_is_filled_lazily)
 {
 	/* as much address space as this process can have */
@@ -554,12 +562,16 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	p = fm_mmap(self->fd, reply.out_handle, length - span, span);
 	ASSERT_NE(MAP_FAILED, p);
 	EXPECT_EQ(pages, fm_knob_value("pages"));
-	/* earlier tests have touched the first page of the card */
+	/*
+	 * touches a page in the middle, because earlier tests have touched the
+	 * first page of the card
+	 */
 	p[span / 4] = 'a';
 	p[span / 2] = 'b';
 	p[span - 1] = 'c';
 	/*
-	 * one fault adds a page to the simulated card, or the 2 MiB around it
+	 * each fault adds one page to the simulated card, or the 2 MiB around
+	 * it
 	 */
 	EXPECT_LE(pages + 3, fm_knob_value("pages"));
 	EXPECT_GE(pages + 3 * 512, fm_knob_value("pages"));
@@ -580,7 +592,7 @@ static long faults(void)
 
 /*
  * One fault maps 2 MiB, by pages or by a huge page. The parts before the first
- * multiple of 2 MiB and after the last one take a fault a page.
+ * multiple of 2 MiB and after the last one need one fault for each page.
  */
 TEST_F(map, few_faults_fill_a_large_map)
 {
@@ -641,7 +653,10 @@ TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 	close(fd);
 }
 
-/* Maps of all kinds: touched, untouched, of a part, of an orphan. */
+/*
+ * Mappings of all kinds: touched, untouched, of a part of an allocation, of an
+ * orphan.
+ */
 struct maps {
 	char *p[5];
 };
@@ -693,7 +708,7 @@ TEST_F(map, sigbus_after_reset)
 			TH_LOG("map %d", i);
 		EXPECT_EQ(i == 2 ? SIGSEGV : SIGBUS, fm_touch(m.p[i], true));
 	}
-	/* a child that inherits a map reaches no more than its parent */
+	/* a child that inherits a mapping reaches no more than its parent */
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
@@ -702,7 +717,10 @@ TEST_F(map, sigbus_after_reset)
 	EXPECT_EQ(SIGBUS, WEXITSTATUS(status));
 	must_fail(EIO, map, self->fd, &CMD(map, .handle = handle));
 
-	/* the old maps do not show the new memory at their address */
+	/*
+	 * the old mappings do not show the new memory at the same device
+	 * address
+	 */
 	TAKE(self->fd, 4 * PAGE, &reply);
 	p = fm_mmap(self->fd, reply.out_handle, 0, 4 * PAGE);
 	ASSERT_NE(MAP_FAILED, p);

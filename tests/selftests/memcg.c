@@ -45,7 +45,9 @@ static long long charged(const char *group)
 
 FIXTURE_SETUP(memcg)
 {
-	/* loads the module, so that no page of the card was touched */
+	/*
+	 * loads the modules again, so that no page of the card has been touched
+	 */
 	RELOAD(NULL, NULL);
 	strcpy(self->mount, "/run/flexmem-cgroup-XXXXXX");
 	ASSERT_NE(NULL, mkdtemp(self->mount));

@@ -24,8 +24,8 @@ FIXTURE_TEARDOWN(params)
 }
 
 /*
- * Whether the log has a new message of the module with this word. The kernel's
- * own "`x' invalid for parameter `y'" does not count.
+ * Whether the log has a new message of the module that contains this word. The
+ * kernel's own message "`x' invalid for parameter `y'" does not count.
  */
 static bool said(int kmsg, const char *module, const char *word)
 {
@@ -151,8 +151,8 @@ TEST_F(params, domains_exclude_other_sizes)
 }
 
 /*
- * The log names the facts that an operator checks first, and the removal of a
- * function.
+ * The log says what an operator wants to know first about a new function, and
+ * reports the removal of a function.
  */
 TEST_F(params, the_log_names_each_function)
 {
@@ -262,8 +262,8 @@ TEST_F(params, good_values_are_readable_and_told_by_info)
 }
 
 /*
- * No process can change a setting while a device exists, except the number of
- * VFs, which is no setting of a device.
+ * No parameter can be written after loading, except the number of VFs, which is
+ * not a setting of a device.
  */
 TEST_F(params, nothing_is_writable_later)
 {

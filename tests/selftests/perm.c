@@ -42,7 +42,7 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
-/* A VF never has the number of a PF. */
+/* A VF never gets a number of the PFs' range. */
 TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 {
 	unsigned int n = minor(self->st.st_rdev);
@@ -91,8 +91,8 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 }
 
 /*
- * The node's mode lets all users open it, and so does the mode of an inode that
- * any user could have made.
+ * Here the mode of the node lets all users open it, and so does the mode of
+ * another inode with the same number. The driver must refuse nevertheless.
  */
 TEST_F(perm, a_pf_is_the_administrators_whatever_its_mode)
 {
@@ -209,7 +209,10 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 			EXPECT_EQ(s.region[j].slot, s.region[j].region_id);
 			continue;
 		}
-		/* a PF's ids are physical addresses: no overlap */
+		/*
+		 * the ids of a PF are physical addresses, so regions must not
+		 * overlap
+		 */
 		for (i = 0; i < (int)j; i++)
 			EXPECT_TRUE(s.region[i].region_id + s.region[i].total <=
 				    s.region[j].region_id ||
@@ -218,7 +221,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 	}
 }
 
-/* A new file's figures do not include those of other files. */
+/* The figures of a new file do not include those of other files. */
 TEST_F(perm, a_second_file_starts_empty)
 {
 	int other = fm_open(variant->mode);
@@ -233,7 +236,10 @@ TEST_F(perm, a_second_file_starts_empty)
 	close(other);
 }
 
-/* A group may have the right to read only. Its files can change nothing. */
+/*
+ * A group may have only the right to read. Files that are open for reading can
+ * change nothing.
+ */
 TEST_F(perm, a_file_to_read_changes_nothing)
 {
 	int fd = open(self->path, O_RDONLY | O_CLOEXEC);

@@ -80,7 +80,10 @@ TEST_F(place, load_balance_acquires_before_each_until_exhausted)
 
 TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 {
-	/* 3, 2 and 1 KiB fill slots 0, 1 and 2; then the emptiest is next */
+	/*
+	 * The first three allocations put 3, 2 and 1 KiB into slots 0, 1 and 2.
+	 * After that the emptiest region is next.
+	 */
 	static const struct { int kib, slot; } steps[] = {
 		{ 3, 0 }, { 2, 1 }, { 1, 2 },		/* KiB used: 3 2 1 */
 		{ 1, 2 }, { 1, 1 }, { 1, 2 },		/* 3 3 3 */
@@ -169,8 +172,8 @@ TEST_F(place, fill_first_orders_preallocated_regions)
 }
 
 /*
- * Makes holes of 4, 2 and 8 KiB in this order, before the rest of the region,
- * and checks the places of requests.
+ * Makes holes of 4, 2 and 8 KiB in this order, in front of the free end of the
+ * region, and checks where requests are placed.
  */
 static void holes(struct __test_metadata *_metadata, int fd,
 		  const __u64 wanted[4][2])
@@ -218,8 +221,8 @@ TEST_F(place, best_fit_takes_the_lowest_of_equals)
 	for (i = 0; i < 6; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[i]));
 	/*
-	 * freed from the top, so that the order of frees differs from the order
-	 * of offsets
+	 * frees the highest one first, so that the order of frees differs from
+	 * the order of offsets
 	 */
 	for (i = 4; i >= 0; i -= 2)
 		ASSERT_EQ(0, fm_free(self->fd, reply[i].out_handle));
@@ -272,7 +275,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		EXPECT_EQ(FLEXMEM_REGION_PROGRAM, flags);
 
 		/*
-		 * tensors fill two regions, and cannot use the region for
+		 * tensors can fill two regions, but cannot use the region for
 		 * programs
 		 */
 		for (i = 0; i < 8; i++) {
@@ -311,7 +314,7 @@ TEST_F(place, full_programs_do_not_stop_tensors)
 	EXPECT_LE(0, place(self, 4 * GiB));
 	EXPECT_LE(0, place(self, 4 * GiB));
 	EXPECT_EQ(-ENOMEM, place(self, 128));
-	/* a freed program's memory serves only programs */
+	/* memory of a freed program is used only for programs */
 	EXPECT_EQ(0, fm_free(self->fd, program.out_handle));
 	EXPECT_EQ(-ENOMEM, place(self, 128));
 	EXPECT_LE(0, place_program(self, 4 * GiB, NULL));

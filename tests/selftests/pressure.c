@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure: events of a node by poll() and read(). Each level begins and ends
- * at exactly its threshold.
+ * Pressure: events of a node by poll() and read(). Each level must begin and
+ * end exactly at its threshold.
  *
  * There is one region. Alice has one allocation and resizes it to set the
  * number of bytes in use. Bob reads the events.
@@ -35,7 +35,7 @@ static int next(int fd, struct flexmem_event *event)
 	return n < 0 ? errno : n == sizeof(*event) ? 0 : EPROTO;
 }
 
-/* If there is an event, it comes within this time. */
+/* An event comes within this time; if none has come by then, there is none. */
 #define QUIET_MS (2 * FLEXMEM_EVENT_MS)
 
 FIXTURE(pressure) {
@@ -61,7 +61,7 @@ FIXTURE_SETUP(pressure)
 	self->handle = fm_take(self->alice, UNIT);
 	ASSERT_NE(0, self->handle);
 	ASSERT_EQ(0, fcntl(self->bob, F_SETFL, O_NONBLOCK));
-	/* an event of the time before this test may be pending */
+	/* reads an event that may be pending from before this test */
 	while (events(self->bob, QUIET_MS))
 		next(self->bob, &(struct flexmem_event){});
 }
@@ -146,7 +146,7 @@ TEST_F(pressure, a_level_begins_and_ends_exactly)
 	EXPECT_QUIET(self->bob);
 	USE(still_moderate - UNIT);
 	EXPECT_EVENT(self->bob, NONE, still_moderate - UNIT);
-	/* from the lowest level to the highest at once */
+	/* goes from the lowest level to the highest in one step */
 	USE(REGION);
 	EXPECT_EVENT(self->bob, CRITICAL, REGION);
 	USE(UNIT);
@@ -154,7 +154,8 @@ TEST_F(pressure, a_level_begins_and_ends_exactly)
 }
 
 /*
- * A program that allocates and frees at a threshold makes one event, not many.
+ * A program that allocates and frees around a threshold causes one event, not
+ * many.
  */
 TEST_F(pressure, no_flapping)
 {
@@ -199,7 +200,10 @@ TEST_F(pressure, every_file_gets_each_event_once)
 	close(other);
 }
 
-/* A file that has missed events reads one, with the present figures. */
+/*
+ * A file that has missed several events reads a single one, with the present
+ * figures.
+ */
 TEST_F(pressure, figures_are_of_the_moment)
 {
 	struct flexmem_event before, after;
@@ -210,7 +214,9 @@ TEST_F(pressure, figures_are_of_the_moment)
 	USE(UNIT);
 	USE(REGION);
 	USE(percent(75));
-	/* on a slow machine the levels in between may have events too */
+	/*
+	 * on a slow machine there may be events about the levels in between too
+	 */
 	do {
 		EXPECT_EQ(POLLIN | POLLRDNORM, events(self->bob, -1));
 		ASSERT_EQ(0, next(self->bob, &after));
@@ -223,8 +229,9 @@ TEST_F(pressure, figures_are_of_the_moment)
 TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 {
 	/*
-	 * A multiple of a page, so that Alice's bytes cover all of root's. The
-	 * background would scrub a block with bytes of both.
+	 * The size is a multiple of a page, so that Alice's bytes cover all
+	 * bytes of root. If a block had bytes of both, the background would
+	 * scrub it.
 	 */
 	const __u64 used = (percent(60) + 4095) / 4096 * 4096;
 	struct flexmem_alloc m, b;
@@ -240,12 +247,18 @@ TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 	munmap(p, 4096);
 	EXPECT_EVENT(self->bob, NONE, used);
 
-	/* a scrub of Alice's bytes for Bob fails: quarantine */
+	/*
+	 * the scrub of Alice's bytes for Bob fails, so the block goes into
+	 * quarantine
+	 */
 	ASSERT_EQ(0, fm_alloc(self->alice, GiB, &m));
 	EXPECT_EVENT(self->bob, MODERATE, GiB + used);
 	ASSERT_EQ(0, fm_free(self->alice, m.out_handle));
 	EXPECT_EVENT(self->bob, NONE, used);
-	/* background scrubs of other functions take some faults */
+	/*
+	 * injects many faults, because background scrubs of other functions use
+	 * some of them up
+	 */
 	KNOB("fault_command", "scrub");
 	KNOB("fail_commands", "1000");
 	EXPECT_EQ(EIO, fm_alloc(self->bob, GiB, &b));
@@ -298,7 +311,7 @@ TEST_F(pressure, a_free_after_a_failure_is_an_event)
 	EXPECT_QUIET(self->bob);
 	USE(GiB - UNIT);
 	EXPECT_EVENT(self->bob, NONE, GiB - UNIT);
-	/* one event for each failed ALLOC, and for this file only */
+	/* there is one event for each failed ALLOC, and only for this file */
 	USE(UNIT);
 	EXPECT_QUIET(self->bob);
 	EXPECT_EQ(0, events(self->root, 0));
@@ -476,7 +489,10 @@ TEST_F(pressure, exclusive_pollers_all_wake_up)
 	struct poller p[3] = { };
 	unsigned int i;
 
-	/* first, as a change of user interrupts all threads */
+	/*
+	 * opens the files first, because a change of the user interrupts all
+	 * threads
+	 */
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
 		p[i].fd = fm_open_as(variant->mode, BOB);
 		ASSERT_LE(0, p[i].fd);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads and processes on one file and on several at the same time. The tests
- * check that the figures agree at every moment, that everything is free in the
- * end, and that the kernel logs no warning.
+ * Threads and processes on one file and on several at the same time. The
+ * figures must agree at every moment, everything must be free in the end, and
+ * the kernel must log no warning.
  */
 #include "flexmem_test.h"
 
@@ -53,7 +53,9 @@ struct work {
 	unsigned int nr;
 };
 
-/* Whether to go on: for at least 50 operations, and until the time is over. */
+/*
+ * Whether to continue: until the time is over, but for at least 50 operations.
+ */
 static bool goes_on(const struct work *w)
 {
 	return w->done < 50 || fm_now_ms() < w->until;
@@ -329,7 +331,7 @@ TEST_F(race, exactly_one_free_wins_in_batches)
 		work[i].handles = handles;
 		work[i].nr = ARRAY_SIZE(handles);
 	}
-	/* two threads free single allocations, two free batches */
+	/* two threads free allocations one by one, and two free batches */
 	run(_metadata, work, 2, free_batch);
 	run(_metadata, work + 2, 2, free_all);
 	for (i = 0; i < THREADS; i++) {
@@ -342,8 +344,8 @@ TEST_F(race, exactly_one_free_wins_in_batches)
 }
 
 /*
- * Runs until another thread has closed the descriptor: EBADF, or another file
- * has its number.
+ * Runs until another thread has closed the descriptor. After that calls fail
+ * with EBADF, or reach another file that got the number.
  */
 static void *churn_until_closed(void *arg)
 {
@@ -410,7 +412,10 @@ TEST_F(race, trim_while_others_allocate)
 	EXPECT_STREQ("", fm_sums(self->fd, true));
 }
 
-/* All threads need the last region at once. It must be acquired only once. */
+/*
+ * All threads need the last region at the same time. It must be acquired
+ * exactly once.
+ */
 static void *take_one(void *arg)
 {
 	struct work *w = arg;

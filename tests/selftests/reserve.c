@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reservations: regions that only a cgroup and those below it use, whatever others do, until the administrator ends them or
- * the cgroup is removed.
+ * Reservations: regions that only one cgroup and the cgroups below it can use,
+ * until the administrator ends the reservation or the cgroup is removed.
  */
 #include "tenants.h"
 
@@ -125,9 +125,9 @@ TEST_F(reserve, all_or_nothing)
 	must(reserve, self->root, &cmd);
 	EXPECT_EQ(FLEXMEM_REASON_NONE, cmd.out_reason);
 	EXPECT_RESERVED(3, 3);
-	/* The other one still has its region. */
+	/* The other cgroup still has its region. */
 	EXPECT_EQ(0, fm_alloc(self->other, REGION / 2, &reply));
-	/* Less, and then nothing. */
+	/* Reserves fewer regions, and then none. */
 	EXPECT_EQ(0, reserve(self->root, self->id, 1));
 	EXPECT_RESERVED(1, 1);
 	EXPECT_EQ(0, fm_alloc(self->other, REGION, &reply));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A function is reset while users have allocations. These are lost, and calls
- * say so. New allocations work. No old handle or address reaches new memory.
- * The operator gets an event.
+ * A function is reset while users have allocations. The allocations are lost,
+ * and calls report that. New allocations work, and no old handle or address
+ * reaches them. The operator gets an event.
  */
 #include "tenants.h"
 
@@ -163,7 +163,8 @@ TEST_F(reset, lost_bytes_have_no_owner)
 }
 
 /*
- * New memory may have an old address. Old handles do not reach the new memory.
+ * New memory may have the address of lost memory. Old handles must not reach
+ * it.
  */
 TEST_F(reset, the_same_address_again_is_the_new_one)
 {
@@ -183,8 +184,8 @@ TEST_F(reset, the_same_address_again_is_the_new_one)
 	/* another file's new allocation is at this address */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, old[0].out_address));
 	/*
-	 * an address of this file: FREE frees the new allocation, and the old
-	 * handle stays
+	 * a new allocation of this file is at this address: FREE frees it, and
+	 * the old handle stays
 	 */
 	EXPECT_EQ(0, fm_free_address(self->fd, old[1].out_address));
 	EXPECT_EQ(ENOENT, fm_free(self->fd, new[1].out_handle));
@@ -393,7 +394,7 @@ TEST_F(reset, under_load)
 	EXPECT_EQ(before + 20, resets(self->fd));
 }
 
-/* The operator hears of a reset. */
+/* What a reset tells the operator. */
 
 static int uevent_socket(void)
 {

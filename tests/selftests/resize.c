@@ -9,9 +9,9 @@
 
 #define SIZE (256 * KiB)
 #define REGION (4 * GiB)
-#define A 0xa1		/* what Alice writes */
+#define A 0xa1		/* the byte that Alice writes */
 #define B 0xb2
-#define NOT_A 0x5e	/* what Alice writes later */
+#define NOT_A 0x5e	/* the byte that Alice writes later */
 
 FIXTURE(resize) {
 	int root;
@@ -58,7 +58,7 @@ FIXTURE_TEARDOWN(resize)
 #define TAKE(fd, length, reply) ASSERT_EQ(0, fm_alloc(fd, length, reply))
 #define FREE(fd, reply) ASSERT_EQ(0, fm_free(fd, (reply)->out_handle))
 
-/* Returns 0 or an errno. The reply is in *cmd. */
+/* Resizes. Returns 0 or an errno. *cmd receives the reply. */
 static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd)
 {
 	*cmd = CMD(resize, .handle = handle, .length = length,
@@ -66,7 +66,7 @@ static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd
 	return raw_resize(fd, cmd);
 }
 
-/* RESIZE must succeed, and all commands must show the new size. */
+/* Expects that RESIZE succeeds and that all commands show the new size. */
 #define RESIZE(fd, reply, length, bytes) do {				\
 	struct flexmem_lookup __l = CMD(lookup, .handle = (reply)->out_handle); \
 	struct flexmem_resize __r;					\
@@ -81,7 +81,7 @@ static int resize(int fd, __u32 handle, __u64 length, struct flexmem_resize *cmd
 	EXPECT_EQ((reply)->out_address.offset, __l.out_address.offset);	\
 } while (0)
 
-/* RESIZE must fail with this reason, and change nothing. */
+/* Expects that RESIZE fails with this reason and changes nothing. */
 #define EXPECT_FAILS(error, fd, reply, length, bytes, why, max) do {	\
 	struct flexmem_resize __r;					\
 	struct snapshot __before;					\
@@ -269,8 +269,8 @@ TEST_F(resize, a_limit_is_exact)
 }
 
 /*
- * Added memory has no byte of another tenant, and the allocation keeps all its
- * bytes.
+ * The added memory must not contain bytes of another tenant, and the allocation
+ * must keep all its bytes.
  */
 TEST_F(resize, added_bytes_are_scrubbed)
 {
@@ -304,8 +304,8 @@ TEST_F(resize, bytes_cut_off_are_scrubbed)
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, SIZE, A));
 	FREE(self->bob, &b);
 	/*
-	 * bytes that had no other owner in the meantime are Alice's, or
-	 * scrubbed
+	 * the added bytes had no other owner in the meantime, so they may be
+	 * scrubbed or still Alice's
 	 */
 	RESIZE(self->alice, &a, 2 * SIZE, 2 * SIZE);
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, SIZE, SIZE, 0));
@@ -432,7 +432,7 @@ TEST_F(resize, two_growable_ones_can_both_grow)
 	       REGION - b.out_address.offset);
 	EXPECT_EQ(0, fm_stats(self->root).out_free);
 
-	/* the next allocation gets a new region, which has more room */
+	/* the next allocation is placed in a new region, which has more room */
 	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, GROWABLE, &c));
 	EXPECT_NE(a.out_address.region_id, c.out_address.region_id);
 	EXPECT_EQ(0, c.out_address.offset);

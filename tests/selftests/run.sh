@@ -23,8 +23,8 @@ bin=${FLEXMEM_SELFTESTS:-$top/build/selftests}
 limit=${FLEXMEM_TEST_TIMEOUT:-1200}
 read -ra bits_list <<<"${FLEXMEM_BITS:-64 32}"
 
-# PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters
-# These are what a test runs with unless its own fixture says otherwise: a test that needs a certain value sets it.
+# PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters A test runs with these parameters unless its
+# fixture sets others: a test that needs a certain value sets it.
 table='
 params    | own         |                                                                |
 abi_size  | default     |                                                                |
@@ -69,8 +69,8 @@ out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
 
-# limit_to PROGRAM[/32] [ARGUMENT...]: sets only to the tests that the script
-# was asked for; empty means all
+# limit_to PROGRAM[/32] [ARGUMENT...]: sets the variable "only" to the tests of the program that the script was asked
+# for; empty means all
 limit_to() {
 	local argument
 	for argument in "${@:2}"; do
@@ -95,8 +95,8 @@ result() {
 	[[ $1 == ok ]] || ((++failed))
 }
 
-# Whether this kernel runs 32-bit programs at all: an ENOEXEC of ours must not pass for that. Those that we build or fetch
-# (FLEXMEM_KERNEL) do.
+# Whether this kernel runs 32-bit programs at all. Kernels that the project builds or fetches (FLEXMEM_KERNEL) do, so
+# with them an ENOEXEC is a failure of the test.
 runs_32() {
 	[[ ! ${FLEXMEM_KERNEL:-} && -e $bin/32/abi_size ]] || return 0
 	"$bin/32/abi_size" -l >/dev/null 2>&1

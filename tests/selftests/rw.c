@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * READ and WRITE: every length and offset, every wrong argument, unmapped
- * memory of the caller, and the number of bytes copied before.
+ * READ and WRITE: all lengths and offsets, wrong arguments, and memory of the
+ * caller that is not mapped: how many bytes were copied before it.
  */
 #include "tenants.h"
 
@@ -59,7 +59,7 @@ static struct flexmem_rw range_of(FIXTURE_DATA(rw) *self, __u64 offset,
 		   .out_done = 77);
 }
 
-/* Compares all bytes of the allocation. */
+/* Expects that the allocation has the right bytes. */
 #define EXPECT_ALL_RIGHT() do {						\
 	struct flexmem_rw __all = range_of(self, 0, self->at.out_size); \
 									\
@@ -88,9 +88,7 @@ TEST_F(rw, lengths_and_offsets)
 
 	for (o = 0; o < ARRAY_SIZE(offsets); o++)
 		for (l = 0; l < ARRAY_SIZE(lengths); l++) {
-			/*
-			 * long copies are tried at one offset of each kind only
-			 */
+			/* tries long copies at only one offset of each kind */
 			if (lengths[l] > 4097 && offsets[o] != 1 &&
 			    offsets[o] != CHUNK - 1 && offsets[o] != CHUNK)
 				continue;
@@ -236,8 +234,8 @@ TEST_F(rw, no_memory_of_the_caller_is_efault)
 
 /*
  * The buffer ends at an unmapped page. The driver copies the bytes before that
- * page, except at most one piece (CHUNK). out_done counts them. Nothing else
- * changes.
+ * page, possibly without the last part of up to CHUNK bytes. out_done counts
+ * the copied bytes. No other byte changes.
  */
 static const __u32 ends[] = {
 	1, 4095, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 4096, MiB + 3
@@ -317,7 +315,8 @@ TEST_F(rw, read_only_memory_of_the_caller)
 }
 
 /*
- * The caller's buffer is a map of the device: copying to it causes page faults.
+ * The caller's buffer is mapped memory of the device, so copying to it causes
+ * page faults.
  */
 TEST_F(rw, from_and_to_a_map_of_the_same_allocation)
 {
@@ -359,8 +358,8 @@ TEST_F(rw, lost_allocation_is_eio)
 }
 
 /*
- * During a READ or WRITE the allocation is freed, and another file gets the
- * memory. The call has one of two results.
+ * During a READ or WRITE the allocation is freed, and another file allocates.
+ * The call must either succeed or return ENOENT.
  */
 struct race {
 	pthread_t thread;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No user reads bytes of another user, on any path of memory from one owner to
- * another. Each test writes as one owner, frees the memory, and checks that
+ * No user may read bytes of another user, however memory passes from one owner
+ * to another. Each test writes as one owner, frees the memory, and checks that
  * another owner gets the same memory without these bytes.
  */
 #include "tenants.h"
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #define SIZE (256 * KiB)
-#define A 0xa1		/* what Alice writes */
+#define A 0xa1		/* the byte that Alice writes */
 #define B 0xb2
 #define REGION (4 * GiB)
 
@@ -160,7 +160,8 @@ TEST_F(scrub, after_a_kill)
 }
 
 /*
- * Another user gets a part of a free block. The rest still has Alice's bytes.
+ * Another user gets a part of a free block. The remaining part still has
+ * Alice's bytes.
  */
 TEST_F(scrub, after_a_split)
 {
@@ -211,7 +212,9 @@ TEST_F(scrub, after_a_merge)
 	}
 }
 
-/* Sizes just below and above a page, and above a scrubbed piece. */
+/*
+ * Sizes just below and above a page, and above what one scrub command zeroes.
+ */
 TEST_F(scrub, odd_sizes)
 {
 	static const __u64 sizes[] = { 128, 384, 4096 - 128, 4096 + 128, 65536 + 128 };
@@ -226,7 +229,7 @@ TEST_F(scrub, odd_sizes)
 		TAKE(self->bob, sizes[i], &b);
 		EXPECT_TRUE(fm_same_place(&a[1], &b));
 		EXPECT_CLEAN(self->bob, &b);
-		/* the scrub has stopped at the neighbours */
+		/* the scrub has not changed the neighbours */
 		EXPECT_BYTES(self->alice, &a[0], A);
 		EXPECT_BYTES(self->alice, &a[2], A);
 		FREE(self->bob, &b);
@@ -274,8 +277,8 @@ TEST_F(scrub, after_release_and_reacquisition)
 		TAKE(fds[i], SIZE, &again);
 		EXPECT_TRUE(fm_same_place(&a, &again));
 		/*
-		 * Alice does not get her bytes either, because her owner was
-		 * forgotten
+		 * Alice does not get her old bytes either, because the driver
+		 * has forgotten her as an owner
 		 */
 		EXPECT_CLEAN(fds[i], &again);
 		FREE(fds[i], &again);
@@ -382,7 +385,9 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* a new strict file of the user is another owner than the closed one */
+	/*
+	 * a new strict file of the user is not the same owner as the closed one
+	 */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	close(self->alice2);
 	self->alice2 = fm_open_as(variant->mode, ALICE);
@@ -413,10 +418,13 @@ TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 
-/* A process of another user and cgroup that has a descriptor of Alice's. */
+/*
+ * A process of another user and cgroup that has a descriptor of Alice's file.
+ */
 struct stranger {
 	int fd;
-	int socket;	/* brings the descriptor; -1: it is inherited */
+	/* the socket that the descriptor comes through; -1: it is inherited */
+	int socket;
 };
 
 static int receive(int socket)
@@ -508,7 +516,10 @@ TEST_F(scrub, strict_comes_before_the_first_allocation)
 	FREE(self->alice, &a);
 	must(strict, self->alice, &CMD(strict));
 	must(strict, self->alice, &CMD(strict));
-	/* bytes from before STRICT are the user's: scrubbed */
+	/*
+	 * bytes from before STRICT belong to the user, so the strict file gets
+	 * them scrubbed
+	 */
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_CLEAN(self->alice, &a);
 }
@@ -549,7 +560,8 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FREE(self->alice, &a);
 		BREAK(losses[i]);
 		/*
-		 * until Bob's ALLOC meets the fault; the background scrubs, too
+		 * repeats until the fault hits the ALLOC of Bob, because scrubs
+		 * of the background can use it up
 		 */
 		do {
 			ASSERT_EQ(losses[i].error,
@@ -572,7 +584,7 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		EXPECT_CLEAN(self->bob, &b);
 		TAKE(self->alice, SIZE, &next);
 		EXPECT_FALSE(fm_same_place(&a, &next));
-		/* all other memory of the region can be allocated */
+		/* all other memory of the region can still be allocated */
 		TAKE(self->bob, REGION - 4 * SIZE, &rest);
 		EXPECT_EQ(a.out_address.region_id, rest.out_address.region_id);
 		ACCOUNT(self->root, &account);
@@ -582,8 +594,7 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FREE(self->alice, &next);
 
 		/*
-		 * the scrub is repeated, and then the block is like any other
-		 * block
+		 * TRIM repeats the scrub, and then the block is like any other
 		 */
 		ASSERT_EQ(0, fm_trim(self->root));
 		EXPECT_EQ(0, quarantined(self->root));
@@ -676,9 +687,7 @@ TEST_F(scrub, a_waiting_caller_can_be_killed)
 	EXPECT_CLEAN(self->bob, &b);
 }
 
-/*
- * Random calls: an owner only gets zeroes and its own bytes.
- */
+/* Random calls: an owner must get only zeroes and its own bytes. */
 #define OWNERS 4
 #define LIVE 24
 #define STEPS 200
@@ -689,8 +698,8 @@ struct live {
 };
 
 /*
- * Counts bytes that are neither zero nor the owner's; or returns a negative
- * errno
+ * Returns the number of bytes that are neither zero nor the owner's, or a
+ * negative errno
  */
 static long long foreign(int fd, const struct flexmem_alloc *at, int own)
 {

@@ -56,7 +56,7 @@ FIXTURE_TEARDOWN(list)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Both structs begin with the same members. */
+/* Reads a list. The structs of both commands begin with the same members. */
 static int list(FIXTURE_DATA(list) *self, const FIXTURE_VARIANT(list) *variant,
 		__u32 entry_size, __u32 count, void *entries, __u32 *out_count)
 {
@@ -153,7 +153,7 @@ TEST_F(list, short_entry_size_is_einval)
 
 	for (size = 0; size < variant->entry_size; size++)
 		ASSERT_EQ(EINVAL, list(self, variant, size, N, self->buf, &n));
-	/* also with a count of 0 */
+	/* the same with a count of 0 */
 	EXPECT_EQ(EINVAL, list(self, variant, variant->entry_size - 8, 0, NULL, &n));
 	EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
 }
@@ -242,7 +242,7 @@ TEST_F(lease, take_tells_time_and_generation)
 	EXPECT_LT(50000, lease.out_lease_ms);
 	EXPECT_EQ(generation(self->fd), lease.out_generation);
 	EXPECT_EQ(1, fm_stats(self->other).out_leases);
-	/* LEASE a second time extends the lease */
+	/* a second LEASE extends the lease */
 	must(lease, self->fd, &lease);
 	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
 	EXPECT_EQ(0, fm_lease(self->other, TAKE));
@@ -302,7 +302,10 @@ TEST_F(lease, trim_is_ebusy_under_anyones_lease)
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
 }
 
-/* Even without leases TRIM does not move a region that is in use. */
+/*
+ * The administrator ends leases with TRIM. A region that is in use stays even
+ * so.
+ */
 TEST_F(lease, the_administrator_can_break_leases)
 {
 	struct flexmem_trim trim = CMD(trim, .flags = FLEXMEM_TRIM_BREAK_LEASES);
@@ -501,7 +504,7 @@ TEST_F(lease, trim_is_eperm_for_root_of_a_user_namespace)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* Leases that run out. */
+/* Leases that expire. */
 
 FIXTURE(expiry) {
 	int fd;
@@ -543,7 +546,7 @@ TEST_F(expiry, an_expired_lease_is_none)
 	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
 	EXPECT_EQ(0, fm_trim(self->fd));
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
-	/* the lease can be taken again, and dropped before it runs out */
+	/* the lease can be taken again, and dropped before it expires */
 	do {
 		start = fm_now_ms();
 		EXPECT_EQ(0, fm_lease(self->fd, TAKE));
@@ -563,7 +566,7 @@ TEST_F(expiry, a_renewed_lease_has_its_full_time)
 		usleep(60000);
 	}
 	ASSERT_LT(400, fm_now_ms() - start);
-	/* a slow machine may not see the moment: try again */
+	/* a slow machine may miss the moment, and tries again */
 	do {
 		handle = fm_take(self->fd, KiB);
 		ASSERT_EQ(0, fm_free(self->fd, handle));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SNAPSHOT: at every moment the parts add up to the total, and the bytes of the
- * owners to the owned bytes. The accounts that each user sees; the protocol of
- * the lists; and /proc/PID/fdinfo of the same file.
+ * SNAPSHOT: at every moment the parts must add up to the total, and the bytes
+ * of the owners to the owned bytes. Also tests which accounts each user sees,
+ * how the lists are passed, and /proc/PID/fdinfo of a file.
  */
 #include "tenants.h"
 
@@ -154,7 +154,7 @@ TEST_F(snapshot, owners_have_their_limits)
 	must(set_limit, self->root, &q);
 }
 
-/* A user sees the entries of its cgroup and this file, and all totals. */
+/* A user sees all totals, but only the entries of its own cgroup and file. */
 TEST_F(snapshot, users_see_their_own_entries_only)
 {
 	const __u64 id = fm_client_id(self->alice);
@@ -195,7 +195,7 @@ TEST_F(snapshot, users_see_their_own_entries_only)
 
 struct stranger {
 	int fd;
-	int flags;		/* the namespaces that it unshares */
+	int flags;		/* the namespaces that the child unshares */
 };
 
 /* Returns 0, or the number of the check that failed. */
@@ -290,7 +290,7 @@ static bool untouched(const unsigned char *p, size_t from, size_t to)
 TEST_F(snapshot, too_small_lists_are_not_written)
 {
 	/*
-	 * fewer: the number of entries that do not fit; below 0: room to spare
+	 * fewer: how many entries do not fit; below 0: there is room to spare
 	 */
 	static const struct { __u32 regions; int fewer; } counts[] = {
 		{ 0, MIN_OWNERS }, { REGIONS, MIN_OWNERS }, { 0, 0 },
@@ -395,7 +395,7 @@ TEST_F(snapshot, wrong_entry_sizes_are_einval)
 		s.owner_entry_size = i < ARRAY_SIZE(bad) ? bad[i] :
 			sizeof(struct flexmem_owner_entry) - 1;
 		must_fail(EINVAL, snapshot, self->root, &s);
-		/* also with counts of 0 */
+		/* the same with counts of 0 */
 		s.owner_count = s.region_count = 0;
 		must_fail(EINVAL, snapshot, self->root, &s);
 	}
@@ -425,7 +425,10 @@ TEST_F(snapshot, lists_that_are_not_there_are_efault)
 	}
 }
 
-/* Snapshots during changes of all kinds. The figures of each must add up. */
+/*
+ * Snapshots during changes of all kinds. The figures of each snapshot must add
+ * up.
+ */
 
 #define WORKERS 4
 #define MS 500
@@ -438,7 +441,10 @@ struct worker {
 	unsigned int done, bad;
 };
 
-/* Allocates, maps, unmaps, and frees, also memory that is still mapped. */
+/*
+ * Allocates, maps, unmaps and frees; sometimes frees memory that is still
+ * mapped.
+ */
 static void *churn(void *arg)
 {
 	struct worker *w = arg;
@@ -471,7 +477,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* In a child: also opens and closes files. */
+/* In a child: like churn(), but also opens and closes files. */
 static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 {
 	struct worker w = { .seed = uid };

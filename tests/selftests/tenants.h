@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * For the tests of tenants that do not trust each other: files opened by
- * different users, bytes on the device, maps that may end, accounts that add
- * up, and the simulator's knobs.
+ * different users, bytes on the device, mappings that may become invalid, sums
+ * over accounts, and the simulator's knobs.
  */
 #ifndef FLEXMEM_TENANTS_H
 #define FLEXMEM_TENANTS_H
@@ -48,7 +48,7 @@ fm_fn int fm_enter(const char *cgroup)
 
 #define ENTER(cgroup) ASSERT_EQ(0, fm_enter(cgroup))
 
-/* Returns 0 or an errno. */
+/* Removes a cgroup. Returns 0 or an errno. */
 fm_fn int fm_remove_cgroup(const char *cgroup)
 {
 	char path[128];
@@ -58,8 +58,8 @@ fm_fn int fm_remove_cgroup(const char *cgroup)
 }
 
 /*
- * Returns the id of a cgroup, which is also the id of its account; 0: there is
- * none
+ * Returns the id of a cgroup, which is also the id of its account; 0 if there
+ * is none
  */
 fm_fn __u64 fm_cgroup_id(const char *cgroup)
 {
@@ -77,8 +77,8 @@ fm_fn __u64 fm_cgroup_id(const char *cgroup)
 #define CAROL 10003
 
 /*
- * Becomes another user without rights, until become(0). The saved user id stays
- * root's. Only for programs with one thread.
+ * Makes the process another user without rights, until become(0). The saved
+ * user id stays that of root. Only for programs with one thread.
  */
 fm_fn int fm_become(uid_t uid)
 {
@@ -101,14 +101,12 @@ fm_fn __u64 fm_account_id(uid_t uid)
 
 #define BECOME(uid) ASSERT_EQ(0, fm_become(uid))
 
-/*
- * For a fixture in which users without rights open the PF.
- */
+/* Parameter for a fixture in which users without rights open the PF. */
 #define FM_PF_FOR_ALL " pf_open=mode "
 
 /*
- * Opens the nth node of a mode as a user in a cgroup. Uses an inode of its own
- * with the same number, so the mode of the node does not matter.
+ * Opens the nth node of a mode as a user in a cgroup. Makes an inode of its own
+ * with the same number, so that the mode of the node does not matter.
  */
 fm_fn int fm_open_nth_in(int mode, int nth, uid_t uid, const char *cgroup)
 {
@@ -199,8 +197,9 @@ fm_fn void fm_await_counter(const char *name, long long before)
 }
 
 /*
- * Ends all faults. The driver gives up a lost message at once, and has a long
- * timeout for all others. So no result depends on the clock.
+ * Ends all faults. From now on the driver does not wait for a reply that a
+ * fault removed, and has a long timeout for all others. So no result depends on
+ * the clock.
  */
 fm_fn void fm_mend(void)
 {
@@ -405,7 +404,7 @@ fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 	return NULL;
 }
 
-/* Returns the id of an open file, by its own snapshot, or 0. */
+/* Returns the id of an open file, which is in its own snapshot; or 0. */
 fm_fn __u64 fm_client_id(int fd)
 {
 	struct account a;
@@ -424,7 +423,10 @@ fm_fn __u64 fm_client_id(int fd)
 	return 0;
 }
 
-/* Returns the rule that an administrator's snapshot breaks, or "". */
+/*
+ * Checks a snapshot that an administrator has taken. Returns the rule that it
+ * breaks, or "".
+ */
 fm_fn const char *fm_wrong(const struct account *a)
 {
 	__u64 bytes[2] = { }, orphaned[2] = { }, handles[2] = { };
@@ -455,14 +457,17 @@ fm_fn const char *fm_wrong(const struct account *a)
 			orphaned[0] += o->orphaned;
 			handles[0] += o->handles;
 		} else if (o->id == fm_account_id(0)) {
-			/* the root cgroup is charged for all */
+			/* everything is charged to the root cgroup too */
 			bytes[1] = o->bytes;
 			orphaned[1] = o->orphaned;
 			handles[1] = o->handles;
 		}
 		if (o->slots > a->s.out_region_count)
 			return "more slots than regions";
-		/* A cgroup above the one with reserved regions has none itself. */
+		/*
+		 * With reserved regions a cgroup can be charged for slots in
+		 * which it has no bytes.
+		 */
 		if (!a->s.out_reserved &&
 		    !o->slots != !(o->bytes + o->orphaned))
 			return "slots without bytes, or bytes without slots";
@@ -482,7 +487,7 @@ fm_fn const char *fm_wrong(const struct account *a)
 	return "";
 }
 
-/* After a test no byte is allocated and no owner charged. */
+/* Expects that no byte is allocated and no owner is charged. */
 #define EXPECT_SETTLED(mode) do {					\
 	struct account __a;						\
 	int __fd = fm_open(mode);					\
@@ -552,7 +557,7 @@ fm_fn int child_kill(struct child *c)
 	return status;
 }
 
-/* Fills a buffer: a wrong offset would show other bytes. */
+/* Fills a buffer with a pattern in which a wrong offset shows. */
 static inline void pattern(unsigned char *p, size_t n, unsigned int seed)
 {
 	size_t i;
@@ -564,8 +569,8 @@ static inline void pattern(unsigned char *p, size_t n, unsigned int seed)
 }
 
 /*
- * Setup of a fixture with the mode of the variant: root, Alice and Bob open the
- * node, the firmware has no faults, and there is no region.
+ * Setup of a fixture with the mode of the variant. Afterwards root, Alice and
+ * Bob have the node open, the firmware has no faults, and there is no region.
  */
 #define OPEN_TENANTS() do {						\
 	fm_mend();							\

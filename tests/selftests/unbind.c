@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The device is removed while files are open, by unbinding its driver or by
- * removing the driver's module. It comes back as a new device.
+ * removing the driver's module. When it is bound again, it is a new device.
  */
 #include "flexmem_test.h"
 
@@ -134,8 +134,8 @@ TEST_F(unbind, the_other_function_lives_on)
 }
 
 /*
- * A container has an inode of its own. The inode leads to the present function
- * of the node, also while a file is open on the earlier one.
+ * A container has an inode of its own. The inode must lead to the function that
+ * has the number now, even while a file is open on the earlier function.
  */
 TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 {
@@ -161,7 +161,7 @@ TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 	close(old);
 }
 
-/* The old file stays unusable, and does not keep memory of the new device. */
+/* The old file stays unusable, and holds no memory of the new device. */
 TEST_F(unbind, bind_gives_a_fresh_device)
 {
 	int round, i, fd;

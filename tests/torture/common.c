@@ -153,7 +153,8 @@ int module_load(const char *module, const char *params)
 }
 
 /*
- * The devcoredump of a reset keeps a device and its module.
+ * Discards the dumps that a reset makes, because each of them holds a reference
+ * to a device and its module.
  */
 static void drop_dumps(void)
 {
@@ -288,7 +289,7 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 			clients++;
 			continue;
 		}
-		/* The root cgroup is charged for all. */
+		/* Everything is charged to the root cgroup too. */
 		if (o->bytes > bytes[1])
 			bytes[1] = o->bytes;
 		if (o->handles > handles[1])

@@ -71,9 +71,9 @@ int get_text(const char *path, char *text, size_t size);
 int put_knob(const char *knob, uint64_t value);
 
 /*
- * The first moves the process into a cgroup, and makes it if it does not exist;
- * returns 0 or an errno. The second returns the id of a cgroup, or 0 if there
- * is none. "" is the root.
+ * cgroup_enter() moves the process into a cgroup, and makes the cgroup if it
+ * does not exist. It returns 0 or an errno. The other function returns the id
+ * of a cgroup, or 0 if there is none. "" is the root.
  */
 int cgroup_enter(const char *name);
 uint64_t cgroup_number(const char *name);
@@ -108,7 +108,10 @@ int accounts_read(int fd, struct accounts *a);
  * caller must see all owners.
  */
 const char *accounts_wrong(const struct accounts *a, bool admin);
-/* The memory left besides that of the asking file; NULL: nothing. */
+/*
+ * Returns a text about memory that is left, other than memory of the file that
+ * has read @a; or NULL.
+ */
 const char *accounts_not_empty(const struct accounts *a);
 
 #endif /* FLEXMEM_TESTS_COMMON_H */

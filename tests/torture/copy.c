@@ -26,8 +26,8 @@ static struct object *pick_target(struct thread *t, const struct object *from)
 }
 
 /*
- * Checks that @to has the bytes of the source after a copy. Then @to counts as
- * not written.
+ * Checks after a copy that @to has the bytes of the source. From then on @to
+ * counts as not written.
  */
 static void verify_copy(struct thread *t, struct object *to, uint32_t nonce)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The controller's actions against the tenants: it kills them, changes their
- * limits, breaks the firmware, and resets and removes functions.
+ * What the controller does to the tenants: it kills them, changes their limits,
+ * breaks the firmware, and resets and removes functions.
  *
  * Events come after a number of operations, so that their number does not
  * depend on the speed of the machine.
@@ -15,11 +15,13 @@
 
 #include "torture.h"
 
-#define STALL_MS 600000		/* no operation for so long: something hangs */
-#define SLOW_MS 300000		/* for what must end by itself */
-/* an event that has not come by then will not */
+/* if no operation ends for this long, something hangs */
+#define STALL_MS 600000
+#define SLOW_MS 300000		/* time limit for what must end by itself */
+/* an event that has not happened after this many operations never will */
 #define ENDLESS_OPS 1000000
-#define LATE_MS 60000		/* for the firmware to carry out a command */
+/* time limit for the firmware to carry out a command */
+#define LATE_MS 60000
 
 static struct rng rng;
 static pid_t pids[NR_SLOTS];
@@ -66,9 +68,9 @@ static void must_put(const char *path, const char *text)
 }
 
 /*
- * The card may keep nothing of a removed function. On a busy machine the
- * firmware may handle the reset late; before that it does nothing else for the
- * function.
+ * Checks that the card keeps nothing of a removed function. On a busy machine
+ * the firmware may handle the reset late, but it does nothing else for the
+ * function before.
  */
 static void card_has_nothing(unsigned int vf)
 {
@@ -330,7 +332,7 @@ static void event_kill(void)
 	ended(pids[slot], status, true);
 }
 
-/* Asks all processes to end, then kills them. */
+/* Asks all processes to end, and kills those that do not. */
 static void stop_all(void)
 {
 	uint64_t until = now_ms() + SLOW_MS;
@@ -389,8 +391,8 @@ bool events_load(uint64_t seed)
 
 /*
  * Whether the next of @target events is due. Events are spread evenly over all
- * operations, also over additional ones that run because an event has not
- * happened yet.
+ * operations, including the additional operations that run because an event has
+ * not happened yet.
  */
 static bool due(uint64_t done, uint64_t target, const struct targets *t,
 		uint64_t ops)
@@ -450,8 +452,8 @@ void events_run(const struct targets *t)
 }
 
 /*
- * Ends all faults and limits, and sets a long timeout: then all calls must
- * work.
+ * Ends all faults and limits, and sets a long timeout. From then on all calls
+ * must succeed.
  */
 void events_quiet(void)
 {

@@ -26,7 +26,10 @@ struct file *file_open(unsigned int vf, unsigned int user)
 {
 	int fd = open_node(atomic_load(&shared->node[vf]));
 
-	/* The device may be removed, or the node not accessible yet. */
+	/*
+	 * The device may have been removed, or its node may not be accessible
+	 * yet.
+	 */
 	if (fd < 0) {
 		if (errno != ENODEV && errno != ENXIO && errno != ENOENT &&
 		    errno != EACCES)
@@ -51,7 +54,7 @@ void file_put(struct file *file)
 	free(file);
 }
 
-/* The common file. It is opened again after its device was removed. */
+/* Returns the common file, and opens it again if its device was removed. */
 static struct file *file_common(struct thread *t)
 {
 	struct worker *w = t->worker;
@@ -146,8 +149,8 @@ bool op_open(struct thread *t)
 }
 
 /*
- * Closes a file with its allocations. A map keeps the file and its bytes until
- * it is unmapped.
+ * Closes a file, which frees its allocations. A mapping keeps the file and the
+ * mapped bytes until it is unmapped.
  */
 bool op_close(struct thread *t)
 {
@@ -189,7 +192,10 @@ bool op_strict(struct thread *t)
 		file_put(file);
 		return false;
 	}
-	/* A number comes back only long after its file was closed. */
+	/*
+	 * The number of a strict file is reused only long after the file was
+	 * closed.
+	 */
 	file->identity = identity(t->worker->user,
 				  1 + atomic_fetch_add(&shared->strict, 1) %
 				  0xffff);

@@ -36,8 +36,8 @@ static void show_counts(uint64_t ms)
 }
 
 /*
- * Names the operations and events that never came, so that the run has not
- * tested them.
+ * Prints the operations and events that never happened, and therefore were not
+ * tested.
  */
 static void show_missing(void)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Allocations and their bytes, by maps and by copies. */
+/*
+ * Allocations and their bytes, which are accessed through mappings and by
+ * copies.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -14,8 +17,8 @@
 #define REVOKED_MS 60000
 
 /*
- * The bytes that are checked: all of a small allocation, two places of a large
- * one.
+ * The bytes that are checked: all bytes of a small allocation, two windows of a
+ * large one.
  */
 struct window {
 	uint64_t offset;
@@ -59,7 +62,7 @@ void object_setup(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* Copies words. Returns false if it gets SIGBUS. */
+/* Copies words. Returns false if that causes SIGBUS. */
 static bool copy_words(volatile uint64_t *to, const volatile uint64_t *from,
 		       size_t size)
 {
@@ -83,7 +86,10 @@ static bool is_mapped(const struct object *o, uint64_t offset, uint64_t size)
 	       offset + size <= o->map_offset + o->map_size;
 }
 
-/* A map or a copy failed. The driver must give the reason. */
+/*
+ * A mapping or a copy has failed. Checks that the driver reports the memory as
+ * lost.
+ */
 static void object_revoked(struct object *o)
 {
 	uint64_t until = now_ms() + REVOKED_MS;
@@ -92,7 +98,10 @@ static void object_revoked(struct object *o)
 		fail("SIGBUS, and no device was reset or removed");
 		return;
 	}
-	/* Without a handle or a descriptor the driver cannot be asked. */
+	/*
+	 * If the object has no handle or the descriptor is closed, the driver
+	 * cannot be asked.
+	 */
 	while (!o->freed && !object_lost(o) && !atomic_load(&o->file->gone)) {
 		if (now_ms() > until) {
 			fail("SIGBUS, and the allocation is not lost");
@@ -104,7 +113,7 @@ static void object_revoked(struct object *o)
 }
 
 /*
- * Lost bytes must not be visible: after a short time every access raises
+ * Lost bytes must not be visible: after a short time every access must cause
  * SIGBUS.
  */
 static void expect_revoked(struct object *o)
@@ -203,7 +212,7 @@ bool object_verify(struct thread *t, struct object *o)
 	if (!o->written)
 		return false;
 	for (i = 0; i < n && !o->lost; i++) {
-		/* Without a handle only the map shows bytes. */
+		/* If the handle was freed, only mapped bytes can be read. */
 		if (o->freed && !is_mapped(o, w[i].offset, w[i].size))
 			continue;
 		if (!object_copy(t, o, true, &w[i]))
@@ -299,7 +308,7 @@ struct object *object_pick(struct thread *t)
 
 /* ---- maps ---- */
 
-/* Tries maps that the driver must refuse. */
+/* Tries mappings that the driver must refuse. */
 static void map_wrongly(struct thread *t, struct object *o, uint64_t offset)
 {
 	static const struct {
@@ -381,7 +390,7 @@ bool op_map(struct thread *t)
 	return true;
 }
 
-/* Unmaps everything, or pages at an end; or moves the map. */
+/* Unmaps everything or some pages at one end, or moves the mapping. */
 bool op_unmap(struct thread *t)
 {
 	struct object *o = object_pick(t);
@@ -514,7 +523,9 @@ bool op_alloc(struct thread *t)
 	return true;
 }
 
-/* Whether no other allocation can have the object's address: see below. */
+/*
+ * Whether no other allocation can have got the object's address: see op_free().
+ */
 static bool has_own_file(const struct thread *t, const struct object *o)
 {
 	return o->file == t->own[0] || o->file == t->own[1];
@@ -599,7 +610,7 @@ bool op_alloc_batch(struct thread *t)
 		return false;
 	for (i = 0; i < n; i++)
 		entry[i] = random_alloc(t);
-	/* A malformed entry fails alone. */
+	/* A malformed entry fails by itself. */
 	if (bad < n)
 		entry[bad].length = 0;
 	batch.count = n;
@@ -746,7 +757,7 @@ bool op_resize(struct thread *t)
 	old_size = o->size;
 	resize.handle = o->handle;
 	resize.length = 1 + rng_below(&t->rng, 2 * old_size);
-	/* EBUSY is allowed, because a child may have a map. */
+	/* EBUSY is allowed, because a child may have mapped the allocation. */
 	error = call(o->file, "RESIZE", FLEXMEM_IOCTL_RESIZE, &resize,
 		     MAY_FIRMWARE | MAY_NOMEM | MAY_EAGAIN | MAY_EBUSY);
 	if (error) {
@@ -763,7 +774,10 @@ bool op_resize(struct thread *t)
 		     (unsigned long long)resize.out_size);
 	object_check_kept(t, o, old_size);
 	object_check_added(t, o, old_size);
-	/* The size decides which words are written: start over. */
+	/*
+	 * Which words are written depends on the size, so the contents no
+	 * longer count as written.
+	 */
 	o->written = false;
 	if (!o->lost)
 		object_write(t, o);

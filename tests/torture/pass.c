@@ -14,8 +14,8 @@
 #include "torture.h"
 
 /*
- * The child has copies of all objects, so it may only write bytes that are
- * there already.
+ * Runs in a child, which has copies of all objects. It may only write bytes
+ * that are there already, because the parent checks them.
  */
 static void child_run(struct thread *t)
 {
@@ -58,10 +58,10 @@ bool op_fork(struct thread *t)
 	int status;
 	pid_t pid;
 
-	/* Without an object a child would inherit nothing. */
+	/* Without an object a child would inherit nothing worth a test. */
 	if (!t->nr_objects)
 		return false;
-	/* Held over fork(), so that the child does not inherit it locked. */
+	/* Held during fork(), so that no other thread holds it in the child. */
 	pthread_mutex_lock(&w->lock);
 	pid = fork();
 	pthread_mutex_unlock(&w->lock);
@@ -124,7 +124,7 @@ static bool parcel_send(const struct parcel *parcel, int fd)
 	       sizeof(*parcel);
 }
 
-/* Receives a descriptor, or -1 if none is waiting. */
+/* Receives a descriptor. Returns -1 if none is waiting. */
 static int parcel_receive(struct parcel *parcel)
 {
 	union fd_message control = {};

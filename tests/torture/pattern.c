@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bytes that identify their owner. Each word of 64 bits has
+ * Bytes that tell who has written them. Each word of 64 bits has
  *
  *	63-58	a mark: no other word looks like that
  *	57-56	user

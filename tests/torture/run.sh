@@ -21,7 +21,8 @@ bail() { echo "Bail out! $*"; exit 1; }
 [[ ! -e /sys/module/flexmem ]] || bail "flexmem is loaded"
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug || bail "no debugfs"
 
-# Some 27 threads share a few emulated processors. Being late is no failure; being stuck for ten minutes is.
+# Some 27 threads share a few emulated processors, so a task that is late is no failure. A task that is stuck for ten
+# minutes is one.
 echo 1 >/proc/sys/kernel/sysrq
 if [[ ${FLEXMEM_KERNEL:-} == kcsan ]]; then
 	echo 1000 >/sys/module/kcsan/parameters/udelay_task

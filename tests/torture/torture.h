@@ -27,7 +27,7 @@
 #define NR_VFS 2
 #define NR_USERS 3
 #define FIRST_UID 1001
-/* The id of a user's cgroup. */
+/* Returns the id of a user's cgroup. */
 uint64_t user_cgroup(unsigned int user);
 #define NR_SLOTS 9		/* processes at a time */
 #define NR_THREADS 3		/* threads of each process */
@@ -51,7 +51,7 @@ enum count {
 	COUNT_FAULTS,
 	COUNT_TRIMS,
 	COUNT_SNAPSHOTS,
-	/* The environment can set the targets of the next three counts. */
+	/* Environment variables can set targets for the next three counts. */
 	COUNT_KILLS,
 	COUNT_UNBINDS,
 	COUNT_DEATHS,
@@ -109,7 +109,10 @@ struct shared {
 	atomic_uint failures;
 	char failure[MAX_FAILURES][256];
 	uint64_t seed;
-	int sockets[2];			/* descriptors under way; see pass.c */
+	/*
+	 * sockets for descriptors that processes pass on; see pass.c
+	 */
+	int sockets[2];
 };
 
 extern struct shared *shared;
@@ -123,7 +126,9 @@ static inline uint64_t counted(enum count what)
 {
 	return atomic_load(&shared->count[what]);
 }
-/* Whether each call has succeeded and each event has happened. */
+/*
+ * Whether each kind of call has succeeded and each kind of event has happened.
+ */
 bool everything_happened(void);
 /* Reports the error and ends the run. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -137,18 +142,19 @@ void pattern_fill(uint64_t *words, uint64_t identity, uint32_t nonce,
 		  uint64_t offset, size_t size);
 bool pattern_is(const uint64_t *words, uint64_t identity, uint32_t nonce,
 		uint64_t offset, size_t size, const char *where);
-/* Whether each word is zero or was written by the same owner. */
+/* Whether each word is zero or was written by this owner. */
 bool pattern_is_new(const uint64_t *words, uint64_t identity, bool zeroed,
 		    size_t size, const char *where);
 
 /* ---- file.c ---- */
 
 struct file {
-	int fd;			/* -1: closed; a map may keep the file */
+	/* -1: closed, but a mapping may keep the file open */
+	int fd;
 	unsigned int vf;
 	uint64_t identity;
 	atomic_int refs;
-	atomic_bool gone;	/* has returned ENODEV */
+	atomic_bool gone;	/* a call on it has returned ENODEV */
 };
 
 struct object {
@@ -158,11 +164,12 @@ struct object {
 	uint32_t handle;
 	uint32_t flags;
 	uint32_t nonce;
-	/* resets and removals that had ended before it was made */
+	/* number of resets and removals before the allocation was made */
 	unsigned int upheavals;
 	bool written;
 	bool lost;
-	bool freed;		/* only its map is left */
+	/* the handle was freed, and only the mapping is left */
+	bool freed;
 	char *map;
 	uint64_t map_offset;	/* offset of @map in the allocation */
 	size_t map_size;
@@ -177,7 +184,8 @@ struct thread {
 	struct file *wild;
 	struct object object[MAX_OBJECTS];
 	unsigned int nr_objects;
-	char *arena;		/* wild calls write here and nowhere else */
+	/* the only memory to which wild calls let the kernel write */
+	char *arena;
 	uint64_t buffer[BUFFER_SIZE / 8];
 };
 
@@ -205,7 +213,9 @@ struct file *file_open(unsigned int vf, unsigned int user);
 struct file *file_adopt(int fd, unsigned int vf, uint64_t identity);
 struct file *file_get(struct file *file);
 void file_put(struct file *file);
-/* A valid file, the thread's own or the common one; or NULL. */
+/*
+ * Returns a valid file, which is the thread's own or the common one; or NULL.
+ */
 struct file *file_pick(struct thread *t);
 int call(struct file *file, const char *what, unsigned long cmd, void *arg,
 	 unsigned int may);
@@ -217,9 +227,12 @@ bool op_strict(struct thread *t);
 
 /* ---- object.c ---- */
 
-/* Installs the handler by which the copies below survive SIGBUS. */
+/* Installs the signal handler with which the copies below survive SIGBUS. */
 void object_setup(void);
-/* Compares written bytes. False: there is nothing to compare. */
+/*
+ * Compares bytes that were written. Returns false if there is nothing to
+ * compare.
+ */
 bool object_verify(struct thread *t, struct object *o);
 /* Asks the driver whether the object is lost, or its device removed. */
 bool object_lost(struct object *o);
@@ -269,7 +282,7 @@ void *watch(void *unused);
 
 /* ---- events.c ---- */
 
-/* How often the controller still has to do each thing. */
+/* How often the controller must do each of its actions. */
 struct targets {
 	uint64_t ops;
 	uint64_t kills;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts and tables, which tenants read sometimes, the controller always. */
+/*
+ * Reads accounts and tables. Tenants do so now and then, and the controller all
+ * the time.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -138,7 +141,10 @@ bool op_get_limit(struct thread *t)
 	if (!file)
 		return false;
 	done = !call(file, "GET_LIMIT", FLEXMEM_IOCTL_GET_LIMIT, &limit, 0);
-	/* A charge that fell below zero would show as such a large number. */
+	/*
+	 * If a charge had fallen below zero, it would appear as a number this
+	 * large.
+	 */
 	if (done && limit.out_used > 1ULL << 62)
 		fail("GET_LIMIT: %llu is charged",
 		     (unsigned long long)limit.out_used);
@@ -146,7 +152,7 @@ bool op_get_limit(struct thread *t)
 	return done;
 }
 
-/* Calls an administrator's command, which other users may not. */
+/* Calls a command for administrators, which must fail for other users. */
 bool op_admin(struct thread *t)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit,
@@ -191,7 +197,9 @@ bool op_fdinfo(struct thread *t)
 	return !error;
 }
 
-/* Reads all accounts as administrator. False: the device was removed. */
+/*
+ * Reads all accounts as administrator. Returns false if the device was removed.
+ */
 static bool watch_one(int fd)
 {
 	static struct accounts accounts;

@@ -71,7 +71,10 @@ static void *thread_run(void *arg)
 			atomic_fetch_add(&shared->done[op], 1);
 			idle = 0;
 		} else if (++idle % 16 == 0) {
-			/* The devices are probably removed at the moment. */
+			/*
+			 * No file can be opened: probably the devices are
+			 * removed at the moment.
+			 */
 			sleep_ms(1);
 		}
 	}
@@ -105,8 +108,8 @@ static void become(unsigned int user)
 		_exit(1);
 	}
 	/*
-	 * setuid() has cleared both settings. To read fdinfo the process must
-	 * be dumpable.
+	 * setuid() has cleared both settings. The process must be dumpable to
+	 * read its own fdinfo.
 	 */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wrong calls, on files without other use: random handles, random structs,
- * invalid pointers, maps of other files' memory. They may return any error that
- * the header lists; they must not harm other files.
+ * Wrong calls, on files that are used for nothing else: random handles, random
+ * structs, invalid pointers, mappings of other files' memory. They may return
+ * any error that the header lists, but must not harm other files.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -13,10 +13,16 @@
 #include "torture.h"
 
 #define ARENA (512 * KiB)
-/* longer than any allocation, so a copy ends here */
+/*
+ * unmapped bytes behind the arena; longer than any allocation, so that no copy
+ * reaches beyond
+ */
 #define GUARD (256 * MiB)
 
-/* The commands, and where their pointers are: these are never random. */
+/*
+ * The commands, and the offsets of pointers in their structs. Pointers are
+ * never random.
+ */
 static const struct {
 	unsigned int nr;
 	unsigned int size;
@@ -166,8 +172,9 @@ static void wrong_file(struct thread *t)
 	if (at != MAP_FAILED) {
 		munmap(at, 4096);
 		/*
-		 * Only a file of the same function must refuse the offset: two
-		 * functions may have equal offsets.
+		 * An offset must be refused only by another file of the same
+		 * function. Another function may have an allocation with the
+		 * same offset.
 		 */
 		if (o->file->vf == t->wild->vf)
 			fail("mmap: memory of another file");
