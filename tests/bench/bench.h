@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Measures the cache on recorded traces: reserved bytes for live bytes, and the
- * cost of an operation, beside other allocators in the same run.
+ * Measures the cache with recorded traces: how many bytes it reserves for the
+ * live bytes, and what an operation costs. Other allocators are measured in the
+ * same run, for comparison.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -10,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Traces count in granules of 512 bytes; so do their published figures. */
+/*
+ * Sizes in traces are multiples of 512 bytes, and published figures about these
+ * traces count in this unit too.
+ */
 #define BENCH_UNIT UINT64_C(512)
 /* A segment grows by this number of bytes in all measurements. */
 #define BENCH_STEP (UINT64_C(2) << 20)
@@ -43,7 +47,10 @@ uint64_t random_next(uint64_t *state);
 uint64_t thread_ns(void);
 uint64_t wall_ns(void);
 
-/* Replays once. Returns the time; sets the peak of reserved bytes. */
+/*
+ * Replays the trace once. Returns the time. *@reserved receives the peak of
+ * reserved bytes.
+ */
 uint64_t cache_replay(const struct work *work, const char *configuration,
 		      uint64_t *reserved);
 /* The cost of a replay: elapsed time, and the mean CPU time of its threads. */
@@ -52,27 +59,34 @@ struct spent {
 	uint64_t cpu;
 };
 
-/* Replays by @threads at once, each with its own streams, on @caches caches. */
+/*
+ * Replays in @threads threads at once, each with its own streams, on @caches
+ * caches.
+ */
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
 				  unsigned int threads, unsigned int caches);
 /*
- * Number of requests that fail on a device of @bytes when @streams take turns.
+ * Returns the number of requests that fail on a device of @bytes if @streams
+ * streams take turns.
  */
 uint64_t cache_failures(const struct work *work, const char *configuration,
 			uint64_t bytes, unsigned int streams);
 /*
- * Makes PAIRS pairs of an allocation and its free. They are on the last of
- * @streams, which shares a lane if there are many streams, and in the oldest of
- * @pools. @used: the next stream uses each allocation as well, and each stream
- * has one such allocation.
+ * Makes PAIRS pairs of an allocation and its free, on the last of @streams
+ * streams and in the oldest of @pools pools. With many streams the last one
+ * shares a lane. @used: each allocation is also used on the next stream, and on
+ * each stream such an allocation stays live.
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);
 /* Calls flexmem_cache_address() many times, or an empty function. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);
-/* As cache_replay(), with the engine of growing segments only. */
+/*
+ * Like cache_replay(), but with only the data structure of growing segments
+ * (range.c), the engine.
+ */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /*
  * A plain list of holes. A request gets the tightest of the lowest @choices
@@ -81,7 +95,10 @@ uint64_t engine_replay(const struct work *work, uint64_t *reserved);
  */
 uint64_t list_reserved(const struct work *work, unsigned int choices,
 		       uint64_t best_from);
-/* An allocator of offsets in constant time: eight bins for each octave. */
+/*
+ * Replays with an allocator that takes constant time: it has eight bins for
+ * each power of two.
+ */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
  * Called before and after the code to be counted: a function counted_...() that
@@ -93,10 +110,13 @@ void count_end(void);
 /* Whether the processor can count instructions. */
 bool count_by_processor(void);
 uint64_t count_of_last(void);
-/* Counts `bench --count WHAT TRACE` by callgrind; 0: there is no callgrind. */
+/*
+ * Counts the instructions of `bench --count WHAT TRACE` with callgrind. Returns
+ * 0 if there is no callgrind.
+ */
 uint64_t count_by_callgrind(const char *what, const char *trace);
 
-/* False if this machine has no mimalloc. */
+/* Loads mimalloc. Returns false if this machine has none. */
 bool mimalloc_find(void);
 uint64_t mimalloc_replay(const struct work *work);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A peer: an allocator of offsets with eight bins for each power of two. A
- * request takes any hole of the first bin in which all holes are large enough,
- * so allocation and free take constant time.
+ * An allocator for comparison. It allocates offsets, and has eight bins for
+ * each power of two. A request takes any hole of the first bin in which all
+ * holes are large enough, so allocation and free take constant time.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,10 @@
 #define BITS 64
 #define NONE UINT32_MAX
 
-/* A hole, in a list of its bin, or a taken interval. Neighbours are linked. */
+/*
+ * An interval, which is either a hole in the list of its bin, or taken. Each
+ * interval is linked with its neighbours.
+ */
 struct part {
 	uint32_t offset;
 	uint32_t size;

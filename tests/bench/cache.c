@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Measures the cache over a flat address space, which costs nothing. */
+/*
+ * Measures the cache with the flat provider, whose calls cost next to nothing.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 /* The upper bits of a stream are the number of its thread. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
-/* So many operations that the time to start a thread does not matter. */
+/* This many operations make the time to start a thread irrelevant. */
 #define THREAD_OPERATIONS 1000000
 
 struct target {
@@ -19,7 +21,10 @@ struct target {
 	struct flexmem_cache *cache;
 };
 
-/* Replays @rounds times in its own thread, from @begin to @end: @ns. */
+/*
+ * A thread that replays the trace @rounds times. @ns: the time from @begin to
+ * @end.
+ */
 struct player {
 	struct flexmem_cache *cache;
 	const struct work *work;
@@ -32,7 +37,7 @@ struct player {
 	pthread_t thread;
 };
 
-/* On this device every event has happened at once. */
+/* On this device each event happens at once. */
 static int event_record(void *user, uint64_t stream, uint64_t *event)
 {
 	(void)user;
@@ -118,7 +123,10 @@ static COUNTED void counted_cache(const struct player *player, void **tokens)
 		give_up("replay on the cache", err);
 }
 
-/* The allocations that live at the end of a round are freed before the next. */
+/*
+ * Replays several rounds. Allocations that are live at the end of a round are
+ * freed before the next one.
+ */
 static void play_rounds(const struct player *player, void **tokens)
 {
 	size_t round, i;
@@ -152,7 +160,8 @@ static void *run(void *argument)
 }
 
 /*
- * Even one player gets a thread: with a single thread locks would be cheaper.
+ * Even a single player runs in a thread of its own, because in a process with
+ * only one thread locks would be cheaper.
  */
 static uint64_t run_players(struct player *players, unsigned int count)
 {
@@ -199,7 +208,7 @@ uint64_t cache_replay(const struct work *work, const char *configuration,
 }
 
 /*
- * The number of operations that a stream makes before the next stream's turn.
+ * The number of operations that a stream makes before the next stream follows.
  */
 #define TURN 3000
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measures the engine of growing segments: holes only, no blocks and no locks.
+ * Measures the engine, which is the data structure of growing segments: it has
+ * only holes, no blocks and no locks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct place {
 	uint64_t size;
 };
 
-/* Moves the end of the range, by whole steps. */
+/* Grows the range, by whole steps. */
 static int grow_for(struct fmlib_range *range, uint64_t size, uint64_t *top)
 {
 	uint64_t more = size - fmlib_range_tail(range);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tables of `make bench-cache`. Times are only printed. Reserved bytes do
- * not depend on the machine; the exit status says whether they are within the
- * project's limits.
+ * not depend on the machine, so the exit status tells whether they are within
+ * the project's limits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,22 +14,25 @@
 #define RUNS 5
 #define COPIES 40
 #define SLACK 1.01
-/* The first seed of the thinned traces. No policy was tuned on these seeds. */
+/* The seed of the first thinned trace. No policy was tuned with these seeds. */
 #define FIRST_SEED 990001
 
-/* The most instructions, as a multiple of the engine's: a trace, the mean. */
+/*
+ * How many times the engine's instructions the cache may need: for any trace,
+ * and in the mean.
+ */
 #define RATIO_MAX 2.0
 #define RATIO_MEAN_MAX 1.7
 
 #define GROWING "expandable_segments:True"
 
-/* Runs that callgrind counts, and how many instructions they may have. */
+/* What callgrind counts, and how many instructions each of these may need. */
 #define ADDRESS "address"
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
 #define PAIRS_OF "pairs-%u-%u-%d"
 
-/* Policies that choose a hole for a request: see list_reserved(). */
+/* Policies for choosing a hole: see list_reserved(). */
 static const struct {
 	const char *name;
 	unsigned int choices;
@@ -57,7 +60,10 @@ static const struct {
 
 #define TRACES (sizeof(known) / sizeof(known[0]))
 
-/* ns per operation, and the sum of the logarithms over all traces. */
+/*
+ * Nanoseconds for each operation, and the sum of their logarithms over all
+ * traces.
+ */
 struct times {
 	double trace;
 	double logarithms;
@@ -110,7 +116,7 @@ static const char *judge(double ratio, double best)
 	return "  MISSED";
 }
 
-/* Measures the allocators in turn, so that noise hits all. */
+/* Measures the allocators in turn, so that noise hits all of them. */
 static void measure_time(const struct work *work, size_t i,
 			 struct times *engine, struct times *cache,
 			 struct times *bins, struct times *mimalloc)
@@ -317,7 +323,10 @@ static void line_of_many(const char *name, double one, double many)
 	failed |= missed;
 }
 
-/* The cases: one thread, two on one cache, two on a cache each. */
+/*
+ * The cases: one thread; two threads on one cache; two threads with a cache
+ * each.
+ */
 #define CASES 3
 
 struct gains {
@@ -354,9 +363,9 @@ static void measure_gain(const struct work *work, const char *configuration,
 }
 
 /*
- * CPU time shows the cost of shared cache lines and locks also on a busy
+ * CPU time shows the cost of shared cache lines and locks even on a busy
  * machine; elapsed time shows it only on an idle one. Two separate caches share
- * nothing, so they are the bound.
+ * nothing, so they show what can be reached at best.
  */
 static void table_of_threads(const struct work *works)
 {
@@ -385,7 +394,10 @@ static void table_of_threads(const struct work *works)
 	printf("\n");
 }
 
-/* Adds up what each policy, and the cache, reserve on a thinned copy. */
+/*
+ * Adds the bytes that each policy, and the cache, reserve for a thinned copy of
+ * a trace.
+ */
 static void add_copy(const struct work *work, uint64_t seed, double *sums)
 {
 	uint64_t reserved[POLICIES + 1];
@@ -421,12 +433,15 @@ static void table_of_copies(const struct work *works)
 		printf("%-22s", known[i].name);
 		for (j = 0; j <= POLICIES; j++)
 			printf(" %14.4f", sums[j]);
-		/* Policy 0 is the engine's. */
+		/* Policy 0 is the one that the engine uses. */
 		printf("%s\n", judge(sums[POLICIES], sums[0]));
 	}
 }
 
-/* Streams take turns. Their segments must not keep memory from the others. */
+/*
+ * Streams take turns. The segments of one stream must not keep memory from the
+ * others.
+ */
 static void row_of_failures(const struct work *work, const char *name,
 			    unsigned int streams)
 {
@@ -468,7 +483,7 @@ static void table_of_failures(const struct work *works)
 
 typedef void (*table_fn)(const struct work *works);
 
-/* The table that an option prints alone, or NULL. */
+/* Returns the only table that an option prints, or NULL. */
 static table_fn find_table(const char *option)
 {
 	if (!strcmp(option, "--copies"))

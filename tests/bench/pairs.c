@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cost of ALLOC and FREE. With 1,000 live allocations of 1 byte to 1 MiB it
- * frees a random one and allocates another, 5,000 times, one by one and in
- * batches of 64. Prints nanoseconds of the machine's clock. In
+ * The cost of ALLOC and FREE. There are 1,000 live allocations of 1 byte to 1
+ * MiB. A random one is freed and another allocated, 5,000 times, one by one and
+ * in batches of 64. Prints nanoseconds of the machine's clock. In
  * tests/vm/bench.sh that clock counts instructions. usage: pairs DEVICE-NODE
  */
 #include <errno.h>
@@ -112,7 +112,7 @@ static void in_batches(void)
 	}
 }
 
-/* Two system calls that do nothing, because the command is unknown. */
+/* Makes two system calls that do nothing, because their command is unknown. */
 static void nothing(void)
 {
 	unsigned int i;

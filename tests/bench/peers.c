@@ -29,7 +29,7 @@ static void remove_hole(struct list *list, size_t i)
 		(list->count - i) * sizeof(list->holes[0]));
 }
 
-/* Of the lowest @choices holes that are large enough, the smallest. */
+/* Returns the smallest of the lowest @choices holes that are large enough. */
 static struct hole *choose(const struct list *list, uint64_t size,
 			   unsigned int choices)
 {
@@ -122,7 +122,8 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
 
 /*
  * mimalloc is loaded, not linked, so that it does not replace malloc(). Sizes
- * are divided by 512, so that mimalloc only has to find room.
+ * are divided by 512, so that the memory itself costs little and mimalloc only
+ * has to find room.
  */
 static void *(*mi_malloc)(size_t size);
 static void (*mi_free)(void *memory);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads a trace. Slots replace its identifiers, so the work needs little
- * memory.
+ * Reads a trace. Small numbers (slots) replace the identifiers of allocations,
+ * so that a replay needs little memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +57,8 @@ uint64_t wall_ns(void)
 }
 
 /*
- * Slots. A slot without a live allocation is used again, the one freed last
- * first.
+ * Slots. A slot whose allocation was freed is used again; the slot that was
+ * freed last comes first.
  */
 struct slots {
 	uint64_t *bytes;

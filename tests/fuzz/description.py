@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Compares the description for syzkaller with the header: commands, flags, members, their order and widths.
 
-usage: description.py HEADER DESCRIPTION Prints each difference, and ends with status 1 if there is one.
+usage: description.py HEADER DESCRIPTION
+Prints each difference, and ends with status 1 if there is one.
 """
 import re
 import sys

@@ -6,9 +6,11 @@
  * calls that fail. addresses.txt has the expected lines.
  *
  * An address depends only on the calls before it. So a change of the core that
- * is not meant to change its policy must not change any address. usage:
- * addresses [-v] random a random sequence addresses [-v] NAME <TRACE a trace,
- * not compressed With -v each result too, to find the first difference of two
+ * is not meant to change its policy must not change any address.
+ *
+ * usage: addresses [-v] random		a random sequence
+ *	  addresses [-v] NAME <TRACE	a trace, not compressed
+ * With -v it also prints each result, to find the first difference between two
  * versions.
  */
 #include "internal.h"

@@ -3,8 +3,8 @@
 #
 # Measures which lines of the core the native programs run. Builds them once more for this, with gcc's counters. Prints
 # TAP: a comment for each file and for each line that was not run, and a result that says whether enough lines were run.
-# The torture runs in scheduled mode, so that it is the same each time. usage: tests/native/coverage.sh [PERCENT]
-# default: 97; the least of all lines of the core
+# The torture runs in scheduled mode, so that it is the same each time.
+# usage: tests/native/coverage.sh [PERCENT]        default: 97; the least share of all lines of the core
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

@@ -4,10 +4,12 @@
  * operation that can fail, the second run at its second, and so on, until a run
  * has no fault. A fault comes alone, or together with the next operation of the
  * same kind. The driver is checked after each run. Before that, the program
- * tests wrong calls and parameters, which need no fault. Prints TAP. usage:
- * faults [-p STRIDE] [NAME] only the sequences with that in their name -p:
- * instead of faults, actions of another task at each STRIDE-th point: see
- * points.c
+ * tests wrong calls and parameters, which need no fault. Prints TAP.
+ *
+ * usage: faults [-p STRIDE] [NAME]
+ *	NAME	only the sequences whose name contains it
+ *	-p	instead of faults, actions of another task at each STRIDE-th
+ *		point: see points.c
  */
 #include "internal.h"
 

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Lets libFuzzer look for inputs about which the driver and the model disagree. It starts from the inputs of the corpus.
-# Prints TAP. A finding is printed as a line for the corpus. usage: tests/native/fuzz.sh [SECONDS] default: 60
-# tests/native/fuzz.sh --minimise [DIR...] --minimise rebuilds the last part of the corpus: it keeps as few inputs as
-# possible that reach the same code as the whole corpus, the findings of the last run, and the inputs in DIR together.
+# Prints TAP. A finding is printed as a line for the corpus.
+# usage: tests/native/fuzz.sh [SECONDS]           default: 60
+#        tests/native/fuzz.sh --minimise [DIR...]
+# --minimise rebuilds the last part of the corpus: it keeps as few inputs as possible that reach the same code as the
+# whole corpus, the findings of the last run, and the inputs in DIR together.
 set -euo pipefail
 shopt -s nullglob
 # shellcheck source=tests/lib.sh

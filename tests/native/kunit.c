@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs the suites of tests/kunit and prints TAP, a line for each case and
- * parameter. usage: kunit [-s SEED] [-o PARAMETER=VALUE]... [-l] [GLOB]
+ * parameter.
+ * usage: kunit [-s SEED] [-o PARAMETER=VALUE]... [-l] [GLOB]
  * PARAMETER is a parameter of the test module. GLOB selects the cases whose
  * name SUITE.CASE matches.
  */

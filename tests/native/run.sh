@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Builds and runs the native programs, under ASan and UBSan and under TSan. Prints TAP: the output of each program, and
-# at the end a stream that says how they ended. No machine is booted. usage: tests/native/run.sh [asan|tsan] default:
-# both Environment: FLEXMEM_SEED: seed of the random programs; FLEXMEM_NATIVE_OPS: number of operations of each torture.
+# at the end a stream that says how they ended. No machine is booted.
+# usage: tests/native/run.sh [asan|tsan]        default: both
+# Environment: FLEXMEM_SEED: seed of the random programs; FLEXMEM_NATIVE_OPS: number of operations of each torture.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

@@ -7,9 +7,9 @@
  *
  * Tasks run freely as threads. With -S or -P they are scheduled: one task at a
  * time, in an order that the seed decides, so that the same seed repeats the
- * run. With -c the tasks share a few files. usage: torture [-c] [-s SEED] [-n
- * OPERATIONS] [-r OPERATIONS-A-ROUND] [-S | -P CHANGES-OF-PRIORITY-A-ROUND]
- * [PARAMETERS]
+ * run. With -c the tasks share a few files.
+ * usage: torture [-c] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
+ *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
  */
 #include "internal.h"
 

@@ -4,8 +4,9 @@
 # Runs many millions of operations of the native torture, in pieces of a million. Each piece has its own seed and its
 # own mode: as threads or scheduled, with many files or few, with different parameters. Prints TAP, a test for each
 # piece, and the speed. The run can be interrupted: a piece that has passed is not run again as long as the program is
-# the same. usage: tests/native/volume.sh asan|tsan [MILLIONS] default: 50 Environment: FLEXMEM_SEED: the first seed;
-# default: one that the program's hash decides
+# the same.
+# usage: tests/native/volume.sh asan|tsan [MILLIONS]        default: 50
+# Environment: FLEXMEM_SEED: the first seed; default: one that the program's hash decides
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

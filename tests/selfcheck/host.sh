@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
-# The part of selfcheck.sh that boots nothing: what the scripts do when the host is not as they would like it to be. They
-# run in a copy of the checkout's scripts, with tools that play the host. To be sourced.
+# The part of selfcheck.sh that boots nothing: what the scripts do if the host lacks something or behaves oddly. The
+# scripts run in a copy of the checkout, with mocked tools that simulate the host. To be sourced.
 
 # shellcheck disable=SC2154	# selfcheck.sh sets it
 copy=$work/copy
 MOCK=$work/mock
 export MOCK
 
-# mock NAME: puts a tool of that name, from standard input, in front of the real one; $MOCK/calls lists its calls
+# mock NAME: reads a script from standard input that replaces the tool of that name; $MOCK/calls lists its calls
 mock() {
 	{
 		echo '#!/bin/bash'
@@ -29,7 +29,7 @@ fresh() {
 }
 # on COMMAND...: runs COMMAND in the copy with the mocked tools
 on() { (cd "$copy" && PATH=$MOCK/bin:$PATH "$@"); }
-# says WORDS STATUS COMMAND...: COMMAND must end with STATUS and print WORDS
+# says WORDS STATUS COMMAND...: expects that COMMAND ends with STATUS and prints WORDS
 says() {
 	local words=$1 want=$2 said status=0
 	shift 2
@@ -39,7 +39,7 @@ says() {
 	((status == want)) && grep -qe "$words" <<<"$said"
 }
 
-# A set-up that fails counts as one failure; its last line is the reason.
+# A failed set-up counts as one failure, and the last line of its output is shown as the reason.
 fresh
 mock dpkg-query <<<'exit 0'
 mock apt-get <<<'echo "E: Unable to locate package gcc" >&2; exit 100'
@@ -47,7 +47,7 @@ last_line() { [[ $(on "$@" 2>/dev/null | tail -n 1) == '0 passed, 1 failed, 0 sk
 tap 'check: the last line reports a failed set-up' last_line tests/check.sh
 tap 'check: a failed set-up fails the run' says 'Unable to locate package gcc' 1 tests/check.sh
 
-# Settings in the environment must not change builds, or how tools' output is read.
+# Variables in the environment must not change builds, or the output of tools that scripts read.
 foreign=(ARCH=arm64 CROSS_COMPILE=none- LLVM=1 KBUILD_OUTPUT=/none KCFLAGS=-none CC=false CFLAGS=-none O=/none M=/none
 	MAKEFLAGS=n LC_ALL=de_DE.UTF-8 LANGUAGE=de CDPATH=/)
 unmoved() {
@@ -60,7 +60,8 @@ fresh
 tap 'environment: foreign compilers, flags and languages are dropped' unmoved
 tap 'environment: with keep_tools compilers are kept' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
 
-# A mock of apt: answer.1, answer.2 ... have its exit status and output; after the last it succeeds.
+# A mock of apt: the files answer.1, answer.2, ... have the exit status and output of its calls; after the last of them
+# it succeeds.
 apt_mock() {
 	fresh
 	mock apt-get <<'EOF'
@@ -77,7 +78,7 @@ EOF
 		printf '%b\n' "$answer" >"$MOCK/answer.$n"
 	done
 }
-# asked WORDS N: N calls of the mocked tools contained WORDS
+# asked WORDS N: expects that N calls of the mocked tools contained WORDS
 asked() { (($(grep -c -e "$1" "$MOCK/calls") == $2)); }
 lists='100\nE: Could not get lock /var/lib/apt/lists/lock. It is held by process 1 (apt-get)'
 archives='100\nE: Could not get lock /var/cache/apt/archives/lock. It is held by process 1 (apt)\nE: Unable to lock the download directory'
@@ -96,8 +97,8 @@ apt_mock
 tap 'apt: one call installs all missing packages' says 'Installing.* gcc .* qemu-system-x86 ' 0 tests/setup.sh
 tap 'apt: setup installs no kernel and no headers' asked 'apt-get .*linux-\(image\|headers\)' 0
 
-# A stock kernel. The archive has build 9 until the lists are fetched again, then build 10. It downloads the requested
-# package, which contains a kernel and its headers. The locale is German.
+# A stock kernel. The archive has build 9 of the package until the package lists are fetched again, and build 10
+# afterwards. It downloads the requested package, which contains a kernel and its headers. The locale is German.
 kernel_mock() {
 	apt_mock
 	mkdir -p "$copy/build/busybox/bin"
@@ -110,8 +111,8 @@ build=$(cat "$MOCK/build") depends=Depends candidate=Candidate
 case "$*" in
 "pkgnames linux-image-$SERIES.")
 	[[ ! -e $MOCK/vanishes || $build == 9 ]] || exit 0
-	# The newest names are another flavour, another package, gone from the archive, only installed, or of a suite that is
-	# pinned low. Build 9 stays beside build 10.
+	# The packages with higher versions must not be chosen: they are another flavour, another package, no longer in
+	# the archive, only installed, or of a suite with a low priority. Build 9 stays in the archive beside build 10.
 	printf "linux-image-$SERIES.%s\n" 0-amd64 9-amd64 "$build-amd64" 11-amd64 11-cloud-amd64 11-amd64-dbg 11-amd64-unsigned \
 		12-amd64 13-amd64 ;;
 "policy linux-image-$SERIES.11-amd64") echo "  $candidate: (none)" ;;
@@ -170,7 +171,7 @@ SERIES=6.18 kernel_mock
 tap 'kernel: an archive without the series fails' says 'has no kernel of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
 tap 'kernel: before that new lists are fetched' asked 'apt-get .*update' 1
 
-# Builds modules with the fewest tools. BTF is made only if pahole is there.
+# Builds modules with as few tools as possible. They get BTF only if pahole is there.
 fresh
 for tool in bash dirname mkdir nproc tail; do
 	ln -s "$(command -v "$tool")" "$MOCK/bin/$tool"
@@ -185,8 +186,8 @@ mock pahole <<<''
 tap 'modules: kbuild runs with pahole' kbuild W=1
 tap 'modules: with pahole kbuild decides about BTF' asked BTF 1
 
-# Machines. How each boot goes is in files boot.1, boot.2 ...: hang, die or run; then they run. KVM boots 6.12 only. Time passes
-# quickly for one that hangs.
+# A mock of QEMU. The files boot.1, boot.2, ... say what each boot does: hang, die or run; later boots run. KVM boots
+# only 6.12. If a boot hangs, time passes quickly.
 vm_mock() {
 	fresh
 	# shellcheck disable=SC2016	# the mock expands it
@@ -255,7 +256,7 @@ tap 'boot: a kernel that KVM stops booting fails the run' says 'does not come up
 forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
 tap 'boot: KVM is tried again the next time' forgotten
 
-# The static checks read only files that git tracks.
+# The static checks must read only files that git tracks.
 tracked() {
 	on git init -q . && on git add tests && echo 'fi' >"$copy/tests/scratch.sh" || return 1
 	on bash -c '. tests/lib.sh && project_files' >"$work/files"
@@ -264,7 +265,7 @@ tracked() {
 fresh
 tap 'static: files that git does not track are not checked' tracked
 
-# A suite that runs alone builds modules of the present sources.
+# If a suite is run by itself, the modules are built from the present sources first.
 alone() {
 	on tests/check.sh "$1" >"$work/said" 2>&1
 	cat "$work/said"
@@ -280,7 +281,7 @@ done
 tap 'check: a suite that boots a machine builds first' alone cache build 1
 tap 'check: a suite without a machine does not build' alone library build 0
 
-# A long run that was stopped goes on, unless the tree has changed.
+# A long run that was stopped continues where it was, unless the tree has changed.
 longer() {
 	FLEXMEM_LONG=1 on tests/check.sh library >"$work/said" 2>&1
 	cat "$work/said"

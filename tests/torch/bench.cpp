@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// Measures the device beside the CPU: tiny tensors, and steps of training.
+// Measures operations on tiny tensors and steps of training, on the device and on the CPU.
 // usage: bench times    ns of one of each, the least of several rounds
 //        bench count    runs a few of each in counted(), for callgrind; says how many
 // Each line: OPERATION, cpu or flexmem, and the number.

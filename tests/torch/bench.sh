@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the device "flexmem" costs beside the CPU, on host memory: ns, and instructions as callgrind counts them, of both in
-# one run. Fails if an operation on tiny tensors takes more than 3 times the CPU's instructions, or a step of a ResNet more than
-# 1.1 times. Documentation/pytorch.rst has its table.
+# Compares the cost of operations on the device "flexmem", over host memory, with the CPU's: time in ns, and
+# instructions that callgrind counts, both in one run. Fails if an operation on tiny tensors takes more than 3 times the
+# CPU's instructions, or a step of a ResNet more than 1.1 times. Documentation/pytorch.rst has its table.
 # usage: tests/torch/bench.sh         (make bench-torch)
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -16,13 +16,13 @@ tests/torch/build.sh
 out=$TORCH/bench
 rm -rf "$out"
 mkdir -p "$out"
-# The root has no valgrind of its own, so it gets this machine's.
+# The Debian root has no valgrind, so this copies the one of this machine.
 cp /usr/bin/valgrind.bin /usr/libexec/valgrind/{callgrind-amd64-linux,vgpreload_core-amd64-linux.so,default.supp} "$out"
 bench=(tests/torch/enter.sh env "VALGRIND_LIB=${out#"$TOP/"}" OMP_NUM_THREADS=1)
 export FLEXMEM_TORCH=host
 "${bench[@]}" "${TORCH#"$TOP/"}/made/bench" times >"$out/times"
-# Files out.1, out.2, ... end in turns where counted() begins and where it ends. They count all threads: the backward pass of a
-# device runs in one of its own.
+# callgrind writes files out.1, out.2, ...: in turn one when counted() begins and one when it ends. The counts include
+# all threads, because the backward pass of a device runs in a thread of its own.
 quietly "$out/log" "${bench[@]}" bash -c "exec '${out#"$TOP/"}/valgrind.bin' --tool=callgrind --dump-before=counted --dump-after=counted \
 	--callgrind-out-file='${out#"$TOP/"}/out' '${TORCH#"$TOP/"}/made/bench' count >'${out#"$TOP/"}/counts'"
 number=0

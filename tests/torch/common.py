@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the test modules share."""
+"""Classes and functions that the test modules share."""
 
 import gc
 import time
@@ -11,7 +11,8 @@ DEVICE = torch.device("flexmem:0")
 
 
 def bits(tensor):
-    """The bits of its numbers, so that -0.0 is not 0.0. Any NaN is like any other: what a kernel writes there may differ."""
+    """Returns the bits of a tensor's numbers, so that -0.0 differs from 0.0. All NaNs are made equal, because kernels
+    may write different ones."""
     numbers = tensor.detach().cpu().resolve_conj().resolve_neg()
     if numbers.is_complex():
         numbers = torch.view_as_real(numbers)
@@ -21,11 +22,12 @@ def bits(tensor):
 
 
 class FlexmemTest(unittest.TestCase):
-    """After each test every byte is back, and no kernel has copied a result."""
+    """A test case. After each test all memory must have been freed, and no kernel may have copied a result."""
 
     def setUp(self):
         gc.collect()
-        # The next collections leave out the objects that exist now. Most of them belong to modules.
+        # Excludes the objects that exist now from garbage collection, which makes it faster. Most of them belong to
+        # modules.
         gc.freeze()
         self.bytes_before = torch.flexmem.memory_allocated()
         self.copied_before = torch.ops.flexmem.kernel_counters()[1]
@@ -41,7 +43,7 @@ class FlexmemTest(unittest.TestCase):
         self.assertEqual(torch.ops.flexmem.kernel_counters()[1], self.copied_before)
 
     def assert_same(self, ours, cpu):
-        """Equal bit for bit, and on the device."""
+        """Expects that our tensor is on the device, and equal to the CPU's bit for bit."""
         self.assertEqual(ours.device, DEVICE)
         self.assertEqual(ours.dtype, cpu.dtype)
         self.assertEqual(ours.shape, cpu.shape)

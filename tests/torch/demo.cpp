@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-// A small model trains in flexmem's memory, beside the CPU's: what `make demo`
-// shows when there is PyTorch. In the middle of a step it prints "@regions" and
-// waits for a line, so that tests/vm/demo-torch.sh can show the map.
+// A small model trains in flexmem's memory and, for comparison, in the CPU's. `make demo` shows this if PyTorch is
+// there. In the middle of a step it prints "@regions" and waits for a line, so that tests/vm/demo-torch.sh can show the
+// map.
 #include "model.h"
 
 #include <cstdio>
@@ -83,7 +83,7 @@ bool train() {
   return same;
 }
 
-// A tensor that does not fit is an error, after which the program goes on.
+// A tensor that does not fit causes an error, after which the program can continue.
 bool runOut() {
   const auto [free, total] = memGetInfo();
   std::printf("\nA tensor of twice the device's memory:\n");

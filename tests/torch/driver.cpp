@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-// Tests that need the driver, on a function of 2 GiB: processes that share it get
-// each other's unused memory, a forked worker keeps its parent's, and a reset of the
-// device ends a process that has tensors with a message, but not one that has none.
-// Prints TAP.
+// Tests that need the driver, on a function of 2 GiB: processes that share it get unused memory of each other; a forked
+// worker does not free its parent's memory; and a reset of the device ends a process that has tensors, with a message,
+// but not a process without tensors. Prints TAP.
 // usage: driver FILE      writing 1 to FILE resets the device
 #include "model.h"
 #include "tap.h"
@@ -23,7 +22,7 @@ struct Pipe {
   Pipe() {
     TORCH_CHECK(!pipe(ends.data()));
   }
-  // Lets a process that waits in take() go on.
+  // Lets a process continue that waits in take().
   void give() const {
     TORCH_CHECK(write(ends[1], "!", 1) == 1);
   }
@@ -31,16 +30,15 @@ struct Pipe {
     char byte = 0;
     return read(ends[0], &byte, 1) == 1;
   }
-  // Leaves the other end to the other process. If the other process dies,
-  // take() returns.
+  // Closes the end that belongs to the other process. So take() returns if the other process dies.
   void keep(int end) {
     TORCH_CHECK(!close(ends[!end]));
   }
   std::array<int, 2> ends{};
 };
 
-// A process that runs this function when it is told to. It is made before this one
-// uses the device: a child could not use it afterwards.
+// A child process that runs a function when it is told to. It is forked before this process uses the device, because
+// later a child could not use the device.
 struct Process {
   template <class Function>
   explicit Process(Function run) : id(fork()) {
@@ -52,7 +50,7 @@ struct Process {
       _exit(begin.take() && run(*this) ? 0 : 1);
     }
   }
-  // Waits until the process ends. @said: gets its standard error.
+  // Waits until the process ends. @said receives its standard error.
   int end(std::string* said) const {
     int status = 0;
     TORCH_CHECK(waitpid(id, &status, 0) == id);
@@ -74,9 +72,9 @@ Tensor bytes(int64_t size) {
   return torch::empty({size}, torch::dtype(torch::kByte).device(flexmem));
 }
 
-// The other process must give its memory back first. A request waits about a second
-// for that, which is too short on a machine that stalls, so this asks again. It does
-// not ask for ever: a process that gives nothing back makes the test fail.
+// Allocates memory that another process must return first. A request waits about a second for that, which is too short
+// on a machine that stalls. So this tries several times, but not for ever: if the other process returns nothing, the
+// test must fail.
 Tensor bytesOfOthers(int64_t size) {
   constexpr int kTries = 20;
   for (int tries = 1;; tries++) {
@@ -131,7 +129,7 @@ int main(int argc, char** argv) {
     bool right = sum() == kMiB;
     self.ready.give();
     self.begin.take();
-    // The cache still has memory that the reset has taken.
+    // The cache still has memory that was lost in the reset.
     right &= reserved() > 0;
     right &= sum() == kMiB;
     return right;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs a command in the root that root.sh has made, with this checkout at /srv/flexmem there: paths that end up in build/torch
-# are the same in every checkout. Works in a virtual machine and in a chroot as well. Mounting needs root; the command itself
-# runs as the caller, so that the caller can remove what it makes.
+# Runs a command in the root that root.sh has made, where this checkout is visible at /srv/flexmem, so that paths which
+# are written into build/torch are the same for every checkout. Works in a virtual machine and in a chroot as well.
+# Mounting needs root; the command itself runs as the caller, so that the caller can remove what it makes.
 # usage: tests/torch/enter.sh COMMAND [ARGUMENT...]      in /srv/flexmem; FLEX* and PYTORCH_ALLOC_CONF are passed on
 set -euo pipefail
 # shellcheck source=tests/lib.sh

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Every operator that PyTorch has samples for, on the device and on the CPU. Prints TAP: a test for each operator.
+"""Runs every operator for which PyTorch has samples, on the device and on the CPU. Prints TAP: a test for each
+operator.
 
-Each sample of type float32 and int64 that passes on the CPU must pass on the device. Results and arguments must be the same
-afterwards, bit for bit and with the same strides; results must be on the device, without a copy. So must those of the operator
-with out=, of the operator in place, and its backward and forward derivatives. What opinfo.txt names is left out, with a reason:
-at most 30 operators. Calls that the CPU refuses are counted, and in no form may it refuse all of an operator's.
+Each sample of type float32 and int64 that passes on the CPU must pass on the device. Results and arguments must be the
+same afterwards, bit for bit and with the same strides; results must be on the device, without a copy. The same holds
+for the results of the operator with out=, of the operator in place, and for its backward and forward derivatives.
+opinfo.txt names the operators that are left out, with reasons: at most 30. Calls that the CPU refuses are counted. The
+CPU may not refuse all calls of an operator in one of these forms.
 
 Usage: opinfo.py [NAME...]      NAME: whole names of operators; default: all
 """
@@ -20,7 +22,8 @@ import warnings
 
 import torch
 
-# PyTorch's samples import what builds extensions, which needs setuptools. Nothing is built here.
+# PyTorch's samples import a module that builds extensions and needs setuptools. Nothing is built here, so an empty
+# module replaces it.
 sys.modules["torch.utils.cpp_extension"] = torch.utils.cpp_extension = types.ModuleType("cpp_extension")
 
 from torch.testing._internal.common_methods_invocations import op_db
@@ -45,7 +48,8 @@ def left_out():
 
 
 def place(value, device, storages):
-    """A copy of an argument on a device. A view stays a view, as the operator may look beyond it. Views of a storage share one."""
+    """Returns a copy of an argument on a device. A view stays a view, because the operator may access the storage
+    beyond it. Views that share a storage still share one."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()
         if storage._cdata not in storages:
@@ -63,7 +67,7 @@ def plain(op, arguments):
 
 
 def with_out(op, arguments):
-    """Into tensors that are there already."""
+    """Calls the operator with out= tensors that exist already."""
     clones = tree_map(lambda value: value.clone() if isinstance(value, torch.Tensor) else value, arguments)
     out = tree_map(torch.zeros_like, plain(op, clones))
     return op(arguments[0], *arguments[1], **arguments[2], out=out), out
@@ -83,7 +87,7 @@ def numbers_like(tensor):
 
 
 def backward(op, arguments):
-    """The gradients of all arguments that have one."""
+    """Returns the gradients of all arguments that can have one."""
     leaves = tree_map(lambda value: value.detach().requires_grad_() if is_differentiable(value) else value, arguments)
     inputs = [leaf for leaf in tree_leaves(leaves) if is_differentiable(leaf)]
     outputs = [leaf for leaf in tree_leaves(plain(op, leaves)) if is_differentiable(leaf) and leaf.requires_grad]
@@ -91,7 +95,8 @@ def backward(op, arguments):
 
 
 def forward(op, arguments):
-    """The derivatives of all results. Only every other argument has one: for the rest PyTorch makes zeros."""
+    """Returns the forward derivatives of all results. Only every second argument gets a tangent, so that PyTorch has to
+    make zeros for the others."""
     with forward_ad.dual_level():
         number = itertools.count()
 
@@ -103,34 +108,36 @@ def forward(op, arguments):
         duals = tree_map(dual, arguments)
         results = [forward_ad.unpack_dual(leaf) for leaf in tree_leaves(plain(op, duals)) if is_differentiable(leaf)]
         tangents = [result.tangent.clone() for result in results if result.tangent is not None]
-        # Whole numbers have none.
+        # Results that are whole numbers have no derivative.
         assert tangents, "no result has a derivative"
         return tangents
 
 
 FORMS = {plain: lambda op: True, with_out: lambda op: op.supports_out, in_place: lambda op: op.inplace_variant,
          backward: lambda op: op.supports_autograd, forward: lambda op: op.supports_forward_ad}
-# The CPU refuses all: equal() returns no tensor, two take out= in another shape, one is in place for float64 alone, and three
-# have no gradients, or not of all their arguments. The results of the last three are whole numbers.
+# Operators of which the CPU refuses all calls in one form: equal() returns no tensor; two need out= in another form;
+# one works in place only with float64; three have no gradients, or not for all arguments; and the results of the last
+# three are whole numbers.
 REFUSED = {("equal", with_out), ("_batch_norm_with_update", with_out), ("histogramdd", with_out), ("float_power", in_place),
            ("_batch_norm_with_update", backward), ("nn.functional.one_hot", backward),
            ("nn.functional.soft_margin_loss", backward), ("__rand__", forward), ("__ror__", forward), ("__rxor__", forward)}
 
-# The most calls of each form that the CPU may refuse, in all: so many of PyTorch 2.6's samples suit only other forms.
+# How many calls of each form the CPU may refuse, over all operators: this many of PyTorch 2.6's samples suit only other
+# forms.
 MOST_REFUSED = {plain: 0, with_out: 145, in_place: 512, backward: 5384, forward: 5242}
 
 
 def forms(op):
-    """The ways to call it."""
+    """Returns the forms in which an operator can be called."""
     return [form for form, has in FORMS.items() if has(op)]
 
 
 def call(form, op, sample, device):
-    """What the operator returns, and what it makes of its arguments."""
+    """Returns what the operator returns, and its arguments as it leaves them."""
     storages = {}
     arguments = tree_map(lambda value: place(value, device, storages), sample)
     torch.manual_seed(SEED)
-    # Operators without a tensor among their arguments make their results there, too.
+    # Operators without a tensor among their arguments must make their results on the device too.
     has_tensor = any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(arguments))
     with contextlib.nullcontext() if has_tensor else device:
         result = form(op, arguments)
@@ -155,7 +162,7 @@ def are_same(ours, cpu):
 
 
 def notices_differences():
-    """Whether are_same() tells apart what differs in one respect."""
+    """Whether are_same() distinguishes tensors that differ in a single respect."""
     cpu = torch.arange(6.0).reshape(2, 3)
     negative_zero = cpu.to(DEVICE)
     negative_zero[0, 0] = -0.0
@@ -165,7 +172,8 @@ def notices_differences():
 
 
 def samples(op, dtype):
-    """The same ones each time. The device has no sparse tensors."""
+    """Returns the samples of an operator, the same ones each time, without sparse tensors, which the device does not
+    have."""
     torch.manual_seed(SEED)
     every = [(sample.input, sample.args, sample.kwargs) for sample in op.sample_inputs("cpu", dtype, requires_grad=False)]
     return [arguments for arguments in every
@@ -173,19 +181,20 @@ def samples(op, dtype):
 
 
 def types_of(op):
-    """float32 and int64. An operator that has neither is tried with another one."""
+    """Returns the types to test with: float32 and int64, or another one if the operator supports neither."""
     supported = op.supported_dtypes("cpu")
     usual = [dtype for dtype in (torch.float32, torch.int64) if dtype in supported]
     return usual or sorted(supported, key=str)[:1]
 
 
 def copies():
-    """Results of kernels that were copied into the device's memory since the program began."""
+    """Returns how many results of kernels were copied into the device's memory since the program began."""
     return torch.ops.flexmem.kernel_counters()[1]
 
 
 def problems(op):
-    """The samples that differ, as texts; how many calls of each form were compared, and how many the CPU refused."""
+    """Runs all samples of an operator. Returns texts about samples that differ, how many calls of each form were
+    compared, and how many the CPU refused."""
     found = []
     compared, refused = collections.Counter(), collections.Counter()
     copied = copies()

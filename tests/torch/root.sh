@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Makes the Debian root in which the PyTorch binding is compiled and tested: build/torch/root, 1.5 GB, of which 300 MB are
-# fetched from the package mirror that this machine uses. Does nothing when the root is there.
+# Makes the Debian root in which the PyTorch binding is compiled and tested: build/torch/root, 1.5 GB, of which 300 MB
+# are fetched from the package mirror that this machine uses. Does nothing if the root exists.
 # usage: tests/torch/root.sh [--remove]      FLEXMEM_TORCH_SUITE=sid: not Debian 13, but the newest, in build/torch-sid
 # Exit status: 77: there is no package mirror with that Debian; the reason is the last line on standard error.
 set -euo pipefail
@@ -13,7 +13,7 @@ suite=${FLEXMEM_TORCH_SUITE:-trixie}
 packages=python3-torch,python3-expecttest,libtorch-dev,g++,make,ccache
 excluded=(/usr/share/doc /usr/share/man /usr/share/locale /usr/share/info /usr/share/lintian)
 root=$TORCH/root
-# The stamp says what the root was made from. It has no path, so build/torch can be copied.
+# The stamp names what the root was made from. It contains no path, so build/torch can be copied.
 stamp=$TORCH/root.made
 recipe=$suite:$packages
 
@@ -58,7 +58,7 @@ done
 say "Making a Debian $suite with PyTorch below ${TORCH#"$TOP/"}: 300 MB to fetch, 8 minutes"
 "${as_root[@]}" rm -rf --one-file-system "$root"
 quietly "$log" "${as_root[@]}" mmdebstrap "${options[@]}" "$suite" "$root" "$mirror" || {
-	# On some days the packages of sid do not fit together.
+	# On some days the packages of sid cannot be installed together.
 	[[ $suite != sid ]] || unavailable "Debian's suite $suite cannot be installed today: see $log"
 	exit 1
 }

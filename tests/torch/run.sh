@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# PyTorch in flexmem's memory, on host memory: needs no driver. Makes the root first, if it is not there. Prints TAP: all of it
-# counts as skipped, with the reason, if the package mirror has no Debian 13.
+# Tests PyTorch in flexmem's memory, over host memory, which needs no driver. Makes the Debian root first if it does not
+# exist. Prints TAP. If the package mirror has no Debian 13, all tests count as skipped, with that reason.
 # usage: tests/torch/run.sh [COMMAND [ARGUMENT...]]     COMMAND: in place of these tests, once all is built
 #        FLEXMEM_TORCH_SUITE=sid: with the newest PyTorch
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the unittest modules beside it in one process, as importing torch takes long. Prints TAP.
+"""Runs the unittest modules of this folder in one process, because importing torch takes long. Prints TAP.
 
 Usage: tap.py [NAME...]      NAME: part of MODULE.CLASS.TEST; default: all
 """
@@ -51,7 +51,7 @@ def tests_of(suite):
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
-    # More threads than processors only wait for each other.
+    # With more threads than processors they would only wait for each other.
     torch.set_num_threads(min(2, os.cpu_count()))
     wanted = sys.argv[1:]
     result = Tap()

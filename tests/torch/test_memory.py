@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Memory under the names of torch.cuda, and what happens when there is none."""
+"""The functions about memory, which have the names of those of torch.cuda, and what happens when memory runs out."""
 
 import contextlib
 import gc
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 def fill():
-    """Takes all of the device, in pieces that fit into its regions, until it is out of memory."""
+    """Allocates tensors that fit into the device's regions until it is out of memory."""
     piece = torch.flexmem.mem_get_info()[1] // 8
     pieces = []
     try:
@@ -29,14 +29,14 @@ def fill():
 
 
 def more_than_reserved():
-    """A number of floats for which the cache has no room."""
+    """Returns a number of floats for which the cache has no room."""
     torch.flexmem.empty_cache()
     return torch.flexmem.memory_reserved() // 4 + 4 * MIB
 
 
 @contextlib.contextmanager
 def no_further_segment():
-    """The cache has to do with what is in use, and Python collects garbage only if it must."""
+    """Makes the cache work with the memory that is in use, and Python collect garbage only when it must."""
     torch.flexmem.empty_cache()
     torch.flexmem.set_per_process_memory_fraction(torch.flexmem.memory_reserved() / torch.flexmem.mem_get_info()[1])
     gc.disable()
@@ -103,7 +103,7 @@ class Memory(FlexmemTest):
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 1)
         pieces = fill()
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 2)
-        # The other tensors are unharmed. The same size fits when there is room.
+        # The other tensors have not changed. A tensor of the same size fits when there is room.
         self.assertEqual(kept.sum().item(), 3.0)
         size = pieces.pop().numel()
         torch.empty(size, dtype=torch.uint8, device=DEVICE)
@@ -129,7 +129,8 @@ class Memory(FlexmemTest):
             gc.enable()
 
     def test_python_collects_garbage_as_elsewhere(self):
-        # The kernel that is out of memory has CPU tensors in the device's memory, and no autograd. Nor has inference mode.
+        # The kernel that runs out of memory works with CPU tensors in the device's memory, without autograd. Inference
+        # mode has no autograd either.
         made = []
 
         class Cycle:
@@ -154,12 +155,12 @@ class Memory(FlexmemTest):
             self.assertEqual(after, before)
 
     def test_a_kernel_with_a_generator_does_not_wait_for_python(self):
-        # The kernel holds the mutex of its generator, for which a thread with the GIL may wait.
+        # The kernel holds the mutex of its generator, and a thread that holds the GIL may wait for that mutex.
         class Cycle:
             pass
 
-        # Beside the large tensor there is room for small temporary tensors,
-        # which a kernel makes without the mutex.
+        # In addition to the large tensor there is room for small temporary tensors, which a kernel makes without
+        # holding the mutex.
         small = torch.ones(3, device=DEVICE)
         x = torch.ones(more_than_reserved(), device=DEVICE)
         cycle = Cycle()
@@ -199,7 +200,7 @@ class Memory(FlexmemTest):
             del x
         allocated = [event.self_device_memory_usage for event in profile.events() if event.name == "aten::empty"]
         self.assertEqual(sum(allocated), MIB)
-        # A free outside of operators has this name.
+        # The profiler gives this name to a free outside of operators.
         freed = [event.self_device_memory_usage for event in profile.events() if event.name == "[memory]"]
         self.assertEqual(sum(freed), -MIB)
 
@@ -244,7 +245,7 @@ class Memory(FlexmemTest):
 
 
 class Accelerator(FlexmemTest):
-    """PyTorch 2.9 and later: the same figures under torch.accelerator."""
+    """PyTorch 2.9 and later have the same figures under torch.accelerator."""
 
     # PyTorch before 2.9 has no such functions.
     if hasattr(torch.accelerator, "memory_stats"):
@@ -282,10 +283,10 @@ class Accelerator(FlexmemTest):
 
 
 class Programs(FlexmemTest):
-    """What needs another process."""
+    """Tests that need another process."""
 
     def program(self, text, *arguments, **environment):
-        """Ends after 20 minutes: then it hangs, however slow the machine is."""
+        """Runs a program. After 20 minutes it is ended, because it must be stuck, however slow the machine is."""
         return subprocess.run([sys.executable, "-c", "import torch, torch_flexmem\n" + text, *arguments], capture_output=True,
                               text=True, check=False, env={**os.environ, **environment}, timeout=1200)
 
@@ -302,7 +303,7 @@ class Programs(FlexmemTest):
         self.assertIn("cannot open a device", done.stderr)
 
     def test_importing_opens_nothing(self):
-        # A process without tensors can still be forked.
+        # A process that has made no tensors can still be forked.
         done = self.program("""
 import os
 assert torch.flexmem.is_available() and not torch.flexmem.is_initialized()
@@ -348,7 +349,7 @@ attempt()
         self.assertIn("forked process", child)
         self.assertEqual(parent, "3.0")
 
-    # An access to a map of an empty file is SIGBUS, as it is after a reset.
+    # An access to a mapping of an empty file causes SIGBUS, like an access to lost memory after a reset.
     LOSE = """
 import ctypes, mmap, sys, tempfile
 x = torch.ones(1 << 20, device=sys.argv[1])
@@ -380,7 +381,7 @@ x.add_(1)
                             FLEXMEM_TORCH="host", PYTORCH_ALLOC_CONF="backend:direct")
         self.assertEqual(done.stdout, "4096\n", done.stderr)
 
-    # With the history on, a kernel's requests have Python's stack.
+    # If the history is on, the requests of a kernel are recorded with Python's stack.
     DRAW = """
 import sys
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Models train as on the CPU: losses and weights are equal bit for bit."""
+"""Models train on the device as on the CPU: losses and weights must be equal bit for bit."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ from common import DEVICE, FlexmemTest, bits
 
 
 class Block(nn.Module):
-    """Of a ResNet."""
+    """A block of a ResNet."""
 
     def __init__(self, width):
         super().__init__()
@@ -21,7 +21,7 @@ class Block(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """LSTM or GRU, with a linear layer on the last output."""
+    """An LSTM or GRU, with a linear layer on the last output."""
 
     def __init__(self, kind):
         super().__init__()
@@ -70,7 +70,7 @@ class Models(FlexmemTest):
     def compare(self, make, data, classes=10, optimizer=lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)):
         cpu_losses, cpu_weights = train("cpu", make, data, classes, optimizer)
         losses, weights = train(DEVICE, make, data, classes, optimizer)
-        # As texts, -0.0 is not 0.0.
+        # Compares texts, because then -0.0 differs from 0.0.
         self.assertEqual([loss.hex() for loss in losses], [loss.hex() for loss in cpu_losses])
         self.assertLess(losses[-1], losses[0])
         for name, weight in cpu_weights.items():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What Python programs do with tensors: save, load, fork, threads, hand over."""
+"""What Python programs do with tensors: save and load them, fork, use threads, and pass tensors to other libraries and
+processes."""
 
 import copy
 import io

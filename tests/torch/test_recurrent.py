@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""LSTM, GRU and RNN: their gradients come from a graph of the CPU's, which must not outlive or miss anything."""
+"""LSTM, GRU and RNN: their gradients come from an autograd graph of the CPU, which must not keep memory too long, and
+must not use memory that was freed."""
 
 import contextlib
 import functools
@@ -15,7 +16,8 @@ from common import DEVICE, FlexmemTest
 
 
 def overwrite():
-    """Takes the memory that has been freed, so that whoever still reads it gets no number."""
+    """Allocates the memory that has been freed and fills it with NaN, so that code which still reads it gets no number.
+    """
     return [torch.full((size,), float("nan"), device=DEVICE) for size in (64, 128, 256, 512, 1024, 2048) for _ in range(40)]
 
 
@@ -41,13 +43,13 @@ class Recurrent(FlexmemTest):
                         self.assert_same(ours, cpu)
 
     def recurrent(self, device):
-        """An LSTM, with what it is given, on the device."""
+        """Returns an LSTM and its arguments, on the device."""
         torch.manual_seed(6)
         model = nn.LSTM(8, 16, proj_size=4).to(device)
         return model, torch.randn(5, 3, 8).to(device).requires_grad_(), torch.randn(1, 3, 16).to(device).requires_grad_()
 
     def test_autocast(self):
-        """In lower precision, whether or not hooks see the saved tensors."""
+        """Gradients in lower precision, with and without hooks for the saved tensors."""
         def run(kind, autocast, hooks):
             torch.manual_seed(11)
             front, model = nn.Linear(8, 8).to(DEVICE), kind(8, 16).to(DEVICE)
@@ -137,11 +139,12 @@ class Recurrent(FlexmemTest):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def gradients_of(self, device, kind=nn.LSTM, hooks=contextlib.nullcontext, between=lambda model, x: None):
-        """Of the weights, with hooks around the forward pass and something done before the backward pass."""
+        """Returns the gradients of the weights. There are hooks during the forward pass, and a function is called
+        before the backward pass."""
         torch.manual_seed(9)
         first, model = nn.Linear(8, 8).to(device), kind(8, 16, num_layers=2).to(device)
         with hooks():
-            # Nothing but the graph has the output of the linear layer.
+            # Only the graph holds the output of the linear layer.
             y = model(first(torch.randn(5, 3, 8).to(device)))[0]
         kept = between(model, y)
         y.square().sum().backward()
@@ -149,7 +152,7 @@ class Recurrent(FlexmemTest):
         return [weight.grad for layer in (first, model) for weight in layer.parameters()]
 
     def assert_all_close(self, ours, cpu):
-        """Apart from the last bits, which differ if the operators are composed on the device."""
+        """Expects equal tensors except for the last bits, which differ if the device composes the operators."""
         for a, b in zip(ours, cpu, strict=True):
             torch.testing.assert_close(a.cpu(), b)
 
@@ -183,7 +186,7 @@ class Recurrent(FlexmemTest):
                 before = torch.flexmem.memory_allocated()
                 y = model(x)[0]
                 kept = torch.flexmem.memory_allocated() - before
-            # The output is all there is.
+            # Only the output is left, so no other tensor keeps the graph.
             other = torch.empty_like(y)
             self.assertEqual(torch.flexmem.memory_allocated() - before, 2 * kept, kind)
             del other, y
@@ -219,7 +222,7 @@ class Recurrent(FlexmemTest):
                        for _ in range(4)]
             for thread in threads:
                 thread.start()
-            # A thread that takes longer hangs, however slow the machine is.
+            # A thread that takes longer is stuck, however slow the machine is.
             deadline = time.monotonic() + 1200
             for thread in threads:
                 thread.join(max(deadline - time.monotonic(), 0))
@@ -256,7 +259,7 @@ class Recurrent(FlexmemTest):
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             with self.assertRaisesRegex(RuntimeError, "storage has been resized to 0"):
                 self.gradients_of(DEVICE, kind, between=empty)
-            # A backward pass that was refused works once the bytes are there again.
+            # A backward pass that was refused succeeds when the bytes are there again.
             model = kind(8, 8).to(DEVICE)
             loss = model(torch.randn(4, 3, 8, device=DEVICE))[0].sum()
             saved, kept = empty(model, None)
@@ -271,7 +274,8 @@ class Recurrent(FlexmemTest):
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             model = kind(8, 64).to(DEVICE)
             weight = model.weight_hh_l0
-            # Tensors on both sides of the weight stay, so the memory that it leaves free begins at its address.
+            # The tensors on both sides of the weight are kept, so the memory that becomes free begins at the weight's
+            # address.
             around = [torch.ones_like(weight) for _ in range(3)]
             weight.data = around.pop(1)
             loss = model(torch.randn(4, 3, 8, device=DEVICE))[0].sum()
@@ -281,7 +285,7 @@ class Recurrent(FlexmemTest):
             storage.resize_(0)
             storage.resize_(size // 2)
             while storage.data_ptr() != address:
-                # Takes memory that fits better.
+                # Allocates the memory that fits better, so that the weight does not get it.
                 storage.resize_(0)
                 smaller.append(torch.empty(size // 2, dtype=torch.uint8, device=DEVICE))
                 self.assertNotEqual(smaller[-1].data_ptr(), address)
@@ -343,7 +347,7 @@ class Recurrent(FlexmemTest):
         y.sum().backward()
         x.grad = None
         model.zero_grad()
-        # Nothing is left but the output.
+        # Only the output is left.
         after = torch.flexmem.memory_allocated()
         self.assertGreater(size, after)
         other = torch.empty_like(y)

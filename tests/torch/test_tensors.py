@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tensors behave as on the CPU: views, results that are given, resizing, conjugates."""
+"""Tensors behave as on the CPU: views, out= tensors, resizing, conjugates."""
 
 import torch
 
@@ -52,7 +52,7 @@ class Tensors(FlexmemTest):
         out = torch.empty(0, device=DEVICE)
         self.assertIs(torch.add(a.to(DEVICE), b.to(DEVICE), out=out), out)
         self.assert_same(out, expected)
-        # An out= tensor of the wrong size is resized, too, with a warning.
+        # An out= tensor of the wrong size is resized too, with a warning.
         out = torch.ones(100, device=DEVICE)
         with self.assertWarns(UserWarning):
             torch.add(a.to(DEVICE), b.to(DEVICE), out=out)
@@ -62,7 +62,7 @@ class Tensors(FlexmemTest):
         self.assert_same(values, a.sort().values)
         self.assert_same(indices, a.sort().indices)
 
-        # These ask for a kernel of the device, but not without out=.
+        # With out= these operators need a kernel of the device; without it they do not.
         self.assert_same(torch.nanmean(a.to(DEVICE), 0, out=torch.empty(4, device=DEVICE)), a.nanmean(0))
         torch.mode(a.to(DEVICE), out=(values.resize_(0), indices.resize_(0)))
         self.assert_same(values, a.mode().values)
@@ -105,7 +105,8 @@ class Tensors(FlexmemTest):
                      lambda: torch.mm(torch.ones(3, 3), x.view(3, 1)), lambda: x.add_(torch.ones(3))):
             with self.assertRaisesRegex(RuntimeError, "same device"):
                 call()
-        # Neither do indices that other devices want beside the tensor, and names that begin as those of index() and copy_() do.
+        # The same holds for indices that other devices want on the tensor's device, and for operators whose names begin
+        # like index() and copy_().
         index = torch.tensor([0, 2])
         for call in (lambda: torch.copysign(x, torch.ones(3)), lambda: x.index_select(0, index),
                      lambda: x.index_add(0, index, torch.ones(2, device=DEVICE)),
@@ -114,14 +115,14 @@ class Tensors(FlexmemTest):
                      lambda: x.index_put((index.to(DEVICE),), torch.ones(2))):
             with self.assertRaisesRegex(RuntimeError, "same device"):
                 call()
-        # A number is no tensor of another device, nor are the indices of index().
+        # A tensor that is just a number may be on the CPU, and so may the indices of index().
         self.assert_same(x + torch.tensor(2.0), torch.full((3,), 3.0))
         self.assert_same(x[index], torch.ones(2))
         self.assert_same(x.index_put((index,), torch.tensor(2.0)), torch.tensor([2.0, 1.0, 2.0]))
         y = x.clone().requires_grad_()
         y[index].sum().backward()
         self.assert_same(y.grad, torch.tensor([1.0, 0.0, 1.0]))
-        # But no operator writes to a number on the CPU.
+        # But an operator must not write to a number on the CPU.
         number = torch.tensor(1.0)
         for call in (lambda: number.add_(x[0]), lambda: torch.sum(x, (0,), out=number), lambda: torch._foreach_add_([number], [x[0]])):
             with self.assertRaisesRegex(RuntimeError, "same device"):
@@ -172,7 +173,7 @@ class Tensors(FlexmemTest):
         self.assertTrue(torch.autograd.gradcheck(lambda x: x.exp().prod(), (x,)))
 
     def test_forward_derivatives(self):
-        # The bias has none, which PyTorch says by zeros without bytes.
+        # The bias has no gradient. PyTorch represents that by zeros without bytes.
         def run(device):
             torch.manual_seed(12)
             x, weight, bias = (torch.randn(*size).to(device) for size in ((4, 3), (5, 3), (5,)))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// The example for authors of a back end, over an address space without memory.
-// Prints TAP.
+// Tests the example for authors of a back end, with an address space that has no memory. Prints TAP.
 #include "tap.h"
 
 #include <TokenAllocator.h>
@@ -49,7 +48,7 @@ int main() {
          "two tensors do not overlap");
 
   {
-    // As with a view, both tensors share the storage.
+    // Both tensors share the storage, as a view would.
     at::Storage storage = first.storage();
     first.reset();
     expect(bytesInUse(cache) == 2048, "it lives as long as its storage");

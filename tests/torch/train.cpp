@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-// A small model trains on the CPU and in flexmem's memory: the losses and the
-// weights are equal bit for bit, nothing is copied, and every byte comes back.
-// Prints TAP. usage: train [STEPS]
+// A small model trains on the CPU and in flexmem's memory: the losses and the weights must be equal bit for bit, no
+// result may be copied, and all memory must be freed at the end. Prints TAP.
+// usage: train [STEPS]
 #include "model.h"
 #include "tap.h"
 
@@ -22,8 +22,7 @@ using MakeOptimizer =
 Outcome train(const torch::Device& device, int steps, const MakeOptimizer& make) {
   torch::manual_seed(1);
   Mlp model;
-  // The optimizer is made before the model moves. It must follow the
-  // parameters.
+  // The optimizer is made before the model moves. It must use the parameters where they are afterwards.
   const auto optimizer = make(model);
   const Tensor x = torch::randn({32, 64}).to(device);
   const Tensor y = torch::randint(10, {32}).to(device);

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0 A cache in C++ whose memory the CPU can access: its provider wraps the flat provider
-// and adds memory. Compiled and run by test_install.sh.
+// SPDX-License-Identifier: GPL-2.0
+// A cache in C++ whose memory the CPU can access: its provider wraps the flat
+// provider and adds memory. Compiled and run by test_install.sh.
 #include <flexmem.h>
 #include <flexmem_cache.h>
 
