@@ -4,7 +4,7 @@
 # Tests the library as it is shipped: installs it, builds programs with it, and checks its symbols. Prints TAP. BUILD is
 # the folder for what the tests build.
 #
-# shellcheck does not see that check() calls the test functions; and CC and CXX may be several words.
+# The test functions are called by check(), which shellcheck does not see. CC and CXX may be several words.
 # shellcheck disable=SC2317,SC2086
 
 here=$(cd "$(dirname "$0")" && pwd)
