@@ -3,9 +3,8 @@
  * Placement: the two phases of an allocation, a region and a block in it.
  *
  * A request names the domains that it may come from, which its policy chooses:
- * one row of a table. Regions of all of them are
- * tried in one order; a new region comes from the domain with the lowest id that
- * can give one.
+ * one row of a table. Regions of all of them are tried in one order. A new region
+ * comes from the domain with the lowest id that can give one.
  *
  * The order is one row of a table, too: which of two regions comes first, and
  * whether a new region is acquired before the present ones are tried
@@ -122,7 +121,7 @@ int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
 /* A region as placement sees it, without its lock. */
 struct candidate {
 	struct flexmem_region *region;
-	bool reserved;
+	const struct flexmem_account *reserved_for;
 	u64 room;
 	u64 free;
 };
@@ -133,8 +132,8 @@ static bool comes_before(const struct flexmem_order_ops *order,
 {
 	if (!b->region)
 		return true;
-	if (a->reserved != b->reserved)
-		return a->reserved;
+	if (!a->reserved_for != !b->reserved_for)
+		return a->reserved_for;
 	if (a->room != b->room)
 		return a->room > b->room;
 	return order->before(a->free, b->free);
@@ -174,10 +173,11 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 		if (!next.region)
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
-		if (next.free < request->size ||
-		    flexmem_region_is_closed(next.region, request->account))
+		if (next.free < request->size)
 			continue;
-		next.reserved = READ_ONCE(next.region->reserved_for);
+		next.reserved_for = READ_ONCE(next.region->reserved_for);
+		if (flexmem_is_closed_by(next.reserved_for, request->account))
+			continue;
 		next.room = request->growable ?
 			flexmem_region_room(next.region, &unused) : 0;
 		if (comes_before(order, &next, &first))

@@ -117,6 +117,13 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 	return smp_load_acquire(&region->lost);
 }
 
+/* Whether a region that is reserved for @cgroup is closed to @account. */
+static inline bool flexmem_is_closed_by(const struct flexmem_account *cgroup,
+					const struct flexmem_account *account)
+{
+	return cgroup && !flexmem_account_is_below(account, cgroup);
+}
+
 /*
  * Whether a reservation of another cgroup keeps @account out of a region. May
  * be stale if the caller does not hold the region's lock.
@@ -124,9 +131,7 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 static inline bool flexmem_region_is_closed(const struct flexmem_region *region,
 					    const struct flexmem_account *account)
 {
-	const struct flexmem_account *cgroup = READ_ONCE(region->reserved_for);
-
-	return cgroup && !flexmem_account_is_below(account, cgroup);
+	return flexmem_is_closed_by(READ_ONCE(region->reserved_for), account);
 }
 
 struct flexmem_region *flexmem_region_create(struct flexmem_table *table);

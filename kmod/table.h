@@ -99,7 +99,7 @@ struct flexmem_table {
 /* checkpatch: MACRO_ARG_REUSE - it is a name */
 #define flexmem_for_each_domain(domain, table, mask)			\
 	for (u64 left_ = (mask);					\
-	     left_ && ((domain) = &(table)->domain[__ffs64(left_)]);	\
+	     left_ && ((domain) = &(table)->domain[__ffs64(left_)], true); \
 	     left_ &= left_ - 1)
 
 /* A bit mask of all domains. */
