@@ -146,14 +146,15 @@ static bool refuses(const struct flexmem_account *account,
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)
 
-/* Whether @bytes, or @more of resource @r, would exceed a limit. */
-static __always_inline bool is_over(const struct flexmem_account *client,
+/*
+ * Would @bytes, and @more of resource @r, exceed a limit of @account or of one
+ * above it? The account of an open file has no limits.
+ */
+static __always_inline bool is_over(struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
 				    unsigned int more)
 {
-	struct flexmem_account *account;
-
-	for_each_charged(account, client->parent) {
+	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
 		if (refuses(account, FLEXMEM_RESOURCE_BYTES, bytes) ||
 		    refuses(account, r, more))
@@ -183,7 +184,7 @@ static __always_inline void count(struct flexmem_account *client, u64 bytes,
  */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
-	if (is_over(client, 0, FLEXMEM_RESOURCE_FILES, 1))
+	if (is_over(client->parent, 0, FLEXMEM_RESOURCE_FILES, 1))
 		return false;
 	count(client, 0, FLEXMEM_RESOURCE_FILES, 1);
 	return true;
@@ -226,7 +227,7 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 	spin_lock(&accounts->lock);
 	if (handles && client->used[r] >= max_handles)
 		reason = FLEXMEM_REASON_HANDLES;
-	else if (is_over(client, size, r, handles))
+	else if (is_over(client->parent, size, r, handles))
 		reason = FLEXMEM_REASON_CGROUP_LIMIT;
 	else
 		count(client, size, r, handles);
@@ -479,21 +480,22 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 }
 
 /**
- * flexmem_account_refuses_region - check the limits for a block in a new region
- * @client: account of the open file
+ * flexmem_account_refuses_region - check the limits for a new region
+ * @account: account of an open file that wants a block in it, or of a cgroup that
+ *	it will be reserved for
  *
  * Called before a region is acquired, to avoid a useless one. The check that
- * counts is in flexmem_charge_block().
+ * counts is in flexmem_charge_block() or flexmem_charge_region().
  *
- * Return: true if a limit forbids such a block.
+ * Return: true if a limit forbids it.
  */
-bool flexmem_account_refuses_region(const struct flexmem_account *client)
+bool flexmem_account_refuses_region(struct flexmem_account *account)
 {
-	struct flexmem_accounts *accounts = client->accounts;
+	struct flexmem_accounts *accounts = account->accounts;
 	bool refused;
 
 	spin_lock(&accounts->lock);
-	refused = is_over(client, 0, FLEXMEM_RESOURCE_REGIONS, 1);
+	refused = is_over(account, 0, FLEXMEM_RESOURCE_REGIONS, 1);
 	spin_unlock(&accounts->lock);
 	return refused;
 }

@@ -257,7 +257,7 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 				  unsigned int slot, u64 size);
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
-bool flexmem_account_refuses_region(const struct flexmem_account *client);
+bool flexmem_account_refuses_region(struct flexmem_account *account);
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_account_reserve(struct flexmem_account *cgroup,

@@ -120,6 +120,8 @@ static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 			return rc;
 	}
 	while (hweight64(*slots) < count) {
+		if (flexmem_account_refuses_region(account))
+			return -EDQUOT;
 		rc = flexmem_region_add(table, FLEXMEM_KIND_TENSOR,
 					table->default_domains, size, account,
 					&slot);

@@ -278,6 +278,19 @@ static void regions_are_charged(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 3), -ENOMEM);
 	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
 	EXPECT(test, used_regions(test, ctx, 1), 0);
+	/* The third region was not asked for. */
+	expect_log(test, ctx, "acquire 12G, set 0, acquire 12G, set 1");
+	/* The limit holds for regions that are there, too. */
+	limit_regions(test, ctx, 1, 1);
+	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 2), -ENOMEM);
+	EXPECT(test, used_regions(test, ctx, 1), 0);
+	/* A limit of the cgroup itself does the same. */
+	limit_regions(test, ctx, 1, FLEXMEM_NO_LIMIT);
+	limit_regions(test, ctx, 12, 2);
+	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 3), -ENOMEM);
+	expect_log(test, ctx, "");
+	limit_regions(test, ctx, 12, FLEXMEM_NO_LIMIT);
+	limit_regions(test, ctx, 1, 2);
 	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 2), 0);
 	EXPECT(test, used_regions(test, ctx, 0), 2);
 	EXPECT(test, used_regions(test, ctx, 1), 2);
