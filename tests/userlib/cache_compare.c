@@ -97,6 +97,8 @@ void compare_worlds(const struct run *run)
 		     model->destroyed);
 	check_number(run, "waits for the device", real->device_waits,
 		     model->device_waits);
+	check_number(run, "calls of pools' own providers", real->own_calls,
+		     model->own_calls);
 }
 
 #define FIGURES \

@@ -122,7 +122,7 @@ static void take_out(struct model_segment *segment, size_t index)
 		(segment->count - index) * sizeof(segment->blocks[0]));
 }
 
-static struct model_place find_live(const struct model *model, size_t id)
+struct model_place model_find_live(const struct model *model, size_t id)
 {
 	struct model_place place;
 	size_t i;
@@ -144,17 +144,17 @@ static bool serves(const struct model_segment *segment,
 		   const struct model_want *want)
 {
 	return segment->kind == want->kind && !segment->lost &&
-	       segment->pool == want->request->pool &&
+	       segment->pool == want->pool &&
 	       segment->stream == want->request->stream;
 }
 
 /*
- * Finds a free block. In growing segments it is the lowest block in the oldest
- * segment that is large enough. In fixed segments it is the tightest block; of
- * equal blocks, the lowest one in the oldest segment.
+ * Finds a free block of growing or of fixed segments. Of growing ones: the
+ * lowest block in the oldest segment. Of fixed ones: the tightest block; of
+ * equal blocks, the lowest block in the oldest segment.
  */
-static struct model_place find_any(const struct model *model,
-				   const struct model_want *want)
+static struct model_place find_in(const struct model *model,
+				  const struct model_want *want, bool growing)
 {
 	struct model_place best = { 0 };
 	struct model_segment *segment;
@@ -165,7 +165,9 @@ static struct model_place find_any(const struct model *model,
 
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];
-		for (j = 0; j < segment->count && serves(segment, want); j++) {
+		if (segment->growing != growing || !serves(segment, want))
+			continue;
+		for (j = 0; j < segment->count; j++) {
 			block = &segment->blocks[j];
 			if (block->state != MODEL_FREE ||
 			    block->size < want->size ||
@@ -184,9 +186,11 @@ struct model_place model_find(const struct model *model,
 			      const struct model_want *want)
 {
 	uint64_t limit = model->figures.max_split_size;
-	struct model_place best = find_any(model, want);
+	struct model_place best = find_in(model, want, true);
 	uint64_t size;
 
+	if (!best.segment)
+		best = find_in(model, want, false);
 	if (!best.segment || best.segment->growing ||
 	    want->kind == FLEXMEM_CACHE_SMALL)
 		return best;
@@ -204,7 +208,11 @@ static bool may_split(const struct model *model,
 {
 	if (size == whole)
 		return false;
-	if (segment->growing || segment->kind == FLEXMEM_CACHE_SMALL)
+	if (segment->growing)
+		return true;
+	if (model->pools[segment->pool].flags & FLEXMEM_CACHE_POOL_NO_SPLIT)
+		return false;
+	if (segment->kind == FLEXMEM_CACHE_SMALL)
 		return true;
 	return size < model->figures.max_split_size &&
 	       whole - size > model->profile.large_remainder;
@@ -228,6 +236,7 @@ static void take(struct model *model, const struct model_want *want,
 		block->size = want->size;
 	}
 	block->state = MODEL_LIVE;
+	block->birth = ++model->births;
 	block->id = id;
 	block->requested = want->bytes;
 	block->tag = request->tag;
@@ -238,6 +247,7 @@ static void take(struct model *model, const struct model_want *want,
 	model_count_alloc(model, segment, block);
 	result->address = segment->address + block->offset;
 	result->size = block->size;
+	result->pool = segment->pool;
 }
 
 /* Joins a block that no stream uses with its free neighbours. */
@@ -259,8 +269,9 @@ static void settle(struct model *model, struct model_place place)
 		block--;
 	}
 	block->stamp = model->clock;
-	if (model->setup->direct || segment->lost ||
-	    (segment->pool && !model->pool_open[segment->pool]))
+	if ((model->setup->direct || segment->lost ||
+	     (segment->pool && !model->pools[segment->pool].open)) &&
+	    segment->count == 1 && model_excess(model, segment))
 		model_give_back(model, segment);
 }
 
@@ -336,6 +347,8 @@ again:
 
 void model_poll(struct model *model)
 {
+	if (model->captures)
+		return;
 	bring_back(model, false, ~0u);
 }
 
@@ -343,7 +356,7 @@ void model_wait_for_device(struct model *model)
 {
 	size_t i;
 
-	if (!model->setup->events)
+	if (!model->setup->events || model->captures)
 		return;
 	model->figures.num_sync_all_streams++;
 	if (world_events.synchronize_device(model->world))
@@ -404,13 +417,15 @@ static int wait_for_stream(struct model *model, uint64_t stream)
 	return 0;
 }
 
-static int wait_for_all(struct model *model)
+int model_wait_for_all(struct model *model)
 {
 	unsigned int streams;
 	uint64_t stream;
 	int result = 0;
 	bool lost;
 
+	if (model->captures)
+		return 0;
 	streams = waited_for(model, &lost);
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
 		if (!(streams & 1u << stream) ||
@@ -430,29 +445,37 @@ static int wait_for_all(struct model *model)
 	return model->world->refuse_device_wait ? -EIO : result;
 }
 
-/*
- * Frees the block of an allocation, at once or when its events have happened.
- */
-static void give(struct model *model, struct model_place place)
+void model_record(struct model *model, struct model_block *block)
 {
-	struct model_block *block = &place.segment->blocks[place.index];
 	struct world *world = model->world;
 	uint64_t stream;
 
-	block->waits = block->used;
 	block->lost = 0;
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
-		if (!(block->used & 1u << stream))
+		if (!(block->waits & 1u << stream))
 			continue;
 		if (world->refuse_record == stream)
 			block->lost |= 1u << stream;
 		else
 			block->event[stream] = world->recorded[stream]++;
 	}
+	block->deferred = 0;
+}
+
+/* Frees an allocation's block, at once or after its events. */
+static void give(struct model *model, struct model_place place)
+{
+	struct model_block *block = &place.segment->blocks[place.index];
+
+	block->waits = block->used;
 	block->used = 0;
 	block->state = MODEL_WAITING;
 	if (!block->waits)
 		deactivate(model, place);
+	else if (model->captures)
+		block->deferred = ++model->deferred;
+	else
+		model_record(model, block);
 }
 
 /* The operations. */
@@ -486,8 +509,9 @@ int model_alloc(struct model *model, const struct model_request *request,
 	if (!model->setup->growing && want.size <= model->profile.small_limit)
 		want.kind = FLEXMEM_CACHE_SMALL;
 	result->kind = want.kind;
-	if (request->pool && (request->pool > model->last_pool ||
-			      !model->pool_open[request->pool])) {
+	want.pool = request->pool ? request->pool :
+		    model_capture_pool(model, request->stream);
+	if (want.pool && !model_pool_is_open(model, want.pool)) {
 		result->failure.pool = request->pool;
 		result->failure.last_pool = model->last_pool;
 		return -ENOENT;
@@ -510,26 +534,31 @@ int model_alloc(struct model *model, const struct model_request *request,
 	return err;
 }
 
-int model_free(struct model *model, size_t id)
+void model_free_at(struct model *model, size_t id)
 {
-	struct model_place place = find_live(model, id);
+	struct model_place place = model_find_live(model, id);
 
-	if (!place.segment)
-		return -EINVAL;
 	if (place.segment->blocks[place.index].used) {
 		model_poll(model);
-		place = find_live(model, id);
+		place = model_find_live(model, id);
 	}
 	model_count_free(model, place.segment,
 			 &place.segment->blocks[place.index]);
 	give(model, place);
+}
+
+int model_free(struct model *model, size_t id)
+{
+	if (!model_find_live(model, id).segment)
+		return -EINVAL;
+	model_free_at(model, id);
 	model_commit(model);
 	return 0;
 }
 
 int model_record_stream(struct model *model, size_t id, uint64_t stream)
 {
-	struct model_place place = find_live(model, id);
+	struct model_place place = model_find_live(model, id);
 	struct model_block *block;
 
 	if (!place.segment)
@@ -540,35 +569,35 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	return 0;
 }
 
-/* The number of bytes that the cache has returned to the provider so far. */
-static uint64_t returned(const struct model *model)
+/* The bytes that the cache has returned to the provider so far. */
+uint64_t model_returned(const struct model *model)
 {
 	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].freed;
 }
 
 int model_empty(struct model *model, uint64_t *released)
 {
-	uint64_t before = returned(model);
+	uint64_t before = model_returned(model);
 	int wait_error;
 	int error;
 
-	wait_error = wait_for_all(model);
+	wait_error = model_wait_for_all(model);
 	model_reclaim(model, UINT64_MAX, &error);
-	*released = returned(model) - before;
+	*released = model_returned(model) - before;
 	model_commit(model);
 	return wait_error ? wait_error : error;
 }
 
 int model_trim(struct model *model, uint64_t bytes, uint64_t *released)
 {
-	uint64_t before = returned(model);
+	uint64_t before = model_returned(model);
 	uint64_t gone;
 	int error;
 
 	model_poll(model);
-	gone = returned(model) - before;
+	gone = model_returned(model) - before;
 	model_reclaim(model, gone < bytes ? bytes - gone : 0, &error);
-	*released = returned(model) - before;
+	*released = model_returned(model) - before;
 	model_commit(model);
 	return error;
 }
@@ -600,48 +629,14 @@ int model_drop_lost(struct model *model, uint64_t *live)
 			continue;
 		}
 		*live += bytes_in_use(segment);
-		/*
-		 * If the whole segment was freed, the next segment now has its
-		 * index.
-		 */
-		if (model_give_back(model, segment))
-			continue;
-		if (model_excess(model, segment))
+		/* If the segment was freed, the next segment has its index now. */
+		if (model_excess(model, segment)) {
+			if (model_give_back(model, segment))
+				continue;
 			error = -EIO;
+		}
 		i++;
 	}
 	model_commit(model);
 	return error;
-}
-
-int model_pool_create(struct model *model, uint64_t *pool)
-{
-	*pool = ++model->last_pool;
-	assert(*pool < MODEL_POOLS);
-	model->pool_open[*pool] = true;
-	return 0;
-}
-
-int model_pool_release(struct model *model, uint64_t pool)
-{
-	struct model_segment *segment;
-	size_t i = 0;
-
-	if (!pool || !model->pool_open[pool])
-		return -ENOENT;
-	model_poll(model);
-	model->pool_open[pool] = false;
-	while (i < model->count) {
-		segment = model->segments[i];
-		if (segment->pool == pool)
-			model_give_back(model, segment);
-		/*
-		 * If the whole segment was freed, the next segment now has its
-		 * index.
-		 */
-		if (i < model->count && model->segments[i] == segment)
-			i++;
-	}
-	model_commit(model);
-	return 0;
 }

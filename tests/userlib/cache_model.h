@@ -11,6 +11,8 @@
 
 #define MODEL_TAGS 4
 #define MODEL_POOLS 512
+/* The most allocations of a checkpoint. */
+#define MODEL_ENTRIES 256
 
 /*
  * A rule of rounding: from @from MiB on, sizes are rounded up to one of @steps
@@ -47,16 +49,19 @@ enum model_state {
 };
 
 /*
- * @id: the caller's number of a live block. @used: bit mask of other streams
- * that use it. @waits: bit mask of streams for which a freed block waits.
- * @lost: bit mask of the streams in @waits without an event. @stream: stream of
- * a live block.
+ * @birth: number of an allocation. @id: the caller's number of a live block.
+ * @used: bit mask of other streams that use it. @waits: bit mask of streams for
+ * which a freed block waits. @lost: bit mask of the streams in @waits without an
+ * event. @stream: stream of a live block.
+ * @deferred: number of a free in a capture, whose events are not recorded yet;
+ * or 0.
  */
 struct model_block {
 	enum model_state state;
 	uint64_t offset;
 	uint64_t size;
 	uint64_t requested;
+	uint64_t birth;
 	size_t id;
 	size_t tag;
 	unsigned int used;
@@ -64,6 +69,7 @@ struct model_block {
 	unsigned int lost;
 	uint64_t stream;
 	uint64_t event[WORLD_STREAMS];
+	uint64_t deferred;
 	uint64_t stamp;
 };
 
@@ -89,15 +95,36 @@ struct model_segment {
 	size_t count;
 };
 
-/* The state of the model. Segments are sorted by age, oldest first. */
+/*
+ * A private pool. @own: it has a provider of its own. @begun: 0, or the number
+ * of the call that began to send it the requests on @streams, a bit mask.
+ */
+struct model_pool {
+	bool open;
+	bool own;
+	uint64_t uses;
+	uint32_t flags;
+	uint64_t begun;
+	unsigned int streams;
+};
+
+/*
+ * The state of the model. Segments are sorted by age, oldest first. @births:
+ * number of allocations. @begun, @captures, @deferred: numbers of pools that
+ * began, of pools that have not ended yet, and of frees meanwhile.
+ */
 struct model {
 	const struct model_setup *setup;
 	struct flexmem_cache_profile profile;
 	struct world *world;
 	struct model_segment **segments;
 	size_t count;
-	bool pool_open[MODEL_POOLS];
+	struct model_pool pools[MODEL_POOLS];
 	uint64_t last_pool;
+	uint64_t births;
+	uint64_t begun;
+	size_t captures;
+	uint64_t deferred;
 	uint64_t clock;
 	struct flexmem_cache_statistics figures;
 	struct flexmem_cache_tag tags[MODEL_TAGS];
@@ -123,8 +150,9 @@ struct model_request {
 	bool simple;
 };
 
-/* @kind: kind of the pool that served the request. */
+/* @kind, @pool: of the memory that served the request. */
 struct model_result {
+	uint64_t pool;
 	uint64_t address;
 	uint64_t size;
 	enum flexmem_cache_pool_kind kind;
@@ -153,15 +181,58 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream);
 int model_empty(struct model *model, uint64_t *released);
 int model_trim(struct model *model, uint64_t bytes, uint64_t *released);
 int model_drop_lost(struct model *model, uint64_t *live);
-int model_pool_create(struct model *model, uint64_t *pool);
-int model_pool_release(struct model *model, uint64_t pool);
 void model_reset_peaks(struct model *model);
 void model_reset_accumulated(struct model *model);
 
-/* cache_model_ladder.c: the steps of the model if no block serves a request. */
+/* cache_model_pools.c: private pools, and checkpoints of them. */
+struct model_entry {
+	uint64_t handle;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t requested;
+	uint64_t birth;
+	size_t tag;
+	size_t id;
+	bool is_live;
+};
+
+/* The entries are sorted by segment, and by offset within a segment. */
+struct model_checkpoint {
+	uint64_t pool;
+	size_t count;
+	struct model_entry entries[MODEL_ENTRIES];
+};
+
+/* Whether there is such a pool, and it takes requests. */
+bool model_pool_is_open(const struct model *model, uint64_t pool);
+/* The pool that captures the requests of a stream, or 0. */
+uint64_t model_capture_pool(const struct model *model, uint64_t stream);
+int model_pool_create(struct model *model, bool own, uint64_t *pool);
+int model_pool_hold(struct model *model, uint64_t pool);
+int model_pool_release(struct model *model, uint64_t pool);
+int model_pool_set_flags(struct model *model, uint64_t pool, uint32_t flags);
+/* @streams: bit mask of the streams that the filter accepts. */
+int model_pool_begin(struct model *model, uint64_t pool, unsigned int streams);
+int model_pool_end(struct model *model, uint64_t pool);
+int model_pool_empty(struct model *model, uint64_t pool, uint64_t *released);
+int model_pool_usage(const struct model *model, uint64_t pool,
+		     const uint64_t *stream, struct flexmem_cache_usage *usage);
+int model_pool_checkpoint(const struct model *model, uint64_t pool,
+			  struct model_checkpoint *checkpoint);
+/*
+ * @order: the @count live allocations, in the order in which the cache frees.
+ * @unused: numbers for the allocations that the restore makes.
+ */
+int model_pool_restore(struct model *model, struct model_checkpoint *checkpoint,
+		       const size_t *order, size_t count, const size_t *unused);
+const struct flexmem_cache_provider *
+model_provider(const struct model *model, const struct model_segment *segment);
+
+/* cache_model_ladder.c: what the model does if no block serves a request. */
 struct model_want {
 	uint64_t bytes;
 	uint64_t size;
+	uint64_t pool;
 	enum flexmem_cache_pool_kind kind;
 	const struct model_request *request;
 	struct flexmem_cache_failure *failure;
@@ -176,12 +247,20 @@ struct model_place {
 int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place);
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
-/* The bytes that the segment could return now. */
+/*
+ * The bytes that the segment could return now; and those that it could return
+ * if its pool did not keep them.
+ */
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
 /* Finds out whether the segment is lost, as the cache would. */
 bool model_is_lost(const struct model *model, struct model_segment *segment);
-/* Returns the segment to the provider. False: the provider refused. */
+uint64_t model_spare(const struct model *model,
+		     const struct model_segment *segment);
+/*
+ * Returns the spare bytes of a segment. False: there are none, or the provider
+ * refused.
+ */
 bool model_give_back(struct model *model, struct model_segment *segment);
 
 /* In cache_model_figures.c, for the other two files of the model. */
@@ -201,7 +280,15 @@ void model_count_alloc(struct model *model, const struct model_segment *segment,
 void model_count_free(struct model *model, const struct model_segment *segment,
 		      const struct model_block *block);
 
-/* In cache_model.c, for cache_model_ladder.c. */
+/* cache_model.c: used by the other files. */
+struct model_place model_find_live(const struct model *model, size_t id);
+/* Frees a live block, without the end of the operation. */
+void model_free_at(struct model *model, size_t id);
+/* Records the events for a block that was freed. */
+void model_record(struct model *model, struct model_block *block);
+uint64_t model_returned(const struct model *model);
+/* Waits for all events, as flexmem_cache_empty() does. */
+int model_wait_for_all(struct model *model);
 uint64_t model_round(uint64_t size, uint64_t unit);
 struct model_block *model_last(const struct model_segment *segment);
 struct model_block *model_insert(struct model_segment *segment, size_t index);

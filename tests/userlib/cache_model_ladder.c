@@ -22,13 +22,13 @@ static uint64_t reserved(const struct model *model)
 static bool keeps(const struct model *model,
 		  const struct model_segment *segment)
 {
-	return segment->pool && model->pool_open[segment->pool] &&
+	return segment->pool && model->pools[segment->pool].open &&
 	       !segment->lost;
 }
 
 bool model_is_lost(const struct model *model, struct model_segment *segment)
 {
-	if (world_provider.lost(model->world, segment->handle))
+	if (model_provider(model, segment)->lost(model->world, segment->handle))
 		segment->lost = true;
 	return segment->lost;
 }
@@ -36,9 +36,15 @@ bool model_is_lost(const struct model *model, struct model_segment *segment)
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment)
 {
+	return keeps(model, segment) ? 0 : model_spare(model, segment);
+}
+
+uint64_t model_spare(const struct model *model,
+		     const struct model_segment *segment)
+{
 	const struct model_block *last = model_last(segment);
 
-	if (last->state != MODEL_FREE || keeps(model, segment))
+	if (last->state != MODEL_FREE)
 		return 0;
 	if (segment->count == 1)
 		return segment->size;
@@ -69,21 +75,23 @@ static void remove_segment(struct model *model, struct model_segment *segment)
 
 bool model_give_back(struct model *model, struct model_segment *segment)
 {
-	uint64_t excess = model_excess(model, segment);
+	const struct flexmem_cache_provider *provider =
+		model_provider(model, segment);
+	uint64_t excess = model_spare(model, segment);
 	struct model_block *last = model_last(segment);
 
 	if (!excess)
 		return false;
 	if (segment->count == 1) {
-		if (world_provider.free(model->world, segment->handle))
+		if (provider->free(model->world, segment->handle))
 			return false;
 		model_subtract(model->figures.reserved_bytes, segment->kind,
 			       excess);
 		remove_segment(model, segment);
 		return true;
 	}
-	if (world_provider.shrink(model->world, segment->handle, segment->size,
-				  segment->size - excess)) {
+	if (provider->shrink(model->world, segment->handle, segment->size,
+			     segment->size - excess)) {
 		/* The only error of the simulated world is -EIO. */
 		segment->stuck = true;
 		model_is_lost(model, segment);
@@ -240,6 +248,12 @@ static bool collect(struct model *model)
 
 /* Obtaining memory. */
 
+static bool grows(const struct model *model, const struct model_want *want)
+{
+	return model->setup->growing && !(model->pools[want->pool].flags &
+					  FLEXMEM_CACHE_POOL_NO_SPLIT);
+}
+
 static uint64_t segment_size(const struct model *model,
 			     const struct model_want *want)
 {
@@ -249,7 +263,7 @@ static uint64_t segment_size(const struct model *model,
 
 	if (model->setup->direct)
 		return want->size;
-	if (model->setup->growing)
+	if (grows(model, want))
 		return model_round(want->size, profile->growing_step);
 	if (want->kind == FLEXMEM_CACHE_SMALL)
 		return profile->small_segment;
@@ -289,9 +303,11 @@ static int grow(struct model *model, struct model_want *want,
 
 	if (!allowed(model, want, more))
 		return -ENOMEM;
-	err = world_provider.grow(model->world, segment->handle, segment->size,
-				  segment->size + more,
-				  &want->failure->device);
+	err = model_provider(model, segment)->grow(model->world,
+						   segment->handle,
+						   segment->size,
+						   segment->size + more,
+						   &want->failure->device);
 	want->failure->error = err;
 	if (err == -EIO && model_is_lost(model, segment))
 		return -EAGAIN;
@@ -314,6 +330,7 @@ static int make(struct model *model, struct model_want *want,
 		struct model_place *place)
 {
 	uint64_t size = segment_size(model, want);
+	const struct model_segment asked = { .pool = want->pool };
 	struct flexmem_cache_memory memory;
 	struct model_segment *segment;
 	struct model_block *block;
@@ -321,10 +338,12 @@ static int make(struct model *model, struct model_want *want,
 
 	if (!allowed(model, want, size))
 		return -ENOMEM;
-	err = world_provider.alloc(model->world, size, model->profile.granule,
-				   model->setup->growing ?
-				   FLEXMEM_CACHE_GROWABLE : 0,
-				   &memory, &want->failure->device);
+	err = model_provider(model, &asked)->alloc(model->world, size,
+						   model->profile.granule,
+						   grows(model, want) ?
+						   FLEXMEM_CACHE_GROWABLE : 0,
+						   &memory,
+						   &want->failure->device);
 	want->failure->error = err;
 	if (err)
 		return err;
@@ -338,8 +357,8 @@ static int make(struct model *model, struct model_want *want,
 	segment->size = size;
 	segment->kind = want->kind;
 	segment->stream = want->request->stream;
-	segment->pool = want->request->pool;
-	segment->growing = model->setup->growing;
+	segment->pool = want->pool;
+	segment->growing = grows(model, want);
 	block = model_insert(segment, 0);
 	block->size = size;
 	block->stamp = model->clock;
@@ -369,7 +388,7 @@ static int obtain(struct model *model, struct model_want *want,
 		segment = model->segments[i];
 		if (!segment->growing || segment->lost ||
 		    segment->kind != want->kind ||
-		    segment->pool != want->request->pool ||
+		    segment->pool != want->pool ||
 		    segment->stream != want->request->stream)
 			continue;
 		err = grow(model, want, segment);
@@ -394,7 +413,7 @@ static void describe(const struct model *model, const struct model_want *want)
 	size_t j;
 
 	failure->asked = want->size;
-	failure->pool = want->request->pool;
+	failure->pool = want->pool;
 	failure->last_pool = model->last_pool;
 	failure->allocated_bytes =
 		model->figures.allocated_bytes[FLEXMEM_CACHE_ALL].current;
@@ -433,7 +452,7 @@ static enum flexmem_cache_obstacle obstacle(const struct model *model,
 
 	if (largest < result->failure.asked)
 		return FLEXMEM_CACHE_OBSTACLE_SIZE;
-	if (segment->pool != request->pool)
+	if (segment->pool != result->failure.pool)
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
 	if (segment->stream != request->stream)
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
@@ -501,11 +520,11 @@ static int borrow(struct model *model, struct model_want *want,
 	size_t i;
 	size_t j;
 
-	for (i = 0; i < model->count; i++) {
+	for (i = 0; i < model->count && !model->captures; i++) {
 		segment = model->segments[i];
 		if (!segment->growing || segment->lost ||
 		    segment->kind != want->kind ||
-		    segment->pool != want->request->pool ||
+		    segment->pool != want->pool ||
 		    segment->stream == want->request->stream)
 			continue;
 		for (j = 0; j < segment->count; j++) {
@@ -572,6 +591,26 @@ static int step_six(struct model *model, struct model_want *want,
 	return obtain(model, want, place);
 }
 
+/* Uses free memory of private pools that permit it. */
+static int step_seven(struct model *model, struct model_want *want,
+		      struct model_place *place)
+{
+	struct model_want other = *want;
+
+	if (want->pool)
+		return -ENOMEM;
+	for (other.pool = 1; other.pool <= model->last_pool; other.pool++) {
+		if (!model->pools[other.pool].open ||
+		    !(model->pools[other.pool].flags &
+		      FLEXMEM_CACHE_POOL_USE_ON_OOM))
+			continue;
+		*place = model_find(model, &other);
+		if (place->segment)
+			return 0;
+	}
+	return -ENOMEM;
+}
+
 int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place)
 {
@@ -592,6 +631,8 @@ int model_ladder(struct model *model, struct model_want *want,
 		err = step_five(model, want, place);
 	if (err == -ENOMEM)
 		err = step_six(model, want, place);
+	if (err == -ENOMEM)
+		err = step_seven(model, want, place);
 	if (!err)
 		model->figures.num_alloc_retries++;
 	if (err != -ENOMEM)

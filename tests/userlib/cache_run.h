@@ -21,6 +21,7 @@ struct slot {
 	uint64_t address;
 	uint64_t size;
 	uint64_t stream;
+	uint64_t pool;
 	uint64_t birth;
 	unsigned int users;
 };
@@ -28,11 +29,13 @@ struct slot {
 /*
  * Bytes that a stream may still use, until its event @number or a
  * synchronization. @own: the bytes were freed on that stream, which may reuse
- * them at once. @birth: number of their segment. If that segment is returned to
- * the provider, the provider waits for the stream, so the entry ends.
+ * them at once. @deferred: the event is recorded at the end of the capture.
+ * @birth: number of their segment. If that segment is returned to the provider,
+ * the provider waits for the stream, so the entry ends.
  */
 struct pending {
 	bool own;
+	bool deferred;
 	uint64_t birth;
 	uint64_t start;
 	uint64_t end;
@@ -60,6 +63,15 @@ struct run {
 	size_t pending_count;
 	struct owner owners[BIRTHS];
 	uint64_t pools[3];
+	/*
+	 * The pools that have begun, or 0, and the streams that their filters
+	 * accept.
+	 */
+	uint64_t captured[3];
+	unsigned int filters[3];
+	size_t captures;
+	struct flexmem_cache_checkpoint *checkpoint;
+	struct model_checkpoint expected;
 	uint64_t random;
 	unsigned long done;
 	char what[160];
@@ -74,7 +86,34 @@ struct run {
 	int callback_error[2];
 };
 
-/* Compares two numbers. A failed check ends the test. */
+/* cache_run.c */
+uint64_t run_next(struct run *run);
+uint64_t run_below(struct run *run, uint64_t limit);
+bool run_one_in(struct run *run, uint64_t chances);
+/* Says which operation comes, in messages of failed checks. */
+void run_say(struct run *run, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* A slot without an allocation, and a random one with one; SLOTS: none. */
+size_t run_free_slot(const struct run *run);
+size_t run_live_slot(struct run *run);
+/* Notes an allocation, and checks where it is. */
+void run_keep(struct run *run, size_t slot,
+	      const struct flexmem_cache_allocation *made);
+void run_free(struct run *run, size_t slot);
+/*
+ * Notes freed bytes that streams still use: other streams must wait.
+ * @recorded: numbers of events by stream, after those of this free.
+ */
+void run_note_pending(struct run *run, const struct slot *slot,
+		      const uint64_t *recorded);
+/* The last capture has ended. @recorded: numbers of events before that. */
+void run_end_captures(struct run *run, const uint64_t *recorded);
+
+/* cache_run_pools.c: a random operation on a private pool. */
+void run_pool(struct run *run);
+
+/* cache_compare.c */
+/* A check that fails ends the test. */
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);
 void check_true(const struct run *run, const char *what, bool good);

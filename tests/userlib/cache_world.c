@@ -192,6 +192,47 @@ const struct flexmem_cache_provider world_provider = {
 	.lost = world_lost,
 };
 
+static void *count_own(void *user)
+{
+	struct world *world = user;
+
+	world->own_calls++;
+	return world;
+}
+
+static int own_alloc(void *user, uint64_t bytes, uint64_t alignment,
+		     uint32_t flags, struct flexmem_cache_memory *memory,
+		     struct flexmem_failure *failure)
+{
+	return world_alloc(count_own(user), bytes, alignment, flags, memory,
+			   failure);
+}
+
+static int own_free(void *user, uint64_t handle)
+{
+	return world_free(count_own(user), handle);
+}
+
+static int own_grow(void *user, uint64_t handle, uint64_t old_bytes,
+		    uint64_t bytes, struct flexmem_failure *failure)
+{
+	return world_grow(count_own(user), handle, old_bytes, bytes, failure);
+}
+
+static int own_shrink(void *user, uint64_t handle, uint64_t old_bytes,
+		      uint64_t bytes)
+{
+	return world_shrink(count_own(user), handle, old_bytes, bytes);
+}
+
+const struct flexmem_cache_provider world_own_provider = {
+	.alloc = own_alloc,
+	.free = own_free,
+	.grow = own_grow,
+	.shrink = own_shrink,
+	.lost = world_lost,
+};
+
 /* An event consists of its stream and its number there. */
 static int event_record(void *user, uint64_t stream, uint64_t *event)
 {

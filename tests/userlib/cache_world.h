@@ -25,8 +25,9 @@ struct world_piece {
 };
 
 /*
- * The pieces are sorted by address. The other members plan faults, which happen
- * as long as the member is set; @refuse_allocs counts down.
+ * The pieces are sorted by address. The other members are planned faults,
+ * active while they are set. @refuse_allocs counts down. @own_calls: calls of
+ * world_own_provider.
  */
 struct world {
 	uint64_t capacity;
@@ -40,6 +41,7 @@ struct world {
 	uint64_t done[WORLD_STREAMS];
 	uint64_t destroyed;
 	uint64_t device_waits;
+	uint64_t own_calls;
 
 	unsigned int refuse_allocs;
 	int alloc_error;
@@ -63,6 +65,8 @@ const struct world_piece *world_find(const struct world *world,
 
 /* The callbacks of a cache. @user is a struct world. */
 extern const struct flexmem_cache_provider world_provider;
+/* For pools with a provider of their own: counts its calls. */
+extern const struct flexmem_cache_provider world_own_provider;
 extern const struct flexmem_cache_events world_events;
 
 #endif /* CACHE_WORLD_H */

@@ -134,9 +134,35 @@ static void allocations_come_back(void **state)
 }
 
 /*
- * Restores a checkpoint that has every second block, into holes of various
- * sizes.
+ * A newer allocation in the place of a freed one is not the allocation of the
+ * checkpoint: the restore frees it.
  */
+static void another_in_its_place(void **state)
+{
+	struct flexmem_cache_allocation before;
+	struct flexmem_cache_allocation other;
+
+	(void)state;
+	start("");
+	before = take_tagged(1000, "weights");
+	note();
+	give(cache, before.token);
+	other = take_tagged(900, "gradients");
+	assert_int_equal(other.address.offset, before.address.offset);
+	assert_int_equal(other.size, before.size);
+	restore();
+	assert_false(is_live(other.token));
+	assert_int_equal(entry(0).requested, 1000);
+	assert_string_equal(entry(0).tag, "weights");
+	/* The new allocation is that of the checkpoint from now on. */
+	other = entry(0);
+	restore();
+	assert_ptr_equal(entry(0).token, other.token);
+	give(cache, other.token);
+	end();
+}
+
+/* Restores every other block, into holes of any size. */
 static void in_every_hole(const char *configuration)
 {
 	struct flexmem_cache_allocation before[BLOCKS];
@@ -270,6 +296,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(allocations_come_back),
+		CACHE_TEST(another_in_its_place),
 		CACHE_TEST(holes_of_any_size),
 		CACHE_TEST(memory_in_use),
 		CACHE_TEST(memory_that_is_gone),

@@ -5,7 +5,6 @@
  * visible state is compared. To repeat a run: CACHE_SEED=N, with the printed N.
  * CACHE_OPERATIONS makes it longer.
  */
-#include <stdarg.h>
 #include <time.h>
 
 #include "cache_run.h"
@@ -24,174 +23,6 @@
 static uint64_t seed;
 static unsigned long operations = OPERATIONS;
 
-static uint64_t next(struct run *run)
-{
-	/* The generator is splitmix64. */
-	uint64_t z = run->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static uint64_t below(struct run *run, uint64_t limit)
-{
-	return next(run) % limit;
-}
-
-static bool one_in(struct run *run, uint64_t chances)
-{
-	return !below(run, chances);
-}
-
-static void say(struct run *run, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void say(struct run *run, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(run->what, sizeof(run->what), format, arguments);
-	va_end(arguments);
-}
-
-/* The checks below need no model. */
-
-static bool still_used(const struct run *run, const struct pending *pending)
-{
-	if (run->real.device_waits != pending->device_waits)
-		return false;
-	return pending->number >= run->real.done[pending->stream];
-}
-
-static void check_properties(struct run *run, struct slot *made,
-			     uint64_t pool)
-{
-	const struct world_piece *piece = world_find(&run->real, made->address);
-	uint64_t end = made->address + made->size;
-	const struct pending *pending;
-	struct owner *owner;
-	size_t i;
-
-	check_true(run, "inside of one segment of the provider", piece &&
-		   end <= piece->start + piece->size);
-	check_true(run, "alignment", made->address %
-		   run->model.profile.granule == 0);
-	for (i = 0; i < SLOTS; i++) {
-		if (&run->slots[i] == made || !run->slots[i].token)
-			continue;
-		check_true(run, "live buffers do not overlap",
-			   run->slots[i].address >= end ||
-			   run->slots[i].address + run->slots[i].size <=
-			   made->address);
-	}
-	assert_true(piece->birth < BIRTHS);
-	owner = &run->owners[piece->birth];
-	if (owner->known) {
-		if (!run->setup->growing)
-			check_number(run, "the segment's stream", made->stream,
-				     owner->stream);
-		check_number(run, "the segment's pool", pool, owner->pool);
-	}
-	else
-		*owner = (struct owner){ true, made->stream, pool };
-	made->birth = piece->birth;
-	if (made->stream != owner->stream)
-		made->users |= 1u << made->stream;
-	for (i = 0; i < run->pending_count; i++) {
-		pending = &run->pending[i];
-		if (pending->start < end && pending->end > made->address &&
-		    !(pending->own && (pending->stream == made->stream ||
-				       pending->birth != piece->birth)))
-			check_true(run, "no other stream uses it any more",
-				   !still_used(run, pending));
-	}
-}
-
-/*
- * The list is full: forgets half of its entries about bytes that only the
- * freeing stream may reuse.
- */
-static void forget_pending(struct run *run)
-{
-	size_t kept = 0;
-	size_t i;
-
-	for (i = 0; i < run->pending_count; i++) {
-		if (!run->pending[i].own || i > PENDING / 2)
-			run->pending[kept++] = run->pending[i];
-	}
-	run->pending_count = kept;
-	assert_true(kept < PENDING);
-}
-
-/*
- * Notes which freed bytes are still used by which streams, so that other
- * streams must wait.
- */
-static void note_pending(struct run *run, const struct slot *slot)
-{
-	uint64_t stream;
-	size_t kept = 0;
-	bool own;
-	size_t i;
-
-	for (i = 0; i < run->pending_count; i++) {
-		if (still_used(run, &run->pending[i]))
-			run->pending[kept++] = run->pending[i];
-	}
-	run->pending_count = kept;
-	for (stream = 0; stream < WORLD_STREAMS; stream++) {
-		/*
-		 * A block in another stream's segment waits for one more event.
-		 */
-		own = stream == slot->stream && !(slot->users & 1u << stream);
-		if (!run->setup->events ||
-		    (!own && !(slot->users & 1u << stream)))
-			continue;
-		if (run->pending_count == PENDING)
-			forget_pending(run);
-		run->pending[run->pending_count++] = (struct pending){
-			.own = own,
-			.birth = slot->birth,
-			.start = slot->address,
-			.end = slot->address + slot->size,
-			.stream = stream,
-			/* Without an event: wait for the device. */
-			.number = own ? run->real.recorded[stream] :
-				  run->real.refuse_record == stream ?
-				  WORLD_NEVER :
-				  run->real.recorded[stream] - 1,
-			.device_waits = run->real.device_waits,
-		};
-	}
-}
-
-/* The operations. */
-
-static size_t free_slot(const struct run *run)
-{
-	size_t i = 0;
-
-	while (i < SLOTS && run->slots[i].token)
-		i++;
-	return i;
-}
-
-/* Returns a random live slot, or SLOTS if there is none. */
-static size_t live_slot(struct run *run)
-{
-	size_t start = below(run, SLOTS);
-	size_t i;
-
-	for (i = 0; i < SLOTS; i++) {
-		if (run->slots[(start + i) % SLOTS].token)
-			return (start + i) % SLOTS;
-	}
-	return SLOTS;
-}
-
 /* Some sizes occur again and again, as a neural network's layers do. */
 static uint64_t random_size(struct run *run)
 {
@@ -201,27 +32,27 @@ static uint64_t random_size(struct run *run)
 		24 * MIB, 30 * MIB,
 	};
 
-	switch (below(run, 12)) {
+	switch (run_below(run, 12)) {
 	case 0:
 	case 1:
-		return below(run, 4 * KIB) + 1;
+		return run_below(run, 4 * KIB) + 1;
 	case 2:
-		return below(run, 64 * KIB) + 1;
+		return run_below(run, 64 * KIB) + 1;
 	case 3:
-		return below(run, 2 * MIB) + 1;
+		return run_below(run, 2 * MIB) + 1;
 	case 4:
-		return below(run, 12 * MIB) + 1;
+		return run_below(run, 12 * MIB) + 1;
 	case 5:
-		return one_in(run, 4) ? below(run, 60 * MIB) + 1 : MIB;
+		return run_one_in(run, 4) ? run_below(run, 60 * MIB) + 1 : MIB;
 	case 6:
-		if (!one_in(run, 20))
+		if (!run_one_in(run, 20))
 			return 20 * MIB;
-		return one_in(run, 2) ? CAPACITY + 1 : UINT64_MAX -
-			below(run, 3);
+		return run_one_in(run, 2) ? CAPACITY + 1 : UINT64_MAX -
+			run_below(run, 3);
 	case 7:
-		return one_in(run, 10) ? 0 : 700;
+		return run_one_in(run, 10) ? 0 : 700;
 	default:
-		return again[below(run, sizeof(again) / sizeof(again[0]))];
+		return again[run_below(run, sizeof(again) / sizeof(again[0]))];
 	}
 }
 
@@ -230,20 +61,20 @@ static struct model_request random_request(struct run *run)
 	struct model_request request = {
 		.bytes = random_size(run),
 		/* Half of all requests are on one stream. */
-		.stream = one_in(run, 2) ? 0 : below(run, WORLD_STREAMS),
+		.stream = run_one_in(run, 2) ? 0 : run_below(run, WORLD_STREAMS),
 		.simple = true,
 	};
 
-	if (one_in(run, 3)) {
+	if (run_one_in(run, 3)) {
 		request.simple = false;
-		request.pool = run->pools[below(run, 3)];
+		request.pool = run->pools[run_below(run, 3)];
 		/*
 		 * Sometimes names a pool that was released, or does not exist
 		 * yet.
 		 */
-		if (one_in(run, 40))
-			request.pool = below(run, run->model.last_pool + 1) + 1;
-		request.tag = below(run, MODEL_TAGS);
+		if (run_one_in(run, 40))
+			request.pool = run_below(run, run->model.last_pool + 1) + 1;
+		request.tag = run_below(run, MODEL_TAGS);
 	}
 	return request;
 }
@@ -285,29 +116,16 @@ static void compare_made(const struct run *run,
 	check_number(run, "its requested size", made->requested,
 		     request->bytes);
 	check_number(run, "its stream", made->stream, request->stream);
-	check_number(run, "its pool", made->pool, request->pool);
+	check_number(run, "its pool", made->pool, expected->pool);
 	check_true(run, "its tag", !strcmp(made->tag, request->tag ?
 					   run_tags[request->tag] : ""));
 	check_true(run, "large enough", made->size >= request->bytes);
 }
 
-static void keep(struct run *run, size_t slot,
-		 const struct model_request *request,
-		 const struct flexmem_cache_allocation *made)
-{
-	run->slots[slot] = (struct slot){
-		.token = made->token,
-		.address = made->address.offset,
-		.size = made->size,
-		.stream = request->stream,
-	};
-	check_properties(run, &run->slots[slot], request->pool);
-}
-
 static void do_alloc(struct run *run)
 {
 	struct model_request request = random_request(run);
-	size_t slot = free_slot(run);
+	size_t slot = run_free_slot(run);
 	struct flexmem_cache_allocation made;
 	struct model_result expected;
 	int expected_error;
@@ -315,7 +133,7 @@ static void do_alloc(struct run *run)
 
 	if (slot == SLOTS)
 		return;
-	say(run, "alloc %llu on %llu, pool %llu, tag %zu%s",
+	run_say(run, "alloc %llu on %llu, pool %llu, tag %zu%s",
 	    (unsigned long long)request.bytes,
 	    (unsigned long long)request.stream,
 	    (unsigned long long)request.pool, request.tag,
@@ -331,30 +149,21 @@ static void do_alloc(struct run *run)
 		return;
 	}
 	compare_made(run, &request, &made, &expected);
-	keep(run, slot, &request, &made);
-}
-
-static void real_free(struct run *run, size_t slot)
-{
-	assert_int_equal(flexmem_cache_free(run->cache,
-					    run->slots[slot].token), 0);
-	note_pending(run, &run->slots[slot]);
-	run->slots[slot].last_token = run->slots[slot].token;
-	run->slots[slot].token = NULL;
+	run_keep(run, slot, &made);
 }
 
 static void do_free(struct run *run)
 {
-	size_t slot = live_slot(run);
+	size_t slot = run_live_slot(run);
 
 	if (slot == SLOTS)
 		return;
-	say(run, "free %zu: %llu bytes at %#llx", slot,
+	run_say(run, "free %zu: %llu bytes at %#llx", slot,
 	    (unsigned long long)run->slots[slot].size,
 	    (unsigned long long)run->slots[slot].address);
 	check_number(run, "the model's result",
 		     (uint64_t)-model_free(&run->model, slot), 0);
-	real_free(run, slot);
+	run_free(run, slot);
 }
 
 /*
@@ -362,16 +171,16 @@ static void do_free(struct run *run)
  */
 static void do_bad_free(struct run *run)
 {
-	size_t slot = below(run, SLOTS);
+	size_t slot = run_below(run, SLOTS);
 	const struct slot *at = &run->slots[slot];
 	void *token = at->last_token;
 	int err;
 
 	if (at->token)
-		token = (char *)at->token + 1 + below(run, at->size);
-	else if (!token || one_in(run, 4))
-		token = (void *)(uintptr_t)(next(run) >> 20);
-	say(run, "free of %p, which is nothing", token);
+		token = (char *)at->token + 1 + run_below(run, at->size);
+	else if (!token || run_one_in(run, 4))
+		token = (void *)(uintptr_t)(run_next(run) >> 20);
+	run_say(run, "free of %p, which is nothing", token);
 	err = flexmem_cache_free(run->cache, token);
 	check_number(run, "the result", (uint64_t)-err, token ? EINVAL : 0);
 	err = flexmem_cache_record_stream(run->cache, token, 1);
@@ -380,12 +189,12 @@ static void do_bad_free(struct run *run)
 
 static void do_record_stream(struct run *run)
 {
-	uint64_t stream = below(run, WORLD_STREAMS);
-	size_t slot = live_slot(run);
+	uint64_t stream = run_below(run, WORLD_STREAMS);
+	size_t slot = run_live_slot(run);
 
 	if (slot == SLOTS)
 		return;
-	say(run, "record stream %llu for %zu", (unsigned long long)stream,
+	run_say(run, "record stream %llu for %zu", (unsigned long long)stream,
 	    slot);
 	model_record_stream(&run->model, slot, stream);
 	assert_int_equal(flexmem_cache_record_stream(run->cache,
@@ -397,10 +206,10 @@ static void do_record_stream(struct run *run)
 
 static void do_progress(struct run *run)
 {
-	uint64_t stream = below(run, WORLD_STREAMS);
-	uint64_t count = below(run, 6) + 1;
+	uint64_t stream = run_below(run, WORLD_STREAMS);
+	uint64_t count = run_below(run, 6) + 1;
 
-	say(run, "%llu events on stream %llu happen",
+	run_say(run, "%llu events on stream %llu happen",
 	    (unsigned long long)count, (unsigned long long)stream);
 	world_progress(&run->imagined, stream, count);
 	world_progress(&run->real, stream, count);
@@ -408,15 +217,15 @@ static void do_progress(struct run *run)
 
 static void do_lookup(struct run *run)
 {
-	size_t slot = live_slot(run);
+	size_t slot = run_live_slot(run);
 	struct flexmem_cache_allocation found;
 	uint64_t offset;
 	uint64_t at;
 
 	if (slot == SLOTS)
 		return;
-	at = below(run, run->slots[slot].size);
-	say(run, "look up byte %llu of %zu", (unsigned long long)at, slot);
+	at = run_below(run, run->slots[slot].size);
+	run_say(run, "look up byte %llu of %zu", (unsigned long long)at, slot);
 	assert_int_equal(flexmem_cache_lookup(run->cache, (char *)
 					      run->slots[slot].token + at,
 					      &found, sizeof(found), &offset),
@@ -430,14 +239,14 @@ static void do_lookup(struct run *run)
 
 static void do_empty(struct run *run)
 {
-	uint64_t bytes = below(run, 64 * MIB);
-	bool all = one_in(run, 2);
+	uint64_t bytes = run_below(run, 64 * MIB);
+	bool all = run_one_in(run, 2);
 	uint64_t expected = 0;
 	uint64_t found = 0;
 	int expected_error;
 	int err;
 
-	say(run, all ? "empty" : "relieve %llu", (unsigned long long)bytes);
+	run_say(run, all ? "empty" : "relieve %llu", (unsigned long long)bytes);
 	if (all) {
 		expected_error = model_empty(&run->model, &expected);
 		err = flexmem_cache_empty(run->cache, &found);
@@ -461,10 +270,10 @@ static void do_lose(struct run *run)
 	int expected_error;
 	int err;
 
-	say(run, "lose everything");
+	run_say(run, "lose everything");
 	world_lose(&run->imagined);
 	world_lose(&run->real);
-	if (one_in(run, 2))
+	if (run_one_in(run, 2))
 		return;
 	expected_error = model_drop_lost(&run->model, &expected);
 	err = flexmem_cache_drop_lost(run->cache, &found);
@@ -474,43 +283,14 @@ static void do_lose(struct run *run)
 		check_number(run, "what lives", found, expected);
 }
 
-static void do_pool(struct run *run)
-{
-	size_t at = 1 + below(run, 2);
-	int expected_error;
-	uint64_t expected;
-	int err;
-
-	if (run->pools[at]) {
-		say(run, "release pool %llu",
-		    (unsigned long long)run->pools[at]);
-		expected_error = model_pool_release(&run->model,
-						    run->pools[at]);
-		err = flexmem_cache_pool_release(run->cache, run->pools[at]);
-		check_number(run, "the result", (uint64_t)-err,
-			     (uint64_t)-expected_error);
-		/* Sometimes keeps the released number, for bad requests. */
-		if (!one_in(run, 4))
-			run->pools[at] = 0;
-		return;
-	}
-	if (run->model.last_pool + 1 == MODEL_POOLS)
-		return;
-	say(run, "create a pool");
-	model_pool_create(&run->model, &expected);
-	assert_int_equal(flexmem_cache_pool_create(run->cache,
-						   &run->pools[at]), 0);
-	check_number(run, "the pool", run->pools[at], expected);
-}
-
 static void do_reset(struct run *run)
 {
-	if (one_in(run, 2)) {
-		say(run, "reset peaks");
+	if (run_one_in(run, 2)) {
+		run_say(run, "reset peaks");
 		model_reset_peaks(&run->model);
 		assert_int_equal(flexmem_cache_reset_peaks(run->cache), 0);
 	} else {
-		say(run, "reset accumulated");
+		run_say(run, "reset accumulated");
 		model_reset_accumulated(&run->model);
 		assert_int_equal(flexmem_cache_reset_accumulated(run->cache),
 				 0);
@@ -520,29 +300,29 @@ static void do_reset(struct run *run)
 /* Plans a fault for the next operation. */
 static void break_world(struct run *run, struct world *world)
 {
-	switch (below(run, 8)) {
+	switch (run_below(run, 8)) {
 	case 0:
 		world->refuse_frees = true;
 		break;
 	case 1:
-		world->refuse_record = below(run, WORLD_STREAMS);
+		world->refuse_record = run_below(run, WORLD_STREAMS);
 		break;
 	case 2:
-		world->refuse_wait = below(run, WORLD_STREAMS);
+		world->refuse_wait = run_below(run, WORLD_STREAMS);
 		break;
 	case 3:
 		world->refuse_device_wait = true;
 		break;
 	case 4:
-		world->grow_error = one_in(run, 2) ? -EAGAIN : -EIO;
+		world->grow_error = run_one_in(run, 2) ? -EAGAIN : -EIO;
 		break;
 	case 5:
 		world->alloc_error = -EIO;
-		world->refuse_allocs = 1 + below(run, 3);
+		world->refuse_allocs = 1 + run_below(run, 3);
 		break;
 	default:
 		world->alloc_error = -ENOMEM;
-		world->refuse_allocs = 1 + below(run, 4);
+		world->refuse_allocs = 1 + run_below(run, 4);
 		break;
 	}
 }
@@ -589,7 +369,7 @@ static void real_callback(void *user, uint64_t bytes)
 	check_true(run, "bytes are missing", bytes > 0);
 	for (i = 0; i < 2; i++) {
 		if (run->victims[i] < SLOTS)
-			real_free(run, run->victims[i]);
+			run_free(run, run->victims[i]);
 		run->victims[i] = SLOTS;
 	}
 	if (run->callback_slot == SLOTS)
@@ -603,56 +383,56 @@ static void real_callback(void *user, uint64_t bytes)
 	check_number(run, "the address in the callback",
 		     run->callback_address[1], run->callback_address[0]);
 	if (!run->callback_error[1])
-		keep(run, run->callback_slot, &run->callback_request, &made);
+		run_keep(run, run->callback_slot, &made);
 	run->callback_slot = SLOTS;
 }
 
 /* Chooses a free slot for the next allocation, and one for the callback. */
 static void prepare_callback(struct run *run)
 {
-	size_t slot = free_slot(run);
+	size_t slot = run_free_slot(run);
 
-	run->victims[0] = one_in(run, 2) ? live_slot(run) : SLOTS;
-	run->victims[1] = one_in(run, 4) ? live_slot(run) : SLOTS;
+	run->victims[0] = run_one_in(run, 2) ? run_live_slot(run) : SLOTS;
+	run->victims[1] = run_one_in(run, 4) ? run_live_slot(run) : SLOTS;
 	if (run->victims[1] == run->victims[0])
 		run->victims[1] = SLOTS;
 	run->callback_request = (struct model_request){
-		.bytes = below(run, 4 * MIB) + 1,
-		.stream = below(run, WORLD_STREAMS),
+		.bytes = run_below(run, 4 * MIB) + 1,
+		.stream = run_below(run, WORLD_STREAMS),
 		.simple = true,
 	};
 	do
 		slot++;
 	while (slot < SLOTS && run->slots[slot].token);
-	run->callback_slot = slot < SLOTS && one_in(run, 2) ? slot : SLOTS;
+	run->callback_slot = slot < SLOTS && run_one_in(run, 2) ? slot : SLOTS;
 }
 
 static void one_operation(struct run *run)
 {
-	uint64_t choice = below(run, 100);
+	uint64_t choice = run_below(run, 100);
 
-	if (one_in(run, 12)) {
+	if (run_one_in(run, 12)) {
 		break_world(run, &run->imagined);
 		copy_breakage(&run->real, &run->imagined);
 	}
 	prepare_callback(run);
-	if (choice < 46)
+	if (choice < 44)
 		do_alloc(run);
-	else if (choice < 80)
+	else if (choice < 76)
 		do_free(run);
-	else if (choice < 86)
+	else if (choice < 82)
 		do_record_stream(run);
-	else if (choice < 91)
+	else if (choice < 87)
 		do_progress(run);
-	else if (choice < 94)
+	else if (choice < 90)
 		do_empty(run);
 	else if (choice < 96)
-		do_pool(run);
+		run_pool(run);
 	else if (choice < 97)
 		do_bad_free(run);
 	else if (choice < 98)
 		do_reset(run);
-	else if (choice < 99 || !one_in(run, 4))
+	else if (choice < 99 || !run_one_in(run, 4))
 		do_lookup(run);
 	else
 		do_lose(run);
@@ -775,7 +555,8 @@ static void follows_the_model(void **state)
 		compare_snapshot(run);
 		compare_tags(run);
 	}
-	say(run, "destroy");
+	run_say(run, "destroy");
+	flexmem_cache_checkpoint_free(run->checkpoint);
 	flexmem_cache_destroy(run->cache);
 	check_number(run, "what the provider does not have back",
 		     run->real.used, 0);

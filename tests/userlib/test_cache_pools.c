@@ -54,6 +54,25 @@ static void held_twice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A segment of a released pool goes back as a whole, after its last free. */
+static void released_in_use(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	uint64_t pool = new_pool(cache);
+	void *low = take_in(cache, pool, 3 * MIB).token;
+	void *high = take_in(cache, pool, 9 * MIB).token;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	give(cache, high);
+	assert_int_equal(mock.shrinks, 0);
+	assert_int_equal(mock.frees, 0);
+	give(cache, low);
+	assert_int_equal(mock.shrinks, 0);
+	assert_int_equal(mock.frees, 1);
+	flexmem_cache_destroy(cache);
+}
+
 static int is_stream(void *user, uint64_t stream)
 {
 	return stream == *(uint64_t *)user;
@@ -471,6 +490,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(held_twice),
+		CACHE_TEST(released_in_use),
 		CACHE_TEST(requests_go_by_stream),
 		CACHE_TEST(no_events_in_a_capture),
 		CACHE_TEST(no_loans_in_a_capture),

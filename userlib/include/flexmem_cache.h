@@ -946,6 +946,12 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  * Free memory is what flexmem_cache_trim() could return: free segments, and the
  * free ends of growing ones, each as a whole.
  *
+ * The device sends no event for memory that the program frees after the level
+ * has become FLEXMEM_LEVEL_CRITICAL. Only the thread of
+ * flexmem_cache_start_helper() looks for such memory. A framework that calls
+ * this function from its own loop must call flexmem_cache_trim() or
+ * flexmem_cache_empty() when it is idle.
+ *
  * Return: 0; -EAGAIN: there is no event; -EOPNOTSUPP: the provider has no
  * events; or the provider's error.
  */

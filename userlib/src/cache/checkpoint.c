@@ -136,9 +136,11 @@ static struct entry *find_entry(struct flexmem_cache_checkpoint *checkpoint,
 	return from < checkpoint->count ? &checkpoint->entries[from] : NULL;
 }
 
+/* Whether a live block is the allocation of the checkpoint. */
 static bool matches(const struct entry *entry, const struct fmlib_block *block)
 {
-	return entry && entry->serial == block->segment->serial &&
+	return entry && entry->token == fmlib_block_token(block) &&
+	       entry->serial == block->segment->serial &&
 	       entry->offset == block->offset && entry->size == block->size;
 }
 

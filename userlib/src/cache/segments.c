@@ -660,7 +660,8 @@ void fmlib_put_back(struct flexmem_cache *cache,
 	 * If the provider refuses, the segment stays, and is returned later
 	 * with others.
 	 */
-	if (fmlib_segment_excess(cache, segment))
+	if (fmlib_segment_tail(segment) == segment->size &&
+	    fmlib_segment_excess(cache, segment))
 		fmlib_segment_give_back(cache, segment, &released);
 }
 
