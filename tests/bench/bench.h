@@ -62,10 +62,12 @@ struct spent {
 /*
  * Replays in @threads threads at once, each with its own streams, on @caches
  * caches.
+ * @waiting: meanwhile a block of each cache waits for an event.
  */
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
-				  unsigned int threads, unsigned int caches);
+				  unsigned int threads, unsigned int caches,
+				  bool waiting);
 /*
  * Returns the number of requests that fail on a device of @bytes if @streams
  * streams take turns.

@@ -37,7 +37,9 @@ struct player {
 	pthread_t thread;
 };
 
-/* On this device each event happens at once. */
+/* Events on this stream never happen, all others at once. */
+#define STUCK UINT64_MAX
+
 static int event_record(void *user, uint64_t stream, uint64_t *event)
 {
 	(void)user;
@@ -45,7 +47,13 @@ static int event_record(void *user, uint64_t stream, uint64_t *event)
 	return 0;
 }
 
-static int event_is_over(void *user, uint64_t event)
+static int event_query(void *user, uint64_t event)
+{
+	(void)user;
+	return event == STUCK ? -EAGAIN : 0;
+}
+
+static int event_wait(void *user, uint64_t event)
 {
 	(void)user;
 	(void)event;
@@ -66,8 +74,8 @@ static int device_is_done(void *user)
 
 static const struct flexmem_cache_events events = {
 	.record = event_record,
-	.query = event_is_over,
-	.synchronize = event_is_over,
+	.query = event_query,
+	.synchronize = event_wait,
 	.destroy = event_destroy,
 	.synchronize_device = device_is_done,
 };
@@ -353,9 +361,24 @@ void cache_addresses(bool nothing)
 	close_target(&target);
 }
 
+/* Frees a block that waits for an event as long as the cache lives. */
+static void make_wait(struct flexmem_cache *cache)
+{
+	void *token;
+	int err = flexmem_cache_alloc(cache, 1000, 0, &token);
+
+	if (!err)
+		err = flexmem_cache_record_stream(cache, token, STUCK);
+	if (!err)
+		err = flexmem_cache_free(cache, token);
+	if (err)
+		give_up("a block that waits", err);
+}
+
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,
-				  unsigned int threads, unsigned int caches)
+				  unsigned int threads, unsigned int caches,
+				  bool waiting)
 {
 	struct player players[THREADS_MAX] = { 0 };
 	struct target targets[THREADS_MAX];
@@ -366,6 +389,8 @@ struct spent cache_replay_threads(const struct work *work,
 	for (i = 0; i < caches; i++)
 		open_target(&targets[i], configuration,
 			    4 * threads * FLAT_BYTES);
+	for (i = 0; i < caches && waiting; i++)
+		make_wait(targets[i].cache);
 	for (i = 0; i < threads; i++) {
 		players[i].work = work;
 		players[i].rounds = THREAD_OPERATIONS / work->count + 1;

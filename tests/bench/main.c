@@ -323,11 +323,16 @@ static void line_of_many(const char *name, double one, double many)
 	failed |= missed;
 }
 
-/*
- * The cases: one thread; two threads on one cache; two threads with a cache
- * each.
- */
-#define CASES 3
+/* The cases. The first one is the unit of the others. */
+static const struct {
+	unsigned int threads;
+	unsigned int caches;
+	bool waiting;
+} cases[] = {
+	{ 1, 1, false }, { 2, 1, false }, { 2, 1, true }, { 2, 2, false },
+};
+
+#define CASES (sizeof(cases) / sizeof(cases[0]))
 
 struct gains {
 	double wall[CASES];
@@ -347,7 +352,9 @@ static void measure_gain(const struct work *work, const char *configuration,
 	for (run = 0; run < RUNS; run++) {
 		for (i = 0; i < CASES; i++) {
 			spent = cache_replay_threads(work, configuration,
-						     i ? 2 : 1, i > 1 ? 2 : 1);
+						     cases[i].threads,
+						     cases[i].caches,
+						     cases[i].waiting);
 			wall[i][run] = spent.wall;
 			cpu[i][run] = spent.cpu;
 		}
@@ -369,28 +376,29 @@ static void measure_gain(const struct work *work, const char *configuration,
  */
 static void table_of_threads(const struct work *works)
 {
-	double logarithms[4] = { 0 };
+	double logarithms[2][CASES] = { 0 };
 	struct gains gains;
 	size_t i;
+	size_t j;
 
-	printf("\nWhat two threads with streams of their own do, one does 1, by CPU\n");
-	printf("time and by the clock; on a cache each:\n");
-	printf("%-22s %7s %7s %9s %9s\n", "trace", "CPU", "clock", "two: CPU",
-	       "two:clock");
+	printf("\nWhat two threads with streams of their own do, one does 1, by CPU time and\n");
+	printf("by the clock; the same while a block waits for an event; on a cache each:\n");
+	printf("%-22s %7s %7s %7s %7s %7s %7s\n", "trace", "CPU", "clock",
+	       "waiting", "clock", "apart", "clock");
 	for (i = 0; i < TRACES; i++) {
 		measure_gain(&works[i], GROWING, &gains);
-		printf("%-22s %7.2f %7.2f %9.2f %9.2f\n", known[i].name,
-		       gains.cpu[1], gains.wall[1], gains.cpu[2],
-		       gains.wall[2]);
-		logarithms[0] += log(gains.cpu[1]);
-		logarithms[1] += log(gains.wall[1]);
-		logarithms[2] += log(gains.cpu[2]);
-		logarithms[3] += log(gains.wall[2]);
+		printf("%-22s", known[i].name);
+		for (j = 1; j < CASES; j++) {
+			printf(" %7.2f %7.2f", gains.cpu[j], gains.wall[j]);
+			logarithms[0][j] += log(gains.cpu[j]);
+			logarithms[1][j] += log(gains.wall[j]);
+		}
+		printf("\n");
 	}
 	printf("%-22s", "geometric mean");
-	for (i = 0; i < 4; i++)
-		printf(" %*.2f", (const int[]){ 7, 7, 9, 9 }[i],
-		       exp(logarithms[i] / TRACES));
+	for (j = 1; j < CASES; j++)
+		printf(" %7.2f %7.2f", exp(logarithms[0][j] / TRACES),
+		       exp(logarithms[1][j] / TRACES));
 	printf("\n");
 }
 
@@ -486,6 +494,8 @@ typedef void (*table_fn)(const struct work *works);
 /* Returns the only table that an option prints, or NULL. */
 static table_fn find_table(const char *option)
 {
+	if (!strcmp(option, "--threads"))
+		return table_of_threads;
 	if (!strcmp(option, "--copies"))
 		return table_of_copies;
 	return strcmp(option, "--failures") ? NULL : table_of_failures;
@@ -500,7 +510,7 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "--count"))
 		return count(argv[2], argv[3]);
 	if (argc != 2 && !(argc == 3 && find_table(argv[1]))) {
-		fprintf(stderr, "usage: bench [--copies | --failures] DIRECTORY-OF-TRACES\n");
+		fprintf(stderr, "usage: bench [--copies | --failures | --threads] DIRECTORY-OF-TRACES\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
