@@ -38,10 +38,10 @@
  *  - the *whole*, the cache's lock and all lanes' locks: for everything else.
  *
  * A lane's lock protects the lane, its arenas and their blocks. The cache's
- * lock protects the calls of the provider, the list of segments, and members
- * that say so. All other members, and the list of arenas, are read with any of
- * these locks and changed with the whole, unless they are marked as constant,
- * atomic, or of one thread.
+ * lock protects the calls of the provider. struct flexmem_cache groups its
+ * members by the lock that protects them. Members of other structs, and the
+ * list of arenas, are read with any of these locks and changed with the whole,
+ * unless they are marked as constant, atomic, or of one thread.
  */
 #ifndef FMLIB_CACHE_H
 #define FMLIB_CACHE_H

@@ -128,7 +128,7 @@ static void *serve(void *argument)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"pressure is not served any more: error %d",
 				-err);
-	atomic_store(&cache->helper_ended, true);
+	atomic_store(&cache->helper.ended, true);
 	return NULL;
 }
 
@@ -142,20 +142,20 @@ static int create(struct flexmem_cache *cache)
 	sigset_t all;
 	int err;
 
-	atomic_store(&cache->helper_ended, false);
+	atomic_store(&cache->helper.ended, false);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&cache->helper, NULL, serve, cache);
+	err = pthread_create(&cache->helper.thread, NULL, serve, cache);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	cache->helper_runs = !err;
+	cache->helper.runs = !err;
 	return -err;
 }
 
 /* Waits until the helper has ended. */
 static void join(struct flexmem_cache *cache)
 {
-	pthread_join(cache->helper, NULL);
-	cache->helper_runs = false;
+	pthread_join(cache->helper.thread, NULL);
+	cache->helper.runs = false;
 }
 
 int flexmem_cache_start_helper(struct flexmem_cache *cache)
@@ -168,11 +168,11 @@ int flexmem_cache_start_helper(struct flexmem_cache *cache)
 	if (!cache->provider.pressure || !cache->provider.pressure_fd)
 		return -EOPNOTSUPP;
 	state = fmlib_cancel_off();
-	pthread_mutex_lock(&cache->helper_lock);
-	if (cache->helper_runs && atomic_load(&cache->helper_ended))
+	pthread_mutex_lock(&cache->helper.lock);
+	if (cache->helper.runs && atomic_load(&cache->helper.ended))
 		join(cache);
-	err = cache->helper_runs ? -EEXIST : create(cache);
-	pthread_mutex_unlock(&cache->helper_lock);
+	err = cache->helper.runs ? -EEXIST : create(cache);
+	pthread_mutex_unlock(&cache->helper.lock);
 	fmlib_cancel_as(state);
 	return err;
 }
@@ -185,14 +185,14 @@ int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 	if (err)
 		return err;
 	state = fmlib_cancel_off();
-	pthread_mutex_lock(&cache->helper_lock);
-	if (cache->helper_runs) {
-		pthread_cancel(cache->helper);
+	pthread_mutex_lock(&cache->helper.lock);
+	if (cache->helper.runs) {
+		pthread_cancel(cache->helper.thread);
 		join(cache);
 	} else {
 		err = -ENOENT;
 	}
-	pthread_mutex_unlock(&cache->helper_lock);
+	pthread_mutex_unlock(&cache->helper.lock);
 	fmlib_cancel_as(state);
 	return err;
 }

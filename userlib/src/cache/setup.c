@@ -316,7 +316,7 @@ static void dispose(struct flexmem_cache *cache)
 	free(cache->regions);
 	if (!fmlib_cache_check(cache)) {
 		pthread_cond_destroy(&cache->callback_done);
-		pthread_mutex_destroy(&cache->helper_lock);
+		pthread_mutex_destroy(&cache->helper.lock);
 		pthread_mutex_destroy(&cache->account_lock);
 		pthread_mutex_destroy(&cache->lock);
 	}
@@ -344,7 +344,7 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	made->generation = fmlib_registry_generation();
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_mutex_init(&made->account_lock, NULL);
-	pthread_mutex_init(&made->helper_lock, NULL);
+	pthread_mutex_init(&made->helper.lock, NULL);
 	pthread_cond_init(&made->callback_done, NULL);
 	err = fill(made, &known);
 	if (err == -EINVAL && made->problem)

@@ -318,8 +318,30 @@ struct fmlib_callback {
 	bool removed;
 };
 
+/*
+ * helper.c: the helper thread. Under @lock, except @ended: the helper sets it
+ * when it ends by itself; then it must still be joined.
+ */
+struct fmlib_helper {
+	pthread_mutex_t lock;
+	bool runs;
+	atomic_bool ended;
+	pthread_t thread;
+};
+
+/*
+ * The members are grouped by the lock that protects them. cache.h says what
+ * each lock protects besides.
+ */
 struct flexmem_cache {
-	/* These members do not change after creation. */
+	/*
+	 * Constant after creation, except in @config what its comment says.
+	 * @simple_limit: a smaller block has a narrow token and is not
+	 * oversize. @hit_limit: a request up to this size is below
+	 * @simple_limit after rounding. @pointers: NULL if segments are not
+	 * mapped; it has a lock of its own. @problem: during creation, for the
+	 * reason of a failure; or NULL.
+	 */
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_events events;
 	struct flexmem_cache_contexts contexts;
@@ -327,32 +349,31 @@ struct flexmem_cache {
 	struct fmlib_config config;
 	bool has_events;
 	bool expandable;
-	/* A smaller block has a narrow token and is not oversize. */
 	uint64_t simple_limit;
-	/* A request up to this size is below @simple_limit after rounding. */
 	uint64_t hit_limit;
 	uint32_t device_index;
 	uint32_t flags;
 	unsigned long generation;
-	/* NULL if segments are not mapped. */
 	struct fmlib_pointers *pointers;
 	uint32_t log_level;
 	flexmem_log_fn log;
 	void *log_user;
-
-	/* During creation: for the reason of a failure; or NULL. */
 	char *problem;
 	size_t problem_length;
 
-	/* Links of the registry. */
+	/* The registry's lock: its links. */
 	struct flexmem_cache *previous_cache;
 	struct flexmem_cache *next_cache;
 
+	struct fmlib_helper helper;
+
 	/*
-	 * @served: the thread for which a lane's lock is enough for simple
-	 * calls; 0: any thread; FMLIB_NOBODY: none. @apart: lanes count in
-	 * accounts of their own. @sole: the only thread so far that has
-	 * allocated or freed, or FMLIB_NOBODY. @shared: several threads have.
+	 * Any lock to read, the whole to change. @served: the thread for which
+	 * a lane's lock is enough for simple calls; 0: any thread;
+	 * FMLIB_NOBODY: none. @apart: lanes count in accounts of their own.
+	 * @sole: the only thread so far that has allocated or freed, or
+	 * FMLIB_NOBODY. @shared: several threads have. @lanes: see lanes.c.
+	 * @waiting: number of blocks that wait for events.
 	 */
 	uint64_t served;
 	bool apart;
@@ -360,99 +381,90 @@ struct flexmem_cache {
 	bool shared;
 	uint64_t sole;
 	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
+	struct fmlib_pool common;
+	struct fmlib_capture *captures;
+	size_t waiting;
 
 	/*
-	 * @alone: the locked lane, if not all are locked. @cancel_state: the
-	 * cancel state that the thread with the lock restores. Both under the
-	 * lock.
+	 * @account_lock while lanes count apart; otherwise only the sole thread
+	 * uses the account. With all locks held, it has the figures of all
+	 * lanes.
+	 */
+	pthread_mutex_t account_lock;
+	struct fmlib_account account;
+
+	/*
+	 * The cache's lock, alone or with the whole. @alone: the locked lane,
+	 * if not all are locked. @cancel_state: the cancel state that the
+	 * thread with the lock restores.
 	 */
 	pthread_mutex_t lock;
 	struct fmlib_lane *alone;
 	int cancel_state;
-	struct fmlib_pool common;
-	struct fmlib_capture *captures;
-	uint64_t last_pool;
-
+	/*
+	 * @spare_segment: unused structs for segments, linked by @next.
+	 * @asking: bytes of segments that threads are making, with or without
+	 * the lock. @returned: bytes that were returned to the provider so far.
+	 */
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
-	/* Unused structs for segments, linked by @next. */
 	struct fmlib_segment *spare_segment;
 	uint64_t segment_serial;
-	/*
-	 * Bytes of segments that threads are making, with or without the lock.
-	 */
 	uint64_t asking;
-	/* The bytes that were returned to the provider so far. */
 	uint64_t returned;
 	/*
-	 * @askers: number of calls that may need one more entry; there is room
-	 * for them.
+	 * @askers: number of calls that may need one more entry of @regions;
+	 * there is room for them.
 	 */
 	uint64_t *regions;
 	uint32_t region_count;
 	uint32_t region_room;
 	uint32_t askers;
-
 	struct fmlib_tokens narrow;
-	struct fmlib_tokens wide;
-	struct fmlib_idle wide_idle;
-
-	struct fmlib_queue *busy;
 	/*
-	 * Number of threads that walk through these queues, with or without the
-	 * lock.
-	 */
-	size_t walks;
-	/* Uses whose event could not be recorded. */
-	struct fmlib_queue lost;
-	/* Uses whose event is recorded after the capture. */
-	struct fmlib_use *deferred;
-	uint64_t use_serial;
-	size_t waiting;
-	/* How many threads wait for the device now. */
-	size_t synchronizing;
-
-	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
-	struct fmlib_tag untagged;
-	struct fmlib_tag *last_tag;
-
-	/*
-	 * @figures has the counters that @account lacks. Reports subtract
-	 * @flows_before, the flows at the last reset of the sums. With all
-	 * locks held, @account has the figures of all lanes. Otherwise it is
-	 * protected by @account_lock while lanes count apart, and used by the
-	 * sole thread while they do not. @figures is under the cache's lock.
+	 * @figures has the counters that @account lacks. @by_ladder:
+	 * allocations that needed the ladder.
 	 */
 	struct flexmem_cache_statistics figures;
-	pthread_mutex_t account_lock;
-	struct fmlib_account account;
-	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
-	/* How many allocations needed the ladder. */
 	uint64_t by_ladder;
-	struct fmlib_history history;
-	/* Origins without references, which fmlib_unlock() releases. */
-	struct fmlib_origin *gone_origins;
-
 	struct fmlib_callback *callbacks;
 	pthread_cond_t callback_done;
 	bool warned_of_memory_info;
 
-	/* The level and the number of the last event that was served. */
+	/*
+	 * The whole. @walks: number of threads that walk through the @busy
+	 * queues, with or without the locks. @lost: uses whose event could not
+	 * be recorded. @deferred: uses whose event is recorded after the
+	 * capture. @synchronizing: number of threads that wait for the device.
+	 */
+	struct fmlib_queue *busy;
+	size_t walks;
+	struct fmlib_queue lost;
+	struct fmlib_use *deferred;
+	uint64_t use_serial;
+	size_t synchronizing;
+
+	uint64_t last_pool;
+	struct fmlib_tokens wide;
+	struct fmlib_idle wide_idle;
+	struct fmlib_tag *tag_chains[FMLIB_TAG_CHAINS];
+	struct fmlib_tag untagged;
+	struct fmlib_tag *last_tag;
+	/*
+	 * @flows_before: the flows at the last reset of the sums, which reports
+	 * subtract. @gone_origins: origins without references, which
+	 * fmlib_unlock() releases.
+	 */
+	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
+	struct fmlib_history history;
+	struct fmlib_origin *gone_origins;
+	/*
+	 * The level and the number of the last pressure event that was served,
+	 * and @account.clock at the helper's last look.
+	 */
 	uint32_t level;
 	uint64_t answered;
-	/* @account.clock at the helper's last look */
 	uint64_t looked_at;
-
-	/*
-	 * helper.c: under helper_lock, except @helper_ended. The helper sets it
-	 * when it ends by itself; then it must still be joined.
-	 */
-	pthread_mutex_t helper_lock;
-	bool helper_runs;
-	atomic_bool helper_ended;
-	pthread_t helper;
-
-	/* Changed with the whole cache locked. */
 	struct fmlib_pool *pools[FMLIB_CHAINS];
 	struct fmlib_arena *arenas[FMLIB_CHAINS];
 	struct fmlib_queue *queues[FMLIB_CHAINS];
