@@ -381,6 +381,43 @@ static void forking(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Fills the device, frees, and then does nothing while main() allocates. */
+static void *free_and_idle(void *unused)
+{
+	void *tokens[4];
+	int i;
+
+	(void)unused;
+	for (i = 0; i < 4; i++)
+		EXPECT(!flexmem_cache_alloc(cache, 5 * MIB, 0, &tokens[i]));
+	for (i = 0; i < 4; i++)
+		EXPECT(!flexmem_cache_free(cache, tokens[i]));
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+/* The memory that an idle thread has freed serves any thread and stream. */
+static void idle_threads_keep_nothing(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	mock.capacity = 20 * MIB;
+	cache = mock_cache("");
+	pthread_barrier_init(&barrier, NULL, 2);
+	run(&thread, 1, free_and_idle);
+	pthread_barrier_wait(&barrier);
+	give(cache, take(cache, 20 * MIB, 0));
+	give(cache, take(cache, 20 * MIB, 1));
+	assert_int_equal(figures(cache).num_ooms, 0);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&failures), 0);
+	pthread_barrier_destroy(&barrier);
+	flexmem_cache_destroy(cache);
+}
+
 static atomic_bool stop;
 
 static void *work_on(void *unused)
@@ -422,6 +459,7 @@ int main(void)
 		CACHE_TEST(addresses_of_blocks),
 		CACHE_TEST(addresses_of_segments),
 		CACHE_TEST(double_frees_with_lock),
+		CACHE_TEST(idle_threads_keep_nothing),
 		CACHE_TEST(forking),
 		CACHE_TEST(forking_among_threads),
 	};

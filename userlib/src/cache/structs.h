@@ -330,8 +330,8 @@ struct fmlib_helper {
 };
 
 /*
- * The members are grouped by the lock that protects them. cache.h says what
- * each lock protects besides.
+ * The members are grouped by the lock that protects them. cache.h describes the
+ * locks.
  */
 struct flexmem_cache {
 	/*
@@ -433,8 +433,8 @@ struct flexmem_cache {
 
 	/*
 	 * The whole. @walks: number of threads that walk through the @busy
-	 * queues, with or without the locks. @lost: uses whose event could not
-	 * be recorded. @deferred: uses whose event is recorded after the
+	 * queues, with or without the locks. @lost: uses without an event, because
+	 * the recording failed. @deferred: uses that get their event after the
 	 * capture. @synchronizing: number of threads that wait for the device.
 	 */
 	struct fmlib_queue *busy;
