@@ -62,7 +62,7 @@ struct spent {
 /*
  * Replays in @threads threads at once, each with its own streams, on @caches
  * caches.
- * @waiting: meanwhile a block of each cache waits for an event.
+ * @waiting: a block of each cache waits for an event during the replays.
  */
 struct spent cache_replay_threads(const struct work *work,
 				  const char *configuration,

@@ -53,8 +53,7 @@ enum model_state {
  * @used: bit mask of other streams that use it. @waits: bit mask of streams for
  * which a freed block waits. @lost: bit mask of the streams in @waits without an
  * event. @stream: stream of a live block.
- * @deferred: number of a free in a capture, whose events are not recorded yet;
- * or 0.
+ * @deferred: 0, or the number of a free in a capture that has not ended.
  */
 struct model_block {
 	enum model_state state;
@@ -111,7 +110,8 @@ struct model_pool {
 /*
  * The state of the model. Segments are sorted by age, oldest first. @births:
  * number of allocations. @begun, @captures, @deferred: numbers of pools that
- * began, of pools that have not ended yet, and of frees meanwhile.
+ * began, of pools that have not ended yet, and of frees in
+ * captures.
  */
 struct model {
 	const struct model_setup *setup;
