@@ -85,7 +85,7 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->size = reply->out_size;
 }
 
-/* Finds the cgroup's limit that the request exceeds. */
+/* Finds out which limit of the cgroup the request exceeds. */
 static void find_quota(const struct flexmem_device *device,
 		       struct flexmem_failure *failure)
 {
@@ -126,7 +126,10 @@ void fmlib_failure_details(const struct flexmem_device *device,
 struct flexmem_alloc
 fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 {
-	/* The values are the driver's. The driver refuses unknown ones. */
+	/*
+	 * The flags have the same values as the driver's, which refuses unknown
+	 * ones.
+	 */
 	return (struct flexmem_alloc){
 		.size = sizeof(struct flexmem_alloc),
 		.flags = request->flags,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Many allocations at once. A batch of the library is cut into pieces that the
- * driver takes, each converted in one buffer that all pieces use in turn.
+ * Many allocations at once. The library cuts a batch into pieces that are small
+ * enough for the driver, and converts one piece after another in the same
+ * buffer.
  */
 #include "internal.h"
 
@@ -23,8 +24,8 @@ static size_t piece_size(const struct flexmem_device *device, size_t count)
 }
 
 /*
- * Sends @count entries. Returns 0 or -errno, and in @done how many were
- * carried out: an EFAULT undoes the whole piece.
+ * Sends @count entries. Returns 0 or -errno. @done receives how many entries
+ * were carried out; an EFAULT undoes the whole piece.
  */
 static int send_piece(const struct flexmem_device *device,
 		      unsigned long command, void *entries, size_t entry_size,
@@ -54,10 +55,11 @@ static void *nth(void *array, size_t stride, size_t n)
 }
 
 /*
- * Failures of one kind come in hundreds. So the details that were found for one
- * failure, @known, serve the failures that follow. The driver counts the bytes
- * that a batch has @made as the file's only when the batch ends. The program
- * can free them, so this function adds them.
+ * A batch may have hundreds of failures for the same reason. So the details
+ * that were found for one failure, @known, are used for those that follow. The
+ * driver counts the bytes that the batch has @made only when the batch has
+ * ended. The program could free them, so this function adds them to what it
+ * has.
  */
 static void add_details(const struct flexmem_device *device,
 			struct flexmem_failure *known, uint64_t made,

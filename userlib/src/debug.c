@@ -2,8 +2,8 @@
 /*
  * The debug log: what each allocation and free did to the regions. The driver
  * does not report that, so the library reads the region table before and after,
- * and compares. That costs two to four commands a call, and only happens at
- * FLEXMEM_LOG_DEBUG.
+ * and compares. That costs two to four further commands for each call, and
+ * happens only at FLEXMEM_LOG_DEBUG.
  */
 #include "internal.h"
 #include "human.h"
@@ -127,8 +127,9 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 }
 
 /*
- * How a free merged with its neighbours, from the number of free blocks: one
- * more, as many, or one fewer. Only if the region changed exactly once.
+ * Tells how a freed block has merged with its neighbours. The number of free
+ * blocks shows that: it is one more, the same, or one fewer. Works only if the
+ * region has changed exactly once.
  */
 static const char *merge_text(const struct flexmem_region_state *before,
 			      const struct flexmem_region_state *after)

@@ -96,8 +96,8 @@ static const char *region_text(const struct flexmem_failure *failure)
 }
 
 /*
- * max_handles, a parameter of the driver, is 0 if the failure is not the
- * driver's.
+ * Prints a size. max_handles, a parameter of the driver, is 0 if the failure is
+ * not the driver's.
  */
 static const char *size_text(const struct flexmem_failure *failure)
 {
@@ -176,7 +176,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 		 fmlib_human(failure->total_free, human));
 	snprintf(largest, sizeof(largest), "%s",
 		 fmlib_human(failure->largest_free, human));
-	/* If both sizes read alike, prints bytes. */
+	/* If both sizes would look equal, prints them in bytes. */
 	if (failure->asked != failure->largest_free &&
 	    !strcmp(asked, largest)) {
 		snprintf(asked, sizeof(asked), "%llu B",
@@ -267,7 +267,10 @@ static const char *errno_text(int error)
 	case -ECANCELED:
 		return "the batch ended before its turn";
 	default:
-		/* Not an errno of the kernel. INT_MIN cannot be negated. */
+		/*
+		 * Numbers below -4095 are no errno of the kernel, and INT_MIN
+		 * cannot be negated.
+		 */
 		return error < -4095 ? NULL : strerrordesc_np(-error);
 	}
 }
@@ -287,7 +290,7 @@ int flexmem_error_text(int error, const struct flexmem_failure *failure,
 				    FMLIB_FAILURE_MIN);
 		if (err)
 			return err;
-		/* An older caller's struct has no members for limits. */
+		/* The struct of an older caller has no members for limits. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_failure, quota_used))
 			known.quota = FLEXMEM_UNLIMITED;
 	}

@@ -18,7 +18,10 @@ const char *fmlib_human(uint64_t bytes, char text[FMLIB_HUMAN_MAX])
 	while (unit < 5 && bytes >> (10 * (unit + 2)))
 		unit++;
 
-	/* In 1/1024 of the unit: no overflow, no floating point. */
+	/*
+	 * The rest is in 1/1024 of the unit, which avoids overflow and floating
+	 * point.
+	 */
 	rest = bytes >> (10 * unit);
 	whole = rest >> 10;
 	rest = ((rest & 1023) * 10 + 512) >> 10;

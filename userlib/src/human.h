@@ -9,7 +9,7 @@
 
 /*
  * Writes @bytes to @text with one decimal in the largest binary unit below it,
- * like "12.0 GiB"; below 1 KiB exactly, like "128 B". Returns @text.
+ * like "12.0 GiB"; sizes below 1 KiB exactly, like "128 B". Returns @text.
  */
 const char *fmlib_human(uint64_t bytes, char text[FMLIB_HUMAN_MAX]);
 

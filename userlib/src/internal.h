@@ -3,7 +3,7 @@
  * Shared by the files of libflexmem. The driver's structs stay inside the
  * library: each file that sends a command converts them itself.
  *
- * Names that are not public begin with fmlib_, since a static library cannot
+ * Names that are not public begin with fmlib_, because a static library cannot
  * hide them.
  */
 #ifndef FMLIB_INTERNAL_H
@@ -20,7 +20,10 @@
 
 #include "flexmem.h"
 
-/* The size of the struct when @member was its last, in its first version. */
+/*
+ * The size of a struct up to and including @member, which was its last member
+ * in an earlier version.
+ */
 #define FMLIB_SIZE_TO(type, member) \
 	(offsetof(type, member) + sizeof(((type *)0)->member))
 
@@ -44,8 +47,9 @@
 
 /*
  * fd, path and info never change after open. log_lock protects log and
- * log_user, and is held while the callback runs. It also protects writes of
- * log_level; readers without it may see a stale value, which does no harm.
+ * log_user, and is held while the log callback runs. It also protects writes of
+ * log_level; readers without the lock may see a stale value, which does no
+ * harm.
  *
  * debug_lock serialises allocations and frees at FLEXMEM_LOG_DEBUG, so that a
  * change of the region table can be attributed to one call. Order: debug_lock,
@@ -66,18 +70,25 @@ struct flexmem_device {
 int fmlib_ioctl(const struct flexmem_device *device, unsigned long command,
 		void *argument);
 
-/* Fills a struct of the caller's size; the first version has @min bytes. */
+/*
+ * Fills a struct of the caller, whose size may differ from the library's. The
+ * first version of the struct has @min bytes.
+ */
 int fmlib_copy_out(void *to, size_t to_size, size_t min, const void *from,
 		   size_t from_size);
 
 /*
- * Reads a struct of the caller's size. Members that the caller lacks become
- * zero. -E2BIG if a byte that the library does not know is not zero.
+ * Reads a struct of the caller, whose size may differ from the library's.
+ * Members that the caller's struct lacks become zero. Returns -E2BIG if a byte
+ * that the library does not know is not zero.
  */
 int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
 		  size_t min);
 
-/* error.c: the limit that the driver reported, without other figures. */
+/*
+ * error.c: prints only the limit that the driver has reported, without other
+ * figures.
+ */
 #define FMLIB_LIMIT_TEXT 128
 void fmlib_limit_text(const struct flexmem_failure *failure,
 		      char text[FMLIB_LIMIT_TEXT]);
@@ -85,7 +96,10 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 /* open.c: opens the node that @path or the environment chooses. */
 int fmlib_open(struct flexmem_device *device, const char *path);
 
-/* alloc.c: the command of a request. The driver refuses unknown flags. */
+/*
+ * alloc.c: converts a request to the driver's struct. The driver refuses
+ * unknown flags.
+ */
 struct flexmem_alloc
 fmlib_request_to_uapi(const struct flexmem_alloc_request *request);
 /* Converts the reply to an ALLOC that returned @error. */
@@ -93,8 +107,8 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
 /*
- * Adds the limit that was reached, which the reply lacks. It is read after the
- * failure, so it may have changed.
+ * Adds the limit that was reached, which is not in the driver's reply. The
+ * limit is read after the failure, so it may have changed.
  */
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
@@ -113,8 +127,9 @@ void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
 	       const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * debug.c: the region table before a command, to be compared with the one
- * after it. Between begin and end the device's debug_lock is held, if @on.
+ * debug.c: the region table before a command, to be compared with the one after
+ * it. If @on, the device's debug_lock is held from fmlib_debug_begin() to
+ * fmlib_debug_end().
  */
 struct fmlib_debug {
 	bool on;
@@ -132,7 +147,10 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct fmlib_debug *debug,
 		       const struct flexmem_alloc_request *request,
 		       const struct flexmem_allocated *allocation);
-/* @handle 0: freed by address. @size 0: not known. */
+/*
+ * Logs a free. @handle is 0 if it was freed by address; @size is 0 if it is not
+ * known.
+ */
 void fmlib_debug_free(struct flexmem_device *device,
 		      const struct fmlib_debug *debug, int error,
 		      uint32_t handle,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The log callback, and the one that the environment installs. */
+/*
+ * The log callback of the caller, and the one that environment variables
+ * install.
+ */
 #include "internal.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The bytes of allocations: maps for the CPU, and copies by the driver. Offsets
- * of maps are above 32 bits, in 32-bit programs too.
+ * The bytes of allocations: mappings for the CPU, and copies by the driver. The
+ * offsets of mappings need more than 32 bits, in 32-bit programs too.
  */
 #define _FILE_OFFSET_BITS 64
 #include "internal.h"
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes that a copy through the host reads and writes at a time. */
+/* How many bytes a copy through the host reads and writes at a time. */
 #define BOUNCE (UINT64_C(1) << 16)
 
 static uint64_t page_size(void)
@@ -90,8 +90,8 @@ static int copy(const struct flexmem_device *device, unsigned long command,
 		};
 		err = fmlib_ioctl(device, command, &cmd);
 		/*
-		 * No bytes and no error, or too many bytes: not a flexmem
-		 * driver.
+		 * If there are no bytes and no error, or too many bytes, this
+		 * is not a flexmem driver.
 		 */
 		if (cmd.out_done > length - sum || (!err && !cmd.out_done))
 			err = -EIO;
@@ -130,7 +130,7 @@ static bool is_inside(const struct flexmem_device *device, uint32_t handle,
 	       length <= allocation.size - offset;
 }
 
-/* Checks what COPY checks, for a device without COPY. */
+/* Makes the checks of COPY, for a device without COPY. */
 static int check_copy(const struct flexmem_device *device, uint32_t to,
 		      uint64_t to_offset, uint32_t from, uint64_t from_offset,
 		      uint64_t length)
@@ -147,7 +147,10 @@ static int check_copy(const struct flexmem_device *device, uint32_t to,
 	       from_offset < to_offset + length ? -EINVAL : 0;
 }
 
-/* Copies by READ and WRITE. Bytes written before an error stay. */
+/*
+ * Copies with READ and WRITE. Bytes that were written before an error stay
+ * written.
+ */
 static int copy_by_host(struct flexmem_device *device, uint32_t to,
 			uint64_t to_offset, uint32_t from, uint64_t from_offset,
 			uint64_t length, uint64_t *done)

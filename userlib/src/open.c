@@ -16,7 +16,8 @@
 #define DEVICE_STEM "flexmem"
 
 /*
- * Opens one node and reads its properties. -ENOTTY: a node of another driver.
+ * Opens one node and reads its properties. -ENOTTY: it is a node of another
+ * driver.
  */
 static int open_node(struct flexmem_device *device, const char *path)
 {
@@ -52,7 +53,10 @@ static void close_node(struct flexmem_device *device)
 	device->path = NULL;
 }
 
-/* The number in a node's name, or -1 if it is no flexmem node. */
+/*
+ * Returns the number in the name of a node, or -1 if it is not the name of a
+ * flexmem node.
+ */
 static long node_number(const char *name)
 {
 	size_t stem = strlen(DEVICE_STEM);
@@ -120,10 +124,10 @@ static int list_nodes(long **numbers, size_t *count)
 }
 
 /*
- * The more helpful of two errors, if several nodes cannot be used. An error of
- * permissions is more helpful than any other, because an administrator can
- * change permissions. EACCES, of any node, is more helpful than EPERM, of a PF
- * that only the administrator may open.
+ * Returns the more helpful of two errors, if several nodes cannot be used. An
+ * error of permissions is more helpful than any other, because an administrator
+ * can change permissions. EACCES, of any node, is more helpful than EPERM, of a
+ * PF that only the administrator may open.
  */
 static int worse_error(int before, int now)
 {
@@ -136,7 +140,10 @@ static int worse_error(int before, int now)
 	return before;
 }
 
-/* An error of this process, which another node would have too. */
+/*
+ * Whether the error is about this process, so that another node would give it
+ * too.
+ */
 static bool is_final(int err)
 {
 	return err == -EMFILE || err == -ENFILE || err == -ENOMEM ||
@@ -195,7 +202,7 @@ int fmlib_open(struct flexmem_device *device, const char *path)
 {
 	bool from_environment = !path;
 
-	/* The caller of a setuid program must not choose. */
+	/* The user of a setuid program must not choose the node. */
 	if (from_environment)
 		path = secure_getenv("FLEX_DEVICE");
 	if (from_environment && (!path || !*path))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* RESIZE: allocations grow and shrink at their address. */
+/* RESIZE: allocations grow and shrink without changing their address. */
 #include "internal.h"
 
 static void failure_from_uapi(const struct flexmem_device *device,

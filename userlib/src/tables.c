@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The region table and the segment table. Both are read in two calls, the
- * first for the number of entries; when entries are added between the two,
- * the second one says so and is repeated with more room.
+ * The region table and the segment table. Both are read in two calls, the first
+ * of which returns the number of entries. If entries are added between the two
+ * calls, the second one says so and is repeated with more room.
  */
 #include "internal.h"
 
 #include <stdlib.h>
 
 /*
- * The most times that the table can grow between two calls: it has few slots.
+ * How many times the second call is tried. The table has few slots, so it
+ * cannot grow more often.
  */
 #define MAX_TRIES 8
 
@@ -76,7 +77,7 @@ static int read_table(const struct flexmem_device *device, struct table *table)
 		if (err && err != -EMSGSIZE)
 			return err;
 		/*
-		 * The count is from an earlier moment. If it is too small by
+		 * The count is from the earlier call. If it is too small by
 		 * now, the call is repeated.
 		 */
 		table->entries = calloc(table->count ? table->count : 1,

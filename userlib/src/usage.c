@@ -13,11 +13,14 @@ _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 	       FLEXMEM_NO_LIMIT == FLEXMEM_UNLIMITED,
 	       "the library counts what the driver counts");
 
-/* Files are opened and closed faster than regions, so there are more tries. */
+/*
+ * The list of owners changes more often than that of regions, so there are more
+ * tries.
+ */
 #define MAX_TRIES 16
 #define SPARE_OWNERS 8
 
-/* A snapshot, and how much room the last reply asked for. */
+/* A snapshot, and how much room the last reply has asked for. */
 struct snapshot {
 	struct flexmem_snapshot reply;
 	struct flexmem_region_entry *regions;
@@ -69,7 +72,7 @@ static int send(const struct flexmem_device *device, struct snapshot *snapshot)
 	return fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &snapshot->reply);
 }
 
-/* The sums are valid even if the lists had no room. */
+/* Reads a snapshot. Its sums are valid even if the lists had no room. */
 static int read_snapshot(const struct flexmem_device *device,
 			 struct snapshot *snapshot, bool lists)
 {
@@ -140,7 +143,10 @@ static void usage_from_uapi(const struct flexmem_snapshot *reply,
 	};
 }
 
-/* Makes an array of the caller's entries, or NULL if there are none. */
+/*
+ * Converts entries to an array of the caller's structs, which is NULL if there
+ * are none.
+ */
 static int convert(const void *entries, size_t entry_size, uint32_t count,
 		   size_t size, void **array,
 		   void (*one)(const void *from, void *to, size_t size))

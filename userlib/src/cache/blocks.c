@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Finds the interval for a request: a hole of a growing segment, or a free
- * piece of a fixed segment, which is split and merged. A free cannot fail,
- * because its nodes are set aside before.
+ * Finds the memory for a request: a part of a hole of a growing segment, or a
+ * free piece of a fixed segment, which may be split. A free merges what was
+ * split. It cannot fail, because the nodes that it needs are set aside before.
  */
 #include "cache.h"
 
@@ -95,7 +95,10 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	piece->is_free = false;
 }
 
-/* A large piece serves only requests of about its size. */
+/*
+ * Whether the piece may serve the request: a large piece serves only requests
+ * of about its size.
+ */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,
 			       const struct fmlib_piece *piece)
@@ -134,7 +137,7 @@ static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
 	rest->segment = piece->segment;
 	rest->offset = piece->offset + size;
 	rest->size = piece->size - size;
-	/* The rest keeps the time since when the piece was free. */
+	/* The rest has been free for as long as the piece. */
 	rest->stamp = piece->stamp;
 	rest->is_free = false;
 	rest->previous = piece;
@@ -238,7 +241,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	return 0;
 }
 
-/* Takes free bytes out of a piece. Two spare pieces are prepared. */
+/* Takes free bytes out of a piece. The caller has prepared two spare pieces. */
 static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       uint64_t offset, uint64_t size)
@@ -295,7 +298,7 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	}
 	/*
 	 * If the smallest piece that fits breaks the rule, all larger pieces
-	 * do, too.
+	 * break it too.
 	 */
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))

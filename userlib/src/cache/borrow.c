@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * If the provider has refused, a stream takes a hole of another stream's
- * expandable segment. Work of the other stream may still use the hole. It does
- * not if nothing was freed in the segment since the device was synchronized, or
- * since the recording of an event on that stream that has happened. Such a
- * segment is *quiet*.
+ * If the provider has refused memory, a stream may take a hole in an expandable
+ * segment of another stream. But queued work of the other stream may still use
+ * the hole. That is impossible if nothing was freed in the segment since the
+ * device was last synchronized, or since an event was recorded on that stream
+ * which has happened by now. Such a segment is *quiet*.
  *
- * The block in the hole has a use on its own stream from the start. So after
- * its free the memory waits for that stream before the segment's stream gets
- * it.
+ * The block in the hole counts as used on its own stream from the start. So
+ * when it is freed, its memory waits for that stream before the segment's
+ * stream gets it back.
  */
 #include "cache.h"
 
@@ -52,7 +52,10 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 	struct fmlib_segment *segment = cache->first_segment;
 	int err;
 
-	/* Captured work may use any hole, and records no event. */
+	/*
+	 * During a capture nothing is known about the holes: captured work may
+	 * use any of them, and records no event.
+	 */
 	if (cache->captures)
 		return -ENOMEM;
 	while (segment && !(may_serve(segment, want) &&

@@ -29,14 +29,14 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 		return;
 	}
 	/*
-	 * First drops the events that have happened, so that the lists of
-	 * events stay short.
+	 * Handles events that have happened first, so that the lists of events
+	 * stay short.
 	 */
 	fmlib_uses_poll(cache);
 	fmlib_uses_wait(cache, block);
 }
 
-/* Makes an allocation of the memory that was found. */
+/* Turns the memory that was found into an allocation. */
 FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 			     const struct fmlib_want *want,
 			     struct fmlib_block *block)
@@ -72,8 +72,8 @@ own_limit(const struct flexmem_cache *cache, enum flexmem_cache_limit limit,
 }
 
 /*
- * Memory for @size bytes was found, but no token is left. Sets which of the two
- * limits is the cause.
+ * Memory for @size bytes was found, but no token is left. Notes in the failure
+ * which of the two limits on tokens is the cause.
  */
 static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t size)
@@ -91,8 +91,8 @@ static void explain_tokens(struct flexmem_cache *cache, struct fmlib_want *want,
 static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	/*
-	 * The segment may be released, and the failure contains the sums of all
-	 * lanes.
+	 * Needs all locks, because the segment may be released, and the failure
+	 * contains the sums of all lanes.
 	 */
 	fmlib_lock_rest(cache);
 	fmlib_put_back(cache, &want->found);
@@ -101,7 +101,10 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	return -ENOMEM;
 }
 
-/* As give_token(), with the history and the log. */
+/*
+ * Does what give_token() does, and adds the allocation to the history and the
+ * log.
+ */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block)
 {
@@ -117,13 +120,15 @@ void fmlib_cache_make(struct flexmem_cache *cache,
 				(unsigned long long)want->stream);
 }
 
-/* As give_token(). If no token is left, explains that to the caller. */
+/*
+ * Does what give_token() does. If no token is left, reports that to the caller.
+ */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
 {
 	/*
-	 * The block is from the lane of the memory, which may be another
-	 * stream's.
+	 * The block struct comes from the lane to which the memory belongs,
+	 * which may be another stream's.
 	 */
 	*block = fmlib_block_take(cache, want->found.segment->arena->lane,
 				  want->found.size);
@@ -134,8 +139,8 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * Begins an allocation: memory freed from now on counts as younger than memory
- * freed before.
+ * Advances the clock at the begin of an allocation, so that memory freed from
+ * now on counts as younger than memory freed before.
  */
 static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
@@ -212,7 +217,7 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 	return -ENOMEM;
 }
 
-/* Returns false if there is no host memory. */
+/* Finds the tag of a request. Returns false if there is no host memory. */
 static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 		    const char *name)
 {
@@ -226,9 +231,9 @@ static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * Called with the locks of cache and lane, and with those of all other lanes
- * unless the call is simple. After the unlock another thread may free the
- * block, so all values are read before.
+ * Called with the locks of the cache and of the lane, and with those of all
+ * other lanes unless the call is simple. Reads all values before it unlocks,
+ * because after that another thread may free the block.
  */
 static int alloc_locked(struct flexmem_cache *cache,
 			const struct flexmem_cache_request *request,
@@ -284,8 +289,8 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 }
 
 /*
- * Allocates free memory of the lane, without the cache's lock; false: that is
- * not possible.
+ * Allocates free memory of the lane, without the cache's lock. Returns false if
+ * that is not possible.
  */
 static bool alloc_in_lane(struct flexmem_cache *cache,
 			  const struct flexmem_cache_request *request,

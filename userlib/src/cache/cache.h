@@ -2,7 +2,7 @@
 /*
  * Shared by the files of the caching allocator.
  *
- * Its words, which are PyTorch's where PyTorch has them:
+ * The words used in these files; where PyTorch has a word, it is used here too:
  *
  *  segment memory from the provider. An expandable one grows and shrinks at its
  *           end (@growing); all others are fixed. block an allocation, live or
@@ -29,9 +29,9 @@
  * All of them count figures.
  *
  * The order of locks: helper, registry (fork.c), cache, lanes in the order of
- * their table, account. A thread with a lane's lock, but without the cache's,
- * takes no other lock but the account's. A thread holds one of these sets
- * (lanes.c):
+ * their table, account. A thread that holds a lane's lock but not the cache's
+ * takes no other lock except the account's. A thread holds one of these sets of
+ * locks (lanes.c):
  *
  *  - one lane's lock: to allocate free memory of the lane, and to free;
  *  - the cache's and one lane's: to get more from the provider as well;
@@ -57,7 +57,7 @@ static inline bool fmlib_cache_logs(const struct flexmem_cache *cache,
 	return cache->log && cache->log_level >= (uint32_t)level;
 }
 
-/* Grows in each forked child. */
+/* Grows by one in each forked child. */
 extern atomic_ulong fmlib_generation;
 
 static inline unsigned long fmlib_registry_generation(void)
@@ -78,7 +78,7 @@ static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 
 /*
  * Checks the result of a callback. -ECHILD is reserved for forked processes,
- * and a positive number is no errno. Both become -EIO.
+ * and a positive number is not an errno, so both become -EIO.
  */
 static inline int fmlib_callback_result(int result)
 {
@@ -110,7 +110,7 @@ int fmlib_segment_map(struct flexmem_cache *cache,
 /* Unmaps the segment, and returns it to the provider. */
 int fmlib_segment_free(struct fmlib_segment *segment);
 
-/* pointers.c: maps the pointer of an allocation to its token. */
+/* pointers.c: finds the token of an allocation by its pointer. */
 struct fmlib_pointers *fmlib_pointers_make(void);
 void fmlib_pointers_free(struct fmlib_pointers *pointers);
 
@@ -140,7 +140,7 @@ void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece);
 void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece);
 /*
  * Takes a free piece for a request, and splits off the rest. The caller has
- * made sure of a spare piece.
+ * prepared a spare piece.
  */
 void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 		      struct fmlib_want *want);
@@ -148,16 +148,16 @@ void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 void fmlib_piece_release(struct flexmem_cache *cache,
 			 struct fmlib_piece *piece);
 /*
- * Finds free memory for a request, and takes it. Returns 0; -ENOENT: there is
- * none; -ENOMEM: no host memory.
+ * Finds free memory for a request, and takes it. Returns 0; -ENOENT if there is
+ * none; or -ENOMEM if there is no host memory.
  */
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* As fmlib_obtain(), in one growing segment. -ENOSPC: it has no room. */
+/* Like fmlib_obtain(), but in one growing segment. -ENOSPC: it has no room. */
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
 /*
- * Takes the free bytes at @offset of a segment. The caller has set aside the
- * nodes for it with fmlib_range_prepare_claims(), or two spare pieces.
+ * Takes the free bytes at @offset of a segment. Before, the caller has set
+ * nodes aside with fmlib_range_prepare_claims(), or prepared two spare pieces.
  */
 void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		 uint64_t offset, uint64_t size, struct fmlib_want *want);
@@ -185,7 +185,10 @@ static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 /* pools.c */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
-/* A hash: numbers of streams and pools are small, or addresses. */
+/*
+ * A hash. It must spread numbers of streams and pools, which are either small
+ * or addresses.
+ */
 static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 {
 	return (fmlib_hash(stream) + pool) % FMLIB_CHAINS;
@@ -198,7 +201,10 @@ struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
-/* The largest free block, and its arena; NULL: there is no free block. */
+/*
+ * The largest free block, and its arena, which is NULL if there is no free
+ * block.
+ */
 struct fmlib_largest {
 	uint64_t size;
 	const struct fmlib_arena *arena;
@@ -223,13 +229,14 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
 /*
- * As fmlib_segment_excess(), also for private pools, whose segments stay while
- * the pool lives.
+ * Like fmlib_segment_excess(), but also for private pools, whose segments
+ * normally stay while the pool lives.
  */
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);
 /*
- * Asks the provider whether a reset has lost the segment, and counts the bytes.
+ * Asks the provider whether the segment was lost in a reset, and if so counts
+ * its bytes as lost.
  */
 bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
@@ -239,27 +246,38 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
-/* Frees memory of a segment, and perhaps the segment. */
+/*
+ * Frees memory of a segment, and the segment too if it is not needed any more.
+ */
 void fmlib_put_back(struct flexmem_cache *cache,
 		    const struct fmlib_found *found);
-/* As fmlib_put_back(), for the memory of a block that is no longer in use. */
+/* Calls fmlib_put_back() for the memory of a block that is no longer in use. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
-/* Asks the provider. Returns 0, -EOPNOTSUPP, or its error. */
+/*
+ * Asks the provider for the free and total bytes of the device. Returns 0,
+ * -EOPNOTSUPP, or the error of the provider.
+ */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
-/* A share of the device in bytes. If unknown: 0, and one warning. */
+/*
+ * Returns a share of the device's memory in bytes. If that is unknown, returns
+ * 0 and warns once.
+ */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 
 /* reclaim.c */
 void fmlib_collect(struct flexmem_cache *cache);
-/* Each returns the bytes that went back to the provider. */
+/*
+ * Each of these functions returns how many bytes were returned to the provider.
+ */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
 /*
- * pressure.c: reads the next event, without the lock; returns 0 or why there is
- * none. The second function answers the event, unless a later event was
- * answered, and returns the provider's error.
+ * pressure.c: fmlib_pressure_read() reads the next event, without the lock, and
+ * returns 0 or the reason why there is none. The second function answers the
+ * event, unless a later event was answered already, and returns an error of the
+ * provider.
  */
 int fmlib_pressure_read(struct flexmem_cache *cache,
 			struct flexmem_pressure_event *event);
@@ -268,7 +286,10 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 			  uint64_t *released);
 /* Whether the last event was CRITICAL. */
 bool fmlib_pressure_lasts(struct flexmem_cache *cache);
-/* While CRITICAL lasts: returns memory if nothing was allocated since. */
+/*
+ * Called again and again while CRITICAL lasts: returns memory if the program
+ * has allocated nothing since the last call.
+ */
 void fmlib_pressure_look(struct flexmem_cache *cache);
 
 /* streams.c */
@@ -296,7 +317,9 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
  */
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 
-/* private.c: the pool that captures the stream of a request, or NULL. */
+/*
+ * private.c: returns the pool that captures the stream of a request, or NULL.
+ */
 struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
 				      uint64_t stream);
 
@@ -307,7 +330,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		      uint64_t stream, void **token);
 int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
-/* End an allocation, and a free, with the whole cache locked. */
+/* The ends of an allocation and of a free, with the whole cache locked. */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block);
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
@@ -323,7 +346,10 @@ void fmlib_tags_free(struct flexmem_cache *cache);
 /* sizes.c */
 uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);
 
-/* @bytes is not 0, and small enough not to overflow. */
+/*
+ * Rounds a size. @bytes is not 0, and small enough that rounding does not
+ * overflow.
+ */
 static inline uint64_t fmlib_size_round(const struct flexmem_cache *cache,
 					uint64_t bytes)
 {

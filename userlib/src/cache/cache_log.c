@@ -30,7 +30,10 @@ void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING, "%s", text);
-	/* Only the first problem counts. Later ones may follow from it. */
+	/*
+	 * Keeps only the first problem, because later ones may be its
+	 * consequences.
+	 */
 	if (cache->problem)
 		snprintf(cache->problem, cache->problem_length, "%s", text);
 	cache->problem = NULL;

@@ -12,7 +12,7 @@
 
 /*
  * An allocation. @block: its block, during a restore. @made: the restore has
- * made @block.
+ * allocated @block.
  */
 struct entry {
 	uint64_t serial;
@@ -152,8 +152,9 @@ static bool is_in_the_way(const struct entry *entry,
 }
 
 /*
- * Finds live allocations of the checkpoint. -EBUSY: memory of the checkpoint is
- * still used, or would be after its allocation is freed.
+ * Finds those allocations of the checkpoint that are still live. -EBUSY: a
+ * stream still uses memory that the checkpoint needs, or would still use it
+ * after the free of the allocation in it.
  */
 static int match_blocks(struct flexmem_cache *cache,
 			const struct fmlib_pool *pool,
@@ -179,7 +180,9 @@ static int match_blocks(struct flexmem_cache *cache,
 	return 0;
 }
 
-/* Finds each entry's segment. -ENXIO: the pool has lost memory. */
+/*
+ * Finds the segment of each entry. -ENXIO: the pool no longer has the memory.
+ */
 static int find_segments(const struct flexmem_cache *cache,
 			 const struct fmlib_pool *pool,
 			 struct flexmem_cache_checkpoint *checkpoint)

@@ -13,7 +13,7 @@
 #define MIB_MAX (UINT64_C(1) << 23)
 #define DIVISIONS_MAX 64
 #define MIB_SHIFT 20
-/* The digits of a fraction that count: more than a double has. */
+/* How many digits of a fraction are used: more than a double has. */
 #define FRACTION_DIGITS 17
 #define SCALE_MAX 1e17
 #define BLANKS " \t\n\v\f\r"
@@ -50,7 +50,7 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* Parses a fraction from 0 to 1, as 0.8, whatever the locale is. */
+/* Parses a fraction from 0 to 1, such as 0.8, whatever the locale is. */
 static bool parse_fraction(const char *value, double *fraction)
 {
 	uint64_t whole;
@@ -160,7 +160,10 @@ static void fill_divisions(uint32_t *divisions, unsigned int from,
 		divisions[from] = steps;
 }
 
-/* Parses an entry SIZE:STEPS. @from: the lowest index that SIZE may have. */
+/*
+ * Parses an entry SIZE:STEPS. @from: the lowest index that SIZE may mean;
+ * receives the next one.
+ */
 static bool parse_entry(const char **text, uint32_t *divisions,
 			unsigned int *from)
 {
@@ -266,8 +269,8 @@ static char *trim(char *text)
 }
 
 /*
- * With FLEXMEM_CACHE_STRICT no cache is made, so the text names no value that
- * is kept.
+ * Reports a bad value. With FLEXMEM_CACHE_STRICT no cache is made, so then the
+ * text does not say which value is kept.
  */
 static void refuse_value(struct flexmem_cache *cache, const char *origin,
 			 enum fmlib_key key, const char *value)
@@ -310,7 +313,7 @@ static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* Sets a key. Returns -EINVAL if the setting was left out. */
+/* Sets a key. Returns -EINVAL if the setting is ignored. */
 static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	       const char *name, const char *value)
 {
@@ -347,7 +350,7 @@ static char *setting_end(char *text)
 	return text;
 }
 
-/* Sets all valid settings. Returns -EINVAL if it left out an invalid one. */
+/* Sets all valid settings. Returns -EINVAL if it has ignored an invalid one. */
 static int parse(struct flexmem_cache *cache, enum flexmem_cache_source source,
 		 char *text)
 {

@@ -29,7 +29,7 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
 	/*
 	 * A block that is large enough would have served the request, unless
-	 * max_split_size_mb forbids that.
+	 * max_split_size_mb has forbidden that.
 	 */
 	return largest->size >= cache->config.max_split ?
 	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
@@ -52,7 +52,10 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 	failure->largest_kind = largest.arena->kind;
 }
 
-/* The text so far, and its length if there were room for all. */
+/*
+ * The text so far, and the length that it would have if there were room for
+ * everything.
+ */
 struct out {
 	char *text;
 	size_t room;
@@ -141,7 +144,7 @@ static void say_too_large(struct out *out,
 
 	say(out, "too large: one allocation of a cache has at most %s; tried to allocate ",
 	    fmlib_human(most, human));
-	/* If both sizes read alike, prints bytes. */
+	/* If both sizes would look equal, prints them in bytes. */
 	if (strcmp(fmlib_human(failure->asked, asked), human))
 		say(out, "%s", asked);
 	else
@@ -166,7 +169,7 @@ static void say_context(struct out *out,
 		say(out, ", requested by %s", line);
 }
 
-/* Prints @size. If @other reads alike, prints bytes. */
+/* Prints @size; in bytes if @other would look equal. */
 static void say_apart(struct out *out, const char *before, uint64_t size,
 		      uint64_t other)
 {
@@ -318,7 +321,7 @@ int flexmem_cache_error_text(int error,
 	else if (error == -ENOMEM && failure && known.asked)
 		say_memory(&out, &known);
 	/*
-	 * A struct with a request (@asked) describes an -ENOMEM, not this
+	 * If @asked is not 0, the struct describes an earlier -ENOMEM, not this
 	 * -ENOENT.
 	 */
 	else if (error == -ENOENT && failure && known.pool && !known.asked)

@@ -47,8 +47,8 @@ void fmlib_flow_raise_active(struct fmlib_flow *flow)
 }
 
 /*
- * With growing segments all requests are large, and the sum is not counted
- * separately.
+ * With growing segments all requests count as large, so the sum over all kinds
+ * is not counted separately.
  */
 static enum flexmem_cache_pool_kind
 flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
@@ -192,7 +192,10 @@ static void show(struct flexmem_cache_figure *figure,
 	figure->freed = flow->out[i] - before->out[i];
 }
 
-/* As allocated, plus blocks that wait for events: these are not free yet. */
+/*
+ * The active figures are those of allocations plus blocks that wait for events,
+ * which are not free yet.
+ */
 static void show_active(struct flexmem_cache_figure *figure,
 			const struct flexmem_cache_figure *allocated,
 			const struct fmlib_flow *flow,
@@ -239,12 +242,15 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	if (!statistics || size < MIN_SIZE)
 		return -EINVAL;
 	fmlib_lock(cache);
-	/* Includes calls of threads that wait without the lock. */
+	/*
+	 * The figures must include what calls have done so far whose threads
+	 * now wait without the lock.
+	 */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &f, kind);
-	/* Hits: all allocations that did not need the ladder. */
+	/* Hits are all allocations that did not need the ladder. */
 	f.num_hits = f.allocation[FLEXMEM_CACHE_ALL].allocated -
 		     cache->by_ladder;
 	fmlib_unlock(cache);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* Counts each allocation and free. Other functions are in figures.c. */
+/*
+ * The figures. What counts each allocation and free is here; the other
+ * functions are in figures.c.
+ */
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H
 
@@ -7,7 +10,7 @@
 
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
-/* Adds a lane's counters to @sum, and clears them. */
+/* Adds the counters of @part, a lane's account, to @sum, and clears them. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
 /* Starts to count by tag. */
 void fmlib_figures_tagged(struct flexmem_cache *cache);
@@ -18,7 +21,7 @@ void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
 /* The caller has locked the whole cache. */
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
-/* How many allocations were freed so far. */
+/* Returns how many allocations were freed so far. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
@@ -27,7 +30,8 @@ void fmlib_figures_reserved(struct flexmem_cache *cache,
 			    uint64_t subtract);
 
 /*
- * Whether the block has a tag. Those without a tag count in the figures only.
+ * Whether the block has a tag. A block without a tag counts only in the figures
+ * of the cache.
  */
 static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
 				   const struct fmlib_block *block)
@@ -91,8 +95,8 @@ static inline void fmlib_flow_out(struct fmlib_flow *flow,
 }
 
 /*
- * With growing segments all requests are large, and the sum is not counted
- * separately.
+ * Counts an allocation. With growing segments all requests count as large, so
+ * the sum over all kinds is not counted separately.
  */
 FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 				      const struct fmlib_block *block)
@@ -127,8 +131,8 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 }
 
 /*
- * Notes that a free piece that shares its segment appeared or vanished.
- * fmlib_figures_commit() counts the change.
+ * Notes that a free piece has appeared or vanished in a segment that has other
+ * pieces. fmlib_figures_commit() counts the change.
  */
 static inline void fmlib_figures_split(struct flexmem_cache *cache,
 				       const struct fmlib_piece *piece,
@@ -142,8 +146,8 @@ static inline void fmlib_figures_split(struct flexmem_cache *cache,
 }
 
 /*
- * The holes of a growing segment. They count while an allocation lives in the
- * segment.
+ * The holes of a growing segment. They count as free parts only while there is
+ * an allocation in the segment.
  */
 struct fmlib_holes {
 	int64_t count;
@@ -188,8 +192,8 @@ static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 
 	if (range->parts == 1) {
 		/*
-		 * The first allocation: from now on the rest of the segment
-		 * counts.
+		 * This is the first allocation, so from now on the remaining
+		 * hole of the segment counts.
 		 */
 		fmlib_flow_add(flow, FMLIB_SPLIT, range->holes);
 		fmlib_flow_add(flow, FMLIB_SPLIT_BYTES,
@@ -209,8 +213,8 @@ static inline void fmlib_figures_hole_left(struct fmlib_account *account,
 
 	if (!range->parts) {
 		/*
-		 * The last allocation has left: a segment that is free as a
-		 * whole has no holes.
+		 * The last allocation is gone, and a segment that is free as a
+		 * whole counts no holes.
 		 */
 		flow->out[FMLIB_SPLIT] += before;
 		flow->out[FMLIB_SPLIT_BYTES] +=
@@ -244,8 +248,9 @@ static inline void fmlib_figures_commit_kind(struct fmlib_account *account,
 }
 
 /*
- * A free block that merges with a neighbour is counted out and in again. Only
- * the difference over a whole call becomes visible.
+ * Makes the changes of a call visible. A free block that merges with a
+ * neighbour is subtracted and added again, so only the difference over a whole
+ * call may be visible.
  */
 static inline void fmlib_figures_commit(struct flexmem_cache *cache,
 					struct fmlib_account *account)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Finds the free piece of the fixed segments for a request: the tightest one;
- * of equal ones the one in the oldest segment, and there the lowest. A treap
- * keeps the pieces in that order.
+ * Finds the free piece for a request in the fixed segments: the tightest one;
+ * of equally tight ones the lowest in the oldest segment. A treap keeps the
+ * pieces in that order.
  *
  * The depth of a treap is O(log n), whatever the order of the calls, because
  * priorities are random. So recursion is safe.

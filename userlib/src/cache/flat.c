@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * An address space without memory, as a provider: to test a cache and to replay
- * a trace without a device. Pieces are in a list by address. A growing segment
- * begins in the middle of the largest hole, any other at the start of the
- * tightest hole.
+ * The flat provider: an address space without memory, for tests of a cache and
+ * replays of traces without a device. Its segments are in a list, ordered by
+ * address. A growing segment begins in the middle of the largest hole, any
+ * other segment at the start of the tightest hole.
  */
 #include "cache.h"
 
@@ -62,7 +62,9 @@ static struct hole find_hole(struct flexmem_cache_flat *flat, uint64_t bytes,
 	for (;;) {
 		limit = hole_end(flat, *hole.link);
 		hole.start = align(end, alignment);
-		/* The next multiple would overflow. */
+		/*
+		 * No hole if the next multiple of the alignment would overflow.
+		 */
 		hole.size = hole.start >= end && limit > hole.start ?
 			    limit - hole.start : 0;
 		if (hole.size > failure->largest_free)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The list of all caches of the process, for fork(). fork() waits until every
- * cache is consistent. A cache records the number of forks at its creation, so
- * that a child that uses an inherited cache gets an error instead of the
- * parent's memory.
+ * The list of all caches of the process, for fork(): a fork waits until every
+ * cache is consistent. A cache records how many forks there had been when it
+ * was created. So a child that uses an inherited cache gets an error, not
+ * memory of the parent.
  */
 #include "cache.h"
 

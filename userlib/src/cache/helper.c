@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The helper thread, which serves pressure if the framework has no loop for it.
- * It can be cancelled only while it waits, without a lock. So a stop needs no
- * descriptor, and fork() finds the cache consistent. A child has no helper.
+ * To stop it, it is cancelled, which is possible only while it waits without a
+ * lock. So stopping it needs no descriptor. A forked child has no helper.
  *
  * A program may close the provider's descriptor, as closefrom() does, and open
  * another file with the same number. So the helper checks before and after each
- * wait that the provider's descriptor still refers to the same file. poll()
- * keeps the file that it has begun to wait for.
+ * wait that the provider's descriptor still refers to the same file. If the
+ * descriptor changes during a wait, poll() still waits for the old file.
  */
 #include "cache.h"
 
@@ -19,10 +19,13 @@
 /* How long to wait after a temporary error, in milliseconds. */
 #define RETRY_MS 100
 
-/* A program that has allocated nothing for so many milliseconds is idle. */
+/*
+ * A program that has allocated nothing for this many milliseconds counts as
+ * idle.
+ */
 #define IDLE_MS 1000
 
-/* Identifies the file of a descriptor. -EBADF: it was closed. */
+/* Finds out which file a descriptor refers to. -EBADF: it was closed. */
 static int identify(int descriptor, struct stat *file)
 {
 	return fstat(descriptor, file) ? -errno : 0;
@@ -46,7 +49,8 @@ static int pressure_fd(const struct flexmem_cache *cache)
 }
 
 /*
- * Waits for @fd, or only for the time. The helper can be cancelled only here.
+ * Waits for @fd up to a time. If @fd is NULL, only lets the time pass. The
+ * helper can be cancelled only here.
  */
 static int wait_for(struct pollfd *fd, int timeout)
 {
@@ -61,8 +65,9 @@ static int wait_for(struct pollfd *fd, int timeout)
 }
 
 /*
- * Waits for an event. Returns 0 if the provider's descriptor, which refers to
- * @source, has one; or -ETIME if none came while CRITICAL lasts.
+ * Waits for an event. Returns 0 if the provider's descriptor, which must still
+ * refer to @source, has one; or -ETIME if CRITICAL lasts and none has come for
+ * a while.
  */
 static int wait_for_event(struct flexmem_cache *cache,
 			  const struct stat *source)
@@ -94,7 +99,10 @@ static int serve_next(struct flexmem_cache *cache, const struct stat *source)
 	}
 	if (!err)
 		err = fmlib_pressure_read(cache, &event);
-	/* The cache has logged what the provider refused. */
+	/*
+	 * The cache has logged the refusal of the provider, so nothing is
+	 * logged here.
+	 */
 	if (!err)
 		fmlib_pressure_answer(cache, &event, &released);
 	return err;
@@ -119,7 +127,10 @@ static void *serve(void *argument)
 		 */
 		in_vain = err == -EAGAIN;
 		err = serve_next(cache, &source);
-		/* An error that persists must not keep a CPU busy. */
+		/*
+		 * Pauses, because an error that persists must not keep a CPU
+		 * busy.
+		 */
 		if (err == -ENOMEM || err == -EIO ||
 		    (err == -EAGAIN && in_vain))
 			wait_for(NULL, RETRY_MS);

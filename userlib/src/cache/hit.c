@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The shortest path through the cache, which most calls take: one lane's lock,
- * the segment that the lane allocates from, and no request struct. If it cannot
- * serve a call, it changes nothing, and the call takes the long path (cache.c).
+ * The shortest path through the cache, which most calls take. It needs one
+ * lane's lock, uses only the segment from which the lane allocates, and fills
+ * in no request struct. If it cannot serve a call, it changes nothing, and the
+ * call takes the long path (cache.c).
  */
 #include "cache.h"
 
@@ -74,7 +75,10 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	/* For 0 bytes the difference is huge, so the condition is false. */
+	/*
+	 * For 0 bytes the difference wraps to a huge number, so the condition
+	 * is false.
+	 */
 	if (bytes - 1 < cache->hit_limit)
 		made = hit(cache, bytes, stream);
 	if (!made && bytes)
@@ -161,10 +165,11 @@ FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 }
 
 /*
- * The address of the byte that a token names; false: the token is not of this
- * block, or not live. Another thread may free the block at the same time, and
- * its segment. So the values are valid only if the word is unchanged at the
- * end. The memory of both structs stays as long as the cache.
+ * Reads the address of the byte that a token names. Returns false if the token
+ * is not the live token of this block. Another thread may free the block and
+ * its segment at the same time, so the values are valid only if the word of the
+ * block has not changed at the end. The structs of the block and the segment
+ * stay readable as long as the cache exists.
  */
 FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 			       const void *token,
@@ -196,8 +201,8 @@ FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 }
 
 /*
- * For tokens that are not narrow. Not inlined, so that most calls save no
- * registers.
+ * Handles tokens that are not narrow. Not inlined, so that most calls need not
+ * save registers.
  */
 static __attribute__((noinline)) int
 wide_address(const struct flexmem_cache *cache, const void *token,
@@ -222,8 +227,8 @@ int flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 	if (!address)
 		return -EINVAL;
 	/*
-	 * A wide token finds a block here, too. The block then has another
-	 * token.
+	 * A wide token may find a block here too, but then the token of the
+	 * block differs.
 	 */
 	blocks = atomic_load_explicit(&fmlib_token_place(&cache->narrow,
 							 token)->blocks,

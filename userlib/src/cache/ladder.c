@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The ladder: the attempts to get memory when the cache has no block for a
- * request, in the order that flexmem_cache_alloc() lists.
+ * The ladder: the attempts to get memory if the cache has no free block for a
+ * request. flexmem_cache_alloc() lists them in their order.
  */
 #include "cache.h"
 
@@ -42,7 +42,10 @@ static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 	return err;
 }
 
-/* Grows whenever a block is freed or memory returned. */
+/*
+ * A number that grows whenever a block is freed or memory is returned to the
+ * provider.
+ */
 static uint64_t freed(const struct flexmem_cache *cache)
 {
 	return fmlib_figures_freed(cache) + cache->figures.num_device_free +
@@ -57,7 +60,10 @@ static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (!cache->callbacks || callback_depth)
 		return -ENOMEM;
 	before = freed(cache);
-	/* A callback's own calls count for themselves. */
+	/*
+	 * Calls that the callback makes must not be counted as part of this
+	 * call.
+	 */
 	fmlib_figures_commit(cache, &cache->account);
 	err = run_callbacks(cache, want->size);
 	if (err)
@@ -84,7 +90,7 @@ static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* Errors are logged. The ladder goes on either way. */
+	/* Errors are logged. The ladder continues in any case. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want);
@@ -140,7 +146,10 @@ static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err == -ENOENT ? -ENOMEM : err;
 }
 
-/* Whether other processes have enough memory for the request. */
+/*
+ * Whether other processes have so much memory that the request could succeed if
+ * they freed it.
+ */
 static bool others_could_help(const struct flexmem_cache *cache,
 			      const struct fmlib_want *want)
 {

@@ -2,15 +2,16 @@
 /*
  * Lanes, and the locks of a cache. cache.h says what each lock protects.
  *
- * A stream finds its lane without a lock: lanes are in a table by a hash of the
- * stream, and live as long as the cache. If other streams have taken all places
- * for a stream, it shares the lane of the first place.
+ * The lane of a stream is found without a lock: lanes are in a hash table, and
+ * live as long as the cache. A stream has several possible places in the table.
+ * If other streams have taken all of them, it shares the lane in the first
+ * place.
  *
- * Lanes must not share counters either, but the peak of all lanes is known only
- * if one account counts all. While only one thread allocates and frees, there
- * is one account, and peaks are exact. After that each lane counts in its own
- * account. The lane adds it to the cache's account after a number of
- * operations, or when the whole is locked.
+ * For speed, lanes should not share counters either. But the peak of the sum
+ * over all lanes is known only if one account counts everything. While only one
+ * thread allocates and frees, there is one account, and peaks are exact. After
+ * that each lane counts in its own account. The lane adds it to the cache's
+ * account after a number of operations, or when the whole is locked.
  */
 #include "cache.h"
 
@@ -67,7 +68,10 @@ static void lock_lanes(struct flexmem_cache *cache)
 		if (lane)
 			fmlib_lock_take(&lane->lock);
 	}
-	/* All lanes are locked, so none adds its account by itself. */
+	/*
+	 * All lanes are locked, so no lane adds its account to the sum by
+	 * itself now.
+	 */
 	for (i = 0; cache->apart && i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
 		if (lane)
@@ -83,8 +87,9 @@ void fmlib_lock_raw(struct flexmem_cache *cache)
 }
 
 /*
- * A callback that runs with the lock can be a cancellation point, for example a
- * log that prints. A thread cancelled there would leave the cache locked.
+ * Disables cancellation: a callback that runs under the lock can be a
+ * cancellation point, for example a log that prints, and a thread that is
+ * cancelled there would leave the cache locked.
  */
 void fmlib_lock(struct flexmem_cache *cache)
 {
@@ -118,7 +123,10 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 
 	if (!lane)
 		return;
-	/* Adds the counts up while it is known which lane made them. */
+	/*
+	 * Adds the counts to the sum while it is still known which lane has
+	 * made them.
+	 */
 	if (cache->apart)
 		fmlib_figures_commit(cache, &lane->account);
 	/* Locks the lanes in order, to avoid deadlocks. */
@@ -139,8 +147,8 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	else
 		cache->served = cache->shared ? 0 : cache->sole;
 	/*
-	 * Before the first unlock, because afterwards other threads change the
-	 * sum.
+	 * Done before the first unlock, because afterwards other threads change
+	 * the sum.
 	 */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);

@@ -5,7 +5,7 @@
 
 #include "structs.h"
 
-/* A number for each thread. It is 0 until the thread needs one. */
+/* The number of this thread. It is 0 until the thread needs a number. */
 extern _Thread_local uint64_t fmlib_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -62,7 +62,7 @@ static inline void fmlib_cancel_as(int state)
 void fmlib_lock(struct flexmem_cache *cache);
 /*
  * Locks the cache and the stream's lane, which is made if it does not exist.
- * -ENOMEM: nothing is locked.
+ * Returns 0, or -ENOMEM: then nothing is locked.
  */
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		      struct fmlib_lane **lane);
@@ -70,10 +70,10 @@ int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*
- * fmlib_pause() unlocks in the middle of a call. fmlib_go_on() takes its
- * result, and locks the whole cache again. The thread cannot be cancelled in
- * between. If it is in a forked child by then, it must not touch the cache:
- * -ECHILD.
+ * fmlib_pause() unlocks in the middle of a call. fmlib_go_on() takes the result
+ * of fmlib_pause(), and locks the whole cache again. The thread cannot be
+ * cancelled in between. If the thread is in a forked child by then,
+ * fmlib_go_on() returns -ECHILD, and the caller must not touch the cache.
  */
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)
@@ -81,13 +81,13 @@ int fmlib_go_on(struct flexmem_cache *cache, int state)
 /* Lock and unlock without a change of the thread's cancellation. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
-/* Whether this thread needs only a lane's lock. */
+/* Whether this thread needs only a lane's lock for simple calls. */
 static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
 {
 	return !cache->served || cache->served == fmlib_thread;
 }
 
-/* Notes which thread allocates or frees. The whole cache is locked. */
+/* Notes that this thread allocates or frees. The whole cache is locked. */
 void fmlib_lane_admit(struct flexmem_cache *cache);
 /* Adds a lane's counts to the cache's account. */
 void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane);
@@ -108,7 +108,10 @@ static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
 	return block->segment->arena->lane;
 }
 
-/* Returns the account in which the lane counts at present. */
+/*
+ * Returns the account in which the lane counts at present: its own, or the
+ * cache's.
+ */
 static inline struct fmlib_account *
 fmlib_account(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {

@@ -4,14 +4,15 @@
  * thread writes @waiters and then reads @taken. If neither saw the other's
  * write, the waiting thread would sleep for ever, so both sides need a barrier
  * between their two accesses. Unlocks are frequent and waits are rare. So the
- * waiting thread has membarrier() execute a barrier on every processor that
- * runs a thread of this process: it sees every unlock before that, and every
- * later unlock sees @waiters. Where the kernel has no membarrier(), every
- * unlock has its own barrier.
+ * waiting thread calls membarrier(), which executes a barrier on every
+ * processor that runs a thread of this process. The waiting thread then sees
+ * every earlier unlock, and every later unlock sees @waiters. Where the kernel
+ * has no membarrier(), every unlock has its own barrier.
  *
- * A process may later forbid itself that call, with seccomp for example, when
- * unlocks already rely on it. The lock stays exclusive then, but an unlock may
- * miss @waiters. So a waiting thread checks the lock again after a moment.
+ * A process may forbid itself membarrier() later, with seccomp for example,
+ * although unlocks already rely on it. Then the lock is still exclusive, but an
+ * unlock may miss @waiters. So a waiting thread checks the lock again after a
+ * moment.
  *
  * No wake-up is lost just before a thread sleeps: the kernel lets it sleep only
  * while @taken is still set. While it is counted in @waiters, every unlock
@@ -27,14 +28,14 @@
 #include <unistd.h>
 
 /*
- * Reads of a lock before a thread sleeps; they take longer than a lock is
- * usually held.
+ * How many times a thread reads the lock before it sleeps. That takes longer
+ * than a lock is usually held.
  */
 #define LOOKS 100
 
 /*
- * Longest sleep without membarrier(), some thousand times as long as a lock is
- * held.
+ * Longest sleep if membarrier() fails, some thousand times as long as a lock is
+ * usually held.
  */
 #define MOMENT_NS 1000000
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * A lock for data that one thread locks most of the time. It costs one atomic
- * instruction. A mutex costs two, which is a tenth of an allocation. lock.c
- * describes it.
+ * instruction. A mutex costs two; the second one would be a tenth of the cost
+ * of an allocation. lock.c describes it.
  */
 #ifndef FMLIB_LOCK_H
 #define FMLIB_LOCK_H
@@ -16,12 +16,12 @@ struct fmlib_lock {
 };
 
 /*
- * Whether the waiting thread issues the barrier of the unlocking thread, too,
- * by membarrier().
+ * Whether a waiting thread makes the barrier for the unlocking threads too,
+ * with membarrier().
  */
 extern bool fmlib_lock_light __attribute__((visibility("hidden")));
 
-/* Call this before the first lock is used, and in a forked child. */
+/* Must be called before the first lock is used, and in a forked child. */
 void fmlib_lock_start(void);
 void fmlib_lock_wait(struct fmlib_lock *lock);
 void fmlib_lock_wake(struct fmlib_lock *lock);

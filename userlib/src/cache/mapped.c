@@ -32,8 +32,8 @@ static int unmap(struct fmlib_segment *segment)
 }
 
 /*
- * The map ends first, because memory that is freed while it is mapped stays
- * charged.
+ * Unmaps the segment first, because memory that is freed while it is mapped
+ * stays charged.
  */
 int fmlib_segment_free(struct fmlib_segment *segment)
 {

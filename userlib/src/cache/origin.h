@@ -22,7 +22,8 @@ struct fmlib_origin {
 };
 
 /*
- * Returns an origin with one reference; NULL: no host memory. Without any lock.
+ * Returns an origin with one reference, or NULL if there is no host memory. The
+ * caller holds no lock.
  */
 struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
 				      void *context);

@@ -3,10 +3,10 @@
  * Allocations that are freed by pointer: tables from pointers to tokens. They
  * use only public functions of the cache.
  *
- * A pointer leaves its table before its token is freed, because another thread
- * may get the same pointer right after. If the caller has freed the token
- * itself, the entry stays until the pointer is used again, and is replaced
- * then.
+ * A pointer is removed from its table before its token is freed, because
+ * another thread may get the same pointer directly afterwards. If the caller
+ * has freed the token itself, the entry stays until the pointer is used for
+ * another allocation, which replaces it.
  */
 #include "cache.h"
 
@@ -123,8 +123,8 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 }
 
 /*
- * Empties an entry. Moves later entries into the hole if it is nearer to their
- * place.
+ * Empties an entry. Moves later entries into the hole if that is nearer to the
+ * place where their search begins.
  */
 static void empty(struct shard *shard, size_t hole)
 {

@@ -14,11 +14,14 @@ int fmlib_pressure_read(struct flexmem_cache *cache,
 	if (!cache->provider.pressure)
 		return -EOPNOTSUPP;
 	err = cache->provider.pressure(cache->provider.user, event);
-	/* In a child forked meanwhile the event is the parent's. */
+	/*
+	 * If the process has forked in the meantime, the event belongs to the
+	 * parent.
+	 */
 	return fmlib_cache_check(cache) ? -ECHILD : fmlib_callback_result(err);
 }
 
-/* By how many bytes use must fall for CRITICAL to end. */
+/* By how many bytes the memory in use must fall for CRITICAL to end. */
 static uint64_t surplus(const struct flexmem_pressure_event *event)
 {
 	uint64_t bound = event->memory / 100 * FLEXMEM_CRITICAL_LEAVE;
@@ -38,8 +41,9 @@ static uint64_t spare(const struct flexmem_cache *cache)
 }
 
 /*
- * MODERATE asks for half of the free bytes, the oldest first. No allocation has
- * failed yet, and memory that was used last will be used next.
+ * Answers an event. At MODERATE the cache returns half of its free bytes, the
+ * oldest first: no allocation has failed yet, and the memory that was used last
+ * will be used next.
  */
 static uint64_t relieve(struct flexmem_cache *cache,
 			const struct flexmem_pressure_event *event, int *error)
@@ -104,8 +108,9 @@ bool fmlib_pressure_lasts(struct flexmem_cache *cache)
 }
 
 /*
- * The device sends no event when the program frees memory into the cache after
- * the level has become CRITICAL. A busy program will need that memory again.
+ * Returns memory that the program has freed into the cache after the level
+ * became CRITICAL, because the device sends no event about that. Does nothing
+ * if the program is busy, because it will need that memory again.
  */
 void fmlib_pressure_look(struct flexmem_cache *cache)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Private pools: holds, requests and sums. */
+/* Private pools: their holds, which streams they capture, and their sums. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -51,7 +51,10 @@ int flexmem_cache_pool_create_on(struct flexmem_cache *cache,
 			return err;
 		}
 	}
-	/* The pool begins with a pin and a hold. Both are the caller's. */
+	/*
+	 * The pool begins with a pin and a hold, which both belong to the
+	 * caller.
+	 */
 	made->pins = 1;
 	made->uses = 1;
 	fmlib_lock(cache);
@@ -175,8 +178,8 @@ int flexmem_cache_pool_empty(struct flexmem_cache *cache, uint64_t pool,
 		return err;
 	before = cache->returned;
 	/*
-	 * Keeps the pool, which may be released during the wait without the
-	 * lock.
+	 * The pin keeps the pool, which may be released during the wait without
+	 * the lock.
 	 */
 	found->pins++;
 	wait_err = fmlib_uses_synchronize(cache);

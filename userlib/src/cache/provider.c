@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The device's provider: a segment is an allocation of the driver. */
+/*
+ * The provider of a device, for which each segment is an allocation of the
+ * driver.
+ */
 #include "cache.h"
 
 static int make(struct flexmem_device *device, uint64_t bytes,
@@ -21,7 +24,7 @@ static int make(struct flexmem_device *device, uint64_t bytes,
 	return 0;
 }
 
-/* The cache passes GROWABLE only if the provider can grow. */
+/* Converts flags. The cache passes GROWABLE only if the provider can grow. */
 static uint32_t flags_of(uint32_t flags)
 {
 	return (flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0) |
@@ -56,8 +59,9 @@ static int device_grow(void *user, uint64_t handle, uint64_t old_bytes,
 	if (err == -ENOMEM)
 		*failure = resized.failure;
 	/*
-	 * While its bytes are in use, or if the added bytes cannot be scrubbed,
-	 * the segment cannot grow; the cache treats that as a lack of room.
+	 * A segment cannot grow while its bytes are being copied or mapped, or
+	 * if the added bytes cannot be scrubbed. The cache treats that like a
+	 * lack of room.
 	 */
 	if (err == -EIO && device_lost(user, handle) > 0)
 		return err;
@@ -103,7 +107,7 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 	return flexmem_device_unmap(user, pointer, (size_t)bytes);
 }
 
-/* One call, so that both figures are of the same moment. */
+/* Makes a single call, so that both figures are from the same moment. */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
 	struct flexmem_usage usage;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Holes in a B+ tree by their offsets. An entry of a leaf is a hole: offset and
- * size. An entry of another node is a child, with an offset and a size. All
- * holes of the child are at or behind the offset, and all holes of the children
- * to its left are before it. No hole of the child is larger than the size. The
- * size is raised at once. It is lowered only when a search finds that it is too
- * high. There are two searches: for the first entry that is large enough, and
- * for the last entry that is not behind an offset. Both work the same way on
- * each level: they compare all entries of a node at once, without branches, in
+ * A B+ tree of holes, ordered by offset. An entry of a leaf is a hole, with its
+ * offset and size. An entry of another node is a child, with an offset and a
+ * size too: all holes of the child are at or behind the offset, all holes of
+ * the children to its left are before it, and no hole of the child is larger
+ * than the size. The size of a child is raised at once, but lowered only when a
+ * search finds that it is too high. There are two searches: for the first entry
+ * that is large enough, and for the last entry that is not behind an offset. On
+ * each level both compare all entries of a node at once, without branches, with
  * vector instructions.
  *
- * There are no boundary tags: a released part finds its neighbours by its place
- * in the tree. An empty node is removed; nodes are not rebalanced otherwise.
+ * A released part finds its neighbours through its place in the tree. An empty
+ * node is removed; apart from that, nodes are not rebalanced.
  *
- * A release cannot fail, so nodes for it are set aside. A node with 32 entries
- * is split into halves of 16. So each split needs 16 entries that are in the
- * node now or are inserted later. With P parts and H holes, at most (P + 1 - H)
- * / 2 holes are inserted before everything is free, because each must be merged
- * away again. That makes at most (H + (P + 1 - H) / 2) / 16 splits of leaves, a
- * sixteenth of that on the level above, and so on, and one node for each new
- * level: less than (P + H) / 24 + 4.
+ * A release must not fail, so nodes for it are set aside in advance. How many?
+ * A node with 32 entries is split into halves of 16. So there is at most one
+ * split for each 16 entries that are there now or are inserted later. With P
+ * parts and H holes, at most (P + 1 - H) / 2 holes are inserted before
+ * everything is free, because each must be merged away again. That makes at
+ * most (H + (P + 1 - H) / 2) / 16 splits of leaves, a sixteenth of that on the
+ * level above, and so on, and one node for each new level: less than (P + H) /
+ * 24 + 4.
  */
 #include "range.h"
 
@@ -58,14 +59,15 @@ struct fmlib_range_node {
 };
 
 /*
- * The nodes from the root to a leaf, and the entry of each node that leads on.
+ * The nodes from the root to a leaf, and for each node the entry that leads to
+ * the next one.
  */
 struct path {
 	struct fmlib_range_node *nodes[LEVELS];
 	unsigned int at[LEVELS];
 };
 
-/* Returns a bit mask of the entries that are @limit or more. */
+/* Returns a bit mask of the entries that are at least @limit. */
 #if defined(__SSE2__) && !defined(FMLIB_RANGE_PORTABLE)
 static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 {
@@ -111,7 +113,7 @@ static inline uint32_t at_least(const union numbers *numbers, int32_t limit)
 }
 #endif
 
-/* The index of the first entry that is @limit or more, or FANOUT. */
+/* Returns the index of the first entry that is at least @limit, or FANOUT. */
 static inline unsigned int first_from(const union numbers *numbers,
 				      int32_t limit)
 {
@@ -174,7 +176,7 @@ static void drop_node(struct fmlib_range *range, struct fmlib_range_node *node)
 	range->spare_count++;
 }
 
-/* Makes spare nodes: @more than the range needs now. */
+/* Makes spare nodes, until there are @more than the range needs now. */
 static int make_spares(struct fmlib_range *range, size_t more)
 {
 	struct fmlib_range_node *node;
@@ -314,7 +316,10 @@ static unsigned int descend(const struct fmlib_range *range, int32_t offset,
 	return first_from(&node->offsets, offset + 1);
 }
 
-/* Moves @path to the last hole of the previous leaf. False: there is none. */
+/*
+ * Moves @path to the last hole of the previous leaf. Returns false if there is
+ * none.
+ */
 static bool step_back(const struct fmlib_range *range, struct path *path)
 {
 	unsigned int leaf = range->height - 1;
@@ -336,7 +341,8 @@ static bool step_back(const struct fmlib_range *range, struct path *path)
 }
 
 /*
- * Raises the sizes above @level after a hole of @size came into the node there.
+ * Raises the sizes in the nodes above @level, after a hole of @size was
+ * inserted into the node at @level.
  */
 static void raise_sizes(struct path *path, unsigned int level, int32_t size)
 {
@@ -475,8 +481,8 @@ static void remove_hole(struct fmlib_range *range, struct path *path,
 }
 
 /*
- * Fills @path down to the lowest hole that is large enough; false: there is
- * none. Lowers sizes of nodes that are too high.
+ * Fills @path down to the lowest hole that is large enough. Returns false if
+ * there is none. Lowers the sizes of children that are too high on the way.
  */
 static bool find_fit(const struct fmlib_range *range, int32_t size,
 		     struct path *path)
@@ -713,8 +719,8 @@ int fmlib_range_shrink(struct fmlib_range *range, uint64_t less)
 }
 
 /*
- * The size of the largest hole below the node, if that is more than @most;
- * otherwise @most.
+ * Returns the size of the largest hole below the node, or @most if that is
+ * larger.
  */
 static int32_t find_largest(const struct fmlib_range_node *node,
 			    unsigned int height, int32_t most)

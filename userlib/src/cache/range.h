@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The free parts (holes) of an interval: the engine of a growing segment. It
- * knows no lock, no stream and no block. A request gets the lowest hole that is
- * large enough.
+ * A range: the free parts (holes) of an interval. It is the data structure of a
+ * growing segment, and knows no lock, no stream and no block. A request gets
+ * the lowest hole that is large enough.
  *
  * Offsets and sizes are in bytes, and multiples of the unit. A function that
  * fails changes nothing.
@@ -40,7 +40,7 @@ struct fmlib_range {
 int fmlib_range_start(struct fmlib_range *range, uint64_t unit);
 void fmlib_range_end(struct fmlib_range *range);
 
-/* Greatest length of a range with that unit. */
+/* The greatest length of a range with this unit. */
 uint64_t fmlib_range_limit(uint64_t unit);
 
 /*
@@ -51,42 +51,43 @@ uint64_t fmlib_range_limit(uint64_t unit);
 int fmlib_range_prepare(struct fmlib_range *range);
 
 /*
- * Reserves the lowest hole that is large enough. Returns 0; -ENOSPC: there is
- * none; -ENOMEM.
+ * Reserves the lowest hole that is large enough. Returns 0; -ENOSPC if there is
+ * none; or -ENOMEM.
  */
 int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 			uint64_t *offset);
 
 /*
- * Frees a whole reserved part. Returns 0; -EINVAL: a byte of it is free
+ * Frees a whole reserved part. Returns 0; or -EINVAL if a byte of it is free
  * already, or beyond the end.
  */
 int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
 			uint64_t size);
 
 /*
- * Sets nodes aside for @count calls of fmlib_range_claim(), before any other
- * change.
+ * Sets nodes aside for @count calls of fmlib_range_claim(), if nothing else
+ * changes the range in between.
  */
 int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count);
 
 /*
- * Reserves the bytes at @offset. The caller has set nodes aside. Returns 0;
- * -EBUSY: a byte is not free, or is beyond the end.
+ * Reserves the bytes at @offset. The caller has set nodes aside. Returns 0; or
+ * -EBUSY if a byte is not free, or is beyond the end.
  */
 int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size);
 
 /*
- * Adds bytes at the end. Returns 0; -EFBIG: the range would become too long;
- * -ENOMEM.
+ * Adds bytes at the end. Returns 0; -EFBIG if the range would become too long;
+ * or -ENOMEM.
  */
 int fmlib_range_grow(struct fmlib_range *range, uint64_t more);
 
-/* Removes bytes at the end. Returns 0; -EINVAL: they are not free. */
+/* Removes bytes at the end. Returns 0; or -EINVAL if they are not free. */
 int fmlib_range_shrink(struct fmlib_range *range, uint64_t less);
 
 /*
- * The size of the largest hole, and of the hole at the end; 0: there is none.
+ * The first returns the size of the largest hole, the second that of the hole
+ * at the end; 0 if there is none.
  */
 uint64_t fmlib_range_largest(const struct fmlib_range *range);
 
@@ -97,8 +98,9 @@ static inline uint64_t fmlib_range_tail(const struct fmlib_range *range)
 
 
 /*
- * Finds the first hole at *@offset or behind it; false: there is none. To
- * iterate over all holes, begin at 0 and add the size to the offset after each.
+ * Finds the first hole at *@offset or behind it. Returns false if there is
+ * none. To iterate over all holes, begin at 0 and add the size to the offset
+ * after each.
  */
 bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,
 		      uint64_t *size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Returns memory to the provider: a part of the free memory, and all memory
- * that a reset of the device has lost.
+ * Returns memory to the provider: a part of the free memory, or all memory that
+ * was lost in a reset of the device.
  */
 #include "cache.h"
 
@@ -55,7 +55,7 @@ static struct fmlib_segment *merge(const struct flexmem_cache *cache,
 	return first;
 }
 
-/* A merge sort. It allocates nothing, as memory is short. */
+/* A merge sort, which allocates nothing, because memory is short. */
 static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 				  struct fmlib_segment *list, size_t count,
 				  order_fn order)
@@ -74,7 +74,9 @@ static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 		     sort(cache, rest, count - count / 2, order), order);
 }
 
-/* Links the segments that could return bytes, in the given order. */
+/*
+ * Returns a list of the segments that could return bytes, in the given order.
+ */
 static struct fmlib_segment *victims(struct flexmem_cache *cache,
 				     order_fn order)
 {
@@ -188,8 +190,8 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 	sum = cache->returned;
 	fmlib_uses_poll(cache);
 	/*
-	 * Memory of blocks that waited may have been returned at once. That
-	 * memory counts as well.
+	 * When blocks stopped waiting, their memory may have been returned at
+	 * once. That memory counts as well.
 	 */
 	sum = cache->returned - sum;
 	sum += fmlib_reclaim(cache, sum < bytes ? bytes - sum : 0, &err);
@@ -252,7 +254,10 @@ static uint64_t bytes_in_use(const struct fmlib_segment *segment)
 	return bytes;
 }
 
-/* Drops all lost segments. Returns the bytes still in use. */
+/*
+ * Drops all lost segments. Returns the number of bytes in them that are still
+ * in use.
+ */
 static uint64_t drop_all(struct flexmem_cache *cache, int *error)
 {
 	struct fmlib_segment *segment;

@@ -22,8 +22,8 @@ static int make_region_room(struct flexmem_cache *cache)
 }
 
 /*
- * The number of a region in snapshots, from 1 on. The caller has made room for
- * a new entry.
+ * Returns the number of a region in snapshots, from 1 on. The caller has made
+ * room for a new entry.
  */
 static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 {
@@ -67,7 +67,10 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
 	return 0;
 }
 
-/* Checks the limit, before each request to the provider. */
+/*
+ * Checks, before each request to the provider, whether the cache may have that
+ * many bytes.
+ */
 static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t more)
 {
@@ -88,7 +91,9 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 	return -ENOMEM;
 }
 
-/* Notes which segment serves the lane. It may have changed. */
+/*
+ * Notes from which segment the lane allocates, because that may have changed.
+ */
 static void note_first(const struct fmlib_arena *arena)
 {
 	if (!arena->pool->id && arena->stream == arena->lane->stream)
@@ -114,7 +119,7 @@ static void link_segment(struct flexmem_cache *cache,
 	note_first(segment->arena);
 }
 
-/* Removes the segment from those that serve requests. */
+/* Removes a segment from the list of growing segments that serve requests. */
 static void unlink_growing(struct fmlib_segment *segment)
 {
 	struct fmlib_segment **link = &segment->arena->growing;
@@ -141,8 +146,8 @@ static void unlink_segment(struct flexmem_cache *cache,
 }
 
 /*
- * Adds a segment that is free as a whole. @piece: its piece, if it does not
- * grow.
+ * Adds a segment that is free as a whole. @piece: the only piece of a fixed
+ * segment.
  */
 static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		   struct fmlib_piece *piece)
@@ -188,7 +193,9 @@ static bool overlap(const struct fmlib_segment *segment, uint64_t size,
 	       b->offset < a->offset + size;
 }
 
-/* Returns why the provider's memory cannot be a segment, or NULL. */
+/*
+ * Returns the reason why memory from the provider cannot be a segment, or NULL.
+ */
 static const char *fault_of(const struct flexmem_cache *cache,
 			    const struct fmlib_segment *segment, uint64_t size)
 {
@@ -207,7 +214,8 @@ static const char *fault_of(const struct flexmem_cache *cache,
 }
 
 /*
- * Whether @size bytes from the provider, at the begin of a segment, are valid.
+ * Whether memory of @size bytes that begins like the segment is a valid answer
+ * of the provider.
  */
 static bool is_possible(const struct flexmem_cache *cache,
 			const struct fmlib_segment *segment, uint64_t size)
@@ -236,7 +244,7 @@ static bool is_known(const struct flexmem_cache *cache,
 	return other;
 }
 
-/* Returns memory that the cache cannot use to the provider. */
+/* Returns memory to the provider because the cache cannot use it. */
 static void reject(struct flexmem_cache *cache,
 		   const struct fmlib_segment *segment)
 {
@@ -244,7 +252,7 @@ static void reject(struct flexmem_cache *cache,
 		fmlib_provider_of(segment);
 
 	/*
-	 * Another segment has the same handle. To free the handle would free
+	 * If another segment has the same handle, freeing the handle would free
 	 * that segment.
 	 */
 	if (is_known(cache, segment) ||
@@ -279,7 +287,8 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 }
 
 /*
- * Calls the provider, without the lock if @unlock. -ECHILD: the process forked.
+ * Calls the provider, without the lock if @unlock. Returns -ECHILD if the
+ * process has forked in the meantime.
  */
 static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 		      const struct fmlib_segment *segment,
@@ -306,8 +315,8 @@ static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * Requests memory for a new segment; without the lock if the caller permits
- * that.
+ * Requests memory for a new segment; does so without the lock if the caller
+ * permits that.
  */
 static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	       struct fmlib_segment *segment)
@@ -345,8 +354,8 @@ static void dispose(struct flexmem_cache *cache, struct fmlib_segment *segment)
 }
 
 /*
- * A zeroed struct. The struct of a returned segment is reused at its address,
- * because flexmem_cache_address() may still read it.
+ * Returns a zeroed struct for a segment. Structs of returned segments are not
+ * freed but reused, because flexmem_cache_address() may still read them.
  */
 static struct fmlib_segment *new_segment(struct flexmem_cache *cache)
 {
@@ -369,7 +378,8 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	struct fmlib_arena *arena;
 
 	/*
-	 * Two, because the rest of a segment that does not grow is a piece too.
+	 * Prepares two, because what the request leaves of a fixed segment
+	 * becomes a piece too.
 	 */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
@@ -455,7 +465,8 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
 }
 
 /*
- * From now on its free memory serves no request, and is returned when possible.
+ * From now on the free memory of a segment serves no request, and is returned
+ * when possible.
  */
 static void withdraw(struct fmlib_segment *segment)
 {
@@ -534,8 +545,8 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 
 	/*
 	 * Since the search, an event or another thread may have freed memory
-	 * while the lock was dropped. From here on the free end of each growing
-	 * segment is too small.
+	 * while the lock was dropped. If the search fails again, the free end
+	 * of each growing segment is too small.
 	 */
 	err = fmlib_obtain(cache, want);
 	if (err != -ENOENT)
@@ -544,8 +555,8 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (arena)
 		segment = arena->growing;
 	/*
-	 * Tries each growing segment: one may have room to grow where another
-	 * has not.
+	 * Tries each growing segment, because one may have room to grow where
+	 * another has none.
 	 */
 	for (; segment; segment = next) {
 		next = segment->next_growing;
@@ -609,7 +620,8 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 
 /*
  * A segment that the provider refuses to take back stays in use, so it is
- * mapped again. If that fails, its bytes have no pointer any more.
+ * mapped again. If it cannot be mapped again, its bytes have no pointer any
+ * more, so it serves no request.
  */
 static int free_whole(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
@@ -634,7 +646,8 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	err = shrinks ? shrink(cache, segment, excess) :
 			free_whole(cache, segment);
 	/*
-	 * -EBUSY is no error here: the segment is mapped, or is being copied.
+	 * -EBUSY is no error here if the segment only shrinks: its bytes are
+	 * mapped, or are being copied.
 	 */
 	if (err && !(shrinks && err == -EBUSY))
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
@@ -658,7 +671,7 @@ void fmlib_put_back(struct flexmem_cache *cache,
 		return;
 	/*
 	 * If the provider refuses, the segment stays, and is returned later
-	 * with others.
+	 * together with others.
 	 */
 	if (fmlib_segment_tail(segment) == segment->size &&
 	    fmlib_segment_excess(cache, segment))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Makes and destroys caches. */
+/* Creates and destroys caches. */
 #include "cache.h"
 
 #include <stdio.h>
@@ -34,10 +34,13 @@ static const struct flexmem_cache_profile default_profile = {
 	(FLEXMEM_CACHE_STRICT | FLEXMEM_CACHE_MAPPABLE | \
 	 FLEXMEM_CACHE_MAPPED)
 
-/* Limits the size of snapshots, which have an entry for each lower number. */
+/*
+ * The largest device number. A snapshot has an entry for each lower number, so
+ * this limits its size.
+ */
 #define DEVICE_MAX 65535
 
-/* Logs a warning. The cache will not be made. */
+/* Logs why the cache cannot be created. Returns the error. */
 static int refuse(struct flexmem_cache *cache, const char *why)
 {
 	fmlib_cache_complain(cache, "%s", why);
@@ -247,8 +250,8 @@ static int fill(struct flexmem_cache *cache,
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
 	/*
-	 * Without FLEXMEM_CACHE_STRICT, a setting that was left out does not
-	 * fail the call.
+	 * Without FLEXMEM_CACHE_STRICT, an ignored setting does not fail the
+	 * call.
 	 */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
@@ -270,7 +273,9 @@ static int fill(struct flexmem_cache *cache,
 		cache->log = NULL;
 	if (err)
 		return err;
-	/* From here on nothing is refused, so @problem stays as it is. */
+	/*
+	 * From here on nothing is refused, so @problem is not written any more.
+	 */
 	cache->problem = NULL;
 	cache->device_index = options->device_index;
 	cache->sole = FMLIB_NOBODY;
@@ -390,7 +395,10 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 
 	if (!cache)
 		return;
-	/* A thread cancelled here would leave a cache half destroyed. */
+	/*
+	 * If the thread were cancelled here, the cache would be left half
+	 * destroyed.
+	 */
 	state = fmlib_cancel_off();
 	own = !fmlib_cache_check(cache);
 	flexmem_cache_stop_helper(cache);

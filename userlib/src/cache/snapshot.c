@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The history, a ring of the last events, and snapshots of segments, blocks and
- * history. A snapshot copies its records with the lock held; snapshot_text.c
- * writes the text without it.
+ * history. To make a snapshot, the records are copied with the lock held;
+ * snapshot_text.c then writes the text without it.
  */
 #include "cache.h"
 
@@ -181,7 +181,10 @@ static void copy_segment(struct fmlib_copy *copy, const struct fmlib_segment *se
 	}
 }
 
-/* Counts the segments, and how many blocks and holes there can be. */
+/*
+ * Counts the segments, and determines how many blocks and holes there can be at
+ * most.
+ */
 static size_t count_segments(const struct flexmem_cache *cache, size_t *blocks)
 {
 	const struct fmlib_segment *segment;

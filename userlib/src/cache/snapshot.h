@@ -27,8 +27,9 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
 /*
- * As fmlib_history_end(), and begins a new history with the array @events,
- * whose length is the setting; @events is NULL if the setting is 0.
+ * Does what fmlib_history_end() does, and begins a new history in the array
+ * @events. Its length is the setting history_entries; @events is NULL if that
+ * is 0.
  */
 struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 					struct fmlib_event *events);
@@ -74,7 +75,8 @@ struct fmlib_copy {
 };
 
 /*
- * snapshot_text.c: writes the text; the caller frees it. Returns 0 or -ENOMEM.
+ * snapshot_text.c: writes the text, which the caller frees. Returns 0 or
+ * -ENOMEM.
  */
 int fmlib_snapshot_text(const struct flexmem_cache *cache,
 			const struct fmlib_copy *copy, char **text,

@@ -48,7 +48,10 @@ static void put_bytes(struct text *text, const char *bytes, size_t length)
 static void put(struct text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Appends a short text. Strings have other functions. */
+/*
+ * Appends a short formatted text. For strings of the caller there is
+ * put_string().
+ */
 static void put(struct text *text, const char *format, ...)
 {
 	char piece[256];
@@ -86,14 +89,17 @@ static size_t character_length(const unsigned char *bytes, size_t room)
 			return 0;
 		code = code << 6 | (bytes[i] & 0x3f);
 	}
-	/* A form that is too long, half a UTF-16 pair, or beyond Unicode. */
+	/*
+	 * Invalid: a form that is too long, half a UTF-16 pair, or a number
+	 * beyond Unicode.
+	 */
 	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) ||
 	    (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
 		return 0;
 	return length;
 }
 
-/* Appends bytes of the caller's. Invalid UTF-8 becomes U+FFFD. */
+/* Appends bytes from the caller. Invalid UTF-8 becomes U+FFFD. */
 static void put_string(struct text *text, const char *string, size_t length)
 {
 	size_t size;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /*
- * Value for a segment in which nothing was freed during the synchronization of
- * the device.
+ * Marks a segment in which nothing has been freed while the device is being
+ * synchronized.
  */
 #define QUIET UINT64_MAX
 
@@ -40,7 +40,7 @@ static struct fmlib_queue *get_queue(struct flexmem_cache *cache,
 	return queue;
 }
 
-/* Frees a queue, unless a use or a walk needs it. */
+/* Frees a queue, unless a use or a walk through the queues needs it. */
 static void put_queue(struct flexmem_cache *cache, struct fmlib_queue *queue)
 {
 	struct fmlib_queue **link = chain_of(cache, queue->stream);
@@ -164,7 +164,10 @@ static void record_events(struct flexmem_cache *cache,
 
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block)
 {
-	/* Without event callbacks all work is done when a call returns. */
+	/*
+	 * Without callbacks for events, all work of a stream counts as done
+	 * when the call returns.
+	 */
 	if (!cache->has_events) {
 		drop_uses(cache, block);
 		fmlib_settle(cache, block);
@@ -197,8 +200,9 @@ static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
 }
 
 /*
- * The first use of a queue is over. Threads may still wait for its event: the block
- * does not wait for them, and the last of them ends the use.
+ * Completes the first use of a queue. Other threads may still be waiting for
+ * its event. The block does not wait for these threads, and the last of them
+ * frees the use.
  */
 static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
 {
@@ -239,9 +243,9 @@ static bool happened(struct flexmem_cache *cache, struct fmlib_use *use)
 }
 
 /*
- * Busy queues stay in their list while any thread walks through the list, also
- * without the lock. The walk that ends last removes the queues in which no use
- * waits any more.
+ * Ends a walk through the list of busy queues. A queue stays in the list while
+ * any thread walks through it, possibly without the lock. The walk that ends
+ * last removes the queues in which no use waits any more.
  */
 static void end_walk(struct flexmem_cache *cache)
 {
@@ -284,15 +288,17 @@ static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 }
 
 /*
- * Before the device is synchronized: work on memory that is freed from here on
- * may not be done.
+ * Called before the device is synchronized. Notes how much was freed in each
+ * segment, because work on memory that is freed later may not be done after the
+ * synchronization.
  */
 static void note_releases(struct flexmem_cache *cache)
 {
 	struct fmlib_segment *segment = cache->first_segment;
 
 	/*
-	 * Another thread waits for the device already, and has made the notes.
+	 * Another thread waits for the device already, and has made these
+	 * notes.
 	 */
 	if (cache->synchronizing++)
 		return;
@@ -301,8 +307,8 @@ static void note_releases(struct flexmem_cache *cache)
 }
 
 /*
- * After the device was synchronized: work on memory that is freed until the
- * next call is done as well.
+ * Called after the device was synchronized. Marks with QUIET the segments in
+ * which nothing was freed since note_releases().
  */
 static void keep_quiet(struct flexmem_cache *cache)
 {
@@ -448,7 +454,10 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	}
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
-		/* Uses of waiting blocks are freed by now. */
+		/*
+		 * The uses of waiting blocks have been freed before, so only
+		 * live blocks have any.
+		 */
 		if (block && fmlib_block_is_live(block))
 			free_uses(cache, block->uses, false);
 	}

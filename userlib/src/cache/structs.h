@@ -13,8 +13,8 @@
 #include "tokens.h"
 
 /*
- * For functions of the shortest path with two callers: without this the
- * compiler would not inline them.
+ * For functions of the shortest path that have two callers: without this
+ * attribute the compiler would not inline them.
  */
 #define FMLIB_INLINE static inline __attribute__((always_inline))
 
@@ -34,11 +34,15 @@ enum fmlib_key {
 	FMLIB_KEYS,
 };
 
-/* An entry for each power of two from 2 MiB on, and one for all above. */
+/*
+ * Number of entries: one for each power of two from 2 MiB on, and one for all
+ * larger sizes.
+ */
 #define FMLIB_DIVISIONS 17
 
 /*
- * @threshold: 0: off. @slack: FMLIB_NO_LIMIT: the value of the profile.
+ * The settings of a cache. @threshold is 0 if it is off. @slack is
+ * FMLIB_NO_LIMIT if the value of the profile applies.
  * @divides: @divisions has an entry other than 0 and 1. @threshold, @fraction,
  * @history and their texts in @shown change with the whole. The other members
  * are constant.
@@ -67,9 +71,9 @@ struct fmlib_fit {
 
 /*
  * A part of a fixed segment. Pieces tile the segment, and no two neighbours are
- * both free. @left to @priority are for free pieces. @stamp is the cache's
- * clock when the piece became free. @next of a spare piece points at the next
- * spare piece.
+ * both free. The members from @left to @priority are only for free pieces.
+ * @stamp is the cache's clock when the piece became free. @next of a spare
+ * piece points at the next spare piece.
  */
 struct fmlib_piece {
 	struct fmlib_segment *segment;
@@ -86,14 +90,15 @@ struct fmlib_piece {
 
 /*
  * @range and @stamp are for expandable segments: @stamp is the cache's clock
- * when the end became free. @quiet, and @noted while the device is
- * synchronized, are numbers of the range's releases (borrow.c). @first and
- * @last are for fixed segments. @stuck: the provider could not shrink it, so
- * only the whole segment is released. @lost: the device has lost it. It is
- * released as a whole as soon as possible, and requests do not find free
- * memory in it. @leaving: lost, or in a pool that was released. @leaving and
- * @address can be read without a lock. @address is the last member, because a
- * spare segment keeps it.
+ * when the end became free. @quiet and @noted are values of the range's count
+ * of releases: @noted is taken before the device is synchronized (streams.c),
+ * and if @quiet equals the count, the segment is quiet (borrow.c). @first and
+ * @last are for fixed segments. @stuck: the provider could not shrink the
+ * segment, so it is only returned as a whole. @lost: the segment was lost in a
+ * reset. It is returned as a whole as soon as possible, and its free memory
+ * serves no request. @leaving: the segment is lost, or its pool was released.
+ * @leaving and @address can be read without a lock. @address is the last
+ * member, because a spare segment keeps it.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -120,8 +125,8 @@ struct fmlib_segment {
 };
 
 /*
- * @pins: number of its segments and of allocations under way; the end of the
- * last one frees the arena. @next: in its chain.
+ * @pins: number of its segments, plus allocations under way. When it becomes 0,
+ * the arena is freed. @next: next arena in its hash chain.
  */
 struct fmlib_arena {
 	struct fmlib_arena *next;
@@ -137,8 +142,9 @@ struct fmlib_arena {
 #define FMLIB_LANES 16
 
 /*
- * @pins: number of arenas, captures, and calls under way. @uses: holds by
- * callers, 0 for the common pool. @provider: the cache's, or @own; constant.
+ * @pins: number of arenas, captures, and calls under way. @uses: number of
+ * holds by callers; 0 for the common pool. @provider: the provider of the
+ * cache, or @own; constant.
  * @next: in its chain.
  */
 struct fmlib_pool {
@@ -164,11 +170,11 @@ struct fmlib_capture {
 #define FMLIB_CHAINS 4096
 
 /*
- * streams.c: a use of a block by another stream. @pins: number of threads that
- * wait for the event without the lock. @block: NULL when the block does not
- * wait any more. @owns: the block was allocated for that stream, in a segment
- * of another stream. @next_deferred: for the first use of a block that was
- * freed while work is captured.
+ * streams.c: a use of a block on another stream. @pins: number of threads that
+ * wait for the event without the lock. @block becomes NULL when the block does
+ * not wait any more. @owns: the block was allocated for the stream of the use,
+ * in a segment of another stream. @next_deferred: next in the list of deferred
+ * uses; only the first use of a block that was freed during a capture is in it.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
@@ -184,9 +190,9 @@ struct fmlib_use {
 
 /*
  * Events of one stream, in the order in which they happen. A queue exists while
- * it is @busy, or while uses refer to it, also uses of live blocks; @uses is
- * their number. @next: in its chain. @next_busy: in the list of queues with
- * events.
+ * it is @busy, or while uses refer to it, including uses of live blocks; @uses
+ * is their number. @next: next queue in its hash chain. @next_busy: next in the
+ * list of queues with events.
  */
 struct fmlib_queue {
 	struct fmlib_queue *next;
@@ -198,7 +204,7 @@ struct fmlib_queue {
 	struct fmlib_use *last;
 };
 
-/* @origin: for requests with this tag and without a context. */
+/* @origin: origin of requests with this tag and without a context. */
 struct fmlib_tag {
 	struct fmlib_tag *next;
 	struct fmlib_tag *chain;
@@ -219,7 +225,10 @@ enum fmlib_action {
 	FMLIB_OOM,
 };
 
-/* @address: as in snapshots; for FMLIB_OOM the device's free bytes. */
+/*
+ * An event of the history. @address: the address as in snapshots; for FMLIB_OOM
+ * the free bytes of the device.
+ */
 struct fmlib_event {
 	enum fmlib_action action;
 	uint64_t address;
@@ -231,8 +240,8 @@ struct fmlib_event {
 };
 
 /*
- * figures.c: the amounts that are counted, of allocations, of blocks that wait
- * for events, and of free blocks that share a segment.
+ * figures.c: what is counted: allocations, blocks that wait for events, and
+ * free blocks that share a segment with other blocks.
  */
 enum fmlib_amount {
 	FMLIB_COUNT,
@@ -248,9 +257,9 @@ enum fmlib_amount {
 
 /*
  * Amounts that were added and subtracted, in one pool or in all. A lane may
- * have subtracted more than it has added. A block that waits for events is
- * active, but no allocation any more. @active_peak is kept while there is such
- * a block.
+ * have subtracted more than it has added. A block that waits for events counts
+ * as active, but not as an allocation any more. @active_peak is kept while
+ * there is such a block.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
@@ -261,8 +270,8 @@ struct fmlib_flow {
 };
 
 /*
- * A flow for each kind of pool, and one for requests without a tag, if there
- * are tags.
+ * Index of the flow for requests without a tag, which is behind the flows of
+ * the kinds of pools. It is used if there are tags.
  */
 #define FMLIB_UNTAGGED FLEXMEM_CACHE_POOL_KINDS
 #define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)
@@ -270,9 +279,10 @@ struct fmlib_flow {
 /*
  * The figures that every allocation and free changes. The cache has one
  * account. Each lane has one for its latest @operations, which are not added to
- * the cache's account yet. @clock counts allocations. @began is @clock after
- * the last addition; the lane does not see later allocations of other lanes.
- * @split_count and @split_bytes: changes of free memory by the call under way.
+ * the cache's account yet. @clock counts allocations. @began is the value of
+ * @clock after the last addition to the cache's account; the lane does not see
+ * later allocations of other lanes. @split_count and @split_bytes: changes of
+ * free memory by the call under way.
  */
 struct fmlib_account {
 	uint64_t clock;
@@ -286,8 +296,8 @@ struct fmlib_account {
 /*
  * lanes.c: see cache.h. @stream: the stream for which it was made; if there are
  * many streams, other streams use it too. A lane lives as long as the cache.
- * @current: the segment in which @stream first tries to allocate, if segments
- * grow, without a private pool; or NULL.
+ * @current: the growing segment of the common pool in which @stream first tries
+ * to allocate; or NULL.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
@@ -471,7 +481,8 @@ struct flexmem_cache {
 };
 
 /*
- * An interval of a segment that serves a request. @piece: in a fixed segment.
+ * An interval of a segment that serves a request. @piece: its piece, if the
+ * segment is fixed.
  */
 struct fmlib_found {
 	struct fmlib_segment *segment;
@@ -483,8 +494,8 @@ struct fmlib_found {
 /*
  * A request under way. @lane: lane of the stream. @no_host_memory: -ENOMEM is
  * for lack of host memory, so device memory would not help. @found: the memory
- * that becomes the block. @owner: the use for a block in another stream's
- * segment. @failure: filled by the ladder.
+ * that becomes the block. @owner: the use that a block in another stream's
+ * segment has from the start. @failure: where the ladder describes a failure.
  */
 struct fmlib_want {
 	uint64_t bytes;

@@ -44,7 +44,10 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 	return found;
 }
 
-/* Requests without a tag are counted in figures.c, without the whole lock. */
+/*
+ * Counts an allocation with a tag. Those without a tag are counted in
+ * figures.c, which does not need the whole cache locked.
+ */
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block)
 {
 	tag->sums.allocations++;

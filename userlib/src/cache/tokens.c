@@ -51,7 +51,10 @@ bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size)
 	       is_full(&cache->narrow, false);
 }
 
-/* Adds a chunk of unused blocks. False: no host memory, or no index left. */
+/*
+ * Adds a chunk of unused blocks. Returns false if there is no host memory, or
+ * no index is left.
+ */
 static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 		      struct fmlib_idle *idle, bool wide)
 {
@@ -81,8 +84,8 @@ static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 }
 
 /*
- * Takes a block that has rested; else a fresh one; else one that has not
- * rested.
+ * Takes a block that has rested. If there is none, takes a fresh one; if there
+ * is none either, one that has not rested long enough.
  */
 struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane, uint64_t size)

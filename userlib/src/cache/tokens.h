@@ -22,9 +22,10 @@ struct fmlib_use;
  * An allocation, in one cache line: its token, and its interval of a segment.
  * It is live; or freed and waiting for events on other streams; or idle: then
  * its size is 0, and @next leads to another idle block. @word: the token of the
- * first byte, with FMLIB_LIVE where the offset is 0. @piece: of a fixed
- * segment. @uses: of a live block; @waits: number of events that a freed block
- * waits for.
+ * first byte; if the block is live, FMLIB_LIVE is set in the bits of the
+ * offset, which are 0 otherwise. @piece: its piece in a fixed segment. @uses:
+ * the uses of a live block. @waits: number of events that a freed block waits
+ * for.
  */
 struct fmlib_block {
 	_Alignas(FMLIB_LINE) _Atomic uint64_t word;
@@ -70,7 +71,8 @@ struct fmlib_tokens {
 #define FMLIB_RESTING 1024
 
 /*
- * Idle blocks. @fresh: number of blocks of the last chunk that were never used.
+ * The idle blocks of a lane. @fresh: number of blocks of its last chunk that
+ * were never used.
  * @resting: length of the list from the oldest to the newest.
  */
 struct fmlib_idle {
@@ -81,7 +83,10 @@ struct fmlib_idle {
 	struct fmlib_block *newest;
 };
 
-/* Whether an idle block can be used: it has rested, or is fresh. */
+/*
+ * Whether there is an idle block that can be used, because it has rested or is
+ * fresh.
+ */
 static inline bool fmlib_block_ready(const struct fmlib_idle *idle)
 {
 	return idle->resting > FMLIB_RESTING || idle->fresh_count;
@@ -107,9 +112,9 @@ static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
 }
 
 /*
- * Sets the place of a block. flexmem_cache_address() reads it without a lock,
- * and then reads the word again: a reader that sees one of these stores also
- * sees that the token before it was retired.
+ * Sets the segment and offset of a block. flexmem_cache_address() reads them
+ * without a lock, and then reads the word again. A reader that sees one of
+ * these stores also sees that the former token was retired.
  */
 static inline void fmlib_block_put(struct fmlib_block *block,
 				   struct fmlib_segment *segment,
@@ -170,8 +175,8 @@ fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 }
 
 /*
- * The chunk with the block of a narrow token, live or not; NULL: none. Without
- * a lock.
+ * Returns the chunk with the block of a narrow token, live or not, or NULL if
+ * there is none. Needs no lock.
  */
 static inline const struct fmlib_chunk *
 fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
@@ -184,7 +189,10 @@ fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
 	return chunk;
 }
 
-/* The block at the token's index, which may have another token now. */
+/*
+ * Returns the block at the index in the token. The block may have another token
+ * now.
+ */
 static inline struct fmlib_block *fmlib_block_in(struct fmlib_block *blocks,
 						 const void *token)
 {
@@ -192,7 +200,10 @@ static inline struct fmlib_block *fmlib_block_in(struct fmlib_block *blocks,
 		       (FMLIB_CHUNK - 1)];
 }
 
-/* The block of the chunk, if @token is live and points to its first byte. */
+/*
+ * Returns the block of a token if the token is live and names the first byte;
+ * otherwise NULL.
+ */
 static inline struct fmlib_block *
 fmlib_token_first(const struct fmlib_chunk *chunk, const void *token)
 {
@@ -243,8 +254,8 @@ static inline void fmlib_block_retire(struct fmlib_block *block, uint64_t word)
 }
 
 /*
- * Iterates over all blocks: the i-th block, or NULL if it is idle; i is below
- * the count.
+ * For iterating over all blocks: their number, and the i-th block, or NULL if
+ * it is idle.
  */
 uint32_t fmlib_blocks_count(const struct flexmem_cache *cache);
 struct fmlib_block *fmlib_block_at(const struct flexmem_cache *cache,
