@@ -4,12 +4,17 @@
  * calls of the driver. Meanwhile a controller (root) kills them, changes their
  * limits, breaks the firmware and removes the device.
  *
- * share.c what all processes see: counters, failures pattern.c bytes that tell
- * their owner file.c open files, and calls with what they may answer object.c
- * allocations: made, checked, mapped, freed pass.c fork, and files handed to
- * others wrong.c calls that are wrong worker.c a process: its threads, and what
- * they do next watch.c accounts, read all the time events.c what the controller
- * does to all of them main.c start, end, results
+ * share.c	what all processes see: counters, failures
+ * pattern.c	bytes that tell who has written them
+ * file.c	open files, and calls with the errors that they may return
+ * object.c	allocations: made, checked, mapped, freed
+ * copy.c	copies between allocations
+ * pass.c	fork, and files passed to other processes
+ * wrong.c	wrong calls
+ * worker.c	a process: its threads, and how they choose operations
+ * watch.c	accounts, read all the time
+ * events.c	what the controller does to all of them
+ * main.c	start, end, results
  *
  * There are two kinds of files. On a proper file every call is right, and every
  * answer is checked. On a wild file threads make any calls, and the test checks

@@ -39,9 +39,9 @@ extern "C" {
  * -EINVAL. &struct flexmem_virtual_address never changes and needs no size.
  *
  * Threads: several threads may use a device object at the same time. No thread
- * may use it during or after its close. After fork() parent and child share one
- * open file, and so the allocations. The driver frees them when both have
- * closed the file.
+ * may use it during or after its close. After fork() parent and child share the
+ * open file, and therefore the allocations. The driver frees them when both
+ * have closed the file.
  *
  * Sizes, offsets and alignments are bytes. A pointer may be NULL only where its
  * description says so. Otherwise the call returns -EINVAL if it notices the
@@ -100,7 +100,7 @@ enum flexmem_acquisition {
 
 /**
  * enum flexmem_limit - why an allocation failed
- * @FLEXMEM_LIMIT_NONE: not for lack of device memory, or not at all
+ * @FLEXMEM_LIMIT_NONE: the call did not fail, or not for lack of device memory
  * @FLEXMEM_LIMIT_CAPACITY: the device has no memory left for another region
  * @FLEXMEM_LIMIT_SLOTS: the firmware's table has no slot left
  * @FLEXMEM_LIMIT_MAX_REGIONS: the driver's own limit of regions is reached
@@ -112,9 +112,9 @@ enum flexmem_acquisition {
  *	exceed its limit of regions
  * @FLEXMEM_LIMIT_CGROUP: the opener's cgroup, or one above it, would exceed its
  *	limit of bytes or allocations
- * @FLEXMEM_LIMIT_ALIGNMENT: as FLEXMEM_LIMIT_FRAGMENTATION, for a large
- *	alignment. The driver tries a limited number of blocks; one that it did
- *	not try may fit
+ * @FLEXMEM_LIMIT_ALIGNMENT: like FLEXMEM_LIMIT_FRAGMENTATION, but for a large
+ *	alignment. The driver tries only a limited number of blocks, so a block
+ *	that it has not tried may fit
  * @FLEXMEM_LIMIT_RESERVED: a region with room is reserved for other cgroups
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
  * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment is not a power of two;
@@ -125,7 +125,7 @@ enum flexmem_acquisition {
  *	&struct flexmem_alloc_request. &flexmem_failure.asked has them
  *
  * Values up to 99 are the driver's. Later versions may add values. Treat an
- * unknown value as another lack of memory.
+ * unknown value like any other lack of memory.
  */
 enum flexmem_limit {
 	FLEXMEM_LIMIT_NONE = 0,
@@ -172,8 +172,8 @@ enum flexmem_limit {
 /**
  * FLEXMEM_GROWABLE - flag of allocations: flexmem_device_resize() will extend it
  *
- * So the driver places it where most room follows: at the start of an empty
- * region, or in the middle of the largest free block.
+ * The driver places it where the most free bytes follow: at the start of an
+ * empty region, or in the middle of the largest free block.
  */
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
@@ -203,7 +203,10 @@ enum flexmem_limit {
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is acquired */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
-/** FLEXMEM_PROGRAM_EXHAUSTED - the same for the slots set aside for programs */
+/**
+ * FLEXMEM_PROGRAM_EXHAUSTED - flag of statistics: no further region is acquired
+ * for the slots that are set aside for programs
+ */
 #define FLEXMEM_PROGRAM_EXHAUSTED (UINT32_C(1) << 1)
 
 #define FLEXMEM_FALLBACK_SIZES 8
@@ -215,8 +218,9 @@ enum flexmem_limit {
  * @order: enum flexmem_region_order
  * @acquisition: enum flexmem_acquisition
  * @slots: entries of the segment table
- * @max_regions: most regions that are acquired, never above @slots
- * @program_slots: number of slots for FLEXMEM_PROGRAM alone; 0: all are shared
+ * @max_regions: most regions that may be acquired, never more than @slots
+ * @program_slots: number of slots that only FLEXMEM_PROGRAM uses; 0: all slots
+ *	are shared
  * @max_handles: most live allocations of one device object
  * @max_batch: most entries of one call to the driver; batches of the library
  *             may be longer
@@ -225,10 +229,11 @@ enum flexmem_limit {
  * @fallback_count: number of used entries of @fallback_sizes
  * @max_alignment: largest alignment of an allocation
  * @granule: sizes of regions of domain 0 are multiples of this
- * @capacity: bytes that may be acquired from the device, of all domains
+ * @capacity: bytes that may be acquired from the device, in all domains
  * @max_region: size of the largest possible region in the domains that
- *              allocations go to; no allocation is larger
- * @capabilities: abilities of this function: of FLEXMEM_CAN_SCRUB,
+ *              allocations come from by default; no such allocation can be
+ *              larger
+ * @capabilities: abilities of this function: bits of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
  *                FLEXMEM_CAN_PAGE_TABLES
  * @fallback_sizes: sizes of regions of domain 0 in the order in which they are
@@ -262,7 +267,7 @@ struct flexmem_properties {
 #define FLEXMEM_DOMAINS 32
 
 /**
- * enum flexmem_memory_type - what a domain consists of
+ * enum flexmem_memory_type - the kind of memory of a domain
  * @FLEXMEM_MEMORY_DEVICE: the device's main memory, such as an HBM stack
  * @FLEXMEM_MEMORY_ON_CHIP: small and fast memory beside the cores
  * @FLEXMEM_MEMORY_HOST_VISIBLE: memory that the CPU reaches through a window
@@ -275,20 +280,22 @@ enum flexmem_memory_type {
 
 /**
  * struct flexmem_domain_state - one of a device's memories
- * @id: its number, from 0 on
+ * @id: number of the domain, from 0 on
  * @count: number of domains of the device, 1 to FLEXMEM_DOMAINS
  * @memory: enum flexmem_memory_type
- * @flags: of FLEXMEM_EXHAUSTED, FLEXMEM_PROGRAM_EXHAUSTED, for its regions
- * @regions: regions acquired
+ * @flags: bits of FLEXMEM_EXHAUSTED and FLEXMEM_PROGRAM_EXHAUSTED, about
+ *	regions of this domain
+ * @regions: number of regions acquired
  * @size_count: number of used entries of @sizes
  * @granule: sizes of regions are multiples of this
  * @capacity: bytes that may be acquired
  * @set_aside: bytes that the device keeps for itself; not in @capacity
  * @max_region: size of the largest possible region
  * @total: bytes in the acquired regions
- * @free: of these, free
+ * @free: free bytes in them
  * @largest_free: bytes of the largest free block
- * @cores: bit mask of the cores that are near it; 0: all are equally near
+ * @cores: bit mask of the cores that are near the domain; 0: all are equally
+ *	near
  * @sizes: sizes of regions in the order in which they are tried
  * @distance: how far each domain is from this one, in a unit of the device; all
  *	0: not known
@@ -343,7 +350,7 @@ enum flexmem_charge {
 
 /**
  * enum flexmem_limit_for - what a limit is for
- * @FLEXMEM_FOR_CGROUP: one cgroup and all below it together
+ * @FLEXMEM_FOR_CGROUP: one cgroup, together with all cgroups below it
  * @FLEXMEM_FOR_EACH_CHILD: each child of a cgroup that has no limit of its own
  * @FLEXMEM_FOR_DEFAULT: each cgroup at the depth of the driver's parameter
  *	``default_depth`` that has neither a limit of its own nor one from its parent
@@ -361,29 +368,31 @@ enum flexmem_limit_for {
  * struct flexmem_failure - details of a failed allocation
  * @limit: enum flexmem_limit; FLEXMEM_LIMIT_NONE: the other members are not
  *	valid
- * @regions: regions that the device had
+ * @regions: number of regions that the device had
  * @slots: as in &struct flexmem_properties
  * @program_slots: as in &struct flexmem_properties
  * @max_regions: as in &struct flexmem_properties
- * @max_handles: as in &struct flexmem_properties; 0: another provider of a
- *	cache failed
+ * @max_handles: as in &struct flexmem_properties; 0: not the device but another
+ *	provider of a cache has failed
  * @flags: flags of the request
  * @charge: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: enum flexmem_charge, the
  *	resource that @quota limits
- * @asked: bytes of the request, rounded up
+ * @asked: bytes of the request, rounded up; for -EINVAL see @limit
  * @total_free: free bytes in all regions for this kind of memory
  * @largest_free: the largest free block in these regions
- * @max_region: the largest region there could be
- * @own_used: bytes that this device object had; the program could free them
+ * @max_region: size of the largest possible region
+ * @own_used: bytes in allocations of this device object, which the program
+ *	could free
  * @quota: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: the limit; FLEXMEM_UNLIMITED:
  *	not known, because it has changed or is the limit of a cgroup above
- * @quota_used: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: charge at that moment
+ * @quota_used: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: what was charged at that
+ *	moment
  * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit:
  *                why the driver could not acquire a further region: _CAPACITY,
- *                _SLOTS or _MAX_REGIONS. Else 0
+ *                _SLOTS or _MAX_REGIONS. Otherwise 0
  * @reserved: 0
  * @leaving: bytes that any program has freed, but that are still mapped or used
- *	by a program of the device. They become free when that ends. 0 for a
+ *	by a program of the device. They become free when that use ends. 0 for a
  *	failed resize
  */
 struct flexmem_failure {
@@ -408,16 +417,16 @@ struct flexmem_failure {
 };
 
 /**
- * struct flexmem_allocated - an allocation, or why there is none
- * @handle: number of the allocation in its device object, not 0; 0: there is
- *	none
+ * struct flexmem_allocated - an allocation, or the reason why there is none
+ * @handle: number of the allocation in its device object; 0: there is no
+ *	allocation
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE, FLEXMEM_LOST
  * @error: 0, or a negative errno. -ECANCELED: the batch ended before this entry
  * @reserved: 0
  * @address: where it starts
- * @size: its bytes: the request, rounded up to a multiple of 128, or of 4096
- *        with FLEXMEM_MAPPABLE
+ * @size: bytes of the allocation: the request, rounded up to a multiple of 128,
+ *        or of 4096 with FLEXMEM_MAPPABLE
  * @failure: details, if @error is -ENOMEM
  */
 struct flexmem_allocated {
@@ -433,7 +442,7 @@ struct flexmem_allocated {
 /**
  * enum flexmem_placement - which domains an allocation may come from
  * @FLEXMEM_PLACE_DEFAULT: all domains of FLEXMEM_MEMORY_DEVICE
- * @FLEXMEM_PLACE_BIND: those that the request names, and no other
+ * @FLEXMEM_PLACE_BIND: only the domains that the request names
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
@@ -443,11 +452,13 @@ enum flexmem_placement {
 /**
  * struct flexmem_alloc_request - what to allocate
  * @length: bytes, at least 1
- * @alignment: of the offset: a power of two up to max_alignment of &struct
- *             flexmem_properties; anything below 128, and 0, means 128
+ * @alignment: alignment of the offset: a power of two up to max_alignment of
+ *             &struct flexmem_properties. 0, and any power of two below 128,
+ *             means 128
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE
- * @placement: enum flexmem_placement; -EOPNOTSUPP: the driver does not know it
+ * @placement: enum flexmem_placement; if the driver does not know it, the call
+ *	returns -EOPNOTSUPP
  * @domains: FLEXMEM_PLACE_BIND: bit mask of at least one domain; bit 0 is
  *           domain 0. Otherwise 0
  */
@@ -474,14 +485,14 @@ struct flexmem_resized {
 
 /**
  * enum flexmem_pressure_level - how full a function is
- * @FLEXMEM_LEVEL_NONE: neither of the others
+ * @FLEXMEM_LEVEL_NONE: none of the levels below
  * @FLEXMEM_LEVEL_MODERATE: from 80 percent of its memory in use on, until less
  *	than 70 percent are
  * @FLEXMEM_LEVEL_CRITICAL: from 95 percent on, until less than 90 are
  *
- * The memory of a function is what it has acquired and could still acquire.
- * Bytes in use are allocated by any open file, freed but still mapped, or
- * quarantined.
+ * The memory of a function is what it has acquired plus what it could still
+ * acquire. Bytes are in use if they are allocated by any open file, freed but
+ * still mapped, or quarantined.
  */
 enum flexmem_pressure_level {
 	FLEXMEM_LEVEL_NONE = 0,
@@ -512,11 +523,11 @@ struct flexmem_pressure_event {
  * @region_id: as in &struct flexmem_virtual_address
  * @slot: its index in the segment table
  * @flags: FLEXMEM_PROGRAM or 0
- * @total: its bytes
+ * @total: bytes of the region
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block
- * @allocated_blocks: blocks in use, of all open files
- * @free_blocks: free blocks
+ * @allocated_blocks: number of blocks in use, by all open files
+ * @free_blocks: number of free blocks
  * @sequence: number of allocations and frees so far
  * @domain: number of the domain that it lies in
  * @reserved: 0
@@ -537,7 +548,7 @@ struct flexmem_region_state {
 
 /**
  * struct flexmem_segment - one filled entry of the segment table
- * @slot: its index
+ * @slot: index of the entry
  * @flags: FLEXMEM_PROGRAM or 0
  * @region_id: as in &struct flexmem_virtual_address
  * @length: bytes of the region that it points at
@@ -551,22 +562,23 @@ struct flexmem_segment {
 
 /**
  * struct flexmem_statistics - figures of a device at one moment
- * @flags: of FLEXMEM_EXHAUSTED, FLEXMEM_PROGRAM_EXHAUSTED
- * @regions: regions acquired
- * @leases: leases held, by all open files
+ * @flags: bits of FLEXMEM_EXHAUSTED and FLEXMEM_PROGRAM_EXHAUSTED
+ * @regions: number of regions acquired
+ * @leases: number of leases that all open files hold
  * @reserved: 0
  * @total: bytes in all regions
- * @free: of these, free
- * @used: of these, allocated by any open file
- * @used_program: of @used, allocated with FLEXMEM_PROGRAM
- * @allocated: live allocations of all open files
- * @allocs: allocations since the device was registered
- * @frees: frees since then
- * @failures: allocations that failed for lack of device memory since then
- * @generation: of the segment table
+ * @free: bytes in free blocks
+ * @used: bytes allocated by any open file
+ * @used_program: the part of @used that was allocated with FLEXMEM_PROGRAM
+ * @allocated: number of live allocations of all open files
+ * @allocs: number of allocations since the device was registered
+ * @frees: number of frees since then
+ * @failures: number of allocations since then that failed for lack of device
+ *	memory
+ * @generation: generation of the segment table
  * @own_used: bytes allocated through this device object
  * @own_peak: largest value of @own_used so far
- * @own_handles: live allocations of this device object
+ * @own_handles: number of live allocations of this device object
  */
 struct flexmem_statistics {
 	uint32_t flags;
@@ -588,22 +600,22 @@ struct flexmem_statistics {
 };
 
 /**
- * struct flexmem_usage - memory by owner: the sums
- * @regions: regions acquired
- * @accounts: accounts that this caller may see
+ * struct flexmem_usage - memory by owner: the sums over all owners
+ * @regions: number of regions acquired
+ * @accounts: number of accounts that this caller may see
  * @capacity: bytes that may be acquired from the device
  * @total: bytes in all regions
- * @free: of these, free
- * @owned: of these, in live allocations
- * @orphaned: of these, freed but still mapped
- * @reserved: of these, free in regions that are reserved for other cgroups; for
- *	the administrator: for any
- * @quarantined: of these, not scrubbed because the firmware failed; no
+ * @free: free bytes in regions that this caller may use
+ * @owned: bytes in live allocations
+ * @orphaned: bytes freed but still mapped
+ * @reserved: free bytes in regions that are reserved for other cgroups; for the
+ *	administrator: for any cgroup
+ * @quarantined: bytes that are not scrubbed because the firmware failed; no
  *	allocation gets them
  * @scrubbed: bytes scrubbed since the device was registered
- * @clients: open files
+ * @clients: number of open files
  * @resets: number of resets of the device
- * @generation: of the segment table
+ * @generation: generation of the segment table
  *
  * @free + @owned + @orphaned + @reserved + @quarantined = @total.
  */
@@ -626,24 +638,25 @@ struct flexmem_usage {
 /**
  * struct flexmem_account_state - charges and limits of a client or cgroup
  * @kind: enum flexmem_account_kind
- * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed: its limits
- *	have ended, its charges stay. Else 0
+ * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed: then its
+ *	limits have ended, but its charges stay. Otherwise 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
  *      node. FLEXMEM_ACCOUNT_CGROUP: its number, which is the inode number of its
  *      directory
  * @uid: uid of the opener
  * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened the file; 0: not visible
  * @bytes: bytes of live allocations
- * @orphaned: bytes that are freed but still mapped; also charged
+ * @orphaned: bytes that are freed but still mapped; they are charged too
  * @peak: largest value of @bytes + @orphaned so far
- * @slots: regions in which it has bytes
- * @handles: live allocations
- * @files: open files
- * @limit: by enum flexmem_charge; FLEXMEM_UNLIMITED: none
- * @reservation: FLEXMEM_ACCOUNT_CGROUP: regions that should be reserved for it; 0:
- *	no reservation
- * @reserved: FLEXMEM_ACCOUNT_CGROUP: regions that are. Fewer than @reservation:
- *	the device did not give them again after a reset
+ * @slots: number of regions in which the account has bytes
+ * @handles: number of live allocations
+ * @files: number of open files
+ * @limit: the limits, by enum flexmem_charge; FLEXMEM_UNLIMITED: there is none
+ * @reservation: FLEXMEM_ACCOUNT_CGROUP: number of regions that should be
+ *	reserved for it; 0: no reservation
+ * @reserved: FLEXMEM_ACCOUNT_CGROUP: number of regions that are reserved for it
+ *	now. It is less than @reservation if the device has not granted all of
+ *	them again after a reset
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -664,7 +677,7 @@ struct flexmem_account_state {
 
 /**
  * struct flexmem_allowance - a limit of an account, and its charge
- * @limit: the limit; FLEXMEM_UNLIMITED: none
+ * @limit: the limit; FLEXMEM_UNLIMITED: there is none
  * @used: present charge
  */
 struct flexmem_allowance {
@@ -676,7 +689,7 @@ struct flexmem_allowance {
  * enum flexmem_log_level - which messages the log callback gets
  * @FLEXMEM_LOG_NONE: nothing
  * @FLEXMEM_LOG_WARNING: a problem that needs attention; only caches report such
- *	(flexmem_cache.h)
+ *	problems (flexmem_cache.h)
  * @FLEXMEM_LOG_DEBUG: each allocation and free, each acquired region, and the
  *	free space of the region. At this level the library runs allocations and
  *	frees one at a time and reads the region table before and after each,
@@ -690,9 +703,9 @@ enum flexmem_log_level {
 
 /**
  * typedef flexmem_log_fn - receives one line of the log
- * @level: of the line
+ * @level: level of the line
  * @text: the line, with no newline at its end; valid during the call
- * @user: as given to flexmem_device_set_log()
+ * @user: what was passed to flexmem_device_set_log()
  *
  * Runs on the thread that made the logged call, one at a time for each device
  * object. It must not use the device object.
@@ -711,14 +724,14 @@ FLEXMEM_API const char *flexmem_library_version(void);
  * flexmem_device_open() - open a device
  * @device: where to put the object; flexmem_device_close() frees it
  * @path: "PF" or "VF" in any case: the first /dev/flexmemN of that kind that
- *        can be opened, by ascending N. Otherwise the path of a node. NULL: the
- *        environment variable FLEX_DEVICE decides: "PF", "VF" or a path that
- *        begins with '/'. If it is not set, or empty: the first VF that can be
- *        opened, else the first PF.
+ *        can be opened, in the order of N. Any other text is the path of a
+ *        node. NULL: the environment variable FLEX_DEVICE decides: "PF", "VF"
+ *        or a path that begins with '/'. If it is not set, or empty: the first
+ *        VF that can be opened, else the first PF.
  *
- * With FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1 in the environment the
- * object has a log callback at FLEXMEM_LOG_DEBUG that writes to stderr. exec()
- * closes the descriptor.
+ * If the environment has FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1, the
+ * object begins with a log callback at FLEXMEM_LOG_DEBUG that writes to stderr.
+ * exec() closes the descriptor.
  *
  * Return: 0; -ENODEV: there is no such node, or none of that kind; -EACCES: no
  * node could be opened, at least one of them because of its permissions;
@@ -733,7 +746,7 @@ FLEXMEM_API int flexmem_device_open(struct flexmem_device **device,
  * flexmem_device_close() - close a device and free all its allocations
  * @device: object to free, or NULL
  *
- * End its maps first; see flexmem_device_map().
+ * End its mappings before; see flexmem_device_map().
  */
 FLEXMEM_API void flexmem_device_close(struct flexmem_device *device);
 
@@ -749,9 +762,9 @@ FLEXMEM_API const char *flexmem_device_path(const struct flexmem_device *device)
  * flexmem_device_fd() - descriptor of the open file
  * @device: an open device
  *
- * For poll() and the like. The caller must not close it. POLLIN:
- * flexmem_device_pressure() can read an event. POLLERR | POLLHUP: the device
- * was removed.
+ * The descriptor is for poll() and the like. The caller must not close it.
+ * POLLIN: flexmem_device_pressure() can read an event. POLLERR | POLLHUP: the
+ * device was removed.
  *
  * Return: the descriptor, or -EINVAL.
  */
@@ -760,8 +773,8 @@ FLEXMEM_API int flexmem_device_fd(const struct flexmem_device *device);
 /**
  * flexmem_device_set_log() - choose the receiver of the log
  * @device: an open device
- * @level: the highest level wanted
- * @log: callback; NULL: none, whatever @level says
+ * @level: messages up to this level are passed to @log
+ * @log: callback; NULL: no callback, whatever @level says
  * @user: passed to @log
  *
  * Replaces the old callback. When this returns, the old callback is not running
@@ -800,8 +813,8 @@ flexmem_device_statistics(const struct flexmem_device *device,
 /**
  * flexmem_device_domain() - read the description and figures of a domain
  * @device: an open device
- * @id: number of the domain. Domain 0 is always there and tells how many there
- *	are
+ * @id: number of the domain. Domain 0 always exists, and its ``count`` tells
+ *	how many there are
  * @domain: to be filled
  * @size: sizeof(*@domain)
  *
@@ -819,7 +832,7 @@ FLEXMEM_API int flexmem_device_domain(const struct flexmem_device *device,
  * @alignment: as in &struct flexmem_alloc_request
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE
- * @allocation: to be filled, on failure too
+ * @allocation: to be filled, even on failure
  * @size: sizeof(*@allocation)
  *
  * flexmem_device_free(), flexmem_device_free_address() or
@@ -844,7 +857,7 @@ FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
 /**
  * flexmem_device_free() - free an allocation
  * @device: the device object it was made with; NULL if @handle is 0
- * @handle: of the allocation; 0: nothing is done
+ * @handle: handle of the allocation; 0: nothing is done
  *
  * Return: 0 or -ENOENT: not a live allocation of this device object.
  */
@@ -854,7 +867,7 @@ FLEXMEM_API int flexmem_device_free(struct flexmem_device *device,
 /**
  * flexmem_device_free_address() - free an allocation by its address
  * @device: the device object it was made with
- * @address: exactly where it starts
+ * @address: exactly the start of the allocation
  *
  * Return: 0 or -ENOENT: no live allocation of this device object starts there.
  */
@@ -865,7 +878,7 @@ flexmem_device_free_address(struct flexmem_device *device,
 /**
  * flexmem_device_lookup() - find an allocation by its handle
  * @device: the device object it was made with
- * @handle: of the allocation
+ * @handle: handle of the allocation
  * @allocation: to be filled
  * @size: sizeof(*@allocation)
  *
@@ -879,16 +892,16 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
 /**
  * flexmem_device_resize() - extend an allocation at its end, or shorten it
  * @device: the device object it was made with
- * @handle: of the allocation
+ * @handle: handle of the allocation
  * @length: new length in bytes, at least 1; rounded up as by
  *          flexmem_device_alloc()
- * @resized: to be filled, on failure too; or NULL
+ * @resized: to be filled, even on failure; or NULL
  * @size: sizeof(*@resized); ignored with NULL
  *
  * Its start, its handle and the remaining bytes do not change. Added bytes are
  * like those of a new allocation with the same flags. Any allocation can be
- * resized. The driver places one with FLEXMEM_GROWABLE where it has room to
- * grow.
+ * resized. But only an allocation with FLEXMEM_GROWABLE is placed where it has
+ * room to grow.
  *
  * Return: 0; -EAGAIN: too few free bytes follow it; @resized->most is the
  * largest possible length; -ENOMEM: a limit forbids it; @resized->failure says
@@ -909,7 +922,7 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  *
  * There is an event
  *
- *  - if the level has changed since the last event, also if it has changed
+ *  - if the level has changed since the last event, even if it has changed
  *    back;
  *  - if memory was freed after a flexmem_device_alloc() of this device object
  *    failed for lack of memory;
@@ -932,11 +945,11 @@ flexmem_device_pressure(struct flexmem_device *device,
  * @device: an open device
  * @request: what to allocate
  * @request_size: sizeof(*@request)
- * @allocation: to be filled, on failure too
+ * @allocation: to be filled, even on failure
  * @allocation_size: sizeof(*@allocation)
  *
- * As flexmem_device_alloc(), with a choice of domains. The figures of a failure
- * are about these domains.
+ * Like flexmem_device_alloc(), with a choice of domains. The figures of a
+ * failure are about these domains.
  *
  * Return: as flexmem_device_alloc(); -EINVAL too if the domains do not suit the
  * placement; -EOPNOTSUPP too if the driver does not know the placement.
@@ -955,7 +968,7 @@ flexmem_device_alloc_request(struct flexmem_device *device,
  * @request_size: sizeof(*@requests)
  * @allocations: array of @count entries to be filled; may be uninitialised
  * @allocation_size: sizeof(*@allocations)
- * @count: entries of both; 0 does nothing
+ * @count: number of entries of both arrays; 0 does nothing
  *
  * The requests are carried out in order, each as by
  * flexmem_device_alloc_request(). The result of a request is in ``error`` of the
@@ -976,9 +989,11 @@ flexmem_device_alloc_batch(struct flexmem_device *device,
 /**
  * flexmem_device_free_batch() - free several allocations
  * @device: the device object they were made with
- * @handles: of the allocations; unlike in flexmem_device_free() 0 is -ENOENT
- * @errors: array of as many: 0, -ENOENT, or -ECANCELED as above
- * @count: entries of both; 0 does nothing
+ * @handles: handles of the allocations; unlike in flexmem_device_free(), a
+ *	handle of 0 is -ENOENT
+ * @errors: array for the results: 0; -ENOENT; or -ECANCELED if the batch ended
+ *	before this entry
+ * @count: number of entries of both arrays; 0 does nothing
  *
  * Return: as flexmem_device_alloc_batch().
  */
@@ -989,9 +1004,10 @@ FLEXMEM_API int flexmem_device_free_batch(struct flexmem_device *device,
 /**
  * flexmem_device_free_address_batch() - free several allocations by address
  * @device: the device object they were made with
- * @addresses: exactly where they start
- * @errors: array of as many: 0, -ENOENT, or -ECANCELED as above
- * @count: entries of both; 0 does nothing
+ * @addresses: exactly the starts of the allocations
+ * @errors: array for the results: 0; -ENOENT; or -ECANCELED if the batch ended
+ *	before this entry
+ * @count: number of entries of both arrays; 0 does nothing
  *
  * Return: as flexmem_device_alloc_batch().
  */
@@ -1004,7 +1020,7 @@ flexmem_device_free_address_batch(struct flexmem_device *device,
  * flexmem_device_regions() - list all regions of one moment
  * @device: an open device
  * @regions: where to put the array, in the order of slots;
- *           flexmem_regions_free() frees it; NULL when there is none
+ *           flexmem_regions_free() frees it; NULL if there are none
  * @size: sizeof(**@regions)
  * @count: where to put the number of its entries
  *
@@ -1024,7 +1040,7 @@ FLEXMEM_API void flexmem_regions_free(struct flexmem_region_state *regions);
  * flexmem_device_segments() - read the segment table, for a dispatch
  * @device: an open device
  * @segments: where to put the array of filled slots, in their order;
- *            flexmem_segments_free() frees it; NULL when there is none
+ *            flexmem_segments_free() frees it; NULL if there are none
  * @size: sizeof(**@segments)
  * @count: where to put the number of its entries
  * @generation: where to put the table's generation, or NULL. It grows whenever
@@ -1049,11 +1065,12 @@ FLEXMEM_API void flexmem_segments_free(struct flexmem_segment *segments);
  * @milliseconds: where to put the time until it expires, or NULL
  * @generation: where to put the generation of the segment table, or NULL
  *
- * A device object has at most one lease. Another call extends it. It ends when
- * it is dropped or expires, on close, and on reset or removal of the device.
+ * A device object has at most one lease. Another call extends it. The lease
+ * ends when it is dropped or expires, when the device object is closed, and
+ * when the device is reset or removed.
  *
  * Return: 0; -EBUSY: the lease has been extended for lease_total_ms in total.
- * It stays until it expires or is dropped, and can be taken anew then; or
+ * It stays until it expires or is dropped, and can then be taken again; or
  * another negative errno.
  */
 FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
@@ -1078,8 +1095,8 @@ FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
  * @regions: where to put the number of released regions, or NULL
  * @bytes: where to put the bytes in them, or NULL
  *
- * @regions and @bytes are written on failure too: the firmware may have failed
- * in the middle.
+ * @regions and @bytes are written even on failure, because the firmware may
+ * have failed in the middle.
  *
  * Without FLEXMEM_BREAK_LEASES a client that takes leases all the time can
  * prevent the release of regions forever. A region with a live allocation is
@@ -1093,28 +1110,32 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 				    uint32_t flags, uint32_t *regions,
 				    uint64_t *bytes);
 
-/** FLEXMEM_READ_ONLY - flag of flexmem_device_map(): a map for reading only */
+/**
+ * FLEXMEM_READ_ONLY - flag of flexmem_device_map(): a mapping only for reading
+ */
 #define FLEXMEM_READ_ONLY (UINT32_C(1) << 0)
 
 /**
  * flexmem_device_map() - map an allocation for the CPU
  * @device: the device object it was made with
- * @handle: of an allocation that was made with FLEXMEM_MAPPABLE
+ * @handle: handle of an allocation that was made with FLEXMEM_MAPPABLE
  * @offset: first byte, from the start of the allocation; a multiple of the size
  *          of a page
  * @length: bytes; 0: all from @offset on
- * @flags: FLEXMEM_READ_ONLY, or 0: it can be read and written
- * @address: where to put the start of the map; flexmem_device_unmap() ends it
+ * @flags: FLEXMEM_READ_ONLY; or 0: the mapping can be read and written
+ * @address: where to put the start of the mapping; flexmem_device_unmap() ends
+ *	it
  * @mapped: where to put the number of mapped bytes; may be NULL
  *
  * An allocation can be mapped several times, whole and in part. A page is added
- * when it is touched. Neither a free nor flexmem_device_close() ends a map:
+ * when it is touched. Neither a free nor flexmem_device_close() ends a mapping:
  * mapped bytes stay charged until they are unmapped. After a close all
- * allocations may stay until the last map has ended. A child inherits maps on
- * fork().
+ * allocations may stay until the last mapping has ended. A forked child
+ * inherits mappings.
  *
- * After a reset or removal of the device every access to a map raises SIGBUS.
- * flexmem_device_read() and flexmem_device_write() return an error instead.
+ * After a reset or removal of the device every access to a mapping raises
+ * SIGBUS. flexmem_device_read() and flexmem_device_write() return an error
+ * instead.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: not mappable, @offset is not
  * a multiple of the page size, or the part is not inside the allocation;
@@ -1127,13 +1148,13 @@ FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
 				   void **address, size_t *mapped);
 
 /**
- * flexmem_device_unmap() - end a map, or a part of it
+ * flexmem_device_unmap() - end a mapping, or a part of it
  * @device: any open device, or NULL
- * @address: from flexmem_device_map(), or a page in that map; NULL: nothing is
- *           done
+ * @address: from flexmem_device_map(), or a page in that mapping; NULL: nothing
+ *           is done
  * @length: bytes, rounded up to whole pages
  *
- * After this no thread may touch that part.
+ * Afterwards no thread may access that part.
  *
  * Return: 0; -EINVAL: @address is not the start of a page, or @length is 0.
  */
@@ -1143,12 +1164,12 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
 /**
  * flexmem_device_read() - copy from an allocation to the caller
  * @device: the device object it was made with
- * @handle: of the allocation
+ * @handle: handle of the allocation
  * @offset: first byte, from the start of the allocation
  * @data: where to put the bytes
- * @length: how many; 0 does nothing
- * @done: receives the number of bytes copied, counted from the first; also set
- *        on failure; may be NULL
+ * @length: number of bytes; 0 does nothing
+ * @done: receives the number of bytes copied, counted from the first one; set
+ *        even on failure; may be NULL
  *
  * The allocation need not be mappable. If another thread writes at the same
  * time, the copy may mix old and new bytes.
@@ -1164,10 +1185,10 @@ FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
 /**
  * flexmem_device_write() - copy from the caller to an allocation
  * @device: the device object it was made with
- * @handle: of the allocation
+ * @handle: handle of the allocation
  * @offset: first byte, from the start of the allocation
  * @data: the bytes
- * @length: how many; 0 does nothing
+ * @length: number of bytes; 0 does nothing
  * @done: as in flexmem_device_read(); copied bytes stay copied after a failure
  *
  * Return: as flexmem_device_read().
@@ -1184,9 +1205,10 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
  * @to_offset: first byte there, from the start of the allocation
  * @from: handle of the allocation to copy from; may be the same
  * @from_offset: first byte there, from the start of the allocation
- * @length: how many; 0 does nothing
- * @done: receives the number of bytes copied, counted from the first; also set
- *        on failure; may be NULL. Copied bytes stay copied after a failure.
+ * @length: number of bytes; 0 does nothing
+ * @done: receives the number of bytes copied, counted from the first one; set
+ *        even on failure; may be NULL. Copied bytes stay copied after a
+ *        failure.
  *
  * With FLEXMEM_CAN_COPY the device copies, and no byte goes through the CPU.
  * Without it the library reads and writes the bytes, which needs
@@ -1196,8 +1218,9 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: some of the bytes are
  * outside the allocations, offsets or @length are not multiples of 128, or the
- * two ranges overlap; -EBUSY: one is being resized at this moment; -EOPNOTSUPP:
- * without FLEXMEM_CAN_COPY and FLEXMEM_CAN_RW; -ENOMEM: out of host memory.
+ * two ranges overlap; -EBUSY: one of them is being resized at this moment;
+ * -EOPNOTSUPP: without FLEXMEM_CAN_COPY and FLEXMEM_CAN_RW; -ENOMEM: out of
+ * host memory.
  */
 FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint32_t to, uint64_t to_offset,
@@ -1205,20 +1228,20 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint64_t length, uint64_t *done);
 
 /**
- * flexmem_device_usage() - memory by owner, of one moment
+ * flexmem_device_usage() - read the memory of each owner at one moment
  * @device: an open device
  * @usage: to be filled with the sums
  * @usage_size: sizeof(*@usage)
  * @regions: where to put the array of ``usage->regions`` regions, as
- *           flexmem_device_regions() does; NULL: not wanted
+ *           flexmem_device_regions() does; NULL: the caller does not want it
  * @region_size: sizeof(**@regions); ignored with NULL
  * @accounts: where to put the array of ``usage->accounts`` accounts: cgroups
  *            first, then clients, each by id; flexmem_accounts_free() frees it;
- *            NULL: not wanted
+ *            NULL: the caller does not want it
  * @account_size: sizeof(**@accounts); ignored with NULL
  *
- * The administrator sees all accounts. Other users see those of the opener's
- * cgroup and of this device object. The bytes of all clients add up to
+ * The administrator sees all accounts. Other users see only those of the
+ * opener's cgroup and of this device object. The bytes of all clients add up to
  * ``usage->owned``. The bytes of a cgroup include those of all cgroups below
  * it.
  *
@@ -1261,7 +1284,8 @@ FLEXMEM_API int flexmem_device_get_limit(const struct flexmem_device *device,
  *	cgroup need not have an open file. FLEXMEM_FOR_DEFAULT: 0
  * @charge: enum flexmem_charge
  * @limit: the limit; FLEXMEM_UNLIMITED removes it
- * @allowance: to be filled with the new limit and the charge; NULL: not wanted
+ * @allowance: to be filled with the new limit and the charge; NULL: the caller
+ *	does not want them
  * @size: sizeof(*@allowance); ignored with NULL
  *
  * If the limit is below the charge, no memory is taken away, but new charges
@@ -1282,13 +1306,16 @@ FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
  * @cgroup: number of the cgroup, not the root, as in &struct
  *	flexmem_account_state
  * @size: bytes of each region, one of &flexmem_properties.fallback_sizes; 0 if
- *	@count is
- * @count: regions that are reserved for the cgroup afterwards; 0: none
- * @limit: where to put enum flexmem_limit on -ENOMEM; NULL: not wanted
+ *	@count is 0
+ * @count: number of regions that are reserved for the cgroup afterwards; 0 ends
+ *	the reservation
+ * @limit: where to put the reason (enum flexmem_limit) on -ENOMEM; NULL: the
+ *	caller does not want it
  *
- * Only files of the cgroup and of those below it allocate in these regions, and
- * they do so first. The regions are acquired at once. Either all are reserved, or
- * nothing changes. A cgroup has one reservation; a new one replaces it.
+ * Only files of the cgroup and of the cgroups below it allocate in these
+ * regions, and they use them before other regions. The regions are acquired at
+ * once. Either all of them are reserved, or nothing changes. A cgroup has one
+ * reservation; a new one replaces it.
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
  * the root cgroup, or a size that no region has; -ENOMEM: the device has no further
@@ -1303,7 +1330,7 @@ FLEXMEM_API int flexmem_device_reserve(struct flexmem_device *device,
  * @device: an open device, with no live allocation
  *
  * From now on memory of this device object is scrubbed before another open file
- * gets it, also a file of the same user. This cannot be undone.
+ * gets it, even a file of the same user. This cannot be undone.
  *
  * Return: 0; -EBUSY: there are live allocations.
  */
@@ -1329,9 +1356,9 @@ FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
  * For -ENOMEM with details the text names the limit, the request and the free
  * memory, like "out of device memory: no slot left (8 of 8 used); asked 12.0
  * GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; 3.0 GiB leaving; own
- * 5.0 GiB can be freed". Leaving is what was freed, but is still in use. The
- * last part is the memory of this device object. Both are missing if there is
- * none.
+ * 5.0 GiB can be freed". "Leaving" are bytes that were freed but are still in
+ * use. The last part is about the memory of this device object. Each of the two
+ * parts is left out if it would be 0.
  *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
  */

@@ -10,7 +10,9 @@
 
 #ifdef __cplusplus
 extern "C" {
-/* g++ warns if a function has the name of the struct that it fills. */
+/*
+ * g++ warns about a function that has the name of a struct, as some here have.
+ */
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -35,26 +37,28 @@ extern "C" {
  *
  * Tokens: a token names an allocation. It is a number in the form of a pointer,
  * and must not be dereferenced. Each byte of a live allocation has a token: the
- * token of the first byte plus the offset. Tokens of different live allocations
- * of one cache differ, also one byte past the end. An allocation of zero bytes
- * has the token NULL; no other token is NULL.
+ * token of the first byte plus the offset. The tokens of different live
+ * allocations of a cache differ, including the token one byte past the end. An
+ * allocation of zero bytes has the token NULL; no other token is NULL.
  *
- * A call that expects an allocation returns -EINVAL, and changes nothing, for
- * any token but that of a live allocation's first byte. A token consists of a
- * *name* and the number of its uses. A freed token stays invalid until its name
- * was used 255 times more. A name is not reused before 1024 other names were.
- * The number of live allocations is limited: FLEXMEM_CACHE_ALLOCATIONS below 4
- * GiB, and FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, after rounding.
- * Beyond that a request fails with -ENOMEM and FLEXMEM_CACHE_LIMIT_ALLOCATIONS,
- * and num_limit_errors counts it. A stream gets names in groups of 1024 and
- * keeps them. All streams share the names of allocations of 4 GiB and more.
+ * A call that expects an allocation accepts only the token of the first byte of
+ * a live allocation. For any other token it returns -EINVAL, and changes
+ * nothing. A token consists of a *name* and the number of its uses. A freed
+ * token stays invalid until its name was used 255 times more. A name is not
+ * reused before 1024 other names were. The number of live allocations is
+ * limited: FLEXMEM_CACHE_ALLOCATIONS below 4 GiB, and
+ * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, after rounding. Beyond that
+ * a request fails with -ENOMEM and FLEXMEM_CACHE_LIMIT_ALLOCATIONS, and
+ * num_limit_errors counts it. A stream gets names in groups of 1024 and keeps
+ * them. All streams share the names of allocations of 4 GiB and more.
  *
  * Streams are opaque numbers. A freed block can be reused on its own stream at
  * once, because work on one stream runs in order. If the provider has refused
- * memory, another stream may get the block, if the segment is expandable and
- * the work of the stream is done. If another stream uses an allocation, the
- * caller says so with flexmem_cache_record_stream(). The freed block can then
- * be reused when the events recorded on those streams have happened.
+ * memory, another stream may get the block. This requires that the segment is
+ * expandable, and that the work of the block's stream is done. If another
+ * stream uses an allocation, the caller says so with
+ * flexmem_cache_record_stream(). The freed block can then be reused when the
+ * events recorded on those streams have happened.
  *
  * Threads: several threads may use a cache at the same time, and free
  * allocations of other threads. No thread may use it during or after its
@@ -72,12 +76,13 @@ extern "C" {
  *    first sixteen do, and further streams share locks.
  *
  * Callbacks: the description of each callback says whether it runs with the
- * cache locked. A callback that does must not use, create or destroy any cache,
- * nor fork: it would wait for itself. Other callbacks may. No exception,
- * longjmp() or pthread_exit() may leave a callback. A child that is forked in a
- * callback without the lock may return from the callback; its call then fails
- * with -ECHILD. If a thread is cancelled in a call, it ends before the cache is
- * locked or after the call. So a callback must not enable cancellation.
+ * cache locked. A callback that runs with the cache locked must not use, create
+ * or destroy any cache, nor fork: it would wait for itself. Other callbacks may
+ * do so. No exception, longjmp() or pthread_exit() may leave a callback. A
+ * child that is forked in a callback without the lock may return from the
+ * callback; its call then fails with -ECHILD. If a thread is cancelled in a
+ * call, it ends before the cache is locked or after the call. So a callback
+ * must not enable cancellation.
  *
  * C++: flexmem_cache_setting(), flexmem_cache_profile() and
  * flexmem_cache_statistics() have the names of the structs that they fill. For
@@ -120,9 +125,9 @@ struct flexmem_cache;
 #define FLEXMEM_CACHE_MAPPED (UINT32_C(1) << 2)
 
 /**
- * struct flexmem_cache_memory - a segment, as its provider made it
+ * struct flexmem_cache_memory - a segment that a provider has made
  * @handle: the provider's number of the segment
- * @address: where it starts, a multiple of the alignment asked for
+ * @address: where it starts, a multiple of the requested alignment
  */
 struct flexmem_cache_memory {
 	uint64_t handle;
@@ -138,44 +143,44 @@ struct flexmem_cache_memory {
  * @free: frees a segment. If that fails, the cache keeps the segment and tries
  *	again later.
  * @grow: extends a segment in place. Returns -EAGAIN if the memory behind it is
- *	in use; otherwise as @alloc. After -EAGAIN and -ENOMEM the cache asks
- *	for another segment. NULL: no segment can grow.
+ *	in use; otherwise what @alloc returns. After -EAGAIN and -ENOMEM the
+ *	cache asks for another segment. NULL: no segment can grow.
  * @shrink: frees the end of a segment. After -EIO the cache does not call it
  *	again for that segment until the segment has grown. -EBUSY: a use of the
- *	segment, such as a map, forbids it; the cache calls it again later and
- *	logs nothing. NULL: no segment can shrink.
+ *	segment, such as a mapping, forbids it; the cache calls it again later
+ *	and logs nothing. NULL: no segment can shrink.
  * @memory_info: the device's free and total bytes. NULL: not known.
- * @user: passed to each
+ * @user: passed to each callback
  * @pressure: fills ``event`` with the next event and returns 0; -EAGAIN: there
  *	is none; it does not wait. An event with a smaller ``sequence`` than an
  *	earlier event is out of date, and ignored. NULL: there are no events.
  * @pressure_fd: a descriptor that poll() finds readable when there is an event,
  *	the same each time. NULL: there is none.
- * @lost: whether the bytes of a segment are lost, as after a reset of the
- *	device. 1: they are, and the segment can only be freed. 0, or a negative
- *	errno: they are not. The cache calls it after @grow or @shrink has
- *	returned -EIO, and in flexmem_cache_drop_lost(). NULL: no segment is
- *	ever lost.
+ * @lost: whether the bytes of a segment are lost, for example in a reset of the
+ *	device. Returns 1 if they are: the segment can then only be freed.
+ *	Returns 0 or a negative errno if they are not. The cache calls it after
+ *	@grow or @shrink has returned -EIO, and in flexmem_cache_drop_lost().
+ *	NULL: no segment is ever lost.
  * @map: maps all ``bytes`` of a segment for the CPU, for reading and writing.
  *	Returns 0 and stores the address of the first byte in ``pointer``; or a
  *	negative errno, with which the allocation fails. The cache calls it once
  *	for each segment, with FLEXMEM_CACHE_MAPPED only. NULL: segments cannot
  *	be mapped.
- * @unmap: ends the map. The cache calls it before @free; if @free then fails,
- *	the cache calls @map again. NULL if @map is NULL.
+ * @unmap: ends the mapping. The cache calls it before @free; if @free then
+ *	fails, the cache calls @map again. NULL if @map is NULL.
  *
- * The cache checks the results. It takes a positive result and -ECHILD for
+ * The cache checks the results. It treats a positive result and -ECHILD like
  * -EIO. It frees memory from @alloc or @grow that is misaligned, extends beyond
  * the last address, or overlaps another segment; the request then fails with
  * -EIO, and a warning is logged. If @memory_info returns more free than total
- * bytes, the cache takes that for -EIO.
+ * bytes, the cache treats that like -EIO.
  *
- * The callbacks run with the cache locked, one at a time. Exceptions are @alloc
- * under ``release_lock_on_device_malloc``, @pressure and @pressure_fd: they run
- * without the lock, also at the same time as others. Each event is read once.
- * So if caches share a provider or a device, only one of them should serve its
- * events. Or the program reads the events itself, and calls
- * flexmem_cache_trim() for each cache.
+ * The callbacks run with the cache locked, one at a time. The exceptions are
+ * @pressure and @pressure_fd, and @alloc if ``release_lock_on_device_malloc``
+ * is set: they run without the lock, possibly at the same time as other
+ * callbacks. Each event is read once. So if caches share a provider or a
+ * device, only one of them should serve its events. Alternatively the program
+ * reads the events itself, and calls flexmem_cache_trim() for each cache.
  */
 struct flexmem_cache_provider {
 	int (*alloc)(void *user, uint64_t bytes, uint64_t alignment,
@@ -217,16 +222,16 @@ flexmem_cache_device_provider(struct flexmem_device *device,
  * @record: makes an event that happens when all work that was put on the stream
  *	before is done. If that fails, the blocks wait for the next
  *	@synchronize_device.
- * @query: 0: the event has happened; -EAGAIN: not yet; the cache logs another
- *	errno and takes it for "not yet"
+ * @query: returns 0 if the event has happened, -EAGAIN if not. The cache logs
+ *	any other errno, and treats it like -EAGAIN
  * @synchronize: waits until the event has happened
  * @destroy: frees an event, whether it has happened or not
- * @synchronize_device: waits until everything on all streams is done
- * @user: passed to each
+ * @synchronize_device: waits until all work on all streams is done
+ * @user: passed to each callback
  *
  * @record, @query and @destroy run with the cache locked, the other two without
- * any lock of the cache. None may be NULL. Without this struct the cache takes
- * all work as done at once, as for a device without queues.
+ * any lock of the cache. None may be NULL. Without this struct the cache
+ * assumes that all work is done at once, as on a device without queues.
  */
 struct flexmem_cache_events {
 	int (*record)(void *user, uint64_t stream, uint64_t *event);
@@ -241,21 +246,21 @@ struct flexmem_cache_events {
  * struct flexmem_cache_contexts - callbacks for the contexts of requests
  * @print: describes a context: writes at most ``length`` bytes to ``text``,
  *	with a NUL, as snprintf() does. Returns the length of the whole text,
- *	also if it is cut off. Each line is a frame of a snapshot:
- *	FILE:LINE:NAME, or a name only. NULL: no description.
+ *	even if it is cut off. Each line is a frame of a snapshot:
+ *	FILE:LINE:NAME, or just a name. NULL: no description.
  * @hold: the cache begins to use a context. The context must be valid until
  *	@release. Runs in flexmem_cache_alloc_request(). NULL: contexts are
  *	valid until the cache is destroyed.
  * @release: the cache does not use the context any more. NULL: as for @hold.
- * @user: passed to each
+ * @user: passed to each callback
  *
  * The cache uses the context of a request while the allocation lives, while the
- * history has an event of it, and while a snapshot is being written. @release
- * runs once for each @hold. A failed request holds its context during the call,
- * or while its event is in the history.
+ * history has an event of the request, and while a snapshot is being written.
+ * @release runs once for each @hold. A failed request holds its context during
+ * the call, or while its event is in the history.
  *
- * They run without any lock of the cache, on any thread that uses the cache,
- * also at the same time. They may use the cache.
+ * These callbacks run without any lock of the cache, on any thread that uses
+ * the cache, possibly several at the same time. They may use the cache.
  */
 struct flexmem_cache_contexts {
 	size_t (*print)(void *user, void *context, char *text, size_t length);
@@ -275,8 +280,8 @@ struct flexmem_cache_contexts {
  * @large_round: other segments of the large pool are multiples of this
  * @large_remainder: a block of the large pool is split only if more than this
  *	remains
- * @oversize_slack: with max_split_size_mb: how much larger than its request a
- *	block of that size or more may be. The configuration key
+ * @oversize_slack: if max_split_size_mb is set: how much larger than its
+ *	request a block may be that has that size or more. The configuration key
  *	max_non_split_rounding_mb overrides it
  * @growing_step: the size of a growing segment is a multiple of this
  *
@@ -305,10 +310,10 @@ struct flexmem_cache_profile {
 /**
  * struct flexmem_cache_options - options of a new cache
  * @device: source of the memory; must outlive the cache. NULL if @provider is
- *	not.
+ *	not NULL.
  * @provider: another source of memory, copied; NULL: @device
  * @provider_size: sizeof(*@provider)
- * @events: callbacks for streams, copied; NULL: work is done at once
+ * @events: callbacks for streams, copied; NULL: all work counts as done at once
  * @events_size: sizeof(*@events)
  * @profile: sizes, copied; NULL: the defaults
  * @profile_size: sizeof(*@profile)
@@ -338,7 +343,7 @@ struct flexmem_cache_profile {
  * them do not matter. An empty variable counts as set. The cache ignores an
  * unknown key or an invalid value, with a warning. With FLEXMEM_CACHE_STRICT
  * flexmem_cache_create() fails instead (-EINVAL), also for settings from the
- * environment. If a key occurs twice, the last one counts.
+ * environment. If a key occurs twice, its last value counts.
  *
  * ============================= ===============================================
  * backend                       native (default); direct: no cache, each call
@@ -395,10 +400,10 @@ struct flexmem_cache_options {
 /**
  * flexmem_cache_create() - make a cache
  * @cache: where to put the object; flexmem_cache_destroy() frees it
- * @options: how to make it
+ * @options: options of the cache
  * @size: sizeof(*@options)
  *
- * It takes no device memory yet.
+ * This takes no device memory yet.
  *
  * Return: 0; -EINVAL: there is neither a device nor a provider, or both; a
  * callback is missing; a number is too large; the sizes of the profile
@@ -437,7 +442,7 @@ enum flexmem_cache_source {
  * struct flexmem_cache_setting - one setting that is in effect
  * @source: enum flexmem_cache_source
  * @reserved: 0
- * @key: its name
+ * @key: name of the setting
  * @value: its value as configured; "off" if that is the default
  */
 struct flexmem_cache_setting {
@@ -466,11 +471,12 @@ FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
  * @cache: a cache
  * @key: ``garbage_collection_threshold``, ``history_entries`` or
  *	``per_process_memory_fraction``
- * @value: as it would be configured
+ * @value: the value, in the form in which it would be configured
  *
  * flexmem_cache_setting() then shows the new value, with the caller as its
  * source. The setting takes effect with the next request that needs memory from
- * the provider. No memory is freed before. A refused setting has no effect.
+ * the provider. No memory is freed before that. A refused setting has no
+ * effect.
  *
  * Return: 0; -ENOENT: there is no such key; -EPERM: the key can only be set
  * when the cache is made; -EINVAL: the value is invalid.
@@ -484,7 +490,7 @@ FLEXMEM_API int flexmem_cache_set_setting(struct flexmem_cache *cache,
  * @fraction: above 0.0, up to 1.0: share of the device that the cache may have
  *	in segments; 17 digits of it count
  *
- * As flexmem_cache_set_setting() of ``per_process_memory_fraction``.
+ * Sets ``per_process_memory_fraction``, as flexmem_cache_set_setting() does.
  *
  * Return: 0; -EINVAL: @fraction is out of range.
  */
@@ -516,8 +522,8 @@ FLEXMEM_API int flexmem_cache_profile(const struct flexmem_cache *cache,
 
 /**
  * struct flexmem_cache_request - what to allocate
- * @bytes: 0 gives the token NULL
- * @stream: on which it is used
+ * @bytes: size; 0 gives the token NULL
+ * @stream: stream on which the allocation is used
  * @pool: number of a private pool; 0: none, or the pool that
  *	flexmem_cache_pool_begin() selects
  * @tag: name for the sums of flexmem_cache_tags(), copied; shorter than
@@ -568,8 +574,8 @@ enum flexmem_cache_limit {
  * @FLEXMEM_CACHE_OBSTACLE_STREAM: it belongs to another stream
  * @FLEXMEM_CACHE_OBSTACLE_POOL: it belongs to another private pool, or only one
  *	of block and request has a private pool
- * @FLEXMEM_CACHE_OBSTACLE_KIND: it is in the pool of small requests and the
- *	request is large, or the other way round
+ * @FLEXMEM_CACHE_OBSTACLE_KIND: the block is in the pool of small requests and
+ *	the request is large, or the other way round
  * @FLEXMEM_CACHE_OBSTACLE_SPLIT: max_split_size_mb keeps it for larger requests
  */
 enum flexmem_cache_obstacle {
@@ -590,13 +596,13 @@ enum flexmem_cache_obstacle {
  *	@allowed_bytes or @limit
  * @limit: enum flexmem_cache_limit
  * @asked: bytes of the request, rounded up if that is possible
- * @segment: bytes that the cache asked of the provider
+ * @segment: bytes that the cache requested from the provider
  * @allocated_bytes: bytes in live allocations
  * @reserved_bytes: bytes in segments
  * @largest_free: bytes of the largest free block of the cache
  * @allowed_bytes: limit of bytes by per_process_memory_fraction; 0: no limit
- * @device_free: free bytes of the device, from the provider; this and
- *	@device_total 0: not known
+ * @device_free: free bytes of the device, from the provider. If this and
+ *	@device_total are 0, they are not known
  * @device_total: all bytes of the device
  * @device: the provider's reason, for an @error of -ENOMEM
  * @device_room: 0; for @device to grow
@@ -605,7 +611,7 @@ enum flexmem_cache_obstacle {
  * @largest_stream: stream of that block
  * @largest_pool: private pool of that block, or 0
  * @pool: private pool of the request, or 0
- * @last_pool: latest private pool that the cache has made, or 0
+ * @last_pool: number of the newest private pool of the cache, or 0
  * @context: as in the request
  * @print: as in &flexmem_cache_options.contexts, for
  *	flexmem_cache_error_text(), which must be called while the context is
@@ -647,13 +653,13 @@ struct flexmem_cache_failure {
 
 /**
  * struct flexmem_cache_allocation - an allocation, or the cause of its failure
- * @token: of its first byte
+ * @token: token of its first byte
  * @size: bytes of the allocation: @requested, rounded up
  * @requested: bytes of the request
  * @address: where it starts on the device
  * @stream: as in the request
  * @pool: the private pool that it is in, or 0
- * @tag: the tag; "" for an allocation without one
+ * @tag: the tag of the request, or ""
  * @failure: details, if the call returned -ENOMEM or -ENOENT
  * @failure_room: 0; for @failure to grow
  * @handle: the provider's handle of the segment. With a device: the handle for
@@ -663,24 +669,25 @@ struct flexmem_cache_failure {
  * @pointer: with FLEXMEM_CACHE_MAPPED: its first byte for the CPU, valid until
  *	the allocation is freed. Otherwise NULL
  *
- * The allocation is the bytes @offset to @offset + @size of the segment
+ * The allocation consists of the bytes from @offset to @offset + @size of the
+ * segment
  * @handle:
  *
- *  - flexmem_device_read() and flexmem_device_write() always reach them. While
- *    the segment grows or shrinks, they and flexmem_device_map() return -EBUSY.
- *    A segment grows for a request of any thread. It shrinks in
+ *  - flexmem_device_read() and flexmem_device_write() can always access them.
+ *    While the segment grows or shrinks, they and flexmem_device_map() return
+ *    -EBUSY. A segment grows for a request of any thread. It shrinks in
  *    flexmem_cache_empty() and flexmem_cache_trim(), under pressure, and on the
  *    thread of flexmem_cache_start_helper() at any moment. After -EBUSY repeat
  *    the call, for a copy from the byte ``done`` on.
- *  - flexmem_device_map() reaches them with FLEXMEM_CACHE_MAPPABLE. Maps begin
- *    at pages, blocks at multiples of the granule. Unless the granule is a
- *    page, a map of a block contains bytes of its neighbours at both ends.
- *    While a part of a segment is mapped, the segment neither grows nor
- *    shrinks: requests that need more memory get another segment, and
- *    flexmem_cache_empty() and flexmem_cache_trim() leave its free end and
- *    return -EBUSY. Unmap a block before you free it, because another request
- *    may get its memory at once. A segment that is freed while it is mapped
- *    stays charged until it is unmapped.
+ *  - flexmem_device_map() can map them if the cache has FLEXMEM_CACHE_MAPPABLE.
+ *    Mappings begin at pages, but blocks at multiples of the granule. Unless
+ *    the granule is a page, a mapping of a block contains bytes of its
+ *    neighbours at both ends. While a part of a segment is mapped, the segment
+ *    neither grows nor shrinks: requests that need more memory get another
+ *    segment, and flexmem_cache_empty() and flexmem_cache_trim() leave its free
+ *    end and return -EBUSY. Unmap a block before you free it, because another
+ *    request may get its memory at once. A segment that is freed while it is
+ *    mapped stays charged until it is unmapped.
  *
  * @handle and @offset do not change while the allocation lives.
  */
@@ -704,36 +711,37 @@ struct flexmem_cache_allocation {
  * flexmem_cache_alloc() - allocate
  * @cache: a cache
  * @bytes: bytes; 0 gives NULL
- * @stream: on which it is used
+ * @stream: stream on which the allocation is used
  * @token: where to put the token
  *
- * flexmem_cache_free() frees it. If the cache has no block for the request, it
- * takes these steps:
+ * flexmem_cache_free() frees the allocation. If the cache has no block for the
+ * request, it takes these steps:
  *
- *  1. if garbage_collection_threshold is exceeded, it frees free segments, the
- *     oldest first, until it is not;
+ *  1. if garbage_collection_threshold is exceeded, it returns free segments to
+ *     the provider, the oldest first, until it is not exceeded any more;
  *  2. it asks the provider for a segment (num_first_failures counts a refusal);
  *  3. it takes a hole in an expandable segment of another stream, if the work
  *     of that stream is done. Otherwise it runs the callbacks of
  *     flexmem_cache_add_oom_callback(). If they freed memory, it searches its
  *     blocks and asks the provider again;
- *  4. with a threshold, it repeats step 1. Then it frees free segments that are
- *     large enough, and asks the provider again;
- *  5. it frees all free segments, and asks the provider again;
+ *  4. with a threshold, it repeats step 1. Then it returns free segments that
+ *     are large enough, and asks the provider again;
+ *  5. it returns all free segments, and asks the provider again;
  *  6. it synchronizes the device, so that waiting blocks become free, and
  *     searches its blocks, with expandable segments of all streams. If that
- *     does not help, it frees all free segments, and asks the provider again.
+ *     does not help, it returns all free segments, and asks the provider again.
  *     Under ``release_lock_on_device_malloc`` it then searches once more, for
  *     blocks that other threads have freed;
  *  7. it searches the free blocks of private pools with
  *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool;
  *  8. if the provider has pressure events, and other programs have memory of
- *     it, the cache gives them time to free memory: it asks the provider seven
- *     times in little more than a second. It does not hold the lock in between.
+ *     the device, the cache gives them time to free memory: it asks the
+ *     provider seven times in little more than a second. It does not hold the
+ *     lock in between.
  *
- * Steps 4 and 5 ask the provider only if they freed a segment. An error other
- * than -ENOMEM ends the request at once. num_alloc_retries counts successes in
- * steps 3 to 8, num_ooms requests that fail in all steps.
+ * Steps 4 and 5 ask the provider only if they have returned a segment. An error
+ * other than -ENOMEM ends the request at once. num_alloc_retries counts
+ * successes in steps 3 to 8, num_ooms requests that fail in all steps.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.
  */
@@ -745,7 +753,7 @@ FLEXMEM_API int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
  * @cache: a cache
  * @request: what to allocate
  * @request_size: sizeof(*@request)
- * @allocation: to be filled, on failure too
+ * @allocation: to be filled, even on failure
  * @allocation_size: sizeof(*@allocation)
  *
  * Like flexmem_cache_alloc(), with a pool, a tag, a context, and details in the
@@ -764,7 +772,7 @@ flexmem_cache_alloc_request(struct flexmem_cache *cache,
 /**
  * flexmem_cache_free() - free an allocation
  * @cache: the cache it was made with
- * @token: of its first byte, or NULL
+ * @token: token of its first byte, or NULL
  *
  * Return: 0; -EINVAL: not a live allocation of this cache.
  */
@@ -775,7 +783,7 @@ FLEXMEM_API int flexmem_cache_free(struct flexmem_cache *cache, void *token);
  * @cache: a cache with FLEXMEM_CACHE_MAPPED
  * @request: as for flexmem_cache_alloc_request()
  * @request_size: sizeof(*@request)
- * @allocation: to be filled, on failure too. Its ``pointer`` names the
+ * @allocation: to be filled, even on failure. Its ``pointer`` names the
  *	allocation; NULL for zero bytes.
  * @allocation_size: sizeof(*@allocation)
  *
@@ -811,7 +819,7 @@ FLEXMEM_API int flexmem_cache_free_pointer(struct flexmem_cache *cache,
  * @allocation: to be filled
  * @size: sizeof(*@allocation)
  *
- * Return: as flexmem_cache_free_pointer(); NULL is -EINVAL here.
+ * Return: as flexmem_cache_free_pointer(); unlike there, NULL is -EINVAL.
  */
 FLEXMEM_API int
 flexmem_cache_lookup_pointer(struct flexmem_cache *cache, const void *pointer,
@@ -821,10 +829,11 @@ flexmem_cache_lookup_pointer(struct flexmem_cache *cache, const void *pointer,
 /**
  * flexmem_cache_record_stream() - say that another stream uses an allocation
  * @cache: the cache it was made with
- * @token: of its first byte, or NULL: nothing is done
- * @stream: which uses it
+ * @token: token of its first byte; NULL: nothing is done
+ * @stream: stream that uses the allocation
  *
- * Call it after the work was put on the stream, and before the free.
+ * Call this after the work was put on the stream, and before the allocation is
+ * freed.
  *
  * Return: 0; -EINVAL: not a live allocation of this cache.
  */
@@ -834,7 +843,7 @@ FLEXMEM_API int flexmem_cache_record_stream(struct flexmem_cache *cache,
 /**
  * flexmem_cache_lookup() - find the allocation that a byte belongs to
  * @cache: the cache it was made with
- * @token: of any byte of it
+ * @token: token of any byte of the allocation
  * @allocation: to be filled
  * @size: sizeof(*@allocation)
  * @offset: where to put the offset of the byte within it, or NULL
@@ -849,7 +858,7 @@ FLEXMEM_API int flexmem_cache_lookup(struct flexmem_cache *cache,
 /**
  * flexmem_cache_address() - find the device address of a byte
  * @cache: the cache it was made with
- * @token: of any byte of it
+ * @token: token of any byte of the allocation
  * @address: where to put the address of that byte
  *
  * For a framework that passes addresses to each kernel that it starts. It takes
@@ -877,17 +886,17 @@ FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
 /**
  * flexmem_cache_empty() - return all free segments to the provider
  * @cache: a cache
- * @released: where to put the number of bytes returned, or NULL; written on
- *	failure too
+ * @released: where to put the number of bytes returned, or NULL; written even
+ *	on failure
  *
  * It first waits for the events of freed blocks. It also returns free ends of
  * growing segments. Segments of private pools stay until the pool is released.
  * With backend direct it returns memory that waited for events, and memory that
- * the provider failed to free. @released counts all bytes that go back during
- * the call, also those that another thread frees.
+ * the provider failed to free. @released counts all bytes that are returned
+ * during the call, including those that another thread returns.
  *
- * Return: 0; or the error of a callback that could not wait or free; the call
- * has done the rest.
+ * Return: 0; or the error of a callback that could not wait or free; then the
+ * call has done everything else.
  */
 FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
 				    uint64_t *released);
@@ -896,13 +905,13 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
  * flexmem_cache_trim() - return some memory, because other programs need it
  * @cache: a cache
  * @bytes: least bytes to return
- * @released: where to put the number of bytes returned, or NULL; written on
- *	failure too
+ * @released: where to put the number of bytes returned, or NULL; written even
+ *	on failure
  *
  * It returns free segments and free ends of growing segments, the oldest first,
- * until @bytes have gone back. It never waits for a stream.
+ * until @bytes have been returned. It never waits for a stream.
  *
- * Return: 0, also if less was free; or the provider's error.
+ * Return: 0, even if less was free; or the provider's error.
  */
 FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
 				      uint64_t bytes, uint64_t *released);
@@ -915,9 +924,9 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
  *
  * Call it after a reset of the device. The cache itself notices a reset only
  * when it grows or shrinks a segment. From then on no request gets memory of a
- * lost segment, also not in a private pool. The segment goes back when its last
- * allocation is freed. A live allocation in it keeps its token, and is freed as
- * usual. The call does not wait.
+ * lost segment, not even in a private pool. The segment is returned to the
+ * provider when its last allocation is freed. A live allocation in it keeps its
+ * token, and is freed as usual. The call does not wait.
  *
  * Return: 0; -EOPNOTSUPP: the provider does not know which segments are lost;
  * or the provider's error when it freed a segment. The cache tries that again
@@ -929,16 +938,16 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
 /**
  * flexmem_cache_serve_pressure() - return memory after an event of the device
  * @cache: a cache
- * @released: where to put the number of bytes returned, or NULL; written on
- *	failure too, except -EINVAL and -ECHILD
+ * @released: where to put the number of bytes returned, or NULL; written even
+ *	on failure, except after -EINVAL and -ECHILD
  *
  * Reads the next event of the device (flexmem_device_pressure()) and returns
  * memory. A framework with a loop calls it when poll() finds
  * flexmem_device_fd() readable. It waits for no stream and no event, only for
  * the cache's lock. Live allocations stay. It returns, the oldest first:
  *
- *  - FLEXMEM_LEVEL_MODERATE: at least half of the free memory, unless the level
- *    has fallen to this level.
+ *  - FLEXMEM_LEVEL_MODERATE: at least half of the free memory; nothing if the
+ *    level has fallen to this one.
  *  - FLEXMEM_LEVEL_CRITICAL: at least half of the free memory, and enough to
  *    have less than 90 percent of the device in use.
  *  - FLEXMEM_LEVEL_NONE: nothing.
@@ -963,16 +972,15 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * @cache: a cache
  *
  * For a framework without a loop. The thread waits for events and serves them
- * like flexmem_cache_serve_pressure(). The device sends no event for memory that
- * the program frees after the level has become FLEXMEM_LEVEL_CRITICAL. So while
- * that level lasts, the thread looks once a second: if the program has allocated
- * nothing since the last look, it returns free memory as for that level. The
- * thread ends with
- * flexmem_cache_stop_helper(), with the destruction of the cache, or when the
- * device is removed; then it can be started again. It blocks all signals. It
- * runs callbacks of the provider, of the events and of the log, as any other
- * thread that uses the cache. If the program closes the descriptor of the
- * provider, the thread ends with a warning at the next event.
+ * like flexmem_cache_serve_pressure(). The device sends no event for memory
+ * that the program frees after the level has become FLEXMEM_LEVEL_CRITICAL. So
+ * while that level lasts, the thread looks once a second: if the program has
+ * allocated nothing since the last look, it returns free memory as for that
+ * level. The thread ends with flexmem_cache_stop_helper(), with the destruction
+ * of the cache, or when the device is removed; then it can be started again. It
+ * blocks all signals. It runs callbacks of the provider, of the events and of
+ * the log, like any other thread that uses the cache. If the program closes the
+ * descriptor of the provider, the thread ends with a warning at the next event.
  *
  * Return: 0; -EEXIST: the thread runs already; -EOPNOTSUPP: the provider has no
  * events; -EAGAIN: the process may not have a further thread.
@@ -983,7 +991,8 @@ FLEXMEM_API int flexmem_cache_start_helper(struct flexmem_cache *cache);
  * flexmem_cache_stop_helper() - end the thread that serves pressure
  * @cache: a cache
  *
- * The thread has ended when this returns. So a callback must not call it.
+ * When this returns, the thread has ended. So a callback must not call this
+ * function.
  *
  * Return: 0; -ENOENT: it was not started.
  */
@@ -991,7 +1000,7 @@ FLEXMEM_API int flexmem_cache_stop_helper(struct flexmem_cache *cache);
 
 /**
  * typedef flexmem_cache_oom_fn - asks the framework to free memory
- * @user: as it was registered
+ * @user: what was registered with the callback
  * @bytes: size of the segment that was refused
  *
  * Runs on the thread that allocates, without any lock of the cache. It may
@@ -1003,7 +1012,7 @@ typedef void (*flexmem_cache_oom_fn)(void *user, uint64_t bytes);
  * flexmem_cache_add_oom_callback() - register a callback
  * @cache: a cache
  * @callback: callback for the case that the provider refuses memory
- * @user: passed to it
+ * @user: passed to @callback
  *
  * Callbacks run in the order of their registration. If several threads are out
  * of memory, they run on all of these threads at once.
@@ -1017,11 +1026,11 @@ FLEXMEM_API int flexmem_cache_add_oom_callback(struct flexmem_cache *cache,
 /**
  * flexmem_cache_remove_oom_callback() - remove a callback
  * @cache: a cache
- * @callback: as it was registered
- * @user: as it was registered
+ * @callback: the callback that was registered
+ * @user: the pointer that was registered with it
  *
- * The callback is not running any more when this returns. So a callback must
- * not call it.
+ * When this returns, the callback is not running any more. So a callback must
+ * not call this function.
  *
  * Return: 0; -ENOENT: this pair is not registered; -EDEADLK: called from a
  * callback.
@@ -1033,11 +1042,11 @@ FLEXMEM_API int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
 /**
  * flexmem_cache_pool_create() - make a private pool
  * @cache: a cache
- * @pool: where to put its number, never 0 and never reused
+ * @pool: where to put the number of the pool, which is never 0 and never reused
  *
- * For graphs: the segments of the pool serve only requests for this pool. They
- * stay in place while the pool lives, unless flexmem_cache_pool_empty() returns
- * free ones. The caller holds the pool once.
+ * Private pools are for graphs: the segments of the pool serve only requests
+ * for this pool. They stay in place while the pool lives, unless
+ * flexmem_cache_pool_empty() returns free ones. The caller holds the pool once.
  *
  * Return: 0 or a negative errno.
  */
@@ -1047,17 +1056,17 @@ FLEXMEM_API int flexmem_cache_pool_create(struct flexmem_cache *cache,
 /**
  * flexmem_cache_pool_create_on() - make a private pool with a provider of its own
  * @cache: a cache
- * @provider: where its segments come from, copied; it must outlive the cache. NULL:
- *	as flexmem_cache_pool_create()
+ * @provider: where its segments come from, copied; it must outlive the cache.
+ *	NULL: the call is flexmem_cache_pool_create()
  * @provider_size: sizeof(*@provider); ignored with NULL
  * @pool: where to put its number
  *
  * All providers of a cache share one address space: equal region_ids mean the
  * same region. Two providers may use the same handle; the pool of an allocation
  * tells which provider it comes from. Segments grow if both this provider and
- * that of the cache can grow them. Figures of the device and pressure come from
- * the provider of the cache alone. per_process_memory_fraction counts all
- * segments.
+ * that of the cache can grow them. Figures of the device and pressure events
+ * come only from the provider of the cache. per_process_memory_fraction counts
+ * all segments.
  *
  * Return: 0; -EINVAL: @provider lacks ``alloc`` or ``free``, or @provider_size
  * is wrong; -EOPNOTSUPP: the cache maps its segments, and @provider cannot.
@@ -1085,9 +1094,9 @@ FLEXMEM_API int flexmem_cache_pool_hold(struct flexmem_cache *cache,
  * @cache: a cache
  * @pool: its number
  *
- * The pool ends with its last hold, and takes no further requests. A live
- * allocation in it stays until it is freed. Each segment goes back when its
- * last allocation is freed.
+ * When its last hold ends, the pool ends and takes no further requests. A live
+ * allocation in it stays until it is freed. Each segment is returned to the
+ * provider when its last allocation is freed.
  *
  * Return: 0; -ENOENT: no such pool.
  */
@@ -1123,7 +1132,7 @@ FLEXMEM_API int flexmem_cache_pool_set_flags(struct flexmem_cache *cache,
  * @cache: a cache
  * @pool: its number
  * @released: where to put the bytes that the cache returned, or NULL; written
- *	on failure too, except -EINVAL, -ENOENT and -ECHILD
+ *	even on failure, except after -EINVAL, -ENOENT and -ECHILD
  *
  * Like flexmem_cache_empty(), for one pool: it waits for the events of freed
  * blocks, and then returns free segments, and free ends of growing ones.
@@ -1136,11 +1145,11 @@ FLEXMEM_API int flexmem_cache_pool_empty(struct flexmem_cache *cache,
 /**
  * typedef flexmem_cache_filter_fn - decides whether requests of a stream go to
  * a pool
- * @user: as it was given
+ * @user: what was passed to flexmem_cache_pool_begin()
  * @stream: the stream of a request that names no pool
  *
- * Runs with the cache locked, once for each such request. Returns not 0 if the
- * request goes to the pool.
+ * Runs with the cache locked, once for each such request. Returns a value other
+ * than 0 if the request goes to the pool.
  */
 typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
 
@@ -1148,7 +1157,7 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
  * flexmem_cache_pool_begin() - send requests to a private pool, as for a capture
  * @cache: a cache
  * @pool: its number
- * @filter: which streams
+ * @filter: decides which streams
  * @user: passed to @filter
  *
  * Until flexmem_cache_pool_end() a request without a pool goes to this pool if
@@ -1172,7 +1181,7 @@ FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
 /**
  * flexmem_cache_pool_end() - end flexmem_cache_pool_begin()
  * @cache: a cache
- * @pool: its number, also if it was released
+ * @pool: its number, even if it was released
  *
  * Return: 0; -ENOENT: it has not begun.
  */
@@ -1210,10 +1219,10 @@ flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
  * allocations of the pool are freed, as with flexmem_cache_free(). A checkpoint
  * can be restored any number of times. A failure changes nothing.
  *
- * Return: 0; -ENOENT: no such pool; -EBUSY: a block, or an allocation to be
- * freed, must wait for events and has memory of the checkpoint; -ENXIO:
- * flexmem_cache_pool_empty() has returned memory of the checkpoint, or it was
- * lost.
+ * Return: 0; -ENOENT: no such pool; -EBUSY: memory of the checkpoint is in a
+ * block that waits for events, or in an allocation that would have to wait when
+ * it is freed; -ENXIO: flexmem_cache_pool_empty() has returned memory of the
+ * checkpoint, or it was lost.
  */
 FLEXMEM_API int
 flexmem_cache_pool_restore(struct flexmem_cache *cache,
@@ -1222,7 +1231,7 @@ flexmem_cache_pool_restore(struct flexmem_cache *cache,
 /**
  * flexmem_cache_checkpoint_token() - token of an allocation of a checkpoint
  * @checkpoint: a checkpoint
- * @index: from 0; the order does not change
+ * @index: number of the allocation, from 0 on; the order does not change
  *
  * Return: the token that the last restore gave the allocation; before any restore, its
  * token at the
@@ -1233,18 +1242,18 @@ FLEXMEM_API void *flexmem_cache_checkpoint_token(
 
 /**
  * flexmem_cache_checkpoint_free() - free a checkpoint
- * @checkpoint: object to free, or NULL; also after its cache
+ * @checkpoint: object to free, or NULL; may be freed after its cache
  */
 FLEXMEM_API void
 flexmem_cache_checkpoint_free(struct flexmem_cache_checkpoint *checkpoint);
 
 /**
  * struct flexmem_cache_usage - sums of one pool, or of one stream of it
- * @uses: number of holds of the pool; 0: memory in no private pool
- * @segments: segments
+ * @uses: number of holds of the pool; 0 for memory in no private pool
+ * @segments: number of segments
  * @reserved_bytes: bytes in segments
  * @active_bytes: bytes in blocks that are allocated or wait for events
- * @allocations: live allocations
+ * @allocations: number of live allocations
  * @allocated_bytes: bytes in them
  * @requested_bytes: bytes in them before rounding
  *
@@ -1289,10 +1298,10 @@ enum flexmem_cache_pool_kind {
 
 /**
  * struct flexmem_cache_figure - one figure over time
- * @current: now
+ * @current: the present value
  * @peak: largest value since flexmem_cache_reset_peaks()
  * @allocated: sum of all increases since flexmem_cache_reset_accumulated()
- * @freed: sum of all decreases since then
+ * @freed: sum of all decreases since flexmem_cache_reset_accumulated()
  */
 struct flexmem_cache_figure {
 	uint64_t current;
@@ -1302,11 +1311,12 @@ struct flexmem_cache_figure {
 };
 
 /**
- * struct flexmem_cache_statistics - figures, with PyTorch's names and meaning
- * @allocation: live allocations
- * @segment: segments
- * @active: blocks that are allocated or wait for events
- * @inactive_split: free blocks that share their segment with others
+ * struct flexmem_cache_statistics - figures of a cache, with PyTorch's names
+ * and meanings
+ * @allocation: number of live allocations
+ * @segment: number of segments
+ * @active: number of blocks that are allocated or wait for events
+ * @inactive_split: number of free blocks that share their segment with others
  * @allocated_bytes: bytes in live allocations
  * @reserved_bytes: bytes in segments
  * @active_bytes: bytes in active blocks
@@ -1315,34 +1325,34 @@ struct flexmem_cache_figure {
  * @oversize_allocations: live allocations of max_split_size_mb and above
  * @oversize_segments: segments of max_split_size_mb and above
  * @max_split_size: in bytes; UINT64_MAX: no limit
- * @num_ooms: allocations that failed for lack of memory, or because they were
- *	above FLEXMEM_CACHE_ALLOCATION_BYTES
- * @num_alloc_retries: allocations that succeeded after a first failure. PyTorch
- *	also counts those that failed again.
- * @num_first_failures: allocations that got no memory at the first attempt: the
- *	provider refused, or per_process_memory_fraction left no room. Each
- *	counts once. It also counts in @num_alloc_retries if it succeeds later,
- *	otherwise in @num_ooms.
+ * @num_ooms: number of allocations that failed for lack of memory, or because
+ *	they were above FLEXMEM_CACHE_ALLOCATION_BYTES
+ * @num_alloc_retries: number of allocations that succeeded after a first
+ *	failure. PyTorch also counts those that failed again.
+ * @num_first_failures: number of allocations that got no memory at the first
+ *	attempt: the provider refused, or per_process_memory_fraction left no
+ *	room. Each counts once. It also counts in @num_alloc_retries if it
+ *	succeeds later, otherwise in @num_ooms.
  * @num_sync_all_streams: number of times that the device was synchronized
- * @num_device_alloc: segments made
- * @num_device_free: segments returned to the provider
+ * @num_device_alloc: number of segments made
+ * @num_device_free: number of segments returned to the provider
  * @num_device_grow: number of times that a segment grew
  * @num_device_shrink: number of times that a segment shrank
- * @num_hits: allocations that the cache served without the provider
- * @num_misses: allocations for which the cache asked the provider
+ * @num_hits: number of allocations that the cache served without the provider
+ * @num_misses: number of allocations for which the cache asked the provider
  * @num_collections: number of times that segments were returned because of the
  *	threshold
- * @num_pressure_events: events that were served
- * @pressure_bytes: bytes returned because of them
- * @num_limit_errors: allocations that failed with
+ * @num_pressure_events: number of pressure events that were served
+ * @pressure_bytes: bytes returned because of pressure events
+ * @num_limit_errors: number of allocations that failed with
  *	FLEXMEM_CACHE_LIMIT_ALLOCATIONS; no other counter of failures includes
  *	them
  *
  * The index of the arrays is enum flexmem_cache_pool_kind.
  *
- * All values but some peaks are exact. Peaks of segments and tags are exact.
- * The other peaks are exact if one thread alone, or one stream alone, was used
- * since flexmem_cache_reset_peaks(). Otherwise the peaks of @allocation,
+ * All values are exact, except some peaks. Peaks of segments and tags are
+ * exact. The other peaks are exact if only one thread, or only one stream, was
+ * used since flexmem_cache_reset_peaks(). Otherwise the peaks of @allocation,
  * @active, @inactive_split, of their bytes, of @requested_bytes and of
  * allocations without a tag can differ by the changes of the last 64 operations
  * of each other stream.
@@ -1409,7 +1419,7 @@ FLEXMEM_API int flexmem_cache_reset_accumulated(struct flexmem_cache *cache);
 /**
  * struct flexmem_cache_tag - sums of one tag
  * @tag: the tag; "" for allocations without one
- * @allocations: live allocations
+ * @allocations: number of live allocations
  * @allocated_bytes: bytes in them
  * @requested_bytes: bytes in them before rounding
  * @peak_bytes: largest value of @allocated_bytes since
@@ -1449,7 +1459,7 @@ FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
  * @entries: number of events, below 2^32; 0: none. The present events are
  *	dropped.
  *
- * As flexmem_cache_set_setting() of ``history_entries``.
+ * Sets ``history_entries``, as flexmem_cache_set_setting() does.
  *
  * Return: 0; -EINVAL: @entries is larger.
  */
@@ -1470,11 +1480,11 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
  *
  * The text has the fields of PyTorch's memory snapshot (segments,
  * device_traces, allocator_settings). PyTorch's viewer shows it after it was
- * pickled, by protocol 4 at most. The cache numbers regions from 1, in the
- * order in which it met them. An address in the text is this number times 2^44,
- * plus the offset; region_id, offset and token stand beside it. The snapshot of
- * one pool has that pool's history only. As in PyTorch, segments that grow are
- * mapped and unmapped, and others are allocated and freed.
+ * pickled, with protocol 4 at most. The cache numbers regions from 1 on, in the
+ * order in which it first used them. An address in the text is this number
+ * times 2^44, plus the offset; region_id, offset and token are given too. The
+ * snapshot of one pool has only that pool's history. As in PyTorch, segments
+ * that grow are mapped and unmapped, and others are allocated and freed.
  *
  * The frames of an allocation are its tag, and each line that
  * &flexmem_cache_contexts.print writes about its context. UTF-8 stays
@@ -1519,7 +1529,7 @@ struct flexmem_cache_flat;
 /**
  * flexmem_cache_flat_create() - make an address space without memory, for tests
  * @flat: where to put the object; flexmem_cache_flat_destroy() frees it
- * @bytes: its length; a multiple of 128
+ * @bytes: length of the address space; a multiple of 128
  * @provider: to be filled; allocates from this address space, and segments can
  *	grow. Several caches may use it, on any threads.
  * @size: sizeof(*@provider)

@@ -4,25 +4,27 @@
  *
  * The words used in these files; where PyTorch has a word, it is used here too:
  *
- *  segment memory from the provider. An expandable one grows and shrinks at its
- *           end (@growing); all others are fixed. block an allocation, live or
- *           waiting for events; its token leads to it (tokens.h). range which
- *           intervals of an expandable segment are free: its holes (range.h).
- *           piece an interval of a fixed segment. Pieces tile it, and no two
- *           neighbours are both free. PyTorch calls pieces blocks. pool
- *           segments for one purpose: the common pool, or a private one
- *           (MemPool). arena the segments that a pool has for one stream: one
- *           arena for all requests if segments are expandable, else one for
- *           small requests and one for large ones. lane the state of one
- *           stream, seldom of several: a lock, its arenas, idle blocks, spare
- *           pieces and its part of the account. use a block is used on another
- *           stream (record_stream). The uses that an event ends are in the
- *           queue of that stream. origin the origin of an allocation: its tag,
- *           and the caller's context. want a request that is being served.
- *           account counts of allocations and frees: a flow for each kind of
- *           pool. ladder the attempts, rung by rung, if no free memory serves a
- *           request. excess bytes of a segment that could be returned to the
- *           provider.
+ *  segment  memory from the provider. An expandable one grows and shrinks at
+ *           its end (@growing); all others are fixed.
+ *  block    an allocation, live or waiting for events. Its token leads to it
+ *           (tokens.h).
+ *  range    which parts of an expandable segment are free: its holes (range.h).
+ *  piece    an interval of a fixed segment. Pieces tile it, and no two
+ *           neighbours are both free. PyTorch calls pieces blocks.
+ *  pool     segments for one purpose: the common pool, or a private one
+ *           (MemPool).
+ *  arena    the segments that a pool has for one stream: one arena for all
+ *           requests if segments are expandable; otherwise one for small
+ *           requests and one for large ones.
+ *  lane     the state of one stream, seldom of several: a lock, its arenas,
+ *           idle blocks, spare pieces and its part of the account.
+ *  use      a block is used on another stream (record_stream). The uses that
+ *           an event ends are in the queue of that stream.
+ *  origin   where an allocation comes from: its tag, and the caller's context.
+ *  want     a request that is being served.
+ *  account  counts of allocations and frees: a flow for each kind of pool.
+ *  ladder   the attempts, rung by rung, if no free memory serves a request.
+ *  excess   bytes of a segment that could be returned to the provider.
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
  * and range, ladder -> borrow -> streams, and helper -> pressure -> reclaim.
