@@ -18,7 +18,7 @@
  * Its first member, @size, is the size that the caller was compiled with. The
  * kernel writes the members named ``out_``, the caller writes all others. Every
  * struct can grow at its end. An older kernel accepts a longer struct if the
- * bytes that it does not know are zero. A newer kernel takes the missing bytes
+ * bytes that it does not know are zero. A newer kernel treats the missing bytes
  * of a shorter struct as zero, and writes back no more than @size bytes.
  *
  * Before version 1.0 of flexmem is tagged, all of this can still change. The
@@ -45,7 +45,7 @@
  *  - EMSGSIZE: the array is too small; ``out_count`` is the length that is
  *    needed.
  *  - EBUSY: a lease or a live allocation forbids the change; a lease cannot be
- *    extended further; or another thread resizes the allocation at the moment.
+ *    extended further; or another thread is resizing the allocation.
  *  - EAGAIN: an allocation cannot be extended in place; or there is no event to
  *    read.
  *  - EPERM: the command requires CAP_SYS_ADMIN in the initial user namespace.
@@ -60,11 +60,12 @@
  *
  * A failed command leaves every allocation as it was, except that WRITE and
  * COPY may have changed bytes. A region that was acquired for the command
- * stays, and counters of changes may have grown. Where a struct says so, the
- * reply is also written on failure. If the size, flags or reserved members are
- * refused, there is no reply. Only ALLOC and FREE reply to wrong flags, and
- * ALLOC to an unknown policy. An allocation belongs to the open file that made it. The
- * driver frees it when the last descriptor of that file is closed.
+ * stays, and counters of changes may have grown. Where the description of a
+ * struct says so, the reply is written even on failure. If the size, flags or
+ * reserved members are refused, there is no reply. Only ALLOC and FREE reply to
+ * wrong flags, and ALLOC to an unknown policy. An allocation belongs to the
+ * open file that made it. The driver frees it when the last descriptor of that
+ * file is closed.
  */
 
 #define FLEXMEM_TYPE 0xE7
@@ -135,9 +136,9 @@ struct flexmem_address {
 
 /**
  * enum flexmem_mode - kind of function behind a node
- * @FLEXMEM_MODE_PF: the physical function: a region is named by its physical
- *	address
- * @FLEXMEM_MODE_VF: a virtual function: a region is named by its slot
+ * @FLEXMEM_MODE_PF: the physical function: the region_id of a region is its
+ *	physical address
+ * @FLEXMEM_MODE_VF: a virtual function: the region_id of a region is its slot
  */
 enum flexmem_mode {
 	FLEXMEM_MODE_PF = 0,
@@ -157,13 +158,14 @@ enum flexmem_fit {
 
 /**
  * enum flexmem_order - in which order regions are tried
- * @FLEXMEM_ORDER_LOAD_BALANCE: most free bytes first. With
+ * @FLEXMEM_ORDER_LOAD_BALANCE: the region with the most free bytes first. With
  *	@FLEXMEM_ACQUIRE_LAZY a new region is acquired before each allocation,
  *	as long as that is possible
- * @FLEXMEM_ORDER_FILL_FIRST: fewest free bytes first. A region is acquired only
- *	if no existing region has room
+ * @FLEXMEM_ORDER_FILL_FIRST: the region with the fewest free bytes first. A
+ *	region is acquired only if no existing region has room
  *
- * Regions with equally many free bytes are tried in the order of their slots.
+ * Regions with the same number of free bytes are tried in the order of their
+ * slots.
  */
 enum flexmem_order {
 	FLEXMEM_ORDER_LOAD_BALANCE = 1,
@@ -171,7 +173,7 @@ enum flexmem_order {
 };
 
 /**
- * enum flexmem_acquire - when regions are taken from the device
+ * enum flexmem_acquire - when regions are acquired from the device
  * @FLEXMEM_ACQUIRE_LAZY: on demand
  * @FLEXMEM_ACQUIRE_PREALLOC: all of them when the device is registered
  */
@@ -185,13 +187,13 @@ enum flexmem_acquire {
 #define FLEXMEM_MAX_DOMAINS 32
 
 /**
- * enum flexmem_domain_type - what a domain consists of
+ * enum flexmem_domain_type - the kind of memory of a domain
  * @FLEXMEM_DOMAIN_DEVICE: the device's main memory, such as an HBM stack
  * @FLEXMEM_DOMAIN_ON_CHIP: small and fast memory beside the cores
  * @FLEXMEM_DOMAIN_HOST_VISIBLE: memory that the CPU reaches through a window
  *
  * A domain is one of a device's memories, with a capacity of its own. A region
- * lies in one domain. An allocation goes to the domains of
+ * lies in one domain. An allocation comes from the domains of type
  * FLEXMEM_DOMAIN_DEVICE, unless it chooses others (enum flexmem_policy).
  */
 enum flexmem_domain_type {
@@ -223,11 +225,12 @@ enum flexmem_capabilities {
  * @size: sizeof(struct flexmem_info)
  * @flags: must be 0
  * @out_mode: enum flexmem_mode
- * @out_slots: entries of the segment table. VF: of the firmware's table. PF:
- *             @out_max_regions
- * @out_max_regions: most regions that are acquired; never more than @out_slots
- * @out_program_slots: number of these slots for FLEXMEM_ALLOC_PROGRAM alone; 0:
- *                     programs and tensors share all
+ * @out_slots: entries of the segment table. VF: the entries of the firmware's
+ *             table. PF: @out_max_regions
+ * @out_max_regions: most regions that may be acquired; never more than
+ *	@out_slots
+ * @out_program_slots: number of slots that only FLEXMEM_ALLOC_PROGRAM uses; 0:
+ *                     programs and tensors share all slots
  * @out_acquire: enum flexmem_acquire
  * @out_order: enum flexmem_order
  * @out_fit: enum flexmem_fit
@@ -236,13 +239,14 @@ enum flexmem_capabilities {
  * @out_lease_ms: how long a lease lasts, in milliseconds
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
  * @out_nr_fallback_sizes: number of used entries of @out_fallback_sizes
- * @out_max_alignment: largest alignment ALLOC takes, in bytes
+ * @out_max_alignment: largest alignment that ALLOC accepts, in bytes
  * @out_granule: region sizes of domain 0 are multiples of this, in bytes
- * @out_capacity: bytes this function may acquire from the device, of all domains
+ * @out_capacity: bytes that this function may acquire from the device, in all
+ *	domains
  * @out_max_region: bytes of the largest possible region in the domains that
- *                  allocations go to by default; no such allocation can be
+ *                  allocations come from by default; no such allocation can be
  *                  larger
- * @out_capabilities: of enum flexmem_capabilities
+ * @out_capabilities: bits of enum flexmem_capabilities
  * @out_fallback_sizes: region sizes of domain 0 in the order in which they are
  *	tried, in bytes
  * @out_name: name of the device behind this function, NUL-terminated
@@ -281,25 +285,26 @@ struct flexmem_info {
  * @size: sizeof(struct flexmem_domain_info)
  * @flags: must be 0
  * @domain: number of the domain, from 0 on
- * @out_flags: of enum flexmem_stats_flags, for regions of this domain
+ * @out_flags: bits of enum flexmem_stats_flags, about regions of this domain
  * @out_nr_domains: number of domains of the function, at least 1
  * @out_type: enum flexmem_domain_type
  * @out_nr_sizes: number of used entries of @out_sizes
- * @out_regions: regions acquired
+ * @out_regions: number of regions acquired
  * @out_granule: region sizes are multiples of this, in bytes
- * @out_capacity: bytes this function may acquire
+ * @out_capacity: bytes that this function may acquire
  * @out_set_aside: bytes that the device keeps for itself; not in @out_capacity
  * @out_max_region: bytes of the largest possible region
  * @out_total: bytes in the acquired regions
- * @out_free: of these, free
+ * @out_free: free bytes in them
  * @out_largest_free: bytes of the largest free block
- * @out_cores: bit mask of the cores that are near it; 0: all are equally near
+ * @out_cores: bit mask of the cores that are near the domain; 0: all are
+ *	equally near
  * @out_sizes: region sizes in the order in which they are tried, in bytes
  * @out_distance: how far each domain is from this one, in a unit of the device;
  *	all 0: not known
  *
- * Describes one of the function's memories. The figures of its regions are of
- * one moment. EINVAL: there is no such domain.
+ * Describes one of the function's memories. The figures of its regions are from
+ * the same moment. EINVAL: there is no such domain.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -338,8 +343,9 @@ struct flexmem_domain_info {
  *	exceed its limit of regions
  * @FLEXMEM_REASON_CGROUP_LIMIT: the opener's cgroup, or one above it, would
  *	exceed its limit of bytes or handles
- * @FLEXMEM_REASON_ALIGNMENT: as FRAGMENTATION, for an alignment above 128. The
- *	driver tries a limited number of blocks; one that it did not try may fit
+ * @FLEXMEM_REASON_ALIGNMENT: like FRAGMENTATION, but for an alignment above
+ *	128. The driver tries only a limited number of blocks, so a block that
+ *	it has not tried may fit
  * @FLEXMEM_REASON_RESERVED: a region with room is reserved for other cgroups
  */
 enum flexmem_reason {
@@ -366,12 +372,13 @@ enum flexmem_reason {
  * @FLEXMEM_ALLOC_ZEROED: all bytes are zero at first. Without the flag they are
  *	zero, or bytes that the same owner left there. EOPNOTSUPP without
  *	FLEXMEM_CAP_SCRUB
- * @FLEXMEM_ALLOC_GROWABLE: RESIZE will extend it, so the driver places it where
- *	most room follows, instead of by the strategy. In an empty region that
- *	is the start. Otherwise it is the middle of the largest free block, so
- *	that the allocation before it can grow as well, or the start of that
- *	block if the middle has too little room. If its alignment does not fit
- *	there, the strategy decides
+ * @FLEXMEM_ALLOC_GROWABLE: RESIZE will extend it, so the driver does not place
+ *	it by the strategy, but where the most free bytes follow. In an empty
+ *	region that is the start. Otherwise it is the middle of the largest free
+ *	block, so that the allocation before it can grow as well; or the start
+ *	of that block if there is too little room in the middle. If the
+ *	allocation does not fit into that block because of its alignment, the
+ *	strategy decides
  */
 enum flexmem_alloc_flags {
 	FLEXMEM_ALLOC_PROGRAM = 1 << 0,
@@ -383,7 +390,7 @@ enum flexmem_alloc_flags {
 /**
  * enum flexmem_policy - which domains an allocation may come from
  * @FLEXMEM_POLICY_DEFAULT: all domains of FLEXMEM_DOMAIN_DEVICE. @domains is 0
- * @FLEXMEM_POLICY_BIND: those in @domains, and no other
+ * @FLEXMEM_POLICY_BIND: only the domains in @domains
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
@@ -502,19 +509,19 @@ struct flexmem_free {
  * @flags: must be 0
  * @entry_size: bytes from one entry to the next, at most 4096; the @size of
  *              each entry must equal it
- * @count: entries, 1 up to &struct flexmem_info.out_max_batch
+ * @count: number of entries, from 1 to &struct flexmem_info.out_max_batch
  * @entries: pointer to @count &struct flexmem_alloc, or &struct flexmem_free
- * @out_done: entries that were carried out
+ * @out_done: number of entries that were carried out
  * @__reserved: must be 0
  *
- * The driver carries out the entries in order, each as the single command. Each
- * entry has its result in ``out_error``. The ioctl succeeds even if every entry
- * failed. A malformed entry fails alone.
+ * The driver carries out the entries in order, each like the single command.
+ * The result of each entry is in its ``out_error``. The ioctl succeeds even if
+ * every entry failed. A malformed entry fails by itself.
  *
  * If entries cannot be read or results cannot be written (EFAULT), the driver
  * undoes the whole batch: nothing is allocated or freed, and the results and
- * @out_done are invalid. A fatal signal ends the batch early (EINTR). The first
- * @out_done entries have been carried out then, and have results.
+ * @out_done are invalid. A fatal signal ends the batch early (EINTR). In that
+ * case the first @out_done entries have been carried out, and have results.
  */
 struct flexmem_batch {
 	__u32 size;
@@ -535,11 +542,11 @@ struct flexmem_batch {
  * struct flexmem_lookup - ioctl(FLEXMEM_IOCTL_LOOKUP)
  * @size: sizeof(struct flexmem_lookup)
  * @flags: must be 0
- * @handle: of a live allocation of this open file
+ * @handle: handle of a live allocation of this open file
  * @out_flags: flags of the ALLOC; and FLEXMEM_LOOKUP_LOST if the allocation was
  *             lost in a reset of the device
  * @out_address: where it starts
- * @out_size: its bytes
+ * @out_size: bytes of the allocation
  */
 struct flexmem_lookup {
 	__u32 size;
@@ -554,7 +561,8 @@ struct flexmem_lookup {
 
 /**
  * enum flexmem_region_flags - kind of a region
- * @FLEXMEM_REGION_PROGRAM: in a slot set aside for programs
+ * @FLEXMEM_REGION_PROGRAM: the region is in a slot that is set aside for
+ *	programs
  */
 enum flexmem_region_flags {
 	FLEXMEM_REGION_PROGRAM = 1 << 0,
@@ -564,12 +572,12 @@ enum flexmem_region_flags {
  * struct flexmem_region_entry - one region
  * @region_id: as in &struct flexmem_address
  * @slot: its index in the segment table
- * @flags: of enum flexmem_region_flags
- * @total: its bytes
+ * @flags: bits of enum flexmem_region_flags
+ * @total: bytes of the region
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block
- * @nr_allocated: blocks in use
- * @nr_free: free blocks
+ * @nr_allocated: number of blocks in use
+ * @nr_free: number of free blocks
  * @sequence: number of allocations and frees so far
  * @domain: number of the domain that it lies in
  * @__reserved: 0
@@ -594,15 +602,15 @@ struct flexmem_region_entry {
  * @flags: must be 0
  * @entry_size: bytes from one entry to the next, at most 4096 and at least
  *              sizeof(struct flexmem_region_entry) of the first version
- * @count: entries there is room for
- * @entries: pointer to them; may be 0 when @count is 0
- * @out_count: regions there are
+ * @count: number of entries for which there is room
+ * @entries: pointer to the entries; may be 0 if @count is 0
+ * @out_count: number of regions
  * @__reserved: must be 0
  *
- * Returns all regions of one moment, in the order of their slots. If @count is
- * less than @out_count, the call fails with EMSGSIZE and writes nothing to
- * @entries. A call with @count 0 returns the number. If an entry is longer than
- * the kernel's struct, the kernel fills the rest with zeroes.
+ * Returns all regions that exist at one moment, in the order of their slots. If
+ * @count is less than @out_count, the call fails with EMSGSIZE and writes
+ * nothing to @entries. A call with @count 0 returns the number. If an entry is
+ * longer than the kernel's struct, the kernel fills the rest with zeroes.
  */
 struct flexmem_regions {
 	__u32 size;
@@ -618,7 +626,7 @@ struct flexmem_regions {
 
 /**
  * struct flexmem_segment_entry - one filled entry of the segment table
- * @slot: its index
+ * @slot: index of the entry
  * @flags: FLEXMEM_REGION_PROGRAM or 0
  * @region_id: as in &struct flexmem_address
  * @length: bytes of the region that it points at
@@ -636,16 +644,16 @@ struct flexmem_segment_entry {
  * @flags: must be 0
  * @entry_size: bytes from one entry to the next, at most 4096 and at least
  *              sizeof(struct flexmem_segment_entry) of the first version
- * @count: entries there is room for
- * @entries: pointer to them; may be 0 when @count is 0
+ * @count: number of entries for which there is room
+ * @entries: pointer to the entries; may be 0 if @count is 0
  * @out_count: number of filled slots, without those that the firmware may have
  *             emptied
  * @__reserved: must be 0
- * @out_generation: grows with each change of a slot, also with one that may
- *	have failed
+ * @out_generation: grows with each change of a slot, even with a change that
+ *	may have failed
  *
- * Returns the segment table, for a dispatch. The protocol is that of
- * &struct flexmem_regions.
+ * Returns the segment table, for a dispatch. The list is passed in the same way
+ * as in &struct flexmem_regions.
  */
 struct flexmem_segments {
 	__u32 size;
@@ -678,8 +686,8 @@ enum flexmem_lease_op {
  * @size: sizeof(struct flexmem_lease)
  * @flags: must be 0
  * @op: enum flexmem_lease_op
- * @out_lease_ms: milliseconds until the lease expires (TAKE), else 0
- * @out_generation: of the segment table
+ * @out_lease_ms: TAKE: milliseconds until the lease expires. DROP: 0
+ * @out_generation: generation of the segment table
  *
  * While any open file holds a lease, filled slots stay as they are: a call that
  * would change one fails with EBUSY. Empty slots may be filled. A lease ends
@@ -701,8 +709,8 @@ struct flexmem_lease {
 /**
  * enum flexmem_stats_flags - states a device can be in
  * @FLEXMEM_STATS_EXHAUSTED: the driver acquires no further region for tensors
- * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the same for programs. Equals the bit above
- *	if no slots are set aside
+ * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the driver acquires no further region for
+ *	programs. Equal to the bit above if no slots are set aside for programs
  */
 enum flexmem_stats_flags {
 	FLEXMEM_STATS_EXHAUSTED = 1 << 0,
@@ -713,25 +721,26 @@ enum flexmem_stats_flags {
  * struct flexmem_stats - ioctl(FLEXMEM_IOCTL_STATS)
  * @size: sizeof(struct flexmem_stats)
  * @flags: must be 0
- * @out_flags: of enum flexmem_stats_flags
- * @out_regions: regions acquired, each in a slot of its own
- * @out_leases: leases held
+ * @out_flags: bits of enum flexmem_stats_flags
+ * @out_regions: number of regions acquired, each in a slot of its own
+ * @out_leases: number of leases that are held
  * @__reserved: must be 0
  * @out_total: bytes in all regions
- * @out_free: of these, free, and not reserved for other cgroups
- * @out_used: of these, all others: allocated, quarantined, or reserved
- * @out_used_program: of @out_used, allocated with FLEXMEM_ALLOC_PROGRAM
- * @out_allocated: live allocations of any open file
- * @out_allocs: allocations since the device was registered
- * @out_frees: frees since then
- * @out_failures: allocations that failed with ENOMEM since then
- * @out_generation: of the segment table
+ * @out_free: bytes that are free and not reserved for other cgroups
+ * @out_used: all other bytes: allocated, quarantined, or reserved
+ * @out_used_program: the part of @out_used that was allocated with
+ *	FLEXMEM_ALLOC_PROGRAM
+ * @out_allocated: number of live allocations of all open files
+ * @out_allocs: number of allocations since the device was registered
+ * @out_frees: number of frees since then
+ * @out_failures: number of allocations since then that failed with ENOMEM
+ * @out_generation: generation of the segment table
  * @out_client_used: bytes of this open file's allocations, without lost ones
  * @out_client_peak: largest value of @out_client_used so far
- * @out_client_handles: live allocations of this open file
+ * @out_client_handles: number of live allocations of this open file
  *
- * The figures of all regions (@out_total to @out_frees) are of one moment, and
- * @out_free + @out_used = @out_total holds in each reply.
+ * The figures of all regions (@out_total to @out_frees) are from the same
+ * moment, and @out_free + @out_used = @out_total holds in each reply.
  */
 struct flexmem_stats {
 	__u32 size;
@@ -768,21 +777,21 @@ enum flexmem_trim_flags {
 /**
  * struct flexmem_trim - ioctl(FLEXMEM_IOCTL_TRIM)
  * @size: sizeof(struct flexmem_trim)
- * @flags: of enum flexmem_trim_flags
+ * @flags: bits of enum flexmem_trim_flags
  * @out_regions: number of released regions
  * @__reserved: must be 0
  * @out_bytes: bytes in them
  *
- * Releases every region without a live allocation to the device. If there was
- * one, the driver may acquire regions again. Before that, TRIM tries once more
- * to scrub quarantined blocks. Only the administrator may call it (EPERM).
- * While there is a lease, TRIM releases nothing (EBUSY), unless it breaks
- * leases. Slots with live allocations stay in any case, so a dispatch under a
- * broken lease still finds its memory. If the firmware fails in the middle, or
- * a lease is taken (EBUSY), the reply counts the regions released so far. If
- * the reply cannot be written, TRIM does nothing (EFAULT). If only the final
- * reply cannot be written, the result of the call is the same, without the
- * reply.
+ * Releases every region without a live allocation to the device. If it has
+ * released one, the driver may acquire regions again after a refusal. Before
+ * that, TRIM tries once more to scrub quarantined blocks. Only the
+ * administrator may call it (EPERM). While there is a lease, TRIM releases
+ * nothing (EBUSY), unless it breaks leases. Slots with live allocations stay in
+ * any case, so a dispatch under a broken lease still finds its memory. If the
+ * firmware fails in the middle, or a lease is taken (EBUSY), the reply counts
+ * the regions released so far. If the reply cannot be written, TRIM does
+ * nothing (EFAULT). If only the final reply cannot be written, the call still
+ * returns its result.
  */
 struct flexmem_trim {
 	__u32 size;
@@ -798,23 +807,23 @@ struct flexmem_trim {
  * struct flexmem_map - ioctl(FLEXMEM_IOCTL_MAP)
  * @size: sizeof(struct flexmem_map)
  * @flags: must be 0
- * @handle: of a live allocation of this open file
+ * @handle: handle of a live allocation of this open file
  * @__reserved: must be 0
  * @out_offset: offset for mmap() of the same open file
  * @out_size: bytes that can be mapped
  *
  * Returns the values with which mmap() maps an allocation for the CPU. The
  * caller may map all of the @out_size bytes at @out_offset, or a part of them
- * that begins at a page. The map must be MAP_SHARED. The offset is valid until
- * the allocation is freed. It is below 2^44, so that 32-bit programs can map,
- * unless a region is larger than 256 GiB. EINVAL: the allocation is not
- * FLEXMEM_ALLOC_MAPPABLE. EIO: it is lost.
+ * that begins at a page. The mapping must be MAP_SHARED. The offset is valid
+ * until the allocation is freed. It is below 2^44, so that 32-bit programs can
+ * use it, unless a region is larger than 256 GiB. EINVAL: the allocation is not
+ * FLEXMEM_ALLOC_MAPPABLE. EIO: the allocation is lost.
  *
- * mmap() fails with EINVAL for a private map or a map beyond the end, with
- * EPERM for an executable map, and with ENOENT if this open file has no
- * mappable allocation there. Only fork() passes a map on, and its pages cannot
- * be pinned. After a reset or removal of the device every access to a map
- * raises SIGBUS.
+ * mmap() fails with EINVAL for a private mapping or one that extends beyond the
+ * end, with EPERM for an executable mapping, and with ENOENT if this open file
+ * has no mappable allocation at that offset. Only fork() passes a mapping on,
+ * and its pages cannot be pinned. After a reset or removal of the device every
+ * access to a mapping raises SIGBUS.
  */
 struct flexmem_map {
 	__u32 size;
@@ -831,18 +840,18 @@ struct flexmem_map {
  * struct flexmem_rw - ioctl(FLEXMEM_IOCTL_READ, _WRITE)
  * @size: sizeof(struct flexmem_rw)
  * @flags: must be 0
- * @handle: of a live allocation of this open file
+ * @handle: handle of a live allocation of this open file
  * @__reserved: must be 0
  * @offset: first byte in the allocation
- * @length: bytes, at least 1
+ * @length: number of bytes, at least 1
  * @data: pointer to @length bytes of the caller
- * @out_done: bytes copied, from the first on
+ * @out_done: number of bytes copied, from the first on
  *
- * Copies from an allocation to the caller (READ) or back (WRITE). The
- * allocation need not be mappable. EINVAL: some of the bytes are outside the
- * allocation. The reply is also written on failure: bytes that were copied
- * before stay copied. If another caller writes during that time, the copy may mix old
- * and new bytes.
+ * Copies from an allocation to the caller (READ) or from the caller to an
+ * allocation (WRITE). The allocation need not be mappable. EINVAL: some of the
+ * bytes are outside the allocation. The reply is written even on failure: bytes
+ * that were copied before stay copied. If another caller writes during that
+ * time, the copy may mix old and new bytes.
  */
 struct flexmem_rw {
 	__u32 size;
@@ -862,18 +871,20 @@ struct flexmem_rw {
  * struct flexmem_copy - ioctl(FLEXMEM_IOCTL_COPY)
  * @size: sizeof(struct flexmem_copy)
  * @flags: must be 0
- * @to: handle of the live allocation of this open file to copy to
- * @from: handle of the live allocation to copy from; may equal @to
+ * @to: handle of a live allocation of this open file, to which bytes are copied
+ * @from: handle of the live allocation from which they are copied; may equal
+ *	@to
  * @to_offset: first byte in the allocation @to
  * @from_offset: first byte in the allocation @from
- * @length: bytes, at least 128; @length and both offsets are multiples of 128
- * @out_done: bytes copied, from the first on
+ * @length: number of bytes, at least 128; @length and both offsets are
+ *	multiples of 128
+ * @out_done: number of bytes copied, from the first on
  *
  * Lets the device copy bytes. They do not go through the CPU, and the
  * allocations need not be mappable. EOPNOTSUPP without FLEXMEM_CAP_COPY.
  * EINVAL: some of the bytes are outside the allocations; offsets or length are
  * not multiples of 128; or the two ranges overlap. EIO: one of the allocations
- * is lost. The reply is also written on failure: bytes that were copied before
+ * is lost. The reply is written even on failure: bytes that were copied before
  * stay copied, and the contents of the rest of the destination are unknown. If
  * another caller writes during that time, the copy may mix old and new bytes.
  */
@@ -907,7 +918,7 @@ enum flexmem_owner_kind {
  *	bytes
  * @FLEXMEM_RESOURCE_HANDLES: live allocations
  * @FLEXMEM_RESOURCE_FILES: open files
- * @FLEXMEM_NR_RESOURCES: how many there are in this version
+ * @FLEXMEM_NR_RESOURCES: number of resources in this version
  */
 enum flexmem_resource {
 	FLEXMEM_RESOURCE_BYTES = 0,
@@ -921,11 +932,12 @@ enum flexmem_resource {
 
 /**
  * enum flexmem_limit_scope - what a limit is for
- * @FLEXMEM_SCOPE_CGROUP: one cgroup and all below it together
+ * @FLEXMEM_SCOPE_CGROUP: one cgroup, together with all cgroups below it
  * @FLEXMEM_SCOPE_EACH_CHILD: each child of one cgroup that has no limit of its own
  * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth ``default_depth`` that has
- *	neither a limit of its own nor one from its parent. Cgroups below share
- *	this limit. Cgroups above that depth have no default limit
+ *	neither a limit of its own nor one from its parent. The cgroups below
+ *	that cgroup share its limit. Cgroups above that depth have no default
+ *	limit
  */
 enum flexmem_limit_scope {
 	FLEXMEM_SCOPE_CGROUP = 0,
@@ -943,21 +955,25 @@ enum flexmem_limit_scope {
  * @id: CLIENT: number of the open file, never used twice on this node. CGROUP:
  *      its id, the inode number of its directory; 0 in a kernel without cgroups,
  *      which has one account for all
- * @uid: CLIENT: uid of the opener, as the caller sees it; else 0
+ * @uid: CLIENT: uid of the opener, as the caller sees it. CGROUP: 0
  * @pid: CLIENT: process that opened the file, as the caller sees it; 0: not
  *	visible
  * @bytes: bytes of live allocations
  * @orphaned: bytes that are freed but still mapped, or used by a device
- *            program; also charged
+ *            program; they are charged too
  * @peak: largest value of @bytes + @orphaned so far
- * @slots: regions in which it has bytes, or that are reserved for it
- * @handles: live allocations
- * @files: open files
- * @reservation: CGROUP: regions that should be reserved for it; 0: no reservation
- * @reserved: CGROUP: regions that are reserved for it. Fewer than @reservation:
- *	the device did not give them again after a reset
- * @limit: CGROUP: of each enum flexmem_resource, as it holds for the cgroup itself,
- *	whatever its scope; FLEXMEM_NO_LIMIT: none. CLIENT: none
+ * @slots: number of regions in which the owner has bytes, or that are reserved
+ *	for it
+ * @handles: number of live allocations
+ * @files: number of open files
+ * @reservation: CGROUP: number of regions that should be reserved for it; 0: no
+ *	reservation
+ * @reserved: CGROUP: number of regions that are reserved for it now. It is less
+ *	than @reservation if the device has not granted all of them again after
+ *	a reset
+ * @limit: CGROUP: for each enum flexmem_resource, the limit that is in effect
+ *	for the cgroup, whatever its scope; FLEXMEM_NO_LIMIT: there is none.
+ *	CLIENT: FLEXMEM_NO_LIMIT
  *
  * Bytes that were lost in a reset are charged to no account.
  */
@@ -984,39 +1000,39 @@ struct flexmem_owner_entry {
  * @flags: must be 0
  * @region_entry_size: bytes from one region to the next, at most 4096 and at
  *                     least sizeof(struct flexmem_region_entry)
- * @region_count: regions there is room for
+ * @region_count: number of regions for which there is room
  * @regions: pointer to &struct flexmem_region_entry; may be 0 when
  *           @region_count is 0
  * @owner_entry_size: bytes from one owner to the next, at most 4096 and at
  *	least sizeof(struct flexmem_owner_entry)
- * @owner_count: owners there is room for
+ * @owner_count: number of owners for which there is room
  * @owners: pointer to &struct flexmem_owner_entry; may be 0 when @owner_count
  *          is 0
- * @out_region_count: regions there are
+ * @out_region_count: number of regions
  * @out_owner_count: number of owners that this caller may see
- * @out_capacity: bytes this function may acquire
+ * @out_capacity: bytes that this function may acquire
  * @out_total: bytes of the acquired regions
- * @out_free: of these, free, and open to the caller. For the administrator:
- *	open to all
- * @out_owned: of these, in live allocations
- * @out_orphaned: of these, freed but still mapped, or used by a device program
- * @out_reserved: of these, free in regions that are reserved for cgroups; open
- *	ones count as free
- * @out_quarantined: of these, not scrubbed because the firmware failed; no
+ * @out_free: free bytes in regions that are open to the caller. For the
+ *	administrator: open to all
+ * @out_owned: bytes in live allocations
+ * @out_orphaned: bytes freed but still mapped, or used by a device program
+ * @out_reserved: free bytes in regions that are reserved for cgroups. Those in
+ *	regions that are open to the caller count as @out_free
+ * @out_quarantined: bytes that are not scrubbed because the firmware failed; no
  *	allocation gets them
  * @out_scrubbed: bytes scrubbed since the device was registered
- * @out_clients: open files
+ * @out_clients: number of open files
  * @out_resets: number of resets of the device
- * @out_generation: of the segment table
+ * @out_generation: generation of the segment table
  *
- * Returns device, regions, owners and sums, all of one moment: @out_free +
- * @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total,
- * and the bytes of all clients add up to @out_owned, which is also the value of
- * the root cgroup. The administrator (CAP_SYS_ADMIN in the initial user
+ * Returns device, regions, owners and sums, all from the same moment: @out_free
+ * + @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total,
+ * and the bytes of all clients add up to @out_owned, which is also the figure
+ * of the root cgroup. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
- * callers see the opener's cgroup and this open file. The protocol of the lists
- * is that of &struct flexmem_regions. If either list is too small, the call
- * fails with EMSGSIZE and writes neither list, but all other members.
+ * callers see the opener's cgroup and this open file. The lists are passed in
+ * the same way as in &struct flexmem_regions. If either list is too small, the
+ * call fails with EMSGSIZE. Then it writes neither list, but all other members.
  */
 struct flexmem_snapshot {
 	__u32 size;
@@ -1055,8 +1071,8 @@ struct flexmem_snapshot {
  * @limit: SET_LIMIT: the limit; FLEXMEM_NO_LIMIT removes it. GET_LIMIT: must be
  *	0
  * @out_limit: GET_LIMIT: the limit that is in effect. SET_LIMIT: @limit
- * @out_used: charge of the cgroup. SET_LIMIT: just before the limit is set.
- *	DEFAULT: 0
+ * @out_used: what is charged to the cgroup; with SET_LIMIT just before the
+ *	limit is set; with DEFAULT 0
  *
  * GET_LIMIT reads a limit of the opener's cgroup. SET_LIMIT is for the
  * administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for all
@@ -1068,8 +1084,8 @@ struct flexmem_snapshot {
  * ancestors. An open() beyond a limit fails with EMFILE; the root cgroup cannot
  * have a limit of open files (EINVAL), so the administrator can always open
  * one. If the limit is below the charge, no memory is taken away, but new
- * charges fail. The limits of a cgroup end when it is removed. The driver
- * checks everything, writes the reply, and then sets the limit.
+ * charges fail. The limits of a cgroup end when it is removed. SET_LIMIT first
+ * checks everything, then writes the reply, and then sets the limit.
  */
 struct flexmem_resource_limit {
 	__u32 size;
@@ -1090,23 +1106,25 @@ struct flexmem_resource_limit {
  * @size: sizeof(struct flexmem_reserve)
  * @flags: must be 0
  * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry
- * @length: bytes of each region, one of the function's region sizes; 0 if @count
- *	is
- * @count: regions that are reserved for the cgroup afterwards; 0: none
+ * @length: bytes of each region, one of the function's region sizes; 0 if
+ *	@count is 0
+ * @count: number of regions that are reserved for the cgroup afterwards; 0 ends
+ *	the reservation
  * @out_reason: on ENOMEM: enum flexmem_reason
  *
- * Reserves regions for a cgroup: only files that were opened there, or in a cgroup
- * below it, allocate in them, and they do so before they use other regions. The
- * driver takes empty regions and acquires the others, so that the memory is there
- * whatever other tenants do. Either all regions are reserved, or nothing changes.
- * A cgroup has one reservation; a new one replaces it. Allocations in regions that
- * are reserved no longer stay where they are.
+ * Reserves regions for a cgroup: only files that were opened there, or in a
+ * cgroup below it, allocate in them, and they do so before they use other
+ * regions. The driver reserves empty regions that exist and acquires the
+ * others, so that the memory is available whatever other tenants do. Either all
+ * regions are reserved, or nothing changes. A cgroup has one reservation; a new
+ * one replaces it. If the reservation of a region ends, the allocations in it
+ * stay where they are.
  *
- * The regions count for the limit of regions at once. TRIM and release_after_s
- * leave them. After a reset of the device they are acquired before all others. If
- * the device gives fewer then, the driver logs it, and tries again when the
- * function resumes or is reset. The reservation of a cgroup ends when the cgroup is
- * removed.
+ * The regions count against the limit of regions at once. TRIM and
+ * release_after_s leave them. After a reset of the device they are acquired
+ * before all others. If the device grants fewer regions then, the driver logs
+ * that, and tries again when the function resumes or is reset. The reservation
+ * of a cgroup ends when the cgroup is removed.
  *
  * For the administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for
  * all others. ENOENT: the caller sees no such cgroup. EINVAL: the root cgroup, or a
@@ -1131,9 +1149,9 @@ struct flexmem_reserve {
  *
  * Makes this open file an owner of its own: other files of the same user never
  * see its bytes. This cannot be undone. A file that is passed on or inherited
- * keeps its owner. So a process that opens files for others calls STRICT for
- * each file. EBUSY: the file has live allocations, or freed ones that are still
- * mapped.
+ * keeps its owner. So a process that opens files for other processes calls
+ * STRICT for each file. EBUSY: the file has live allocations, or freed ones
+ * that are still mapped.
  */
 struct flexmem_strict {
 	__u32 size;
@@ -1146,21 +1164,21 @@ struct flexmem_strict {
  * struct flexmem_resize - ioctl(FLEXMEM_IOCTL_RESIZE)
  * @size: sizeof(struct flexmem_resize)
  * @flags: must be 0
- * @handle: of a live allocation of this open file
+ * @handle: handle of a live allocation of this open file
  * @out_reason: on ENOMEM: enum flexmem_reason
  * @length: new length in bytes, at least 1; rounded up as by ALLOC
- * @out_size: present length in bytes, also after a failure
+ * @out_size: present length in bytes, even after a failure
  * @out_max: on EAGAIN: the largest length that is possible at this moment
  *
  * Extends an allocation at its end, or shortens it there. Its start, its handle
  * and the remaining bytes do not change. Added bytes are like those of a new
- * allocation with the same flags. The reply is also written on failure; the
- * allocation is unchanged then.
+ * allocation with the same flags. The reply is written even on failure; then
+ * the allocation has not changed.
  *
  * EAGAIN: too few free bytes follow the allocation in its region. ENOMEM: a
  * limit forbids the new length. EBUSY: the allocation is mapped, or another
- * call uses it. EIO: it is lost. EIO, ETIMEDOUT: the firmware could not scrub
- * the added bytes, and they are quarantined. EINVAL: @length is 0.
+ * call uses it. EIO: the allocation is lost. EIO, ETIMEDOUT: the firmware could
+ * not scrub the added bytes, and they are quarantined. EINVAL: @length is 0.
  */
 struct flexmem_resize {
 	__u32 size;
@@ -1176,15 +1194,15 @@ struct flexmem_resize {
 
 /**
  * enum flexmem_pressure - how full a function is
- * @FLEXMEM_PRESSURE_NONE: neither of the others
+ * @FLEXMEM_PRESSURE_NONE: none of the levels below
  * @FLEXMEM_PRESSURE_MODERATE: from FLEXMEM_MODERATE_ENTER percent of its memory
  *	in use on, until less than FLEXMEM_MODERATE_LEAVE percent are
  * @FLEXMEM_PRESSURE_CRITICAL: from FLEXMEM_CRITICAL_ENTER percent on, until less
  *	than FLEXMEM_CRITICAL_LEAVE percent are
  *
- * The memory of a function is what it has acquired and could still acquire,
- * without the slots for programs alone. Bytes in use are allocated, freed but
- * still mapped, or quarantined.
+ * The memory of a function is what it has acquired plus what it could still
+ * acquire, not counting slots that only programs use. Bytes are in use if they
+ * are allocated, freed but still mapped, or quarantined.
  */
 enum flexmem_pressure {
 	FLEXMEM_PRESSURE_NONE = 0,
@@ -1211,12 +1229,12 @@ enum flexmem_pressure {
  * @sequence: number of the event; a file can miss events
  *
  * An open file has an event if the level has changed since the last event that
- * it read, also if the level is the same again. A new file has an event if the
+ * it read, even if the level has changed back. A new file has an event if the
  * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if memory was
  * freed, by any file, since its last ALLOC began and failed with ENOMEM. There
  * is one such event for each failed ALLOC, unless a later ALLOC succeeds, and
- * none for the reasons NONE and REGION_SIZE. A file gets at most one event in
- * FLEXMEM_EVENT_MS.
+ * none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets at
+ * most one event in FLEXMEM_EVENT_MS.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The bytes of what a cache has allocated: copied by the driver, which works in
- * any case, and mapped, if the device can do that and the cache was asked for it.
+ * Two ways to access the bytes of a cache's allocations: the driver copies
+ * them, which always works; or they are mapped, if the device and the options
+ * of the cache permit that.
  *
  * cc cache_bytes.c $(pkg-config --cflags --libs libflexmem)
  */
@@ -13,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * While the segment grows or shrinks it is busy, for a moment: another thread
- * allocates, or memory goes back to the device.
+ * While another thread makes the segment grow or shrink, it is busy for a
+ * moment.
  */
 static int put(struct flexmem_device *device,
 	       const struct flexmem_cache_allocation *tensor, const void *data,
@@ -97,7 +98,10 @@ static int use(struct flexmem_cache *cache, struct flexmem_device *device,
 		       (unsigned long)tensors[1].offset, back);
 	if (!err && can_map)
 		err = show(device, &tensors[1]);
-	/* No map is left: another tensor may get freed memory at once. */
+	/*
+	 * Everything is unmapped, so it can be freed: another tensor may get
+	 * the memory at once.
+	 */
 	for (i = 0; i < 2; i++)
 		flexmem_cache_free(cache, tensors[i].token);
 	return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Segments that grow: with expandable_segments a cache has one allocation of the
- * driver's for each stream, and makes it longer and shorter where it is.
+ * Segments that grow: with expandable_segments a cache has one allocation of
+ * the driver for each stream, and extends and shortens it in place.
  *
  * cc cache_grow.c $(pkg-config --cflags --libs libflexmem)
  */

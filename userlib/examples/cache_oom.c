@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Out of memory: a framework that can do without something gives it up before
- * an allocation fails; and what to say when one does.
+ * Out of memory: before an allocation fails, a framework can free memory that
+ * it does not need. Also shows how to report a failure.
  *
  * cc cache_oom.c $(pkg-config --cflags --libs libflexmem)
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Pressure: the loop of a framework waits for the device's events beside its own
- * and gives back what its cache does not need, before others run out of memory.
- * It ends when something can be read from standard input. A program without a
- * loop calls flexmem_cache_start_helper() instead.
+ * Pressure: the event loop of a framework also waits for events of the device,
+ * and returns memory that its cache does not need before other programs run out
+ * of memory. It ends when something can be read from standard input. A program
+ * without a loop calls flexmem_cache_start_helper() instead.
  *
  * cc cache_pressure.c $(pkg-config --cflags --libs libflexmem)
  */

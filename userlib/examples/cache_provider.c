@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * A provider of one's own: the cache's segments are the host's memory, mapped
- * where room was kept for them to grow.
+ * A provider in the program itself: the segments of the cache are host memory,
+ * with reserved addresses behind each segment so that it can grow.
  *
  * cc cache_provider.c $(pkg-config --cflags --libs libflexmem)
  */
@@ -97,7 +97,10 @@ int main(void)
 						  sizeof(request), &made,
 						  sizeof(made));
 	if (!err) {
-		/* With this provider an address is one of the CPU's. */
+		/*
+		 * With this provider the offset of an address is an address of
+		 * the CPU.
+		 */
 		*(char *)(uintptr_t)made.address.offset = 1;
 		err = flexmem_cache_free(cache, made.token);
 	}

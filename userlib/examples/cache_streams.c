@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * A buffer that two streams use: its memory comes back when both are done with
- * it. The device here is made up: its streams advance when the cache waits.
+ * A buffer that two streams use: its memory is reused only when both are done
+ * with it. The device is simulated: its streams advance when the cache waits.
  *
  * cc cache_streams.c $(pkg-config --cflags --libs libflexmem)
  */

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Writes the C source of flexmem._native: all that the public headers declare, as cffi's API mode has it.
+"""Writes the C source of flexmem._native: everything that the public headers declare, for the API mode of cffi.
 
 Usage: generate.py OUTPUT HEADER...      CC: the compiler
 
-The compiler that compiles the output fills in sizes, offsets and constants, so nothing of the headers is repeated here.
+The compiler that compiles the output fills in sizes, offsets and constants, so they need not be repeated here.
 """
 
 import os
@@ -15,7 +15,7 @@ import cffi
 
 
 def declarations(header):
-    """What a header itself declares, without its comments and attributes, as the preprocessor leaves it."""
+    """Returns the declarations of a header itself, after the preprocessor, without comments and attributes."""
     command = [*os.environ.get("CC", "cc").split(), "-E", "-I", os.path.dirname(header), header]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     ours = False
@@ -29,7 +29,7 @@ def declarations(header):
 
 
 def constants(header):
-    """The numbers that a header defines as macros."""
+    """Returns the numbers that a header defines as macros."""
     with open(header, encoding="utf-8") as file:
         names = re.findall(r"^#define (\w+) (?:[(\d]|UINT)", file.read(), re.MULTILINE)
     return "".join(f"#define {name} ...\n" for name in names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""A cache: what is freed serves the next request, without the driver."""
+"""A cache: memory that is freed serves the next request, without a call of the driver."""
 
 import flexmem
 import numpy

@@ -7,12 +7,13 @@
         memory.write(b"hello")
         array = numpy.frombuffer(memory.map(), numpy.uint8)
 
-A function that fails raises Error, which has an errno and says why; OutOfMemory has the figures as well. Sizes and
-offsets are bytes. Any thread may use any object.
+A function that fails raises Error, which has an errno and a text that says why; OutOfMemory also has the figures. Sizes
+and offsets are bytes. Any thread may use any object.
 
-Each object keeps alive what it needs, and what is closed or freed goes back when its last user has gone: a device stays
-open as long as there is an allocation or a cache of it, and memory stays mapped as long as an array is over it. So no
-array ever points to memory that is not there. A forked child gives back nothing of its parent's.
+Each object keeps the objects alive that it needs. An object that was closed or freed is released when its last user is
+gone: a device stays open as long as there is an allocation or a cache of it, and memory stays mapped as long as an
+array uses it. So no array ever points to memory that does not exist. A forked child releases nothing that belongs to
+its parent.
 """
 
 from .cache import Block, Cache

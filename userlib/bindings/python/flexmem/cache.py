@@ -17,12 +17,13 @@ _FIGURES = ("current", "peak", "allocated", "freed")
 
 
 def _destroy(_below: Any, cache: Any) -> None:
-    """Ends a cache. What it was over lives as long as this function is held."""
+    """Destroys a cache. The object that provided its memory lives as long as this function is referenced."""
     lib.flexmem_cache_destroy(cache)
 
 
 class Cache(Owner):
-    """A cache over a device, or, to try things out, over `simulated` bytes that are addresses without memory.
+    """A cache for the memory of a device; or, for experiments, for `simulated` bytes of an address space without
+    memory.
 
     `mapped`: each block has a buffer. `configuration`: settings like "max_split_size_mb:64"; None: those of the
     environment, FLEXMEM_ALLOC_CONF or PYTORCH_ALLOC_CONF; a mistake in it is an error.
@@ -54,17 +55,17 @@ class Cache(Owner):
         self._pointer = owned(made[0], functools.partial(_destroy, below))
 
     def alloc(self, size: int, stream: int = 0, tag: str | None = None) -> Block:
-        """Allocates. `stream`: on which it is used; `tag`: a name that snapshots show."""
+        """Allocates. `stream`: the stream on which the memory is used; `tag`: a name that snapshots show."""
         return Block(self._use(), size, stream, tag)
 
     def empty(self) -> int:
-        """Gives back to the device what no block uses; returns how many bytes."""
+        """Returns memory that no block uses to the device; returns how many bytes that was."""
         released = ffi.new("uint64_t *")
         check(lib.flexmem_cache_empty(self._use(), released))
         return released[0]
 
     def memory_info(self) -> tuple[int, int]:
-        """The device's free and total bytes, of one moment."""
+        """The device's free and total bytes, from the same moment."""
         free, total = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         check(lib.flexmem_cache_memory_info(self._use(), free, total))
         return free[0], total[0]
@@ -93,7 +94,7 @@ class Cache(Owner):
 
 
 class Block(Owner):
-    """Memory of a cache, of Cache.alloc(). `token` names it, and each of its bytes by its number after it."""
+    """Memory of a cache, from Cache.alloc(). `token` names its first byte, and `token` plus n names byte n."""
 
     token: int
     size: int
@@ -114,7 +115,8 @@ class Block(Owner):
 
     @property
     def buffer(self) -> memoryview:
-        """Its bytes, if the cache is mapped. The block goes back when neither it nor an array over this is left."""
+        """The bytes of the block, if the cache is mapped. The block is freed when neither it nor an array over this
+        buffer is left."""
         start = self._use()
         if start == ffi.NULL:
             raise ValueError("the cache is not mapped, or the block has no bytes")

@@ -60,7 +60,7 @@ class Device(Owner):
 
 
 class Allocation(Owner):
-    """Device memory, of Device.alloc(). `size` is what was asked for, rounded up."""
+    """Device memory, from Device.alloc(). `size` is the requested size, rounded up."""
 
     handle: int
     address: Address
@@ -76,43 +76,45 @@ class Allocation(Owner):
         self._pointer = owned(made, lambda last: lib.flexmem_device_free(device, last.handle))
 
     def _call(self, function: Any, *arguments: Any) -> int:
-        """Calls a function of the library on it. It stays until that returns, even if another thread closes it meanwhile.
+        """Calls a function of the library with this allocation, which stays until that returns, even if another thread
+        closes it meanwhile.
 
-        The caller raises the error, because a traceback would keep it longer.
+        The caller raises the error, because the traceback would otherwise keep the allocation longer.
         """
         below, owner = self._below, self._use()
         return function(below, owner.handle, *arguments)
 
     def read(self, size: int | None = None, offset: int = 0) -> bytes:
-        """Copies out of it; without a size, all from the offset on."""
+        """Copies bytes out of the allocation; without a size, all bytes from the offset on."""
         data = bytearray(max(self.size - offset, 0) if size is None else size)
         self.readinto(data, offset)
         return bytes(data)
 
     def readinto(self, data: bytearray | memoryview, offset: int = 0) -> None:
-        """Copies out of it, into anything with a buffer that can be written."""
+        """Copies bytes out of the allocation, into any object with a writable buffer."""
         into = ffi.from_buffer(data, require_writable=True)
         check(self._call(lib.flexmem_device_read, offset, into, len(into), ffi.NULL))
 
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
-        """Copies into it, from anything with a buffer: bytes, an array, a CPU tensor's numpy()."""
+        """Copies bytes into the allocation, from any object with a buffer: bytes, an array, a CPU tensor's numpy()."""
         source = ffi.from_buffer(data)
         check(self._call(lib.flexmem_device_write, offset, source, len(source), ffi.NULL))
 
     def copy(self, source: Allocation, size: int | None = None, offset: int = 0, source_offset: int = 0) -> None:
-        """Copies from an allocation of the same device, within the device; all of it without a size."""
+        """Copies from an allocation of the same device, within the device; without a size, all of it."""
         length = source.size - source_offset if size is None else size
-        # The handle would name something else.
+        # On another device the handle would name another allocation.
         if source._below is not self._below:
             raise ValueError("the source is an allocation of another device")
         check(self._call(lambda below, handle, owner: lib.flexmem_device_copy(
             below, handle, offset, owner.handle, source_offset, length, ffi.NULL), source._use()))
 
     def map(self, offset: int = 0, size: int = 0, read_only: bool = False) -> memoryview:
-        """Maps it for the CPU, or `size` bytes of it; it was made with MAPPABLE. `offset` is a multiple of a page.
+        """Maps the allocation, or `size` bytes of it, for the CPU. It must have been made with MAPPABLE. `offset` is a
+        multiple of a page.
 
-        numpy.frombuffer() and torch.frombuffer() take the result. The map ends when neither that nor an array over it
-        is left, and until then the memory stays charged.
+        numpy.frombuffer() and torch.frombuffer() take the result. The mapping ends when neither the result nor an array
+        over it is left; until then the memory stays charged.
         """
         address, mapped = ffi.new("void **"), ffi.new("size_t *")
         flags = lib.FLEXMEM_READ_ONLY if read_only else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""Errors, and who frees what."""
+"""Errors, and objects that own something of the library."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TEXT = 1024
 
 
 class Error(OSError):
-    """What the library or the driver refuses: `errno`, and the reason in words as `strerror`."""
+    """An error of the library or the driver: `errno`, and the reason in words as `strerror`."""
 
 
 class OutOfMemory(Error, MemoryError):
-    """There is no device memory: `failure` has the figures."""
+    """The error if there is no device memory. `failure` has the figures."""
 
     failure: Failure
 
@@ -30,7 +30,7 @@ def _failed(error: int, reply: Any) -> Error:
     failure = reply.failure if reply else None
     text = ffi.new("char[]", TEXT)
     arguments = (ffi.addressof(failure), ffi.sizeof(failure)) if reply else (ffi.NULL, 0)
-    # The failure of a cache contains the device's.
+    # The failure of a cache contains the failure of the device.
     cached = reply and ffi.typeof(failure) is ffi.typeof("struct flexmem_cache_failure")
     (lib.flexmem_cache_error_text if cached else lib.flexmem_error_text)(error, *arguments, text, TEXT)
     words = ffi.string(text).decode()
@@ -42,13 +42,14 @@ def _failed(error: int, reply: Any) -> Error:
 
 
 def check(error: int, reply: Any = None) -> None:
-    """Raises what a call returned, if it failed. @reply: the allocation that it has filled; its failure says more."""
+    """Raises the error that a call has returned, if it failed. @reply: the allocation that the call has filled; its
+    failure has the details."""
     if error < 0:
         raise _failed(error, reply)
 
 
 def owned(pointer: Any, free: Callable[[Any], object], getpid: Callable[[], int] = os.getpid) -> Any:
-    """A pointer that is freed when nothing uses it any more, but not by a child that was forked meanwhile."""
+    """A pointer that is freed when no object uses it any more, but not by a child that was forked in the meantime."""
     process = getpid()
     return ffi.gc(pointer, lambda last: free(last) if getpid() == process else None)
 
@@ -57,7 +58,7 @@ class Owner:
     """An object that owns something until it is closed: a context manager."""
 
     _pointer: Any = None
-    # The object that this one is a part of.
+    # The object that this one belongs to.
     _below: Any = None
 
     def _use(self) -> Any:
@@ -66,7 +67,8 @@ class Owner:
         return self._pointer
 
     def close(self) -> None:
-        """Gives it up. It goes back as soon as nothing uses it; to close it twice does nothing."""
+        """Closes the object. What it owns is freed as soon as no other object uses it. Closing it again does nothing.
+        """
         self._pointer = self._below = None
 
     def __enter__(self: S) -> S:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""What the driver and the cache reply. The names, and what they mean, are those of flexmem.h."""
+"""The replies of the driver and of the cache. flexmem.h describes the members, which have the same names."""
 
 from __future__ import annotations
 

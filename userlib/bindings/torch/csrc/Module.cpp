@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The operators torch.ops.flexmem.*: Python and programs that load this library at
-// run time call them, so the library needs no headers of Python's.
+// The operators torch.ops.flexmem.*: Python, and programs that load this library at run time, use flexmem only through
+// them, so the library needs no headers of Python.
 #include "aten/FlexmemAlias.h"
 #include "runtime/FlexmemDeviceAllocator.h"
 #include "runtime/FlexmemGenerator.h"

@@ -32,12 +32,12 @@ class TokenAllocator final : public c10::Allocator {
     return {made.token, new Owner{cache_, made.token}, &freeToken, device_};
   }
 
-  // Does nothing: the back end copies tensors by its own copy_().
+  // Does nothing, because the back end copies tensors with its own copy_().
   void copy_data(void* /*dest*/, const void* /*src*/, size_t /*count*/) const override {
     TORCH_CHECK(false, "a token cannot be followed");
   }
 
-  // The address of any byte of a tensor, for launches.
+  // Returns the device address of any byte of a tensor, for launches.
   flexmem_virtual_address address(const void* token) const {
     flexmem_cache_allocation found{};
     uint64_t offset = 0;

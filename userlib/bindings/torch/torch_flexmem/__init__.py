@@ -7,8 +7,8 @@
     x = torch.ones(3, device="flexmem")
     torch.flexmem.memory_allocated()
 
-The names are those of torch.cuda. FLEX_DEVICE chooses the device; FLEXMEM_TORCH=host
-takes host memory instead, for machines without the driver.
+The names are those of torch.cuda. FLEX_DEVICE chooses the device; FLEXMEM_TORCH=host uses host memory instead, on
+machines without the driver.
 """
 
 import atexit
@@ -81,8 +81,8 @@ torch._register_device_module("flexmem", sys.modules[__name__])
 torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
 
-# Runs when a request has failed for the first time; then the request is tried again. ctypes
-# takes the GIL for it.
+# Called when a request has failed for the first time; after that the request is tried again. ctypes takes the GIL for
+# the call.
 @ctypes.CFUNCTYPE(None)
 def _collect_garbage():
     gc.collect()
@@ -91,5 +91,5 @@ def _collect_garbage():
 _on_oom = ctypes.CDLL(_LIBRARY).flexmem_torch_on_oom
 _on_oom.restype = None
 _on_oom(_collect_garbage)
-# Threads may outlive Python, so the callback ends first.
+# Threads may outlive Python, so the callback is removed before.
 atexit.register(_on_oom, None)

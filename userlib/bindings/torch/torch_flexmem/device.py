@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """The device, its stream and its events.
 
-There is one device with one stream. Operators run where they are called, so all work
-on the stream is done and every event has happened.
+There is one device with one stream. Operators run on the thread that calls them, so all work on the stream is always
+done, and every event has happened.
 """
 
 import torch
@@ -21,7 +21,7 @@ def is_initialized():
 
 
 def init():
-    """Opens the device. Otherwise the first allocation does, and only then."""
+    """Opens the device. Without this call the first allocation opens it."""
     _ops.init()
 
 
@@ -61,7 +61,7 @@ def synchronize(device=None):
 
 
 def get_device_name(device=None):
-    """The node of the device, or "host memory"."""
+    """Returns the path of the device's node, or "host memory"."""
     _index(device)
     return _ops.device_name()
 
@@ -88,7 +88,7 @@ class device:  # noqa: N801, torch.cuda has this name
 
 
 class Stream(torch.Stream):
-    """The device's stream: there is one."""
+    """The only stream of the device."""
 
     def __new__(cls, device=None, priority=0, **kwargs):
         _index(device)
@@ -118,5 +118,5 @@ class stream:  # noqa: N801, torch.cuda has this name
 # Not a subclass of torch.Event: elapsed_time() of PyTorch 2.14 refuses
 # subclasses.
 def Event(enable_timing=False, blocking=False, interprocess=False):  # noqa: N802, torch.cuda has this name
-    """A moment on the stream, a torch.Event. It has happened when it is recorded."""
+    """Returns a torch.Event, a moment on the stream. It has happened as soon as it is recorded."""
     return torch.Event("flexmem", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)

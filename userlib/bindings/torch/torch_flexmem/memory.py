@@ -58,7 +58,7 @@ def reset_accumulated_memory_stats(device=None):
 
 
 def empty_cache():
-    """Gives back to the device what no tensor uses."""
+    """Returns memory that no tensor uses to the device."""
     _ops.empty_cache()
 
 
@@ -69,7 +69,7 @@ def mem_get_info(device=None):
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Limits what the cache reserves to a share of the device, above 0 and up to 1."""
+    """Limits the memory that the cache reserves to a share of the device, above 0 and up to 1."""
     _index(device)
     _ops.set_memory_fraction(fraction)
 
@@ -97,7 +97,7 @@ def memory_summary(device=None, abbreviated=False):
 
 
 def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=None, device=None):
-    """Keeps events, and the stacks of requests: see torch.cuda.memory._record_memory_history()."""
+    """Records events, and the stacks of requests: see torch.cuda.memory._record_memory_history()."""
     _index(device)
     if enabled not in (None, "state", "all"):
         raise ValueError(f"enabled is {enabled!r}, but can only be None, 'state' or 'all'")

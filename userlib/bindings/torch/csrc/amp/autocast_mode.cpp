@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Which operators run in lower precision under torch.autocast("flexmem"): the
-// lists that PyTorch has for accelerators.
+// The operators that run in lower precision under torch.autocast("flexmem"): PyTorch's lists for accelerators.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
 namespace at::autocast {
 namespace {
 
-// Its gradient overflows in half precision.
+// Refuses binary_cross_entropy, whose gradient overflows in half precision.
 Tensor refuseBinaryCrossEntropy(const Tensor& /*self*/, const Tensor& /*target*/,
                                 const std::optional<Tensor>& /*weight*/,
                                 int64_t /*reduction*/) {

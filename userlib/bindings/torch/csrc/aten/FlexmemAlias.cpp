@@ -56,8 +56,8 @@ void releaseStorage(void* device) {
   c10::raw::intrusive_ptr::decref(static_cast<StorageImpl*>(device));
 }
 
-// The bytes of an alias are those of a storage of the device. The storage stays as long
-// as the alias, which the graph of a CPU function can keep for its backward pass.
+// Makes the bytes of an alias: those of a storage of the device. The storage lives as long as the alias, which the
+// graph of a CPU function can keep for its backward pass.
 c10::DataPtr borrow(const c10::Storage& device) {
   StorageImpl* impl = device.unsafeGetStorageImpl();
   c10::raw::intrusive_ptr::incref(impl);
@@ -88,7 +88,7 @@ bool isWritten(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
-// Whether an argument may be on the CPU beside tensors of the device.
+// Whether an argument may be on the CPU while others are on the device.
 bool mayBeOnCpu(const std::string& name, const std::string& argument) {
   static constexpr const char* both[][2] = {
       {"aten::copy_", "self"},
@@ -195,7 +195,7 @@ const c10::Storage* Aliases::findDevice(const StorageImpl* cpu) const {
   return nullptr;
 }
 
-// Several results may share a storage, so the pair of storages is kept.
+// Turns a CPU storage into one of the device. Keeps the pair of storages, because several results may share a storage.
 c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
   StorageImpl* impl = cpu.unsafeGetStorageImpl();
   const size_t bytes = impl->nbytes();
@@ -241,7 +241,8 @@ bool isOptionalGenerator(const c10::Argument& argument) {
       type->getElementType()->kind() == c10::TypeKind::GeneratorType;
 }
 
-// Random numbers come from the device's generator, whether it is passed or not.
+// Replaces an argument by what the CPU takes. Random numbers come from the device's generator, whether it is passed or
+// not.
 void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& value) {
   if (value.isTensor()) {
     value = aliases.toCpu(value.toTensor(), &argument);
@@ -300,7 +301,7 @@ void followOriginal(const Tensor& alias) {
   if (!device) {
     return;
   }
-  // The address alone says nothing: another tensor may have the rest of the bytes.
+  // Comparing the address is not enough: the remaining bytes may belong to another tensor now.
   TORCH_CHECK(device->nbytes() >= cpu->nbytes(),
               "flexmem: a tensor that the backward pass needs had ", cpu->nbytes(),
               " bytes, but its storage has been resized to ", device->nbytes());

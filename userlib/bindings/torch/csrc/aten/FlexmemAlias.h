@@ -14,28 +14,31 @@ namespace flexmem_torch {
 // The CPU aliases of one call's arguments.
 class Aliases {
  public:
-  // A CPU tensor over the same bytes, which it keeps alive. Tensors that share a
-  // storage get aliases that share one, and the same tensor gets the same alias. A
-  // tensor that is not the device's is returned as it is. @argument: what the tensor
-  // is of, or nullptr.
+  // A CPU tensor over the same bytes, which it keeps alive. Tensors that share
+  // a storage get aliases that share one, and the same tensor always gets the
+  // same alias. A tensor that is not on the device is returned unchanged.
+  // @argument: the argument that the tensor belongs to, or nullptr.
   at::Tensor toCpu(const at::Tensor& tensor, const c10::Argument* argument = nullptr);
 
-  // After the call: a storage that the kernel has resized is resized on the
-  // device, and changes of sizes and strides reach the original tensors.
+  // Called after the kernel. Resizes the device's storage of each storage that
+  // the kernel has resized, and copies changed sizes and strides to the
+  // original tensors.
   void writeBack();
 
-  // A result: an alias becomes its original, a view of an alias a view on the
-  // device. Any other CPU tensor is taken over, and is an alias afterwards.
+  // Turns a result into a tensor of the device: an alias into its original, a
+  // view of an alias into a view on the device. The bytes of any other CPU
+  // tensor are taken over, and it is an alias afterwards.
   at::Tensor toDevice(const at::Tensor& result);
 
-  // Throws c10::Error if an argument must be on the device as the others are. A CPU
-  // tensor without dimensions is a number: it may be read, but not written.
+  // Throws c10::Error if an argument is on the CPU that must be on the device
+  // like the others. A CPU tensor without dimensions is a number: it may be
+  // read, but not written.
   void checkDevices(const c10::FunctionSchema& schema) const;
 
-  // The CPU's generator in place of ours.
+  // Returns the CPU's generator that belongs to ours.
   at::Generator toCpu(const at::Generator& generator);
 
-  // Whether the kernel has a generator.
+  // Whether the kernel draws random numbers from a generator.
   bool draws() const {
     return draws_;
   }
@@ -45,7 +48,8 @@ class Aliases {
     at::Tensor original;
     at::Tensor alias;
   };
-  // @data and @bytes: what the alias was made with.
+  // The storage of an alias, and that of the device. @data and @bytes: address
+  // and size when the alias was made.
   struct StoragePair {
     c10::Storage device;
     c10::Storage cpu;
@@ -70,8 +74,9 @@ class Aliases {
 void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
                     torch::jit::Stack* stack);
 
-// Lets an alias follow its original after the storage has got other bytes. Throws
-// c10::Error if there are fewer than the alias had.
+// Makes an alias use the present bytes of its original, whose storage may have
+// got other bytes since. Throws c10::Error if there are fewer bytes than the
+// alias had.
 void followOriginal(const at::Tensor& alias);
 
 // The kernel of every operator that has one for the CPU.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// scaled_dot_product_attention() asks which kernel to use, outside of the
-// dispatcher: the answer is the CPU's.
+// scaled_dot_product_attention() asks, outside of the dispatcher, which kernel to use. This gives the same answer as
+// for the CPU.
 #include <ATen/NativeFunctions.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/native/transformers/attention.h>

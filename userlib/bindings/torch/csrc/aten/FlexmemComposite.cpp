@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// The cells of LSTM and GRU, and dropout, call fused kernels on every device but the
-// CPU. Here they are plain arithmetic, in the order of the CPU's own functions.
-// Autograd follows it, so that there is no kernel for the backward pass.
+// The cells of LSTM and GRU, and dropout, call fused kernels on every device but the CPU. Here they are plain
+// arithmetic, in the order of the CPU's own functions. Autograd follows the arithmetic, so no kernel for the backward
+// pass is needed.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor, Tensor> lstmCell(
   const Tensor candidate = gates[2].tanh();
   const Tensor out = gates[3].sigmoid();
   const Tensor newCell = (forget * cell) + (in * candidate);
-  // A backward kernel would use the third result. There is no such kernel.
+  // Only a backward kernel would use the third result, and there is none.
   return {out * newCell.tanh(), newCell, at::empty({0}, cell.options())};
 }
 
@@ -33,8 +33,8 @@ std::tuple<Tensor, Tensor> gruCell(
     const Tensor& inputGates, const Tensor& hiddenGates, const Tensor& hidden,
     const OptionalTensor& inputBias, const OptionalTensor& hiddenBias) {
   const auto in = addBias(inputGates, inputBias).unsafe_chunk(3, 1);
-  // These work in place, as the CPU's do: a loop over parts of a row rounds differently
-  // from one over a whole tensor. The argument itself is not changed.
+  // The operations work in place, like those of the CPU, because a loop over parts of a row rounds differently from one
+  // over a whole tensor. The argument itself is not changed.
   const Tensor sum = addBias(hiddenGates, hiddenBias);
   const auto old = (sum.is_same(hiddenGates) ? sum.clone() : sum).unsafe_chunk(3, 1);
   const Tensor reset = old[0].add_(in[0]).sigmoid_();
@@ -78,7 +78,7 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   registerAll(m);
 }
 
-// In inference mode.
+// For inference mode.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   registerAll(m);
 }

@@ -29,7 +29,7 @@ void checkOptions(optional<c10::Layout> layout, optional<c10::Device> device,
               "flexmem: only CPU tensors can be pinned");
 }
 
-// torch.use_deterministic_algorithms() promises numbers in place of what was in memory.
+// After torch.use_deterministic_algorithms() new tensors must have defined values, not what was in memory.
 Tensor fillIfDeterministic(Tensor made) {
   const at::Context& context = at::globalContext();
   if (context.deterministicAlgorithms() &&
@@ -57,8 +57,8 @@ Tensor emptyStrided(IntArrayRef size, IntArrayRef stride,
       size, stride, deviceAllocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
-// PyTorch's own copy_ would call _copy_from, and that copy_ for conjugated
-// tensors, for ever: both lead to the kernel here.
+// PyTorch's own copy_ would call _copy_from, which would call copy_ again for conjugated tensors, for ever. So both
+// call the kernel here.
 Tensor copyFrom(const Tensor& self, const Tensor& dst, bool nonBlocking) {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
@@ -72,8 +72,7 @@ Tensor copyFromAndResize(const Tensor& self, const Tensor& dst) {
   return copyFrom(self, dst, false);
 }
 
-// So that Module::to() keeps its parameters, and an optimizer that was made
-// before still has them.
+// With this answer Module::to() keeps its parameters, so that an optimizer that was made before still has them.
 bool hasCompatibleShallowCopyType(const Tensor& self, const Tensor& from) {
   const auto plain = [](const Tensor& tensor) {
     return tensor.layout() == c10::kStrided &&
@@ -90,7 +89,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty_strided", &emptyStrided);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", &at::native::view);
-  // For item(), in which an alias would take most of the time.
+  // Used by item(). With an alias it would spend most of its time on making the alias.
   m.impl("_local_scalar_dense", &at::native::_local_scalar_dense_cpu);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &at::native::unfold);

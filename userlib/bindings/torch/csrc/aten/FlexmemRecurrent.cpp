@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Gradients of LSTM, GRU and RNN over whole sequences. PyTorch composes these of
-// other operators, and for the CPU alone it multiplies the inputs of all steps at
-// once. So that losses and weights are the CPU's, the whole runs on CPU aliases
-// here, and keeps the CPU's graph for the backward pass.
+// Gradients of LSTM, GRU and RNN over whole sequences. PyTorch composes these functions of other operators, but only
+// for the CPU it multiplies the inputs of all steps at once. Here the whole function runs on CPU aliases, and keeps the
+// CPU's graph for the backward pass, so that losses and weights are the same as on the CPU.
 #include "FlexmemAlias.h"
 
 #include "../runtime/FlexmemDeviceAllocator.h"
@@ -21,7 +20,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using torch::jit::Stack;
 
-// The tensors among the arguments, in order, each of them once.
+// Returns the tensors among the arguments, in order, each of them once.
 variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
   variable_list tensors;
   const auto add = [&tensors](const Tensor& tensor) {
@@ -44,8 +43,8 @@ variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
   return tensors;
 }
 
-// Makes both tensors count changes in place together. So the CPU's graph, which
-// has only one of them, notices a change of the other tensor.
+// Makes both tensors share their counter of in-place changes. So the CPU's graph, which has only one of them, notices a
+// change of the other.
 void shareVersion(const Tensor& tensor, const Tensor& model) {
   tensor.unsafeGetTensorImpl()->set_version_counter(
       model.unsafeGetTensorImpl()->version_counter());
@@ -87,7 +86,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     TORCH_CHECK(!at::GradMode::is_enabled(),
                 "flexmem: no second derivatives of LSTM, GRU and RNN");
-    // Refuses if an earlier backward pass has freed the graph.
+    // Throws an error if an earlier backward pass has freed the graph.
     ctx->get_saved_variables();
     const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     const variable_list leaves = ctx->saved_data["leaves"].toTensorVector();
@@ -112,8 +111,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     variable_list found;
     {
       KernelScope scope;
-      // This thread holds the lock of this node. In an inner pass, a thread of autograd
-      // first does the work of that pass, so it does not wait here for the node.
+      // Runs an inner backward pass. This thread holds the lock of this node. A thread of autograd does the work of the
+      // inner pass first, so it does not wait here for the node.
       found = torch::autograd::grad(from, to, with, keep,
                                     /*create_graph=*/false, /*allow_unused=*/true);
     }
@@ -131,7 +130,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
   }
 };
 
-// Random numbers come from the device's generator, which dropout inside of the
+// Whether the function uses dropout. Its random numbers must come from the device's generator, which the parts of the
 // composite would not know.
 bool dropsOut(const c10::OperatorHandle& op, const Stack& stack) {
   const auto& arguments = op.schema().arguments();
@@ -142,8 +141,8 @@ bool dropsOut(const c10::OperatorHandle& op, const Stack& stack) {
   return argument("train").toBool() && argument("dropout").toDouble() > 0.0;
 }
 
-// These must see tensors of the device, as those of save_on_cpu() would leave the CPU's
-// where they are.
+// Whether there are hooks for saved tensors. They must see tensors of the device: those of save_on_cpu(), for example,
+// would leave CPU tensors where they are.
 bool hasSavedTensorHooks() {
   return !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
@@ -157,8 +156,8 @@ void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
     graph |= tensor.requires_grad();
   }
   graph &= at::GradMode::is_enabled();
-  // Autocast casts what the parts of the composite get. The CPU's kernel would see
-  // the weights as they are, beside inputs in lower precision.
+  // Autocast casts the arguments of the composite's parts. The CPU's kernel would get weights without a cast, together
+  // with inputs in lower precision.
   const bool casts = at::autocast::is_autocast_enabled(at::kPrivateUse1);
   if (forward || casts || dropsOut(op, *stack) || (graph && hasSavedTensorHooks())) {
     // Runs the composite operator; its parts run on the device.
@@ -185,7 +184,7 @@ TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   registerAll(m);
 }
 
-// In inference mode.
+// For inference mode.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   registerAll(m);
 }

@@ -93,7 +93,7 @@ class DeviceAllocator final : public AllocatorOfDevice {
 #endif
 };
 
-// PyTorch's own allocator for CPU tensors.
+// The allocator that PyTorch had for CPU tensors.
 c10::Allocator* previous = nullptr;
 
 void deleteEither(void* pointer) {

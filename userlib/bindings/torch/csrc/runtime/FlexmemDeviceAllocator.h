@@ -11,9 +11,10 @@ namespace flexmem_torch {
 // Allocates tensors of the device. A pointer is its own context.
 c10::Allocator* deviceAllocator();
 
-// While a KernelScope lives, what its thread allocates for the CPU comes from the device's
-// memory as well: the results of a kernel are then the device's without a copy.
-// Without a KernelScope a thread uses the allocator that PyTorch had.
+// While a KernelScope lives, CPU tensors that its thread allocates are in the
+// device's memory too. So the results of a kernel become tensors of the device
+// without a copy. Without a KernelScope a thread uses the allocator that
+// PyTorch had.
 class KernelScope {
  public:
   KernelScope() {

@@ -9,7 +9,7 @@ namespace flexmem_torch {
 const at::Generator& defaultGenerator();
 at::Generator newGenerator(c10::DeviceIndex index);
 
-// The CPU's generator inside one of ours. Returns any other generator
+// Returns the CPU's generator inside one of ours. Returns any other generator
 // unchanged.
 at::Generator cpuGenerator(const at::Generator& generator);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// One device with one stream. Kernels run where they are called, so everything
-// on the stream is done and every event has happened.
+// One device with one stream. Kernels run on the thread that calls them, so all work on the stream is always done, and
+// every event has happened.
 #include "FlexmemMemory.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>

@@ -47,7 +47,7 @@ size_t print(void* /*user*/, void* context, char* text, size_t length) {
   try {
     whole = describe(static_cast<Trace*>(context));
   } catch (const std::exception&) {
-    // If the symbols cannot be read, the allocation goes on.
+    // If the symbols cannot be read, the allocation must not fail.
     whole = "unknown";
   }
   if (length) {

@@ -8,8 +8,8 @@
 
 namespace flexmem_torch {
 
-// From now on each request carries the Python stack, and, if wished, the C++
-// stack that it comes from. Costs microseconds for each.
+// From now on each request records its Python stack, and with @cpp its C++
+// stack too. That costs microseconds for each request.
 void recordStacks(bool enabled, bool cpp);
 
 // The current stack, for a request, if stacks are recorded. It is valid until
@@ -28,10 +28,10 @@ class Stack {
   void* context_;
 };
 
-// A kernel that draws random numbers holds its generator's mutex, and a thread of
-// Python's may wait for that mutex with the GIL. So the kernel must not wait for the
-// GIL: while one of these lives, the requests of this thread do not call Python. They
-// get the stack of its beginning.
+// A kernel that draws random numbers holds its generator's mutex, and a thread
+// of Python's may wait for that mutex with the GIL. So the kernel must not wait
+// for the GIL. While a WithoutPython lives, the requests of its thread do not
+// call Python. They get the stack that the thread had when the object was made.
 class WithoutPython {
  public:
   WithoutPython() : before_(current) {

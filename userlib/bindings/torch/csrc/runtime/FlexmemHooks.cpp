@@ -55,7 +55,7 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
     return newGenerator(index);
   }
 
-  // Kernels reach all memory, so only the CPU has pinned memory.
+  // Kernels can access all memory, so there is no pinned memory except the CPU's own.
   bool isPinnedPtr(const void* /*data*/) const override {
     return false;
   }

@@ -15,12 +15,11 @@ namespace {
 
 struct sigaction before;
 
-// The text that the handler prints. It is never freed, because a signal may
-// come at the very end.
+// The text that the handler prints. It is never freed, because a signal may come while the process is ending.
 const std::string* message;
 
-// Debian's PyTorch brings UCX, which replaces sigaction() and keeps the fatal
-// signals for itself. So this file calls the C library's own sigaction().
+// Debian's PyTorch loads UCX, which replaces sigaction() and keeps the fatal signals for itself. So this file calls the
+// C library's own sigaction().
 using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
 Sigaction setHandler = sigaction;
 
@@ -35,7 +34,7 @@ void findSigaction() {
 // Calls only functions that are async-signal-safe.
 void onBusError(int signal, siginfo_t* info, void* context) {
   if (info->si_code == BUS_ADRERR && isMapped(info->si_addr)) {
-    // The process ends, whether stderr can be written to or not.
+    // The process ends anyway, whether stderr can be written to or not.
     [[maybe_unused]] const ssize_t written =
         write(STDERR_FILENO, message->data(), message->size());
   }

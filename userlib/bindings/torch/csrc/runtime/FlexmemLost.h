@@ -6,11 +6,12 @@
 
 namespace flexmem_torch {
 
-// Installs a handler of SIGBUS. A reset or the removal of the device unmaps the
-// bytes of every tensor, and the next kernel that touches them gets SIGBUS. The
-// handler then writes to stderr what has happened, and leaves the signal to the
-// handler that was there before, or to the kernel, which ends the process. @device
-// names the device. Throws c10::Error if the handler cannot be installed.
+// Installs a handler of SIGBUS. A reset or removal of the device unmaps the
+// bytes of every tensor, and the next kernel that accesses them gets SIGBUS.
+// The handler then writes to stderr what has happened. After that the signal
+// goes to the handler that was installed before, or to the kernel, which ends
+// the process. @device names the device. Throws c10::Error if the handler
+// cannot be installed.
 void explainLostMemory(const std::string& device);
 
 } // namespace flexmem_torch

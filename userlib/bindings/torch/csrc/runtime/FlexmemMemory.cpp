@@ -34,7 +34,7 @@ std::atomic<bool> badFork{false};
 // The number of live allocations.
 std::atomic<int64_t> alive{0};
 std::atomic<OutOfMemoryCallback> outOfMemory{nullptr};
-// make() sets this once.
+// Set once, by make().
 std::string name = "host memory";
 
 void forked() {
@@ -43,7 +43,7 @@ void forked() {
   }
 }
 
-// The bytes of FLEXMEM_TORCH=host[:MiB], or 0 if it is set otherwise.
+// Returns the bytes in FLEXMEM_TORCH=host[:MiB], or 0 if the variable does not ask for host memory.
 uint64_t hostBytes() {
   const char* value = std::getenv("FLEXMEM_TORCH");
   if (!value || !*value) {
@@ -72,9 +72,8 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
   std::fprintf(stderr, "flexmem: %s\n", text);
 }
 
-// Runs Python's garbage collection, and with it finalizers, which may use tensors. A
-// finalizer must not inherit the modes of the kernel that is out of memory: its tensors
-// have autograd, are no inference tensors, and its CPU tensors are in the CPU's memory.
+// Runs Python's garbage collection, which calls finalizers that may use tensors. A finalizer must not inherit the modes
+// of the kernel that is out of memory: it needs autograd, no inference mode, and CPU tensors in the CPU's memory.
 void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
   const OutOfMemoryCallback callback = outOfMemory;
   if (!callback || WithoutPython::current) {
@@ -103,7 +102,7 @@ flexmem_cache* make() {
   TORCH_CHECK(!badFork, kForked);
   static const int unnoticed = pthread_atfork(nullptr, nullptr, forked);
   check(-unnoticed, "pthread_atfork");
-  // Kept if the rest fails, for the next attempt, but not for one of a child's.
+  // The provider is kept for the next attempt if a later step fails. A forked child does not use it.
   static flexmem_cache_provider provider = openProvider();
   opened = true;
   flexmem_cache_options options{};
@@ -198,8 +197,8 @@ void* allocate(size_t bytes) {
   flexmem_cache_allocation allocation{};
   const Stack stack;
   if (!alive) {
-    // No event announces a reset of the device. Segments that the cache keeps for
-    // later may be lost; a process that has lost no tensor goes on.
+    // No event announces a reset of the device. Free segments in the cache may be lost, so they are dropped here. A
+    // process that has lost no tensor can continue.
     flexmem_cache_drop_lost(cache(), nullptr);
   }
   request.bytes = bytes;

@@ -11,12 +11,12 @@ namespace flexmem_torch {
 // The cache, made on first use. FLEXMEM_TORCH=host[:MiB] puts it on host memory
 // (4096 MiB without a number), for tests and for machines without the driver;
 // otherwise it is on the device that FLEX_DEVICE names. Throws c10::Error if
-// there is no device. It lives until the process ends, since tensors do; the
-// driver takes back what is allocated then.
+// there is no device. The cache lives until the process ends, because tensors
+// may live as long. The driver then frees its memory.
 flexmem_cache* cache();
 
-// Sets the function that runs on the first failure of a request, before the request is
-// tried again; nullptr: none. There need not be a cache yet.
+// Sets the function that runs on the first failure of a request, before the
+// request is tried again; nullptr: none. May be called before there is a cache.
 using OutOfMemoryCallback = void (*)();
 void onOutOfMemory(OutOfMemoryCallback callback) noexcept;
 
@@ -26,8 +26,9 @@ std::string deviceName();
 // Whether there is a device. Does not throw.
 bool isAvailable() noexcept;
 
-// Whether cache() has been called, and whether this process was forked after it:
-// then the cache, and every tensor in it, belong to the parent.
+// isInitialized(): whether cache() has been called. The other function: whether
+// this process was forked after that. Then the cache, and every tensor in it,
+// belongs to the parent.
 bool isInitialized() noexcept;
 bool isInBadFork() noexcept;
 
@@ -35,7 +36,7 @@ bool isInBadFork() noexcept;
 void* allocate(size_t bytes);
 
 // Frees a pointer that allocate() returned. Returns false for any other
-// pointer. In a forked child it leaves the parent's memory as it is.
+// pointer. In a forked child it does not free memory of the parent.
 bool deallocate(void* pointer) noexcept;
 
 // Returns unused memory to the device.

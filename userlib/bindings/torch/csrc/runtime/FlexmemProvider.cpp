@@ -11,9 +11,8 @@
 namespace flexmem_torch {
 namespace {
 
-// The addresses of one mapped segment. A signal handler walks the list, so a
-// node stays for ever; the next segment takes over one that has become empty.
-// The cache calls map and unmap with its lock, so there is one writer.
+// The addresses of one mapped segment. A signal handler walks through the list, so a node is never freed; the next
+// segment uses a node that has become empty. The cache calls map and unmap under its lock, so there is only one writer.
 struct Range {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
@@ -74,8 +73,8 @@ int deviceUnmap(void* user, uint64_t handle, void* pointer, uint64_t bytes) {
   return error;
 }
 
-// Host memory is one reservation. The flat provider of the library deals out
-// offsets in it, and names each segment by its offset.
+// Host memory is one reserved range of addresses. The flat provider of the library allocates offsets in it, and the
+// handle of a segment is its offset.
 char* hostBase;
 
 int hostMap(void* /*user*/, uint64_t handle, uint64_t bytes, void** pointer) {

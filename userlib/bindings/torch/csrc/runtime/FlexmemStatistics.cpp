@@ -74,7 +74,7 @@ Stat toStat(const flexmem_cache_figure& figure) {
   return stat;
 }
 
-// In both arrays: all, the small pool, the large pool.
+// Both arrays have the order: all, the small pool, the large pool.
 StatArray toStats(const flexmem_cache_figure (&pools)[FLEXMEM_CACHE_POOL_KINDS]) {
   return {toStat(pools[0]), toStat(pools[1]), toStat(pools[2])};
 }
