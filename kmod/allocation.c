@@ -2,9 +2,9 @@
 /*
  * Allocations.
  *
- * An allocation is charged to an account. It exists while something uses it:
- * its handle, a CPU map, a copy, a kernel user, or a device program. leaving.c
- * ends it.
+ * An allocation is charged to an account. It exists as long as something uses
+ * it: its handle, a CPU mapping, a copy, a kernel user, or a device program.
+ * leaving.c ends it.
  *
  * It consists of chunks, each in a block of its own. Today ALLOC asks for one
  * chunk (ioctl.c). Either all chunks are allocated, or none.
@@ -26,9 +26,9 @@
 
 /**
  * flexmem_chunk_clean - scrub bytes of other owners in a new block
- * @chunk: chunk that the block is, or will be, a part of
- * @block: block of its region that has just been allocated, for it or for its
- *	extension
+ * @chunk: chunk to which the block belongs, or will belong
+ * @block: block of the chunk's region that has just been allocated, for the
+ *	chunk or for its extension
  *
  * If the firmware fails to scrub the block, the block goes into quarantine. If
  * the wait was interrupted, or no command was sent because the firmware may be
@@ -89,7 +89,7 @@ static void give_chunks(struct flexmem_allocation *allocation,
 
 /*
  * Allocates a block for each chunk. If there is no room for one of them, frees
- * the others, and no bytes are charged any more.
+ * the others and uncharges all bytes.
  */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation,
@@ -135,7 +135,7 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 	return rc;
 }
 
-/* The bytes of each chunk; the last chunk may have fewer. */
+/* Returns the bytes of each chunk; the last chunk may have fewer. */
 static u64 chunk_size(const struct flexmem_shape *shape)
 {
 	if (shape->chunks == 1)
@@ -157,8 +157,9 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	enum flexmem_reason refusal;
 
 	/*
-	 * A chunk larger than any region is never charged, not even for a
-	 * moment: other callers with the same limit would be refused meanwhile.
+	 * A chunk that is larger than any region is not charged even for a
+	 * moment, because other callers with the same limit would be refused in
+	 * that time.
 	 */
 	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
 	    flexmem_place_is_impossible(table, shape->domains, chunk))
@@ -175,7 +176,7 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	return false;
 }
 
-/* The chunks of the new allocation have no blocks yet. */
+/* Creates an allocation whose chunks have no blocks yet. */
 static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 const struct flexmem_shape *shape,
 					 struct flexmem_stock *stock)
@@ -194,7 +195,10 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 	*allocation = (struct flexmem_allocation) {
 		.refs = REFCOUNT_INIT(1),
 		.owner = owner,
-		/* A charged handle keeps flexmem_owner_set_strict() out. */
+		/*
+		 * The handle is charged already, so flexmem_owner_set_strict()
+		 * cannot change the owner any more.
+		 */
 		.bytes_of = flexmem_owner_of_bytes(owner),
 		.size = shape->size,
 		.flags = shape->flags,
@@ -275,7 +279,7 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 
 /**
  * flexmem_allocation_end - free the blocks of an allocation
- * @allocation: allocation that nothing uses; invalid afterwards
+ * @allocation: allocation that nothing uses; must not be used afterwards
  * @stock: stock that may keep freed objects; or NULL
  */
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
@@ -301,10 +305,10 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 }
 
 /**
- * flexmem_allocation_is_lost - are bytes of an allocation lost
+ * flexmem_allocation_is_lost - whether bytes of an allocation are lost
  * @allocation: allocation
  *
- * Return: true if those of at least one chunk are.
+ * Return: true if the bytes of at least one chunk are lost.
  */
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 {
@@ -317,7 +321,7 @@ bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 }
 
 /**
- * flexmem_allocation_error - can the bytes of an allocation be accessed
+ * flexmem_allocation_error - whether the bytes of an allocation can be accessed
  * @allocation: allocation
  *
  * Context: any.
@@ -339,11 +343,11 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_error);
  * flexmem_allocation_part - address of a part of an allocation
  * @allocation: allocation that the caller has a reference to
  * @index: 0 for the first part
- * @part: receives it
+ * @part: receives the address
  *
- * Valid until the next call of the driver's @quiesce or @reset operation, if
- * flexmem_allocation_error() returns 0 under the lock that these operations
- * take.
+ * The address is valid until the next call of the driver's @quiesce or @reset
+ * operation, provided that flexmem_allocation_error() has returned 0 under the
+ * lock that these operations take.
  *
  * Context: any.
  * Return: false if there is no such part.
@@ -368,8 +372,8 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_part);
 /**
  * flexmem_allocation_chunk - find the chunk of a byte
  * @allocation: allocation
- * @offset: of the byte, less than the allocation's size; receives the offset in
- *	the chunk
+ * @offset: offset of the byte in the allocation, less than its size; receives
+ *	the offset in the chunk
  *
  * Return: the chunk.
  */
@@ -387,7 +391,7 @@ flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
  * flexmem_allocation_address - start address of an allocation
  * @allocation: allocation
  *
- * Return: its VirtualAddress.
+ * Return: the address of its first byte.
  */
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation)
@@ -404,7 +408,8 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
  * flexmem_chunk_map_offset - mmap() offset of a chunk
  * @chunk: chunk
  *
- * Return: bytes, a multiple of the page size for a mappable one.
+ * Return: the offset; a multiple of the page size if the allocation is
+ * mappable.
  */
 u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk)
 {

@@ -41,24 +41,24 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - an allocation
- * @refs: references of its handle, each CPU map, each copy, and each kernel
- *	user. After the last one is put, the blocks are freed or wait for
- *	@fences
+ * @refs: one reference for its handle, and one for each CPU mapping, each copy
+ *	and each kernel user. When the last one is put, the blocks are freed, or
+ *	wait for @fences
  * @fences: fences of device programs that use it; NULL if no program ever did
  * @owner: account that is charged; a reference is held
  * @bytes_of: number of the owner of its bytes
  * @handle: its handle
  * @named: look-ups find it by its handle. Under the lock of the handles
  * @flags: of enum flexmem_alloc_flags
- * @size: bytes in all its chunks; changes under the lock of the handles, and only
- *	while the handle's is the only reference
+ * @size: bytes in all its chunks; changes under the lock of the handles, and
+ *	only while the handle has the only reference
  * @resizing: its size is about to change, so no task can take a reference.
  *	Under the lock of the handles
  * @nr_chunks: number of @chunks, at least 1
  * @chunks: its parts, in order. Its address is that of the first
  *
- * Once it has its handle, only @refs, @fences, @named, @size and @resizing
- * change, and size and by_address of the chunks.
+ * Once the allocation has its handle, only @refs, @fences, @named, @size and
+ * @resizing change, and the members size and by_address of the chunks.
  */
 struct flexmem_allocation {
 	refcount_t refs;
@@ -81,9 +81,9 @@ struct flexmem_allocation {
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
  * @domains: bit mask of the domains that it may come from; not 0
- * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All have the
- *	same size, a multiple of @alignment, except the last, which may be
- *	smaller. A small allocation has fewer chunks
+ * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All chunks
+ *	have the same size, a multiple of @alignment, except the last one, which
+ *	may be smaller. A small allocation has fewer chunks
  */
 struct flexmem_shape {
 	u64 size;
@@ -93,7 +93,7 @@ struct flexmem_shape {
 	unsigned int chunks;
 };
 
-/* The kind of memory that flags of the ABI request. */
+/* Returns the kind of memory that flags of the ABI request. */
 static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 {
 	return flags & FLEXMEM_ALLOC_PROGRAM ? FLEXMEM_KIND_PROGRAM :
@@ -101,7 +101,8 @@ static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 }
 
 /*
- * Unit of starts and lengths, so that two mappable allocations share no page.
+ * Starts and lengths of allocations with these flags are multiples of this, so
+ * that no page has bytes of two mappable allocations.
  */
 static inline u64 flexmem_granule_of(u32 flags)
 {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Placement: the two phases of an allocation, a region and a block in it.
+ * Placement: an allocation needs a region, and a block in that region.
  *
- * A request names the domains that it may come from, which its policy chooses:
- * one row of a table. Regions of all of them are tried in one order. A new region
- * comes from the domain with the lowest id that can give one.
+ * The policy of a request chooses the domains that the request may use; each
+ * policy is a row of a table. Existing regions of all these domains are tried
+ * in one order. A new region comes from the domain with the lowest id that can
+ * give one.
  *
- * The order is one row of a table, too: which of two regions comes first, and
- * whether a new region is acquired before the present ones are tried
- * (load_balance) or only after all of them have failed (fill_first).
+ * The order is a row of another table. It says which of two regions is tried
+ * first, and whether a new region is acquired before the existing ones are
+ * tried (load_balance) or only after all of them have failed (fill_first).
  *
- * A region that is reserved for a cgroup is tried first for files of it and of
- * those below it, and not for others.
+ * A region that is reserved for a cgroup is tried first for files of that
+ * cgroup and of the cgroups below it, and is not tried for other files.
  *
- * The caller has charged the bytes. A region in which the account may have no
- * block is skipped like a full one. If it may not have a block in one more
- * region, none is acquired. The check that counts is the charge when a block is
- * taken.
+ * The caller has charged the bytes. A region in which the account may not have
+ * a block is skipped like a full one. If the account may not have a block in a
+ * further region, no region is acquired. These checks only save work: the
+ * charge when a block is taken decides.
  *
  * The address of an allocation depends only on the calls before it: equal
  * regions are ordered by slot, and background work has no influence.
@@ -37,7 +38,7 @@
 
 /**
  * struct flexmem_order_ops - a region strategy
- * @name: as in the module parameter
+ * @name: name in the module parameter
  * @acquire_first: acquire a region before each allocation, as long as that is
  *	possible
  * @before: whether a region with @free free bytes comes before one with @other
@@ -83,7 +84,7 @@ const char *flexmem_order_name(unsigned int order)
 
 /**
  * struct flexmem_policy_ops - which domains an allocation may come from
- * @named: those that the caller names, not the default ones
+ * @named: the domains are those that the caller names, not the default ones
  */
 struct flexmem_policy_ops {
 	bool named;
@@ -98,7 +99,7 @@ static const struct flexmem_policy_ops policies[] = {
  * flexmem_policy_domains - the domains that an allocation may come from
  * @table: region table
  * @policy: enum flexmem_policy, from a user
- * @asked: bit mask of the domains that the user names
+ * @asked: bit mask of the domains that the user names, or 0
  * @domains: receives the bit mask; not 0
  *
  * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
@@ -139,7 +140,7 @@ static bool comes_before(const struct flexmem_order_ops *order,
 	return order->before(a->free, b->free);
 }
 
-/* A bit mask of the slots with regions that a request may use. */
+/* Returns a bit mask of the slots with regions that a request may use. */
 static u64 candidates(const struct flexmem_table *table,
 		      enum flexmem_kind kind, u64 domains)
 {
@@ -152,9 +153,9 @@ static u64 candidates(const struct flexmem_table *table,
 }
 
 /*
- * The first region, in the order of the strategy, with enough free bytes, of
- * those in the slots @left. For a growable request, the region with the most
- * room.
+ * Returns that region in the slots @left which is the first in the order of the
+ * strategy and has enough free bytes. For a growable request, returns the
+ * region with the largest free block.
  *
  * A scan of the few regions costs less than keeping them sorted at each
  * allocation and free. The figures are read without the region's lock and may
@@ -210,8 +211,9 @@ static bool place_in_existing(struct flexmem_table *table,
 	static_assert(BITS_PER_TYPE(left) >= FLEXMEM_MAX_SLOTS);
 
 	/*
-	 * RCU keeps the region until a block of it is taken. After that the
-	 * block does: a region with a block in use is not destroyed.
+	 * RCU keeps the region until a block of it is taken. From then on the
+	 * block keeps it, because a region with a block in use is not
+	 * destroyed.
 	 */
 	place->gave_up = false;
 	rcu_read_lock();
@@ -233,7 +235,7 @@ static bool place_in_existing(struct flexmem_table *table,
  * @job: job of the worker
  * @request: request; holds a reference to its account
  * @kind: kind of slots that it may use
- * @acquire_first: acquire a region before the present ones are tried
+ * @acquire_first: acquire a region before the existing ones are tried
  * @spare: block nodes for the split; unused ones are freed at the end
  * @fresh: region object to be filled; NULL once it is used
  * @place: result; the block is NULL if there is none, or if the caller has it
@@ -283,8 +285,8 @@ static int place_in_new(struct growth *growth)
 }
 
 /*
- * Under acquire_lock. The regions may have changed while the job waited for the
- * lock, or slept with the device, so the present ones are tried once more.
+ * Called under acquire_lock. The regions may have changed while the job waited
+ * for the lock or for a resume, so the existing ones are tried once more.
  */
 static int grow(struct flexmem_job *job)
 {
@@ -309,8 +311,8 @@ static int grow(struct flexmem_job *job)
 }
 
 /*
- * If the caller was killed meanwhile, frees the block too; if there is none,
- * uncharges the bytes of the request.
+ * Frees a job. If the caller was killed in the meantime, frees the block too,
+ * or uncharges the bytes of the request if there is no block.
  */
 static void end_growth(struct flexmem_job *job)
 {
@@ -362,7 +364,7 @@ static bool is_unsure(const struct flexmem_table *table, u64 domains)
 	return false;
 }
 
-/* Whether a command to the firmware may bring a region. */
+/* Whether a command to the firmware may succeed in acquiring a region. */
 static bool may_acquire(const struct flexmem_table *table,
 			const struct flexmem_request *request)
 {
@@ -373,9 +375,9 @@ static bool may_acquire(const struct flexmem_table *table,
 }
 
 /*
- * Whether to acquire a region before the present ones are tried. Never while
- * the firmware may be dead, or for a cgroup with reserved regions, whatever the
- * order.
+ * Whether to acquire a region before the existing ones are tried. Whatever the
+ * order says, this is false while the firmware may be dead, and for a cgroup
+ * with reserved regions.
  */
 static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
@@ -389,12 +391,13 @@ static bool wants_new(const struct flexmem_table *table,
 }
 
 /**
- * flexmem_place_is_impossible - is a block larger than any region could be
+ * flexmem_place_is_impossible - whether a block is larger than any region could
+ * be
  * @table: region table
  * @domains: bit mask of the domains that it may come from
- * @size: its bytes
+ * @size: bytes of the block
  *
- * Return: true if so, as far as the capacity is known.
+ * Return: true if it is, as far as the capacity is known.
  */
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size)
@@ -409,7 +412,8 @@ bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
  * @account: account of the open file
  * @kind: kind of memory that was requested
  * @domains: bit mask of the domains that the request could use
- * @place: receives the current figures of all regions for both
+ * @place: receives the present figures of all regions of this kind in these
+ *	domains
  */
 void flexmem_place_stats(struct flexmem_table *table,
 			 const struct flexmem_account *account,
@@ -447,14 +451,17 @@ void flexmem_place_stats(struct flexmem_table *table,
 	place->leaving = flexmem_accounts_leaving(&table->accounts);
 }
 
-/* Whether enough bytes are free, and no hole suits. */
+/*
+ * Whether the reason means that enough bytes are free, but not in a suitable
+ * hole.
+ */
 static bool is_in_pieces(enum flexmem_reason reason)
 {
 	return reason == FLEXMEM_REASON_FRAGMENTATION ||
 	       reason == FLEXMEM_REASON_ALIGNMENT;
 }
 
-/* The reason why there is no further region. */
+/* Returns the reason why there is no further region. */
 static enum flexmem_reason why_no_region(const struct flexmem_table *table,
 					 const struct flexmem_request *request)
 {
@@ -519,9 +526,9 @@ static int place_by_growing(struct flexmem_table *table,
 }
 
 /*
- * No region can be acquired at the moment. The lock is taken so that a TRIM
- * under way cannot hide a region that it then keeps. -EAGAIN: a region may be
- * available again.
+ * Tries again if no region can be acquired at the moment. Takes acquire_lock,
+ * because a TRIM under way may hide a region that it does not release in the
+ * end. Returns -EAGAIN if a region may be acquired after all.
  */
 static int place_without_growing(struct flexmem_table *table,
 				 const struct flexmem_request *request,
@@ -576,7 +583,7 @@ static int place_once(struct flexmem_table *table,
 		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, request, place);
-	/* With another error the request did not fail at a limit. */
+	/* With any error but -ENOMEM the request did not fail at a limit. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }
@@ -584,7 +591,7 @@ static int place_once(struct flexmem_table *table,
 /**
  * flexmem_place - find room for an allocation
  * @table: region table
- * @request: request, whose bytes are charged; if it fails, they are not any more
+ * @request: request, whose bytes are charged; if this fails, they are uncharged
  * @stock: stock of the client's spare block nodes, or NULL
  * @place: receives the block; on -ENOMEM, the reason
  *

@@ -22,13 +22,14 @@ struct flexmem_table;
  * @region: region
  * @block: block of the region
  * @address: address of the block, as the ABI reports it
- * @reason: on -ENOMEM: why; FLEXMEM_REASON_NONE if the kernel had no memory.
- *	During the search: the limit that refused a block that was large enough
+ * @reason: on -ENOMEM: the reason; FLEXMEM_REASON_NONE if the kernel had no
+ *	memory. During the search: the limit that refused a block which was
+ *	large enough
  * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
  *	region was acquired
  * @abandoned: the caller was killed, and the worker uncharges the bytes
- * @gave_up: the search of a region ended at its bound; a block that it did not
- *	try may fit
+ * @gave_up: the search in a region has ended at its bound, so a block that it
+ *	did not try may fit
  * @regions: on -ENOMEM: number of acquired regions
  * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory,
  *	of the domains that the request could use, without those that are

@@ -3,14 +3,14 @@
  * Reservations: regions that are set aside for a cgroup and those below it.
  *
  * A reserved region is a region of the table like any other. It names the
- * account that it is reserved for: placement skips it for all other accounts,
- * and uses it first for this one. Nothing releases it. The regions are acquired
- * when the reservation is made, so a reservation holds whatever other tenants
- * do.
+ * account for which it is reserved: placement skips the region for all other
+ * accounts, and tries it first for this one and those below it. TRIM does not
+ * release it. The regions are acquired when the reservation is made, so a
+ * reservation holds whatever other tenants do.
  *
  * A reset takes all regions away. A reservation stays, and its regions are
- * acquired again before any other. If the device gives fewer, it has fewer
- * regions than it should, which a snapshot shows.
+ * acquired again before any other. If the device grants fewer regions then, the
+ * cgroup has fewer than it should, which a snapshot shows.
  */
 
 #include <linux/bitops.h>
@@ -29,9 +29,9 @@
  * @link: in &flexmem_table.reservations
  * @account: account of the cgroup; a reference is held. It counts the regions
  * @size: bytes of each region
- * @told: a message has said that there are too few
+ * @told: a message in the log has said that there are too few regions
  *
- * Under acquire_lock.
+ * Protected by acquire_lock.
  */
 struct flexmem_reservation {
 	struct list_head link;
@@ -42,12 +42,12 @@ struct flexmem_reservation {
 
 /**
  * struct reserving - a RESERVE
- * @job: runs it
+ * @job: job of the worker that runs it
  * @account: account of the cgroup; a reference is held
  * @size: bytes of each region
  * @count: number of regions
- * @reservation: for a new reservation; NULL once it is used
- * @reason: why the regions could not be had
+ * @reservation: struct for a new reservation; NULL once it is used
+ * @reason: why the regions could not be reserved
  */
 struct reserving {
 	struct flexmem_job job;
@@ -58,7 +58,9 @@ struct reserving {
 	enum flexmem_reason reason;
 };
 
-/* A bit mask of the slots with regions that are reserved for a cgroup. */
+/*
+ * Returns a bit mask of the slots with regions that are reserved for a cgroup.
+ */
 static u64 slots_of(struct flexmem_table *table,
 		    const struct flexmem_account *account)
 {
@@ -87,7 +89,7 @@ static void give_back(struct flexmem_table *table, u64 slots)
 	flexmem_pressure_freed(&table->accounts);
 }
 
-/* Whether a region may become one of a reservation of this size. */
+/* Whether a region can be reserved in a reservation of this size. */
 static bool suits(const struct flexmem_table *table,
 		  const struct flexmem_region *region, u64 size)
 {
@@ -97,8 +99,8 @@ static bool suits(const struct flexmem_table *table,
 }
 
 /*
- * Reserves empty regions, and then new ones, until the cgroup has @count of this
- * size. Sets *@slots to them. After an error some may be reserved.
+ * Reserves empty regions, and then new ones, until the cgroup has @count of
+ * this size. Sets *@slots to them. After an error some of them may be reserved.
  */
 static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 		   u64 size, unsigned int count, u64 *slots)
@@ -152,7 +154,7 @@ static void end(struct flexmem_table *table,
 	kfree(reservation);
 }
 
-/* The regions are reserved. Cannot fail. */
+/* Records the reservation when all its regions are reserved. Cannot fail. */
 static void record(struct reserving *reserving)
 {
 	struct flexmem_table *table = reserving->job.table;
@@ -184,7 +186,10 @@ static enum flexmem_reason explain(const struct flexmem_table *table,
 	       FLEXMEM_REASON_CAPACITY;
 }
 
-/* Under acquire_lock. All regions are reserved, or nothing changes. */
+/*
+ * Called under acquire_lock. Either all regions are reserved, or nothing
+ * changes.
+ */
 static int run(struct flexmem_job *job)
 {
 	struct reserving *reserving = container_of(job, struct reserving, job);
@@ -225,7 +230,7 @@ static void free_reserving(struct flexmem_job *job)
 }
 
 /**
- * flexmem_reservation_is_valid - can regions of a size be reserved
+ * flexmem_reservation_is_valid - whether regions of a size can be reserved
  * @table: region table
  * @size: bytes
  *
@@ -252,9 +257,9 @@ bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size)
  * @reason: on -ENOMEM: receives the reason; FLEXMEM_REASON_NONE if the kernel
  *	has no memory
  *
- * Takes empty regions first, then new ones. Regions that the cgroup had before
- * and that are too many, or of another size, are open to all afterwards; the
- * allocations in them stay.
+ * Reserves existing empty regions first, and then new ones. Regions of the
+ * cgroup's earlier reservation that are too many or have another size are open
+ * to all afterwards; the allocations in them stay.
  *
  * Context: may sleep; the worker does it.
  * Return: 0; -ENOMEM; -ENOENT if the cgroup was removed; -EINTR if the caller
@@ -294,7 +299,7 @@ int flexmem_reservation_set(struct flexmem_table *table,
  * flexmem_reservations_restore - acquire the regions of all reservations again
  * @table: region table
  *
- * Does nothing for those that have their regions.
+ * Does nothing for reservations that have all their regions.
  *
  * Context: under acquire_lock. May sleep.
  */
@@ -327,7 +332,7 @@ void flexmem_reservations_restore(struct flexmem_table *table)
  * flexmem_reservations_forget - end the reservations of removed cgroups
  * @table: region table
  *
- * To be called before regions are missing because of a reservation.
+ * Must be called before a request fails because a region is reserved.
  *
  * Context: under acquire_lock. May sleep.
  */

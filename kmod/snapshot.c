@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Snapshots: regions, owners and sums of one moment.
+ * Snapshots: regions, owners and sums at one moment.
  *
  * A snapshot takes all region locks, and then the lock of the accounts. Every
  * charge takes the accounts' lock under the lock of its region. So no block can
@@ -21,7 +21,10 @@ static void fill_owner(struct flexmem_account *account,
 	bool client = account->kind == FLEXMEM_OWNER_CLIENT;
 	bool removed = flexmem_account_is_removed(account);
 
-	/* A cgroup may have been removed without a change to its account. */
+	/*
+	 * The removal of a cgroup changes nothing in its account, so the
+	 * account is brought up to date here.
+	 */
 	if (removed)
 		flexmem_account_follow(account);
 	else
@@ -78,8 +81,8 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 }
 
 /*
- * Sparse cannot count locks taken in a loop. To sparse, each of these two
- * functions looks balanced.
+ * Sparse cannot count locks that are taken in a loop, so it believes that each
+ * of these two functions releases what it takes.
  */
 static void lock_for_snapshot(struct flexmem_table *table,
 			      struct flexmem_region *region)
@@ -94,7 +97,7 @@ static void unlock_after_snapshot(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
-/* Whether free bytes of a region are for certain cgroups, but not for @only. */
+/* Whether a region is reserved, and not open to @only. */
 static bool is_held_back(const struct flexmem_region *region,
 			 const struct flexmem_account *only)
 {
@@ -135,11 +138,11 @@ static void fill_regions(struct flexmem_table *table,
 /**
  * flexmem_table_snapshot - regions, owners and sums as they are at one moment
  * @table: region table
- * @only: report only the part of this client; NULL: all owners
- * @view: receives them
+ * @only: report only what this client may see; NULL: all owners
+ * @view: receives the snapshot
  *
- * Context: may sleep until another snapshot is done; not for firmware. Takes
- * O(open files) for all owners.
+ * Context: may sleep until another snapshot is done, but not for firmware.
+ * Takes O(open files) for all owners.
  */
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,
@@ -174,7 +177,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
  * @table: region table
  * @only: as for flexmem_table_snapshot()
  *
- * Return: about as many as the next snapshot will have.
+ * Return: about as many owners as the next snapshot will have.
  */
 unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 				   const struct flexmem_account *only)

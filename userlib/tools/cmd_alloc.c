@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem alloc and free: allocations by hand. */
+/* flexmem alloc and free. */
 #include "tool.h"
 #include "render.h"
 
@@ -231,7 +231,7 @@ static void hold(const struct alloc_options *options)
 	} while (c != '\n' && c != EOF);
 }
 
-/* Fills all allocations with the pattern, or checks them all. */
+/* Fills all allocations with the pattern, or checks all of them. */
 static enum tool_status patterns(struct tool *tool, struct work *work,
 				 bool check)
 {
@@ -351,8 +351,8 @@ enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 }
 
 /*
- * Frees what @name names: a handle, or REGION:OFFSET. @error: 0 or a negative
- * errno.
+ * Frees what @name names: a handle, or REGION:OFFSET. @error receives 0 or a
+ * negative errno.
  */
 static enum tool_status free_one(struct tool *tool, char *name, int *error)
 {

@@ -80,7 +80,10 @@ static void print_domain(const struct flexmem_domain_state *domain)
 	putchar('\n');
 }
 
-/* A single domain is what the lines before have said. */
+/*
+ * Prints a line for each domain. A single domain needs none, because the lines
+ * before describe it.
+ */
 static void print_domains(const struct flexmem_domain_state *domains)
 {
 	uint32_t i;
@@ -254,7 +257,8 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
 		return status;
 	err = flexmem_device_trim(tool->device, flags, &regions, &bytes);
 	/*
-	 * Printed on failure too: some regions may have been released before.
+	 * The report is printed even on failure, because some regions may have
+	 * been released before.
 	 */
 	if (tool->json) {
 		object = json_checked(json_object());

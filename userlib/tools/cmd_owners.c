@@ -11,7 +11,7 @@
 #define AMOUNT_MAX 24
 #define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
 
-/* An option that sets a limit has this value plus its charge. */
+/* The value of an option that sets a limit is this plus the charge. */
 #define SET_LIMIT 0x100
 
 /* Prints a limit with its unit. */
@@ -91,7 +91,10 @@ static size_t without_own(const struct tool *tool,
 	return left;
 }
 
-/* The reserved regions; and how many there should be, if that are more. */
+/*
+ * Adds the number of reserved regions, and how many there should be if that is
+ * more.
+ */
 static void add_reserved(struct table *table,
 			 const struct flexmem_account_state *one)
 {
@@ -112,7 +115,10 @@ static bool any_reservation(const struct flexmem_account_state *accounts,
 	return false;
 }
 
-/* The column of reserved regions is there only if there is a reservation. */
+/*
+ * Prints the accounts. The column of reserved regions is printed only if there
+ * is a reservation.
+ */
 static void print_accounts(const struct flexmem_account_state *accounts,
 			   size_t count)
 {
@@ -277,7 +283,7 @@ static bool limit_option(struct tool *tool, int option,
 	return option >= SET_LIMIT && set_amount(tool, option, options);
 }
 
-/* Whether the options go together. */
+/* Whether the options can be combined. */
 static bool check_limit(struct tool *tool, struct limit_options *options,
 			bool each)
 {
@@ -333,7 +339,10 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 	return check_limit(tool, options, each);
 }
 
-/* Sets the limits one after the other. Those set before a failure stay. */
+/*
+ * Sets the limits one after the other. Limits that were set before a failure
+ * stay set.
+ */
 static enum tool_status set_limits(struct tool *tool,
 				   const struct limit_options *options,
 				   struct limits *limits)

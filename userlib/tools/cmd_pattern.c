@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem fill and check: a pattern in an allocation, by map or by copy. */
+/*
+ * flexmem fill and check: a pattern in an allocation, written and read through
+ * a mapping or by copies.
+ */
 #include "tool.h"
 #include "pattern.h"
 
@@ -14,7 +17,9 @@
 /* The most bytes to map at a time, for 32-bit programs. */
 #define MAP_PART (UINT64_C(1) << 26)
 
-/* An access to a map failed because the device was reset or removed. */
+/*
+ * Runs if an access to a mapping fails because the device was reset or removed.
+ */
 static void on_sigbus(int number)
 {
 	(void)number;

@@ -97,7 +97,7 @@ static bool set_option(struct tool *tool, struct replay_options *options,
 	return true;
 }
 
-/* Whether the options go together. */
+/* Whether the options can be combined. */
 static bool check_options(struct tool *tool,
 			  const struct replay_options *options)
 {
@@ -159,7 +159,7 @@ static void fail(struct report *report, int err, const char *what)
 	snprintf(report->text, sizeof(report->text), "%s: %s", what, text);
 }
 
-/* Whether the device's settings are those that the options demand. */
+/* Whether the device has the settings that the options demand. */
 static bool check_settings(struct report *report,
 			   const struct replay_options *options)
 {
@@ -243,7 +243,7 @@ static void one_file(struct tool *tool, struct report *report,
 	report->provider.device = tool->device;
 	if (ready)
 		drive(tool, report, options, &trace);
-	/* Frees all allocations before the next file. */
+	/* Closing the device frees all allocations before the next file. */
 	flexmem_device_close(tool->device);
 	tool->device = NULL;
 	trace_free(&trace);

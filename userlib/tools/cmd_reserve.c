@@ -66,7 +66,7 @@ static bool reserve_arguments(struct tool *tool, int argc, char **argv,
 	return false;
 }
 
-/* Without --size: the size that the driver tries first. */
+/* If there is no --size, chooses the size that the driver tries first. */
 static int choose_size(struct tool *tool, struct reserve_options *options)
 {
 	struct flexmem_properties properties;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Errors, as a line on stderr and with --json as an object on stdout. A line is
- * written in one piece, because other processes may write to the same stderr.
+ * Errors. They are printed as a line on stderr, and with --json also as an
+ * object on stdout. A line is written with one call, because other processes
+ * may write to the same stderr.
  */
 #include "tool.h"
 
@@ -31,7 +32,10 @@ static char *format_text(const char *format, va_list arguments)
 	return text;
 }
 
-/* Keeps the first error, which is the cause, for the report. */
+/*
+ * Keeps the first error for the report, because later ones may be its
+ * consequences.
+ */
 static void keep_error(struct tool *tool, int error, const char *text,
 		       const struct flexmem_failure *failure)
 {

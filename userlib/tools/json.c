@@ -135,7 +135,7 @@ const char *charge_name(uint32_t charge)
 	return names[charge];
 }
 
-/* A new strategy of the driver needs a row here. */
+/* Names of the driver's strategies. A new strategy needs a row here. */
 static const char *const strategies[] = {
 	[FLEXMEM_FIRST_FIT] = "first_fit",
 	[FLEXMEM_BEST_FIT] = "best_fit",
@@ -445,7 +445,7 @@ json_t *json_error(int error, const char *text,
 				   sizeof(own));
 		text = own;
 	}
-	/* INT_MIN, for one, cannot be negated. */
+	/* Numbers below -4095 are no errno, and INT_MIN cannot be negated. */
 	if (error >= -4095)
 		name = strerrorname_np(-error);
 	json_add(object, "errno", json_integer(error));

@@ -230,7 +230,10 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/* Options before the subcommand. True: optind is at the subcommand. */
+/*
+ * Parses the options before the subcommand. Returns true if optind is at the
+ * subcommand.
+ */
 static bool global_options(struct tool *tool, int argc, char **argv,
 			   enum tool_status *status)
 {

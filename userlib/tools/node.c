@@ -29,7 +29,10 @@ static bool group_may(const struct stat *status)
 	return (status->st_mode & 0060) == 0060;
 }
 
-/* sysfs tells the kind to users that may not open the node. */
+/*
+ * Whether a node is a PF's. Reads that from sysfs, because a user may not be
+ * permitted to open the node.
+ */
 static bool is_pf(const struct stat *status)
 {
 	char path[64];
@@ -49,8 +52,8 @@ static bool is_pf(const struct stat *status)
 }
 
 /*
- * The node of a VF: @path, or the first node that belongs to a group, if there
- * is one.
+ * Finds the node of a VF: @path, or otherwise the first node, one that belongs
+ * to a group if there is one.
  */
 static bool find_vf(const char *path, char node[NODE_MAX], struct stat *status)
 {
@@ -129,7 +132,7 @@ static void absence_text(const char *path, char text[TOOL_TEXT_MAX])
 		flexmem_error_text(-ENODEV, NULL, 0, text, TOOL_TEXT_MAX);
 }
 
-/* Explains the error @err of an open(), and what helps. */
+/* Explains the error @err of an open(), and what the user can do about it. */
 static void reason_text(int err, const char *path, char text[TOOL_TEXT_MAX])
 {
 	struct stat status;

@@ -25,7 +25,10 @@ void print_own_help(FILE *file, const struct tool *tool)
 		      "  -h, --help           show this text\n", file);
 }
 
-/* How many letters must be added, dropped or changed; at most @most + 1. */
+/*
+ * Returns how many letters must be added, dropped or changed to turn @a into
+ * @b; at most @most + 1.
+ */
 static unsigned int distance(const char *a, const char *b, unsigned int most)
 {
 	unsigned int best;
@@ -234,8 +237,8 @@ bool parse_size(const char *text, uint64_t *bytes)
 }
 
 /*
- * The number of a cgroup, which is given as in /proc/PID/cgroup or with its
- * mount.
+ * Finds the number of a cgroup. Its path is given as in /proc/PID/cgroup, or
+ * with the mount point in front.
  */
 static bool cgroup_id(const char *name, uint64_t *id)
 {

@@ -5,7 +5,7 @@
 
 /*
  * Eight bytes of the pattern. Multiplications by odd numbers and shifted
- * exclusive ors lose nothing: no two words of one seed are the same.
+ * exclusive ors are reversible, so no two words of the same seed are equal.
  */
 static uint64_t word(uint64_t seed, uint64_t index)
 {
@@ -19,7 +19,10 @@ static uint64_t word(uint64_t seed, uint64_t index)
 	return x;
 }
 
-/* The byte at an offset. It depends on no byte order. */
+/*
+ * Returns the byte at an offset. It does not depend on the byte order of the
+ * machine.
+ */
 static unsigned char byte(uint64_t seed, uint64_t offset)
 {
 	return (unsigned char)(word(seed, offset / 8) >> (8 * (offset % 8)));

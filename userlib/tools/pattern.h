@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * A pattern of bytes that depends on a seed and on the offset. So a check
- * notices stale bytes, and bytes of another place or owner. Uses no device.
+ * notices old bytes, and bytes of another offset or owner. Uses no device.
  */
 #ifndef PATTERN_H
 #define PATTERN_H
@@ -13,7 +13,7 @@
 void pattern_fill(void *bytes, uint64_t seed, uint64_t offset, size_t length);
 
 /*
- * Returns the number of bytes that differ from the pattern, and in @first the
+ * Returns the number of bytes that differ from the pattern. @first receives the
  * offset in the pattern of the first of them.
  */
 uint64_t pattern_check(const void *bytes, uint64_t seed, uint64_t offset,

@@ -11,7 +11,10 @@
 #include "flexmem.h"
 #include "human.h"
 
-/* The columns of the terminal @file, of $COLUMNS, or 80. */
+/*
+ * Returns the width of the terminal @file in columns. If @file is no terminal,
+ * returns $COLUMNS, or 80.
+ */
 unsigned int render_width(FILE *file);
 
 /*
@@ -34,7 +37,7 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 /* The kind of a region or segment: "program" or "shared". */
 const char *render_kind(uint32_t flags);
 
-/* The longest name of a region: an address on a PF, a slot on a VF. */
+/* Room for the name of a region: an address on a PF, a slot on a VF. */
 #define RENDER_REGION_MAX 24
 const char *render_region_id(bool is_pf, uint64_t region_id,
 			     char text[RENDER_REGION_MAX]);

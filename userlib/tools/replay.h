@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Carries out the events of a trace on a target and measures. The targets are
- * in replay_device.c and replay_cache.c. Prints only progress.
+ * Carries out the events of a trace on a target, and measures that. There are
+ * two targets: replay_device.c and replay_cache.c. Prints only progress.
  */
 #ifndef REPLAY_H
 #define REPLAY_H
@@ -49,11 +49,12 @@ struct replay {
 };
 
 /*
- * The allocator for a trace. @alloc and @free are timed, so they only make the
- * call; they return 0 or a negative errno. @count is called after a success and
- * returns the bytes that were allocated or freed. @explain is called after the
- * first failed allocation. @look is called once, at the peak of the trace, or
- * at the end if the replay ends before; its error ends the replay.
+ * The allocator for a trace. @alloc and @free are timed, so they do nothing but
+ * make the call; they return 0 or a negative errno. @count is called after a
+ * success, and returns how many bytes were allocated or freed. @explain is
+ * called after the first failed allocation. @look is called once, at the peak
+ * of the trace, or at the end if the replay ends before; its error ends the
+ * replay.
  */
 struct replay_target {
 	int (*alloc)(void *user, const struct trace_event *event);
@@ -65,9 +66,9 @@ struct replay_target {
 };
 
 /*
- * Runs until the end of @trace, or to the first failure unless @keep_going.
- * Returns 0 or the error of the target's @look. Failed events are counted in
- * @replay only.
+ * Runs until the end of @trace; or, unless @keep_going, until the first
+ * failure. Returns 0 or the error of the target's @look. Failed events are only
+ * counted, in @replay.
  */
 int replay_run(struct replay *replay, const struct replay_target *target,
 	       const struct trace *trace, bool keep_going,
@@ -100,8 +101,8 @@ int replay_device(struct replay *replay, struct replay_device *result,
 		  struct flexmem_device *device, const struct trace *trace,
 		  bool keep_going, struct progress *progress);
 /*
- * Share of the free bytes of the snapshot that lie outside the largest free
- * block of their region.
+ * Returns the share of the free bytes in the snapshot that lie outside the
+ * largest free block of their region.
  */
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
@@ -121,23 +122,30 @@ struct replay_cache {
 };
 
 /*
- * Carries out @trace on a new cache with @configuration; NULL: that of the
- * environment. Warnings of the cache go to stderr. Returns 0, or a negative
- * errno if the cache could not be made or read. The caller calls
- * replay_cache_free() in each case.
+ * Carries out @trace on a new cache with @configuration; NULL: the
+ * configuration in the environment. Warnings of the cache go to stderr. Returns
+ * 0, or a negative errno if the cache could not be made or read. The caller
+ * calls replay_cache_free() in each case.
  */
 int replay_cache(struct replay *replay, struct replay_cache *result,
 		 const struct replay_provider *provider,
 		 const char *configuration, const struct trace *trace,
 		 bool keep_going, struct progress *progress);
-/* The most bytes reserved, divided by the most bytes live. */
+/*
+ * Returns the largest number of reserved bytes, divided by the largest number
+ * of live bytes.
+ */
 double replay_cache_ratio(const struct replay *replay,
 			  const struct replay_cache *result);
 /*
- * Share of the reserved bytes that were not allocated at the time of @look.
+ * Returns the share of the reserved bytes that were not allocated at the time
+ * of @look.
  */
 double replay_cache_unused(const struct replay_cache *result);
-/* The share of allocations that the cache served by itself. */
+/*
+ * Returns the share of the allocations that the cache served without its
+ * provider.
+ */
 double replay_cache_hit_rate(const struct replay_cache *result);
 void replay_cache_free(struct replay_cache *result);
 

@@ -87,7 +87,8 @@ static int read_settings(struct flexmem_cache *cache,
 }
 
 /*
- * This command is the cache's caller, so --config gives the caller's settings.
+ * Prints messages of the cache. This command is the caller that the cache
+ * speaks of, and --config gives the caller's settings.
  */
 static void print_log(enum flexmem_log_level level, const char *text,
 		      void *user)

@@ -45,7 +45,8 @@ struct command {
 
 /*
  * State of a run. @device is NULL until tool_open(). In a shell it stays open
- * from one command to the next. With @json a command prints one JSON value;
+ * from one command to the next. With @json a command prints exactly one JSON
+ * value.
  * @reported: the command has printed it. @error: the first error.
  */
 struct tool {
@@ -60,7 +61,10 @@ struct tool {
 
 /* main.c: NULL if there is no such subcommand. */
 const struct command *find_command(const char *name);
-/* ", did you mean 'X'?" if the name resembles a command's, else "". */
+/*
+ * Returns ", did you mean 'X'?" if the name resembles that of a command,
+ * otherwise "".
+ */
 const char *suggestion(const char *name, char text[TOOL_TEXT_MAX]);
 /* Whether --json is among the arguments, even if others are wrong. */
 bool wants_json(int argc, char **argv);
@@ -97,8 +101,8 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
 /*
  * Returns the next option of a subcommand, and handles common options itself.
- * For any result that the caller does not know, the caller returns
- * option_status() of it: the help or the error has been printed.
+ * For any other result the caller must return option_status() of it, because
+ * the help or an error has been printed.
  */
 int next_option(struct tool *tool, int argc, char **argv,
 		const struct option *options);
@@ -109,11 +113,15 @@ enum tool_status option_status(int option);
  */
 void option_error(struct tool *tool, int option, char **argv,
 		  const struct option *options);
-/* A name with more wrong letters than this is not taken for a known one. */
+/*
+ * If a name has more wrong letters than this, no known name is suggested for
+ * it.
+ */
 #define MOST_TYPOS 2
 /*
- * Whether @typed has fewer wrong letters than @least if @name was meant. Sets
- * @least to their number then. It begins as MOST_TYPOS + 1.
+ * Whether @typed would have fewer than @least wrong letters if @name was meant.
+ * If so, sets @least to their number. The caller begins with a @least of
+ * MOST_TYPOS + 1.
  */
 bool is_closer(const char *typed, const char *name, unsigned int *least);
 /* The help text of @tool->command. */
@@ -128,15 +136,16 @@ bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 /* Reads a cgroup: its number, or its path. Prints the error. */
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id);
 /*
- * Reads numbers of domains with commas between them, each once, to a bit mask.
- * Prints an error if the text is none.
+ * Reads numbers of domains, with commas between them, into a bit mask. No
+ * number may occur twice. Prints an error if the text is not such a list.
  */
 bool parse_domains(struct tool *tool, const char *text, uint64_t *domains);
 
 /* Opens the device if it is not open. Prints the error. */
 enum tool_status tool_open(struct tool *tool);
 /*
- * As tool_open(). Returns 0 or a negative errno, and writes the error to @text.
+ * Like tool_open(), but returns 0 or a negative errno, and writes the error to
+ * @text.
  */
 int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX]);
 
@@ -161,9 +170,9 @@ enum tool_status usage_error(struct tool *tool, const char *format, ...)
  */
 void tool_finish(struct tool *tool);
 /*
- * Prints the error of a command that cannot go on: @text, and @json if it is
- * wanted and nothing was reported. May run in a signal handler. tool_begin()
- * sets the run that it is about.
+ * tool_begin() notes the run. The other function prints the error of a command
+ * that cannot continue: @text, and also @json if --json was given and nothing
+ * was reported yet. It may run in a signal handler.
  */
 void tool_begin(const struct tool *tool);
 void tool_last_words(const char *text, const char *json);
@@ -184,8 +193,9 @@ enum pattern_way {
 
 /*
  * The caller sets @seed and @way. PATTERN_AUTO becomes the way that was used: a
- * map if the allocation is mappable. The other members are results. @bad:
- * number of wrong bytes. @first_bad: offset of the first, if @bad is not 0.
+ * mapping if the allocation is mappable, otherwise copies. The other members
+ * are results. @bad: number of wrong bytes. @first_bad: offset of the first, if
+ * @bad is not 0.
  */
 struct pattern_job {
 	uint64_t seed;
@@ -218,7 +228,7 @@ json_t *json_regions(const struct flexmem_region_state *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
 void json_add_allocation(json_t *object,
 			 const struct flexmem_allocated *allocation);
-/* The result of a fill, or if @checked of a check. */
+/* The result of a fill, or of a check if @checked. */
 json_t *json_pattern(const struct pattern_job *job, bool checked);
 /*
  * An error: @text, or the text of @error if @text is NULL. @failure may be
@@ -243,8 +253,8 @@ size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);
 const char *account_kind_name(uint32_t kind);
 const char *charge_name(uint32_t charge);
 /*
- * Reads the kernel's name of a process, in printable ASCII; false: there is no
- * such process.
+ * Reads the name that the kernel has for a process, in printable ASCII. Returns
+ * false if there is no such process.
  */
 #define PROCESS_NAME_MAX 64
 

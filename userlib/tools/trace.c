@@ -28,7 +28,7 @@ struct live {
 
 /*
  * One file while it is read. @live has an entry for each allocation so far.
- * @err is what trace_read() returns if it fails.
+ * @err is what trace_read() will return if it fails.
  */
 struct reader {
 	gzFile file;
@@ -84,7 +84,7 @@ static bool fill(struct reader *reader, bool *failed)
 		reader->taken = 0;
 		return true;
 	}
-	/* Z_BUF_ERROR: the file was cut off. */
+	/* Z_BUF_ERROR means that the file was cut off. */
 	text = gzerror(reader->file, &err);
 	if (count < 0 || err != Z_OK) {
 		if (err == Z_ERRNO)
