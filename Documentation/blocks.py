@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The commands that README, pages and man pages show, run as they are printed.
+"""Runs the commands that README, pages and man pages show, as they are printed.
 
 Usage: blocks.py host|machine [PAGE[:FIRST WORDS]...]      prints TAP; default: all
 
-"machine" runs those that need the driver, in a machine where they may load, install and
-change what they like (tests/vm/docs.sh); BLOCKS says which is which, and why some run nowhere.
+"machine" runs the commands that need the driver, in a virtual machine where they may load, install and change anything
+(tests/vm/docs.sh). BLOCKS says where each block runs, and why some are not run at all.
 """
 import glob
 import os
@@ -16,16 +16,16 @@ import sys
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
 
-# A line that begins like this makes a literal block one of commands.
+# A literal block with a line that begins like this is a block of commands.
 COMMAND = re.compile(r'(?:[#$] )?(?:[A-Z_]+=\S* )*(?:sudo|make|tests/|build/|cc |cd |cat |echo |openssl|mkdir|gzip|'
                      r'flexmem (?:[a-z]+ |-|[a-z]+$)|unshare )')
 DRIVER = 'flexmem.ko; flexmem_sim.ko slots=8'
 SPREADS = 'flexmem.ko order=load_balance; flexmem_sim.ko'
 NONE = ''
 
-# (page, first words): where the block runs. A string: what is loaded before, in the machine;
-# 'as above': in the state that the block before it left; 'in DIR': the same, in that directory; 'host'; 'last: ' and what is
-# loaded: only when it is asked for; or 'no: ' and why not.
+# (page, first words): where the block runs. A string means in the machine, after these modules were loaded; 'as above':
+# in the state that the block before has left; 'in DIR': the same, in that directory; 'host': on the host; 'last: ' and
+# modules: only if the block is named as an argument; 'no: ' and a reason: nowhere.
 BLOCKS = {
     ('README.md', 'make demo'): 'no: what the demo shows runs in tests/vm/docs.sh; make check runs this',
     ('README.md', 'tests/setup.sh'): NONE,
@@ -103,7 +103,7 @@ BLOCKS = {
 
 
 def indented(text, opens):
-    """Indented blocks after a line that opens one, as texts without their indentation."""
+    """Returns the indented blocks after lines that open one, as texts without their indentation."""
     lines = text.split('\n')
     at = 1
     while at < len(lines):
@@ -125,7 +125,7 @@ def blocks_of(page):
     if page.endswith('.md'):
         found = re.split(r'^```.*$', text, flags=re.MULTILINE)[::2]
         for part in found:
-            # In the text, a command is a command if it is one by itself.
+            # In running text, something in backquotes counts if it is a command by itself.
             for match in re.finditer(r'^((?: {4}.*\n|\n(?= {4}))+)|`([^`\n]+)`', part, re.MULTILINE):
                 yield re.sub(r'^ {4}', '', match[1], flags=re.MULTILINE).strip('\n') if match[1] else match[2]
     elif page.endswith('.rst'):
@@ -138,8 +138,8 @@ def blocks_of(page):
 
 
 def all_blocks():
-    """(page, block, where) of every block of commands; where is None if it is not listed."""
-    # The first two install what the others use.
+    """Returns (page, block, where) for each block of commands; where is None if the block is not listed."""
+    # The blocks of these two pages install what the others use, so they come first.
     pages = ['README.md', 'Documentation/install.rst']
     pages += sorted(set(glob.glob('Documentation/*.rst', root_dir=TOP) +
                         glob.glob('Documentation/tasks/*.rst', root_dir=TOP) +
@@ -157,7 +157,7 @@ def all_blocks():
 
 
 def session(block):
-    """[(command, what it prints or None)] of a block."""
+    """Returns [(command, its expected output or None)] of a block."""
     if not re.match(r'[#$] ', block):
         return [(block, None)]
     parts = re.split(r'^[#$] ', block, flags=re.MULTILINE)[1:]
@@ -168,7 +168,8 @@ def session(block):
 
 
 def run_block(block, env, directory):
-    """Runs it in the checkout; returns what went wrong, or None. What prints an error has to fail."""
+    """Runs a block in the checkout. Returns a text about what went wrong, or None. A command that prints an error must
+    fail."""
     for command, expected in session(block):
         typed = None
         if expected and 'flexmem> ' in expected:
@@ -186,7 +187,7 @@ def run_block(block, env, directory):
 
 
 def load(modules, directory):
-    """Unloads ours and loads these, "MODULE PARAMETERS; ..."."""
+    """Unloads our modules and loads the given ones, "MODULE PARAMETERS; ..."."""
     with open('/proc/modules', encoding='ascii') as file:
         loaded = [line.split()[0] for line in file]
     for module in ('flexmem_sim', 'flexmem'):
@@ -199,7 +200,7 @@ def load(modules, directory):
 
 def main(machine, pages):
     env = dict(os.environ)
-    # Where it is not installed.
+    # On the host the library is not installed, so the one in the build folder is used.
     if not machine:
         env['PATH'] = os.path.join(TOP, 'build', 'userlib') + ':' + env['PATH']
     # The blocks do not get the variables of the make that runs this.

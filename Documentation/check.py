@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Checks that the documentation builds and that what it says is so.
+"""Checks that the documentation builds, and that its statements are true.
 
 Prints TAP. Environment: O, where results go (make -C Documentation check sets it).
 """
@@ -26,9 +26,9 @@ TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
-# Names on the roadmap that a row of the proof table may name.
+# Names of items of the roadmap that a row of the proof table may name.
 SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight', 'Limits')
-# How many statements there are of each document.
+# How many statements each document has.
 STATEMENTS = [f'{letter}{n}' for letter, count in
               (('A', 42), ('B', 12), ('C', 10), ('D', 36), ('K', 10), ('M', 14), ('U', 7))
               for n in range(1, count + 1)]
@@ -38,7 +38,7 @@ RFC = ('FlexAllocator', 'SpyreAllocator', 'MemoryRegion', 'Block', 'VirtualAddre
        'selectRegions', 'RegionStrategy', 'BlockStrategy', 'LoadBalancing', 'FillFirst', 'FirstFit', 'BestFit', 'MAX_REGIONS',
        'max_regions', 'MIN_ALLOC_BYTES', 'fallback_sizes', 'regions_locked', 'FLEX_DEVICE', 'TORCH_SPYRE_ALLOC_DEBUG',
        'instance()', 'compact()')
-# Programs that print TAP themselves: a test is a string of theirs.
+# Programs that print TAP themselves: the name of a test is a string in them.
 PROGRAMS = ('tests/torture/', 'tests/faults/', 'tests/fuzz/', 'tests/native/crowd.c')
 
 
@@ -48,14 +48,14 @@ def read(path):
 
 
 def find(*patterns):
-    """Files below the top that match, named from there."""
+    """Returns the files of the project that match, with paths relative to its top."""
     return sorted({os.path.relpath(path, TOP) for pattern in patterns
                    for path in glob.glob(os.path.join(TOP, pattern), recursive=True)
                    if os.path.isfile(path)})
 
 
 def run(*command, **options):
-    """The command's output; a failure ends the test with it."""
+    """Returns the output of a command. If the command fails, the test fails with that output."""
     done = subprocess.run(command, cwd=options.pop('cwd', TOP), text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     assert done.returncode == 0, f'{" ".join(command)}:\n{done.stdout}'
@@ -63,7 +63,7 @@ def run(*command, **options):
 
 
 def nothing(problems):
-    """Fails if there are any."""
+    """Fails if there are problems."""
     problems = set(problems)
     assert not problems, '\n'.join(sorted(problems))
 
@@ -77,7 +77,7 @@ SOURCES = '\n'.join(read(path) for path in find(
 
 
 def each(pattern):
-    """Every match of the pattern in the pages, as (page, match)."""
+    """Yields each match of the pattern in the pages, as (page, match)."""
     for page, text in TEXT.items():
         for match in re.finditer(pattern, text):
             yield page, match
@@ -96,7 +96,7 @@ def every_page_is_reached():
 
 
 def paths_exist():
-    """Of this tree, of the kernel's where a page speaks of that."""
+    """Paths on pages exist in this tree, or in the kernel's if the page is about that."""
     missing = []
     ours = r'(?:kmod|tests|userlib|uapi|LICENSES|Documentation|\.ci)/'
     theirs = r'(?:drivers|include|mm|lib|scripts|tools)/'
@@ -127,7 +127,7 @@ def errnos_are_the_headers():
 
 
 def errnos_are_complete():
-    """What the header lists for all commands, the page about it explains."""
+    """The page about errors explains each error that the header lists for all commands."""
     listed = re.findall(r'^ \*  - (E[A-Z0-9]+):', ABI, re.MULTILINE)
     assert listed, 'no list of errnos in the header'
     page = TEXT['Documentation/uapi.rst']
@@ -135,7 +135,7 @@ def errnos_are_complete():
 
 
 def names_exist():
-    """FLEXMEM_ constants, functions, structs and enums of ours."""
+    """Constants, functions, structs and enums of flexmem that pages name exist."""
     missing = []
     for page, match in each(r'\b(FLEXMEM_[A-Z0-9_]*[A-Z0-9])\b(?!\*)'):
         name = match[1]
@@ -159,7 +159,7 @@ def every_command_is_described():
 
 
 def documented_parameters(module):
-    """Rows of the module's table in parameters.rst: {name: the row's text}."""
+    """Returns the rows of the module's table in parameters.rst: {name: text of the row}."""
     page = TEXT['Documentation/parameters.rst']
     table = page.split(f'.. list-table:: {module}.ko')[1].split('.. list-table::')[0]
     rows = re.split(r'^   \* - ', table, flags=re.MULTILINE)[2:]
@@ -202,7 +202,7 @@ def kunit_parameters():
 
 
 def proof_rows():
-    """{statement: the cells that say what proves it}, in the order of the page."""
+    """Returns {statement: the cells that say what proves it}, in the order of the page."""
     page = TEXT['Documentation/proof.rst']
     rows = re.split(r'^   \* - ', page, flags=re.MULTILINE)[1:]
     found = {}
@@ -230,7 +230,8 @@ def proof_is_complete():
 
 
 def proof_names_tests():
-    """``FILE: TEST, TEST``: they are in it. ``FILE``: it is there. Both tables of the page."""
+    """In both tables of the page: the tests in ``FILE: TEST, TEST`` are in that file, and a ``FILE`` without tests
+    exists."""
     problems = []
     for literal in re.findall(r'``([^`]+)``', TEXT['Documentation/proof.rst']):
         path, _, names = literal.partition(': ')
@@ -246,7 +247,8 @@ def proof_names_tests():
 
 
 def rows_have_planted_bugs():
-    """Of a row whose tests run natively one notices a bug that mutants.list plants: it can fail, and for that reason."""
+    """If the tests of a row run natively, at least one of them notices a bug that mutants.list plants. That shows that
+    the row can fail."""
     found = set()
     for project, folder in ((mutants.CORE, 'tests/kunit'), (mutants.LIBRARY, 'tests/userlib')):
         for mutant in mutants.read_list(project, project.tests / 'mutants.list'):
@@ -266,7 +268,8 @@ def rows_have_planted_bugs():
 
 
 def has_test(path, name):
-    """In C a test is an argument of what registers it: TEST_F(fixture, NAME), KUNIT_CASE(NAME)."""
+    """Whether a file has a test. In C the name of a test is an argument of the macro that registers it: TEST_F(fixture,
+    NAME), KUNIT_CASE(NAME)."""
     word = re.escape(name)
     if path.startswith(PROGRAMS):
         word = f'"{word}"'
@@ -282,7 +285,7 @@ CACHE = read('userlib/include/flexmem_cache.h')
 
 
 def names_of(page):
-    """What a man page is about, as it is asked for: {(name, section)}."""
+    """Returns the names under which a man page is found: {(name, section)}."""
     head = read(page).split('.Sh SYNOPSIS')[0]
     return {(name, page[-1]) for name in re.findall(r'^\.Nm (\w+)', head, re.MULTILINE)}
 
@@ -291,7 +294,7 @@ def man_pages():
     assert MAN, 'there are none'
     done = subprocess.run(['mandoc', '-T', 'lint', '-W', 'style', *MAN], cwd=TOP, text=True,
                           check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    # It looks for other pages where they are installed; here they are looked for below.
+    # mandoc looks for other pages where they are installed. This is checked below instead.
     problems = [line for line in done.stdout.splitlines()
                 if 'referenced manual not found' not in line]
     known = set().union(*(names_of(page) for page in MAN))
@@ -303,7 +306,8 @@ def man_pages():
 
 
 def man_pages_of_functions():
-    """Those of section 3 are made from the headers, one section of the reference each; Documentation/man3.py renews them."""
+    """The man pages of section 3 are generated from the headers and are up to date; Documentation/man3.py renews them.
+    """
     pages = {f'Documentation/man/{name}.3': text for name, text in man3.pages().items()}
     nothing(f'{page}: run Documentation/man3.py' for page in {*pages, *(page for page in MAN if page.endswith('.3'))}
             if page not in pages or page not in MAN or read(page) != pages[page])
@@ -315,7 +319,7 @@ def man_pages_of_functions():
 
 
 def keys_of_the_cache():
-    """Settings are the same in the header and on the page about them."""
+    """The header and the page about settings name the same settings."""
     sources = set(re.findall(r'\{ "(\w+)", "', read('userlib/src/cache/config.c')))
     assert len(sources) > 5, 'no settings found'
     places = {'userlib/include/flexmem_cache.h': re.findall(r'^ \* (\w+) ', CACHE.split('===\n')[1],
@@ -327,7 +331,8 @@ def keys_of_the_cache():
 
 
 def figures_of_the_cache():
-    """The ratios in cache.rst are those of the traces, and those of others the ones that the test compares with."""
+    """The ratios in cache.rst are those that a replay of the traces gives; the ratios of other allocators are those
+    that the test compares with."""
     table = re.search(r'^     - best known\n.*?\n\n', TEXT['Documentation/cache.rst'], re.DOTALL | re.MULTILINE)[0]
     rows = re.findall(r'^   \* - ([\w-]+)' + r'\n     - ([\d.]+)' * 4 + '$', table, re.MULTILINE)
     assert len(rows) == len(find('tests/traces/*.trace.gz')), rows
@@ -351,7 +356,7 @@ def figures_of_the_cache():
 
 
 def examples_of_the_cache():
-    """They compile as they say, without a warning; those that need no device run."""
+    """The examples compile with the command that they show, without a warning. Examples that need no device run."""
     examples = find('userlib/examples/cache_*.c')
     assert len(examples) >= 5, examples
     prefix = os.path.join(OUT, 'root')
@@ -391,7 +396,7 @@ def install(prefix):
 
 
 def first_program():
-    """The README's is the example, and compiles against the installed library as it says."""
+    """The program in README is the example, and compiles with the installed library as README says."""
     block = re.search(r'^```c\n(.*?)^```$', TEXT['README.md'], re.DOTALL | re.MULTILINE)
     assert block, 'no C program in README.md'
     example = read('userlib/examples/first.c')
@@ -417,7 +422,7 @@ def raw_example():
 
 
 def driver_example():
-    """The example drivers build for both kernels without a warning, against what is installed."""
+    """The example drivers build for both kernels without a warning, with the installed headers."""
     command = re.search(r'^   make -C /lib/modules/\$\(uname -r\)/build M=\$PWD modules$',
                         TEXT['Documentation/driver-guide.rst'], re.MULTILINE)
     assert command, 'the guide does not say how to build it'
@@ -442,7 +447,8 @@ def driver_example():
 
 
 def names_of_other_documents():
-    """PyTorch's keys are accepted or not as names.rst says; allocations and regions are those of the traces."""
+    """PyTorch's keys are accepted or not, as names.rst says. The numbers of allocations and regions on that page are
+    those of the traces."""
     page = TEXT['Documentation/names.rst']
     source = read('userlib/src/cache/config.c')
     known = set(re.findall(r'\{ "(\w+)", "', source)) | set(re.findall(r'strcmp\(name, "(\w+)"\)', source))
@@ -486,7 +492,8 @@ def functions_of_the_kernel():
 
 
 def sizes_of_structs():
-    """Those of DRM in why-not-drm.rst are those of 6.12, and ours are smaller. So is what an open file keeps."""
+    """The sizes of DRM's structs in why-not-drm.rst are those of Linux 6.12, and flexmem's are smaller. So is the
+    memory that an open file needs."""
     page = TEXT['Documentation/why-not-drm.rst']
     sizes = {name: re.search(rf'``struct {name}``[^.]*?(\d+) bytes|(\d+) bytes \(``struct {name}``\)', page)
              for name in ('drm_gem_object', 'drm_mm_node', 'ttm_buffer_object')}
@@ -513,7 +520,7 @@ def sizes_of_structs():
 
 
 def capabilities_of_the_man_page():
-    """What flexmem.1 says that --json prints is what it prints."""
+    """The keys that flexmem.1 lists for --json are those that it prints."""
     table = re.search(r'known\[CAPABILITIES\] = \{\n(.*?)\};', read('userlib/tools/json.c'), re.DOTALL)
     page = read('Documentation/man/flexmem.1').split('.Li capability_names')[1].split('.Pc')[0]
     names, shown = re.findall(r'"([\w-]+)"', table[1]), re.findall(r'^\.Dq ([\w-]+)', page, re.MULTILINE)
@@ -521,7 +528,8 @@ def capabilities_of_the_man_page():
 
 
 def no_requirement_numbers():
-    """Only the page that shows them speaks of A26 or D15; neither do other pages, nor comments."""
+    """Numbers of requirements, such as A26 or D15, occur only on the page that lists them, not on other pages or in
+    comments."""
     problems = [f'{page}: {match[0]}' for page, match in each(r'\b[ABCDMU][1-9]\d?\b(?![-.])')
                 if not page.endswith('proof.rst')]
     for path in find('uapi/**/*.h', 'kmod/**/*.[ch]', 'userlib/src/**/*.[ch]', 'userlib/include/*.h', 'userlib/tools/*.[ch]',
@@ -532,19 +540,20 @@ def no_requirement_numbers():
 
 
 def copies_are_current():
-    """Code on pages is that of the files; Documentation/copies.py renews it."""
+    """Code on pages is a copy of the files; Documentation/copies.py renews it."""
     assert any('.. copy: ' in text for text in TEXT.values())
     nothing(f'{page}: a forge does not show a literalinclude' for page, text in TEXT.items() if 'literalinclude::' in text)
     nothing(f'{page}: run Documentation/copies.py' for page, text in TEXT.items() if copies.renewed(text) != text)
 
 
 def commands_run():
-    """Those that need no driver run as they are printed, and each is listed in blocks.py."""
+    """Commands on pages that need no driver run as they are printed, and each block of commands is listed in blocks.py.
+    """
     run(sys.executable, '-B', os.path.join(DOCS, 'blocks.py'), 'host')
 
 
 def suites_are_all_there():
-    """Both tables about the suites have each of those of check.sh, and no others."""
+    """Both tables about test suites have exactly the suites of check.sh."""
     source = read('tests/check.sh')
     suites = set(re.findall(r'^([a-z][\w.-]*)_suite\(\)', source, re.MULTILINE))
     page = TEXT['Documentation/testing.rst']
@@ -555,7 +564,7 @@ def suites_are_all_there():
         for name in [name for name in named if '*' in name]:
             named.remove(name)
             named |= {suite for suite in suites if fnmatch.fnmatch(suite, name)}
-        # The suite of `make quick` alone.
+        # The suite "changed" belongs only to `make quick`.
         problems += [f'{title}: {name}' for name in named ^ (suites - {'changed'})]
     nothing(problems)
 

@@ -21,7 +21,7 @@ c_id_attributes = ['FLEXMEM_API']
 
 
 def is_no_clash(record):
-    """In C a struct and a function may have the same name, which Sphinx takes for a clash."""
+    """Drops a warning: in C a struct and a function may have the same name, which Sphinx regards as a conflict."""
     text = record.getMessage()
     return not (text.startswith('Duplicate C declaration') and
                 re.search('flexmem_cache_(profile|setting|statistics) ', text))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Code on pages is a copy of a file, so that a reader on a forge sees it.
+"""Keeps code on pages up to date. It is a copy from a file, so that a reader on a forge sees it.
 
-Usage: copies.py        brings every copy up to date; check.py says which are not
+Usage: copies.py brings every copy up to date; check.py reports those that are not
 
 A page names the file, and the text that the copied lines come after (or begin with: from) and before:
 
@@ -20,7 +20,7 @@ COPY = re.compile(r'(\.\. copy: (\S+)(?: (after|from) (.+?))?(?: before (.+?))?\
 
 
 def part(path, where, text, before):
-    """The lines of a file between two others, without empty ones at the ends."""
+    """Returns the lines of a file between two given lines, without empty lines at the ends."""
     with open(os.path.join(TOP, path), encoding='utf-8') as file:
         lines = file.read().splitlines()
     begin = next(i for i, line in enumerate(lines) if text in line) + (where == 'after') if text else 0
@@ -29,7 +29,7 @@ def part(path, where, text, before):
 
 
 def renewed(text):
-    """The text of a page with its copies up to date."""
+    """Returns the text of a page with up-to-date copies."""
     def copy(match):
         lines = part(*match.groups()[1:5])
         return match[1] + ''.join(f'   {line.expandtabs(8)}'.rstrip() + '\n' for line in lines) + '\n'

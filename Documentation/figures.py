@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Figures on pages that a constant of the sources also states.
+"""Figures that both a page and a constant in the sources state.
 
 check.py compares both. A figure is a number, with commas or a unit, or one of WORDS; or SZ_64K in
 a source.
@@ -14,7 +14,8 @@ SLOTS_OF_A_VF = r'SIM_MIN_SLOTS (\d+)\s.*?SIM_MAX_SLOTS (\d+)'
 SIZES = r'default_sizes\[\] = \{\s+(\d+)ULL \* SZ_1G, (\d+)ULL \* SZ_1G, (\d+)ULL \* SZ_1G'
 HANDLES = r'FLEXMEM_HANDLE_INDEX_BITS (\d+)\s.*?FLEXMEM_HANDLE_KEPT (\d+)'
 
-# (page, the pattern there, the source, the pattern there[, the figures of the page computed from those of the source])
+# (page, pattern in the page, source, pattern in the source[, function that computes the figures of the page from those
+# of the source])
 FIGURES = (
     ('cache.rst', r'``MODERATE``\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_ENTER (\d+)'),
     ('cache.rst', r'``MODERATE``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_MODERATE_LEAVE (\d+)'),
@@ -116,7 +117,7 @@ FIGURES = (
 
 
 def figure(text):
-    """The number that a page or a source states: 1,000; 16 MiB; SZ_16M; three thousand."""
+    """Returns the number that a page or a source states: 1,000; 16 MiB; SZ_16M; three thousand."""
     size = re.fullmatch(r'(?:SZ_)?(\d+)\s*([KMG])(?:iB)?', text)
     if size:
         return int(size[1]) * UNITS[size[2]]
@@ -127,13 +128,14 @@ def figure(text):
 
 
 def find(pattern, text):
-    """The figures of the first match; a line may end anywhere in it."""
+    """Returns the figures of the first match; a line may end anywhere in it."""
     found = re.search(pattern, text) or re.search(pattern, ' '.join(text.split()))
     return found and tuple(figure(group) for group in found.groups())
 
 
 def differences(read, read_source):
-    """Texts, one for each row whose figures differ or are missing. The arguments return a file's text."""
+    """Returns a text for each row whose figures differ or are missing. The arguments are functions that return the text
+    of a file."""
     for page, shown, path, told, *computed in FIGURES:
         here, there = find(shown, read(f'Documentation/{page}')), find(told, read_source(path))
         if not here or not there:

@@ -4,8 +4,9 @@
 
 Usage: man3.py        writes Documentation/man/*.3; check.py says if they are not current
 
-A page is a section of library-reference.rst, or of the reference in cache.rst: the section's title says what the page is
-about, and the identifiers of its kernel-doc directives are on it. The first function gives the page its name.
+A page is a section of library-reference.rst, or of the reference in cache.rst: the section's title becomes the subject
+of the page, and the page describes the identifiers of its kernel-doc directives. The first function gives the page its
+name.
 """
 import glob
 import os
@@ -18,7 +19,7 @@ TOP = os.path.dirname(DOCS)
 MAN = os.path.join(DOCS, 'man')
 DATE = 'November 23, 2026'
 HEADERS = {'flexmem.h': 'library-reference.rst', 'flexmem_cache.h': 'cache.rst'}
-# Sentences: mdoc wants each on a line of its own.
+# The end of a sentence. mdoc wants each sentence on a line of its own.
 SENTENCE = re.compile(r'(?<=[\w)>*"\'`][.!?])\s+(?=[A-Za-z@&`"(-])')
 
 
@@ -36,7 +37,7 @@ class Item:
         self.name, self.brief = head[2], head[3]
         self.sort = head[1] or ('function' if lines[0].startswith(head[2] + '()') else 'macro')
         rest = lines[1:]
-        # A brief description may go on in the next line.
+        # A brief description may continue on the next line.
         while rest and rest[0] and not rest[0].startswith('@') and self.sort != 'DOC:':
             self.brief += ' ' + rest.pop(0).strip()
         self.code = code
@@ -57,7 +58,8 @@ class Item:
 
 
 def items(header):
-    """{name: items} of all comments of a header: a function may have the name of the struct that it fills."""
+    """Returns {name: items} of all comments of a header. There may be two items, because a function may have the name
+    of the struct that it fills."""
     text = read(f'userlib/include/{header}')
     found = {}
     for match in re.finditer(r'/\*\*(?:\n| )((?:[^*]|\*(?!/))*?)\*/\n', text):
@@ -69,7 +71,7 @@ def items(header):
 
 
 def sections(header):
-    """[(title, doc, identifiers)] of the page that shows a header."""
+    """Returns [(title, doc, identifiers)] of the page that shows a header."""
     page = read(f'Documentation/{HEADERS[header]}')
     parts = re.split(r'^(\S[^\n]*)\n(?:=|-)+\n', page, flags=re.MULTILINE)[1:]
     for title, text in zip(parts[::2], parts[1::2]):
@@ -88,12 +90,12 @@ def inline(text):
 
 
 def guarded(line):
-    """A line that is no request."""
+    """Returns a line so that mdoc does not take it for a request."""
     return '\\&' + line if line.startswith(('.', "'")) else line
 
 
 def sentences(lines):
-    """Text of a paragraph; each sentence begins a line."""
+    """Yields the text of a paragraph; each sentence begins a line."""
     for sentence in SENTENCE.split(' '.join(line.strip() for line in lines)):
         for line in textwrap.wrap(inline(sentence), 78, break_long_words=False, break_on_hyphens=False):
             yield guarded(line)
@@ -104,7 +106,7 @@ def literal(lines):
 
 
 def paragraphs(lines):
-    """mdoc of text with paragraphs, lists and tables."""
+    """Returns the mdoc of a text with paragraphs, lists and tables."""
     out, at = [], 0
     lines = [line.rstrip() for line in lines]
     while at < len(lines):
@@ -129,13 +131,13 @@ def paragraphs(lines):
 
 
 def declaration(item):
-    """mdoc of a function's, as the SYNOPSIS has it."""
+    """Returns the mdoc of a function for the SYNOPSIS."""
     kind, name, arguments = re.fullmatch(r'FLEXMEM_API (.*?)\s*\b(\w+) ?\((.*)\);', ' '.join(item.code.split())).groups()
     return [f'.Ft {kind}', f'.Fo {name}', *(f'.Fa "{part.strip()}"' for part in arguments.split(',')), '.Fc']
 
 
 def described(item):
-    """mdoc of one item in the DESCRIPTION."""
+    """Returns the mdoc of an item for the DESCRIPTION."""
     title = {'macro': item.name, 'function': f'{item.name}()'}.get(item.sort, f'{item.sort} {item.name}')
     out = [f'.Ss {title}',
            *sentences([item.brief[0].upper() + item.brief[1:] + ('' if item.brief.endswith('.') else '.')])]
@@ -151,7 +153,7 @@ def described(item):
 
 
 def page(header, title, docs, names, all_items, every):
-    """(name, mdoc) of a section."""
+    """Returns (name, mdoc) of a section."""
     found = sorted((item for name in names for item in all_items[name]), key=lambda item: item.sort != 'function')
     functions = [item for item in found if item.sort == 'function']
     name = 'libflexmem' if docs == ['Conventions'] else functions[0].name
@@ -194,7 +196,7 @@ def page(header, title, docs, names, all_items, every):
 
 
 def pages():
-    """{name: text} of all pages."""
+    """Returns {name: text} of all pages."""
     parts = [(header, items(header), part) for header in HEADERS for part in sections(header)]
     wrong = []
     for header in HEADERS:

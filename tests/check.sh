@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# All tests. A line per suite, the failures of it below, and at the very end "N passed, N failed, N skipped".
+# Runs all tests. Prints a line for each suite, with its failures below, and at the end "N passed, N failed, N skipped".
 # usage: tests/check.sh [suite...]        default: all; FLEXMEM_LONG=1 for the long runs
-# The whole output of each suite is kept as build/check/SUITE.tap and SUITE.err. The long runs are taken up where they ended:
-# a suite that has passed is not run again as long as no file of the project changes.
+# The whole output of each suite is kept in build/check/SUITE.tap and SUITE.err. Interrupted long runs continue where
+# they ended: a suite that has passed is not run again as long as no file of the project changes.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
 cd "$TOP"
 
-# Settings of this machine would reach the programs. Only those that say how to test stay.
+# Settings in the environment would reach the tested programs, so only those about the tests themselves are kept.
 for name in "${!FLEX@}"; do
 	case ${name#FLEXMEM_} in
 	ACCEL | BATCH | BATCHES | BITS | DEATHS | FUZZ_SECONDS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
@@ -59,10 +59,9 @@ library_suite() {
 	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
 }
 static_suite() { tests/static.sh; }
-# As static, for changed files only. The suites changed, native and library are
-# `make quick`.
+# Like the suite static, but only for changed files. `make quick` runs the suites changed, native and library.
 changed_suite() { tests/static.sh --changed; }
-# Runs the commands of the pages. Those that need the driver run in a machine, all of them in the long runs only.
+# Runs the commands of the pages. Commands that need the driver run in a machine; all of them only in the long runs.
 docs_suite() {
 	local status=0 pages=(README.md 'install.rst:sudo systemd-sysusers')
 	[[ ! $long ]] || pages=()
@@ -72,9 +71,9 @@ docs_suite() {
 	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/docs.sh "${pages[@]}" || status=$?
 	return "$status"
 }
-# The first run makes a Debian 13, and mostly waits for the package mirror.
+# The first run makes a Debian 13, which takes long because of the package mirror.
 torch_suite() { tests/torch/run.sh; }
-# In a machine, with what the suite torch has built.
+# Runs in a machine, with what the suite torch has built.
 torch-driver_suite() {
 	local vm=(tests/torch/run.sh "${vm[@]}")
 	in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/torch.sh
@@ -84,7 +83,7 @@ torch-ops_suite() { tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/
 # The newest PyTorch, from the same source.
 torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid tests/torch/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
-# The native programs make the long random runs. Here the real slab, lockdep and scheduler count.
+# The native programs make the long random runs. These runs are short, with the real slab, lockdep and scheduler.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
 [[ $long ]] || kunit+=(ops=2000 sampled_ops=5000)
 kunit_suite() { in_vm debug --timeout "$vm_timeout" -- "${kunit[@]}"; }
@@ -94,23 +93,24 @@ selftests() {
 	[[ ! $long ]] || arguments=()
 	in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${arguments[@]}"
 }
-# As 32-bit programs: only tests of structs, addresses and files, as the others would repeat the 64-bit ones.
+# As 32-bit programs only tests of structs, addresses and files run, because the others would repeat what the 64-bit
+# programs test.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
 		-dispatch/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
-# The kernels do not differ in calls of 32-bit programs, in copies of structs, in settings, in addresses, nor in what the card
-# does to bytes.
+# Leaves out tests of what does not differ between the kernels: calls of 32-bit programs, copies of structs, settings,
+# addresses, and what the card does to bytes.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
 	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub \
 		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
-# The debug kernel is emulated and slow. Only the long runs do the 32-bit half, each program with other settings, and tests that
-# are the same on every kernel without races or failing allocations, or that move many bytes. Of some programs that leaves a few
-# tests. If a test has a variant for a PF and one for a VF, which differ in slots only, the VF's is run. (Tests with other
-# variants, such as races, run on a PF, too.)
+# The debug kernel is emulated and slow. Only the long runs include the 32-bit half, each program with other settings,
+# tests that have the same result on every kernel because they have no races or failing allocations, and tests that move
+# many bytes. Of some programs only a few tests are left. If a test has a variant for a PF and one for a VF, which
+# differ only in slots, the VF's is run. (Tests with other variants, such as races, run on a PF too.)
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
@@ -121,9 +121,9 @@ selftests-debug_suite() {
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
-# hostile COMMAND...: many tenants at once, each failing allocation in turn, and nonsense: DESIGN's levels "faults" and "races".
-# By the million that is native. To boot the debug kernel and to have it look for leaks takes half a minute: `make check` does
-# that once for all three of them, and kunit.
+# hostile COMMAND...: runs the torture, the fault sweep and the fuzzer (DESIGN's levels "faults" and "races"); millions
+# of such operations are run natively. Booting the debug kernel and searching for leaks takes half a minute, so `make
+# check` does that once for all three of them and for kunit.
 hostile() {
 	local ops=2000
 	[[ ! $long ]] || ops=50000
@@ -136,7 +136,7 @@ debug_suite() { hostile "${kunit[*]}" tests/torture/run.sh tests/fuzz/run.sh tes
 torture_suite() { hostile tests/torture/run.sh; }
 fuzz_suite() { hostile tests/fuzz/run.sh; }
 faults_suite() { hostile tests/faults/run.sh; }
-# Under the kernel that detects data races. Long runs only.
+# Runs the torture with the kernel that detects data races. Only in the long runs.
 torture-kcsan_suite() {
 	export FLEXMEM_OPS=${FLEXMEM_OPS:-500000}
 	in_vm kcsan --cpus 4 --no-load --timeout "$vm_timeout" -- tests/torture/run.sh
@@ -175,7 +175,7 @@ run() {
 			"$suite" "$passed" "$failed" "$skipped" $((SECONDS - begin)) $((spent - before))
 		if ((failed)); then
 			sed '1d; s/^/    /' "$logs/$suite.new" | head -n 40
-			# Diagnostics come before the result or after it.
+			# Diagnostics may come before the result or after it.
 			awk '/^#/ { said = (said ? said "\n" : "") $0; if (left-- > 0) print; next }
 				/^[ ]*not ok/ { n = split(said, line, "\n"); for (i = n > 12 ? n - 11 : 1; i <= n; i++) print line[i]; left = 20 }
 				/^[ ]*ok/ { left = 0 } { said = "" }' "$logs/$suite.tap" | head -n 40 | sed 's/^/    /'
@@ -183,17 +183,17 @@ run() {
 			echo "    see ${logs#"$TOP/"}/$suite.tap and $suite.err"
 		fi
 	} >"$logs/$suite.said"
-	# With one write, because another suite may end at the same moment.
+	# Prints everything with one write, because another suite may end at the same moment.
 	cat "$logs/$suite.said"
 	mv "$logs/$suite.new" "$logs/$suite.result"
 	[[ ! $long ]] || echo "$tree" >"$logs/$suite.tree"
 }
-# passed_before SUITE: whether it has passed in a long run of the same tree
+# passed_before SUITE: whether the suite has passed in a long run of the same tree
 passed_before() {
 	[[ $long && $tree && -e $logs/$1.tree && $(<"$logs/$1.tree") == "$tree" ]] && grep -q '^[0-9]* 0 ' "$logs/$1.result"
 }
 
-# The longest suites first, after those that others need.
+# The order: first the suites that others need, then the longest ones.
 if [[ $long ]]; then
 	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
 	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults fuzz coverage)
@@ -202,7 +202,7 @@ else
 fi
 all+=(library selftests-6.1 static torch-driver replay mutants cache)
 (($#)) || set -- "${all[@]}"
-# If this script ends early, its last line counts a failure.
+# If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
 for suite; do
 	declare -F -- "${suite}_suite" >/dev/null ||
@@ -210,7 +210,7 @@ for suite; do
 done
 # Only one suite needs this kernel.
 [[ " $* " != *' torture-kcsan '* ]] || kinds+=(kcsan)
-# A suite in a machine takes the modules that were built last.
+# A suite that runs in a machine uses the modules that were built last.
 for suite; do
 	case $suite in
 	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid) ;;
@@ -225,14 +225,14 @@ mkdir -p "$logs"
 export VM_TRIES=$logs/tries
 rm -f "$VM_TRIES"
 
-# Prerequisites of the suites: some suites need neither kernels nor machines, and are not kept waiting for them. A machine is booted before
-# they start side by side.
+# Prerequisites of the suites. Suites that need neither kernels nor machines do not wait for them. A machine is booted
+# once before suites start in parallel.
 machines='' sources=''
 for suite; do
 	[[ $suite == @(library|torch|torch-ops|torch-sid) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
-# The suite torch fetches as root, in the background, where sudo cannot ask for a password: so ask now.
+# The suite torch downloads as root, in the background, where sudo cannot ask for a password. So this asks now.
 ask_for_root() {
 	((EUID)) && [[ " $* " == *' torch'* ]] || return 0
 	need_root 'tests/torch/root.sh'
@@ -254,7 +254,7 @@ set_up() {
 	fi
 	if [[ ! $machines ]]; then
 		tests/setup.sh build check || return 1
-		# Before the suites, so that its output appears here.
+		# Done before the suites, so that its output appears here.
 		[[ ! $sources ]] || tests/vm/debug-kernel.sh --source
 		return
 	fi
@@ -269,9 +269,9 @@ set_up() {
 }
 set_up "$@" || exit 1
 
-# The build comes first and runs alone; then one suite more at a time than there are processors, as each waits now
-# and then: for a machine that boots, for time to pass in it.
-# Each suite is a process group of its own, so that an interrupt takes its machines along.
+# The build comes first and runs alone. After that, one suite more than there are processors runs at a time, because
+# each suite waits now and then, for example for a machine to boot. Each suite is a process group of its own, so that an
+# interrupt ends its machines too.
 set -m
 stop() {
 	local group
@@ -308,7 +308,7 @@ if [[ -s $VM_TRIES ]]; then
 fi
 passed=0 failed=0 skipped=0 spent=0
 for suite; do
-	# A suite without a result has ended too early.
+	# A suite without a result has ended too early, and counts as a failure.
 	read -r p f s <"$logs/$suite.result" 2>/dev/null || { p=0 f=1 s=0 && echo "$suite: no result"; }
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	spent=$((spent + $(cat "$logs/$suite.cpu" 2>/dev/null || echo 0)))

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# checkpatch --strict on whole files; silent when there is nothing to say.
+# Runs checkpatch --strict on whole files. Prints nothing if there are no complaints.
 # usage: tests/checkpatch.sh FILE...
-# A complaint is waived by a comment on the line it names or on one of the two before, which must give a reason:
-#	/* checkpatch: LINUX_VERSION_CODE - this file is where the series differ */
+# A complaint can be waived by a comment on the line that it names, or on one of the two lines before. The comment must
+# give a reason:
+# 	/* checkpatch: LINUX_VERSION_CODE - this file is where the series differ */
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The main job in one go: a stock kernel, in a virtual machine, loads the driver and serves the recorded memory traffic
-# of real frameworks on a virtual function with 8 slots. Does its own set-up.
+# Shows what flexmem is for: in a virtual machine a stock kernel loads the driver, which serves the recorded memory
+# traffic of real frameworks on a virtual function with 8 slots. Needs no set-up before.
 # usage: make demo
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -15,7 +15,7 @@ say 'Building the library and the command'
 say 'Building the modules for a stock 6.12 kernel'
 tests/vm/modules.sh 6.12
 say 'Booting it, with one physical and one virtual function of the simulated device'
-# demo SECONDS COMMAND: runs it in a machine with the options in more
+# demo SECONDS COMMAND: runs a command in a machine, with the options in the variable more
 more=()
 demo() {
 	local status=0 tries
@@ -32,7 +32,7 @@ demo() {
 	}
 }
 demo 170 tests/vm/demo.sh
-# A demo does not fetch PyTorch's root. It uses the root if there is one.
+# The demo does not download PyTorch's Debian. It uses it if it is there.
 if [[ -e $BUILD/torch/root.made ]]; then
 	say 'Building the binding of PyTorch, and booting a second machine'
 	quietly "$BUILD/log/torch" tests/torch/build.sh

@@ -5,16 +5,16 @@
 TOP=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 BUILD=$TOP/build
 export TOP BUILD
-# The folder of PyTorch's Debian, which tests/torch/root.sh makes: Debian 13 unless another is chosen.
+# The folder for PyTorch's Debian, which tests/torch/root.sh makes: Debian 13 unless another one is chosen.
 export TORCH=$BUILD/torch${FLEXMEM_TORCH_SUITE:+-$FLEXMEM_TORCH_SUITE}
 
 # Tools such as modprobe lie outside an ordinary user's PATH on Debian.
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
-# Called from a Makefile or not, the builds below are their own: no options, variables or job server of the caller. Nor
-# settings of the environment for other work: another processor, other compilers, flags. (Modules for a kernel of the user's own
-# are built with the user's tools: vm/modules.sh.)
+# The builds in scripts must not depend on the caller. So this drops options, variables and the job server of a calling
+# make, and settings in the environment about another processor, other compilers or flags. (Modules for a kernel of the
+# user's own are built with the user's tools: vm/modules.sh.)
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 [[ ${keep_tools:-} ]] || unset ARCH CROSS_COMPILE LLVM LLVM_IAS CC CXX CPP LD AR AS NM OBJCOPY STRIP HOSTCC HOSTCXX \
 	KCFLAGS KCPPFLAGS KAFLAGS
@@ -50,8 +50,8 @@ quietly() {
 	return "$status"
 }
 
-# need_root WHAT: fills as_root with what to call a command with that only root may run. check.sh asks for the password before
-# its suites, and exports SUDO_ASKS_NOT: they run in the background, where a question would stop them.
+# need_root WHAT: sets as_root to the words before a command that only root may run. check.sh asks for the password
+# before its suites, and exports SUDO_ASKS_NOT, because they run in the background, where a question would stop them.
 as_root=()
 need_root() {
 	((EUID)) || return 0
@@ -59,8 +59,8 @@ need_root() {
 	as_root=(sudo ${SUDO_ASKS_NOT:+-n})
 }
 
-# apt_get LOG ARG...: apt-get, with its output in LOG; as_root is the command that makes it run as root. Waits half an hour at
-# most until another process releases the locks of the package lists and archives. apt-get itself waits for dpkg's lock only.
+# apt_get LOG ARG...: runs apt-get through as_root, with its output in LOG. Waits at most half an hour until another
+# process releases the locks of the package lists and archives. apt-get itself would wait only for dpkg's lock.
 apt_get() {
 	local log=$1 tries status
 	shift
@@ -76,7 +76,7 @@ apt_get() {
 	done
 	return "$status"
 }
-# apt_failed LOG [LOG]: prints why the last attempt failed, and in short why the one before did
+# apt_failed LOG [LOG]: prints why the last attempt failed, and in short why the attempt before it failed
 apt_failed() {
 	tail -n 30 -- "$1" >&2
 	[[ ! ${2:-} ]] || say "at first: $(grep -m 3 '^E: ' "$2" || tail -n 3 "$2")"
@@ -110,14 +110,14 @@ deb_unpack() {
 	return "$status"
 }
 
-# project_files: lists the files that git tracks; the checks read no others
+# project_files: lists the files that git tracks; the checks read no other files
 project_files() {
 	git -C "$TOP" -c safe.directory='*' ls-files --deduplicate 2>/dev/null | while read -r file; do
 		[[ ! -f $TOP/$file ]] || echo "$file"
 	done
 }
 
-# project_hash: prints a hash of all these files; nothing if there is no git
+# project_hash: prints a hash of all these files, or nothing if there is no git
 project_hash() {
 	local files
 	mapfile -t files < <(project_files)

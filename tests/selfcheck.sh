@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Tests the tests: that whatever goes wrong in a guest or in a TAP stream is noticed. Prints TAP.
+# Tests the test scripts: they must notice whatever goes wrong in a guest or in a TAP stream. Prints TAP.
 # usage: tests/selfcheck.sh [host]        host: only what needs no virtual machine
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -10,7 +10,8 @@ work=$BUILD/selfcheck
 rm -rf "$work"
 mkdir -p "$work"
 
-# counts 'P F S' STATUS STREAM: tap.awk must count so for a program with this output and exit status
+# counts 'P F S' STATUS STREAM: expects that tap.awk counts P passed, F failed and S skipped tests for a program with
+# this output and exit status
 counts() {
 	local got
 	got=$(printf '%b' "$3" | awk -v status="$2" -f "$TOP/tests/tap.awk")
@@ -39,7 +40,7 @@ if [[ ${1:-} == host ]]; then
 	exit
 fi
 
-# vm STATUS OPTION...: run.sh must end with STATUS; $work/vm keeps what it left
+# vm STATUS OPTION...: expects that run.sh ends with STATUS; its output stays in $work/vm
 vm() {
 	local want=$1 status=0
 	shift
@@ -49,7 +50,7 @@ vm() {
 	((status == want))
 }
 bare=(--no-load --no-build --out "$work/vm" --timeout 600)
-# 4 MB are more than any pipe, terminal or buffer on the way can hold.
+# 4 MB of output are more than any pipe, terminal or buffer on the way can hold.
 everything() {
 	# shellcheck disable=SC2016	# the machine's shell expands it
 	vm 7 6.12 "${bare[@]}" --stdin -- bash -c 'seq 600000; echo last words >&2; cat - /dev/stdin >$FLEXMEM_VM_OUT/input
@@ -66,7 +67,7 @@ tap 'vm: passes standard input on' cmp "$work/vm/out/input" <(seq 300000; seq 30
 tap 'vm: gives a shell with a terminal' "$TOP/tests/vm/terminal.py"
 tap 'vm: notices a panic' vm 97 6.12 "${bare[@]}" -- bash -c 'sync; echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger; sleep 60'
 if [[ ${FLEXMEM_LONG:-} ]]; then
-	# The command must end although its input does not.
+	# The command must end although its input does not end.
 	mkfifo "$work/never"
 	exec {never}<>"$work/never"
 	tap 'vm: waits for no end of its input' vm 0 6.1 "${bare[@]}" --stdin -- true <&"$never"
@@ -85,7 +86,7 @@ broken() {
 tap 'debug: builds the module that does wrong' broken debug
 wrong() { vm "$1" debug "${bare[@]}" --append 'oops=panic' -- sh -c "insmod $work/broken/broken.ko faults=$2 && rmmod broken"; }
 if [[ ${FLEXMEM_LONG:-} ]]; then
-	# Each suite that passes on the debug kernel shows this as well.
+	# Each suite that passes on the debug kernel shows that a run without faults passes.
 	tap 'debug: a run without faults passes' wrong 0 ''
 	tap 'debug: a leak alone fails the run' wrong 96 l
 fi

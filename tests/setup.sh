@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Installs the Debian packages that a group of our commands needs and that are missing.
+# Installs the missing Debian packages that groups of our commands need.
 # usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [python] [torch] [bench] [fuzz] [btf] [host]   (default: the first five)
 #        tests/setup.sh --refresh               the package lists
-# It names them before it installs them, and says nothing when there is nothing to do.
+# It prints the names of the packages before it installs them, and prints nothing if there is nothing to do.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
 
 packages_of() {
 	case $1 in
-	# library, command, modules for the kernels that are fetched
+	# building library, command, and modules for the kernels that are downloaded
 	build) echo gcc g++ gcc-multilib libc6-dev make perl pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
 	# modules for the running kernel
 	host) echo "linux-headers-$(uname -r)" pahole ;;
@@ -44,8 +44,8 @@ refresh() {
 	need_root 'apt-get update'
 	apt_get "$log" update || apt_failed "$log"
 }
-# The package lists may be absent or older than the archive: they are refreshed only when it fails without. Nothing that is
-# installed is in our way so much that it has to go.
+# The package lists may be absent or older than the archive. They are refreshed only if the installation fails without
+# that. An installation that would remove packages is refused.
 install() {
 	local log=$BUILD/log/apt-install
 	local how=(--no-install-recommends --no-remove install)
@@ -74,7 +74,8 @@ while read -r name status; do
 	[[ $status != *"ok installed" ]] || installed[$name]=1
 done < <(dpkg-query -W -f '${Package} ${Status}\n')
 
-# The running kernel's headers come last and alone: the archive may lack them, and the rest is needed.
+# The headers of the running kernel are installed last and separately, because the archive may lack them, and the other
+# packages are needed anyway.
 missing=() headers=()
 for package in $wanted; do
 	[[ ! ${installed[$package]:-} ]] || continue

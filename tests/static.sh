@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Everything that can be said of the sources without running them. Prints TAP, a test per tool and group of files.
+# Checks the sources without running them. Prints TAP, with a test for each tool and group of files.
 # usage: tests/static.sh [--changed]        needs what `tests/setup.sh build debug check` installs
-# With --changed only files that differ from those of the branch that this one goes to (FLEXMEM_BASE, or else the upstream
-# branch, or else the last commit), and no module is built.
+# With --changed it checks only files that differ from the target branch (FLEXMEM_BASE; by default the upstream branch;
+# without one the last commit), and builds no module.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
@@ -43,15 +43,16 @@ module_build() {
 	"$TOP/tests/vm/kernel.sh" "$1" || return 1
 	rm -rf "$BUILD/ko/$name"
 	"$TOP/tests/vm/modules.sh" "$name" "$kdir" C=2 || return 1
-	# The notice about another compiler release concerns Debian's packages, not this code.
+	# The notice about another release of the compiler is about Debian's packages, not about this code.
 	! grep -iE '(^|[: ])(warning|error)(:| )' "$BUILD/log/ko-$name" | grep -v 'the compiler differs'
 }
-# Only the compiler sees a difference between the kernels, and other suites compile for each.
+# One kernel is enough: only the compiler sees a difference between the kernels, and other suites compile for each of
+# them.
 for kind in $([[ $changed ]] || echo 6.12 ${FLEXMEM_LONG:+6.1}); do
 	tap "W=1 and sparse $kind" module_build "$kind"
 done
 
-# over WHAT NR CMD...: CMD must print nothing about the NR files at its end; skipped without files
+# over WHAT NR CMD...: expects that CMD prints nothing about the NR files at its end; skipped if there are no files
 over() {
 	(($2 == 0)) || tap "$1: $2 files" silent "${@:3}"
 }
@@ -59,8 +60,8 @@ over 'checkpatch --strict' ${#kernel_files[@]} tests/checkpatch.sh "${kernel_fil
 over 'kernel-doc -Wall' ${#doc_files[@]} perl build/linux-source/scripts/kernel-doc -none -Wall -Werror "${doc_files[@]}"
 
 for header in "${public_headers[@]}"; do
-	# The ABI is C90 as the kernel checks its own headers (so the last enumerator may end in a comma: not pedantic);
-	# the library is C11.
+	# The ABI header must be C90, checked as the kernel checks its own headers (not with -Wpedantic: the last
+	# enumerator may end in a comma). The library's headers are C11.
 	c='gcc -std=c90'
 	[[ $header != userlib/* ]] || c='gcc -std=c11 -Wpedantic'
 	for how in "$c -x c" "$c -m32 -x c" 'g++ -std=c++11 -Wpedantic -x c++'; do
@@ -73,7 +74,7 @@ done
 over shellcheck ${#scripts[@]} shellcheck -x "${scripts[@]}"
 over codespell ${#texts[@]} codespell --quiet-level=2 --ignore-words=tests/codespell.words \
 	--exclude-file=tests/codespell.lines "${texts[@]}"
-# Without the tests, whose macros the tool cannot parse.
+# Leaves out the tests, whose macros the tool cannot parse.
 mapfile -t user_code < <(pick '^userlib/.*\.c$')
 over cppcheck ${#user_code[@]} cppcheck --quiet --inline-suppr --enable=warning,performance,portability --error-exitcode=1 \
 	--suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \

@@ -70,8 +70,8 @@ struct npu {
 	bool awaited;		/* a caller waits for its reply */
 	u32 status;		/* status in the latest reply */
 	u64 result;
-	u32 news;		/* events that flexmem has not been told of */
-	bool tells;		/* flexmem knows the function: tell it */
+	u32 news;		/* events that flexmem was not told about yet */
+	bool tells;		/* events may be passed on to flexmem */
 };
 
 /* [call] */
@@ -112,7 +112,7 @@ static void npu_take_reply(struct npu *npu)
 	spin_unlock(&npu->lock);
 }
 
-/* Waits 1 s at most, and can be killed. Only the reply decides the result. */
+/* Waits at most 1 s, killably. Only the reply decides the result. */
 static int npu_wait(struct npu *npu)
 {
 	long left = wait_for_completion_killable_timeout(&npu->reply, HZ);
@@ -346,8 +346,9 @@ static void npu_dead_work(struct work_struct *work)
 }
 
 /*
- * News are kept while flexmem cannot be told: a device that is dying may report
- * what is masked, and npu->fdev is not set before the function is registered.
+ * Tells flexmem about events. They are kept while flexmem cannot be told,
+ * because npu->fdev is not set before the function is registered, and a device
+ * that is dying may report masked events.
  */
 static void npu_tell(struct npu *npu, u32 news)
 {
@@ -359,7 +360,10 @@ static void npu_tell(struct npu *npu, u32 news)
 	npu->news &= ~news;
 	spin_unlock_irqrestore(&npu->lock, flags);
 
-	/* Both works wait for the firmware; an interrupt cannot. */
+	/*
+	 * Both are done by works, because they wait for the firmware, which an
+	 * interrupt handler cannot do.
+	 */
 	if (news & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
 	if (news & NPU_EVENT_DEAD) {
@@ -380,7 +384,7 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 	return event ? IRQ_HANDLED : IRQ_NONE;
 }
 
-/* From here on flexmem is told, including earlier events. */
+/* From here on flexmem is told about events, including earlier ones. */
 static void npu_listen(struct npu *npu)
 {
 	spin_lock_irq(&npu->lock);
@@ -390,7 +394,7 @@ static void npu_listen(struct npu *npu)
 	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 }
 
-/* Masks events. Replies are still needed. */
+/* Masks events, but not replies, which are still needed. */
 static void npu_quiet(struct npu *npu)
 {
 	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
@@ -448,7 +452,10 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (rc)
 		return rc;
 	npu->regs = pcim_iomap_table(pdev)[0];
-	/* Write-combining, as npu_start() says of the memory. */
+	/*
+	 * Makes the range write-combining, as npu_start() has described the
+	 * memory.
+	 */
 	rc = devm_arch_io_reserve_memtype_wc(&pdev->dev,
 					     pci_resource_start(pdev, NPU_WINDOW),
 					     pci_resource_len(pdev, NPU_WINDOW));
@@ -486,7 +493,7 @@ static int npu_suspend(struct device *dev)
 	return 0;
 }
 
-/* The memory was kept during the sleep; the registers were not. */
+/* The device has kept its memory during the suspend, but not its registers. */
 static int npu_resume(struct device *dev)
 {
 	struct npu *npu = dev_get_drvdata(dev);
@@ -495,7 +502,7 @@ static int npu_resume(struct device *dev)
 	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
 	flexmem_device_resume(npu->fdev);
 	npu_listen(npu);
-	/* An event of the capacity may have been missed. */
+	/* An event about the capacity may have been missed. */
 	flexmem_device_capacity_changed(npu->fdev);
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Example: the smallest driver that flexmem works with in full. Its device is
- * memory of this machine, with a table of slots that no program uses, so it loads
- * on any kernel. Start a driver of your own from it: replace one operation after
- * the other by a request to the device.
+ * Example: the smallest driver with which all of flexmem works. Its device is
+ * memory of this machine, with a table of slots that no program uses, so it can
+ * be loaded on any kernel. Start a driver of your own from it: replace one
+ * operation after the other by a request to the device.
  */
 
 #include <linux/device.h>
@@ -41,7 +41,10 @@ static void *ram_bytes(const struct flexmem_memory *mem, u64 offset)
 	return (void *)(uintptr_t)(mem->cookie + offset);
 }
 
-/* flexmem scrubs the memory, and chooses ids that do not repeat. */
+/*
+ * Need not clear the memory, because flexmem scrubs it. flexmem never uses an
+ * id twice.
+ */
 static int ram_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	void *bytes;

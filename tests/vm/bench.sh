@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: what ALLOC and FREE cost on a VF of 8 slots with each pair of strategies; on a PF of 64 slots; and in a
-# memory cgroup below the root, where the slab charges each object.
+# Runs in the guest. Measures what ALLOC and FREE cost on a VF of 8 slots with each combination of block strategy and
+# region order, on a PF of 64 slots, and in a memory cgroup below the root, where the slab charges each object.
 # usage: tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh        (built before: make -C tests/bench pairs)
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 cgroups=/sys/fs/cgroup
 
-# measure NAME MODE PARAMETER...: prints a line, for a pf or a vf
+# measure NAME MODE PARAMETER...: measures on a PF or a VF (MODE: pf or vf), and prints a line
 measure() {
 	local name=$1 mode=$2 node
 	shift 2

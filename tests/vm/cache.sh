@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the cache over the driver, on a VF and on the PF, each of 2 GiB in regions of 1 GiB, and the examples of the
-# Python package. Prints TAP.
+# Runs in the guest. Tests the cache with the driver, on a VF and on the PF, each of 2 GiB in regions of 1 GiB, and the
+# examples of the Python package. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [PROGRAM...]     (built before: make -C tests/userlib vm)
 set -euo pipefail
 # shellcheck source=tests/lib.sh

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds a debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config, and for the
-# kind kcsan with the lines of kcsan.config in place of those.
-# With --source it stops once build/linux-source is there, which the static checks and the self tests use too.
-# Built once: again only when the configuration or the source package changes.
+# Builds a debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config, and for
+# the kind kcsan the lines of kcsan.config take precedence. With --source it stops when build/linux-source exists, which
+# the static checks and the self tests use too. The kernel is built only once, and again if the configuration or the
+# source package changes.
 # usage: tests/vm/debug-kernel.sh DIR [debug|kcsan]
 #        tests/vm/debug-kernel.sh --source
 set -euo pipefail
@@ -26,8 +26,8 @@ unpack() {
 	mkdir -p "$source"
 	# Leaves out a driver that is not built: its register lists are a sixth of the source.
 	tar -xJf "/usr/src/$package.tar.xz" -C "$source" --strip-components=1 --exclude='*/drivers/gpu/drm/amd/include'
-	# With KASAN the table of stack traces has 2^20 lists, whatever there is to store, and each scan for leaks reads all of
-	# them. Here a few thousand traces are stored.
+	# With KASAN the table of stack traces has 2^20 lists, and each scan for leaks reads all of them. Here only a
+	# few thousand traces are stored, so a smaller table is enough.
 	sed -i 's/^\(#define STACK_BUCKET_NUMBER_ORDER_MAX\) 20$/\1 15/' "$source/lib/stackdepot.c"
 	grep -q 'ORDER_MAX 15$' "$source/lib/stackdepot.c" || die 'stackdepot.c is not what it was'
 	echo "$version" >"$source/.version"
@@ -36,7 +36,7 @@ unpack() {
 (unpack)
 [[ $dir != --source ]] || exit 0
 
-# overlay OVER BASE: prints OVER, and the lines of BASE with other options
+# overlay OVER BASE: prints OVER, and those lines of BASE whose options are not in OVER
 overlay() {
 	awk '{ name = "" }
 	match($0, /CONFIG_[A-Z0-9_]+/) && /^(# )?CONFIG_/ { name = substr($0, RSTART, RLENGTH) }
@@ -51,7 +51,7 @@ if [[ $kind == kcsan ]]; then
 	instrument=(KCSAN_SANITIZE=n)
 fi
 
-# Only options make another kernel, comments do not.
+# The key depends only on the options: a changed comment does not change the kernel.
 key=$({ echo "$version" && grep CONFIG_ "$fragment"; } | sha256sum | cut -d' ' -f1)
 [[ $(cat "$dir/key" 2>/dev/null) != "$key" ]] || exit 0
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the second part of `make demo`, a model of PyTorch that trains over the driver; fails when it does not go as
-# it is said.
+# Runs in the guest: the second part of `make demo`, in which a model of PyTorch trains with the driver. Fails if
+# something does not happen as the text says.
 # usage: tests/vm/run.sh KIND --cpus 1 --load order=fill_first --sim 'slots=8 num_vfs=1' -- tests/vm/demo-torch.sh
 set -euo pipefail
 

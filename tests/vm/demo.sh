@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: what `make demo` shows. Each trace twice, with a slot for each tensor and with flexmem; fails when one
-# of them does not go as it is said.
+# Runs in the guest: what `make demo` shows. Each trace is run twice, with a slot for each tensor and with flexmem.
+# Fails if one of the runs does not end as the text says.
 # usage: tests/vm/run.sh KIND --load order=fill_first --sim slots=8 -- tests/vm/demo.sh
 set -euo pipefail
 
 fail() { echo "demo: $*" >&2; exit 1; }
-# of LABEL: prints the report's line with this label
+# of LABEL: prints the value in the report's line with this label
 of() { sed -n "s/^  $1  *//p" <<<"$report"; }
 
 info=$(flexmem info)
@@ -16,8 +16,9 @@ slots=$(setting slots)
 echo "A virtual function with $slots slots that may have $(setting capacity) of memory: order $(setting order), fit $(setting strategy)."
 [[ $(setting function) == VF && $slots == 8 && $(setting order) == fill_first ]] || fail "this is another device: $info"
 
-# one_each TRACE: as if each tensor had a slot of its own; counted, since no driver works like that.
-# Prints the event at which there is none left, tensors live then and at most, events and tensors in all.
+# one_each TRACE: counts what would happen if each tensor had a slot of its own, because there is no driver that works
+# like that. Prints the event at which no slot is left, the number of tensors live then and at most, and the numbers of
+# all events and tensors.
 one_each() {
 	gzip -dc "$1" | awk -v slots="$slots" '
 		/^#/ { next }
@@ -27,7 +28,7 @@ one_each() {
 		END { print failed + 0, most, events, tensors }'
 }
 
-# show TRACE 'what it is' REGIONS: replays; the trace must take REGIONS regions
+# show TRACE 'what it is' REGIONS: replays the trace, which must need REGIONS regions
 show() {
 	local trace=tests/traces/$1.trace.gz failed most events tensors
 	read -r failed most events tensors < <(one_each "$trace")

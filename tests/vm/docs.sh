@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the commands that README, pages and man pages show, as printed; what `make demo` shows; which users
-# can open a node after an installation as install.rst says; and what is left after a removal as it says.
-# Prints TAP, several streams of it. With arguments, which are those of Documentation/blocks.py, only these commands, no demo, and
-# nothing is removed (that takes a minute, and tests/userlib/test_install.sh shows the library's part of it without a machine);
-# what README and install.rst do about the node has to be among them.
+# Runs in the guest. Tests the commands that README, pages and man pages show, as they are printed; what `make demo`
+# shows; which users can open a node after an installation as in install.rst; and what is left after a removal as in
+# install.rst. Prints several streams of TAP. With arguments, which are those of Documentation/blocks.py, it runs only
+# these commands, no demo, and removes nothing (that takes a minute, and tests/userlib/test_install.sh tests the
+# library's part of it without a machine). The commands of README and install.rst about the node must be among them.
 # usage: tests/vm/run.sh 6.12 --no-load -- tests/vm/docs.sh [PAGE[:FIRST WORDS]...]
 #        before: make, make -C tests/selftests, and python3 Documentation/blocks.py host (tests/check.sh docs does it all)
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-# Programs must find the library by what gets installed only.
+# Programs must find the library only through what gets installed.
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH
 bin=$(mktemp -d)
 export PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# The machine has root, headers without a package, and modules that are built.
+# In the machine everything runs as root, the headers come from no package, and the modules are built already.
 headers=$(readlink -f -- "$BUILD/kernels/$FLEXMEM_KERNEL/headers")
 mkdir -p "/lib/modules/$(uname -r)"
 ln -sfn "$headers" "/lib/modules/$(uname -r)/build"
@@ -30,8 +30,8 @@ cat >"$bin/dpkg-query" <<'END'
 /usr/bin/dpkg-query "$@"
 printf '%s install ok installed\n' "linux-headers-$(uname -r)" pahole
 END
-# The modules have been built for this kernel. Emulated, only to find that out takes half a minute, and to build them an hour.
-# Loaded modules stay, unless a block asks for others.
+# The modules have been built for this kernel before. On an emulated machine it takes half a minute just to find that
+# out, and an hour to build them. Loaded modules stay loaded, unless a block asks for others.
 rm -rf "$BUILD/ko/host-$(uname -r)"
 ln -s "$FLEXMEM_KERNEL" "$BUILD/ko/host-$(uname -r)"
 cat >"$bin/make" <<'END'

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Second stage of the guest and its process 1, in the host's userspace: loads our modules, runs the command
-# that run.sh left, unloads and looks for what was left behind. Tells run.sh through files in its share.
+# Second stage of the guest, and its process 1, with the host's programs: loads our modules, runs the command that
+# run.sh has passed, unloads the modules and checks that nothing is left behind. It reports to run.sh through files in a
+# shared directory.
 set -uo pipefail
 
 share=/run/flexmem-vm
@@ -10,7 +11,7 @@ do_load=0 do_stdin=0 do_tty=0 tty_size='' load='' sim='' needed=''
 # shellcheck disable=SC1091	# run.sh writes it for each run
 . "$share/job"
 
-# finish STATUS: tells run.sh what to return; 0: the command's own status
+# finish STATUS: tells run.sh what to return; with 0 it returns the command's own status
 finish() {
 	echo "$1" >"$share/finished.new"
 	mv "$share/finished.new" "$share/finished"
@@ -68,13 +69,13 @@ if ((do_tty)); then
 		<>/dev/ttyS1 >&0 2>&1
 	echo $? >"$share/status"
 else
-	# Pipes: a command that reopens /dev/stderr must append and not truncate.
+	# Uses named pipes, because a command that reopens /dev/stderr must append to the output, not truncate it.
 	mkfifo /run/stdout /run/stderr
 	cat </run/stdout >>"$share/stdout" &
 	cat_out=$!
 	cat </run/stderr >>"$share/stderr" &
 	cat_err=$!
-	# An unnamed pipe: a command that reopens /dev/stdin at its end must not wait for a writer.
+	# Uses an unnamed pipe, because a command that reopens /dev/stdin at its end must not wait for a writer.
 	if ((do_stdin)); then
 		exec {input}< <(feed)
 	else
@@ -85,8 +86,8 @@ else
 	wait $!
 	echo $? >"$share/status"
 fi
-# A process left behind would keep the pipes open, and the modules in use: it has three seconds. Output on its way to
-# the host, which may be busy, is waited for.
+# A process that the command has left behind would keep the pipes open and the modules in use, so it gets three seconds
+# to end. As long as output still arrives at the host, which may be busy, this waits longer.
 sizes=''
 for ((i = tries = 0; i < 30 && tries < 3000; i++, tries++)); do
 	kill -0 "$cat_out" 2>/dev/null || kill -0 "$cat_err" 2>/dev/null || break
@@ -110,7 +111,7 @@ done
 
 kmemleak=/sys/kernel/debug/kmemleak
 if [[ -e $kmemleak ]]; then
-	# kmemleak reports an object that is five seconds old and that two scans in a row found no pointer to.
+	# kmemleak reports an object if it is five seconds old and two scans in a row have found no pointer to it.
 	begin=$SECONDS
 	echo scan >$kmemleak
 	((SECONDS - begin >= 6)) || sleep $((6 - (SECONDS - begin)))
@@ -124,7 +125,7 @@ if [[ -e $kmemleak ]]; then
 	fi
 fi
 
-# Catches what splat.sh does not know: a bad page, oops, warning or lockup taints the kernel.
+# Finds errors that splat.sh does not know, because a bad page, an oops, a warning or a lockup taints the kernel.
 taint=$(cat /proc/sys/kernel/tainted)
 if ((taint & (1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))); then
 	echo "flexmem-vm: splat: the kernel is tainted: $taint" >/dev/kmsg

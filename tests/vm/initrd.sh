@@ -11,10 +11,10 @@ dir=$1
 shift
 release=$(<"$dir/release")
 
-# Unpacked only: installing it would remove the busybox that the host's initramfs may need.
+# The package is only unpacked, because installing it would remove the busybox that the host's initramfs may need.
 (
 	lock busybox
-	# In another place first: a full disk must not leave a part that looks complete.
+	# Unpacks it in another place first, so that a full disk does not leave a part that looks complete.
 	[[ -x $BUILD/busybox/bin/busybox ]] || {
 		rm -rf "$BUILD/busybox" "$BUILD/busybox.new"
 		deb_unpack "$BUILD/busybox.new" busybox-static

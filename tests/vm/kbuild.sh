@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds the modules in DIR, which has their sources and a Kbuild file, for a kernel that kernel.sh makes or for the headers in KDIR.
-# Modules get BTF if the kernel has it and pahole is installed. Without pahole they are built without BTF: it is only for
-# tools that inspect types, and kbuild fails where it has to make BTF and finds no pahole.
+# Builds the modules in DIR, which has their sources and a Kbuild file, for a kernel that kernel.sh makes or for the
+# headers in KDIR. Modules get BTF if the kernel has it and pahole is installed. If kbuild must make BTF and finds no
+# pahole it fails, so without pahole the modules are built without BTF, which only tools that inspect types need.
 # usage: tests/vm/kbuild.sh 6.1|6.12|debug|kcsan|KDIR DIR [make variable...]
 set -euo pipefail
-# A kernel of the user's own is built with the user's tools.
+# Modules for a kernel of the user's own are built with the user's tools.
 # shellcheck disable=SC2034	# for lib.sh
 [[ ${1:-} =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || keep_tools=1
 # shellcheck source=tests/lib.sh

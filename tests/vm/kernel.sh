@@ -20,8 +20,8 @@ kind=${1:-}
 known_kernel "$kind"
 dir=$BUILD/kernels/$kind
 
-# offered: the candidate of each package that it reads, as "PRIORITY PACKAGE VERSION". apt also knows names that the archive has
-# no longer. A version that is only installed has a low priority.
+# offered: reads names of packages, and prints the candidate of each as "PRIORITY PACKAGE VERSION". apt also knows names
+# that are no longer in the archive. A version that is only installed has a low priority.
 offered() {
 	local name
 	while read -r name; do
@@ -31,8 +31,9 @@ offered() {
 			NF == 2 && $1 == version { print $2, name, version; exit }'
 	done
 }
-# The newest image of the series that the archive has, of those that apt prefers, and its headers, which must be of the same
-# build: a module built against another one does not load. Other flavours (cloud, rt) do not match.
+# Finds the newest image of the series in the archive, among those that apt prefers, and its headers. They must be of
+# the same build, because a module that was built with the headers of another build does not load. Other flavours
+# (cloud, rt) do not match.
 newest() {
 	local package
 	read -r _ image version < <(apt-cache pkgnames "linux-image-$kind." |
@@ -45,8 +46,8 @@ newest() {
 		packages+=("$package=$version")
 	done
 }
-# Headers name each other by absolute paths, as if they were installed: here by relative ones, so that this directory can
-# be moved and lent.
+# The packages of headers refer to each other by absolute paths, as if they were installed. This makes the paths
+# relative, so that the directory can be moved and copied.
 unpack_headers() {
 	local headers=root/usr/src/linux-headers-$release
 	# shellcheck disable=SC2016	# make expands it
@@ -54,7 +55,7 @@ unpack_headers() {
 		"$dir/$headers/Makefile"
 	ln -sfn "$headers" "$dir/headers"
 }
-# A kernel stays usable as long as its headers are installed, whatever the archive has.
+# An unpacked kernel stays usable as long as its headers exist, whatever the archive has now.
 usable() {
 	[[ -s $dir/ready && -e $dir/headers/Makefile ]] || return 1
 	[[ $(readlink "$dir/headers") != /* ]] ||
@@ -73,8 +74,8 @@ stock() {
 	mkdir -p "$dir"
 	say "Fetching $image $version, once: a minute"
 	if ! deb_unpack "$dir/root" "${packages[@]}"; then
-		# The archive has a newer kernel than the package lists said,
-		# which have been fetched again.
+		# The archive has a newer kernel than the package lists said. They have been fetched again, so this
+		# starts over.
 		before=$image=$version
 		newest
 		[[ $image && $image=$version != "$before" ]] || die "cannot fetch ${before/=/ }"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest (debug kernel): loads the KUnit module, which runs its suites as it loads, and prints what the kernel
-# said, with the KTAP. Afterwards flexmem.ko is loaded only if it was loaded before.
+# Runs in the guest (debug kernel). Loads the KUnit module, which runs its suites while it is loaded, and prints the
+# messages of the kernel, which contain the KTAP. Afterwards flexmem.ko is loaded only if it was loaded before.
 # usage: tests/vm/run.sh debug -- tests/vm/kunit.sh [module parameter...]
 set -euo pipefail
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds our modules for a kernel below build/ko/NAME, from a copy of their sources: kbuild writes beside what it
-# compiles, and several kernels must not meet there. A warning is an error (W=1), as everywhere in this project.
+# Builds our modules for a kernel below build/ko/NAME, from a copy of their sources: kbuild writes its output next to
+# the sources, and the output of several kernels must not mix. A warning is an error (W=1), as everywhere in this
+# project.
 # usage: tests/vm/modules.sh 6.1|6.12|debug
 #        tests/vm/modules.sh NAME KDIR [make variable...]
 set -euo pipefail
@@ -31,11 +32,12 @@ mkdir -p "$dir"
 for source in "${sources[@]}"; do
 	[[ -e $TOP/$source ]] || die "no $source in $TOP"
 done
-# Removes sources that vanished, and keeps what kbuild made.
+# Removes sources that no longer exist, and keeps what kbuild has made.
 (cd "$TOP" && rsync -a --relative --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 	--exclude='.*.cmd' --exclude='*.order' --exclude='*.symvers' "${sources[@]}" "$dir/")
 
-# Without debug data, nine tenths of each file: the tests load the modules a thousand times.
+# Builds without debug data, which would be nine tenths of each file, because the tests load the modules a thousand
+# times.
 flags=(W=1 KCFLAGS=-Werror)
 [[ $name == host-* ]] || flags=(W=1 'KCFLAGS=-Werror -g0' CONFIG_DEBUG_INFO_BTF_MODULES=)
 "$TOP/tests/vm/kbuild.sh" "$kdir" "$dir" "${flags[@]}" "$@"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: replays the traces through the driver, each fit with fill-first on a VF with 8 slots, and one through
-# a cache above the driver. Prints TAP.
+# Runs in the guest. Replays the traces with the driver, on a VF with 8 slots, with fill_first and each block strategy,
+# and one trace with a cache. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/replay.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-# Each trace must need exactly this many regions: its peak, divided by the region size.
+# Each trace must need exactly this many regions, which is its peak divided by the region size.
 declare -A regions=([resnet50-train]=1 [gpt2-train]=1 [azure-conv-kv]=5)
 
 reload() {
@@ -27,8 +27,8 @@ replay() {
 		and .regions_used == $regions and .slots_used >= $regions and .slots_used <= 8)' <<<"$json"
 }
 
-# A cache's decisions do not depend on the addresses of its segments: the figures are those without a device. All memory comes
-# back.
+# The decisions of a cache do not depend on the addresses of its segments, so the figures must be the same as without a
+# device. All memory must be freed in the end.
 cache() {
 	local trace=tests/traces/$1.trace.gz on_device flat
 	on_device=$(flexmem replay --json --cache --provider device --config "$2" "$trace") &&
@@ -40,7 +40,8 @@ cache() {
 		<<<"$on_device $flat" && flexmem stats --json | jq -e '.allocated == 0'
 }
 
-# Growing segments end where a region ends. They must be nearly as tight as over a flat space.
+# Growing segments cannot grow beyond the end of a region. They must still be nearly as tight as in a flat address
+# space.
 growing() {
 	local trace=tests/traces/$1.trace.gz config=expandable_segments:True on_device flat
 	on_device=$(flexmem replay --json --cache --provider device --config "$config" "$trace") &&

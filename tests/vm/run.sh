@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Boots a kernel under QEMU with the host's root (read-only, under an overlay in memory) as its own, loads our modules,
-# runs a command in the checkout and brings back its output and exit status.
+# Boots a kernel under QEMU. Its root file system is the host's (read-only, under an overlay in memory). Loads our
+# modules, runs a command in the checkout, and returns its output and exit status.
 #
 # usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug, kcsan
 #   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'  --tries N (of booting, default 3)
@@ -54,9 +54,8 @@ command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run tests/setup.sh"
 "$vm/kernel.sh" "$kind"
 ((!do_build)) || "$vm/modules.sh" "$kind"
 
-# KVM may exist and yet not boot a kernel, or not this one, so it is tried once, with the real thing, and the answer is kept
-# until the machine restarts.
-# VM_KVM here and VM_PATIENCE below are for the self-checks.
+# KVM may exist and yet not boot a kernel, or not this one. So it is tried once with this kernel, and the answer is kept
+# until the host restarts. VM_KVM here and VM_PATIENCE below are for the self-checks.
 kvm=${VM_KVM:-/dev/kvm}
 accel=${FLEXMEM_ACCEL:-}
 verdict=$BUILD/vm/accel-$kind
@@ -82,8 +81,8 @@ if [[ ! $accel ]]; then
 fi
 case $accel in
 kvm) machine=(-accel kvm -cpu host) ;;
-# Five-level page tables and the like only cost time when every access is emulated. AVX2 is wrong in QEMU 7.2: it takes ymm4 as
-# the index of a gather for no index, and reads addresses at random. oneDNN has that in tanh.
+# Five-level page tables and the like only cost time if every access is emulated. AVX2 has a bug in QEMU 7.2: a gather
+# with ymm4 as its index ignores the index and reads random addresses. oneDNN uses such a gather in tanh.
 tcg) machine=(-accel 'tcg,thread=multi' -cpu 'max,la57=off,avx2=off') ;;
 icount) machine=(-accel 'tcg,thread=single' -icount 'shift=0,sleep=off' -cpu 'max,la57=off,avx2=off') ;;
 *) die "FLEXMEM_ACCEL is '$accel', not kvm, tcg or icount" ;;
@@ -104,7 +103,7 @@ touch "$out/stdout" "$out/stderr"
 # The instructions for guest.sh, quoted for a shell.
 needed=''
 if ((do_load)); then
-	# The kernel's modules that flexmem's need, found on the host because that is fast.
+	# The modules of the kernel that flexmem's modules need. They are determined on the host, because that is fast.
 	needed=$(modinfo -F depends "$BUILD/ko/$kind"/flexmem{,_sim}.ko | tr ',' '\n' | grep -v '^flexmem' | sort -u | xargs || true)
 fi
 {
@@ -120,8 +119,7 @@ printf '%q ' "$@" >"$out/command"
 
 # A panic or an oops ends the machine, because what follows proves nothing.
 kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.time=1 random.trust_cpu=on mitigations=off tsc=reliable"
-# On a busy host an emulated timer's interrupt can be late. The kernel must not
-# take the timer for broken.
+# On a busy host the interrupt of an emulated timer can be late. The kernel must not conclude that the timer is broken.
 kernel_args+=" no_timer_check"
 # 0x608: the machine's power management timer, which the project's kernels cannot find without ACPI.
 [[ $kind == 6.* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
@@ -146,13 +144,13 @@ if ((do_stdin)); then
 	feed >/dev/null 2>&1 &
 	feeder=$!
 fi
-# The second serial line is the terminal. Special keys go to the guest.
+# The second serial line is connected to the terminal. Special keys go to the guest.
 terminal=()
 ((!do_tty)) || terminal=(-chardev 'stdio,id=terminal,signal=off' -serial chardev:terminal)
 
 uptime_s() { cut -d. -f1 /proc/uptime; }
-# boot SECONDS: runs the machine to its end. If it is not up by then it is killed, and hung says so. The seconds are counted one
-# by one: while the host stalls none passes.
+# boot SECONDS: runs the machine until it ends. If it is not up after SECONDS it is killed, and the variable hung is
+# set. The seconds are counted one by one, so that none passes while the host stalls.
 boot() {
 	local i
 	begin=$(uptime_s)
@@ -173,7 +171,7 @@ boot() {
 	fi
 	qemu=$!
 	trap 'kill "$qemu" $feeder 2>/dev/null || true' EXIT
-	# The output comes by files: a terminal line would change it, or lose some.
+	# The output is passed through files, because a serial line could change it or lose some of it.
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
 	shown+=($!)
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stderr" >&2 &
@@ -195,9 +193,10 @@ boot() {
 	[[ ! $settings ]] || stty "$settings"
 	wait "${shown[@]}"
 }
-# Emulation with a thread for each processor can lose a change that a kernel makes to its own code as it boots: it dies of
-# "Oops: int3", or waits for ever. That is QEMU's: nothing of ours has been loaded before guest.sh says that it is up. A
-# machine that is merely slow has more time with each try.
+# If each processor is emulated by a thread of its own, QEMU can lose a change that a kernel makes to its own code while
+# it boots: the kernel dies of "Oops: int3", or waits for ever. That is a bug of QEMU, not of ours: nothing of flexmem
+# is loaded before guest.sh reports that the machine is up. So the boot is tried again. For a machine that is merely
+# slow, each try has more time.
 for ((try = 1; ; try++)); do
 	boot $((${VM_PATIENCE:-30} << try))
 	if [[ -e $out/up || ($qemu_status != 0 && ! -e $out/hung) ]]; then
@@ -211,7 +210,7 @@ for ((try = 1; ; try++)); do
 	mv "$out/console.log" "$out/console.$try.log"
 	[[ ! ${VM_TRIES:-} ]] || echo "$kind $why while it booted: $out/console.$try.log${said:+: $said}" >>"$VM_TRIES"
 done
-# KVM has booted this kernel before and does not now: tries again next time.
+# KVM has booted this kernel before but does not now, so the next run tries KVM anew.
 [[ $accel != kvm || -e $out/up ]] || rm -f "$verdict"
 
 [[ ! $feeder ]] || kill "$feeder" 2>/dev/null || true
@@ -239,8 +238,8 @@ if ! "$vm/splat.sh" "$out/console.log" >"$out/splat"; then
 fi
 status=0
 ((fate)) || status=$(<"$out/status")
-# The counters of the host's processors can differ by minutes, and an emulated machine then sees its time leap: every
-# timeout in it has passed at once, and a process that waits for two minutes looks stuck.
+# The time counters of the host's processors can differ by minutes. The clock of an emulated machine then jumps: all
+# timeouts in it expire at once, and a process that waits for two minutes looks stuck.
 leap=$(grep -aoE '^\[ *[0-9]+' "$out/console.log" | tail -n 1 | tr -dc 0-9 || true)
 leap=$((${leap:-0} - $(uptime_s) + begin))
 if ((leaps && leap > 20 && (fate || status))); then
@@ -251,6 +250,6 @@ if ((fate)); then
 	say "vm: see $out/console.log"
 	exit "$fate"
 fi
-# Removes the directory, unless it was asked for or the run failed.
+# Removes the output directory, unless --out has named it or the run has failed.
 [[ $keep || $status != 0 ]] || rm -rf "$out"
 exit "$status"

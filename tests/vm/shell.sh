@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make vm: in a machine with the modules loaded, CMD with our standard input, or a shell if there is none. Where standard
-# input and output are a terminal it is theirs.
+# make vm: in a machine with loaded modules, runs CMD with our standard input, or a shell if there is no CMD. If
+# standard input and output are a terminal, the command uses that terminal.
 # usage: tests/vm/shell.sh KIND           environment: CMD FLEXMEM_PARAMS SIM_PARAMS
 set -euo pipefail
 # shellcheck source=tests/lib.sh

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Prints what a kernel complained about in a console log, with the lines that follow each complaint. Lost memory is not
-# among it: guest.sh asks kmemleak at the end, when what is merely on its way is not in the answer.
+# Prints the complaints of a kernel in a console log, each with the lines that follow it. Lost memory is not among them:
+# guest.sh asks kmemleak at the end, when objects that are just being freed are not reported any more.
 # usage: tests/vm/splat.sh CONSOLE-LOG        exit status 1 when there is anything
 set -euo pipefail
 
 awk '
 BEGIN {
-	# Anchored at the start of the message where words alone would also match harmless lines, such as the boot
-	# messages on processor bugs ("RETBleed: WARNING: ...").
+	# The pattern is anchored at the start of the message, because otherwise it would also match harmless lines,
+	# such as boot messages about bugs of processors ("RETBleed: WARNING: ...").
 	bad = "^(BUG: |WARNING: |kernel BUG at |Oops: |Oops |INFO: task .* blocked for more than |INFO: rcu_.*stall" \
 		"|INFO: trying to register non-static key|general protection fault|Kernel panic|UBSAN: " \
 		"|invalid opcode:|stack segment:|divide error:|double fault:|page fault in|list_(add|del) corruption" \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Types into the shell of `make vm`, on a terminal, and checks what comes back.
 
-The sums keep the echo of what is typed from being taken for its answer.
+The commands contain sums, so that the echo of a command differs from its output.
 """
 import contextlib
 import fcntl
@@ -22,7 +22,7 @@ TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
         (b"33 99", b""),
         (b"# ", b"flexmem info | head -n 1\r"),
         (b"/dev/flexmem", b""),
-        # Once the command prints, it is in the foreground. Earlier the shell would get the Ctrl-C.
+        # Once the command prints, it is in the foreground. Before that, the shell would get the Ctrl-C.
         (b"# ", b"sh -c 'echo n$((6 * 7)); exec sleep 1000'; echo $((1))on\r"),
         (b"n42", b"\x03"),
         (b"# ", b"exit 5\r"),
@@ -30,7 +30,7 @@ TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
 
 
 def expect(master, text, said):
-    """Reads until the text came, and forgets it; False at the end of the output."""
+    """Reads until the text has come, and drops it. Returns False at the end of the output."""
     while text not in said:
         try:
             part = os.read(master, 4096)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest: the C++ programs of tests/torch over the driver, on a VF of 2 GiB; in the long runs those in Python, too,
-# for which PyTorch takes minutes to start. Prints TAP.
+# Runs in the guest. Tests the C++ programs of tests/torch with the driver, on a VF of 2 GiB. The long runs also test
+# the Python programs, for which PyTorch takes minutes to start. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh        (built before: make torch)
 set -euo pipefail
 # shellcheck source=tests/lib.sh

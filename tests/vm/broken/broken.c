@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A module that does wrong on purpose, one wrong per letter of its parameter,
- * so that selfcheck.sh can show that run.sh notices.
+ * A module that makes errors on purpose, one for each letter of its parameter,
+ * so that selfcheck.sh can check that run.sh notices each of them.
  */
 #include <linux/delay.h>
 #include <linux/module.h>
