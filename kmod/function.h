@@ -199,8 +199,8 @@ flexmem_function_is_suspended(const struct flexmem_function *function)
 }
 
 /*
- * Whether so many commands in a row have timed out that the function counts as
- * unresponsive.
+ * Whether the function counts as unresponsive, because too many commands in a
+ * row have timed out.
  */
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)

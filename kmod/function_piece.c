@@ -182,7 +182,8 @@ static bool is_pending(const struct flexmem_piece *piece)
  * @function: function
  *
  * Context: the caller runs no other operation of the function.
- * Return: true, also if every pending command was retried too often.
+ * Return: true if no command is pending, or if every pending command was
+ * retried too often.
  */
 bool flexmem_function_is_settled(const struct flexmem_function *function)
 {

@@ -121,9 +121,9 @@ selftests-debug_suite() {
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
-# hostile COMMAND...: runs the torture, the fault sweep and the fuzzer (DESIGN's levels "faults" and "races"); millions
-# of such operations are run natively. Booting the debug kernel and searching for leaks takes half a minute, so `make
-# check` does that once for all three of them and for kunit.
+# hostile COMMAND...: runs commands (the torture, the fault sweep, the fuzzer, kunit) in one machine with the debug
+# kernel. The native suites run millions of such operations without a machine. Booting the debug kernel and searching
+# for leaks takes half a minute, so `make check` boots it only once for all four commands.
 hostile() {
 	local ops=2000
 	[[ ! $long ]] || ops=50000

@@ -92,7 +92,7 @@ void cache_addresses(bool nothing);
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /*
  * A plain list of holes. A request gets the tightest of the lowest @choices
- * holes. A request of @best_from bytes and more gets the tightest of all holes.
+ * holes. A request of at least @best_from bytes gets the tightest of all holes.
  * With 1 choice it is first fit.
  */
 uint64_t list_reserved(const struct work *work, unsigned int choices,
@@ -103,8 +103,8 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
  */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
- * Called before and after the code to be counted: a function counted_...() that
- * is not inlined.
+ * The code to be counted is in a function named counted_...(), which is not
+ * inlined. It calls count_begin() before that code, and count_end() after it.
  */
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);

@@ -246,9 +246,9 @@ static void lost_region_has_no_charges(struct kunit *test)
 }
 
 /*
- * A limit of regions counts a lost region no more, but a file's old blocks in
- * it do not let the file into a further region. The test checks no account in
- * between, because a check drops lost blocks.
+ * A lost region no longer counts against a limit of regions. But a file's
+ * blocks in a lost region do not allow the file a further region. The test
+ * checks no account in between, because a check drops lost blocks.
  */
 static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 {

@@ -388,7 +388,7 @@ static void names_of_others_are_unknown(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(other, 0, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);
-	/* The same handle names another client's allocation here. */
+	/* For the other client, the same handle names another allocation. */
 	KUNIT_EXPECT_EQ(test, alloc(test, other, 128), 1);
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, 1), 0);
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), 0);

@@ -207,8 +207,8 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
 	/*
-	 * With one hole less in front of it, the search reaches the hole that
-	 * fits.
+	 * There is now one hole less in front of the hole that fits, so the
+	 * search reaches it.
 	 */
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,

@@ -450,7 +450,10 @@ static void ends_with_the_cgroup(struct kunit *test)
 	fake_cgroup(3);
 }
 
-/* This also holds if the device has not refused a region before. */
+/*
+ * The reservation of a removed cgroup ends when another cgroup needs a region,
+ * even if the device has not refused a region before.
+ */
 static void ends_when_the_device_refuses(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 4, 12 * GIB);

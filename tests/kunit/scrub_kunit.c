@@ -200,8 +200,9 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 }
 
 /*
- * Nevertheless flexmem scrubs memory after it has acquired it, because it does
- * not trust the device.
+ * A device that clears memory when it is released need not scrub it before. But
+ * flexmem scrubs memory that it has just acquired, because it does not trust
+ * the device.
  */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {

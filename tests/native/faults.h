@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fault sweep runs each sequence of calls many times. In the n-th run the
- * n-th of the operations that can fail does fail.
+ * The fault sweep runs each sequence of calls many times. In the n-th run, the
+ * n-th operation that can fail is made to fail.
  */
 #ifndef _NATIVE_FAULTS_H
 #define _NATIVE_FAULTS_H

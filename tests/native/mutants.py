@@ -97,7 +97,7 @@ class Mutant:
                  for pattern in ([self.file] if self.file else self.project.files)
                  for path in sorted(sources.glob(pattern))
                  for match in function.finditer(path.read_text())
-                 # Skips declarations, and calls in front of another function.
+                 # Skips declarations, and matches that begin with a call in front of another function.
                  if re.match(r"[^;{]*\{", match[0])]
         if len(found) != 1:
             raise Problem(f"{len(found)} functions {self.function}() in {sources.name}/{self.file}")

@@ -18,8 +18,8 @@
  * @operations: number of operations that it has yet to do
  * @fd: number of the file that it uses now
  * @file: that file
- * @bad: it has given an address that is not its own
- * @done: it has done all of them
+ * @bad: the task has passed a user address that is not its own
+ * @done: completed when the task has done all its operations
  */
 struct tenant {
 	struct task_struct *task;

@@ -37,8 +37,9 @@ FIXTURE_VARIANT(exhaust) {
 };
 
 /*
- * Each case runs on PF and VF, and with regions acquired on demand and all at
- * once; not every combination is run.
+ * Each case runs twice: once on a PF and once on a VF, once with regions
+ * acquired on demand and once with all regions acquired at load. EVEN and ODD
+ * cases differ in the combination of the two.
  */
 #define EVEN(name, pf_sim, vf_sim, pars, ...)				\
 	FIXTURE_VARIANT_ADD(exhaust, name##_vf_lazy) {			\

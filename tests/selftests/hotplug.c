@@ -196,8 +196,8 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	must(lookup, self->pf, &CMD(lookup, .handle = pf.reply.out_handle));
 
 	/*
-	 * the functions come back as new ones; what a program holds of the old
-	 * ones stays unusable
+	 * the functions come back as new functions; open files and mappings of
+	 * the old functions stay unusable
 	 */
 	SET_NUM_VFS("2");
 	EXPECT_EQ(0, all_gone(self->vf[0], &vf[0]));

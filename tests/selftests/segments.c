@@ -153,7 +153,7 @@ TEST_F(list, short_entry_size_is_einval)
 
 	for (size = 0; size < variant->entry_size; size++)
 		ASSERT_EQ(EINVAL, list(self, variant, size, N, self->buf, &n));
-	/* the same with a count of 0 */
+	/* a short entry size is refused even if no entry is requested */
 	EXPECT_EQ(EINVAL, list(self, variant, variant->entry_size - 8, 0, NULL, &n));
 	EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
 }

@@ -36,7 +36,7 @@ def more_than_reserved():
 
 @contextlib.contextmanager
 def no_further_segment():
-    """Makes the cache work with the memory that is in use, and Python collect garbage only when it must."""
+    """Keeps the cache from making segments, and Python from collecting garbage by itself."""
     torch.flexmem.empty_cache()
     torch.flexmem.set_per_process_memory_fraction(torch.flexmem.memory_reserved() / torch.flexmem.mem_get_info()[1])
     gc.disable()

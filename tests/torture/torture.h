@@ -45,7 +45,7 @@ uint64_t user_cgroup(unsigned int user);
 enum count {
 	COUNT_ENTRIES,		/* entries of batches */
 	COUNT_NEW_WORDS,	/* words read in new memory */
-	COUNT_OWN_WORDS,	/* words that were as written */
+	COUNT_OWN_WORDS,	/* words with the value that was written */
 	COUNT_SIGBUS,
 	COUNT_LOST,
 	COUNT_GONE,		/* files that lost their device */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cache over a device of 2 GiB in regions of 1 GiB: natively on the fake
- * kernel; built with ON_DEVICE, on the driver in a virtual machine, with the
- * function that FLEX_DEVICE names.
+ * Tests the cache over a device of 2 GiB in regions of 1 GiB. Natively the
+ * program runs on the fake kernel. Built with ON_DEVICE it runs on the driver
+ * in a virtual machine, and FLEX_DEVICE names the function.
  */
 #include "test.h"
 #include "flexmem_cache.h"

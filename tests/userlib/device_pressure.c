@@ -18,8 +18,8 @@
 #define PIECES 57
 
 /*
- * Which part of the process that has the memory serves the events of the
- * device.
+ * Another process has the memory. This says which part of that process serves
+ * the events of the device.
  */
 enum served_by { NOBODY, LOOP, HELPER };
 

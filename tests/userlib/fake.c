@@ -292,8 +292,9 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
 	/*
-	 * Entries that the same batch has made before do not count as memory
-	 * that the caller could free.
+	 * The caller has no handles yet of allocations that the same batch has
+	 * made, so these bytes do not count as bytes that the caller could
+	 * free.
 	 */
 	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;

@@ -96,8 +96,8 @@ static void the_same_again(const char *configuration)
 		int j = 0;
 
 		/*
-		 * The entries are in the order of the segments, so the one of
-		 * this block must be searched.
+		 * The entries of the checkpoint are in the order of the
+		 * segments, so this loop looks for the entry of this block.
 		 */
 		while (before[j].address.offset != now.address.offset)
 			assert_true(++j < 3);

@@ -430,7 +430,7 @@ static size_t longest_text(struct flexmem_cache_failure failure)
 				 0);
 		if (strlen(text) > most)
 			most = strlen(text);
-		/* The text about the limit alone is not cut off either. */
+		/* The text ends with the whole text about the limit. */
 		fmlib_limit_text(&failure.device, limit);
 		if (failure.device.limit != FLEXMEM_LIMIT_NONE &&
 		    failure.limit == FLEXMEM_CACHE_LIMIT_NONE)

@@ -441,8 +441,8 @@ static void everybody_at_once(const char *configuration)
 	assert_int_equal(atomic_load(&mistakes), 0);
 	assert_int_equal(figures(cache).allocation[0].current, 0);
 	/*
-	 * The events above found free memory by chance of the threads. This
-	 * event comes when all memory is free.
+	 * Whether memory was free at the events above depended on the threads.
+	 * This event comes when all memory is free.
 	 */
 	give(cache, take(cache, 20 * MIB, 0));
 	before = figures(cache).pressure_bytes;

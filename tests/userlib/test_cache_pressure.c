@@ -121,7 +121,7 @@ static void falling_levels(void **state)
 }
 
 /*
- * At CRITICAL the cache returns at least half of its free memory, and more
+ * At CRITICAL the cache returns at least half of its free memory. It goes on
  * until less than 90 percent of the device are in use.
  */
 static void critical_goes_below_its_level(void **state)
@@ -180,7 +180,8 @@ static void mapped_ends_stay(void **state)
 	free_end(cache, 2 * MIB, 3);
 	press(FLEXMEM_LEVEL_CRITICAL, 0, GIB);
 	/*
-	 * Half of the free memory would be 8 MiB. 10 of the 16 MiB are mapped.
+	 * 10 of the 16 MiB are mapped, so only 6 MiB are returned. Half of the
+	 * free memory would be 8 MiB.
 	 */
 	assert_int_equal(flexmem_cache_serve_pressure(cache, &released),
 			 -EBUSY);

@@ -127,7 +127,9 @@ static void streams_that_share_a_chain(void **state)
 				 where);
 	}
 	assert_int_equal(mock.allocs, 4);
-	/* Two pools whose numbers are in one chain are told apart, too. */
+	/*
+	 * Two pools are told apart even if their numbers are in the same chain.
+	 */
 	do
 		assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
 	while ((pool - request.pool) % FMLIB_CHAINS);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest. Tests the commands that README, pages and man pages show, as they are printed; what `make demo`
-# shows; which users can open a node after an installation as in install.rst; and what is left after a removal as in
-# install.rst. Prints several streams of TAP. With arguments, which are those of Documentation/blocks.py, it runs only
-# these commands, no demo, and removes nothing (that takes a minute, and tests/userlib/test_install.sh tests the
-# library's part of it without a machine). The commands of README and install.rst about the node must be among them.
+# Runs in the guest. Tests the commands that README, pages and man pages show, as they are printed, and what `make demo`
+# shows. The commands of install.rst install flexmem. The script then tests which users can open a node, runs the
+# removal that install.rst shows, and tests that no file is left. Prints several streams of TAP. The arguments are those
+# of Documentation/blocks.py. With arguments it runs only the commands that they name, and neither the demo nor the
+# removal, which takes a minute. The arguments must include the commands of README and install.rst about the node.
 # usage: tests/vm/run.sh 6.12 --no-load -- tests/vm/docs.sh [PAGE[:FIRST WORDS]...]
 #        before: make, make -C tests/selftests, and python3 Documentation/blocks.py host (tests/check.sh docs does it all)
 set -euo pipefail

@@ -914,8 +914,7 @@ enum flexmem_owner_kind {
 /**
  * enum flexmem_resource - what is limited
  * @FLEXMEM_RESOURCE_BYTES: device memory
- * @FLEXMEM_RESOURCE_REGIONS: slots: one for each region in which the owner has
- *	bytes
+ * @FLEXMEM_RESOURCE_REGIONS: regions in which the owner has bytes
  * @FLEXMEM_RESOURCE_HANDLES: live allocations
  * @FLEXMEM_RESOURCE_FILES: open files
  * @FLEXMEM_NR_RESOURCES: number of resources in this version
@@ -1195,10 +1194,11 @@ struct flexmem_resize {
 /**
  * enum flexmem_pressure - how full a function is
  * @FLEXMEM_PRESSURE_NONE: none of the levels below
- * @FLEXMEM_PRESSURE_MODERATE: from FLEXMEM_MODERATE_ENTER percent of its memory
- *	in use on, until less than FLEXMEM_MODERATE_LEAVE percent are
- * @FLEXMEM_PRESSURE_CRITICAL: from FLEXMEM_CRITICAL_ENTER percent on, until less
- *	than FLEXMEM_CRITICAL_LEAVE percent are
+ * @FLEXMEM_PRESSURE_MODERATE: begins when FLEXMEM_MODERATE_ENTER percent of the
+ *	function's memory are in use, and ends when less than
+ *	FLEXMEM_MODERATE_LEAVE percent are in use
+ * @FLEXMEM_PRESSURE_CRITICAL: begins when FLEXMEM_CRITICAL_ENTER percent are in
+ *	use, and ends when less than FLEXMEM_CRITICAL_LEAVE percent are in use
  *
  * The memory of a function is what it has acquired plus what it could still
  * acquire, not counting slots that only programs use. Bytes are in use if they

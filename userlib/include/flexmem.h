@@ -486,9 +486,10 @@ struct flexmem_resized {
 /**
  * enum flexmem_pressure_level - how full a function is
  * @FLEXMEM_LEVEL_NONE: none of the levels below
- * @FLEXMEM_LEVEL_MODERATE: from 80 percent of its memory in use on, until less
- *	than 70 percent are
- * @FLEXMEM_LEVEL_CRITICAL: from 95 percent on, until less than 90 are
+ * @FLEXMEM_LEVEL_MODERATE: begins when 80 percent of the function's memory are
+ *	in use, and ends when less than 70 percent are in use
+ * @FLEXMEM_LEVEL_CRITICAL: begins when 95 percent are in use, and ends when
+ *	less than 90 percent are in use
  *
  * The memory of a function is what it has acquired plus what it could still
  * acquire. Bytes are in use if they are allocated by any open file, freed but
@@ -951,8 +952,8 @@ flexmem_device_pressure(struct flexmem_device *device,
  * Like flexmem_device_alloc(), with a choice of domains. The figures of a
  * failure are about these domains.
  *
- * Return: as flexmem_device_alloc(); -EINVAL too if the domains do not suit the
- * placement; -EOPNOTSUPP too if the driver does not know the placement.
+ * Return: as flexmem_device_alloc(). In addition: -EINVAL: the domains do not
+ * suit the placement; -EOPNOTSUPP: the driver does not know the placement.
  */
 FLEXMEM_API int
 flexmem_device_alloc_request(struct flexmem_device *device,

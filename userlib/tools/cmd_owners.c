@@ -11,7 +11,10 @@
 #define AMOUNT_MAX 24
 #define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
 
-/* The value of an option that sets a limit is this plus the charge. */
+/*
+ * The number by which getopt_long() reports an option that sets a limit is this
+ * plus the number of the charge.
+ */
 #define SET_LIMIT 0x100
 
 /* Prints a limit with its unit. */

@@ -87,8 +87,9 @@ static int read_settings(struct flexmem_cache *cache,
 }
 
 /*
- * Prints messages of the cache. This command is the caller that the cache
- * speaks of, and --config gives the caller's settings.
+ * Prints messages of the cache. In a message about a setting, "caller" means
+ * that the setting was passed by the program that made the cache. Here that is
+ * the option --config, so the message names --config.
  */
 static void print_log(enum flexmem_log_level level, const char *text,
 		      void *user)
