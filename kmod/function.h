@@ -24,19 +24,23 @@ struct flexmem_client;
 #define FLEXMEM_MAX_SLOTS 64
 
 /*
- * How many pieces a function can have: one for each slot, and as many again
- * that the device has not taken back yet.
+ * How many pieces a function can have: one for each slot, and the same number
+ * of pieces that the device has not taken back yet.
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
 /* After this many timeouts in a row a function is unresponsive. */
 #define FLEXMEM_TIMEOUTS 2
 
-/* Delay of the worker after a timeout, and how many times it can be doubled. */
+/*
+ * Delay of the worker after a timeout, and how many times the delay can be
+ * doubled.
+ */
 #define FLEXMEM_WORK_MS 1000
 #define FLEXMEM_WORK_DOUBLINGS 6U
 /*
- * How many times it can be doubled while callers wait for the worker's probe.
+ * How many times that delay can be doubled while callers wait for the worker's
+ * probe.
  */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 

@@ -153,9 +153,9 @@ static u64 candidates(const struct flexmem_table *table,
 }
 
 /*
- * Returns that region in the slots @left which is the first in the order of the
- * strategy and has enough free bytes. For a growable request, returns the
- * region with the largest free block.
+ * Looks at the regions in the slots @left that have enough free bytes. Returns
+ * the first of them in the order of the strategy. For a growable request,
+ * returns the region with the largest free block.
  *
  * A scan of the few regions costs less than keeping them sorted at each
  * allocation and free. The figures are read without the region's lock and may

@@ -241,7 +241,7 @@ ask_for_root() {
 		say 'PyTorch comes as a Debian 13 of its own, which only root can make: sudo asks for your password.'
 		sudo -v || return 1
 	}
-	# Renews sudo's permission. Not a job, because the end waits for all jobs.
+	# Renews sudo's permission. Runs outside of the shell's jobs, because check.sh waits for all jobs at its end.
 	while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &
 	disown
 }

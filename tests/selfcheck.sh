@@ -86,7 +86,7 @@ broken() {
 tap 'debug: builds the module that does wrong' broken debug
 wrong() { vm "$1" debug "${bare[@]}" --append 'oops=panic' -- sh -c "insmod $work/broken/broken.ko faults=$2 && rmmod broken"; }
 if [[ ${FLEXMEM_LONG:-} ]]; then
-	# `make check` needs not test that a run without faults passes, because each suite that passes on the debug
+	# `make check` need not test that a run without faults passes, because each suite that passes on the debug
 	# kernel shows that.
 	tap 'debug: a run without faults passes' wrong 0 ''
 	tap 'debug: a leak alone fails the run' wrong 96 l

@@ -228,8 +228,8 @@ static int sim_probe(struct platform_device *pdev)
 	const struct platform_device_id *id = platform_get_device_id(pdev);
 
 	/*
-	 * Through driver_override any device can be bound here, with the id of
-	 * another driver.
+	 * With driver_override any platform device can be bound to this driver.
+	 * The id of such a device is not an entry of sim_ids.
 	 */
 	if (id != &sim_ids[0] && id != &sim_ids[1])
 		return -ENODEV;

@@ -75,10 +75,11 @@ struct spent cache_replay_threads(const struct work *work,
 uint64_t cache_failures(const struct work *work, const char *configuration,
 			uint64_t bytes, unsigned int streams);
 /*
- * Makes PAIRS pairs of an allocation and its free, on the last of @streams
- * streams and in the oldest of @pools pools. With many streams the last one
- * shares a lane. @used: each allocation is also used on the next stream, and on
- * each stream such an allocation stays live.
+ * First makes one allocation on each of @streams streams, in the oldest of
+ * @pools pools. Then makes PAIRS pairs of an allocation and its free on the
+ * last of these streams. With many streams the last one shares a lane. @used:
+ * each allocation is also used on the next stream, and every second one of the
+ * first allocations is freed.
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);

@@ -303,7 +303,10 @@ void cache_pairs(unsigned int streams, unsigned int pools, bool used)
 		if (!err && used)
 			err = flexmem_cache_record_stream(target.cache,
 							  made.token, i + 1);
-		/* The program has waited for every second allocation. */
+		/*
+		 * Frees every second allocation, so that some uses end before
+		 * the pairs.
+		 */
 		if (!err && used && i % 2)
 			err = flexmem_cache_free(target.cache, made.token);
 		if (err)

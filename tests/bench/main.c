@@ -18,8 +18,8 @@
 #define FIRST_SEED 990001
 
 /*
- * How many times the engine's instructions the cache may need: for any trace,
- * and in the mean.
+ * The most instructions that the cache may need, as a multiple of the engine's:
+ * for any trace, and in the mean.
  */
 #define RATIO_MAX 2.0
 #define RATIO_MEAN_MAX 1.7

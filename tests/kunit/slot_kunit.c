@@ -343,8 +343,8 @@ static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 }
 
 /*
- * A client that renews its lease at that moment cannot delay the
- * administrator's TRIM.
+ * The administrator's TRIM can end leases, so a client that renews its lease
+ * again and again cannot delay it.
  */
 static void clear_can_end_leases(struct kunit *test)
 {

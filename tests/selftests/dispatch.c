@@ -196,8 +196,8 @@ static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
 }
 
 /*
- * The second job of the killed process would take a minute. It must not run, so
- * the test must not take that long.
+ * The killed process has also queued a second job, which would take a minute.
+ * The driver must drop that job, because it has not begun.
  */
 TEST_F(dispatch, a_program_outlives_its_process)
 {

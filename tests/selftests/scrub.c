@@ -372,7 +372,7 @@ TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* and the strict file gets zeroes instead of the other file's bytes */
+	/* the strict file gets zeroes instead of the other file's bytes */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	FREE(self->alice2, &again);
 	TAKE(self->alice, SIZE, &a);

@@ -70,7 +70,7 @@ static void must_put(const char *path, const char *text)
 /*
  * Checks that the card keeps nothing of a removed function. On a busy machine
  * the firmware may handle the reset late, but it does nothing else for the
- * function before.
+ * function before the reset.
  */
 static void card_has_nothing(unsigned int vf)
 {

@@ -192,8 +192,8 @@ static void oversize_rule(void **state)
 	take(cache, 30 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
 	/*
-	 * Nor does a request get a block that is more than 1 MiB larger than
-	 * the request.
+	 * A request gets no block that is more than 1 MiB larger than the
+	 * request.
 	 */
 	take(cache, 39 * MIB - 128, 0);
 	assert_int_equal(mock.allocs, 3);

@@ -305,8 +305,8 @@ static void struct_sizes(void **state)
 		uint64_t more;
 	} result = { .more = 7 };
 	/*
-	 * Older sizes of the struct: that of its first version, and that before
-	 * its failure had @pool.
+	 * Sizes of the struct in older versions: in the first one, and in the
+	 * last one in which the failure had no @pool.
 	 */
 	static const size_t ends[] = { 288, 376 };
 	struct flexmem_cache_options options = mock_options("nonsense:1");
@@ -360,8 +360,8 @@ static void struct_sizes(void **state)
 }
 
 /*
- * Older sizes of the failure: that of its first version, and that before it had
- * @pool.
+ * Sizes of the failure in older versions: in the first one, and in the last one
+ * without @pool.
  */
 static void older_failures(void **state)
 {

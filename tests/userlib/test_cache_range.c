@@ -637,7 +637,8 @@ static void full_leaves(void **state)
 }
 
 /*
- * The range also releases without memory while it grows and shrinks in waves.
+ * While the range grows and shrinks in waves, releases succeed even if there is
+ * no host memory.
  */
 static void without_memory(void **state)
 {

@@ -484,7 +484,7 @@ def addresses_of_a_pf():
 
 @test
 def free_outside_a_shell():
-    """As commands of their own they have no allocation to work on, so they fail without opening a device."""
+    """Outside of a shell these commands have no allocation to work on, so they fail without opening a device."""
     for command in ("fill", "check", "free"):
         status, out, err = run(command, "1", FAKE_NODE=0)
         assert (status, out) == (2, "") and "only inside 'flexmem shell'" in err and command in err, err

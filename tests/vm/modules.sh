@@ -16,7 +16,7 @@ name=${1:?usage: modules.sh NAME [KDIR]}
 shift
 kdir=${1:-$name}
 if [[ ${1-} ]]; then
-	# A directory, even if it is named like a kernel kind. Messages show what the user wrote.
+	# The argument is a directory, even if its name is that of a kernel kind. Messages show what the user wrote.
 	kdir=$(realpath -ms -- "$1")
 else
 	known_kernel "$name"

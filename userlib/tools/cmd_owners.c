@@ -12,8 +12,7 @@
 #define AMOUNTS_MAX (FLEXMEM_CHARGES * AMOUNT_MAX)
 
 /*
- * The number by which getopt_long() reports an option that sets a limit is this
- * plus the number of the charge.
+ * An option that sets the limit of a charge has the number SET_LIMIT + charge.
  */
 #define SET_LIMIT 0x100
 

@@ -37,7 +37,8 @@
  *
  *  - one lane's lock: to allocate free memory of the lane, and to free;
  *  - the cache's and one lane's: to get more from the provider as well;
- *  - the *whole*, the cache's lock and all lanes' locks: for everything else.
+ *  - the cache's lock and all lanes' locks, so that the *whole cache* is locked:
+ *    for everything else.
  *
  * A lane's lock protects the lane, its arenas and their blocks. The cache's
  * lock protects the calls of the provider. struct flexmem_cache groups its
@@ -314,8 +315,8 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
 
 /*
- * borrow.c: finds a hole in another stream's segment for @want, with the whole.
- * Returns 0; -ENOMEM: no hole is safe to use.
+ * borrow.c: finds a hole in another stream's segment for @want, with the whole
+ * cache locked. Returns 0; -ENOMEM: no hole is safe to use.
  */
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 

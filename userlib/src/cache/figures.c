@@ -243,8 +243,8 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 		return -EINVAL;
 	fmlib_lock(cache);
 	/*
-	 * The figures must include what calls have done so far whose threads
-	 * now wait without the lock.
+	 * Some threads may be in the middle of a call and wait without the
+	 * lock. The figures must include what these calls have done so far.
 	 */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The figures. What counts each allocation and free is here; the other
- * functions are in figures.c.
+ * The figures. The functions that count an allocation or a free are here, so
+ * that they are inlined. The other functions are in figures.c.
  */
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H

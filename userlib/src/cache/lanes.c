@@ -11,7 +11,7 @@
  * over all lanes is known only if one account counts everything. While only one
  * thread allocates and frees, there is one account, and peaks are exact. After
  * that each lane counts in its own account. The lane adds it to the cache's
- * account after a number of operations, or when the whole is locked.
+ * account after a number of operations, or when the whole cache is locked.
  */
 #include "cache.h"
 

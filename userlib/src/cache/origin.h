@@ -11,8 +11,8 @@ struct fmlib_tag;
 /*
  * Each tag has an origin without a context, which lives as long as the tag. An
  * origin with a context lives while a request, an allocation, an event of the
- * history or a snapshot refers to it. @refs and @next need the whole. @next
- * links the origins without references.
+ * history or a snapshot refers to it. @refs and @next are accessed only with
+ * the whole cache locked. @next links the origins without references.
  */
 struct fmlib_origin {
 	struct fmlib_tag *tag;

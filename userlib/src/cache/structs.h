@@ -44,8 +44,8 @@ enum fmlib_key {
  * The settings of a cache. @threshold is 0 if it is off. @slack is
  * FMLIB_NO_LIMIT if the value of the profile applies.
  * @divides: @divisions has an entry other than 0 and 1. @threshold, @fraction,
- * @history and their texts in @shown change with the whole. The other members
- * are constant.
+ * @history and their texts in @shown change only while the whole cache is
+ * locked. The other members are constant.
  */
 struct fmlib_config {
 	bool direct;
