@@ -25,8 +25,8 @@ NONE = ''
 
 # (page, first words): where the block runs. A text that begins with none of the following words names modules: the
 # block runs in the machine after these modules were loaded. 'as above': it runs in the state that the block before has
-# left. 'in DIR': so too, but in that directory. 'host': on the host. 'last: ' and modules: only if the block is named
-# as an argument. 'no: ' and a reason: nowhere.
+# left. 'in DIR': it runs in that directory, in the same state. 'host': on the host. 'last: ' and modules: only if the
+# block is named as an argument. 'no: ' and a reason: nowhere.
 BLOCKS = {
     ('README.md', 'make demo'): 'no: what the demo shows runs in tests/vm/docs.sh; make check runs this',
     ('README.md', 'tests/setup.sh'): NONE,

@@ -15,7 +15,7 @@
 #define MANY 10000
 #define TIMES 3			/* as in steps.c */
 
-/* accounts that each charge of a file below a tenant goes to */
+/* how many accounts each charge of a file below a tenant changes */
 #define LEVELS 4
 #define TENANTS 1000
 #define PASSING 100000

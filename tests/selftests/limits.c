@@ -422,7 +422,8 @@ TEST_F(limit, freed_but_mapped_memory_is_charged)
 }
 
 /*
- * Two processes of Alice share one limit. When it is killed, its charges end.
+ * Two processes of Alice share one limit. When one of them is killed, its
+ * charges end.
  */
 TEST_F(limit, charges_end_with_close_and_kill)
 {
