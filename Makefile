@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Everything a person types. `make help` lists it. What is generated lies below build/.
+# The commands for users and developers. `make help` lists them. All generated files are below build/.
 
 ifneq ($(words $(CURDIR)),1)
 $(error make cannot build in a directory with a blank in its path: '$(CURDIR)')
@@ -28,7 +28,7 @@ modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
 install: all ## Install the library and the command (prefix=, DESTDIR=)
 	$(USERLIB) install
 
-uninstall: ## Remove what install put there (prefix=, DESTDIR=)
+uninstall: ## Remove the files that `make install` installed (prefix=, DESTDIR=)
 	$(USERLIB) uninstall
 
 modules_install: modules ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
@@ -39,23 +39,23 @@ modules_install: modules ## Install the kernel modules, and what drivers for dev
 	install -m 644 uapi/linux/flexmem.h $(DRIVER_DIR)/include/linux
 	install -m 644 build/ko/$(MODULES_DIR)/Module.symvers $(DRIVER_DIR)/$(KERNELRELEASE)
 
-demo: ## Real traces through the driver on a stock kernel, in a virtual machine
+demo: ## Run real traces through the driver on a stock kernel, in a virtual machine
 	tests/demo.sh
 
-quick: ## The core natively, the library, what changed statically: nothing is booted
+quick: ## Tests without a virtual machine: the native suites, the library, static checks of changed files
 	tests/check.sh native library changed
 
 check: ## All tests, in virtual machines and natively
 	tests/check.sh
 
-check-long: ## The same, with the long runs; goes on where it was interrupted
+check-long: ## All tests with long runs; continues after an interruption
 	FLEXMEM_LONG=1 tests/check.sh
 
-bench-cache: ## What the caching allocator reserves on the traces, and what it costs
+bench-cache: ## Measure how much the caching allocator reserves on the traces, and what it costs
 	@tests/setup.sh build bench
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench cache
 
-bench-driver: ## What ALLOC and FREE cost, in instructions of an emulated machine
+bench-driver: ## Measure what ALLOC and FREE cost, in instructions of an emulated machine
 	@tests/setup.sh build vm
 	@$(MAKE) -s -C tests/bench O=$(CURDIR)/build/tests/bench pairs
 	@FLEXMEM_ACCEL=icount tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh
@@ -73,7 +73,7 @@ torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB t
 torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver
 	tests/check.sh torch
 
-bench-torch: ## What the device "flexmem" costs beside the CPU, in ns and in instructions
+bench-torch: ## Measure the device "flexmem" and the CPU, in ns and in instructions
 	tests/torch/bench.sh
 
 vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
@@ -98,7 +98,7 @@ distclean: ## Remove everything generated
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z_-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# The values of these reach the scripts as they are, with their quotes and dollar signs.
+# make does not expand the values of these variables, so scripts get their quotes and dollar signs unchanged.
 override CMD := $(value CMD)
 override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Counts a TAP or KTAP stream, nested or not, or several one after another; kernel time stamps may stand before it.
+# Counts the tests of one or several TAP or KTAP streams, which may be nested. Each line may begin with a time stamp of
+# the kernel.
 # usage: awk -v status=EXIT-STATUS -f tests/tap.awk FILE
-# First line of the answer: "PASSED FAILED SKIPPED". Then a line for each failure.
+# Prints a line "PASSED FAILED SKIPPED", and then a line for each failure.
 #
-# Only leaves count: a result that sums up results below it does not, unless it is the only one that failed. A stream
-# that ends before its plan is fulfilled, one without a plan, and an exit status with nothing to explain it are failures.
+# A result that sums up nested results does not count, unless it failed and none of the nested results did. These count
+# as failures: a stream without a plan, a stream with fewer results than planned, and an exit status other than 0
+# without a failed test.
 
 function failure(depth, text,   d)
 {
@@ -39,7 +41,7 @@ function result(d, line,   e)
 	open[d] = 1
 	seen[d]++
 	if (line ~ /^not/) {
-		# Test failures marked as to-do are known and agreed on; what was skipped has not failed.
+		# A failure that is marked as TODO is expected, so it counts as skipped.
 		if (toupper(line) ~ /# TODO/)
 			skipped++
 		else if (!below[d] || !failed_below[d])
