@@ -151,6 +151,13 @@ static int put_list(u64 to, u32 capacity, u32 user_entry_size,
 	return 0;
 }
 
+/* The account that a report is limited to; NULL for an administrator. */
+static struct flexmem_account *report_for(const struct flexmem_call *call)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN) ?
+	       NULL : call->client->account;
+}
+
 int flexmem_cmd_regions(struct flexmem_call *call)
 {
 	struct flexmem_regions *cmd = call->cmd;
@@ -166,7 +173,8 @@ int flexmem_cmd_regions(struct flexmem_call *call)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
-	flexmem_table_snapshot(&call->fdev->table, call->client->account, view);
+	flexmem_table_snapshot(&call->fdev->table, report_for(call), view);
+	flexmem_view_hide(view);
 	cmd->out_count = view->nr;
 	rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
 		      view->region, view->nr,
@@ -290,8 +298,7 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 {
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_snapshot *cmd = call->cmd;
-	bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
-	struct flexmem_account *only = all ? NULL : call->client->account;
+	struct flexmem_account *only = report_for(call);
 	int rc = -EAGAIN;
 
 	view->max_owners = min(cmd->owner_count,
@@ -300,9 +307,10 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 			       GFP_KERNEL_ACCOUNT);
 	if (!view->owner)
 		return -ENOMEM;
-	if (all)
+	if (!only)
 		flexmem_limit_forget(&table->accounts);
 	flexmem_table_snapshot(table, only, view);
+	flexmem_view_hide(view);
 	if (view->sum.out_owner_count <= view->max_owners ||
 	    view->max_owners == cmd->owner_count || more == MOST_MORE)
 		rc = put_snapshot(call, view);

@@ -105,6 +105,14 @@ static bool is_held_back(const struct flexmem_region *region,
 		      !!region->reserved_for;
 }
 
+/* Whether the figures of a region are not for @only. */
+static bool is_hidden(const struct flexmem_region *region,
+		      const struct flexmem_account *only)
+{
+	return only && (!region->reserved_for ||
+			flexmem_region_is_closed(region, only));
+}
+
 static void fill_regions(struct flexmem_table *table,
 			 struct flexmem_region **region, unsigned int nr,
 			 const struct flexmem_account *only,
@@ -121,6 +129,8 @@ static void fill_regions(struct flexmem_table *table,
 	view->sum.out_reserved = 0;
 	for (i = 0; i < nr; i++) {
 		flexmem_region_describe(region[i], &view->region[i]);
+		if (is_hidden(region[i], only))
+			view->region[i].flags |= FLEXMEM_REGION_HIDDEN;
 		view->used_program += region[i]->used_program;
 		view->allocs += region[i]->allocs;
 		view->sum.out_total += view->region[i].total;
@@ -170,6 +180,25 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 	spin_unlock(&table->accounts.lock);
 	rcu_read_unlock();
 	mutex_unlock(&table->snapshot_lock);
+}
+
+/**
+ * flexmem_view_hide - remove figures that are not for the caller
+ * @view: of flexmem_table_snapshot(); its sums stay
+ */
+void flexmem_view_hide(struct flexmem_view *view)
+{
+	struct flexmem_region_entry *entry;
+
+	for (entry = view->region; entry < view->region + view->nr; entry++)
+		if (entry->flags & FLEXMEM_REGION_HIDDEN)
+			*entry = (struct flexmem_region_entry) {
+				.region_id = entry->region_id,
+				.slot = entry->slot,
+				.flags = entry->flags,
+				.total = entry->total,
+				.domain = entry->domain,
+			};
 }
 
 /**

@@ -21,7 +21,8 @@ struct flexmem_table;
  *	unchanged
  * @owner: receives the owners; NULL if the caller wants none
  * @max_owners: room in @owner
- * @region: the regions, in the order of their slots
+ * @region: the regions, in the order of their slots, with all figures until
+ *	flexmem_view_hide() is called
  */
 struct flexmem_view {
 	unsigned int nr;
@@ -37,6 +38,7 @@ struct flexmem_view {
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,
 			    struct flexmem_view *view);
+void flexmem_view_hide(struct flexmem_view *view);
 unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 				   const struct flexmem_account *only);
 

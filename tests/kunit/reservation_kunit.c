@@ -345,10 +345,10 @@ static void idle_release_leaves_them(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, fake_table_region(ctx->table, 1));
 }
 
-static const struct flexmem_snapshot *sums(struct kunit *test, struct ctx *ctx,
-					   struct flexmem_account *only,
-					   struct flexmem_owner_entry *owner,
-					   unsigned int room)
+static struct flexmem_view *look(struct kunit *test, struct ctx *ctx,
+				 struct flexmem_account *only,
+				 struct flexmem_owner_entry *owner,
+				 unsigned int room)
 {
 	struct flexmem_view *view;
 
@@ -357,7 +357,15 @@ static const struct flexmem_snapshot *sums(struct kunit *test, struct ctx *ctx,
 	view->owner = owner;
 	view->max_owners = room;
 	flexmem_table_snapshot(ctx->table, only, view);
-	return &view->sum;
+	return view;
+}
+
+static const struct flexmem_snapshot *sums(struct kunit *test, struct ctx *ctx,
+					   struct flexmem_account *only,
+					   struct flexmem_owner_entry *owner,
+					   unsigned int room)
+{
+	return &look(test, ctx, only, owner, room)->sum;
 }
 
 /*
@@ -388,6 +396,50 @@ static void snapshot_shows_them(struct kunit *test)
 	EXPECT(test, owner[0].reserved, 2);
 	EXPECT(test, owner[0].slots, 2);
 	EXPECT(test, owner[1].reserved, 0);
+}
+
+/* The entry of a region, as a caller gets it. */
+static struct flexmem_region_entry
+shown(struct kunit *test, struct ctx *ctx, struct flexmem_account *only,
+      unsigned int slot)
+{
+	struct flexmem_view *view = look(test, ctx, only, NULL, 0);
+
+	flexmem_view_hide(view);
+	KUNIT_ASSERT_TRUE(test, slot < view->nr);
+	return view->region[slot];
+}
+
+/*
+ * The figures of one region are for the administrator, and for those that it is
+ * reserved for. The place of a region is no secret.
+ */
+static void figures_are_hidden(struct kunit *test)
+{
+	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
+	struct flexmem_account *other = fake_account_open(test, ctx->table, 2),
+			       *below = fake_account_open(test, ctx->table, 13);
+	struct flexmem_region_entry is, all;
+
+	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 1), 0);
+	expect_slot(test, ctx, below, GIB, 0);
+	expect_slot(test, ctx, other, 3 * GIB, 1);
+	all = shown(test, ctx, NULL, 0);
+	EXPECT(test, all.flags, 0);
+	EXPECT(test, all.free, 11 * GIB);
+	is = shown(test, ctx, below, 0);
+	EXPECT(test, memcmp(&is, &all, sizeof(is)), 0);
+	is = shown(test, ctx, other, 0);
+	EXPECT(test, is.flags, FLEXMEM_REGION_HIDDEN);
+	EXPECT(test, is.free | is.largest_free | is.nr_allocated | is.nr_free |
+		     is.sequence, 0);
+	EXPECT(test, is.region_id, all.region_id);
+	EXPECT(test, is.total, 12 * GIB);
+	/* A region that is not reserved hides its figures from its user, too. */
+	is = shown(test, ctx, other, 1);
+	EXPECT(test, is.flags, FLEXMEM_REGION_HIDDEN);
+	EXPECT(test, is.sequence, 0);
+	EXPECT(test, shown(test, ctx, NULL, 1).nr_allocated, 1);
 }
 
 static void reset(struct kunit *test, struct ctx *ctx)
@@ -493,6 +545,7 @@ static struct kunit_case reservation_cases[] = {
 	KUNIT_CASE(trim_leaves_them),
 	KUNIT_CASE(idle_release_leaves_them),
 	KUNIT_CASE(snapshot_shows_them),
+	KUNIT_CASE(figures_are_hidden),
 	KUNIT_CASE(reset_restores_them),
 	KUNIT_CASE(broken_until_there_is_memory),
 #ifdef CONFIG_CGROUPS

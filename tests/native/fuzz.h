@@ -346,7 +346,7 @@ void fuzz_no_command(struct fuzz *f);
 
 /* fuzz_check.c */
 void fuzz_check(struct fuzz *f);
-void fuzz_check_region(struct fuzz *f, unsigned int slot,
+void fuzz_check_region(struct fuzz *f, unsigned int slot, bool hidden,
 		       const struct flexmem_region_entry *is);
 void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 		      unsigned int owner,

@@ -16,13 +16,21 @@ u64 fuzz_region_id(const struct fuzz *f, unsigned int slot)
 		f->fake->piece[f->model->region[slot].piece].base : slot;
 }
 
-void fuzz_check_region(struct fuzz *f, unsigned int slot,
+void fuzz_check_region(struct fuzz *f, unsigned int slot, bool hidden,
 		       const struct flexmem_region_entry *is)
 {
 	struct flexmem_region_entry want;
 
 	model_region_entry(f->model, slot, &want);
 	want.region_id = fuzz_region_id(f, slot);
+	if (hidden)
+		want = (struct flexmem_region_entry) {
+			.region_id = want.region_id,
+			.slot = want.slot,
+			.flags = want.flags | FLEXMEM_REGION_HIDDEN,
+			.total = want.total,
+			.domain = want.domain,
+		};
 	SAME(f, is->slot, want.slot);
 	SAME(f, is->region_id, want.region_id);
 	SAME(f, is->flags, want.flags);
@@ -44,7 +52,7 @@ static void check_regions(struct fuzz *f)
 			continue;
 		if (nr == view.nr)
 			fuzz_wrong(f, "slot %u has no region", slot);
-		fuzz_check_region(f, slot, &view.region[nr++]);
+		fuzz_check_region(f, slot, false, &view.region[nr++]);
 	}
 	SAME(f, view.nr, nr);
 }

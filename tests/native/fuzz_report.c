@@ -74,11 +74,12 @@ static unsigned int nr_regions(const struct fuzz *f)
 static void check_regions(struct fuzz *f, const struct list *list)
 {
 	const size_t size = sizeof(struct flexmem_region_entry);
+	const bool hidden = !fuzz_is_admin(f->who);
 	unsigned int slot, nr = 0;
 
 	for (slot = 0; slot < f->model->slots; slot++)
 		if (f->model->region[slot].there)
-			fuzz_check_region(f, slot,
+			fuzz_check_region(f, slot, hidden,
 					  entry_of(f, list, nr++, size));
 }
 

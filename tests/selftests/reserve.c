@@ -150,6 +150,45 @@ TEST_F(reserve, trim_and_reset_leave_it)
 	EXPECT_EQ(1, fm_stats(self->root).out_regions);
 }
 
+/* Reads the entry of a region by both commands. Returns false if they differ. */
+static bool read_region(int fd, uid_t user, unsigned int nr,
+			struct flexmem_region_entry *entry)
+{
+	struct snapshot s;
+	struct account a;
+	bool same;
+
+	if (fm_become(user))
+		return false;
+	same = !fm_snap(fd, &s) && !fm_account(fd, &a) &&
+	       nr < s.regions.out_count &&
+	       !memcmp(&s.region[nr], &a.region[nr], sizeof(*entry));
+	*entry = s.region[nr];
+	return !fm_become(0) && same;
+}
+
+/* Only the administrator, and the cgroup that a region is reserved for, see how full it is. */
+TEST_F(reserve, figures_are_not_for_others)
+{
+	struct flexmem_region_entry all, own, other;
+	struct flexmem_alloc reply;
+
+	ASSERT_EQ(0, reserve(self->root, self->id, 1));
+	ASSERT_EQ(0, fm_alloc(self->own, MiB, &reply));
+	ASSERT_TRUE(read_region(self->root, 0, 0, &all));
+	EXPECT_EQ(0, all.flags);
+	EXPECT_EQ(REGION - MiB, all.free);
+	EXPECT_EQ(1, all.nr_allocated);
+	ASSERT_TRUE(read_region(self->own, ALICE, 0, &own));
+	EXPECT_EQ(0, memcmp(&own, &all, sizeof(all)));
+	ASSERT_TRUE(read_region(self->other, BOB, 0, &other));
+	EXPECT_EQ(FLEXMEM_REGION_HIDDEN, other.flags);
+	EXPECT_EQ(all.region_id, other.region_id);
+	EXPECT_EQ(REGION, other.total);
+	EXPECT_EQ(0, other.free | other.largest_free | other.nr_allocated |
+		     other.nr_free | other.sequence);
+}
+
 TEST_F(reserve, ends_with_the_cgroup)
 {
 	struct flexmem_alloc reply;

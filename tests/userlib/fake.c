@@ -240,6 +240,19 @@ void measure(const struct region *region,
 	}
 }
 
+void hide(struct flexmem_region_entry *entry)
+{
+	if (fake.admin)
+		return;
+	*entry = (struct flexmem_region_entry){
+		.region_id = entry->region_id,
+		.slot = entry->slot,
+		.flags = entry->flags | FLEXMEM_REGION_HIDDEN,
+		.total = entry->total,
+		.domain = entry->domain,
+	};
+}
+
 struct block *split(struct block *block, uint64_t at)
 {
 	struct block *rest = malloc(sizeof(*rest));
@@ -623,6 +636,7 @@ static int list_regions(struct flexmem_regions *cmd)
 		measure(&regions[i], &entry[i]);
 		entry[i].region_id = region_id(i);
 		entry[i].slot = i;
+		hide(&entry[i]);
 	}
 	return 0;
 }

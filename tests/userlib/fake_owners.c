@@ -242,6 +242,7 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 		measure(&regions[i], &entry[i]);
 		entry[i].region_id = region_id(i);
 		entry[i].slot = i;
+		hide(&entry[i]);
 	}
 	list_owners(caller, (void *)(uintptr_t)cmd->owners);
 	return 0;

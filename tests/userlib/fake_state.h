@@ -59,6 +59,8 @@ void require(bool condition, const char *text, const char *file, int line);
 void add_region(uint64_t total);
 uint64_t region_id(uint32_t index);
 void measure(const struct region *region, struct flexmem_region_entry *entry);
+/* Removes the figures that only an administrator may see. */
+void hide(struct flexmem_region_entry *entry);
 struct block *split(struct block *block, uint64_t at);
 void merge(struct region *region);
 /* Frees a file's allocations. @file is its index in files. */

@@ -80,6 +80,21 @@ static char *printed(void (*print)(FILE *file, unsigned int width),
 	return text;
 }
 
+/* The user may not see the figures of the first region. */
+static const struct flexmem_region_state hidden[] = {
+	{ .region_id = 0, .slot = 0, .total = 12 * GIB,
+	  .flags = FLEXMEM_HIDDEN },
+	{ .region_id = 1, .slot = 11, .total = 4 * GIB, .free = 4 * GIB,
+	  .largest_free = 4 * GIB },
+};
+
+static void print_hidden(FILE *file, unsigned int width)
+{
+	render_region_table(file, width, false, hidden, 2);
+	render_regions(file, width, hidden, 2);
+	render_regions(file, width, hidden, 1);
+}
+
 static void print_bars(FILE *file, unsigned int width)
 {
 	render_regions(file, width, two, 2);
@@ -125,6 +140,23 @@ static void table_at_80_and_200(void **state)
 	(void)state;
 	assert_string_equal(printed(print_table, 80), expected);
 	assert_string_equal(printed(print_table, 200), expected);
+}
+
+static void hidden_at_80(void **state)
+{
+	const char *text = printed(print_hidden, 80);
+	const char *bars;
+
+	(void)state;
+	bars = strstr(text, "slot 11 [");
+	assert_non_null(bars);
+	assert_memory_equal(text,
+			    "slot  region      size  used     free  largest free  blocks  kind\n"
+			    "   0       0  12.0 GiB     -        -             -       -  shared\n"
+			    "  11       1   4.0 GiB   0 B  4.0 GiB       4.0 GiB       0  shared\n",
+			    (size_t)(bars - text));
+	/* One bar, and nothing for the hidden region. */
+	assert_string_equal(strchr(strchr(bars, '\n') + 1, '\n'), "\n");
 }
 
 static void table_at_20(void **state)
@@ -216,6 +248,7 @@ int main(void)
 		TEST(bars_at_80),
 		TEST(bars_at_200),
 		TEST(table_at_80_and_200),
+		TEST(hidden_at_80),
 		TEST(table_at_20),
 		TEST(region_names),
 		TEST(widths),

@@ -118,6 +118,30 @@ static void segments(void **state)
 	flexmem_device_close(device);
 }
 
+/* Only an administrator sees how full a region is. */
+static void hidden(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_region_state *list;
+	struct flexmem_domain_state domain;
+	size_t count;
+
+	(void)state;
+	use(device, 1024);
+	fake.admin = false;
+	assert_int_equal(flexmem_device_regions(device, &list, sizeof(*list),
+						&count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(list[0].flags, FLEXMEM_HIDDEN);
+	assert_int_equal(list[0].total, 12 * GIB);
+	assert_int_equal(list[0].free, 0);
+	flexmem_regions_free(list);
+	assert_int_equal(flexmem_device_domain(device, 0, &domain,
+					       sizeof(domain)), 0);
+	assert_int_equal(domain.free, 12 * GIB - 1024);
+	flexmem_device_close(device);
+}
+
 static void flags(void **state)
 {
 	static const struct {
@@ -125,7 +149,8 @@ static void flags(void **state)
 		uint32_t library;
 	} cases[] = {
 		{ FLEXMEM_REGION_PROGRAM, FLEXMEM_PROGRAM },
-		{ UINT32_MAX, FLEXMEM_PROGRAM },
+		{ FLEXMEM_REGION_HIDDEN, FLEXMEM_HIDDEN },
+		{ UINT32_MAX, FLEXMEM_PROGRAM | FLEXMEM_HIDDEN },
 	};
 	struct flexmem_device *device = open_device();
 	struct flexmem_segment *segment;
@@ -284,6 +309,7 @@ int main(void)
 		TEST(regions),
 		TEST(domains),
 		TEST(segments),
+		TEST(hidden),
 		TEST(flags),
 		TEST(growth),
 		TEST(endless_growth),

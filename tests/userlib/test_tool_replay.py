@@ -53,6 +53,18 @@ def replay_fragmentation():
 
 
 @test
+def hidden_fragmentation():
+    """Only an administrator sees how full a region is."""
+    path = trace(SMALL)
+    out = good("replay", path, FAKE_ADMIN=0)
+    assert "regions used" in out and "fragmentation" not in out, out
+    found = report("replay", path, FAKE_ADMIN=0)
+    assert found["region_fragmentation_at_peak"] is None, found
+    out = good("shell", stdin="alloc 1000\nregions\n", FAKE_ADMIN=0)
+    assert re.search(r"12\.0 GiB +- +- +- +- +shared\n", out) and "[" not in out, out
+
+
+@test
 def fragmentation_is_inside_regions():
     # One free block in each of several regions does not count as fragmentation.
     text = HEADER + "".join(f"0 a {i} {8 * GIB} 0\n" for i in range(5))

@@ -563,9 +563,17 @@ struct flexmem_lookup {
  * enum flexmem_region_flags - kind of a region
  * @FLEXMEM_REGION_PROGRAM: the region is in a slot that is set aside for
  *	programs
+ * @FLEXMEM_REGION_HIDDEN: the caller may not see how full this region is:
+ *	@free, @largest_free, @nr_allocated, @nr_free and @sequence of its
+ *	&struct flexmem_region_entry are 0
+ *
+ * The figures of one region are for the administrator (CAP_SYS_ADMIN), and for the
+ * cgroup that the region is reserved for and those below it. Every caller gets the
+ * sums of a domain by DOMAIN, and those of the function by STATS.
  */
 enum flexmem_region_flags {
 	FLEXMEM_REGION_PROGRAM = 1 << 0,
+	FLEXMEM_REGION_HIDDEN = 1 << 1,
 };
 
 /**

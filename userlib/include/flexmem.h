@@ -178,6 +178,16 @@ enum flexmem_limit {
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
 /**
+ * FLEXMEM_HIDDEN - flag of regions: the caller may not see how full it is
+ *
+ * The figures of one region are for the administrator, and for the cgroup that the
+ * region is reserved for and those below it. Every caller gets the sums of a domain
+ * by flexmem_device_domain(), and those of the device by
+ * flexmem_device_statistics().
+ */
+#define FLEXMEM_HIDDEN (UINT32_C(1) << 4)
+
+/**
  * FLEXMEM_LOST - flag of a look-up: the allocation was lost in a reset
  *
  * The bytes are gone. The allocation can only be looked up, and freed by its
@@ -523,7 +533,7 @@ struct flexmem_pressure_event {
  * struct flexmem_region_state - one region
  * @region_id: as in &struct flexmem_virtual_address
  * @slot: its index in the segment table
- * @flags: FLEXMEM_PROGRAM or 0
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_HIDDEN: then @free to @sequence are 0
  * @total: bytes of the region
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block

@@ -222,7 +222,8 @@ void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug)
 		region = &debug->after[i];
 		before = find(debug->before, debug->before_count,
 			      region->region_id);
-		if (before && before->sequence == region->sequence)
+		if (region->flags & FLEXMEM_HIDDEN ||
+		    (before && before->sequence == region->sequence))
 			continue;
 		fmlib_log(device, FLEXMEM_LOG_DEBUG,
 			  "region %s: %s of %s free in %llu blocks, largest %s; %llu blocks used",

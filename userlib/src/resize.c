@@ -2,6 +2,22 @@
 /* RESIZE: allocations grow and shrink without changing their address. */
 #include "internal.h"
 
+/* Adds what is free in the device. If a call fails, the text has no such figures. */
+static void add_free(const struct flexmem_device *device,
+		     struct flexmem_failure *failure)
+{
+	struct flexmem_domain_state domain = { .count = 1 };
+	uint32_t id;
+
+	for (id = 0; id < domain.count; id++) {
+		if (flexmem_device_domain(device, id, &domain, sizeof(domain)))
+			return;
+		failure->total_free += domain.free;
+		if (domain.largest_free > failure->largest_free)
+			failure->largest_free = domain.largest_free;
+	}
+}
+
 static void failure_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_resize *reply,
 			      struct flexmem_failure *failure)
@@ -9,9 +25,6 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	struct flexmem_stats stats = { .size = sizeof(stats) };
 	const struct flexmem_info *info = &device->info;
 	uint64_t rounded = reply->length + info->out_alignment - 1;
-	struct flexmem_region_state *regions = NULL;
-	size_t count = 0;
-	size_t i;
 
 	rounded -= rounded % info->out_alignment;
 	*failure = (struct flexmem_failure){
@@ -29,14 +42,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		failure->regions = stats.out_regions;
 		failure->own_used = stats.out_client_used;
 	}
-	if (flexmem_device_regions(device, &regions, sizeof(*regions), &count))
-		return;
-	for (i = 0; i < count; i++) {
-		failure->total_free += regions[i].free;
-		if (regions[i].largest_free > failure->largest_free)
-			failure->largest_free = regions[i].largest_free;
-	}
-	flexmem_regions_free(regions);
+	add_free(device, failure);
 	fmlib_failure_details(device, failure);
 }
 

@@ -96,6 +96,8 @@ static uint32_t flags_from_uapi(uint32_t from)
 
 	if (from & FLEXMEM_REGION_PROGRAM)
 		flags |= FLEXMEM_PROGRAM;
+	if (from & FLEXMEM_REGION_HIDDEN)
+		flags |= FLEXMEM_HIDDEN;
 	return flags;
 }
 

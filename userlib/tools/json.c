@@ -358,8 +358,14 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 	return array;
 }
 
+static json_t *figure(bool hidden, uint64_t number)
+{
+	return hidden ? json_checked(json_null()) : json_number(number);
+}
+
 static json_t *json_region(const struct flexmem_region_state *region)
 {
+	const bool hidden = region->flags & FLEXMEM_HIDDEN;
 	json_t *object = json_checked(json_object());
 
 	json_add(object, "slot", json_number(region->slot));
@@ -367,13 +373,13 @@ static json_t *json_region(const struct flexmem_region_state *region)
 	json_add(object, "program",
 		 json_boolean(region->flags & FLEXMEM_PROGRAM));
 	json_add(object, "size", json_number(region->total));
-	json_add(object, "used", json_number(region->total - region->free));
-	json_add(object, "free", json_number(region->free));
-	json_add(object, "largest_free", json_number(region->largest_free));
+	json_add(object, "used", figure(hidden, region->total - region->free));
+	json_add(object, "free", figure(hidden, region->free));
+	json_add(object, "largest_free", figure(hidden, region->largest_free));
 	json_add(object, "allocated_blocks",
-		 json_number(region->allocated_blocks));
-	json_add(object, "free_blocks", json_number(region->free_blocks));
-	json_add(object, "sequence", json_number(region->sequence));
+		 figure(hidden, region->allocated_blocks));
+	json_add(object, "free_blocks", figure(hidden, region->free_blocks));
+	json_add(object, "sequence", figure(hidden, region->sequence));
 	json_add(object, "domain", json_number(region->domain));
 	return object;
 }

@@ -92,6 +92,7 @@ void render_regions(FILE *file, unsigned int width,
 	/* The columns of "slot 12 [" and "] 100%". */
 	unsigned int around = 9 + 6;
 	const char *label = "slot";
+	bool shown = false;
 	unsigned int cells;
 	char *bar;
 	size_t i;
@@ -103,6 +104,9 @@ void render_regions(FILE *file, unsigned int width,
 	cells = width - around;
 	bar = grow(NULL, cells + 1, 1);
 	for (i = 0; i < count; i++) {
+		if (regions[i].flags & FLEXMEM_HIDDEN)
+			continue;
+		shown = true;
 		render_bar(bar, cells, regions[i].total,
 			   regions[i].total - regions[i].free,
 			   regions[i].largest_free);
@@ -111,7 +115,7 @@ void render_regions(FILE *file, unsigned int width,
 			percent(&regions[i]));
 	}
 	free(bar);
-	if (!count)
+	if (!shown)
 		return;
 	if (width < 56)
 		fputs("# used\n. largest free\n- other free\n", file);
@@ -133,6 +137,17 @@ const char *render_region_id(bool is_pf, uint64_t region_id,
 	return text;
 }
 
+static void add_figures(struct table *table,
+			const struct flexmem_region_state *region)
+{
+	char text[FMLIB_HUMAN_MAX];
+
+	table_add(table, "%s", fmlib_human(region->total - region->free, text));
+	table_add(table, "%s", fmlib_human(region->free, text));
+	table_add(table, "%s", fmlib_human(region->largest_free, text));
+	table_add(table, "%llu", (unsigned long long)region->allocated_blocks);
+}
+
 void render_region_table(FILE *file, unsigned int width, bool is_pf,
 			 const struct flexmem_region_state *regions,
 			 size_t count)
@@ -145,6 +160,7 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 	char text[FMLIB_HUMAN_MAX];
 	char id[RENDER_REGION_MAX];
 	const struct flexmem_region_state *region;
+	int hidden;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
@@ -153,13 +169,12 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 		table_add(&table, "%s",
 			  render_region_id(is_pf, region->region_id, id));
 		table_add(&table, "%s", fmlib_human(region->total, text));
-		table_add(&table, "%s",
-			  fmlib_human(region->total - region->free, text));
-		table_add(&table, "%s", fmlib_human(region->free, text));
-		table_add(&table, "%s",
-			  fmlib_human(region->largest_free, text));
-		table_add(&table, "%llu",
-			  (unsigned long long)region->allocated_blocks);
+		if (region->flags & FLEXMEM_HIDDEN) {
+			for (hidden = 0; hidden < 4; hidden++)
+				table_add(&table, "-");
+		} else {
+			add_figures(&table, region);
+		}
 		table_add(&table, "%s", render_kind(region->flags));
 	}
 	table_print(&table, file, width);

@@ -102,7 +102,7 @@ int replay_device(struct replay *replay, struct replay_device *result,
 		  bool keep_going, struct progress *progress);
 /*
  * Returns the share of the free bytes in the snapshot that lie outside the
- * largest free block of their region.
+ * largest free block of their region; NAN if the user may not see it.
  */
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);

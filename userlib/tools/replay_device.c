@@ -6,6 +6,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,8 @@ double replay_device_fragmentation(const struct replay_device *result)
 	size_t i;
 
 	for (i = 0; i < result->snapshot_count; i++) {
+		if (result->snapshot[i].flags & FLEXMEM_HIDDEN)
+			return NAN;
 		total += result->snapshot[i].free;
 		largest += result->snapshot[i].largest_free;
 	}

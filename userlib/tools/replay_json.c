@@ -2,6 +2,8 @@
 /* Reports of flexmem replay as JSON; flexmem(1) describes the keys. */
 #include "replay_report.h"
 
+#include <math.h>
+
 static json_t *json_peaks(const struct replay_device *device)
 {
 	json_t *array = json_checked(json_array());
@@ -64,12 +66,13 @@ static void add_device(json_t *object, const struct report *report,
 		       bool show_peak)
 {
 	const struct replay_device *device = &report->device;
+	const double fragmentation = replay_device_fragmentation(device);
 
 	json_add(object, "regions_used", json_number(device->region_count));
 	json_add(object, "slots_used", json_number(device->slots_used));
 	json_add(object, "region_peaks", json_peaks(device));
 	json_add(object, "region_fragmentation_at_peak",
-		 json_real(replay_device_fragmentation(device)));
+		 isnan(fragmentation) ? json_null() : json_real(fragmentation));
 	if (show_peak)
 		json_add(object, "peak_regions",
 			 json_regions(device->snapshot,

@@ -3,6 +3,7 @@
 #include "replay_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 void report_failure_text(const struct report *report,
 			 char text[TOOL_TEXT_MAX])
@@ -73,6 +74,7 @@ static void print_device(const struct report *report)
 {
 	bool is_pf = report->properties.function == FLEXMEM_PF;
 	const struct replay_device *device = &report->device;
+	const double fragmentation = replay_device_fragmentation(device);
 	char text[FMLIB_HUMAN_MAX];
 	char id[RENDER_REGION_MAX];
 	size_t i;
@@ -86,9 +88,9 @@ static void print_device(const struct report *report)
 		       render_region_id(is_pf, device->regions[i].region_id,
 					id),
 		       fmlib_human(device->regions[i].peak, text));
-	printf("  %-16s %.3f of the regions' free bytes, %s\n",
-	       "fragmentation", replay_device_fragmentation(device),
-	       when(report));
+	if (!isnan(fragmentation))
+		printf("  %-16s %.3f of the regions' free bytes, %s\n",
+		       "fragmentation", fragmentation, when(report));
 }
 
 /* The settings of the cache that differ from the defaults. */
@@ -175,9 +177,15 @@ void report_print_peak(const struct report *report)
 
 static void add_device(struct table *table, const struct report *report)
 {
+	const double fragmentation =
+		replay_device_fragmentation(&report->device);
+
 	table_add(table, "%zu", report->device.region_count);
 	table_add(table, "%u", report->device.slots_used);
-	table_add(table, "%.3f", replay_device_fragmentation(&report->device));
+	if (isnan(fragmentation))
+		table_add(table, "-");
+	else
+		table_add(table, "%.3f", fragmentation);
 }
 
 static void add_cache(struct table *table, const struct report *report)
