@@ -65,6 +65,7 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		.alignment = shape->alignment,
 		.kind = flexmem_kind_of(shape->flags),
 		.domains = shape->domains,
+		.preferred = shape->preferred,
 		.growable = alone && shape->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};

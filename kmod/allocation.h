@@ -81,6 +81,7 @@ struct flexmem_allocation {
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
  * @domains: bit mask of the domains that it may come from; not 0
+ * @preferred: of these, the domains that are tried first; 0: none is preferred
  * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All chunks
  *	have the same size, a multiple of @alignment, except the last one, which
  *	may be smaller. A small allocation has fewer chunks
@@ -89,6 +90,7 @@ struct flexmem_shape {
 	u64 size;
 	u64 alignment;
 	u64 domains;
+	u64 preferred;
 	u32 flags;
 	unsigned int chunks;
 };

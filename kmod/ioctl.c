@@ -117,13 +117,15 @@ static u32 alloc_flags(const struct flexmem_device_ops *ops)
 }
 
 static int alloc_check(const struct flexmem_table *table,
-		       const struct flexmem_alloc *cmd, u64 *domains)
+		       const struct flexmem_alloc *cmd,
+		       struct flexmem_shape *shape)
 {
 	int rc;
 
 	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
-	rc = flexmem_policy_domains(table, cmd->policy, cmd->domains, domains);
+	rc = flexmem_policy_domains(table, cmd->policy, cmd->domains,
+				    &shape->domains, &shape->preferred);
 	if (rc)
 		return rc;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
@@ -150,7 +152,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 	struct flexmem_place place = {};
 	int rc;
 
-	rc = alloc_check(&call->fdev->table, cmd, &shape.domains);
+	rc = alloc_check(&call->fdev->table, cmd, &shape);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &shape, &place);
 	if (!IS_ERR(allocation)) {

@@ -5,7 +5,8 @@
  * The policy of a request chooses the domains that the request may use; each
  * policy is a row of a table. Existing regions of all these domains are tried
  * in one order. A new region comes from the domain with the lowest id that can
- * give one.
+ * give one. If the policy prefers some of the domains, these come first in both
+ * phases. An existing region of another domain still comes before a new one.
  *
  * The order is a row of another table. It says which of two regions is tried
  * first, and whether a new region is acquired before the existing ones are
@@ -85,14 +86,17 @@ const char *flexmem_order_name(unsigned int order)
 /**
  * struct flexmem_policy_ops - which domains an allocation may come from
  * @named: the domains are those that the caller names, not the default ones
+ * @spills: if these have no room, the allocation comes from device memory
  */
 struct flexmem_policy_ops {
 	bool named;
+	bool spills;
 };
 
 static const struct flexmem_policy_ops policies[] = {
 	[FLEXMEM_POLICY_DEFAULT] = {},
 	[FLEXMEM_POLICY_BIND] = { .named = true },
+	[FLEXMEM_POLICY_PREFERRED] = { .named = true, .spills = true },
 };
 
 /**
@@ -101,12 +105,13 @@ static const struct flexmem_policy_ops policies[] = {
  * @policy: enum flexmem_policy, from a user
  * @asked: bit mask of the domains that the user names, or 0
  * @domains: receives the bit mask; not 0
+ * @preferred: receives those that come first, or 0
  *
  * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
  * not suit it.
  */
 int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
-			   u64 asked, u64 *domains)
+			   u64 asked, u64 *domains, u64 *preferred)
 {
 	if (policy >= ARRAY_SIZE(policies))
 		return -EOPNOTSUPP;
@@ -116,6 +121,10 @@ int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
 		return asked ? -EINVAL : 0;
 	}
 	*domains = asked;
+	if (policies[policy].spills) {
+		*preferred = asked;
+		*domains |= table->default_domains;
+	}
 	return !asked || asked & ~flexmem_table_all(table) ? -EINVAL : 0;
 }
 
@@ -197,14 +206,16 @@ static bool place_in(struct flexmem_region *region,
 	return place->block;
 }
 
-/* Tries the existing regions. */
+/* Tries the existing regions, those of preferred domains first. */
 static bool place_in_existing(struct flexmem_table *table,
 			      enum flexmem_kind kind,
 			      const struct flexmem_request *request,
 			      struct flexmem_spare *spare,
 			      struct flexmem_place *place)
 {
-	u64 left = candidates(table, kind, request->domains);
+	u64 domains = request->preferred ?: request->domains;
+	u64 others = request->domains & ~domains;
+	u64 left = candidates(table, kind, domains);
 	struct flexmem_region *region;
 	bool placed = false;
 
@@ -219,8 +230,13 @@ static bool place_in_existing(struct flexmem_table *table,
 	rcu_read_lock();
 	while (!placed) {
 		region = next_region(table, request, left);
-		if (!region)
+		if (!region && !others)
 			break;
+		if (!region) {
+			left = candidates(table, kind, others);
+			others = 0;
+			continue;
+		}
 		left &= ~BIT_ULL(region->slot);
 		placed = place_in(region, request, spare, place);
 	}
@@ -250,6 +266,23 @@ struct growth {
 	struct flexmem_place place;
 };
 
+/* Acquires a region, of a preferred domain if one can give it. */
+static struct flexmem_region *acquire(struct growth *growth)
+{
+	const struct flexmem_request *request = &growth->request;
+	u64 domains = request->preferred ?: request->domains;
+	u64 others = request->domains & ~domains;
+	struct flexmem_region *region;
+
+	region = flexmem_region_acquire(growth->job.table, growth->kind,
+					domains, request->size, U64_MAX,
+					&growth->fresh);
+	if (region != ERR_PTR(-ENOSPC) || !others)
+		return region;
+	return flexmem_region_acquire(growth->job.table, growth->kind, others,
+				      request->size, U64_MAX, &growth->fresh);
+}
+
 /* Acquires a region. Takes the block before other callers see the region. */
 static int place_in_new(struct growth *growth)
 {
@@ -267,8 +300,7 @@ static int place_in_new(struct growth *growth)
 		place->reason = FLEXMEM_REASON_REGION_LIMIT;
 		return -ENOSPC;
 	}
-	region = flexmem_region_acquire(table, growth->kind, request->domains,
-					request->size, U64_MAX, &growth->fresh);
+	region = acquire(growth);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	/*
@@ -376,13 +408,14 @@ static bool may_acquire(const struct flexmem_table *table,
 
 /*
  * Whether to acquire a region before the existing ones are tried. Whatever the
- * order says, this is false while the firmware may be dead, and for a cgroup
- * with reserved regions.
+ * order says, this is false while the firmware may be dead, for a cgroup with
+ * reserved regions, and if the policy prefers some domains.
  */
 static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
 {
 	return orders[table->settings.order].acquire_first &&
+	       !request->preferred &&
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (is_unsure(table, request->domains) ||

@@ -87,6 +87,7 @@ struct flexmem_region {
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: kind of memory
  * @domains: bit mask of the domains that it may come from; not 0
+ * @preferred: of these, the domains that come first; 0: none does
  * @growable: place it where the most free bytes follow, because it may grow
  * @account: account to charge
  */
@@ -95,6 +96,7 @@ struct flexmem_request {
 	u64 alignment;
 	enum flexmem_kind kind;
 	u64 domains;
+	u64 preferred;
 	bool growable;
 	struct flexmem_account *account;
 };

@@ -39,7 +39,7 @@ const struct command commands[] = {
 	{ COMMAND(ALLOC, alloc, 16), .field = {
 		HEAD(alloc, 0x1f), FIELD(alloc, length, LENGTH, 0),
 		FIELD(alloc, alignment, ALIGNMENT, 0),
-		FIELD(alloc, policy, CHOICE, 1),
+		FIELD(alloc, policy, CHOICE, 2),
 		FIELD(alloc, domains, CHOICE, 1) } },
 	{ COMMAND(FREE, free, 10), .field = {
 		HEAD(free, 1), FIELD(free, handle, HANDLE, 0),

@@ -55,18 +55,31 @@ static struct ctx *make_lazily(struct kunit *test, unsigned int slots)
 /* Allocates @size bytes from the given domains. */
 static struct fake_block *from(struct ctx *ctx, u64 domains, u64 size)
 {
-	return fake_alloc_from(ctx->table, domains, size, &ctx->place);
+	return fake_alloc_from(ctx->table, domains, 0, size, &ctx->place);
+}
+
+static void expect_in(struct kunit *test, struct ctx *ctx,
+		      const struct fake_block *block, unsigned int domain)
+{
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	KUNIT_EXPECT_EQ(test, block->region->mem.domain, domain);
+	KUNIT_EXPECT_PTR_EQ(test, block->region->domain,
+			    &ctx->table->domain[domain]);
 }
 
 static void expect_from(struct kunit *test, struct ctx *ctx, u64 domains,
 			u64 size, unsigned int domain)
 {
-	struct fake_block *block = from(ctx, domains, size);
+	expect_in(test, ctx, from(ctx, domains, size), domain);
+}
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
-	KUNIT_EXPECT_EQ(test, block->region->mem.domain, domain);
-	KUNIT_EXPECT_PTR_EQ(test, block->region->domain,
-			    &ctx->table->domain[domain]);
+/* Allocates from HBM and what is preferred, which comes first. */
+static void expect_preferred(struct kunit *test, struct ctx *ctx, u64 preferred,
+			     u64 size, unsigned int domain)
+{
+	expect_in(test, ctx,
+		  fake_alloc_from(ctx->table, HBM_0 | HBM_1 | preferred,
+				  preferred, size, &ctx->place), domain);
 }
 
 /*
@@ -161,6 +174,62 @@ static void on_chip_memory_is_not_taken_unasked(struct kunit *test)
 	expect_from(test, ctx, ON_CHIP, 128, 2);
 	expect_tensor(test, ctx, 128, 1, 0);
 	expect_log(test, ctx, "acquire 0G (2), set 0, acquire 12G, set 1");
+}
+
+/*
+ * Existing regions of the preferred domains, existing ones elsewhere, a new
+ * region of the preferred domains, a new one anywhere, whatever the strategy.
+ */
+static void preferred_domains_come_first(struct kunit *test)
+{
+	struct ctx *ctx = make_ordered(test, param_order(test), 8);
+
+	expect_from(test, ctx, HBM_0, GIB, 0);
+	expect_preferred(test, ctx, HBM_0, 128, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+	/* No room elsewhere: a new region of the preferred domain. */
+	expect_preferred(test, ctx, HBM_1, 12 * GIB - 256, 1);
+	expect_log(test, ctx, "acquire 12G (1), set 1");
+	expect_preferred(test, ctx, HBM_1, 128, 1);
+	expect_preferred(test, ctx, HBM_1, 256, 0);
+	expect_preferred(test, ctx, HBM_1, 128, 1);
+	expect_preferred(test, ctx, HBM_1, 11 * GIB - 384, 0);
+	expect_log(test, ctx, "");
+	expect_preferred(test, ctx, HBM_1, 8 * GIB, 1);
+	expect_log(test, ctx,
+		   "acquire 12G ENOSPC (1), acquire 8G (1), set 2");
+	expect_preferred(test, ctx, HBM_1, 128, 0);
+	expect_log(test, ctx,
+		   "acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 12G, set 3");
+}
+
+/* More than the preferred domain ever has. */
+static void preferred_domain_may_be_too_small(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+	struct fake_block *block;
+
+	expect_preferred(test, ctx, ON_CHIP, GIB, 0);
+	expect_log(test, ctx, "acquire 12G, set 0");
+	block = fake_alloc_from(ctx->table, HBM_0 | ON_CHIP, ON_CHIP, 13 * GIB,
+				&ctx->place);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_SIZE);
+	KUNIT_EXPECT_EQ(test, ctx->place.max_region, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 11 * GIB);
+}
+
+/* An error of the firmware is no reason to ask for other memory. */
+static void error_of_the_preferred_domain_counts(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+	struct fake_block *block;
+
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -EIO);
+	block = fake_alloc_from(ctx->table, HBM_0 | HBM_1, HBM_1, 128,
+				&ctx->place);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -EIO);
+	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
 /* A domain without room is exhausted, even if another domain has room. */
@@ -402,6 +471,9 @@ static struct kunit_case domain_cases[] = {
 	ORDER_CASE(default_is_device_memory_in_order),
 	KUNIT_CASE(existing_regions_come_first),
 	KUNIT_CASE(on_chip_memory_is_not_taken_unasked),
+	ORDER_CASE(preferred_domains_come_first),
+	KUNIT_CASE(preferred_domain_may_be_too_small),
+	KUNIT_CASE(error_of_the_preferred_domain_counts),
 	KUNIT_CASE(one_domain_is_exhausted_alone),
 	KUNIT_CASE(slots_are_exhausted_for_all),
 	KUNIT_CASE(memory_comes_back_to_its_domain),

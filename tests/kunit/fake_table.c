@@ -440,18 +440,21 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
  * fake_alloc_from - place an allocation in some domains
  * @table: table of fake_table_create()
  * @domains: bit mask of the domains
+ * @preferred: bit mask of those that come first, or 0
  * @size: bytes
  * @place: receives the address, or the reason on failure
  *
  * Return: as fake_alloc().
  */
 struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
-				   u64 size, struct flexmem_place *place)
+				   u64 preferred, u64 size,
+				   struct flexmem_place *place)
 {
 	const struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = domains,
+		.preferred = preferred,
 		.account = fake_table_account(table),
 	};
 

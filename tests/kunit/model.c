@@ -257,10 +257,10 @@ static bool region_comes_first(const struct model *model,
 		a->free > b->free : a->free < b->free;
 }
 
-/* Tries the existing regions in the order that the settings give. */
-static bool try_regions(struct model *model, const struct model_range *range,
-			const struct model_request *request,
-			struct model_answer *answer)
+/* Tries the domains' regions in the order that the settings give. */
+static bool try_those_of(struct model *model, const struct model_range *range,
+			 u64 domains, const struct model_request *request,
+			 struct model_answer *answer)
 {
 	struct model_region *region = model->region;
 	bool tried[MODEL_MAX_SLOTS] = {};
@@ -270,8 +270,7 @@ static bool try_regions(struct model *model, const struct model_range *range,
 	for (;;) {
 		next = -1;
 		for (slot = range->first; slot < range->end; slot++) {
-			if (!is_in(&region[slot], request->domains) ||
-			    tried[slot])
+			if (!is_in(&region[slot], domains) || tried[slot])
 				continue;
 			if (next < 0 ||
 			    region_comes_first(model, request, &region[slot],
@@ -284,6 +283,18 @@ static bool try_regions(struct model *model, const struct model_range *range,
 		if (try_region(model, next, request, answer))
 			return true;
 	}
+}
+
+/* Tries the existing regions, those of preferred domains first. */
+static bool try_regions(struct model *model, const struct model_range *range,
+			const struct model_request *request,
+			struct model_answer *answer)
+{
+	return try_those_of(model, range, request->preferred, request,
+			    answer) ||
+	       try_those_of(model, range,
+			    request->domains & ~request->preferred, request,
+			    answer);
 }
 
 /* Whether a region may have room that the bounded search does not find. */
@@ -478,7 +489,13 @@ static int place_in_new(struct model *model, struct model_range *range,
 		answer->reason = refusal;
 		return -ENOSPC;
 	}
-	slot = acquire(model, range, request->domains, request->size);
+	slot = -ENOSPC;
+	if (request->preferred)
+		slot = acquire(model, range, request->preferred, request->size);
+	if (slot == -ENOSPC && request->domains != request->preferred)
+		slot = acquire(model, range,
+			       request->domains & ~request->preferred,
+			       request->size);
 	if (slot < 0)
 		return slot;
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
@@ -526,6 +543,7 @@ static int place(struct model *model, struct model_range *range,
 		 struct model_answer *answer)
 {
 	bool acquire_first = model->order == FLEXMEM_ORDER_LOAD_BALANCE &&
+			     !request->preferred &&
 			     model->acquire == FLEXMEM_ACQUIRE_LAZY &&
 			     (model_is_unsure(model, request->domains) ||
 			      !model_exhausted(model, range, request->domains,

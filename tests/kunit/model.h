@@ -232,6 +232,7 @@ struct model {
  * @size: bytes
  * @alignment: of the offset
  * @domains: bit mask of the domains that it may come from
+ * @preferred: bit mask of those that come first, or 0
  * @program: the memory is for a program
  * @growable: place it with room behind it
  * @owner: its owner, whom the rules may refuse
@@ -240,6 +241,7 @@ struct model_request {
 	u64 size;
 	u64 alignment;
 	u64 domains;
+	u64 preferred;
 	bool program;
 	bool growable;
 	unsigned int owner;

@@ -147,14 +147,25 @@ static void run_full(struct run *r)
 	must_be_used(r, TCM + 1, 0, 0, 0, 0, 0);
 }
 
-static u32 bind(struct run *r, u64 domains, u64 length, int error,
-		struct flexmem_alloc *reply)
+static void alloc_by(struct run *r, u32 policy, u64 domains, u64 length,
+		     int error, struct flexmem_alloc *reply)
 {
-	*reply = CMD(alloc, .length = length, .policy = FLEXMEM_POLICY_BIND,
+	*reply = CMD(alloc, .length = length, .policy = policy,
 			    .domains = domains);
 	if (FAILS(r, ALLOC, reply, error) && !error)
 		r->handle[0][r->nr[0]++] = reply->out_handle;
-	return reply->out_handle;
+}
+
+static void bind(struct run *r, u64 domains, u64 length, int error,
+		 struct flexmem_alloc *reply)
+{
+	alloc_by(r, FLEXMEM_POLICY_BIND, domains, length, error, reply);
+}
+
+static void prefer(struct run *r, u64 domains, u64 length, int error,
+		   struct flexmem_alloc *reply)
+{
+	alloc_by(r, FLEXMEM_POLICY_PREFERRED, domains, length, error, reply);
 }
 
 /* Allocations that are bound to a domain use no other domain. */
@@ -232,7 +243,7 @@ static void run_bind_wrong(struct run *r)
 	must(r, reply.out_error == EINVAL && !reply.out_handle &&
 	     !reply.out_reason && reply.out_size == 128, "answer for EINVAL");
 	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .domains = 1), EINVAL);
-	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 2, .domains = 1),
+	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 3, .domains = 1),
 	      EOPNOTSUPP);
 }
 
@@ -274,6 +285,41 @@ static void run_bind_slots(struct run *r)
 	     "reason of a full table");
 }
 
+/* On-chip memory first, then device memory, and no window. */
+static void run_prefer(struct run *r)
+{
+	struct flexmem_alloc reply;
+	unsigned int i;
+
+	prefer(r, BIT(TCM), SZ_1M - SZ_128K - 128, 0, &reply);
+	prefer(r, BIT(TCM), 128, 0, &reply);
+	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, 0, 0, 0);
+	prefer(r, BIT(1), SZ_4M, 0, &reply);
+	must_be_used(r, 1, 1, SZ_8M, SZ_4M, SZ_4M, 0);
+	prefer(r, BIT(TCM), SZ_4M, 0, &reply);
+	must_be_used(r, 1, 1, SZ_8M, 0, 0, 0);
+	must_be_used(r, 0, 0, 0, 0, 0, 0);
+	for (i = 0; i < 3; i++)
+		prefer(r, BIT(TCM) | BIT(1), SZ_8M, 0, &reply);
+	must_be_used(r, 0, 2, SZ_16M, 0, 0, 0);
+	prefer(r, BIT(TCM), 128, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_CAPACITY &&
+	     !reply.out_total_free && reply.out_max_region == SZ_8M &&
+	     reply.out_regions == 5, "answer for full domains");
+	/* The last slot. */
+	prefer(r, BIT(TCM) | BIT(TCM + 1), 128, 0, &reply);
+	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_4M - 128, SZ_4M - 128,
+		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
+}
+
+static void run_prefer_wrong(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	prefer(r, 0, 128, EINVAL, &reply);
+	prefer(r, BIT(0) | BIT(NR_DOMAINS), 128, EINVAL, &reply);
+}
+
 const struct sequence domain_corners[] = {
 	{ "domains: description", prepare_file, run_describe },
 	{ "domains: there is none", prepare_file, run_wrong_domain },
@@ -286,5 +332,7 @@ const struct sequence domain_corners[] = {
 	{ "domains: bind to none", prepare_file, run_bind_wrong },
 	{ "domains: bind in a batch", prepare_file, run_bind_batch },
 	{ "domains: bind without a slot", prepare_file, run_bind_slots },
+	{ "domains: prefer", prepare_file, run_prefer },
+	{ "domains: prefer none", prepare_file, run_prefer_wrong },
 	{}
 };

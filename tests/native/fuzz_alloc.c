@@ -58,7 +58,7 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	cmd->alignment = draw_alignment(f, kind >> 5);
 	kind = kind & 16 ? fuzz_take(f) : 0;
 	if (kind == 1)
-		cmd->policy = 2;
+		cmd->policy = 3;
 	if (kind == 2)
 		cmd->flags |= 1 << 4;
 	if (kind == 3)
@@ -66,10 +66,9 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	if (kind < 16)
 		return;
 	/*
-	 * Binds the allocation to an existing domain, or now and then to other
-	 * domains.
+	 * Names an existing domain, or now and then other domains.
 	 */
-	cmd->policy = FLEXMEM_POLICY_BIND;
+	cmd->policy = kind & 8 ? FLEXMEM_POLICY_PREFERRED : FLEXMEM_POLICY_BIND;
 	cmd->domains = kind < 240 ? 1 << (kind & (f->model->nr_domains - 1)) :
 				    kind & 7;
 }
@@ -203,9 +202,9 @@ static int check_alloc(const struct fuzz *f,
 	if (f->bare &&
 	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
 		return -EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_BIND)
+	if (cmd->policy > FLEXMEM_POLICY_PREFERRED)
 		return -EOPNOTSUPP;
-	if (cmd->policy == FLEXMEM_POLICY_BIND ?
+	if (cmd->policy ?
 	    !cmd->domains || cmd->domains & ~model_all_domains(f->model) :
 	    cmd->domains)
 		return -EINVAL;
@@ -291,6 +290,19 @@ static bool is_never_charged(const struct model *model,
 	       request->size > model_max_region(model, request->domains);
 }
 
+/* The domains that the request may come from. */
+static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
+{
+	switch (cmd->policy) {
+	case FLEXMEM_POLICY_BIND:
+		return cmd->domains;
+	case FLEXMEM_POLICY_PREFERRED:
+		return cmd->domains | f->model->default_domains;
+	default:
+		return f->model->default_domains;
+	}
+}
+
 /**
  * fuzz_predict_alloc - the result that an ALLOC must have had
  * @f: input
@@ -306,8 +318,9 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	const struct model_request request = {
 		.size = rounded(cmd->flags, cmd->length),
 		.alignment = max(cmd->alignment, granule),
-		.domains = cmd->policy == FLEXMEM_POLICY_BIND ?
-			cmd->domains : f->model->default_domains,
+		.domains = domains_of(f, cmd),
+		.preferred = cmd->policy == FLEXMEM_POLICY_PREFERRED ?
+			cmd->domains : 0,
 		.program = cmd->flags & FLEXMEM_ALLOC_PROGRAM,
 		.growable = cmd->flags & FLEXMEM_ALLOC_GROWABLE,
 		.owner = f->who,

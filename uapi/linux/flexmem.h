@@ -391,14 +391,19 @@ enum flexmem_alloc_flags {
  * enum flexmem_policy - which domains an allocation may come from
  * @FLEXMEM_POLICY_DEFAULT: all domains of FLEXMEM_DOMAIN_DEVICE. @domains is 0
  * @FLEXMEM_POLICY_BIND: only the domains in @domains
+ * @FLEXMEM_POLICY_PREFERRED: the domains in @domains first, then those of
+ *	FLEXMEM_DOMAIN_DEVICE
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
- * number that can give one.
+ * number that can give one. FLEXMEM_POLICY_PREFERRED tries existing regions of
+ * @domains, existing regions of the others, a new region of @domains, and a new
+ * region of the others, in this order and whatever the strategy.
  */
 enum flexmem_policy {
 	FLEXMEM_POLICY_DEFAULT = 0,
 	FLEXMEM_POLICY_BIND = 1,
+	FLEXMEM_POLICY_PREFERRED = 2,
 };
 
 /**
