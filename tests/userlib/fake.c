@@ -71,6 +71,7 @@ void fake_reset(void)
 		.fallback = { 12 * GIB, 8 * GIB, 4 * GIB },
 		.capacity = 64 * GIB,
 		.nr_domains = 1,
+		.must_ask = UINT64_MAX,
 		.nr_domain_sizes = 1,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
@@ -113,6 +114,7 @@ void fake_from_environment(void)
 	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);
+	fake.must_ask = from_environment("FAKE_MUST_ASK", UINT64_MAX);
 	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
 	fake.other_leases = from_environment("FAKE_LEASES", false);
@@ -354,11 +356,14 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	check_entry(cmd);
 	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_BIND)
+	if (cmd->policy > FLEXMEM_POLICY_PREFERRED)
 		return EOPNOTSUPP;
 	if (!domains_are_good(cmd) || !cmd->length ||
 	    (cmd->alignment & (cmd->alignment - 1)) || cmd->alignment > GIB)
 		return EINVAL;
+	REQUIRE(fake.must_ask == UINT64_MAX ||
+		fake.must_ask == ((uint64_t)cmd->policy << 32 | cmd->domains));
+	fake.policy = cmd->policy;
 	fake.bound_to = cmd->domains;
 	cmd->out_size = (cmd->length + unit - 1) & ~(unit - 1);
 	if (cmd->out_size < cmd->length)

@@ -48,8 +48,11 @@ struct fake {
 	uint64_t capabilities;
 	uint32_t nr_domains;
 	uint32_t nr_domain_sizes;
-	/* The domains that the last ALLOC was bound to. */
+	/* The policy of the last ALLOC, and the domains that it named. */
+	uint32_t policy;
 	uint64_t bound_to;
+	/* What each ALLOC must have: policy << 32 | domains. ~0: anything. */
+	uint64_t must_ask;
 
 	/* The flags and the domain of regions that are acquired later. */
 	uint32_t region_flags;

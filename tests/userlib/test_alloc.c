@@ -355,10 +355,17 @@ static void bind(void **state)
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), &a,
 						      sizeof(a)), 0);
+	assert_int_equal(fake.policy, FLEXMEM_POLICY_BIND);
 	assert_int_equal(fake.bound_to, 6);
 	assert_int_equal(a.address.offset, 4096);
 	assert_int_equal(a.flags, FLEXMEM_PROGRAM);
 	assert_int_equal(a.size, 1024);
+	request.placement = FLEXMEM_PLACE_PREFERRED;
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request), &a,
+						      sizeof(a)), 0);
+	assert_int_equal(fake.policy, FLEXMEM_POLICY_PREFERRED);
+	assert_int_equal(fake.bound_to, 6);
 	/* A caller that does not know of domains leaves the placement at 0. */
 	request.placement = 0;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
@@ -389,7 +396,7 @@ static void bind_refused(void **state)
 		assert_int_equal(a->failure.limit, FLEXMEM_LIMIT_DOMAINS);
 		assert_int_equal(a->failure.asked, wrong[i]);
 	}
-	request.placement = 2;
+	request.placement = FLEXMEM_PLACE_PREFERRED + 1;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), a,
 						      sizeof(*a)), -EOPNOTSUPP);

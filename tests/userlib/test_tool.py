@@ -200,14 +200,25 @@ def domains():
 
 
 @test
-def bound_to_domains():
-    for domains in ("1", "0,1"):
-        assert "handle 1 " in good("alloc", "128", "--domains", domains, "--hold", "0", FAKE_DOMAINS=2)
-    status, _, err = run("alloc", "128", "--domains", "1", "--hold", "0")
-    assert status == 1 and "the device does not have domains 0x2" in err, err
-    for wrong in ("", ",", "1,", ",1", "1,1", "32", "-1", "x", "1x", "0x1", "1 "):
-        status, _, err = run("alloc", "128", "--domains", wrong, FAKE_DOMAINS=2)
-        assert status == 2 and f"'{wrong}' is not a list of numbers of domains" in err, (wrong, err)
+def policies():
+    for policy, asked in (("default", 0), ("bind:1", 1 << 32 | 2), ("bind:0,1", 1 << 32 | 3), ("preferred:0", 2 << 32 | 1),
+                          ("preferred:on-chip", 2 << 32 | 6), ("bind:on-chip,device", 1 << 32 | 7),
+                          ("bind:0,on-chip", 1 << 32 | 7), ("bind:on-chip,1", 1 << 32 | 6)):
+        assert "handle 1 " in good("alloc", "128", "--policy", policy, "--hold", "0", FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)
+        assert report("replay", "--policy", policy, trace(SMALL), FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)["allocs"] == 3
+    for policy, domains in (("bind:1", "0x2"), ("bind:on-chip", "0")):
+        status, _, err = run("alloc", "128", "--policy", policy, "--hold", "0")
+        assert status == 1 and f"the device does not have domains {domains}" in err, err
+    for wrong in ("", ",", "1,", ",1", "1,1", "32", "-1", "x", "1x", "0x1", "1 ", "device,device", "unknown", "1" * 16):
+        status, _, err = run("alloc", "128", "--policy", f"bind:{wrong}", FAKE_DOMAINS=2)
+        assert status == 2 and f"'{wrong}' is not a list of domains" in err, (wrong, err)
+    for wrong, text in (("bind", "'' is not a list of domains"), ("", "no policy ''"), ("bin:1", "no policy 'bin'"),
+                        ("default:1", "'default' takes no domains"), ("default:", "'default' takes no domains")):
+        for command in (("alloc", "128"), ("replay", trace(SMALL))):
+            status, _, err = run(*command, "--policy", wrong, FAKE_DOMAINS=2)
+            assert status == 2 and text in err, (wrong, err)
+    status, _, err = run("replay", "--cache", "--policy", "bind:0", trace(SMALL))
+    assert status == 2 and "a cache has no --policy" in err, err
 
 
 @test

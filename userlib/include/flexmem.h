@@ -453,10 +453,14 @@ struct flexmem_allocated {
  * enum flexmem_placement - which domains an allocation may come from
  * @FLEXMEM_PLACE_DEFAULT: all domains of FLEXMEM_MEMORY_DEVICE
  * @FLEXMEM_PLACE_BIND: only the domains that the request names
+ * @FLEXMEM_PLACE_PREFERRED: existing regions of those that the request names,
+ *	existing regions of FLEXMEM_MEMORY_DEVICE, a new region of those that the
+ *	request names, a new region of FLEXMEM_MEMORY_DEVICE, in this order
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
 	FLEXMEM_PLACE_BIND = 1,
+	FLEXMEM_PLACE_PREFERRED = 2,
 };
 
 /**
@@ -469,8 +473,8 @@ enum flexmem_placement {
  *         FLEXMEM_GROWABLE
  * @placement: enum flexmem_placement; if the driver does not know it, the call
  *	returns -EOPNOTSUPP
- * @domains: FLEXMEM_PLACE_BIND: bit mask of at least one domain; bit 0 is
- *           domain 0. Otherwise 0
+ * @domains: bit mask of at least one domain; bit 0 is domain 0. With
+ *           FLEXMEM_PLACE_DEFAULT: 0
  */
 struct flexmem_alloc_request {
 	uint64_t length;
@@ -959,8 +963,8 @@ flexmem_device_pressure(struct flexmem_device *device,
  * @allocation: to be filled, even on failure
  * @allocation_size: sizeof(*@allocation)
  *
- * Like flexmem_device_alloc(), with a choice of domains. The figures of a
- * failure are about these domains.
+ * Like flexmem_device_alloc(), with a choice of domains. The figures of a failure
+ * are about the domains that the allocation may come from.
  *
  * Return: as flexmem_device_alloc(). In addition: -EINVAL: the domains do not
  * suit the placement; -EOPNOTSUPP: the driver does not know the placement.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* flexmem alloc and free. */
 #include "tool.h"
+#include "policy.h"
 #include "render.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 
 struct alloc_options {
 	struct flexmem_alloc_request request;
+	struct policy policy;
 	uint64_t count;
 	uint64_t hold;
 	uint64_t seed;
@@ -59,8 +61,7 @@ static bool alloc_option(struct tool *tool, int option,
 		options->request.flags |= FLEXMEM_ZEROED;
 		return true;
 	case 'b':
-		options->request.placement = FLEXMEM_PLACE_BIND;
-		return parse_domains(tool, optarg, &options->request.domains);
+		return parse_policy(tool, optarg, &options->policy);
 	case 'e':
 		options->has_seed = true;
 		if (parse_number(optarg, UINT64_MAX, &options->seed))
@@ -94,7 +95,7 @@ static bool alloc_arguments(struct tool *tool, int argc, char **argv,
 		{ "program", no_argument, NULL, 'p' },
 		{ "mappable", no_argument, NULL, 'm' },
 		{ "zeroed", no_argument, NULL, 'z' },
-		{ "domains", required_argument, NULL, 'b' },
+		{ "policy", required_argument, NULL, 'b' },
 		{ "pattern", required_argument, NULL, 'e' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "hold", required_argument, NULL, 's' },
@@ -333,6 +334,9 @@ enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 	status = tool_open(tool);
 	if (status)
 		return status;
+	err = resolve_policy(tool->device, &options.policy, &options.request);
+	if (err)
+		return tool_error(tool, err, NULL, "domains");
 
 	work.allocations = grow(NULL, options.count,
 				sizeof(*work.allocations));

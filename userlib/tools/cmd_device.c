@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* flexmem info, stats and trim. */
 #include "tool.h"
+#include "policy.h"
 #include "render.h"
 
 #include <inttypes.h>
@@ -93,20 +94,6 @@ static void print_domains(const struct flexmem_domain_state *domains)
 		print_domain(&domains[i]);
 }
 
-/* Reads all domains. Returns 0 or a negative errno. */
-static int read_domains(const struct tool *tool,
-			struct flexmem_domain_state domains[FLEXMEM_DOMAINS])
-{
-	uint32_t i = 0;
-	int err;
-
-	do {
-		err = flexmem_device_domain(tool->device, i, &domains[i],
-					    sizeof(domains[i]));
-	} while (!err && ++i < domains[0].count && i < FLEXMEM_DOMAINS);
-	return err;
-}
-
 static json_t *json_domains(const struct flexmem_domain_state *domains)
 {
 	json_t *array = json_checked(json_array());
@@ -133,7 +120,7 @@ enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 	err = flexmem_device_properties(tool->device, &properties,
 					sizeof(properties));
 	if (!err)
-		err = read_domains(tool, domains);
+		err = read_domains(tool->device, domains);
 	if (err)
 		return tool_error(tool, err, NULL, "info");
 	if (tool->json) {

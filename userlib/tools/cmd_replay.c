@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* flexmem replay: options, and the replay of each file. */
 #include "tool.h"
+#include "policy.h"
 #include "render.h"
 #include "replay.h"
 #include "replay_report.h"
@@ -18,6 +19,7 @@ struct replay_options {
 	bool trim;
 	const char *strategy;
 	const char *order;
+	struct policy policy;
 	bool cache;
 	const char *configuration;
 	const char *provider;
@@ -76,6 +78,8 @@ static bool set_option(struct tool *tool, struct replay_options *options,
 			return false;
 		}
 		break;
+	case 'l':
+		return parse_policy(tool, optarg, &options->policy);
 	case 'c':
 		options->cache = true;
 		break;
@@ -109,6 +113,8 @@ static bool check_options(struct tool *tool,
 	}
 	if (options->cache && options->show_peak)
 		wrong = "--show-peak shows nothing with --cache";
+	if (options->cache && options->policy.placement)
+		wrong = "a cache has no --policy";
 	if (options->flat_bytes &&
 	    (options->trim || options->strategy || options->order))
 		wrong = "--trim, --strategy and --order need a device";
@@ -127,6 +133,7 @@ static bool replay_arguments(struct tool *tool, int argc, char **argv,
 		{ "trim", no_argument, NULL, 't' },
 		{ "strategy", required_argument, NULL, 's' },
 		{ "order", required_argument, NULL, 'o' },
+		{ "policy", required_argument, NULL, 'l' },
 		{ "cache", no_argument, NULL, 'c' },
 		{ "config", required_argument, NULL, 'f' },
 		{ "provider", required_argument, NULL, 'r' },
@@ -136,7 +143,7 @@ static bool replay_arguments(struct tool *tool, int argc, char **argv,
 
 	*status = TOOL_USAGE;
 	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
-		if (!strchr("kptsocfr", option)) {
+		if (!strchr("kptsolcfr", option)) {
 			*status = option_status(option);
 			return false;
 		}
@@ -220,8 +227,8 @@ static void drive(struct tool *tool, struct report *report,
 				   trace, options->keep_going, &progress);
 	else
 		err = replay_device(&report->replay, &report->device,
-				    tool->device, trace, options->keep_going,
-				    &progress);
+				    tool->device, &options->policy, trace,
+				    options->keep_going, &progress);
 	progress_end(&progress);
 	if (err)
 		fail(report, err, options->cache ? "cache" : "regions");

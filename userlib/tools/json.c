@@ -181,6 +181,14 @@ const char *memory_name(uint32_t memory)
 	return memory < COUNT(memories) ? memories[memory] : "unknown";
 }
 
+bool find_memory(const char *name, uint64_t *memory)
+{
+	for (*memory = 0; *memory < COUNT(memories); ++*memory)
+		if (!strcmp(memories[*memory], name))
+			return true;
+	return false;
+}
+
 static bool is_among(const char *name, const char *const *names, size_t count)
 {
 	while (count--)

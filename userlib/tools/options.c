@@ -2,7 +2,6 @@
 /* Options and arguments of subcommands. */
 #include "tool.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -175,29 +174,6 @@ bool parse_number(const char *text, uint64_t limit, uint64_t *number)
 	errno = 0;
 	*number = strtoull(text, &end, hex ? 16 : 10);
 	return !errno && !*end && *number <= limit;
-}
-
-bool parse_domains(struct tool *tool, const char *text, uint64_t *domains)
-{
-	const char *rest = text;
-	unsigned long id;
-	char *end;
-
-	*domains = 0;
-	do {
-		id = isdigit((unsigned char)*rest) ? strtoul(rest, &end, 10) :
-						     FLEXMEM_DOMAINS;
-		if (id >= FLEXMEM_DOMAINS || *domains >> id & 1 ||
-		    (*end && *end != ',')) {
-			usage_error(tool,
-				    "'%s' is not a list of numbers of domains, each below %d and only once",
-				    text, FLEXMEM_DOMAINS);
-			return false;
-		}
-		*domains |= UINT64_C(1) << id;
-		rest = end + 1;
-	} while (*end);
-	return true;
 }
 
 bool parse_size(const char *text, uint64_t *bytes)

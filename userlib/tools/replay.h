@@ -7,6 +7,7 @@
 #define REPLAY_H
 
 #include "flexmem_cache.h"
+#include "policy.h"
 #include "render.h"
 #include "trace.h"
 
@@ -95,11 +96,13 @@ struct replay_device {
 
 /*
  * Carries out @trace on @device. Returns 0, or a negative errno if the regions
- * could not be read. The caller calls replay_device_free() in each case.
+ * or domains could not be read. The caller calls replay_device_free() in each
+ * case.
  */
 int replay_device(struct replay *replay, struct replay_device *result,
-		  struct flexmem_device *device, const struct trace *trace,
-		  bool keep_going, struct progress *progress);
+		  struct flexmem_device *device, const struct policy *policy,
+		  const struct trace *trace, bool keep_going,
+		  struct progress *progress);
 /*
  * Returns the share of the free bytes in the snapshot that lie outside the
  * largest free block of their region; NAN if the user may not see it.

@@ -20,6 +20,7 @@ struct live {
 struct target {
 	struct replay_device *result;
 	struct flexmem_device *device;
+	struct flexmem_alloc_request request;
 	struct live *live;
 	struct flexmem_allocated made;
 };
@@ -28,8 +29,11 @@ static int device_alloc(void *user, const struct trace_event *event)
 {
 	struct target *target = user;
 
-	return flexmem_device_alloc(target->device, event->bytes, 0, 0,
-				    &target->made, sizeof(target->made));
+	target->request.length = event->bytes;
+	return flexmem_device_alloc_request(target->device, &target->request,
+					    sizeof(target->request),
+					    &target->made,
+					    sizeof(target->made));
 }
 
 static int device_free(void *user, const struct trace_event *event)
@@ -96,8 +100,9 @@ static int device_look(void *user)
 }
 
 int replay_device(struct replay *replay, struct replay_device *result,
-		  struct flexmem_device *device, const struct trace *trace,
-		  bool keep_going, struct progress *progress)
+		  struct flexmem_device *device, const struct policy *policy,
+		  const struct trace *trace, bool keep_going,
+		  struct progress *progress)
 {
 	struct target user = { .result = result, .device = device };
 	const struct replay_target target = {
@@ -113,6 +118,9 @@ int replay_device(struct replay *replay, struct replay_device *result,
 	int err;
 
 	memset(result, 0, sizeof(*result));
+	err = resolve_policy(device, policy, &user.request);
+	if (err)
+		return err;
 	user.live = grow(NULL, trace->allocations, sizeof(*user.live));
 	err = replay_run(replay, &target, trace, keep_going, progress);
 	free(user.live);

@@ -135,11 +135,6 @@ bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
 /* Reads a cgroup: its number, or its path. Prints the error. */
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id);
-/*
- * Reads numbers of domains, with commas between them, into a bit mask. No
- * number may occur twice. Prints an error if the text is not such a list.
- */
-bool parse_domains(struct tool *tool, const char *text, uint64_t *domains);
 
 /* Opens the device if it is not open. Prints the error. */
 enum tool_status tool_open(struct tool *tool);
@@ -266,5 +261,7 @@ bool is_strategy(const char *name);
 bool is_order(const char *name);
 const char *acquisition_name(uint32_t acquisition);
 const char *memory_name(uint32_t memory);
+/* The reverse of memory_name(). False: there is no such memory. */
+bool find_memory(const char *name, uint64_t *memory);
 
 #endif /* TOOL_H */
