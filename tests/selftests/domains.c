@@ -112,15 +112,27 @@ TEST_F(domains, allocations_go_to_device_memory)
 	}
 }
 
-static int bind_to(int fd, __u64 domains, __u64 length,
-		   struct flexmem_alloc *reply)
+static int alloc_by(int fd, __u32 policy, __u64 domains, __u64 length,
+		    struct flexmem_alloc *reply)
 {
-	*reply = CMD(alloc, .length = length, .policy = FLEXMEM_POLICY_BIND,
+	*reply = CMD(alloc, .length = length, .policy = policy,
 		     .domains = domains);
 	return raw_alloc(fd, reply);
 }
 
-/* On-chip memory is full, and nothing spills into device memory. */
+static int bind_to(int fd, __u64 domains, __u64 length,
+		   struct flexmem_alloc *reply)
+{
+	return alloc_by(fd, FLEXMEM_POLICY_BIND, domains, length, reply);
+}
+
+static int prefer(int fd, __u64 domains, __u64 length,
+		  struct flexmem_alloc *reply)
+{
+	return alloc_by(fd, FLEXMEM_POLICY_PREFERRED, domains, length, reply);
+}
+
+/* torch-spyre #1128: on-chip memory is full, and nothing spills. */
 TEST_F(domains, bind_uses_no_other_domain)
 {
 	struct flexmem_alloc last;
@@ -140,6 +152,41 @@ TEST_F(domains, bind_uses_no_other_domain)
 	EXPECT_EQ(0, domain(self->fd, 1).out_regions);
 	EXPECT_EQ(EINVAL, bind_to(self->fd, 0, 128, &last));
 	EXPECT_EQ(EINVAL, bind_to(self->fd, 1 << NR_DOMAINS, 128, &last));
+}
+
+/*
+ * torch-spyre #1129: the preferred memory, existing regions elsewhere, a new
+ * region of the preferred memory, and a new one elsewhere.
+ */
+TEST_F(domains, preferred_ones_come_first)
+{
+	struct flexmem_alloc last;
+
+	START(LAZY);
+	/* On-chip memory as long as it lasts. */
+	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 15 * MiB - 128, &last));
+	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 128, &last));
+	EXPECT_EQ(0, domain(self->fd, 3).out_free);
+	EXPECT_EQ(0, domain(self->fd, 0).out_regions);
+	/* Then device memory, but no on-chip memory that is not named. */
+	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 31 * MiB, &last));
+	EXPECT_EQ(1, domain(self->fd, 0).out_regions);
+	EXPECT_EQ(0, domain(self->fd, 2).out_regions);
+	/* An existing region elsewhere comes before a new one. */
+	ASSERT_EQ(0, prefer(self->fd, 1 << 1, MiB, &last));
+	EXPECT_EQ(0, domain(self->fd, 0).out_free);
+	EXPECT_EQ(0, domain(self->fd, 1).out_regions);
+	ASSERT_EQ(0, prefer(self->fd, 1 << 1, 128, &last));
+	EXPECT_EQ(1, domain(self->fd, 1).out_regions);
+	ASSERT_EQ(0, bind_to(self->fd, 1 << 0 | 1 << 1, 32 * MiB, &last));
+	EXPECT_EQ(2, domain(self->fd, 0).out_regions);
+	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 32 * MiB, &last));
+	EXPECT_EQ(2, domain(self->fd, 1).out_regions);
+	EXPECT_EQ(ENOMEM, prefer(self->fd, 1 << 3, 32 * MiB, &last));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, last.out_reason);
+	EXPECT_EQ(32 * MiB - 128, last.out_total_free);
+	EXPECT_EQ(32 * MiB, last.out_max_region);
+	EXPECT_EQ(EINVAL, prefer(self->fd, 0, 128, &last));
 }
 
 /*
