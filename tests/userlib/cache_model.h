@@ -110,8 +110,7 @@ struct model_pool {
 /*
  * The state of the model. Segments are sorted by age, oldest first. @births:
  * number of allocations. @begun, @captures, @deferred: numbers of pools that
- * began, of pools that have not ended yet, and of frees in
- * captures.
+ * began, of pools that have not ended yet, and of frees in captures.
  */
 struct model {
 	const struct model_setup *setup;
