@@ -381,16 +381,19 @@ static void forking(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+#define SMALL 320
+
 /* Fills the device, frees, and then does nothing while main() allocates. */
 static void *free_and_idle(void *unused)
 {
-	void *tokens[4];
+	void *tokens[SMALL];
 	int i;
 
 	(void)unused;
-	for (i = 0; i < 4; i++)
-		EXPECT(!flexmem_cache_alloc(cache, 5 * MIB, 0, &tokens[i]));
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < SMALL; i++)
+		EXPECT(!flexmem_cache_alloc(cache, 20 * MIB / SMALL, 0,
+					    &tokens[i]));
+	for (i = 0; i < SMALL; i++)
 		EXPECT(!flexmem_cache_free(cache, tokens[i]));
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier);
