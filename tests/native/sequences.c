@@ -396,6 +396,18 @@ static void run_copy_range(struct run *r)
 }
 
 /*
+ * Waits until a fence has signalled and its callbacks have run. A fence counts as
+ * signalled before its callbacks run, but they run under its lock.
+ */
+static void wait_for(struct dma_fence *fence)
+{
+	dma_fence_wait(fence, false);
+	spin_lock_irq(fence->lock);
+	spin_unlock_irq(fence->lock);
+	native_settle_work();
+}
+
+/*
  * Frees both allocations while the device copies, and allocates the same memory
  * again.
  */
@@ -421,8 +433,7 @@ static void run_dispatch(struct run *r)
 		return;
 	if (free_last(r, 0))
 		free_last(r, 0);
-	dma_fence_wait(fence, false);
-	native_settle_work();
+	wait_for(fence);
 	dma_fence_put(fence);
 	if (ALLOC(r, 0, .length = sizeof(data), .flags = FLEXMEM_ALLOC_ZEROED) &&
 	    copy_bytes(r, 0, false, copy) && memchr_inv(copy, 0, sizeof(data)))
