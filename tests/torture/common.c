@@ -271,10 +271,13 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 		if (a->region[i].free > a->region[i].total ||
 		    a->region[i].largest_free > a->region[i].free)
 			return "free bytes of a region";
+		/* No tenant of the torture has a reservation. */
+		if (!(a->region[i].flags & FLEXMEM_REGION_HIDDEN) != admin)
+			return "figures of a region that are hidden from the wrong caller";
 	}
 	if (total != h->out_total)
 		return "the regions are not the total";
-	if (free != h->out_free + h->out_reserved)
+	if (free != (admin ? h->out_free + h->out_reserved : 0))
 		return "the regions' free bytes are not the total";
 	for (i = 0; i < h->out_owner_count; i++) {
 		const struct flexmem_owner_entry *o = &a->owner[i];
