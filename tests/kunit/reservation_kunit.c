@@ -399,9 +399,9 @@ static void snapshot_shows_them(struct kunit *test)
 }
 
 /* The entry of a region, as a caller gets it. */
-static struct flexmem_region_entry
-shown(struct kunit *test, struct ctx *ctx, struct flexmem_account *only,
-      unsigned int slot)
+static struct flexmem_region_entry shown(struct kunit *test, struct ctx *ctx,
+					 struct flexmem_account *only,
+					 unsigned int slot)
 {
 	struct flexmem_view *view = look(test, ctx, only, NULL, 0);
 
