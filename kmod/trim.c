@@ -248,7 +248,8 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
  *
  * Releases one region at most: one that has been empty for as long as the
  * administrator chose. One empty region stays for the next allocation. Reserved
- * regions stay too. While a lease exists, no region is released.
+ * regions stay too. While a lease exists, no region is released: its slot cannot
+ * be cleared.
  *
  * Context: under acquire_lock. May sleep.
  */
@@ -272,8 +273,7 @@ void flexmem_table_release_idle(struct flexmem_table *table)
 		}
 		nr_empty += empty;
 	}
-	if (!found || nr_empty < 2 || flexmem_lease_count(&table->slots) ||
-	    flexmem_function_error(&table->function))
+	if (!found || nr_empty < 2 || flexmem_function_error(&table->function))
 		return;
 	if (trim_slot(table, last, false, &rc))
 		flexmem_table_reopen(table);
