@@ -137,6 +137,29 @@ int flexmem_function_copy(struct flexmem_function *function,
 }
 
 /**
+ * flexmem_function_check_fence - may memory of the function wait for a fence
+ * @function: function whose driver can tell
+ * @fence: any fence that a program has named; neither an array nor a chain
+ *
+ * Context: any. Removal waits for the driver's answer.
+ * Return: 0; -EINVAL if it is not of a job of this function; or -ENODEV.
+ */
+int flexmem_function_check_fence(struct flexmem_function *function,
+				 const struct dma_fence *fence)
+{
+	unsigned long flags;
+	int rc = 0;
+
+	spin_lock_irqsave(&function->state_lock, flags);
+	if (flexmem_function_is_gone(function))
+		rc = -ENODEV;
+	else if (!function->ops.owns_fence(function->priv, fence))
+		rc = -EINVAL;
+	spin_unlock_irqrestore(&function->state_lock, flags);
+	return rc;
+}
+
+/**
  * flexmem_function_cancel - end all jobs of a client with an overdue job
  * @function: function
  * @fence: fence of the overdue job, which the driver has added to an allocation

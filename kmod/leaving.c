@@ -17,10 +17,12 @@
  */
 
 #include <linux/dma-fence.h>
+#include <linux/dma-fence-unwrap.h>
 #include <linux/dma-resv.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
+#include <linux/sync_file.h>
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
@@ -115,6 +117,79 @@ int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 	return rc;
 }
 EXPORT_SYMBOL_GPL(flexmem_allocation_add_fence);
+
+/* What to do with each fence that a program has named. */
+typedef int (*fence_handler)(void *data, struct dma_fence *fence);
+
+/*
+ * Handles each fence of an array or chain that has not signalled. A merged
+ * sync_file whose fences have signalled contains a fence of no driver.
+ */
+static int for_each_pending(struct dma_fence *all, fence_handler handle,
+			    void *data)
+{
+	struct dma_fence_unwrap cursor;
+	struct dma_fence *fence;
+	int rc;
+
+	dma_fence_unwrap_for_each(fence, &cursor, all) {
+		rc = dma_fence_is_signaled(fence) ? 0 : handle(data, fence);
+		if (rc) {
+			dma_fence_put(cursor.chain);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static int check_fence(void *function, struct dma_fence *fence)
+{
+	return flexmem_function_check_fence(function, fence);
+}
+
+/**
+ * flexmem_leaving_fences - the fences that a program names
+ * @function: function whose driver can tell its fences from others
+ * @fd: any number
+ *
+ * Return: the fences of a sync_file as one fence, with a reference for
+ * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or one with a
+ * fence that has not signalled and is not of a job of this function; -ENODEV.
+ */
+struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
+					 int fd)
+{
+	struct dma_fence *all = sync_file_get_fence(fd);
+	int rc;
+
+	if (!all)
+		return ERR_PTR(-EINVAL);
+	rc = for_each_pending(all, check_fence, function);
+	if (!rc)
+		return all;
+	dma_fence_put(all);
+	return ERR_PTR(rc);
+}
+
+static int add_fence(void *allocation, struct dma_fence *fence)
+{
+	return flexmem_allocation_add_fence(allocation, fence);
+}
+
+/**
+ * flexmem_allocation_add_fences - the device uses an allocation until the last
+ * of these fences
+ * @allocation: allocation that the caller has a reference to
+ * @all: of flexmem_leaving_fences()
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM. After an error some fences may be added.
+ */
+int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
+				  struct dma_fence *all)
+{
+	return for_each_pending(all, add_fence, allocation);
+}
 
 /**
  * flexmem_allocation_is_in_flight - does the device use an allocation

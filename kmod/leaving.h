@@ -14,6 +14,7 @@
 
 struct dma_fence;
 struct flexmem_allocation;
+struct flexmem_function;
 struct flexmem_stock;
 
 /**
@@ -77,6 +78,10 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock);
+struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
+					 int fd);
+int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
+				  struct dma_fence *all);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
 /* Ends allocations that are ready. Costs one load if there are none. */

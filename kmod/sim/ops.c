@@ -157,6 +157,13 @@ static int sim_op_cancel(void *priv, struct dma_fence *fence)
 	return 0;
 }
 
+static bool sim_op_owns_fence(void *priv, const struct dma_fence *fence)
+{
+	struct sim_function *fn = priv;
+
+	return sim_queue_owns(&fn->queue, fence);
+}
+
 static void sim_op_client_gone(void *priv, struct flexmem_client *client)
 {
 	struct sim_function *fn = priv;
@@ -323,6 +330,7 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.vm_unmap = sim_op_vm_unmap,
 	.fault = sim_op_fault,
 	.cancel = sim_op_cancel,
+	.owns_fence = sim_op_owns_fence,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };
@@ -342,6 +350,7 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.vm_unmap = sim_op_vm_unmap,
 	.fault = sim_op_fault,
 	.cancel = sim_op_cancel,
+	.owns_fence = sim_op_owns_fence,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };

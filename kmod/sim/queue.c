@@ -478,6 +478,20 @@ void sim_queue_client_gone(struct sim_queue *queue,
 }
 
 /**
+ * sim_queue_owns - is a fence of a job of this queue
+ * @queue: the queue
+ * @fence: any fence
+ *
+ * Context: any.
+ * Return: true if it is.
+ */
+bool sim_queue_owns(const struct sim_queue *queue,
+		    const struct dma_fence *fence)
+{
+	return fence->ops == &fence_ops && fence->context == queue->context;
+}
+
+/**
  * sim_queue_cancel - end the jobs of a client
  * @queue: the queue
  * @fence: fence of one of its jobs

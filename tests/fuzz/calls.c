@@ -190,7 +190,8 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 		memcpy(to + f->offset, &v, f->bytes);
 	}
 	/*
-	 * Frees by address or by handle. Rarely passes both, which is invalid.
+	 * Frees by address or by handle, and without a fence. Rarely passes
+	 * all, which is invalid.
 	 */
 	if (c->nr == FLEXMEM_CMD_FREE && !rng_one_in(&t->rng, 8)) {
 		struct flexmem_free *a = (struct flexmem_free *)to;
@@ -201,6 +202,8 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 		} else {
 			memset(&a->address, 0, sizeof(a->address));
 		}
+		a->flags &= ~FLEXMEM_FREE_AFTER_FENCE;
+		a->fence = 0;
 	}
 }
 

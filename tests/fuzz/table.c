@@ -42,8 +42,10 @@ const struct command commands[] = {
 		FIELD(alloc, policy, CHOICE, 2),
 		FIELD(alloc, domains, CHOICE, 1) } },
 	{ COMMAND(FREE, free, 10), .field = {
-		HEAD(free, 1), FIELD(free, handle, HANDLE, 0),
-		FIELD(free, address, ADDRESS, 0) } },
+		HEAD(free, 3), FIELD(free, handle, HANDLE, 0),
+		FIELD(free, address, ADDRESS, 0),
+		FIELD(free, fence, CHOICE, 1),
+		FIELD(free, __reserved, RESERVED, 0) } },
 	{ COMMAND(ALLOC_BATCH, batch, 4), .entries = ALLOC_ENTRIES,
 	  .field = { BATCH_FIELDS } },
 	{ COMMAND(FREE_BATCH, batch, 4), .entries = FREE_ENTRIES,

@@ -65,6 +65,7 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
 					   FLEXMEM_CAP_SCRUB |
 					   FLEXMEM_CAP_COPY |
+					   FLEXMEM_CAP_FENCES |
 					   FLEXMEM_CAP_PAGE_TABLES)),
 	     "capabilities");
 	FAILS(r, COPY, &CMD(copy, .to = 1, .from = 1), EOPNOTSUPP);

@@ -290,8 +290,8 @@ static const char * const params[] = {
 };
 
 static const struct sequence * const all_corners[] = {
-	corners, tenant_corners, bare_corners, card_corners, job_corners,
-	sleep_corners,
+	corners, tenant_corners, bare_corners, card_corners, fence_corners,
+	job_corners, sleep_corners,
 };
 
 static int sweep_points(unsigned int stride, const char *only)

@@ -51,6 +51,8 @@ extern const struct sequence bare_corners[];
 /* Tests of owners and of reservations. */
 extern const struct sequence tenant_corners[];
 extern const struct sequence card_corners[];
+/* Tests of FREE that names fences. */
+extern const struct sequence fence_corners[];
 /* Tests of device programs that take too long. */
 extern const struct sequence job_corners[];
 extern const struct sequence sleep_corners[];

@@ -447,6 +447,9 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 		/* A FREE with both a handle and an address must be refused. */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
+		cmd->flags = kind == 2 ? FLEXMEM_FREE_AFTER_FENCE : 0;
+		cmd->fence = kind == 3;
+		cmd->__reserved = kind == 4;
 		return;
 	}
 	a = nth_allocation(f, fuzz_take(f));
@@ -472,10 +475,13 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 {
 	struct fuzz_allocation *a;
 
-	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS)
+	/* The fake device has no fences. */
+	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS || cmd->__reserved)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (cmd->flags ? cmd->handle :
 			 cmd->address.region_id || cmd->address.offset)
+		return ERR_PTR(-EINVAL);
+	if (cmd->fence)
 		return ERR_PTR(-EINVAL);
 	a = cmd->flags ? find_address(f, &cmd->address) :
 			 fuzz_find(f, cmd->handle);

@@ -440,6 +440,45 @@ static void run_dispatch(struct run *r)
 		run_wrong(r, "ZEROED memory that a program writes", "run", 0);
 }
 
+static void expect_clean(struct run *r)
+{
+	if (copy_bytes(r, 0, false, copy) && memchr_inv(copy, 0, sizeof(copy)))
+		run_wrong(r, "bytes of another owner", "READ", 0);
+}
+
+/* Frees memory while a program uses it that the driver does not know of. */
+static void run_free_after(struct run *r)
+{
+	struct sim_run job = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = sizeof(data),
+		.value = 7,
+		.latency_ms = 20,
+		.flags = SIM_RUN_STRAY,
+	};
+	struct dma_fence *fence;
+	bool freed, next = false;
+
+	if (!ALLOC(r, 0, .length = sizeof(data)))
+		return;
+	job.to = last(r, 0);
+	if (!run_good(r, "run", world_run(r->file[0], &job, &fence), 0))
+		return;
+	freed = run_good(r, "FREE",
+			 world_free_after(r->file[0], job.to, fence), 0);
+	if (freed) {
+		r->nr[0]--;
+		next = ALLOC(r, 0, .length = sizeof(data),
+			     .flags = FLEXMEM_ALLOC_ZEROED);
+	}
+	dma_fence_wait(fence, false);
+	native_settle_work();
+	dma_fence_put(fence);
+	if (next)
+		expect_clean(r);
+}
+
 /* Lets a strict file leave bytes behind, which no other file may see. */
 static void prepare_dirty(struct run *r)
 {
@@ -450,12 +489,6 @@ static void prepare_dirty(struct run *r)
 	if (open_file(r, 1) && CALL(r, 1, STRICT, &strict) &&
 	    ALLOC(r, 1, .length = sizeof(data)) && copy_bytes(r, 1, true, data))
 		free_last(r, 1);
-}
-
-static void expect_clean(struct run *r)
-{
-	if (copy_bytes(r, 0, false, copy) && memchr_inv(copy, 0, sizeof(copy)))
-		run_wrong(r, "bytes of another owner", "READ", 0);
 }
 
 static void run_scrub(struct run *r)
@@ -795,6 +828,7 @@ const struct sequence sequences[] = {
 	{ "copy", prepare_open, run_copy },
 	{ "copy within the device", prepare_open, run_copy_range },
 	{ "dispatch", prepare_open, run_dispatch },
+	{ "free after a fence", prepare_open, run_free_after },
 	{ "scrub", prepare_dirty, run_scrub },
 	{ "scrub in the background", prepare_dirty, run_background },
 	{ "resize", prepare_alloc, run_resize },

@@ -7,6 +7,8 @@
  *
  * The checks add no ordering between tasks, so they hide no race of the core.
  */
+#include <linux/dma-fence-array.h>
+
 #include "internal.h"
 
 #include "client.h"
@@ -280,6 +282,13 @@ static int watch_cancel(void *priv, struct dma_fence *fence)
 	return sim_vf_ops.cancel(priv, fence);
 }
 
+static bool watch_owns_fence(void *priv, const struct dma_fence *fence)
+{
+	if (kref_read(&fence->refcount) < 1 || fence->ops == &dma_fence_array_ops)
+		shim_bug("owns_fence of a fence that has gone, or of several");
+	return sim_vf_ops.owns_fence(priv, fence);
+}
+
 /* The contract allows this call even if the device is suspended or quiesced. */
 static void watch_client_gone(void *priv, struct flexmem_client *client)
 {
@@ -342,6 +351,7 @@ static int watch_reset(void *priv)
 	.vm_unmap = watch_vm_unmap,	\
 	.fault = watch_fault,		\
 	.cancel = watch_cancel,		\
+	.owns_fence = watch_owns_fence,	\
 	.client_gone = watch_client_gone, \
 	.reset = watch_reset
 

@@ -247,6 +247,101 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
+/* Starts a program that flexmem does not know of. */
+static int run_stray(int queue, int fd, __u32 handle, int latency_ms)
+{
+	return run(queue, (struct sim_run) {
+		.program = SIM_PROGRAM_FILL,
+		.fd = fd,
+		.to = handle,
+		.size = SIZE,
+		.value = 's',
+		.latency_ms = latency_ms,
+		.flags = SIM_RUN_STRAY,
+	});
+}
+
+static int merge(int a, int b)
+{
+	struct sync_merge_data merge = { .fd2 = b, .name = "both" };
+
+	return ioctl(a, SYNC_IOC_MERGE, &merge) ? -errno : merge.fence;
+}
+
+static int free_after(int fd, __u32 handle, int fence)
+{
+	struct flexmem_free free = CMD(free,
+		.handle = handle,
+		.flags = FLEXMEM_FREE_AFTER_FENCE,
+		.fence = fence);
+
+	return ioctl(fd, FLEXMEM_IOCTL_FREE, &free) ? errno : 0;
+}
+
+TEST_F(dispatch, free_names_a_fence)
+{
+	struct flexmem_alloc a, b, next;
+	int first, second;
+
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &b));
+	first = run_stray(self->queue, self->alice, a.out_handle, 100);
+	second = run_stray(self->queue, self->alice, b.out_handle, 400);
+	ASSERT_LE(0, first);
+	ASSERT_LE(0, second);
+	/* The job that has the earlier fence uses none of this memory. */
+	EXPECT_EQ(0, free_after(self->alice, a.out_handle, second));
+	EXPECT_EQ(ENOENT, free_after(self->alice, a.out_handle, second));
+	EXPECT_EQ(0, free_after(self->alice, b.out_handle, second));
+	EXPECT_EQ(2 * SIZE, leaving(self->root));
+	EXPECT_EQ(1, wait_for(first));
+	EXPECT_EQ(2 * SIZE, leaving(self->root));
+	EXPECT_EQ(1, wait_for(second));
+	ASSERT_EQ(0, fm_alloc_flags(self->bob, SIZE, FLEXMEM_ALLOC_ZEROED,
+				    &next));
+	EXPECT_TRUE(fm_same_place(&a, &next));
+	EXPECT_BYTES(self->bob, &next, 0);
+	EXPECT_EQ(0, leaving(self->root));
+}
+
+TEST_F(dispatch, free_names_fences_of_its_function_only)
+{
+	bool pf = variant->mode == FM_PF;
+	int queue = open(pf ? FM_KNOBS "vf0/queue" : FM_KNOBS "pf/queue",
+			 O_RDWR | O_CLOEXEC);
+	int fd = fm_open(pf ? FM_VF : FM_PF);
+	__u32 a = fm_take(self->alice, SIZE), b = fm_take(fd, SIZE);
+	int own, other, both, signalled;
+
+	signalled = run_stray(queue, fd, b, 0);
+	other = run_stray(queue, fd, b, 60000);
+	own = run_stray(self->queue, self->alice, a, 400);
+	ASSERT_LE(0, signalled);
+	ASSERT_LE(0, other);
+	ASSERT_LE(0, own);
+	both = merge(own, other);
+	ASSERT_LE(0, both);
+	EXPECT_EQ(EINVAL, free_after(self->alice, a, -1));
+	EXPECT_EQ(EINVAL, free_after(self->alice, a, self->alice));
+	EXPECT_EQ(EINVAL, free_after(self->alice, a, other));
+	EXPECT_EQ(EINVAL, free_after(self->alice, a, both));
+	close(both);
+	EXPECT_EQ(1, wait_for(dup(signalled)));
+	both = merge(signalled, own);
+	ASSERT_LE(0, both);
+	EXPECT_EQ(0, free_after(self->alice, a, both));
+	EXPECT_EQ(SIZE, leaving(self->root));
+	EXPECT_EQ(1, wait_for(both));
+	EXPECT_EQ(1, wait_for_queue(self->queue, self->bob));
+	EXPECT_EQ(0, leaving(self->root));
+	close(own);
+	close(signalled);
+	close(queue);
+	close(fd);
+	RESET(pf ? FM_VF : FM_PF);
+	EXPECT_EQ(-ECANCELED, wait_for(other));
+}
+
 /*
  * Two endless programs. The first one ends when it is cancelled. The second one
  * ignores its cancellation, so flexmem resets the function.

@@ -75,7 +75,7 @@ void fake_reset(void)
 		.nr_domain_sizes = 1,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
-				FLEXMEM_CAP_PAGE_TABLES,
+				FLEXMEM_CAP_PAGE_TABLES | FLEXMEM_CAP_FENCES,
 		.uid = 1000,
 		/* A process number that no process of Linux can have. */
 		.opener = 5000000,
@@ -470,6 +470,7 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 		REQUIRE(!cmd->handle);
 	else
 		REQUIRE(!cmd->address.region_id && !cmd->address.offset);
+	REQUIRE(!cmd->fence && !cmd->__reserved);
 	if (!cmd->flags && !cmd->handle)
 		return ENOENT;
 	block = find_block(file, cmd->handle, &cmd->address, &where);

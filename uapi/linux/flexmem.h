@@ -211,6 +211,7 @@ enum flexmem_domain_type {
  * @FLEXMEM_CAP_COPY: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
  *	own. No command uses this yet
+ * @FLEXMEM_CAP_FENCES: FLEXMEM_FREE_AFTER_FENCE works
  */
 enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
@@ -218,6 +219,7 @@ enum flexmem_capabilities {
 	FLEXMEM_CAP_RW = 1 << 2,
 	FLEXMEM_CAP_COPY = 1 << 3,
 	FLEXMEM_CAP_PAGE_TABLES = 1 << 4,
+	FLEXMEM_CAP_FENCES = 1 << 5,
 };
 
 /**
@@ -479,9 +481,13 @@ struct flexmem_alloc {
  * enum flexmem_free_flags - how the allocation is named
  * @FLEXMEM_FREE_BY_ADDRESS: by @address; @handle must be 0. Without the flag:
  *	by @handle; @address must be zero
+ * @FLEXMEM_FREE_AFTER_FENCE: a device program that the driver cannot know of
+ *	uses the allocation until @fence signals. EOPNOTSUPP without
+ *	FLEXMEM_CAP_FENCES
  */
 enum flexmem_free_flags {
 	FLEXMEM_FREE_BY_ADDRESS = 1 << 0,
+	FLEXMEM_FREE_AFTER_FENCE = 1 << 1,
 };
 
 /**
@@ -491,10 +497,13 @@ enum flexmem_free_flags {
  * @handle: of the allocation, or 0
  * @out_error: 0, or the error as a positive errno
  * @address: exact start of the allocation, or zero
+ * @fence: descriptor of a sync_file with FLEXMEM_FREE_AFTER_FENCE, or 0
+ * @__reserved: must be 0
  *
  * Frees a live allocation of this open file. ENOENT: there is none with that
- * handle or exact address. EINVAL: the member that @flags does not choose is
- * not zero. If the allocation is still mapped, or a device program uses it, its
+ * handle or exact address. EINVAL: a member that @flags does not choose is not
+ * zero; or @fence is no sync_file, or a fence in it has not signalled and is
+ * not of a job of this function. If the allocation is still mapped, or a device program uses it, its
  * memory stays charged until it is unmapped and the program has ended. A lost
  * allocation can be freed by handle only.
  */
@@ -504,6 +513,8 @@ struct flexmem_free {
 	__u32 handle;
 	__s32 out_error;
 	struct flexmem_address address;
+	__s32 fence;
+	__u32 __reserved;
 };
 
 #define FLEXMEM_IOCTL_FREE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_FREE)

@@ -98,8 +98,9 @@ struct flexmem_vm_range {
  * Every operation may sleep, may fail and may time out. It waits for the device
  * no longer than a bound that the driver chooses (a second is plenty), and
  * killably (-EINTR). flexmem calls one operation at a time for each function,
- * with two exceptions: one of @scrub, @read, @write and @copy may run in
- * parallel with one of the others, and @fault in parallel with any.
+ * with these exceptions: one of @scrub, @read, @write and @copy may run in
+ * parallel with one of the others, and @fault and @owns_fence in parallel with
+ * any.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have done
  * it, or may still do it. Any other error: nothing was done, and nothing will
@@ -309,6 +310,15 @@ struct flexmem_device_ops {
 	 * the function. NULL: only a reset can end a job.
 	 */
 	int (*cancel)(void *priv, struct dma_fence *fence);
+
+	/**
+	 * @owns_fence: is @fence of a job of this function? Compare @fence->ops
+	 * first, because a program has named the fence, and it may be of any
+	 * driver. Called under a spinlock: it must not sleep, and takes no
+	 * lock. Memory that the program frees waits for the fence as for one
+	 * that the driver has added. NULL: programs can name no fence.
+	 */
+	bool (*owns_fence)(void *priv, const struct dma_fence *fence);
 
 	/**
 	 * @client_gone: a client whose file the driver has looked up
