@@ -347,6 +347,32 @@ void flexmem_device_failed(struct flexmem_dev *fdev)
 EXPORT_SYMBOL_GPL(flexmem_device_failed);
 
 /**
+ * flexmem_segments_hold - keep the segment table as it is for a job
+ * @fdev: what flexmem_device_register() returned
+ *
+ * Nothing breaks the hold, so a job that never ends keeps all regions.
+ *
+ * Context: not an interrupt.
+ */
+void flexmem_segments_hold(struct flexmem_dev *fdev)
+{
+	flexmem_slots_hold(&fdev->table.slots);
+}
+EXPORT_SYMBOL_GPL(flexmem_segments_hold);
+
+/**
+ * flexmem_segments_unhold - the job has ended
+ * @fdev: what flexmem_segments_hold() got
+ *
+ * Context: any; before flexmem_device_unregister() returns.
+ */
+void flexmem_segments_unhold(struct flexmem_dev *fdev)
+{
+	flexmem_slots_unhold(&fdev->table.slots);
+}
+EXPORT_SYMBOL_GPL(flexmem_segments_unhold);
+
+/**
  * flexmem_device_suspend - the function is about to sleep
  * @fdev: what flexmem_device_register() returned
  *

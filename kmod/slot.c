@@ -39,6 +39,7 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	slots->nr_leases = 0;
 	INIT_LIST_HEAD(&slots->broken);
 	slots->breaks = 0;
+	atomic_set(&slots->holds, 0);
 }
 
 /**
@@ -166,16 +167,16 @@ static void break_leases_locked(struct flexmem_slots *slots)
 	slots->breaks++;
 }
 
-/* Hides a slot, unless a lease is held. */
+/* Hides a slot, unless the driver holds the table or a lease is held. */
 static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 		       bool break_leases)
 {
 	int rc = 0;
 
 	spin_lock(&slots->lock);
-	if (break_leases)
+	if (break_leases && !flexmem_slots_are_held(slots))
 		break_leases_locked(slots);
-	if (is_leased(slots))
+	if (flexmem_slots_are_held(slots) || is_leased(slots))
 		rc = -EBUSY;
 	else
 		show(slots, slot, false);
@@ -190,7 +191,7 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
  * @break_leases: end all leases first, including leases that were just taken
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0; -EBUSY if there is a lease; -ETIMEDOUT or -EINTR if the firmware
+ * Return: 0; -EBUSY if there is a lease or a hold; -ETIMEDOUT or -EINTR if the firmware
  * may have emptied the slot: then the slot stays hidden and unused until the
  * firmware has answered; or another error of the firmware: then the slot is
  * still filled.
@@ -211,6 +212,33 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 	show(slots, slot, true);
 	spin_unlock(&slots->lock);
 	return rc;
+}
+
+/**
+ * flexmem_slots_hold - keep the filled slots as they are
+ * @slots: segment table
+ *
+ * Context: not an interrupt.
+ */
+void flexmem_slots_hold(struct flexmem_slots *slots)
+{
+	/* begin_clear() sees the hold, or the holder sees the new table. */
+	spin_lock(&slots->lock);
+	atomic_inc(&slots->holds);
+	spin_unlock(&slots->lock);
+}
+
+/**
+ * flexmem_slots_unhold - end a hold
+ * @slots: segment table
+ *
+ * Context: any.
+ */
+void flexmem_slots_unhold(struct flexmem_slots *slots)
+{
+	if (WARN_ON(!flexmem_slots_are_held(slots)))
+		return;
+	atomic_dec(&slots->holds);
 }
 
 /**

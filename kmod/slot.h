@@ -6,6 +6,7 @@
 #ifndef _FLEXMEM_SLOT_H
 #define _FLEXMEM_SLOT_H
 
+#include <linux/atomic.h>
 #include <linux/bitmap.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
@@ -65,6 +66,8 @@ struct flexmem_lease_hold {
  * @broken: broken leases that their clients have not noticed yet. One list
  *	splice breaks all leases, however many there are
  * @breaks: number of times that all leases were broken
+ * @holds: number of holds of the driver, which nothing breaks. Taken under
+ *	@lock; dropped without it
  */
 struct flexmem_slots {
 	unsigned int nr;
@@ -78,6 +81,7 @@ struct flexmem_slots {
 	unsigned int nr_leases;
 	struct list_head broken;
 	u64 breaks;
+	atomic_t holds;
 };
 
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
@@ -94,6 +98,15 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				struct flexmem_segment_entry *entries,
 				u64 *generation);
 u64 flexmem_slots_generation(struct flexmem_slots *slots);
+
+void flexmem_slots_hold(struct flexmem_slots *slots);
+void flexmem_slots_unhold(struct flexmem_slots *slots);
+
+/* Whether the driver holds the table, so that no slot can be cleared. */
+static inline bool flexmem_slots_are_held(const struct flexmem_slots *slots)
+{
+	return atomic_read(&slots->holds);
+}
 
 static inline void flexmem_lease_init(struct flexmem_lease_hold *hold)
 {

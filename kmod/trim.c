@@ -189,6 +189,9 @@ static int run_trim(struct flexmem_job *job)
 		rc = flexmem_function_error(&table->function);
 	if (rc)
 		return rc;
+	/* If no slot can be cleared, the leases stay. */
+	if (flexmem_slots_are_held(&table->slots))
+		return -EBUSY;
 	if (trim->break_leases)
 		flexmem_lease_break_all(&table->slots);
 	if (flexmem_lease_count(&table->slots))
@@ -216,8 +219,8 @@ static void free_trim(struct flexmem_job *job)
  * before the next region is acquired or trimmed.
  *
  * Context: may sleep; the worker does it.
- * Return: 0, -EBUSY if a lease exists or is taken during the call, -ENOMEM,
- * -EINTR, -ENODEV, or the first error of the firmware. @regions and @bytes are
+ * Return: 0, -EBUSY if a lease exists or is taken during the call, or if the
+ * driver holds the segment table, -ENOMEM, -EINTR, -ENODEV, or the first error of the firmware. @regions and @bytes are
  * valid after an error too, unless the caller was killed.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,

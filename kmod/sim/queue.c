@@ -46,6 +46,7 @@
  * @latency_ms: how long the job takes
  * @error: why the job does not run, or 0
  * @hangs: the job writes nothing, and only a reset ends it
+ * @holds: the function whose segment table it holds until it has ended, or NULL
  * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_job {
@@ -60,6 +61,7 @@ struct sim_job {
 	u32 latency_ms;
 	int error;
 	bool hangs;
+	struct flexmem_dev *holds;
 	u8 buffer[2][512];
 };
 
@@ -155,8 +157,11 @@ static void interrupt(struct irq_work *irq)
 
 	spin_lock_irqsave(&queue->lock, flags);
 	list_splice_init(&queue->ended, &ended);
-	list_for_each_entry(job, &ended, link)
+	list_for_each_entry(job, &ended, link) {
+		if (job->holds)
+			flexmem_segments_unhold(job->holds);
 		dma_fence_signal_locked(&job->fence);
+	}
 	spin_unlock_irqrestore(&queue->lock, flags);
 	list_for_each_entry_safe(job, next, &ended, link)
 		dma_fence_put(&job->fence);
@@ -412,6 +417,10 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 		kfree(job);
 		return ret;
 	}
+	if (run->flags == SIM_RUN_HOLDS) {
+		job->holds = queue->fn->fdev;
+		flexmem_segments_hold(job->holds);
+	}
 	make_fence(queue, job, operands->client);
 	if (run->flags != SIM_RUN_STRAY)
 		ret = add_fences(operands, &job->fence);
@@ -443,7 +452,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	int ret = -ENODEV;
 
 	if (run->program >= SIM_NR_PROGRAMS || run->flags & (run->flags - 1) ||
-	    run->flags > SIM_RUN_STRAY ||
+	    run->flags > SIM_RUN_HOLDS ||
 	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
 		return -EINVAL;
 	/* While the lock is held the driver stays bound. */

@@ -33,6 +33,9 @@ enum sim_program {
  */
 #define SIM_RUN_STRAY 2
 
+/* In &sim_run.flags: the driver holds the segment table until the job ends. */
+#define SIM_RUN_HOLDS 4
+
 /**
  * struct sim_run - a job
  * @program: of enum sim_program
@@ -46,7 +49,7 @@ enum sim_program {
  * @latency_ms: the program does nothing for this long after it has begun, and
  *	then everything at once; at most SIM_MAX_RUN_MS
  * @out_fence: descriptor of a sync_file that signals when the job has ended
- * @flags: SIM_RUN_HANGS, SIM_RUN_STRAY or 0
+ * @flags: SIM_RUN_HANGS, SIM_RUN_STRAY, SIM_RUN_HOLDS or 0
  *
  * Jobs of a function run one by one, in order.
  */

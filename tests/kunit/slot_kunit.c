@@ -358,6 +358,29 @@ static void clear_can_end_leases(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
 }
 
+static void driver_hold_keeps_slots_and_leases(struct kunit *test)
+{
+	struct flexmem_lease_hold hold;
+	struct ctx *ctx = test->priv;
+
+	flexmem_lease_init(&hold);
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	flexmem_slots_hold(&ctx->slots);
+	flexmem_slots_hold(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, 0, fill(ctx, 1));
+	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
+	flexmem_slots_unhold(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true),
+			-EBUSY);
+	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+			-EBUSY);
+	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 2);
+	flexmem_slots_unhold(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+}
+
 static void pf_keeps_its_table_alone(struct kunit *test)
 {
 	struct ctx *ctx = make_slots(test, FLEXMEM_MODE_PF);
@@ -754,6 +777,7 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(lease_is_on_the_table_that_its_holder_knows),
 	KUNIT_CASE(lease_can_be_taken_while_a_slot_is_cleared),
 	KUNIT_CASE(clear_can_end_leases),
+	KUNIT_CASE(driver_hold_keeps_slots_and_leases),
 	KUNIT_CASE(reset_ends_the_lease_that_came_in_between),
 	KUNIT_CASE(pf_keeps_its_table_alone),
 	KUNIT_CASE(lease_keeps_filled_slots),

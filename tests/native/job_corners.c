@@ -211,6 +211,38 @@ static void run_stray_pf(struct run *r)
 	run_stray(r, 0);
 }
 
+static void trim(struct run *r, u32 flags, int error)
+{
+	struct flexmem_trim cmd = CMD(trim, .flags = flags);
+
+	FAILS(r, TRIM, &cmd, error);
+	must(r, !cmd.out_regions == !!error, "regions that TRIM releases");
+}
+
+/*
+ * Neither TRIM nor the automatic release clears a slot while the driver holds
+ * the segment table, and a lease outlives such a TRIM.
+ */
+static void run_hold(struct run *r)
+{
+	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
+	struct dma_fence *fence = begin(r, SIM_RUN_HOLDS);
+
+	if (!fence)
+		return;
+	BY(r, 1, FREE, &CMD(free, .handle = r->handle[1][0]), 0);
+	r->nr[1] = 0;
+	CALL(r, LEASE, &lease);
+	trim(r, 0, EBUSY);
+	trim(r, FLEXMEM_TRIM_BREAK_LEASES, EBUSY);
+	lease.op = FLEXMEM_LEASE_DROP;
+	CALL(r, LEASE, &lease);
+	trim(r, 0, EBUSY);
+	later(LIMIT_MS + BIT_MS);
+	end(r, fence);
+	trim(r, 0, 0);
+}
+
 const struct sequence job_corners[] = {
 	{ "job that is overdue", NULL, run_overdue },
 	{ "job under a region of a VF that is released", NULL, run_stray_vf },
@@ -218,6 +250,7 @@ const struct sequence job_corners[] = {
 	{ "job whose memory is leaving when there is no room", NULL,
 	  run_no_room },
 	{ "job that hangs", NULL, run_hang },
+	{ "job that holds the segment table", NULL, run_hold },
 	{ "job that hangs while the device sleeps", NULL, run_sleep },
 	{ "job that is overdue while the device sleeps", NULL,
 	  run_cancel_asleep },

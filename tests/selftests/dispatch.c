@@ -247,6 +247,34 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
+TEST_F(dispatch, a_program_holds_the_segment_table)
+{
+	struct flexmem_trim trim = CMD(trim,
+				       .flags = FLEXMEM_TRIM_BREAK_LEASES);
+	struct flexmem_alloc a, b, c;
+	int fence;
+
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
+	ASSERT_EQ(0, fm_alloc(self->bob, 4 * GiB, &b));
+	ASSERT_EQ(0, fm_free(self->bob, b.out_handle));
+	EXPECT_EQ(2, fm_stats(self->root).out_regions);
+	fence = run(self->queue, (struct sim_run) {
+		.program = SIM_PROGRAM_FILL, .fd = self->alice,
+		.to = a.out_handle, .size = SIZE, .value = 'a',
+		.latency_ms = 300, .flags = SIM_RUN_HOLDS,
+	});
+	ASSERT_LE(0, fence);
+	EXPECT_EQ(EBUSY, fm_trim(self->root));
+	EXPECT_EQ(EBUSY, raw_trim(self->root, &trim));
+	EXPECT_EQ(2, fm_stats(self->root).out_regions);
+	/* ALLOC does not wait for the program. */
+	EXPECT_EQ(0, fm_alloc(self->bob, SIZE, &c));
+	EXPECT_EQ(0, fm_free(self->bob, c.out_handle));
+	EXPECT_EQ(1, wait_for(fence));
+	EXPECT_EQ(0, fm_trim(self->root));
+	EXPECT_EQ(1, fm_stats(self->root).out_regions);
+}
+
 /* Starts a program that flexmem does not know of. */
 static int run_stray(int queue, int fd, __u32 handle, int latency_ms)
 {

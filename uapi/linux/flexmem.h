@@ -792,7 +792,8 @@ struct flexmem_stats {
 /**
  * enum flexmem_trim_flags - how to trim
  * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first. Otherwise a client that
- *	takes leases all the time could keep empty regions forever
+ *	takes leases all the time could keep empty regions forever. A hold of
+ *	the device's driver, for a running program, is not ended
  */
 enum flexmem_trim_flags {
 	FLEXMEM_TRIM_BREAK_LEASES = 1 << 0,

@@ -26,6 +26,13 @@
  * All references to allocations are put before flexmem_device_unregister() is
  * called.
  *
+ * A driver whose firmware reads the segment table when a job begins, or whose
+ * programs contain numbers of slots, also holds the table
+ * (flexmem_segments_hold()), before it queues the job, and until the job has
+ * ended. While it is held, slots can be filled, but none is cleared: TRIM fails
+ * with EBUSY, also if it breaks the leases of processes, and idle regions stay.
+ * A reset and the removal of the function clear them nevertheless.
+ *
  * If freed memory waits too long for a fence (parameter fence_timeout_ms),
  * flexmem calls @cancel with that fence, and resets the function if that does
  * not help.
@@ -64,6 +71,8 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation);
 bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 			     unsigned int index, struct flexmem_part *part);
 int flexmem_allocation_error(const struct flexmem_allocation *allocation);
+void flexmem_segments_hold(struct flexmem_dev *fdev);
+void flexmem_segments_unhold(struct flexmem_dev *fdev);
 int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 				 struct dma_fence *fence);
 
