@@ -18,6 +18,7 @@
 #include <linux/string.h>
 
 #include "account.h"
+#include "trace.h"
 
 /**
  * flexmem_accounts_init - initialise without accounts
@@ -232,6 +233,7 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 	else
 		count(client, size, r, handles);
 	spin_unlock(&accounts->lock);
+	trace_flexmem_charge(client, size, handles, reason);
 	return reason;
 }
 
@@ -251,6 +253,7 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	spin_lock(&accounts->lock);
 	count(client, -size, FLEXMEM_RESOURCE_HANDLES, -(int)handles);
 	spin_unlock(&accounts->lock);
+	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
 /* Whether a limit of regions forbids a block in this region. */
@@ -390,6 +393,7 @@ void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 	undo_charge(accounts, client, slot, size);
 	gauge_move(accounts);
 	spin_unlock(&accounts->lock);
+	trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
 }
 
 /**

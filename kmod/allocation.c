@@ -23,6 +23,7 @@
 #include "scrub.h"
 #include "spare.h"
 #include "table.h"
+#include "trace.h"
 
 /**
  * flexmem_chunk_clean - scrub bytes of other owners in a new block
@@ -286,6 +287,7 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
 {
+	trace_flexmem_end(allocation);
 	give_chunks(allocation, 0, allocation->nr_chunks, stock);
 	flexmem_owner_put(allocation->owner);
 	destroy(allocation, stock);

@@ -400,6 +400,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	if (minor < 0)
 		return minor;
 	fdev->dev.devt = MKDEV(MAJOR(first_devt), minor);
+	fdev->table.function.minor = minor;
 	rc = dev_set_name(&fdev->dev, "flexmem%d", minor);
 	rc = rc ?: device_add(&fdev->dev);
 	if (rc)

@@ -21,6 +21,7 @@
 #include "leaving.h"
 #include "owner.h"
 #include "table.h"
+#include "trace.h"
 
 /**
  * flexmem_client_init - a client without allocations
@@ -183,6 +184,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		return ERR_PTR(rc);
 	}
 	place->address = flexmem_allocation_address(allocation);
+	trace_flexmem_alloc(allocation);
 	return allocation;
 }
 
@@ -219,6 +221,7 @@ void flexmem_client_publish(struct flexmem_client *client,
 void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
+	trace_flexmem_free(allocation);
 	spin_lock(&client->handles.lock);
 	flexmem_handles_remove(&client->handles, allocation->handle);
 	spin_unlock(&client->handles.lock);

@@ -27,6 +27,7 @@
 #include "device.h"
 #include "settings.h"
 #include "snapshot.h"
+#include "trace.h"
 
 /*
  * Room for the report of a reset, which has a line for each slot and a few
@@ -316,6 +317,7 @@ int flexmem_device_reset(struct flexmem_dev *fdev)
 	rc = flexmem_table_reset(&fdev->table);
 	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	announce_reset(fdev, rc);
+	trace_flexmem_reset(&fdev->table.function, rc);
 	if (rc)
 		dev_err(&fdev->dev, "reset failed: error %d\n", rc);
 	else

@@ -23,6 +23,7 @@
 #include <linux/string.h>
 
 #include "function.h"
+#include "trace.h"
 
 /* Means that no frame is known: no page frame has this number. */
 #define NO_FRAME ULONG_MAX
@@ -179,6 +180,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.vm_end = desc->vm_end,
 		.caching = desc->caching,
 		.clears = desc->clears,
+		.minor = -1,
 		.ops = *desc->ops,
 		.priv = desc->priv,
 		.work_ms = FLEXMEM_WORK_MS,
@@ -211,6 +213,7 @@ static int distrust(struct flexmem_function *function, const char *operation,
 static int check_errno(struct flexmem_function *function,
 		       const char *operation, int rc, bool may_be_full)
 {
+	trace_flexmem_command(function, operation, rc);
 	switch (rc) {
 	case -ENOSPC:
 		if (!may_be_full)

@@ -127,6 +127,7 @@ enum flexmem_state {
  * @caching: how CPU mappings of its memory are cached
  * @clears: the device clears memory that it takes back
  * @scrubbed: bytes scrubbed so far. Changes without a lock
+ * @minor: minor number of the node, for traces; -1 before it has one
  * @ops: the device's operations. A copy, because flexmem checks which optional
  *	operations exist even after the device driver's module is gone
  * @priv: argument of the operations
@@ -168,6 +169,7 @@ struct flexmem_function {
 	enum flexmem_caching caching;
 	bool clears;
 	atomic64_t scrubbed;
+	int minor;
 	struct flexmem_device_ops ops;
 	void *priv;
 	unsigned int nr_pieces;

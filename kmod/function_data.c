@@ -9,6 +9,7 @@
 #include <linux/minmax.h>
 
 #include "function.h"
+#include "trace.h"
 
 /**
  * flexmem_function_scrub - zero memory of the device
@@ -29,6 +30,7 @@ int flexmem_function_scrub(struct flexmem_function *function,
 	lockdep_assert_held(&function->data_lock);
 	rc = function->ops.scrub(function->priv, mem, offset, size);
 	rc = flexmem_function_outcome(function, "scrub", rc, false);
+	trace_flexmem_scrub(function, mem, offset, size, rc);
 	if (!rc)
 		atomic64_add(size, &function->scrubbed);
 	return rc;

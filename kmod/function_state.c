@@ -18,6 +18,7 @@
 #include <linux/wait.h>
 
 #include "function.h"
+#include "trace.h"
 
 /*
  * The error for a caller that needs the device. -EAGAIN means that the caller
@@ -41,6 +42,7 @@ static void set_state(struct flexmem_function *function,
 	 * driver has woken the device.
 	 */
 	smp_store_release(&function->state, state);
+	trace_flexmem_state(function, state);
 }
 
 /*

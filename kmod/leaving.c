@@ -28,6 +28,7 @@
 #include "allocation.h"
 #include "leaving.h"
 #include "table.h"
+#include "trace.h"
 
 /**
  * struct flexmem_fences - the device's uses of an allocation
@@ -110,9 +111,11 @@ int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 	 */
 	dma_resv_lock(&fences->resv, NULL);
 	rc = dma_resv_reserve_fences(&fences->resv, 1);
-	if (!rc)
+	if (!rc) {
 		dma_resv_add_fence(&fences->resv, fence,
 				   DMA_RESV_USAGE_BOOKKEEP);
+		trace_flexmem_fence_add(allocation, fence);
+	}
 	dma_resv_unlock(&fences->resv);
 	return rc;
 }
@@ -232,6 +235,7 @@ static void has_signalled(struct dma_fence *fence, struct dma_fence_cb *callback
 	struct flexmem_leaving *leaving = fences->leaving;
 	unsigned long flags;
 
+	trace_flexmem_fence_signalled(fences->allocation, fence);
 	spin_lock_irqsave(&leaving->lock, flags);
 	make_ready(leaving, fences);
 	queue_work(system_unbound_wq, &leaving->work);
@@ -527,6 +531,7 @@ static void leave(struct flexmem_allocation *allocation)
 		&allocation->chunks[0].region->table->leaving;
 	struct flexmem_fences *fences = allocation->fences;
 
+	trace_flexmem_leaving(allocation);
 	fences->leaving = leaving;
 	spin_lock_irq(&leaving->lock);
 	make_ready(leaving, fences);

@@ -7,6 +7,9 @@
 #include "settings.h"
 #include "spare.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 static int __init flexmem_init(void)
 {
 	int rc;

@@ -19,6 +19,7 @@
 #include <linux/sched.h>
 
 #include "slot.h"
+#include "trace.h"
 
 /**
  * flexmem_slots_init - an empty segment table
@@ -71,6 +72,7 @@ static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 		return;
 	__assign_bit(slot, slots->filled, filled);
 	slots->generation++;
+	trace_flexmem_slot(slots->function, slot, filled, slots->generation);
 }
 
 /**

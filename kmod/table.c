@@ -32,6 +32,7 @@
 
 #include "scrub.h"
 #include "table.h"
+#include "trace.h"
 
 static int init_domains(struct flexmem_table *table,
 			const struct flexmem_settings *settings)
@@ -391,6 +392,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	WRITE_ONCE(*filled, *filled | BIT_ULL(region->slot));
 	update_no_slot(table, region->kind);
 	flexmem_pressure_freed(&table->accounts);
+	trace_flexmem_region_add(region);
 	dev_dbg(table->function.dev,
 		"region %#llx in slot %u, %llu bytes of domain %u\n",
 		region->id, region->slot, region->mem.size, region->domain->id);
@@ -511,6 +513,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	bool empty;
 
 	lockdep_assert_held(&table->acquire_lock);
+	trace_flexmem_region_remove(region);
 	/*
 	 * Under one lock, so that a snapshot shows the region together with its
 	 * charges, or neither.

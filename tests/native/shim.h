@@ -19,5 +19,6 @@
 #include "shim/memory.h"
 #include "shim/file.h"
 #include "shim/fence.h"
+#include "shim/trace.h"
 
 #endif /* _NATIVE_SHIM_H */

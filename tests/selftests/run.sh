@@ -54,6 +54,7 @@ reset     | default     |                                                       
 hotplug   | default     |                                                                |
 pressure  | default     |                                                                |
 dispatch  | default     |                                                                |
+trace     | default     |                                                                |
 resize    | default     |                                                                |
 resize    | best_fit    | strategy=best_fit                                              |
 '

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Trace events: each change of state is seen, in its order, through tracefs. */
+#include <poll.h>
+#include <sys/mount.h>
+
+#include "tenants.h"
+#include "../../kmod/sim/run.h"
+
+#define TRACING "/sys/kernel/tracing/"
+#define SIZE (256 * KiB)
+#define PARAMS "max_regions=2 fallback_sizes=4G order=fill_first "	\
+	"strategy=first_fit acquire=lazy program_slots=0"
+
+FIXTURE(trace) {
+	int fd;
+};
+
+/* Returns 0, or a negative errno. */
+static int put(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	int rc = 0;
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+FIXTURE_SETUP(trace)
+{
+	self->fd = -1;
+	mount("nodev", TRACING, "tracefs", 0, NULL);
+	RELOAD(PARAMS, NULL);
+	self->fd = fm_open(FM_VF);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, put(TRACING "trace", "\n"));
+	ASSERT_EQ(0, put(TRACING "events/flexmem/enable", "1"));
+}
+
+FIXTURE_TEARDOWN(trace)
+{
+	put(TRACING "events/flexmem/enable", "0");
+	if (self->fd >= 0)
+		close(self->fd);
+	EXPECT_EQ(0, fm_unload());
+}
+
+/* Reads the trace, and prints it without its head. */
+static void read_trace(char *text, size_t size)
+{
+	FILE *file;
+	size_t n = 0;
+
+	put(TRACING "events/flexmem/enable", "0");
+	file = fopen(TRACING "trace", "r");
+	if (file) {
+		while (n + 512 < size && fgets(text + n, 512, file)) {
+			if (text[n] == '#')
+				continue;
+			printf("# %s", text + n);
+			n += strlen(text + n);
+		}
+		fclose(file);
+	}
+	text[n] = 0;
+}
+
+/* Finds the line with the event and this text, after @from. NULL: there is none. */
+static const char *find(const char *from, const char *event, const char *text)
+{
+	const char *line = from, *end;
+
+	while (line && *line) {
+		const char *name, *at;
+
+		end = strchr(line, '\n');
+		end = end ? end + 1 : line + strlen(line);
+		name = strstr(line, event);
+		at = strstr(line, text);
+		if (name && name < end && at && at < end)
+			return end;
+		line = end;
+	}
+	return NULL;
+}
+
+/* Expects the event after those before it. */
+#define NEXT(at, event, ...) do {					\
+	char text_[128];						\
+	const char *found_;						\
+	snprintf(text_, sizeof(text_), __VA_ARGS__);			\
+	found_ = find(at, event ": ", text_);				\
+	EXPECT_NE(NULL, found_) TH_LOG("no %s: %s", event, text_);	\
+	if (found_)							\
+		at = found_;						\
+} while (0)
+
+static char text[256 * KiB];
+
+TEST_F(trace, regions_slots_and_commands)
+{
+	const char *at = text;
+	struct flexmem_alloc a;
+
+	ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &a));
+	ASSERT_EQ(0, fm_free(self->fd, a.out_handle));
+	ASSERT_EQ(0, fm_trim(self->fd));
+	RESET(FM_VF);
+	read_trace(text, sizeof(text));
+	NEXT(at, "flexmem_command", "operation=acquire rc=0");
+	NEXT(at, "flexmem_command", "operation=slot_set rc=0");
+	NEXT(at, "flexmem_slot", "slot=0 filled=1");
+	NEXT(at, "flexmem_region_add", "slot=0 region=");
+	NEXT(at, "flexmem_slot", "slot=0 filled=0");
+	NEXT(at, "flexmem_command", "operation=slot_clear rc=0");
+	NEXT(at, "flexmem_region_remove", "slot=0 region=");
+	NEXT(at, "flexmem_command", "operation=release rc=0");
+	NEXT(at, "flexmem_state", "state=wedged");
+	NEXT(at, "flexmem_command", "operation=reset rc=0");
+	NEXT(at, "flexmem_state", "state=up");
+	NEXT(at, "flexmem_reset", "rc=0");
+}
+
+/* A job of 100 ms uses the memory when it is freed. */
+static int run_fill(__u32 handle, int fd)
+{
+	int queue = open(FM_KNOBS "vf0/queue", O_RDWR | O_CLOEXEC);
+	struct sim_run job = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = fd,
+		.to = handle,
+		.size = SIZE,
+		.latency_ms = 100,
+	};
+	int rc = ioctl(queue, SIM_IOCTL_RUN, &job) ? -errno : job.out_fence;
+
+	close(queue);
+	return rc;
+}
+
+TEST_F(trace, one_allocation_and_one_job)
+{
+	const char *at = text;
+	struct flexmem_alloc first, a;
+	struct pollfd wait = { .events = POLLIN };
+
+	if (sizeof(long) == 4)
+		SKIP(return, "debugfs passes no ioctl of 32 bits on");
+	ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &first));
+	ASSERT_EQ(0, put(TRACING "trace", "\n"));
+	ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &a));
+	wait.fd = run_fill(a.out_handle, self->fd);
+	ASSERT_LE(0, wait.fd);
+	ASSERT_EQ(0, fm_free(self->fd, a.out_handle));
+	EXPECT_EQ(1, poll(&wait, 1, -1));
+	close(wait.fd);
+	/* This ALLOC ends the allocation, if the worker has not. */
+	ASSERT_EQ(0, fm_alloc(self->fd, 2 * SIZE, &first));
+	read_trace(text, sizeof(text));
+	NEXT(at, "flexmem_charge", "size=%llu handles=1 reason=0",
+	     (unsigned long long)SIZE);
+	NEXT(at, "flexmem_alloc", "handle=%u ", a.out_handle);
+	NEXT(at, "flexmem_fence_add", "offset=%#llx ",
+	     (unsigned long long)a.out_address.offset);
+	NEXT(at, "flexmem_free", "handle=%u ", a.out_handle);
+	NEXT(at, "flexmem_leaving", "handle=%u ", a.out_handle);
+	NEXT(at, "flexmem_fence_signalled", "offset=%#llx ",
+	     (unsigned long long)a.out_address.offset);
+	NEXT(at, "flexmem_end", "handle=%u ", a.out_handle);
+	NEXT(at, "flexmem_uncharge", "size=%llu handles=0",
+	     (unsigned long long)SIZE);
+}
+
+TEST_HARNESS_MAIN
