@@ -128,8 +128,8 @@ typedef int (*fence_handler)(void *data, struct dma_fence *fence);
  * Handles each fence of an array or chain that has not signalled. A merged
  * sync_file whose fences have signalled contains a fence of no driver.
  */
-static int for_each_pending(struct dma_fence *all, fence_handler handle,
-			    void *data)
+static int handle_pending(struct dma_fence *all, fence_handler handle,
+			  void *data)
 {
 	struct dma_fence_unwrap cursor;
 	struct dma_fence *fence;
@@ -167,7 +167,7 @@ struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
 
 	if (!all)
 		return ERR_PTR(-EINVAL);
-	rc = for_each_pending(all, check_fence, function);
+	rc = handle_pending(all, check_fence, function);
 	if (!rc)
 		return all;
 	dma_fence_put(all);
@@ -191,7 +191,7 @@ static int add_fence(void *allocation, struct dma_fence *fence)
 int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 				  struct dma_fence *all)
 {
-	return for_each_pending(all, add_fence, allocation);
+	return handle_pending(all, add_fence, allocation);
 }
 
 /**

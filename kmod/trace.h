@@ -3,6 +3,9 @@
  * Trace events: an event for each change of state. Documentation/tracing.rst
  * shows a trace. An event costs a patched jump while no tracer enables it.
  *
+ * checkpatch in this file: OPEN_ENDED_LINE - trace events have their own style
+ * checkpatch in this file: PARENTHESIS_ALIGNMENT - the same
+ *
  * Field "minor" is N of /dev/flexmemN; -1 before the node exists.
  */
 #undef TRACE_SYSTEM
@@ -21,6 +24,7 @@
 /* The longest name of an operation, and its end. */
 #define FLEXMEM_OPERATION_NAME 16
 
+/* checkpatch: COMPLEX_MACRO - a list for __print_symbolic() */
 #define FLEXMEM_STATE_NAMES			\
 	{ FLEXMEM_UP, "up" },			\
 	{ FLEXMEM_UNRESPONSIVE, "unresponsive" }, \

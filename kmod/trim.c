@@ -220,8 +220,9 @@ static void free_trim(struct flexmem_job *job)
  *
  * Context: may sleep; the worker does it.
  * Return: 0, -EBUSY if a lease exists or is taken during the call, or if the
- * driver holds the segment table, -ENOMEM, -EINTR, -ENODEV, or the first error of the firmware. @regions and @bytes are
- * valid after an error too, unless the caller was killed.
+ * driver holds the segment table, -ENOMEM, -EINTR, -ENODEV, or the first error
+ * of the firmware. @regions and @bytes are valid after an error too, unless the
+ * caller was killed.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes)

@@ -6,6 +6,8 @@
 # A complaint can be waived by a comment on the line that it names, or on one of the two lines before. The comment must
 # give a reason:
 # 	/* checkpatch: LINUX_VERSION_CODE - this file is where the series differ */
+# A line of the file waives a complaint everywhere in it:
+#	 * checkpatch in this file: OPEN_ENDED_LINE - trace events have a style of their own
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/lib.sh"
@@ -31,6 +33,9 @@ awk -F: '
 	for (n = $2 - 2; n <= $2; n++)
 		# The comment must give a reason after the dash.
 		if (text[file, n] ~ ("checkpatch: " $4 " - [[:alnum:]]"))
+			waived = 1
+	for (n = 1; n <= length_of[file]; n++)
+		if (text[file, n] ~ ("checkpatch in this file: " $4 " - [[:alnum:]]"))
 			waived = 1
 	if (!waived) { print; bad = 1 }
 }

@@ -20,7 +20,7 @@ static void run_flags(struct run *r)
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = 3), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = U32_MAX), EOPNOTSUPP);
-	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 2), EOPNOTSUPP);
+	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 4), EOPNOTSUPP);
 	FAILS(r, ALLOC_BATCH, &CMD(batch, .flags = 1), EOPNOTSUPP);
 	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, REGIONS, &CMD(regions, .flags = 1), EOPNOTSUPP);

@@ -503,9 +503,9 @@ enum flexmem_free_flags {
  * Frees a live allocation of this open file. ENOENT: there is none with that
  * handle or exact address. EINVAL: a member that @flags does not choose is not
  * zero; or @fence is no sync_file, or a fence in it has not signalled and is
- * not of a job of this function. If the allocation is still mapped, or a device program uses it, its
- * memory stays charged until it is unmapped and the program has ended. A lost
- * allocation can be freed by handle only.
+ * not of a job of this function. If the allocation is still mapped, or a device
+ * program uses it, its memory stays charged until it is unmapped and the program
+ * has ended. A lost allocation can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;
