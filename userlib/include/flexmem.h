@@ -210,6 +210,12 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_PAGE_TABLES - capability: page tables; no call uses them yet */
 #define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
 
+/**
+ * FLEXMEM_CAN_FENCES - capability: the driver's FREE can wait for a sync_file; no
+ * call of the library uses it yet
+ */
+#define FLEXMEM_CAN_FENCES (UINT64_C(1) << 5)
+
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is acquired */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
@@ -245,7 +251,7 @@ enum flexmem_limit {
  *              larger
  * @capabilities: abilities of this function: bits of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
- *                FLEXMEM_CAN_PAGE_TABLES
+ *                FLEXMEM_CAN_PAGE_TABLES, FLEXMEM_CAN_FENCES
  * @fallback_sizes: sizes of regions of domain 0 in the order in which they are
  *                  tried
  * @name: name of the device behind this function, NUL-terminated

@@ -241,7 +241,7 @@ void json_add(json_t *object, const char *key, json_t *value);
 /* Prints the report of a command, and frees it. */
 void json_print(struct tool *tool, json_t *value);
 
-#define CAPABILITIES 5
+#define CAPABILITIES 6
 
 /* Fills @names with the names of the set capabilities; returns their number. */
 size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);
