@@ -6,8 +6,8 @@
  * it: its handle, a CPU mapping, a copy, a kernel user, or a device program.
  * leaving.c ends it.
  *
- * It consists of chunks, each in a block of its own. Today ALLOC asks for one
- * chunk (ioctl.c). Either all chunks are allocated, or none.
+ * It consists of chunks, each in a block of its own. Its policy says how many
+ * (policy.c). Either all chunks are allocated, or none.
  */
 
 #include <linux/bitops.h>
@@ -55,6 +55,18 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
+/* The domains that a chunk may come from. */
+static u64 chunk_domains(const struct flexmem_shape *shape, unsigned int index)
+{
+	u64 left = shape->domains;
+
+	if (!shape->spread)
+		return left;
+	while (index--)
+		left &= left - 1;
+	return BIT_ULL(__ffs64(left));
+}
+
 static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		      const struct flexmem_shape *shape,
 		      struct flexmem_stock *stock, struct flexmem_place *place)
@@ -65,7 +77,7 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		.size = chunk->size,
 		.alignment = shape->alignment,
 		.kind = flexmem_kind_of(shape->flags),
-		.domains = shape->domains,
+		.domains = chunk_domains(shape, chunk - allocation->chunks),
 		.preferred = shape->preferred,
 		.growable = alone && shape->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
@@ -118,7 +130,7 @@ static int take_chunks(struct flexmem_table *table,
 	if (place->reason)
 		flexmem_place_stats(table, allocation->owner,
 				    flexmem_kind_of(shape->flags),
-				    shape->domains, place);
+				    chunk_domains(shape, i - 1), place);
 	return rc;
 }
 
@@ -159,9 +171,9 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	enum flexmem_reason refusal;
 
 	/*
-	 * A chunk that is larger than any region is not charged even for a
-	 * moment, because other callers with the same limit would be refused in
-	 * that time.
+	 * A chunk that is larger than any region of these domains is not
+	 * charged even for a moment if the first domain shows that, because
+	 * other callers with the same limit would be refused in that time.
 	 */
 	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
 	    flexmem_place_is_impossible(table, shape->domains, chunk))
@@ -404,6 +416,28 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 	return (struct flexmem_address) {
 		.region_id = first->region->id,
 		.offset = first->block->start,
+	};
+}
+
+/**
+ * flexmem_allocation_describe - describe a chunk as LOOKUP does
+ * @allocation: allocation that the caller has a reference to
+ * @index: number of the chunk; there must be one
+ * @entry: receives the description
+ */
+void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
+				 unsigned int index,
+				 struct flexmem_chunk_entry *entry)
+{
+	const struct flexmem_chunk *chunk = &allocation->chunks[index];
+	bool mappable = allocation->flags & FLEXMEM_ALLOC_MAPPABLE;
+
+	*entry = (struct flexmem_chunk_entry) {
+		.address.region_id = chunk->region->id,
+		.address.offset = chunk->block->start,
+		.length = chunk->size,
+		.map_offset = mappable ? flexmem_chunk_map_offset(chunk) : 0,
+		.domain = chunk->region->domain->id,
 	};
 }
 

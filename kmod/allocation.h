@@ -82,6 +82,8 @@ struct flexmem_allocation {
  * @flags: of enum flexmem_alloc_flags
  * @domains: bit mask of the domains that it may come from; not 0
  * @preferred: of these, the domains that are tried first; 0: none is preferred
+ * @spread: chunk number n comes from the n-th of @domains. Otherwise each may
+ *	come from any
  * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All chunks
  *	have the same size, a multiple of @alignment, except the last one, which
  *	may be smaller. A small allocation has fewer chunks
@@ -91,6 +93,7 @@ struct flexmem_shape {
 	u64 alignment;
 	u64 domains;
 	u64 preferred;
+	bool spread;
 	u32 flags;
 	unsigned int chunks;
 };
@@ -137,6 +140,9 @@ struct flexmem_chunk *
 flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset);
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation);
+void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
+				 unsigned int index,
+				 struct flexmem_chunk_entry *entry);
 u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk);
 
 #endif /* _FLEXMEM_ALLOCATION_H */

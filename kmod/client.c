@@ -353,6 +353,7 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			out->out_flags |= FLEXMEM_LOOKUP_LOST;
 		out->out_address = flexmem_allocation_address(allocation);
 		out->out_size = allocation->size;
+		out->out_count = allocation->nr_chunks;
 	}
 	spin_unlock(&client->handles.lock);
 	return allocation ? 0 : -ENOENT;

@@ -36,7 +36,7 @@
 #include "device.h"
 #include "ioctl.h"
 #include "leaving.h"
-#include "placement.h"
+#include "policy.h"
 #include "resize.h"
 
 /*
@@ -126,8 +126,7 @@ static int alloc_check(const struct flexmem_table *table,
 
 	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
-	rc = flexmem_policy_domains(table, cmd->policy, cmd->domains,
-				    &shape->domains, &shape->preferred);
+	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains, shape);
 	if (rc)
 		return rc;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
@@ -148,7 +147,6 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 		.alignment = max(cmd->alignment,
 				 flexmem_granule_of(cmd->flags)),
 		.flags = cmd->flags,
-		.chunks = 1,
 	};
 	struct flexmem_allocation *allocation;
 	struct flexmem_place place = {};
@@ -480,17 +478,6 @@ static int cmd_resize(struct flexmem_call *call)
 	return reply_rc;
 }
 
-static int cmd_lookup(struct flexmem_call *call)
-{
-	struct flexmem_lookup *cmd = call->cmd;
-	int rc;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	rc = flexmem_client_lookup(call->client, cmd->handle, cmd);
-	return rc ?: flexmem_reply(call, sizeof(*cmd));
-}
-
 /*
  * The error if the function is wedged or removed, or the caller was killed. The
  * slots of such a function can still be read, but not leased.
@@ -629,7 +616,8 @@ static_assert(sizeof(struct flexmem_info) == 192);
 static_assert(sizeof(struct flexmem_alloc) == 120);
 static_assert(sizeof(struct flexmem_free) == 40);
 static_assert(sizeof(struct flexmem_batch) == 32);
-static_assert(sizeof(struct flexmem_lookup) == 40);
+static_assert(sizeof(struct flexmem_lookup) == 64);
+static_assert(sizeof(struct flexmem_chunk_entry) == 40);
 static_assert(sizeof(struct flexmem_regions) == 32);
 static_assert(sizeof(struct flexmem_domain_info) == 192);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
@@ -662,8 +650,8 @@ static const struct flexmem_command commands[] = {
 		cmd_alloc_batch),
 	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved, CHANGES,
 		cmd_free_batch),
-	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS,
-		cmd_lookup),
+	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, __reserved, LOOKS,
+		flexmem_cmd_lookup),
 	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, LOOKS,
 		flexmem_cmd_regions),
 	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,

@@ -44,6 +44,7 @@ int flexmem_reply(struct flexmem_call *call, size_t cmd_size);
  */
 int flexmem_cmd_info(struct flexmem_call *call);
 int flexmem_cmd_domain(struct flexmem_call *call);
+int flexmem_cmd_lookup(struct flexmem_call *call);
 int flexmem_cmd_regions(struct flexmem_call *call);
 int flexmem_cmd_segments(struct flexmem_call *call);
 int flexmem_cmd_stats(struct flexmem_call *call);

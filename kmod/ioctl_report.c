@@ -159,6 +159,50 @@ static struct flexmem_account *report_for(const struct flexmem_call *call)
 	       NULL : call->client->account;
 }
 
+/* Copies out the list of an allocation's chunks. */
+static int put_chunks(struct flexmem_call *call, struct flexmem_lookup *cmd)
+{
+	struct flexmem_allocation *allocation;
+	struct flexmem_chunk_entry *entries;
+	unsigned int i;
+	int rc = -ENOMEM;
+
+	allocation = flexmem_client_allocation(call->client, cmd->handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	entries = kcalloc(allocation->nr_chunks, sizeof(*entries),
+			  GFP_KERNEL_ACCOUNT);
+	if (entries) {
+		for (i = 0; i < allocation->nr_chunks; i++)
+			flexmem_allocation_describe(allocation, i, &entries[i]);
+		rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
+			      entries, allocation->nr_chunks, sizeof(*entries));
+	}
+	kfree(entries);
+	flexmem_allocation_put(allocation);
+	return rc;
+}
+
+int flexmem_cmd_lookup(struct flexmem_call *call)
+{
+	struct flexmem_lookup *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->flags || cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (cmd->count &&
+	    (cmd->entry_size < offsetofend(struct flexmem_chunk_entry, __reserved) ||
+	     cmd->entry_size > FLEXMEM_MAX_STRUCT))
+		return -EINVAL;
+	rc = flexmem_client_lookup(call->client, cmd->handle, cmd);
+	if (!rc && cmd->count)
+		rc = put_chunks(call, cmd);
+	if (rc && rc != -EMSGSIZE)
+		return rc;
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return reply_rc ?: rc;
+}
+
 int flexmem_cmd_regions(struct flexmem_call *call)
 {
 	struct flexmem_regions *cmd = call->cmd;

@@ -2,15 +2,15 @@
 /*
  * Placement: an allocation needs a region, and a block in that region.
  *
- * The policy of a request chooses the domains that the request may use; each
- * policy is a row of a table. Existing regions of all these domains are tried
- * in one order. A new region comes from the domain with the lowest id that can
- * give one. If the policy prefers some of the domains, these come first in both
- * phases. An existing region of another domain still comes before a new one.
+ * The policy of a request chooses the domains that the request may use
+ * (policy.c). Existing regions of all these domains are tried in one order. A
+ * new region comes from the domain with the lowest id that can give one. If the
+ * policy prefers some of the domains, these come first in both phases. An
+ * existing region of another domain still comes before a new one.
  *
- * The order is a row of another table. It says which of two regions is tried
- * first, and whether a new region is acquired before the existing ones are
- * tried (load_balance) or only after all of them have failed (fill_first).
+ * The order is a row of a table. It says which of two regions is tried first,
+ * and whether a new region is acquired before the existing ones are tried
+ * (load_balance) or only after all of them have failed (fill_first).
  *
  * A region that is reserved for a cgroup is tried first for files of that
  * cgroup and of the cgroups below it, and is not tried for other files.
@@ -27,7 +27,6 @@
 #include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/mutex.h>
-#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "job.h"
@@ -81,51 +80,6 @@ static const struct flexmem_order_ops orders[] = {
 const char *flexmem_order_name(unsigned int order)
 {
 	return order < ARRAY_SIZE(orders) ? orders[order].name : NULL;
-}
-
-/**
- * struct flexmem_policy_ops - which domains an allocation may come from
- * @named: the domains are those that the caller names, not the default ones
- * @spills: if these have no room, the allocation comes from device memory
- */
-struct flexmem_policy_ops {
-	bool named;
-	bool spills;
-};
-
-static const struct flexmem_policy_ops policies[] = {
-	[FLEXMEM_POLICY_DEFAULT] = {},
-	[FLEXMEM_POLICY_BIND] = { .named = true },
-	[FLEXMEM_POLICY_PREFERRED] = { .named = true, .spills = true },
-};
-
-/**
- * flexmem_policy_domains - the domains that an allocation may come from
- * @table: region table
- * @policy: enum flexmem_policy, from a user
- * @asked: bit mask of the domains that the user names, or 0
- * @domains: receives the bit mask; not 0
- * @preferred: receives those that come first, or 0
- *
- * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
- * not suit it.
- */
-int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
-			   u64 asked, u64 *domains, u64 *preferred)
-{
-	if (policy >= ARRAY_SIZE(policies))
-		return -EOPNOTSUPP;
-	policy = array_index_nospec(policy, ARRAY_SIZE(policies));
-	if (!policies[policy].named) {
-		*domains = table->default_domains;
-		return asked ? -EINVAL : 0;
-	}
-	*domains = asked;
-	if (policies[policy].spills) {
-		*preferred = asked;
-		*domains |= table->default_domains;
-	}
-	return !asked || asked & ~flexmem_table_all(table) ? -EINVAL : 0;
 }
 
 /* A region as placement sees it, without its lock. */

@@ -57,8 +57,6 @@ struct flexmem_place {
 };
 
 const char *flexmem_order_name(unsigned int order);
-int flexmem_policy_domains(const struct flexmem_table *table, u32 policy,
-			   u64 asked, u64 *domains, u64 *preferred);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);

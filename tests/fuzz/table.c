@@ -39,7 +39,7 @@ const struct command commands[] = {
 	{ COMMAND(ALLOC, alloc, 16), .field = {
 		HEAD(alloc, 0x1f), FIELD(alloc, length, LENGTH, 0),
 		FIELD(alloc, alignment, ALIGNMENT, 0),
-		FIELD(alloc, policy, CHOICE, 2),
+		FIELD(alloc, policy, CHOICE, 3),
 		FIELD(alloc, domains, CHOICE, 1) } },
 	{ COMMAND(FREE, free, 10), .field = {
 		HEAD(free, 3), FIELD(free, handle, HANDLE, 0),
@@ -51,7 +51,12 @@ const struct command commands[] = {
 	{ COMMAND(FREE_BATCH, batch, 4), .entries = FREE_ENTRIES,
 	  .field = { BATCH_FIELDS } },
 	{ COMMAND(LOOKUP, lookup, 3), .field = {
-		HEAD(lookup, 0), FIELD(lookup, handle, HANDLE, 0) } },
+		HEAD(lookup, 0), FIELD(lookup, handle, HANDLE, 0),
+		FIELD(lookup, entry_size, ENTRY_SIZE,
+		      sizeof(struct flexmem_chunk_entry)),
+		FIELD(lookup, count, COUNT, 0),
+		FIELD(lookup, entries, ENTRIES, 0),
+		FIELD(lookup, __reserved, RESERVED, 0) } },
 	{ COMMAND(REGIONS, regions, 2), .field = {
 		LIST_FIELDS(regions, flexmem_region_entry) } },
 	{ COMMAND(SEGMENTS, segments, 2), .field = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations of several chunks. No command makes them yet, so these tests call
- * the core directly.
+ * Allocations of several chunks, made by calls of the core. Here each chunk may
+ * lie in any region, so several lie in one.
  */
 
 #include <linux/sizes.h>

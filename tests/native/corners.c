@@ -18,11 +18,13 @@ static void run_flags(struct run *r)
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1u << 31), EOPNOTSUPP);
 	/* FLEXMEM_ALLOC_WAIT had this value in an early ABI. */
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
-	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = 3), EOPNOTSUPP);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = 4), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = U32_MAX), EOPNOTSUPP);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 4), EOPNOTSUPP);
 	FAILS(r, ALLOC_BATCH, &CMD(batch, .flags = 1), EOPNOTSUPP);
 	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .flags = 1), EOPNOTSUPP);
+	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .__reserved = 1),
+	      EOPNOTSUPP);
 	FAILS(r, REGIONS, &CMD(regions, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SEGMENTS, &CMD(segments, .flags = 1), EOPNOTSUPP);
 	FAILS(r, LEASE, &CMD(lease, .flags = 1), EOPNOTSUPP);

@@ -243,7 +243,7 @@ static void run_bind_wrong(struct run *r)
 	must(r, reply.out_error == EINVAL && !reply.out_handle &&
 	     !reply.out_reason && reply.out_size == 128, "answer for EINVAL");
 	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .domains = 1), EINVAL);
-	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 3, .domains = 1),
+	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 4, .domains = 1),
 	      EOPNOTSUPP);
 }
 
@@ -320,6 +320,148 @@ static void run_prefer_wrong(struct run *r)
 	prefer(r, BIT(0) | BIT(NR_DOMAINS), 128, EINVAL, &reply);
 }
 
+static void interleave(struct run *r, u64 domains, u64 length, int error,
+		       struct flexmem_alloc *reply)
+{
+	alloc_by(r, FLEXMEM_POLICY_INTERLEAVE, domains, length, error, reply);
+}
+
+/* The chunks of the last allocation. Returns their number. */
+static u32 chunks(struct run *r, struct flexmem_chunk_entry entry[NR_DOMAINS])
+{
+	struct flexmem_lookup cmd = CMD(lookup,
+		.handle = r->handle[0][r->nr[0] - 1],
+		.entry_size = sizeof(*entry), .count = NR_DOMAINS,
+		.entries = (uintptr_t)entry);
+
+	if (!CALL(r, LOOKUP, &cmd))
+		return 0;
+	must(r, cmd.out_address.region_id == entry[0].address.region_id &&
+	     cmd.out_address.offset == entry[0].address.offset,
+	     "address of the first chunk");
+	return cmd.out_count;
+}
+
+/* Equal chunks, but for the last, in the order of the domains. */
+static void run_interleave(struct run *r)
+{
+	struct flexmem_chunk_entry entry[NR_DOMAINS];
+	struct flexmem_alloc reply;
+
+	interleave(r, BIT(TCM) | BIT(0) | BIT(1), 896, 0, &reply);
+	must(r, chunks(r, entry) == 3, "number of chunks");
+	must(r, entry[0].domain == 0 && entry[1].domain == 1 &&
+	     entry[2].domain == TCM && entry[0].length == 384 &&
+	     entry[1].length == 384 && entry[2].length == 128 &&
+	     !entry[0].map_offset && !entry[2].map_offset, "chunks");
+	/* All of device memory, if none is named. */
+	interleave(r, 0, SZ_2M, 0, &reply);
+	must(r, chunks(r, entry) == 2 && entry[0].domain == 0 &&
+	     entry[1].domain == 1 && entry[1].length == SZ_1M &&
+	     entry[1].address.offset == 384, "chunks in device memory");
+	must_be_used(r, 0, 1, SZ_8M, SZ_8M - SZ_1M - 384, SZ_8M - SZ_1M - 384, 0);
+	must_be_used(r, 1, 1, SZ_8M, SZ_8M - SZ_1M - 384, SZ_8M - SZ_1M - 384, 0);
+	/* A small allocation has fewer chunks. */
+	interleave(r, 0, 128, 0, &reply);
+	must(r, chunks(r, entry) == 1 && entry[0].domain == 0, "one chunk");
+	CALL(r, RESIZE, &CMD(resize, .handle = reply.out_handle,
+			     .length = 256));
+	interleave(r, 0, 256, 0, &reply);
+	FAILS(r, RESIZE, &CMD(resize, .handle = reply.out_handle,
+			      .length = 512), EOPNOTSUPP);
+	must(r, chunks(r, entry) == 2 && entry[1].length == 128, "two chunks");
+	FAILS(r, FREE, &CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
+			    .address = entry[1].address), ENOENT);
+	if (CALL(r, FREE, &CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
+			       .address = entry[0].address)))
+		r->nr[0]--;
+}
+
+/* The chunks before the one that fails are given back. */
+static void run_interleave_full(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	bind(r, BIT(TCM), SZ_1M - SZ_128K - 128, 0, &reply);
+	bind(r, BIT(1), 128, 0, &reply);
+	interleave(r, BIT(1) | BIT(TCM), 512, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_CAPACITY &&
+	     reply.out_total_free == 128 && reply.out_largest_free == 128 &&
+	     reply.out_max_region == SZ_1M - SZ_128K && reply.out_size == 512,
+	     "answer for the chunk that failed");
+	must_be_used(r, 1, 1, SZ_8M, SZ_8M - 128, SZ_8M - 128, 0);
+	interleave(r, BIT(1) | BIT(TCM), 256, 0, &reply);
+	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, 0, 0,
+		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
+}
+
+/* A chunk that is larger than any region of its domain. */
+static void run_interleave_small(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	interleave(r, BIT(1) | BIT(TCM), SZ_2M, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_REGION_SIZE &&
+	     reply.out_max_region == SZ_1M - SZ_128K, "small domain");
+	must_be_used(r, 1, 1, SZ_8M, SZ_8M, SZ_8M, 0);
+	must_be_used(r, TCM, 0, 0, 0, 0, 0);
+}
+
+static void run_interleave_wrong(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	interleave(r, BIT(0), 256, EINVAL, &reply);
+	interleave(r, BIT(0) | BIT(NR_DOMAINS), 256, EINVAL, &reply);
+}
+
+/* READ and WRITE go on in the next chunk. */
+static void run_interleave_bytes(struct run *r)
+{
+	static u8 out[600], in[600];
+	struct flexmem_alloc reply;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(out); i++)
+		out[i] = i % 251;
+	interleave(r, BIT(0) | BIT(1) | BIT(TCM), sizeof(out), 0, &reply);
+	CALL(r, WRITE, &CMD(rw, .handle = reply.out_handle,
+			    .length = sizeof(out), .data = (uintptr_t)out));
+	CALL(r, READ, &CMD(rw, .handle = reply.out_handle,
+			   .length = sizeof(in), .data = (uintptr_t)in));
+	must(r, !memcmp(out, in, sizeof(in)), "bytes of the chunks");
+}
+
+static void run_chunk_list(struct run *r)
+{
+	struct flexmem_chunk_entry entry[2] = {};
+	struct flexmem_alloc reply;
+	struct flexmem_lookup cmd;
+
+	interleave(r, 0, 256, 0, &reply);
+	cmd = CMD(lookup, .handle = reply.out_handle);
+	CALL(r, LOOKUP, &cmd);
+	must(r, cmd.out_count == 2, "number without a list");
+	cmd.entries = (uintptr_t)entry;
+	cmd.count = 1;
+	FAILS(r, LOOKUP, &cmd, EINVAL);
+	cmd.entry_size = sizeof(entry[0]) - 8;
+	FAILS(r, LOOKUP, &cmd, EINVAL);
+	cmd.entry_size = SZ_4K + 8;
+	FAILS(r, LOOKUP, &cmd, EINVAL);
+	cmd.entry_size = sizeof(entry[0]);
+	cmd.out_count = 0;
+	FAILS(r, LOOKUP, &cmd, EMSGSIZE);
+	must(r, cmd.out_count == 2 && !entry[0].length, "list that is short");
+	cmd.count = 2;
+	CALL(r, LOOKUP, &cmd);
+	must(r, entry[1].length == 128 && entry[1].domain == 1, "list");
+	cmd.entries = 8;
+	FAILS(r, LOOKUP, &cmd, EFAULT);
+	cmd.handle++;
+	FAILS(r, LOOKUP, &cmd, ENOENT);
+}
+
 const struct sequence domain_corners[] = {
 	{ "domains: description", prepare_file, run_describe },
 	{ "domains: there is none", prepare_file, run_wrong_domain },
@@ -334,5 +476,13 @@ const struct sequence domain_corners[] = {
 	{ "domains: bind without a slot", prepare_file, run_bind_slots },
 	{ "domains: prefer", prepare_file, run_prefer },
 	{ "domains: prefer none", prepare_file, run_prefer_wrong },
+	{ "domains: interleave", prepare_file, run_interleave },
+	{ "domains: interleave, and the last chunk fails", prepare_file,
+	  run_interleave_full },
+	{ "domains: interleave, and one is small", prepare_file,
+	  run_interleave_small },
+	{ "domains: interleave one", prepare_file, run_interleave_wrong },
+	{ "domains: bytes of chunks", prepare_file, run_interleave_bytes },
+	{ "domains: list of chunks", prepare_file, run_chunk_list },
 	{}
 };

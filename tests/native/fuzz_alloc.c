@@ -58,7 +58,7 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	cmd->alignment = draw_alignment(f, kind >> 5);
 	kind = kind & 16 ? fuzz_take(f) : 0;
 	if (kind == 1)
-		cmd->policy = 3;
+		cmd->policy = 4;
 	if (kind == 2)
 		cmd->flags |= 1 << 4;
 	if (kind == 3)
@@ -543,6 +543,7 @@ void fuzz_lookup(struct fuzz *f)
 	SAME(f, cmd.out_address.region_id, a->region_id);
 	SAME(f, cmd.out_address.offset, a->offset);
 	SAME(f, cmd.out_size, a->size);
+	SAME(f, cmd.out_count, 1);
 }
 
 /* RESIZE. */

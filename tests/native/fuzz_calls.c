@@ -75,6 +75,7 @@ static const struct {
 	OUT(ALLOC_BATCH, flexmem_batch, out_done, out_done),
 	OUT(FREE_BATCH, flexmem_batch, out_done, out_done),
 	OUT(LOOKUP, flexmem_lookup, out_flags, out_size),
+	OUT(LOOKUP, flexmem_lookup, out_count, out_count),
 	OUT(REGIONS, flexmem_regions, out_count, out_count),
 	OUT(SEGMENTS, flexmem_segments, out_count, out_count),
 	OUT(SEGMENTS, flexmem_segments, out_generation, out_generation),

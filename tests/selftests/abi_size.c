@@ -68,7 +68,7 @@ BOTH_MODES(free, COMMAND(FREE, free, FLEXMEM_FREE_BY_ADDRESS |
 			 FLEXMEM_FREE_AFTER_FENCE, RESERVED(free), true));
 BOTH_MODES(alloc_batch, COMMAND(ALLOC_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
-BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, -1, false));
+BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, RESERVED(lookup), false));
 BOTH_MODES(regions, COMMAND(REGIONS, regions, 0, RESERVED(regions), false));
 BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
 BOTH_MODES(lease, COMMAND(LEASE, lease, 0, -1, false));

@@ -189,6 +189,60 @@ TEST_F(domains, preferred_ones_come_first)
 	EXPECT_EQ(EINVAL, prefer(self->fd, 0, 128, &last));
 }
 
+static __u32 list_chunks(int fd, __u32 handle,
+			 struct flexmem_chunk_entry entry[NR_DOMAINS])
+{
+	struct flexmem_lookup cmd = CMD(lookup, .handle = handle,
+		.entry_size = sizeof(*entry), .count = NR_DOMAINS,
+		.entries = (uintptr_t)entry);
+
+	return raw_lookup(fd, &cmd) ? 0 : cmd.out_count;
+}
+
+/* torch-spyre #1130: equal chunks; all domains of device memory if none is named. */
+TEST_F(domains, interleave_makes_a_chunk_in_each)
+{
+	struct flexmem_chunk_entry entry[NR_DOMAINS];
+	struct flexmem_alloc last;
+
+	START(LAZY);
+	ASSERT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_INTERLEAVE, 0xd,
+			      5 * MiB, &last));
+	ASSERT_EQ(3, list_chunks(self->fd, last.out_handle, entry));
+	EXPECT_EQ(0, entry[0].domain);
+	EXPECT_EQ(2, entry[1].domain);
+	EXPECT_EQ(3, entry[2].domain);
+	EXPECT_EQ(entry[0].length, entry[1].length);
+	EXPECT_EQ(5 * MiB, 2 * entry[0].length + entry[2].length);
+	EXPECT_GT(entry[0].length, entry[2].length);
+	EXPECT_GT(128, entry[0].length - 5 * MiB / 3);
+	EXPECT_EQ(last.out_address.region_id, entry[0].address.region_id);
+	ASSERT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_INTERLEAVE, 0,
+			      2 * MiB, &last));
+	ASSERT_EQ(2, list_chunks(self->fd, last.out_handle, entry));
+	EXPECT_EQ(1, entry[1].domain);
+	EXPECT_EQ(MiB, entry[1].length);
+	EXPECT_EQ(EINVAL, alloc_by(self->fd, FLEXMEM_POLICY_INTERLEAVE, 1,
+				   MiB, &last));
+}
+
+/* torch-spyre #805, scenario 3: the second domain is full. */
+TEST_F(domains, interleave_is_all_or_nothing)
+{
+	struct flexmem_alloc last;
+
+	START(LAZY);
+	ASSERT_EQ(0, bind_to(self->fd, 1 << 3, 15 * MiB - 128, &last));
+	ASSERT_EQ(0, bind_to(self->fd, 1 << 2, 128, &last));
+	EXPECT_EQ(ENOMEM, alloc_by(self->fd, FLEXMEM_POLICY_INTERLEAVE, 0xc,
+				   512, &last));
+	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, last.out_reason);
+	EXPECT_EQ(128, last.out_total_free);
+	EXPECT_EQ(15 * MiB - 128, domain(self->fd, 2).out_free);
+	EXPECT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_INTERLEAVE, 0xc, 256,
+			      &last));
+}
+
 /*
  * Acquires all possible regions. Each must lie in its memory, and none in the
  * bytes that the card keeps for itself.

@@ -342,6 +342,8 @@ static bool domains_are_good(const struct flexmem_alloc *cmd)
 {
 	if (cmd->policy == FLEXMEM_POLICY_DEFAULT)
 		return !cmd->domains;
+	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE && !cmd->domains)
+		return fake.nr_domains > 1;
 	return cmd->domains && !(cmd->domains >> fake.nr_domains);
 }
 
@@ -356,7 +358,7 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	check_entry(cmd);
 	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_PREFERRED)
+	if (cmd->policy > FLEXMEM_POLICY_INTERLEAVE)
 		return EOPNOTSUPP;
 	if (!domains_are_good(cmd) || !cmd->length ||
 	    (cmd->alignment & (cmd->alignment - 1)) || cmd->alignment > GIB)

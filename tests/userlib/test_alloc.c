@@ -396,7 +396,7 @@ static void bind_refused(void **state)
 		assert_int_equal(a->failure.limit, FLEXMEM_LIMIT_DOMAINS);
 		assert_int_equal(a->failure.asked, wrong[i]);
 	}
-	request.placement = FLEXMEM_PLACE_PREFERRED + 1;
+	request.placement = FLEXMEM_PLACE_INTERLEAVE + 1;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), a,
 						      sizeof(*a)), -EOPNOTSUPP);

@@ -265,7 +265,7 @@ static void invalid_requests(void **state)
 	failure.limit = FLEXMEM_LIMIT_DOMAINS;
 	failure.asked = 0x30;
 	assert_string_equal(text_of(-EINVAL, &failure),
-			    "invalid request: the device does not have domains 0x30, or none is named");
+			    "invalid request: the device does not have domains 0x30, or they are too few");
 	assert_string_equal(flexmem_limit_name(103), "domains");
 	assert_string_equal(flexmem_limit_name(104), "unknown");
 }

@@ -395,17 +395,28 @@ enum flexmem_alloc_flags {
  * @FLEXMEM_POLICY_BIND: only the domains in @domains
  * @FLEXMEM_POLICY_PREFERRED: the domains in @domains first, then those of
  *	FLEXMEM_DOMAIN_DEVICE
+ * @FLEXMEM_POLICY_INTERLEAVE: one chunk in each of those in @domains, which are
+ *	at least two; 0: in each of FLEXMEM_DOMAIN_DEVICE. LOOKUP lists the
+ *	chunks
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
  * number that can give one. FLEXMEM_POLICY_PREFERRED tries existing regions of
  * @domains, existing regions of the others, a new region of @domains, and a new
  * region of the others, in this order and whatever the strategy.
+ *
+ * The chunks of FLEXMEM_POLICY_INTERLEAVE are in the order of the domains. Each
+ * has the same size: the length, divided by the number of domains, and rounded
+ * up to the alignment. The last chunk may be smaller, and a small allocation
+ * has fewer chunks. If a domain has no room for its chunk, nothing is
+ * allocated, and the reason and the figures are about this domain. Such an
+ * allocation cannot be resized.
  */
 enum flexmem_policy {
 	FLEXMEM_POLICY_DEFAULT = 0,
 	FLEXMEM_POLICY_BIND = 1,
 	FLEXMEM_POLICY_PREFERRED = 2,
+	FLEXMEM_POLICY_INTERLEAVE = 3,
 };
 
 /**
@@ -555,6 +566,23 @@ struct flexmem_batch {
 #define FLEXMEM_LOOKUP_LOST 0x80000000U
 
 /**
+ * struct flexmem_chunk_entry - a part of an allocation with one address
+ * @address: where it starts
+ * @length: its bytes
+ * @map_offset: offset for mmap() of a FLEXMEM_ALLOC_MAPPABLE allocation, as
+ *	MAP returns it for the first chunk; otherwise 0
+ * @domain: number of its domain
+ * @__reserved: 0
+ */
+struct flexmem_chunk_entry {
+	struct flexmem_address address;
+	__aligned_u64 length;
+	__aligned_u64 map_offset;
+	__u32 domain;
+	__u32 __reserved;
+};
+
+/**
  * struct flexmem_lookup - ioctl(FLEXMEM_IOCTL_LOOKUP)
  * @size: sizeof(struct flexmem_lookup)
  * @flags: must be 0
@@ -562,7 +590,15 @@ struct flexmem_batch {
  * @out_flags: flags of the ALLOC; and FLEXMEM_LOOKUP_LOST if the allocation was
  *             lost in a reset of the device
  * @out_address: where it starts
- * @out_size: bytes of the allocation
+ * @out_size: bytes of the allocation, in all chunks
+ * @entry_size: sizeof(struct flexmem_chunk_entry), if @count is not 0
+ * @count: number of entries for which there is room; 0: no list is wanted
+ * @entries: address of the caller's array of &struct flexmem_chunk_entry
+ * @out_count: number of chunks, at least 1
+ * @__reserved: must be 0
+ *
+ * EMSGSIZE: @count is less than @out_count, and not 0. EBUSY: a list is wanted,
+ * and the allocation is being resized.
  */
 struct flexmem_lookup {
 	__u32 size;
@@ -571,6 +607,11 @@ struct flexmem_lookup {
 	__u32 out_flags;
 	struct flexmem_address out_address;
 	__aligned_u64 out_size;
+	__u32 entry_size;
+	__u32 count;
+	__aligned_u64 entries;
+	__u32 out_count;
+	__u32 __reserved;
 };
 
 #define FLEXMEM_IOCTL_LOOKUP _IO(FLEXMEM_TYPE, FLEXMEM_CMD_LOOKUP)
@@ -835,7 +876,8 @@ struct flexmem_trim {
  * @handle: handle of a live allocation of this open file
  * @__reserved: must be 0
  * @out_offset: offset for mmap() of the same open file
- * @out_size: bytes that can be mapped
+ * @out_size: bytes that can be mapped: those of the first chunk. LOOKUP has the
+ *	offsets of the others
  *
  * Returns the values with which mmap() maps an allocation for the CPU. The
  * caller may map all of the @out_size bytes at @out_offset, or a part of them
@@ -1203,6 +1245,7 @@ struct flexmem_strict {
  * limit forbids the new length. EBUSY: the allocation is mapped, or another
  * call uses it. EIO: the allocation is lost. EIO, ETIMEDOUT: the firmware could
  * not scrub the added bytes, and they are quarantined. EINVAL: @length is 0.
+ * EOPNOTSUPP: the allocation has several chunks.
  */
 struct flexmem_resize {
 	__u32 size;

@@ -462,11 +462,15 @@ struct flexmem_allocated {
  * @FLEXMEM_PLACE_PREFERRED: existing regions of those that the request names,
  *	existing regions of FLEXMEM_MEMORY_DEVICE, a new region of those that the
  *	request names, a new region of FLEXMEM_MEMORY_DEVICE, in this order
+ * @FLEXMEM_PLACE_INTERLEAVE: one chunk in each of those that the request names,
+ *	which are at least two; in each of FLEXMEM_MEMORY_DEVICE if it names none.
+ *	The address is that of the first chunk, the size is that of all
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
 	FLEXMEM_PLACE_BIND = 1,
 	FLEXMEM_PLACE_PREFERRED = 2,
+	FLEXMEM_PLACE_INTERLEAVE = 3,
 };
 
 /**
@@ -480,7 +484,8 @@ enum flexmem_placement {
  * @placement: enum flexmem_placement; if the driver does not know it, the call
  *	returns -EOPNOTSUPP
  * @domains: bit mask of at least one domain; bit 0 is domain 0. With
- *           FLEXMEM_PLACE_DEFAULT: 0
+ *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: of two, or
+ *           0
  */
 struct flexmem_alloc_request {
 	uint64_t length;

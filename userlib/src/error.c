@@ -224,7 +224,7 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 		return true;
 	case FLEXMEM_LIMIT_DOMAINS:
 		*needed = snprintf(text, length,
-				   "invalid request: the device does not have domains %#llx, or none is named",
+				   "invalid request: the device does not have domains %#llx, or they are too few",
 				   (unsigned long long)failure->asked);
 		return true;
 	default:

@@ -8,6 +8,7 @@ static const char *const names[] = {
 	[FLEXMEM_PLACE_DEFAULT] = "default",
 	[FLEXMEM_PLACE_BIND] = "bind",
 	[FLEXMEM_PLACE_PREFERRED] = "preferred",
+	[FLEXMEM_PLACE_INTERLEAVE] = "interleave",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -68,7 +69,8 @@ bool parse_policy(struct tool *tool, const char *text, struct policy *policy)
 		usage_error(tool, "no policy '%.*s'", (int)length, text);
 		return false;
 	}
-	if (policy->placement == FLEXMEM_PLACE_DEFAULT && !*list)
+	if (!*list && (policy->placement == FLEXMEM_PLACE_DEFAULT ||
+		       policy->placement == FLEXMEM_PLACE_INTERLEAVE))
 		return true;
 	if (policy->placement == FLEXMEM_PLACE_DEFAULT) {
 		usage_error(tool, "the policy 'default' takes no domains");

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Policies: which domains an allocation comes from, and how many chunks it has.
+ * Each is one row of a table.
+ */
+
+#include <linux/bitops.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/nospec.h>
+
+#include "allocation.h"
+#include "policy.h"
+#include "table.h"
+
+/* Whether the caller names domains. */
+enum naming {
+	NAMES_NONE,
+	NAMES_SOME,
+	MAY_NAME_SOME,
+};
+
+/**
+ * struct flexmem_policy_ops - properties of a policy
+ * @naming: whether the caller names domains. If not, these are the domains of
+ *	device memory
+ * @spills: if the named domains have no room, the allocation comes from device
+ *	memory
+ * @spreads: each domain gets a chunk; there are at least two domains
+ */
+struct flexmem_policy_ops {
+	enum naming naming;
+	bool spills;
+	bool spreads;
+};
+
+static const struct flexmem_policy_ops policies[] = {
+	[FLEXMEM_POLICY_DEFAULT] = { .naming = NAMES_NONE },
+	[FLEXMEM_POLICY_BIND] = { .naming = NAMES_SOME },
+	[FLEXMEM_POLICY_PREFERRED] = { .naming = NAMES_SOME, .spills = true },
+	[FLEXMEM_POLICY_INTERLEAVE] = {
+		.naming = MAY_NAME_SOME,
+		.spreads = true,
+	},
+};
+
+static bool is_valid_naming(enum naming naming, u64 asked)
+{
+	return naming == MAY_NAME_SOME || !asked == (naming == NAMES_NONE);
+}
+
+/**
+ * flexmem_policy_apply - choose domains and the number of chunks
+ * @table: region table
+ * @policy: enum flexmem_policy, from a user
+ * @asked: bit mask of the domains that the user names
+ * @shape: receives its members @domains, @preferred, @spread and @chunks
+ *
+ * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
+ * not suit it.
+ */
+int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
+			 u64 asked, struct flexmem_shape *shape)
+{
+	const struct flexmem_policy_ops *ops;
+
+	if (policy >= ARRAY_SIZE(policies))
+		return -EOPNOTSUPP;
+	ops = &policies[array_index_nospec(policy, ARRAY_SIZE(policies))];
+	if (!is_valid_naming(ops->naming, asked) ||
+	    asked & ~flexmem_table_all(table))
+		return -EINVAL;
+	shape->domains = asked ?: table->default_domains;
+	shape->preferred = 0;
+	shape->spread = ops->spreads;
+	shape->chunks = 1;
+	if (ops->spills) {
+		shape->preferred = asked;
+		shape->domains |= table->default_domains;
+	}
+	if (ops->spreads)
+		shape->chunks = hweight64(shape->domains);
+	return ops->spreads && shape->chunks < 2 ? -EINVAL : 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Policies: which domains an allocation comes from. */
+#ifndef _FLEXMEM_POLICY_H
+#define _FLEXMEM_POLICY_H
+
+#include <linux/types.h>
+
+struct flexmem_shape;
+struct flexmem_table;
+
+int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
+			 u64 asked, struct flexmem_shape *shape);
+
+#endif /* _FLEXMEM_POLICY_H */
