@@ -125,7 +125,8 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 
 	flexmem_client_fini(&file->client);
 	/*
-	 * A kernel user may keep the client after this, but not the function.
+	 * A device's driver may still hold a reference to the client. The
+	 * reference does not keep the PF or VF.
 	 */
 	flexmem_client_put(&file->client);
 	put_device(&fdev->dev);

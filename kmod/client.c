@@ -78,9 +78,7 @@ void flexmem_client_put(struct flexmem_client *client)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_put);
 
-/*
- * Identifies a chunk forever, because a region's serial number is not reused.
- */
+/* A place in device memory. A region's serial number is never used again. */
 struct place_key {
 	u64 serial;
 	u64 offset;

@@ -269,8 +269,8 @@ set_up() {
 }
 set_up "$@" || exit 1
 
-# The build comes first and runs alone. After that, one suite more than there are processors runs at a time, because
-# each suite waits now and then, for example for a machine to boot. Each suite is a process group of its own, so that an
+# The build comes first and runs alone. After that, N processors run N + 1 suites at a time, because each suite waits now
+# and then, for example for a machine to boot. Each suite is a process group of its own, so that an
 # interrupt ends its machines too.
 set -m
 stop() {

@@ -621,8 +621,8 @@ static void wrong_frames_are_eio(struct kunit *test)
 }
 
 /*
- * Every operation shows whether the firmware is dead, including those that move
- * data.
+ * Every operation but that for page faults shows whether the firmware is dead,
+ * including those that move data.
  */
 static void each_command_notices_a_dead_firmware(struct kunit *test)
 {

@@ -183,8 +183,8 @@ static unsigned int count_notes(const struct file *file)
 }
 
 /*
- * Checks that each handle of a file is noted, unless the device was removed or
- * an address was lost.
+ * Checks that a file has as many handles as the torture has noted. Skips a file
+ * whose function was removed or reset, and one whose reply was lost.
  */
 static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)

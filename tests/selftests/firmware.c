@@ -246,7 +246,10 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 	ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
 	ASSERT_EQ(0, fm_trim(self->fd));
 
-	/* on a slow machine the reply may come in time: try again */
+	/*
+	 * On a slow machine the caller may look at its time limit only after the
+	 * late reply has come. Then the call succeeds, and is tried again.
+	 */
 	do {
 		KNOB("latency_us", "900000");
 		KNOB("timeout_ms", HASTY);

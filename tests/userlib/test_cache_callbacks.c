@@ -262,7 +262,7 @@ static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
 
 /*
  * After the callback both processes continue. In the child the call must fail,
- * because the segments belong to the parent, and no lock may be held.
+ * because the segments belong to the parent. It must leave no lock held.
  */
 static void fork_in(int (*call)(void), int expected)
 {

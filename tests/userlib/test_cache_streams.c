@@ -236,7 +236,7 @@ static void a_hole_moves_after_its_event(void **state)
 	(void)state;
 	mock.happened[0] = true;
 	token = take(cache, 4 * MIB, 2);
-	/* The token's entry belongs to the lane that serves the block. */
+	/* The token is one of the lane (streams that share a lock) of the block. */
 	chunk = fmlib_token_chunk(&cache->narrow, token);
 	assert_ptr_equal(chunk->lane,
 			 fmlib_lane_of(fmlib_token_first(chunk, token)));

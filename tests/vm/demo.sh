@@ -28,7 +28,7 @@ one_each() {
 		END { print failed + 0, most, events, tensors }'
 }
 
-# show TRACE 'what it is' REGIONS: replays the trace, which must need REGIONS regions
+# show TRACE 'what it is' REGIONS: replays the trace, and fails unless it used exactly REGIONS regions
 show() {
 	local trace=tests/traces/$1.trace.gz failed most events tensors
 	read -r failed most events tensors < <(one_each "$trace")

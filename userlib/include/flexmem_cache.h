@@ -586,7 +586,10 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
 };
 
-/* Spare words, so that the structs inside these two can grow. */
+/*
+ * Spare words behind the struct inside &struct flexmem_cache_failure, and behind
+ * the one inside &struct flexmem_cache_allocation, so that both can grow.
+ */
 #define FLEXMEM_CACHE_DEVICE_ROOM 7
 #define FLEXMEM_CACHE_ROOM 2
 

@@ -97,8 +97,8 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 int fmlib_open(struct flexmem_device *device, const char *path);
 
 /*
- * alloc.c: converts a request to the driver's struct. The driver refuses
- * unknown flags.
+ * alloc.c: converts a request to the driver's struct. Passes unknown flags on;
+ * the driver refuses them.
  */
 struct flexmem_alloc
 fmlib_request_to_uapi(const struct flexmem_alloc_request *request);

@@ -177,7 +177,7 @@ void cdev_init(struct cdev *cdev, const struct file_operations *ops);
 int cdev_add(struct cdev *cdev, dev_t devt, unsigned int count);
 void cdev_del(struct cdev *cdev);
 
-/* The file system that a function's inode is in. */
+/* For the file system that holds the inode of each PF and VF. */
 struct fs_context {
 	unsigned long magic;
 };

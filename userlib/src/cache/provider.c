@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The provider of a device, for which each segment is an allocation of the
- * driver.
+ * The default provider: it gets each segment as one allocation of the driver.
  */
 #include "cache.h"
 

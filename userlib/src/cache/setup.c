@@ -258,8 +258,8 @@ static int fill(struct flexmem_cache *cache,
 	if (err)
 		return err;
 	/*
-	 * Warns about settings without effect. Without a callback log.c prints
-	 * the warning.
+	 * Reading the settings may log a warning. If the caller gave no
+	 * callback, log.c prints it.
 	 */
 	unheard = !cache->log && !(cache->flags & FLEXMEM_CACHE_STRICT);
 	if (unheard) {
