@@ -73,12 +73,14 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 {
 	const struct flexmem_allocation *allocation = chunk->allocation;
 	bool alone = allocation->nr_chunks == 1;
+	u64 domains = chunk_domains(shape, chunk - allocation->chunks);
 	const struct flexmem_request request = {
 		.size = chunk->size,
 		.alignment = shape->alignment,
 		.kind = flexmem_kind_of(shape->flags),
-		.domains = chunk_domains(shape, chunk - allocation->chunks),
-		.preferred = shape->preferred,
+		.domains = domains,
+		.first = shape->first & domains,
+		.reuses = shape->reuses,
 		.growable = alone && shape->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};

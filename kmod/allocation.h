@@ -81,7 +81,10 @@ struct flexmem_allocation {
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
  * @domains: bit mask of the domains that it may come from; not 0
- * @preferred: of these, the domains that are tried first; 0: none is preferred
+ * @first: those of @domains that are tried first; all of them if none is
+ *	preferred
+ * @reuses: existing regions are tried before one is acquired, whatever the
+ *	region strategy
  * @spread: chunk number n comes from the n-th of @domains. Otherwise each may
  *	come from any
  * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All chunks
@@ -92,7 +95,8 @@ struct flexmem_shape {
 	u64 size;
 	u64 alignment;
 	u64 domains;
-	u64 preferred;
+	u64 first;
+	bool reuses;
 	bool spread;
 	u32 flags;
 	unsigned int chunks;

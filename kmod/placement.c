@@ -167,9 +167,8 @@ static bool place_in_existing(struct flexmem_table *table,
 			      struct flexmem_spare *spare,
 			      struct flexmem_place *place)
 {
-	u64 domains = request->preferred ?: request->domains;
-	u64 others = request->domains & ~domains;
-	u64 left = candidates(table, kind, domains);
+	u64 left = candidates(table, kind, request->first);
+	u64 asked = request->first;
 	struct flexmem_region *region;
 	bool placed = false;
 
@@ -184,15 +183,15 @@ static bool place_in_existing(struct flexmem_table *table,
 	rcu_read_lock();
 	while (!placed) {
 		region = next_region(table, request, left);
-		if (!region && !others)
-			break;
-		if (!region) {
-			left = candidates(table, kind, others);
-			others = 0;
+		if (region) {
+			left &= ~BIT_ULL(region->slot);
+			placed = place_in(region, request, spare, place);
 			continue;
 		}
-		left &= ~BIT_ULL(region->slot);
-		placed = place_in(region, request, spare, place);
+		if (asked == request->domains)
+			break;
+		left = candidates(table, kind, request->domains & ~asked);
+		asked = request->domains;
 	}
 	rcu_read_unlock();
 	if (placed)
@@ -224,12 +223,11 @@ struct growth {
 static struct flexmem_region *acquire(struct growth *growth)
 {
 	const struct flexmem_request *request = &growth->request;
-	u64 domains = request->preferred ?: request->domains;
-	u64 others = request->domains & ~domains;
+	u64 others = request->domains & ~request->first;
 	struct flexmem_region *region;
 
 	region = flexmem_region_acquire(growth->job.table, growth->kind,
-					domains, request->size, U64_MAX,
+					request->first, request->size, U64_MAX,
 					&growth->fresh);
 	if (region != ERR_PTR(-ENOSPC) || !others)
 		return region;
@@ -369,7 +367,7 @@ static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
 {
 	return orders[table->settings.order].acquire_first &&
-	       !request->preferred &&
+	       !request->reuses &&
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (is_unsure(table, request->domains) ||

@@ -54,7 +54,7 @@ static bool is_valid_naming(enum naming naming, u64 asked)
  * @table: region table
  * @policy: enum flexmem_policy, from a user
  * @asked: bit mask of the domains that the user names
- * @shape: receives its members @domains, @preferred, @spread and @chunks
+ * @shape: receives its members @domains, @first, @reuses, @spread and @chunks
  *
  * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
  * not suit it.
@@ -71,13 +71,12 @@ int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
 	    asked & ~flexmem_table_all(table))
 		return -EINVAL;
 	shape->domains = asked ?: table->default_domains;
-	shape->preferred = 0;
+	shape->first = shape->domains;
 	shape->spread = ops->spreads;
 	shape->chunks = 1;
-	if (ops->spills) {
-		shape->preferred = asked;
+	shape->reuses = ops->spills;
+	if (ops->spills)
 		shape->domains |= table->default_domains;
-	}
 	if (ops->spreads)
 		shape->chunks = hweight64(shape->domains);
 	return ops->spreads && shape->chunks < 2 ? -EINVAL : 0;

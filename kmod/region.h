@@ -87,7 +87,9 @@ struct flexmem_region {
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: kind of memory
  * @domains: bit mask of the domains that it may come from; not 0
- * @preferred: of these, the domains that come first; 0: none does
+ * @first: those of @domains that come first; all of them if none is preferred
+ * @reuses: existing regions are tried before one is acquired, whatever the
+ *	region strategy
  * @growable: place it where the most free bytes follow, because it may grow
  * @account: account to charge
  */
@@ -96,7 +98,8 @@ struct flexmem_request {
 	u64 alignment;
 	enum flexmem_kind kind;
 	u64 domains;
-	u64 preferred;
+	u64 first;
+	bool reuses;
 	bool growable;
 	struct flexmem_account *account;
 };

@@ -21,6 +21,7 @@ static struct flexmem_allocation *try_chunks(struct kunit *test,
 		.alignment = alignment,
 		.flags = alignment == PAGE_SIZE ? FLEXMEM_ALLOC_MAPPABLE : 0,
 		.domains = client->table->default_domains,
+		.first = client->table->default_domains,
 		.chunks = chunks,
 	};
 	struct ctx *ctx = test->priv;

@@ -128,6 +128,7 @@ static void copies_across_the_ends_of_chunks(struct kunit *test)
 		.size = 30 * GIB,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = 1,
+		.first = 1,
 		.chunks = 3,
 	};
 	struct ctx *ctx = test->priv;

@@ -55,7 +55,7 @@ static struct ctx *make_lazily(struct kunit *test, unsigned int slots)
 /* Allocates @size bytes from the given domains. */
 static struct fake_block *from(struct ctx *ctx, u64 domains, u64 size)
 {
-	return fake_alloc_from(ctx->table, domains, 0, size, &ctx->place);
+	return fake_alloc_from(ctx->table, domains, domains, size, &ctx->place);
 }
 
 static void expect_in(struct kunit *test, struct ctx *ctx,

@@ -54,6 +54,7 @@ struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 		.size = size,
 		.alignment = alignment,
 		.domains = client->table->default_domains,
+		.first = client->table->default_domains,
 		.flags = flags,
 		.chunks = 1,
 	};

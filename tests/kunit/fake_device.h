@@ -273,7 +273,7 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,
 			      struct flexmem_place *place);
 struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
-				   u64 preferred, u64 size,
+				   u64 first, u64 size,
 				   struct flexmem_place *place);
 struct fake_block *fake_alloc_in(struct flexmem_table *table,
 				 struct flexmem_region *region, u64 size,

@@ -429,6 +429,7 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 		.alignment = alignment,
 		.kind = fake_kind(program),
 		.domains = table->default_domains,
+		.first = table->default_domains,
 		.account = fake_table_account(table),
 	};
 	struct flexmem_place unseen;
@@ -440,21 +441,22 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
  * fake_alloc_from - place an allocation in some domains
  * @table: table of fake_table_create()
  * @domains: bit mask of the domains
- * @preferred: bit mask of those that come first, or 0
+ * @first: bit mask of those that come first
  * @size: bytes
  * @place: receives the address, or the reason on failure
  *
  * Return: as fake_alloc().
  */
 struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
-				   u64 preferred, u64 size,
+				   u64 first, u64 size,
 				   struct flexmem_place *place)
 {
 	const struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = domains,
-		.preferred = preferred,
+		.first = first,
+		.reuses = first != domains,
 		.account = fake_table_account(table),
 	};
 
@@ -478,6 +480,7 @@ struct fake_block *fake_alloc_for(struct flexmem_table *table,
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = table->default_domains,
+		.first = table->default_domains,
 		.account = account,
 	};
 
@@ -502,6 +505,7 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
 		.alignment = FLEXMEM_ALIGN,
 		.kind = fake_kind(program),
 		.domains = table->default_domains,
+		.first = table->default_domains,
 		.account = fake_table_account(table),
 	};
 	struct flexmem_place place = {};
@@ -528,6 +532,7 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = table->default_domains,
+		.first = table->default_domains,
 		.account = account,
 	};
 	struct flexmem_place place = {};

@@ -324,6 +324,7 @@ static int place(struct run *run, const struct model_request *wanted,
 		.alignment = wanted->alignment,
 		.kind = fake_kind(wanted->program),
 		.domains = run->table->default_domains,
+		.first = run->table->default_domains,
 		.growable = wanted->growable,
 		.account = run->account[owner],
 	};

@@ -690,6 +690,7 @@ static bool alloc_chunks(struct run *r, u64 *second)
 		.size = 21 * SZ_1M,
 		.alignment = PAGE_SIZE,
 		.domains = 1,
+		.first = 1,
 		.flags = FLEXMEM_ALLOC_MAPPABLE,
 		.chunks = 3,
 	};
