@@ -14,12 +14,12 @@
  * they have copied, and do not undo that. TRIM checks first that a reply can be
  * written, and ignores a failure of the last reply.
  *
- * The commands that report something, and the commands about limits, are in
- * ioctl_report.c.
+ * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM and LEASE,
+ * ioctl_data.c the commands about bytes, ioctl_report.c those that report
+ * something and those about limits.
  */
 
 #include <linux/align.h>
-#include <linux/capability.h>
 #include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/fault-inject-usercopy.h>
@@ -478,110 +478,6 @@ static int cmd_resize(struct flexmem_call *call)
 	return reply_rc;
 }
 
-/*
- * The error if the function is wedged or removed, or the caller was killed. The
- * slots of such a function can still be read, but not leased.
- */
-static int lease_error(const struct flexmem_table *table)
-{
-	return flexmem_function_fatal(&table->function) ?:
-	       fatal_signal_pending(current) ? -EINTR : 0;
-}
-
-static int lease_take(struct flexmem_call *call)
-{
-	struct flexmem_table *table = &call->fdev->table;
-	struct flexmem_lease *cmd = call->cmd;
-	int rc;
-
-	/*
-	 * A lease cannot be undone, because another thread of the client may
-	 * have renewed it by then. So the reply is written first, and must
-	 * still be true when the lease is taken. The loop ends, because each
-	 * further try means that a slot was filled or emptied in between.
-	 */
-	cmd->out_lease_ms = table->settings.lease_ms;
-	do {
-		rc = lease_error(table);
-		if (rc)
-			return rc;
-		cmd->out_generation = flexmem_slots_generation(&table->slots);
-		rc = flexmem_reply(call, sizeof(*cmd));
-		if (rc)
-			return rc;
-		rc = flexmem_lease_take(&table->slots, &call->client->lease,
-					&table->settings, cmd->out_generation);
-	} while (rc == -EAGAIN);
-	return rc;
-}
-
-static int lease_drop(struct flexmem_call *call)
-{
-	struct flexmem_slots *slots = &call->fdev->table.slots;
-	struct flexmem_lease_hold *lease = &call->client->lease;
-	struct flexmem_lease *cmd = call->cmd;
-	int rc;
-
-	if (!flexmem_lease_held(slots, lease))
-		return -EINVAL;
-	cmd->out_lease_ms = 0;
-	cmd->out_generation = flexmem_slots_generation(slots);
-	rc = flexmem_reply(call, sizeof(*cmd));
-	/*
-	 * The result is ignored: if the lease has expired in between, dropping
-	 * it does nothing.
-	 */
-	if (!rc)
-		flexmem_lease_drop(slots, lease);
-	return rc;
-}
-
-static int cmd_lease(struct flexmem_call *call)
-{
-	struct flexmem_lease *cmd = call->cmd;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-	switch (cmd->op) {
-	case FLEXMEM_LEASE_TAKE:
-		return lease_take(call);
-	case FLEXMEM_LEASE_DROP:
-		return lease_drop(call);
-	default:
-		return -EINVAL;
-	}
-}
-
-static int cmd_trim(struct flexmem_call *call)
-{
-	struct flexmem_trim *cmd = call->cmd;
-	int rc;
-
-	if (cmd->flags & ~FLEXMEM_TRIM_BREAK_LEASES || cmd->__reserved)
-		return -EOPNOTSUPP;
-	if (!capable(CAP_SYS_ADMIN))
-		return -EPERM;
-
-	/*
-	 * The release of a region cannot be undone, so this checks first that
-	 * the reply can be written.
-	 */
-	cmd->out_regions = 0;
-	cmd->out_bytes = 0;
-	rc = flexmem_reply(call, sizeof(*cmd));
-	if (rc)
-		return rc;
-	rc = flexmem_table_trim(&call->fdev->table,
-				cmd->flags & FLEXMEM_TRIM_BREAK_LEASES,
-				&cmd->out_regions, &cmd->out_bytes);
-	/*
-	 * Ignores EFAULT: the TRIM is done, and the first reply could be
-	 * written.
-	 */
-	(void)flexmem_reply(call, sizeof(*cmd));
-	return rc;
-}
-
 /**
  * struct flexmem_command - a row of the table
  * @size: size of its struct
@@ -657,10 +553,11 @@ static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,
 		flexmem_cmd_segments),
 	COMMAND(FLEXMEM_CMD_LEASE, flexmem_lease, out_generation, CHANGES,
-		cmd_lease),
+		flexmem_cmd_lease),
 	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles, LOOKS,
 		flexmem_cmd_stats),
-	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES, cmd_trim),
+	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
+		flexmem_cmd_trim),
 	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
 	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, LOOKS,
 		flexmem_cmd_read),
