@@ -394,6 +394,64 @@ static void fast_while_blocks_wait(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static struct flexmem_cache *the_cache;
+static unsigned int locked;
+
+/* Counts the locked lanes. */
+static void count_locked(void)
+{
+	const struct fmlib_lane *lane;
+	size_t i;
+
+	locked = 0;
+	for (i = 0; i < FMLIB_LANES; i++) {
+		lane = fmlib_lane_at(the_cache, i);
+		locked += lane && atomic_load(&lane->lock.taken);
+	}
+}
+
+static void count_and_destroy(void *user, uint64_t event)
+{
+	count_locked();
+	mock_events.destroy(user, event);
+}
+
+/*
+ * While a block waits, a new segment is made with only its lane locked. After
+ * the event all lanes are locked, because the block may belong to any of them.
+ */
+static void a_miss_leaves_lanes_open(void **state)
+{
+	struct flexmem_cache_options options = mock_options("");
+	struct flexmem_cache_events events = mock_events;
+	uint64_t where;
+	void *token;
+
+	(void)state;
+	events.destroy = count_and_destroy;
+	options.events = &events;
+	options.events_size = sizeof(events);
+	assert_int_equal(flexmem_cache_create(&the_cache, &options,
+					      sizeof(options)), 0);
+	take(the_cache, 1000, 1);
+	token = take(the_cache, 20 * MIB, 0);
+	where = place(the_cache, token);
+	use(the_cache, token, 1);
+	give(the_cache, token);
+	mock.on_alloc = count_locked;
+	mock.allocs = 0;
+	take(the_cache, 20 * MIB, 0);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(mock.queries, 1);
+	assert_int_equal(locked, 1);
+	mock.happened[0] = true;
+	token = take(the_cache, 20 * MIB, 0);
+	assert_int_equal(place(the_cache, token), where);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(locked, 2);
+	flexmem_cache_destroy(the_cache);
+}
+
 /* Blocks whose events have happened are used before the provider is asked. */
 static void queries_before_the_provider(void **state)
 {
@@ -519,8 +577,6 @@ static void queues_go(void **state)
 	assert_int_equal(mock.destroys, 4);
 	flexmem_cache_destroy(cache);
 }
-
-static struct flexmem_cache *the_cache;
 
 static void wait_for_device(void)
 {
@@ -862,6 +918,7 @@ int main(void)
 		CACHE_TEST(a_block_that_waited_moves),
 		CACHE_TEST(holes_without_events),
 		CACHE_TEST(fast_while_blocks_wait),
+		CACHE_TEST(a_miss_leaves_lanes_open),
 		CACHE_TEST(queries_before_the_provider),
 		CACHE_TEST(no_queries),
 		CACHE_TEST(without_events),

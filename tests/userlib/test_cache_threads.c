@@ -207,13 +207,27 @@ static void free_mailbox(void)
 	}
 }
 
-static void together(const char *configuration)
+/* Events that happen at some time. The cache is locked. */
+static int query_event(void *user, uint64_t event)
 {
+	if (!(mock.queries % 3))
+		mock.happened[event] = true;
+	return mock_events.query(user, event);
+}
+
+static void together(const char *configuration, bool with_events)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache_events events = mock_events;
 	pthread_t threads[THREADS + 2];
 	struct flexmem_cache_statistics f;
 	int i;
 
-	cache = mock_cache(configuration);
+	events.query = query_event;
+	options.events = with_events ? &events : NULL;
+	options.events_size = with_events ? sizeof(events) : 0;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
 	run(threads, THREADS, allocate);
 	run(&threads[THREADS], 1, observe);
 	run(&threads[THREADS + 1], 1, use_pools);
@@ -237,25 +251,37 @@ static void together(const char *configuration)
 static void with_lock(void **state)
 {
 	(void)state;
-	together("");
+	together("", false);
 }
 
 static void with_growing(void **state)
 {
 	(void)state;
-	together("expandable_segments:True");
+	together("expandable_segments:True", false);
 }
 
 static void with_lock_released(void **state)
 {
 	(void)state;
-	together("release_lock_on_device_malloc:True");
+	together("release_lock_on_device_malloc:True", false);
 }
 
 static void direct(void **state)
 {
 	(void)state;
-	together("backend:direct,release_lock_on_device_malloc:True");
+	together("backend:direct,release_lock_on_device_malloc:True", false);
+}
+
+static void with_events(void **state)
+{
+	(void)state;
+	together("", true);
+}
+
+static void with_growing_and_events(void **state)
+{
+	(void)state;
+	together("expandable_segments:True", true);
 }
 
 /* All threads free the same token at once. Exactly one call must succeed. */
@@ -459,6 +485,8 @@ int main(void)
 		CACHE_TEST(with_growing),
 		CACHE_TEST(with_lock_released),
 		CACHE_TEST(direct),
+		CACHE_TEST(with_events),
+		CACHE_TEST(with_growing_and_events),
 		CACHE_TEST(addresses_of_blocks),
 		CACHE_TEST(addresses_of_segments),
 		CACHE_TEST(double_frees_with_lock),

@@ -283,7 +283,7 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 			   const struct flexmem_cache_request *request,
 			   const struct fmlib_want *want)
 {
-	return is_simple(cache, request, want) && !cache->waiting &&
+	return is_simple(cache, request, want) &&
 	       cache->config.threshold <= 0.0 && !cache->config.release_lock &&
 	       fmlib_arena_find(cache, want);
 }

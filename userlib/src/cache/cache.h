@@ -305,7 +305,11 @@ int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
 /* Records events for the uses of a freed block, which has at least one. */
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
-/* Frees blocks whose events have happened; not while work is captured. */
+/*
+ * Frees blocks whose events have happened; not while work is captured. Needs
+ * the cache's lock and a lane's. Locks the rest of the cache if a block may be
+ * freed.
+ */
 void fmlib_uses_poll(struct flexmem_cache *cache);
 /* Records the deferred events, after the capture of work has ended. */
 void fmlib_uses_resume(struct flexmem_cache *cache);

@@ -265,12 +265,29 @@ static void end_walk(struct flexmem_cache *cache)
 	}
 }
 
+/* Whether the first event of any stream has happened. */
+static bool any_happened(struct flexmem_cache *cache)
+{
+	const struct fmlib_queue *queue = cache->busy;
+
+	while (queue && !(queue->first && happened(cache, queue->first)))
+		queue = queue->next_busy;
+	return queue;
+}
+
 void fmlib_uses_poll(struct flexmem_cache *cache)
 {
 	struct fmlib_queue *queue;
 
 	if (!cache->waiting || cache->captures)
 		return;
+	/*
+	 * Most polls free nothing. Then the other lanes stay open if they are
+	 * open now.
+	 */
+	if (cache->alone && !any_happened(cache))
+		return;
+	fmlib_lock_rest(cache);
 	cache->walks++;
 	for (queue = cache->busy; queue; queue = queue->next_busy) {
 		while (queue->first && happened(cache, queue->first))

@@ -442,10 +442,11 @@ struct flexmem_cache {
 	bool warned_of_memory_info;
 
 	/*
-	 * The whole. @walks: number of threads that walk through the @busy
-	 * queues, with or without the locks. @lost: uses without an event, because
-	 * the recording failed. @deferred: uses that get their event after the
-	 * capture. @synchronizing: number of threads that wait for the device.
+	 * The whole; the cache's lock to read. @walks: number of threads that
+	 * walk through the @busy queues, with or without the locks. @lost: uses
+	 * without an event, because the recording failed. @deferred: uses that
+	 * get their event after the capture. @synchronizing: number of threads
+	 * that wait for the device.
 	 */
 	struct fmlib_queue *busy;
 	size_t walks;
