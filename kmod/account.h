@@ -61,7 +61,8 @@ struct flexmem_slot_charges {
 /**
  * struct flexmem_account - one account
  * @refs: client: one for the open file, and one for each of its allocations.
- *	Cgroup: one for each account below it, and one if @kept
+ *	Cgroup: one for each account below it, one if @kept, and one for a
+ *	reservation (reservation.c)
  * @accounts: all accounts of the function
  * @parent: client: account of the opener's cgroup. Cgroup: account of its
  *	parent. Everything is charged to @parent too. A reference to it is held.

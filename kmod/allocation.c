@@ -157,9 +157,13 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	if (shape->chunks == 1)
 		return shape->size;
 	/*
-	 * The division drops fewer bytes than FLEXMEM_ALIGN for each chunk.
-	 * ALIGN() adds at least as many. The sum does not overflow, because the
-	 * quotient is at most half of 64 bits.
+	 * All chunks together have enough bytes. If the quotient is no multiple
+	 * of the alignment, ALIGN() adds more to each chunk than the division
+	 * has dropped. If it is a multiple, the division has dropped nothing:
+	 * the size is a multiple of FLEXMEM_ALIGN (128), so a remainder would
+	 * be one too, but it is less than the number of chunks (at most 64).
+	 * ALIGN() does not overflow, because the quotient is at most half of 64
+	 * bits.
 	 */
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
 }
@@ -173,9 +177,10 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	enum flexmem_reason refusal;
 
 	/*
-	 * A chunk that is larger than any region of these domains is not
-	 * charged even for a moment if the first domain shows that, because
-	 * other callers with the same limit would be refused in that time.
+	 * Even a short charge can make another caller with the same limit fail.
+	 * So a chunk that is larger than any region of these domains is refused
+	 * without a charge. The comparison with the first size saves most
+	 * requests the full check. flexmem_place() finds what it misses.
 	 */
 	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
 	    flexmem_place_is_impossible(table, shape->domains, chunk))

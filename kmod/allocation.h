@@ -42,8 +42,8 @@ struct flexmem_chunk {
 /**
  * struct flexmem_allocation - an allocation
  * @refs: one reference for its handle, and one for each CPU mapping, each copy
- *	and each kernel user. When the last one is put, the blocks are freed, or
- *	wait for @fences
+ *	and each kernel user (a device's driver that dispatches jobs). When the
+ *	last one is put, the blocks are freed, or wait for @fences
  * @fences: fences of device programs that use it; NULL if no program ever did
  * @owner: account that is charged; a reference is held
  * @bytes_of: number of the owner of its bytes
@@ -110,15 +110,18 @@ static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 }
 
 /*
- * Starts and lengths of allocations with these flags are multiples of this, so
- * that no page has bytes of two mappable allocations.
+ * The unit of starts and lengths of allocations with these flags. It is a page
+ * for mappable ones, so that no page has bytes of two mappable allocations.
  */
 static inline u64 flexmem_granule_of(u32 flags)
 {
 	return flags & FLEXMEM_ALLOC_MAPPABLE ? PAGE_SIZE : FLEXMEM_ALIGN;
 }
 
-/* Rounds up. If that overflows, the result is still larger than any region. */
+/*
+ * Rounds a length up to flexmem_granule_of(). If that overflows, the result is
+ * still larger than any region.
+ */
 static inline u64 flexmem_round_length(u32 flags, u64 length)
 {
 	u64 granule = flexmem_granule_of(flags);

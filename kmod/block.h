@@ -29,21 +29,22 @@
 #define FLEXMEM_FIT_TRIES 256
 
 /*
- * A growable block starts at a multiple of FLEXMEM_GROWABLE_ALIGN, or of its
- * own alignment if that is larger, if the free block has at least
- * FLEXMEM_GROWABLE_TIMES times FLEXMEM_GROWABLE_ALIGN bytes. The skipped bytes
- * are a small part of such a free block.
+ * A growable block in the middle of a free block starts at a multiple of
+ * FLEXMEM_GROWABLE_ALIGN, or of its own alignment if that is larger. The
+ * skipped bytes must be a small part of the free block. So this holds only if
+ * the free block has at least FLEXMEM_GROWABLE_TIMES times
+ * FLEXMEM_GROWABLE_ALIGN bytes.
  */
 #define FLEXMEM_GROWABLE_ALIGN BIT_ULL(21)
 #define FLEXMEM_GROWABLE_TIMES 8
 
 /*
- * Values of &flexmem_block.bytes_of besides the number of an owner: whose bytes
- * a block may hold. A block also has a dirty range, in which these bytes may
- * be, so that freeing a small block next to much clean memory does not make all
- * of it dirty. When a block is split, both parts inherit the owner and the
- * dirty range. When blocks of different owners are merged, the result is mixed;
- * its dirty range covers both ranges.
+ * &flexmem_block.bytes_of says whose bytes a block may hold: the number of an
+ * owner, or one of these two values. A block also has a dirty range, in which
+ * these bytes may be, so that freeing a small block next to much clean memory
+ * does not make all of it dirty. When a block is split, both parts inherit the
+ * owner and the dirty range. When blocks of different owners are merged, the
+ * result is mixed; its dirty range covers both ranges.
  */
 #define FLEXMEM_CLEAN 0ULL
 #define FLEXMEM_MIXED (~0ULL)
@@ -92,8 +93,8 @@ struct flexmem_fit_ops;
  * @all: every block, ordered by offset; they tile [0, @total)
  * @index: the free blocks, in the order that the fit needs
  * @dirty: the free blocks that are not clean, mixed ones first
- * @watched: the free block that the background works on; becomes NULL when that
- *	block changes in any way
+ * @watched: the free block that the background is scrubbing; becomes NULL when
+ *	that block changes in any way
  * @fit: block strategy
  * @total: bytes of the region
  * @free: bytes in free blocks

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The nodes /dev/flexmemN, one for each function.
+ * The nodes /dev/flexmemN, one for each PF and VF.
  *
  * One character device serves all minor numbers, and open() looks up the
  * function that has the number now. The reason is that an inode in memory
@@ -10,8 +10,8 @@
  *
  * A PF's node shows physical addresses, so only the administrator may open it
  * (0600), even if the mode of the inode, which mknod can have made, allows
- * more. A VF's node is for the users of the device (0660; a udev rule gives it
- * to the group flexmem).
+ * more. (The setting pf_open=mode changes that.) A VF's node is for the users
+ * of the device (0660; a udev rule gives it to the group flexmem).
  *
  * A node can have any number of inodes (mknod). All mappings of a function must
  * be in one address space, so that one call removes them. So they use the
@@ -80,9 +80,7 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 
 	if (!may_open(fdev))
 		return -EPERM;
-	/*
-	 * Opening a file during the removal fails in the same way as after it.
-	 */
+	/* The removal may have begun after flexmem_minor_find(). */
 	if (flexmem_function_is_gone(&fdev->table.function))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
@@ -253,7 +251,7 @@ static const struct file_operations flexmem_fops = {
 	.mmap = flexmem_mmap,
 	/*
 	 * Chooses addresses that allow huge pages: congruent to the mmap()
-	 * offset modulo their size.
+	 * offset modulo the size of a huge page.
 	 */
 	.get_unmapped_area = thp_get_unmapped_area,
 	.show_fdinfo = flexmem_show_fdinfo,
@@ -339,7 +337,8 @@ static struct file_system_type inodes_type = {
 };
 
 /*
- * The mount would pin the module, so it exists only while there is a function.
+ * The mount would pin the module, so it exists only while a PF or VF is
+ * registered.
  */
 static int add_inode(struct flexmem_dev *fdev)
 {

@@ -437,7 +437,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
  * flexmem_client_used - bytes that the client could free
  * @client: client
  *
- * Return: bytes of its allocations.
+ * Return: bytes of its allocations, without those in lost regions.
  */
 u64 flexmem_client_used(struct flexmem_client *client)
 {
@@ -478,7 +478,10 @@ static void tell_driver(struct flexmem_client *client)
 {
 	struct flexmem_table *table = client->table;
 
-	/* Removal waits until the driver's function has returned. */
+	/*
+	 * Removal takes data_lock too, so it waits until the driver's operation
+	 * has returned.
+	 */
 	mutex_lock(&table->function.data_lock);
 	if (!flexmem_function_is_gone(&table->function))
 		flexmem_function_client_gone(&table->function, client);

@@ -27,8 +27,8 @@ struct vm_area_struct;
 
 /**
  * struct flexmem_client - an open file
- * @refs: one for the file, and one for each kernel user, which may keep it
- *	after close()
+ * @refs: one for the file, and one for each reference of the device's driver,
+ *	which may keep it after close()
  * @is_known: the device's driver has had a reference, so flexmem tells it about
  *	close()
  * @free: frees the struct after the last reference; NULL: the caller frees it

@@ -68,7 +68,10 @@ static inline void flexmem_free_shrinker(struct shrinker *shrinker)
 }
 #endif
 
-/* Since Linux 6.3 functions change the flags of a vma. */
+/*
+ * Since Linux 6.3 the flags of a vma are changed by vm_flags_mod() and the
+ * like.
+ */
 /* checkpatch: LINUX_VERSION_CODE - one source for both kernels */
 /* checkpatch: CONSTANT_COMPARISON - KERNEL_VERSION() is the constant */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)

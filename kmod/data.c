@@ -164,8 +164,8 @@ static void *alloc_buffer(u64 length, u64 *room)
 
 /**
  * flexmem_data_rw - copy out of an allocation or into it
- * @allocation: in use, of a device that can read and write; put before this
- *	returns
+ * @allocation: allocation of a device that can read and write; the caller's
+ *	reference is put before this returns
  * @rw: command; @rw->out_done, which is 0, counts the bytes done, on failure too
  * @write: copy into it
  *
@@ -221,9 +221,10 @@ static bool can_copy(const struct flexmem_allocation *to,
 
 /**
  * flexmem_data_copy - copy from one allocation to another
- * @to: in use, of a device that can copy; put before this returns
- * @from: in use, of the same device, with a reference of its own; put before
- *	this returns; may be @to
+ * @to: allocation of a device that can copy; the caller's reference is put
+ *	before this returns
+ * @from: allocation of the same device; may be @to, with a second reference.
+ *	The reference is put before this returns
  * @copy: command; @copy->out_done, which is 0, counts the bytes done, on
  *	failure too
  *

@@ -53,7 +53,7 @@ static void log_registration(struct flexmem_dev *fdev)
 	const struct flexmem_table *table = &fdev->table;
 	const struct flexmem_domain *domain = &table->domain[0];
 	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
-	/* From here on the worker may update the capacity. */
+	/* The worker may update the capacity already. */
 	u64 bytes = flexmem_table_capacity(table);
 
 	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
@@ -66,7 +66,7 @@ static void log_registration(struct flexmem_dev *fdev)
 		 capacity, table->hw_slots, table->settings.max_regions, sizes);
 }
 
-/* Asks the driver to cancel the client's jobs, one of which is overdue. */
+/* Asks the driver to cancel all jobs of the client whose job is overdue. */
 static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
 {
 	struct flexmem_table *table = &fdev->table;
@@ -190,9 +190,10 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  * From now on every command of a client fails with ENODEV. Before this returns,
  * every region is released to the device. Open files stay valid.
  *
- * Context: may sleep. No operation is called after it returns, and none at all
- * if the function is suspended. A region that could not be released is reported
- * in the log. Its memory stays lost until the driver resets the function.
+ * Context: may sleep. No operation is called after this call has returned. If
+ * the PF or VF is suspended, none is called at all. A region that could not be
+ * released is reported in the log. Its memory stays lost until the driver
+ * resets the function.
  */
 void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
@@ -352,7 +353,8 @@ EXPORT_SYMBOL_GPL(flexmem_device_failed);
  * flexmem_segments_hold - keep the segment table as it is for a job
  * @fdev: what flexmem_device_register() returned
  *
- * Nothing breaks the hold, so a job that never ends keeps all regions.
+ * During the hold only a reset or the removal empties slots. So a job that
+ * never ends keeps all regions.
  *
  * Context: not an interrupt.
  */

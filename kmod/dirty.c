@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The blocks of a region that need a scrub: free blocks that the background
- * watches, and blocks in quarantine. A quarantined block could not be scrubbed.
- * It has no account and is not allocated until it is clean.
+ * The blocks of a region that need a scrub: free blocks, which the background
+ * scrubs (background.c), and blocks in quarantine. A quarantined block could
+ * not be scrubbed. It is charged to no account, and is not allocated until it
+ * is clean.
  */
 
 #include <linux/jiffies.h>
@@ -226,8 +227,8 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
  * @rc: 0 if the part is clean now
  *
  * Context: takes the region's lock.
- * Return: @rc; or -EAGAIN if the block has changed during the scrub, which was
- * in vain.
+ * Return: @rc; or -EAGAIN if the block has changed during the scrub: then it
+ * still counts as dirty.
  */
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
 {

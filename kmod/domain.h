@@ -37,8 +37,8 @@ enum flexmem_kind {
  * @too_large: the smallest size that the device has refused. Sizes from this
  *	one on are not requested again until the device got memory back or
  *	announced a new capacity
- * @capacity_is_old: the capacity has changed, but the firmware has not reported
- *	the new value yet
+ * @capacity_is_old: the capacity has changed, and flexmem has not asked the
+ *	firmware for the new value yet
  * @filled: by kind of slot: bit mask of the slots that hold a region of this
  *	domain. A reader without acquire_lock may see a change too early or too
  *	late

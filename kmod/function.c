@@ -237,7 +237,7 @@ static int check_errno(struct flexmem_function *function,
  * @rc: result of the driver
  * @may_be_full: -ENOSPC is a valid answer
  *
- * For the other files of this layer, which call the driver too.
+ * For all files function*.c that call the driver.
  *
  * Context: any.
  * Return: @rc, or -EIO if the contract does not permit that error.
@@ -308,7 +308,11 @@ static bool overlap(const struct flexmem_memory *a,
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-/* Whether a piece overlaps another piece that the device has not taken back. */
+/*
+ * Whether new memory overlaps memory that the function holds. If it overlaps a
+ * piece whose release was not answered, the device has carried that release
+ * out, so the piece is forgotten.
+ */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
 {
@@ -327,8 +331,8 @@ static bool is_in_use(struct flexmem_function *function,
 }
 
 /*
- * Whether the device granted the requested memory, and no memory that is in
- * use.
+ * Returns 0 if the device granted the requested memory, and none that is in
+ * use; otherwise -EIO.
  */
 static int check_memory(struct flexmem_function *function,
 			const struct flexmem_memory *request,
@@ -467,8 +471,8 @@ int flexmem_function_slot_set(struct flexmem_function *function,
  * @slot: a filled slot
  *
  * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0, or an error of the firmware; -ETIMEDOUT and -EINTR: it may be
- * empty.
+ * Return: 0, or an error of the firmware; after -ETIMEDOUT and -EINTR the slot
+ * may be empty.
  */
 int flexmem_function_slot_clear(struct flexmem_function *function,
 				unsigned int slot)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One function of a device, PF or VF. Only this layer calls the driver, and it
- * checks every answer.
+ * One function of a device, PF or VF. Only the files function*.c call the
+ * driver. They check every answer.
  */
 #ifndef _FLEXMEM_FUNCTION_H
 #define _FLEXMEM_FUNCTION_H
@@ -24,8 +24,8 @@ struct flexmem_client;
 #define FLEXMEM_MAX_SLOTS 64
 
 /*
- * How many pieces a function can have: one for each slot, and the same number
- * of pieces that the device has not taken back yet.
+ * How many pieces (memory that one @acquire granted) a PF or VF can have: one
+ * for each slot, and as many again that the device has not taken back yet.
  */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
@@ -47,7 +47,9 @@ struct flexmem_client;
 /* The piece is in no slot. */
 #define FLEXMEM_NO_SLOT (-1)
 
-/* Callers retry a failed command this many times; after that only TRIM does. */
+/*
+ * Callers and the worker retry a failed command this often, and then only TRIM.
+ */
 #define FLEXMEM_RELEASE_TRIES 4
 
 /**
@@ -153,9 +155,9 @@ enum flexmem_state {
  *	ended
  * @changed: woken up when @state has changed
  *
- * The members after @priv change under the lock that lets one operation run at
- * a time, unless their description says otherwise. The members up to @priv never
- * change, except @dev, which becomes NULL on removal.
+ * The members after @priv change under &flexmem_table.acquire_lock, which lets
+ * one operation run at a time, unless their description says otherwise. The
+ * members up to @priv never change, except @dev, which becomes NULL on removal.
  */
 struct flexmem_function {
 	struct device *dev;
@@ -196,7 +198,10 @@ flexmem_function_is_gone(const struct flexmem_function *function)
 	return READ_ONCE(function->state) == FLEXMEM_GONE;
 }
 
-/* Whether the function is suspended. If not, resume()'s writes are seen. */
+/*
+ * Whether the PF or VF is suspended. If this returns false, the caller also
+ * sees everything that happened before flexmem_function_resume().
+ */
 static inline bool
 flexmem_function_is_suspended(const struct flexmem_function *function)
 {
@@ -228,7 +233,9 @@ int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock_data(struct flexmem_function *function);
 void flexmem_function_work_later(struct flexmem_function *function);
 
-/* For the other files of this layer only. */
+/*
+ * The declarations from here to flexmem_function_outcome() are for function*.c.
+ */
 
 /* Whether a command that failed may have been carried out. */
 static inline bool flexmem_is_unanswered(int rc)

@@ -27,7 +27,7 @@
  * @function: function
  * @id: of memory
  *
- * For the other files of this layer, which call the driver too.
+ * For all files function*.c that call the driver.
  *
  * Context: the caller runs no other operation of the function.
  * Return: the piece, or NULL.

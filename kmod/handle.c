@@ -25,7 +25,10 @@
 #define INDEX_MASK (BIT(FLEXMEM_HANDLE_INDEX_BITS) - 1)
 #define GENERATION_MASK (INT_MAX & ~INDEX_MASK)
 
-/* A new index is taken only while fewer than FLEXMEM_HANDLE_KEPT are free. */
+/*
+ * Indexes do not run out: a new one is taken only while fewer than
+ * FLEXMEM_HANDLE_KEPT are free.
+ */
 static_assert(FLEXMEM_MAX_HANDLES + FLEXMEM_HANDLE_KEPT < INDEX_MASK);
 
 void flexmem_handles_init(struct flexmem_handles *handles)

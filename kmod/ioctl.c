@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands: validate, look up, call down, reply. No allocation logic.
+ * The commands. Each handler checks its arguments, looks objects up, calls
+ * other files, and writes the reply. No allocation logic is here.
  *
  * The table has a row for each command: the size of its struct, the size in the
  * first version, and the handler. The whole struct is copied in once, and @size
@@ -9,10 +10,10 @@
  * A handler that allocates or frees first prepares the change so that no other
  * caller can see it, then copies the reply out, and only then makes the change
  * visible. If the reply cannot be written, the command is undone. LEASE and
- * SET_LIMIT cannot be undone: they write the reply first, and act only if the
- * reply is still true afterwards. READ, WRITE and COPY report how many bytes
- * they have copied, and do not undo that. TRIM checks first that a reply can be
- * written, and ignores a failure of the last reply.
+ * SET_LIMIT cannot be undone, so they write the reply first. LEASE then acts
+ * only if the reply is still true. READ, WRITE and COPY report how many bytes
+ * they have copied, and do not undo that. TRIM and RESERVE check first that a
+ * reply can be written, and ignore a failure of the last reply.
  *
  * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM and LEASE,
  * ioctl_data.c the commands about bytes, ioctl_report.c those that report
@@ -195,7 +196,7 @@ static struct flexmem_allocation *detach_named(struct flexmem_client *client,
 	return flexmem_client_detach(client, cmd->handle);
 }
 
-/* As detach_named(). The allocation's memory waits for the fence. */
+/* Does the same as detach_named(), and makes the memory wait for the fence. */
 static struct flexmem_allocation *detach_after(struct flexmem_client *client,
 					       const struct flexmem_free *cmd)
 {

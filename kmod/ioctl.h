@@ -12,7 +12,7 @@ struct flexmem_dev;
 
 /*
  * The largest size of a struct that a caller may pass; no struct of the ABI
- * comes near it. Bounds the time to check that the bytes beyond the known
+ * comes near it. This bounds the time to check that the bytes beyond the known
  * members are zero.
  */
 #define FLEXMEM_MAX_STRUCT SZ_4K

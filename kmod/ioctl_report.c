@@ -295,7 +295,8 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 }
 
 /*
- * Writes both lists, or neither if one cannot be written, and then the reply.
+ * Writes both lists, or neither if the caller has too little room for one of
+ * them, and then the reply.
  */
 static int put_snapshot(struct flexmem_call *call,
 			const struct flexmem_view *view)

@@ -8,7 +8,7 @@
  * a lock. If the caller is killed, memory that was acquired for it is released
  * as if the caller had freed it.
  *
- * Each function has one worker, so its jobs run one after another in the order
+ * Each PF or VF has one worker, so its jobs run one after another in the order
  * in which they were queued.
  */
 
@@ -20,8 +20,9 @@
 #include "table.h"
 
 /*
- * The state decides which side frees a job. The side that changes the first
- * state to another hands the job to the other side.
+ * The state decides whether the caller or the worker frees a job. Both try to
+ * change JOB_WAITED_FOR to another state. The one that succeeds leaves the job
+ * to the other.
  */
 enum flexmem_job_state {
 	JOB_WAITED_FOR,

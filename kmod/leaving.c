@@ -61,7 +61,7 @@ static void free_fences(struct flexmem_fences *fences)
 	kfree(fences);
 }
 
-/* Makes the struct for an allocation's first fence. */
+/* Returns the struct for an allocation's fences. The first fence makes it. */
 static struct flexmem_fences *
 make_fences(struct flexmem_allocation *allocation)
 {
@@ -125,8 +125,9 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_add_fence);
 typedef int (*fence_handler)(void *data, struct dma_fence *fence);
 
 /*
- * Handles each fence of an array or chain that has not signalled. A merged
- * sync_file whose fences have signalled contains a fence of no driver.
+ * Calls @handle for each pending fence of an array or chain. Skips fences that
+ * have signalled: a merged sync_file whose fences have signalled contains a
+ * stub, a fence of no driver.
  */
 static int handle_pending(struct dma_fence *all, fence_handler handle,
 			  void *data)
@@ -156,8 +157,8 @@ static int check_fence(void *function, struct dma_fence *fence)
  * @fd: any number
  *
  * Return: the fences of a sync_file as one fence, with a reference for
- * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or one with a
- * fence that has not signalled and is not of a job of this function; -ENODEV.
+ * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or if one of
+ * its pending fences belongs to no job of this function; -ENODEV.
  */
 struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
 					 int fd)
@@ -375,8 +376,9 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 
 	mutex_lock(&leaving->turn);
 	/*
-	 * Only the holder of @turn ends allocations that a callback has made
-	 * ready.
+	 * @fences stays valid without the lock, because only the holder of
+	 * @turn ends allocations. If the callback cannot be removed, it moves
+	 * the allocation to the ready list itself.
 	 */
 	while ((fences = first_waiting(leaving))) {
 		if (!dma_fence_remove_callback(fences->pending,

@@ -35,7 +35,7 @@ struct flexmem_stock;
  * @watch: runs when a fence may be overdue
  * @asleep: the device is suspended; under @lock
  * @asleep_since: when it was suspended, in jiffies since boot
- * @slept: how long the device was suspended before that, in jiffies
+ * @slept: how long the device was suspended before @asleep_since, in jiffies
  */
 struct flexmem_leaving {
 	spinlock_t lock; /* see above */

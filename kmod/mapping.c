@@ -4,13 +4,12 @@
  *
  * A mapping consists of page frames that belong to the device. It is shared and
  * not executable. A page fault fills in the pages around the address, within 2
- * MiB, as far as the driver has contiguous frames for them. It holds a
- * reference to its allocation, so its pages never go to another owner while
- * they are mapped. When the region is lost, every mapping of the function is
- * removed, and later page faults end in SIGBUS. When the function is suspended,
- * every mapping is removed too, and page faults wait until it is resumed.
- * map_lock keeps a page fault and the removal of mappings from running at the
- * same time.
+ * MiB, as far as the driver has contiguous frames for them. The mapping holds a
+ * reference to its allocation, so its pages do not go to another owner while
+ * they are mapped. When a reset or the removal loses the regions, all mappings
+ * of the PF or VF are removed, and later page faults end in SIGBUS. A suspend
+ * removes all mappings too, and page faults wait for the resume. map_lock keeps
+ * a page fault and the removal of mappings from running at the same time.
  *
  * The caller has looked up the allocation and hands its reference over. A
  * mapping covers one chunk.
@@ -123,7 +122,7 @@ static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
 
 /*
  * Handles a page fault. Sends no command, and waits for nothing but the removal
- * of mappings. Returns VM_FAULT_FALLBACK if the function is suspended.
+ * of mappings. Returns VM_FAULT_FALLBACK if the PF or VF is suspended.
  */
 static vm_fault_t handle_fault(struct vm_fault *vmf,
 			       vm_fault_t (*insert)(struct vm_fault *vmf,
@@ -144,8 +143,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 
 	down_read(&table->map_lock);
 	/*
-	 * The order matters: a function that is removed while it is suspended
-	 * must be found gone by the second check.
+	 * The order matters. In the other order, a suspended PF or VF that is
+	 * removed between the two checks would pass both.
 	 */
 	if (flexmem_function_is_suspended(&table->function)) {
 		ret = VM_FAULT_FALLBACK;
@@ -165,7 +164,7 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 }
 
 /*
- * Waits until the function is awake, without mmap_lock if the fault permits
+ * Waits until the PF or VF is awake, without mmap_lock if the fault permits
  * that. The kernel then repeats the access.
  */
 static vm_fault_t wait_awake(struct vm_fault *vmf,
@@ -179,8 +178,8 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
 	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
 	/*
-	 * The file keeps the function, even if another task removes the
-	 * mapping.
+	 * The reference to the file keeps @function, even if another task
+	 * removes the mapping.
 	 */
 	file = get_file(vmf->vma->vm_file);
 	mmap_read_unlock(vmf->vma->vm_mm);
@@ -205,7 +204,10 @@ static vm_fault_t mapping_fault(struct vm_fault *vmf)
 }
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
-/* Linux 6.1 cannot tell a huge page of a device from a huge page of memory. */
+/*
+ * Linux 6.1 does not have this option, because it cannot tell a huge page of a
+ * device from a huge page of memory.
+ */
 static vm_fault_t mapping_huge_fault(struct vm_fault *vmf, unsigned int order)
 {
 	if (order != PMD_ORDER)

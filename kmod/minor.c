@@ -3,10 +3,10 @@
  * Minor numbers of nodes.
  *
  * PFs and VFs have separate ranges, so an old or hand-made node of a VF never
- * leads to a PF. As long as the module is loaded, the device of a name always
- * gets the same number in its range. So after drivers were unbound and bound
- * again, in any order, /dev/flexmemN in a rule, a container or a configuration
- * still means the same function.
+ * leads to a PF. While the module is loaded, a device gets the number that its
+ * name had before, unless the numbers of the range have run out. So after
+ * drivers were unbound and bound again, in any order, /dev/flexmemN in a rule,
+ * a container or a configuration still means the same PF or VF.
  */
 
 #include <linux/errno.h>
@@ -108,8 +108,8 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 /**
  * flexmem_minor_put - give up the number of a function
  * @minors: all numbers
- * @minor: the function's number, which stays reserved for the name of its
- *	device
+ * @minor: the function's number. The name of its device gets it again, unless
+ *	the numbers run out
  */
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 {

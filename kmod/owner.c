@@ -14,7 +14,7 @@
  * account, to that of the opener's cgroup, and to those of all ancestors. A
  * file's account stays until the file is closed and nothing is charged to it. A
  * cgroup's account holds a reference to the cgroup. It stays while there is an
- * account below it, or while it has a limit.
+ * account below it, or while it has a limit or a reservation.
  */
 
 #include <linux/cgroup.h>
@@ -43,8 +43,8 @@ struct cgroup *flexmem_owner_cgroup(void)
 	do {
 		cgroup = task_dfl_cgroup(current);
 		/*
-		 * Fails only if the cgroup is being removed, which means that
-		 * the task is moving to another.
+		 * cgroup_tryget() fails only if the cgroup is being removed.
+		 * Then the task is moving to another one.
 		 */
 	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
@@ -133,7 +133,7 @@ struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 }
 
 /*
- * Adds @fresh as a new owner, unless an owner with its key exists. Returns the
+ * Adds @owner as a new owner, unless an owner with its key exists. Returns the
  * owner that the file now has.
  */
 static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
@@ -440,7 +440,7 @@ void flexmem_owner_close(struct flexmem_account *client)
  * flexmem_owner_put - drop a reference to an account
  * @account: account, which this may free
  *
- * Context: any, but under no lock of flexmem.
+ * Context: any, but not under &flexmem_accounts.lock.
  */
 void flexmem_owner_put(struct flexmem_account *account)
 {
@@ -489,8 +489,8 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
 	/*
-	 * An allocation charges its handle before it looks up its owner, so it
-	 * cannot slip in between.
+	 * An allocation charges its handle before it looks up its owner. So
+	 * this check sees each allocation that may have found the old owner.
 	 */
 	if (client->used[FLEXMEM_RESOURCE_HANDLES] ||
 	    client->used[FLEXMEM_RESOURCE_BYTES]) {

@@ -91,7 +91,10 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	WRITE_ONCE(gauge->moved, true);
 }
 
-/* Makes a new event, if the level has changed or memory was freed. */
+/*
+ * Makes a new event if the level has changed, or if memory was freed and a file
+ * with a failed ALLOC waits for that.
+ */
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = atomic64_read(&gauge->frees);

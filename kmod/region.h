@@ -24,7 +24,7 @@ struct flexmem_table;
  * @slot: index in the table and in the firmware's table; never changes
  * @id: region_id of every address in it; never changes
  * @domain: domain of its memory; never changes
- * @kind: kind of its slot: programs only if slots are set aside for them; never
+ * @kind: FLEXMEM_KIND_PROGRAM if its slot is set aside for programs; never
  *	changes
  * @mem: the memory as the device gave it; never changes
  * @rcu: frees the region
@@ -36,9 +36,9 @@ struct flexmem_table;
  * @lost: the device was reset or removed, and the region's bytes are gone.
  *	Before the memory is released &flexmem_table.map_lock is taken for
  *	writing: this waits for page faults that have not seen @lost yet
- * @reserved_for: only this cgroup and those below it get blocks of the region, and
- *	it is not released while empty; NULL: all do. Set under the table's
- *	acquire_lock as well
+ * @reserved_for: only this cgroup and those below it get blocks of the region,
+ *	and the region is not released while it is empty; NULL: all cgroups get
+ *	blocks. Set under the table's acquire_lock as well
  * @blocks: its blocks
  * @quarantine: blocks that could not be scrubbed, by dirty_link
  * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
@@ -113,8 +113,8 @@ flexmem_spares_for_request(const struct flexmem_request *request)
 }
 
 /*
- * A reader that sees the region lost also sees the function state that explains
- * it.
+ * A reader that sees the region lost also sees the state of the PF or VF that
+ * explains it.
  */
 static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 {

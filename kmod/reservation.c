@@ -332,7 +332,8 @@ void flexmem_reservations_restore(struct flexmem_table *table)
  * flexmem_reservations_forget - end the reservations of removed cgroups
  * @table: region table
  *
- * Must be called before a request fails because a region is reserved.
+ * A caller that finds a region reserved calls this before it fails its request:
+ * the cgroup may be gone.
  *
  * Context: under acquire_lock. May sleep.
  */

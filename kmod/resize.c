@@ -115,8 +115,8 @@ static int prepare(struct flexmem_resizing *resizing,
 		return -EOPNOTSUPP;
 	rc = flexmem_allocation_error(allocation);
 	/*
-	 * A device program may use the end that would be freed until its fence
-	 * has signalled.
+	 * Until its fence has signalled, a device program may use the bytes
+	 * that would be freed.
 	 */
 	if (!rc && size < allocation->size &&
 	    flexmem_allocation_is_in_flight(allocation))

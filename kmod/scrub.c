@@ -20,12 +20,12 @@
 #include "scrub.h"
 #include "table.h"
 
-/* How long the background waits before it starts. */
+/* Delay from the first free of a dirty block to the background's scrub. */
 #define SOON_JIFFIES (HZ / 10)
 
 /*
  * Takes data_lock for a caller that holds no lock. Returns -EAGAIN if a probe
- * timed out, so the device was not asked.
+ * timed out: then no scrub was sent to the device.
  */
 static int lock_data(struct flexmem_function *function)
 {
@@ -35,8 +35,8 @@ static int lock_data(struct flexmem_function *function)
 }
 
 /*
- * Zeroes [start, end) of a region that the caller keeps. Takes data_lock anew
- * for each part, so that it is never held for long.
+ * Zeroes [start, end) of a region that the caller keeps. Takes and drops
+ * data_lock for each part, so that the lock is never held for long.
  */
 static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 		       int (*lock)(struct flexmem_function *function))
@@ -59,8 +59,8 @@ static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 }
 
 /*
- * Takes data_lock for the worker and the background. They do not wait for a
- * function that cannot take commands.
+ * Takes data_lock for the worker and the background. They do not wait for a PF
+ * or VF that cannot take commands.
  */
 static int lock_data_while_up(struct flexmem_function *function)
 {

@@ -15,7 +15,8 @@ struct flexmem_device_desc;
  * enum flexmem_pf_open - permission to open the node of a PF
  * @FLEXMEM_PF_OPEN_ADMIN: only the administrator (CAP_SYS_ADMIN), whatever the
  *	mode of the inode allows
- * @FLEXMEM_PF_OPEN_MODE: whoever the mode of the inode allows, as for a VF
+ * @FLEXMEM_PF_OPEN_MODE: all processes that the mode of the inode allows, as
+ *	for a VF
  */
 enum flexmem_pf_open {
 	FLEXMEM_PF_OPEN_ADMIN = 0,

@@ -193,10 +193,10 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
  * @break_leases: end all leases first, including leases that were just taken
  *
  * Context: under the table's acquire_lock. May sleep.
- * Return: 0; -EBUSY if there is a lease or a hold; -ETIMEDOUT or -EINTR if the firmware
- * may have emptied the slot: then the slot stays hidden and unused until the
- * firmware has answered; or another error of the firmware: then the slot is
- * still filled.
+ * Return: 0; -EBUSY if there is a lease or a hold; -ETIMEDOUT or -EINTR if the
+ * firmware may have emptied the slot: then the slot stays hidden and unused
+ * until the firmware has answered; or another error of the firmware: then the
+ * slot is still filled.
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases)
@@ -224,7 +224,10 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
  */
 void flexmem_slots_hold(struct flexmem_slots *slots)
 {
-	/* begin_clear() sees the hold, or the holder sees the new table. */
+	/*
+	 * Under the lock, so that either begin_clear() sees the hold, or the
+	 * holder sees the changed table.
+	 */
 	spin_lock(&slots->lock);
 	atomic_inc(&slots->holds);
 	spin_unlock(&slots->lock);

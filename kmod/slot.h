@@ -66,8 +66,8 @@ struct flexmem_lease_hold {
  * @broken: broken leases that their clients have not noticed yet. One list
  *	splice breaks all leases, however many there are
  * @breaks: number of times that all leases were broken
- * @holds: number of holds of the driver, which nothing breaks. Taken under
- *	@lock; dropped without it
+ * @holds: number of holds that the device's driver has taken; no client can end
+ *	them. Taken under @lock; dropped without it
  */
 struct flexmem_slots {
 	unsigned int nr;

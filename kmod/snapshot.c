@@ -81,8 +81,9 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 }
 
 /*
- * Sparse cannot count locks that are taken in a loop, so it believes that each
- * of these two functions releases what it takes.
+ * Sparse cannot count locks that are taken in a loop. __release() and
+ * __acquire() tell it that neither lock_for_snapshot() nor
+ * unlock_after_snapshot() changes the number of held locks.
  */
 static void lock_for_snapshot(struct flexmem_table *table,
 			      struct flexmem_region *region)

@@ -19,7 +19,7 @@ static struct kmem_cache *cache[FLEXMEM_NR_OBJECTS];
 static struct shrinker *stock_shrinker;
 
 /*
- * All stocks. The shrinker holds the lock for the objects that it frees in one
+ * All stocks. The shrinker holds stocks_lock while it frees the objects of one
  * call.
  */
 static LIST_HEAD(stocks);

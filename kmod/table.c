@@ -16,7 +16,7 @@
  *
  * A region is scrubbed before a slot makes it addressable. From then on a
  * device program can read the whole region without the driver, and the memory
- * may have belonged to another function.
+ * may have belonged to another PF or VF.
  *
  * A region outlives its entry in the table. If the device is removed or reset
  * while blocks of it are in use, the region is dead: it has no memory, and
@@ -324,7 +324,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
  * @domains: bit mask of the domains to ask, lowest id first
  * @min_size: least size of the region in bytes
  * @max_size: largest size; U64_MAX: any
- * @fresh: a region from flexmem_region_create(). If the function uses it, the
+ * @fresh: a region from flexmem_region_create(). If this call uses it, the
  *	caller's pointer becomes NULL
  *
  * The region has its slot, but is not in the table yet. The caller can allocate
@@ -503,7 +503,7 @@ int flexmem_table_prealloc(struct flexmem_table *table)
  * Context: under acquire_lock.
  * Return: true if no block is in use: then the caller frees the region. False
  * if blocks are in use: then the task that frees the last block frees the
- * region too, possibly before this function returns.
+ * region too, possibly before this call returns.
  */
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
@@ -515,8 +515,8 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	trace_flexmem_region_remove(region);
 	/*
-	 * Under one lock, so that a snapshot shows the region together with its
-	 * charges, or neither.
+	 * All under snapshot_lock, so that a snapshot shows either the region
+	 * and its charges, or neither.
 	 */
 	mutex_lock(&table->snapshot_lock);
 	spin_lock(&region->lock);

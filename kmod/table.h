@@ -144,7 +144,11 @@ enum flexmem_reason
 flexmem_table_exhausted(const struct flexmem_table *table,
 			enum flexmem_kind kind, u64 domains, u64 min_size);
 
-/* For the other files of this layer only. */
+/*
+ * The rest is for the files that change regions: table.c, placement.c,
+ * reservation.c, background.c, trim.c and removal.c. Reports call
+ * flexmem_table_kind() too.
+ */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_init(struct flexmem_table *table);
 void flexmem_table_scrub_stop(struct flexmem_table *table);

@@ -21,7 +21,7 @@
 #include "region.h"
 #include "table.h"
 
-/* The longest name of an operation, and its end. */
+/* Room for the longest name of an operation and its NUL. */
 #define FLEXMEM_OPERATION_NAME 16
 
 /* checkpatch: COMPLEX_MACRO - a list for __print_symbolic() */
@@ -32,7 +32,10 @@
 	{ FLEXMEM_WEDGED, "wedged" },		\
 	{ FLEXMEM_GONE, "gone" }
 
-/* Whether the driver of the function can be called. */
+/*
+ * The state of a PF or VF has changed, which decides whether its driver is
+ * called.
+ */
 TRACE_EVENT(flexmem_state,
 	TP_PROTO(const struct flexmem_function *function,
 		 enum flexmem_state state),
@@ -96,13 +99,13 @@ DEFINE_EVENT(flexmem_region, flexmem_region_add,
 	TP_ARGS(region)
 );
 
-/* Allocations can use the region no longer. */
+/* Allocations cannot use the region any more. */
 DEFINE_EVENT(flexmem_region, flexmem_region_remove,
 	TP_PROTO(const struct flexmem_region *region),
 	TP_ARGS(region)
 );
 
-/* An entry of the segment table appears or disappears. */
+/* A slot of the segment table was filled or emptied. */
 TRACE_EVENT(flexmem_slot,
 	TP_PROTO(const struct flexmem_function *function, unsigned int slot,
 		 bool filled, u64 generation),

@@ -47,10 +47,10 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
  * flexmem_table_work - what a function's worker does
  * @work: of the function of a table
  *
- * Probes an unresponsive function, retries pending commands if no caller does
- * so, and acquires the regions that reservations still lack. It queues itself
- * again, with growing delays, until nothing is pending, or until everything
- * pending was retried too often.
+ * Probes an unresponsive PF or VF, retries pending commands, and acquires the
+ * regions that reservations still lack. It queues itself again, with growing
+ * delays, until nothing is pending, or until everything pending was retried too
+ * often.
  *
  * Context: a worker.
  */
@@ -301,7 +301,7 @@ static void release_work(struct work_struct *work)
  * flexmem_table_release_init - begin to release idle regions
  * @table: region table with a worker
  *
- * Does nothing if the administrator has not set such a time.
+ * Does nothing if the setting release_after_s is 0.
  */
 void flexmem_table_release_init(struct flexmem_table *table)
 {

@@ -3,10 +3,10 @@
  * The device contract between the driver of an accelerator and flexmem.
  *
  * This is the only header of flexmem.ko that a device driver includes. One
- * &struct flexmem_dev stands for one function (PF or VF). It outlives its
- * driver while files are open on it, but calls the driver's operations only
- * between the call of flexmem_device_register() and the return of
- * flexmem_device_unregister().
+ * &struct flexmem_dev stands for one function (PF or VF). It stays while files
+ * are open on it, even after its driver is gone. flexmem calls the driver's
+ * operations only between the call of flexmem_device_register() and the return
+ * of flexmem_device_unregister().
  */
 #ifndef _FLEXMEM_DEVICE_OPS_H
 #define _FLEXMEM_DEVICE_OPS_H
@@ -81,10 +81,10 @@ enum flexmem_vm_access {
  * the range lies between @vm_start and @vm_end of that struct.
  *
  * No operation creates or destroys a space. The device need not remember a
- * space without mappings; a program that runs in it faults on every address. A
- * dispatch names the space that the program runs in. The form of a dispatch is
- * up to the driver and its users. The driver must ensure that a user dispatches
- * only into its own spaces.
+ * space without mappings; a program that runs in it faults on every address.
+ * The request that starts a program on the device, the dispatch, names the
+ * space that the program runs in. Its form is up to the driver and its users.
+ * The driver must ensure that a user dispatches only into its own spaces.
  */
 struct flexmem_vm_range {
 	u64 space;
@@ -111,18 +111,21 @@ struct flexmem_vm_range {
  * nothing. flexmem does that before it calls an operation that depends on the
  * outcome: it releases the @id that it tried to acquire, clears the slot that
  * it tried to set or to clear, unmaps what it tried to map, repeats a release,
- * repeats a quiesce, or resets the function. Before flexmem acquires memory,
- * all of that must have succeeded. If nothing acquires memory, flexmem tries it
- * after a second, and then at growing intervals. Memory that cannot be released
+ * repeats a quiesce, or resets the function. Before flexmem acquires memory, it
+ * retries all such commands, and acquires nothing while one of them is not
+ * answered. If nothing acquires memory, flexmem retries them after a second,
+ * and then at growing intervals. Memory that the device refuses to take back
  * does not block other memory. So every operation must be repeatable: it
  * describes a state, and succeeds if that state is reached already (except
  * @slot_set and @vm_map, which are undone instead). The device carries out the
- * requests of one function in the order in which they were sent, or never.
- * After the answer to a request, no earlier request has an effect any more.
+ * requests of one PF or VF in the order in which they were sent, and may drop
+ * some. After the answer to a request, no earlier request has an effect any
+ * more.
  *
  * Data is different. After a failed @scrub, @write or @copy the bytes in its
- * target range may have any value. But no byte of that range, nor of the buffer
- * of a failed @read, may change after the operation has returned.
+ * target range may have any value. But once the operation has returned, that
+ * range must not change any more. The same holds for the buffer of a failed
+ * @read.
  *
  * Clearing. flexmem clears memory with @scrub: newly acquired memory before a
  * slot makes it addressable, whatever the device has done to it; bytes before
@@ -179,13 +182,13 @@ struct flexmem_device_ops {
 	int (*slot_clear)(void *priv, unsigned int slot);
 
 	/**
-	 * @drain: wait until each access to device memory that a program of
-	 * this function has begun has ended. Programs go on. Called before
-	 * flexmem clears and releases memory in which no allocation is left.
-	 * Not called on removal, after @quiesce. PF only, NULL on a VF, where
-	 * @slot_clear drains. NULL on a PF means that each program has a fence,
-	 * and that no access of the program is in flight when its fence has
-	 * signalled.
+	 * @drain: wait until all accesses to device memory that programs of
+	 * this function have begun are complete. The programs go on. Called
+	 * before flexmem clears and releases memory in which no allocation is
+	 * left. Not called on removal, after @quiesce. PF only, NULL on a VF,
+	 * where @slot_clear drains. NULL on a PF means that each program has a
+	 * fence, and that no access of the program is in flight when its fence
+	 * has signalled.
 	 */
 	int (*drain)(void *priv);
 
@@ -195,11 +198,12 @@ struct flexmem_device_ops {
 	 * @reset. flexmem calls it on removal and before @reset, if the
 	 * function holds memory: after it has removed all CPU mappings and
 	 * before it releases memory. After @quiesce flexmem calls only
-	 * @slot_clear, @vm_unmap, @release, @capacity and @reset. Required,
-	 * even if there is nothing to do (a firmware that runs no programs; a
-	 * @slot_clear and a @release that wait for them), because released
-	 * memory may belong to another tenant while a program still writes to
-	 * it. If it fails, no memory is released before a reset.
+	 * @slot_clear, @vm_unmap, @release, @capacity and @reset. This
+	 * operation is required, because released memory may soon belong to
+	 * another tenant, and no program may still write to it then. It has
+	 * nothing to do if the firmware runs no programs, or if @slot_clear and
+	 * @release wait for them. If @quiesce fails, no memory is released
+	 * before a reset.
 	 */
 	int (*quiesce)(void *priv);
 
@@ -276,13 +280,12 @@ struct flexmem_device_ops {
 	 * for the page table, and no part of @range is mapped. After any other
 	 * error a part may be mapped. Then flexmem calls @vm_unmap for @range
 	 * before any operation other than @quiesce, @reset, @fault and those
-	 * that move data. (That would also unmap memory that was mapped there
-	 * before in spite of this rule.)
+	 * that move data.
 	 *
-	 * flexmem calls neither this nor @vm_unmap yet. It will, for
-	 * allocations in several pieces. So far it only tells users that the
-	 * device has page tables (FLEXMEM_CAP_PAGE_TABLES). A device without
-	 * page tables has neither (NULL).
+	 * flexmem does not call @vm_map and @vm_unmap yet. It will call them
+	 * for allocations of several chunks. So far it only tells users that
+	 * the device has page tables (FLEXMEM_CAP_PAGE_TABLES). Both operations
+	 * are NULL for a device without page tables.
 	 */
 	int (*vm_map)(void *priv, const struct flexmem_vm_range *range,
 		      const struct flexmem_memory *mem, u64 offset,
@@ -290,13 +293,13 @@ struct flexmem_device_ops {
 
 	/**
 	 * @vm_unmap: make sure that nothing is mapped in @range. Each mapping
-	 * lies wholly inside the range or wholly outside, so a device never
-	 * needs to split a mapping. It must not refuse a range that would split
-	 * a mapping, but may unmap that mapping as a whole. After a success no
-	 * program reaches by @range the memory that was mapped there, whatever
-	 * the device has cached. Called before @release of mapped memory, even
-	 * after @quiesce. A @reset leaves nothing mapped. If it fails, the
-	 * caller retries.
+	 * that flexmem has made lies wholly inside the range or wholly outside,
+	 * so a device need not split mappings. If the range cuts a mapping
+	 * nevertheless, the device unmaps the whole mapping, and does not
+	 * refuse. After a success no program reaches the memory at these
+	 * addresses any more, whatever the device has cached. Called before
+	 * @release of mapped memory, even after @quiesce. A @reset leaves
+	 * nothing mapped. If @vm_unmap fails, flexmem retries it.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
@@ -312,11 +315,11 @@ struct flexmem_device_ops {
 	int (*cancel)(void *priv, struct dma_fence *fence);
 
 	/**
-	 * @owns_fence: is @fence of a job of this function? Compare @fence->ops
-	 * first, because a program has named the fence, and it may be of any
-	 * driver. Called under a spinlock: it must not sleep, and takes no
-	 * lock. Memory that the program frees waits for the fence as for one
-	 * that the driver has added. NULL: programs can name no fence.
+	 * @owns_fence: does @fence belong to a job of this function? A program
+	 * has named the fence, so it may belong to any driver: compare
+	 * @fence->ops first. Called under a spinlock: it must not sleep, and
+	 * takes no lock. Memory that the program frees waits for the fence as
+	 * for one that the driver has added. NULL: programs can name no fence.
 	 */
 	bool (*owns_fence)(void *priv, const struct dma_fence *fence);
 
@@ -345,8 +348,8 @@ struct flexmem_device_ops {
 
 /*
  * Limits of @scrub, of @read and @write, and of @copy. A copy of
- * FLEXMEM_COPY_MAX takes so long that the cost of the command does not matter,
- * but not so long that other tasks must wait long to move data.
+ * FLEXMEM_COPY_MAX is long enough to hide the cost of the command, and short
+ * enough for other tasks that wait to move data.
  */
 #define FLEXMEM_SCRUB_MAX ((u64)SZ_1G)
 #define FLEXMEM_RW_MAX SZ_64K
@@ -372,7 +375,7 @@ enum flexmem_caching {
 
 /**
  * struct flexmem_domain_desc - description of one of a device's memories
- * @type: kind of memory
+ * @type: type of the memory
  * @granule: granule of the domain; 0: the granule of &struct
  *	flexmem_device_desc
  * @set_aside: bytes that the device keeps for itself: @acquire never gives them

@@ -14,7 +14,7 @@
  *    allocation with flexmem_allocation_error(), reads their addresses
  *    (flexmem_allocation_part()), and queues the job, or signals its fence with
  *    an error,
- * 4. puts its references. The fence is enough from here on.
+ * 4. puts its references. From here on the fence keeps the memory.
  *
  * If the owner frees memory, by FREE, by close() or because its process ended,
  * the memory is *leaving* until its last fence has signalled: still charged,
@@ -30,8 +30,8 @@
  * programs contain numbers of slots, also holds the table
  * (flexmem_segments_hold()), before it queues the job, and until the job has
  * ended. While it is held, slots can be filled, but none is cleared: TRIM fails
- * with EBUSY, also if it breaks the leases of processes, and idle regions stay.
- * A reset and the removal of the function clear them nevertheless.
+ * with EBUSY, even a TRIM that breaks the leases of processes, and idle regions
+ * stay. A reset and the removal of the function clear them nevertheless.
  *
  * If freed memory waits too long for a fence (parameter fence_timeout_ms),
  * flexmem calls @cancel with that fence, and resets the function if that does
