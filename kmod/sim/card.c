@@ -100,8 +100,8 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 	int ret = -EBUSY;
 
 	/*
-	 * Held during the registration, so that a change of capacity in the
-	 * meantime is not lost.
+	 * The lock is held during the registration, so that a change of
+	 * capacity in the meantime is not lost.
 	 */
 	mutex_lock(&fn->lock);
 	if (!fn->fdev) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated card as its driver sees it: one PF and some VFs. Each function is
- * bound to flexmem by itself.
+ * A simulated card as its driver sees it: one PF and some VFs. Each of these
+ * functions is bound to flexmem separately.
  *
- * It knows no bus, no module parameter and no debugfs. main.c makes a platform
- * device of each function, and debugfs.c has the knobs; tests use neither.
- * Calls run downwards only:
+ * card.c knows no bus, no module parameter and no debugfs. main.c makes a
+ * platform device of each function, and debugfs.c has the knobs; tests use
+ * neither. Calls run downwards only:
  *
  *   main -> debugfs, card
  *   debugfs -> card, queue, firmware (the probe), mailbox (faults), memory

@@ -109,7 +109,8 @@ struct fw_domain {
  * @used: bytes that it has, by domain
  * @slots: entries of its table; 0: the PF, which has none
  * @usable_slots: only entries below this one may be filled
- * @quiet: its programs were stopped before its memory is released
+ * @quiet: its programs were stopped (SIM_QUIESCE), so it can only release
+ *	memory before a reset
  * @table: its table: the memory that each entry points at, or NULL
  * @mappings: its page table, of all its spaces
  * @seq: number of the latest command that was carried out
@@ -512,7 +513,8 @@ static void fw_reset(struct sim_firmware *fw, unsigned int function)
 }
 
 /*
- * Whether a function may still send a command after its programs were stopped.
+ * Whether a PF or VF may still send this command after its programs were
+ * stopped.
  */
 static bool fw_gives_back(enum sim_command command)
 {
@@ -529,7 +531,8 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	struct fw_function *f = &fw->functions[function];
 
 	/*
-	 * A message without a number is a hint, which is harmless at any time.
+	 * A message without a number is a hint (sim_mailbox_post()), which is
+	 * harmless at any time.
 	 */
 	if (req->seq && req->seq <= f->seq)
 		return SIM_OUT_OF_ORDER;

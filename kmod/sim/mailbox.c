@@ -24,7 +24,7 @@
  * In addition to the queue, a function has a reset register. Like a register of
  * real hardware (PCI calls this a function level reset), a write to it cannot
  * be lost. It discards the queue, and the firmware handles it before any
- * further message of that function. A dead firmware starts again.
+ * further message of that function. It also starts a dead firmware again.
  */
 
 #include <linux/jiffies.h>
@@ -140,7 +140,7 @@ static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 	if (ch->head - ch->tail == SIM_QUEUE)
 		goto out_unlock;
 
-	/* A function sends one request at a time: ops.c holds its lock. */
+	/* ops.c holds &sim_function.turn, so only one request waits here. */
 	WARN_ON_ONCE(ch->waiting);
 	req->seq = ++ch->seq;
 	ch->waiting = req->seq;

@@ -207,7 +207,7 @@ enum sim_stat {
  * @waiting: number of the request that waits for its reply; 0: none
  * @answered: the reply to @waiting has arrived
  * @lost: a fault removed that request or its reply
- * @reply: that reply
+ * @reply: the reply, if @answered
  * @replied: number of the latest request that was answered in time
  * @reset: the reset register: set by the host, cleared by the firmware
  * @data: held by the firmware while it moves some data

@@ -67,7 +67,7 @@ static u64 vf_capacity;
  */
 static DEFINE_MUTEX(sim_lock);
 static struct sim_card *sim_card;
-/* The functions, with or without a bound driver. The PF is the first. */
+/* The devices of the PF and the VFs, PF first; a driver may be bound or not. */
 static struct platform_device *sim_pdevs[SIM_MAX_FUNCTIONS];
 static unsigned int sim_nr;
 

@@ -13,8 +13,8 @@
  * the latest for each allocation. So the fence of a job that fails or is
  * dropped signals only when the jobs before it have ended.
  *
- * Fences signal in an interrupt. A fence points at functions of this module,
- * and lives as long as a process keeps the sync_file. So each fence holds a
+ * Fences signal in an interrupt. A fence points at code of this module, and
+ * lives as long as a process keeps the sync_file. So each fence holds a
  * reference to the module.
  */
 
@@ -46,7 +46,7 @@
  * @latency_ms: how long the job takes
  * @error: why the job does not run, or 0
  * @hangs: the job writes nothing, and only a reset ends it
- * @holds: the function whose segment table it holds until it has ended, or NULL
+ * @holds: the PF or VF whose segment table it holds until it has ended, or NULL
  * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_job {
@@ -86,7 +86,7 @@ static const char *get_timeline_name(struct dma_fence *fence)
 
 /*
  * The module can be unloaded as soon as its reference is put. But unloading
- * waits for RCU callbacks, so this function ends before.
+ * waits for RCU callbacks, so free_job() has returned by then.
  */
 static void free_job(struct rcu_head *rcu)
 {
@@ -527,8 +527,9 @@ void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
  * sim_queue_drain - wait for the accesses that are in flight
  * @queue: the queue
  *
- * The accesses of a job are in flight from its begin on. This carries them out
- * at once, so that the caller need not wait for the job's latency.
+ * The accesses of a job are in flight from its begin on. sim_queue_drain()
+ * carries them out at once, so that its caller need not wait for the job's
+ * latency.
  *
  * Context: may sleep.
  */
