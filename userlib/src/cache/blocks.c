@@ -75,7 +75,7 @@ void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	piece->is_free = true;
 	piece->left = NULL;
 	piece->right = NULL;
-	/* xorshift32: spreads well enough for priorities. */
+	/* xorshift32 spreads well enough for priorities. */
 	lane->random ^= lane->random << 13;
 	lane->random ^= lane->random >> 17;
 	lane->random ^= lane->random << 5;

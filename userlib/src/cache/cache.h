@@ -43,8 +43,9 @@
  * A lane's lock protects the lane, its arenas and their blocks. The cache's
  * lock protects the calls of the provider. struct flexmem_cache groups its
  * members by the lock that protects them. Members of other structs, and the
- * list of arenas, are read with any of these locks and changed with the whole,
- * unless they are marked as constant, atomic, or of one thread.
+ * list of arenas, are read under any of these locks and changed only while the
+ * whole cache is locked, unless they are marked as constant, atomic, or of one
+ * thread.
  */
 #ifndef FMLIB_CACHE_H
 #define FMLIB_CACHE_H
@@ -69,8 +70,8 @@ static inline unsigned long fmlib_registry_generation(void)
 }
 
 /*
- * Every public function calls this function first. Returns 0; -EINVAL for NULL;
- * or -ECHILD.
+ * Every public function that takes a cache calls this first. Returns 0; -EINVAL
+ * for NULL; or -ECHILD in a forked child.
  */
 static inline int fmlib_cache_check(const struct flexmem_cache *cache)
 {
@@ -168,8 +169,8 @@ void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 void fmlib_release(struct flexmem_cache *cache,
 		   const struct fmlib_found *found);
 /*
- * Returns the bytes of the free end of a segment, and the time since when it is
- * free.
+ * fmlib_segment_tail() returns the bytes of the free end of a segment.
+ * fmlib_segment_stamp() returns the clock's value when that end became free.
  */
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
@@ -278,9 +279,9 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
 /*
  * pressure.c: fmlib_pressure_read() reads the next event, without the lock, and
- * returns 0 or the reason why there is none. The second function answers the
- * event, unless a later event was answered already, and returns an error of the
- * provider.
+ * returns 0 or the reason why there is none. fmlib_pressure_answer() answers
+ * the event, unless a later event was answered already, and returns 0 or an
+ * error of the provider.
  */
 int fmlib_pressure_read(struct flexmem_cache *cache,
 			struct flexmem_pressure_event *event);
@@ -313,7 +314,10 @@ void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
 void fmlib_uses_poll(struct flexmem_cache *cache);
 /* Records the deferred events, after the capture of work has ended. */
 void fmlib_uses_resume(struct flexmem_cache *cache);
-/* Both drop the lock while they wait, and free blocks that have waited. */
+/*
+ * These two functions drop the lock while they wait, and free blocks that have
+ * waited.
+ */
 int fmlib_uses_synchronize(struct flexmem_cache *cache);
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
 void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);

@@ -153,8 +153,8 @@ static bool is_in_the_way(const struct entry *entry,
 
 /*
  * Finds those allocations of the checkpoint that are still live. -EBUSY: a
- * stream still uses memory that the checkpoint needs, or would still use it
- * after the free of the allocation in it.
+ * stream still uses memory that the checkpoint needs, or will still use it when
+ * the allocation that is there now has been freed.
  */
 static int match_blocks(struct flexmem_cache *cache,
 			const struct fmlib_pool *pool,

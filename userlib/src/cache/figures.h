@@ -181,8 +181,9 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 }
 
 /*
- * For a call with no other change: counts at once that @size bytes of a hole
- * were taken or freed. Before that there were @before holes.
+ * fmlib_figures_hole_taken() and fmlib_figures_hole_left() serve calls that
+ * change nothing else. They count at once that @size bytes of a hole were
+ * taken, or freed. Before that there were @before holes.
  */
 static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 					    const struct fmlib_range *range,

@@ -63,7 +63,8 @@ static struct hole find_hole(struct flexmem_cache_flat *flat, uint64_t bytes,
 		limit = hole_end(flat, *hole.link);
 		hole.start = align(end, alignment);
 		/*
-		 * No hole if the next multiple of the alignment would overflow.
+		 * There is no hole here if the next multiple of the alignment
+		 * overflows.
 		 */
 		hole.size = hole.start >= end && limit > hole.start ?
 			    limit - hole.start : 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The helper thread, which serves pressure if the framework has no loop for it.
- * To stop it, it is cancelled, which is possible only while it waits without a
- * lock. So stopping it needs no descriptor. A forked child has no helper.
+ * Stopping the helper cancels the thread, which takes effect only while it
+ * waits without a lock. So no descriptor is needed to wake it. A forked child
+ * has no helper.
  *
  * A program may close the provider's descriptor, as closefrom() does, and open
  * another file with the same number. So the helper checks before and after each

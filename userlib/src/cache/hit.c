@@ -56,7 +56,7 @@ FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
 	void *token;
 
-	/* The lane serves another stream. */
+	/* A stream that has no lane, or shares one, takes the long path. */
 	if (!lane || lane->stream != stream)
 		return NULL;
 	fmlib_lock_take(&lane->lock);

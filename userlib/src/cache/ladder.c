@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The first wait for other processes, in milliseconds, and how often it doubles. */
+/*
+ * The first wait for other processes, in milliseconds, and how often the wait
+ * doubles.
+ */
 #define WAIT_MS 10
 #define WAITS 7
 
@@ -164,8 +167,9 @@ static bool others_could_help(const struct flexmem_cache *cache,
 }
 
 /*
- * After the refusal other processes on the device get a pressure event. Their
- * caches answer on threads of their own, within some milliseconds.
+ * The driver has refused memory, so the other processes on the device get a
+ * pressure event. Their caches answer on threads of their own, within some
+ * milliseconds.
  */
 static int wait_for_others(struct flexmem_cache *cache, struct fmlib_want *want)
 {

@@ -4,8 +4,8 @@
  *
  * The lane of a stream is found without a lock: lanes are in a hash table, and
  * live as long as the cache. A stream has several possible places in the table.
- * If other streams have taken all of them, it shares the lane in the first
- * place.
+ * If other streams have taken all of them, the stream shares the lane in the
+ * first place.
  *
  * For speed, lanes should not share counters either. But the peak of the sum
  * over all lanes is known only if one account counts everything. While only one

@@ -66,7 +66,10 @@ void fmlib_lock(struct flexmem_cache *cache);
  */
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		      struct fmlib_lane **lane);
-/* Locks the rest of the cache, while the lane stays locked. */
+/*
+ * Locks the whole cache for a caller of fmlib_lock_stream(). Unlocks the lane
+ * for a moment, so that all lanes are locked in order.
+ */
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
 /*

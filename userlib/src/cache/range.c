@@ -35,8 +35,8 @@
 #define HALF (FANOUT / 2)
 #define LANES 4
 /*
- * A tree with one more level holds at least 16 times as many parts, so 16 levels
- * are plenty.
+ * A tree with one more level holds at least 16 times as many parts, so 16
+ * levels suffice.
  */
 #define LEVELS 16
 /* Larger than any offset. */

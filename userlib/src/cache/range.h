@@ -86,8 +86,9 @@ int fmlib_range_grow(struct fmlib_range *range, uint64_t more);
 int fmlib_range_shrink(struct fmlib_range *range, uint64_t less);
 
 /*
- * The first returns the size of the largest hole, the second that of the hole
- * at the end; 0 if there is none.
+ * fmlib_range_largest() returns the size of the largest hole.
+ * fmlib_range_tail() returns the size of the hole at the end. Both return 0 if
+ * there is none.
  */
 uint64_t fmlib_range_largest(const struct fmlib_range *range);
 

@@ -287,8 +287,9 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 }
 
 /*
- * Calls the provider, without the lock if @unlock. Returns -ECHILD if the
- * process has forked in the meantime.
+ * Calls the provider, without the lock if the setting
+ * release_lock_on_device_malloc is on. Returns -ECHILD if the process has
+ * forked in the meantime.
  */
 static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 		      const struct fmlib_segment *segment,
@@ -314,10 +315,7 @@ static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 	return gone ? gone : fmlib_callback_result(err);
 }
 
-/*
- * Requests memory for a new segment; does so without the lock if the caller
- * permits that.
- */
+/* Requests memory for a new segment, and checks what the provider returns. */
 static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	       struct fmlib_segment *segment)
 {

@@ -250,8 +250,8 @@ static int fill(struct flexmem_cache *cache,
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
 	/*
-	 * Without FLEXMEM_CACHE_STRICT, an ignored setting does not fail the
-	 * call.
+	 * Without FLEXMEM_CACHE_STRICT an ignored setting is no failure, so it
+	 * is not written to @problem.
 	 */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;

@@ -61,7 +61,7 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 
 	if (!cache->history.room)
 		return;
-	/* As in PyTorch, an expandable segment is mapped. */
+	/* PyTorch says that an expandable segment is mapped when it grows. */
 	if (segment->growing)
 		action = come ? FMLIB_SEGMENT_MAP : FMLIB_SEGMENT_UNMAP;
 	else

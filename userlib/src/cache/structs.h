@@ -329,8 +329,9 @@ struct fmlib_callback {
 };
 
 /*
- * helper.c: the helper thread. Under @lock, except @ended: the helper sets it
- * when it ends by itself; then it must still be joined.
+ * helper.c: the helper thread. @lock protects all members but @ended. The
+ * helper sets @ended when it ends by itself; then the thread must still be
+ * joined.
  */
 struct fmlib_helper {
 	pthread_mutex_t lock;
@@ -345,7 +346,8 @@ struct fmlib_helper {
  */
 struct flexmem_cache {
 	/*
-	 * Constant after creation, except in @config what its comment says.
+	 * Constant after creation, except some members of @config, which struct
+	 * fmlib_config names.
 	 * @simple_limit: a smaller block has a narrow token and is not
 	 * oversize. @hit_limit: a request up to this size is below
 	 * @simple_limit after rounding. @pointers: NULL if segments are not
@@ -371,16 +373,17 @@ struct flexmem_cache {
 	char *problem;
 	size_t problem_length;
 
-	/* The registry's lock: its links. */
+	/* Protected by the lock of the registry (fork.c). */
 	struct flexmem_cache *previous_cache;
 	struct flexmem_cache *next_cache;
 
 	struct fmlib_helper helper;
 
 	/*
-	 * Any lock to read, the whole to change. @served: the thread for which
-	 * a lane's lock is enough for simple calls; 0: any thread;
-	 * FMLIB_NOBODY: none. @apart: lanes count in accounts of their own.
+	 * Read under any lock of the cache, and changed while the whole cache
+	 * is locked. @served: the thread for which a lane's lock is enough for
+	 * simple calls; 0: any thread; FMLIB_NOBODY: none. @apart: lanes count
+	 * in accounts of their own.
 	 * @sole: the only thread so far that has allocated or freed, or
 	 * FMLIB_NOBODY. @shared: several threads have. @lanes: see lanes.c.
 	 * @waiting: number of blocks that wait for events.
@@ -396,17 +399,17 @@ struct flexmem_cache {
 	size_t waiting;
 
 	/*
-	 * @account_lock while lanes count apart; otherwise only the sole thread
-	 * uses the account. With all locks held, it has the figures of all
-	 * lanes.
+	 * Protected by @account_lock while lanes count apart. Otherwise only
+	 * the sole thread uses the account. With all locks held, it has the
+	 * figures of all lanes.
 	 */
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 
 	/*
-	 * The cache's lock, alone or with the whole. @alone: the locked lane,
-	 * if not all are locked. @cancel_state: the cancel state that the
-	 * thread with the lock restores.
+	 * Protected by @lock, with or without the locks of the lanes. @alone:
+	 * the locked lane, if not all are locked. @cancel_state: the cancel
+	 * state that the thread with the lock restores.
 	 */
 	pthread_mutex_t lock;
 	struct fmlib_lane *alone;

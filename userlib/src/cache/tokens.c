@@ -24,7 +24,8 @@ _Static_assert(FLEXMEM_CACHE_ALLOCATIONS == 1 << FMLIB_NARROW_BITS &&
 	       FLEXMEM_CACHE_HUGE_ALLOCATIONS == 1 << WIDE_BITS,
 	       "what the header says is what tokens can tell apart");
 /*
- * A block may be a whole segment, which exceeds its request by less than this.
+ * A block may be a whole segment, which exceeds its request by less than
+ * FLEXMEM_CACHE_ALLOCATION_BYTES.
  */
 _Static_assert(2 * FLEXMEM_CACHE_ALLOCATION_BYTES <=
 	       UINT64_C(1) << (FMLIB_GENERATION_SHIFT - WIDE_BITS),

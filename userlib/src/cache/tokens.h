@@ -71,8 +71,8 @@ struct fmlib_tokens {
 #define FMLIB_RESTING 1024
 
 /*
- * The idle blocks of a lane. @fresh: number of blocks of its last chunk that
- * were never used.
+ * The idle blocks of a lane. @fresh: the first of @fresh_count blocks of its
+ * last chunk that were never used.
  * @resting: length of the list from the oldest to the newest.
  */
 struct fmlib_idle {
@@ -164,7 +164,9 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 #define FMLIB_GENERATION_MASK UINT64_C(0xff)
 #define FMLIB_WIDE (UINT64_C(1) << 62)
 
-/* The chunk of a narrow token, or NULL. */
+/*
+ * The chunk of a narrow token. Its @blocks is NULL if no such block was made.
+ */
 static inline const struct fmlib_chunk *
 fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 {
