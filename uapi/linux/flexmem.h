@@ -395,9 +395,9 @@ enum flexmem_alloc_flags {
  * @FLEXMEM_POLICY_BIND: only the domains in @domains
  * @FLEXMEM_POLICY_PREFERRED: the domains in @domains first, then those of
  *	FLEXMEM_DOMAIN_DEVICE
- * @FLEXMEM_POLICY_INTERLEAVE: one chunk in each of those in @domains, which are
- *	at least two; 0: in each of FLEXMEM_DOMAIN_DEVICE. LOOKUP lists the
- *	chunks
+ * @FLEXMEM_POLICY_INTERLEAVE: one chunk in each of the domains in @domains; if
+ *	@domains is 0, in each domain of FLEXMEM_DOMAIN_DEVICE. There must be at
+ *	least two domains. LOOKUP lists the chunks
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
@@ -462,8 +462,9 @@ enum flexmem_policy {
  * can be repeated.
  *
  * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB; or
- * @domains names a domain that there is not, or none, or is not 0 although the
- * policy is about no domain.
+ * @domains does not suit @policy: it names a domain that does not exist, it is
+ * 0 although the policy needs a domain, it is not 0 although the policy names
+ * none, or INTERLEAVE has fewer than two domains.
  */
 struct flexmem_alloc {
 	__u32 size;
@@ -513,10 +514,10 @@ enum flexmem_free_flags {
  *
  * Frees a live allocation of this open file. ENOENT: there is none with that
  * handle or exact address. EINVAL: a member that @flags does not choose is not
- * zero; or @fence is no sync_file, or a fence in it has not signalled and is
- * not of a job of this function. If the allocation is still mapped, or a device
- * program uses it, its memory stays charged until it is unmapped and the program
- * has ended. A lost allocation can be freed by handle only.
+ * zero; or @fence is no sync_file, or it contains a pending fence that belongs
+ * to no job of this function. If the allocation is still mapped, or a device
+ * program uses it, its memory stays charged until it is unmapped and the
+ * program has ended. A lost allocation can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;

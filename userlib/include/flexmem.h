@@ -462,9 +462,10 @@ struct flexmem_allocated {
  * @FLEXMEM_PLACE_PREFERRED: existing regions of those that the request names,
  *	existing regions of FLEXMEM_MEMORY_DEVICE, a new region of those that the
  *	request names, a new region of FLEXMEM_MEMORY_DEVICE, in this order
- * @FLEXMEM_PLACE_INTERLEAVE: one chunk in each of those that the request names,
- *	which are at least two; in each of FLEXMEM_MEMORY_DEVICE if it names none.
- *	The address is that of the first chunk, the size is that of all
+ * @FLEXMEM_PLACE_INTERLEAVE: one chunk in each of the domains that the request
+ *	names; if it names none, in each domain of FLEXMEM_MEMORY_DEVICE. There
+ *	must be at least two domains. The address is that of the first chunk,
+ *	the size is that of all
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
@@ -484,8 +485,8 @@ enum flexmem_placement {
  * @placement: enum flexmem_placement; if the driver does not know it, the call
  *	returns -EOPNOTSUPP
  * @domains: bit mask of at least one domain; bit 0 is domain 0. With
- *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: of two, or
- *           0
+ *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: at least
+ *           two domains, or 0
  */
 struct flexmem_alloc_request {
 	uint64_t length;

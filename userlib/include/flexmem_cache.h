@@ -346,9 +346,9 @@ struct flexmem_cache_profile {
  * environment. If a key occurs twice, its last value counts.
  *
  * ============================= ===============================================
- * backend                       native (default); direct: no cache, each call
- *                               goes to the provider, but for what is freed in
- *                               a private pool, which stays there
+ * backend                       native (default); direct: no cache: each call
+ *                               goes to the provider. Only memory that is freed
+ *                               in a private pool stays in that pool
  * expandable_segments           True or False (default): segments grow in place
  * garbage_collection_threshold  0.0 (default: off) to 1.0: share of the device
  *                               that may be reserved before free segments go
@@ -366,7 +366,7 @@ struct flexmem_cache_profile {
  *                               between powers of two: a power of two up to
  *                               64; or a list like [256:1,512:2,>:4], by
  *                               powers of two in MiB, each up to the next in
- *                               the list; 0 there, as 1, rounds nothing
+ *                               the list; 0 and 1 in the list round nothing
  * ============================= ===============================================
  *
  * max_split_size_mb does not apply to segments that grow. If the provider

@@ -58,8 +58,7 @@ static void *nth(void *array, size_t stride, size_t n)
  * A batch may have hundreds of failures for the same reason. So the details
  * that were found for one failure, @known, are used for those that follow. The
  * driver counts the bytes that the batch has @made only when the batch has
- * ended. The program could free them, so this function adds them to what it
- * has.
+ * ended. The program could free them, so add_details() adds them to @own_used.
  */
 static void add_details(const struct flexmem_device *device,
 			struct flexmem_failure *known, uint64_t made,

@@ -96,8 +96,8 @@ static const char *region_text(const struct flexmem_failure *failure)
 }
 
 /*
- * Prints a size. max_handles, a parameter of the driver, is 0 if the failure is
- * not the driver's.
+ * Says what determines the largest size. @max_handles, a parameter of the
+ * driver, is 0 if the failure is not the driver's.
  */
 static const char *size_text(const struct flexmem_failure *failure)
 {

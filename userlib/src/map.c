@@ -65,8 +65,8 @@ int flexmem_device_unmap(struct flexmem_device *device, void *address,
 }
 
 /*
- * The driver may stop early without an error. Repeats the call until it returns
- * one.
+ * The driver may stop early without an error. Repeats the call until all bytes
+ * are copied, or until an error.
  */
 static int copy(const struct flexmem_device *device, unsigned long command,
 		uint32_t handle, uint64_t offset, uintptr_t data, size_t length,

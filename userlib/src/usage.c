@@ -20,7 +20,7 @@ _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 #define MAX_TRIES 16
 #define SPARE_OWNERS 8
 
-/* A snapshot, and how much room the last reply has asked for. */
+/* A snapshot, and the room in its two lists. */
 struct snapshot {
 	struct flexmem_snapshot reply;
 	struct flexmem_region_entry *regions;
