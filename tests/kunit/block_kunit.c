@@ -304,9 +304,9 @@ static void finds_each_of_many_holes(struct kunit *test)
 
 /*
  * Tests of the checker of a region's blocks: it must report each corruption,
- * because no other test would. Each corruption is made in the blocks "f2 u1 f2
- * u1 f2 u1 f9". The free blocks among them are freed in an order that gives the
- * root of the tree two children.
+ * because no other test would report it. Each corruption is made in the blocks
+ * "f2 u1 f2 u1 f2 u1 f9". The free blocks among them are freed in an order that
+ * gives the root of the tree two children.
  */
 
 struct corrupt_ctx {

@@ -360,8 +360,8 @@ static void address_is_found_in_every_region(struct kunit *test)
 
 	test->priv = ctx;
 	/*
-	 * With load balance each allocation gets a region of its own. The ids
-	 * of these regions fall.
+	 * With load balance each allocation gets a region of its own. The later
+	 * a region is acquired, the lower is its id.
 	 */
 	for (slot = 0; slot < 5; slot++)
 		alloc(test, ctx->client, 128);

@@ -73,7 +73,7 @@ static void expect_from(struct kunit *test, struct ctx *ctx, u64 domains,
 	expect_in(test, ctx, from(ctx, domains, size), domain);
 }
 
-/* Allocates from HBM and what is preferred, which comes first. */
+/* Allocates from HBM and from the preferred domains, which come first. */
 static void expect_preferred(struct kunit *test, struct ctx *ctx, u64 preferred,
 			     u64 size, unsigned int domain)
 {
@@ -177,8 +177,9 @@ static void on_chip_memory_is_not_taken_unasked(struct kunit *test)
 }
 
 /*
- * Existing regions of the preferred domains, existing ones elsewhere, a new
- * region of the preferred domains, a new one anywhere, whatever the strategy.
+ * With every strategy memory comes from the first of these that has room:
+ * existing regions of the preferred domains, existing regions of other domains,
+ * a new region of a preferred domain, a new region of another domain.
  */
 static void preferred_domains_come_first(struct kunit *test)
 {
@@ -187,7 +188,10 @@ static void preferred_domains_come_first(struct kunit *test)
 	expect_from(test, ctx, HBM_0, GIB, 0);
 	expect_preferred(test, ctx, HBM_0, 128, 0);
 	expect_log(test, ctx, "acquire 12G, set 0");
-	/* No room elsewhere: a new region of the preferred domain. */
+	/*
+	 * The other domains have no room: a new region of the preferred domain
+	 * is acquired.
+	 */
 	expect_preferred(test, ctx, HBM_1, 12 * GIB - 256, 1);
 	expect_log(test, ctx, "acquire 12G (1), set 1");
 	expect_preferred(test, ctx, HBM_1, 128, 1);
@@ -203,7 +207,7 @@ static void preferred_domains_come_first(struct kunit *test)
 		   "acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 12G, set 3");
 }
 
-/* More than the preferred domain ever has. */
+/* A request may be larger than the preferred domain. */
 static void preferred_domain_may_be_too_small(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -357,8 +361,8 @@ static void prealloc_takes_turns(struct kunit *test)
 }
 
 /*
- * The memory that counts for the pressure includes a free slot only once, for
- * the domain that would fill it.
+ * A free slot counts for the pressure as memory of one domain only: of the
+ * domain whose region would fill it.
  */
 static void pressure_is_about_all_domains(struct kunit *test)
 {

@@ -684,7 +684,7 @@ static void firmware_without_room_is_not_dead(struct kunit *test)
 }
 
 /*
- * Neither a timeout nor an answer changes the state of a function that is not
+ * Neither a timeout nor an answer changes the state of a PF or VF that is not
  * in use, such as a suspended one.
  */
 static void only_a_function_in_use_is_unresponsive(struct kunit *test)

@@ -278,7 +278,7 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, 0, set(ctx, 3));
 	expect_asked(test, "acquire 4G, set 3");
-	/* A caller that asks for memory causes another try. */
+	/* A TRIM retries the command nevertheless. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_function_retry(&ctx->function, true));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);

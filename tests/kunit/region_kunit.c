@@ -465,7 +465,7 @@ static void segment_table_mirrors_the_regions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entries[1].region_id, region->id);
 }
 
-/* Locks. */
+/* Exhaustion. */
 
 static void exhausted_at_max_regions(struct kunit *test)
 {
