@@ -392,8 +392,8 @@ static void register_in_vain(struct run *r, unsigned int minor)
 }
 
 /*
- * The number of a node leads to the function that has it now, also while a file
- * is open on the function that had it before.
+ * The number of a node leads to the PF or VF that has the number now, even
+ * while a file is open on the PF or VF that had it before.
  */
 static void run_again(struct run *r)
 {
@@ -419,8 +419,8 @@ static void run_again(struct run *r)
 }
 
 /*
- * Registers functions until the node numbers are used up. One function, the
- * world's, exists already.
+ * Registers PFs until the node numbers of PFs are used up. One PF, the world's,
+ * exists already.
  */
 static void run_many(struct run *r)
 {

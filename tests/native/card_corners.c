@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulated card below its driver: requests that it refuses and that flexmem
- * never makes, and its page tables, which flexmem does not use yet. These tests
- * use a function that flexmem is not bound to.
+ * The simulated card below its driver: requests that it refuses and that
+ * flexmem never makes, and its page tables, which flexmem does not use yet.
+ * These tests use a VF that flexmem is not bound to.
  */
 #include "faults.h"
 
@@ -163,7 +163,7 @@ static void run_lost_map(struct run *r)
 	end(r);
 }
 
-/* A function whose programs were stopped can only unmap. */
+/* A VF whose programs were stopped can only unmap. */
 static void run_quiet(struct run *r)
 {
 	const struct flexmem_vm_range range = { SPACE, 2 * AT, SIM_VM_PAGE };
@@ -181,7 +181,7 @@ static void run_quiet(struct run *r)
 	end(r);
 }
 
-/* A reset removes all mappings. Another function may get the memory then. */
+/* A reset removes all mappings. Another VF may get the memory then. */
 static void run_reset(struct run *r)
 {
 	if (!begin(r))

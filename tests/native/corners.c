@@ -190,7 +190,7 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
-	/* This function has no slot 63. No function has a slot 64. */
+	/* This VF has no slot 63. No VF has a slot 64. */
 	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
@@ -370,8 +370,8 @@ static void reset_now(void)
 }
 
 /*
- * Resets the function; then another file allocates the memory that the reset
- * has freed.
+ * Resets the device. Then another file allocates the memory that the reset has
+ * freed.
  */
 static void reset_and_take(void)
 {

@@ -285,7 +285,10 @@ static void run_bind_slots(struct run *r)
 	     "reason of a full table");
 }
 
-/* On-chip memory first, then device memory, and no window. */
+/*
+ * A request that its preferred domains cannot satisfy gets device memory. A
+ * window that it does not name gives it none.
+ */
 static void run_prefer(struct run *r)
 {
 	struct flexmem_alloc reply;
@@ -306,7 +309,7 @@ static void run_prefer(struct run *r)
 	must(r, reply.out_reason == FLEXMEM_REASON_CAPACITY &&
 	     !reply.out_total_free && reply.out_max_region == SZ_8M &&
 	     reply.out_regions == 5, "answer for full domains");
-	/* The last slot. */
+	/* This request takes the last slot. */
 	prefer(r, BIT(TCM) | BIT(TCM + 1), 128, 0, &reply);
 	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_4M - 128, SZ_4M - 128,
 		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
@@ -342,7 +345,7 @@ static u32 chunks(struct run *r, struct flexmem_chunk_entry entry[NR_DOMAINS])
 	return cmd.out_count;
 }
 
-/* Equal chunks, but for the last, in the order of the domains. */
+/* The chunks follow the order of the domains. All but the last are equal. */
 static void run_interleave(struct run *r)
 {
 	struct flexmem_chunk_entry entry[NR_DOMAINS];
@@ -354,7 +357,9 @@ static void run_interleave(struct run *r)
 	     entry[2].domain == TCM && entry[0].length == 384 &&
 	     entry[1].length == 384 && entry[2].length == 128 &&
 	     !entry[0].map_offset && !entry[2].map_offset, "chunks");
-	/* All of device memory, if none is named. */
+	/*
+	 * A request that names no domain gets chunks in all of device memory.
+	 */
 	interleave(r, 0, SZ_2M, 0, &reply);
 	must(r, chunks(r, entry) == 2 && entry[0].domain == 0 &&
 	     entry[1].domain == 1 && entry[1].length == SZ_1M &&
@@ -395,7 +400,9 @@ static void run_interleave_full(struct run *r)
 		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
 }
 
-/* A chunk that is larger than any region of its domain. */
+/*
+ * A request fails if a chunk would be larger than every region of its domain.
+ */
 static void run_interleave_small(struct run *r)
 {
 	struct flexmem_alloc reply;

@@ -114,7 +114,7 @@ static const char *check_empty(void)
 	unsigned int i;
 
 	world_heal();
-	/* If a reset failed, the function accepts only another reset. */
+	/* If a reset failed, the PF or VF accepts only another reset. */
 	if (world_function(1)->fdev &&
 	    flexmem_function_error(&world_function(1)->fdev->table.function) &&
 	    world_reset(1))

@@ -33,7 +33,7 @@ struct run {
 };
 
 /**
- * struct sequence - a row of the table
+ * struct sequence - calls that are made with faults
  * @name: short description
  * @prepare: called before @run, without faults; may be NULL
  * @run: the calls in which operations fail

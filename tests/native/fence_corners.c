@@ -34,7 +34,7 @@ static struct dma_fence *make_foreign(void)
 	return fence;
 }
 
-/* Takes the references. */
+/* Makes an array of two fences. It takes the caller's references to them. */
 static struct dma_fence *make_array(struct dma_fence *a, struct dma_fence *b)
 {
 	struct dma_fence **fences = kmalloc_array(2, sizeof(*fences),
@@ -78,7 +78,7 @@ static void later(unsigned int ms)
 	native_settle_work();
 }
 
-/* Frees the newest allocation after these fences. */
+/* Frees the file's newest allocation when @fence has signalled. */
 static void free_after(struct run *r, struct dma_fence *fence, int error)
 {
 	u32 handle = r->handle[0][r->nr[0] - 1];
@@ -102,7 +102,10 @@ static void run_one(struct run *r)
 	dma_fence_put(fence);
 }
 
-/* The second job ends later. An array of both, and the first one alone. */
+/*
+ * The second job ends later than the first. One allocation waits for an array
+ * of both fences, another one for the first fence alone.
+ */
 static void run_two(struct run *r)
 {
 	struct dma_fence *first, *second, *both;

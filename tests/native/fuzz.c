@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The two ends of the fuzzer: where inputs come from (libFuzzer, files or
- * random numbers), and how an input becomes a function with its settings. A
+ * random numbers), and how an input becomes a PF or VF with its settings. A
  * corpus has one input a line, in hexadecimal, and lines that begin with #.
  * usage: fuzz [-s SEED] [-n RANDOM-INPUTS] [-c CORPUS] [-v] [FILE...]
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzer: it turns the bytes of an input into a function with its settings,
+ * The fuzzer: it turns the bytes of an input into a PF or VF with its settings,
  * and a sequence of commands. A second, naive implementation predicts each
  * answer. The model of tests/kunit predicts addresses. For owners and limits
- * the fuzzer sums over the list of all allocations, each time anew.
+ * the fuzzer adds up the list of all allocations after each command.
  */
 #ifndef _NATIVE_FUZZ_H
 #define _NATIVE_FUZZ_H

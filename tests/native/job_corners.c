@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Device programs that still run long after their memory was freed. They are
- * cancelled, and if that does not help, the function is reset once. Time is
+ * cancelled, and if that does not help, the device is reset once. Time is
  * virtual.
  */
 #include "corners.h"

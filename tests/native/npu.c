@@ -4,11 +4,10 @@
  * simulated registers. The simulated firmware often answers around the driver's
  * timeout: just before, just after, or at the same moment. Tasks take turns,
  * and a seed decides which one comes first. In some runs the firmware reports
- * that it is dead while the function is registered, suspended or removed. The
+ * that it is dead while the device is registered, suspended or removed. The
  * test fails if the driver takes a reply for the reply to another request, if
- * it does not reset a dead function, or if firmware and flexmem disagree in the
- * end.
- * usage: npu [-s SEED] [-n RUNS]
+ * it does not reset a dead device, or if firmware and flexmem disagree in the
+ * end. usage: npu [-s SEED] [-n RUNS]
  */
 #include "internal.h"
 
@@ -418,7 +417,7 @@ static void drop_objects(struct pci_dev *pdev)
 }
 
 /*
- * If the function fails before it is registered, the driver handles that after
+ * If the device fails before it is registered, the driver handles that after
  * the registration.
  */
 static void end_dying(struct npu *npu)
@@ -429,7 +428,7 @@ static void end_dying(struct npu *npu)
 	WARN_ON(!board.resets);
 }
 
-/* The driver ignores the interrupt while the function is suspended. */
+/* The driver ignores the interrupt while the device is suspended. */
 static void die_asleep(struct pci_dev *pdev)
 {
 	const struct dev_pm_ops *pm = the_driver->driver.pm;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs each sequence once for each of the points at which tasks take turns. At
- * that point another task kills the caller, unbinds or resets the function,
- * stops the firmware, or makes the caller's file strict. Tasks run in scheduled
- * mode, and the number of the point is the seed, so a run can be repeated.
+ * that point another task kills the caller, unbinds or resets the device, stops
+ * the firmware, or makes the caller's file strict. Tasks run in scheduled mode,
+ * and the number of the point is the seed, so a run can be repeated.
  *
  * Within a timeout and a second after each run, no command may be pending, all
- * accounts must add up, and no slot may name memory that the function does not
+ * accounts must add up, and no slot may name memory that the PF or VF does not
  * have.
  */
 #include "internal.h"

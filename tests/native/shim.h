@@ -2,11 +2,11 @@
 /*
  * The part of the kernel that flexmem uses, in user space. The compiler
  * includes it first in each source of the driver (-include). The headers below
- * linux/ that it includes are either the kernel's own, or empty ones
+ * linux/ that the driver includes are either the kernel's own, or empty ones
  * (headers.sh).
  *
- * Nothing in kmod/ knows of this. If the driver begins to use another function
- * of the kernel, add it here.
+ * Nothing in kmod/ knows of the shim. If the driver begins to use another C
+ * function of the kernel, add it here.
  */
 #ifndef _NATIVE_SHIM_H
 #define _NATIVE_SHIM_H

@@ -183,7 +183,7 @@ static unsigned int check_memory(struct sim_function *fn, unsigned int domain,
 	}
 	if (rc != -ENOSPC || used != bytes)
 		return complain("", "bytes given out of a memory");
-	/* Another function has the capacity, but the memory is full. */
+	/* Another VF has the capacity, but the memory is full. */
 	if (sim_vf_ops.acquire(fn + 1, granule, &mem) != -ENOSPC)
 		return complain("", "a memory that is full");
 	return 0;

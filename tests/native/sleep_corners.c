@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CPU mappings of a suspended function. The suspend unmaps all pages. A task
+ * CPU mappings of a suspended PF or VF. The suspend unmaps all pages. A task
  * that touches mapped memory then waits until the resume, and can be killed.
  */
 #include "corners.h"
@@ -61,7 +61,7 @@ static struct task_struct *begin(struct run *r, struct access *access,
 	return task;
 }
 
-/* Maps an allocation, touches a page, then suspends the function. */
+/* Maps an allocation, touches a page, and suspends the device. */
 static bool begin_sleep(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);

@@ -2,8 +2,9 @@
 /*
  * Counts the steps of the slowest of many operations on the blocks of a region.
  * They must grow only with the logarithm of the number of blocks. The compiler
- * calls a function in each branch of this program's code, so steps are counted,
- * not time: each run gives the same result. Prints TAP.
+ * adds a call of a C function to each branch of this program's code. So the
+ * program counts steps instead of time, and each run gives the same result.
+ * Prints TAP.
  */
 #include "internal.h"
 

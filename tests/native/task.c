@@ -23,7 +23,7 @@ unsigned long native_jiffies(void)
 	return __atomic_load_n(&now, RELAXED);
 }
 
-/* For native_timers_next(). */
+/* Only native_timers_next() calls this function. */
 void native_set_jiffies(unsigned long jiffy);
 void native_set_jiffies(unsigned long jiffy)
 {

@@ -112,7 +112,7 @@ static void run_identity(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
-/* The region size that the function tries first. */
+/* The region size that the driver tries first. */
 static u64 region_size(struct run *r)
 {
 	struct flexmem_info info = CMD(info);

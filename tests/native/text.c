@@ -116,7 +116,7 @@ int sysfs_emit(char *to, const char *format, ...)
 	return n;
 }
 
-/* Compares without a newline at the end. */
+/* Compares two strings. A newline at the end does not count. */
 bool sysfs_streq(const char *a, const char *b)
 {
 	size_t n = strcspn(a, "\n"), m = strcspn(b, "\n");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Torture: tasks of several users make all calls at once to the functions of one
- * card, while an operator kills them, resets and unbinds the functions, and lets
- * the firmware fail. It runs in rounds. After each round no task is in a call, and
- * all accounts must add up.
+ * Torture: tasks of several users make all calls at once to the PF and the VFs
+ * of one card, while an operator kills the tasks, resets and unbinds the PF and
+ * the VFs, and lets the firmware fail. It runs in rounds. After each round no
+ * task is in a call, and all accounts must add up.
  *
  * Tasks run freely as threads. With -S or -P they are scheduled: one task at a
  * time, in an order that the seed decides, so that the same seed repeats the
@@ -184,7 +184,7 @@ static unsigned int count_notes(const struct file *file)
 
 /*
  * Checks that a file has as many handles as the torture has noted. Skips a file
- * whose function was removed or reset, and one whose reply was lost.
+ * whose PF or VF was removed or reset, and a file that has lost a reply.
  */
 static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The operations of the world's functions. Each call checks the contract's
- * promises to a driver: flexmem calls no operation of a sleeping device, names
- * no memory that the function does not have, and calls only some operations of
- * a quiesced function.
+ * The operations of the world's PF and VFs (world.h). Each call checks what the
+ * header device_ops.h promises to a driver: flexmem calls no operation of a
+ * sleeping device, names no memory that the PF or VF does not have, and calls
+ * only some operations of a quiesced PF or VF.
  *
  * The checks add no ordering between tasks, so they hide no race of the core.
  */
@@ -20,8 +20,9 @@ bool world_device_done;
 void (*watch_during_fault)(void);
 
 /*
- * Memory that a function may have: from the request until it is certainly
- * released. After a reset, even a failed one, it may only be released.
+ * Memory that a PF or VF may have, from the request for it until it is
+ * certainly released. After a reset, even a failed one, flexmem may only
+ * release it.
  */
 struct piece {
 	u64 id;
@@ -230,7 +231,7 @@ static int watch_capacity(void *priv, unsigned int domain, u64 *bytes)
 }
 
 /*
- * Checks that operations that move data end before the function is suspended,
+ * Checks that operations that move data end before the PF or VF is suspended,
  * is quiesced or loses its memory.
  */
 static int data_done(struct watch *watch, const char *operation,
@@ -356,7 +357,7 @@ static int watch_reset(void *priv)
 	.reset = watch_reset
 
 /**
- * watch_ops - operations of a function
+ * watch_ops - operations of a PF or VF
  * @index: number of the function
  *
  * Return: the operations, which stay valid.
@@ -377,7 +378,7 @@ const struct flexmem_device_ops *watch_ops(unsigned int index)
 }
 
 /**
- * watch_asleep - note that a function is suspended now, or is about to be
+ * watch_asleep - note that a PF or VF is suspended now, or is about to be
  * resumed
  * @index: number of the function
  * @asleep: whether it is suspended
@@ -388,7 +389,7 @@ void watch_asleep(unsigned int index, bool asleep)
 }
 
 /**
- * watch_gone - note that a function is not bound any more
+ * watch_gone - note that a PF or VF is not bound any more
  * @index: number of the function
  */
 void watch_gone(unsigned int index)

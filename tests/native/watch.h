@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The operations of the world's functions: those of the simulator. Each can
- * fail, and each checks whether it may be called.
+ * The operations of the world's PF and VFs (world.h), which call those of the
+ * simulator. Each can fail, and each checks whether it may be called.
  */
 #ifndef _NATIVE_WATCH_H
 #define _NATIVE_WATCH_H

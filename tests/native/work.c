@@ -57,7 +57,7 @@ void native_timer_set(struct native_timer *timer, unsigned long expires)
 	raw_unlock(&timers_lock);
 }
 
-/* Returns true if the timer was set. If not, its function may be running. */
+/* Returns true if the timer was set. If not, its callback may be running. */
 bool native_timer_del(struct native_timer *timer)
 {
 	bool was_set;
@@ -83,7 +83,7 @@ static bool run_due(unsigned long at)
 	list_del_init(&timer->link);
 	/*
 	 * Called under the lock, so that a task that removes a timer knows that
-	 * the function of the timer is not running.
+	 * the callback of the timer is not running.
 	 */
 	timer->function(timer);
 	raw_unlock(&timers_lock);

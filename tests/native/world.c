@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module, the card and its functions. The card is the simulator's. The
- * functions here replace the platform devices and debugfs files of
- * kmod/sim/main.c.
+ * The module, the card, and its PF and VFs. The card is the simulator's. This
+ * file replaces the platform devices and debugfs files of kmod/sim/main.c.
  */
 #include <linux/sync_file.h>
 
@@ -115,15 +114,15 @@ void world_end(void)
 }
 
 /*
- * Checks that a function has kept the number of its node, and that the number
- * is in the range of VFs or PFs.
+ * Checks that a PF or VF has kept the number of its node, and that the number
+ * is in the range of PFs or VFs.
  */
 static void check_minor(unsigned int index)
 {
 	int minor = world_minor(index), before;
 
 	/*
-	 * Another task may have unbound the function, and may have bound it
+	 * Another task may have unbound the PF or VF, and may have bound it
 	 * again.
 	 */
 	if (minor < 0)
@@ -197,7 +196,7 @@ int world_set_capacity(unsigned int index, u64 bytes)
 	return rc;
 }
 
-/* The number of the function's node, or -ENODEV. */
+/* The number of the node, or -ENODEV. */
 int world_minor(unsigned int index)
 {
 	struct sim_function *fn = world_function(index);
@@ -260,7 +259,7 @@ void world_faults(enum sim_fault fault, unsigned int times)
 	atomic_set(&world.card.mbox.faults[fault], times);
 }
 
-/* Ends all injected failures and delays, and resumes all functions. */
+/* Ends all injected failures and delays, and resumes the PF and all VFs. */
 void world_heal(void)
 {
 	unsigned int i;
@@ -373,7 +372,7 @@ static const char *settled_wrong(unsigned int index,
 }
 
 /**
- * world_wrong - check every invariant of a function
+ * world_wrong - check every invariant of a PF or VF
  * @index: number of the function
  *
  * Return: NULL, or a text that says what is wrong. No other task may be in a
@@ -392,7 +391,7 @@ const char *world_wrong(unsigned int index)
 	return wrong;
 }
 
-/* Checks an open file and its function, which may have been removed. */
+/* Checks an open file and its PF or VF, which may have been removed. */
 const char *world_file_wrong(struct file *file)
 {
 	struct flexmem_file *private = file->private_data;

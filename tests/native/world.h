@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A world for native programs: the module with its parameters, the simulated
- * card with its functions, and checks of the invariants that hold between
+ * card with its PF and VFs, and checks of the invariants that hold between
  * calls.
  */
 #ifndef _NATIVE_WORLD_H
