@@ -7,7 +7,8 @@
  * that it is dead while the device is registered, suspended or removed. The
  * test fails if the driver takes a reply for the reply to another request, if
  * it does not reset a dead device, or if firmware and flexmem disagree in the
- * end. usage: npu [-s SEED] [-n RUNS]
+ * end.
+ * usage: npu [-s SEED] [-n RUNS]
  */
 #include "internal.h"
 
