@@ -359,8 +359,8 @@ TEST_F(command, unmapped_struct_is_efault)
 }
 
 /*
- * Only the first bytes of the struct are mapped: from only @size up to all but
- * the last byte.
+ * Only the first bytes of the struct are mapped: 4 bytes, which are the member
+ * @size, then 8 bytes, and so on until only the last bytes are missing.
  */
 TEST_F(command, struct_across_end_of_mapping_is_efault)
 {

@@ -114,8 +114,8 @@ TEST_F(batch, same_addresses_as_one_by_one)
 }
 
 /*
- * The first and the last entry are valid. Each of the others has another
- * mistake.
+ * The first and the last entry are valid. Each entry between them has a mistake
+ * of its own.
  */
 TEST_F(batch, malformed_alloc_fails_alone)
 {
@@ -168,7 +168,7 @@ TEST_F(batch, malformed_free_fails_alone)
 	ASSERT_EQ(0, alloc_all(self));
 	self->free[1].handle = 0;
 	self->free[2].address.offset = 128;
-	self->free[3].flags = FLEXMEM_FREE_BY_ADDRESS;	/* and by handle */
+	self->free[3].flags = FLEXMEM_FREE_BY_ADDRESS;	/* has a handle too */
 	self->free[4].flags = 1U << 5;
 	self->free[5] = CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			    .address.region_id = ~0ULL);

@@ -75,7 +75,7 @@ FIXTURE_TEARDOWN(containers)
 	EXPECT_SETTLED(variant->mode);
 }
 
-/* If a step fails, the function returns the line number of the step. */
+/* If a step fails, STEP() returns its line number from the calling function. */
 #define STEP(is) do {							\
 	if (!(is))							\
 		return __LINE__;					\
@@ -119,8 +119,8 @@ static bool has_limit(int fd, __u64 bytes, __u64 used)
 }
 
 /*
- * Allocates exactly up to the limit. Does so from a cgroup below the
- * container's cgroup too.
+ * Allocates exactly up to the limit, from the container's cgroup and from a
+ * cgroup below it.
  */
 static int use_the_limit(int mode, int fd, __u64 bytes)
 {

@@ -3,8 +3,8 @@
  * Programs on the device: if an owner frees memory while a program uses it, no
  * other owner gets it before the program has ended.
  *
- * Jobs of a function run in order. So a test can wait for a job of another
- * process by running a job of its own, and needs no clock.
+ * The jobs of a PF or VF run in order. So a test runs a job of its own to wait
+ * for a job of another process, and needs no clock.
  */
 #include <linux/sync_file.h>
 #include <poll.h>
@@ -372,7 +372,7 @@ TEST_F(dispatch, free_names_fences_of_its_function_only)
 
 /*
  * Two endless programs. The first one ends when it is cancelled. The second one
- * ignores its cancellation, so flexmem resets the function.
+ * ignores its cancellation, so flexmem resets the device.
  */
 TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 {

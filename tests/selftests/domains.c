@@ -90,7 +90,7 @@ TEST_F(domains, are_described)
 						    .domain = NR_DOMAINS)));
 }
 
-/* Device memory is full; on-chip memory is not touched. */
+/* If device memory is full, ALLOC fails, and takes no on-chip memory. */
 TEST_F(domains, allocations_go_to_device_memory)
 {
 	struct flexmem_domain_info is;
@@ -155,20 +155,24 @@ TEST_F(domains, bind_uses_no_other_domain)
 }
 
 /*
- * torch-spyre #1129: the preferred memory, existing regions elsewhere, a new
- * region of the preferred memory, and a new one elsewhere.
+ * torch-spyre #1129: memory comes from the first of these that has room: a
+ * region of the preferred memory, an existing region of other memory, a new
+ * region of the preferred memory, a new region of other memory.
  */
 TEST_F(domains, preferred_ones_come_first)
 {
 	struct flexmem_alloc last;
 
 	START(LAZY);
-	/* On-chip memory as long as it lasts. */
+	/* The preferred on-chip memory is used until it is full. */
 	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 15 * MiB - 128, &last));
 	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 128, &last));
 	EXPECT_EQ(0, domain(self->fd, 3).out_free);
 	EXPECT_EQ(0, domain(self->fd, 0).out_regions);
-	/* Then device memory, but no on-chip memory that is not named. */
+	/*
+	 * Then device memory is used, but no on-chip memory that the request
+	 * does not name.
+	 */
 	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 31 * MiB, &last));
 	EXPECT_EQ(1, domain(self->fd, 0).out_regions);
 	EXPECT_EQ(0, domain(self->fd, 2).out_regions);
@@ -199,7 +203,10 @@ static __u32 list_chunks(int fd, __u32 handle,
 	return raw_lookup(fd, &cmd) ? 0 : cmd.out_count;
 }
 
-/* torch-spyre #1130: equal chunks; all domains of device memory if none is named. */
+/*
+ * torch-spyre #1130: the chunks are equal. If the request names no domain, each
+ * domain of device memory gets a chunk.
+ */
 TEST_F(domains, interleave_makes_a_chunk_in_each)
 {
 	struct flexmem_chunk_entry entry[NR_DOMAINS];
@@ -257,8 +264,8 @@ TEST_F(domains, reserved_bytes_are_in_no_region)
 	START(PREALLOC);
 	SNAP(self->fd, &s);
 	/*
-	 * The regions are one of each memory in turn, and then the second one
-	 * of each memory.
+	 * First comes one region of each memory, and then a second region of
+	 * each memory.
 	 */
 	ASSERT_EQ(variant->mode == FM_PF ? 6 : 0, s.regions.out_count);
 	for (i = 0; i < s.regions.out_count; i++) {

@@ -7,9 +7,10 @@
 #include "flexmem_test.h"
 
 /*
- * Both functions share the memory. A test on the PF has a card without VFs, so
- * the size of the card is the PF's. A test on a VF limits the capacity of the
- * VF, on a card that is so large that the PF cannot take all the rest.
+ * The PF and the VF of a card share its memory. A test on the PF has a card
+ * without VFs, so the size of the card is the PF's. A test on a VF limits the
+ * capacity of the VF, on a card that is so large that the PF cannot take all
+ * the rest.
  */
 #define PF_HAS(size) "num_vfs=0 slots=8 memory=" size " vf_capacity=" size
 #define VF_HAS(size) "num_vfs=1 slots=8 memory=256G vf_capacity=" size
@@ -37,9 +38,9 @@ FIXTURE_VARIANT(exhaust) {
 };
 
 /*
- * Each case runs twice: once on a PF and once on a VF, once with regions
- * acquired on demand and once with all regions acquired at load. EVEN and ODD
- * cases differ in the combination of the two.
+ * Each case runs once on a VF and once on a PF. One of the two runs acquires
+ * regions on demand: in an EVEN case the run on the VF, in an ODD case the run
+ * on the PF. The other run acquires all regions when the driver is bound.
  */
 #define EVEN(name, pf_sim, vf_sim, pars, ...)				\
 	FIXTURE_VARIANT_ADD(exhaust, name##_vf_lazy) {			\
@@ -265,7 +266,7 @@ TEST_F(exhaust, close_frees_memory_for_others)
 	self->fd = other;
 }
 
-/* Fragmentation in the only region that the function may have. */
+/* Fragmentation in the only region that the PF or VF may have. */
 
 FIXTURE(fragments) {
 	int fd;

@@ -22,7 +22,7 @@ FIXTURE(fw) {
 
 FIXTURE_VARIANT(fw) {
 	int mode;
-	const char *dir;	/* the function's directory of knobs */
+	const char *dir;	/* directory of the PF's or VF's knobs */
 	const char *order;
 };
 
@@ -30,7 +30,7 @@ FIXTURE_VARIANT_ADD(fw, pf) { FM_PF, "pf/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf) { FM_VF, "vf0/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf_fill_first) { FM_VF, "vf0/", "order=fill_first" };
 
-/* Writes to a knob of a function. Returns 0 or an errno. */
+/* Writes to a knob of a PF or VF. Returns 0 or an errno. */
 static int knob(const char *dir, const char *name, const char *value)
 {
 	char path[64];
@@ -39,7 +39,7 @@ static int knob(const char *dir, const char *name, const char *value)
 	return fm_knob(path, value);
 }
 
-/* Counts the lines of a knob that shows the firmware's state for a function. */
+/* Counts the lines of a knob that shows the firmware's state for a PF or VF. */
 static int lines(const char *dir, const char *name)
 {
 	char path[128], line[128];

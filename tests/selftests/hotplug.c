@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions appear and vanish while they are used, the whole card vanishes, and
- * functions are suspended. A program must always be able to release everything
- * that it holds, and nothing may leak.
+ * PFs and VFs appear and vanish while they are used, the whole card vanishes,
+ * and PFs and VFs are suspended. A program must always be able to release
+ * everything that it holds, and nothing may leak.
  */
 #include <sys/wait.h>
 
@@ -71,7 +71,7 @@ static const char *device_of(const char *node)
 
 #define DRIVER(what, name) ASSERT_EQ(0, fm_put(FM_DRIVER what, name))
 
-/* Functions may come back in any order. */
+/* The PF and the VFs may come back in any order. */
 TEST_F(hotplug, a_function_keeps_its_node)
 {
 	char path[2][32], none[32];
@@ -87,8 +87,8 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	DRIVER("unbind", "flexmem_sim_vf.1");
 	DRIVER("unbind", "flexmem_sim_pf.0");
 	/*
-	 * While other functions are gone, a new function gets a new number, not
-	 * one of theirs.
+	 * While the first three are gone, a new VF gets a new number, not one
+	 * of theirs.
 	 */
 	SET_NUM_VFS("3");
 	fd = fm_open_nth(FM_VF, 0, none);
@@ -103,7 +103,7 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
 }
 
-/* What a program can hold of a function. */
+/* What a program can hold of a PF or VF. */
 struct held {
 	struct flexmem_alloc reply, orphan;
 	char *p, *q;
@@ -132,7 +132,7 @@ static void let_go(struct held *h)
 }
 
 /*
- * Makes calls on a removed function. Returns 0 if all of them fail as they
+ * Makes calls on a removed PF or VF. Returns 0 if all of them fail as they
  * must.
  */
 static int all_gone(int fd, const struct held *h)
@@ -186,7 +186,7 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	ASSERT_EQ(0, hold(self->vf[1], &vf[1]));
 	SET_NUM_VFS("1");
 	EXPECT_EQ(0, all_gone(self->vf[1], &vf[1]));
-	/* the other functions are unharmed */
+	/* the PF and the other VF are unharmed */
 	EXPECT_EQ(0, fm_touch(vf[0].p, true));
 	EXPECT_EQ(0, fm_touch(pf.q, true));
 	must(lookup, self->vf[0], &CMD(lookup, .handle = vf[0].reply.out_handle));
@@ -196,8 +196,8 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	must(lookup, self->pf, &CMD(lookup, .handle = pf.reply.out_handle));
 
 	/*
-	 * the functions come back as new functions; open files and mappings of
-	 * the old functions stay unusable
+	 * the VFs come back as new ones; open files and mappings of the old
+	 * ones stay unusable
 	 */
 	SET_NUM_VFS("2");
 	EXPECT_EQ(0, all_gone(self->vf[0], &vf[0]));
@@ -214,7 +214,7 @@ TEST_F(hotplug, a_function_goes_under_its_users)
 	EXPECT_SETTLED(FM_VF);
 }
 
-/* A VF leaves bytes behind in the card. No other function may read them. */
+/* A VF leaves bytes behind in the card. No other VF and no PF may read them. */
 TEST_F(hotplug, a_new_function_finds_no_bytes_of_an_old_one)
 {
 	struct flexmem_alloc reply;
@@ -325,9 +325,9 @@ static pid_t start_touching(volatile char *p)
 }
 
 /*
- * Uses the simulator's knob, which suspends the function as a suspend of the
- * system would. A real suspend would make the virtual machine lose its root
- * file system, which is on 9p.
+ * Uses the simulator's knob, which suspends a VF as a suspend of the system
+ * would. A real suspend would make the virtual machine lose its root file
+ * system, which is on 9p.
  */
 TEST_F(hotplug, a_function_sleeps)
 {
@@ -349,9 +349,7 @@ TEST_F(hotplug, a_function_sleeps)
 	ASSERT_LT(0, toucher);
 	ASSERT_LT(0, killed);
 	usleep(300000);
-	/*
-	 * two callers wait for the suspended function; the other function works
-	 */
+	/* two callers wait for the suspended VF; the other VF works */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
 	/* a task that touches a mapping waits too */

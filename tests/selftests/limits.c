@@ -5,7 +5,7 @@
  */
 #include "tenants.h"
 
-/* A function can have four regions. */
+/* A PF or VF can have four regions. */
 #define PARAMS "max_regions=4 fallback_sizes=4G order=fill_first "	\
 	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=32G vf_capacity=16G"
@@ -182,7 +182,7 @@ TEST_F(limit, only_the_administrator_sets)
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  limit(self->alice, BYTES).out_limit);
-	/* the administrator may use any file of the function */
+	/* the administrator may use any file of the PF or VF */
 	EXPECT_EQ(0, set_limit(self->bob, self->id, BYTES, GiB));
 	EXPECT_EQ(GiB, limit(self->alice, BYTES).out_limit);
 }
@@ -216,7 +216,7 @@ TEST_F(limit, unknown_cgroups)
 	struct flexmem_resource_limit q = CMD(resource_limit, .cgroup = ~0ULL,
 					      .out_limit = 77);
 
-	/* an unknown cgroup: ENOENT, and no reply */
+	/* an unknown cgroup causes ENOENT, and the call writes no reply */
 	must_fail(ENOENT, set_limit, self->root, &q);
 	EXPECT_EQ(77, q.out_limit);
 	EXPECT_EQ(ENOENT, set_limit(self->root, 0, BYTES, 1));

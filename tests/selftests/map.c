@@ -626,8 +626,9 @@ TEST_F(map, few_faults_fill_a_large_map)
 }
 
 /*
- * Another inode with the same number would have another address space, if the
- * driver did not replace that address space.
+ * By default each inode with the number of the node has an address space of its
+ * own. The driver gives all of them the same one, so that a revocation finds
+ * all mappings.
  */
 TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 {

@@ -151,8 +151,8 @@ TEST_F(params, domains_exclude_other_sizes)
 }
 
 /*
- * The log says what an operator wants to know first about a new function, and
- * reports the removal of a function.
+ * The log says what an operator wants to know first about a new PF or VF, and
+ * reports its removal.
  */
 TEST_F(params, the_log_names_each_function)
 {

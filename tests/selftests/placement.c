@@ -146,7 +146,7 @@ TEST_F(place, fill_first_takes_fewest_free_that_fit_then_lowest_slot)
 	EXPECT_EQ(0, place(self, GiB));		/* free GiB: 1 */
 	EXPECT_EQ(1, place(self, 2 * GiB));	/* free GiB: 1 2 */
 	EXPECT_EQ(0, place(self, KiB));		/* the fullest region */
-	/* does not fit there any more */
+	/* this request does not fit there any more */
 	EXPECT_EQ(1, place(self, GiB));
 	EXPECT_EQ(0, fm_free(self->fd, self->last.out_handle));
 	ASSERT_EQ(0, fm_free(self->fd, first.out_handle));
@@ -155,7 +155,7 @@ TEST_F(place, fill_first_takes_fewest_free_that_fit_then_lowest_slot)
 	/* free: 1 GiB - 1 KiB, 2 GiB - 1 KiB */
 	EXPECT_EQ(0, place(self, 2 * GiB));
 	EXPECT_EQ(1, place(self, GiB));		/* free: twice 1 GiB - 1 KiB */
-	/* of two equal regions, the lower slot */
+	/* of two equal regions, the one in the lower slot is used */
 	EXPECT_EQ(0, place(self, KiB));
 	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
 }

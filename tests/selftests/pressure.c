@@ -256,8 +256,8 @@ TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 	ASSERT_EQ(0, fm_free(self->alice, m.out_handle));
 	EXPECT_EVENT(self->bob, NONE, used);
 	/*
-	 * injects many faults, because background scrubs of other functions use
-	 * some of them up
+	 * injects many faults, because background scrubs of another PF or VF
+	 * use some of them up
 	 */
 	KNOB("fault_command", "scrub");
 	KNOB("fail_commands", "1000");
@@ -542,7 +542,7 @@ FIXTURE(reach) {
 
 FIXTURE_VARIANT(reach) {
 	int mode;
-	unsigned int regions;	/* that the function can have */
+	unsigned int regions;	/* that the PF or VF can have */
 };
 
 FIXTURE_VARIANT_ADD(reach, pf) { FM_PF, 3 };	/* limited by max_regions */

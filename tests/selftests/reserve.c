@@ -5,7 +5,7 @@
  */
 #include "tenants.h"
 
-/* A function can have four regions. */
+/* A PF or VF can have four regions. */
 #define PARAMS "max_regions=4 fallback_sizes=64M order=fill_first "	\
 	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
 #define SIM "num_vfs=1 memory=1G vf_capacity=256M"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A function is reset while users have allocations. The allocations are lost,
+ * A PF or VF is reset while users have allocations. The allocations are lost,
  * and calls report that. New allocations work, and no old handle or address
  * reaches them. The operator gets an event.
  */
@@ -22,7 +22,7 @@ FIXTURE(reset) {
 
 FIXTURE_VARIANT(reset) {
 	int mode;
-	const char *memory;	/* the name of the function's knob */
+	const char *memory;	/* the name of the PF's or VF's knob */
 };
 
 FIXTURE_VARIANT_ADD(reset, pf) { FM_PF, "pf/memory" };
@@ -76,7 +76,7 @@ static __u64 generation(int fd)
 	return fm_stats(fd).out_generation;
 }
 
-/* The number of pieces of memory that the function has on the card. */
+/* The number of pieces of memory that the PF or VF has on the card. */
 static int pieces(const char *memory)
 {
 	char path[128], line[128];
@@ -447,8 +447,8 @@ TEST_F(reset, a_uevent_is_sent)
 }
 
 /*
- * Reads the first line of a dump of the function. Returns the length of the
- * dump, or -1.
+ * Reads the first line of a dump of the device @function. Returns the length of
+ * the dump, or -1.
  */
 static long read_dump(const char *function, char line[128])
 {
@@ -461,7 +461,7 @@ static long read_dump(const char *function, char line[128])
 	while (dir && n < 0 && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), DUMPS "/%s/failing_device",
 			 e->d_name);
-		/* the dump is of the function or of its node */
+		/* the dump is of the device or of its node */
 		if (!realpath(path, device) || !strstr(device, function))
 			continue;
 		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);

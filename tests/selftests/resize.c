@@ -21,7 +21,7 @@ FIXTURE(resize) {
 
 FIXTURE_VARIANT(resize) {
 	int mode;
-	const char *memory;	/* the name of the function's knob */
+	const char *memory;	/* the name of the PF's or VF's knob */
 };
 
 FIXTURE_VARIANT_ADD(resize, pf) { FM_PF, "pf/memory" };

@@ -4,17 +4,23 @@
 # Runs the selftests, in the guest and as root, and prints one TAP stream: a line for each test of each program, named
 # PROGRAM/BITS/CONFIGURATION: TEST. Exit status 1 if a test failed, or could not be run at all.
 #
-# usage: tests/selftests/run.sh [PROGRAM[:TEST[,TEST...]]...]           (built before: make -C tests/selftests)
+# `make -C tests/selftests` must have built the programs.
+# usage: tests/selftests/run.sh [PROGRAM[:TEST[,TEST...]]...]
+#            runs these programs or tests; without an argument, all
 #        tests/selftests/run.sh [-1] [-V VARIANT] [-PROGRAM[/32]...] [PROGRAM[/32]:TEST[,TEST...]...]
-#                       all but those (as 32 bits), of some only these tests (as 32 bits); -1: each only with the first
-#                       configuration; -V: of the tests that have variants, all but that one
-# The 32-bit program runs with the first configuration of its table rows: the layout does not depend on the others.
+#            -1          runs each program only with the first configuration
+#            -V          leaves out this variant of each test that has variants
+#            -PROGRAM    leaves out the program; with /32, only its 32-bit half
+#            PROGRAM:... runs only these tests of the program; with /32, of its 32-bit half
+# A 32-bit program runs only with its first configuration in the table below, because the layout of structs does not
+# depend on configurations.
 # Environment:
-#   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko; the programs load them as each test needs
+#   FLEXMEM_KO           directory of flexmem.ko and flexmem_sim.ko, which the programs load with the parameters that
+#                        a test needs
 #   FLEXMEM_SELFTESTS    where the programs are (default: build/selftests in the checkout)
 #   FLEXMEM_BITS         "64 32" (default), or one of them
-#   FLEXMEM_TEST_TIMEOUT seconds one program may take (default 1200)
-#   FLEXMEM_SEED         of random tests
+#   FLEXMEM_TEST_TIMEOUT seconds that one program may take (default 1200)
+#   FLEXMEM_SEED         seed of the random tests
 set -uo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 
@@ -23,8 +29,8 @@ bin=${FLEXMEM_SELFTESTS:-$top/build/selftests}
 limit=${FLEXMEM_TEST_TIMEOUT:-1200}
 read -ra bits_list <<<"${FLEXMEM_BITS:-64 32}"
 
-# PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters A test runs with these parameters unless its
-# fixture sets others: a test that needs a certain value sets it.
+# PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters
+# A test runs with these parameters unless its fixture sets others: a test that needs a certain value sets it.
 table='
 params    | own         |                                                                |
 abi_size  | default     |                                                                |
@@ -70,8 +76,8 @@ out=$(mktemp) || bail "no temporary file"
 trap 'rm -f "$out"' EXIT
 tests=0 failed=0
 
-# limit_to PROGRAM[/32] [ARGUMENT...]: sets the variable "only" to the tests of the program that the script was asked
-# for; empty means all
+# limit_to PROGRAM[/32] [ARGUMENT...]: sets the variable "only" to the tests of the program that the arguments name;
+# empty means all
 limit_to() {
 	local argument
 	for argument in "${@:2}"; do
@@ -79,7 +85,7 @@ limit_to() {
 	done
 }
 
-# wanted PROGRAM [ARGUMENT...]: succeeds if the script was asked to run it
+# wanted PROGRAM [ARGUMENT...]: succeeds if the script must run the program
 wanted() {
 	local program=$1
 	shift

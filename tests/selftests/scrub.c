@@ -22,7 +22,7 @@ FIXTURE(scrub) {
 
 FIXTURE_VARIANT(scrub) {
 	int mode;
-	const char *memory;	/* the name of the function's knob */
+	const char *memory;	/* the name of the PF's or VF's knob */
 };
 
 FIXTURE_VARIANT_ADD(scrub, pf) { FM_PF, "pf/memory" };
@@ -317,7 +317,10 @@ TEST_F(scrub, after_unbind_and_bind)
 	EXPECT_CLEAN(self->bob, &b);
 }
 
-/* The physical address of the function's first piece on the card, or ~0. */
+/*
+ * The physical address of the first piece of memory that the PF or VF has on
+ * the card, or ~0.
+ */
 static __u64 first_piece(const char *memory)
 {
 	unsigned long long address = ~0ULL;
@@ -560,8 +563,8 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FREE(self->alice, &a);
 		BREAK(losses[i]);
 		/*
-		 * repeats until the fault hits the ALLOC of Bob, because scrubs
-		 * of the background can use it up
+		 * repeats until the fault hits the ALLOC of Bob, because a
+		 * scrub in the background can use up the fault
 		 */
 		do {
 			ASSERT_EQ(losses[i].error,

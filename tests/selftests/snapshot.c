@@ -290,7 +290,8 @@ static bool untouched(const unsigned char *p, size_t from, size_t to)
 TEST_F(snapshot, too_small_lists_are_not_written)
 {
 	/*
-	 * fewer: how many entries do not fit; below 0: there is room to spare
+	 * fewer: the number of entries that do not fit; a negative number means
+	 * that there is room to spare
 	 */
 	static const struct { __u32 regions; int fewer; } counts[] = {
 		{ 0, MIN_OWNERS }, { REGIONS, MIN_OWNERS }, { 0, 0 },

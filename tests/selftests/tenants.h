@@ -145,7 +145,8 @@ fm_fn int fm_open_as(int mode, uid_t uid)
 /* ---- knobs ---- */
 
 /*
- * Writes to a knob. A function's knob has its directory in front: "vf0/reset".
+ * Writes to a knob. The name of a PF's or VF's knob begins with a directory:
+ * "vf0/reset".
  */
 fm_fn int fm_knob(const char *name, const char *value)
 {
@@ -217,7 +218,7 @@ fm_fn void fm_mend(void)
 }
 
 /*
- * Resets the nth function of a mode, as a driver does after its firmware has
+ * Resets the nth PF or the nth VF, as a driver does after its firmware has
  * died.
  */
 fm_fn int fm_reset_nth(int mode, int nth)
@@ -236,7 +237,7 @@ fm_fn int fm_reset(int mode)
 
 #define RESET(mode) ASSERT_EQ(0, fm_reset(mode))
 
-/* The bus name of the first function of a mode. */
+/* The bus name of the first PF or the first VF. */
 #define FM_FUNCTION(mode)						\
 	((mode) == FM_PF ? "flexmem_sim_pf.0" : "flexmem_sim_vf.0")
 

@@ -123,7 +123,7 @@ TEST_F(trace, regions_slots_and_commands)
 	NEXT(at, "flexmem_reset", "rc=0");
 }
 
-/* A job of 100 ms uses the memory when it is freed. */
+/* Starts a job that uses the memory for 100 ms. Returns the job's fence. */
 static int run_fill(__u32 handle, int fd)
 {
 	int queue = open(FM_KNOBS "vf0/queue", O_RDWR | O_CLOEXEC);
@@ -156,7 +156,10 @@ TEST_F(trace, one_allocation_and_one_job)
 	ASSERT_EQ(0, fm_free(self->fd, a.out_handle));
 	EXPECT_EQ(1, poll(&wait, 1, -1));
 	close(wait.fd);
-	/* This ALLOC ends the allocation, if the worker has not. */
+	/*
+	 * If the worker has not ended the freed allocation yet, this ALLOC ends
+	 * it.
+	 */
 	ASSERT_EQ(0, fm_alloc(self->fd, 2 * SIZE, &first));
 	read_trace(text, sizeof(text));
 	NEXT(at, "flexmem_charge", "size=%llu handles=1 reason=0",

@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(unbind)
 	close(self->fd);
 	if (!fm_loaded("flexmem_sim"))
 		return;
-	/* binds the function again, so that the next test has a node */
+	/* binds the device again, so that the next test has a node */
 	write_to(self->driver, "bind", self->device);
 	EXPECT_EMPTY(variant->mode);
 }
@@ -134,8 +134,8 @@ TEST_F(unbind, the_other_function_lives_on)
 }
 
 /*
- * A container has an inode of its own. The inode must lead to the function that
- * has the number now, even while a file is open on the earlier function.
+ * A container has an inode of its own. The inode must lead to the device that
+ * has the number now, even while a file is open on the earlier device.
  */
 TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 {
