@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The fault sweep, in the guest and as root. Prints TAP. (built before: make -C tests/faults)
+# The fault sweep, in the guest and as root. Prints TAP. `make -C tests/faults` must have built it.
 # usage: tests/vm/run.sh debug --no-load -- tests/faults/run.sh
 # Environment:
-#   FLEXMEM_LONG      with other settings of the driver, too
-#   FLEXMEM_SEQUENCE  only the one of that name
+#   FLEXMEM_LONG      if set, the sweep also runs with other settings of the driver
+#   FLEXMEM_SEQUENCE  runs only the sequence of this name
 #   FLEXMEM_KO        directory of the modules, which are loaded here
 set -uo pipefail
 export PATH=$PATH:/usr/sbin:/sbin

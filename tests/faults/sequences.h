@@ -5,7 +5,7 @@
 
 #include "faults.h"
 
-/* sequences.c */
+/* Defined in sequences.c. */
 
 /*
  * Checks an answer. It must be @expected, or an injected fault must explain it.
@@ -26,7 +26,7 @@ bool free_last(struct run *r, unsigned int f);
 void prepare_open(struct run *r);
 void run_close(struct run *r);
 
-/* memory.c */
+/* Defined in memory.c. */
 
 bool map(struct run *r, unsigned int f);
 void run_write_read(struct run *r);

@@ -13,7 +13,10 @@
 #include "fuzz.h"
 
 #define PAGE 4096ULL
-/* A batch has its struct here in the arena, then its entries, then lists. */
+/*
+ * Offsets in a thread's arena: where the struct of a command is, and where the
+ * entries of a batch begin. Lists come behind these entries.
+ */
 #define STRUCT_AT 1024
 #define ENTRIES_AT (16 * KiB)
 
@@ -190,8 +193,9 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 		memcpy(to + f->offset, &v, f->bytes);
 	}
 	/*
-	 * Frees by address or by handle, and without a fence. Rarely passes
-	 * all, which is invalid.
+	 * Most FREEs name the memory in one way, by its address or by its
+	 * handle, and name no fence. A few keep all these members, which is
+	 * invalid.
 	 */
 	if (c->nr == FLEXMEM_CMD_FREE && !rng_one_in(&t->rng, 8)) {
 		struct flexmem_free *a = (struct flexmem_free *)to;

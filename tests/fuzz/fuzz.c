@@ -3,8 +3,8 @@
  * Runs batches of calls, and checks after each batch that the device is in the
  * state in which it was before. Prints TAP.
  *
- * Environment: FLEXMEM_BATCHES: their number (default 20); FLEXMEM_SEED: seed
- * of the first; FLEXMEM_BATCH: only this batch; FLEXMEM_KO: folder of the
+ * Environment: FLEXMEM_BATCHES: number of batches (default 20); FLEXMEM_SEED:
+ * seed of the first; FLEXMEM_BATCH: only this batch; FLEXMEM_KO: folder of the
  * modules.
  */
 #include <fcntl.h>
@@ -39,8 +39,8 @@ static void bail(const char *what, int error)
 }
 
 /*
- * Runs a thread. Every second thread becomes a tenant without rights; only that
- * thread changes.
+ * Runs a thread. Every second thread becomes a tenant without rights. The
+ * system call changes only the thread that calls it.
  */
 static void *thread_run(void *arg)
 {
@@ -266,7 +266,7 @@ int main(void)
 	printf("# %" PRIu64 " batches, %" PRIu64 " calls by %d threads\n",
 	       batch - first, calls, NR_THREADS);
 	result(good, "the device is as it was after each batch");
-	/* A single batch need not make all calls. */
+	/* A single batch may lack some commands. */
 	if (!one)
 		result(every_command_worked(), "every command worked");
 	for (i = 0; i < NR_VFS; i++)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The fuzzer, in the guest and as root. Prints TAP. (built before: make -C tests/fuzz)
+# The fuzzer, in the guest and as root. Prints TAP. `make -C tests/fuzz` must have built it.
 # usage: tests/vm/run.sh debug --cpus 4 --no-load -- tests/fuzz/run.sh
 # Environment:
-#   FLEXMEM_BATCHES  how many it runs (default 20)
-#   FLEXMEM_SEED     of everything random; printed
-#   FLEXMEM_BATCH    only this batch of that seed: how a finding is repeated. The number of the batch under way is in
-#                    the kernel's log, should the machine die.
+#   FLEXMEM_BATCHES  number of batches (default 20)
+#   FLEXMEM_SEED     seed of the random numbers; the fuzzer prints it
+#   FLEXMEM_BATCH    runs only this batch of the seed, to repeat a finding. If the machine has died, the kernel's log
+#                    has the number of the last batch.
 #   FLEXMEM_KO       directory of the modules, which are loaded here
 set -uo pipefail
 export PATH=$PATH:/usr/sbin:/sbin

@@ -67,13 +67,13 @@ int get_text(const char *path, char *text, size_t size);
 #define SIM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
 #define SIM_PARAMS "/sys/module/flexmem_sim/parameters/"
 
-/* Writes a knob of the card, or of a function: "vf0/...". */
+/* Writes a knob of the card, or of a VF: "vf0/...". */
 int put_knob(const char *knob, uint64_t value);
 
 /*
  * cgroup_enter() moves the process into a cgroup, and makes the cgroup if it
- * does not exist. It returns 0 or an errno. The other function returns the id
- * of a cgroup, or 0 if there is none. "" is the root.
+ * does not exist. It returns 0 or an errno. cgroup_number() returns the id of a
+ * cgroup, or 0 if there is none. "" is the root.
  */
 int cgroup_enter(const char *name);
 uint64_t cgroup_number(const char *name);

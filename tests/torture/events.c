@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the controller does to the tenants: it kills them, changes their limits,
- * breaks the firmware, and resets and removes functions.
+ * breaks the firmware, and resets and removes VFs.
  *
  * Events come after a number of operations, so that their number does not
  * depend on the speed of the machine.
@@ -29,7 +29,7 @@ static unsigned int incarnations[NR_SLOTS];
 static uint64_t longest_death;
 static char sim_params[128];
 
-/* ---- functions are removed and added ---- */
+/* ---- VFs are removed and added ---- */
 
 /*
  * Waits for the node of a VF. If the firmware made the bind fail, binds the VF
@@ -68,9 +68,9 @@ static void must_put(const char *path, const char *text)
 }
 
 /*
- * Checks that the card keeps nothing of a removed function. On a busy machine
- * the firmware may handle the reset late, but it does nothing else for the
- * function before the reset.
+ * Checks that the card keeps nothing of a removed VF. On a busy machine the
+ * firmware may handle the reset late, but it does nothing else for the VF
+ * before the reset.
  */
 static void card_has_nothing(unsigned int vf)
 {
@@ -120,7 +120,7 @@ static void event_unbind(void)
 	unsigned int vf = rng_below(&rng, NR_VFS), i;
 	unsigned int how = rng_below(&rng, 8);
 
-	/* Reduces the number of VFs, which removes the second one. */
+	/* Reduces the number of VFs, which removes the second VF. */
 	if (how == 1)
 		vf = 1;
 	for (i = 0; i < NR_VFS; i++)
@@ -146,9 +146,7 @@ static void event_unbind(void)
 	count(COUNT_UNBINDS, 1);
 }
 
-/*
- * The firmware dies while requests are under way. Then the function is reset.
- */
+/* The firmware dies while requests are under way. Then the VF is reset. */
 static void event_death(void)
 {
 	unsigned int vf = rng_below(&rng, NR_VFS);

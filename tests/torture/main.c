@@ -68,7 +68,7 @@ static void show_owners(const struct accounts *a)
 	}
 }
 
-/* Returns what is left on a function after all tenants have ended, or NULL. */
+/* Returns what is left on a VF after all tenants have ended, or NULL. */
 static const char *left_over(unsigned int vf)
 {
 	static struct accounts accounts;

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The torture, in the guest and as root: many tenants, hostile to each other and to the driver, on hardware that fails.
-# Prints TAP. (built before: make -C tests/torture)
+# Prints TAP. `make -C tests/torture` must have built it.
 # usage: tests/vm/run.sh debug|kcsan --cpus 4 --no-load -- tests/torture/run.sh
 # Environment:
-#   FLEXMEM_OPS      calls of the driver (default 200000)
-#   FLEXMEM_KILLS    processes killed (default: one for 1000 operations)
-#   FLEXMEM_UNBINDS  functions taken away and given back (default: one for 2500; of each at least two)
-#   FLEXMEM_DEATHS   firmware deaths (default: as FLEXMEM_UNBINDS)
-#   FLEXMEM_SEED     of everything random; printed
+#   FLEXMEM_OPS      number of calls of the driver (default 200000)
+#   FLEXMEM_KILLS    how often a process is killed (default: once for 1000 calls, at least twice)
+#   FLEXMEM_UNBINDS  how often a VF is removed and bound again (default: once for 2500 calls, at least twice)
+#   FLEXMEM_DEATHS   how often the firmware dies (default: as FLEXMEM_UNBINDS)
+#   FLEXMEM_SEED     seed of the random numbers; the torture prints it
 #   FLEXMEM_KO       directory of the modules, which are loaded here
 set -uo pipefail
 export PATH=$PATH:/usr/sbin:/sbin

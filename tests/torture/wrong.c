@@ -172,9 +172,8 @@ static void wrong_file(struct thread *t)
 	if (at != MAP_FAILED) {
 		munmap(at, 4096);
 		/*
-		 * An offset must be refused only by another file of the same
-		 * function. Another function may have an allocation with the
-		 * same offset.
+		 * Only a file of the same VF must refuse the offset, because
+		 * another VF may have an allocation with the same offset.
 		 */
 		if (o->file->vf == t->wild->vf)
 			fail("mmap: memory of another file");
