@@ -52,8 +52,8 @@ static bool is_pf(const struct stat *status)
 }
 
 /*
- * Finds the node of a VF: @path, or otherwise the first node, one that belongs
- * to a group if there is one.
+ * Finds the node of a VF: @path if it is a path; otherwise the first node that
+ * a group may open, or if there is none, the first node.
  */
 static bool find_vf(const char *path, char node[NODE_MAX], struct stat *status)
 {

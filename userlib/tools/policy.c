@@ -22,7 +22,7 @@ static bool parse_name(const char *text, size_t length, uint32_t *placement)
 	return false;
 }
 
-/* Adds a domain, or a memory of which all domains are meant. */
+/* Adds a domain, or a memory, which stands for all its domains. */
 static bool add_item(const char *text, size_t length, struct policy *policy)
 {
 	char item[16];

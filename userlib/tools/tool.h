@@ -165,7 +165,7 @@ enum tool_status usage_error(struct tool *tool, const char *format, ...)
  */
 void tool_finish(struct tool *tool);
 /*
- * tool_begin() notes the run. The other function prints the error of a command
+ * tool_begin() notes the run. tool_last_words() prints the error of a command
  * that cannot continue: @text, and also @json if --json was given and nothing
  * was reported yet. It may run in a signal handler.
  */

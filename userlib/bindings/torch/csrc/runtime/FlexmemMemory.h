@@ -26,8 +26,8 @@ std::string deviceName();
 // Whether there is a device. Does not throw.
 bool isAvailable() noexcept;
 
-// isInitialized(): whether cache() has been called. The other function: whether
-// this process was forked after that. Then the cache, and every tensor in it,
+// isInitialized(): whether cache() has been called. isInBadFork(): whether this
+// process was forked after that. Then the cache, and every tensor in it,
 // belongs to the parent.
 bool isInitialized() noexcept;
 bool isInBadFork() noexcept;
