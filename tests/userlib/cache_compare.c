@@ -273,8 +273,8 @@ static void compare_segment(const struct run *run, const json_t *found,
 }
 
 /*
- * Checks that PyTorch's viewer can show a snapshot, of one pool or of all. That
- * pool may have been released.
+ * Checks that PyTorch's viewer can show a snapshot of all pools, or of one
+ * pool, which may have been released.
  */
 static void view_snapshot(const struct run *run, uint64_t pool)
 {

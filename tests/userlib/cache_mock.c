@@ -124,8 +124,8 @@ static int mock_lost(void *user, uint64_t handle)
 }
 
 /*
- * Counts structs for the reason that are not zeroed: the cache must pass zeroed
- * ones.
+ * The cache must pass a zeroed struct for the reason of a failure. Counts
+ * structs that are not zeroed.
  */
 static void look_at_reason(const struct flexmem_failure *failure)
 {

@@ -247,8 +247,8 @@ int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place);
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
 /*
- * The bytes that the segment could return now; and those that it could return
- * if its pool did not keep them.
+ * model_excess() returns the bytes that the segment can return now, and
+ * model_spare() those that it could return if its pool did not keep them.
  */
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
@@ -257,12 +257,12 @@ bool model_is_lost(const struct model *model, struct model_segment *segment);
 uint64_t model_spare(const struct model *model,
 		     const struct model_segment *segment);
 /*
- * Returns the spare bytes of a segment. False: there are none, or the provider
- * refused.
+ * Returns the spare bytes of a segment to the provider. The result is false if
+ * there are none, or if the provider refused.
  */
 bool model_give_back(struct model *model, struct model_segment *segment);
 
-/* In cache_model_figures.c, for the other two files of the model. */
+/* Defined in cache_model_figures.c. */
 void model_add_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_subtract_one(struct flexmem_cache_figure *figure, uint64_t count);
 void model_add(struct flexmem_cache_figure *figures,
@@ -279,7 +279,7 @@ void model_count_alloc(struct model *model, const struct model_segment *segment,
 void model_count_free(struct model *model, const struct model_segment *segment,
 		      const struct model_block *block);
 
-/* cache_model.c: used by the other files. */
+/* Defined in cache_model.c. */
 struct model_place model_find_live(const struct model *model, size_t id);
 /* Frees a live block, without the end of the operation. */
 void model_free_at(struct model *model, size_t id);

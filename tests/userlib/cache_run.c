@@ -106,21 +106,27 @@ static void forget_pending(struct run *run)
 	assert_true(kept < PENDING);
 }
 
-/* Until when a stream may use the bytes of a slot that is freed now. */
+/*
+ * Returns the last event of a stream before which the stream may use the bytes
+ * of a slot that is freed now.
+ */
 static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 			 const uint64_t *recorded)
 {
 	if (own)
 		return recorded[stream];
-	/* Without an event: until the device was synchronized. */
+	/*
+	 * Without an event the stream may use the bytes until the device is
+	 * synchronized.
+	 */
 	if (run->captures || run->real.refuse_record == stream)
 		return WORLD_NEVER;
 	return recorded[stream] - 1;
 }
 
 /*
- * Whether a stream may use the bytes of a slot after its free; @own: its own
- * later allocations may have them at once.
+ * Whether a stream may use the bytes of a slot after its free. @own: whether
+ * later allocations of the stream may have the bytes at once.
  */
 static bool is_user(const struct run *run, const struct slot *slot,
 		    uint64_t stream, bool *own)
@@ -129,8 +135,8 @@ static bool is_user(const struct run *run, const struct slot *slot,
 	bool uses = slot->users & 1u << stream;
 
 	/*
-	 * A block in another stream's segment waits for one more event. The
-	 * segment's own stream has it after that.
+	 * A block in another stream's segment waits for one more event. After
+	 * that the segment's own stream may have the block.
 	 */
 	*own = uses ? stream == owner : stream == slot->stream;
 	return uses || *own;

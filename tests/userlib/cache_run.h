@@ -90,10 +90,13 @@ struct run {
 uint64_t run_next(struct run *run);
 uint64_t run_below(struct run *run, uint64_t limit);
 bool run_one_in(struct run *run, uint64_t chances);
-/* Says which operation comes, in messages of failed checks. */
+/* Names the next operation, for the message of a check that fails. */
 void run_say(struct run *run, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* A slot without an allocation, and a random one with one; SLOTS: none. */
+/*
+ * Return a slot without an allocation, and a random slot with an allocation.
+ * SLOTS means that there is none.
+ */
 size_t run_free_slot(const struct run *run);
 size_t run_live_slot(struct run *run);
 /* Notes an allocation, and checks where it is. */
@@ -106,7 +109,10 @@ void run_free(struct run *run, size_t slot);
  */
 void run_note_pending(struct run *run, const struct slot *slot,
 		      const uint64_t *recorded);
-/* The last capture has ended. @recorded: numbers of events before that. */
+/*
+ * Notes that the last capture has ended. @recorded: numbers of events before
+ * its end, by stream.
+ */
 void run_end_captures(struct run *run, const uint64_t *recorded);
 
 /* cache_run_pools.c: a random operation on a private pool. */

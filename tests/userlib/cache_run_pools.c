@@ -63,7 +63,10 @@ static void begin(struct run *run, size_t at)
 	uint64_t pool = run->pools[at];
 	int err;
 
-	/* The filter of a pool that was replaced is still in use. */
+	/*
+	 * The pool that was at this place before still captures with the
+	 * filter.
+	 */
 	if (run->captured[at] && run->captured[at] != pool)
 		return;
 	if (!run->captured[at])

@@ -2,7 +2,7 @@
 /*
  * Tests the cache over a device of 2 GiB in regions of 1 GiB. Natively the
  * program runs on the fake kernel. Built with ON_DEVICE it runs on the driver
- * in a virtual machine, and FLEX_DEVICE names the function.
+ * in a virtual machine, and FLEX_DEVICE names the PF or VF.
  */
 #include "test.h"
 #include "flexmem_cache.h"

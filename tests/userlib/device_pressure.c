@@ -2,7 +2,7 @@
 /*
  * Memory pressure on a real driver, with a device of 2 GiB in regions of 1 GiB.
  * One idle process has 90 percent of the memory in its cache, and another
- * process needs memory. Runs in a virtual machine, on the function that
+ * process needs memory. Runs in a virtual machine, on the PF or VF that
  * FLEX_DEVICE names.
  */
 #include "test.h"
@@ -302,7 +302,7 @@ static void keep_warning(enum flexmem_log_level level, const char *text,
 	atomic_fetch_add(&warnings, 1);
 }
 
-/* Binds the function to its driver, or unbinds it. */
+/* Binds the PF or VF to its driver, or unbinds it. */
 static void driver(const char *what)
 {
 	const char *kind = getenv("FLEX_DEVICE");
@@ -319,7 +319,7 @@ static void driver(const char *what)
 }
 
 /*
- * The function is removed while the helper waits for events, and is bound again
+ * The device is removed while the helper waits for events, and is bound again
  * later.
  */
 static void helper_ends_with_the_device(void **state)

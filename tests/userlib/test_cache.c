@@ -373,8 +373,8 @@ static void growing_is_stopped(void **state)
 }
 
 /*
- * The reason that a failure reports is that of the new segment, not the reason
- * why an existing segment could not grow.
+ * A failure reports why the cache could not make a new segment, not why an
+ * existing segment could not grow.
  */
 static void growing_has_its_own_reasons(void **state)
 {

@@ -271,8 +271,9 @@ static void bad_options(void **state)
 }
 
 /*
- * A struct inside of another struct grows into the room behind it. Later
- * members must not move, because older programs would read them wrongly.
+ * New members of struct flexmem_failure take up the reserved room behind its
+ * copies in other structs. The members behind that room must not move, because
+ * older programs would read them wrongly.
  */
 _Static_assert(offsetof(struct flexmem_cache_failure, device) == 72 &&
 	       offsetof(struct flexmem_cache_failure, obstacle) == 232 &&

@@ -304,8 +304,8 @@ static void unknown_pools(void **state)
 }
 
 /*
- * The text for ENOENT of another call, although the caller passes the failure
- * of an earlier allocation.
+ * The caller passes the failure of an allocation together with the ENOENT of
+ * another call. The text must be about ENOENT.
  */
 static void failure_of_another_call(void **state)
 {

@@ -104,7 +104,10 @@ static void idle_program_gives(void **state)
 	(void)state;
 	free_after_the_event();
 	await_looks(atomic_load(&mock.infos) + 2);
-	/* At least half of the three segments. */
+	/*
+	 * The helper must return at least half of the memory, so it returns two
+	 * of the three segments.
+	 */
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 20 * MIB);
 	assert_int_equal(figures(cache).pressure_bytes, 40 * MIB);

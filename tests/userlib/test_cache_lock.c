@@ -17,7 +17,8 @@ static unsigned long count;
 static unsigned long sleepers;
 
 /*
- * Denies the system call from now on, as seccomp may, when unlocks rely on it.
+ * If set, membarrier() fails although the lock relies on it. seccomp can cause
+ * that.
  */
 static atomic_bool denied;
 

@@ -191,8 +191,8 @@ static void mapped_ends_stay(void **state)
 }
 
 /*
- * The provider may refuse to shrink a segment in use as busy. If no byte of a
- * segment is in use, that is an error, and the cache warns.
+ * The provider may refuse with EBUSY to shrink a segment that is in use. If it
+ * refuses to free a segment of which no byte is in use, the cache warns.
  */
 static void busy_is_silent_for_ends_only(void **state)
 {

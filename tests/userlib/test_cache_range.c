@@ -555,8 +555,9 @@ static void many_holes(void **state)
 
 /*
  * A hole begins left of the border between two subtrees and ends right of it.
- * It is reserved from its start until it begins right of the border, too. Then
- * the border must move, for the next insertion there.
+ * Reservations at its start shorten it until it begins right of the border,
+ * too. Then the border must move, because otherwise the next insertion there
+ * would go to the wrong subtree.
  */
 static void border_that_moves(void **state)
 {

@@ -175,8 +175,8 @@ static void impossible_addresses(void **state)
 }
 
 /*
- * A provider returns the handle of an existing segment for other memory. The
- * cache must not free that handle. This is the true handle of the other memory.
+ * The true handle of memory for which the provider returns the handle of an
+ * existing segment. The cache must not free that segment's handle.
  */
 static uint64_t lost;
 

@@ -236,7 +236,10 @@ static void a_hole_moves_after_its_event(void **state)
 	(void)state;
 	mock.happened[0] = true;
 	token = take(cache, 4 * MIB, 2);
-	/* The token is one of the lane (streams that share a lock) of the block. */
+	/*
+	 * The token belongs to the block's lane, which is a group of streams
+	 * that share a lock.
+	 */
 	chunk = fmlib_token_chunk(&cache->narrow, token);
 	assert_ptr_equal(chunk->lane,
 			 fmlib_lane_of(fmlib_token_first(chunk, token)));

@@ -78,7 +78,7 @@ static void limit_is_in_the_way(void **state)
 
 	(void)state;
 	fake.limit = 4 * MIB;
-	/* The sums in the failure need no right. */
+	/* A caller without rights gets the sums in the failure too. */
 	fake.admin = false;
 	device = open_device();
 	a = make(3 * MIB, 0);
