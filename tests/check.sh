@@ -21,7 +21,7 @@ done
 long=${FLEXMEM_LONG:+4}
 logs=$BUILD/check${long:+-long}
 kinds=(6.12 6.1 debug)
-# Ends a suite that hangs. A suite on a slow machine never takes so long.
+# A virtual machine that runs for this many seconds hangs: no suite takes so long, even on a slow machine.
 vm_timeout=$((5400 * ${long:-1}))
 vm=(tests/vm/run.sh)
 # A fixed seed, so that only a change can make a random test fail. The long runs draw seeds.

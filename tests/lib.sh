@@ -117,7 +117,7 @@ project_files() {
 	done
 }
 
-# project_hash: prints a hash of all these files, or nothing if there is no git
+# project_hash: prints a hash of the files that project_files lists, or nothing if there is no git
 project_hash() {
 	local files
 	mapfile -t files < <(project_files)

@@ -323,7 +323,9 @@ static void line_of_many(const char *name, double one, double many)
 	failed |= missed;
 }
 
-/* The cases. The first one is the unit of the others. */
+/*
+ * The measured cases. The figures of the first case are the unit of the others.
+ */
 static const struct {
 	unsigned int threads;
 	unsigned int caches;

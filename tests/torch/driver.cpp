@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// Tests that need the driver, on a function of 2 GiB: processes that share it get unused memory of each other; a forked
+// Tests that need the driver, on a PF or VF of 2 GiB: processes that share it get unused memory of each other; a forked
 // worker does not free its parent's memory; and a reset of the device ends a process that has tensors, with a message,
 // but not a process without tensors. Prints TAP.
 // usage: driver FILE      writing 1 to FILE resets the device

@@ -3,7 +3,8 @@
 #
 # Runs in the guest. Measures what ALLOC and FREE cost on a VF of 8 slots with each combination of block strategy and
 # region order, on a PF of 64 slots, and in a memory cgroup below the root, where the slab charges each object.
-# usage: tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh        (built before: make -C tests/bench pairs)
+# `make -C tests/bench pairs` must have built the program.
+# usage: tests/vm/run.sh 6.12 --cpus 1 --no-load -- tests/vm/bench.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

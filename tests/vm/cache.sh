@@ -3,7 +3,8 @@
 #
 # Runs in the guest. Tests the cache with the driver, on a VF and on the PF, each of 2 GiB in regions of 1 GiB, and the
 # examples of the Python package. Prints TAP.
-# usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [PROGRAM...]     (built before: make -C tests/userlib vm)
+# `make -C tests/userlib vm` must have built the programs.
+# usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [PROGRAM...]
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

@@ -7,7 +7,8 @@
 # of Documentation/blocks.py. With arguments it runs only the commands that they name, and neither the demo nor the
 # removal, which takes a minute. The arguments must include the commands of README and install.rst about the node.
 # usage: tests/vm/run.sh 6.12 --no-load -- tests/vm/docs.sh [PAGE[:FIRST WORDS]...]
-#        before: make, make -C tests/selftests, and python3 Documentation/blocks.py host (tests/check.sh docs does it all)
+# These commands must have run before, as in tests/check.sh docs: make, make -C tests/selftests, and
+# python3 Documentation/blocks.py host
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

@@ -7,17 +7,24 @@
 # usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug, kcsan
 #   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'  --tries N (of booting, default 3)
 #   --load 'flexmem parameters'  --sim 'flexmem_sim parameters'  --no-load  --no-build
-#   --leaps     say so with status 98 if COMMAND failed and the machine's clock had jumped
-#   --stdin     COMMAND reads our standard input (it has none otherwise)
-#   --tty       COMMAND has our terminal; --timeout 0 then gives it as much time as it likes
+#   --leaps     ends with status 98 if COMMAND failed and the machine's clock had jumped
+#   --stdin     COMMAND reads the standard input of this script (otherwise it has none)
+#   --tty       COMMAND has the terminal of this script; with --timeout 0 it has no time limit
 #   --out DIR   where to keep what the run leaves: console.log, stdout, stderr, out/ (in the guest: $FLEXMEM_VM_OUT)
 # Exit status: that of COMMAND, or
-#   95  the modules did not load     97  a kernel splat (printed)    124  timeout
-#   96  they did not unload, or left memory behind                   125  the machine did not come up, or died
-#   98  with --leaps: it failed, and the machine's clock had jumped: that says nothing about the modules
-# Environment: FLEXMEM_ACCEL=kvm|tcg overrides what we find out (and keep in build/vm/accel-KIND: delete it, or make clean,
-# to find out again); icount is tcg with a clock that counts instructions, one a nanosecond. Every FLEX* reaches the command, and so do COLUMNS and TERM. VM_TRIES: a file to which each boot
-# that had to be done again is added. In the guest: FLEXMEM_KO is the directory of the modules, FLEXMEM_KERNEL the KIND.
+#   95   the modules did not load
+#   96   the modules did not unload, or left memory behind
+#   97   the kernel printed a splat, which this script prints too
+#   98   with --leaps: COMMAND failed, and the machine's clock had jumped. That says nothing about the modules.
+#   124  COMMAND took too long
+#   125  the machine did not come up, or died
+# Environment:
+#   FLEXMEM_ACCEL   kvm, tcg (emulation) or icount (tcg with a clock that counts instructions, one for each nanosecond).
+#                   Default: the faster one of kvm and tcg that boots the kernel. It is kept in build/vm/accel-KIND, which
+#                   `make clean` removes.
+#   VM_TRIES        a file to which each boot that had to be repeated is added
+# All FLEX* variables reach the command, and so do COLUMNS and TERM. In the guest FLEXMEM_KO is the directory of the
+# modules, and FLEXMEM_KERNEL is the KIND.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
@@ -210,7 +217,7 @@ for ((try = 1; ; try++)); do
 	mv "$out/console.log" "$out/console.$try.log"
 	[[ ! ${VM_TRIES:-} ]] || echo "$kind $why while it booted: $out/console.$try.log${said:+: $said}" >>"$VM_TRIES"
 done
-# KVM has booted this kernel before but does not now, so the next run tries KVM anew.
+# KVM has booted this kernel before but does not now, so the next run tries KVM again.
 [[ $accel != kvm || -e $out/up ]] || rm -f "$verdict"
 
 [[ ! $feeder ]] || kill "$feeder" 2>/dev/null || true

@@ -3,7 +3,8 @@
 #
 # Runs in the guest. Tests the C++ programs of tests/torch with the driver, on a VF of 2 GiB. The long runs also test
 # the Python programs, for which PyTorch takes minutes to start. Prints TAP.
-# usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh        (built before: make torch)
+# `make torch` must have built the programs.
+# usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
