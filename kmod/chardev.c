@@ -168,9 +168,9 @@ static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 }
 
 /*
- * Copies the event out before it takes it. So an event that cannot be written
- * stays pending, and no other reader must be woken up for it. Returns 0 if
- * there is no event.
+ * Takes the event only after copying it to user space. So an event that cannot
+ * be copied stays pending, and no other reader must be woken up for it. Returns
+ * 0 if there is no event.
  */
 static int read_event(struct flexmem_file *file, char __user *to, size_t count)
 {

@@ -242,7 +242,7 @@ u64 flexmem_function_held_in(const struct flexmem_function *function,
  * @function: function
  *
  * Context: the caller runs no other operation of the function.
- * Return: bytes.
+ * Return: the number of bytes.
  */
 u64 flexmem_function_held(const struct flexmem_function *function)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Calls to the driver of a function about its page tables; function.c has the
- * checks of answers. No other part of flexmem calls these functions yet.
+ * checks of answers. No other part of flexmem makes such calls yet.
  */
 
 #include <linux/align.h>

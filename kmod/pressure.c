@@ -248,7 +248,7 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 		   max3(gauge->hungry, gauge->told_frees, began));
 	spin_unlock(&accounts->lock);
 	/*
-	 * Sets @hungry before it reads @frees. Pairs with
+	 * @hungry must be set before @frees is read. Pairs with
 	 * flexmem_pressure_freed().
 	 */
 	smp_mb();
@@ -308,8 +308,8 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	in_use = flexmem_accounts_in_use(accounts);
 	freed = listener->failed_at < gauge->told_frees;
 	/*
-	 * A file that has not read that the level rose gets no event when it
-	 * falls back.
+	 * If a file has not read that the level rose, it gets no event when the
+	 * level falls back.
 	 */
 	is_new = freed || (listener->told_at != gauge->told_at &&
 			   (listener->told != FLEXMEM_PRESSURE_NONE ||

@@ -98,7 +98,10 @@ static void unlock_after_snapshot(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
-/* Whether a region is reserved, and not open to @only. */
+/*
+ * Whether a reservation keeps @only out of a region. If @only is NULL, every
+ * reservation counts.
+ */
 static bool is_held_back(const struct flexmem_region *region,
 			 const struct flexmem_account *only)
 {

@@ -726,7 +726,7 @@ int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
  * @fw: the firmware
  * @function: which function
  *
- * Return: bytes.
+ * Return: the capacity in bytes.
  */
 u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
 {
@@ -764,7 +764,7 @@ int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
  * @fw: the firmware
  * @function: which function
  *
- * Return: entries.
+ * Return: the number of entries.
  */
 unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
 				       unsigned int function)

@@ -65,7 +65,7 @@ void sim_memory_destroy(struct sim_memory *memory)
  * sim_memory_pages - number of pages that exist
  * @memory: the memory
  *
- * Return: their number.
+ * Return: the number of pages.
  */
 unsigned long sim_memory_pages(struct sim_memory *memory)
 {
