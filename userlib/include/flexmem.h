@@ -74,7 +74,7 @@ struct flexmem_virtual_address {
 	uint64_t offset;
 };
 
-/** enum flexmem_function - which kind of function of the device a node is */
+/** enum flexmem_function - whether a node is that of a PF or of a VF */
 enum flexmem_function {
 	FLEXMEM_PF = 0,
 	FLEXMEM_VF = 1,

@@ -8,9 +8,9 @@
 #define FMLIB_HUMAN_MAX 16
 
 /*
- * Writes @bytes to @text: with one decimal in the largest binary unit that is
- * not above @bytes, like "12.0 GiB", or exactly below 1 KiB, like "128 B".
- * Returns @text.
+ * Writes @bytes to @text, with one decimal in the largest binary unit that is
+ * not above @bytes, like "12.0 GiB". Numbers below 1 KiB are exact, like "128
+ * B". Returns @text.
  */
 const char *fmlib_human(uint64_t bytes, char text[FMLIB_HUMAN_MAX]);
 
