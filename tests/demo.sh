@@ -32,7 +32,7 @@ demo() {
 	}
 }
 demo 170 tests/vm/demo.sh
-# The demo does not download PyTorch's Debian. It uses it if it is there.
+# The demo does not download PyTorch's Debian, but uses it if it is there.
 if [[ -e $BUILD/torch/root.made ]]; then
 	say 'Building the binding of PyTorch, and booting a second machine'
 	quietly "$BUILD/log/torch" tests/torch/build.sh

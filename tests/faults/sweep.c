@@ -7,8 +7,8 @@
  * /proc/thread-self/fail-nth counts all operations of this thread that can
  * fail: slab and page allocations, user copies, and its own commands to the
  * simulator. Most commands are sent by the driver's worker; the knob
- * fail_mailbox counts the commands of all threads. Both files show afterwards
- * whether the fault was reached.
+ * fail_mailbox counts the commands of all threads. The file and the knob show
+ * afterwards whether the fault was reached.
  *
  * Environment: FLEXMEM_LONG: also with other settings of the driver;
  * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: folder of the

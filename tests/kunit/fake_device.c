@@ -613,7 +613,7 @@ bool fake_device_is_untouched(struct fake_device *fake)
  * fake_device_lost - memory that was acquired by commands with lost replies
  * @fake: device
  *
- * Return: bytes.
+ * Return: the number of bytes.
  */
 u64 fake_device_lost(struct fake_device *fake)
 {

@@ -90,7 +90,7 @@ struct cgroup *fake_cgroup(unsigned int n)
 /**
  * fake_settings - default settings
  *
- * Return: settings.
+ * Return: the settings.
  */
 struct flexmem_settings fake_settings(void)
 {

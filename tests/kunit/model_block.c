@@ -249,7 +249,7 @@ static struct model_block *block_at(struct model *model, unsigned int slot,
  * @slot: slot of its region
  * @offset: its offset there
  *
- * Return: bytes.
+ * Return: the number of bytes.
  */
 u64 model_room(struct model *model, unsigned int slot, u64 offset)
 {

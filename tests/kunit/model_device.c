@@ -12,7 +12,7 @@
  * @model: model
  * @error: the error of the next call, or 0
  *
- * Return: its result.
+ * Return: 0 or the error.
  */
 int model_call(struct model *model, int *error)
 {

@@ -306,7 +306,6 @@ static void large_program_gets_a_large_region(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 1");
 }
 
-
 /* The same calls give the same addresses on a PF and on a VF. */
 
 #define SAME_OPS 400

@@ -11,8 +11,9 @@
 #define EXPECT(test, value, expected) KUNIT_EXPECT_EQ(test, value, expected)
 
 /*
- * A VF with room for 3 regions. Cgroups: 14 below 13, 13 below 12, 12 below 1; 1
- * to 11 below 0, the root.
+ * Makes a VF with room for 3 regions. The cgroups of the tests are: 0, the
+ * root; 1 to 11, directly below the root; 12 below 1; 13 below 12; and 14 below
+ * 13.
  */
 static struct ctx *make_for(struct kunit *test, enum flexmem_order order)
 {

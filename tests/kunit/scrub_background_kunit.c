@@ -186,7 +186,8 @@ static void background_goes_on_after_an_error(struct kunit *test)
 }
 
 /*
- * Allocates a part of the block while the background scrubs it. Does so once.
+ * Allocates a part of the block when the background scrubs it for the first
+ * time.
  */
 static void take_a_part(void *arg)
 {

@@ -8,7 +8,9 @@
 
 #define RW (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE)
 
-/* The space and the first address of most mappings in this file. */
+/*
+ * Most mappings of these tests are in address space SPACE, from address AT on.
+ */
 #define SPACE 7
 #define AT (1ull << 40)
 

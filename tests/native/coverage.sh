@@ -29,7 +29,7 @@ program torture -P 3 -s 2 -n 20000 'order=fill_first strategy=best_fit fallback_
 program torture -S -s 3 -n 10000 'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'
 program torture -c -P 4 -s 4 -n 20000 'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
 
-# A line of a header counts as run if any file that includes it ran it.
+# A line of a header counts as run if it was run in at least one file that includes the header.
 (cd "$out/gcov" && gcov -t -r -s "$TOP" core-*.gcda) >"$out/gcov/lines" 2>"$out/coverage.log"
 awk -v least="$least" '
 	/:Source:/ { file = $0; sub(/.*:Source:/, "", file); next }

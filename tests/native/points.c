@@ -57,8 +57,8 @@ bool points_explain(long rc)
 	unsigned int i;
 
 	/*
-	 * If the action has freed memory, a call that is expected to fail may
-	 * succeed.
+	 * If the other task's action has freed memory, a call that is expected
+	 * to fail may succeed.
 	 */
 	if (!rc)
 		return points_take_away();

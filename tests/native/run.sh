@@ -88,6 +88,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 done
 tap 'calls between parts are those of internals.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
 tap 'other modules use what flexmem.ko exports' python3 "$here/exports.py" "$TOP" "$out/asan"
+# shellcheck disable=SC2016 # the backquotes are those of the page
 tap 'the page has a row for each trace event' diff \
 	<(sed -nE 's/^(TRACE_EVENT\(|DEFINE_EVENT\([a-z_]+, )(flexmem_[a-z_]+),$/\2/p' "$TOP/kmod/trace.h" | sort) \
 	<(sed -nE 's/^``(flexmem_[a-z_]+)`` .*/\1/p' "$TOP/Documentation/tracing.rst" | sort)

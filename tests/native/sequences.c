@@ -373,7 +373,10 @@ static bool copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
 	return FAILS(r, 0, COPY, &cmd, expected);
 }
 
-/* Copies to another allocation, and then to the last bytes of it. */
+/*
+ * Copies half of an allocation to the first half of another one, and that half
+ * to the second half.
+ */
 static void run_copy_range(struct run *r)
 {
 	const u64 length = round_down(sizeof(data), 256);

@@ -281,7 +281,7 @@ void model_count_free(struct model *model, const struct model_segment *segment,
 
 /* Defined in cache_model.c. */
 struct model_place model_find_live(const struct model *model, size_t id);
-/* Frees a live block, without the end of the operation. */
+/* Frees a live block. The caller ends the operation with model_commit(). */
 void model_free_at(struct model *model, size_t id);
 /* Records the events for a block that was freed. */
 void model_record(struct model *model, struct model_block *block);

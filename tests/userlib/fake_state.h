@@ -94,7 +94,7 @@ int resize(struct file *file, struct flexmem_resize *cmd);
 /* fake_owners.c: accounts and limits. */
 void reset_owners(void);
 void limits_of_new_file(struct file *file);
-/* The limit that refuses @bytes, or 0. */
+/* Returns the limit that an allocation of @size bytes would exceed, or 0. */
 uint32_t limit_reached(const struct file *file, uint64_t size);
 void note_peak(const struct file *file);
 int owner_command(struct file *file, unsigned int number, void *arg);

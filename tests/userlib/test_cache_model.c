@@ -340,7 +340,7 @@ static void copy_breakage(struct world *to, const struct world *from)
 
 /*
  * Callback of a framework that should free memory: it frees two buffers and
- * allocates one. The model does so first.
+ * allocates one. This is the model's callback, which runs before the cache's.
  */
 static void model_callback(void *user)
 {

@@ -85,8 +85,8 @@ group=$(getent group flexmem | cut -d: -f3)
 user() { setpriv --reuid 4711 --regid 4711 --groups "$1" env -C / "${@:2}"; }
 node() { "$command" --device "$1" info --json | jq -r .device; }
 modes() { [[ $(stat -c '%a %G' "$(node VF)") == '660 flexmem' && $(stat -c '%a %G' "$(node PF)") == '600 root' ]]; }
-# udev reads changed rules when a device has an event, every three seconds at most. It does not do so at once when it is told to
-# reload, and may drop that request.
+# udev reads changed rules when a device has an event, every three seconds at most. When it is told to reload the rules,
+# it does not read them at once, and may drop that request.
 in_time() {
 	local try
 	for ((try = 0; try < 20; try++)); do

@@ -7,7 +7,8 @@
 #   root/    what the packages brought (lib/modules, usr/src), stock kernels only
 # usage: tests/vm/kernel.sh 6.1|6.12|debug|kcsan
 #        tests/vm/kernel.sh --known KIND        only whether it is one of these
-# Stock kernels and their headers come as Debian packages that are unpacked and never installed. Everything is made once.
+# Stock kernels and their headers come as Debian packages that are unpacked and never installed. Everything is made
+# once.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"

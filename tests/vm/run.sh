@@ -20,7 +20,7 @@
 #   125  the machine did not come up, or died
 # Environment:
 #   FLEXMEM_ACCEL   kvm, tcg (emulation) or icount (tcg with a clock that counts instructions, one for each nanosecond).
-#                   Default: the faster one of kvm and tcg that boots the kernel. It is kept in build/vm/accel-KIND, which
+#                   Default: kvm if it boots the kernel, otherwise tcg. The answer is kept in build/vm/accel-KIND, which
 #                   `make clean` removes.
 #   VM_TRIES        a file to which each boot that had to be repeated is added
 # All FLEX* variables reach the command, and so do COLUMNS and TERM. In the guest FLEXMEM_KO is the directory of the
