@@ -547,7 +547,7 @@ static const struct flexmem_command commands[] = {
 		cmd_alloc_batch),
 	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved, CHANGES,
 		cmd_free_batch),
-	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, __reserved, LOOKS,
+	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS,
 		flexmem_cmd_lookup),
 	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, LOOKS,
 		flexmem_cmd_regions),
@@ -585,7 +585,7 @@ static const struct flexmem_command commands[] = {
 static int call_command(struct flexmem_call *call,
 			const struct flexmem_command *command)
 {
-	/* Need not be zeroed: the copy below fills the whole buffer. */
+	/* Not zeroed: the copies below fill as much as the command uses. */
 	u64 buffer[LONGEST_STRUCT / sizeof(u64)] __uninitialized;
 	int rc;
 

@@ -27,7 +27,7 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 		/*
 		 * A size that is smaller than the first version of any struct.
 		 */
-		cmd[0] = fuzz_take(f) % (size - size / 5);
+		cmd[0] = fuzz_take(f) % (size - size / 5 * 2);
 		return -EINVAL;
 	case LONG:
 		cmd[0] = size + fuzz_take(f);

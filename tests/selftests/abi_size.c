@@ -28,6 +28,10 @@ static __u32 first_size(const struct command *cmd)
 {
 	if (cmd->nr == FLEXMEM_IOCTL_ALLOC)
 		return offsetof(struct flexmem_alloc, out_leaving);
+	if (cmd->nr == FLEXMEM_IOCTL_FREE)
+		return offsetof(struct flexmem_free, fence);
+	if (cmd->nr == FLEXMEM_IOCTL_LOOKUP)
+		return offsetof(struct flexmem_lookup, entry_size);
 	return cmd->size;
 }
 

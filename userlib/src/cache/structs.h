@@ -41,9 +41,9 @@ enum fmlib_key {
 #define FMLIB_DIVISIONS 17
 
 /*
- * The settings of a cache. @threshold is 0 if it is off. @slack is
- * FMLIB_NO_LIMIT if the value of the profile applies.
- * @divides: @divisions has an entry other than 0 and 1. @threshold, @fraction,
+ * The settings of a cache. @threshold is 0 if it is off. @max_split is
+ * FMLIB_NO_LIMIT if it was not given.
+ * @divides: @divisions was given. @threshold, @fraction,
  * @history and their texts in @shown change only while the whole cache is
  * locked. The other members are constant.
  */
