@@ -460,6 +460,8 @@ static void run_free_after(struct run *r)
 		.latency_ms = 20,
 		.flags = SIM_RUN_STRAY,
 	};
+	struct flexmem_alloc again = CMD(alloc, .length = sizeof(data),
+						.flags = FLEXMEM_ALLOC_ZEROED);
 	struct dma_fence *fence;
 	bool freed, next = false;
 
@@ -472,8 +474,15 @@ static void run_free_after(struct run *r)
 			 world_free_after(r->file[0], job.to, fence), 0);
 	if (freed) {
 		r->nr[0]--;
-		next = ALLOC(r, 0, .length = sizeof(data),
-			     .flags = FLEXMEM_ALLOC_ZEROED);
+		/*
+		 * Not by ALLOC(): while this call waits for the firmware, the
+		 * fence may signal, and the freed memory come back.
+		 */
+		next = run_good(r, "ALLOC",
+				native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC,
+					     &again), 0);
+		if (next)
+			keep(r, 0, again.out_handle);
 	}
 	dma_fence_wait(fence, false);
 	native_settle_work();
