@@ -72,7 +72,6 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		      struct flexmem_stock *stock, struct flexmem_place *place)
 {
 	const struct flexmem_allocation *allocation = chunk->allocation;
-	bool alone = allocation->nr_chunks == 1;
 	u64 domains = chunk_domains(shape, chunk - allocation->chunks);
 	const struct flexmem_request request = {
 		.size = chunk->size,
@@ -81,7 +80,8 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 		.domains = domains,
 		.first = shape->first & domains,
 		.reuses = shape->reuses,
-		.growable = alone && shape->flags & FLEXMEM_ALLOC_GROWABLE,
+		.growable = allocation->single &&
+			    shape->flags & FLEXMEM_ALLOC_GROWABLE,
 		.account = allocation->owner,
 	};
 	int rc = flexmem_place(table, &request, stock, place);
@@ -121,7 +121,7 @@ static int take_chunks(struct flexmem_table *table,
 				place);
 		untried -= allocation->chunks[i].size;
 	}
-	if (!rc || allocation->nr_chunks == 1)
+	if (!rc || allocation->single)
 		return rc;
 	flexmem_uncharge(allocation->owner, untried, 0);
 	give_chunks(allocation, 0, i - 1, NULL);
@@ -134,6 +134,57 @@ static int take_chunks(struct flexmem_table *table,
 				    flexmem_kind_of(shape->flags),
 				    chunk_domains(shape, i - 1), place);
 	return rc;
+}
+
+/*
+ * The bytes that a chunk can have in the largest free block, wherever that
+ * begins. If they are less than the alignment, the chunk may still fit, there
+ * or in a smaller block.
+ */
+static u64 chunk_room(u64 block, u64 alignment)
+{
+	u64 lost = alignment - FLEXMEM_ALIGN;
+
+	if (block < alignment)
+		return 0;
+	return max(round_down(block - lost, alignment), alignment);
+}
+
+/*
+ * Allocates the largest free block that is left, again and again. The last
+ * chunk has the bytes that remain. If that fails, frees all chunks and uncharges
+ * all bytes. Returns -ENOSPC if the free blocks are too small, or too many.
+ */
+static int scatter_chunks(struct flexmem_table *table,
+			  struct flexmem_allocation *allocation,
+			  const struct flexmem_shape *shape,
+			  struct flexmem_stock *stock,
+			  struct flexmem_place *place)
+{
+	struct flexmem_chunk *chunk = allocation->chunks;
+	u64 left = allocation->size, room;
+	int rc = 0;
+
+	while (left && !rc) {
+		flexmem_place_stats(table, allocation->owner,
+				    flexmem_kind_of(shape->flags),
+				    shape->domains, place);
+		room = chunk_room(place->largest_free, shape->alignment);
+		if (!room || allocation->nr_chunks == shape->pieces)
+			break;
+		chunk->size = min(left, room);
+		rc = take_chunk(table, chunk, shape, stock, place);
+		left -= chunk->size;
+		if (!rc) {
+			allocation->nr_chunks++;
+			chunk++;
+		}
+	}
+	if (!left && !rc)
+		return 0;
+	flexmem_uncharge(allocation->owner, left, 0);
+	give_chunks(allocation, 0, allocation->nr_chunks, NULL);
+	return !rc || place->reason ? -ENOSPC : rc;
 }
 
 static int clean_chunks(struct flexmem_allocation *allocation)
@@ -168,12 +219,14 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
 }
 
-/* Charges the bytes and the handle of a new allocation. */
+/*
+ * Charges the bytes and the handle of a new allocation that has chunks of this
+ * size.
+ */
 static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
-		   const struct flexmem_shape *shape,
+		   const struct flexmem_shape *shape, u64 chunk,
 		   struct flexmem_place *place)
 {
-	u64 chunk = chunk_size(shape);
 	enum flexmem_reason refusal;
 
 	/*
@@ -197,16 +250,22 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	return false;
 }
 
-/* Creates an allocation whose chunks have no blocks yet. */
+/*
+ * Creates an allocation whose chunks have no blocks yet. If it scatters,
+ * scatter_chunks() decides how many chunks there are, and their sizes.
+ */
 static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 const struct flexmem_shape *shape,
+					 u64 part, bool scatters,
 					 struct flexmem_stock *stock)
 {
-	u64 part = chunk_size(shape), left = shape->size;
 	struct flexmem_allocation *allocation;
+	u64 left = shape->size;
 	unsigned int i, nr = 1;
 
-	if (shape->chunks > 1)
+	if (scatters)
+		nr = shape->pieces;
+	else if (shape->chunks > 1)
 		nr = div64_u64(shape->size - 1, part) + 1;
 	allocation = nr == 1 ?
 		flexmem_stock_take(stock, FLEXMEM_OBJECT_ALLOCATION) :
@@ -223,9 +282,10 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 		.bytes_of = flexmem_owner_of_bytes(owner),
 		.size = shape->size,
 		.flags = shape->flags,
-		.nr_chunks = nr,
+		.single = nr == 1,
+		.nr_chunks = scatters ? 0 : nr,
 	};
-	for (i = 0; i < nr; i++, left -= part)
+	for (i = 0; i < nr; i++, left -= min(part, left))
 		allocation->chunks[i] = (struct flexmem_chunk) {
 			.allocation = allocation,
 			.size = min(part, left),
@@ -236,7 +296,7 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 static void destroy(struct flexmem_allocation *allocation,
 		    struct flexmem_stock *stock)
 {
-	if (allocation->nr_chunks == 1)
+	if (allocation->single)
 		flexmem_stock_give(stock, FLEXMEM_OBJECT_ALLOCATION,
 				   allocation);
 	else
@@ -248,34 +308,39 @@ static void destroy(struct flexmem_allocation *allocation,
  * @table: region table
  * @owner: account to charge
  * @shape: properties of the allocation
+ * @scatters: several blocks of any size
  * @stock: stock to take its objects from first
  * @place: receives the reason on failure
  *
  * Context: may sleep.
- * Return: the allocation, with one reference; or an error of flexmem_place() or
- * flexmem_scrub_block().
+ * Return: the allocation, with one reference; an error of flexmem_place() or
+ * flexmem_scrub_block(); or, if it scatters, -ENOSPC: the free blocks are too
+ * small, or too many.
  */
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
-			const struct flexmem_shape *shape,
+			const struct flexmem_shape *shape, bool scatters,
 			struct flexmem_stock *stock,
 			struct flexmem_place *place)
 {
+	u64 part = scatters ? FLEXMEM_ALIGN : chunk_size(shape);
 	struct flexmem_allocation *allocation;
 	u64 unplaced = shape->size;
 	int rc = -ENOMEM;
 
-	if (!charge(table, owner, shape, place))
+	if (!charge(table, owner, shape, part, place))
 		return ERR_PTR(-ENOMEM);
-	allocation = create(owner, shape, stock);
+	allocation = create(owner, shape, part, scatters, stock);
 	if (!allocation) {
 		*place = (struct flexmem_place) {};
 		goto uncharge;
 	}
-	/* take_chunks() uncharges the bytes if it fails. */
+	/* If one of these fails, it uncharges the bytes. */
 	unplaced = 0;
-	rc = take_chunks(table, allocation, shape, stock, place);
+	rc = scatters ?
+		scatter_chunks(table, allocation, shape, stock, place) :
+		take_chunks(table, allocation, shape, stock, place);
 	rc = rc ?: clean_chunks(allocation);
 	if (rc)
 		goto destroy;
@@ -287,6 +352,39 @@ destroy:
 uncharge:
 	flexmem_uncharge(owner, unplaced, 1);
 	return ERR_PTR(rc);
+}
+
+/**
+ * flexmem_allocation_scatter - make an allocation of several blocks
+ * @table: region table
+ * @owner: account to charge
+ * @shape: properties of the allocation; flexmem_allocation_make() has returned
+ *	-ENOMEM for it
+ * @stock: stock to take its objects from first
+ * @place: the reason of that failure; if this fails too, it stays or is
+ *	replaced
+ *
+ * Context: may sleep.
+ * Return: as flexmem_allocation_make().
+ */
+struct flexmem_allocation *
+flexmem_allocation_scatter(struct flexmem_table *table,
+			   struct flexmem_account *owner,
+			   const struct flexmem_shape *shape,
+			   struct flexmem_stock *stock,
+			   struct flexmem_place *place)
+{
+	const struct flexmem_place why = *place;
+	struct flexmem_allocation *allocation;
+
+	if (!why.reason || shape->size > why.total_free)
+		return ERR_PTR(-ENOMEM);
+	allocation = flexmem_allocation_make(table, owner, shape, true, stock,
+					     place);
+	if (allocation != ERR_PTR(-ENOSPC))
+		return allocation;
+	*place = why;
+	return ERR_PTR(-ENOMEM);
 }
 
 /**

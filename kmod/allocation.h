@@ -54,6 +54,7 @@ struct flexmem_chunk {
  *	only while the handle has the only reference
  * @resizing: its size is about to change, so no task can take a reference.
  *	Under the lock of the handles
+ * @single: the object has room for one chunk, and is of the stock's kind
  * @nr_chunks: number of @chunks, at least 1
  * @chunks: its parts, in order. Its address is that of the first
  *
@@ -70,6 +71,7 @@ struct flexmem_allocation {
 	u32 flags;
 	bool named;
 	bool resizing;
+	bool single;
 	unsigned int nr_chunks;
 	struct flexmem_chunk chunks[];
 };
@@ -90,6 +92,8 @@ struct flexmem_allocation {
  * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All chunks
  *	have the same size, a multiple of @alignment, except the last one, which
  *	may be smaller. A small allocation has fewer chunks
+ * @pieces: if no block is large enough, most chunks of any size that it may
+ *	have; 0: none
  */
 struct flexmem_shape {
 	u64 size;
@@ -100,6 +104,7 @@ struct flexmem_shape {
 	bool spread;
 	u32 flags;
 	unsigned int chunks;
+	unsigned int pieces;
 };
 
 /* Returns the kind of memory that flags of the ABI request. */
@@ -133,9 +138,15 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
-			const struct flexmem_shape *shape,
+			const struct flexmem_shape *shape, bool scatters,
 			struct flexmem_stock *stock,
 			struct flexmem_place *place);
+struct flexmem_allocation *
+flexmem_allocation_scatter(struct flexmem_table *table,
+			   struct flexmem_account *owner,
+			   const struct flexmem_shape *shape,
+			   struct flexmem_stock *stock,
+			   struct flexmem_place *place);
 int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 			struct flexmem_block *block);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);

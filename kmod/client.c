@@ -168,7 +168,11 @@ flexmem_client_prepare(struct flexmem_client *client,
 
 	flexmem_leaving_settle(&client->table->leaving);
 	allocation = flexmem_allocation_make(client->table, client->account,
-					     shape, &client->stock, place);
+					     shape, false, &client->stock, place);
+	if (allocation == ERR_PTR(-ENOMEM) && shape->pieces)
+		allocation = flexmem_allocation_scatter(client->table,
+							client->account, shape,
+							&client->stock, place);
 	if (IS_ERR(allocation)) {
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,

@@ -109,6 +109,7 @@ static void alloc_reply(struct flexmem_alloc *cmd,
 	cmd->out_max_region = place->max_region;
 	cmd->out_client_used = 0;
 	cmd->out_regions = place->regions;
+	cmd->out_chunks = allocation ? allocation->nr_chunks : 0;
 	cmd->out_leaving = place->leaving;
 }
 
@@ -127,7 +128,8 @@ static int alloc_check(const struct flexmem_table *table,
 
 	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
-	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains, shape);
+	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains,
+				  cmd->max_chunks, shape);
 	if (rc)
 		return rc;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
@@ -274,7 +276,7 @@ static void free_set_error(void *entry, int error)
 
 static const struct entry_ops alloc_ops = {
 	.entry_size = sizeof(struct flexmem_alloc),
-	.min_size = offsetofend(struct flexmem_alloc, domains),
+	.min_size = offsetofend(struct flexmem_alloc, out_chunks),
 	.begin = alloc_begin,
 	.commit = flexmem_client_publish,
 	.undo = flexmem_client_release,
@@ -540,7 +542,7 @@ static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
 		flexmem_cmd_info),
-	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, domains, CHANGES,
+	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_chunks, CHANGES,
 		cmd_alloc),
 	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, CHANGES, cmd_free),
 	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved, CHANGES,

@@ -9,7 +9,7 @@ import re
 import sys
 
 WIDTHS = {"__u8": 1, "__u32": 4, "__s32": 4, "__aligned_u64": 8, "char": 1}
-KINDS = {"int8": 1, "int32": 4, "int64": 8, "ptr64": 8}
+KINDS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "ptr64": 8}
 
 
 def without_comments(text):

@@ -39,8 +39,9 @@ const struct command commands[] = {
 	{ COMMAND(ALLOC, alloc, 16), .field = {
 		HEAD(alloc, 0x1f), FIELD(alloc, length, LENGTH, 0),
 		FIELD(alloc, alignment, ALIGNMENT, 0),
-		FIELD(alloc, policy, CHOICE, 3),
-		FIELD(alloc, domains, CHOICE, 1) } },
+		FIELD(alloc, policy, CHOICE, 4),
+		FIELD(alloc, domains, CHOICE, 1),
+		FIELD(alloc, max_chunks, CHOICE, 2) } },
 	{ COMMAND(FREE, free, 10), .field = {
 		HEAD(free, 3), FIELD(free, handle, HANDLE, 0),
 		FIELD(free, address, ADDRESS, 0),

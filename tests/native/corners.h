@@ -24,6 +24,34 @@ static inline u32 alloc(struct run *r, unsigned int f, u64 length, u32 flags)
 	return cmd.out_handle;
 }
 
+/* An ALLOC that names domains and, if it scatters, the most chunks. */
+static inline void alloc_by(struct run *r, struct flexmem_alloc cmd, int error,
+			    struct flexmem_alloc *reply)
+{
+	*reply = cmd;
+	if (FAILS(r, ALLOC, reply, error) && !error)
+		r->handle[0][r->nr[0]++] = reply->out_handle;
+}
+
+#define MOST_CHUNKS 4
+
+/* Reads the chunks of the last allocation. Returns their number. */
+static inline u32 chunks(struct run *r,
+			 struct flexmem_chunk_entry entry[MOST_CHUNKS])
+{
+	struct flexmem_lookup cmd = CMD(lookup,
+		.handle = r->handle[0][r->nr[0] - 1],
+		.entry_size = sizeof(*entry), .count = MOST_CHUNKS,
+		.entries = (uintptr_t)entry);
+
+	if (!CALL(r, LOOKUP, &cmd))
+		return 0;
+	must(r, cmd.out_address.region_id == entry[0].address.region_id &&
+	     cmd.out_address.offset == entry[0].address.offset,
+	     "address of the first chunk");
+	return cmd.out_count;
+}
+
 static inline void open_file(struct run *r, unsigned int f)
 {
 	struct file *file = native_open(world_minor(1), O_RDWR | O_NONBLOCK);

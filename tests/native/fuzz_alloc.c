@@ -58,11 +58,13 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	cmd->alignment = draw_alignment(f, kind >> 5);
 	kind = kind & 16 ? fuzz_take(f) : 0;
 	if (kind == 1)
-		cmd->policy = 4;
+		cmd->policy = FLEXMEM_POLICY_SCATTER + 1;
 	if (kind == 2)
 		cmd->flags |= 1 << 4;
 	if (kind == 3)
 		cmd->domains = 1;
+	if (kind == 4)
+		cmd->max_chunks = 2;
 	if (kind < 16)
 		return;
 	/*
@@ -204,6 +206,8 @@ static int check_alloc(const struct fuzz *f,
 		return -EOPNOTSUPP;
 	if (cmd->policy > FLEXMEM_POLICY_PREFERRED)
 		return -EOPNOTSUPP;
+	if (cmd->max_chunks)
+		return -EINVAL;
 	if (cmd->policy ?
 	    !cmd->domains || cmd->domains & ~model_all_domains(f->model) :
 	    cmd->domains)
@@ -358,6 +362,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	want->out_largest_free = answer.largest_free;
 	want->out_max_region = answer.max_region;
 	want->out_leaving = answer.leaving;
+	want->out_chunks = !rc;
 	want->out_address.region_id = rc ? 0 : fuzz_region_id(f, answer.slot);
 	want->out_address.offset = rc ? 0 : answer.offset;
 	f->failures += rc == -ENOMEM;

@@ -115,6 +115,7 @@ void fake_from_environment(void)
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);
 	fake.must_ask = from_environment("FAKE_MUST_ASK", UINT64_MAX);
+	fake.chunks = (uint32_t)from_environment("FAKE_CHUNKS", 1);
 	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
 	fake.other_leases = from_environment("FAKE_LEASES", false);
@@ -344,6 +345,8 @@ static bool domains_are_good(const struct flexmem_alloc *cmd)
 		return !cmd->domains;
 	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE && !cmd->domains)
 		return fake.nr_domains > 1;
+	if (cmd->policy == FLEXMEM_POLICY_SCATTER && !cmd->domains)
+		return true;
 	return cmd->domains && !(cmd->domains >> fake.nr_domains);
 }
 
@@ -358,9 +361,11 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	check_entry(cmd);
 	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_INTERLEAVE)
+	if (cmd->policy > FLEXMEM_POLICY_SCATTER)
 		return EOPNOTSUPP;
 	if (!domains_are_good(cmd) || !cmd->length ||
+	    !cmd->max_chunks != (cmd->policy != FLEXMEM_POLICY_SCATTER) ||
+	    cmd->max_chunks == 1 || cmd->max_chunks > FLEXMEM_MAX_CHUNKS ||
 	    (cmd->alignment & (cmd->alignment - 1)) || cmd->alignment > GIB)
 		return EINVAL;
 	REQUIRE(fake.must_ask == UINT64_MAX ||
@@ -397,6 +402,7 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	block->flags = cmd->flags;
 	block->file = (int)(file - files);
 	cmd->out_handle = block->handle;
+	cmd->out_chunks = fake.chunks ? fake.chunks : 1;
 	cmd->out_address.region_id = region_id(i - 1);
 	cmd->out_address.offset = block->start;
 	file->used += cmd->out_size;
@@ -612,6 +618,18 @@ static int lookup(struct file *file, struct flexmem_lookup *cmd)
 	cmd->out_address.region_id = region_id(where);
 	cmd->out_address.offset = block->start;
 	cmd->out_size = block->end - block->start;
+	cmd->out_count = 1;
+	if (!cmd->entry_size)
+		return 0;
+	if (!cmd->count)
+		return EMSGSIZE;
+	REQUIRE(cmd->entry_size == sizeof(struct flexmem_chunk_entry));
+	*(struct flexmem_chunk_entry *)(uintptr_t)cmd->entries =
+		(struct flexmem_chunk_entry){
+			.address = cmd->out_address,
+			.length = cmd->out_size,
+			.domain = 0,
+		};
 	return 0;
 }
 

@@ -52,6 +52,8 @@ struct fake {
 	uint32_t policy;
 	uint64_t bound_to;
 	/* What each ALLOC must have: policy << 32 | domains. ~0: anything. */
+	/* Chunks of the next allocations; 0: one. */
+	uint32_t chunks;
 	uint64_t must_ask;
 
 	/* The flags and the domain of regions that are acquired later. */

@@ -29,7 +29,7 @@ static void alloc_reply(void **state)
 	assert_int_equal(a.address.offset, 128);
 	assert_int_equal(a.size, 1024);
 	assert_int_equal(a.flags, 0);
-	assert_int_equal(a.reserved, 0);
+	assert_int_equal(a.chunks, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_NONE);
 	assert_int_equal(a.failure.asked, 0);
 	flexmem_device_close(device);
@@ -383,7 +383,7 @@ static void bind_refused(void **state)
 	};
 	struct flexmem_device *device = open_device();
 	struct flexmem_allocated a[2];
-	const uint64_t wrong[] = { 0, 2, 3 };
+	const uint32_t wrong[] = { 0, 2, 3 };
 	size_t i;
 
 	(void)state;
@@ -396,7 +396,7 @@ static void bind_refused(void **state)
 		assert_int_equal(a->failure.limit, FLEXMEM_LIMIT_DOMAINS);
 		assert_int_equal(a->failure.asked, wrong[i]);
 	}
-	request.placement = FLEXMEM_PLACE_INTERLEAVE + 1;
+	request.placement = FLEXMEM_PLACE_SCATTER + 1;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), a,
 						      sizeof(*a)), -EOPNOTSUPP);
@@ -407,6 +407,84 @@ static void bind_refused(void **state)
 	assert_int_equal(flexmem_device_alloc_request(device, &request, 8, a,
 						      sizeof(*a)), -EINVAL);
 	assert_int_equal(a->handle, 77);
+	flexmem_device_close(device);
+}
+
+/* The device allows 2 to 64 chunks, and only if the placement scatters. */
+static void scatter(void **state)
+{
+	static const uint32_t wrong[] = { 0, 1, 65, 65538 };
+	struct flexmem_alloc_request request = {
+		.length = 1,
+		.placement = FLEXMEM_PLACE_SCATTER,
+	};
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		request.chunks = i < 4 ? wrong[i] : 2;
+		request.placement = i < 4 ? FLEXMEM_PLACE_SCATTER :
+					    FLEXMEM_PLACE_DEFAULT;
+		assert_int_equal(flexmem_device_alloc_request(device, &request,
+							      sizeof(request),
+							      &a, sizeof(a)),
+				 -EINVAL);
+		assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CHUNKS);
+		assert_int_equal(a.chunks, 0);
+	}
+	request.placement = FLEXMEM_PLACE_SCATTER;
+	fake.chunks = 2;
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request), &a,
+						      sizeof(a)), 0);
+	assert_int_equal(a.chunks, 2);
+	flexmem_device_close(device);
+}
+
+/* The list of an allocation's chunks. */
+static void chunks(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a, found;
+	struct flexmem_chunk list[2];
+	size_t count = 9;
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc(device, 256, 0, 0, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(flexmem_device_lookup(device, a.handle, &found,
+					       sizeof(found)), 0);
+	assert_int_equal(found.chunks, 1);
+	memset(list, 9, sizeof(list));
+	assert_int_equal(flexmem_device_chunks(device, a.handle, list,
+					       sizeof(list[0]), 2, &count), 0);
+	assert_int_equal(count, 1);
+	assert_memory_equal(&list[0].address, &a.address, sizeof(a.address));
+	assert_int_equal(list[0].size, 256);
+	assert_int_equal(list[0].domain, 0);
+	assert_int_equal(list[0].reserved, 0);
+	assert_int_equal(list[1].size, 0x0909090909090909);
+	count = 9;
+	assert_int_equal(flexmem_device_chunks(device, a.handle, NULL,
+					       sizeof(list[0]), 0, &count),
+			 -EMSGSIZE);
+	assert_int_equal(count, 1);
+	assert_int_equal(flexmem_device_chunks(device, a.handle + 1, list,
+					       sizeof(list[0]), 2, &count),
+			 -ENOENT);
+	assert_int_equal(flexmem_device_chunks(NULL, a.handle, list,
+					       sizeof(list[0]), 2, &count),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_chunks(device, a.handle, NULL,
+					       sizeof(list[0]), 1, &count),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_chunks(device, a.handle, list, 8, 2,
+					       &count), -EINVAL);
+	assert_int_equal(flexmem_device_chunks(device, a.handle, list,
+					       sizeof(list[0]), 2, NULL),
+			 -EINVAL);
 	flexmem_device_close(device);
 }
 
@@ -766,6 +844,8 @@ int main(void)
 		TEST(invalid_values),
 		TEST(bind),
 		TEST(bind_refused),
+		TEST(scatter),
+		TEST(chunks),
 		TEST(bind_batch),
 		TEST(batch_in_pieces),
 		TEST(batch_of_addresses),

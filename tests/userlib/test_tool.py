@@ -203,7 +203,7 @@ def domains():
 def policies():
     for policy, asked in (("default", 0), ("bind:1", 1 << 32 | 2), ("bind:0,1", 1 << 32 | 3), ("preferred:0", 2 << 32 | 1),
                           ("preferred:on-chip", 2 << 32 | 6), ("bind:on-chip,device", 1 << 32 | 7),
-                          ("bind:0,on-chip", 1 << 32 | 7), ("interleave", 3 << 32), ("interleave:on-chip", 3 << 32 | 6), ("bind:on-chip,1", 1 << 32 | 6)):
+                          ("bind:0,on-chip", 1 << 32 | 7), ("interleave", 3 << 32), ("interleave:on-chip", 3 << 32 | 6), ("scatter", 4 << 32), ("scatter:0", 4 << 32 | 1), ("bind:on-chip,1", 1 << 32 | 6)):
         assert "handle 1 " in good("alloc", "128", "--policy", policy, "--hold", "0", FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)
         assert report("replay", "--policy", policy, trace(SMALL), FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)["allocs"] == 3
     for policy, domains in (("bind:1", "0x2"), ("bind:on-chip", "0")):

@@ -20,7 +20,7 @@ def replay_small():
                 "file": path, "events": 6, "allocs": 3, "frees": 3, "failures": 0,
                 "skipped_zero": 0, "skipped_failed": 0, "live_at_end": 0, "first_failure": None,
                 "peak_live_bytes": 3000, "peak_device_bytes": 3072, "regions_used": 1,
-                "slots_used": 1, "region_peaks": [{"region_id": 0, "peak_used": 3072}],
+                "slots_used": 1, "in_chunks": 0, "most_chunks": 1, "region_peaks": [{"region_id": 0, "peak_used": 3072}],
                 "peak_reached": True, "region_fragmentation_at_peak": 0.0,
                 "strategy": "first_fit", "order": "fill_first"}.items():
             assert found[key] == value, (key, found[key])
@@ -36,6 +36,16 @@ def replay_text():
     for line in ("small.trace", "  events           6", "  slots used       1 of 8",
                  "  fragmentation    0.000 of the regions' free bytes, at the peak"):
         assert line + "\n" in out, (line, out)
+
+
+@test
+def replay_chunks():
+    path = trace(SMALL, "small.trace")
+    assert "chunks" not in good("replay", path)
+    out = good("replay", "--policy", "scatter", path, FAKE_CHUNKS=5, FAKE_MUST_ASK=4 << 32)
+    assert "  chunks           3 allocations have several, at most 5\n" in out, out
+    found = report("replay", "--policy", "scatter", path, FAKE_CHUNKS=5)
+    assert found["in_chunks"] == 3 and found["most_chunks"] == 5, found
 
 
 @test

@@ -186,6 +186,9 @@ enum flexmem_acquire {
 
 #define FLEXMEM_MAX_DOMAINS 32
 
+/* The most chunks that an allocation can have. */
+#define FLEXMEM_MAX_CHUNKS 64
+
 /**
  * enum flexmem_domain_type - the kind of memory of a domain
  * @FLEXMEM_DOMAIN_DEVICE: the device's main memory, such as an HBM stack
@@ -398,6 +401,9 @@ enum flexmem_alloc_flags {
  * @FLEXMEM_POLICY_INTERLEAVE: one chunk in each of the domains in @domains; if
  *	@domains is 0, in each domain of FLEXMEM_DOMAIN_DEVICE. There must be at
  *	least two domains. LOOKUP lists the chunks
+ * @FLEXMEM_POLICY_SCATTER: in the domains in @domains; 0: those of
+ *	FLEXMEM_DOMAIN_DEVICE. If no block is large enough, but all free blocks
+ *	together are, at most @max_chunks chunks
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
@@ -409,14 +415,25 @@ enum flexmem_alloc_flags {
  * has the same size: the length, divided by the number of domains, and rounded
  * up to the alignment. The last chunk may be smaller, and a small allocation
  * has fewer chunks. If a domain has no room for its chunk, nothing is
- * allocated, and the reason and the figures are about this domain. Such an
- * allocation cannot be resized.
+ * allocated, and the reason and the figures are about this domain.
+ *
+ * FLEXMEM_POLICY_SCATTER first does the same as FLEXMEM_POLICY_BIND. If that
+ * fails, the first chunk takes the largest free block of the regions that the
+ * allocation may use, the next one the largest that is left, and so on; of equal
+ * blocks, the one that comes first in the order of the driver's strategy. The
+ * length of a chunk is a multiple of the alignment. The last chunk has the bytes
+ * that remain. If @max_chunks do not suffice, nothing is allocated, and the
+ * reason is that of the first attempt.
+ *
+ * An allocation with several chunks cannot be resized. MAP describes the first
+ * chunk only.
  */
 enum flexmem_policy {
 	FLEXMEM_POLICY_DEFAULT = 0,
 	FLEXMEM_POLICY_BIND = 1,
 	FLEXMEM_POLICY_PREFERRED = 2,
 	FLEXMEM_POLICY_INTERLEAVE = 3,
+	FLEXMEM_POLICY_SCATTER = 4,
 };
 
 /**
@@ -447,6 +464,9 @@ enum flexmem_policy {
  * @out_regions: on ENOMEM: number of acquired regions, of all domains
  * @policy: enum flexmem_policy; EOPNOTSUPP: the driver does not know it
  * @domains: bit mask of the domains that @policy is about
+ * @max_chunks: with FLEXMEM_POLICY_SCATTER: from 2 to FLEXMEM_MAX_CHUNKS.
+ *	Otherwise 0
+ * @out_chunks: number of chunks of the allocation; 0 on failure
  * @out_leaving: on ENOMEM: bytes that any open file has freed, but that are
  *	still mapped or used by a program of the device. They become free when
  *	that ends
@@ -461,10 +481,11 @@ enum flexmem_policy {
  * firmware could not scrub the block. The block is quarantined, and the call
  * can be repeated.
  *
- * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB; or
+ * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB;
  * @domains does not suit @policy: it names a domain that does not exist, it is
  * 0 although the policy needs a domain, it is not 0 although the policy names
- * none, or INTERLEAVE has fewer than two domains.
+ * none, or INTERLEAVE has fewer than two domains; or @max_chunks does not suit
+ * @policy.
  */
 struct flexmem_alloc {
 	__u32 size;
@@ -483,7 +504,9 @@ struct flexmem_alloc {
 	__aligned_u64 out_client_used;
 	__u32 out_regions;
 	__u32 policy;
-	__aligned_u64 domains;
+	__u32 domains;
+	__u16 max_chunks;
+	__u16 out_chunks;
 	__aligned_u64 out_leaving;
 };
 

@@ -123,6 +123,8 @@ enum flexmem_acquisition {
  *	&flexmem_properties.max_alignment
  * @FLEXMEM_LIMIT_DOMAINS: -EINVAL: the domains do not suit the placement; see
  *	&struct flexmem_alloc_request. &flexmem_failure.asked has them
+ * @FLEXMEM_LIMIT_CHUNKS: -EINVAL: the number of chunks does not suit the
+ *	placement. &flexmem_failure.asked has it
  *
  * Values up to 99 are the driver's. Later versions may add values. Treat an
  * unknown value like any other lack of memory.
@@ -143,6 +145,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
 	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
 	FLEXMEM_LIMIT_DOMAINS = 103,
+	FLEXMEM_LIMIT_CHUNKS = 104,
 };
 
 /**
@@ -439,8 +442,8 @@ struct flexmem_failure {
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE, FLEXMEM_LOST
  * @error: 0, or a negative errno. -ECANCELED: the batch ended before this entry
- * @reserved: 0
- * @address: where it starts
+ * @chunks: number of chunks; see flexmem_device_chunks()
+ * @address: where it starts; the address of the first chunk
  * @size: bytes of the allocation: the request, rounded up to a multiple of 128,
  *        or of 4096 with FLEXMEM_MAPPABLE
  * @failure: details, if @error is -ENOMEM
@@ -449,7 +452,7 @@ struct flexmem_allocated {
 	uint32_t handle;
 	uint32_t flags;
 	int32_t error;
-	uint32_t reserved;
+	uint32_t chunks;
 	struct flexmem_virtual_address address;
 	uint64_t size;
 	struct flexmem_failure failure;
@@ -466,13 +469,21 @@ struct flexmem_allocated {
  *	names; if it names none, in each domain of FLEXMEM_MEMORY_DEVICE. There
  *	must be at least two domains. The address is that of the first chunk,
  *	the size is that of all
+ * @FLEXMEM_PLACE_SCATTER: those that the request names, or all of
+ *	FLEXMEM_MEMORY_DEVICE. If no block is large enough, but all free blocks
+ *	together are, several chunks: the largest free block first, and the
+ *	last chunk has the bytes that remain. Fails if the chunks do not suffice
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
 	FLEXMEM_PLACE_BIND = 1,
 	FLEXMEM_PLACE_PREFERRED = 2,
 	FLEXMEM_PLACE_INTERLEAVE = 3,
+	FLEXMEM_PLACE_SCATTER = 4,
 };
+
+/* The most chunks that an allocation can have. */
+#define FLEXMEM_CHUNKS 64
 
 /**
  * struct flexmem_alloc_request - what to allocate
@@ -486,14 +497,17 @@ enum flexmem_placement {
  *	returns -EOPNOTSUPP
  * @domains: bit mask of at least one domain; bit 0 is domain 0. With
  *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: at least
- *           two domains, or 0
+ *           two domains, or 0. With FLEXMEM_PLACE_SCATTER: any, or 0
+ * @chunks: most chunks. With FLEXMEM_PLACE_SCATTER: 2 to FLEXMEM_CHUNKS.
+ *          Otherwise 0
  */
 struct flexmem_alloc_request {
 	uint64_t length;
 	uint64_t alignment;
 	uint32_t flags;
 	uint32_t placement;
-	uint64_t domains;
+	uint32_t domains;
+	uint32_t chunks;
 };
 
 /**
@@ -915,6 +929,37 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
 				      uint32_t handle,
 				      struct flexmem_allocated *allocation,
 				      size_t size);
+
+/**
+ * struct flexmem_chunk - a part of an allocation
+ * @address: where it starts
+ * @size: bytes
+ * @domain: number of its domain
+ * @reserved: 0
+ */
+struct flexmem_chunk {
+	struct flexmem_virtual_address address;
+	uint64_t size;
+	uint32_t domain;
+	uint32_t reserved;
+};
+
+/**
+ * flexmem_device_chunks() - list the chunks of an allocation
+ * @device: the device object it was made with
+ * @handle: handle of the allocation
+ * @chunks: array to be filled, in the order of the bytes; NULL with @room 0
+ * @size: sizeof(*@chunks)
+ * @room: number of entries that the array has; FLEXMEM_CHUNKS always suffice
+ * @count: where to put the number of chunks, also with -EMSGSIZE
+ *
+ * Return: 0; -ENOENT: not a live allocation of this device object; -EMSGSIZE:
+ * there are more than @room chunks.
+ */
+FLEXMEM_API int flexmem_device_chunks(const struct flexmem_device *device,
+				      uint32_t handle,
+				      struct flexmem_chunk *chunks, size_t size,
+				      size_t room, size_t *count);
 
 /**
  * flexmem_device_resize() - extend an allocation at its end, or shorten it

@@ -27,6 +27,14 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	};
 }
 
+static bool chunks_are_wrong(const struct flexmem_alloc *request)
+{
+	if (request->policy != FLEXMEM_POLICY_SCATTER)
+		return request->max_chunks;
+	return request->max_chunks < 2 ||
+	       request->max_chunks > FLEXMEM_MAX_CHUNKS;
+}
+
 /* The driver returns only EINVAL. Finds out which value is wrong. */
 static void invalid_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_alloc *reply,
@@ -43,6 +51,9 @@ static void invalid_from_uapi(const struct flexmem_device *device,
 	} else if (alignment > device->info.out_max_alignment) {
 		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_MAX;
 		failure->asked = alignment;
+	} else if (chunks_are_wrong(reply)) {
+		failure->limit = FLEXMEM_LIMIT_CHUNKS;
+		failure->asked = reply->max_chunks;
 	} else {
 		failure->limit = FLEXMEM_LIMIT_DOMAINS;
 		failure->asked = reply->domains;
@@ -83,6 +94,7 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->address.region_id = reply->out_address.region_id;
 	allocation->address.offset = reply->out_address.offset;
 	allocation->size = reply->out_size;
+	allocation->chunks = reply->out_chunks;
 }
 
 /* Finds out which limit of the cgroup the request exceeds. */
@@ -137,6 +149,10 @@ fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 		.alignment = request->alignment,
 		.policy = request->placement,
 		.domains = request->domains,
+		/* The driver refuses a number that does not fit. */
+		.max_chunks = request->chunks < UINT16_MAX ?
+				      (uint16_t)request->chunks :
+				      UINT16_MAX,
 	};
 }
 
@@ -206,9 +222,49 @@ int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
 		.address.region_id = cmd.out_address.region_id,
 		.address.offset = cmd.out_address.offset,
 		.size = cmd.out_size,
+		.chunks = cmd.out_count,
 	};
 	return fmlib_copy_out(allocation, size, FMLIB_ALLOCATION_MIN, &result,
 			      sizeof(result));
+}
+
+int flexmem_device_chunks(const struct flexmem_device *device, uint32_t handle,
+			  struct flexmem_chunk *chunks, size_t size,
+			  size_t room, size_t *count)
+{
+	struct flexmem_chunk_entry entries[FLEXMEM_MAX_CHUNKS];
+	struct flexmem_lookup cmd = {
+		.size = sizeof(cmd),
+		.handle = handle,
+		.entry_size = sizeof(entries[0]),
+		.count = FLEXMEM_MAX_CHUNKS,
+		.entries = (uintptr_t)entries,
+	};
+	size_t i;
+	int err;
+
+	if (!device || !count || (room && !chunks) ||
+	    size < sizeof(struct flexmem_chunk))
+		return -EINVAL;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_LOOKUP, &cmd);
+	if (err)
+		return err;
+	*count = cmd.out_count;
+	if (cmd.out_count > room)
+		return -EMSGSIZE;
+	for (i = 0; i < cmd.out_count; i++) {
+		const struct flexmem_chunk chunk = {
+			.address.region_id = entries[i].address.region_id,
+			.address.offset = entries[i].address.offset,
+			.size = entries[i].length,
+			.domain = entries[i].domain,
+		};
+
+		fmlib_copy_out((char *)chunks + i * size, size,
+			       sizeof(struct flexmem_chunk), &chunk,
+			       sizeof(chunk));
+	}
+	return 0;
 }
 
 int flexmem_device_free(struct flexmem_device *device, uint32_t handle)

@@ -33,6 +33,8 @@ const char *flexmem_limit_name(uint32_t limit)
 		return "alignment_max";
 	case FLEXMEM_LIMIT_DOMAINS:
 		return "domains";
+	case FLEXMEM_LIMIT_CHUNKS:
+		return "chunks";
 	default:
 		return limit < sizeof(names) / sizeof(names[0]) ? names[limit] :
 		       "unknown";
@@ -225,6 +227,11 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 	case FLEXMEM_LIMIT_DOMAINS:
 		*needed = snprintf(text, length,
 				   "invalid request: the device does not have domains %#llx, or they are too few",
+				   (unsigned long long)failure->asked);
+		return true;
+	case FLEXMEM_LIMIT_CHUNKS:
+		*needed = snprintf(text, length,
+				   "invalid request: the placement does not permit %llu chunks",
 				   (unsigned long long)failure->asked);
 		return true;
 	default:

@@ -9,6 +9,7 @@ static const char *const names[] = {
 	[FLEXMEM_PLACE_BIND] = "bind",
 	[FLEXMEM_PLACE_PREFERRED] = "preferred",
 	[FLEXMEM_PLACE_INTERLEAVE] = "interleave",
+	[FLEXMEM_PLACE_SCATTER] = "scatter",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -26,7 +27,7 @@ static bool parse_name(const char *text, size_t length, uint32_t *placement)
 static bool add_item(const char *text, size_t length, struct policy *policy)
 {
 	char item[16];
-	uint64_t *mask = &policy->domains;
+	uint32_t *mask = &policy->domains;
 	uint64_t number;
 
 	if (length >= sizeof(item))
@@ -41,7 +42,7 @@ static bool add_item(const char *text, size_t length, struct policy *policy)
 	}
 	if (*mask >> number & 1)
 		return false;
-	*mask |= UINT64_C(1) << number;
+	*mask |= UINT32_C(1) << number;
 	return true;
 }
 
@@ -69,8 +70,8 @@ bool parse_policy(struct tool *tool, const char *text, struct policy *policy)
 		usage_error(tool, "no policy '%.*s'", (int)length, text);
 		return false;
 	}
-	if (!*list && (policy->placement == FLEXMEM_PLACE_DEFAULT ||
-		       policy->placement == FLEXMEM_PLACE_INTERLEAVE))
+	if (!*list && policy->placement != FLEXMEM_PLACE_BIND &&
+	    policy->placement != FLEXMEM_PLACE_PREFERRED)
 		return true;
 	if (policy->placement == FLEXMEM_PLACE_DEFAULT) {
 		usage_error(tool, "the policy 'default' takes no domains");
@@ -93,6 +94,8 @@ int resolve_policy(struct flexmem_device *device, const struct policy *policy,
 
 	request->placement = policy->placement;
 	request->domains = policy->domains;
+	if (policy->placement == FLEXMEM_PLACE_SCATTER)
+		request->chunks = FLEXMEM_CHUNKS;
 	if (!policy->memories)
 		return 0;
 	err = read_domains(device, domains);
@@ -100,7 +103,7 @@ int resolve_policy(struct flexmem_device *device, const struct policy *policy,
 		return err;
 	for (i = 0; i < domains->count && i < FLEXMEM_DOMAINS; i++)
 		if (policy->memories >> domains[i].memory & 1)
-			request->domains |= UINT64_C(1) << i;
+			request->domains |= UINT32_C(1) << i;
 	return 0;
 }
 

@@ -11,8 +11,8 @@
  */
 struct policy {
 	uint32_t placement;
-	uint64_t domains;
-	uint64_t memories;
+	uint32_t domains;
+	uint32_t memories;
 };
 
 /* Reads POLICY[:DOMAINS]. Prints an error if the text is none. */

@@ -84,12 +84,15 @@ struct replay_region {
 
 /*
  * Result of a replay on a device. @snapshot: the regions at the time of @look.
- * Slots are counted at the end.
+ * Slots are counted at the end. @in_chunks: number of allocations that had
+ * several chunks. @most_chunks: of one allocation.
  */
 struct replay_device {
 	struct replay_region *regions;
 	size_t region_count;
 	uint32_t slots_used;
+	uint64_t in_chunks;
+	uint32_t most_chunks;
 	struct flexmem_region_state *snapshot;
 	size_t snapshot_count;
 };

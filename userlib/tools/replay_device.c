@@ -71,6 +71,10 @@ static uint64_t device_count(void *user, const struct trace_event *event)
 		target->result->regions[live->region].used -= live->size;
 		return live->size;
 	}
+	if (target->made.chunks > 1)
+		target->result->in_chunks++;
+	if (target->made.chunks > target->result->most_chunks)
+		target->result->most_chunks = target->made.chunks;
 	live->handle = target->made.handle;
 	live->size = target->made.size;
 	live->region = region_index(target->result,

@@ -70,6 +70,8 @@ static void add_device(json_t *object, const struct report *report,
 
 	json_add(object, "regions_used", json_number(device->region_count));
 	json_add(object, "slots_used", json_number(device->slots_used));
+	json_add(object, "in_chunks", json_number(device->in_chunks));
+	json_add(object, "most_chunks", json_number(device->most_chunks));
 	json_add(object, "region_peaks", json_peaks(device));
 	json_add(object, "region_fragmentation_at_peak",
 		 isnan(fragmentation) ? json_null() : json_real(fragmentation));

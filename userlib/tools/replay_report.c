@@ -83,6 +83,10 @@ static void print_device(const struct report *report)
 	printf("  %-16s %zu\n", "regions used", device->region_count);
 	printf("  %-16s %u of %u\n", "slots used", device->slots_used,
 	       report->properties.slots);
+	if (device->in_chunks)
+		printf("  %-16s %" PRIu64
+		       " allocations have several, at most %u\n",
+		       "chunks", device->in_chunks, device->most_chunks);
 	for (i = 0; i < device->region_count; i++)
 		printf("  %-16s region %s: %s\n", i ? "" : "region peaks",
 		       render_region_id(is_pf, device->regions[i].region_id,

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * FLEXMEM_POLICY_SCATTER on the card of domain_corners.c: an allocation for
+ * which no block is large enough gets several.
+ */
+#include "internal.h"
+
+#include "corners.h"
+
+/* The small domain has one region of this size. */
+#define TCM BIT(2)
+#define TCM_SIZE (SZ_1M - SZ_128K)
+
+static void scatter(struct run *r, u64 length, u32 most, int error,
+		    struct flexmem_alloc *reply)
+{
+	alloc_by(r, CMD(alloc, .length = length, .domains = TCM,
+			       .policy = FLEXMEM_POLICY_SCATTER,
+			       .max_chunks = most), error, reply);
+}
+
+static void free_handle(struct run *r, u32 handle)
+{
+	CALL(r, FREE, &CMD(free, .handle = handle));
+}
+
+/*
+ * Fills the small domain and makes holes of 128, 256 and 64 KiB, at 0, 256 and
+ * 640 KiB.
+ */
+static void prepare_holes(struct run *r)
+{
+	static const u32 size[] = { SZ_128K, SZ_128K, SZ_256K, SZ_128K, SZ_64K,
+				    SZ_128K + SZ_64K };
+	struct flexmem_alloc reply;
+	u32 handle[ARRAY_SIZE(size)];
+	unsigned int i;
+
+	open_file(r, 0);
+	for (i = 0; i < ARRAY_SIZE(size); i++) {
+		scatter(r, size[i], 2, 0, &reply);
+		must(r, reply.out_chunks == 1, "an allocation that fits");
+		handle[i] = reply.out_handle;
+	}
+	for (i = 0; i < ARRAY_SIZE(size); i += 2)
+		free_handle(r, handle[i]);
+	r->handle[0][0] = handle[1];
+	r->handle[0][1] = handle[3];
+	r->handle[0][2] = handle[5];
+	r->nr[0] = 3;
+}
+
+static void must_be_free(struct run *r, u64 free, u64 largest)
+{
+	struct flexmem_domain_info is = CMD(domain_info, .domain = 2);
+
+	CALL(r, DOMAIN, &is);
+	must(r, is.out_free == free && is.out_largest_free == largest,
+	     "bytes that are free");
+}
+
+/* The largest free block first. The last chunk has the rest. */
+static void run_scatter(struct run *r)
+{
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_alloc reply;
+
+	scatter(r, SZ_256K + SZ_128K + 100, 3, 0, &reply);
+	must(r, reply.out_chunks == 3 && reply.out_size == 3 * SZ_128K + 128 &&
+	     !reply.out_reason, "reply");
+	must(r, chunks(r, entry) == 3, "number of chunks");
+	must(r, entry[0].address.offset == SZ_256K &&
+	     entry[0].length == SZ_256K && !entry[1].address.offset &&
+	     entry[1].length == SZ_128K &&
+	     entry[2].address.offset == SZ_512K + SZ_128K &&
+	     entry[2].length == 128, "chunks");
+	must_be_free(r, SZ_64K - 128, SZ_64K - 128);
+	FAILS(r, RESIZE, &CMD(resize, .handle = reply.out_handle,
+			      .length = SZ_64K), EOPNOTSUPP);
+}
+
+/* A hole that is large enough is one chunk. */
+static void run_scatter_one(struct run *r)
+{
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_alloc reply;
+
+	scatter(r, SZ_256K, 2, 0, &reply);
+	must(r, reply.out_chunks == 1 && chunks(r, entry) == 1 &&
+	     entry[0].address.offset == SZ_256K, "one chunk");
+	CALL(r, RESIZE, &CMD(resize, .handle = reply.out_handle,
+			     .length = SZ_128K));
+}
+
+/* All or nothing. */
+static void run_scatter_full(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	scatter(r, SZ_256K + SZ_128K + 128, 2, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_FRAGMENTATION &&
+	     reply.out_region_reason == FLEXMEM_REASON_CAPACITY &&
+	     reply.out_total_free == 7 * SZ_64K &&
+	     reply.out_largest_free == SZ_256K && !reply.out_chunks,
+	     "answer if the chunks do not suffice");
+	must_be_free(r, 7 * SZ_64K, SZ_256K);
+	scatter(r, 7 * SZ_64K + 128, 64, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_CAPACITY,
+	     "answer if the bytes do not suffice");
+	scatter(r, TCM_SIZE + 128, 64, ENOMEM, &reply);
+	must(r, reply.out_reason == FLEXMEM_REASON_REGION_SIZE,
+	     "answer for more than the domain has");
+	scatter(r, 7 * SZ_64K, 3, 0, &reply);
+	must(r, reply.out_chunks == 3, "all that is free");
+	must_be_free(r, 0, 0);
+}
+
+/* Each chunk is aligned, and its length is a multiple of the alignment. */
+static void run_scatter_aligned(struct run *r)
+{
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_alloc reply;
+
+	alloc_by(r, CMD(alloc, .length = SZ_256K + SZ_64K, .alignment = SZ_64K,
+			       .domains = TCM, .max_chunks = 3,
+			       .policy = FLEXMEM_POLICY_SCATTER), 0, &reply);
+	must(r, chunks(r, entry) == 3, "number of chunks");
+	must(r, entry[0].address.offset == SZ_256K &&
+	     entry[0].length == SZ_128K + SZ_64K &&
+	     !entry[1].address.offset && entry[1].length == SZ_64K &&
+	     entry[2].length == SZ_64K &&
+	     !(entry[2].address.offset & (SZ_64K - 1)), "aligned chunks");
+}
+
+/* The bytes of two domains are one allocation. READ and WRITE see no border. */
+static void run_scatter_domains(struct run *r)
+{
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	static u8 out[600], in[600];
+	struct flexmem_alloc reply;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		alloc(r, 0, SZ_8M - (i == 1 ? 384 : i == 2 ? 256 : 0), 0);
+	for (i = 0; i < sizeof(out); i++)
+		out[i] = i % 251;
+	alloc_by(r, CMD(alloc, .length = sizeof(out), .max_chunks = 2,
+			       .policy = FLEXMEM_POLICY_SCATTER), 0, &reply);
+	must(r, chunks(r, entry) == 2 && entry[0].domain == 0 &&
+	     entry[0].length == 384 && entry[1].domain == 1 &&
+	     entry[1].length == 256, "chunks in two domains");
+	CALL(r, WRITE, &CMD(rw, .handle = reply.out_handle,
+			    .length = sizeof(out), .data = (uintptr_t)out));
+	CALL(r, READ, &CMD(rw, .handle = reply.out_handle,
+			   .length = sizeof(in), .data = (uintptr_t)in));
+	must(r, !memcmp(out, in, sizeof(in)), "bytes of the chunks");
+}
+
+static void run_scatter_wrong(struct run *r)
+{
+	struct flexmem_alloc reply;
+	u32 policy;
+
+	scatter(r, 128, 0, EINVAL, &reply);
+	scatter(r, 128, 1, EINVAL, &reply);
+	scatter(r, 128, FLEXMEM_MAX_CHUNKS + 1, EINVAL, &reply);
+	scatter(r, 128, FLEXMEM_MAX_CHUNKS, 0, &reply);
+	for (policy = 0; policy < FLEXMEM_POLICY_SCATTER; policy++)
+		alloc_by(r, CMD(alloc, .length = 128, .policy = policy,
+				       .domains = policy ? 3 : 0,
+				       .max_chunks = 2), EINVAL, &reply);
+}
+
+static void prepare_file(struct run *r)
+{
+	open_file(r, 0);
+}
+
+const struct sequence scatter_corners[] = {
+	{ "scatter", prepare_holes, run_scatter },
+	{ "scatter: a block is large enough", prepare_holes, run_scatter_one },
+	{ "scatter: not enough", prepare_holes, run_scatter_full },
+	{ "scatter: alignment", prepare_holes, run_scatter_aligned },
+	{ "scatter: two domains", prepare_file, run_scatter_domains },
+	{ "scatter: number of chunks", prepare_file, run_scatter_wrong },
+	{}
+};
