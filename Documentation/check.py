@@ -446,6 +446,34 @@ def driver_example():
             assert os.path.exists(os.path.join(work, f'{name}.ko'))
 
 
+def operations_table():
+    """The driver guide's table has a row for each operation of the device contract, and no other row. Operations that may
+    return -ENOSPC, and those that a device cannot do without, are those of the sources."""
+    struct = re.search(r'^struct flexmem_device_ops \{\n(.*?)^\};', read('kmod/include/flexmem/device_ops.h'),
+                       re.DOTALL | re.MULTILINE)[1]
+    described = {name: text for text, name in re.findall(r'/\*\*\n(.*?)\*/\n\t\w+ \(\*(\w+)\)\(', struct, re.DOTALL)}
+    assert len(described) == len(re.findall(r'\(\*\w+\)\(', struct)) > 15, 'operations without kernel-doc'
+    valid = re.search(r'^static bool are_valid_ops\(.*?^\}', read('kmod/function.c'), re.DOTALL | re.MULTILINE)[0]
+    needed = re.findall(r'(?<!!)ops->(\w+)(?= &&)', valid.split('return ops && ')[1].split('!')[0])
+    needed += re.findall(r'!ops->(\w+) == !vf', valid)
+    assert len(needed) == 6, needed
+    table = TEXT['Documentation/driver-guide.rst'].split('.. list-table:: Operations\n')[1].split('\n\n')[1]
+    rows = [[' '.join(cell.split()) for cell in re.split(r'^     - ', row, flags=re.MULTILINE)]
+            for row in re.split(r'^   \* - ', table, flags=re.MULTILINE)[1:]]
+    assert rows[0] == ['operation', 'called', 'answers', 'if it failed, or the outcome is unknown', 'runs as', 'at first'], rows[0]
+    names = [row[0].strip('`') for row in rows[1:]]
+    problems = [f'{name}: {"no row" if name in described else "no such operation, or two rows"}'
+                for name in set(names) ^ set(described) | {name for name in names if names.count(name) > 1}]
+    for name, row in zip(names, rows[1:]):
+        if len(row) != 6 or not all(row):
+            problems.append(f'{name}: an empty cell')
+        elif ('-ENOSPC:' in described.get(name, '')) != ('-ENOSPC' in row[2]):
+            problems.append(f'{name}: -ENOSPC')
+        elif row[5].startswith('needed') != (name in needed):
+            problems.append(f'{name}: needed or not')
+    nothing(problems)
+
+
 def names_of_other_documents():
     """PyTorch's keys are accepted or not, as names.rst says. The numbers of allocations and regions on that page are
     those of the traces."""
@@ -599,6 +627,7 @@ CHECKS = (
     ("README.md's first program compiles as it says", first_program),
     ('the raw ioctl example compiles', raw_example),
     ('the example driver builds for both kernels', driver_example),
+    ('the table of operations has each operation', operations_table),
     ('names of other documents are translated truly', names_of_other_documents),
     ('figures are those of the sources', figures_of_the_sources),
     ("sizes of DRM's structs are those of 6.12", sizes_of_structs),

@@ -98,9 +98,9 @@ struct flexmem_vm_range {
  * Every operation may sleep, may fail and may time out. It waits for the device
  * no longer than a bound that the driver chooses (a second is plenty), and
  * killably (-EINTR). flexmem calls one operation at a time for each function,
- * with these exceptions: one of @scrub, @read, @write and @copy may run in
- * parallel with one of the others, and @fault and @owns_fence in parallel with
- * any.
+ * with these exceptions: one of @scrub, @read, @write, @copy, @cancel and
+ * @client_gone may run in parallel with one of the others, and @fault and
+ * @owns_fence in parallel with any.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have done
  * it, or may still do it. Any other error: nothing was done, and nothing will
