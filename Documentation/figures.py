@@ -112,7 +112,7 @@ FIGURES = (
     ('decisions.rst', r'at most (\d+) PFs and (\d+) VFs', 'kmod/minor.h',
      r'FLEXMEM_MAX_PFS (\d+)\s.*?FLEXMEM_MAX_DEVICES (\d+)', lambda pfs, devices: (pfs, devices - pfs)),
     ('decisions.rst', r'VFs\*\*, and (\d+) slots for each', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
-    ('tasks/own-driver.rst', r'table of (\d+) slots', 'Documentation/examples/ram.c', r'RAM_SLOTS (\d+)'),
+    ('tasks/own-driver.rst', r'table of (\d+) slots', 'Documentation/examples/ram.c', r'RAM_PIECES (\d+)'),
 )
 
 

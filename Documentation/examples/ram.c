@@ -7,93 +7,62 @@
  */
 
 #include <linux/device.h>
-#include <linux/io.h>
-#include <linux/limits.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
-#include <linux/xarray.h>
 #include <flexmem/device_ops.h>
 
-#define RAM_SLOTS 8
+/* The device has pieces of this size, and each region is one piece. */
+#define RAM_PIECE SZ_16M
+#define RAM_PIECES 4
 
-static unsigned int megabytes = 64;
-module_param(megabytes, uint, 0444);
-MODULE_PARM_DESC(megabytes, "Capacity of the device (default 64)");
+static u8 *ram;			/* its bytes, from address 0 on */
+static u64 ram_id[RAM_PIECES];	/* id of the memory in each piece, or 0 */
 
-/* There is one device. flexmem calls acquire and release one at a time. */
-static DEFINE_XARRAY(ram_memory);	/* the bytes of each piece, by its id */
-static u64 ram_used;			/* bytes in @ram_memory */
-static u64 ram_slot[RAM_SLOTS];		/* id of the memory in each slot, or 0 */
-/* a page fault may come during a reset */
-static DEFINE_MUTEX(ram_gone);
-
-static u64 ram_capacity_bytes(void)
+static u8 *ram_bytes(const struct flexmem_memory *mem, u64 offset)
 {
-	return (u64)megabytes * SZ_1M;
+	return ram + mem->base + offset;
 }
 
-static void *ram_bytes(const struct flexmem_memory *mem, u64 offset)
-{
-	return (void *)(uintptr_t)(mem->cookie + offset);
-}
-
-/*
- * Need not clear the memory, because flexmem scrubs it. flexmem never uses an
- * id twice.
- */
+/* Need not clear the memory, because flexmem scrubs it. */
 static int ram_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
-	void *bytes;
-	int rc;
+	unsigned int i;
 
-	/* A piece has a window of 1 GiB on the device's bus. */
-	if (size > SZ_1G || size > ram_capacity_bytes() - ram_used)
-		return -ENOSPC;
-	bytes = vmalloc(size);
-	if (!bytes)
-		return -ENOMEM;
-	rc = xa_err(xa_store(&ram_memory, mem->id, bytes, GFP_KERNEL));
-	if (rc) {
-		vfree(bytes);
-		return rc;
+	for (i = 0; size == RAM_PIECE && i < RAM_PIECES; i++) {
+		if (ram_id[i])
+			continue;
+		ram_id[i] = mem->id;
+		mem->base = (u64)i * RAM_PIECE;
+		return 0;
 	}
-	ram_used += size;
-	mem->base = mem->id * SZ_1G;
-	mem->cookie = (uintptr_t)bytes;
-	return 0;
+	return -ENOSPC;
 }
 
 static int ram_release(void *priv, const struct flexmem_memory *mem)
 {
-	void *bytes;
+	unsigned int i;
 
-	mutex_lock(&ram_gone);
-	bytes = xa_erase(&ram_memory, mem->id);
-	mutex_unlock(&ram_gone);
-	if (bytes)
-		ram_used -= mem->size;
-	vfree(bytes);
+	for (i = 0; i < RAM_PIECES; i++)
+		if (ram_id[i] == mem->id)
+			ram_id[i] = 0;
 	return 0;
 }
 
 static int ram_slot_set(void *priv, unsigned int slot,
 			const struct flexmem_memory *mem)
 {
-	ram_slot[slot] = mem->id;
 	return 0;
 }
 
+/* The device runs no programs, so no access is in flight. */
 static int ram_slot_clear(void *priv, unsigned int slot)
 {
-	ram_slot[slot] = 0;
 	return 0;
 }
 
-/* The device runs no programs. */
 static int ram_quiesce(void *priv)
 {
 	return 0;
@@ -101,7 +70,7 @@ static int ram_quiesce(void *priv)
 
 static int ram_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
-	*bytes = ram_capacity_bytes();
+	*bytes = (u64)RAM_PIECES * RAM_PIECE;
 	return 0;
 }
 
@@ -139,30 +108,15 @@ static int ram_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 static int ram_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     struct flexmem_frames *frames)
 {
-	int rc = -EIO;
-
-	mutex_lock(&ram_gone);
-	if (xa_load(&ram_memory, mem->id)) {
-		frames->offset = offset;
-		frames->size = PAGE_SIZE;
-		frames->pfn = vmalloc_to_pfn(ram_bytes(mem, offset));
-		rc = 0;
-	}
-	mutex_unlock(&ram_gone);
-	return rc;
+	frames->offset = offset;
+	frames->size = PAGE_SIZE;
+	frames->pfn = vmalloc_to_pfn(ram_bytes(mem, offset));
+	return 0;
 }
 
 static int ram_reset(void *priv)
 {
-	unsigned long id;
-	void *bytes;
-
-	mutex_lock(&ram_gone);
-	xa_for_each(&ram_memory, id, bytes)
-		vfree(xa_erase(&ram_memory, id));
-	mutex_unlock(&ram_gone);
-	ram_used = 0;
-	memset(ram_slot, 0, sizeof(ram_slot));
+	memset(ram_id, 0, sizeof(ram_id));
 	return 0;
 }
 
@@ -181,43 +135,45 @@ static const struct flexmem_device_ops ram_ops = {
 	.reset = ram_reset,
 };
 
+static const struct flexmem_device_desc ram_desc = {
+	.name = KBUILD_MODNAME,
+	.mode = FLEXMEM_MODE_VF,
+	.slots = RAM_PIECES,
+	.granule = RAM_PIECE,
+	.caching = FLEXMEM_CACHED,
+	.nr_sizes = 1,
+	.sizes = { RAM_PIECE },
+	.ops = &ram_ops,
+};
+
 /* [module] */
 static struct device *ram_parent;
 static struct flexmem_dev *ram_device;
 
 static int __init ram_init(void)
 {
-	static const struct flexmem_device_desc desc = {
-		.name = KBUILD_MODNAME,
-		.mode = FLEXMEM_MODE_VF,
-		.slots = RAM_SLOTS,
-		.granule = SZ_1M,
-		.caching = FLEXMEM_CACHED,
-		.nr_sizes = 1,
-		.sizes = { SZ_16M },
-		.ops = &ram_ops,
-	};
-
+	ram = vzalloc(RAM_PIECES * RAM_PIECE);
+	if (!ram)
+		return -ENOMEM;
 	ram_parent = root_device_register(KBUILD_MODNAME);
-	if (IS_ERR(ram_parent))
-		return PTR_ERR(ram_parent);
-	ram_device = flexmem_device_register(ram_parent, &desc);
-	if (IS_ERR(ram_device)) {
-		ram_reset(NULL);
+	ram_device = IS_ERR(ram_parent) ? ERR_CAST(ram_parent) :
+		     flexmem_device_register(ram_parent, &ram_desc);
+	if (!IS_ERR(ram_device))
+		return 0;
+	if (!IS_ERR(ram_parent))
 		root_device_unregister(ram_parent);
-		return PTR_ERR(ram_device);
-	}
-	return 0;
+	vfree(ram);
+	return PTR_ERR(ram_device);
 }
+module_init(ram_init);
 
 static void __exit ram_exit(void)
 {
 	flexmem_device_unregister(ram_device);
-	ram_reset(NULL);
 	root_device_unregister(ram_parent);
+	vfree(ram);
 }
-
-module_init(ram_init);
 module_exit(ram_exit);
+
 MODULE_DESCRIPTION("Memory of this machine as a device of flexmem");
 MODULE_LICENSE("GPL");

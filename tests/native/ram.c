@@ -17,7 +17,8 @@ static void root_device_unregister(struct device *dev);
 #define module_exit(function) \
 	static void (*const stop)(void) = (function)
 /* Memory that still holds an earlier user's bytes. */
-#define vmalloc(size) memset(aligned_alloc(PAGE_SIZE, size), 0xa5, size)
+#undef vzalloc
+#define vzalloc(size) memset(aligned_alloc(PAGE_SIZE, size), 0xa5, size)
 #undef vfree
 #define vfree(bytes) free(bytes)
 #define vmalloc_to_pfn(bytes) ((uintptr_t)(bytes) >> PAGE_SHIFT)
@@ -110,6 +111,11 @@ static void use_memory(void)
 	native_close(file);
 }
 
+static bool holds_memory(void)
+{
+	return memchr_inv(ram_id, 0, sizeof(ram_id));
+}
+
 static void give_back(void)
 {
 	struct file *file = open_device();
@@ -117,8 +123,7 @@ static void give_back(void)
 
 	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_TRIM, &trim));
 	native_close(file);
-	WARN(!xa_empty(&ram_memory) || ram_used, "TRIM left memory acquired");
-	WARN_ON(memchr_inv(ram_slot, 0, sizeof(ram_slot)));
+	WARN(holds_memory(), "TRIM left memory acquired");
 }
 
 int main(void)
@@ -136,10 +141,10 @@ int main(void)
 	give_back();
 	use_memory();
 	WARN_ON(flexmem_device_reset(ram_device));
-	WARN_ON(!xa_empty(&ram_memory) || ram_used);
+	WARN_ON(holds_memory());
 	use_memory();
 	stop();
-	WARN_ON(!xa_empty(&ram_memory) || ram_used);
+	WARN_ON(holds_memory());
 	native_module_exit();
 	WARN_ON(native_live() != live);
 	puts("ok 1 - the smallest example driver\n1..1");
