@@ -39,6 +39,7 @@ BLOCKS = {
     ('cache.rst', 'flexmem replay'): 'host',
     ('cache.rst', 'make\nexport'): 'host',
     ('driver-guide.rst', 'mkdir'): NONE,
+    ('driver-guide.rst', 'make -C tests/selftests'): DRIVER,
     ('install.rst', 'tests/setup.sh'): NONE,
     ('install.rst', 'make\nexport'): 'host',
     ('install.rst', 'sudo systemd-sysusers'): DRIVER,

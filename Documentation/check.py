@@ -474,6 +474,17 @@ def operations_table():
     nothing(problems)
 
 
+def defects_are_listed():
+    """The guide lists each defect that the card with defects can have, and the test that finds it."""
+    script = read('tests/conformance/run.sh').split("defects='")[1].split("'")[0]
+    found = re.findall(r'^(\w+) +(\w+)$', script, re.MULTILINE)
+    rows = re.findall(r'^``(\w+)``  .*``(\w+)``$', TEXT['Documentation/driver-guide.rst'], re.MULTILINE)
+    card = re.findall(r'^\t\[[A-Z_]+\] = "(\w+)"', read('tests/conformance/defects.c'), re.MULTILINE)
+    assert ['none', *(name for name, _ in found)] == card, f'{found}, and the card has {card}'
+    nothing(f'{row}' for row in set(found) ^ {row for row in rows if row[0] in card})
+    nothing(f'no test {test}' for _, test in found if not has_test('tests/selftests/conformance.c', test))
+
+
 def names_of_other_documents():
     """PyTorch's keys are accepted or not, as names.rst says. The numbers of allocations and regions on that page are
     those of the traces."""
@@ -628,6 +639,7 @@ CHECKS = (
     ('the raw ioctl example compiles', raw_example),
     ('the example driver builds for both kernels', driver_example),
     ('the table of operations has each operation', operations_table),
+    ('the defects that flexmem-conformance finds', defects_are_listed),
     ('names of other documents are translated truly', names_of_other_documents),
     ('figures are those of the sources', figures_of_the_sources),
     ("sizes of DRM's structs are those of 6.12", sizes_of_structs),

@@ -97,7 +97,7 @@ selftests() {
 # programs test.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
-		-dispatch/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
+		-dispatch/32 -conformance/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
 # Leaves out tests of what does not differ between the kernels: calls of 32-bit programs, copies of structs, settings,
 # addresses, and what the card does to bytes.
@@ -115,11 +115,20 @@ selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
 	alloc+=,a_process_killed_in_the_middle_returns_everything
-	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw "alloc:$alloc" \
+	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw -conformance "alloc:$alloc" \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
 		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
+}
+# The cards that only these tests use. In the long runs also for the other series, and all tests meet each defect.
+conformance_suite() {
+	local kind status=0
+	for kind in 6.12 ${long:+6.1}; do
+		tests/conformance/build.sh "$kind" || return 1
+		in_vm "$kind" --no-load --timeout "$vm_timeout" -- tests/conformance/run.sh || status=$?
+	done
+	return "$status"
 }
 # hostile COMMAND...: runs commands (the torture, the fault sweep, the fuzzer, kunit) in one machine with the debug
 # kernel. The native suites run millions of such operations without a machine. Booting the debug kernel and searching
@@ -200,7 +209,7 @@ if [[ $long ]]; then
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
-all+=(library selftests-6.1 static torch-driver replay mutants cache)
+all+=(library selftests-6.1 static torch-driver replay conformance mutants cache)
 (($#)) || set -- "${all[@]}"
 # If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT

@@ -23,7 +23,7 @@ if [[ ${1:-} == --changed ]]; then
 fi
 # pick REGEX: prints the files that match
 pick() { printf '%s\n' "${files[@]}" | grep -E -- "$1" || true; }
-mapfile -t kernel_files < <(pick '^(kmod|uapi|tests/kunit|tests/vm/broken)/.*\.[ch]$')
+mapfile -t kernel_files < <(pick '^(kmod|uapi|tests/kunit|tests/vm/broken|tests/conformance)/.*\.[ch]$')
 mapfile -t doc_files < <(pick '^(kmod|uapi)/.*\.[ch]$')
 mapfile -t public_headers < <(pick '^(uapi/linux|userlib/include)/.*\.h$')
 mapfile -t scripts < <(for f in "${files[@]}"; do

@@ -63,6 +63,8 @@ dispatch  | default     |                                                       
 trace     | default     |                                                                |
 resize    | default     |                                                                |
 resize    | best_fit    | strategy=best_fit                                              |
+conformance | vf        |                                                                |
+conformance | pf        |                                                                | num_vfs=0
 '
 
 bail() { echo "Bail out! $*"; exit 1; }

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs in the guest. Shows that flexmem-conformance passes on the card in vmalloc memory and on the card with programs, and
+# that it fails on a card with each defect, in the test that is about it. With FLEXMEM_LONG all tests meet each defect, else
+# only that one. Prints TAP.
+# usage: tests/vm/run.sh 6.12 --no-load -- tests/conformance/run.sh [DEFECT...]          default: all
+#        before: make -C tests/selftests, tests/conformance/build.sh 6.12
+set -uo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname -- "$0")/../lib.sh"
+
+here=$TOP/tests/conformance
+cards=$BUILD/conformance/$FLEXMEM_KERNEL
+# DEFECT TEST: the test that finds it
+defects='
+early_drain    a_release_drains
+late_write     nothing_is_written_after_the_fence
+misaligned     memory_is_acquired
+overlap        no_two_blocks_share_bytes
+wrong_size     memory_is_acquired
+reused_id      no_two_blocks_share_bytes
+not_cleared    the_next_owner_finds_zeroes
+lost_reply     reads_return_what_was_written
+sleeping_fault page_faults_do_not_wait
+awake          nothing_is_accessed_while_it_is_suspended
+'
+out=$(mktemp)
+
+# with MODULE [PARAMETER...] -- COMMAND...: runs a command while a card is loaded
+with() {
+	local module=("$1") status=0 node
+	shift
+	for ((; $#; )); do
+		[[ $1 != -- ]] || { shift && break; }
+		module+=("$1") && shift
+	done
+	insmod "$cards/${module[0]}.ko" "${module[@]:1}" || return 1
+	node=$(echo /dev/flexmem[0-9]*)
+	"$@" "$node" >"$out" 2>&1 || status=$?
+	cat "$out"
+	rmmod "${module[0]}" || status=3
+	return "$status"
+}
+
+# as_the_guide_says: whether the card conforms, and the output is that on the page
+as_the_guide_says() {
+	with ram -- "$here/flexmem-conformance" &&
+		diff -u <(sed -n '/^   TAP version 13/,/ conforms: /s/^   //p' "$TOP/Documentation/driver-guide.rst") "$out"
+}
+conforms() {
+	with defects -- "$here/flexmem-conformance" --hook "$here/hook" &&
+		grep -q '^# .* conforms: 13 checks passed, 0 skipped$' "$out"
+}
+# finds DEFECT TEST: whether the card with that defect does not conform, because of that test
+finds() {
+	local status=0 only=(--test "$2")
+	[[ ! ${FLEXMEM_LONG:-} ]] || only=()
+	with defects "defect=$1" -- "$here/flexmem-conformance" --hook "$here/hook" "${only[@]}" || status=$?
+	((status == 1)) && grep -q "^not ok .*\\.$2\$" "$out"
+}
+
+echo 'TAP version 13'
+insmod "$FLEXMEM_KO/flexmem.ko" || exit 1
+if ((!$#)); then
+	tap 'the card in vmalloc memory conforms, and the guide shows it' as_the_guide_says
+	tap 'the card with programs conforms' conforms
+fi
+while read -r defect test; do
+	[[ $defect && (! $* || " $* " == *" $defect "*) ]] || continue
+	tap "$defect is found" finds "$defect" "$test"
+done <<<"$defects"
+rmmod flexmem
+rm -f "$out"
+tap_end
