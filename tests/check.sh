@@ -121,7 +121,7 @@ selftests-debug_suite() {
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
-# The cards that only these tests use. In the long runs also for the other series, and all tests meet each defect.
+# The cards that only these tests use. In the long runs also on 6.1, and with each defect.
 conformance_suite() {
 	local kind status=0
 	for kind in 6.12 ${long:+6.1}; do
