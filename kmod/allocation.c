@@ -13,6 +13,7 @@
 #include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/math64.h>
+#include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>
@@ -125,6 +126,7 @@ static int take_chunks(struct flexmem_table *table,
 		return rc;
 	flexmem_uncharge(allocation->owner, untried, 0);
 	give_chunks(allocation, 0, i - 1, NULL);
+	place->given = i - 1;
 	/*
 	 * give_chunks() has freed memory, so the figures of the failed chunk
 	 * are outdated.
@@ -136,24 +138,49 @@ static int take_chunks(struct flexmem_table *table,
 	return rc;
 }
 
-/*
- * The bytes that a chunk can have in the largest free block, wherever that
- * begins. If they are less than the alignment, the chunk may still fit, there
- * or in a smaller block.
- */
-static u64 chunk_room(u64 block, u64 alignment)
+/* Takes the largest free blocks for scatter_chunks(), which undoes a failure. */
+static int take_largest(struct flexmem_table *table,
+			struct flexmem_allocation *allocation,
+			const struct flexmem_shape *shape,
+			struct flexmem_stock *stock,
+			struct flexmem_place *place, u64 *left)
 {
-	u64 lost = alignment - FLEXMEM_ALIGN;
+	struct flexmem_request request = {
+		.size = *left,
+		.alignment = shape->alignment,
+		.kind = flexmem_kind_of(shape->flags),
+		.domains = shape->domains,
+		.first = shape->domains,
+		.account = allocation->owner,
+	};
+	struct flexmem_chunk *chunk = allocation->chunks;
+	u64 slots = U64_MAX;
+	int rc;
 
-	if (block < alignment)
-		return 0;
-	return max(round_down(block - lost, alignment), alignment);
+	for (; *left; chunk++) {
+		if (allocation->nr_chunks == shape->pieces)
+			return -ENOSPC;
+		request.size = *left;
+		rc = flexmem_place_largest(table, &request, &slots, stock,
+					   place);
+		if (rc)
+			return rc;
+		chunk->size = request.size;
+		chunk->region = place->region;
+		chunk->block = place->block;
+		allocation->nr_chunks++;
+		*left -= request.size;
+	}
+	return 0;
 }
 
 /*
  * Allocates the largest free block that is left, again and again. The last
  * chunk has the bytes that remain. If that fails, frees all chunks and uncharges
  * all bytes. Returns -ENOSPC if the free blocks are too small, or too many.
+ *
+ * Takes acquire_lock, because a TRIM under way may hide a region that it does
+ * not release in the end.
  */
 static int scatter_chunks(struct flexmem_table *table,
 			  struct flexmem_allocation *allocation,
@@ -161,30 +188,20 @@ static int scatter_chunks(struct flexmem_table *table,
 			  struct flexmem_stock *stock,
 			  struct flexmem_place *place)
 {
-	struct flexmem_chunk *chunk = allocation->chunks;
-	u64 left = allocation->size, room;
-	int rc = 0;
+	u64 left = allocation->size;
+	int rc = -EINTR;
 
-	while (left && !rc) {
-		flexmem_place_stats(table, allocation->owner,
-				    flexmem_kind_of(shape->flags),
-				    shape->domains, place);
-		room = chunk_room(place->largest_free, shape->alignment);
-		if (!room || allocation->nr_chunks == shape->pieces)
-			break;
-		chunk->size = min(left, room);
-		rc = take_chunk(table, chunk, shape, stock, place);
-		left -= chunk->size;
-		if (!rc) {
-			allocation->nr_chunks++;
-			chunk++;
-		}
+	if (!mutex_lock_killable(&table->acquire_lock)) {
+		rc = take_largest(table, allocation, shape, stock, place,
+				  &left);
+		mutex_unlock(&table->acquire_lock);
 	}
-	if (!left && !rc)
+	if (!rc)
 		return 0;
 	flexmem_uncharge(allocation->owner, left, 0);
 	give_chunks(allocation, 0, allocation->nr_chunks, NULL);
-	return !rc || place->reason ? -ENOSPC : rc;
+	place->given = allocation->nr_chunks;
+	return rc;
 }
 
 static int clean_chunks(struct flexmem_allocation *allocation)
@@ -354,6 +371,16 @@ uncharge:
 	return ERR_PTR(rc);
 }
 
+/* Whether several blocks may help where one block was not found. */
+static bool is_for_lack_of_a_block(enum flexmem_reason reason)
+{
+	return reason == FLEXMEM_REASON_FRAGMENTATION ||
+	       reason == FLEXMEM_REASON_ALIGNMENT ||
+	       reason == FLEXMEM_REASON_REGION_SIZE ||
+	       reason == FLEXMEM_REASON_RESERVED ||
+	       reason == FLEXMEM_REASON_REGION_LIMIT;
+}
+
 /**
  * flexmem_allocation_scatter - make an allocation of several blocks
  * @table: region table
@@ -376,14 +403,17 @@ flexmem_allocation_scatter(struct flexmem_table *table,
 {
 	const struct flexmem_place why = *place;
 	struct flexmem_allocation *allocation;
+	unsigned int given;
 
-	if (!why.reason || shape->size > why.total_free)
+	if (!is_for_lack_of_a_block(why.reason) || shape->size > why.total_free)
 		return ERR_PTR(-ENOMEM);
 	allocation = flexmem_allocation_make(table, owner, shape, true, stock,
 					     place);
 	if (allocation != ERR_PTR(-ENOSPC))
 		return allocation;
+	given = place->given;
 	*place = why;
+	place->given = given;
 	return ERR_PTR(-ENOMEM);
 }
 

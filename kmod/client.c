@@ -174,9 +174,10 @@ flexmem_client_prepare(struct flexmem_client *client,
 							client->account, shape,
 							&client->stock, place);
 	if (IS_ERR(allocation)) {
+		/* What a failed call gives back is no news for its caller. */
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
-						began);
+						began + place->given);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

@@ -82,6 +82,12 @@ const char *flexmem_order_name(unsigned int order)
 	return order < ARRAY_SIZE(orders) ? orders[order].name : NULL;
 }
 
+/*
+ * How often flexmem_place_largest() looks again because another caller took the
+ * largest block first.
+ */
+#define MAX_RACES 100
+
 /* A region as placement sees it, without its lock. */
 struct candidate {
 	struct flexmem_region *region;
@@ -606,4 +612,87 @@ int flexmem_place(struct flexmem_table *table,
 uncharge:
 	flexmem_uncharge(request->account, request->size, 0);
 	return rc;
+}
+
+/*
+ * The bytes that a block can have in a hole, wherever that begins. If they are
+ * less than the alignment, the block may still fit, there or in a smaller hole.
+ */
+static u64 usable_bytes(u64 hole, u64 alignment)
+{
+	u64 lost = alignment - FLEXMEM_ALIGN;
+
+	if (hole < alignment)
+		return 0;
+	return max(round_down(hole - lost, alignment), alignment);
+}
+
+static bool place_largest(struct flexmem_table *table,
+			  struct flexmem_request *request, u64 *slots,
+			  struct flexmem_spare *spare,
+			  struct flexmem_place *place)
+{
+	const struct flexmem_request probe = {
+		.size = FLEXMEM_ALIGN,
+		.growable = true,
+		.account = request->account,
+	};
+	struct flexmem_region *region;
+	u64 wanted = request->size, unused, room;
+	unsigned int tries = 0;
+
+	while ((region = next_region(table, &probe, *slots))) {
+		room = usable_bytes(flexmem_region_room(region, &unused),
+				    request->alignment);
+		request->size = min(wanted, room);
+		place->reason = FLEXMEM_REASON_NONE;
+		if (room && place_in(region, request, spare, place))
+			return true;
+		/*
+		 * A limit or a reservation forbids this region, or it has no
+		 * aligned bytes. Otherwise another caller was faster.
+		 */
+		if (!room || place->reason || ++tries == MAX_RACES)
+			*slots &= ~BIT_ULL(region->slot);
+	}
+	return false;
+}
+
+/**
+ * flexmem_place_largest - find the largest free block for part of an allocation
+ * @table: region table
+ * @request: request, whose bytes are charged; its size becomes that of the block
+ * @slots: bit mask of slots, all at first: those that were of no use are removed
+ * @stock: stock of the client's spare block nodes, or NULL
+ * @place: receives the block
+ *
+ * Acquires no region.
+ *
+ * Context: under acquire_lock. May sleep: it allocates block nodes, charged to
+ * the caller's memory cgroup.
+ * Return: 0; -ENOSPC; or -ENOMEM if the kernel has no memory. After an error no
+ * byte is uncharged.
+ */
+int flexmem_place_largest(struct flexmem_table *table,
+			  struct flexmem_request *request, u64 *slots,
+			  struct flexmem_stock *stock,
+			  struct flexmem_place *place)
+{
+	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
+	struct flexmem_spare spare;
+	bool placed;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	*place = (struct flexmem_place) {};
+	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request),
+				stock);
+	if (rc)
+		return rc;
+	*slots &= candidates(table, kind, request->domains);
+	rcu_read_lock();
+	placed = place_largest(table, request, slots, &spare, place);
+	rcu_read_unlock();
+	flexmem_spare_drop(&spare, stock);
+	return placed ? 0 : -ENOSPC;
 }

@@ -28,6 +28,7 @@ struct flexmem_table;
  * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
  *	region was acquired
  * @abandoned: the caller was killed, and the worker uncharges the bytes
+ * @given: blocks that a failed allocation of several chunks has freed again
  * @gave_up: the search in a region has ended at its bound, so a block that it
  *	did not try may fit
  * @regions: on -ENOMEM: number of acquired regions
@@ -48,6 +49,7 @@ struct flexmem_place {
 	enum flexmem_reason region_reason;
 	bool abandoned;
 	bool gave_up;
+	unsigned int given;
 	unsigned int regions;
 	u64 total_free;
 	u64 largest_free;
@@ -60,6 +62,10 @@ const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);
+int flexmem_place_largest(struct flexmem_table *table,
+			  struct flexmem_request *request, u64 *slots,
+			  struct flexmem_stock *stock,
+			  struct flexmem_place *place);
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size);
 void flexmem_place_stats(struct flexmem_table *table,

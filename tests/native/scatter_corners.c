@@ -156,6 +156,42 @@ static void run_scatter_domains(struct run *r)
 	must(r, !memcmp(out, in, sizeof(in)), "bytes of the chunks");
 }
 
+/*
+ * The largest free block lies in a region that the cgroup may not use. The
+ * others suffice.
+ */
+static void run_scatter_limit(struct run *r)
+{
+	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
+	struct flexmem_resource_limit limit = CMD(resource_limit,
+		.cgroup = cgroup_id(cgroup), .limit = 1,
+		.resource = FLEXMEM_RESOURCE_REGIONS);
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_alloc reply;
+
+	native_cgroup_move(cgroup);
+	open_file(r, 0);
+	native_cgroup_move(native_cgroup_root);
+	open_file(r, 1);
+	BY(r, 1, SET_LIMIT, &limit, 0);
+	alloc(r, 0, SZ_2M, 0);
+	alloc(r, 0, SZ_1M, 0);
+	alloc(r, 0, SZ_2M, 0);
+	alloc(r, 0, SZ_2M + SZ_1M, 0);
+	alloc(r, 1, SZ_4M + SZ_1M, 0);
+	free_handle(r, r->handle[0][0]);
+	free_handle(r, r->handle[0][2]);
+	r->handle[0][0] = r->handle[0][1];
+	r->handle[0][1] = r->handle[0][3];
+	r->nr[0] = 2;
+	alloc_by(r, CMD(alloc, .length = SZ_4M, .max_chunks = 2,
+			       .policy = FLEXMEM_POLICY_SCATTER), 0, &reply);
+	must(r, chunks(r, entry) == 2 && entry[0].length == SZ_2M &&
+	     entry[0].address.region_id == entry[1].address.region_id,
+	     "chunks in the region of the cgroup");
+	native_cgroup_remove(cgroup);
+}
+
 static void run_scatter_wrong(struct run *r)
 {
 	struct flexmem_alloc reply;
@@ -182,6 +218,7 @@ const struct sequence scatter_corners[] = {
 	{ "scatter: not enough", prepare_holes, run_scatter_full },
 	{ "scatter: alignment", prepare_holes, run_scatter_aligned },
 	{ "scatter: two domains", prepare_file, run_scatter_domains },
+	{ "scatter: limit", NULL, run_scatter_limit },
 	{ "scatter: number of chunks", prepare_file, run_scatter_wrong },
 	{}
 };
