@@ -342,6 +342,8 @@ static int leave_bytes(const char *path, int way)
 		error = fm_free(fd, reply.out_handle);
 	if (!error && way == 1) {
 		pid = fork();
+		if (pid < 0)
+			return errno;
 		if (!pid)
 			pause();
 		close(fd);
@@ -431,6 +433,7 @@ TEST_F(device, killed_callers_leave_nothing)
 	NEED(RW, "READ and WRITE");
 	for (i = 0; i < 20; i++) {
 		pid = fork();
+		ASSERT_LE(0, pid);
 		if (!pid)
 			_exit(work(self->path, i, ~0U));
 		usleep(1000 * i);
@@ -509,6 +512,7 @@ TEST_F(device, nothing_is_written_after_the_fence)
 	unsigned int nr;
 
 	NEED(RW, "READ and WRITE");
+	NEED(SCRUB, "scrub");
 	TAKE(self->a, SIZE, 0, &a);
 	ASSERT_EQ(ENOMEM, take_all(self->b, blocks, &nr));
 	HOOK(self->a, "fill %u %llu %d %d", a.out_handle, SIZE, A, PROGRAM_MS);
@@ -526,6 +530,7 @@ TEST_F(device, a_release_drains)
 	struct flexmem_alloc a, b;
 
 	NEED(RW, "READ and WRITE");
+	NEED(SCRUB, "scrub");
 	TAKE(self->a, SIZE, 0, &a);
 	HOOK(self->a, "stray %u %llu %d %d", a.out_handle, SIZE, A, PROGRAM_MS);
 	ASSERT_EQ(0, fm_free(self->a, a.out_handle));
