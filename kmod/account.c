@@ -2,12 +2,12 @@
 /*
  * Accounts: charges and limits of open files and of cgroups.
  *
- * Every allocation is charged to its open file, to the opener's cgroup and to
- * all its ancestors. Bytes and handle are charged before the allocation is
- * placed. A region is charged when a block in it is allocated, under the lock
- * of the region, so that blocks and accounts agree at any moment. The charge
- * itself checks the limits, so limits are exact even if many callers allocate
- * at once.
+ * Every allocation is charged to its open file, to the opener's cgroup, and to
+ * all ancestors of the cgroup. Bytes and handle are charged before the
+ * allocation is placed. A region is charged when a block in it is allocated,
+ * under the lock of the region, so that blocks and accounts agree at any
+ * moment. The charge itself checks the limits, so limits are exact even if many
+ * callers allocate at once.
  *
  * Accounts do not know how much memory the device has: domain.c does.
  */
@@ -34,8 +34,8 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->cgroups = RB_ROOT;
 	INIT_LIST_HEAD(&accounts->limited);
 	/*
-	 * A new account has followed no change, so it computes its limits at
-	 * its first use.
+	 * A new account has 0 @changes. The difference makes the account
+	 * compute its limits at its first use.
 	 */
 	accounts->changes = 1;
 	accounts->default_depth = default_depth;
@@ -109,7 +109,7 @@ static void forget_lost(struct flexmem_account *account)
 }
 
 /**
- * flexmem_account_follow - apply changes that concern all accounts to one
+ * flexmem_account_follow - apply lost regions and changed limits to an account
  * @account: account that has not applied them yet
  *
  * Context: under &flexmem_accounts.lock. O(slots).
@@ -140,16 +140,14 @@ static bool refuses(const struct flexmem_account *account,
 	       !flexmem_account_is_removed(account);
 }
 
-/*
- * A loop over the client's account, its cgroup's, and those of the ancestors.
- */
+/* Loops over the accounts of the client, its cgroup, and all ancestors. */
 /* checkpatch: MACRO_ARG_REUSE - account is always the name of a pointer */
 #define for_each_charged(account, client) \
 	for ((account) = (client); (account); (account) = (account)->parent)
 
 /*
- * Would @bytes, and @more of resource @r, exceed a limit of @account or of one
- * above it? The account of an open file has no limits.
+ * Would @bytes, and @more of resource @r, exceed a limit of @account or of an
+ * account above it? The account of an open file has no limits.
  */
 static __always_inline bool is_over(struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
@@ -181,7 +179,7 @@ static __always_inline void count(struct flexmem_account *client, u64 bytes,
  * @client: the file's account
  *
  * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
- * Return: false if a limit forbids it; then nothing is charged.
+ * Return: false if a limit forbids the file; then nothing is charged.
  */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
@@ -256,7 +254,7 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
-/* Whether a limit of regions forbids a block in this region. */
+/* Whether a region limit forbids a block in this region. */
 static bool refuses_region(struct flexmem_account *account, unsigned int slot)
 {
 	for (; account; account = account->parent) {
@@ -329,8 +327,8 @@ static void count_orphaned(struct flexmem_accounts *accounts,
 }
 
 /*
- * Recomputes the pressure. If that causes an event, the caller delivers it
- * after it has dropped the region's lock.
+ * Recomputes the pressure. The caller first drops the region's lock, and then
+ * delivers the event, if there is one.
  */
 static void gauge_move(struct flexmem_accounts *accounts)
 {
@@ -341,12 +339,12 @@ static void gauge_move(struct flexmem_accounts *accounts)
 /**
  * flexmem_charge_block - charge a block that is about to be allocated
  * @client: account of the open file
- * @slot: of its region
- * @size: its bytes, which flexmem_charge() has charged
+ * @slot: slot of the block's region
+ * @size: bytes of the block, which flexmem_charge() has charged
  *
  * Context: under the lock of the region. O(depth of the cgroup).
- * Return: FLEXMEM_REASON_NONE, or the limit of regions that forbids the block;
- * then the bytes stay charged, but in no region.
+ * Return: FLEXMEM_REASON_NONE, or the region limit that forbids the block; then
+ * the bytes stay charged, but in no region.
  */
 enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
 					 unsigned int slot, u64 size)
@@ -375,9 +373,9 @@ unlock:
 
 /**
  * flexmem_uncharge_block - uncharge a block that is freed, and its bytes
- * @client: account that it was charged to
- * @slot: of its region
- * @size: its bytes
+ * @client: account that the block was charged to
+ * @slot: slot of the block's region
+ * @size: bytes of the block
  * @orphaned: whether flexmem_charge_orphan() was called for the block
  *
  * Context: under the lock of the region. O(depth of the cgroup).
@@ -397,10 +395,10 @@ void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 }
 
 /**
- * flexmem_charge_pieces - count one block more or less, but the same bytes
+ * flexmem_charge_pieces - change the number of charged blocks by one
  * @client: account that the bytes are charged to
  * @slot: slot of the region; at least one charged block stays in it
- * @more: 1 or -1
+ * @more: 1 or -1. The charged bytes stay the same
  *
  * Context: under the lock of the region. O(1).
  */
@@ -418,11 +416,11 @@ void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
 
 /**
  * flexmem_charge_orphan - count the bytes of a block as orphaned
- * @client: account that it is charged to
- * @slot: of its region
- * @size: its bytes
+ * @client: account that the block is charged to
+ * @slot: slot of the block's region
+ * @size: bytes of the block
  *
- * The owner has freed the block, but it is still in use. It stays charged.
+ * The owner has freed the block. It stays charged, because it is still in use.
  *
  * Context: under the lock of the region. O(1).
  */
@@ -446,12 +444,12 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_uncharge_quarantined - uncharge a block that goes into quarantine
- * @client: account that it was charged to
- * @slot: of its region
- * @size: its bytes
+ * @client: account that the block was charged to
+ * @slot: slot of the block's region
+ * @size: bytes of the block
  *
  * Uncharges the owner and counts the bytes as quarantined under one lock, so
- * that they count as in use all the time.
+ * that the bytes count as in use all the time.
  *
  * Context: under the lock of the region. O(1).
  */
@@ -467,10 +465,10 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 }
 
 /**
- * flexmem_charge_quarantine - count bytes as quarantined, or no longer
+ * flexmem_charge_quarantine - change the number of quarantined bytes
  * @accounts: accounts of the function
- * @slot: of their region
- * @size: bytes; negative: they leave the quarantine
+ * @slot: slot of the region that has the bytes
+ * @size: bytes to add; negative if bytes leave the quarantine
  *
  * Context: under the lock of the region. O(1).
  */
@@ -485,11 +483,11 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_account_refuses_region - check the limits for a new region
- * @account: account of an open file that wants a block in it, or of a cgroup that
- *	it will be reserved for
+ * @account: account of the open file that needs the region, or of the cgroup
+ *	that the region will be reserved for
  *
- * Called before a region is acquired, to avoid a useless one. The check that
- * counts is in flexmem_charge_block() or flexmem_charge_region().
+ * Called before a region is acquired, to avoid a useless acquisition. The later
+ * check in flexmem_charge_block() or flexmem_charge_region() is decisive.
  *
  * Return: true if a limit forbids it.
  */
@@ -507,13 +505,12 @@ bool flexmem_account_refuses_region(struct flexmem_account *account)
 /**
  * flexmem_charge_region - charge a region that is reserved for a cgroup
  * @cgroup: account of the cgroup
- * @slot: of the region
+ * @slot: slot of the region
  *
  * The region counts as if a block without bytes were in it.
  *
  * Context: under the lock of the region. O(depth of the cgroup).
- * Return: false if a limit of regions forbids the charge; then nothing is
- * charged.
+ * Return: false if a region limit forbids the charge; then nothing is charged.
  */
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
@@ -535,7 +532,7 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 /**
  * flexmem_uncharge_region - undo flexmem_charge_region()
  * @cgroup: account of the cgroup
- * @slot: of the region, which is not lost yet
+ * @slot: slot of the region, which must not be lost
  *
  * Context: under the lock of the region. O(depth of the cgroup).
  */
@@ -552,7 +549,7 @@ void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 }
 
 /**
- * flexmem_account_reserve - note how many regions a cgroup should have
+ * flexmem_account_reserve - set how many regions are reserved for a cgroup
  * @cgroup: account of the cgroup
  * @count: number of regions; 0 ends the reservation
  */
@@ -567,10 +564,10 @@ void flexmem_account_reserve(struct flexmem_account *cgroup,
 /**
  * flexmem_accounts_remove_region - drop all charges in a region
  * @accounts: accounts of the function
- * @slot: of the region
+ * @slot: slot of the region
  *
- * Afterwards no charge in the region may be uncharged. Each account drops its
- * charges in the region when it is next used.
+ * Afterwards no charge in the region may be uncharged. An account drops its
+ * charges in the region at its next use.
  *
  * Context: O(1), however many accounts there are.
  */

@@ -130,20 +130,20 @@ struct flexmem_account {
 
 /**
  * struct flexmem_accounts - all accounts of one function
- * @lock: protects the members below; a leaf. A charge for a block takes it
+ * @lock: protects the members below; a leaf lock. A charge for a block takes it
  *	under the lock of the region, so that the block and its charge change
  *	together
  * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: number of accounts in @cgroups
  * @limited: the accounts of @cgroups that are kept, because a limit was set for
- *	them or for their children. flexmem_limit_forget() checks the first one
- *	next
+ *	the cgroup or for its children. flexmem_limit_forget() checks the first
+ *	one next
  * @changes: number of changes that concern all accounts: limits set, and
- *	regions lost. An account applies them at its next use, see
- *	flexmem_account_settle(), so that the time of a change does not depend
- *	on the number of accounts
- * @losses: number of these changes that were lost regions
+ *	regions lost. Each account applies the changes at its next use
+ *	(flexmem_account_settle()), so the time of a change does not depend on
+ *	the number of accounts
+ * @losses: how many of @changes were lost regions
  * @default_depth: the depth of cgroups that inherit @default_limit; constant
  * @default_limit: the default limits, by resource
  * @owners_by_id: all owners of bytes, see owner.h
@@ -157,7 +157,7 @@ struct flexmem_account {
  * @owned: bytes in live allocations
  * @orphaned: bytes freed but still in use
  * @quarantined: bytes that could not be scrubbed
- * @gauge: how full the function is
+ * @gauge: how full the function's memory is
  * @in: the parts of @owned, @orphaned and @quarantined in each region, by slot
  */
 struct flexmem_accounts {
@@ -184,7 +184,7 @@ struct flexmem_accounts {
 	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
 
-/* The bytes in use. The caller holds the lock. */
+/* The bytes in use. The caller holds accounts->lock. */
 static inline u64
 flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 {

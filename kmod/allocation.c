@@ -4,10 +4,11 @@
  *
  * An allocation is charged to an account. It exists as long as something uses
  * it: its handle, a CPU mapping, a copy, a kernel user, or a device program.
- * leaving.c ends it.
+ * leaving.c describes its end.
  *
- * It consists of chunks, each in a block of its own. Its policy says how many
- * (policy.c). Either all chunks are allocated, or none.
+ * An allocation consists of chunks. Each chunk has a block of its own. The
+ * allocation's policy (policy.c) sets the number of chunks. Either all chunks
+ * are allocated, or none.
  */
 
 #include <linux/bitops.h>
@@ -105,8 +106,8 @@ static void give_chunks(struct flexmem_allocation *allocation,
 }
 
 /*
- * Allocates a block for each chunk. If there is no room for one of them, frees
- * the others and uncharges all bytes.
+ * Allocates a block for each chunk. If a block finds no room, frees the other
+ * blocks and uncharges all bytes.
  */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation,
@@ -138,7 +139,9 @@ static int take_chunks(struct flexmem_table *table,
 	return rc;
 }
 
-/* Takes the largest free blocks for scatter_chunks(), which undoes a failure. */
+/*
+ * Takes the largest free blocks. On failure scatter_chunks() frees them again.
+ */
 static int take_largest(struct flexmem_table *table,
 			struct flexmem_allocation *allocation,
 			const struct flexmem_shape *shape,
@@ -176,11 +179,11 @@ static int take_largest(struct flexmem_table *table,
 
 /*
  * Allocates the largest free block that is left, again and again. The last
- * chunk has the bytes that remain. If that fails, frees all chunks and uncharges
+ * chunk has the bytes that remain. On failure frees all chunks and uncharges
  * all bytes. Returns -ENOSPC if the free blocks are too small, or too many.
  *
- * Takes acquire_lock, because a TRIM under way may hide a region that it does
- * not release in the end.
+ * Takes acquire_lock, because a TRIM under way may hide regions, and show them
+ * again if it does not release them.
  */
 static int scatter_chunks(struct flexmem_table *table,
 			  struct flexmem_allocation *allocation,
@@ -227,18 +230,17 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	/*
 	 * All chunks together have enough bytes. If the quotient is no multiple
 	 * of the alignment, ALIGN() adds more to each chunk than the division
-	 * has dropped. If it is a multiple, the division has dropped nothing:
-	 * the size is a multiple of FLEXMEM_ALIGN (128), so a remainder would
-	 * be one too, but it is less than the number of chunks (at most 64).
-	 * ALIGN() does not overflow, because the quotient is at most half of 64
-	 * bits.
+	 * has dropped. If the quotient is a multiple, there is no remainder: it
+	 * would be a multiple of FLEXMEM_ALIGN (128), but less than the number
+	 * of chunks (at most 64). ALIGN() does not overflow, because the
+	 * quotient is at most half of U64_MAX.
 	 */
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
 }
 
 /*
- * Charges the bytes and the handle of a new allocation that has chunks of this
- * size.
+ * Charges the bytes and the handle of a new allocation with chunks of @chunk
+ * bytes.
  */
 static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 		   const struct flexmem_shape *shape, u64 chunk,
@@ -249,8 +251,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	/*
 	 * Even a short charge can make another caller with the same limit fail.
 	 * So a chunk that is larger than any region of these domains is refused
-	 * without a charge. The comparison with the first size saves most
-	 * requests the full check. flexmem_place() finds what it misses.
+	 * without a charge. Most requests fit the first size and need no full
+	 * check. flexmem_place() refuses chunks that pass this check.
 	 */
 	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
 	    flexmem_place_is_impossible(table, shape->domains, chunk))
@@ -268,8 +270,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 }
 
 /*
- * Creates an allocation whose chunks have no blocks yet. If it scatters,
- * scatter_chunks() decides how many chunks there are, and their sizes.
+ * Creates an allocation whose chunks have no blocks yet. If @scatters,
+ * scatter_chunks() decides the number of chunks, and their sizes.
  */
 static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 const struct flexmem_shape *shape,
@@ -325,13 +327,13 @@ static void destroy(struct flexmem_allocation *allocation,
  * @table: region table
  * @owner: account to charge
  * @shape: properties of the allocation
- * @scatters: several blocks of any size
- * @stock: stock to take its objects from first
+ * @scatters: whether to make it of several blocks of any size
+ * @stock: stock of spare objects, used before new ones
  * @place: receives the reason on failure
  *
  * Context: may sleep.
  * Return: the allocation, with one reference; an error of flexmem_place() or
- * flexmem_scrub_block(); or, if it scatters, -ENOSPC: the free blocks are too
+ * flexmem_scrub_block(); or, with @scatters, -ENOSPC: the free blocks are too
  * small, or too many.
  */
 struct flexmem_allocation *
@@ -353,7 +355,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 		*place = (struct flexmem_place) {};
 		goto uncharge;
 	}
-	/* If one of these fails, it uncharges the bytes. */
+	/* Each of the following calls uncharges the bytes if it fails. */
 	unplaced = 0;
 	rc = scatters ?
 		scatter_chunks(table, allocation, shape, stock, place) :
@@ -387,12 +389,13 @@ static bool is_for_lack_of_a_block(enum flexmem_reason reason)
  * @owner: account to charge
  * @shape: properties of the allocation; flexmem_allocation_make() has returned
  *	-ENOMEM for it
- * @stock: stock to take its objects from first
- * @place: the reason of that failure; if this fails too, it stays or is
- *	replaced
+ * @stock: stock of spare objects, used before new ones
+ * @place: the reason of the first failure. If this call fails too, it may set
+ *	another reason
  *
  * Context: may sleep.
- * Return: as flexmem_allocation_make().
+ * Return: the allocation, with one reference; -ENOMEM; or an error of
+ * flexmem_place() or flexmem_scrub_block().
  */
 struct flexmem_allocation *
 flexmem_allocation_scatter(struct flexmem_table *table,
@@ -496,8 +499,8 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_error);
  * @part: receives the address
  *
  * The address is valid until the next call of the driver's @quiesce or @reset
- * operation, provided that flexmem_allocation_error() has returned 0 under the
- * lock that these operations take.
+ * operation. To check that no such call has begun, the driver takes the lock
+ * that these operations take. Then flexmem_allocation_error() must return 0.
  *
  * Context: any.
  * Return: false if there is no such part.
@@ -557,7 +560,7 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 /**
  * flexmem_allocation_describe - describe a chunk as LOOKUP does
  * @allocation: allocation that the caller has a reference to
- * @index: number of the chunk; there must be one
+ * @index: number of an existing chunk
  * @entry: receives the description
  */
 void flexmem_allocation_describe(const struct flexmem_allocation *allocation,

@@ -43,23 +43,26 @@ struct flexmem_chunk {
  * struct flexmem_allocation - an allocation
  * @refs: one reference for its handle, and one for each CPU mapping, each copy
  *	and each kernel user (a device's driver that dispatches jobs). When the
- *	last one is put, the blocks are freed, or wait for @fences
- * @fences: fences of device programs that use it; NULL if no program ever did
+ *	last reference is put, the blocks are freed, or wait for @fences
+ * @fences: fences of device programs that use the allocation; NULL if no
+ *	program ever did
  * @owner: account that is charged; a reference is held
- * @bytes_of: number of the owner of its bytes
- * @handle: its handle
- * @named: look-ups find it by its handle. Under the lock of the handles
+ * @bytes_of: number of the owner of the bytes
+ * @handle: handle for user space
+ * @named: a look-up by the handle finds the allocation. Under the lock of the
+ *	handles
  * @flags: of enum flexmem_alloc_flags
  * @size: bytes in all its chunks; changes under the lock of the handles, and
  *	only while the handle has the only reference
- * @resizing: its size is about to change, so no task can take a reference.
- *	Under the lock of the handles
- * @single: the object has room for one chunk, and is of the stock's kind
+ * @resizing: @size is about to change, so no task can take a reference. Under
+ *	the lock of the handles
+ * @single: the object has room for one chunk, so it is returned to the stock
  * @nr_chunks: number of @chunks, at least 1
- * @chunks: its parts, in order. Its address is that of the first
+ * @chunks: parts of the allocation, in order. The first chunk has the address
+ *	of the allocation
  *
- * Once the allocation has its handle, only @refs, @fences, @named, @size and
- * @resizing change, and the members size and by_address of the chunks.
+ * After the allocation has got its handle, only @refs, @fences, @named, @size
+ * and @resizing change, and the members size and by_address of the chunks.
  */
 struct flexmem_allocation {
 	refcount_t refs;
@@ -82,18 +85,18 @@ struct flexmem_allocation {
  * @alignment: of each chunk's offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @flags: of enum flexmem_alloc_flags
- * @domains: bit mask of the domains that it may come from; not 0
- * @first: those of @domains that are tried first; all of them if none is
- *	preferred
+ * @domains: bit mask of the domains that the allocation may come from; not 0
+ * @first: domains of @domains that are tried first; equal to @domains if none
+ *	is preferred
  * @reuses: existing regions are tried before one is acquired, whatever the
  *	region strategy
- * @spread: chunk number n comes from the n-th of @domains. Otherwise each may
- *	come from any
- * @chunks: most chunks that it may have, 1 to FLEXMEM_MAX_SLOTS. All chunks
- *	have the same size, a multiple of @alignment, except the last one, which
+ * @spread: chunk number n comes from the n-th of @domains. Otherwise each chunk
+ *	may come from any of @domains
+ * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_SLOTS. All chunks have
+ *	the same size, a multiple of @alignment, except the last chunk, which
  *	may be smaller. A small allocation has fewer chunks
- * @pieces: if no block is large enough, most chunks of any size that it may
- *	have; 0: none
+ * @pieces: largest number of chunks, of any size, if no block is large enough;
+ *	0: the allocation then fails
  */
 struct flexmem_shape {
 	u64 size;
@@ -115,8 +118,9 @@ static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 }
 
 /*
- * The unit of starts and lengths of allocations with these flags. It is a page
- * for mappable ones, so that no page has bytes of two mappable allocations.
+ * The unit of the start and length of an allocation with @flags. A mappable
+ * allocation consists of whole pages, so no two mappable allocations share a
+ * page.
  */
 static inline u64 flexmem_granule_of(u32 flags)
 {

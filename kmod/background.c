@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Background scrubbing, so that fewer allocations wait for a scrub. It takes
- * free mixed blocks, free blocks of an owner that has been idle for a while,
- * and blocks in quarantine.
+ * Background scrubbing, so that fewer allocations wait for a scrub. The
+ * background scrubs free blocks with bytes of several owners, free blocks of
+ * an owner that has been idle for a while, and blocks in quarantine.
  *
  * The background never removes a block from the free blocks, so placement does
- * not depend on its progress. It watches a free block while the device scrubs
- * it, and marks the block clean if it has not changed in the meantime.
+ * not depend on background scrubs. The background watches a free block during
+ * the scrub, and marks the block clean if it did not change in the meantime.
  */
 
 #include <linux/jiffies.h>
@@ -52,8 +52,8 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 }
 
 /*
- * Whether the background may scrub. It may not while the function is suspended
- * or unresponsive; when that ends, the background is queued again.
+ * Whether the background may scrub: not while the function is suspended or
+ * unresponsive. The end of that state queues the background again.
  */
 static bool may_scrub(const struct flexmem_table *table)
 {
@@ -61,9 +61,9 @@ static bool may_scrub(const struct flexmem_table *table)
 }
 
 /*
- * Scrubs one part of a free block of a region. The caller holds data_lock,
- * which keeps the region. Sets @waits if there may be work later. Returns
- * -ENOENT if there is no work now.
+ * Scrubs one part of a free block of a region. The caller holds data_lock, so
+ * the region stays. Sets @waits if there may be work later. Returns -ENOENT if
+ * there is no work now.
  */
 static int scrub_free_piece(struct flexmem_region *region, bool *waits)
 {
@@ -110,8 +110,9 @@ static struct flexmem_block *take_due(struct flexmem_region *region,
 }
 
 /*
- * Scrubs a quarantined block or a part of a free one in each region, and drops
- * data_lock after each region. Returns 0 if there was work and nothing failed.
+ * Scrubs one quarantined block, or a part of one free block, in each region.
+ * Drops data_lock after each region. Returns 0 if there was work and nothing
+ * failed, and -ENOENT if there was no work.
  */
 static int scrub_round(struct flexmem_table *table, bool *waits)
 {
@@ -124,7 +125,7 @@ static int scrub_round(struct flexmem_table *table, bool *waits)
 		block = NULL;
 		one = -ENOENT;
 		mutex_lock(&table->function.data_lock);
-		/* A region leaves the table under this lock only. */
+		/* A region leaves the table under data_lock only. */
 		region = rcu_dereference_protected(table->region[slot],
 						   lockdep_is_held(&table->function.data_lock));
 		if (region && may_scrub(table)) {
@@ -154,7 +155,7 @@ static void scrub_work(struct work_struct *work)
 	do {
 		rc = scrub_round(table, &waits);
 	} while (!rc && may_scrub(table));
-	/* A block that failed or changed is not retried at once. */
+	/* Waits before it retries a block that failed or changed. */
 	if (may_scrub(table) && (waits || rc != -ENOENT))
 		queue_delayed_work(system_unbound_wq, &table->scrub_work,
 				   IDLE_JIFFIES);

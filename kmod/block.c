@@ -3,7 +3,8 @@
  * Blocks of one region: search, split, merge.
  *
  * All blocks are in one list by offset, which gives a block its neighbours. The
- * free blocks are also in a search tree, in the order of the fit (block_fit.c).
+ * free blocks are also in a search tree, which the block strategy orders
+ * (block_fit.c).
  *
  * Invariants, checked by flexmem_blocks_check(): the blocks tile the region, no
  * two neighbours are both free, every start and size is a multiple of
@@ -19,8 +20,8 @@
 #include "block_fit.h"
 
 /*
- * State changes. Each of these functions keeps the list, the index and the
- * counters consistent.
+ * Each function that changes the state of a block keeps the list, the index and
+ * the counters consistent.
  */
 
 /* Mixed blocks always need a scrub, so they are queued first. */
@@ -93,7 +94,7 @@ static void shrink_free(struct flexmem_blocks *blocks,
 		list_del_init(&hole->dirty_link);
 }
 
-/* @block has absorbed its neighbour @other: merges the dirty ranges. */
+/* Merges the dirty range of @other into @block, which has absorbed @other. */
 static void blend(struct flexmem_block *block,
 		  const struct flexmem_block *other)
 {
@@ -189,7 +190,7 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 	unsigned int tries;
 
 	*found = (struct flexmem_found) {};
-	/* This also rules out that size + slack overflows. */
+	/* This check also prevents an overflow of size + slack. */
 	if (size > blocks->free)
 		return;
 
@@ -215,8 +216,8 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 }
 
 /*
- * Where a growable block starts in @hole; past the end of @hole if it does not
- * fit.
+ * Where a growable block starts in @hole. If the block does not fit, it would
+ * end past the end of @hole.
  */
 static u64 growable_start(const struct flexmem_blocks *blocks,
 			  const struct flexmem_block *hole, u64 size,
@@ -241,14 +242,14 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
  * @growable: leave room behind the block
  * @found: receives the block and the offset, for flexmem_blocks_take()
  *
- * The fit chooses the free block. The choice never depends on @bytes_of, so
- * addresses do not depend on the progress of scrubbing.
+ * The block strategy chooses the free block. The choice never depends on
+ * @bytes_of, so addresses do not depend on the progress of scrubbing.
  *
  * In an empty region a growable block starts at offset 0. Otherwise it starts
  * in the middle of the largest free block, so that the block before that hole
- * can grow as well. If it does not fit there, it starts at the beginning of
- * that hole. If it does not fit into that hole because of its alignment, the
- * fit chooses a hole.
+ * can grow as well. A block that does not fit there starts at the beginning of
+ * that hole. If the alignment prevents this too, the block strategy chooses
+ * another hole.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: true if a block was found.
@@ -280,12 +281,12 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
  * @found: result of flexmem_blocks_find(), with no change of the blocks since
  * @size: as for flexmem_blocks_find()
  * @owner: token of the owner, not NULL
- * @spare: at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES for a
- *	growable block; this removes the nodes that it uses
+ * @spare: has at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES
+ *	for a growable block; nodes that are used are removed
  *
- * Splits the free block into an occupied block of exactly @size bytes and a free
- * remainder. @bytes_of is copied from the free block. Until the block is freed,
- * its dirty fields belong to the caller.
+ * Splits the free block into an occupied block of exactly @size bytes and free
+ * blocks for the rest. Each part inherits its share of the dirty range. Until
+ * the occupied block is freed, its dirty fields belong to the caller.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: the block.
@@ -412,12 +413,12 @@ u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
  * flexmem_blocks_extend - occupy bytes directly behind a block
  * @blocks: blocks of a region
  * @block: occupied block of it, without a tail
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0, no more than
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0, at most
  *	flexmem_blocks_room()
- * @spare: at least one node; this removes it if it uses it
+ * @spare: has at least one node; a node that is used is removed
  *
- * The new block is the *tail* of @block. It stays a block of its own until the
- * caller joins, frees or parts it.
+ * The new block is the *tail* of @block. The tail stays a block of its own
+ * until the caller joins, frees or parts it.
  *
  * Context: the caller holds the lock of the region. O(log n).
  * Return: the tail.
@@ -445,8 +446,8 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
  * @blocks: blocks of a region
  * @block: occupied block of it, without a tail
  * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
- *	it has
- * @spare: at least one node, which is removed from it
+ *	the present size of @block
+ * @spare: has at least one node; one is removed
  *
  * Context: the caller holds the lock of the region. O(1).
  * Return: the tail, as from flexmem_blocks_extend().
@@ -473,7 +474,7 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 /**
  * flexmem_blocks_join - merge a block with its tail
  * @block: occupied block of a region
- * @tail: its tail; the node belongs to the caller afterwards
+ * @tail: tail of @block; the node belongs to the caller afterwards
  *
  * Context: the caller holds the lock of the region. O(1).
  */

@@ -2,9 +2,9 @@
 /*
  * The blocks of one region.
  *
- * A pure data structure: it has no lock (its caller's region lock protects it),
- * never sleeps, takes the memory for its nodes from the caller, and knows no
- * device, file or ioctl. `end` is exclusive throughout.
+ * A pure data structure. It has no lock, because the caller holds the lock of
+ * the region. It never sleeps, takes the memory for its nodes from the caller,
+ * and knows no device, file or ioctl. `end` is exclusive throughout.
  */
 #ifndef _FLEXMEM_BLOCK_H
 #define _FLEXMEM_BLOCK_H
@@ -31,8 +31,8 @@
 /*
  * A growable block in the middle of a free block starts at a multiple of
  * FLEXMEM_GROWABLE_ALIGN, or of its own alignment if that is larger. The
- * skipped bytes must be a small part of the free block. So this holds only if
- * the free block has at least FLEXMEM_GROWABLE_TIMES times
+ * skipped bytes must be a small part of the free block. So the rule applies
+ * only if the free block has at least FLEXMEM_GROWABLE_TIMES times
  * FLEXMEM_GROWABLE_ALIGN bytes.
  */
 #define FLEXMEM_GROWABLE_ALIGN BIT_ULL(21)
@@ -40,11 +40,11 @@
 
 /*
  * &flexmem_block.bytes_of says whose bytes a block may hold: the number of an
- * owner, or one of these two values. A block also has a dirty range, in which
- * these bytes may be, so that freeing a small block next to much clean memory
- * does not make all of it dirty. When a block is split, both parts inherit the
- * owner and the dirty range. When blocks of different owners are merged, the
- * result is mixed; its dirty range covers both ranges.
+ * owner, FLEXMEM_CLEAN or FLEXMEM_MIXED. The bytes can only be in the dirty
+ * range of the block. So a small block that is freed next to much clean memory
+ * does not make all the memory dirty. When a block is split, both parts inherit
+ * the owner and the dirty range. When blocks of different owners are merged,
+ * the result is mixed, and its dirty range covers both ranges.
  */
 #define FLEXMEM_CLEAN 0ULL
 #define FLEXMEM_MIXED (~0ULL)
@@ -66,9 +66,8 @@
  * @owner: token of the owner; NULL means that the block is free
  * @tail: the block is occupied and will be joined to the block before it; the
  *	counters do not count it
- * @program: for the region: the block is memory of a program
- * @orphaned: for the region: the owner has freed the block, but it is still in
- *	use
+ * @program: for region.c: the block is memory of a program
+ * @orphaned: for region.c: the owner has freed the block, which is still in use
  */
 struct flexmem_block {
 	struct list_head link;
@@ -91,9 +90,9 @@ struct flexmem_fit_ops;
 /**
  * struct flexmem_blocks - all blocks of one region
  * @all: every block, ordered by offset; they tile [0, @total)
- * @index: the free blocks, in the order that the fit needs
+ * @index: the free blocks, in the order that the block strategy needs
  * @dirty: the free blocks that are not clean, mixed ones first
- * @watched: the free block that the background is scrubbing; becomes NULL when
+ * @watched: the free block that a background scrub works on; becomes NULL when
  *	that block changes in any way
  * @fit: block strategy
  * @total: bytes of the region
@@ -142,9 +141,10 @@ static inline u64 flexmem_block_end(const struct flexmem_block *block)
 }
 
 /*
- * Marks an occupied block as holding @owner's bytes in its whole range. Only
- * the user of the block calls this, and needs no lock. flexmem_blocks_check()
- * may run at the same time, so the range is written before the owner.
+ * Marks an occupied block as holding @owner's bytes in its whole range. Needs
+ * no lock, because only the user of the block calls this. As
+ * flexmem_blocks_check() may run at the same time, the range is written before
+ * the owner.
  */
 static inline void
 flexmem_block_mark_dirty(struct flexmem_block *block, u64 owner)
@@ -167,8 +167,8 @@ static inline unsigned int flexmem_spares_for(u64 alignment)
 }
 
 /*
- * How many spare nodes flexmem_blocks_take() can need for a growable block,
- * which may leave a free block on both sides.
+ * How many spare nodes flexmem_blocks_take() can need for a growable block: a
+ * free block may remain on each side.
  */
 #define FLEXMEM_GROWABLE_SPARES 2
 

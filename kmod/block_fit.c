@@ -71,7 +71,7 @@ static void first_fit_resize(struct rb_root *index, struct flexmem_block *block,
 
 /*
  * Returns the lowest block of at least @size bytes in the subtree of @node. The
- * caller has checked that there is one.
+ * caller has checked that such a block exists.
  */
 static struct flexmem_block *first_fit_lowest(struct rb_node *node, u64 size)
 {
@@ -103,7 +103,7 @@ static struct flexmem_block *first_fit_next(struct flexmem_block *block,
 
 	/*
 	 * Climbs the tree: the next block at a higher offset is an ancestor, or
-	 * in the right subtree of one.
+	 * in the right subtree of an ancestor.
 	 */
 	while ((parent = rb_parent(node))) {
 		if (node == parent->rb_left) {

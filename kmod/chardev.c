@@ -263,7 +263,7 @@ static const struct file_operations flexmem_fops = {
  * @fd: descriptor of the calling task
  *
  * If the file is closed during the call, the client has no handles any more,
- * and the driver's @client_gone operation may come before this returns.
+ * and the driver's @client_gone operation may be called before the return.
  *
  * Context: may sleep, in the task that has the descriptor.
  * Return: the client, with a reference for flexmem_client_put(). An ERR_PTR():
@@ -337,8 +337,8 @@ static struct file_system_type inodes_type = {
 };
 
 /*
- * The mount would pin the module, so it exists only while a PF or VF is
- * registered.
+ * The mount of the inodes pins the module, so the mount exists only while a PF
+ * or VF is registered.
  */
 static int add_inode(struct flexmem_dev *fdev)
 {
@@ -376,8 +376,8 @@ void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
  * @parent: its device
  * @release: frees @fdev
  *
- * From here on @fdev is freed when its last reference is put. This holds after
- * an error too.
+ * From this call on @fdev is freed when its last reference is put, even if the
+ * call fails.
  *
  * Return: 0, -ENOSPC if there are too many functions of its mode, or -ENOMEM.
  */
@@ -394,7 +394,10 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = add_inode(fdev);
 	if (rc)
 		return rc;
-	/* Done before the node exists, because udev opens it at once. */
+	/*
+	 * Takes the minor before the node exists, because udev opens the node
+	 * at once.
+	 */
 	minor = flexmem_minor_get(&minors, fdev->table.function.mode,
 				  dev_name(parent), fdev);
 	if (minor < 0)

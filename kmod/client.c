@@ -174,7 +174,10 @@ flexmem_client_prepare(struct flexmem_client *client,
 							client->account, shape,
 							&client->stock, place);
 	if (IS_ERR(allocation)) {
-		/* What a failed call gives back is no news for its caller. */
+		/*
+		 * The caller gets no event for memory that its own failed call
+		 * gives back.
+		 */
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
 						began + place->given);
@@ -218,8 +221,8 @@ void flexmem_client_publish(struct flexmem_client *client,
  * @client: client
  * @allocation: prepared or detached; the caller must not use it afterwards
  *
- * If a map, copy, kernel user or fence still uses it, only the handle is freed
- * and the blocks become orphaned.
+ * If a map, copy, kernel user or fence still uses the allocation, only the
+ * handle is freed, and the blocks become orphaned.
  */
 void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
@@ -478,7 +481,7 @@ void flexmem_client_usage(struct flexmem_client *client,
 	spin_unlock(&client->handles.lock);
 }
 
-/* Tells the driver before any allocation is freed. */
+/* Tells the device's driver of the close before any allocation is freed. */
 static void tell_driver(struct flexmem_client *client)
 {
 	struct flexmem_table *table = client->table;
@@ -495,8 +498,8 @@ static void tell_driver(struct flexmem_client *client)
 
 /**
  * flexmem_client_fini - free everything that a client has
- * @client: client with a closed file. The driver may still have a reference to
- *	the client, but finds no allocation any more
+ * @client: client with a closed file. The device's driver may still have a
+ *	reference to the client, but finds no allocation any more
  *
  * Context: may sleep. May be called after the device has gone.
  */

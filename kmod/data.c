@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The bytes of allocations: READ and WRITE, for memory that the CPU cannot map,
- * and COPY, which the device carries out: a copy by the CPU would move each
- * byte across the bus twice.
+ * READ, WRITE and COPY move the bytes of allocations. READ and WRITE are for
+ * memory that the CPU cannot map. The device carries out COPY, because a copy
+ * by the CPU would move each byte across the bus twice.
  *
  * All three move bytes in parts, so that data_lock is never held for long, and
  * a killed caller need not wait for the end. READ and WRITE go through a buffer
  * of the kernel, because no lock may be held while user memory is touched.
  *
- * The caller has looked up the allocations and hands its references over. While
- * they are held, no other task resizes, frees or scrubs these bytes.
+ * The caller has looked up the allocations and hands over its references. A
+ * held reference keeps other tasks from resizing, freeing or scrubbing the
+ * allocation.
  */
 
 #include <linux/align.h>
@@ -49,7 +50,7 @@ struct transfer {
  * @region: region, which stays as long as the allocation. NULL: the byte is not
  *	on the device
  * @offset: offset in the region
- * @room: bytes from there to the end of the chunk
+ * @room: bytes from @offset to the end of the chunk
  */
 struct place {
 	struct flexmem_region *region;
@@ -107,8 +108,8 @@ unlock:
 }
 
 /*
- * Moves @length bytes. Adds the number of moved bytes to @done, even if it
- * fails.
+ * Moves @length bytes. Adds the number of moved bytes to @done, also on
+ * failure.
  */
 static int move(const struct transfer *t, u64 length, u64 *done)
 {
@@ -166,12 +167,14 @@ static void *alloc_buffer(u64 length, u64 *room)
  * flexmem_data_rw - copy out of an allocation or into it
  * @allocation: allocation of a device that can read and write; the caller's
  *	reference is put before this returns
- * @rw: command; @rw->out_done, which is 0, counts the bytes done, on failure too
- * @write: copy into it
+ * @rw: command; @rw->out_done is 0 before, and receives the number of bytes
+ *	copied, also on failure
+ * @write: copy into the allocation
  *
  * Context: may sleep; touches user memory.
- * Return: 0, -EIO if it is lost, -EINVAL if some bytes are outside of it,
- * -EFAULT, -EINTR, -ENODEV, -ENOMEM, or an error of the firmware.
+ * Return: 0; -EIO if the allocation is lost; -EINVAL if some bytes lie outside
+ * of the allocation; -EFAULT; -EINTR; -ENODEV; -ENOMEM; or an error of the
+ * firmware.
  */
 int flexmem_data_rw(struct flexmem_allocation *allocation,
 		    struct flexmem_rw *rw, bool write)
@@ -225,13 +228,13 @@ static bool can_copy(const struct flexmem_allocation *to,
  *	before this returns
  * @from: allocation of the same device; may be @to, with a second reference.
  *	The reference is put before this returns
- * @copy: command; @copy->out_done, which is 0, counts the bytes done, on
- *	failure too
+ * @copy: command; @copy->out_done is 0 before, and receives the number of bytes
+ *	copied, also on failure
  *
  * Context: may sleep.
- * Return: 0, -EIO if either is lost, -EINVAL if a range is outside its
- * allocation or not aligned, or if the two overlap, -EINTR, -ENODEV, or an
- * error of the firmware.
+ * Return: 0; -EIO if an allocation is lost; -EINVAL if a range is not aligned
+ * or lies outside of its allocation, or if the ranges overlap; -EINTR; -ENODEV;
+ * or an error of the firmware.
  */
 int flexmem_data_copy(struct flexmem_allocation *to,
 		      struct flexmem_allocation *from,

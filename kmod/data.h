@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The bytes of allocations: to and from user memory, and within the device. */
+/* Moves bytes between allocations and user memory, and within the device. */
 #ifndef _FLEXMEM_DATA_H
 #define _FLEXMEM_DATA_H
 

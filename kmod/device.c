@@ -3,15 +3,15 @@
  * Registered devices.
  *
  * A struct flexmem_dev exists while a file is open on it, but the driver of the
- * device may be removed at any time. The driver is called under the table's
- * acquire_lock or data_lock, or in a page fault under map_lock, and nowhere
- * else. Removal changes the function's state first. A task that takes one of
- * these locks later makes no call. A task that holds one makes no further call.
- * Removal then releases every region. It waits for the operation under way
- * under each lock, and for one more operation that undoes it. It never waits
- * for user space, because a caller can keep a command in a page fault for any
- * time. Afterwards only blocks are left, which their owners free when they
- * close their files.
+ * device may be removed at any time. flexmem calls the driver only under the
+ * table's acquire_lock or data_lock, or in a page fault under map_lock. Removal
+ * first changes the function's state. Then a task that takes one of these locks
+ * makes no call, and a task that holds one makes no further call. Removal waits
+ * for the operation under way under each lock, and for one more operation that
+ * undoes it. Then removal releases every region. Removal never waits for user
+ * space, because a caller can keep a command in a page fault for any time.
+ * Afterwards only blocks are left. The owners free these blocks when they close
+ * their files.
  */
 
 #include <linux/devcoredump.h>
@@ -31,7 +31,7 @@
 
 /*
  * Room for the report of a reset, which has a line for each slot and a few
- * others.
+ * other lines.
  */
 #define REPORT_SIZE SZ_8K
 
@@ -66,7 +66,7 @@ static void log_registration(struct flexmem_dev *fdev)
 		 capacity, table->hw_slots, table->settings.max_regions, sizes);
 }
 
-/* Asks the driver to cancel all jobs of the client whose job is overdue. */
+/* Asks the driver to cancel all jobs of the client that @fence belongs to. */
 static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
 {
 	struct flexmem_table *table = &fdev->table;
@@ -81,8 +81,8 @@ static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
 
 /*
  * Resets a function whose programs do not end. The lock keeps the driver from
- * suspending the function until it is reset. If the function is suspended
- * already, the watch tries again later.
+ * suspending the function before the reset. If the function is suspended
+ * already, watch_fences() tries again later.
  */
 static void reset_stuck(struct flexmem_dev *fdev)
 {
@@ -90,8 +90,8 @@ static void reset_stuck(struct flexmem_dev *fdev)
 	if (!fdev->table.leaving.asleep) {
 		flexmem_device_failed(fdev);
 		/*
-		 * If the function cannot be reset, nothing more can be done, so
-		 * the watch ends.
+		 * A function that cannot be reset needs no watch_fences() any
+		 * more.
 		 */
 		if (flexmem_device_reset(fdev) == -EOPNOTSUPP)
 			flexmem_leaving_set_limit(&fdev->table.leaving, 0);
@@ -188,11 +188,11 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  * @fdev: what flexmem_device_register() returned
  *
  * From now on every command of a client fails with ENODEV. Before this returns,
- * every region is released to the device. Open files stay valid.
+ * flexmem releases all regions that it can. Open files stay valid.
  *
  * Context: may sleep. No operation is called after this call has returned. If
- * the PF or VF is suspended, none is called at all. A region that could not be
- * released is reported in the log. Its memory stays lost until the driver
+ * the PF or VF is suspended, flexmem calls none at all. The log reports a
+ * region that could not be released. Its memory stays lost until the driver
  * resets the function.
  */
 void flexmem_device_unregister(struct flexmem_dev *fdev)
@@ -212,7 +212,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_unregister);
  * @fdev: what flexmem_device_register() returned
  *
  * Reads the capacity again, and lets regions be acquired. If an operation is
- * under way, this is left to the next allocation that needs a region.
+ * under way, the next allocation that needs a region reads the capacity.
  *
  * Context: may sleep; may call operations, so it must not be called from an
  * operation.
@@ -304,8 +304,8 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  *
  * Context: may sleep; calls the reset operation, so it must not be called from
  * an operation. Not in parallel with flexmem_device_suspend().
- * Return: 0; -EOPNOTSUPP if there is no such operation; -ENODEV if the device
- * is removed; -EIO if the device failed again during the reset; or the
+ * Return: 0; -EOPNOTSUPP if the driver has no reset operation; -ENODEV if the
+ * device is removed; -EIO if the device failed again during the reset; or the
  * operation's error: after an error only another reset works.
  */
 int flexmem_device_reset(struct flexmem_dev *fdev)
@@ -397,7 +397,7 @@ void flexmem_device_suspend(struct flexmem_dev *fdev)
 EXPORT_SYMBOL_GPL(flexmem_device_suspend);
 
 /**
- * flexmem_device_resume - the function is awake
+ * flexmem_device_resume - end the suspend of a function
  * @fdev: what flexmem_device_register() returned
  */
 void flexmem_device_resume(struct flexmem_dev *fdev)

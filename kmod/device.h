@@ -12,20 +12,20 @@
 #include "table.h"
 
 /**
- * struct flexmem_dev - a function, from registration until the last close
- * @dev: the node's device; the struct is freed with its last reference
- * @inode: its address space holds all CPU mappings
+ * struct flexmem_dev - a device function, from registration to the last close
+ * @dev: the node's device; its last reference frees this struct
+ * @inode: inode whose address space holds all CPU mappings
  * @name: the device's name, for messages and user space
  * @failures: allocations that ended in ENOMEM
  * @power: held over suspend, resume, and a reset that flexmem itself begins
- * @table: its regions
+ * @table: regions of the function
  */
 struct flexmem_dev {
 	struct device dev;
 	struct inode *inode;
 	char name[32];
 	atomic64_t failures;
-	struct mutex power; /* see above */
+	struct mutex power; /* held over suspend, resume and reset */
 	struct flexmem_table table;
 };
 

@@ -18,20 +18,19 @@
 /* Delay before a failed scrub is retried. */
 #define RETRY_JIFFIES (30 * HZ)
 
-/* Owner token of quarantined blocks. */
+/* The owner of a quarantined block is the address of this variable. */
 static char quarantine_owner;
 
 /**
  * flexmem_region_quarantine - put a block into quarantine after a failed scrub
  * @region: region
- * @block: new block of it, not visible to its owner yet
+ * @block: new block of @region, not visible to its owner yet
  *
  * The block is not allocated before it is clean. The background and TRIM retry
- * the scrub, see flexmem_region_take_quarantined(). If the region is dead, the
- * block is freed instead.
+ * the scrub. If the region is dead, the block is freed instead.
  *
- * Context: takes the region's lock. Neither @block nor @region may be used
- * after it.
+ * Context: takes the region's lock. The caller must not use @block or @region
+ * afterwards.
  */
 void flexmem_region_quarantine(struct flexmem_region *region,
 			       struct flexmem_block *block)
@@ -60,8 +59,8 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 
 /**
  * flexmem_region_take_quarantined - take a block out of quarantine for a retry
- * @region: region that the caller keeps, or that is dying. From here on the
- *	occupied block keeps the region
+ * @region: region that the caller keeps, or that is dying; the returned block
+ *	keeps the region from now on
  *
  * Context: takes the region's lock.
  * Return: the block, for flexmem_region_retry() or
@@ -88,8 +87,8 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
  * @scrubbed: the block is clean; otherwise it goes back into quarantine,
  *	unless the region is dead
  *
- * Context: takes the region's lock. Neither @block nor a dead @region may be
- * used after it.
+ * Context: takes the region's lock. The caller must not use @block afterwards,
+ * and must not use @region if it is dead.
  */
 void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed)
@@ -119,9 +118,9 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 
 /**
  * flexmem_region_retry - scrub a quarantined block
- * @region: region; the block keeps it
- * @block: as flexmem_region_take_quarantined() returned it. It becomes free, or
- *	goes back into quarantine
+ * @region: region, which @block keeps
+ * @block: from flexmem_region_take_quarantined(); becomes free, or goes back
+ *	into quarantine
  *
  * Context: may sleep.
  * Return: 0, or an error of flexmem_scrub_whole().
@@ -136,9 +135,9 @@ int flexmem_region_retry(struct flexmem_region *region,
 }
 
 /*
- * Finds a free block worth a scrub: a mixed one, or one with bytes of @owner.
- * If there is none, @seen receives the owner of the first block, for a later
- * call, and this block moves to the end of the list.
+ * Finds a free block worth a scrub: a mixed block, or a block with bytes of
+ * @owner. If there is no such block, @seen receives the owner of the first
+ * block, for a later call, and the first block moves to the end of the list.
  */
 static struct flexmem_block *find_worthy(struct flexmem_region *region,
 					 u64 owner, u64 *seen)
@@ -163,10 +162,10 @@ static struct flexmem_block *find_worthy(struct flexmem_region *region,
 
 /**
  * flexmem_region_dirty_part - the part of an empty region that needs a scrub
- * @region: retired region, so it is one free block
- * @start: receives the offset of the first byte that an owner may have left
- * @end: receives the offset behind the last such byte; equal to @start if there
- *	is none
+ * @region: retired region; it is empty, so it is one free block
+ * @start: receives the offset of the first byte that an owner may have written
+ * @end: receives the offset behind the last byte that an owner may have
+ *	written; equal to @start if there is no such byte
  *
  * Context: takes the region's lock.
  */
@@ -188,12 +187,12 @@ void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 /**
  * flexmem_region_begin_scrub - the next part of a free block to scrub
  * @region: region that the caller keeps
- * @owner: an owner whose blocks are worth a scrub, besides mixed blocks; or
- *	FLEXMEM_MIXED
+ * @owner: blocks with bytes of this owner, and mixed blocks, are worth a scrub;
+ *	FLEXMEM_MIXED: only mixed blocks
  * @seen: receives the owner of the first block, if no block is worth a scrub
  *
- * The part belongs to the watched block. If no block is watched, this chooses
- * one. It lies between @scrub_start and @scrub_end.
+ * The part is a part of the watched block, from @scrub_start to @scrub_end. If
+ * no block is watched, this function chooses one.
  *
  * Context: under data_lock until flexmem_region_end_scrub(). Takes the region's
  * lock.
@@ -222,13 +221,13 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 }
 
 /**
- * flexmem_region_end_scrub - end what flexmem_region_begin_scrub() began
+ * flexmem_region_end_scrub - end what flexmem_region_begin_scrub() has begun
  * @region: region
  * @rc: 0 if the part is clean now
  *
  * Context: takes the region's lock.
- * Return: @rc; or -EAGAIN if the block has changed during the scrub: then it
- * still counts as dirty.
+ * Return: @rc; or -EAGAIN if the block has changed during the scrub. The block
+ * then stays dirty.
  */
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
 {

@@ -17,18 +17,18 @@
 #include "settings.h"
 
 /**
- * flexmem_domain_init - a domain of a function
+ * flexmem_domain_init - initialise a domain of a device function
  * @domain: to initialise
  * @id: its number among the function's domains
  * @function: the function; must outlive the domain
- * @settings: the sizes of its regions; not used if the driver names sizes for
- *	the domain
+ * @settings: has the region sizes if the device's driver names none for the
+ *	domain
  *
- * A memory that is smaller than each of the sizes becomes one region.
+ * If the capacity is smaller than each region size, the domain is one region.
  *
  * Context: may sleep; asks the firmware for the capacity.
- * Return: 0, -EINVAL if a size does not suit the device, or there is not enough
- * memory for any region (with a message), or an error of the firmware.
+ * Return: 0; -EINVAL, with a message, if a size does not suit the device or the
+ * memory is too small for any region; or an error of the firmware.
  */
 int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,

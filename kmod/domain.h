@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A domain: one of a device's memories, such as an HBM stack or the memory on
- * the chip. This layer knows how much of it a function may acquire.
+ * the chip. This layer knows how much of it a device function may acquire.
  */
 #ifndef _FLEXMEM_DOMAIN_H
 #define _FLEXMEM_DOMAIN_H
@@ -29,13 +29,13 @@ enum flexmem_kind {
 /**
  * struct flexmem_domain - one of the device's memories
  * @id: its number among the function's domains
- * @function: the function that it belongs to
- * @desc: what the driver says about it
+ * @function: the device function that the domain belongs to
+ * @desc: what the device's driver says about the domain
  * @nr_sizes: number of @sizes, at least 1
  * @sizes: sizes of regions in bytes, in the order in which they are tried
  * @capacity: bytes that the function may acquire
- * @too_large: the smallest size that the device has refused. Sizes from this
- *	one on are not requested again until the device got memory back or
+ * @too_large: the smallest size that the device has refused. No size of at
+ *	least @too_large is requested until the device got memory back or
  *	announced a new capacity
  * @capacity_is_old: the capacity has changed, and flexmem has not asked the
  *	firmware for the new value yet
@@ -60,8 +60,8 @@ struct flexmem_domain {
 };
 
 /*
- * The size that is tried as number @i. Programs are small, so for them the
- * order is reversed.
+ * The size of the @i-th attempt to acquire a region. Regions for programs are
+ * tried in reverse order, because programs are small.
  */
 static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
 				      enum flexmem_kind kind, unsigned int i)

@@ -102,7 +102,7 @@ static bool are_valid_domains(const struct flexmem_device_desc *desc)
 	return true;
 }
 
-/* The faulty part of a description, or NULL. */
+/* Returns the name of the faulty part of a description, or NULL. */
 static const char *find_fault(const struct flexmem_device_desc *desc)
 {
 	bool vf = desc->mode == FLEXMEM_MODE_VF;
@@ -194,7 +194,7 @@ int flexmem_function_init(struct flexmem_function *function,
 
 /*
  * Handles a wrong answer. Only the first one is logged, because a faulty device
- * usually repeats it.
+ * usually repeats its mistake.
  */
 static int distrust(struct flexmem_function *function, const char *operation,
 		    const char *what, long long value)
@@ -207,7 +207,7 @@ static int distrust(struct flexmem_function *function, const char *operation,
 }
 
 /*
- * Returns an errno that the contract permits, or -EIO for any other.
+ * Returns @rc if the contract permits this errno, and otherwise -EIO.
  * @may_be_full: -ENOSPC is permitted.
  */
 static int check_errno(struct flexmem_function *function,
@@ -233,11 +233,11 @@ static int check_errno(struct flexmem_function *function,
 /**
  * flexmem_function_outcome - check the answer to a command
  * @function: function
- * @operation: its name
+ * @operation: name of the command
  * @rc: result of the driver
  * @may_be_full: -ENOSPC is a valid answer
  *
- * For all files function*.c that call the driver.
+ * Shared by the files function*.c.
  *
  * Context: any.
  * Return: @rc, or -EIO if the contract does not permit that error.
@@ -282,7 +282,7 @@ void flexmem_function_probe(struct flexmem_function *function)
 /**
  * flexmem_function_capacity - ask for the capacity of a domain
  * @function: function
- * @domain: domain of it
+ * @domain: domain of the function
  * @bytes: receives the capacity; unchanged on failure
  *
  * Context: the caller runs no other operation of the function. May sleep.
@@ -309,9 +309,9 @@ static bool overlap(const struct flexmem_memory *a,
 }
 
 /*
- * Whether new memory overlaps memory that the function holds. If it overlaps a
- * piece whose release was not answered, the device has carried that release
- * out, so the piece is forgotten.
+ * Whether new memory overlaps memory that the function holds. If new memory
+ * overlaps a piece whose release was not answered, the device has carried out
+ * that release. Then this forgets the piece.
  */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
@@ -331,8 +331,8 @@ static bool is_in_use(struct flexmem_function *function,
 }
 
 /*
- * Returns 0 if the device granted the requested memory, and none that is in
- * use; otherwise -EIO.
+ * Returns 0 if the granted memory matches the request and overlaps no memory
+ * that is in use; otherwise -EIO.
  */
 static int check_memory(struct flexmem_function *function,
 			const struct flexmem_memory *request,
@@ -360,7 +360,7 @@ static int check_memory(struct flexmem_function *function,
 /**
  * flexmem_function_acquire - acquire memory from the device
  * @function: function
- * @domain: domain of it
+ * @domain: domain of the function
  * @size: bytes, a multiple of the domain's granule
  * @mem: receives the memory; unchanged on failure
  *
@@ -408,8 +408,9 @@ int flexmem_function_acquire(struct flexmem_function *function,
  * @function: function
  * @mem: from flexmem_function_acquire(); the caller must not use it afterwards
  *
- * If the firmware fails, or a slot may still name the memory, the release stays
- * pending. The worker or the next caller that acquires memory retries it.
+ * If the firmware fails, or a slot may still point at the memory, the release
+ * stays pending. The worker or the next caller that acquires memory retries the
+ * release.
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if no command was sent, or an error of the firmware.
@@ -421,8 +422,8 @@ int flexmem_function_release(struct flexmem_function *function,
 	int rc = 0;
 
 	/*
-	 * The piece was forgotten because the device has granted the same
-	 * memory again, so it is released already.
+	 * flexmem forgot the piece when the device granted the same memory
+	 * again, so the memory is released already.
 	 */
 	if (!piece)
 		return 0;
@@ -443,7 +444,7 @@ int flexmem_function_release(struct flexmem_function *function,
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ENOSPC if the firmware does not permit this slot; or an error of
- * the firmware: then the slot may name the memory.
+ * the firmware, after which the slot may point at the memory.
  */
 int flexmem_function_slot_set(struct flexmem_function *function,
 			      unsigned int slot,
@@ -457,8 +458,8 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 	rc = function->ops.slot_set(function->priv, slot, mem);
 	rc = flexmem_function_outcome(function, "slot_set", rc, true);
 	/*
-	 * A refused slot is empty. After any other error it may name the
-	 * memory.
+	 * -ENOSPC: the slot stays empty. After any other error the slot may
+	 * point at the memory.
 	 */
 	if (rc != -ENOSPC && !WARN_ON_ONCE(!piece))
 		piece->slot = slot;
@@ -492,10 +493,10 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 
 /**
  * flexmem_function_quiesce - stop all device programs
- * @function: function; no command is sent if it holds nothing
+ * @function: function; if it holds no memory, no command is sent
  *
- * Context: the caller runs no other operation, including those that move data.
- * May sleep.
+ * Context: the caller runs no other operation, and none that moves data. May
+ * sleep.
  * Return: 0: memory can be released now. Or an error of the firmware: then only
  * a reset recovers the memory.
  */
@@ -513,8 +514,8 @@ int flexmem_function_quiesce(struct flexmem_function *function)
  * flexmem_function_reset - reset the device
  * @function: function that can be reset
  *
- * Context: the caller runs no other operation, including those that move data.
- * May sleep.
+ * Context: the caller runs no other operation, and none that moves data. May
+ * sleep.
  * Return: 0: the function holds no memory now. Or an error of the firmware.
  */
 int flexmem_function_reset(struct flexmem_function *function)
@@ -541,9 +542,9 @@ static bool is_part(const struct flexmem_frames *part,
 }
 
 /**
- * flexmem_function_fault - page frames of device memory
+ * flexmem_function_fault - get page frames of device memory
  * @function: function that can be mapped
- * @mem: memory that it holds
+ * @mem: memory that the function holds
  * @offset: offset in @mem of the page that was touched
  * @frames: in: the range that may be mapped together with that page. Out: the
  *	part of the range with contiguous page frames, and its first frame

@@ -39,8 +39,8 @@ struct flexmem_client;
 #define FLEXMEM_WORK_MS 1000
 #define FLEXMEM_WORK_DOUBLINGS 6U
 /*
- * How many times that delay can be doubled while callers wait for the worker's
- * probe.
+ * How many times FLEXMEM_WORK_MS can be doubled while callers wait for the
+ * worker's probe.
  */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 
@@ -48,18 +48,19 @@ struct flexmem_client;
 #define FLEXMEM_NO_SLOT (-1)
 
 /*
- * Callers and the worker retry a failed command this often, and then only TRIM.
+ * How many times callers and the worker retry a failed command. After that only
+ * TRIM retries the command.
  */
 #define FLEXMEM_RELEASE_TRIES 4
 
 /**
  * enum flexmem_piece_state - what happens next to a piece of memory
- * @FLEXMEM_PIECE_HELD: nothing; it is in use
- * @FLEXMEM_PIECE_ASKED_FOR: the firmware did not answer its acquisition: it is
- *	released by its id
- * @FLEXMEM_PIECE_STRANDED: it is released
- * @FLEXMEM_PIECE_LEAVING: the firmware did not answer its release: it is
- *	released again
+ * @FLEXMEM_PIECE_HELD: nothing, because the piece is in use
+ * @FLEXMEM_PIECE_ASKED_FOR: flexmem releases the piece by its id, because the
+ *	firmware did not answer the acquisition
+ * @FLEXMEM_PIECE_STRANDED: flexmem releases the piece
+ * @FLEXMEM_PIECE_LEAVING: flexmem repeats the release, because the firmware did
+ *	not answer it
  */
 enum flexmem_piece_state {
 	FLEXMEM_PIECE_HELD,
@@ -70,13 +71,13 @@ enum flexmem_piece_state {
 
 /**
  * struct flexmem_piece - memory from the device, and its pending commands
- * @mem: the memory; @base is 0 if its acquisition was not answered
+ * @mem: the memory; its base is 0 if the acquisition was not answered
  * @state: what happens next to the piece
- * @slot: the slot that names it, or may name it; cleared before the release
- * @range: range of a page table that may still be mapped because a command
- *	failed. It is unmapped first, in any state. Its size is 0 if there is
- *	none
- * @tries: failed attempts to undo it
+ * @slot: the slot that points or may point at the memory; cleared before the
+ *	release
+ * @range: addresses that may still be mapped because a command failed. In every
+ *	state flexmem unmaps them first. The size is 0 if there are none
+ * @tries: failed retries of the pending command
  * @dirty_start: offset of the first byte that must be zeroed before the release
  * @dirty_end: end of these bytes; not above @dirty_start if there are none
  */
@@ -96,10 +97,10 @@ struct flexmem_piece {
  * @FLEXMEM_UNRESPONSIVE: only a probe now and then, because the last
  *	FLEXMEM_TIMEOUTS commands timed out. Callers wait for the result of the
  *	probe
- * @FLEXMEM_SUSPENDED: none until the resume; callers wait for it
- * @FLEXMEM_WEDGED: only a reset, until one succeeds. The device has failed, or
- *	a reset is running or has failed
- * @FLEXMEM_GONE: none: its driver is being removed
+ * @FLEXMEM_SUSPENDED: no command; callers wait for the resume
+ * @FLEXMEM_WEDGED: only a reset, until a reset succeeds. The device has failed,
+ *	or a reset is running or has failed
+ * @FLEXMEM_GONE: no command, because the device's driver is being removed
  * @FLEXMEM_NR_STATES: number of states
  *
  * Suspend, reset and removal change the state first, and then take the locks
@@ -122,32 +123,32 @@ enum flexmem_state {
  * @mode: PF or VF
  * @slots: number of entries in the firmware's table; 0 on a PF
  * @nr_domains: number of @domains, at least 1
- * @domains: descriptions of its memories, each with its granule
- * @vm_page: page size of its device-virtual spaces; 0 if it has none
- * @vm_start: first address that can be mapped in them
- * @vm_end: the address after the last
- * @caching: how CPU mappings of its memory are cached
- * @clears: the device clears memory that it takes back
+ * @domains: descriptions of the domains
+ * @vm_page: page size of device-virtual spaces; 0: there are no such spaces
+ * @vm_start: first address that can be mapped in device-virtual spaces
+ * @vm_end: end of the addresses that can be mapped, exclusive
+ * @caching: how CPU mappings of device memory are cached
+ * @clears: the device clears memory that flexmem releases
  * @scrubbed: bytes scrubbed so far. Changes without a lock
- * @minor: minor number of the node, for traces; -1 before it has one
+ * @minor: minor number of the node, for traces; -1: there is no node yet
  * @ops: the device's operations. A copy, because flexmem checks which optional
  *	operations exist even after the device driver's module is gone
  * @priv: argument of the operations
  * @nr_pieces: number of @piece in use
  * @piece: all memory that the device granted and may not have taken back yet,
- *	with the commands that are pending; in the order of acquisition
+ *	and the pending commands of each; in the order of acquisition
  * @distrusted: an answer was wrong, and the log has a message about it
- * @timeouts: timeouts since the last command that succeeded or was refused for
- *	lack of room. Changes without a lock
+ * @timeouts: timeouts since the last command that succeeded or failed with
+ *	-ENOSPC. Changes without a lock
  * @worker: runs jobs of callers and @work; NULL before it exists
  * @work: sends a probe, and retries pending commands
  * @work_ms: delay of @work after a timeout; doubles each time. FLEXMEM_WORK_MS,
  *	except in unit tests
  * @work_tries: runs of @work without success; changed by @work only
  * @data_lock: one scrub or copy at a time. May be held while the firmware
- *	works, so user tasks wait for it killably
+ *	works, so user tasks wait killably for this lock
  * @state_lock: protects changes of the members below; a leaf
- * @state: which commands it can take; read without a lock
+ * @state: which commands the function can take; read without a lock
  * @failures: failures that the driver has reported; a reset repairs only
  *	earlier ones
  * @resumes_as: the next state of a suspended function
@@ -155,9 +156,10 @@ enum flexmem_state {
  *	ended
  * @changed: woken up when @state has changed
  *
- * The members after @priv change under &flexmem_table.acquire_lock, which lets
- * one operation run at a time, unless their description says otherwise. The
- * members up to @priv never change, except @dev, which becomes NULL on removal.
+ * The members up to @priv never change, except @dev, which becomes NULL on
+ * removal. The members after @priv change under &flexmem_table.acquire_lock,
+ * unless their description says otherwise. That lock lets one operation run at
+ * a time.
  */
 struct flexmem_function {
 	struct device *dev;

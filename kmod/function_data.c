@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to the driver of a function that move data; function.c has the checks
- * of answers. These calls change only bytes, so a call without an answer leaves
- * nothing to undo. They do not check to whom the bytes belong: the callers do.
+ * Calls to a function's driver that move data, ask about fences, or end jobs;
+ * function.c has the checks of the answers. The calls that move data change
+ * only bytes, so a call without an answer leaves nothing to undo. They do not
+ * check to whom the bytes belong: the callers do.
  */
 
 #include <linux/lockdep.h>
@@ -13,9 +14,9 @@
 
 /**
  * flexmem_function_scrub - zero memory of the device
- * @function: function that can do that
- * @mem: memory that it holds
- * @offset: where to begin
+ * @function: function whose driver has this operation
+ * @mem: memory of the function
+ * @offset: first byte in @mem
  * @size: bytes, at most FLEXMEM_SCRUB_MAX
  *
  * Context: under data_lock. May sleep.
@@ -39,9 +40,10 @@ int flexmem_function_scrub(struct flexmem_function *function,
 /**
  * flexmem_function_clear - zero memory that no program can reach
  * @function: function
- * @mem: memory that it holds
- * @start: first byte, an offset; receives the end of what is zero now
- * @end: end of the part, an offset. Nothing is zeroed if it is not above @start
+ * @mem: memory of the function
+ * @start: offset of the first byte; receives the end of the bytes that are zero
+ *	now
+ * @end: offset of the end. If it is not above @start, nothing is zeroed
  *
  * Does nothing on a device that cannot scrub. Suspend, reset and removal wait
  * at most for the operation under way.
@@ -76,9 +78,9 @@ int flexmem_function_clear(struct flexmem_function *function,
 
 /**
  * flexmem_function_read - copy out of the device
- * @function: function that can do that
- * @mem: memory that it holds
- * @offset: where to begin
+ * @function: function whose driver has this operation
+ * @mem: memory of the function
+ * @offset: first byte in @mem
  * @size: bytes, at most FLEXMEM_RW_MAX
  * @to: buffer
  *
@@ -96,9 +98,9 @@ int flexmem_function_read(struct flexmem_function *function,
 
 /**
  * flexmem_function_write - copy into the device
- * @function: function that can do that
- * @mem: memory that it holds
- * @offset: where to begin
+ * @function: function whose driver has this operation
+ * @mem: memory of the function
+ * @offset: first byte in @mem
  * @size: bytes, at most FLEXMEM_RW_MAX
  * @from: buffer
  *
@@ -116,13 +118,13 @@ int flexmem_function_write(struct flexmem_function *function,
 
 /**
  * flexmem_function_copy - copy within the device
- * @function: function that can do that
- * @to: memory that it holds
- * @to_offset: where to begin there
- * @from: memory that it holds; may be the same
- * @from_offset: where to begin there
- * @size: bytes, at most FLEXMEM_COPY_MAX; like the offsets a multiple of
- *	FLEXMEM_ALIGN. The ranges do not overlap
+ * @function: function whose driver has this operation
+ * @to: memory of the function, which is written
+ * @to_offset: first byte in @to
+ * @from: memory of the function, which is read; may be @to
+ * @from_offset: first byte in @from
+ * @size: number of bytes, at most FLEXMEM_COPY_MAX. @size and both offsets are
+ *	multiples of FLEXMEM_ALIGN. The ranges do not overlap
  *
  * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
@@ -139,12 +141,12 @@ int flexmem_function_copy(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_check_fence - may memory of the function wait for a fence
- * @function: function whose driver can tell
+ * flexmem_function_check_fence - check that memory may wait for a fence
+ * @function: function of the memory, whose driver has owns_fence
  * @fence: any fence that a program has named; neither an array nor a chain
  *
  * Context: any. Removal waits for the driver's answer.
- * Return: 0; -EINVAL if it is not of a job of this function; or -ENODEV.
+ * Return: 0; -EINVAL if the fence is not of a job of @function; or -ENODEV.
  */
 int flexmem_function_check_fence(struct flexmem_function *function,
 				 const struct dma_fence *fence)
@@ -167,8 +169,8 @@ int flexmem_function_check_fence(struct flexmem_function *function,
  * @fence: fence of the overdue job, which the driver has added to an allocation
  *
  * Context: under data_lock. May sleep.
- * Return: 0; -EOPNOTSUPP if the device cannot do that; or an error of
- * flexmem_function_error() or of the contract.
+ * Return: 0; -EOPNOTSUPP if the device cannot cancel jobs; or an error of
+ * flexmem_function_error() or flexmem_function_outcome().
  */
 int flexmem_function_cancel(struct flexmem_function *function,
 			    struct dma_fence *fence)
@@ -187,7 +189,7 @@ int flexmem_function_cancel(struct flexmem_function *function,
  * flexmem_function_client_gone - tell the driver that a client has closed its
  * file
  * @function: function, in any state but gone
- * @client: client to which the driver has had a reference
+ * @client: client whose file was closed; the driver has had a reference to it
  *
  * Context: under data_lock. May sleep.
  */

@@ -5,13 +5,13 @@
  *
  * A command that was not answered may still have been carried out. Each piece
  * records which commands must follow to undo it, in this order: unmap the
- * memory, clear the slot that may name it, drain the device, zero what owners
- * left, release the memory. Each of them can be repeated until it is answered.
- * Memory is not released while a slot or a page table may still name it, or
- * before it is zeroed. A caller that acquires memory first retries all pending
- * commands; without such a caller the worker retries them. If the firmware
- * refuses to take a piece back, that piece is stranded, but other pieces are
- * still released.
+ * memory, clear the slot that may name it, drain the device, zero the bytes of
+ * owners, release the memory. Each command can be repeated until the firmware
+ * answers. Memory is not released while a slot or a page table may still name
+ * it, or before it is zeroed. A caller that acquires memory first retries all
+ * pending commands; without such a caller the worker retries them. If the
+ * firmware refuses to take a piece back, that piece is stranded, but other
+ * pieces are still released.
  *
  * Invariant: the pieces of a function do not overlap, except pieces that may
  * have been released.
@@ -25,9 +25,7 @@
 /**
  * flexmem_function_piece - find a piece by its id
  * @function: function
- * @id: of memory
- *
- * For all files function*.c that call the driver.
+ * @id: id of the memory
  *
  * Context: the caller runs no other operation of the function.
  * Return: the piece, or NULL.
@@ -46,7 +44,7 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 /**
  * flexmem_function_forget_piece - remove a released piece
  * @function: function
- * @piece: piece of the function. The others keep their order
+ * @piece: piece of the function. The other pieces keep their order
  *
  * Context: the caller runs no other operation of the function.
  */
@@ -59,11 +57,11 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_mark_dirty - memory must be zeroed before its release
+ * flexmem_function_mark_dirty - note the bytes to zero before the release
  * @function: function
- * @mem: memory that it holds
- * @start: first byte that an owner may have left, an offset
- * @end: end of these bytes
+ * @mem: memory that the function holds
+ * @start: offset of the first byte that an owner may have written
+ * @end: offset of the end of such bytes
  *
  * Does nothing if the device clears memory that it takes back.
  *
@@ -81,10 +79,7 @@ void flexmem_function_mark_dirty(struct flexmem_function *function,
 	piece->dirty_end = end;
 }
 
-/*
- * Makes a piece unreachable for the device: unmaps it and empties its slot. A
- * piece in state HELD stays in its slot.
- */
+/* Unmaps a piece. Also empties its slot, unless the piece is in state HELD. */
 static int detach(struct flexmem_function *function,
 		  struct flexmem_piece *piece)
 {
@@ -109,8 +104,8 @@ static int detach(struct flexmem_function *function,
 }
 
 /*
- * Zeroes what owners left in a piece that is detached. On a PF no slot was
- * cleared before, so accesses may still be in flight.
+ * Zeroes the bytes of owners in a detached piece. On a PF no slot was cleared
+ * before, so accesses may still be in flight.
  */
 static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 {
@@ -122,12 +117,12 @@ static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 		if (rc)
 			return rc;
 	}
-	/* After a failure the next try continues where this one stopped. */
+	/* After a failure the next try continues where this try stopped. */
 	return flexmem_function_clear(function, &piece->mem,
 				      &piece->dirty_start, piece->dirty_end);
 }
 
-/* Releases the memory of a piece, and forgets the piece if that succeeds. */
+/* Releases the memory of a piece. On success forgets the piece. */
 static int release(struct flexmem_function *function,
 		   struct flexmem_piece *piece)
 {
@@ -148,7 +143,7 @@ static int release(struct flexmem_function *function,
  * @piece: piece of the function. If this returns 0, the piece is removed,
  *	unless its state is HELD
  *
- * A step follows only when the step before it has succeeded.
+ * Stops at the first command that fails.
  *
  * Context: the caller runs no other operation of the function, and does not
  * hold data_lock. May sleep.
@@ -218,7 +213,7 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 /**
  * flexmem_function_held_in - bytes of a domain that the function holds
  * @function: function
- * @domain: domain of it
+ * @domain: number of the domain
  *
  * Context: the caller runs no other operation of the function.
  * Return: bytes of the domain that are acquired and not yet released.
@@ -238,7 +233,7 @@ u64 flexmem_function_held_in(const struct flexmem_function *function,
 }
 
 /**
- * flexmem_function_held - bytes of all domains that are acquired
+ * flexmem_function_held - number of acquired bytes, over all domains
  * @function: function
  *
  * Context: the caller runs no other operation of the function.
@@ -259,11 +254,11 @@ u64 flexmem_function_held(const struct flexmem_function *function)
  * @function: function
  * @all: also those commands that were retried too often
  *
- * A piece that the firmware refuses does not block the others.
+ * A piece that the firmware refuses does not block the other pieces.
  *
  * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns that;
- * the first error with which a piece was refused; or an error of
+ * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns one of
+ * these; the first error with which a piece was refused; or an error of
  * flexmem_function_error().
  */
 int flexmem_function_retry(struct flexmem_function *function, bool all)

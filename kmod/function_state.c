@@ -4,8 +4,8 @@
  *
  * The driver is called under acquire_lock or data_lock, and in a page fault
  * under map_lock. Suspend, reset and removal change the state first and then
- * take these locks. A task that holds one of them may finish its operation, and
- * calls flexmem_function_error() before it begins another.
+ * take these locks. A task that holds one of these locks may finish its
+ * operation, and calls flexmem_function_error() before it begins another.
  */
 
 #include <linux/device.h>
@@ -46,8 +46,9 @@ static void set_state(struct flexmem_function *function,
 }
 
 /*
- * Enters a state now, or at resume if the function is suspended. Called with
- * state_lock held.
+ * Enters @state. A suspended function enters FLEXMEM_GONE now, and any other
+ * state at resume. A function that is gone stays so. Called with state_lock
+ * held.
  */
 static void enter(struct flexmem_function *function, enum flexmem_state state)
 {
@@ -61,7 +62,8 @@ static void enter(struct flexmem_function *function, enum flexmem_state state)
  * flexmem_function_enter - change the state of a function
  * @function: function
  * @state: FLEXMEM_UP, FLEXMEM_WEDGED or FLEXMEM_GONE, which is final. A
- *	suspended function enters the state when it is resumed
+ *	suspended function enters FLEXMEM_GONE now, and the other states when it
+ *	is resumed
  *
  * Context: any.
  */
@@ -229,11 +231,12 @@ int flexmem_function_wait_awake(struct flexmem_function *function)
  * flexmem_function_lock_data - take data_lock to call the driver
  * @function: function
  *
- * Waits as flexmem_function_wait() does, then takes the lock. If the state has
- * changed in between and forbids a call, drops the lock and waits again.
+ * Waits as flexmem_function_wait() does, then takes the lock. If the function
+ * was suspended or became unresponsive in between, drops the lock and waits
+ * again.
  *
  * Context: may sleep.
- * Return: 0, or as flexmem_function_wait().
+ * Return: 0 with the lock held, or an error of flexmem_function_wait().
  */
 int flexmem_function_lock_data(struct flexmem_function *function)
 {
@@ -270,7 +273,10 @@ void flexmem_function_work_later(struct flexmem_function *function)
 				   msecs_to_jiffies(min_t(u64, ms, INT_MAX)));
 }
 
-/* Changes the state from @from to @to. Returns false if it was not @from. */
+/*
+ * Changes the state from @from to @to. Returns false if the state was not
+ * @from.
+ */
 static bool change_over(struct flexmem_function *function,
 			enum flexmem_state from, enum flexmem_state to)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to the driver of a function about its page tables; function.c has the
- * checks of answers. No other part of flexmem makes such calls yet.
+ * Calls to a function's driver about its page tables; function.c has the checks
+ * of the answers. No other part of flexmem makes these calls yet.
  */
 
 #include <linux/align.h>
@@ -25,9 +25,9 @@ static bool is_valid(const struct flexmem_function *function,
 /**
  * flexmem_function_vm_map - let device programs reach memory
  * @function: function
- * @range: addresses where nothing is mapped, and their address space
- * @mem: memory that it holds
- * @offset: of the first byte in @mem
+ * @range: addresses where nothing is mapped, with their address space
+ * @mem: memory of the function
+ * @offset: first byte in @mem
  * @access: of enum flexmem_vm_access, not 0
  *
  * Context: the caller runs no other operation of the function. May sleep.
@@ -54,8 +54,8 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	if (!piece || piece->state != FLEXMEM_PIECE_HELD)
 		return -EINVAL;
 	/*
-	 * A piece has room for one range that may still be mapped, so an
-	 * earlier one is unmapped first.
+	 * A piece can remember only one range that may still be mapped, so an
+	 * earlier such range is unmapped first.
 	 */
 	rc = flexmem_function_undo(function, piece);
 	if (rc)

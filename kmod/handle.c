@@ -73,8 +73,8 @@ static struct flexmem_allocation *in_use(unsigned long entry)
 }
 
 /*
- * Gives an allocation a handle. Returns false if the next index needs another
- * segment.
+ * Gives an allocation a handle. Returns false if the next index lies in a
+ * segment that is not allocated yet.
  */
 static bool give(struct flexmem_handles *handles,
 		 struct flexmem_allocation *allocation)
@@ -129,7 +129,7 @@ static int add_segment(struct flexmem_handles *handles)
  * @handles: handles of its client
  * @allocation: receives the handle
  *
- * Context: may sleep; takes the lock.
+ * Context: may sleep; takes the lock of the handles.
  * Return: 0 or -ENOMEM.
  */
 int flexmem_handles_add(struct flexmem_handles *handles,
@@ -149,7 +149,7 @@ int flexmem_handles_add(struct flexmem_handles *handles,
  * @handles: handles of the client
  * @handle: handle of an allocation
  *
- * Context: under the lock.
+ * Context: under the lock of the handles.
  */
 void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
 {
@@ -170,7 +170,7 @@ void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
  * @handles: handles of the client
  * @handle: any number
  *
- * Context: under the lock.
+ * Context: under the lock of the handles.
  * Return: the allocation, or NULL.
  */
 struct flexmem_allocation *
@@ -191,7 +191,7 @@ flexmem_handles_find(const struct flexmem_handles *handles, u32 handle)
  * @handles: handles of the client
  * @index: 0 before the first call; advanced by each call
  *
- * Context: under the lock, or after the last use of the handles.
+ * Context: under the lock of the handles, or when no other task uses them.
  * Return: the allocation, or NULL after the last one.
  */
 struct flexmem_allocation *

@@ -11,8 +11,8 @@ struct flexmem_allocation;
 /* The low bits of a handle are an index; the bits above are a generation. */
 #define FLEXMEM_HANDLE_INDEX_BITS 22
 /*
- * The first segment has 2 to this power entries. Each further segment has as
- * many entries as all segments before it.
+ * The first array of entries has 2 to this power entries. Each further array
+ * has as many entries as all arrays before it.
  */
 #define FLEXMEM_HANDLE_FIRST_BITS 9
 #define FLEXMEM_HANDLE_SEGMENTS \
@@ -22,7 +22,7 @@ struct flexmem_allocation;
  * that was freed first is reused first.
  */
 #define FLEXMEM_HANDLE_KEPT 512
-/* Most handles in use at a time. */
+/* The most handles that a client can have in use at a time. */
 #define FLEXMEM_MAX_HANDLES 4000000
 
 /**
@@ -36,7 +36,7 @@ struct flexmem_allocation;
  * @newest: index that was freed last
  */
 struct flexmem_handles {
-	spinlock_t lock; /* see above */
+	spinlock_t lock; /* protects the members below */
 	unsigned long *segment[FLEXMEM_HANDLE_SEGMENTS];
 	u32 next;
 	u32 nr_free;

@@ -41,8 +41,8 @@
 #include "resize.h"
 
 /*
- * Reads a struct word by word. Nearly always the caller's struct has the
- * driver's size, which the compiler knows, so the loop costs less than
+ * Reads a struct word by word. The caller's struct nearly always has the
+ * driver's size. The compiler knows this size, so the loop costs less than
  * copy_from_user(). The size of each struct is a multiple of a word.
  */
 static int read_words(void *to, const void __user *from, size_t size)
@@ -198,7 +198,7 @@ static struct flexmem_allocation *detach_named(struct flexmem_client *client,
 	return flexmem_client_detach(client, cmd->handle);
 }
 
-/* Does the same as detach_named(), and makes the memory wait for the fence. */
+/* Detaches an allocation whose memory then waits for the fences of @cmd. */
 static struct flexmem_allocation *detach_after(struct flexmem_client *client,
 					       const struct flexmem_free *cmd)
 {
@@ -293,8 +293,8 @@ static const struct entry_ops free_ops = {
 };
 
 /*
- * Inline, so that the compiler turns the calls through @ops into direct ones:
- * this is the most frequent path.
+ * Inline, so that the compiler turns the calls through @ops into direct calls:
+ * ALLOC and FREE are the most frequent commands.
  */
 static __always_inline int do_entry(struct flexmem_call *call,
 				    const struct entry_ops *ops)
@@ -329,7 +329,10 @@ static int read_other_entry(const struct entry_ops *ops,
 	int rc = copy_struct_from_user(entry, ops->entry_size, from,
 				       cmd->entry_size);
 
-	/* The entry is written back later, so its known part must be read. */
+	/*
+	 * On -E2BIG no byte was copied. The entry is written back later, so
+	 * reads the part that the driver knows.
+	 */
 	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
 		return -EFAULT;
 	return rc;
@@ -537,7 +540,8 @@ static_assert(sizeof(struct flexmem_reserve) == 32);
 static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 
 /*
- * "last" names the last member of the struct's first version. It never changes.
+ * "last" is the last member of the struct's first version, so "last" never
+ * changes.
  */
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,

@@ -12,8 +12,8 @@ struct flexmem_dev;
 
 /*
  * The largest size of a struct that a caller may pass; no struct of the ABI
- * comes near it. This bounds the time to check that the bytes beyond the known
- * members are zero.
+ * comes near it. This limit bounds the time to check that the bytes beyond the
+ * known members are zero.
  */
 #define FLEXMEM_MAX_STRUCT SZ_4K
 
@@ -26,7 +26,7 @@ struct flexmem_dev;
  * @client: open file of the caller
  * @ubuffer: the caller's struct
  * @user_size: bytes of the caller's struct
- * @cmd: the driver's copy of it
+ * @cmd: the driver's copy of the caller's struct
  */
 struct flexmem_call {
 	struct flexmem_dev *fdev;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The commands about the bytes of allocations: MAP, READ, WRITE and COPY. See
- * ioctl.c.
- */
+/* The commands about the bytes of allocations: MAP, READ, WRITE and COPY. */
 
 #include <linux/err.h>
 #include <linux/errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands that report memory and its owners, and those that read or set
- * limits. See ioctl.c.
+ * The commands that report memory and owners, and the commands that read or set
+ * limits.
  */
 
 #include <linux/capability.h>
@@ -132,8 +132,8 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 }
 
 /*
- * Copies a list to the caller, whose entries may have another size than the
- * driver's. The part of an entry that the driver does not know is zeroed.
+ * Copies a list to the caller. The caller's entries may have another size than
+ * the driver's. The part of an entry that the driver does not know is zeroed.
  */
 static int put_list(u64 to, u32 capacity, u32 user_entry_size,
 		    const void *entries, u32 count, u32 entry_size)
@@ -295,8 +295,8 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 }
 
 /*
- * Writes both lists, or neither if the caller has too little room for one of
- * them, and then the reply.
+ * Writes both lists, and then the reply. If the caller has too little room for
+ * one of the lists, writes only the reply.
  */
 static int put_snapshot(struct flexmem_call *call,
 			const struct flexmem_view *view)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The commands about the regions and slots of a function: LEASE and TRIM. See
- * ioctl.c.
- */
+/* The commands about the regions and slots of a function: LEASE and TRIM. */
 
 #include <linux/capability.h>
 #include <linux/errno.h>
@@ -14,8 +11,9 @@
 #include "ioctl.h"
 
 /*
- * The error if the function is wedged or removed, or the caller was killed. The
- * slots of such a function can still be read, but not leased.
+ * The error if the device function is wedged or removed, or the caller was
+ * killed. The slots of a wedged or removed function can still be read, but not
+ * leased.
  */
 static int lease_error(const struct flexmem_table *table)
 {
@@ -63,8 +61,8 @@ static int lease_drop(struct flexmem_call *call)
 	cmd->out_generation = flexmem_slots_generation(slots);
 	rc = flexmem_reply(call, sizeof(*cmd));
 	/*
-	 * The result is ignored: if the lease has expired in between, dropping
-	 * it does nothing.
+	 * The result is ignored, because a lease that has expired by now need
+	 * not be dropped.
 	 */
 	if (!rc)
 		flexmem_lease_drop(slots, lease);

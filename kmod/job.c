@@ -2,11 +2,11 @@
 /*
  * Jobs: a worker does everything that needs the firmware's answer.
  *
- * A caller can be killed. If that cut a command off in the middle, memory would
- * be left without a slot, or a slot with unknown contents. A worker gets no
- * signals, so it finishes each command. The caller waits, killably and without
- * a lock. If the caller is killed, memory that was acquired for it is released
- * as if the caller had freed it.
+ * A caller can be killed. If the kill ended a command in the middle, memory
+ * would be left without a slot, or a slot with unknown contents. A worker gets
+ * no signals, so it finishes each command. The caller waits, killably and
+ * without a lock. If the caller is killed, memory that was acquired for it is
+ * released as if the caller had freed it.
  *
  * Each PF or VF has one worker, so its jobs run one after another in the order
  * in which they were queued.
@@ -50,7 +50,7 @@ static void do_job(struct work_struct *work)
 
 	mutex_lock(&table->acquire_lock);
 	error = flexmem_function_error(&table->function);
-	/* A job whose caller was killed before it began does not run. */
+	/* If the caller was killed before, the job does not run. */
 	if (!error && flexmem_job_is_abandoned(job))
 		error = -EINTR;
 	job->rc = error ?: job->run(job);
@@ -102,10 +102,11 @@ static bool take_back(struct flexmem_job *job)
  * @job: the caller's job
  *
  * If the device suspends before @run is called, the job waits for the resume.
- * If it suspends while @run runs, @run returns -EAGAIN, and is called again
- * after the resume. The job's @rc is then the final result of @run; -ENODEV if
- * the device is removed; -EIO if it could not be reset; or -EINTR if the caller
- * was killed before @run was called or had finished.
+ * If the device suspends while @run runs, @run returns -EAGAIN, and is called
+ * again after the resume. When the job has ended, its @rc is the final result
+ * of @run; -ENODEV if the device is removed; -EIO if the device could not be
+ * reset; or -EINTR if the caller was killed before @run was called or had
+ * finished.
  *
  * Context: may sleep; holds no lock that a job takes.
  * Return: true if the job has ended: then the caller frees it. False if the

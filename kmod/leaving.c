@@ -38,8 +38,8 @@
  * @allocation: the allocation
  * @pending: the fence for which the allocation waits, or waited last; a
  *	reference is held
- * @since: when the allocation began to wait for @pending, or when the driver
- *	was asked to cancel its job; by the clock of awake_time()
+ * @since: awake_time() when the allocation began to wait for @pending, or when
+ *	the driver was asked to cancel the job of @pending
  * @cancelled: the driver was asked to cancel the job of @pending
  * @callback: called when @pending signals
  */
@@ -61,7 +61,7 @@ static void free_fences(struct flexmem_fences *fences)
 	kfree(fences);
 }
 
-/* Returns the struct for an allocation's fences. The first fence makes it. */
+/* Returns the struct for an allocation's fences, and makes a missing one. */
 static struct flexmem_fences *
 make_fences(struct flexmem_allocation *allocation)
 {
@@ -158,7 +158,8 @@ static int check_fence(void *function, struct dma_fence *fence)
  *
  * Return: the fences of a sync_file as one fence, with a reference for
  * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or if one of
- * its pending fences belongs to no job of this function; -ENODEV.
+ * the pending fences belongs to no job of @function; -ENODEV if @function was
+ * removed.
  */
 struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
 					 int fd)
@@ -181,13 +182,13 @@ static int add_fence(void *allocation, struct dma_fence *fence)
 }
 
 /**
- * flexmem_allocation_add_fences - the device uses an allocation until the last
- * of these fences
+ * flexmem_allocation_add_fences - the device uses an allocation until all of
+ * several fences have signalled
  * @allocation: allocation that the caller has a reference to
- * @all: of flexmem_leaving_fences()
+ * @all: result of flexmem_leaving_fences()
  *
  * Context: may sleep.
- * Return: 0 or -ENOMEM. After an error some fences may be added.
+ * Return: 0 or -ENOMEM. After an error some fences may have been added.
  */
 int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 				  struct dma_fence *all)
@@ -311,9 +312,7 @@ static bool wait_on(struct flexmem_leaving *leaving,
 		if (!dma_fence_add_callback(fences->pending, &fences->callback,
 					    has_signalled))
 			return true;
-		/*
-		 * The fence has signalled in between, so no callback will run.
-		 */
+		/* The fence has signalled already, so no callback will run. */
 		spin_lock_irqsave(&leaving->lock, flags);
 		list_del_init(&fences->link);
 		spin_unlock_irqrestore(&leaving->lock, flags);
@@ -393,10 +392,10 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 }
 
 /**
- * flexmem_leaving_set_limit - start or stop to watch for overdue fences
+ * flexmem_leaving_set_limit - set the time limit of fences
  * @leaving: lists of a table
- * @limit: when a fence is overdue, in jiffies; 0: never, and @leaving->watch is
- *	not queued any more
+ * @limit: jiffies after which a fence is overdue; 0: no fence becomes overdue,
+ *	and @leaving->watch is not queued any more
  */
 void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 			       unsigned long limit)
@@ -407,7 +406,7 @@ void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 }
 
 /**
- * flexmem_leaving_sleep - the device is suspended: the clock stops
+ * flexmem_leaving_sleep - stop the clock, because the device is suspended
  * @leaving: lists of the device's table
  */
 void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
@@ -420,7 +419,7 @@ void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 }
 
 /**
- * flexmem_leaving_wake - the device is awake: the clock goes on
+ * flexmem_leaving_wake - let the clock go on, because the device is awake
  * @leaving: lists of the device's table
  */
 void flexmem_leaving_wake(struct flexmem_leaving *leaving)
@@ -443,7 +442,7 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 
 	if (!leaving->limit || now - fences->since < leaving->limit)
 		return FLEXMEM_NOT_OVERDUE;
-	/* The time begins again, also for a device that cannot be reset. */
+	/* The time limit starts again, also if the device cannot be reset. */
 	fences->since = now;
 	if (fences->cancelled)
 		return FLEXMEM_STUCK;
@@ -512,7 +511,7 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 }
 
 /**
- * flexmem_leaving_fini - end all remaining allocations
+ * flexmem_leaving_fini - wait until the work has ended all allocations
  * @leaving: lists of a removed table without clients
  *
  * Context: may sleep.
@@ -571,11 +570,12 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_put);
 
 /**
  * flexmem_allocation_unname - free an allocation for its owner
- * @allocation: allocation; puts the reference of its handle. The caller has a
- *	reference to the account
+ * @allocation: allocation; this function puts the reference of the handle. The
+ *	caller has a reference to the account
  * @stock: stock that may keep the objects that this frees
  *
- * Uncharges the handle. If something still uses the allocation, it is leaving.
+ * Uncharges the handle. An allocation that is still in use is leaving from now
+ * on.
  */
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Allocations that no caller uses any more. They end when the device does not
- * use them either.
+ * Allocations that no caller uses any more. Their memory becomes free when the
+ * device does not use it either.
  */
 #ifndef _FLEXMEM_LEAVING_H
 #define _FLEXMEM_LEAVING_H

@@ -2,10 +2,10 @@
 /*
  * Limits of cgroups. The administrator sets them.
  *
- * For each resource a cgroup has a limit of its own or inherits one. It
- * inherits the limit that its parent sets for each child, or the default limit
- * if the cgroup is at the default depth. Each account stores the resulting
- * limit, so a charge only compares.
+ * For each resource a cgroup has a limit of its own or inherits a limit. The
+ * inherited limit is the parent's limit for each child, or the default limit if
+ * the cgroup is at the default depth. Each account stores the resulting limit,
+ * so a charge only compares.
  */
 
 #include <linux/bits.h>
@@ -29,7 +29,7 @@ static bool has_limit(const struct flexmem_account *account)
 
 /**
  * flexmem_limit_find - find the account for a new limit
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  * @cmd: command; receives the ``out_`` members of the reply
  *
  * Context: may sleep.
@@ -64,8 +64,8 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 }
 
 /*
- * Takes the reference that an account with a limit has to itself, or drops it
- * if no limit is left.
+ * Takes the reference that an account with a limit has to itself, or drops that
+ * reference if no limit is left.
  */
 static void keep(struct flexmem_account *account)
 {
@@ -100,7 +100,7 @@ static void set_of_cgroup(struct flexmem_account *account,
 
 /**
  * flexmem_limit_set - set a limit. Cannot fail
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  * @account: from flexmem_limit_find(); the caller keeps its reference
  * @cmd: the limit to set
  *
@@ -122,11 +122,12 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_limit_forget - drop the limits of cgroups that were removed
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  *
- * Limits of a removed cgroup forbid nothing any more, but keep its account.
- * Dropping them frees the account if nothing else keeps it; its charges stay.
- * One call checks a few cgroups, and the next call continues after them.
+ * The limits of a removed cgroup have no effect, but keep the cgroup's account.
+ * Dropping the limits frees the account if nothing else keeps the account.
+ * Charges stay. One call checks a few cgroups, and the next call continues
+ * after them.
  *
  * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
@@ -160,7 +161,7 @@ void flexmem_limit_forget(struct flexmem_accounts *accounts)
 /**
  * flexmem_limit_get - read a limit of a client's cgroup
  * @client: client
- * @cmd: which limit; receives the ``out_`` members
+ * @cmd: command, which names the limit; receives the ``out_`` members
  */
 void flexmem_limit_get(const struct flexmem_account *client,
 		       struct flexmem_resource_limit *cmd)

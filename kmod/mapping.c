@@ -6,13 +6,13 @@
  * not executable. A page fault fills in the pages around the address, within 2
  * MiB, as far as the driver has contiguous frames for them. The mapping holds a
  * reference to its allocation, so its pages do not go to another owner while
- * they are mapped. When a reset or the removal loses the regions, all mappings
+ * they are mapped. When a reset or the removal ends the regions, all mappings
  * of the PF or VF are removed, and later page faults end in SIGBUS. A suspend
  * removes all mappings too, and page faults wait for the resume. map_lock keeps
  * a page fault and the removal of mappings from running at the same time.
  *
- * The caller has looked up the allocation and hands its reference over. A
- * mapping covers one chunk.
+ * The caller looks up the allocation and passes a reference, which is consumed.
+ * A mapping covers one chunk.
  */
 
 #include <linux/err.h>
@@ -121,8 +121,8 @@ static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
 #endif
 
 /*
- * Handles a page fault. Sends no command, and waits for nothing but the removal
- * of mappings. Returns VM_FAULT_FALLBACK if the PF or VF is suspended.
+ * Handles a page fault. Sends no command, and waits only for a removal of
+ * mappings. Returns VM_FAULT_FALLBACK if the PF or VF is suspended.
  */
 static vm_fault_t handle_fault(struct vm_fault *vmf,
 			       vm_fault_t (*insert)(struct vm_fault *vmf,
@@ -143,8 +143,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 
 	down_read(&table->map_lock);
 	/*
-	 * The order matters. In the other order, a suspended PF or VF that is
-	 * removed between the two checks would pass both.
+	 * The order of the two checks matters. In the opposite order, a
+	 * suspended PF or VF that is removed in between would pass both.
 	 */
 	if (flexmem_function_is_suspended(&table->function)) {
 		ret = VM_FAULT_FALLBACK;
@@ -190,8 +190,8 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
 }
 
 /*
- * Called under mmap_lock. A huge fault, which may be called without mmap_lock,
- * never waits.
+ * Called under mmap_lock, so this function may wait. mapping_huge_fault() may
+ * be called without mmap_lock, so that function does not wait.
  */
 static vm_fault_t mapping_fault(struct vm_fault *vmf)
 {
@@ -205,8 +205,8 @@ static vm_fault_t mapping_fault(struct vm_fault *vmf)
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
 /*
- * Linux 6.1 does not have this option, because it cannot tell a huge page of a
- * device from a huge page of memory.
+ * Linux 6.1 does not have this option, because Linux 6.1 cannot tell a huge
+ * page of a device from a huge page of memory.
  */
 static vm_fault_t mapping_huge_fault(struct vm_fault *vmf, unsigned int order)
 {

@@ -38,9 +38,9 @@ void flexmem_minors_fini(struct flexmem_minors *minors)
 }
 
 /*
- * Finds the number that @name had before. If it had none, finds the lowest
- * number that was never used. If all were used, finds the lowest number that is
- * free now; it then no longer belongs to its former device.
+ * Finds the number that @name had before. If @name had none, finds the lowest
+ * number that was never used. If all numbers were used, finds the lowest one
+ * that is free now, and takes it from its former device.
  */
 static int find(const struct flexmem_minors *minors, enum flexmem_mode mode,
 		const char *name)
@@ -83,9 +83,9 @@ static int take(struct flexmem_minors *minors, int minor, const char *name,
 /**
  * flexmem_minor_get - the number for a function
  * @minors: all numbers
- * @mode: selects the range
- * @name: name of its device. If two devices have the same name, the later one
- *	gets another number
+ * @mode: PF or VF; each has its own range of numbers
+ * @name: name of the function's device. If two devices have the same name, the
+ *	later one gets another number
  * @fdev: the function; open() finds it from now on
  *
  * Context: may sleep.
@@ -108,8 +108,8 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 /**
  * flexmem_minor_put - give up the number of a function
  * @minors: all numbers
- * @minor: the function's number. The name of its device gets it again, unless
- *	the numbers run out
+ * @minor: the function's number. A device of the same name gets this number
+ *	again, unless the numbers run out
  */
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 {

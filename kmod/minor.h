@@ -14,9 +14,9 @@ struct flexmem_dev;
 /**
  * struct flexmem_minors - minor numbers: first those of PFs, then of VFs
  * @lock: protects the members below; a leaf
- * @function: by number: the function that has it now, or NULL
- * @name: by number: the name of the device that has or had it; NULL if the
- *	number was never used
+ * @function: by number: the function that has the number now, or NULL
+ * @name: by number: the name of the device that has or had the number; NULL if
+ *	the number was never used
  */
 struct flexmem_minors {
 	struct mutex lock; /* protects the members below */

@@ -10,11 +10,12 @@
  * use the owner's bytes without a scrub. The bytes of a forgotten owner are
  * scrubbed before any use.
  *
- * An open file has an account of its own. What it uses is charged to this
- * account, to that of the opener's cgroup, and to those of all ancestors. A
- * file's account stays until the file is closed and nothing is charged to it. A
- * cgroup's account holds a reference to the cgroup. It stays while there is an
- * account below it, or while it has a limit or a reservation.
+ * An open file has an account of its own. Memory of the file is charged to this
+ * account, and to the accounts of the opener's cgroup and of all its ancestors.
+ * A file's account stays until the file is closed and nothing is charged to the
+ * account. A cgroup's account holds a reference to the cgroup. The account
+ * stays while there is an account below it, or while it has a limit or a
+ * reservation.
  */
 
 #include <linux/cgroup.h>
@@ -44,7 +45,7 @@ struct cgroup *flexmem_owner_cgroup(void)
 		cgroup = task_dfl_cgroup(current);
 		/*
 		 * cgroup_tryget() fails only if the cgroup is being removed.
-		 * Then the task is moving to another one.
+		 * Then the task is moving to another cgroup.
 		 */
 	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
@@ -133,8 +134,8 @@ struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 }
 
 /*
- * Adds @owner as a new owner, unless an owner with its key exists. Returns the
- * owner that the file now has.
+ * Adds @owner as a new owner, unless an owner with its key exists. Returns
+ * @owner or the existing owner.
  */
 static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
 					 struct flexmem_owner *owner)
@@ -279,10 +280,10 @@ static int cgroup_id_cmp(const void *key, const struct rb_node *node)
 }
 
 /*
- * Finds the account of @cgroup's ancestor at @level, or, if it has no account,
- * of the nearest ancestor above that has one. @level receives the level of that
- * ancestor. If no ancestor has an account, returns NULL, and @level receives
- * -1.
+ * Finds the account of @cgroup's ancestor at @level, or else of the nearest
+ * ancestor above that level which has an account. Sets @level to the level of
+ * the account's cgroup. If no ancestor has an account, returns NULL and sets
+ * @level to -1.
  */
 static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts,
 					       struct cgroup *cgroup,
@@ -310,7 +311,7 @@ static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts
  * @accounts: accounts of the function
  * @cgroup: cgroup; NULL in a kernel without cgroups
  *
- * Makes the account if it is missing, and those of the ancestors.
+ * Makes the account, and the accounts of the ancestors, if they are missing.
  *
  * Context: may sleep. O(depth * log cgroups).
  * Return: the account, for flexmem_owner_put(); NULL if the kernel is out of
@@ -438,7 +439,7 @@ void flexmem_owner_close(struct flexmem_account *client)
 
 /**
  * flexmem_owner_put - drop a reference to an account
- * @account: account, which this may free
+ * @account: account, or NULL; freed with its last reference
  *
  * Context: any, but not under &flexmem_accounts.lock.
  */
@@ -473,8 +474,8 @@ void flexmem_owner_put(struct flexmem_account *account)
  * flexmem_owner_set_strict - make an open file an owner of its own
  * @client: open file's account
  *
- * Return: 0; -EBUSY if it has allocations, including freed ones that are still
- * in use; -ENOMEM.
+ * Return: 0; -EBUSY if the file has allocations, including freed ones that are
+ * still in use; -ENOMEM.
  */
 int flexmem_owner_set_strict(struct flexmem_account *client)
 {
@@ -509,10 +510,11 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
  * flexmem_owner_is_idle - whether an owner is unlikely to allocate again
  * @accounts: accounts of the function
  * @id: owner's number
- * @for_jiffies: for how long the owner must have had no open file
+ * @for_jiffies: shortest time without an open file
  *
  * Context: O(log owners).
- * Return: true if the owner is forgotten, or has been idle that long.
+ * Return: true if the owner is forgotten, or has had no open file for longer
+ * than that time.
  */
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies)

@@ -24,7 +24,7 @@ struct pid;
  * @uid: the user
  * @cgroup: id of the user's cgroup
  * @strict: the owner is one open file
- * @files: number of its open files
+ * @files: number of the owner's open files
  * @idle_since: time when the last file was closed, in jiffies
  *
  * @id never changes. &flexmem_accounts.lock protects the other members.

@@ -4,13 +4,13 @@
  *
  * The policy of a request chooses the domains that the request may use
  * (policy.c). Existing regions of all these domains are tried in one order. A
- * new region comes from the domain with the lowest id that can give one. If the
- * policy prefers some of the domains, these come first in both phases. An
- * existing region of another domain still comes before a new one.
+ * new region comes from the domain with the lowest id that can give one.
+ * Domains that the policy prefers come first, among existing regions and for a
+ * new one. An existing region of another domain still comes before a new one.
  *
- * The order is a row of a table. It says which of two regions is tried first,
- * and whether a new region is acquired before the existing ones are tried
- * (load_balance) or only after all of them have failed (fill_first).
+ * The module parameter "order" says which of two regions is tried first, and
+ * whether a new region is acquired before the existing ones are tried
+ * (load_balance) or only after all existing ones have failed (fill_first).
  *
  * A region that is reserved for a cgroup is tried first for files of that
  * cgroup and of the cgroups below it, and is not tried for other files.
@@ -83,12 +83,12 @@ const char *flexmem_order_name(unsigned int order)
 }
 
 /*
- * How often flexmem_place_largest() looks again because another caller took the
- * largest block first.
+ * How often flexmem_place_largest() searches again because another caller took
+ * the largest block first.
  */
 #define MAX_RACES 100
 
-/* A region as placement sees it, without its lock. */
+/* What placement has read of a region. The figures may be stale. */
 struct candidate {
 	struct flexmem_region *region;
 	const struct flexmem_account *reserved_for;
@@ -123,12 +123,13 @@ static u64 candidates(const struct flexmem_table *table,
 
 /*
  * Looks at the regions in the slots @left that have enough free bytes. Returns
- * the first of them in the order of the strategy. For a growable request,
- * returns the region with the largest free block.
+ * a reserved region first, and otherwise the first region in the order of the
+ * strategy. For a growable request the size of the largest free block counts
+ * more than the order.
  *
  * A scan of the few regions costs less than keeping them sorted at each
- * allocation and free. The figures are read without the region's lock and may
- * be stale. The search under the lock decides.
+ * allocation and free. The figures may be stale, because the region's lock is
+ * not held until the block is taken. The search under the lock decides.
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
 					  const struct flexmem_request *request,
@@ -181,8 +182,8 @@ static bool place_in_existing(struct flexmem_table *table,
 	static_assert(BITS_PER_TYPE(left) >= FLEXMEM_MAX_SLOTS);
 
 	/*
-	 * RCU keeps the region until a block of it is taken. From then on the
-	 * block keeps it, because a region with a block in use is not
+	 * RCU keeps the region until a block of the region is taken. Then the
+	 * block keeps the region, because a region with a block in use is not
 	 * destroyed.
 	 */
 	place->gave_up = false;
@@ -209,11 +210,11 @@ static bool place_in_existing(struct flexmem_table *table,
  * struct growth - an allocation for which a region may be acquired
  * @job: job of the worker
  * @request: request; holds a reference to its account
- * @kind: kind of slots that it may use
+ * @kind: kind of slots that the allocation may use
  * @acquire_first: acquire a region before the existing ones are tried
  * @spare: block nodes for the split; unused ones are freed at the end
  * @fresh: region object to be filled; NULL once it is used
- * @place: result; the block is NULL if there is none, or if the caller has it
+ * @place: result; @place->block is NULL if none was found or the caller took it
  */
 struct growth {
 	struct flexmem_job job;
@@ -263,8 +264,9 @@ static int place_in_new(struct growth *growth)
 		return PTR_ERR(region);
 	/*
 	 * The region is one free block, no smaller than the request. Only a
-	 * limit that was set or used up since the check can refuse it. A
-	 * snapshot sees both charge and region, or neither.
+	 * limit that was set or used up since the check can refuse the block.
+	 * The lock ensures that a snapshot never sees a charge without the
+	 * region, or the region without the charge.
 	 */
 	mutex_lock(&table->snapshot_lock);
 	placed = !flexmem_job_is_abandoned(&growth->job) &&
@@ -343,7 +345,7 @@ static struct growth *make_growth(struct flexmem_table *table,
 	return growth;
 }
 
-/* Whether the capacity of a domain may have changed. */
+/* Whether the capacity of one of the domains may have changed. */
 static bool is_unsure(const struct flexmem_table *table, u64 domains)
 {
 	const struct flexmem_domain *domain;
@@ -365,9 +367,9 @@ static bool may_acquire(const struct flexmem_table *table,
 }
 
 /*
- * Whether to acquire a region before the existing ones are tried. Whatever the
- * order says, this is false while the firmware may be dead, for a cgroup with
- * reserved regions, and if the policy prefers some domains.
+ * Whether to acquire a region before the existing ones are tried. No order does
+ * so while the firmware may be dead, for a cgroup with reserved regions, or if
+ * the policy prefers some domains.
  */
 static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
@@ -385,10 +387,10 @@ static bool wants_new(const struct flexmem_table *table,
  * flexmem_place_is_impossible - whether a block is larger than any region could
  * be
  * @table: region table
- * @domains: bit mask of the domains that it may come from
+ * @domains: bit mask of the domains that the block may come from
  * @size: bytes of the block
  *
- * Return: true if it is, as far as the capacity is known.
+ * Return: true if the block is larger; false if a capacity may have changed.
  */
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size)
@@ -517,9 +519,9 @@ static int place_by_growing(struct flexmem_table *table,
 }
 
 /*
- * Tries again if no region can be acquired at the moment. Takes acquire_lock,
- * because a TRIM under way may hide a region that it does not release in the
- * end. Returns -EAGAIN if a region may be acquired after all.
+ * Tries the existing regions again, because no region can be acquired now.
+ * Takes acquire_lock, because a TRIM under way may hide a region that it does
+ * not release in the end. Returns -EAGAIN if a region may be acquired now.
  */
 static int place_without_growing(struct flexmem_table *table,
 				 const struct flexmem_request *request,
@@ -574,7 +576,7 @@ static int place_once(struct flexmem_table *table,
 		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, request, place);
-	/* With any error but -ENOMEM the request did not fail at a limit. */
+	/* Success, or an error other than lack of device memory: no reason. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }
@@ -582,14 +584,14 @@ static int place_once(struct flexmem_table *table,
 /**
  * flexmem_place - find room for an allocation
  * @table: region table
- * @request: request, whose bytes are charged; if this fails, they are uncharged
+ * @request: request, whose bytes are charged; after an error they are uncharged
  * @stock: stock of the client's spare block nodes, or NULL
  * @place: receives the block; on -ENOMEM, the reason
  *
  * Context: may sleep: it allocates block nodes, charged to the caller's memory
  * cgroup, and waits for the worker if a region may have to be acquired.
- * Return: 0; -ENOMEM, with the reason in @place, which is FLEXMEM_REASON_NONE if
- * the kernel has no memory; -EINTR if the caller was killed while it waited;
+ * Return: 0; -ENOMEM, with the reason in @place (FLEXMEM_REASON_NONE if the
+ * kernel has no memory); -EINTR if the caller was killed while it waited;
  * -ENODEV if the device is being removed; or an error of the firmware.
  */
 int flexmem_place(struct flexmem_table *table,
@@ -615,8 +617,9 @@ uncharge:
 }
 
 /*
- * The bytes that a block can have in a hole, wherever that begins. If they are
- * less than the alignment, the block may still fit, there or in a smaller hole.
+ * The bytes that an aligned block can have in a hole, wherever the hole begins.
+ * A hole of at least @alignment bytes counts as at least @alignment, because a
+ * block of this size may fit.
  */
 static u64 usable_bytes(u64 hole, u64 alignment)
 {
@@ -649,8 +652,9 @@ static bool place_largest(struct flexmem_table *table,
 		if (room && place_in(region, request, spare, place))
 			return true;
 		/*
-		 * A limit or a reservation forbids this region, or it has no
-		 * aligned bytes. Otherwise another caller was faster.
+		 * Gives the region up if it has no aligned bytes, or if a limit
+		 * or a reservation forbids it. Otherwise another caller was
+		 * faster.
 		 */
 		if (!room || place->reason || ++tries == MAX_RACES)
 			*slots &= ~BIT_ULL(region->slot);
@@ -661,8 +665,8 @@ static bool place_largest(struct flexmem_table *table,
 /**
  * flexmem_place_largest - find the largest free block for part of an allocation
  * @table: region table
- * @request: request, whose bytes are charged; its size becomes that of the block
- * @slots: bit mask of slots, all at first: those that were of no use are removed
+ * @request: request, whose bytes are charged; gets the size of the block found
+ * @slots: bit mask of slots to try; slots without a useful block are removed
  * @stock: stock of the client's spare block nodes, or NULL
  * @place: receives the block
  *

@@ -29,11 +29,11 @@ struct flexmem_table;
  *	region was acquired
  * @abandoned: the caller was killed, and the worker uncharges the bytes
  * @given: blocks that a failed allocation of several chunks has freed again
- * @gave_up: the search in a region has ended at its bound, so a block that it
- *	did not try may fit
+ * @gave_up: the search in a region ended early, so a block that would fit may
+ *	exist
  * @regions: on -ENOMEM: number of acquired regions
  * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory,
- *	of the domains that the request could use, without those that are
+ *	of the domains that the request could use, without regions that are
  *	reserved for others
  * @largest_free: on -ENOMEM: largest free block in these regions
  * @largest_closed: on -ENOMEM: largest free block in regions that are reserved for

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Policies: which domains an allocation comes from, and how many chunks it has.
- * Each is one row of a table.
+ * Each policy is one row of a table.
  */
 
 #include <linux/bitops.h>
@@ -22,12 +22,12 @@ enum naming {
 
 /**
  * struct flexmem_policy_ops - properties of a policy
- * @naming: whether the caller names domains. If not, these are the domains of
- *	device memory
+ * @naming: whether the caller names domains. An allocation without named
+ *	domains comes from device memory
  * @spills: if the named domains have no room, the allocation comes from device
  *	memory
- * @spreads: each domain gets a chunk; there are at least two domains
- * @scatters: if no block is large enough, the allocation gets several
+ * @spreads: the allocation gets one chunk in each of at least two domains
+ * @scatters: if no block is large enough, the allocation gets several blocks
  */
 struct flexmem_policy_ops {
 	enum naming naming;
@@ -69,7 +69,7 @@ static bool is_valid_limit(bool scatters, u32 pieces)
  * @shape: receives its members about domains and chunks
  *
  * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked or
- * @pieces does not suit it.
+ * @pieces does not suit the policy.
  */
 int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
 			 u64 asked, u32 pieces, struct flexmem_shape *shape)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pressure: how full a function is, and the events that tell its open files.
+ * Pressure: how full a PF or VF is, and the events for its open files.
  *
- * The level depends only on the bytes in use. It has a hysteresis, so an owner
- * that allocates and frees around a threshold causes only one event. Each
+ * The level depends only on the bytes in use. The level has a hysteresis, so an
+ * owner that allocates and frees around a threshold causes only one event. Each
  * charge compares the bytes in use with the two thresholds of the present
- * level, and does no more unless one of them is passed.
+ * level. Only if a threshold is passed, the level is computed.
  *
  * Nothing is queued. A file has an event while the gauge's published state
  * differs from the state that the file has read. A worker updates the published
@@ -13,11 +13,11 @@
  * or a FREE never pays for the readers of other files.
  *
  * There are two kinds of events. The first kind tells every file that the level
- * has changed. It comes even if the level has changed back by then: if a cache
- * freed memory and another process took it, the cache must free more. The
+ * has changed, even if the level has changed back by then: if a cache freed
+ * memory and another process took that memory, the cache must free more. The
  * second kind tells a file whose last ALLOC failed that memory has been freed
- * since that ALLOC began. For this purpose frees are counted, and the file
- * remembers the count at the begin of the ALLOC.
+ * since that ALLOC began. So the gauge counts frees, and the file remembers the
+ * count at the begin of the ALLOC.
  */
 
 #include <linux/math.h>
@@ -32,7 +32,7 @@
 #define NOT_FAILED U64_MAX
 
 /*
- * @percent of @memory, rounded up; at least 1, so that a function without
+ * @percent of @memory, rounded up; at least 1, so that a PF or VF without
  * memory is never full.
  */
 static u64 percent_of(u64 memory, unsigned int percent)
@@ -46,8 +46,8 @@ static u64 percent_of(u64 memory, unsigned int percent)
 }
 
 /*
- * Whether @in_use bytes mean this level. A level ends at fewer bytes than it
- * begins.
+ * Whether @in_use bytes mean @level. A level begins at @enter percent and ends
+ * below @leave percent.
  */
 static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 		     enum flexmem_pressure level, unsigned int enter,
@@ -62,7 +62,7 @@ static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
  * @gauge: gauge
  * @in_use: bytes
  *
- * A change of the level is an event; flexmem_pressure_tell() delivers it.
+ * A change of the level is an event, which flexmem_pressure_tell() delivers.
  *
  * Context: under &flexmem_accounts.lock.
  */
@@ -93,13 +93,13 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 
 /*
  * Makes a new event if the level has changed, or if memory was freed and a file
- * with a failed ALLOC waits for that.
+ * with a failed ALLOC waits for a free.
  */
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = atomic64_read(&gauge->frees);
 	/*
-	 * If the level fell and rose again, that is an event, because memory is
+	 * A level that fell and rose again counts as changed, because memory is
 	 * needed again.
 	 */
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
@@ -174,7 +174,7 @@ void flexmem_gauge_fini(struct flexmem_gauge *gauge)
 
 /**
  * flexmem_pressure_tell - deliver an event, if the level has changed
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  *
  * Context: any, but not under &flexmem_accounts.lock.
  */
@@ -188,8 +188,8 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 
 /**
  * flexmem_pressure_set_memory - set the amount of memory
- * @accounts: accounts of the function
- * @memory: bytes that the function has or could have
+ * @accounts: accounts of the PF or VF
+ * @memory: bytes that the PF or VF has or could have
  *
  * Context: any, but not under &flexmem_accounts.lock.
  */
@@ -205,10 +205,10 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 
 /**
  * flexmem_pressure_freed - note that an ALLOC that failed may succeed now
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  *
- * Called after the memory has become free; also does what
- * flexmem_pressure_tell() does.
+ * Called after memory has become free. Also delivers an event if the level has
+ * changed.
  *
  * Context: any, but not under &flexmem_accounts.lock.
  */
@@ -231,7 +231,7 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 /**
  * flexmem_pressure_failed - note that an ALLOC of a file has failed for lack of
  * memory
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  * @listener: the file's state
  * @began: &flexmem_gauge.frees when the ALLOC began
  *
@@ -254,7 +254,7 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	smp_mb();
 	/*
 	 * Memory was freed since @began. Counts one more free, because the
-	 * event about it may have been delivered already.
+	 * event about that free may have been delivered already.
 	 */
 	if (atomic64_read(&gauge->frees) != began)
 		flexmem_pressure_freed(accounts);
@@ -262,8 +262,8 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_pressure_succeeded - note that an ALLOC of a file has succeeded
- * @accounts: accounts of the function
- * @listener: the file's state; frees are no events for the file any more
+ * @accounts: accounts of the PF or VF
+ * @listener: the file's state; from now on a free is no event for the file
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener)
@@ -290,11 +290,11 @@ void flexmem_pressure_listen(struct flexmem_listener *listener)
 
 /**
  * flexmem_pressure_look - read the pending event
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  * @listener: the file's state
  * @reading: receives the event, for flexmem_pressure_take()
  *
- * Return: true if there is one.
+ * Return: true if there is an event.
  */
 bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 			   const struct flexmem_listener *listener,
@@ -308,8 +308,8 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	in_use = flexmem_accounts_in_use(accounts);
 	freed = listener->failed_at < gauge->told_frees;
 	/*
-	 * If a file has not read that the level rose, it gets no event when the
-	 * level falls back.
+	 * If the level rose and fell to FLEXMEM_PRESSURE_NONE again before the
+	 * file read an event, the file gets no event.
 	 */
 	is_new = freed || (listener->told_at != gauge->told_at &&
 			   (listener->told != FLEXMEM_PRESSURE_NONE ||
@@ -323,7 +323,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 		.level = gauge->told,
 		.in_use = in_use,
 		/*
-		 * The memory of a wedged function does not count any more, but
+		 * The memory of a wedged PF or VF does not count any more, but
 		 * stays in use until the regions are lost.
 		 */
 		.memory = max(gauge->memory, in_use),
@@ -335,11 +335,12 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 
 /**
  * flexmem_pressure_take - mark the event as read
- * @accounts: accounts of the function
+ * @accounts: accounts of the PF or VF
  * @listener: the file's state
  * @reading: as flexmem_pressure_look() left it
  *
- * Return: false if another thread was faster: then nothing has changed.
+ * Return: false if another thread has read the event first. Nothing has changed
+ * then.
  */
 bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 			   struct flexmem_listener *listener,

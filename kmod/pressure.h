@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pressure: how full a function is, and the events for its open files.
+ * Pressure: how full a PF or VF is, and the events for its open files.
  */
 #ifndef _FLEXMEM_PRESSURE_H
 #define _FLEXMEM_PRESSURE_H
@@ -14,8 +14,8 @@
 struct flexmem_accounts;
 
 /**
- * struct flexmem_gauge - how full a function is
- * @memory: bytes that the function has or could acquire
+ * struct flexmem_gauge - how full a PF or VF is
+ * @memory: bytes that the PF or VF has or could acquire
  * @up: the level rises when this many bytes are in use
  * @down: the level falls when fewer bytes are in use
  * @level: level of the bytes in use
@@ -25,16 +25,15 @@ struct flexmem_accounts;
  * @sequence: number of the latest event of any kind
  * @frees: number of frees, plus 1; changes without the lock
  * @told_frees: value of @frees at the latest event
- * @hungry: value of @frees when the latest of the ALLOCs began that have
- *	failed, or @told_frees if that is larger; 0 if no ALLOC has failed. If
- *	it is below @told_frees, every file with a failed ALLOC has had its
- *	event
+ * @hungry: value of @frees when the latest failed ALLOC began, or @told_frees
+ *	if that is larger; 0 if no ALLOC has failed. If @hungry is below
+ *	@told_frees, every file with a failed ALLOC has had its event
  * @next: earliest time of the next event, in jiffies
  * @deliver: work that delivers the next event
  * @readers: tasks that wait for events; not under the lock
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
- * @moved, @told_frees, @hungry and @next are also read without it, to see
+ * @moved, @told_frees, @hungry and @next are also read without the lock, to see
  * whether the worker has an event to deliver.
  */
 struct flexmem_gauge {

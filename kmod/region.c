@@ -4,8 +4,8 @@
  * them. Nothing here sleeps under a lock or acquires a region.
  *
  * The blocks of a region and the charges for them change together, under the
- * region's lock. Nothing is charged in a dead region: its charges were dropped
- * when it died.
+ * region's lock. Nothing is charged in a dead region, because all charges of a
+ * region are dropped when the region dies.
  */
 
 #include <linux/jiffies.h>
@@ -46,8 +46,8 @@ void flexmem_region_destroy(struct flexmem_region *region)
 }
 
 /**
- * flexmem_region_create - a region without memory
- * @table: its table
+ * flexmem_region_create - make a region without memory
+ * @table: table of the region
  *
  * Context: may sleep.
  * Return: the region, or NULL.
@@ -171,8 +171,8 @@ unlock:
 /**
  * flexmem_region_extend - allocate bytes directly behind a block
  * @region: region
- * @block: occupied block of it; the caller ensures that it is not extended or
- *	freed in parallel
+ * @block: occupied block of @region; the caller ensures that no other task
+ *	extends or frees @block
  * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0; charged
  * @spare: at least one node
  * @tail: receives the new block, for flexmem_region_join(),
@@ -195,7 +195,10 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 		room = flexmem_blocks_room(&region->blocks, block);
 	if (size > room)
 		goto unlock;
-	/* The account has a block here, so it needs no further region. */
+	/*
+	 * No limit of regions is checked, because the account has a block in
+	 * this region already.
+	 */
 	flexmem_charge_block(account_of(block), region->slot, size);
 	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
 	region->sequence++;
@@ -211,8 +214,8 @@ unlock:
  * flexmem_region_join - merge a block with its tail
  * @region: region
  * @block: occupied block of it
- * @tail: tail from flexmem_region_extend(). Its bytes become @block's; its node
- *	is freed
+ * @tail: tail from flexmem_region_extend(); @block gets the bytes, and the node
+ *	of @tail is freed
  *
  * Context: takes the region's lock.
  */
@@ -253,12 +256,13 @@ void flexmem_region_orphan(struct flexmem_region *region,
 /**
  * flexmem_region_free_block - make a block free
  * @region: region
- * @block: occupied block of it
- * @unused: receives nodes; flexmem_spare_drop() frees them without the lock
+ * @block: occupied block of @region
+ * @unused: receives nodes; the caller drops the lock and then calls
+ *	flexmem_spare_drop()
  *
  * Context: under the region's lock.
- * Return: true if it was the last block of a dead region. Then the caller drops
- * the lock and destroys the region.
+ * Return: true if @block was the last block of a dead region. Then the caller
+ * drops the lock and destroys the region.
  */
 bool flexmem_region_free_block(struct flexmem_region *region,
 			       struct flexmem_block *block,
@@ -276,11 +280,11 @@ bool flexmem_region_free_block(struct flexmem_region *region,
 /**
  * flexmem_region_free - uncharge and free a block
  * @region: region
- * @block: occupied block of it
- * @stock: receives nodes that are left over; NULL: they are freed
+ * @block: occupied block of @region
+ * @stock: receives nodes that are left over; NULL: the nodes are freed
  *
- * Context: takes the region's lock. Neither @block nor @region may be used
- * after it.
+ * Context: takes the region's lock. The caller must not use @block or @region
+ * afterwards.
  */
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block,
@@ -307,10 +311,10 @@ void flexmem_region_free(struct flexmem_region *region,
 /**
  * flexmem_region_shrink - free the end of a block
  * @region: region
- * @block: occupied block of it; the caller ensures that it is not extended or
- *	freed in parallel
+ * @block: occupied block of @region; the caller ensures that no other task
+ *	extends or frees @block
  * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
- *	it has
+ *	the present size of @block
  * @spare: at least one node
  *
  * Context: takes the region's lock.
@@ -350,9 +354,9 @@ static bool is_unused(const struct flexmem_region *region)
  * @cgroup: account of the cgroup, which is charged for it
  *
  * Context: under acquire_lock; takes the region's lock.
- * Return: 0, also if it was reserved for this cgroup before; -EBUSY if a block of
- * it is occupied, or it is reserved for another cgroup; -EDQUOT if a limit of
- * regions forbids it.
+ * Return: 0, also if the region was reserved for this cgroup before; -EBUSY if
+ * a block of the region is occupied, or another cgroup has reserved the region;
+ * -EDQUOT if a limit of regions forbids the reservation.
  */
 int flexmem_region_reserve(struct flexmem_region *region,
 			   struct flexmem_account *cgroup)
@@ -393,8 +397,8 @@ void flexmem_region_unreserve(struct flexmem_region *region)
  * @region: region
  *
  * Context: takes the region's lock.
- * Return: false if a block of it is occupied, or the region is reserved: then
- * nothing has changed.
+ * Return: true; or false, and nothing has changed, if a block of the region is
+ * occupied or the region is reserved.
  */
 bool flexmem_region_retire(struct flexmem_region *region)
 {
@@ -412,14 +416,14 @@ bool flexmem_region_retire(struct flexmem_region *region)
  * flexmem_region_is_idle - has a region been empty for a while
  * @region: region
  * @for_jiffies: how long
- * @empty: receives whether it is empty now, and not reserved
+ * @empty: receives whether the region is empty now, and not reserved
  *
  * The time begins when the caller first sees the region empty, so that
  * allocations and frees need not note the time. The caller must call this
  * function often.
  *
  * Context: takes the region's lock.
- * Return: true if the region was empty during all of that time.
+ * Return: true if the region was empty for at least @for_jiffies.
  */
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty)
@@ -455,7 +459,7 @@ void flexmem_region_revive(struct flexmem_region *region)
  * flexmem_region_room - size of the largest possible allocation in a region
  * @region: region. The caller's reference or lock keeps the struct. Blocks of a
  *	dead region may be freed during the call
- * @free: receives its free bytes
+ * @free: receives the free bytes of the region
  *
  * Context: takes the region's lock.
  * Return: bytes of the largest free block.

@@ -19,27 +19,27 @@ struct flexmem_table;
 
 /**
  * struct flexmem_region - device memory in a slot
- * @table: its table; never changes
+ * @table: table of the region; never changes
  * @serial: number of the region, never reused in its table
  * @slot: index in the table and in the firmware's table; never changes
- * @id: region_id of every address in it; never changes
- * @domain: domain of its memory; never changes
- * @kind: FLEXMEM_KIND_PROGRAM if its slot is set aside for programs; never
+ * @id: region_id of every address in the region; never changes
+ * @domain: domain of the memory; never changes
+ * @kind: FLEXMEM_KIND_PROGRAM if the slot is set aside for programs; never
  *	changes
  * @mem: the memory as the device gave it; never changes
  * @rcu: frees the region
  * @lock: protects the members below. Held for O(log n) work only: no
  *	allocation, no callback, no firmware and no user memory under it
- * @dead: the region is being released: nothing is allocated from it any more,
- *	and nothing in it is charged. The caller that frees its last block frees
- *	the region
+ * @dead: the region is being released: no memory is allocated from the region
+ *	any more, and its blocks are not charged. The caller that frees the last
+ *	block frees the region
  * @lost: the device was reset or removed, and the region's bytes are gone.
- *	Before the memory is released &flexmem_table.map_lock is taken for
- *	writing: this waits for page faults that have not seen @lost yet
- * @reserved_for: only this cgroup and those below it get blocks of the region,
- *	and the region is not released while it is empty; NULL: all cgroups get
- *	blocks. Set under the table's acquire_lock as well
- * @blocks: its blocks
+ *	Before the release of the memory flexmem takes &flexmem_table.map_lock
+ *	for writing, to wait for page faults that have not seen @lost yet
+ * @reserved_for: only this cgroup and cgroups below it get blocks of the
+ *	region, and the region is not released while it is empty; NULL: all
+ *	cgroups get blocks. Set under the table's acquire_lock as well
+ * @blocks: blocks of the region
  * @quarantine: blocks that could not be scrubbed, by dirty_link
  * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
  * @retry_at: earliest time to retry a quarantined block, in jiffies
@@ -49,8 +49,9 @@ struct flexmem_table;
  * @used_program: bytes allocated for programs
  * @sequence: number of changes so far
  * @allocs: number of allocations so far
- * @idle_sequence: @sequence when the worker last looked whether it is idle
- * @idle_since: when the worker first saw it empty with this sequence, in jiffies
+ * @idle_sequence: @sequence when the worker last checked for an idle region
+ * @idle_since: when the worker first saw the region empty with @idle_sequence,
+ *	in jiffies
  */
 struct flexmem_region {
 	struct flexmem_table *table;
@@ -83,14 +84,16 @@ struct flexmem_region {
 /**
  * struct flexmem_request - what to allocate
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of the offset; a power of two from FLEXMEM_ALIGN to
+ * @alignment: alignment of the offset; a power of two from FLEXMEM_ALIGN to
  *	FLEXMEM_MAX_ALIGNMENT
  * @kind: kind of memory
- * @domains: bit mask of the domains that it may come from; not 0
- * @first: those of @domains that come first; all of them if none is preferred
- * @reuses: existing regions are tried before one is acquired, whatever the
+ * @domains: bit mask of the domains that the memory may come from; not 0
+ * @first: bit mask of the preferred domains; equal to @domains if no domain is
+ *	preferred
+ * @reuses: existing regions are tried before a region is acquired, whatever the
  *	region strategy
- * @growable: place it where the most free bytes follow, because it may grow
+ * @growable: choose the place with the most free bytes behind, because the
+ *	allocation may grow
  * @account: account to charge
  */
 struct flexmem_request {
@@ -113,8 +116,8 @@ flexmem_spares_for_request(const struct flexmem_request *request)
 }
 
 /*
- * A reader that sees the region lost also sees the state of the PF or VF that
- * explains it.
+ * A reader that sees the region lost also sees the new state of the PF or VF,
+ * which explains the loss.
  */
 static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 {
@@ -122,7 +125,7 @@ static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 	return smp_load_acquire(&region->lost);
 }
 
-/* Whether a region that is reserved for @cgroup is closed to @account. */
+/* Whether @account may not use a region that is reserved for @cgroup. */
 static inline bool flexmem_is_closed_by(const struct flexmem_account *cgroup,
 					const struct flexmem_account *account)
 {

@@ -2,10 +2,10 @@
 /*
  * Removal, reset, suspend and resume of a device with regions in use.
  *
- * Allocations in a lost region stay with their owners until they are freed.
- * Their bytes are gone. Before the memory is released to the device, every
- * mapping is removed and every access to the bytes fails, so no user can reach
- * another user's bytes through a stale allocation.
+ * An owner keeps an allocation in a lost region until the owner frees it. The
+ * bytes are gone. Before the memory is released to the device, every mapping is
+ * removed and every access to the bytes fails, so no user can reach another
+ * user's bytes through a stale allocation.
  */
 
 #include <linux/device.h>
@@ -18,7 +18,7 @@
 
 /*
  * Removes a region from the table while blocks of it may be in use. The caller
- * that frees the last block destroys it.
+ * that frees the last block destroys the region.
  */
 static void lose_region(struct flexmem_table *table,
 			struct flexmem_region *region)
@@ -39,8 +39,8 @@ static void lose_region(struct flexmem_table *table,
 }
 
 /*
- * Removes all CPU mappings. A lost region, or any region of a suspended
- * function, gets no new one.
+ * Removes all CPU mappings. A lost region gets no new mapping, and no region
+ * gets one while the function is suspended.
  */
 static void take_maps_away(struct flexmem_table *table)
 {
@@ -51,8 +51,8 @@ static void take_maps_away(struct flexmem_table *table)
 }
 
 /*
- * Loses all regions, ends all leases and hides all slots. After this no lost
- * region has a CPU mapping, and none can get one.
+ * Removes all regions from the table, and all their CPU mappings. Ends all
+ * leases. A lost region cannot be mapped again.
  */
 static void lose_all(struct flexmem_table *table)
 {
@@ -96,7 +96,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_release_all(function);
-	/* The driver resets the device, which recovers these bytes. */
+	/* The driver of the device recovers these bytes by a reset. */
 	if (flexmem_function_held(function))
 		dev_warn(function->dev, "%llu bytes were not released\n",
 			 flexmem_function_held(function));
@@ -116,7 +116,10 @@ void flexmem_table_fini(struct flexmem_table *table)
 {
 	cancel_delayed_work_sync(&table->release_work);
 	cancel_delayed_work_sync(&table->function.work);
-	/* Frees everything that jobs of killed callers acquired. */
+	/*
+	 * Waits for jobs of killed callers. The worker frees what they
+	 * acquired.
+	 */
 	destroy_workqueue(table->function.worker);
 	/*
 	 * A free in parallel with the removal may have queued the scrub work
@@ -128,8 +131,8 @@ void flexmem_table_fini(struct flexmem_table *table)
 }
 
 /*
- * Loses all regions and resets the device. Every mapping is removed before the
- * device loses the memory, so no user can reach it.
+ * Removes all regions and their mappings, then resets the device. In this order
+ * no user can reach memory that the device has released.
  */
 static int reset_locked(struct flexmem_table *table)
 {
@@ -184,9 +187,9 @@ static void acquire_anew(struct flexmem_table *table)
  * The regions are acquired again: reserved ones at once, others on demand, or at
  * once with acquire=prealloc.
  *
- * Context: may sleep. Must not be called from an operation of the device. May
- * be called while the device is suspended if its driver supports that, for
- * instance on the way to resume.
+ * Context: may sleep. Must not be called from an operation of the device. If
+ * the driver supports it, may be called while the device is suspended, for
+ * instance shortly before the resume.
  * Return: 0; -ENODEV if the device is removed; -EOPNOTSUPP if it cannot be
  * reset; or an error of the driver: then every operation of the device fails
  * with EIO until a reset succeeds.
@@ -234,7 +237,7 @@ void flexmem_table_suspend(struct flexmem_table *table)
 }
 
 /**
- * flexmem_table_resume - the device is awake
+ * flexmem_table_resume - end the suspend of a device
  * @table: region table
  */
 void flexmem_table_resume(struct flexmem_table *table)

@@ -3,10 +3,10 @@
  * Reservations: regions that are set aside for a cgroup and those below it.
  *
  * A reserved region is a region of the table like any other. It names the
- * account for which it is reserved: placement skips the region for all other
- * accounts, and tries it first for this one and those below it. TRIM does not
- * release it. The regions are acquired when the reservation is made, so a
- * reservation holds whatever other tenants do.
+ * account for which it is reserved. Placement tries the region first for this
+ * account and the accounts below it, and skips the region for other accounts.
+ * TRIM does not release reserved regions. They are acquired when the
+ * reservation is made, so a reservation holds whatever other tenants do.
  *
  * A reset takes all regions away. A reservation stays, and its regions are
  * acquired again before any other. If the device grants fewer regions then, the
@@ -27,7 +27,8 @@
 /**
  * struct flexmem_reservation - regions that a cgroup should have
  * @link: in &flexmem_table.reservations
- * @account: account of the cgroup; a reference is held. It counts the regions
+ * @account: account of the cgroup; a reference is held. The account counts the
+ *	regions
  * @size: bytes of each region
  * @told: a message in the log has said that there are too few regions
  *
@@ -89,7 +90,7 @@ static void give_back(struct flexmem_table *table, u64 slots)
 	flexmem_pressure_freed(&table->accounts);
 }
 
-/* Whether a region can be reserved in a reservation of this size. */
+/* Whether a region fits a reservation with regions of @size bytes. */
 static bool suits(const struct flexmem_table *table,
 		  const struct flexmem_region *region, u64 size)
 {
@@ -99,8 +100,9 @@ static bool suits(const struct flexmem_table *table,
 }
 
 /*
- * Reserves empty regions, and then new ones, until the cgroup has @count of
- * this size. Sets *@slots to them. After an error some of them may be reserved.
+ * Reserves empty regions, and then new ones, until @count regions of @size
+ * bytes are reserved. *@slots receives a bit mask of the slots of all reserved
+ * regions, also after an error.
  */
 static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 		   u64 size, unsigned int count, u64 *slots)
@@ -187,7 +189,7 @@ static enum flexmem_reason explain(const struct flexmem_table *table,
 }
 
 /*
- * Called under acquire_lock. Either all regions are reserved, or nothing
+ * Called under acquire_lock. Either all regions are reserved, or no reservation
  * changes.
  */
 static int run(struct flexmem_job *job)
@@ -234,7 +236,7 @@ static void free_reserving(struct flexmem_job *job)
  * @table: region table
  * @size: bytes
  *
- * Return: true if a domain has regions of this size.
+ * Return: true if a default domain has regions of this size.
  */
 bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size)
 {
@@ -261,10 +263,10 @@ bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size)
  * cgroup's earlier reservation that are too many or have another size are open
  * to all afterwards; the allocations in them stay.
  *
- * Context: may sleep; the worker does it.
+ * Context: may sleep while the worker makes the reservation.
  * Return: 0; -ENOMEM; -ENOENT if the cgroup was removed; -EINTR if the caller
- * was killed; -ENODEV; or an error of the firmware. After an error nothing has
- * changed, but new regions stay as empty ones.
+ * was killed; -ENODEV; or an error of the firmware. After an error no
+ * reservation has changed, but there may be new empty regions.
  */
 int flexmem_reservation_set(struct flexmem_table *table,
 			    struct flexmem_account *account, u64 size,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Reservations: regions that are set aside for a cgroup and those below it. */
+/*
+ * Reservations: regions that are set aside for a cgroup and the cgroups below
+ * it.
+ */
 #ifndef _FLEXMEM_RESERVATION_H
 #define _FLEXMEM_RESERVATION_H
 

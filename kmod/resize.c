@@ -35,8 +35,8 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 		cmd->out_size = allocation->size;
 	/*
 	 * A further reference can be taken only under this lock, or by a task
-	 * that holds a reference already. The handle's is the only one now, so
-	 * the count cannot grow.
+	 * that holds a reference already. So if the handle has the only
+	 * reference, the count cannot grow.
 	 */
 	if (!cmd->length)
 		rc = -EINVAL;
@@ -66,7 +66,7 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	flexmem_spare_drop(&resizing->spare, NULL);
 }
 
-/* Allocates the additional bytes as a block of their own. */
+/* Allocates the additional bytes as a separate block. */
 static int get_tail(struct flexmem_resizing *resizing,
 		    struct flexmem_resize *cmd)
 {
@@ -115,8 +115,8 @@ static int prepare(struct flexmem_resizing *resizing,
 		return -EOPNOTSUPP;
 	rc = flexmem_allocation_error(allocation);
 	/*
-	 * Until its fence has signalled, a device program may use the bytes
-	 * that would be freed.
+	 * A device program whose fence has not signalled may still use the
+	 * bytes that would be freed.
 	 */
 	if (!rc && size < allocation->size &&
 	    flexmem_allocation_is_in_flight(allocation))

@@ -2,14 +2,14 @@
 /*
  * Scrubbing: no owner can read another owner's bytes.
  *
- * Each block knows the owner of the bytes in it (block.h). A new owner's
- * allocation scrubs the block first, and waits for that. An owner that gets its
- * own bytes back needs no scrub. An allocation may take a block while the
+ * Each block knows the owner of the bytes in it (block.h). An allocation of a
+ * new owner scrubs the block first, and waits for the scrub. An owner that gets
+ * its own bytes back needs no scrub. An allocation may take a block while the
  * background is scrubbing a part of it (background.c). The allocation waits
  * until that scrub ends, because the scrub would erase new bytes.
  *
- * A block that the device fails to scrub goes into quarantine (dirty.c). It is
- * not allocated until it is clean.
+ * A block that the device fails to scrub goes into quarantine (dirty.c). The
+ * block is not allocated until it is clean.
  */
 
 #include <linux/jiffies.h>
@@ -24,8 +24,8 @@
 #define SOON_JIFFIES (HZ / 10)
 
 /*
- * Takes data_lock for a caller that holds no lock. Returns -EAGAIN if a probe
- * timed out: then no scrub was sent to the device.
+ * Takes data_lock for a caller that holds no lock. Returns -EAGAIN if the device
+ * did not answer a probe in time, because no scrub was sent to the device.
  */
 static int lock_data(struct flexmem_function *function)
 {
@@ -59,8 +59,8 @@ static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 }
 
 /*
- * Takes data_lock for the worker and the background. They do not wait for a PF
- * or VF that cannot take commands.
+ * Takes data_lock for the worker and the background. Neither of them waits for
+ * a PF or VF that cannot take commands.
  */
 static int lock_data_while_up(struct flexmem_function *function)
 {
@@ -76,7 +76,7 @@ static int lock_data_while_up(struct flexmem_function *function)
 /**
  * flexmem_scrub_whole - zero a block
  * @region: region; the caller keeps it
- * @block: block of it that only the caller uses
+ * @block: block of @region that only the caller uses
  *
  * Context: may sleep.
  * Return: 0; an error of flexmem_function_error(); -ENODEV or -EIO if the
@@ -105,7 +105,7 @@ static bool is_being_scrubbed(struct flexmem_region *region,
 /**
  * flexmem_scrub_block - prepare a block for its new owner
  * @region: region
- * @block: new block of it, not visible to its owner yet
+ * @block: new block of @region, not visible to its owner yet
  * @owner: number of the new owner
  * @zeroed: scrub the block even if the bytes in it are the new owner's own
  *
@@ -128,8 +128,8 @@ int flexmem_scrub_block(struct flexmem_region *region,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
 		/*
-		 * The background holds this lock while it scrubs, so taking it
-		 * waits for the scrub. No command is sent.
+		 * The background holds this lock while it scrubs. The lock is
+		 * taken only to wait for the end of that scrub.
 		 */
 		rc = mutex_lock_killable(&function->data_lock);
 		if (!rc)

@@ -30,14 +30,15 @@ enum flexmem_pf_open {
  * @acquire: when regions are acquired
  * @max_regions: cap on regions, 1 to FLEXMEM_MAX_SLOTS
  * @program_slots: number of slots that are set aside for programs
- * @default_depth: depth of the cgroups that have the default limits
+ * @default_depth: depth in the hierarchy of the cgroups that have the default
+ *	limits
  * @max_handles: limit of live allocations for each client
  * @lease_ms: time of a lease, in milliseconds
  * @lease_total_ms: total time for which a lease can be extended, in
  *	milliseconds; 0: no limit
- * @fence_timeout_ms: how long freed memory waits for a fence before flexmem asks
- *	the driver to cancel, and again before it resets the function; 0: without
- *	end
+ * @fence_timeout_ms: how long freed memory waits for a fence before flexmem
+ *	asks the driver to cancel jobs, and how long it waits after that before
+ *	flexmem resets the function; 0: no limit
  * @release_after_s: a region is released when it has been empty for this many
  *	seconds; 0: empty regions stay
  * @pf_open: permission to open the node, if the device is a PF

@@ -6,9 +6,9 @@
  * firmware first, and then shows the entry under a new generation. Clearing a
  * slot hides the entry before it asks the firmware. So an entry that a dispatch
  * sees is certainly in the firmware's table. A lease keeps the visible entries
- * as they are, so it can be taken even while a slot is being filled or cleared.
- * A PF has no firmware table: its entries exist only here, and the layers above
- * need not know.
+ * as they are, so a lease can be taken even while a slot is being filled or
+ * cleared. A PF has no firmware table. Its entries exist only here, and the
+ * layers above see no difference.
  *
  * Invariant: a slot names at most one region; generations only grow.
  */
@@ -129,8 +129,8 @@ static bool is_held(struct flexmem_slots *slots,
 }
 
 /*
- * Whether any lease is held. The last lease in the list expires last, so it
- * decides.
+ * Whether any lease is held. The last lease in the list expires last, so only
+ * that lease is checked.
  */
 static bool is_leased(struct flexmem_slots *slots)
 {
@@ -169,7 +169,7 @@ static void break_leases_locked(struct flexmem_slots *slots)
 	slots->breaks++;
 }
 
-/* Hides a slot, unless the driver holds the table or a lease is held. */
+/* Hides a slot. -EBUSY if a driver holds the table, or a lease is held. */
 static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 		       bool break_leases)
 {
@@ -337,7 +337,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	}
 	if (!rc) {
 		list_move_tail(&hold->link, &slots->leases);
-		/* Adds a jiffy, because the present one has begun already. */
+		/* Adds a jiffy, because the current jiffy has begun already. */
 		hold->expires = now + msecs_to_jiffies(settings->lease_ms) + 1;
 	}
 	spin_unlock(&slots->lock);

@@ -38,7 +38,7 @@ struct flexmem_slot_range {
  *	&flexmem_slots.broken after it was broken
  * @began: when the lease was taken, in jiffies since boot; an extension does
  *	not change it
- * @expires: when it expires, in jiffies since boot
+ * @expires: when the lease expires, in jiffies since boot
  * @breaks: value of &flexmem_slots.breaks when the lease was taken; a different
  *	value now means that the lease is broken
  */
@@ -52,7 +52,7 @@ struct flexmem_lease_hold {
 /**
  * struct flexmem_slots - the segment table
  * @nr: number of slots
- * @function: the function that they belong to
+ * @function: the function that the slots belong to
  * @refused: slots that the firmware does not let the driver use
  * @lock: protects the members below; a leaf. Filling and clearing a slot also
  *	needs the table's acquire_lock, so the slots do not change while a task

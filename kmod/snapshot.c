@@ -22,8 +22,8 @@ static void fill_owner(struct flexmem_account *account,
 	bool removed = flexmem_account_is_removed(account);
 
 	/*
-	 * The removal of a cgroup changes nothing in its account, so the
-	 * account is brought up to date here.
+	 * The removal of a cgroup does not count as a change, so
+	 * flexmem_account_settle() would not lift the limits of the account.
 	 */
 	if (removed)
 		flexmem_account_follow(account);
@@ -82,8 +82,8 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 
 /*
  * Sparse cannot count locks that are taken in a loop. __release() and
- * __acquire() tell it that neither lock_for_snapshot() nor
- * unlock_after_snapshot() changes the number of held locks.
+ * __acquire() hide from Sparse that lock_for_snapshot() and
+ * unlock_after_snapshot() change the number of held locks.
  */
 static void lock_for_snapshot(struct flexmem_table *table,
 			      struct flexmem_region *region)
@@ -109,7 +109,7 @@ static bool is_held_back(const struct flexmem_region *region,
 		      !!region->reserved_for;
 }
 
-/* Whether the figures of a region are not for @only. */
+/* Whether @only may not see the figures of a region. */
 static bool is_hidden(const struct flexmem_region *region,
 		      const struct flexmem_account *only)
 {
@@ -176,7 +176,10 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 		lock_for_snapshot(table, region[nr++]);
 	}
 	fill_regions(table, region, nr, only, view);
-	/* No charge can change from here on, so the regions are unlocked. */
+	/*
+	 * accounts.lock keeps all charges unchanged, so the regions can be
+	 * unlocked.
+	 */
 	spin_lock(&table->accounts.lock);
 	while (nr)
 		unlock_after_snapshot(region[--nr]);
@@ -206,9 +209,9 @@ void flexmem_view_hide(struct flexmem_view *view)
 }
 
 /**
- * flexmem_snapshot_room - number of owners
+ * flexmem_snapshot_room - estimate the number of owners in a snapshot
  * @table: region table
- * @only: as for flexmem_table_snapshot()
+ * @only: the client that may see the snapshot; NULL: all owners
  *
  * Return: about as many owners as the next snapshot will have.
  */
@@ -217,7 +220,7 @@ unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 {
 	unsigned int nr;
 
-	/* The entries of the file and of its cgroup. */
+	/* A client sees two owners: its file and the cgroup of the file. */
 	if (only)
 		return 2;
 	spin_lock(&table->accounts.lock);

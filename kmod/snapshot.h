@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The state of one function at one moment. */
+/* The state of one PF or VF at one moment. */
 #ifndef _FLEXMEM_SNAPSHOT_H
 #define _FLEXMEM_SNAPSHOT_H
 
@@ -12,7 +12,7 @@ struct flexmem_account;
 struct flexmem_table;
 
 /**
- * struct flexmem_view - a function at one moment
+ * struct flexmem_view - a PF or VF at one moment
  * @nr: number of regions
  * @used_program: bytes allocated for programs
  * @allocs: number of allocations since the device was registered
@@ -21,8 +21,8 @@ struct flexmem_table;
  *	unchanged
  * @owner: receives the owners; NULL if the caller wants none
  * @max_owners: room in @owner
- * @region: the regions, in the order of their slots, with all figures until
- *	flexmem_view_hide() is called
+ * @region: the regions, in the order of their slots; flexmem_view_hide()
+ *	removes the figures that the caller must not see
  */
 struct flexmem_view {
 	unsigned int nr;

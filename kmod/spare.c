@@ -166,7 +166,7 @@ void flexmem_stock_fini(struct flexmem_stock *stock)
 
 /**
  * flexmem_stock_take - get an object
- * @stock: stock to take it from, if it has one; or NULL
+ * @stock: stock to look in before the object is made; or NULL
  * @kind: kind of the object
  *
  * Context: may sleep.

@@ -4,8 +4,8 @@
  *
  * A region is acquired in this order: memory from the device, a slot that makes
  * it addressable, an entry in the table. Allocations find the region only after
- * the last step. It stays in the table until it is empty and released, or until
- * the device is reset or removed.
+ * the last step. The region stays in the table until it is empty and released,
+ * or until the device is reset or removed.
  *
  * Two kinds of command are not sent, because the firmware would certainly
  * refuse them. One asks for a slot when all slots of a kind are used up or
@@ -14,9 +14,9 @@
  * a missing answer does not count as a refusal. When memory is released, or the
  * device announces new capacity, the driver tries slots and sizes again.
  *
- * A region is scrubbed before a slot makes it addressable. From then on a
- * device program can read the whole region without the driver, and the memory
- * may have belonged to another PF or VF.
+ * A region is scrubbed before a slot makes it addressable, because the memory
+ * may have belonged to another PF or VF. Through the slot a device program can
+ * read the whole region without the driver.
  *
  * A region outlives its entry in the table. If the device is removed or reset
  * while blocks of it are in use, the region is dead: it has no memory, and
@@ -63,7 +63,8 @@ static int init_domains(struct flexmem_table *table,
  * @desc: the device; its operations are called until flexmem_table_remove()
  * @settings: settings of the table
  *
- * Resets the device if it can be, and asks the firmware for its capacity.
+ * Resets the device if it has a reset operation, and asks the firmware for the
+ * capacity.
  *
  * Context: may sleep.
  * Return: 0, -EINVAL if the description is not valid or the settings do not suit
@@ -214,7 +215,7 @@ void flexmem_table_reopen(struct flexmem_table *table)
  * flexmem_table_exhausted - why the device cannot give another region
  * @table: region table
  * @kind: kind of slot that the region needs
- * @domains: bit mask of the domains that it may come from
+ * @domains: bit mask of the domains that the region may come from
  * @min_size: the region's least size in bytes; 0: any region
  *
  * Return: FLEXMEM_REASON_NONE if a command to the firmware may succeed.
@@ -320,7 +321,7 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 /**
  * flexmem_region_acquire - acquire a region
  * @table: region table
- * @kind: kind of memory, which must have slots of its own
+ * @kind: kind of memory; there must be slots for it
  * @domains: bit mask of the domains to ask, lowest id first
  * @min_size: least size of the region in bytes
  * @max_size: largest size; U64_MAX: any
@@ -378,8 +379,8 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
  * @table: region table
  * @region: as flexmem_region_acquire() returned it
  *
- * Context: under acquire_lock and snapshot_lock. The latter keeps a snapshot
- * from showing charges in a region that it does not list.
+ * Context: under acquire_lock, and under snapshot_lock, so that a snapshot that
+ * shows charges in the region also lists the region.
  */
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region)
@@ -401,11 +402,11 @@ void flexmem_region_publish(struct flexmem_table *table,
 /**
  * flexmem_region_add - acquire an empty region
  * @table: region table
- * @kind: kind of memory, which must have slots of its own
+ * @kind: kind of memory; there must be slots for it
  * @domains: bit mask of the domains to ask, lowest id first
- * @size: its bytes; 0: the first size that the device grants
- * @cgroup: account of the cgroup that it is reserved for, or NULL
- * @slot: receives its slot; or NULL
+ * @size: size of the region in bytes; 0: the first size that the device grants
+ * @cgroup: account of the cgroup to reserve the region for, or NULL
+ * @slot: receives the slot of the region; or NULL
  *
  * Context: under acquire_lock. May sleep.
  * Return: 0; -ENOMEM; an error of flexmem_region_acquire(); or -EDQUOT if the
@@ -497,8 +498,8 @@ int flexmem_table_prealloc(struct flexmem_table *table)
  * @region: a region in the table; dead and lost from then on
  * @quarantine: receives its quarantined blocks, which belong to the caller
  *
- * Its allocations still count in the statistics. Nothing in it is charged any
- * more.
+ * The region's allocations still count in the statistics, but are no longer
+ * charged.
  *
  * Context: under acquire_lock.
  * Return: true if no block is in use: then the caller frees the region. False
@@ -515,8 +516,8 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	lockdep_assert_held(&table->acquire_lock);
 	trace_flexmem_region_remove(region);
 	/*
-	 * All under snapshot_lock, so that a snapshot shows either the region
-	 * and its charges, or neither.
+	 * snapshot_lock: a snapshot must not show the region without its
+	 * charges, or the charges without the region.
 	 */
 	mutex_lock(&table->snapshot_lock);
 	spin_lock(&region->lock);
@@ -587,8 +588,8 @@ void flexmem_table_outdate(struct flexmem_table *table)
  * If the firmware is busy or fails, the next allocation that needs a region
  * reads the capacity.
  *
- * Context: may sleep, at most for one operation of the device and for one more
- * that undoes it.
+ * Context: may sleep, for at most two operations of the device: the second one
+ * undoes the first.
  * Return: 0, or an error of the firmware.
  */
 int flexmem_table_new_capacity(struct flexmem_table *table)
@@ -672,7 +673,7 @@ u64 flexmem_table_capacity(const struct flexmem_table *table)
 /**
  * flexmem_table_max_region - size of the largest possible region
  * @table: region table
- * @domains: bit mask of the domains that it may come from
+ * @domains: bit mask of the domains that the region may come from
  *
  * Return: bytes; no chunk from these domains can be larger.
  */

@@ -33,8 +33,8 @@
 	{ FLEXMEM_GONE, "gone" }
 
 /*
- * The state of a PF or VF has changed, which decides whether its driver is
- * called.
+ * The state of a PF or VF has changed. The state decides whether flexmem calls
+ * the device's driver.
  */
 TRACE_EVENT(flexmem_state,
 	TP_PROTO(const struct flexmem_function *function,
@@ -155,7 +155,7 @@ DECLARE_EVENT_CLASS(flexmem_allocation,
 		  __entry->size)
 );
 
-/* An allocation has its address and its handle. */
+/* An ALLOC has succeeded: the allocation has its address and its handle. */
 DEFINE_EVENT(flexmem_allocation, flexmem_alloc,
 	TP_PROTO(const struct flexmem_allocation *allocation),
 	TP_ARGS(allocation)
@@ -211,7 +211,7 @@ DEFINE_EVENT(flexmem_fence, flexmem_fence_add,
 	TP_ARGS(allocation, fence)
 );
 
-/* The fence for which memory is leaving has signalled. */
+/* A fence that freed memory waits for has signalled. */
 DEFINE_EVENT(flexmem_fence, flexmem_fence_signalled,
 	TP_PROTO(const struct flexmem_allocation *allocation,
 		 const struct dma_fence *fence),

@@ -16,7 +16,7 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Whether the error means that the firmware answers no further command. */
+/* Whether no further command makes sense after this error. */
 static bool is_no_answer(int rc)
 {
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
@@ -37,7 +37,10 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
 
 	lockdep_assert_held(&table->acquire_lock);
 	rc = flexmem_function_retry(&table->function, all);
-	/* The device has memory again, so it may grant a region. */
+	/*
+	 * The release of a piece has given memory back to the device, so the
+	 * device may grant a region again.
+	 */
 	if (table->function.nr_pieces < before)
 		flexmem_table_reopen(table);
 	return rc;
@@ -45,7 +48,7 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
 
 /**
  * flexmem_table_work - what a function's worker does
- * @work: of the function of a table
+ * @work: the work of a table's function
  *
  * Probes an unresponsive PF or VF, retries pending commands, and acquires the
  * regions that reservations still lack. It queues itself again, with growing
@@ -138,10 +141,10 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 
 /**
  * struct trim - a TRIM
- * @job: runs it
+ * @job: the job that runs the TRIM
  * @break_leases: end all leases first
  * @regions: number of regions released so far
- * @bytes: bytes in them
+ * @bytes: bytes in the released regions
  */
 struct trim {
 	struct flexmem_job job;
@@ -181,15 +184,18 @@ static int run_trim(struct flexmem_job *job)
 
 	flexmem_reservations_forget(table);
 	/*
-	 * Retries quarantined blocks. A block that fails again stays
-	 * quarantined.
+	 * Scrubs quarantined blocks again. A block whose scrub fails stays in
+	 * quarantine.
 	 */
 	rc = flexmem_table_scrub_quarantine(table);
 	if (rc != -EINTR)
 		rc = flexmem_function_error(&table->function);
 	if (rc)
 		return rc;
-	/* If no slot can be cleared, the leases stay. */
+	/*
+	 * While the driver holds the segment table, no slot can be cleared, so
+	 * the leases stay.
+	 */
 	if (flexmem_slots_are_held(&table->slots))
 		return -EBUSY;
 	if (trim->break_leases)
@@ -218,7 +224,7 @@ static void free_trim(struct flexmem_job *job)
  * that the firmware refused to take back is not counted. Its release is retried
  * before the next region is acquired or trimmed.
  *
- * Context: may sleep; the worker does it.
+ * Context: may sleep. The worker does the work.
  * Return: 0, -EBUSY if a lease exists or is taken during the call, or if the
  * driver holds the segment table, -ENOMEM, -EINTR, -ENODEV, or the first error
  * of the firmware. @regions and @bytes are valid after an error too, unless the
@@ -250,10 +256,10 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
  * flexmem_table_release_idle - release a region that is not needed any more
  * @table: region table
  *
- * Releases one region at most: one that has been empty for as long as the
- * administrator chose. One empty region stays for the next allocation. Reserved
- * regions stay too. While a lease exists, no region is released: its slot cannot
- * be cleared.
+ * Releases one region at most: one that has been empty for the time of the
+ * setting release_after_s. One empty region stays for the next allocation.
+ * Reserved regions stay too. While a lease exists, no region is released,
+ * because no slot can be cleared.
  *
  * Context: under acquire_lock. May sleep.
  */

@@ -4,8 +4,8 @@
  * functions is bound to flexmem separately.
  *
  * card.c knows no bus, no module parameter and no debugfs. main.c makes a
- * platform device of each function, and debugfs.c has the knobs; tests use
- * neither. Calls run downwards only:
+ * platform device of each function, and debugfs.c has files that control the
+ * card. Tests use neither. Calls run downwards only:
  *
  *   main -> debugfs, card
  *   debugfs -> card, queue, firmware (the probe), mailbox (faults), memory
@@ -32,15 +32,14 @@ struct device;
  * @card: its card
  * @index: 0 for the PF, 1 + n for VF n
  * @ops: operations for flexmem; tests replace some
- * @dev: its device, for messages; only while it is bound
+ * @dev: the function's device, for messages; only while the device is bound
  * @turn: held by the operation that talks to the firmware. flexmem calls at
  *	most two operations at a time, so an operation waits for at most one
  *	other
- * @lock: held from before the registration with flexmem until its result is in
- *	@fdev
+ * @lock: held during the registration with flexmem, until @fdev is set
  * @fdev: the device registered with flexmem, or NULL
  * @suspended: flexmem_device_suspend() was called for @fdev
- * @queue: its jobs
+ * @queue: jobs of the function
  *
  * Only @queue, @dev, @fdev and @suspended change during the life of the card.
  */
@@ -70,8 +69,8 @@ struct sim_function {
  * @mbox: mailbox of its firmware
  * @memory: its memory
  * @fw: the firmware
- * @slots: entries of each VF's table
- * @domains: its memories
+ * @slots: number of slots of each VF
+ * @domains: memory domains of the card
  * @functions: the PF and the VFs
  */
 struct sim_card {

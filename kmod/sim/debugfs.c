@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulator's knobs, /sys/kernel/debug/flexmem_sim: they inject faults into
- * the next commands, and show what an engineer would see with a probe on the
- * board. Documentation/simulator.rst describes each file. This is no ABI.
+ * The simulator's files in /sys/kernel/debug/flexmem_sim. They inject faults
+ * into the next commands, and show what an engineer would see with a probe on
+ * the board. Documentation/simulator.rst describes each file. The files are no
+ * ABI.
  */
 
 #include <linux/debugfs.h>
@@ -243,7 +244,7 @@ DEFINE_DEBUGFS_ATTRIBUTE(usable_slots_fops, usable_slots_get, usable_slots_set,
 
 /*
  * Runs a job and makes a sync_file of its fence. If there is no memory for the
- * file, the job runs without one.
+ * file, returns -ENOMEM, but the job runs.
  */
 static int make_sync_file(struct sim_function *fn, struct sim_run *run,
 			  struct file **file)
@@ -335,7 +336,7 @@ static int memory_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(memory);
 
-/* The kernel's own fault injection, next to the card's knobs. */
+/* Adds the kernel's own fault injection to the card's directory. */
 static void add_fault_attr(struct dentry *dir)
 {
 #if defined(CONFIG_FAULT_INJECTION) && defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
@@ -344,7 +345,7 @@ static void add_fault_attr(struct dentry *dir)
 }
 
 /**
- * sim_debugfs_add_card - make the knobs of a card
+ * sim_debugfs_add_card - make the debugfs files of a card
  * @card: the card, with its firmware running
  */
 void sim_debugfs_add_card(struct sim_card *card)
@@ -368,7 +369,7 @@ void sim_debugfs_add_card(struct sim_card *card)
 }
 
 /**
- * sim_debugfs_remove_card - wait for users of the knobs, and remove them
+ * sim_debugfs_remove_card - wait for users of the card's files, and remove them
  * @card: the card
  */
 void sim_debugfs_remove_card(struct sim_card *card)
@@ -377,7 +378,7 @@ void sim_debugfs_remove_card(struct sim_card *card)
 }
 
 /**
- * sim_debugfs_add_function - make the knobs of a function
+ * sim_debugfs_add_function - make the debugfs files of a function
  * @fn: the function
  */
 void sim_debugfs_add_function(struct sim_function *fn)
@@ -401,7 +402,7 @@ void sim_debugfs_add_function(struct sim_function *fn)
 }
 
 /**
- * sim_debugfs_remove_function - wait for users of the knobs, and remove them
+ * sim_debugfs_remove_function - wait for users of its files, and remove them
  * @fn: the function
  */
 void sim_debugfs_remove_function(struct sim_function *fn)

@@ -170,7 +170,7 @@ static const char *add_group(struct sim_domains *domains,
 
 /*
  * Sets the distances: 0 from a memory to itself; 1 if both memories are near
- * one core, or one of them is near no core; otherwise 2.
+ * the same core, or one of them is near no core; otherwise 2.
  */
 static void set_distances(struct sim_domains *domains)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The card's firmware: owns the map of physical memory and every function's
- * table and capacity. It runs in a thread of its own, knows only messages, and
- * checks each of them, as real firmware does.
+ * The card's firmware owns the map of physical memory, and the table and the
+ * capacity of each function. The firmware runs in a thread of its own, knows
+ * only messages, and checks each message, as real firmware does.
  *
  * A list holds the pieces of memory that functions have, ordered by base,
  * without overlap. The memory between the pieces is free. A new piece goes to
@@ -54,12 +54,12 @@
 /**
  * struct fw_piece - memory that a function has
  * @node: in &struct sim_firmware.pieces
- * @base: physical address of its first byte
- * @domain: the memory that it lies in
+ * @base: physical address of the first byte
+ * @domain: number of the domain
  * @size: bytes
- * @name: the name that the host gave it
+ * @name: the name that the host gave the piece
  * @owner: the function
- * @slot: entry of its table that points here, or SIM_NO_SLOT
+ * @slot: entry of the function's table that points here, or SIM_NO_SLOT
  * @last_slot: the last entry that pointed here
  */
 struct fw_piece {
@@ -76,8 +76,8 @@ struct fw_piece {
 /**
  * struct fw_mapping - an entry of a function's page table
  * @piece: mapped memory; NULL: an empty entry
- * @offset: first byte in that memory
- * @space: name of its device-virtual space
+ * @offset: offset of the first byte in that memory
+ * @space: number of the device-virtual space
  * @address: first address in that space
  * @size: bytes
  * @access: allowed accesses of programs
@@ -93,9 +93,9 @@ struct fw_mapping {
 
 /**
  * struct fw_domain - one of the card's memories
- * @base: physical address of its first byte, a multiple of 1 GiB
- * @size: bytes that functions can acquire: the bytes behind these are set aside
- * @granule: sizes of pieces are multiples of this
+ * @base: physical address of the first byte, a multiple of 1 GiB
+ * @size: bytes that functions can acquire; the card sets the bytes behind aside
+ * @granule: the size of each piece is a multiple of this
  */
 struct fw_domain {
 	u64 base;
@@ -106,13 +106,13 @@ struct fw_domain {
 /**
  * struct fw_function - one function as the firmware sees it
  * @capacity: most bytes that the function may have, by domain
- * @used: bytes that it has, by domain
- * @slots: entries of its table; 0: the PF, which has none
- * @usable_slots: only entries below this one may be filled
- * @quiet: its programs were stopped (SIM_QUIESCE), so it can only release
- *	memory before a reset
- * @table: its table: the memory that each entry points at, or NULL
- * @mappings: its page table, of all its spaces
+ * @used: bytes that the function has, by domain
+ * @slots: entries of the function's table; 0: the PF, which has no table
+ * @usable_slots: only entries below this number may be filled
+ * @quiet: SIM_QUIESCE has stopped the programs; until a reset the function can
+ *	only release memory
+ * @table: the memory that each entry of the table points at, or NULL
+ * @mappings: the page table, for all device-virtual spaces
  * @seq: number of the latest command that was carried out
  */
 struct fw_function {
@@ -128,8 +128,8 @@ struct fw_function {
 
 /**
  * struct sim_firmware - the firmware of one card
- * @mbox: its mailbox; never changes
- * @thread: runs it; never changes
+ * @mbox: mailbox of the card; never changes
+ * @thread: runs the firmware; never changes
  * @nr_domains: number of @domains; never changes
  * @domains: the card's memories; never change
  * @chips: the bytes of the memories; only the thread uses them
@@ -144,8 +144,8 @@ struct sim_firmware {
 	struct fw_domain domains[FLEXMEM_MAX_DOMAINS];
 	struct sim_memory *chips;
 	/*
-	 * Protects the members below from the probe on the board, which changes
-	 * only capacities and usable slots. Taken before &struct
+	 * Protects the members below, because debugfs files change capacities
+	 * and usable slots while the thread runs. Taken before &struct
 	 * sim_mailbox.lock.
 	 */
 	struct mutex lock;
@@ -257,7 +257,7 @@ static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function
 		return SIM_BAD_SIZE;
 	capacity = f->capacity[req->domain];
 	used = f->used[req->domain];
-	/* The capacity may have shrunk below what is used. */
+	/* The capacity may have shrunk below the used bytes. */
 	if (used > capacity || req->bytes > capacity - used)
 		return SIM_OVER_CAPACITY;
 
@@ -315,8 +315,8 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
 	/*
-	 * A piece may always return to its last slot, because that undoes a
-	 * clear.
+	 * A piece may return to its last slot even if that is not usable any
+	 * more: the driver undoes a clear in this way.
 	 */
 	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;
@@ -368,7 +368,7 @@ static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
 	return offset <= piece->size && bytes <= piece->size - offset;
 }
 
-/* Checks a range. @from is the piece that is the source of a copy, or NULL. */
+/* Checks the range of a request. @from: source of a copy, or NULL. */
 static enum sim_status fw_check_data(const struct sim_request *req,
 				     const struct fw_piece *piece,
 				     const struct fw_piece *from)
@@ -643,7 +643,7 @@ static void fw_build(struct sim_firmware *fw,
 
 /**
  * sim_firmware_start - switch the card on
- * @mbox: its mailbox
+ * @mbox: mailbox of the card
  * @chips: the card's memory
  * @geometry: how the card is built; the caller has checked it
  *
@@ -742,8 +742,8 @@ u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function)
  * sim_firmware_set_capacity - change a function's capacity in the first memory
  * @fw: the firmware
  * @function: which function
- * @bytes: a multiple of the granule, at most the size of that memory. If the
- *	function has more already, it keeps that, but cannot acquire more
+ * @bytes: a multiple of the granule, at most the size of the first memory. A
+ *	function that has more bytes already keeps them, but cannot acquire more
  *
  * Return: 0 or -EINVAL.
  */

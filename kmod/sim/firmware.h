@@ -18,25 +18,25 @@ struct sim_mailbox;
 struct sim_memory;
 
 /*
- * Pages and bounds of device-virtual spaces (address 0 is never mapped), and
- * the number of ranges that a function may map.
+ * Page size and bounds of device-virtual spaces, and the most ranges that a
+ * device function may map. Address 0 is never mapped.
  */
 #define SIM_VM_PAGE SZ_64K
 #define SIM_VM_START ((u64)SIM_VM_PAGE)
 #define SIM_VM_END BIT_ULL(48)
 #define SIM_MAX_MAPPINGS 64
 
-/* How many entries a VF's table can have. */
+/* Bounds of the number of slots that a VF can have. */
 #define SIM_MIN_SLOTS 8
 #define SIM_MAX_SLOTS 16
 
 /**
  * struct sim_geometry - how the card is built
- * @domains: its memories
- * @pf_capacity: bytes of the first memory that the PF may acquire at first
- * @vf_capacity: bytes of the first memory that each VF may acquire at first. Of
- *	the other memories each function may acquire everything
- * @slots: entries of each VF's table
+ * @domains: memories of the card
+ * @pf_capacity: initial limit of the PF for memory 0, in bytes
+ * @vf_capacity: initial limit of each VF for memory 0, in bytes. The other
+ *	memories have no limit for a single function
+ * @slots: number of slots of each VF
  */
 struct sim_geometry {
 	const struct sim_domains *domains;
@@ -51,7 +51,7 @@ struct sim_geometry {
  * struct sim_piece - memory that a function has
  * @base: physical address of its first byte
  * @size: bytes
- * @slot: entry of its table that points here, or SIM_NO_SLOT
+ * @slot: slot of the function that holds this memory, or SIM_NO_SLOT
  */
 struct sim_piece {
 	u64 base;

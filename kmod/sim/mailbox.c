@@ -5,8 +5,8 @@
  *
  * Each function has a channel of its own, as with SR-IOV hardware: a queue of
  * requests, taken in order, and one reply at a time. Requests and replies are
- * copied, never pointed to. A reply that comes after its caller gave up finds
- * no caller with its number: it is only counted.
+ * copied, never pointed to. A reply that comes after its caller gave up is only
+ * counted.
  *
  * Whether a caller gets its reply is decided in one place, under the lock. If
  * the reply finds its caller waiting, the caller returns with the reply, even
@@ -17,9 +17,9 @@
  * Data does not go through the queue: its request names a buffer of the caller.
  * The firmware moves data in parts, and checks before each part whether the
  * caller still waits. A caller that gives up waits until the part that is just
- * being moved is finished. After the caller has returned, no byte is moved for
- * it, neither in its buffer nor in the card's memory. Real hardware would
- * remove the buffer from its IOMMU and stop the copy engine.
+ * being moved is finished. After the caller has returned, the firmware moves no
+ * more data of the request. Real hardware would remove the buffer from its
+ * IOMMU and stop the copy engine.
  *
  * In addition to the queue, a function has a reset register. Like a register of
  * real hardware (PCI calls this a function level reset), a write to it cannot
@@ -33,8 +33,8 @@
 #include "mailbox.h"
 
 /*
- * A stale reply carries a number that is this much too old. Numbers begin here,
- * so that such a number exists from the first message on.
+ * The number in a stale reply is this much too small. The numbers of messages
+ * start above this value, so that the number in a stale reply is never 0.
  */
 #define SIM_STALE_AGE 8
 
@@ -104,9 +104,9 @@ void sim_mailbox_set_dead(struct sim_mailbox *mbox, bool dead)
  * @fault: which fault
  * @command: command in the message
  *
- * If it does, one fault less is left.
+ * A fault that hits is used up.
  *
- * Return: true if it does.
+ * Return: true if the fault hits.
  */
 bool sim_mailbox_fault(struct sim_mailbox *mbox, enum sim_fault fault,
 		       enum sim_command command)
@@ -173,9 +173,9 @@ static bool sim_channel_is_over(struct sim_mailbox *mbox,
 }
 
 /*
- * Ends the wait for a request that was sent. Returns its reply if that has
- * arrived by now. Otherwise @left, from wait_event_killable_timeout(), gives
- * the error: it is negative if the caller was killed.
+ * Ends the wait for a request that was sent. Gets the reply if one has arrived
+ * by now. Otherwise @left, from wait_event_killable_timeout(), gives the error:
+ * @left is negative if the caller was killed.
  */
 static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
 			      struct sim_reply *reply, long left)
@@ -199,14 +199,15 @@ static int sim_channel_finish(struct sim_mailbox *mbox, struct sim_channel *ch,
  * sim_mailbox_call - send a request and wait for its reply
  * @mbox: the mailbox
  * @function: sender
- * @req: the request; its @seq is written: 0 if it was not sent
+ * @req: the request; @req->seq receives the number, or 0 if nothing was sent
  * @reply: receives the reply
  *
  * If this fails and @req->seq is not 0, the firmware may have carried out the
- * request, or may do so later. But it moves no data for the request any more.
+ * request, or may do so later. But the firmware moves no more data for it.
  *
- * Context: May sleep, for no longer than the timeout. One caller at a time for
- * each function.
+ * Context: May sleep, for the timeout at most. A caller that gives up also
+ * waits until the current part of its data has been moved. One caller at a time
+ * for each function.
  *
  * Return:
  * * 0		- there is a reply
@@ -238,7 +239,7 @@ int sim_mailbox_call(struct sim_mailbox *mbox, unsigned int function,
 					   left);
 	ret = sim_channel_finish(mbox, ch, reply, left);
 	if (ret) {
-		/* Waits until the part under way has been moved. */
+		/* Waits until the firmware has moved the current part. */
 		mutex_lock(&ch->data);
 		mutex_unlock(&ch->data);
 	}
@@ -302,7 +303,7 @@ void sim_mailbox_reset(struct sim_mailbox *mbox, unsigned int function)
 				    msecs_to_jiffies(READ_ONCE(mbox->timeout_ms)));
 }
 
-/* Takes the next message or reset. Functions are served in turn. */
+/* Takes the next message or reset. The device functions are served in turn. */
 static bool sim_mailbox_try_take(struct sim_mailbox *mbox,
 				 unsigned int *function,
 				 struct sim_request *req)
@@ -340,7 +341,7 @@ out_unlock:
 /**
  * sim_mailbox_take - wait for the next request
  * @mbox: the mailbox
- * @function: receives its sender
+ * @function: receives the sender of the request
  * @req: receives the request
  *
  * Context: The firmware's thread.
@@ -422,10 +423,10 @@ void sim_mailbox_answer(struct sim_mailbox *mbox, unsigned int function,
  * sim_mailbox_data_begin - whether the firmware may move data for a request
  * @mbox: the mailbox
  * @function: sender of the request
- * @seq: its number
+ * @seq: number of the request
  *
- * Return: true if the sender still waits for the reply. If the sender gives up
- * now, it still waits for sim_mailbox_data_end().
+ * Return: true if the sender still waits for the reply. A sender that gives up
+ * later waits for sim_mailbox_data_end() before it returns.
  */
 bool sim_mailbox_data_begin(struct sim_mailbox *mbox, unsigned int function,
 			    u64 seq)

@@ -24,7 +24,7 @@ extern struct fault_attr sim_fault_attr;
 #define SIM_MAX_VFS 8
 #define SIM_MAX_FUNCTIONS (1 + SIM_MAX_VFS)
 
-/* Messages that wait in one function's queue. */
+/* The most messages that can wait in the queue of one PF or VF. */
 #define SIM_QUEUE 16
 
 /*
@@ -46,9 +46,9 @@ extern struct fault_attr sim_fault_attr;
  *	that release memory are carried out
  * @SIM_CAPACITY: the answer has the @bytes of @domain
  * @SIM_SCRUB: zero @bytes of @memory from @offset on
- * @SIM_READ: copy that range to @buffer
- * @SIM_WRITE: copy @buffer to that range
- * @SIM_COPY: copy to that range from @from_memory, from @from_offset on
+ * @SIM_READ: copy @bytes at @offset of @memory to @buffer
+ * @SIM_WRITE: copy @bytes of @buffer to @offset of @memory
+ * @SIM_COPY: copy @bytes at @from_offset of @from_memory to @offset of @memory
  * @SIM_VM_MAP: let programs reach @bytes of @memory, from @offset on, at
  *	@address of @space, for @access
  * @SIM_VM_UNMAP: unmap @bytes from @address of @space on
@@ -89,7 +89,8 @@ enum sim_command {
  *	something is mapped in the range
  * @SIM_BAD_COMMAND: unknown, or not for this kind of function
  * @SIM_QUIET: only commands that release memory are carried out
- * @SIM_OUT_OF_ORDER: a later number was seen before, or the caller has given up
+ * @SIM_OUT_OF_ORDER: the firmware has seen a message with a higher number, or
+ *	the caller has given up
  */
 enum sim_status {
 	SIM_OK,

@@ -124,7 +124,10 @@ static int num_vfs_set(const char *text, const struct kernel_param *kp)
 		return -EINTR;
 	if (sim_card) {
 		ret = sim_resize(sim_card, 1 + value);
-		/* If the change failed, shows how many VFs there are. */
+		/*
+		 * After a failed change, num_vfs is the number of VFs that
+		 * there are.
+		 */
 		value = sim_nr - 1;
 	}
 	num_vfs.value = value;
@@ -209,7 +212,10 @@ MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
 MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
 
-/* Returns the function that sim_add() passed on. */
+/*
+ * Returns the simulator's function, which sim_add() has put into the platform
+ * data.
+ */
 static struct sim_function *sim_function_of(struct platform_device *pdev)
 {
 	struct sim_function **data = dev_get_platdata(&pdev->dev);

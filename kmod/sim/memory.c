@@ -2,22 +2,21 @@
 /*
  * The card's memory. Only touched pages exist, whatever size the card has;
  * other pages read as zero. A page fault makes 2 MiB of pages at once if the
- * mapping covers all of them. This layer knows neither functions nor pieces. As
- * in real memory, bytes survive a change of owner and a reset of a function. A
- * page is freed only when one command zeroes all of it.
+ * mapping covers all of them. This layer does not know which function or which
+ * piece an address belongs to. As in real memory, bytes survive a change of
+ * owner and a reset of a function.
  *
- * Locking. The host only adds pages, in a page fault and before it sends a
+ * Locking: the host only adds pages, in a page fault and before it sends a
  * write or a copy, so that the pages are charged to the task that uses them.
- * This needs only the xarray's lock, and never waits for the firmware. Only the
- * firmware touches contents and removes pages: in its thread, or in a program
- * that runs between two messages. So a page that the firmware has found stays
- * while the firmware copies. In addition:
+ * This takes only the xarray's lock, and never waits for the firmware.
+ * Only the firmware touches contents and removes pages: in its thread, or in a
+ * program that runs between two messages. So a page that the firmware has found
+ * stays while the firmware copies.
  *
- *  - Neighbours in one page do not disturb each other. Each command touches
- *    only its own bytes, and a page is freed only if one command zeroes all of
- *    it. If a command zeroes all of it, no byte of it has another owner.
- *  - A page that the CPU has mapped stays, because flexmem scrubs only memory
- *    without mappings.
+ * Each command touches only its own bytes. A page is removed only if one
+ * command zeroes all of the page, so no byte of the page has another owner. A
+ * page that the CPU has mapped stays, because flexmem scrubs only memory
+ * without mappings.
  */
 
 #include <linux/errno.h>
@@ -124,7 +123,7 @@ static void memory_make_piece(struct sim_memory *memory, u64 address)
 			    __GFP_NOWARN, order);
 	if (!pages)
 		return;
-	/* From here on each page is by itself. */
+	/* Splits the block, so that each page can be freed by itself. */
 	split_page(pages, order);
 	first = page_to_pfn(pages);
 	for (i = 0; i < 1 << order; i++)
@@ -210,7 +209,9 @@ int sim_memory_populate(struct sim_memory *memory, u64 address, u64 size)
 	return 0;
 }
 
-/* Zeroes a part of a page. The rest may hold other owners' bytes. */
+/*
+ * Zeroes a part of a page. The other bytes of the page may have other owners.
+ */
 static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
 {
 	struct page *page = memory_find(memory, address);
@@ -220,7 +221,7 @@ static void memory_zero_part(struct sim_memory *memory, u64 address, u64 size)
 }
 
 /**
- * sim_memory_zero - zero a range; frees the pages that lie in it as a whole
+ * sim_memory_zero - zero a range, and free the pages that lie wholly in it
  * @memory: the memory
  * @address: of the first byte. No page of the range is mapped
  * @size: bytes

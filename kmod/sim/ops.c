@@ -60,9 +60,8 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 
 /*
  * The outcome of an acquisition without a reply is unknown. flexmem releases
- * the memory before its next command, but other functions would lack it until
- * then, which may be long. So this sends a release at once, without waiting for
- * a reply.
+ * the memory later, but other functions lack the memory until then. So this
+ * sends a release at once, and does not wait for a reply.
  */
 static void sim_give_up(struct sim_function *fn, u64 memory)
 {
@@ -299,9 +298,9 @@ static int sim_op_fault(void *priv, const struct flexmem_memory *mem,
 }
 
 /*
- * Takes its turn, because another operation may be moving data. The reset
- * itself cannot fail: the firmware handles it before any further message of
- * this function.
+ * Takes the function's turn, because another operation may be moving data. The
+ * reset itself cannot fail: the firmware handles the reset before any further
+ * message of this function.
  */
 static int sim_op_reset(void *priv)
 {

@@ -2,16 +2,16 @@
 /*
  * Programs: an example of a driver that dispatches with flexmem.
  *
- * A job names handles. Its fence is added to their allocations before the card
- * can see the job, so no byte of them gets another owner before the job has
- * ended. This matters because, as on a real card, a program uses physical
- * addresses: its writes would reach the memory of another owner.
+ * A job names handles. The job's fence is added to these allocations before the
+ * card can see the job, so no byte of the allocations gets another owner before
+ * the job has ended. Otherwise a job could write to memory of another owner,
+ * because a program uses physical addresses, as on a real card.
  *
- * Jobs begin in order. If the process of a job dies, the job still runs to its
- * end if it has begun; otherwise it is dropped. A quiesce or a reset ends all
- * jobs. Fences of one context must signal in order, because flexmem knows only
- * the latest for each allocation. So the fence of a job that fails or is
- * dropped signals only when the jobs before it have ended.
+ * Jobs begin in order. If the process of a job dies, a job that has begun runs
+ * to its end, and any other job is dropped. A quiesce or a reset ends all jobs.
+ * Fences of one context must signal in order, because flexmem knows only the
+ * latest fence for each allocation. So the fence of a job that fails or is
+ * dropped signals only when all earlier jobs have ended.
  *
  * Fences signal in an interrupt. A fence points at code of this module, and
  * lives as long as a process keeps the sync_file. So each fence holds a
@@ -37,7 +37,7 @@
  * struct sim_job - a program and its operands
  * @fence: signals when the job has ended
  * @link: in &sim_queue.jobs or &sim_queue.ended
- * @client: client that started it; a reference is held
+ * @client: client that started the job; a reference is held
  * @program: of enum sim_program
  * @to: address of the first byte that is written
  * @from: address of the first byte that is read
@@ -46,7 +46,7 @@
  * @latency_ms: how long the job takes
  * @error: why the job does not run, or 0
  * @hangs: the job writes nothing, and only a reset ends it
- * @holds: the PF or VF whose segment table it holds until it has ended, or NULL
+ * @holds: the PF or VF whose segment table the job holds until its end, or NULL
  * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_job {
@@ -67,7 +67,7 @@ struct sim_job {
 
 /*
  * A fence may outlive the queue. Then the kernel calls only the operations that
- * return its names.
+ * return the fence's names.
  */
 static struct sim_job *to_job(struct dma_fence *fence)
 {
@@ -85,8 +85,8 @@ static const char *get_timeline_name(struct dma_fence *fence)
 }
 
 /*
- * The module can be unloaded as soon as its reference is put. But unloading
- * waits for RCU callbacks, so free_job() has returned by then.
+ * The module can be unloaded as soon as module_put() drops the reference. But
+ * unloading waits for RCU callbacks, so free_job() has returned by then.
  */
 static void free_job(struct rcu_head *rcu)
 {
@@ -140,8 +140,8 @@ static void begin(struct sim_queue *queue)
 	while ((job = first_job(queue)) && job->error)
 		finish_first(queue);
 	/*
-	 * The work may still be waiting for the latency of a job that was
-	 * cancelled.
+	 * Changes the delay, because the work may be queued with the latency
+	 * of a cancelled job.
 	 */
 	if (job && !job->hangs)
 		mod_delayed_work(system_unbound_wq, &queue->work,
@@ -210,7 +210,7 @@ static int run_program(void *data)
 
 /*
  * The job for which the work was queued may have been cancelled since. Then the
- * work finds no job, or runs the next job before its latency has passed.
+ * work finds no job, or runs the next job before that job's latency has passed.
  */
 static void run_job(struct work_struct *work)
 {
@@ -436,13 +436,14 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
  * sim_queue_run - queue a job
  * @queue: the function's queue
  * @run: job to run
- * @fence: receives its fence, for dma_fence_put()
+ * @fence: receives the job's fence, for dma_fence_put()
  *
  * Context: may sleep; in the task that has the descriptor in @run.
  *
  * Return: 0; -EINVAL if @run is not valid; -ENODEV if the function is not bound;
- * -EBUSY if it is suspended; -EIO if it must be reset; -ENOMEM; -EINTR; or an
- * error of flexmem_client_from_fd() or flexmem_client_allocation().
+ * -EBUSY if the function is suspended; -EIO if the function must be reset;
+ * -ENOMEM; -EINTR; or an error of flexmem_client_from_fd() or
+ * flexmem_client_allocation().
  */
 int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 		  struct dma_fence **fence)
@@ -503,7 +504,7 @@ bool sim_queue_owns(const struct sim_queue *queue,
 /**
  * sim_queue_cancel - end the jobs of a client
  * @queue: the queue
- * @fence: fence of one of its jobs
+ * @fence: fence of one of the client's jobs
  *
  * Context: may sleep. A job that hangs is not ended. A job that the card
  * carries out ends by itself.
@@ -542,8 +543,8 @@ void sim_queue_drain(struct sim_queue *queue)
  * sim_queue_stop - end all jobs
  * @queue: the queue, which refuses jobs until sim_queue_restart()
  *
- * Context: may sleep. When this returns, the card runs no job, and all fences
- * have signalled.
+ * Context: may sleep. When this returns, the card runs no job of the queue, and
+ * all fences of the queue have signalled.
  */
 void sim_queue_stop(struct sim_queue *queue)
 {

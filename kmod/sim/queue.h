@@ -28,7 +28,7 @@ struct sim_job;
  * @stopped: no job may be queued before the next reset
  * @seqno: sequence number of the latest fence
  * @work: work in which the card carries out the first job
- * @irq: the interrupt of the card because a job has ended
+ * @irq: the interrupt with which the card reports the end of a job
  */
 struct sim_queue {
 	struct sim_function *fn;

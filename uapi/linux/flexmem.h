@@ -469,7 +469,7 @@ enum flexmem_policy {
  * @out_chunks: number of chunks of the allocation; 0 on failure
  * @out_leaving: on ENOMEM: bytes that any open file has freed, but that are
  *	still mapped or used by a program of the device. They become free when
- *	that ends
+ *	the mapping or the program ends
  *
  * Allocates device memory, never less than @length. The reply is also written
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
@@ -537,8 +537,8 @@ enum flexmem_free_flags {
  *
  * Frees a live allocation of this open file. ENOENT: there is none with that
  * handle or exact address. EINVAL: a member that @flags does not choose is not
- * zero; or @fence is no sync_file, or it contains a pending fence that belongs
- * to no job of this function. If the allocation is still mapped, or a device
+ * zero; or @fence is no sync_file; or a pending fence in @fence belongs to no
+ * job of this PF or VF. If the allocation is still mapped, or a device
  * program uses it, its memory stays charged until it is unmapped and the
  * program has ended. A lost allocation can be freed by handle only.
  */
@@ -648,9 +648,10 @@ struct flexmem_lookup {
  *	@free, @largest_free, @nr_allocated, @nr_free and @sequence of its
  *	&struct flexmem_region_entry are 0
  *
- * The figures of one region are for the administrator (CAP_SYS_ADMIN), and for the
- * cgroup that the region is reserved for and those below it. Every caller gets the
- * sums of a domain by DOMAIN, and those of the function by STATS.
+ * The administrator (CAP_SYS_ADMIN) sees the figures of each region. Others see
+ * those of regions that are reserved for their cgroup or for a cgroup above.
+ * Every caller gets the sums of a domain by DOMAIN, and of the PF or VF by
+ * STATS.
  */
 enum flexmem_region_flags {
 	FLEXMEM_REGION_PROGRAM = 1 << 0,
@@ -872,10 +873,10 @@ enum flexmem_trim_flags {
  * @__reserved: must be 0
  * @out_bytes: bytes in them
  *
- * Releases every region without a live allocation to the device. If it has
- * released one, the driver may acquire regions again after a refusal. Before
- * that, TRIM tries once more to scrub quarantined blocks. Only the
- * administrator may call it (EPERM). While there is a lease, TRIM releases
+ * Tries once more to scrub quarantined blocks, and then releases every region
+ * without a live allocation to the device. If a region was released, the driver
+ * may acquire regions again, even if the device refused one before. Only the
+ * administrator may call TRIM (EPERM). While there is a lease, TRIM releases
  * nothing (EBUSY), unless it breaks leases. Slots with live allocations stay in
  * any case, so a dispatch under a broken lease still finds its memory. If the
  * firmware fails in the middle, or a lease is taken (EBUSY), the reply counts
@@ -941,8 +942,8 @@ struct flexmem_map {
  * Copies from an allocation to the caller (READ) or from the caller to an
  * allocation (WRITE). The allocation need not be mappable. EINVAL: some of the
  * bytes are outside the allocation. The reply is written even on failure: bytes
- * that were copied before stay copied. If another caller writes during that
- * time, the copy may mix old and new bytes.
+ * that were copied before stay copied. If another caller writes during the
+ * copy, the copy may mix old and new bytes.
  */
 struct flexmem_rw {
 	__u32 size;
@@ -977,7 +978,7 @@ struct flexmem_rw {
  * not multiples of 128; or the two ranges overlap. EIO: one of the allocations
  * is lost. The reply is written even on failure: bytes that were copied before
  * stay copied, and the contents of the rest of the destination are unknown. If
- * another caller writes during that time, the copy may mix old and new bytes.
+ * another caller writes during the copy, the result may mix old and new bytes.
  */
 struct flexmem_copy {
 	__u32 size;
@@ -1116,9 +1117,9 @@ struct flexmem_owner_entry {
  * @out_generation: generation of the segment table
  *
  * Returns device, regions, owners and sums, all from the same moment: @out_free
- * + @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total,
- * and the bytes of all clients add up to @out_owned, which is also the figure
- * of the root cgroup. The administrator (CAP_SYS_ADMIN in the initial user
+ * + @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total.
+ * The bytes of all clients add up to @out_owned. The root cgroup has the same
+ * number of bytes. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
  * callers see the opener's cgroup and this open file. The lists are passed in
  * the same way as in &struct flexmem_regions. If either list is too small, the
@@ -1202,9 +1203,9 @@ struct flexmem_resource_limit {
  *	the reservation
  * @out_reason: on ENOMEM: enum flexmem_reason
  *
- * Reserves regions for a cgroup: only files that were opened there, or in a
- * cgroup below it, allocate in them, and they do so before they use other
- * regions. The driver reserves empty regions that exist and acquires the
+ * Reserves regions for a cgroup. Only files that were opened in the cgroup, or
+ * in a cgroup below it, allocate in these regions. They do so before they use
+ * other regions. The driver reserves empty regions that exist and acquires the
  * others, so that the memory is available whatever other tenants do. Either all
  * regions are reserved, or nothing changes. A cgroup has one reservation; a new
  * one replaces it. If the reservation of a region ends, the allocations in it
@@ -1322,11 +1323,11 @@ enum flexmem_pressure {
  *
  * An open file has an event if the level has changed since the last event that
  * it read, even if the level has changed back. A new file has an event if the
- * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if memory was
- * freed, by any file, since its last ALLOC began and failed with ENOMEM. There
- * is one such event for each failed ALLOC, unless a later ALLOC succeeds, and
- * none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets at
- * most one event in FLEXMEM_EVENT_MS.
+ * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if its last
+ * ALLOC failed with ENOMEM, and any file has freed memory since that ALLOC
+ * began. There is one such event for each failed ALLOC, unless a later ALLOC
+ * succeeds, and none if the ALLOC failed for the reason NONE or REGION_SIZE. A
+ * file gets at most one event in FLEXMEM_EVENT_MS.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the

@@ -3,10 +3,10 @@
  * The device contract between the driver of an accelerator and flexmem.
  *
  * This is the only header of flexmem.ko that a device driver includes. One
- * &struct flexmem_dev stands for one function (PF or VF). It stays while files
- * are open on it, even after its driver is gone. flexmem calls the driver's
- * operations only between the call of flexmem_device_register() and the return
- * of flexmem_device_unregister().
+ * &struct flexmem_dev stands for one function (PF or VF), and stays while files
+ * of the function are open, even after the driver is gone. flexmem calls the
+ * driver's operations only between the call of flexmem_device_register() and
+ * the return of flexmem_device_unregister().
  */
 #ifndef _FLEXMEM_DEVICE_OPS_H
 #define _FLEXMEM_DEVICE_OPS_H
@@ -22,13 +22,13 @@ struct flexmem_dev;
 
 /**
  * struct flexmem_memory - device memory acquired as one piece
- * @id: number that flexmem gives it: not 0, and never used again while
+ * @id: number that flexmem gives the memory: not 0, and never used again while
  *	flexmem.ko is loaded
- * @domain: the domain that it lies in, from 0 on
- * @base: physical address of its first byte on the device, aligned to 1 GiB or,
- *	for pieces smaller than that, to the granule. Two domains have no
- *	address in common. On a PF it is the region_id that users see; on a VF
- *	users never see it.
+ * @domain: number of the domain, from 0 on
+ * @base: physical address of the first byte on the device, aligned to 1 GiB, or
+ *	to the granule if @size is less than 1 GiB. Two domains have no address
+ *	in common. Users of a PF see @base as region_id; users of a VF never see
+ *	it.
  * @size: bytes, exactly as requested
  * @cookie: the driver's own value, not used by flexmem
  *
@@ -44,8 +44,9 @@ struct flexmem_memory {
 };
 
 /**
- * struct flexmem_frames - page frames in which the CPU sees a part of a memory
- * @offset: of the first byte in the memory, a multiple of 4096
+ * struct flexmem_frames - page frames through which the CPU reaches a part of
+ *	&struct flexmem_memory
+ * @offset: offset of the part in that memory, a multiple of 4096
  * @size: bytes, a multiple of 4096
  * @pfn: number of the frame of the first 4096 bytes; the following frames have
  *	the following numbers
@@ -57,10 +58,10 @@ struct flexmem_frames {
 };
 
 /**
- * enum flexmem_vm_access - accesses of programs to mapped memory
- * @FLEXMEM_VM_READ: read it
- * @FLEXMEM_VM_WRITE: write it
- * @FLEXMEM_VM_EXECUTE: run it
+ * enum flexmem_vm_access - what programs may do with mapped memory
+ * @FLEXMEM_VM_READ: read the memory
+ * @FLEXMEM_VM_WRITE: write to the memory
+ * @FLEXMEM_VM_EXECUTE: run the memory as code
  *
  * A device that cannot tell two accesses apart may allow both.
  */
@@ -74,7 +75,7 @@ enum flexmem_vm_access {
  * struct flexmem_vm_range - addresses of a device-virtual space
  * @space: number that flexmem gives the space, which belongs to one function:
  *	not 0, and never used for another space while flexmem.ko is loaded
- * @address: of the first byte
+ * @address: address of the first byte
  * @size: bytes, not 0
  *
  * @address and @size are multiples of &struct flexmem_device_desc.vm_page, and
@@ -82,8 +83,9 @@ enum flexmem_vm_access {
  *
  * No operation creates or destroys a space. The device need not remember a
  * space without mappings; a program that runs in it faults on every address.
- * The request that starts a program on the device, the dispatch, names the
- * space that the program runs in. Its form is up to the driver and its users.
+ * A dispatch is a request that starts a program on the device. It names the
+ * space that the program runs in. Driver and users agree on the form of a
+ * dispatch.
  * The driver must ensure that a user dispatches only into its own spaces.
  */
 struct flexmem_vm_range {
@@ -95,37 +97,38 @@ struct flexmem_vm_range {
 /**
  * struct flexmem_device_ops - operations of a device
  *
- * Every operation may sleep, may fail and may time out. It waits for the device
- * no longer than a bound that the driver chooses (a second is plenty), and
- * killably (-EINTR). flexmem calls one operation at a time for each function,
- * with these exceptions: one of @scrub, @read, @write, @copy, @cancel and
- * @client_gone may run in parallel with one of the others, and @fault and
- * @owns_fence in parallel with any.
+ * Every operation except @owns_fence may sleep. An operation that returns an
+ * errno may fail and may time out. It waits for the device killably (-EINTR),
+ * and no longer than a time that the driver chooses (a second is plenty).
+ * flexmem calls one operation at a time for each function, with two exceptions.
+ * One of @scrub, @read, @write, @copy, @cancel and @client_gone may run in
+ * parallel with one of the others. @fault and @owns_fence may run in parallel
+ * with any operation.
  *
- * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have done
- * it, or may still do it. Any other error: nothing was done, and nothing will
- * be done later (for @slot_set and @vm_map flexmem relies on that only after
- * -ENOSPC).
+ * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have carried
+ * out the operation, or may still do so. Any other error: nothing was done, and
+ * nothing will be done later (for @slot_set and @vm_map flexmem relies on that
+ * only after -ENOSPC).
  *
- * Repetition. The driver does not keep track of unknown outcomes and undoes
- * nothing. flexmem does that before it calls an operation that depends on the
- * outcome: it releases the @id that it tried to acquire, clears the slot that
- * it tried to set or to clear, unmaps what it tried to map, repeats a release,
- * repeats a quiesce, or resets the function. Before flexmem acquires memory, it
- * retries all such commands, and acquires nothing while one of them is not
- * answered. If nothing acquires memory, flexmem retries them after a second,
- * and then at growing intervals. Memory that the device refuses to take back
- * does not block other memory. So every operation must be repeatable: it
- * describes a state, and succeeds if that state is reached already (except
- * @slot_set and @vm_map, which are undone instead). The device carries out the
+ * Repetition. The driver does not keep track of unknown outcomes, and undoes
+ * nothing. Before an operation that depends on an unknown outcome, flexmem
+ * releases the @id that it tried to acquire, clears the slot that it tried to
+ * set or to clear, unmaps the range that it tried to map, repeats a release or
+ * a quiesce, or resets the function. Before flexmem acquires memory, it retries
+ * all such commands, and acquires nothing while one of them is not answered. If
+ * no caller acquires memory, flexmem retries the commands after a second, and
+ * then at growing intervals. Memory that the device refuses to take back does
+ * not block other memory. So every operation must be repeatable: it describes a
+ * state, and succeeds if that state is reached already (except @slot_set and
+ * @vm_map, which are undone instead). The device carries out the
  * requests of one PF or VF in the order in which they were sent, and may drop
  * some. After the answer to a request, no earlier request has an effect any
  * more.
  *
- * Data is different. After a failed @scrub, @write or @copy the bytes in its
- * target range may have any value. But once the operation has returned, that
- * range must not change any more. The same holds for the buffer of a failed
- * @read.
+ * Data is different. After a failed @scrub, @write or @copy the bytes in the
+ * target range may have any value. But once the operation has returned, the
+ * target range must not change any more. The same holds for the buffer of a
+ * failed @read.
  *
  * Clearing. flexmem clears memory with @scrub: newly acquired memory before a
  * slot makes it addressable, whatever the device has done to it; bytes before
@@ -148,8 +151,8 @@ struct flexmem_vm_range {
 struct flexmem_device_ops {
 	/**
 	 * @acquire: acquire @size bytes (a multiple of the granule) of the
-	 * domain @mem->domain under the name @mem->id, and fill in the rest of
-	 * @mem. If the function has memory of that id already, return that
+	 * domain @mem->domain under the name @mem->id, and fill in the other
+	 * members of @mem. If the function has memory of that id, return that
 	 * memory. -ENOSPC: the domain has no contiguous free memory of that
 	 * size, or the function's capacity is reached; flexmem may try a
 	 * smaller size.
@@ -182,36 +185,37 @@ struct flexmem_device_ops {
 	int (*slot_clear)(void *priv, unsigned int slot);
 
 	/**
-	 * @drain: wait until all accesses to device memory that programs of
-	 * this function have begun are complete. The programs go on. Called
-	 * before flexmem clears and releases memory in which no allocation is
-	 * left. Not called on removal, after @quiesce. PF only, NULL on a VF,
-	 * where @slot_clear drains. NULL on a PF means that each program has a
-	 * fence, and that no access of the program is in flight when its fence
-	 * has signalled.
+	 * @drain: wait for the accesses to device memory that programs of this
+	 * function have begun. The programs go on. Called before flexmem
+	 * clears and releases memory in which no allocation is left. Not
+	 * called on removal, after @quiesce. NULL on a VF, because @slot_clear
+	 * drains there. NULL on a PF means that each program has a fence, and
+	 * that no access of a program is in flight after its fence has
+	 * signalled.
 	 */
 	int (*drain)(void *priv);
 
 	/**
 	 * @quiesce: make sure that no running or queued program of this
 	 * function reaches device memory any more, and that none begins before
-	 * @reset. flexmem calls it on removal and before @reset, if the
-	 * function holds memory: after it has removed all CPU mappings and
-	 * before it releases memory. After @quiesce flexmem calls only
-	 * @slot_clear, @vm_unmap, @release, @capacity and @reset. This
-	 * operation is required, because released memory may soon belong to
-	 * another tenant, and no program may still write to it then. It has
-	 * nothing to do if the firmware runs no programs, or if @slot_clear and
-	 * @release wait for them. If @quiesce fails, no memory is released
+	 * @reset. If the function holds memory, flexmem calls this on removal
+	 * and before @reset: after the removal of all CPU mappings, and before
+	 * the release of memory. After @quiesce flexmem calls only
+	 * @slot_clear, @vm_unmap, @release, @capacity and @reset. @quiesce is
+	 * required, because released memory may soon belong to another tenant,
+	 * and no program may still write to it then. @quiesce has nothing to
+	 * do if the firmware runs no programs, or if @slot_clear and @release
+	 * wait for the programs. If @quiesce fails, no memory is released
 	 * before a reset.
 	 */
 	int (*quiesce)(void *priv);
 
 	/**
-	 * @capacity: bytes of a domain that this function may acquire in total,
-	 * including memory that it has, but not what the device keeps for
-	 * itself. flexmem also uses it to probe a function that does not
-	 * answer, so it must ask the firmware each time.
+	 * @capacity: get the bytes of a domain that this function may acquire
+	 * in total. They include memory that the function has, but no bytes
+	 * that the device keeps for itself. flexmem also calls this to probe a
+	 * function that does not answer, so the driver must ask the firmware
+	 * each time.
 	 */
 	int (*capacity)(void *priv, unsigned int domain, u64 *bytes);
 
@@ -228,7 +232,7 @@ struct flexmem_device_ops {
 	 * @read: copy @size bytes, at most FLEXMEM_RW_MAX, out of the device to
 	 * @to. That buffer is contiguous kernel memory, which dma_map_single()
 	 * accepts. If this returns 0, the user gets the whole buffer as it is
-	 * at that moment. NULL together with @write.
+	 * at that moment. NULL if and only if @write is NULL.
 	 */
 	int (*read)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		    u64 size, void *to);
@@ -240,8 +244,8 @@ struct flexmem_device_ops {
 		     u64 size, const void *from);
 
 	/**
-	 * @copy: copy @size bytes from @from to @to, without the CPU; both may
-	 * be the same memory. @to_offset, @from_offset and @size are multiples
+	 * @copy: copy @size bytes from @from to @to, without the CPU. @from may
+	 * be @to. @to_offset, @from_offset and @size are multiples
 	 * of 128, because every allocation begins and ends at such a multiple.
 	 * So the device never has to write a part of a unit of 128 bytes that
 	 * another allocation shares. The two ranges do not overlap, so the
@@ -253,34 +257,34 @@ struct flexmem_device_ops {
 		    u64 size);
 
 	/**
-	 * @fault: the page frames in which the CPU sees the 4096 bytes of @mem
-	 * at @offset, and their neighbours. @frames names the bytes that
-	 * flexmem would map at once: at most 2 MiB, between two multiples of 2
-	 * MiB, of one allocation. If their frames are contiguous, the driver
-	 * only sets the first one. Otherwise it also narrows the range to a
-	 * part that is contiguous and contains @offset. Called in a page fault,
-	 * in its task and under its mmap_lock. It may allocate, but must not
-	 * wait for firmware, nor take a lock that is ever held across a copy
-	 * from or to user space. The frames stay valid until @release, @reset
-	 * or flexmem_device_suspend(); flexmem removes every mapping before
-	 * these. -ENOMEM, or -EIO for an offset without a frame. NULL: the CPU
-	 * cannot map this memory.
+	 * @fault: find the page frames for the 4096 bytes of @mem at @offset,
+	 * and for their neighbours. @frames names the range that flexmem would
+	 * map at once: bytes of one allocation, at most 2 MiB, between two
+	 * multiples of 2 MiB. If the frames of the range are contiguous, the
+	 * driver only sets the first frame. Otherwise the driver also narrows
+	 * the range to a contiguous part that contains @offset. Called in a
+	 * page fault, under the mmap_lock of the current task. May allocate.
+	 * Must not wait for firmware, and must not take a lock that is ever
+	 * held across a copy from or to user space. The frames stay valid until
+	 * @release, @reset or flexmem_device_suspend(); flexmem removes every
+	 * mapping before these. -ENOMEM, or -EIO for an offset without a frame.
+	 * NULL: the CPU cannot map this memory.
 	 */
 	int (*fault)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     struct flexmem_frames *frames);
 
 	/**
-	 * @vm_map: let programs of this function reach @range->size bytes of
-	 * @mem, from @offset (a multiple of the page size) on, at the addresses
-	 * of @range, for the accesses in @access, of enum flexmem_vm_access.
-	 * Nothing is mapped in @range. The same memory may be mapped elsewhere
-	 * too, in this space or in others. After a success programs reach the
-	 * memory at these addresses, whatever the device has cached, and it
-	 * stays mapped while the device is suspended. -ENOSPC: there is no room
-	 * for the page table, and no part of @range is mapped. After any other
-	 * error a part may be mapped. Then flexmem calls @vm_unmap for @range
-	 * before any operation other than @quiesce, @reset, @fault and those
-	 * that move data.
+	 * @vm_map: map @range->size bytes of @mem, from @offset (a multiple of
+	 * the page size) on, at the addresses of @range. Programs of this
+	 * function may make the accesses in @access (enum flexmem_vm_access).
+	 * Before the call nothing is mapped in @range. The same memory may be
+	 * mapped at other addresses too, in this space or in others. After a
+	 * success programs reach the memory at these addresses, even if the
+	 * device has cached older mappings. The memory stays mapped while the
+	 * device is suspended. -ENOSPC: there is no room for the page table,
+	 * and no part of @range is mapped. After any other error a part may be
+	 * mapped. Then flexmem calls @vm_unmap for @range before any operation
+	 * other than @quiesce, @reset, @fault and operations that move data.
 	 *
 	 * flexmem does not call @vm_map and @vm_unmap yet. It will call them
 	 * for allocations of several chunks. So far it only tells users that
@@ -309,17 +313,18 @@ struct flexmem_device_ops {
 	 * the client that dispatched the job of @fence, including jobs that the
 	 * device has begun. When a job has ended, its fence signals with an
 	 * error; this operation need not wait for that. @fence may have
-	 * signalled by now. If it does not signal after this, flexmem resets
-	 * the function. NULL: only a reset can end a job.
+	 * signalled by now. If @fence does not signal after this call, flexmem
+	 * resets the function. NULL: only a reset can end a job.
 	 */
 	int (*cancel)(void *priv, struct dma_fence *fence);
 
 	/**
 	 * @owns_fence: does @fence belong to a job of this function? A program
-	 * has named the fence, so it may belong to any driver: compare
-	 * @fence->ops first. Called under a spinlock: it must not sleep, and
-	 * takes no lock. Memory that the program frees waits for the fence as
-	 * for one that the driver has added. NULL: programs can name no fence.
+	 * has named the fence, so the fence may belong to any driver: compare
+	 * @fence->ops first. Called under a spinlock: must neither sleep nor
+	 * take a lock. If true, memory that the program frees waits for the
+	 * fence, like for a fence that the driver has added. NULL: programs
+	 * cannot name fences.
 	 */
 	bool (*owns_fence)(void *priv, const struct dma_fence *fence);
 
@@ -336,12 +341,13 @@ struct flexmem_device_ops {
 
 	/**
 	 * @reset: bring the function back to the state after power-on: no
-	 * memory, an empty table, nothing mapped, and no program. It also ends
-	 * the programs that a failed @quiesce did not end.
-	 * flexmem_device_register() calls it before any other operation,
+	 * memory, an empty table, nothing mapped, and no program. @reset also
+	 * ends the programs that a failed @quiesce did not end.
+	 * flexmem_device_register() calls @reset before any other operation,
 	 * because an earlier driver or kernel may have left the device in any
-	 * state. flexmem_device_reset() calls it too. NULL: the function cannot
-	 * be reset, and the driver hands it over in the state after power-on.
+	 * state. flexmem_device_reset() calls @reset too. NULL: the function
+	 * cannot be reset, and is in the state after power-on when the driver
+	 * registers it.
 	 */
 	int (*reset)(void *priv);
 };
@@ -374,17 +380,17 @@ enum flexmem_caching {
 };
 
 /**
- * struct flexmem_domain_desc - description of one of a device's memories
+ * struct flexmem_domain_desc - description of a domain
  * @type: type of the memory
  * @granule: granule of the domain; 0: the granule of &struct
  *	flexmem_device_desc
  * @set_aside: bytes that the device keeps for itself: @acquire never gives them
  *	out, and @capacity does not count them. For information only
  * @nr_sizes: number of @sizes; 0: the sizes of &struct flexmem_device_desc
- * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
+ * @sizes: sizes of new regions in bytes, in the order they are tried; multiples
  *	of the granule. The administrator cannot change them
- * @cores: bit mask of the cores that are near the domain; 0: all are equally
- *	near
+ * @cores: bit mask of the cores that are near the domain; 0: all cores are
+ *	equally near
  * @distance: how far each domain is from this one, in any unit; all 0: not
  *	known
  *
@@ -407,26 +413,26 @@ struct flexmem_domain_desc {
  * @slots: entries of the firmware's table, 1 to 64. VF only; 0 for a PF.
  * @granule: acquired sizes are multiples of this; a power of two, 4 KiB to 1
  *	GiB
- * @vm_page: page size of its device-virtual spaces; a power of two, 4 KiB to
- *	the granule; 0 without @vm_map
- * @vm_start: first address that can be mapped in any of these spaces; a
- *	multiple of @vm_page; 0 without @vm_map
- * @vm_end: the address after the last; a multiple of @vm_page above @vm_start;
- *	0 without @vm_map. If the addresses have a hole in the middle, the range
- *	lies on one side of the hole. It cannot include the last page of a
- *	64-bit space
- * @caching: how the CPU reaches all mappings of its memory
+ * @vm_page: page size of device-virtual spaces; a power of two, 4 KiB to the
+ *	granule; 0 without @vm_map
+ * @vm_start: first address that can be mapped in these spaces; a multiple of
+ *	@vm_page; 0 without @vm_map
+ * @vm_end: end of the addresses that can be mapped, exclusive; a multiple of
+ *	@vm_page above @vm_start; 0 without @vm_map. If the addresses have a
+ *	hole in the middle, @vm_start and @vm_end lie on one side of the hole.
+ *	The last page of a 64-bit space cannot be mapped
+ * @caching: how CPU mappings of the function's memory are cached
  * @clears: the device, or the driver of the PF, clears memory before another
  *	function gets it
- * @order: in which order its regions are tried; 0: FLEXMEM_ORDER_FILL_FIRST on
- *	a VF and FLEXMEM_ORDER_LOAD_BALANCE on a PF
+ * @order: in which order allocations try the regions; 0:
+ *	FLEXMEM_ORDER_FILL_FIRST on a VF and FLEXMEM_ORDER_LOAD_BALANCE on a PF
  * @nr_sizes: number of @sizes; 0: 12 GiB, 8 GiB and 4 GiB
- * @sizes: sizes of its regions in bytes, in the order they are tried; multiples
+ * @sizes: sizes of new regions in bytes, in the order they are tried; multiples
  *	of @granule
- * @nr_domains: number of @domains, up to FLEXMEM_MAX_DOMAINS; 0: all of its
- *	memory is one domain of type FLEXMEM_DOMAIN_DEVICE
- * @domains: descriptions of its memories, which are copied. The first one has
- *	type FLEXMEM_DOMAIN_DEVICE
+ * @nr_domains: number of @domains, up to FLEXMEM_MAX_DOMAINS; 0: all of the
+ *	function's memory is one domain of type FLEXMEM_DOMAIN_DEVICE
+ * @domains: descriptions of the domains, which flexmem copies. The first one
+ *	has type FLEXMEM_DOMAIN_DEVICE
  * @ops: operations; must stay valid until flexmem_device_unregister() returns
  * @priv: passed to each operation
  *

@@ -16,26 +16,26 @@
  *    an error,
  * 4. puts its references. From here on the fence keeps the memory.
  *
- * If the owner frees memory, by FREE, by close() or because its process ended,
- * the memory is *leaving* until its last fence has signalled: still charged,
- * and neither free nor scrubbed. So a fence must not signal before the device
- * has stopped reading and writing the memory of the job. Fences of one context
- * must signal in order, including fences of jobs that fail or are dropped,
- * because flexmem knows only the latest fence of each context. A driver signals
- * all fences of a function, with an error, before @quiesce or @reset returns 0.
- * All references to allocations are put before flexmem_device_unregister() is
- * called.
+ * If the owner frees memory (by FREE, by close(), or by the end of its
+ * process), the memory is *leaving* until the last fence of the memory has
+ * signalled. Leaving memory is still charged. It is not scrubbed, and serves no
+ * allocation. So a fence must not signal before the device has stopped reading
+ * and writing the memory of the job. Fences of one context must signal in
+ * order, including fences of jobs that fail or are dropped, because flexmem
+ * knows only the latest fence of each context. A driver signals all fences of a
+ * function, with an error, before @quiesce or @reset returns 0. A driver puts
+ * all references to allocations before it calls flexmem_device_unregister().
  *
- * A driver whose firmware reads the segment table when a job begins, or whose
- * programs contain numbers of slots, also holds the table
- * (flexmem_segments_hold()), before it queues the job, and until the job has
- * ended. While it is held, slots can be filled, but none is cleared: TRIM fails
- * with EBUSY, even a TRIM that breaks the leases of processes, and idle regions
- * stay. A reset and the removal of the function clear them nevertheless.
+ * Some firmware reads the segment table when a job begins, and some programs
+ * contain numbers of slots. Then the driver also holds the table with
+ * flexmem_segments_hold(), from before it queues the job until the job has
+ * ended. During the hold slots can be filled, but only a reset or the removal
+ * of the function clears slots. Idle regions stay, and TRIM fails with EBUSY,
+ * even if it breaks the leases of processes.
  *
  * If freed memory waits too long for a fence (parameter fence_timeout_ms),
- * flexmem calls @cancel with that fence, and resets the function if that does
- * not help.
+ * flexmem calls @cancel with that fence. If the fence still does not signal,
+ * flexmem resets the function.
  */
 #ifndef _FLEXMEM_DISPATCH_H
 #define _FLEXMEM_DISPATCH_H
@@ -50,9 +50,9 @@ struct flexmem_dev;
 
 /**
  * struct flexmem_part - address of a part of an allocation
- * @mem: the device memory that it lies in
+ * @mem: the device memory that contains the part
  * @slot: the entry of the firmware's table that points at @mem; VF only
- * @offset: offset of its first byte in @mem
+ * @offset: offset of the part in @mem
  * @size: bytes
  */
 struct flexmem_part {
