@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Two ways to access the bytes of a cache's allocations: the driver copies
- * them, which always works; or they are mapped, if the device and the options
- * of the cache permit that.
+ * Two ways to access the bytes of a cache's allocations. The driver copies the
+ * bytes, which always works. Or the program maps the bytes, if the device and
+ * the options of the cache permit that.
  *
  * cc cache_bytes.c $(pkg-config --cflags --libs libflexmem)
  */
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * While another thread makes the segment grow or shrink, it is busy for a
- * moment.
+ * Repeats the write after -EBUSY, because the segment is busy while another
+ * thread makes it grow or shrink.
  */
 static int put(struct flexmem_device *device,
 	       const struct flexmem_cache_allocation *tensor, const void *data,
@@ -99,8 +99,8 @@ static int use(struct flexmem_cache *cache, struct flexmem_device *device,
 	if (!err && can_map)
 		err = show(device, &tensors[1]);
 	/*
-	 * Everything is unmapped, so it can be freed: another tensor may get
-	 * the memory at once.
+	 * No mapping of the tensors is left. A mapping would show the bytes of
+	 * the tensor that gets the memory next.
 	 */
 	for (i = 0; i < 2; i++)
 		flexmem_cache_free(cache, tensors[i].token);

@@ -32,7 +32,7 @@ static int grow_and_shrink(struct flexmem_cache *cache)
 	for (i = 0; !err && i < 4; i++)
 		err = flexmem_cache_alloc(cache, 50 * MIB, 0, &tokens[i]);
 	show(cache, "allocated");
-	/* The first one stays, so only the end is returned. */
+	/* The first allocation stays, so only the end is returned. */
 	for (i = 1; !err && i < 4; i++)
 		err = flexmem_cache_free(cache, tokens[i]);
 	if (!err)

@@ -17,7 +17,7 @@ struct spare {
 	void *token;
 };
 
-/* The cache calls this without a lock, so it may free and allocate. */
+/* The cache calls this function without a lock. It may free and allocate. */
 static void give_up(void *user, uint64_t bytes)
 {
 	struct spare *spare = user;

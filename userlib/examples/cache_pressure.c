@@ -2,8 +2,8 @@
 /*
  * Pressure: the event loop of a framework also waits for events of the device,
  * and returns memory that its cache does not need before other programs run out
- * of memory. It ends when something can be read from standard input. A program
- * without a loop calls flexmem_cache_start_helper() instead.
+ * of memory. The loop ends when something can be read from standard input. A
+ * program without a loop calls flexmem_cache_start_helper() instead.
  *
  * cc cache_pressure.c $(pkg-config --cflags --libs libflexmem)
  */

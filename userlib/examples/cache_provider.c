@@ -97,10 +97,7 @@ int main(void)
 						  sizeof(request), &made,
 						  sizeof(made));
 	if (!err) {
-		/*
-		 * With this provider the offset of an address is an address of
-		 * the CPU.
-		 */
+		/* The offsets of this provider are CPU addresses. */
 		*(char *)(uintptr_t)made.address.offset = 1;
 		err = flexmem_cache_free(cache, made.token);
 	}

@@ -2,7 +2,7 @@
 /*
  * Shows what memory is used for: sums by tag on stderr, and all segments and
  * blocks with the last events as JSON on stdout. PyTorch's viewer of memory
- * snapshots reads it if it is pickled, with protocol 4:
+ * snapshots reads this JSON after a conversion to pickle protocol 4:
  *
  *   ./cache_snapshot | python3 -c 'import json, pickle, sys
  *   pickle.dump(json.load(sys.stdin), open("snapshot.pickle", "wb"), 4)'

@@ -19,7 +19,7 @@ struct queues {
 	uint64_t over[STREAMS];
 };
 
-/* An event consists of its stream and its number there. */
+/* An event consists of its stream and its number on the stream. */
 static int record(void *user, uint64_t stream, uint64_t *event)
 {
 	struct queues *queues = user;

@@ -40,8 +40,8 @@ extern "C" {
  *
  * Threads: several threads may use a device object at the same time. No thread
  * may use it during or after its close. After fork() parent and child share the
- * open file, and therefore the allocations. The driver frees them when both
- * have closed the file.
+ * open file, and therefore the allocations. The driver frees the allocations
+ * when both processes have closed the file.
  *
  * Sizes, offsets and alignments are bytes. A pointer may be NULL only where its
  * description says so. Otherwise the call returns -EINVAL if it notices the
@@ -92,7 +92,7 @@ enum flexmem_region_order {
 	FLEXMEM_FILL_FIRST = 2,
 };
 
-/** enum flexmem_acquisition - when regions are taken from the device */
+/** enum flexmem_acquisition - when regions are acquired from the device */
 enum flexmem_acquisition {
 	FLEXMEM_LAZY = 0,
 	FLEXMEM_PREALLOC = 1,
@@ -117,14 +117,14 @@ enum flexmem_acquisition {
  *	that it has not tried may fit
  * @FLEXMEM_LIMIT_RESERVED: a region with room is reserved for other cgroups
  * @FLEXMEM_LIMIT_NO_LENGTH: -EINVAL: the length is 0
- * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment is not a power of two;
- *	&flexmem_failure.asked has it
+ * @FLEXMEM_LIMIT_ALIGNMENT_POWER: -EINVAL: the alignment, in
+ *	&flexmem_failure.asked, is not a power of two
  * @FLEXMEM_LIMIT_ALIGNMENT_MAX: -EINVAL: the alignment is above
  *	&flexmem_properties.max_alignment
- * @FLEXMEM_LIMIT_DOMAINS: -EINVAL: the domains do not suit the placement; see
- *	&struct flexmem_alloc_request. &flexmem_failure.asked has them
- * @FLEXMEM_LIMIT_CHUNKS: -EINVAL: the number of chunks does not suit the
- *	placement. &flexmem_failure.asked has it
+ * @FLEXMEM_LIMIT_DOMAINS: -EINVAL: the domains, in &flexmem_failure.asked, do
+ *	not suit the placement
+ * @FLEXMEM_LIMIT_CHUNKS: -EINVAL: the number of chunks, in
+ *	&flexmem_failure.asked, does not suit the placement
  *
  * Values up to 99 are the driver's. Later versions may add values. Treat an
  * unknown value like any other lack of memory.
@@ -173,20 +173,20 @@ enum flexmem_limit {
 #define FLEXMEM_ZEROED (UINT32_C(1) << 2)
 
 /**
- * FLEXMEM_GROWABLE - flag of allocations: flexmem_device_resize() will extend it
+ * FLEXMEM_GROWABLE - flag of allocations that flexmem_device_resize() extends
  *
- * The driver places it where the most free bytes follow: at the start of an
- * empty region, or in the middle of the largest free block.
+ * The driver places the allocation where the most free bytes follow: at the
+ * start of an empty region, or in the middle of the largest free block.
  */
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
 /**
- * FLEXMEM_HIDDEN - flag of regions: the caller may not see how full it is
+ * FLEXMEM_HIDDEN - flag of regions: their figures are hidden from the caller
  *
- * The figures of one region are for the administrator, and for the cgroup that the
- * region is reserved for and those below it. Every caller gets the sums of a domain
- * by flexmem_device_domain(), and those of the device by
- * flexmem_device_statistics().
+ * Only the administrator sees the figures of one region. If the region is
+ * reserved for a cgroup, that cgroup and the cgroups below it see them too.
+ * Every caller gets the sums of a domain from flexmem_device_domain(), and the
+ * sums of the device from flexmem_device_statistics().
  */
 #define FLEXMEM_HIDDEN (UINT32_C(1) << 4)
 
@@ -252,12 +252,12 @@ enum flexmem_limit {
  * @max_region: size of the largest possible region in the domains that
  *              allocations come from by default; no such allocation can be
  *              larger
- * @capabilities: abilities of this function: bits of FLEXMEM_CAN_SCRUB,
+ * @capabilities: abilities of this PF or VF: bits of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
  *                FLEXMEM_CAN_PAGE_TABLES, FLEXMEM_CAN_FENCES
  * @fallback_sizes: sizes of regions of domain 0 in the order in which they are
  *                  tried
- * @name: name of the device behind this function, NUL-terminated
+ * @name: name of the device behind this PF or VF, NUL-terminated
  *
  * Only @capacity and @max_region can change while the device is open.
  */
@@ -311,7 +311,7 @@ enum flexmem_memory_type {
  * @set_aside: bytes that the device keeps for itself; not in @capacity
  * @max_region: size of the largest possible region
  * @total: bytes in the acquired regions
- * @free: free bytes in them
+ * @free: free bytes in the acquired regions
  * @largest_free: bytes of the largest free block
  * @cores: bit mask of the cores that are near the domain; 0: all are equally
  *	near
@@ -341,8 +341,8 @@ struct flexmem_domain_state {
 /**
  * enum flexmem_account_kind - kind of an account
  * @FLEXMEM_ACCOUNT_CLIENT: one open file, that is one device object
- * @FLEXMEM_ACCOUNT_CGROUP: all files that were opened in one cgroup (version 2) and
- *	those below it
+ * @FLEXMEM_ACCOUNT_CGROUP: all files that were opened in one cgroup (version 2)
+ *	or in a cgroup below it
  */
 enum flexmem_account_kind {
 	FLEXMEM_ACCOUNT_CLIENT = 0,
@@ -350,7 +350,7 @@ enum flexmem_account_kind {
 };
 
 /**
- * enum flexmem_charge - resource that an account counts and a limit limits
+ * enum flexmem_charge - resource that is charged to accounts and can be limited
  * @FLEXMEM_CHARGE_BYTES: device memory
  * @FLEXMEM_CHARGE_REGIONS: slots: one for each region in which the account has
  *	bytes
@@ -364,15 +364,17 @@ enum flexmem_charge {
 	FLEXMEM_CHARGE_FILES = 3,
 };
 
-/** FLEXMEM_CHARGES - members of enum flexmem_charge */
+/** FLEXMEM_CHARGES - number of members of enum flexmem_charge */
 #define FLEXMEM_CHARGES 4
 
 /**
  * enum flexmem_limit_for - what a limit is for
  * @FLEXMEM_FOR_CGROUP: one cgroup, together with all cgroups below it
- * @FLEXMEM_FOR_EACH_CHILD: each child of a cgroup that has no limit of its own
+ * @FLEXMEM_FOR_EACH_CHILD: each child of one cgroup, if the child has no limit
+ *	of its own
  * @FLEXMEM_FOR_DEFAULT: each cgroup at the depth of the driver's parameter
- *	``default_depth`` that has neither a limit of its own nor one from its parent
+ *	``default_depth``, if the cgroup has no limit of its own and none from
+ *	its parent
  */
 enum flexmem_limit_for {
 	FLEXMEM_FOR_CGROUP = 0,
@@ -391,8 +393,8 @@ enum flexmem_limit_for {
  * @slots: as in &struct flexmem_properties
  * @program_slots: as in &struct flexmem_properties
  * @max_regions: as in &struct flexmem_properties
- * @max_handles: as in &struct flexmem_properties; 0: not the device but another
- *	provider of a cache has failed
+ * @max_handles: as in &struct flexmem_properties; 0: the provider of a cache
+ *	that is not a device has failed
  * @flags: flags of the request
  * @charge: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: enum flexmem_charge, the
  *	resource that @quota limits
@@ -411,8 +413,8 @@ enum flexmem_limit_for {
  *                _SLOTS or _MAX_REGIONS. Otherwise 0
  * @reserved: 0
  * @leaving: bytes that any program has freed, but that are still mapped or used
- *	by a program of the device. They become free when that use ends. 0 for a
- *	failed resize
+ *	by a program of the device. The bytes become free when that use ends. 0
+ *	for a failed resize
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -443,7 +445,7 @@ struct flexmem_failure {
  *         FLEXMEM_GROWABLE, FLEXMEM_LOST
  * @error: 0, or a negative errno. -ECANCELED: the batch ended before this entry
  * @chunks: number of chunks; see flexmem_device_chunks()
- * @address: where it starts; the address of the first chunk
+ * @address: start of the allocation: the address of the first chunk
  * @size: bytes of the allocation: the request, rounded up to a multiple of 128,
  *        or of 4096 with FLEXMEM_MAPPABLE
  * @failure: details, if @error is -ENOMEM
@@ -462,17 +464,17 @@ struct flexmem_allocated {
  * enum flexmem_placement - which domains an allocation may come from
  * @FLEXMEM_PLACE_DEFAULT: all domains of FLEXMEM_MEMORY_DEVICE
  * @FLEXMEM_PLACE_BIND: only the domains that the request names
- * @FLEXMEM_PLACE_PREFERRED: existing regions of those that the request names,
- *	existing regions of FLEXMEM_MEMORY_DEVICE, a new region of those that the
- *	request names, a new region of FLEXMEM_MEMORY_DEVICE, in this order
- * @FLEXMEM_PLACE_INTERLEAVE: one chunk in each of the domains that the request
- *	names; if it names none, in each domain of FLEXMEM_MEMORY_DEVICE. There
+ * @FLEXMEM_PLACE_PREFERRED: in this order: existing regions of the named
+ *	domains, existing regions of FLEXMEM_MEMORY_DEVICE, a new region of the
+ *	named domains, a new region of FLEXMEM_MEMORY_DEVICE
+ * @FLEXMEM_PLACE_INTERLEAVE: one chunk in each of the named domains; if the
+ *	request names none, in each domain of FLEXMEM_MEMORY_DEVICE. There
  *	must be at least two domains. The address is that of the first chunk,
- *	the size is that of all
- * @FLEXMEM_PLACE_SCATTER: those that the request names, or all of
- *	FLEXMEM_MEMORY_DEVICE. If no block is large enough, but all free blocks
- *	together are, several chunks: the largest free block first, and the
- *	last chunk has the bytes that remain. Fails if the chunks do not suffice
+ *	the size is the sum of all chunks
+ * @FLEXMEM_PLACE_SCATTER: the named domains, or all of FLEXMEM_MEMORY_DEVICE.
+ *	If no block is large enough, the allocation gets several chunks: the
+ *	largest free block first, and the last chunk has the bytes that remain.
+ *	Fails if that takes more chunks than the request allows
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
@@ -493,8 +495,8 @@ enum flexmem_placement {
  *             means 128
  * @flags: of FLEXMEM_PROGRAM, FLEXMEM_MAPPABLE, FLEXMEM_ZEROED,
  *         FLEXMEM_GROWABLE
- * @placement: enum flexmem_placement; if the driver does not know it, the call
- *	returns -EOPNOTSUPP
+ * @placement: enum flexmem_placement; the call returns -EOPNOTSUPP if the
+ *	driver does not know the value
  * @domains: bit mask of at least one domain; bit 0 is domain 0. With
  *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: at least
  *           two domains, or 0. With FLEXMEM_PLACE_SCATTER: any, or 0
@@ -513,7 +515,7 @@ struct flexmem_alloc_request {
 /**
  * struct flexmem_resized - result of a resize
  * @bytes: present length, also after a failure; 0: there is no such allocation,
- *         or its length is not known
+ *         or the length is not known
  * @most: -EAGAIN: the largest length that was possible at that moment
  * @failure: details of -ENOMEM; @failure.asked is the number of bytes to add
  */
@@ -524,14 +526,14 @@ struct flexmem_resized {
 };
 
 /**
- * enum flexmem_pressure_level - how full a function is
+ * enum flexmem_pressure_level - how full a PF or VF is
  * @FLEXMEM_LEVEL_NONE: none of the levels below
- * @FLEXMEM_LEVEL_MODERATE: begins when 80 percent of the function's memory are
- *	in use, and ends when less than 70 percent are in use
+ * @FLEXMEM_LEVEL_MODERATE: begins when 80 percent of the PF's or VF's memory
+ *	are in use, and ends when less than 70 percent are in use
  * @FLEXMEM_LEVEL_CRITICAL: begins when 95 percent are in use, and ends when
  *	less than 90 percent are in use
  *
- * The memory of a function is what it has acquired plus what it could still
+ * The memory of a PF or VF is what it has acquired plus what it could still
  * acquire. Bytes are in use if they are allocated by any open file, freed but
  * still mapped, or quarantined.
  */
@@ -542,11 +544,11 @@ enum flexmem_pressure_level {
 };
 
 /**
- * struct flexmem_pressure_event - how full a function is now
+ * struct flexmem_pressure_event - how full a PF or VF is now
  * @level: enum flexmem_pressure_level
  * @reserved: 0
  * @in_use: bytes in use
- * @memory: bytes of the function's memory, see enum flexmem_pressure_level
+ * @memory: bytes that the PF or VF has acquired or could still acquire
  * @sequence: number of the event; a device object can miss events
  *
  * @in_use and @memory are the values at the moment of the read.
@@ -562,15 +564,16 @@ struct flexmem_pressure_event {
 /**
  * struct flexmem_region_state - one region
  * @region_id: as in &struct flexmem_virtual_address
- * @slot: its index in the segment table
- * @flags: of FLEXMEM_PROGRAM, FLEXMEM_HIDDEN: then @free to @sequence are 0
+ * @slot: index of the region's slot in the segment table
+ * @flags: of FLEXMEM_PROGRAM, FLEXMEM_HIDDEN. With FLEXMEM_HIDDEN @free to
+ *	@sequence are 0
  * @total: bytes of the region
  * @free: bytes in free blocks
  * @largest_free: bytes of the largest free block
  * @allocated_blocks: number of blocks in use, by all open files
  * @free_blocks: number of free blocks
  * @sequence: number of allocations and frees so far
- * @domain: number of the domain that it lies in
+ * @domain: number of the region's domain
  * @reserved: 0
  */
 struct flexmem_region_state {
@@ -592,7 +595,7 @@ struct flexmem_region_state {
  * @slot: index of the entry
  * @flags: FLEXMEM_PROGRAM or 0
  * @region_id: as in &struct flexmem_virtual_address
- * @length: bytes of the region that it points at
+ * @length: bytes of the region that the entry points at
  */
 struct flexmem_segment {
 	uint32_t slot;
@@ -679,11 +682,10 @@ struct flexmem_usage {
 /**
  * struct flexmem_account_state - charges and limits of a client or cgroup
  * @kind: enum flexmem_account_kind
- * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed: then its
- *	limits have ended, but its charges stay. Otherwise 0
+ * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed. Its limits
+ *	then have no effect, but its charges stay. Otherwise 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
- *      node. FLEXMEM_ACCOUNT_CGROUP: its number, which is the inode number of its
- *      directory
+ *      node. FLEXMEM_ACCOUNT_CGROUP: inode number of the cgroup's directory
  * @uid: uid of the opener
  * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened the file; 0: not visible
  * @bytes: bytes of live allocations
@@ -694,10 +696,10 @@ struct flexmem_usage {
  * @files: number of open files
  * @limit: the limits, by enum flexmem_charge; FLEXMEM_UNLIMITED: there is none
  * @reservation: FLEXMEM_ACCOUNT_CGROUP: number of regions that should be
- *	reserved for it; 0: no reservation
- * @reserved: FLEXMEM_ACCOUNT_CGROUP: number of regions that are reserved for it
- *	now. It is less than @reservation if the device has not granted all of
- *	them again after a reset
+ *	reserved for the cgroup; 0: no reservation
+ * @reserved: FLEXMEM_ACCOUNT_CGROUP: number of regions that are reserved for
+ *	the cgroup now; less than @reservation if the device has not granted all
+ *	regions again after a reset
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -748,8 +750,8 @@ enum flexmem_log_level {
  * @text: the line, with no newline at its end; valid during the call
  * @user: what was passed to flexmem_device_set_log()
  *
- * Runs on the thread that made the logged call, one at a time for each device
- * object. It must not use the device object.
+ * The callback runs on the thread that made the logged call, one call at a time
+ * for each device object. The callback must not use the device object.
  */
 typedef void (*flexmem_log_fn)(enum flexmem_log_level level, const char *text,
 			       void *user);
@@ -764,11 +766,11 @@ FLEXMEM_API const char *flexmem_library_version(void);
 /**
  * flexmem_device_open() - open a device
  * @device: where to put the object; flexmem_device_close() frees it
- * @path: "PF" or "VF" in any case: the first /dev/flexmemN of that kind that
- *        can be opened, in the order of N. Any other text is the path of a
- *        node. NULL: the environment variable FLEX_DEVICE decides: "PF", "VF"
- *        or a path that begins with '/'. If it is not set, or empty: the first
- *        VF that can be opened, else the first PF.
+ * @path: "PF" or "VF", in upper or lower case: the first /dev/flexmemN of that
+ *        kind that can be opened, in the order of N. Any other text is the path
+ *        of a node. NULL: the environment variable FLEX_DEVICE decides: "PF",
+ *        "VF" or a path that begins with '/'. If it is not set, or empty: the
+ *        first VF that can be opened, else the first PF.
  *
  * If the environment has FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1, the
  * object begins with a log callback at FLEXMEM_LOG_DEBUG that writes to stderr.
@@ -787,7 +789,7 @@ FLEXMEM_API int flexmem_device_open(struct flexmem_device **device,
  * flexmem_device_close() - close a device and free all its allocations
  * @device: object to free, or NULL
  *
- * End its mappings before; see flexmem_device_map().
+ * Unmap all mappings first, because mapped bytes stay charged.
  */
 FLEXMEM_API void flexmem_device_close(struct flexmem_device *device);
 
@@ -854,8 +856,8 @@ flexmem_device_statistics(const struct flexmem_device *device,
 /**
  * flexmem_device_domain() - read the description and figures of a domain
  * @device: an open device
- * @id: number of the domain. Domain 0 always exists, and its ``count`` tells
- *	how many there are
+ * @id: number of the domain. Domain 0 always exists; its ``count`` is the
+ *	number of domains
  * @domain: to be filled
  * @size: sizeof(*@domain)
  *
@@ -881,8 +883,8 @@ FLEXMEM_API int flexmem_device_domain(const struct flexmem_device *device,
  * they are unmapped.
  *
  * The driver scrubs memory that another owner has used, and the call waits for
- * that. -EIO, -ETIMEDOUT: the scrub failed. The block is quarantined, and the
- * call can be repeated.
+ * the scrub. -EIO, -ETIMEDOUT: the scrub failed. The block is quarantined, and
+ * the call can be repeated.
  *
  * Return: 0; -ENOMEM: no device memory; @allocation->failure says why
  * (FLEXMEM_LIMIT_NONE: no host memory); -EINVAL: @length is 0 or @alignment is
@@ -897,7 +899,7 @@ FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
 
 /**
  * flexmem_device_free() - free an allocation
- * @device: the device object it was made with; NULL if @handle is 0
+ * @device: the device object that made the allocation; NULL if @handle is 0
  * @handle: handle of the allocation; 0: nothing is done
  *
  * Return: 0 or -ENOENT: not a live allocation of this device object.
@@ -907,7 +909,7 @@ FLEXMEM_API int flexmem_device_free(struct flexmem_device *device,
 
 /**
  * flexmem_device_free_address() - free an allocation by its address
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @address: exactly the start of the allocation
  *
  * Return: 0 or -ENOENT: no live allocation of this device object starts there.
@@ -918,7 +920,7 @@ flexmem_device_free_address(struct flexmem_device *device,
 
 /**
  * flexmem_device_lookup() - find an allocation by its handle
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @handle: handle of the allocation
  * @allocation: to be filled
  * @size: sizeof(*@allocation)
@@ -932,9 +934,9 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
 
 /**
  * struct flexmem_chunk - a part of an allocation
- * @address: where it starts
+ * @address: start of the chunk
  * @size: bytes
- * @domain: number of its domain
+ * @domain: number of the chunk's domain
  * @reserved: 0
  */
 struct flexmem_chunk {
@@ -946,7 +948,7 @@ struct flexmem_chunk {
 
 /**
  * flexmem_device_chunks() - list the chunks of an allocation
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @handle: handle of the allocation
  * @chunks: array to be filled, in the order of the bytes; NULL with @room 0
  * @size: sizeof(*@chunks)
@@ -963,23 +965,24 @@ FLEXMEM_API int flexmem_device_chunks(const struct flexmem_device *device,
 
 /**
  * flexmem_device_resize() - extend an allocation at its end, or shorten it
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @handle: handle of the allocation
  * @length: new length in bytes, at least 1; rounded up as by
  *          flexmem_device_alloc()
  * @resized: to be filled, even on failure; or NULL
  * @size: sizeof(*@resized); ignored with NULL
  *
- * Its start, its handle and the remaining bytes do not change. Added bytes are
+ * The start, the handle and the remaining bytes do not change. Added bytes are
  * like those of a new allocation with the same flags. Any allocation can be
  * resized. But only an allocation with FLEXMEM_GROWABLE is placed where it has
  * room to grow.
  *
- * Return: 0; -EAGAIN: too few free bytes follow it; @resized->most is the
- * largest possible length; -ENOMEM: a limit forbids it; @resized->failure says
- * which; -EBUSY: it is mapped, or another call is using it; -ENOENT: not a live
- * allocation of this device object; -EINVAL: @length is 0; -EIO: it is lost, or
- * the added bytes could not be scrubbed.
+ * Return: 0; -EAGAIN: too few free bytes follow the allocation; @resized->most
+ * is the largest possible length; -ENOMEM: a limit forbids @length;
+ * @resized->failure says which limit; -EBUSY: the allocation is mapped, or
+ * another call is using it; -ENOENT: not a live allocation of this device
+ * object; -EINVAL: @length is 0; -EIO: the allocation is lost, or the added
+ * bytes could not be scrubbed.
  */
 FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
 				      uint32_t handle, uint64_t length,
@@ -1006,7 +1009,7 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  * polls with a time limit, and tries again. If several threads read, one of
  * them gets the event.
  *
- * Return: 0; -EAGAIN: there is none.
+ * Return: 0; -EAGAIN: there is no event.
  */
 FLEXMEM_API int
 flexmem_device_pressure(struct flexmem_device *device,
@@ -1023,8 +1026,9 @@ flexmem_device_pressure(struct flexmem_device *device,
  * Like flexmem_device_alloc(), with a choice of domains. The figures of a failure
  * are about the domains that the allocation may come from.
  *
- * Return: as flexmem_device_alloc(). In addition: -EINVAL: the domains do not
- * suit the placement; -EOPNOTSUPP: the driver does not know the placement.
+ * Return: 0; an errno of flexmem_device_alloc(); -EINVAL: also if the domains
+ * do not suit the placement; -EOPNOTSUPP: also if the driver does not know the
+ * placement.
  */
 FLEXMEM_API int
 flexmem_device_alloc_request(struct flexmem_device *device,
@@ -1042,14 +1046,15 @@ flexmem_device_alloc_request(struct flexmem_device *device,
  * @allocation_size: sizeof(*@allocations)
  * @count: number of entries of both arrays; 0 does nothing
  *
- * The requests are carried out in order, each as by
- * flexmem_device_alloc_request(). The result of a request is in ``error`` of the
- * same entry of @allocations. More than max_batch requests take several calls to
- * the driver, between which other programs may allocate.
+ * The requests are carried out in order, as flexmem_device_alloc_request()
+ * carries out one. The result of a request is in ``error`` of the same entry of
+ * @allocations. More than max_batch requests take several calls to the driver,
+ * between which other programs may allocate.
  *
  * Return: 0 if every request was carried out, even if all of them failed.
- * Otherwise the error that ended the batch. Entries not reached get -ECANCELED.
- * Entries already carried out stay: the caller owns their allocations.
+ * Otherwise the error that ended the batch. Requests that were not reached get
+ * -ECANCELED. Allocations that were made before the error stay: the caller owns
+ * them.
  */
 FLEXMEM_API int
 flexmem_device_alloc_batch(struct flexmem_device *device,
@@ -1060,14 +1065,15 @@ flexmem_device_alloc_batch(struct flexmem_device *device,
 
 /**
  * flexmem_device_free_batch() - free several allocations
- * @device: the device object they were made with
+ * @device: the device object that made the allocations
  * @handles: handles of the allocations; unlike in flexmem_device_free(), a
  *	handle of 0 is -ENOENT
  * @errors: array for the results: 0; -ENOENT; or -ECANCELED if the batch ended
  *	before this entry
  * @count: number of entries of both arrays; 0 does nothing
  *
- * Return: as flexmem_device_alloc_batch().
+ * Return: 0 if every free was carried out, even if all of them failed.
+ * Otherwise the error that ended the batch.
  */
 FLEXMEM_API int flexmem_device_free_batch(struct flexmem_device *device,
 					  const uint32_t *handles, int *errors,
@@ -1075,13 +1081,14 @@ FLEXMEM_API int flexmem_device_free_batch(struct flexmem_device *device,
 
 /**
  * flexmem_device_free_address_batch() - free several allocations by address
- * @device: the device object they were made with
+ * @device: the device object that made the allocations
  * @addresses: exactly the starts of the allocations
  * @errors: array for the results: 0; -ENOENT; or -ECANCELED if the batch ended
  *	before this entry
  * @count: number of entries of both arrays; 0 does nothing
  *
- * Return: as flexmem_device_alloc_batch().
+ * Return: 0 if every free was carried out, even if all of them failed.
+ * Otherwise the error that ended the batch.
  */
 FLEXMEM_API int
 flexmem_device_free_address_batch(struct flexmem_device *device,
@@ -1094,7 +1101,7 @@ flexmem_device_free_address_batch(struct flexmem_device *device,
  * @regions: where to put the array, in the order of slots;
  *           flexmem_regions_free() frees it; NULL if there are none
  * @size: sizeof(**@regions)
- * @count: where to put the number of its entries
+ * @count: where to put the number of entries of the array
  *
  * Return: 0; -EAGAIN: regions were acquired faster than they could be listed.
  */
@@ -1111,12 +1118,12 @@ FLEXMEM_API void flexmem_regions_free(struct flexmem_region_state *regions);
 /**
  * flexmem_device_segments() - read the segment table, for a dispatch
  * @device: an open device
- * @segments: where to put the array of filled slots, in their order;
+ * @segments: where to put the array of filled slots, in the order of slots;
  *            flexmem_segments_free() frees it; NULL if there are none
  * @size: sizeof(**@segments)
- * @count: where to put the number of its entries
- * @generation: where to put the table's generation, or NULL. It grows whenever
- *              a slot is filled, emptied or refilled.
+ * @count: where to put the number of entries of the array
+ * @generation: where to put the table's generation, or NULL. The generation
+ *              grows whenever a slot is filled, emptied or refilled.
  *
  * Return: 0; -EAGAIN: slots were filled faster than they could be listed.
  */
@@ -1134,16 +1141,16 @@ FLEXMEM_API void flexmem_segments_free(struct flexmem_segment *segments);
 /**
  * flexmem_device_lease_take() - keep filled slots as they are
  * @device: an open device
- * @milliseconds: where to put the time until it expires, or NULL
+ * @milliseconds: where to put the time until the lease expires, or NULL
  * @generation: where to put the generation of the segment table, or NULL
  *
- * A device object has at most one lease. Another call extends it. The lease
+ * A device object has at most one lease. Another call extends the lease. It
  * ends when it is dropped or expires, when the device object is closed, and
  * when the device is reset or removed.
  *
  * Return: 0; -EBUSY: the lease has been extended for lease_total_ms in total.
- * It stays until it expires or is dropped, and can then be taken again; or
- * another negative errno.
+ * The lease stays until it expires or is dropped. A new lease can be taken
+ * after that; or another negative errno.
  */
 FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
 					  uint32_t *milliseconds,
@@ -1153,7 +1160,7 @@ FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
  * flexmem_device_lease_drop() - end the lease
  * @device: an open device
  *
- * Return: 0; -EINVAL: there is none, or it has expired.
+ * Return: 0; -EINVAL: the device object has no lease, or its lease has expired.
  */
 FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
 
@@ -1189,7 +1196,7 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 
 /**
  * flexmem_device_map() - map an allocation for the CPU
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @handle: handle of an allocation that was made with FLEXMEM_MAPPABLE
  * @offset: first byte, from the start of the allocation; a multiple of the size
  *          of a page
@@ -1211,8 +1218,8 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: not mappable, @offset is not
  * a multiple of the page size, or the part is not inside the allocation;
- * -EBUSY: it is being resized at this moment; -EOPNOTSUPP: unknown bits in
- * @flags; or what mmap() returned.
+ * -EBUSY: the allocation is being resized at this moment; -EOPNOTSUPP: unknown
+ * bits in @flags; or what mmap() returned.
  */
 FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
 				   uint32_t handle, uint64_t offset,
@@ -1226,7 +1233,7 @@ FLEXMEM_API int flexmem_device_map(struct flexmem_device *device,
  *           is done
  * @length: bytes, rounded up to whole pages
  *
- * Afterwards no thread may access that part.
+ * Afterwards no thread may access the unmapped bytes.
  *
  * Return: 0; -EINVAL: @address is not the start of a page, or @length is 0.
  */
@@ -1235,7 +1242,7 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
 
 /**
  * flexmem_device_read() - copy from an allocation to the caller
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @handle: handle of the allocation
  * @offset: first byte, from the start of the allocation
  * @data: where to put the bytes
@@ -1247,8 +1254,8 @@ FLEXMEM_API int flexmem_device_unmap(struct flexmem_device *device,
  * time, the copy may mix old and new bytes.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: some of the bytes are
- * outside the allocation; -EBUSY: it is being resized at this moment; -EFAULT:
- * @data is not writable; -EOPNOTSUPP: without FLEXMEM_CAN_RW.
+ * outside the allocation; -EBUSY: the allocation is being resized at this
+ * moment; -EFAULT: @data is not writable; -EOPNOTSUPP: without FLEXMEM_CAN_RW.
  */
 FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
 				    uint32_t handle, uint64_t offset,
@@ -1256,14 +1263,18 @@ FLEXMEM_API int flexmem_device_read(const struct flexmem_device *device,
 
 /**
  * flexmem_device_write() - copy from the caller to an allocation
- * @device: the device object it was made with
+ * @device: the device object that made the allocation
  * @handle: handle of the allocation
  * @offset: first byte, from the start of the allocation
  * @data: the bytes
  * @length: number of bytes; 0 does nothing
- * @done: as in flexmem_device_read(); copied bytes stay copied after a failure
+ * @done: receives the number of bytes copied, counted from the first one; set
+ *        even on failure; may be NULL. Copied bytes stay copied after a
+ *        failure.
  *
- * Return: as flexmem_device_read().
+ * Return: 0; -ENOENT: no such allocation; -EINVAL: some of the bytes are
+ * outside the allocation; -EBUSY: the allocation is being resized at this
+ * moment; -EFAULT: @data is not readable; -EOPNOTSUPP: without FLEXMEM_CAN_RW.
  */
 FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
 				     uint32_t handle, uint64_t offset,
@@ -1272,11 +1283,11 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
 
 /**
  * flexmem_device_copy() - copy between allocations
- * @device: the device object that both allocations were made with
+ * @device: the device object that made both allocations
  * @to: handle of the allocation to copy to
- * @to_offset: first byte there, from the start of the allocation
+ * @to_offset: first byte in @to, from the start of the allocation
  * @from: handle of the allocation to copy from; may be the same
- * @from_offset: first byte there, from the start of the allocation
+ * @from_offset: first byte in @from, from the start of the allocation
  * @length: number of bytes; 0 does nothing
  * @done: receives the number of bytes copied, counted from the first one; set
  *        even on failure; may be NULL. Copied bytes stay copied after a
@@ -1284,13 +1295,13 @@ FLEXMEM_API int flexmem_device_write(struct flexmem_device *device,
  *
  * With FLEXMEM_CAN_COPY the device copies, and no byte goes through the CPU.
  * Without it the library reads and writes the bytes, which needs
- * FLEXMEM_CAN_RW. Offsets and @length must be multiples of 128; so is every
- * size from flexmem_device_alloc(). If another thread writes at the same time,
+ * FLEXMEM_CAN_RW. Offsets and @length must be multiples of 128, as all sizes
+ * from flexmem_device_alloc() are. If another thread writes at the same time,
  * the copy may mix old and new bytes.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: some of the bytes are
  * outside the allocations, offsets or @length are not multiples of 128, or the
- * two ranges overlap; -EBUSY: one of them is being resized at this moment;
+ * two ranges overlap; -EBUSY: an allocation is being resized at this moment;
  * -EOPNOTSUPP: without FLEXMEM_CAN_COPY and FLEXMEM_CAN_RW; -ENOMEM: out of
  * host memory.
  */
@@ -1304,15 +1315,15 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
  * @device: an open device
  * @usage: to be filled with the sums
  * @usage_size: sizeof(*@usage)
- * @regions: where to put the array of ``usage->regions`` regions, as
- *           flexmem_device_regions() does; NULL: the caller does not want it
+ * @regions: where to put the array of ``usage->regions`` regions;
+ *           flexmem_regions_free() frees it; NULL: the caller does not want it
  * @region_size: sizeof(**@regions); ignored with NULL
  * @accounts: where to put the array of ``usage->accounts`` accounts: cgroups
  *            first, then clients, each by id; flexmem_accounts_free() frees it;
  *            NULL: the caller does not want it
  * @account_size: sizeof(**@accounts); ignored with NULL
  *
- * The administrator sees all accounts. Other users see only those of the
+ * The administrator sees all accounts. Other users see only the accounts of the
  * opener's cgroup and of this device object. The bytes of all clients add up to
  * ``usage->owned``. The bytes of a cgroup include those of all cgroups below
  * it.
@@ -1385,9 +1396,9 @@ FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
  *	caller does not want it
  *
  * Only files of the cgroup and of the cgroups below it allocate in these
- * regions, and they use them before other regions. The regions are acquired at
- * once. Either all of them are reserved, or nothing changes. A cgroup has one
- * reservation; a new one replaces it.
+ * regions, and these files use the reserved regions first. The regions are
+ * acquired at once. Either all of them are reserved, or nothing changes. A
+ * cgroup has one reservation; a new reservation replaces the old one.
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
  * the root cgroup, or a size that no region has; -ENOMEM: the device has no further
@@ -1412,7 +1423,7 @@ FLEXMEM_API int flexmem_device_set_strict(struct flexmem_device *device);
  * flexmem_limit_name() - short name of a limit, for logs and reports
  * @limit: enum flexmem_limit
  *
- * Return: a constant string like "slots"; "unknown" for an unknown one.
+ * Return: a constant string like "slots"; "unknown" for an unknown @limit.
  */
 FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
 
@@ -1421,18 +1432,17 @@ FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
  * @error: negative errno from this library
  * @failure: details of a failed allocation, or NULL
  * @size: sizeof(*@failure); ignored with NULL
- * @text: where to write; always NUL-terminated, unless @length is 0; then it
- *        may be NULL
+ * @text: where to write the NUL-terminated text; may be NULL if @length is 0
  * @length: size of @text in bytes; 256 hold any text
  *
  * For -ENOMEM with details the text names the limit, the request and the free
  * memory, like "out of device memory: no slot left (8 of 8 used); asked 12.0
  * GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; 3.0 GiB leaving; own
  * 5.0 GiB can be freed". "Leaving" are bytes that were freed but are still in
- * use. The last part is about the memory of this device object. Each of the two
- * parts is left out if it would be 0.
+ * use. "Own" are bytes of this device object. The text leaves out "leaving" or
+ * "own" if its figure is 0.
  *
- * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
+ * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: @size is too small.
  */
 FLEXMEM_API int flexmem_error_text(int error,
 				   const struct flexmem_failure *failure,

@@ -88,8 +88,9 @@ extern "C" {
  * flexmem_cache_statistics() have the names of the structs that they fill. For
  * the structs write ``struct flexmem_cache_statistics``, as in C.
  *
- * Reset: a cache does not notice a reset of the device, and would use free
- * blocks of lost segments. After a reset the program calls
+ * Reset: a cache notices a reset of the device only when it grows or shrinks a
+ * segment. Until then it would use free blocks of lost segments. After a reset
+ * the program calls
  * flexmem_cache_drop_lost(), and frees its earlier allocations.
  */
 
@@ -249,9 +250,10 @@ struct flexmem_cache_events {
  *	even if it is cut off. Each line is a frame of a snapshot:
  *	FILE:LINE:NAME, or just a name. NULL: no description.
  * @hold: the cache begins to use a context. The context must be valid until
- *	@release. Runs in flexmem_cache_alloc_request(). NULL: contexts are
- *	valid until the cache is destroyed.
- * @release: the cache does not use the context any more. NULL: as for @hold.
+ *	@release. Runs in flexmem_cache_alloc_request(). NULL: each context must
+ *	be valid until the cache is destroyed.
+ * @release: the cache does not use the context any more. NULL: each context
+ *	must be valid until the cache is destroyed.
  * @user: passed to each callback
  *
  * The cache uses the context of a request while the allocation lives, while the
@@ -274,14 +276,14 @@ struct flexmem_cache_contexts {
  * @granule: sizes of blocks are multiples of it; a power of two from 128
  * @small_limit: requests up to this size go to the small pool
  * @small_segment: size of the segments of the small pool
- * @large_limit: requests above @small_limit, but below this, take a segment of
- *	@large_segment
- * @large_segment: see @large_limit
- * @large_round: other segments of the large pool are multiples of this
+ * @large_limit: requests above @small_limit and below @large_limit get a
+ *	segment of @large_segment bytes
+ * @large_segment: bytes of a segment for these requests
+ * @large_round: other segments of the large pool are multiples of this size
  * @large_remainder: a block of the large pool is split only if more than this
  *	remains
- * @oversize_slack: if max_split_size_mb is set: how much larger than its
- *	request a block may be that has that size or more. The configuration key
+ * @oversize_slack: a block of max_split_size_mb and above may be at most this
+ *	much larger than its request. The configuration key
  *	max_non_split_rounding_mb overrides it
  * @growing_step: the size of a growing segment is a multiple of this
  *
@@ -403,13 +405,13 @@ struct flexmem_cache_options {
  * @options: options of the cache
  * @size: sizeof(*@options)
  *
- * This takes no device memory yet.
+ * The call takes no device memory yet.
  *
- * Return: 0; -EINVAL: there is neither a device nor a provider, or both; a
- * callback is missing; a number is too large; the sizes of the profile
+ * Return: 0; -EINVAL: @options has both or none of ``device`` and ``provider``;
+ * a callback is missing; a number is too large; the sizes of the profile
  * contradict each other; or, with FLEXMEM_CACHE_STRICT, a setting is invalid.
- * @options->problem and the log say which. -EINVAL without a text: @cache or
- * @options is NULL, or @size too small; -EOPNOTSUPP: unknown bits in
+ * @options->problem and the log name the cause. -EINVAL without a text: @cache
+ * or @options is NULL, or @size too small; -EOPNOTSUPP: unknown bits in
  * @options->flags, or FLEXMEM_CACHE_MAPPABLE and a device without
  * FLEXMEM_CAN_MAP, or FLEXMEM_CACHE_MAPPED and a provider without ``map`` and
  * ``unmap``.
@@ -422,9 +424,9 @@ FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
  * flexmem_cache_destroy() - free all segments and the cache
  * @cache: object to free, or NULL
  *
- * It first waits for the device if blocks still wait for events. It frees live
- * allocations too. If the provider fails to free a segment, the cache logs that
- * and gives up the segment.
+ * The call first waits for the device if blocks still wait for events. It frees
+ * live allocations too. If the provider fails to free a segment, the cache logs
+ * that and gives up the segment.
  */
 FLEXMEM_API void flexmem_cache_destroy(struct flexmem_cache *cache);
 
@@ -443,7 +445,7 @@ enum flexmem_cache_source {
  * @source: enum flexmem_cache_source
  * @reserved: 0
  * @key: name of the setting
- * @value: its value as configured; "off" if that is the default
+ * @value: its value as configured, or the default, which is "off" for some keys
  */
 struct flexmem_cache_setting {
 	uint32_t source;
@@ -544,7 +546,10 @@ struct flexmem_cache_request {
  */
 #define FLEXMEM_CACHE_ALLOCATIONS 4194304
 
-/** FLEXMEM_CACHE_HUGE_ALLOCATIONS - most live ones of 4 GiB and more */
+/**
+ * FLEXMEM_CACHE_HUGE_ALLOCATIONS - most live allocations of 4 GiB and more of
+ * one cache
+ */
 #define FLEXMEM_CACHE_HUGE_ALLOCATIONS 1024
 
 /** FLEXMEM_CACHE_ALLOCATION_BYTES - the most bytes of one allocation */
@@ -571,12 +576,13 @@ enum flexmem_cache_limit {
 /**
  * enum flexmem_cache_obstacle - why a free block could not serve a request
  * @FLEXMEM_CACHE_OBSTACLE_SIZE: the block is too small, or there is none
- * @FLEXMEM_CACHE_OBSTACLE_STREAM: it belongs to another stream
- * @FLEXMEM_CACHE_OBSTACLE_POOL: it belongs to another private pool, or only one
- *	of block and request has a private pool
+ * @FLEXMEM_CACHE_OBSTACLE_STREAM: the block belongs to another stream
+ * @FLEXMEM_CACHE_OBSTACLE_POOL: the block and the request are not for the same
+ *	private pool, or one of them is for none
  * @FLEXMEM_CACHE_OBSTACLE_KIND: the block is in the pool of small requests and
  *	the request is large, or the other way round
- * @FLEXMEM_CACHE_OBSTACLE_SPLIT: max_split_size_mb keeps it for larger requests
+ * @FLEXMEM_CACHE_OBSTACLE_SPLIT: because of max_split_size_mb only larger
+ *	requests may get the block
  */
 enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SIZE = 0,
@@ -587,8 +593,8 @@ enum flexmem_cache_obstacle {
 };
 
 /*
- * Spare words behind the struct inside &struct flexmem_cache_failure, and behind
- * the one inside &struct flexmem_cache_allocation, so that both can grow.
+ * Spare words behind &flexmem_cache_failure.device and behind
+ * &flexmem_cache_allocation.failure, so that these structs can grow.
  */
 #define FLEXMEM_CACHE_DEVICE_ROOM 7
 #define FLEXMEM_CACHE_ROOM 2
@@ -609,10 +615,11 @@ enum flexmem_cache_obstacle {
  * @device_total: all bytes of the device
  * @device: the provider's reason, for an @error of -ENOMEM
  * @device_room: 0; for @device to grow
- * @obstacle: enum flexmem_cache_obstacle: why that block could not be used
- * @largest_kind: enum flexmem_cache_pool_kind: pool of that block
- * @largest_stream: stream of that block
- * @largest_pool: private pool of that block, or 0
+ * @obstacle: enum flexmem_cache_obstacle: why the largest free block could not
+ *	be used
+ * @largest_kind: enum flexmem_cache_pool_kind: pool of the largest free block
+ * @largest_stream: stream of the largest free block
+ * @largest_pool: private pool of the largest free block, or 0
  * @pool: private pool of the request, or 0
  * @last_pool: number of the newest private pool of the cache, or 0
  * @context: as in the request
@@ -672,9 +679,8 @@ struct flexmem_cache_failure {
  * @pointer: with FLEXMEM_CACHE_MAPPED: its first byte for the CPU, valid until
  *	the allocation is freed. Otherwise NULL
  *
- * The allocation consists of the bytes from @offset to @offset + @size of the
- * segment
- * @handle:
+ * The allocation consists of @size bytes of the segment @handle, from @offset
+ * on. For these bytes:
  *
  *  - flexmem_device_read() and flexmem_device_write() can always access them.
  *    While the segment grows or shrinks, they and flexmem_device_map() return
@@ -720,8 +726,8 @@ struct flexmem_cache_allocation {
  * flexmem_cache_free() frees the allocation. If the cache has no block for the
  * request, it takes these steps:
  *
- *  1. if garbage_collection_threshold is exceeded, it returns free segments to
- *     the provider, the oldest first, until it is not exceeded any more;
+ *  1. while garbage_collection_threshold is exceeded, it returns free segments
+ *     to the provider, the oldest first;
  *  2. it asks the provider for a segment (num_first_failures counts a refusal);
  *  3. it takes a hole in an expandable segment of another stream, if the work
  *     of that stream is done. Otherwise it runs the callbacks of
@@ -738,9 +744,9 @@ struct flexmem_cache_allocation {
  *  7. it searches the free blocks of private pools with
  *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool;
  *  8. if the provider has pressure events, and other programs have memory of
- *     the device, the cache gives them time to free memory: it asks the
- *     provider seven times in little more than a second. It does not hold the
- *     lock in between.
+ *     the device, the cache gives these programs time to free memory: it asks
+ *     the provider seven times in little more than a second. In between the
+ *     cache is unlocked.
  *
  * Steps 4 and 5 ask the provider only if they have returned a segment. An error
  * other than -ENOMEM ends the request at once. num_alloc_retries counts
@@ -774,10 +780,11 @@ flexmem_cache_alloc_request(struct flexmem_cache *cache,
 
 /**
  * flexmem_cache_free() - free an allocation
- * @cache: the cache it was made with
+ * @cache: cache of the allocation
  * @token: token of its first byte, or NULL
  *
- * Return: 0; -EINVAL: not a live allocation of this cache.
+ * Return: 0; -EINVAL: @token is not the token of a live allocation of this
+ * cache.
  */
 FLEXMEM_API int flexmem_cache_free(struct flexmem_cache *cache, void *token);
 
@@ -806,23 +813,24 @@ flexmem_cache_alloc_pointer(struct flexmem_cache *cache,
 
 /**
  * flexmem_cache_free_pointer() - free an allocation by its pointer
- * @cache: the cache it was made with
+ * @cache: cache of the allocation
  * @pointer: from flexmem_cache_alloc_pointer(), or NULL
  *
  * Return: 0; -EINVAL: no live allocation of flexmem_cache_alloc_pointer()
- * begins there; -EOPNOTSUPP: the cache does not map its segments.
+ * begins at @pointer; -EOPNOTSUPP: the cache does not map its segments.
  */
 FLEXMEM_API int flexmem_cache_free_pointer(struct flexmem_cache *cache,
 					   void *pointer);
 
 /**
  * flexmem_cache_lookup_pointer() - find the allocation that begins at a pointer
- * @cache: the cache it was made with
- * @pointer: from flexmem_cache_alloc_pointer()
+ * @cache: cache of the allocation
+ * @pointer: from flexmem_cache_alloc_pointer(), not NULL
  * @allocation: to be filled
  * @size: sizeof(*@allocation)
  *
- * Return: as flexmem_cache_free_pointer(); unlike there, NULL is -EINVAL.
+ * Return: 0; -EINVAL: no live allocation of flexmem_cache_alloc_pointer()
+ * begins at @pointer; -EOPNOTSUPP: the cache does not map its segments.
  */
 FLEXMEM_API int
 flexmem_cache_lookup_pointer(struct flexmem_cache *cache, const void *pointer,
@@ -831,27 +839,28 @@ flexmem_cache_lookup_pointer(struct flexmem_cache *cache, const void *pointer,
 
 /**
  * flexmem_cache_record_stream() - say that another stream uses an allocation
- * @cache: the cache it was made with
- * @token: token of its first byte; NULL: nothing is done
+ * @cache: cache of the allocation
+ * @token: token of its first byte. With NULL nothing is done
  * @stream: stream that uses the allocation
  *
- * Call this after the work was put on the stream, and before the allocation is
- * freed.
+ * Call this function after the work was put on the stream, and before the
+ * allocation is freed.
  *
- * Return: 0; -EINVAL: not a live allocation of this cache.
+ * Return: 0; -EINVAL: @token is not the token of a live allocation of this
+ * cache.
  */
 FLEXMEM_API int flexmem_cache_record_stream(struct flexmem_cache *cache,
 					    void *token, uint64_t stream);
 
 /**
  * flexmem_cache_lookup() - find the allocation that a byte belongs to
- * @cache: the cache it was made with
+ * @cache: cache of the allocation
  * @token: token of any byte of the allocation
  * @allocation: to be filled
  * @size: sizeof(*@allocation)
- * @offset: where to put the offset of the byte within it, or NULL
+ * @offset: where to put the offset of the byte within the allocation, or NULL
  *
- * Return: 0; -EINVAL: no byte of a live allocation of this cache.
+ * Return: 0; -EINVAL: @token names no byte of a live allocation of this cache.
  */
 FLEXMEM_API int flexmem_cache_lookup(struct flexmem_cache *cache,
 				     const void *token,
@@ -860,14 +869,14 @@ FLEXMEM_API int flexmem_cache_lookup(struct flexmem_cache *cache,
 
 /**
  * flexmem_cache_address() - find the device address of a byte
- * @cache: the cache it was made with
+ * @cache: cache of the allocation
  * @token: token of any byte of the allocation
- * @address: where to put the address of that byte
+ * @address: where to put the device address of the byte
  *
- * For a framework that passes addresses to each kernel that it starts. It takes
- * no lock. An allocation keeps its address as long as it lives.
+ * For a framework that passes addresses to each kernel that it starts. The call
+ * takes no lock. An allocation keeps its address as long as it lives.
  *
- * Return: 0; -EINVAL: no byte of a live allocation of this cache.
+ * Return: 0; -EINVAL: @token names no byte of a live allocation of this cache.
  */
 FLEXMEM_API int
 flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
@@ -877,7 +886,7 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
  * flexmem_cache_memory_info() - read the device's free and total memory
  * @cache: a cache
  * @free: where to put the free bytes
- * @total: where to put all bytes
+ * @total: where to put the total bytes of the device
  *
  * Free blocks of the cache do not count as free here.
  *
@@ -907,7 +916,7 @@ FLEXMEM_API int flexmem_cache_empty(struct flexmem_cache *cache,
 /**
  * flexmem_cache_trim() - return some memory, because other programs need it
  * @cache: a cache
- * @bytes: least bytes to return
+ * @bytes: least number of bytes to return
  * @released: where to put the number of bytes returned, or NULL; written even
  *	on failure
  *
@@ -922,8 +931,8 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
 /**
  * flexmem_cache_drop_lost() - stop using segments that a reset has lost
  * @cache: a cache
- * @live: where to put the bytes of live allocations in them, or NULL; written
- *	on success only
+ * @live: where to put the bytes of live allocations in lost segments, or NULL;
+ *	written on success only
  *
  * Call it after a reset of the device. The cache itself notices a reset only
  * when it grows or shrinks a segment. From then on no request gets memory of a
@@ -932,8 +941,8 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
  * token, and is freed as usual. The call does not wait.
  *
  * Return: 0; -EOPNOTSUPP: the provider does not know which segments are lost;
- * or the provider's error when it freed a segment. The cache tries that again
- * later.
+ * or the provider's error when it freed a segment. The cache frees that segment
+ * again later.
  */
 FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
 					uint64_t *live);
@@ -977,13 +986,14 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * For a framework without a loop. The thread waits for events and serves them
  * like flexmem_cache_serve_pressure(). The device sends no event for memory
  * that the program frees after the level has become FLEXMEM_LEVEL_CRITICAL. So
- * while that level lasts, the thread looks once a second: if the program has
- * allocated nothing since the last look, it returns free memory as for that
- * level. The thread ends with flexmem_cache_stop_helper(), with the destruction
- * of the cache, or when the device is removed; then it can be started again. It
- * blocks all signals. It runs callbacks of the provider, of the events and of
- * the log, like any other thread that uses the cache. If the program closes the
- * descriptor of the provider, the thread ends with a warning at the next event.
+ * while that level lasts, the thread looks once a second. If the program has
+ * allocated nothing since the last look, the thread returns free memory as
+ * after an event of that level. The thread ends with
+ * flexmem_cache_stop_helper(), with the destruction of the cache, or when the
+ * device is removed; then it can be started again. It blocks all signals. It
+ * runs callbacks of the provider, of the events and of the log, like any other
+ * thread that uses the cache. If the program closes the descriptor of the
+ * provider, the thread ends with a warning at the next event.
  *
  * Return: 0; -EEXIST: the thread runs already; -EOPNOTSUPP: the provider has no
  * events; -EAGAIN: the process may not have a further thread.
@@ -1018,9 +1028,9 @@ typedef void (*flexmem_cache_oom_fn)(void *user, uint64_t bytes);
  * @user: passed to @callback
  *
  * Callbacks run in the order of their registration. If several threads are out
- * of memory, they run on all of these threads at once.
+ * of memory, each of these threads runs the callbacks, at the same time.
  *
- * Return: 0; -EEXIST: this pair is registered already.
+ * Return: 0; -EEXIST: the pair of @callback and @user is registered already.
  */
 FLEXMEM_API int flexmem_cache_add_oom_callback(struct flexmem_cache *cache,
 					       flexmem_cache_oom_fn callback,
@@ -1048,8 +1058,9 @@ FLEXMEM_API int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
  * @pool: where to put the number of the pool, which is never 0 and never reused
  *
  * Private pools are for graphs: the segments of the pool serve only requests
- * for this pool. They stay in place while the pool lives, unless
- * flexmem_cache_pool_empty() returns free ones. The caller holds the pool once.
+ * for this pool. The segments stay in place while the pool lives, unless
+ * flexmem_cache_pool_empty() returns free ones. The caller gets one hold of the
+ * pool.
  *
  * Return: 0 or a negative errno.
  */
@@ -1059,17 +1070,17 @@ FLEXMEM_API int flexmem_cache_pool_create(struct flexmem_cache *cache,
 /**
  * flexmem_cache_pool_create_on() - make a private pool with a provider of its own
  * @cache: a cache
- * @provider: where its segments come from, copied; it must outlive the cache.
- *	NULL: the call is flexmem_cache_pool_create()
+ * @provider: source of the segments of the pool, copied; the source must
+ *	outlive the cache. NULL: the call is flexmem_cache_pool_create()
  * @provider_size: sizeof(*@provider); ignored with NULL
- * @pool: where to put its number
+ * @pool: where to put the number of the pool
  *
  * All providers of a cache share one address space: equal region_ids mean the
  * same region. Two providers may use the same handle; the pool of an allocation
- * tells which provider it comes from. Segments grow if both this provider and
- * that of the cache can grow them. Figures of the device and pressure events
- * come only from the provider of the cache. per_process_memory_fraction counts
- * all segments.
+ * tells which provider it comes from. The segments of the pool grow if
+ * @provider and the provider of the cache can both grow segments. Figures of
+ * the device and pressure events come only from the provider of the cache.
+ * per_process_memory_fraction counts all segments.
  *
  * Return: 0; -EINVAL: @provider lacks ``alloc`` or ``free``, or @provider_size
  * is wrong; -EOPNOTSUPP: the cache maps its segments, and @provider cannot.
@@ -1159,8 +1170,8 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
 /**
  * flexmem_cache_pool_begin() - send requests to a private pool, as for a capture
  * @cache: a cache
- * @pool: its number
- * @filter: decides which streams
+ * @pool: number of the pool
+ * @filter: decides which streams use the pool
  * @user: passed to @filter
  *
  * Until flexmem_cache_pool_end() a request without a pool goes to this pool if
@@ -1184,9 +1195,9 @@ FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
 /**
  * flexmem_cache_pool_end() - end flexmem_cache_pool_begin()
  * @cache: a cache
- * @pool: its number, even if it was released
+ * @pool: number of the pool, even if the pool was released
  *
- * Return: 0; -ENOENT: it has not begun.
+ * Return: 0; -ENOENT: flexmem_cache_pool_begin() was not called for the pool.
  */
 FLEXMEM_API int flexmem_cache_pool_end(struct flexmem_cache *cache,
 				       uint64_t pool);
@@ -1236,9 +1247,8 @@ flexmem_cache_pool_restore(struct flexmem_cache *cache,
  * @checkpoint: a checkpoint
  * @index: number of the allocation, from 0 on; the order does not change
  *
- * Return: the token that the last restore gave the allocation; before any restore, its
- * token at the
- * checkpoint; NULL: @index is too large.
+ * Return: the token that the last restore gave the allocation, or its token at
+ * the checkpoint if there was no restore; NULL: @index is too large.
  */
 FLEXMEM_API void *flexmem_cache_checkpoint_token(
 	const struct flexmem_cache_checkpoint *checkpoint, size_t index);
@@ -1343,8 +1353,8 @@ struct flexmem_cache_figure {
  * @num_device_shrink: number of times that a segment shrank
  * @num_hits: number of allocations that the cache served without the provider
  * @num_misses: number of allocations for which the cache asked the provider
- * @num_collections: number of times that segments were returned because of the
- *	threshold
+ * @num_collections: number of times that segments were returned because of
+ *	garbage_collection_threshold
  * @num_pressure_events: number of pressure events that were served
  * @pressure_bytes: bytes returned because of pressure events
  * @num_limit_errors: number of allocations that failed with
@@ -1459,12 +1469,11 @@ FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
 /**
  * flexmem_cache_set_history() - keep the last events for snapshots
  * @cache: a cache
- * @entries: number of events, below 2^32; 0: none. The present events are
- *	dropped.
+ * @entries: number of events, below 2^32; 0: none. The history begins anew.
  *
  * Sets ``history_entries``, as flexmem_cache_set_setting() does.
  *
- * Return: 0; -EINVAL: @entries is larger.
+ * Return: 0; -EINVAL: @entries is 2^32 or more.
  */
 FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
 					  size_t entries);
@@ -1482,12 +1491,13 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
  * @length: where to put its length without the NUL, or NULL
  *
  * The text has the fields of PyTorch's memory snapshot (segments,
- * device_traces, allocator_settings). PyTorch's viewer shows it after it was
- * pickled, with protocol 4 at most. The cache numbers regions from 1 on, in the
- * order in which it first used them. An address in the text is this number
- * times 2^44, plus the offset; region_id, offset and token are given too. The
- * snapshot of one pool has only that pool's history. As in PyTorch, segments
- * that grow are mapped and unmapped, and others are allocated and freed.
+ * device_traces, allocator_settings). PyTorch's viewer shows the text after the
+ * program has pickled it, with protocol 4 at most. The cache numbers regions
+ * from 1 on, in the order in which it first used them. An address in the text
+ * is this number times 2^44, plus the offset; region_id, offset and token are
+ * given too. The snapshot of one pool has only that pool's history. As in
+ * PyTorch, segments that grow are mapped and unmapped, and others are allocated
+ * and freed.
  *
  * The frames of an allocation are its tag, and each line that
  * &flexmem_cache_contexts.print writes about its context. UTF-8 stays
@@ -1517,7 +1527,8 @@ FLEXMEM_API void flexmem_cache_text_free(char *text);
  *	may be NULL
  * @length: size of @text in bytes; 1024 hold any text
  *
- * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: as for any struct.
+ * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: @error is positive, @size
+ * is too small, or @text is NULL and @length is not 0.
  */
 FLEXMEM_API int
 flexmem_cache_error_text(int error,

@@ -35,7 +35,7 @@ static bool chunks_are_wrong(const struct flexmem_alloc *request)
 	       request->max_chunks > FLEXMEM_MAX_CHUNKS;
 }
 
-/* The driver returns only EINVAL. Finds out which value is wrong. */
+/* Finds out which value is wrong, because the driver returns only EINVAL. */
 static void invalid_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_alloc *reply,
 			      struct flexmem_failure *failure)
@@ -139,8 +139,8 @@ struct flexmem_alloc
 fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 {
 	/*
-	 * The flags have the same values as the driver's, which refuses unknown
-	 * ones.
+	 * The library's flags have the values of the driver's flags. The driver
+	 * refuses unknown flags.
 	 */
 	return (struct flexmem_alloc){
 		.size = sizeof(struct flexmem_alloc),
@@ -149,7 +149,7 @@ fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 		.alignment = request->alignment,
 		.policy = request->placement,
 		.domains = request->domains,
-		/* The driver refuses a number that does not fit. */
+		/* The driver refuses UINT16_MAX chunks. */
 		.max_chunks = request->chunks < UINT16_MAX ?
 				      (uint16_t)request->chunks :
 				      UINT16_MAX,

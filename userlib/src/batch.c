@@ -55,10 +55,10 @@ static void *nth(void *array, size_t stride, size_t n)
 }
 
 /*
- * A batch may have hundreds of failures for the same reason. So the details
- * that were found for one failure, @known, are used for those that follow. The
- * driver counts the bytes that the batch has @made only when the batch has
- * ended. The program could free them, so add_details() adds them to @own_used.
+ * Details are read once and kept in @known, because a batch may have hundreds
+ * of failures for the same reason. @made: bytes that the batch has allocated so
+ * far. @made is added to @own_used, because the program can free these bytes,
+ * but the driver counts the bytes only after the batch.
  */
 static void add_details(const struct flexmem_device *device,
 			struct flexmem_failure *known, uint64_t made,
@@ -93,7 +93,8 @@ static int alloc_piece(struct flexmem_device *device,
 
 	for (i = 0; i < count; i++) {
 		/*
-		 * Cannot fail: the sizes were checked before the first command.
+		 * fmlib_copy_in() cannot fail, because the sizes were checked
+		 * before the first command.
 		 */
 		fmlib_copy_in(&request, sizeof(request),
 			      (const char *)requests + i * stride, stride,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The debug log: what each allocation and free did to the regions. The driver
- * does not report that, so the library reads the region table before and after,
- * and compares. That costs two to four further commands for each call, and
- * happens only at FLEXMEM_LOG_DEBUG.
+ * The debug log shows how each allocation and free changed the regions. The
+ * driver does not report the change, so the library compares the region table
+ * before and after. The comparison costs two to four more commands for each
+ * call. The library makes it only at FLEXMEM_LOG_DEBUG.
  */
 #include "internal.h"
 #include "human.h"
@@ -13,7 +13,7 @@
 
 #define REGION_TEXT 24
 
-/* Prints an address in hexadecimal, and a slot in decimal. */
+/* Formats a region's id: on a PF an address, on a VF a slot. */
 static const char *region_text(const struct flexmem_device *device,
 			       uint64_t region_id, char text[REGION_TEXT])
 {
@@ -127,9 +127,9 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 }
 
 /*
- * Tells how a freed block has merged with its neighbours. The number of free
- * blocks shows that: it is one more, the same, or one fewer. Works only if the
- * region has changed exactly once.
+ * Tells how a freed block has merged with its neighbours: the number of free
+ * blocks has changed by 1, 0 or -1. Works only if the region has changed
+ * exactly once.
  */
 static const char *merge_text(const struct flexmem_region_state *before,
 			      const struct flexmem_region_state *after)

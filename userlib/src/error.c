@@ -98,8 +98,8 @@ static const char *region_text(const struct flexmem_failure *failure)
 }
 
 /*
- * Says what determines the largest size. @max_handles, a parameter of the
- * driver, is 0 if the failure is not the driver's.
+ * Says what determines the largest size. @max_handles is a parameter of the
+ * driver, and 0 if the driver did not report the failure.
  */
 static const char *size_text(const struct flexmem_failure *failure)
 {
@@ -239,7 +239,7 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 	}
 }
 
-/* Texts for some errnos. The others have the C library's text. */
+/* Texts for some errnos. Other errnos have the C library's text. */
 static const char *errno_text(int error)
 {
 	switch (error) {

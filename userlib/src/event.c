@@ -13,7 +13,7 @@ int flexmem_device_pressure(struct flexmem_device *device,
 
 	if (!device || !event || size < FMLIB_PRESSURE_MIN)
 		return -EINVAL;
-	/* This does not wait, because the file was opened with O_NONBLOCK. */
+	/* read() does not wait, because the file was opened with O_NONBLOCK. */
 	length = read(device->fd, &read_event, sizeof(read_event));
 	if (length < 0)
 		return -errno;

@@ -113,12 +113,12 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
 
-/* tables.c: copies an entry of the driver's to an entry of @size bytes. */
+/* tables.c: copies a region entry of the driver to an entry of @size bytes. */
 void fmlib_region_from_uapi(const void *from, void *to, size_t size);
 
-/* log.c: the function that prints, if the environment asks for it. */
+/* log.c: returns a function that prints, or NULL if no variable asks for it. */
 flexmem_log_fn fmlib_log_of_environment(bool cache);
-/* Prints a warning about settings if there is no log callback. */
+/* Returns the function for warnings about settings without a log callback. */
 flexmem_log_fn fmlib_log_of_settings(void);
 void fmlib_log_from_environment(struct flexmem_device *device);
 bool fmlib_log_wants(const struct flexmem_device *device,
@@ -127,8 +127,8 @@ void fmlib_log(struct flexmem_device *device, enum flexmem_log_level level,
 	       const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * debug.c: the region table before a command, to be compared with the one after
- * it. If @on, the device's debug_lock is held from fmlib_debug_begin() to
+ * debug.c: the region tables before and after a command, to be compared. If
+ * @on, the device's debug_lock is held from fmlib_debug_begin() to
  * fmlib_debug_end().
  */
 struct fmlib_debug {
@@ -141,7 +141,7 @@ struct fmlib_debug {
 
 void fmlib_debug_begin(struct flexmem_device *device,
 		       struct fmlib_debug *debug);
-/* After the command: reads the table again, and logs new regions. */
+/* Called after the command: reads the region table, and logs new regions. */
 void fmlib_debug_done(struct flexmem_device *device, struct fmlib_debug *debug);
 void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct fmlib_debug *debug,
@@ -160,7 +160,7 @@ void fmlib_debug_resize(struct flexmem_device *device,
 			const struct fmlib_debug *debug, int error,
 			uint32_t handle, uint64_t length,
 			const struct flexmem_resized *resized);
-/* Logs the free space of changed regions, and drops the lock. */
+/* Logs the free space of changed regions, and drops debug_lock. */
 void fmlib_debug_end(struct flexmem_device *device, struct fmlib_debug *debug);
 
 #endif /* FMLIB_INTERNAL_H */

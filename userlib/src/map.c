@@ -65,8 +65,8 @@ int flexmem_device_unmap(struct flexmem_device *device, void *address,
 }
 
 /*
- * The driver may stop early without an error. Repeats the call until all bytes
- * are copied, or until an error.
+ * Repeats the command until all bytes are copied or the command fails, because
+ * the driver may copy fewer bytes without an error.
  */
 static int copy(const struct flexmem_device *device, unsigned long command,
 		uint32_t handle, uint64_t offset, uintptr_t data, size_t length,
@@ -90,8 +90,8 @@ static int copy(const struct flexmem_device *device, unsigned long command,
 		};
 		err = fmlib_ioctl(device, command, &cmd);
 		/*
-		 * If there are no bytes and no error, or too many bytes, this
-		 * is not a flexmem driver.
+		 * The flexmem driver never copies too many bytes. If it copies
+		 * no bytes, it returns an error.
 		 */
 		if (cmd.out_done > length - sum || (!err && !cmd.out_done))
 			err = -EIO;
@@ -130,7 +130,7 @@ static bool is_inside(const struct flexmem_device *device, uint32_t handle,
 	       length <= allocation.size - offset;
 }
 
-/* Makes the checks of COPY, for a device without COPY. */
+/* Checks arguments as the driver's COPY does, for a device without COPY. */
 static int check_copy(const struct flexmem_device *device, uint32_t to,
 		      uint64_t to_offset, uint32_t from, uint64_t from_offset,
 		      uint64_t length)

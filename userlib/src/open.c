@@ -126,8 +126,8 @@ static int list_nodes(long **numbers, size_t *count)
 /*
  * Returns the more helpful of two errors, if several nodes cannot be used. An
  * error of permissions is more helpful than any other, because an administrator
- * can change permissions. EACCES, of any node, is more helpful than EPERM, of a
- * PF that only the administrator may open.
+ * can change permissions. EACCES is more helpful than EPERM: EPERM means a PF
+ * that only the administrator may open.
  */
 static int worse_error(int before, int now)
 {

@@ -2,22 +2,22 @@
 /*
  * The region table and the segment table. Both are read in two calls, the first
  * of which returns the number of entries. If entries are added between the two
- * calls, the second one says so and is repeated with more room.
+ * calls, the second call reports that, and is repeated with more room.
  */
 #include "internal.h"
 
 #include <stdlib.h>
 
 /*
- * How many times the second call is tried. The table has few slots, so it
- * cannot grow more often.
+ * How often a call with room for the entries is tried. A table has few slots,
+ * so it cannot grow more often.
  */
 #define MAX_TRIES 8
 
 /*
- * One of the two tables, as read from the driver. @send passes @entries, with
- * room for @room entries, to the driver. @count: the number of entries that the
- * driver has.
+ * The regions or the segment table, as read from the driver. @send asks the
+ * driver to fill @entries, which has room for @room entries. @count: the number
+ * of entries that the driver has.
  */
 struct table {
 	size_t entry_size;
@@ -61,7 +61,7 @@ static int send_segments(const struct flexmem_device *device,
 	return err;
 }
 
-/* If this succeeds, the caller frees the entries, if there are any. */
+/* If read_table() succeeds, the caller frees @table->entries. */
 static int read_table(const struct flexmem_device *device, struct table *table)
 {
 	int tries;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Memory by owner, and limits. The snapshot has two lists. Like the tables of
- * tables.c, they are read again while they grow.
+ * Memory by owner, and limits. A snapshot has a list of regions and a list of
+ * owners. If a list has grown beyond its room, the snapshot is read again.
  */
 #include "internal.h"
 
@@ -14,8 +14,8 @@ _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 	       "the library counts what the driver counts");
 
 /*
- * The list of owners changes more often than that of regions, so there are more
- * tries.
+ * More tries than in tables.c, because the list of owners changes more often
+ * than the list of regions.
  */
 #define MAX_TRIES 16
 #define SPARE_OWNERS 8
@@ -144,8 +144,8 @@ static void usage_from_uapi(const struct flexmem_snapshot *reply,
 }
 
 /*
- * Converts entries to an array of the caller's structs, which is NULL if there
- * are none.
+ * Converts entries to an array of the caller's structs. The array is NULL if
+ * there are no entries.
  */
 static int convert(const void *entries, size_t entry_size, uint32_t count,
 		   size_t size, void **array,
@@ -214,8 +214,8 @@ void flexmem_accounts_free(struct flexmem_account_state *accounts)
 }
 
 /*
- * Sends a command about limits, and returns its reply in @allowance unless that
- * is NULL.
+ * Sends a command about limits, and returns the reply in @allowance unless
+ * @allowance is NULL.
  */
 static int send_limit(const struct flexmem_device *device,
 		      unsigned long command, struct flexmem_resource_limit *cmd,

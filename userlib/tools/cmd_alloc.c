@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Enough for use by hand. Load tests use replay. */
+/* Enough for use by hand. Load tests use the command replay. */
 #define MAX_COUNT 1000000
 #define MAX_HOLD 1000000
 
@@ -24,7 +24,7 @@ struct alloc_options {
 	bool has_seed;
 };
 
-/* The result of a pattern: an error, or the state of @job. */
+/* The result of filling or checking memory: an error, or the state of @job. */
 struct outcome {
 	struct pattern_job job;
 	bool checked;
@@ -266,13 +266,14 @@ static enum tool_status patterns(struct tool *tool, struct work *work,
 }
 
 /*
- * In a shell the allocations stay. Otherwise they are freed with the open file.
+ * In a shell the allocations stay. Otherwise the driver frees them when the
+ * command ends and closes the file.
  */
 static enum tool_status keep(struct tool *tool, struct work *work)
 {
 	/*
-	 * A report as JSON is one value, so with a pattern it is printed at the
-	 * end.
+	 * The JSON report is one value, which includes the results of checking
+	 * the pattern. So with a pattern the report is printed at the end.
 	 */
 	bool early = tool->json && !work->options->has_seed;
 	enum tool_status status;
@@ -294,7 +295,7 @@ static enum tool_status keep(struct tool *tool, struct work *work)
 	return status;
 }
 
-/* Returns why a batch ended early. */
+/* Returns 0, or the error that ended a batch early. */
 static int allocate(struct tool *tool, const struct work *work)
 {
 	const struct alloc_options *options = work->options;
@@ -303,7 +304,7 @@ static int allocate(struct tool *tool, const struct work *work)
 	int err;
 
 	if (options->count == 1) {
-		/* The result holds the error too. */
+		/* The call stores its error in work->allocations, too. */
 		flexmem_device_alloc_request(tool->device, &options->request,
 					     sizeof(options->request),
 					     work->allocations,
@@ -355,8 +356,8 @@ enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv)
 }
 
 /*
- * Frees what @name names: a handle, or REGION:OFFSET. @error receives 0 or a
- * negative errno.
+ * Frees the allocation that @name names: a handle, or REGION:OFFSET. @error
+ * receives 0 or a negative errno.
  */
 static enum tool_status free_one(struct tool *tool, char *name, int *error)
 {

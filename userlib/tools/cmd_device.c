@@ -82,8 +82,8 @@ static void print_domain(const struct flexmem_domain_state *domain)
 }
 
 /*
- * Prints a line for each domain. A single domain needs none, because the lines
- * before describe it.
+ * Prints a line for each domain. A single domain needs no line, because the
+ * lines before describe that domain.
  */
 static void print_domains(const struct flexmem_domain_state *domains)
 {
@@ -245,7 +245,7 @@ enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
 	err = flexmem_device_trim(tool->device, flags, &regions, &bytes);
 	/*
 	 * The report is printed even on failure, because some regions may have
-	 * been released before.
+	 * been released before the failure.
 	 */
 	if (tool->json) {
 		object = json_checked(json_object());

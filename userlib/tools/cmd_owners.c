@@ -219,7 +219,7 @@ struct limit_options {
 	uint64_t limit[FLEXMEM_CHARGES];
 };
 
-/* Limits. @known: the charges for which they are valid. */
+/* Limits. @allowance[i] is valid only if @known[i] is set. */
 struct limits {
 	bool own;
 	uint32_t whose;

@@ -28,10 +28,7 @@ void json_add(json_t *object, const char *key, json_t *value)
 
 json_t *json_number(uint64_t number)
 {
-	/*
-	 * jansson has no unsigned numbers: larger values become the largest
-	 * one.
-	 */
+	/* jansson has only signed numbers: larger values become INT64_MAX. */
 	if (number > INT64_MAX)
 		number = INT64_MAX;
 	return json_checked(json_integer((json_int_t)number));

@@ -52,8 +52,8 @@ static bool is_pf(const struct stat *status)
 }
 
 /*
- * Finds the node of a VF: @path if it is a path; otherwise the first node that
- * a group may open, or if there is none, the first node.
+ * Finds the node of a VF: @path if it is a path. Otherwise finds the first node
+ * that a group may open. If a group may open none, finds the first node.
  */
 static bool find_vf(const char *path, char node[NODE_MAX], struct stat *status)
 {

@@ -14,7 +14,7 @@ void pattern_fill(void *bytes, uint64_t seed, uint64_t offset, size_t length);
 
 /*
  * Returns the number of bytes that differ from the pattern. @first receives the
- * offset in the pattern of the first of them.
+ * offset of the first such byte in the pattern.
  */
 uint64_t pattern_check(const void *bytes, uint64_t seed, uint64_t offset,
 		       size_t length, uint64_t *first);

@@ -23,7 +23,7 @@ static bool parse_name(const char *text, size_t length, uint32_t *placement)
 	return false;
 }
 
-/* Adds a domain, or a memory, which stands for all its domains. */
+/* Adds a domain by its number, or all domains of a memory by its name. */
 static bool add_item(const char *text, size_t length, struct policy *policy)
 {
 	char item[16];

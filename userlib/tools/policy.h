@@ -15,7 +15,7 @@ struct policy {
 	uint32_t memories;
 };
 
-/* Reads POLICY[:DOMAINS]. Prints an error if the text is none. */
+/* Parses POLICY[:DOMAINS]. Prints an error if @text is not valid. */
 bool parse_policy(struct tool *tool, const char *text, struct policy *policy);
 /*
  * Sets placement and domains of a request. Returns 0 or a negative errno of the

@@ -56,7 +56,7 @@ void render_bar(char *bar, unsigned int width, uint64_t total, uint64_t used,
 	other = total - used - largest_free;
 
 	used_cells = share(used, total, width);
-	/* Only a full region looks full. */
+	/* Keeps a free cell in the bar of a region that is not full. */
 	if (used < total && used_cells == width && width > 1)
 		used_cells--;
 	other_cells = share(other, total, width);

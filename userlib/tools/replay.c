@@ -154,7 +154,7 @@ static int run_events(struct run *run, const struct trace *trace,
 	replay->seconds = (double)(now_ns() - begin) / 1e9;
 	if (!err && !replay->peak_reached)
 		err = target->look(target->user);
-	/* The removal is counted as a failed event already. */
+	/* The removal of the device is already counted as a failed event. */
 	return err == -ENODEV && failed ? 0 : err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Carries out the events of a trace on a target, and measures that. There are
- * two targets: replay_device.c and replay_cache.c. Prints only progress.
+ * Carries out the events of a trace on a device (replay_device.c) or a cache
+ * (replay_cache.c), and measures the result. Prints only progress.
  */
 #ifndef REPLAY_H
 #define REPLAY_H
@@ -24,9 +24,9 @@ struct replay_failure {
 
 /*
  * The result of a replay. @events = @allocs + @frees + @failures +
- * @skipped_zero + @skipped_failed. The bytes of the device are those of the
- * requests, rounded up by the allocator. @peak_reached: the replay reached the
- * peak of the trace.
+ * @skipped_zero + @skipped_failed. Members with device_bytes count the bytes as
+ * the allocator rounds them up. @peak_reached: the replay reached the peak of
+ * the trace.
  */
 struct replay {
 	uint64_t events;
@@ -50,12 +50,11 @@ struct replay {
 };
 
 /*
- * The allocator for a trace. @alloc and @free are timed, so they do nothing but
- * make the call; they return 0 or a negative errno. @count is called after a
- * success, and returns how many bytes were allocated or freed. @explain is
- * called after the first failed allocation. @look is called once, at the peak
- * of the trace, or at the end if the replay ends before; its error ends the
- * replay.
+ * The allocator for a trace. @alloc and @free are timed, so they only make the
+ * call. They return 0 or a negative errno. @count is called after a success,
+ * and returns how many bytes were allocated or freed. @explain is called after
+ * the first failed allocation. @look is called once: at the peak of the trace,
+ * or at the end if the replay ends earlier. An error of @look ends the replay.
  */
 struct replay_target {
 	int (*alloc)(void *user, const struct trace_event *event);
@@ -67,15 +66,15 @@ struct replay_target {
 };
 
 /*
- * Runs until the end of @trace; or, unless @keep_going, until the first
- * failure. Returns 0 or the error of the target's @look. Failed events are only
- * counted, in @replay.
+ * Carries out @trace to its end, or without @keep_going to the first failure.
+ * Returns 0 or the error of the target's @look. A failed event is no error, but
+ * is counted in @replay.
  */
 int replay_run(struct replay *replay, const struct replay_target *target,
 	       const struct trace *trace, bool keep_going,
 	       struct progress *progress);
 
-/* The bytes that the trace had in a region. */
+/* A region, and the bytes that the trace's allocations used in it. */
 struct replay_region {
 	uint64_t region_id;
 	uint64_t used;
@@ -83,9 +82,9 @@ struct replay_region {
 };
 
 /*
- * Result of a replay on a device. @snapshot: the regions at the time of @look.
- * Slots are counted at the end. @in_chunks: number of allocations that had
- * several chunks. @most_chunks: of one allocation.
+ * Result of a replay on a device. @snapshot: the regions when @look was called.
+ * @slots_used: slots in use at the end. @in_chunks: number of allocations with
+ * several chunks. @most_chunks: largest number of chunks of an allocation.
  */
 struct replay_device {
 	struct replay_region *regions;
@@ -99,8 +98,8 @@ struct replay_device {
 
 /*
  * Carries out @trace on @device. Returns 0, or a negative errno if the regions
- * or domains could not be read. The caller calls replay_device_free() in each
- * case.
+ * or domains could not be read. The caller calls replay_device_free() even
+ * after an error.
  */
 int replay_device(struct replay *replay, struct replay_device *result,
 		  struct flexmem_device *device, const struct policy *policy,
@@ -108,7 +107,7 @@ int replay_device(struct replay *replay, struct replay_device *result,
 		  struct progress *progress);
 /*
  * Returns the share of the free bytes in the snapshot that lie outside the
- * largest free block of their region; NAN if the user may not see it.
+ * largest free block of their region; NAN if a region is hidden from the user.
  */
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
@@ -131,7 +130,7 @@ struct replay_cache {
  * Carries out @trace on a new cache with @configuration; NULL: the
  * configuration in the environment. Warnings of the cache go to stderr. Returns
  * 0, or a negative errno if the cache could not be made or read. The caller
- * calls replay_cache_free() in each case.
+ * calls replay_cache_free() even after an error.
  */
 int replay_cache(struct replay *replay, struct replay_cache *result,
 		 const struct replay_provider *provider,
@@ -144,8 +143,7 @@ int replay_cache(struct replay *replay, struct replay_cache *result,
 double replay_cache_ratio(const struct replay *replay,
 			  const struct replay_cache *result);
 /*
- * Returns the share of the reserved bytes that were not allocated at the time
- * of @look.
+ * Returns the share of the reserved bytes in @at_look that were not allocated.
  */
 double replay_cache_unused(const struct replay_cache *result);
 /*

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * A trace on a device: each of its allocations is an allocation of the driver.
+ * Replays a trace on a device: each allocation of the trace is an allocation of
+ * the driver.
  */
 #include "replay.h"
 #include "tool.h"

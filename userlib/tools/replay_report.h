@@ -9,7 +9,7 @@
 /*
  * The replay of one file. If it failed, @error is a negative errno and @text
  * describes it. @properties are valid unless @provider is a flat address space.
- * @cache is valid if @cached, otherwise @device.
+ * @cache is valid if @cached is true, otherwise @device is valid.
  */
 struct report {
 	const char *file;

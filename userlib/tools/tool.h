@@ -30,9 +30,9 @@ enum in_shell {
 };
 
 /*
- * One subcommand. @help follows the usage line in its --help. @in_shell:
- * whether `flexmem shell` has it. A command that needs allocations of its own
- * open file exists only in the shell.
+ * One subcommand. --help prints the usage line, then @help. @in_shell: whether
+ * the subcommand exists in `flexmem shell`. A subcommand that uses allocations
+ * of earlier subcommands exists only there.
  */
 struct command {
 	const char *name;
@@ -44,10 +44,10 @@ struct command {
 };
 
 /*
- * State of a run. @device is NULL until tool_open(). In a shell it stays open
- * from one command to the next. With @json a command prints exactly one JSON
- * value.
- * @reported: the command has printed it. @error: the first error.
+ * State of a run. @device is NULL until tool_open(). In a shell @device stays
+ * open from one command to the next. With @json a command prints exactly one
+ * JSON value. @reported: the command has printed this value. @error: the first
+ * error.
  */
 struct tool {
 	const char *path;
@@ -59,14 +59,14 @@ struct tool {
 	json_t *error;
 };
 
-/* main.c: NULL if there is no such subcommand. */
+/* main.c: returns NULL if there is no such subcommand. */
 const struct command *find_command(const char *name);
 /*
  * Returns ", did you mean 'X'?" if the name resembles that of a command,
  * otherwise "".
  */
 const char *suggestion(const char *name, char text[TOOL_TEXT_MAX]);
-/* Whether --json is among the arguments, even if others are wrong. */
+/* Whether --json is among the arguments, even if other arguments are wrong. */
 bool wants_json(int argc, char **argv);
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
@@ -88,7 +88,7 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
 /* options.c */
 
-/* The options that every command has. They end its array. */
+/* The options that every command has. They end a command's array of options. */
 #define COMMON_OPTIONS \
 	{ "device", required_argument, NULL, 'd' }, \
 	{ "json", no_argument, NULL, 'j' }, \
@@ -101,8 +101,8 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
 /*
  * Returns the next option of a subcommand, and handles common options itself.
- * For any other result the caller must return option_status() of it, because
- * the help or an error has been printed.
+ * If the result is no option of the subcommand, the help or an error has been
+ * printed, and the caller must return option_status() of the result.
  */
 int next_option(struct tool *tool, int argc, char **argv,
 		const struct option *options);
@@ -126,17 +126,17 @@ void option_error(struct tool *tool, int option, char **argv,
 bool is_closer(const char *typed, const char *name, unsigned int *least);
 /* The help text of @tool->command. */
 void print_own_help(FILE *file, const struct tool *tool);
-/* Parses the options of a command that has only the common ones. */
+/* Parses the options of a command that has only the common options. */
 bool only_common_options(struct tool *tool, int argc, char **argv,
 			 enum tool_status *status);
 
 /* Reads a size: "12G", "4MiB", "0x80", "128". K, M, G, T are powers of 1024. */
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
-/* Reads a cgroup: its number, or its path. Prints the error. */
+/* Parses the number or the path of a cgroup. Prints an error on failure. */
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id);
 
-/* Opens the device if it is not open. Prints the error. */
+/* Opens the device if it is not open. Prints an error on failure. */
 enum tool_status tool_open(struct tool *tool);
 /*
  * Like tool_open(), but returns 0 or a negative errno, and writes the error to
@@ -161,17 +161,21 @@ enum tool_status tool_fail(struct tool *tool, int error, const char *format,
 enum tool_status usage_error(struct tool *tool, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /*
- * Ends a command. With --json prints its error, unless it has printed a report.
+ * Ends a command. With --json prints the command's error, unless the command
+ * has printed a report.
  */
 void tool_finish(struct tool *tool);
 /*
- * tool_begin() notes the run. tool_last_words() prints the error of a command
- * that cannot continue: @text, and also @json if --json was given and nothing
- * was reported yet. It may run in a signal handler.
+ * tool_last_words() prints the error of a command that cannot continue: @text,
+ * and also @json if --json was given and nothing was reported yet. It may run
+ * in a signal handler. tool_begin() tells it about the command.
  */
 void tool_begin(const struct tool *tool);
 void tool_last_words(const char *text, const char *json);
-/* Prints a text on stdout, or with --json an object with that key. */
+/*
+ * Prints a text on stdout. With --json prints an object that has the text under
+ * @key.
+ */
 void tool_text(struct tool *tool, const char *key,
 	       void (*print)(FILE *file, const struct tool *tool));
 
@@ -189,8 +193,8 @@ enum pattern_way {
 /*
  * The caller sets @seed and @way. PATTERN_AUTO becomes the way that was used: a
  * mapping if the allocation is mappable, otherwise copies. The other members
- * are results. @bad: number of wrong bytes. @first_bad: offset of the first, if
- * @bad is not 0.
+ * are results. @bad: number of wrong bytes. @first_bad: offset of the first
+ * wrong byte, if there is one.
  */
 struct pattern_job {
 	uint64_t seed;
@@ -200,7 +204,7 @@ struct pattern_job {
 	uint64_t first_bad;
 };
 
-/* Each returns 0 or a negative errno. Wrong bytes are not an error. */
+/* Both calls return 0 or a negative errno. Wrong bytes are not an error. */
 int pattern_fill_allocation(struct tool *tool, uint32_t handle,
 			    struct pattern_job *job);
 int pattern_check_allocation(struct tool *tool, uint32_t handle,
@@ -223,11 +227,11 @@ json_t *json_regions(const struct flexmem_region_state *regions, size_t count);
 json_t *json_segments(const struct flexmem_segment *segments, size_t count);
 void json_add_allocation(json_t *object,
 			 const struct flexmem_allocated *allocation);
-/* The result of a fill, or of a check if @checked. */
+/* Returns the object for a fill, or for a check if @checked. */
 json_t *json_pattern(const struct pattern_job *job, bool checked);
 /*
- * An error: @text, or the text of @error if @text is NULL. @failure may be
- * NULL.
+ * Returns the object of an error. If @text is NULL, takes the text of @error.
+ * @failure may be NULL.
  */
 json_t *json_error(int error, const char *text,
 		   const struct flexmem_failure *failure);
@@ -236,7 +240,7 @@ json_t *json_number(uint64_t number);
 json_t *json_text(const char *text);
 /* Ends the command if @value is NULL, because memory is lacking. */
 json_t *json_checked(json_t *value);
-/* Adds @value to the object, which owns it from then on. */
+/* Adds @value to the object. From then on the object owns @value. */
 void json_add(json_t *object, const char *key, json_t *value);
 /* Prints the report of a command, and frees it. */
 void json_print(struct tool *tool, json_t *value);
@@ -256,12 +260,12 @@ const char *charge_name(uint32_t charge);
 bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX]);
 const char *strategy_name(uint32_t strategy);
 const char *order_name(uint32_t order);
-/* Whether the driver has a policy of that name. */
+/* Whether the driver has a strategy, or an order, of that name. */
 bool is_strategy(const char *name);
 bool is_order(const char *name);
 const char *acquisition_name(uint32_t acquisition);
 const char *memory_name(uint32_t memory);
-/* The reverse of memory_name(). False: there is no such memory. */
+/* Finds the memory that has this name. Returns false if there is none. */
 bool find_memory(const char *name, uint64_t *memory);
 
 #endif /* TOOL_H */

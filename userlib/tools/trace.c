@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Reader of traces. The first line is "# flexmem-trace 1"; other lines that
- * begin with '#' are comments; the rest is "TIME a ID BYTES STREAM" or
- * "TIME f ID", decimal numbers with one space between them. It is strict: a
- * trace that is damaged must not give figures.
+ * Reader of traces. The first line is "# flexmem-trace 1". Other lines that
+ * begin with '#' are comments. Every other line is "TIME a ID BYTES STREAM" or
+ * "TIME f ID", with decimal numbers and single spaces. The reader refuses any
+ * damaged trace, because figures of such a trace would be wrong.
  */
 #include "trace.h"
 #include "tool.h"
@@ -27,8 +27,8 @@ struct live {
 };
 
 /*
- * One file while it is read. @live has an entry for each allocation so far.
- * @err is what trace_read() will return if it fails.
+ * A file that is being read. @live has an entry for each allocation so far.
+ * @err is what trace_read() returns on failure.
  */
 struct reader {
 	gzFile file;

@@ -20,8 +20,9 @@ struct trace_event {
 };
 
 /*
- * A trace in memory. @peak_event: the first event after which the most
- * requested bytes, @peak_bytes, were live. Not valid if @allocations is 0.
+ * A trace in memory. @peak_bytes is the largest sum of requested bytes that are
+ * live, and @peak_event the first event that leads to it. Both are not valid if
+ * @allocations is 0.
  */
 struct trace {
 	struct trace_event *events;

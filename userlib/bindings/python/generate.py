@@ -15,7 +15,7 @@ import cffi
 
 
 def declarations(header):
-    """Returns the declarations of a header itself, after the preprocessor, without comments and attributes."""
+    """Returns the preprocessed declarations of a header, without included headers, comments and attributes."""
     command = [*os.environ.get("CC", "cc").split(), "-E", "-I", os.path.dirname(header), header]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     ours = False

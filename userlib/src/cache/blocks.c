@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * Finds the memory for a request: a part of a hole of a growing segment, or a
- * free piece of a fixed segment, which may be split. A free merges what was
- * split. It cannot fail, because the nodes that it needs are set aside before.
+ * free piece of a fixed segment, which may be split. A free merges pieces that
+ * were split. A free cannot fail, because the nodes that it needs are set aside
+ * before.
  */
 #include "cache.h"
 
@@ -96,8 +97,9 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 }
 
 /*
- * Whether the piece may serve the request: a large piece serves only requests
- * of about its size.
+ * The oversize rule: outside of the small pool, a piece of max_split_size_mb
+ * and above may serve only requests of that size and above, which are at most
+ * config.slack smaller than the piece.
  */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,
@@ -167,7 +169,9 @@ void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 	};
 }
 
-/* Merges @piece with the next piece. Both must be out of the tree. */
+/*
+ * Merges @piece with the next piece. Neither may be in the tree of free pieces.
+ */
 static void absorb_next(struct fmlib_piece *piece)
 {
 	struct fmlib_piece *next = piece->next;
@@ -297,8 +301,8 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 			return err;
 	}
 	/*
-	 * If the smallest piece that fits breaks the rule, all larger pieces
-	 * break it too.
+	 * If the smallest piece that fits is too large by the oversize rule,
+	 * all larger pieces are too large.
 	 */
 	best = fmlib_fit_best(&arena->free, want->size);
 	if (!best || !fits_oversize_rule(cache, want, best))

@@ -2,13 +2,13 @@
 /*
  * If the provider has refused memory, a stream may take a hole in an expandable
  * segment of another stream. But queued work of the other stream may still use
- * the hole. That is impossible if nothing was freed in the segment since the
- * device was last synchronized, or since an event was recorded on that stream
- * which has happened by now. Such a segment is *quiet*.
+ * the hole. So the segment must be *quiet*: nothing was freed in the segment
+ * since the device was synchronized, or since the last completed event of the
+ * other stream was recorded.
  *
  * The block in the hole counts as used on its own stream from the start. So
- * when it is freed, its memory waits for that stream before the segment's
- * stream gets it back.
+ * when the block is freed, its memory waits for that stream before the
+ * segment's stream gets the memory back.
  */
 #include "cache.h"
 

@@ -102,8 +102,8 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 }
 
 /*
- * Does what give_token() does, and adds the allocation to the history and the
- * log.
+ * Turns the memory that was found into an allocation, and adds the allocation
+ * to the history and the log.
  */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block)
@@ -121,14 +121,15 @@ void fmlib_cache_make(struct flexmem_cache *cache,
 }
 
 /*
- * Does what give_token() does. If no token is left, reports that to the caller.
+ * Turns the memory that was found into an allocation. If no token is left, puts
+ * the memory back and returns -ENOMEM.
  */
 static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 		    struct fmlib_block **block)
 {
 	/*
-	 * The block struct comes from the lane to which the memory belongs,
-	 * which may be another stream's.
+	 * The block struct comes from the lane of the memory. The lane may be
+	 * another stream's.
 	 */
 	*block = fmlib_block_take(cache, want->found.segment->arena->lane,
 				  want->found.size);
@@ -139,8 +140,8 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * Advances the clock at the begin of an allocation, so that memory freed from
- * now on counts as younger than memory freed before.
+ * Advances the clock at the beginning of an allocation, so that memory freed
+ * from now on counts as younger than memory freed before.
  */
 static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 {
@@ -161,7 +162,7 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	missed = err == -ENOENT;
 	if (missed) {
-		/* The pool may be released while the lock is dropped. */
+		/* The pin keeps the pool while the lock is dropped. */
 		want->pool->pins++;
 		err = fmlib_ladder(cache, want);
 		fmlib_pool_put(cache, want->pool);
@@ -231,9 +232,9 @@ static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 }
 
 /*
- * Called with the locks of the cache and of the lane, and with those of all
- * other lanes unless the call is simple. Reads all values before it unlocks,
- * because after that another thread may free the block.
+ * Called with the locks of the cache and of the lane. The locks of all other
+ * lanes are held too, unless is_simple_miss() is true. Fills the results under
+ * the locks, because after the unlock another thread may free the block.
  */
 static int alloc_locked(struct flexmem_cache *cache,
 			const struct flexmem_cache_request *request,

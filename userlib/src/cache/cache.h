@@ -94,7 +94,8 @@ void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /*
- * Logs a warning. During creation the first one becomes the caller's @problem.
+ * Logs a warning. The first one while the cache is created is also written to
+ * @problem of the caller's options.
  */
 void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -156,12 +157,12 @@ void fmlib_piece_release(struct flexmem_cache *cache,
  * none; or -ENOMEM if there is no host memory.
  */
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* Like fmlib_obtain(), but in one growing segment. -ENOSPC: it has no room. */
+/* Like fmlib_obtain(), but in one growing segment. -ENOSPC: no room there. */
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
 /*
- * Takes the free bytes at @offset of a segment. Before, the caller has set
- * nodes aside with fmlib_range_prepare_claims(), or prepared two spare pieces.
+ * Takes the free bytes at @offset of a segment. The caller has set nodes aside
+ * with fmlib_range_prepare_claims(), or has prepared two spare pieces.
  */
 void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		 uint64_t offset, uint64_t size, struct fmlib_want *want);
@@ -201,7 +202,10 @@ static inline size_t fmlib_arena_chain(uint64_t stream, uint64_t pool)
 struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 				     const struct fmlib_want *want);
 
-/* Finds an arena and pins it; makes it if the whole cache is locked. */
+/*
+ * Finds and pins an arena. The whole cache must be locked if the arena may be
+ * missing, because this makes it then. Returns NULL if there is no host memory.
+ */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
@@ -225,16 +229,16 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 /* segments.c */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
 /*
- * Like fmlib_obtain(), but asks the provider if there is no free memory. On
+ * Takes free memory like fmlib_obtain(), or else memory from the provider. On
  * failure @want->failure has the details.
  */
 int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
-/* The bytes of a segment that could be returned now. */
+/* The bytes of a segment that the cache could return to the provider now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
 /*
- * Like fmlib_segment_excess(), but also for private pools, whose segments
- * normally stay while the pool lives.
+ * Like fmlib_segment_excess(), but not 0 for a segment of a private pool that
+ * lives. Such a segment normally stays in the pool.
  */
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);
@@ -251,7 +255,8 @@ void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
 /*
- * Frees memory of a segment, and the segment too if it is not needed any more.
+ * Frees memory of a segment. Returns an empty segment to the provider if the
+ * segment is leaving, or with backend:direct.
  */
 void fmlib_put_back(struct flexmem_cache *cache,
 		    const struct fmlib_found *found);
@@ -272,15 +277,16 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 /* reclaim.c */
 void fmlib_collect(struct flexmem_cache *cache);
 /*
- * Each of these functions returns how many bytes were returned to the provider.
+ * fmlib_reclaim_large() and fmlib_reclaim() return how many bytes the provider
+ * got back.
  */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
 /*
- * pressure.c: fmlib_pressure_read() reads the next event, without the lock, and
- * returns 0 or the reason why there is none. fmlib_pressure_answer() answers
- * the event, unless a later event was answered already, and returns 0 or an
+ * pressure.c: fmlib_pressure_read() reads the next event without the lock. It
+ * returns 0 or the reason why there is no event. fmlib_pressure_answer()
+ * ignores the event if a later one was answered already. It returns 0 or an
  * error of the provider.
  */
 int fmlib_pressure_read(struct flexmem_cache *cache,
@@ -304,19 +310,19 @@ void fmlib_use_drop(struct flexmem_cache *cache, struct fmlib_use *use);
 void fmlib_use_begin(struct fmlib_block *block, struct fmlib_use *use);
 int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 		  uint64_t stream);
-/* Records events for the uses of a freed block, which has at least one. */
+/* Records events for the uses of a freed block with at least one use. */
 void fmlib_uses_wait(struct flexmem_cache *cache, struct fmlib_block *block);
 /*
- * Frees blocks whose events have happened; not while work is captured. Needs
- * the cache's lock and a lane's. Locks the rest of the cache if a block may be
- * freed.
+ * Frees blocks whose events have happened. Does nothing while work is captured.
+ * The caller holds the cache's lock and a lane's lock. This function locks the
+ * other lanes too if a block may be freed.
  */
 void fmlib_uses_poll(struct flexmem_cache *cache);
 /* Records the deferred events, after the capture of work has ended. */
 void fmlib_uses_resume(struct flexmem_cache *cache);
 /*
- * These two functions drop the lock while they wait, and free blocks that have
- * waited.
+ * fmlib_uses_synchronize() and fmlib_uses_synchronize_device() drop the lock
+ * while they wait, and then free blocks that have waited.
  */
 int fmlib_uses_synchronize(struct flexmem_cache *cache);
 int fmlib_uses_synchronize_device(struct flexmem_cache *cache);
@@ -341,7 +347,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		      uint64_t stream, void **token);
 int fmlib_cache_free(struct flexmem_cache *cache, const void *token);
-/* The ends of an allocation and of a free, with the whole cache locked. */
+/* The last steps of an allocation and of a free. The whole cache is locked. */
 void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block);
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);

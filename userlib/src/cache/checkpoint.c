@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * Checkpoints of a private pool. A restore gives the pool the live allocations
- * of the checkpoint again, at their addresses. It keeps the allocations that
- * are still live, frees all other allocations of the pool, and makes the
- * missing ones. Before any change it checks that all of them fit, and sets the
- * host memory aside.
+ * of the checkpoint again, at their addresses. The restore keeps those that are
+ * still live, frees all other allocations of the pool, and makes the missing
+ * ones. Before any change the restore checks that all allocations fit, and
+ * allocates the host memory that it needs.
  */
 #include "cache.h"
 
@@ -136,7 +136,7 @@ static struct entry *find_entry(struct flexmem_cache_checkpoint *checkpoint,
 	return from < checkpoint->count ? &checkpoint->entries[from] : NULL;
 }
 
-/* Whether a live block is the allocation of the checkpoint. */
+/* Whether a live block still holds the allocation that the entry describes. */
 static bool matches(const struct entry *entry, const struct fmlib_block *block)
 {
 	return entry && entry->token == fmlib_block_token(block) &&
@@ -152,9 +152,9 @@ static bool is_in_the_way(const struct entry *entry,
 }
 
 /*
- * Finds those allocations of the checkpoint that are still live. -EBUSY: a
- * stream still uses memory that the checkpoint needs, or will still use it when
- * the allocation that is there now has been freed.
+ * Finds those allocations of the checkpoint that are still live. -EBUSY:
+ * another block has memory that the checkpoint needs, and a stream uses that
+ * block or would still use the block after its free.
  */
 static int match_blocks(struct flexmem_cache *cache,
 			const struct fmlib_pool *pool,

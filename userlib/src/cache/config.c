@@ -161,8 +161,8 @@ static void fill_divisions(uint32_t *divisions, unsigned int from,
 }
 
 /*
- * Parses an entry SIZE:STEPS. @from: the lowest index that SIZE may mean;
- * receives the next one.
+ * Parses an entry SIZE:STEPS. @from is the lowest index that SIZE may have, and
+ * receives the lowest index for the next entry.
  */
 static bool parse_entry(const char **text, uint32_t *divisions,
 			unsigned int *from)
@@ -269,8 +269,8 @@ static char *trim(char *text)
 }
 
 /*
- * Reports a bad value. With FLEXMEM_CACHE_STRICT no cache is made, so then the
- * text does not say which value is kept.
+ * Reports a bad value. With FLEXMEM_CACHE_STRICT no cache is made, so the text
+ * does not name a value that is kept.
  */
 static void refuse_value(struct flexmem_cache *cache, const char *origin,
 			 enum fmlib_key key, const char *value)
@@ -302,7 +302,7 @@ static enum fmlib_key find_key(const char *name)
 	return key;
 }
 
-/* Sets a value. If it is invalid, returns false and changes nothing. */
+/* Sets a value. If the value is invalid, returns false and changes nothing. */
 static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 		       enum flexmem_cache_source source, const char *value)
 {

@@ -308,7 +308,7 @@ int flexmem_cache_error_text(int error,
 				    FAILURE_MIN);
 		if (err)
 			return err;
-		/* A caller's older struct has no member for the pool. */
+		/* The struct of an older caller has no member @pool. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_cache_failure, pool))
 			known.pool = known.largest_pool;
 	}

@@ -47,8 +47,8 @@ void fmlib_flow_raise_active(struct fmlib_flow *flow)
 }
 
 /*
- * With growing segments all requests count as large, so the sum over all kinds
- * is not counted separately.
+ * With growing segments all requests count as large, so the large ones are also
+ * the sum over all kinds.
  */
 static enum flexmem_cache_pool_kind
 flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
@@ -243,14 +243,14 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 		return -EINVAL;
 	fmlib_lock(cache);
 	/*
-	 * Some threads may be in the middle of a call and wait without the
-	 * lock. The figures must include what these calls have done so far.
+	 * Some threads may wait in the middle of a call, with the cache
+	 * unlocked. The figures must include what these calls have done so far.
 	 */
 	fmlib_figures_commit(cache, &cache->account);
 	f = cache->figures;
 	for (kind = 0; kind < FLEXMEM_CACHE_POOL_KINDS; kind++)
 		show_kind(cache, &f, kind);
-	/* Hits are all allocations that did not need the ladder. */
+	/* by_ladder counts the allocations that found no block in the cache. */
 	f.num_hits = f.allocation[FLEXMEM_CACHE_ALL].allocated -
 		     cache->by_ladder;
 	fmlib_unlock(cache);

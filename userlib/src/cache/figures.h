@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The figures. The functions that count an allocation or a free are here, so
- * that they are inlined. The other functions are in figures.c.
+ * The figures (statistics) of a cache. The functions that count an allocation
+ * or a free are here, so that they are inlined. Other functions are in
+ * figures.c.
  */
 #ifndef FMLIB_FIGURES_H
 #define FMLIB_FIGURES_H
@@ -10,13 +11,13 @@
 
 void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
-/* Adds the counters of @part, a lane's account, to @sum, and clears them. */
+/* Adds the counters of a lane's account to @sum, and clears @part. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
 /* Starts to count by tag. */
 void fmlib_figures_tagged(struct flexmem_cache *cache);
 void fmlib_figures_untagged(const struct flexmem_cache *cache,
 			    struct flexmem_cache_tag *sums);
-/* Counts a freed block that starts to wait, or one that has waited. */
+/* Counts a freed block when it begins and when it ends to wait for events. */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
 /* The caller has locked the whole cache. */
@@ -39,7 +40,7 @@ static inline bool fmlib_is_tagged(const struct flexmem_cache *cache,
 	return block->origin->tag != &cache->untagged;
 }
 
-/* Starts the account of a lane, with the values of the sum. */
+/* Starts a lane's account at the clock of @sum, the cache's account. */
 static inline void fmlib_account_begin(struct fmlib_account *part,
 				       const struct fmlib_account *sum)
 {
@@ -146,8 +147,8 @@ static inline void fmlib_figures_split(struct flexmem_cache *cache,
 }
 
 /*
- * The holes of a growing segment. They count as free parts only while there is
- * an allocation in the segment.
+ * The holes of a growing segment. The figures count these holes only while
+ * there is an allocation in the segment.
  */
 struct fmlib_holes {
 	int64_t count;
@@ -181,9 +182,9 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 }
 
 /*
- * fmlib_figures_hole_taken() and fmlib_figures_hole_left() serve calls that
- * change nothing else. They count at once that @size bytes of a hole were
- * taken, or freed. Before that there were @before holes.
+ * fmlib_figures_hole_taken() and fmlib_figures_hole_left() are for calls that
+ * change no other figures. They count at once that @size bytes of a hole were
+ * taken or freed. Before that there were @before holes.
  */
 static inline void fmlib_figures_hole_taken(struct fmlib_account *account,
 					    const struct fmlib_range *range,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Finds the free piece for a request in the fixed segments: the tightest one;
- * of equally tight ones the lowest in the oldest segment. A treap keeps the
- * pieces in that order.
+ * Finds the free piece for a request in the fixed segments: the tightest one,
+ * and of equally tight ones the lowest one in the oldest segment. A treap keeps
+ * the pieces in this order.
  *
  * The depth of a treap is O(log n), whatever the order of the calls, because
  * priorities are random. So recursion is safe.

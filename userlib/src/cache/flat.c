@@ -117,7 +117,10 @@ static int flat_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		free(piece);
 		return -ENOMEM;
 	}
-	/* The segment in front may grow too, so it gets half of the hole. */
+	/*
+	 * The segment in front may grow too, so half of the free bytes stay for
+	 * it.
+	 */
 	room = grows && hole.start ? (hole.size - bytes) / 2 : 0;
 	piece->start = align(hole.start + room - room % alignment, alignment);
 	piece->size = bytes;

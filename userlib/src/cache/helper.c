@@ -50,8 +50,8 @@ static int pressure_fd(const struct flexmem_cache *cache)
 }
 
 /*
- * Waits for @fd up to a time. If @fd is NULL, only lets the time pass. The
- * helper can be cancelled only here.
+ * Waits for @fd, for @timeout milliseconds at most; -1: without end. If @fd is
+ * NULL, waits for @timeout. The helper can be cancelled only here.
  */
 static int wait_for(struct pollfd *fd, int timeout)
 {
@@ -66,9 +66,9 @@ static int wait_for(struct pollfd *fd, int timeout)
 }
 
 /*
- * Waits for an event. Returns 0 if the provider's descriptor, which must still
- * refer to @source, has one; or -ETIME if CRITICAL lasts and none has come for
- * a while.
+ * Waits for an event on the provider's descriptor. Returns 0 if there is one;
+ * -ETIME if there was none for IDLE_MS while the pressure lasts; or -EBADF if
+ * the descriptor no longer refers to @source.
  */
 static int wait_for_event(struct flexmem_cache *cache,
 			  const struct stat *source)

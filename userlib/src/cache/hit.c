@@ -7,7 +7,7 @@
  */
 #include "cache.h"
 
-/* Counts an allocation. @holes: the number of holes before it. */
+/* Counts an allocation. @holes: the number of holes before the allocation. */
 static inline void count_alloc(struct flexmem_cache *cache,
 			       struct fmlib_account *account,
 			       const struct fmlib_range *range, uint32_t holes,
@@ -87,7 +87,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 	return 0;
 }
 
-/* Whether a free changes only its lane. */
+/* Whether a free of @block changes only the lane of the block. */
 static inline bool is_simple(const struct flexmem_cache *cache,
 			     const struct fmlib_block *block)
 {
@@ -96,7 +96,7 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       !fmlib_segment_leaves(block->segment);
 }
 
-/* Counts a free. @holes: the number of holes before it. */
+/* Counts a free. @holes: the number of holes before the free. */
 static inline void count_free(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
 			      const struct fmlib_block *block, uint32_t holes)

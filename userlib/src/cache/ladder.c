@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The ladder: the attempts to get memory if the cache has no free block for a
- * request. flexmem_cache_alloc() lists them in their order.
+ * request. The description of flexmem_cache_alloc() lists the attempts in
+ * order.
  */
 #include "cache.h"
 
@@ -93,7 +94,7 @@ static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	int err;
 
-	/* Errors are logged. The ladder continues in any case. */
+	/* fmlib_reclaim() logs errors, so @err is ignored. */
 	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want);
@@ -104,8 +105,8 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 	int err;
 
 	/*
-	 * If the wait fails, blocks with pending events stay occupied. Other
-	 * memory may be enough.
+	 * If the device cannot be synchronized, blocks with pending events stay
+	 * occupied. Other memory may be enough.
 	 */
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;
@@ -168,7 +169,7 @@ static bool others_could_help(const struct flexmem_cache *cache,
 
 /*
  * The driver has refused memory, so the other processes on the device get a
- * pressure event. Their caches answer on threads of their own, within some
+ * pressure event. The helper threads of their caches release memory within some
  * milliseconds.
  */
 static int wait_for_others(struct flexmem_cache *cache, struct fmlib_want *want)

@@ -10,7 +10,7 @@
  * For speed, lanes should not share counters either. But the peak of the sum
  * over all lanes is known only if one account counts everything. While only one
  * thread allocates and frees, there is one account, and peaks are exact. After
- * that each lane counts in its own account. The lane adds it to the cache's
+ * that each lane counts in its own account. The account is added to the cache's
  * account after a number of operations, or when the whole cache is locked.
  */
 #include "cache.h"
@@ -36,7 +36,7 @@ struct fmlib_lane *fmlib_lane_seek(const struct flexmem_cache *cache,
 	return fmlib_lane_at(cache, fmlib_lane_place(stream, 0));
 }
 
-/* Finds or makes a lane. Needs the cache's lock, and no lane's. */
+/* Finds or makes a lane. Needs the cache's lock, and no lock of a lane. */
 static struct fmlib_lane *get_lane(struct flexmem_cache *cache, uint64_t stream)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
@@ -87,9 +87,9 @@ void fmlib_lock_raw(struct flexmem_cache *cache)
 }
 
 /*
- * Disables cancellation: a callback that runs under the lock can be a
- * cancellation point, for example a log that prints, and a thread that is
- * cancelled there would leave the cache locked.
+ * Disables cancellation. A callback under the lock can be a cancellation point,
+ * for example a log that prints. A thread that is cancelled in the callback
+ * would leave the cache locked.
  */
 void fmlib_lock(struct flexmem_cache *cache)
 {
@@ -124,8 +124,8 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 	if (!lane)
 		return;
 	/*
-	 * Adds the counts to the sum while it is still known which lane has
-	 * made them.
+	 * Adds the lane's counts to the sum while cache->alone still names the
+	 * lane.
 	 */
 	if (cache->apart)
 		fmlib_figures_commit(cache, &lane->account);

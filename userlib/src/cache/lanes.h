@@ -61,14 +61,14 @@ static inline void fmlib_cancel_as(int state)
  */
 void fmlib_lock(struct flexmem_cache *cache);
 /*
- * Locks the cache and the stream's lane, which is made if it does not exist.
+ * Locks the cache and the stream's lane. Makes the lane if there is none.
  * Returns 0, or -ENOMEM: then nothing is locked.
  */
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
 		      struct fmlib_lane **lane);
 /*
- * Locks the whole cache for a caller of fmlib_lock_stream(). Unlocks the lane
- * for a moment, so that all lanes are locked in order.
+ * Locks the whole cache for a caller that has used fmlib_lock_stream(). Unlocks
+ * the lane for a moment, so that all lanes are locked in order.
  */
 void fmlib_lock_rest(struct flexmem_cache *cache);
 void fmlib_unlock(struct flexmem_cache *cache);
@@ -84,13 +84,16 @@ int fmlib_go_on(struct flexmem_cache *cache, int state)
 /* Lock and unlock without a change of the thread's cancellation. */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
-/* Whether this thread needs only a lane's lock for simple calls. */
+/* Whether a simple allocation or free of this thread locks only a lane. */
 static inline bool fmlib_lane_serves(const struct flexmem_cache *cache)
 {
 	return !cache->served || cache->served == fmlib_thread;
 }
 
-/* Notes that this thread allocates or frees. The whole cache is locked. */
+/*
+ * Notes that this thread allocates or frees. The caller has locked the whole
+ * cache.
+ */
 void fmlib_lane_admit(struct flexmem_cache *cache);
 /* Adds a lane's counts to the cache's account. */
 void fmlib_lane_add_up(struct flexmem_cache *cache, struct fmlib_lane *lane);

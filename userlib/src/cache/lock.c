@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The lock of lanes. An unlock writes @taken and then reads @waiters. A waiting
- * thread writes @waiters and then reads @taken. If neither saw the other's
- * write, the waiting thread would sleep for ever, so both sides need a barrier
- * between their two accesses. Unlocks are frequent and waits are rare. So the
- * waiting thread calls membarrier(), which executes a barrier on every
+ * How the lock works: an unlock writes @taken and then reads @waiters. A
+ * waiting thread writes @waiters and then reads @taken. If neither saw the
+ * other's write, the waiting thread would sleep for ever, so both sides need a
+ * barrier between their two accesses. Unlocks are frequent and waits are rare.
+ * So the waiting thread calls membarrier(), which executes a barrier on every
  * processor that runs a thread of this process. The waiting thread then sees
  * every earlier unlock, and every later unlock sees @waiters. Where the kernel
  * has no membarrier(), every unlock has its own barrier.

@@ -16,8 +16,8 @@ struct fmlib_lock {
 };
 
 /*
- * Whether a waiting thread makes the barrier for the unlocking threads too,
- * with membarrier().
+ * Whether waiting threads call membarrier(), so that an unlock needs no barrier
+ * of its own.
  */
 extern bool fmlib_lock_light __attribute__((visibility("hidden")));
 
@@ -47,7 +47,11 @@ static inline void fmlib_lock_drop(struct fmlib_lock *lock)
 
 	if (fmlib_lock_light) {
 		atomic_store_explicit(&lock->taken, 0, memory_order_release);
-		/* Also keeps the compiler from reordering. */
+		/*
+		 * The compiler must not move the load before the store.
+		 * membarrier() of the waiting thread orders both on the
+		 * processor.
+		 */
 		atomic_signal_fence(memory_order_seq_cst);
 		waiters = atomic_load_explicit(&lock->waiters,
 					       memory_order_relaxed);

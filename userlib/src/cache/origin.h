@@ -28,7 +28,7 @@ struct fmlib_origin {
 struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
 				      void *context);
 
-/* Takes a reference. The whole cache is locked. */
+/* Takes a reference. The caller has locked the whole cache. */
 static inline struct fmlib_origin *fmlib_origin_hold(struct fmlib_origin *origin)
 {
 	if (origin->context)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Allocations that are freed by pointer: tables from pointers to tokens. They
- * use only public functions of the cache.
+ * Allocations that are freed by pointer: tables from pointers to tokens. This
+ * file uses only public functions of the cache.
  *
  * A pointer is removed from its table before its token is freed, because
  * another thread may get the same pointer directly afterwards. If the caller
- * has freed the token itself, the entry stays until the pointer is used for
- * another allocation, which replaces it.
+ * has freed the token itself, the entry stays until another allocation with
+ * the same pointer replaces the entry.
  */
 #include "cache.h"
 
@@ -21,7 +21,7 @@ struct entry {
 	void *token;
 };
 
-/* A hash table: @room is a power of two, at most half of it in use. */
+/* A hash table. @room is a power of two. At most half of @entries are used. */
 struct shard {
 	struct fmlib_lock lock;
 	size_t count;
@@ -123,8 +123,8 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 }
 
 /*
- * Empties an entry. Moves later entries into the hole if that is nearer to the
- * place where their search begins.
+ * Empties an entry. Moves later entries into the hole, but no entry to an index
+ * before its home(), because the search for it begins there.
  */
 static void empty(struct shard *shard, size_t hole)
 {

@@ -109,8 +109,9 @@ bool fmlib_pressure_lasts(struct flexmem_cache *cache)
 
 /*
  * Returns memory that the program has freed into the cache after the level
- * became CRITICAL, because the device sends no event about that. Does nothing
- * if the program is busy, because it will need that memory again.
+ * became CRITICAL, because the device sends no event about that. If the program
+ * is still allocating, does nothing, because the program will need the memory
+ * again.
  */
 void fmlib_pressure_look(struct flexmem_cache *cache)
 {
@@ -122,7 +123,10 @@ void fmlib_pressure_look(struct flexmem_cache *cache)
 	if (cache->level >= FLEXMEM_LEVEL_CRITICAL &&
 	    !fmlib_memory_info(cache, &free_bytes, &now.memory)) {
 		now.in_use = now.memory - free_bytes;
-		/* A segment that the provider refuses is logged. */
+		/*
+		 * Ignores errors: the cache logs a segment that the provider
+		 * refuses to take back.
+		 */
 		if (cache->looked_at == cache->account.clock && surplus(&now))
 			give(cache, &now, &released);
 	}

@@ -52,8 +52,7 @@ int flexmem_cache_pool_create_on(struct flexmem_cache *cache,
 		}
 	}
 	/*
-	 * The pool begins with a pin and a hold, which both belong to the
-	 * caller.
+	 * The pool begins with one pin and one hold. Both belong to the caller.
 	 */
 	made->pins = 1;
 	made->uses = 1;

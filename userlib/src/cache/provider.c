@@ -23,7 +23,10 @@ static int make(struct flexmem_device *device, uint64_t bytes,
 	return 0;
 }
 
-/* Converts flags. The cache passes GROWABLE only if the provider can grow. */
+/*
+ * Converts the cache's flags to the driver's. The cache passes GROWABLE only if
+ * the provider can grow segments.
+ */
 static uint32_t flags_of(uint32_t flags)
 {
 	return (flags & FLEXMEM_CACHE_GROWABLE ? FLEXMEM_GROWABLE : 0) |
@@ -92,7 +95,7 @@ static int device_free(void *user, uint64_t handle)
 static int device_map(void *user, uint64_t handle, uint64_t bytes,
 		      void **pointer)
 {
-	/* Too much for a 32-bit program to map. */
+	/* A 32-bit program cannot map that many bytes. */
 	if (bytes > SIZE_MAX)
 		return -ENOMEM;
 	return flexmem_device_map(user, (uint32_t)handle, 0, (size_t)bytes, 0,

@@ -176,7 +176,7 @@ static void drop_node(struct fmlib_range *range, struct fmlib_range_node *node)
 	range->spare_count++;
 }
 
-/* Makes spare nodes, until there are @more than the range needs now. */
+/* Makes the spare nodes that the range needs now, and at least @more nodes. */
 static int make_spares(struct fmlib_range *range, size_t more)
 {
 	struct fmlib_range_node *node;
@@ -192,7 +192,7 @@ static int make_spares(struct fmlib_range *range, size_t more)
 	return 0;
 }
 
-/* Prepares the nodes for one more part or hole. */
+/* Makes sure that there are spare nodes for one more part or hole. */
 static inline int prepare(struct fmlib_range *range)
 {
 	return range->spare_count > spares_needed(range) ? 0 :
@@ -200,8 +200,8 @@ static inline int prepare(struct fmlib_range *range)
 }
 
 /*
- * A claim may split a node on each level, and each new part and hole needs
- * nodes for its release.
+ * A claim may split a node on each level. Each new part and each new hole needs
+ * spare nodes for its release.
  */
 int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count)
 {
@@ -318,7 +318,7 @@ static unsigned int descend(const struct fmlib_range *range, int32_t offset,
 
 /*
  * Moves @path to the last hole of the previous leaf. Returns false if there is
- * none.
+ * no previous leaf.
  */
 static bool step_back(const struct fmlib_range *range, struct path *path)
 {
@@ -356,7 +356,7 @@ static void raise_sizes(struct path *path, unsigned int level, int32_t size)
 	}
 }
 
-/* The first hole of the leaf moved to @offset: updates the nodes above. */
+/* Updates the nodes above a leaf after its first hole moved to @offset. */
 static void lower_offsets(const struct fmlib_range *range, struct path *path,
 			  int32_t offset)
 {
@@ -482,7 +482,7 @@ static void remove_hole(struct fmlib_range *range, struct path *path,
 
 /*
  * Fills @path down to the lowest hole that is large enough. Returns false if
- * there is none. Lowers the sizes of children that are too high on the way.
+ * there is none. Corrects sizes of children that it finds to be too high.
  */
 static bool find_fit(const struct fmlib_range *range, int32_t size,
 		     struct path *path)
@@ -756,7 +756,10 @@ bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,
 	at = descend(range, (int32_t)from - 1, &path);
 	node = path.nodes[level];
 	while (at == node->count) {
-		/* Goes to the next leaf. */
+		/*
+		 * Climbs to the first node that has a next child, then descends
+		 * to the first leaf of that child.
+		 */
 		do {
 			if (!level--)
 				return false;

@@ -71,8 +71,9 @@ int fmlib_range_release(struct fmlib_range *range, uint64_t offset,
 int fmlib_range_prepare_claims(struct fmlib_range *range, size_t count);
 
 /*
- * Reserves the bytes at @offset. The caller has set nodes aside. Returns 0; or
- * -EBUSY if a byte is not free, or is beyond the end.
+ * Reserves @size bytes at @offset, with nodes that fmlib_range_prepare_claims()
+ * has set aside. Returns 0; or -EBUSY if a byte is not free, or is beyond the
+ * end.
  */
 int fmlib_range_claim(struct fmlib_range *range, uint64_t offset, uint64_t size);
 

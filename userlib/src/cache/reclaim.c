@@ -55,7 +55,7 @@ static struct fmlib_segment *merge(const struct flexmem_cache *cache,
 	return first;
 }
 
-/* A merge sort, which allocates nothing, because memory is short. */
+/* A merge sort, because it allocates nothing. Memory is short here. */
 static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 				  struct fmlib_segment *list, size_t count,
 				  order_fn order)
@@ -115,8 +115,8 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
 
 /*
  * Returns the smallest free segment of at least @size bytes to the provider. If
- * the provider refuses it, because it is mapped for example, tries the next
- * larger one.
+ * the provider refuses a segment, for example because it is mapped, tries the
+ * next larger one.
  */
 static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 {
@@ -126,7 +126,7 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 
 	for (; segment && !released; segment = next) {
 		next = segment->next_victim;
-		/* A refusal is logged, and the next segment is tried. */
+		/* If the provider refuses, goes on with the next segment. */
 		if (fmlib_segment_excess(cache, segment) >= size)
 			fmlib_segment_give_back(cache, segment, &released);
 	}
@@ -156,7 +156,7 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 		return 0;
 	for (; segment && released < size; segment = next) {
 		next = segment->next_victim;
-		/* A refusal is logged, and the next segment is tried. */
+		/* If the provider refuses, goes on with the next segment. */
 		fmlib_segment_give_back(cache, segment, &released);
 	}
 	return released;
@@ -190,8 +190,8 @@ int flexmem_cache_trim(struct flexmem_cache *cache, uint64_t bytes,
 	sum = cache->returned;
 	fmlib_uses_poll(cache);
 	/*
-	 * When blocks stopped waiting, their memory may have been returned at
-	 * once. That memory counts as well.
+	 * When blocks stop waiting for events, their segment may be returned at
+	 * once. This memory counts as well.
 	 */
 	sum = cache->returned - sum;
 	sum += fmlib_reclaim(cache, sum < bytes ? bytes - sum : 0, &err);

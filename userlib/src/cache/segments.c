@@ -68,8 +68,8 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
 }
 
 /*
- * Checks, before each request to the provider, whether the cache may have that
- * many bytes.
+ * Checks whether the cache may get @more bytes. Called before each request to
+ * the provider.
  */
 static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 			   uint64_t more)
@@ -214,8 +214,8 @@ static const char *fault_of(const struct flexmem_cache *cache,
 }
 
 /*
- * Whether memory of @size bytes that begins like the segment is a valid answer
- * of the provider.
+ * Whether @size bytes at the address of the segment are a valid answer of the
+ * provider.
  */
 static bool is_possible(const struct flexmem_cache *cache,
 			const struct fmlib_segment *segment, uint64_t size)
@@ -232,7 +232,7 @@ static bool is_possible(const struct flexmem_cache *cache,
 	return !fault;
 }
 
-/* Whether a segment in use has the same handle. */
+/* Whether another segment that is in use has the same handle. */
 static bool is_known(const struct flexmem_cache *cache,
 		     const struct fmlib_segment *segment)
 {
@@ -263,7 +263,8 @@ static void reject(struct flexmem_cache *cache,
 }
 
 /*
- * Checks memory from the provider. After an error the memory has been returned.
+ * Checks memory from the provider. On an error returns the memory to the
+ * provider.
  */
 static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  const struct flexmem_cache_memory *memory)
@@ -376,8 +377,8 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	struct fmlib_arena *arena;
 
 	/*
-	 * Prepares two, because what the request leaves of a fixed segment
-	 * becomes a piece too.
+	 * Prepares two pieces: one for the request, and one for the rest of a
+	 * fixed segment.
 	 */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
@@ -542,9 +543,9 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	int err;
 
 	/*
-	 * Since the search, an event or another thread may have freed memory
-	 * while the lock was dropped. If the search fails again, the free end
-	 * of each growing segment is too small.
+	 * While the lock was dropped, an event or another thread may have freed
+	 * memory. If the search fails again, the free end of each growing
+	 * segment is too small.
 	 */
 	err = fmlib_obtain(cache, want);
 	if (err != -ENOENT)
@@ -617,9 +618,9 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 }
 
 /*
- * A segment that the provider refuses to take back stays in use, so it is
- * mapped again. If it cannot be mapped again, its bytes have no pointer any
- * more, so it serves no request.
+ * If the provider refuses to take a segment back, the segment stays in use, so
+ * it is mapped again. If this map fails, the bytes have no pointer any more,
+ * and the segment serves no request.
  */
 static int free_whole(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment)
@@ -644,7 +645,7 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	err = shrinks ? shrink(cache, segment, excess) :
 			free_whole(cache, segment);
 	/*
-	 * -EBUSY is no error here if the segment only shrinks: its bytes are
+	 * If the segment only shrinks, -EBUSY is no error: the bytes are
 	 * mapped, or are being copied.
 	 */
 	if (err && !(shrinks && err == -EBUSY))

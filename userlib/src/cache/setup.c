@@ -35,8 +35,8 @@ static const struct flexmem_cache_profile default_profile = {
 	 FLEXMEM_CACHE_MAPPED)
 
 /*
- * The largest device number. A snapshot has an entry for each lower number, so
- * this limits its size.
+ * The largest device number. It limits the size of a snapshot, which has an
+ * entry for each lower number.
  */
 #define DEVICE_MAX 65535
 
@@ -250,8 +250,8 @@ static int fill(struct flexmem_cache *cache,
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
 	/*
-	 * Without FLEXMEM_CACHE_STRICT an ignored setting is no failure, so it
-	 * is not written to @problem.
+	 * Without FLEXMEM_CACHE_STRICT an ignored setting is no failure, so
+	 * @problem does not get the warning.
 	 */
 	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
@@ -259,7 +259,7 @@ static int fill(struct flexmem_cache *cache,
 		return err;
 	/*
 	 * Reading the settings may log a warning. If the caller gave no
-	 * callback, log.c prints it.
+	 * callback, log.c prints the warning.
 	 */
 	unheard = !cache->log && !(cache->flags & FLEXMEM_CACHE_STRICT);
 	if (unheard) {
@@ -289,8 +289,8 @@ static int fill(struct flexmem_cache *cache,
 }
 
 /*
- * Frees the host's memory, without calls of the provider. A child process has
- * no other threads, so no thread waits for the cache there.
+ * Frees the cache's host memory, without calls of the provider. A forked child
+ * has no other threads, so in the child no thread waits for the cache.
  */
 static void dispose(struct flexmem_cache *cache)
 {
@@ -404,13 +404,14 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	flexmem_cache_stop_helper(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
-	/* Ends captures that are still open. */
+	/* Frees captures that have not ended. */
 	while ((capture = cache->captures)) {
 		cache->captures = capture->next;
 		free(capture);
 	}
 	/*
-	 * If the wait fails, blocks with pending events are freed all the same.
+	 * Blocks with pending events are freed even if the device cannot be
+	 * synchronized.
 	 */
 	if (own && cache->waiting)
 		own = fmlib_uses_synchronize_device(cache) != -ECHILD;

@@ -63,8 +63,8 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 		return profile->large_segment;
 	segment = fmlib_round_up(size, profile->large_round);
 	/*
-	 * If the segment were rounded up to the limit, it would never serve
-	 * this size again.
+	 * A free block of max_split bytes or more serves no smaller request. So
+	 * a segment rounded up that far would not serve this size again.
 	 */
 	return size < max_split && segment >= max_split ? size : segment;
 }

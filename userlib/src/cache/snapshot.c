@@ -2,7 +2,7 @@
 /*
  * The history, a ring of the last events, and snapshots of segments, blocks and
  * history. To make a snapshot, the records are copied with the lock held;
- * snapshot_text.c then writes the text without it.
+ * snapshot_text.c then writes the text without the lock.
  */
 #include "cache.h"
 
@@ -61,7 +61,7 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 
 	if (!cache->history.room)
 		return;
-	/* PyTorch says that an expandable segment is mapped when it grows. */
+	/* PyTorch's history calls the growth of an expandable segment a map. */
 	if (segment->growing)
 		action = come ? FMLIB_SEGMENT_MAP : FMLIB_SEGMENT_UNMAP;
 	else

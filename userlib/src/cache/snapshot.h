@@ -28,8 +28,8 @@ struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
 /*
  * Does what fmlib_history_end() does, and begins a new history in the array
- * @events. Its length is the setting history_entries; @events is NULL if that
- * is 0.
+ * @events. The setting history_entries is the length of the array; if it is 0,
+ * @events is NULL.
  */
 struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 					struct fmlib_event *events);
@@ -62,7 +62,7 @@ struct fmlib_copied_segment {
 	bool growing;
 };
 
-/* The records of a snapshot, of one pool or of all. */
+/* The records of a snapshot, either of one pool or of all pools. */
 struct fmlib_copy {
 	uint64_t pool;
 	struct fmlib_copied_segment *segments;
@@ -75,8 +75,8 @@ struct fmlib_copy {
 };
 
 /*
- * snapshot_text.c: writes the text, which the caller frees. Returns 0 or
- * -ENOMEM.
+ * Writes the text of a snapshot, which the caller frees (snapshot_text.c).
+ * Returns 0 or -ENOMEM.
  */
 int fmlib_snapshot_text(const struct flexmem_cache *cache,
 			const struct fmlib_copy *copy, char **text,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough for most contexts. A longer context is printed a second time. */
+/* Enough for most contexts. A longer one is printed again, into more memory. */
 #define CONTEXT_ROOM 4096
 
 /* The text so far. @failed: the host had no memory for more. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /*
- * Marks a segment in which nothing has been freed while the device is being
+ * @noted of a segment in which nothing was freed while the device was being
  * synchronized.
  */
 #define QUIET UINT64_MAX
@@ -200,8 +200,8 @@ static void end_use(struct flexmem_cache *cache, struct fmlib_use *use)
 }
 
 /*
- * Completes the first use of a queue. Other threads may still be waiting for
- * its event. The block does not wait for these threads, and the last of them
+ * Completes the first use of a queue. Other threads may still wait for the
+ * event of the use. The block does not wait for them. The last such thread
  * frees the use.
  */
 static void complete(struct flexmem_cache *cache, struct fmlib_queue *queue)
@@ -265,7 +265,7 @@ static void end_walk(struct flexmem_cache *cache)
 	}
 }
 
-/* Whether the first event of any stream has happened. */
+/* Whether the first event in any queue has happened. */
 static bool any_happened(struct flexmem_cache *cache)
 {
 	const struct fmlib_queue *queue = cache->busy;
@@ -282,8 +282,7 @@ void fmlib_uses_poll(struct flexmem_cache *cache)
 	if (!cache->waiting || cache->captures)
 		return;
 	/*
-	 * Most polls free nothing. Then the other lanes stay open if they are
-	 * open now.
+	 * Most polls free nothing, and need not lock the other lanes.
 	 */
 	if (cache->alone && !any_happened(cache))
 		return;
@@ -305,9 +304,9 @@ static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 }
 
 /*
- * Called before the device is synchronized. Notes how much was freed in each
- * segment, because work on memory that is freed later may not be done after the
- * synchronization.
+ * Called before the device is synchronized. Notes the number of releases of
+ * each segment. The synchronization does not wait for work on memory that is
+ * released after this call.
  */
 static void note_releases(struct flexmem_cache *cache)
 {
@@ -472,8 +471,8 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events)
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
 		/*
-		 * The uses of waiting blocks have been freed before, so only
-		 * live blocks have any.
+		 * The loops above have freed the uses of waiting blocks. The
+		 * uses of live blocks are left.
 		 */
 		if (block && fmlib_block_is_live(block))
 			free_uses(cache, block->uses, false);

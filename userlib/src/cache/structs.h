@@ -13,8 +13,8 @@
 #include "tokens.h"
 
 /*
- * For functions of the shortest path that have two callers: without this
- * attribute the compiler would not inline them.
+ * For C functions of the shortest path. The compiler by itself does not inline
+ * a function with two callers.
  */
 #define FMLIB_INLINE static inline __attribute__((always_inline))
 
@@ -41,11 +41,10 @@ enum fmlib_key {
 #define FMLIB_DIVISIONS 17
 
 /*
- * The settings of a cache. @threshold is 0 if it is off. @max_split is
- * FMLIB_NO_LIMIT if it was not given.
- * @divides: @divisions was given. @threshold, @fraction,
- * @history and their texts in @shown change only while the whole cache is
- * locked. The other members are constant.
+ * The settings of a cache. @threshold: 0 if it is off. @max_split:
+ * FMLIB_NO_LIMIT if it was not given. @divides: whether @divisions was given.
+ * @threshold, @fraction, @history and their texts in @shown change only while
+ * the whole cache is locked. The other members are constant.
  */
 struct fmlib_config {
 	bool direct;
@@ -89,16 +88,17 @@ struct fmlib_piece {
 };
 
 /*
- * @range and @stamp are for expandable segments: @stamp is the cache's clock
- * when the end became free. @quiet and @noted are values of the range's count
- * of releases: @noted is taken before the device is synchronized (streams.c),
- * and if @quiet equals the count, the segment is quiet (borrow.c). @first and
- * @last are for fixed segments. @stuck: the provider could not shrink the
- * segment, so it is only returned as a whole. @lost: the segment was lost in a
- * reset. It is returned as a whole as soon as possible, and its free memory
- * serves no request. @leaving: the segment is lost, or its pool was released.
- * @leaving and @address can be read without a lock. @address is the last
- * member, because a spare segment keeps it.
+ * Only expandable segments use @range and @stamp. @stamp: the cache's clock
+ * when the end of the segment became free. @quiet and @noted are values of
+ * @range.releases. @noted is taken before the device is synchronized
+ * (streams.c). While @quiet equals @range.releases, no queued work uses free
+ * memory of the segment (borrow.c). Only fixed segments use @first and @last.
+ * @stuck: the provider could not shrink the segment, so the segment is only
+ * returned as a whole. @lost: the segment was lost in a reset. It serves no
+ * request, and is returned as a whole as soon as possible. @leaving: the
+ * segment is lost, or its pool was released. @leaving and @address can be read
+ * without a lock. @address is the last member, because a spare segment keeps
+ * it.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -125,8 +125,8 @@ struct fmlib_segment {
 };
 
 /*
- * @pins: number of its segments, plus allocations under way. When it becomes 0,
- * the arena is freed. @next: next arena in its hash chain.
+ * @pins: number of segments of the arena, plus allocations under way. The arena
+ * is freed when @pins becomes 0. @next: next arena in the hash chain.
  */
 struct fmlib_arena {
 	struct fmlib_arena *next;
@@ -144,8 +144,7 @@ struct fmlib_arena {
 /*
  * @pins: number of arenas, captures, and calls under way. @uses: number of
  * holds by callers; 0 for the common pool. @provider: the provider of the
- * cache, or @own; constant.
- * @next: in its chain.
+ * cache, or @own; constant. @next: next pool in the hash chain.
  */
 struct fmlib_pool {
 	struct fmlib_pool *next;
@@ -166,7 +165,7 @@ struct fmlib_capture {
 	void *user;
 };
 
-/* Hash chains: for pools, for arenas, and for queues. */
+/* Number of hash chains for pools, for arenas, and for queues. */
 #define FMLIB_CHAINS 4096
 
 /*
@@ -174,7 +173,7 @@ struct fmlib_capture {
  * wait for the event without the lock. @block becomes NULL when the block does
  * not wait any more. @owns: the block was allocated for the stream of the use,
  * in a segment of another stream. @next_deferred: next in the list of deferred
- * uses; only the first use of a block that was freed during a capture is in it.
+ * uses, which has the first use of each block freed during a capture.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
@@ -189,10 +188,10 @@ struct fmlib_use {
 };
 
 /*
- * Events of one stream, in the order in which they happen. A queue exists while
- * it is @busy, or while uses refer to it, including uses of live blocks; @uses
- * is their number. @next: next queue in its hash chain. @next_busy: next in the
- * list of queues with events.
+ * Events of one stream, in the order in which they happen. @uses: number of
+ * uses that refer to the queue, including uses of live blocks. The queue exists
+ * while it has such uses, or is @busy. @next: next queue in the hash chain.
+ * @next_busy: next in the list of queues with events.
  */
 struct fmlib_queue {
 	struct fmlib_queue *next;
@@ -240,8 +239,8 @@ struct fmlib_event {
 };
 
 /*
- * figures.c: what is counted: allocations, blocks that wait for events, and
- * free blocks that share a segment with other blocks.
+ * figures.c counts allocations, blocks that wait for events, and free blocks
+ * that share a segment with other blocks.
  */
 enum fmlib_amount {
 	FMLIB_COUNT,
@@ -252,14 +251,14 @@ enum fmlib_amount {
 	FMLIB_AMOUNTS,
 };
 
-/* The first amounts in the enum are those of allocations. */
+/* The amounts of allocations come first. This is their number. */
 #define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
 
 /*
  * Amounts that were added and subtracted, in one pool or in all. A lane may
  * have subtracted more than it has added. A block that waits for events counts
- * as active, but not as an allocation any more. @active_peak is kept while
- * there is such a block.
+ * as active, but no longer as an allocation. @active_peak is up to date only
+ * while a block waits for events.
  */
 struct fmlib_flow {
 	uint64_t in[FMLIB_AMOUNTS];
@@ -270,17 +269,17 @@ struct fmlib_flow {
 };
 
 /*
- * Index of the flow for requests without a tag, which is behind the flows of
- * the kinds of pools. It is used if there are tags.
+ * Index of the flow of requests without a tag. The flows before it are those of
+ * the kinds of pools. It is kept only if the cache has tags.
  */
 #define FMLIB_UNTAGGED FLEXMEM_CACHE_POOL_KINDS
 #define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)
 
 /*
  * The figures that every allocation and free changes. The cache has one
- * account. Each lane has one for its latest @operations, which are not added to
- * the cache's account yet. @clock counts allocations. @began is the value of
- * @clock after the last addition to the cache's account; the lane does not see
+ * account. Each lane has an account for its latest @operations, which are not
+ * added to the cache's account yet. @clock counts allocations. @began: @clock
+ * after the last addition to the cache's account. A lane's @clock lacks the
  * later allocations of other lanes. @split_count and @split_bytes: changes of
  * free memory by the call under way.
  */
@@ -294,10 +293,10 @@ struct fmlib_account {
 };
 
 /*
- * lanes.c: see cache.h. @stream: the stream for which it was made; if there are
- * many streams, other streams use it too. A lane lives as long as the cache.
- * @current: the growing segment of the common pool in which @stream first tries
- * to allocate; or NULL.
+ * lanes.c: see cache.h. @stream: the stream for which the lane was made. If
+ * there are many streams, other streams use the lane too. A lane lives as long
+ * as the cache. @current: the growing segment of the common pool in which
+ * @stream first tries to allocate; or NULL.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
@@ -346,13 +345,12 @@ struct fmlib_helper {
  */
 struct flexmem_cache {
 	/*
-	 * Constant after creation, except some members of @config, which struct
-	 * fmlib_config names.
-	 * @simple_limit: a smaller block has a narrow token and is not
-	 * oversize. @hit_limit: a request up to this size is below
-	 * @simple_limit after rounding. @pointers: NULL if segments are not
-	 * mapped; it has a lock of its own. @problem: during creation, for the
-	 * reason of a failure; or NULL.
+	 * Constant after creation, except the members of @config that struct
+	 * fmlib_config lists. @simple_limit: a smaller block has a narrow token
+	 * (tokens.c), and is below @config.max_split. @hit_limit: a request up
+	 * to this size is below @simple_limit after rounding. @pointers has its
+	 * own lock, or is NULL if segments are not mapped. @problem: buffer for
+	 * the reason of a failed creation; or NULL.
 	 */
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_events events;
@@ -381,12 +379,12 @@ struct flexmem_cache {
 
 	/*
 	 * Read under any lock of the cache, and changed while the whole cache
-	 * is locked. @served: the thread for which a lane's lock is enough for
-	 * simple calls; 0: any thread; FMLIB_NOBODY: none. @apart: lanes count
-	 * in accounts of their own.
-	 * @sole: the only thread so far that has allocated or freed, or
-	 * FMLIB_NOBODY. @shared: several threads have. @lanes: see lanes.c.
-	 * @waiting: number of blocks that wait for events.
+	 * is locked. @served: the thread whose simple allocations and frees
+	 * lock only a lane; 0: any thread; FMLIB_NOBODY: none. @apart: lanes
+	 * count in accounts of their own. @sole: the only thread that has
+	 * allocated or freed so far, or FMLIB_NOBODY. @shared: several threads
+	 * have allocated or freed. @lanes: see lanes.c. @waiting: number of
+	 * blocks that wait for events.
 	 */
 	uint64_t served;
 	bool apart;
@@ -399,25 +397,26 @@ struct flexmem_cache {
 	size_t waiting;
 
 	/*
-	 * Protected by @account_lock while lanes count apart. Otherwise only
-	 * the sole thread uses the account. With all locks held, it has the
+	 * Protected by @account_lock while @apart is set. Otherwise only one
+	 * thread uses @account. While all locks are held, @account includes the
 	 * figures of all lanes.
 	 */
 	pthread_mutex_t account_lock;
 	struct fmlib_account account;
 
 	/*
-	 * Protected by @lock, with or without the locks of the lanes. @alone:
-	 * the locked lane, if not all are locked. @cancel_state: the cancel
-	 * state that the thread with the lock restores.
+	 * Protected by @lock, whether lanes are locked or not. @alone: the
+	 * locked lane, if not all are locked. @cancel_state: the cancel state
+	 * that the thread with the lock restores.
 	 */
 	pthread_mutex_t lock;
 	struct fmlib_lane *alone;
 	int cancel_state;
 	/*
 	 * @spare_segment: unused structs for segments, linked by @next.
-	 * @asking: bytes of segments that threads are making, with or without
-	 * the lock. @returned: bytes that were returned to the provider so far.
+	 * @asking: bytes of segments that threads are making, whether they hold
+	 * the lock or not. @returned: bytes that were returned to the provider
+	 * so far.
 	 */
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
@@ -426,8 +425,8 @@ struct flexmem_cache {
 	uint64_t asking;
 	uint64_t returned;
 	/*
-	 * @askers: number of calls that may need one more entry of @regions;
-	 * there is room for them.
+	 * @askers: number of calls that may need one more entry of @regions.
+	 * @regions has room for these entries.
 	 */
 	uint64_t *regions;
 	uint32_t region_count;
@@ -435,8 +434,8 @@ struct flexmem_cache {
 	uint32_t askers;
 	struct fmlib_tokens narrow;
 	/*
-	 * @figures has the counters that @account lacks. @by_ladder:
-	 * allocations that needed the ladder.
+	 * @figures has the counters that @account lacks. @by_ladder: number of
+	 * allocations that found no free block before fmlib_ladder().
 	 */
 	struct flexmem_cache_statistics figures;
 	uint64_t by_ladder;
@@ -445,11 +444,11 @@ struct flexmem_cache {
 	bool warned_of_memory_info;
 
 	/*
-	 * The whole; the cache's lock to read. @walks: number of threads that
-	 * walk through the @busy queues, with or without the locks. @lost: uses
-	 * without an event, because the recording failed. @deferred: uses that
-	 * get their event after the capture. @synchronizing: number of threads
-	 * that wait for the device.
+	 * Changed while the whole cache is locked, and read under @lock.
+	 * @walks: number of threads that walk through the @busy queues, whether
+	 * they hold locks or not. @lost: uses without an event, because the
+	 * recording failed. @deferred: uses that get their event after the
+	 * capture. @synchronizing: number of threads that wait for the device.
 	 */
 	struct fmlib_queue *busy;
 	size_t walks;
@@ -465,16 +464,17 @@ struct flexmem_cache {
 	struct fmlib_tag untagged;
 	struct fmlib_tag *last_tag;
 	/*
-	 * @flows_before: the flows at the last reset of the sums, which reports
-	 * subtract. @gone_origins: origins without references, which
-	 * fmlib_unlock() releases.
+	 * @flows_before: the flows when the sums were last reset. Reports
+	 * subtract them. @gone_origins: origins without references.
+	 * fmlib_unlock() releases them.
 	 */
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
 	struct fmlib_history history;
 	struct fmlib_origin *gone_origins;
 	/*
-	 * The level and the number of the last pressure event that was served,
-	 * and @account.clock at the helper's last look.
+	 * @level and @answered: level and number of the last pressure event
+	 * that the helper served. @looked_at: @account.clock at the last
+	 * fmlib_pressure_look().
 	 */
 	uint32_t level;
 	uint64_t answered;
@@ -485,8 +485,8 @@ struct flexmem_cache {
 };
 
 /*
- * An interval of a segment that serves a request. @piece: its piece, if the
- * segment is fixed.
+ * An interval of a segment that serves a request. @piece: the piece that has
+ * the interval, if the segment is fixed.
  */
 struct fmlib_found {
 	struct fmlib_segment *segment;
@@ -498,8 +498,9 @@ struct fmlib_found {
 /*
  * A request under way. @lane: lane of the stream. @no_host_memory: -ENOMEM is
  * for lack of host memory, so device memory would not help. @found: the memory
- * that becomes the block. @owner: the use that a block in another stream's
- * segment has from the start. @failure: where the ladder describes a failure.
+ * that becomes the block. @owner: if the block will be in another stream's
+ * segment, its first use, on the stream of the request. @failure: receives the
+ * reason of a failure.
  */
 struct fmlib_want {
 	uint64_t bytes;

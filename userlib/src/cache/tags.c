@@ -45,8 +45,7 @@ struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag)
 }
 
 /*
- * Counts an allocation with a tag. Those without a tag are counted in
- * figures.c, which does not need the whole cache locked.
+ * Counts an allocation with a tag, under the locks of the whole cache.
  */
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block)
 {

@@ -5,8 +5,8 @@
  * 8 bits, never 0; the index of the block; the offset in the allocation. In
  * narrow tokens the index has 22 bits and the offset 32. Allocations of 4 GiB
  * and more have wide tokens, with 10 bits of index and 44 of offset. No
- * allocation uses all offsets, so the token one past its end belongs to no
- * other allocation.
+ * allocation uses all offsets, so a token one past the end of an allocation
+ * belongs to no other allocation.
  *
  * The word of a block holds its token, and whether the block is live. If two
  * threads free the same token, the second one finds that the block is not live.
@@ -85,8 +85,8 @@ static bool add_chunk(struct fmlib_tokens *tokens, struct fmlib_lane *lane,
 }
 
 /*
- * Takes a block that has rested. If there is none, takes a fresh one; if there
- * is none either, one that has not rested long enough.
+ * Takes a block that has rested, or else a fresh block, or else the block that
+ * has rested longest. Returns NULL if there is no block.
  */
 struct fmlib_block *fmlib_block_take(struct flexmem_cache *cache,
 				   struct fmlib_lane *lane, uint64_t size)

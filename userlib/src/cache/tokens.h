@@ -19,13 +19,12 @@ struct fmlib_use;
 #define FMLIB_LINE 64
 
 /*
- * An allocation, in one cache line: its token, and its interval of a segment.
- * It is live; or freed and waiting for events on other streams; or idle: then
- * its size is 0, and @next leads to another idle block. @word: the token of the
- * first byte; if the block is live, FMLIB_LIVE is set in the bits of the
- * offset, which are 0 otherwise. @piece: its piece in a fixed segment. @uses:
- * the uses of a live block. @waits: number of events that a freed block waits
- * for.
+ * An allocation, in one cache line: its token, and its interval of a segment. A
+ * block is live, or freed and waiting for events on other streams, or idle. An
+ * idle block has size 0. @word: the token of the first byte, plus FMLIB_LIVE if
+ * the block is live. @piece: the piece of the block in a fixed segment. @next:
+ * the next idle block. @uses: the uses of a live block. @waits: number of
+ * events that a freed block waits for.
  */
 struct fmlib_block {
 	_Alignas(FMLIB_LINE) _Atomic uint64_t word;
@@ -58,7 +57,7 @@ struct fmlib_chunk {
 	struct fmlib_lane *lane;
 };
 
-/* All blocks. The cache's lock protects this. */
+/* All blocks. Protected by the cache's lock. */
 struct fmlib_tokens {
 	struct fmlib_chunk *chunks;
 	uint32_t count;
@@ -71,8 +70,8 @@ struct fmlib_tokens {
 #define FMLIB_RESTING 1024
 
 /*
- * The idle blocks of a lane. @fresh: the first of @fresh_count blocks of its
- * last chunk that were never used.
+ * The idle blocks of a lane. @fresh: the first of @fresh_count blocks that were
+ * never used, in the last chunk of the lane.
  * @resting: length of the list from the oldest to the newest.
  */
 struct fmlib_idle {
@@ -102,7 +101,7 @@ static inline struct fmlib_block *fmlib_block_oldest(struct fmlib_idle *idle)
 	return block;
 }
 
-/* Takes a block that can be used. There must be one. */
+/* Takes an idle block. fmlib_block_ready() must be true. */
 static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
 {
 	if (idle->resting > FMLIB_RESTING)
@@ -112,9 +111,9 @@ static inline struct fmlib_block *fmlib_block_pop(struct fmlib_idle *idle)
 }
 
 /*
- * Sets the segment and offset of a block. flexmem_cache_address() reads them
- * without a lock, and then reads the word again. A reader that sees one of
- * these stores also sees that the former token was retired.
+ * Sets the segment, offset and size of a block. flexmem_cache_address() reads
+ * them without a lock, and then reads @block->word again. A reader that sees
+ * one of the new values also sees that the former token was retired.
  */
 static inline void fmlib_block_put(struct fmlib_block *block,
 				   struct fmlib_segment *segment,
@@ -137,7 +136,7 @@ static inline void fmlib_block_rest(struct fmlib_idle *idle,
 	idle->newest = block;
 }
 
-/* Whether all tokens for such a size are in use. */
+/* Whether all tokens for blocks of @size bytes are in use. */
 bool fmlib_tokens_are_used_up(const struct flexmem_cache *cache, uint64_t size);
 /*
  * Returns a block, or NULL if there is none. If the lane has an idle block, the
@@ -165,7 +164,7 @@ struct fmlib_block *fmlib_block_find(const struct flexmem_cache *cache,
 #define FMLIB_WIDE (UINT64_C(1) << 62)
 
 /*
- * The chunk of a narrow token. Its @blocks is NULL if no such block was made.
+ * The chunk of a narrow token. @blocks of the chunk is NULL if there are none.
  */
 static inline const struct fmlib_chunk *
 fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
@@ -177,8 +176,8 @@ fmlib_token_place(const struct fmlib_tokens *narrow, const void *token)
 }
 
 /*
- * Returns the chunk with the block of a narrow token, live or not, or NULL if
- * there is none. Needs no lock.
+ * Returns the chunk with the block of a narrow token, live or not. Returns NULL
+ * if there is no such block. Needs no lock.
  */
 static inline const struct fmlib_chunk *
 fmlib_token_chunk(const struct fmlib_tokens *narrow, const void *token)
@@ -243,7 +242,7 @@ static inline void *fmlib_block_begin(struct fmlib_block *block)
 	return (void *)(uintptr_t)word;
 }
 
-/* Makes a live block's token invalid: its generation advances. */
+/* Advances the generation of a live block, which makes its token invalid. */
 static inline void fmlib_block_retire(struct fmlib_block *block, uint64_t word)
 {
 	const uint64_t mask = FMLIB_GENERATION_MASK << FMLIB_GENERATION_SHIFT;

@@ -17,7 +17,7 @@ _FIGURES = ("current", "peak", "allocated", "freed")
 
 
 def _destroy(_below: Any, cache: Any) -> None:
-    """Destroys a cache. The object that provided its memory lives as long as this function is referenced."""
+    """Destroys a cache. `_below` keeps the object alive that provides the cache's memory."""
     lib.flexmem_cache_destroy(cache)
 
 
@@ -25,8 +25,8 @@ class Cache(Owner):
     """A cache for the memory of a device; or, for experiments, for `simulated` bytes of an address space without
     memory.
 
-    `mapped`: each block has a buffer. `configuration`: settings like "max_split_size_mb:64"; None: those of the
-    environment, FLEXMEM_ALLOC_CONF or PYTORCH_ALLOC_CONF; a mistake in it is an error.
+    `mapped`: each block has a buffer. `configuration`: settings like "max_split_size_mb:64"; None: the settings in the
+    environment variable FLEXMEM_ALLOC_CONF or PYTORCH_ALLOC_CONF. A mistake in the settings is an error.
     """
 
     def __init__(self, device: Device | None = None, *, mapped: bool = False, configuration: str | None = None,
@@ -59,7 +59,7 @@ class Cache(Owner):
         return Block(self._use(), size, stream, tag)
 
     def empty(self) -> int:
-        """Returns memory that no block uses to the device; returns how many bytes that was."""
+        """Frees device memory that no block uses. Returns the number of bytes."""
         released = ffi.new("uint64_t *")
         check(lib.flexmem_cache_empty(self._use(), released))
         return released[0]
@@ -115,8 +115,8 @@ class Block(Owner):
 
     @property
     def buffer(self) -> memoryview:
-        """The bytes of the block, if the cache is mapped. The block is freed when neither it nor an array over this
-        buffer is left."""
+        """The bytes of the block, if the cache is mapped. The block stays allocated while this object or an array over
+        the buffer exists."""
         start = self._use()
         if start == ffi.NULL:
             raise ValueError("the cache is not mapped, or the block has no bytes")

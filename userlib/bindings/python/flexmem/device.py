@@ -55,7 +55,7 @@ class Device(Owner):
         return [from_c(Region, regions[i]) for i in range(count[0])]
 
     def alloc(self, size: int, flags: int = 0, alignment: int = 0) -> Allocation:
-        """Allocates. `flags`: of PROGRAM, MAPPABLE, ZEROED; `alignment`: of its address, 0 for the device's own."""
+        """Allocates. `flags`: any of PROGRAM, MAPPABLE, ZEROED. `alignment`: of the address; 0: the device's own."""
         return Allocation(self._use(), size, flags, alignment)
 
 
@@ -76,10 +76,10 @@ class Allocation(Owner):
         self._pointer = owned(made, lambda last: lib.flexmem_device_free(device, last.handle))
 
     def _call(self, function: Any, *arguments: Any) -> int:
-        """Calls a function of the library with this allocation, which stays until that returns, even if another thread
-        closes it meanwhile.
+        """Calls a function of the library with this allocation. The allocation stays until the function returns, even
+        if another thread closes the allocation meanwhile.
 
-        The caller raises the error, because the traceback would otherwise keep the allocation longer.
+        Returns the error, and the caller raises it: a traceback of this call would keep the allocation longer.
         """
         below, owner = self._below, self._use()
         return function(below, owner.handle, *arguments)
@@ -110,7 +110,7 @@ class Allocation(Owner):
             below, handle, offset, owner.handle, source_offset, length, ffi.NULL), source._use()))
 
     def map(self, offset: int = 0, size: int = 0, read_only: bool = False) -> memoryview:
-        """Maps the allocation, or `size` bytes of it, for the CPU. It must have been made with MAPPABLE. `offset` is a
+        """Maps the allocation, or `size` bytes of it, for the CPU. The allocation must be MAPPABLE. `offset` is a
         multiple of a page.
 
         numpy.frombuffer() and torch.frombuffer() take the result. The mapping ends when neither the result nor an array

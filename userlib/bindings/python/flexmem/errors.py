@@ -21,7 +21,7 @@ class Error(OSError):
 
 
 class OutOfMemory(Error, MemoryError):
-    """The error if there is no device memory. `failure` has the figures."""
+    """Raised if there is no device memory. `failure` has the figures."""
 
     failure: Failure
 
@@ -42,14 +42,14 @@ def _failed(error: int, reply: Any) -> Error:
 
 
 def check(error: int, reply: Any = None) -> None:
-    """Raises the error that a call has returned, if it failed. @reply: the allocation that the call has filled; its
-    failure has the details."""
+    """Raises an exception if a call has returned an error. @reply: the allocation that the call has filled, with the
+    details of the failure."""
     if error < 0:
         raise _failed(error, reply)
 
 
 def owned(pointer: Any, free: Callable[[Any], object], getpid: Callable[[], int] = os.getpid) -> Any:
-    """A pointer that is freed when no object uses it any more, but not by a child that was forked in the meantime."""
+    """Returns a pointer that is freed when no object uses it any more. A child that was forked does not free it."""
     process = getpid()
     return ffi.gc(pointer, lambda last: free(last) if getpid() == process else None)
 
@@ -67,7 +67,7 @@ class Owner:
         return self._pointer
 
     def close(self) -> None:
-        """Closes the object. What it owns is freed as soon as no other object uses it. Closing it again does nothing.
+        """Closes the object. What the object owns is freed when no other object uses it. A second close does nothing.
         """
         self._pointer = self._below = None
 

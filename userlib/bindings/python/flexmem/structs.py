@@ -121,7 +121,7 @@ _ENUMS = {
 
 
 def _value(name: str, value: Any) -> Any:
-    """A member of a struct as a value of Python's."""
+    """Converts a member of a struct to a Python value."""
     if name in _ENUMS:
         kind, prefix = _ENUMS[name]
         return ffi.typeof(kind).elements.get(value, str(value)).removeprefix(prefix).lower()
@@ -131,5 +131,5 @@ def _value(name: str, value: Any) -> Any:
 
 
 def from_c(kind: type[T], struct: Any) -> T:
-    """A reply of the library, as one of these types."""
+    """Converts a struct of the library to the type `kind`."""
     return kind(**{name: _value(name, getattr(struct, name)) for name in kind._fields})  # type: ignore[attr-defined]

@@ -108,7 +108,7 @@ TORCH_LIBRARY(flexmem, m) {
 } // namespace
 } // namespace flexmem_torch
 
-// Python passes a function that runs its garbage collection.
+// Python passes a function that runs Python's garbage collection.
 extern "C" __attribute__((visibility("default"))) void flexmem_torch_on_oom(
     flexmem_torch::OutOfMemoryCallback callback) {
   flexmem_torch::onOutOfMemory(callback);

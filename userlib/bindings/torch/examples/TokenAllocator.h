@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 // An allocator for a back end with kernels on the device. A tensor's data pointer
-// is a token: the back end turns it into an address when it launches work, and the
-// CPU never follows it.
+// is a token. The back end turns the token into an address when it launches work,
+// and the CPU never dereferences the token.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -32,7 +32,7 @@ class TokenAllocator final : public c10::Allocator {
     return {made.token, new Owner{cache_, made.token}, &freeToken, device_};
   }
 
-  // Does nothing, because the back end copies tensors with its own copy_().
+  // Always throws: a token is no address. The back end has its own copy_().
   void copy_data(void* /*dest*/, const void* /*src*/, size_t /*count*/) const override {
     TORCH_CHECK(false, "a token cannot be followed");
   }
@@ -47,8 +47,8 @@ class TokenAllocator final : public c10::Allocator {
   }
 
  private:
-  // The RFC's SharedOwnerCtx: the deleter's context. Any thread may call the
-  // deleter.
+  // The context of the deleter, which the RFC calls SharedOwnerCtx. Any thread
+  // may call the deleter.
   struct Owner {
     flexmem_cache* cache;
     void* token;

@@ -81,8 +81,7 @@ torch._register_device_module("flexmem", sys.modules[__name__])
 torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
 
 
-# Called when a request has failed for the first time; after that the request is tried again. ctypes takes the GIL for
-# the call.
+# Called after the first failure of a request, before the request is tried again. ctypes takes the GIL for the call.
 @ctypes.CFUNCTYPE(None)
 def _collect_garbage():
     gc.collect()
@@ -91,5 +90,5 @@ def _collect_garbage():
 _on_oom = ctypes.CDLL(_LIBRARY).flexmem_torch_on_oom
 _on_oom.restype = None
 _on_oom(_collect_garbage)
-# Threads may outlive Python, so the callback is removed before.
+# Removes the callback at exit, because a thread may call it after Python has ended.
 atexit.register(_on_oom, None)

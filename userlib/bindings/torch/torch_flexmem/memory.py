@@ -58,7 +58,7 @@ def reset_accumulated_memory_stats(device=None):
 
 
 def empty_cache():
-    """Returns memory that no tensor uses to the device."""
+    """Frees device memory that no tensor uses."""
     _ops.empty_cache()
 
 

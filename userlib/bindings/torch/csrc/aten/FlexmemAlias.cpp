@@ -56,17 +56,16 @@ void releaseStorage(void* device) {
   c10::raw::intrusive_ptr::decref(static_cast<StorageImpl*>(device));
 }
 
-// Makes the bytes of an alias: those of a storage of the device. The storage lives as long as the alias, which the
-// graph of a CPU function can keep for its backward pass.
+// Returns the bytes of a device storage as those of a CPU storage, its alias. The alias keeps the device storage alive,
+// because the graph of a CPU function can keep the alias for its backward pass.
 c10::DataPtr borrow(const c10::Storage& device) {
   StorageImpl* impl = device.unsafeGetStorageImpl();
   c10::raw::intrusive_ptr::incref(impl);
   return {impl->mutable_data(), impl, &releaseStorage, kCpu};
 }
 
-// Moves the bytes of a CPU storage to the device. If they are in the device's
-// memory already, only their owner changes; if not, they are copied. The
-// zeros of forward derivatives have no bytes.
+// Moves the bytes of a CPU storage to the device. If the bytes are in the device's memory already, only their owner
+// changes. Otherwise they are copied. The zeros of forward derivatives have no bytes.
 c10::DataPtr deviceData(StorageImpl* cpu) {
   if (!cpu->data()) {
     return {nullptr, kDevice};
@@ -241,8 +240,7 @@ bool isOptionalGenerator(const c10::Argument& argument) {
       type->getElementType()->kind() == c10::TypeKind::GeneratorType;
 }
 
-// Replaces an argument by what the CPU takes. Random numbers come from the device's generator, whether it is passed or
-// not.
+// Replaces an argument by its form on the CPU. Random numbers come from the device's generator, even if none is passed.
 void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& value) {
   if (value.isTensor()) {
     value = aliases.toCpu(value.toTensor(), &argument);

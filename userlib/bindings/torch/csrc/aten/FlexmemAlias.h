@@ -14,28 +14,28 @@ namespace flexmem_torch {
 // The CPU aliases of one call's arguments.
 class Aliases {
  public:
-  // A CPU tensor over the same bytes, which it keeps alive. Tensors that share
-  // a storage get aliases that share one, and the same tensor always gets the
-  // same alias. A tensor that is not on the device is returned unchanged.
+  // Returns a CPU tensor over the same bytes, which keeps the bytes alive. The
+  // same tensor always gets the same alias, and aliases share a storage if
+  // their tensors do. Returns a tensor that is not on the device unchanged.
   // @argument: the argument that the tensor belongs to, or nullptr.
   at::Tensor toCpu(const at::Tensor& tensor, const c10::Argument* argument = nullptr);
 
-  // Called after the kernel. Resizes the device's storage of each storage that
-  // the kernel has resized, and copies changed sizes and strides to the
-  // original tensors.
+  // Called after the kernel. If the kernel has resized the storage of an alias,
+  // gives the new bytes and size to the device's storage. Copies changed sizes
+  // and strides to the original tensors.
   void writeBack();
 
   // Turns a result into a tensor of the device: an alias into its original, a
-  // view of an alias into a view on the device. The bytes of any other CPU
-  // tensor are taken over, and it is an alias afterwards.
+  // view of an alias into a view on the device. Any other CPU tensor becomes an
+  // alias of a new device tensor, which takes over its bytes.
   at::Tensor toDevice(const at::Tensor& result);
 
-  // Throws c10::Error if an argument is on the CPU that must be on the device
-  // like the others. A CPU tensor without dimensions is a number: it may be
-  // read, but not written.
+  // Throws c10::Error if some arguments are on the device, and another one,
+  // which must be there too, is on the CPU. A CPU tensor without dimensions is
+  // a number: the kernel may read it, but not write to it.
   void checkDevices(const c10::FunctionSchema& schema) const;
 
-  // Returns the CPU's generator that belongs to ours.
+  // Returns the CPU generator inside a flexmem generator.
   at::Generator toCpu(const at::Generator& generator);
 
   // Whether the kernel draws random numbers from a generator.
@@ -48,8 +48,8 @@ class Aliases {
     at::Tensor original;
     at::Tensor alias;
   };
-  // The storage of an alias, and that of the device. @data and @bytes: address
-  // and size when the alias was made.
+  // The storage of an alias, and the device's storage with the same bytes.
+  // @data and @bytes: address and size when the alias was made.
   struct StoragePair {
     c10::Storage device;
     c10::Storage cpu;
@@ -69,24 +69,23 @@ class Aliases {
   bool draws_ = false;
 };
 
-// Replaces the arguments of a call, which are on top of the stack, by what the CPU
-// takes: aliases, its device, its generator.
+// The arguments of a call are on top of the stack. Replaces device tensors by
+// aliases, the device by the CPU, and a generator by the CPU's generator.
 void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
                     torch::jit::Stack* stack);
 
-// Makes an alias use the present bytes of its original, whose storage may have
-// got other bytes since. Throws c10::Error if there are fewer bytes than the
-// alias had.
+// Makes an alias use the present bytes of its original, because the original's
+// storage may have moved. Throws c10::Error if the original has fewer bytes
+// than the alias.
 void followOriginal(const at::Tensor& alias);
 
-// The kernel of every operator that has one for the CPU.
+// The device's kernel of every operator that has a CPU kernel.
 void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
 // Counts since the program began.
 struct AliasCounters {
   int64_t calls;
-  // Results that had to be copied, because they were not in the device's
-  // memory.
+  // Results that were copied, because they were not in the device's memory.
   int64_t copied;
 };
 AliasCounters aliasCounters() noexcept;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// scaled_dot_product_attention() asks, outside of the dispatcher, which kernel to use. This gives the same answer as
-// for the CPU.
+// scaled_dot_product_attention() does not use the dispatcher to choose its kernel. sdpChoice() makes the CPU's choice.
 #include <ATen/NativeFunctions.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/native/transformers/attention.h>

@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor, Tensor> lstmCell(
   const Tensor candidate = gates[2].tanh();
   const Tensor out = gates[3].sigmoid();
   const Tensor newCell = (forget * cell) + (in * candidate);
-  // Only a backward kernel would use the third result, and there is none.
+  // The third result is for a backward kernel. This device has none.
   return {out * newCell.tanh(), newCell, at::empty({0}, cell.options())};
 }
 
@@ -33,8 +33,8 @@ std::tuple<Tensor, Tensor> gruCell(
     const Tensor& inputGates, const Tensor& hiddenGates, const Tensor& hidden,
     const OptionalTensor& inputBias, const OptionalTensor& hiddenBias) {
   const auto in = addBias(inputGates, inputBias).unsafe_chunk(3, 1);
-  // The operations work in place, like those of the CPU, because a loop over parts of a row rounds differently from one
-  // over a whole tensor. The argument itself is not changed.
+  // The operations work in place, like those of the CPU, because a loop over parts of a row rounds differently from a
+  // loop over a whole tensor. hiddenGates itself is not changed.
   const Tensor sum = addBias(hiddenGates, hiddenBias);
   const auto old = (sum.is_same(hiddenGates) ? sum.clone() : sum).unsafe_chunk(3, 1);
   const Tensor reset = old[0].add_(in[0]).sigmoid_();
@@ -56,7 +56,7 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   return input * at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
 }
 
-// The CPU's own kernel would draw from the CPU's generator.
+// The CPU's own kernel would draw random numbers from the CPU's generator.
 std::tuple<Tensor, Tensor> nativeDropout(const Tensor& input, double p,
                                          std::optional<bool> train) {
   if (train && !*train) {

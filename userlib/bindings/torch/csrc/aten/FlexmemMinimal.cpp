@@ -57,8 +57,8 @@ Tensor emptyStrided(IntArrayRef size, IntArrayRef stride,
       size, stride, deviceAllocator(), kKeys, c10::dtype_or_default(dtype)));
 }
 
-// PyTorch's own copy_ would call _copy_from, which would call copy_ again for conjugated tensors, for ever. So both
-// call the kernel here.
+// PyTorch's own copy_ would call _copy_from. For conjugated tensors _copy_from would call copy_ again, without end. So
+// _copy_from calls the kernel directly, as copy_ does.
 Tensor copyFrom(const Tensor& self, const Tensor& dst, bool nonBlocking) {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
@@ -72,7 +72,7 @@ Tensor copyFromAndResize(const Tensor& self, const Tensor& dst) {
   return copyFrom(self, dst, false);
 }
 
-// With this answer Module::to() keeps its parameters, so that an optimizer that was made before still has them.
+// With this answer Module::to() keeps its parameters, so an optimizer that was made before the call still has them.
 bool hasCompatibleShallowCopyType(const Tensor& self, const Tensor& from) {
   const auto plain = [](const Tensor& tensor) {
     return tensor.layout() == c10::kStrided &&
@@ -89,7 +89,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty_strided", &emptyStrided);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", &at::native::view);
-  // Used by item(). With an alias it would spend most of its time on making the alias.
+  // Needs no alias: item() calls this operator, and would spend most of its time on making the alias.
   m.impl("_local_scalar_dense", &at::native::_local_scalar_dense_cpu);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &at::native::unfold);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Gradients of LSTM, GRU and RNN over whole sequences. PyTorch composes these functions of other operators, but only
-// for the CPU it multiplies the inputs of all steps at once. Here the whole function runs on CPU aliases, and keeps the
-// CPU's graph for the backward pass, so that losses and weights are the same as on the CPU.
+// Gradients of LSTM, GRU and RNN over whole sequences. PyTorch composes these operators from others, but multiplies the
+// inputs of all steps at once only on the CPU. Here the whole operator runs on CPU aliases, and the backward pass uses
+// the CPU's graph. So losses and weights are the same as on the CPU.
 #include "FlexmemAlias.h"
 
 #include "../runtime/FlexmemDeviceAllocator.h"
@@ -43,8 +43,8 @@ variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
   return tensors;
 }
 
-// Makes both tensors share their counter of in-place changes. So the CPU's graph, which has only one of them, notices a
-// change of the other.
+// Makes both tensors share one counter of in-place changes. The CPU's graph has only one of the tensors, but must
+// notice a change of the other.
 void shareVersion(const Tensor& tensor, const Tensor& model) {
   tensor.unsafeGetTensorImpl()->set_version_counter(
       model.unsafeGetTensorImpl()->version_counter());
@@ -111,8 +111,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     variable_list found;
     {
       KernelScope scope;
-      // Runs an inner backward pass. This thread holds the lock of this node. A thread of autograd does the work of the
-      // inner pass first, so it does not wait here for the node.
+      // Runs an inner backward pass while this thread holds the lock of this node. An autograd thread does the work of
+      // the inner pass first, so the thread does not wait for that lock.
       found = torch::autograd::grad(from, to, with, keep,
                                     /*create_graph=*/false, /*allow_unused=*/true);
     }
@@ -130,8 +130,8 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
   }
 };
 
-// Whether the function uses dropout. Its random numbers must come from the device's generator, which the parts of the
-// composite would not know.
+// Whether the operator uses dropout. The random numbers must come from the device's generator. A dropout on CPU aliases
+// would take them from the CPU's generator.
 bool dropsOut(const c10::OperatorHandle& op, const Stack& stack) {
   const auto& arguments = op.schema().arguments();
   const auto argument = [&](const char* name) {
@@ -141,8 +141,8 @@ bool dropsOut(const c10::OperatorHandle& op, const Stack& stack) {
   return argument("train").toBool() && argument("dropout").toDouble() > 0.0;
 }
 
-// Whether there are hooks for saved tensors. They must see tensors of the device: those of save_on_cpu(), for example,
-// would leave CPU tensors where they are.
+// Whether there are hooks for saved tensors. The hooks must see tensors of the device. For example, save_on_cpu() would
+// not move a CPU tensor.
 bool hasSavedTensorHooks() {
   return !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Every operator with a kernel for the CPU gets one for the device, when the library is loaded. With only a fallback
-// PyTorch would decompose many of them first, and their results would differ from the CPU's in the last bits.
+// Every operator with a CPU kernel gets a device kernel when the library is loaded. With only a fallback PyTorch would
+// first decompose many operators, and the results would differ from the CPU's in the last bits.
 #include "FlexmemAlias.h"
 
 #include <torch/library.h>
@@ -15,8 +15,8 @@ namespace {
 const std::set<std::string> leftOut = {
     "aten::to_mkldnn", "aten::_nested_tensor_from_tensor_list"};
 
-// Operators, with their overload, that have no kernel for the CPU, but look for one of the device, or refuse devices
-// that they do not know.
+// These operators have no CPU kernel, but need a kernel of the device: they look for that kernel, or refuse devices
+// that they do not know. Some names include the overload.
 const std::set<std::string> added = {
     "aten::convolution", "aten::convolution_backward", "aten::mode.values",
     "aten::nanmean.out"};
@@ -47,7 +47,7 @@ struct Registration {
   torch::Library library;
 };
 
-// Operators that other files register by hand must be registered first, so these files are linked before this one.
+// Runs after other files have registered their operators by hand, because those files are linked before this one.
 Registration registration;
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {

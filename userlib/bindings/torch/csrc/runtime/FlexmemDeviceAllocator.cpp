@@ -107,7 +107,7 @@ class KernelAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     return KernelScope::depth ? make(bytes, kCpu) : previous->allocate(bytes);
   }
-  // A kernel may pass the bare pointer on to another kernel.
+  // A kernel may pass the bare pointer on to another kernel, so the deleter accepts memory of both allocators.
   c10::DeleterFnPtr raw_deleter() const override {
     return &deleteEither;
   }

@@ -8,7 +8,7 @@
 
 namespace flexmem_torch {
 
-// Allocates tensors of the device. A pointer is its own context.
+// Allocates tensors of the device. The context of a DataPtr is the pointer.
 c10::Allocator* deviceAllocator();
 
 // While a KernelScope lives, CPU tensors that its thread allocates are in the

@@ -65,7 +65,7 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
 } // namespace
 
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 9
-// Newer versions ask the hooks, and warn about this function.
+// From version 2.9 on PyTorch asks the hooks for a generator, and warns if this function is registered.
 static at::Generator makeGenerator(c10::DeviceIndex index) {
   return newGenerator(index);
 }

@@ -8,12 +8,12 @@
 
 namespace flexmem_torch {
 
-// From now on each request records its Python stack, and with @cpp its C++
-// stack too. That costs microseconds for each request.
+// Switches the recording of each request's Python stack, and with @cpp also of
+// its C++ stack. Recording costs microseconds for each request.
 void recordStacks(bool enabled, bool cpp);
 
-// The current stack, for a request, if stacks are recorded. It is valid until
-// this object is destroyed, and as long as the cache holds the stack.
+// The current stack, for a request, if stacks are recorded. The stack is freed
+// when this object is destroyed and the cache no longer holds the stack.
 class Stack {
  public:
   Stack();
@@ -31,7 +31,7 @@ class Stack {
 // A kernel that draws random numbers holds its generator's mutex, and a thread
 // of Python's may wait for that mutex with the GIL. So the kernel must not wait
 // for the GIL. While a WithoutPython lives, the requests of its thread do not
-// call Python. They get the stack that the thread had when the object was made.
+// call Python. Each request gets the stack at which the object was made.
 class WithoutPython {
  public:
   WithoutPython() : before_(current) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Answers to what PyTorch asks a backend outside of operators.
+// The hooks through which PyTorch asks a backend for its devices, generators and allocators.
 #include "FlexmemDeviceAllocator.h"
 #include "FlexmemGenerator.h"
 #include "FlexmemMemory.h"

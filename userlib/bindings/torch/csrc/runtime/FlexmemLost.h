@@ -6,12 +6,10 @@
 
 namespace flexmem_torch {
 
-// Installs a handler of SIGBUS. A reset or removal of the device unmaps the
-// bytes of every tensor, and the next kernel that accesses them gets SIGBUS.
-// The handler then writes to stderr what has happened. After that the signal
-// goes to the handler that was installed before, or to the kernel, which ends
-// the process. @device names the device. Throws c10::Error if the handler
-// cannot be installed.
+// Installs a handler of SIGBUS, which writes to stderr that the device was reset or removed. @device names the device.
+// A reset or removal unmaps the bytes of each tensor, and the next kernel that accesses the bytes gets SIGBUS.
+// After the message the signal goes to the former handler or, if there is none, to the kernel, which ends the process.
+// Throws c10::Error if the handler cannot be installed.
 void explainLostMemory(const std::string& device);
 
 } // namespace flexmem_torch

@@ -27,7 +27,7 @@ constexpr char kForked[] =
     "flexmem: cannot use the device in a forked process. To use it with "
     "multiprocessing, choose the 'spawn' start method";
 
-// Whether a device is open, and whether there is a cache on it.
+// Whether the provider is open, whether the cache exists, and whether a process with an open provider forked this one.
 std::atomic<bool> opened{false};
 std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
@@ -73,7 +73,7 @@ void warn(flexmem_log_level /*level*/, const char* text, void* /*user*/) {
 }
 
 // Runs Python's garbage collection, which calls finalizers that may use tensors. A finalizer must not inherit the modes
-// of the kernel that is out of memory: it needs autograd, no inference mode, and CPU tensors in the CPU's memory.
+// of the kernel that is out of memory. A finalizer needs autograd, no inference mode, and CPU tensors in CPU memory.
 void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
   const OutOfMemoryCallback callback = outOfMemory;
   if (!callback || WithoutPython::current) {
@@ -102,7 +102,7 @@ flexmem_cache* make() {
   TORCH_CHECK(!badFork, kForked);
   static const int unnoticed = pthread_atfork(nullptr, nullptr, forked);
   check(-unnoticed, "pthread_atfork");
-  // The provider is kept for the next attempt if a later step fails. A forked child does not use it.
+  // The provider is kept for the next attempt if a later step fails. A forked child does not use the provider.
   static flexmem_cache_provider provider = openProvider();
   opened = true;
   flexmem_cache_options options{};
@@ -128,7 +128,7 @@ flexmem_cache* make() {
   check(flexmem_cache_add_oom_callback(created, beforeRetry, nullptr),
         "callback for a lack of memory");
   if (provider.pressure_fd) {
-    // The helper returns unused memory when other processes need it.
+    // The helper thread releases unused memory when other processes need memory.
     check(flexmem_cache_start_helper(created), "start of the helper thread");
   }
   explainLostMemory(name);

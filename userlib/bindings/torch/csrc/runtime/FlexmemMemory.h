@@ -8,11 +8,11 @@
 
 namespace flexmem_torch {
 
-// The cache, made on first use. FLEXMEM_TORCH=host[:MiB] puts it on host memory
-// (4096 MiB without a number), for tests and for machines without the driver;
-// otherwise it is on the device that FLEX_DEVICE names. Throws c10::Error if
-// there is no device. The cache lives until the process ends, because tensors
-// may live as long. The driver then frees its memory.
+// Returns the cache, which the first call makes. The cache is on the device that
+// FLEX_DEVICE names. FLEXMEM_TORCH=host[:MiB] makes a cache on host memory (4096
+// MiB without a number), for tests and for machines without the driver. Throws
+// c10::Error if there is no device. Tensors may live until the process ends, so
+// the cache does too. The driver then frees the memory.
 flexmem_cache* cache();
 
 // Sets the function that runs on the first failure of a request, before the
@@ -20,15 +20,15 @@ flexmem_cache* cache();
 using OutOfMemoryCallback = void (*)();
 void onOutOfMemory(OutOfMemoryCallback callback) noexcept;
 
-// The device's node, or "host memory". Makes the cache.
+// Returns the device's node, or "host memory". Makes the cache if there is none.
 std::string deviceName();
 
 // Whether there is a device. Does not throw.
 bool isAvailable() noexcept;
 
 // isInitialized(): whether cache() has been called. isInBadFork(): whether this
-// process was forked after that. Then the cache, and every tensor in it,
-// belongs to the parent.
+// process was forked after the first call of cache(). Then the cache, and every
+// tensor in it, belongs to the parent.
 bool isInitialized() noexcept;
 bool isInBadFork() noexcept;
 
@@ -36,20 +36,21 @@ bool isInBadFork() noexcept;
 void* allocate(size_t bytes);
 
 // Frees a pointer that allocate() returned. Returns false for any other
-// pointer. In a forked child it does not free memory of the parent.
+// pointer. In a forked child, frees nothing that belongs to the parent.
 bool deallocate(void* pointer) noexcept;
 
 // Returns unused memory to the device.
 void emptyCache();
 
-// The device's free and total bytes at the same moment.
+// The device's free and total bytes, read at the same moment.
 struct MemoryInfo {
   uint64_t free;
   uint64_t total;
 };
 MemoryInfo memoryInfo();
 
-// Peaks become the present values. Sums and counters become 0.
+// resetPeaks(): peaks become the present values. resetAccumulated(): sums and
+// counters become 0.
 void resetPeaks();
 void resetAccumulated();
 

@@ -7,8 +7,8 @@
 
 namespace flexmem_torch {
 
-// Returns the provider of a device, which stays open. On failure closes the
-// device and throws c10::Error.
+// Returns a provider that keeps the device open. On failure closes the device
+// and throws c10::Error.
 flexmem_cache_provider deviceProvider(flexmem_device* device);
 
 // Returns a provider of @bytes bytes of anonymous memory. Throws c10::Error if

@@ -18,8 +18,7 @@ namespace flexmem_torch {
 
 using Figures = c10::Dict<std::string, int64_t>;
 
-// Before the first allocation, and in a child that was forked after it, the
-// figures are those of an empty cache.
+// Before the first allocation, and in a child forked after an allocation, the figures are those of an empty cache.
 Figures memoryStats();
 
 #if FLEXMEM_TORCH_ACCELERATOR
