@@ -10,7 +10,7 @@ set -euo pipefail
 . "$(dirname -- "$0")/lib.sh"
 cd "$TOP"
 
-# Settings in the environment would reach the tested programs, so only those about the tests themselves are kept.
+# Removes all settings from the environment, except those of the tests, because the tested programs would read them.
 for name in "${!FLEX@}"; do
 	case ${name#FLEXMEM_} in
 	ACCEL | BATCH | BATCHES | BITS | DEATHS | FUZZ_SECONDS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
@@ -50,7 +50,7 @@ mutants_suite() {
 	tests/native/mutants.py "${some[@]}"
 }
 coverage_suite() { tests/native/coverage.sh; }
-# Fifty million operations of the native torture. It does not repeat what this tree has passed.
+# Fifty million operations of the native torture, in pieces. A piece that this program has passed is not run again.
 volume-asan_suite() { tests/native/volume.sh asan; }
 volume-tsan_suite() { tests/native/volume.sh tsan; }
 library_suite() {
@@ -61,29 +61,30 @@ library_suite() {
 static_suite() { tests/static.sh; }
 # Like the suite static, but only for changed files. `make quick` runs the suites changed, native and library.
 changed_suite() { tests/static.sh --changed; }
-# Runs the commands of the pages. Commands that need the driver run in a machine; all of them only in the long runs.
+# Runs the commands that the documentation shows. Commands that need the driver run in a virtual machine: those of two
+# pages, or in a long run those of all pages.
 docs_suite() {
 	local status=0 pages=(README.md 'install.rst:sudo systemd-sysusers')
 	[[ ! $long ]] || pages=()
-	# A command of the driver guide builds a module as on a host.
+	# A command in the driver guide builds a module, which needs pahole for BTF.
 	[[ ! $long ]] || tests/setup.sh btf || return 1
 	make -s -C Documentation "O=$BUILD/docs" check || status=$?
 	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/docs.sh "${pages[@]}" || status=$?
 	return "$status"
 }
-# The first run makes a Debian 13, which takes long because of the package mirror.
+# The first run installs a Debian 13 system. The download from the package mirror takes long.
 torch_suite() { tests/torch/run.sh; }
-# Runs in a machine, with what the suite torch has built.
+# Runs in a virtual machine, with the files that the suite torch has built.
 torch-driver_suite() {
 	local vm=(tests/torch/run.sh "${vm[@]}")
 	in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/torch.sh
 }
 # Every operator, with PyTorch's own samples.
 torch-ops_suite() { tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/enter.sh python3 tests/torch/opinfo.py; }
-# The newest PyTorch, from the same source.
+# The newest PyTorch, from Debian sid.
 torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid tests/torch/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
-# The native programs make the long random runs. These runs are short, with the real slab, lockdep and scheduler.
+# The native programs make the long random runs. The KUnit runs are short, with the real slab, lockdep and scheduler.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
 [[ $long ]] || kunit+=(ops=2000 sampled_ops=5000)
 kunit_suite() { in_vm debug --timeout "$vm_timeout" -- "${kunit[@]}"; }
@@ -93,24 +94,23 @@ selftests() {
 	[[ ! $long ]] || arguments=()
 	in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${arguments[@]}"
 }
-# As 32-bit programs only tests of structs, addresses and files run, because the others would repeat what the 64-bit
-# programs test.
+# Of the 32-bit tests only those of structs, addresses and files run. The others would repeat the 64-bit tests.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
 		-dispatch/32 -conformance/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
-# Leaves out tests of what does not differ between the kernels: calls of 32-bit programs, copies of structs, settings,
-# addresses, and what the card does to bytes.
+# Leaves out tests whose result does not depend on the kernel: 32-bit programs, copies of structs, settings, addresses,
+# and what the card does to bytes.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
 	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub \
 		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
-# The debug kernel is emulated and slow. Only the long runs include the 32-bit half, each program with other settings,
-# tests that have the same result on every kernel because they have no races or failing allocations, and tests that move
-# many bytes. Of some programs only a few tests are left. If a test has a variant for a PF and one for a VF, which
-# differ only in slots, the VF's is run. (Tests with other variants, such as races, run on a PF too.)
+# The debug kernel is emulated and slow, so only the long runs include these tests: 32-bit programs; repetitions with
+# other settings; tests without races and failing allocations, whose result does not depend on the kernel; and tests
+# that move many bytes. If the variants of a test for a PF and for a VF differ only in slots, only the VF's variant
+# runs. Tests with other variants, such as races, run on a PF too.
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
@@ -121,7 +121,7 @@ selftests-debug_suite() {
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
-# The cards that only these tests use. In the long runs also on 6.1, and with each defect.
+# Runs the conformance tests on cards that no other test uses. The long runs include kernel 6.1 and cards with defects.
 conformance_suite() {
 	local kind status=0
 	for kind in 6.12 ${long:+6.1}; do
@@ -158,7 +158,7 @@ in_vm() {
 	"${vm[@]}" "$kind" --no-build --leaps --out "$logs/vm-$suite" "$@"
 }
 
-# processors: adds the processor seconds of this shell, and its waits, to the caller's variable spent
+# processors: sets the caller's variable spent to the processor seconds of this shell and of its finished children
 processors() {
 	times >"$logs/$suite.times"
 	spent=$(awk '{ for (i = 1; i <= 2; i++) { split($i, t, "m"); s += 60 * t[1] + t[2] } } END { printf "%d", s }' "$logs/$suite.times")
@@ -217,7 +217,7 @@ for suite; do
 	declare -F -- "${suite}_suite" >/dev/null ||
 		die "no suite '$suite': $(declare -F | sed -n 's/^declare -f \(.*\)_suite$/\1/p' | xargs)"
 done
-# Only one suite needs this kernel.
+# Only the suite torture-kcsan needs the kernel kcsan.
 [[ " $* " != *' torture-kcsan '* ]] || kinds+=(kcsan)
 # A suite that runs in a machine uses the modules that were built last.
 for suite; do
@@ -234,14 +234,14 @@ mkdir -p "$logs"
 export VM_TRIES=$logs/tries
 rm -f "$VM_TRIES"
 
-# Prerequisites of the suites. Suites that need neither kernels nor machines do not wait for them. A machine is booted
+# Finds out what the suites need, because suites without kernel and machine do not wait for these. A machine is booted
 # once before suites start in parallel.
 machines='' sources=''
 for suite; do
 	[[ $suite == @(library|torch|torch-ops|torch-sid) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
-# The suite torch downloads as root, in the background, where sudo cannot ask for a password. So this asks now.
+# The suite torch downloads as root in the background, where sudo cannot ask for a password. So sudo asks here.
 ask_for_root() {
 	((EUID)) && [[ " $* " == *' torch'* ]] || return 0
 	need_root 'tests/torch/root.sh'
@@ -263,7 +263,7 @@ set_up() {
 	fi
 	if [[ ! $machines ]]; then
 		tests/setup.sh build check || return 1
-		# Done before the suites, so that its output appears here.
+		# Unpacks the source before the suites start, so that the script's output appears here.
 		[[ ! $sources ]] || tests/vm/debug-kernel.sh --source
 		return
 	fi

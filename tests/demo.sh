@@ -32,7 +32,7 @@ demo() {
 	}
 }
 demo 170 tests/vm/demo.sh
-# The demo does not download PyTorch's Debian, but uses it if it is there.
+# Uses the Debian system with PyTorch if an earlier run has installed it. The demo does not download it.
 if [[ -e $BUILD/torch/root.made ]]; then
 	say 'Building the binding of PyTorch, and booting a second machine'
 	quietly "$BUILD/log/torch" tests/torch/build.sh

@@ -12,9 +12,9 @@ export TORCH=$BUILD/torch${FLEXMEM_TORCH_SUITE:+-$FLEXMEM_TORCH_SUITE}
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
-# The builds in scripts must not depend on the caller. So this drops options, variables and the job server of a calling
-# make, and settings in the environment about another processor, other compilers or flags. (Modules for a kernel of the
-# user's own are built with the user's tools: vm/modules.sh.)
+# The builds in scripts must not depend on the caller's environment. So this script drops what a calling make exports,
+# and all settings of processors, compilers and flags. keep_tools is set for modules of the user's own kernel, which are
+# built with the user's tools.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 [[ ${keep_tools:-} ]] || unset ARCH CROSS_COMPILE LLVM LLVM_IAS CC CXX CPP LD AR AS NM OBJCOPY STRIP HOSTCC HOSTCXX \
 	KCFLAGS KCPPFLAGS KAFLAGS
@@ -51,7 +51,8 @@ quietly() {
 }
 
 # need_root WHAT: sets as_root to the words before a command that only root may run. check.sh asks for the password
-# before its suites, and exports SUDO_ASKS_NOT, because they run in the background, where a question would stop them.
+# before its suites, and exports SUDO_ASKS_NOT, because the suites run in the background, where a question would stop
+# them.
 as_root=()
 need_root() {
 	((EUID)) || return 0

@@ -60,7 +60,7 @@ tap 'vm: brings back the exit status' everything
 whole() { [[ $(md5sum <"$work/stdout") == "$(seq 600000 | md5sum)" ]]; }
 tap 'vm: brings back all output' whole
 tap 'vm: keeps stderr apart' grep -qx 'last words' "$work/stderr"
-# shellcheck disable=SC2016	# as it is
+# shellcheck disable=SC2016	# must not be expanded
 quoted() { [[ $(<"$work/vm/out/f") == "it's \$HOME" ]]; }
 tap 'vm: quotes arguments and brings back files' quoted
 tap 'vm: passes standard input on' cmp "$work/vm/out/input" <(seq 300000; seq 300000)

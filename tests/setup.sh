@@ -33,7 +33,7 @@ packages_of() {
 	torch) echo mmdebstrap mount ;;
 	# counting instructions if the processor cannot; an allocator to compare with
 	bench) echo valgrind libmimalloc-dev ;;
-	# libFuzzer, for the long runs
+	# libFuzzer, for long runs of the fuzzers
 	fuzz) echo clang libclang-rt-14-dev ;;
 	*) die "unknown group '$1' (build, vm, debug, docs, check, python, torch, bench, fuzz, btf, host)" ;;
 	esac
@@ -44,8 +44,8 @@ refresh() {
 	need_root 'apt-get update'
 	apt_get "$log" update || apt_failed "$log"
 }
-# The package lists may be absent or older than the archive. They are refreshed only if the installation fails without
-# that. An installation that would remove packages is refused.
+# The package lists may be absent or older than the archive. They are refreshed only if the first installation fails. An
+# installation that would remove packages is refused.
 install() {
 	local log=$BUILD/log/apt-install
 	local how=(--no-install-recommends --no-remove install)

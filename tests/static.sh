@@ -47,8 +47,8 @@ module_build() {
 	# which says nothing about this code.
 	! grep -iE '(^|[: ])(warning|error)(:| )' "$BUILD/log/ko-$name" | grep -v 'the compiler differs'
 }
-# One kernel is enough: only the compiler sees a difference between the kernels, and other suites compile for each of
-# them.
+# One kernel is enough unless FLEXMEM_LONG is set: only the compiler sees a difference between the kernels, and other
+# suites compile for both.
 for kind in $([[ $changed ]] || echo 6.12 ${FLEXMEM_LONG:+6.1}); do
 	tap "W=1 and sparse $kind" module_build "$kind"
 done
@@ -75,7 +75,7 @@ done
 over shellcheck ${#scripts[@]} shellcheck -x "${scripts[@]}"
 over codespell ${#texts[@]} codespell --quiet-level=2 --ignore-words=tests/codespell.words \
 	--exclude-file=tests/codespell.lines "${texts[@]}"
-# Leaves out the tests, whose macros the tool cannot parse.
+# Leaves out the tests, because cppcheck cannot parse their macros.
 mapfile -t user_code < <(pick '^userlib/.*\.c$')
 over cppcheck ${#user_code[@]} cppcheck --quiet --inline-suppr --enable=warning,performance,portability --error-exitcode=1 \
 	--suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Sizes in traces are multiples of 512 bytes, and published figures about these
- * traces count in this unit too.
+ * Sizes in traces are multiples of this unit. Published figures about these
+ * traces use the same unit.
  */
 #define BENCH_UNIT UINT64_C(512)
 /* A segment grows by this number of bytes in all measurements. */
@@ -83,18 +83,18 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);
-/* Calls flexmem_cache_address() many times, or an empty function. */
+/* Calls flexmem_cache_address(), or an empty function if @nothing. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);
 /*
- * Like cache_replay(), but with only the data structure of growing segments
- * (range.c), the engine.
+ * Like cache_replay(), but uses only the data structure of growing segments
+ * (range.c).
  */
 uint64_t engine_replay(const struct work *work, uint64_t *reserved);
 /*
- * A plain list of holes. A request gets the tightest of the lowest @choices
- * holes. A request of at least @best_from bytes gets the tightest of all holes.
- * With 1 choice it is first fit.
+ * Replays with a plain list of holes. A request gets the tightest of the lowest
+ * @choices holes, so 1 means first fit. A request of at least @best_from bytes
+ * gets the tightest of all holes.
  */
 uint64_t list_reserved(const struct work *work, unsigned int choices,
 		       uint64_t best_from);
@@ -104,8 +104,9 @@ uint64_t list_reserved(const struct work *work, unsigned int choices,
  */
 uint64_t bins_replay(const struct work *work, uint64_t *reserved);
 /*
- * The code to be counted is in a function named counted_...(), which is not
- * inlined. It calls count_begin() before that code, and count_end() after it.
+ * The code to be counted is in a C function named counted_...(), which is not
+ * inlined. This function calls count_begin() before that code, and count_end()
+ * after it.
  */
 #define COUNTED __attribute__((noinline, noclone))
 void count_begin(void);

@@ -45,7 +45,7 @@ static uint32_t bin_of(uint32_t size)
 	return (shift + 1) * 8 + ((size >> shift) & 7);
 }
 
-/* The first bin in which all holes are large enough. */
+/* The first bin that contains no hole smaller than @size. */
 static uint32_t bin_from(uint32_t size)
 {
 	uint32_t bin = bin_of(size);

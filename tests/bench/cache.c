@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Measures the cache with the flat provider, whose calls cost next to nothing.
- */
+/* Measures the cache with the flat provider, whose calls are cheap. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 #include "flexmem_cache.h"
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
-/* The upper bits of a stream are the number of its thread. */
+/* Thread i uses the streams from i << STREAM_SHIFT on. */
 #define STREAM_SHIFT 32
 #define THREADS_MAX 8
 /* This many operations make the time to start a thread irrelevant. */
@@ -304,8 +302,8 @@ void cache_pairs(unsigned int streams, unsigned int pools, bool used)
 			err = flexmem_cache_record_stream(target.cache,
 							  made.token, i + 1);
 		/*
-		 * Frees every second allocation, so that some uses end before
-		 * the pairs.
+		 * Frees every second allocation, so that the cache then has
+		 * live and freed blocks that a second stream has used.
 		 */
 		if (!err && used && i % 2)
 			err = flexmem_cache_free(target.cache, made.token);
@@ -364,7 +362,7 @@ void cache_addresses(bool nothing)
 	close_target(&target);
 }
 
-/* Frees a block that waits for an event as long as the cache lives. */
+/* Frees a block that waits for stream STUCK until the cache is destroyed. */
 static void make_wait(struct flexmem_cache *cache)
 {
 	void *token;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tables of `make bench-cache`. Times are only printed. Reserved bytes do
- * not depend on the machine, so the exit status tells whether they are within
- * the project's limits.
+ * The tables of `make bench-cache`. The exit status says whether the reserved
+ * bytes are within the project's limits, because reserved bytes do not depend
+ * on the machine. Times are only printed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,13 +26,13 @@
 
 #define GROWING "expandable_segments:True"
 
-/* What callgrind counts, and how many instructions each of these may need. */
+/* Names of what callgrind counts, and the most instructions of each. */
 #define ADDRESS "address"
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
 #define PAIRS_OF "pairs-%u-%u-%d"
 
-/* Policies for choosing a hole: see list_reserved(). */
+/* Policies by which list_reserved() chooses a hole. */
 static const struct {
 	const char *name;
 	unsigned int choices;
@@ -61,8 +61,8 @@ static const struct {
 #define TRACES (sizeof(known) / sizeof(known[0]))
 
 /*
- * Nanoseconds for each operation, and the sum of their logarithms over all
- * traces.
+ * Nanoseconds for each operation of one trace, and the sum of the logarithms of
+ * these times over all traces.
  */
 struct times {
 	double trace;
@@ -116,7 +116,7 @@ static const char *judge(double ratio, double best)
 	return "  MISSED";
 }
 
-/* Measures the allocators in turn, so that noise hits all of them. */
+/* Measures the allocators in turn, so that noise affects all of them. */
 static void measure_time(const struct work *work, size_t i,
 			 struct times *engine, struct times *cache,
 			 struct times *bins, struct times *mimalloc)
@@ -324,7 +324,7 @@ static void line_of_many(const char *name, double one, double many)
 }
 
 /*
- * The measured cases. The figures of the first case are the unit of the others.
+ * The measured cases. The other cases are compared with the first case.
  */
 static const struct {
 	unsigned int threads;
@@ -373,8 +373,8 @@ static void measure_gain(const struct work *work, const char *configuration,
 
 /*
  * CPU time shows the cost of shared cache lines and locks even on a busy
- * machine; elapsed time shows it only on an idle one. Two separate caches share
- * nothing, so they show what can be reached at best.
+ * machine. Elapsed time shows that cost only on an idle machine. Two separate
+ * caches share nothing, so their figures are the best possible ones.
  */
 static void table_of_threads(const struct work *works)
 {
@@ -443,14 +443,14 @@ static void table_of_copies(const struct work *works)
 		printf("%-22s", known[i].name);
 		for (j = 0; j <= POLICIES; j++)
 			printf(" %14.4f", sums[j]);
-		/* Policy 0 is the one that the engine uses. */
+		/* The engine uses policy 0. */
 		printf("%s\n", judge(sums[POLICIES], sums[0]));
 	}
 }
 
 /*
- * Streams take turns. The segments of one stream must not keep memory from the
- * others.
+ * Streams take turns. Memory in the segments of one stream must be available to
+ * the other streams.
  */
 static void row_of_failures(const struct work *work, const char *name,
 			    unsigned int streams)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The cost of ALLOC and FREE. There are 1,000 live allocations of 1 byte to 1
- * MiB. A random one is freed and another allocated, 5,000 times, one by one and
- * in batches of 64. Prints nanoseconds of the machine's clock. In
+ * MiB. 5,000 times a random allocation is freed and a new one is made, one by
+ * one and in batches of 64. Prints nanoseconds of the machine's clock. In
  * tests/vm/bench.sh that clock counts instructions.
  * usage: pairs DEVICE-NODE
  */

@@ -2,7 +2,7 @@
 /*
  * The card of Documentation/examples/ram.c with a program that fills memory, and
  * with one defect of the driver or the card, which the parameter "defect" names.
- * tests/conformance/run.sh shows that flexmem-conformance finds each.
+ * tests/conformance/run.sh shows that flexmem-conformance finds each defect.
  *
  * Writing to the other parameters does what tests/conformance/hook asks for.
  */
@@ -120,8 +120,8 @@ static int add_fence(struct flexmem_allocation *allocation)
 }
 
 /*
- * Fills an allocation of the file with the descriptor 3 of the calling process:
- * "HANDLE SIZE VALUE MS". The card writes after MS milliseconds.
+ * @text: "HANDLE SIZE VALUE MS". The card fills the allocation HANDLE after MS
+ * milliseconds. Descriptor 3 of the calling process is the allocation's file.
  */
 static int fill(const char *text, bool stray)
 {
@@ -243,7 +243,7 @@ static int scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return has == NOT_CLEARED ? 0 : ram_scrub(priv, mem, offset, size);
 }
 
-/* With the defect, each eighth request is lost, and its reply with it. */
+/* With LOST_REPLY each eighth write is not done, but reported as done. */
 static int write(void *priv, const struct flexmem_memory *mem, u64 offset,
 		 u64 size, const void *from)
 {

@@ -12,7 +12,7 @@ set -uo pipefail
 
 here=$TOP/tests/conformance
 cards=$BUILD/conformance/$FLEXMEM_KERNEL
-# DEFECT TEST: the test that finds it
+# Each line: DEFECT, and the TEST that finds it
 defects='
 early_drain    a_release_drains
 late_write     nothing_is_written_after_the_fence
@@ -43,7 +43,7 @@ with() {
 	return "$status"
 }
 
-# as_the_guide_says: whether the card conforms, and the output is that on the page
+# as_the_guide_says: whether the card conforms, with the output that driver-guide.rst shows
 as_the_guide_says() {
 	with ram -- "$here/flexmem-conformance" &&
 		diff -u <(sed -n '/^   TAP version 13/,/ conforms: /s/^   //p' "$TOP/Documentation/driver-guide.rst") "$out"
@@ -52,7 +52,7 @@ conforms() {
 	with defects -- "$here/flexmem-conformance" --hook "$here/hook" &&
 		grep -q '^# .* conforms: 13 checks passed, 0 skipped$' "$out"
 }
-# finds DEFECT TEST: whether the card with that defect does not conform, because of that test
+# finds DEFECT TEST: whether TEST fails on a card with DEFECT
 finds() {
 	local status=0 only=(--test "$2")
 	[[ ! ${FLEXMEM_LONG:-} ]] || only=()

@@ -15,16 +15,16 @@
 /**
  * struct run - one run of a sequence
  * @fd: open files of the run; -1: not open
- * @live: number of allocations that each file must have now, according to the
- *	answers so far
- * @nr: how many
+ * @live: handles and number of the allocations that each file must have now,
+ *	according to the answers so far
+ * @nr: number of handles in an entry of @live
  * @map: a mapping that the run has made
  * @map_size: bytes of the mapping; 0: there is none
  * @revoked: accesses to the mapping must cause SIGBUS. This is checked after
- *	the run, when no fault is injected any more, because a signal that
+ *	the run, when no fault is injected any more, because a SIGBUS that
  *	cannot be delivered would end the process
  * @error: the first error that no fault explains; 0: none
- * @at: the call that returned it
+ * @at: the call that returned @error
  * @seen: bit mask of the errors so far
  */
 struct run {

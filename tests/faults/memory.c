@@ -137,8 +137,8 @@ void run_quarantine_trim(struct run *r)
 /* ---- RESIZE ---- */
 
 /*
- * Changes a size. Afterwards the size must be either the new one or the old
- * one.
+ * Changes the size of the newest allocation. Afterwards LOOKUP must return
+ * either the new size or the old one.
  */
 static bool resize(struct run *r, uint64_t length)
 {
@@ -209,7 +209,10 @@ bool touch(struct run *r, size_t offset)
 {
 	volatile char *at = r->map + offset;
 
-	/* Saving the mask would be a system call, which can fail. */
+	/*
+	 * Does not save the signal mask, because that would be a system call,
+	 * which can fail.
+	 */
 	if (sigsetjmp(bus_return, 0))
 		return false;
 	*at = 1;

@@ -20,8 +20,8 @@ mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug ||
 
 # A warning ends the machine, because no injected fault explains it.
 echo 1 >/proc/sys/kernel/panic_on_warn
-# With rseq the kernel writes the number of the processor into the thread's memory when it returns from a preemption,
-# and ends the process if it cannot. After a fork it must copy the page for that, and an injected fault may deny the
-# copy.
+# Switches rseq off. With rseq the kernel writes the processor's number into memory of a thread that was preempted, and
+# kills the process if the write fails. After a fork the write needs a copy of the page, which an injected fault may
+# deny.
 export GLIBC_TUNABLES=glibc.pthread.rseq=0
 "$top/build/faults/sweep"

@@ -354,8 +354,8 @@ static void run_trim_leased(struct run *r)
 /* ---- pressure ---- */
 
 /*
- * Events are at least 100 ms apart, so another file waits until the event has
- * come.
+ * Waits on a second file until the event has come. The event may come late,
+ * because events are at least 100 ms apart.
  */
 static void wait_until_critical(struct run *r)
 {
@@ -418,7 +418,7 @@ static void run_again(struct run *r)
 
 static uint64_t root_cgroup;
 
-/* Looks the cgroup up before faults are injected. */
+/* Looks the root cgroup up before faults are injected. */
 static void prepare_limit(struct run *r)
 {
 	root_cgroup = cgroup_number("");

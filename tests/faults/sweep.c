@@ -63,7 +63,7 @@ static bool thread_failed(void)
 	bool came = n > 0 && atoi(text) == 0;
 
 	/*
-	 * A read or write of this file copies to or from user space, so the
+	 * A read or write of fail-nth copies to or from user space, so the
 	 * fault can hit it too.
 	 */
 	while (pwrite(fail_nth_fd, "0", 1, 0) != 1)

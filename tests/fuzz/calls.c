@@ -14,8 +14,9 @@
 
 #define PAGE 4096ULL
 /*
- * Offsets in a thread's arena: where the struct of a command is, and where the
- * entries of a batch begin. Lists come behind these entries.
+ * Offsets in a thread's arena: of the struct of a command, and of the array or
+ * buffer that the struct points to. A second array of the same struct begins
+ * 128 KiB later.
  */
 #define STRUCT_AT 1024
 #define ENTRIES_AT (16 * KiB)
@@ -110,7 +111,7 @@ static uint64_t limit(struct rng *rng)
 	}
 }
 
-/* Draws a value that the command may accept. */
+/* Draws a random value that the command may accept. */
 static uint64_t value(struct thread *t, const struct command *c,
 		      const struct field *f, const struct known *k)
 {
@@ -169,7 +170,7 @@ static bool is_pointer(enum kind kind)
 	return kind == ENTRIES || kind == DATA;
 }
 
-/* Most members are valid, because a nearly valid call gets further. */
+/* Gives most members valid values, because a nearly valid call gets further. */
 static void fill(struct thread *t, const struct command *c, struct file *file,
 		 char *to)
 {
@@ -392,7 +393,7 @@ static void call_read(struct thread *t, struct file *file)
 			 size, n, n < 0 ? strerror(errno) : "");
 }
 
-/* Makes a call that is not a command of the table. */
+/* Makes a call other than the commands of the table. */
 static void call_other(struct thread *t, struct file *file)
 {
 	struct mapping *m = &t->mapping[rng_below(&t->rng, MAX_MAPS)];

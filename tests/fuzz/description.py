@@ -40,7 +40,7 @@ class Header:
 
 
 class Description:
-    """What the description declares, in the form of Header."""
+    """What the description declares, with the members of Header."""
 
     def __init__(self, text, header):
         text = re.sub(r"^#.*$", "", text, flags=re.M)

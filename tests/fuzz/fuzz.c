@@ -39,8 +39,8 @@ static void bail(const char *what, int error)
 }
 
 /*
- * Runs a thread. Every second thread becomes a tenant without rights. The
- * system call changes only the thread that calls it.
+ * Runs a thread. Every second thread becomes a tenant without rights, by a raw
+ * system call, because setresuid() of the C library would change all threads.
  */
 static void *thread_run(void *arg)
 {

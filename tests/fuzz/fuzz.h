@@ -32,22 +32,22 @@ enum kind {
 	NO_FIELD,
 	SIZE,
 	FLAGS,		/* .most: bit mask of the known flags */
-	/* .most is not 0: another allocation than the first HANDLE */
+	/* .most is not 0: the second handle of the struct, drawn separately */
 	HANDLE,
 	LENGTH,
 	ALIGNMENT,
 	ADDRESS,	/* region_id and offset, 16 bytes */
 	OFFSET,
-	/* a multiple of 128; .most: the smallest number of units */
+	/* an offset or length, a multiple of 128; .most: least value / 128 */
 	UNITS,
-	ENTRIES,	/* pointer to an array; .most: the bytes of an entry */
+	ENTRIES,	/* pointer to an array; .most: bytes of one entry */
 	DATA,		/* pointer to bytes; another member has the length */
 	ENTRY_SIZE,	/* .most: the valid size */
 	COUNT,
 	CHOICE,		/* 0 to .most */
 	ID,
 	CGROUP,		/* the cgroup of RESERVE, or another id */
-	REGION_SIZE,	/* or 0 */
+	REGION_SIZE,	/* REGION or 0 */
 	LIMIT,
 	RESERVED,
 };
@@ -77,8 +77,7 @@ struct command {
 extern const struct command commands[];
 extern const unsigned int nr_commands;
 /*
- * Returns the row of the table for the struct that is an entry of this kind of
- * batch.
+ * Returns the row of the table that describes an entry of this kind of batch.
  */
 const struct command *entry_command(enum entry entries);
 
@@ -110,13 +109,13 @@ struct thread {
 	struct mapping mapping[MAX_MAPS];
 	atomic_ullong *done;	/* for each command, how many calls succeeded */
 	uint64_t calls;
-	char wrong[160];	/* text about the first error, or "" */
+	char wrong[160];	/* describes the first error, or "" */
 };
 
 #define ARENA (512 * KiB)
 #define GUARD (128 * MiB)
 
-/* The size of regions that the module tries first. */
+/* The size of regions that flexmem.ko tries first. */
 #define REGION (16 * MiB)
 
 /*

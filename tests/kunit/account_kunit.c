@@ -246,10 +246,9 @@ static void lost_region_has_no_charges(struct kunit *test)
 }
 
 /*
- * A lost region does not count against a limit of regions any more. A block
- * that a file had in the lost region does not open the region that now fills
- * the slot to the file. The test checks no account in between, because a check
- * drops lost blocks.
+ * A lost region no longer counts against a limit of regions. A file that had a
+ * block in the lost region is charged for the region that fills the slot now.
+ * The test checks no account in between, because a check drops lost blocks.
  */
 static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 {

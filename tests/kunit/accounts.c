@@ -48,8 +48,8 @@ static void close_file(void *data)
 	unsigned int slot;
 
 	/*
-	 * The test may have left charges. Loses each region in which this file
-	 * is charged, which drops the charges of other files there too.
+	 * The test may have left charges. Removes each region in which this
+	 * file has blocks. That also drops other files' charges in the region.
 	 */
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
 		if (account->in[slot].blocks)

@@ -74,8 +74,8 @@ static void alignment_prefers_a_hole_with_slack(struct kunit *test)
 }
 
 /*
- * The hole is one unit too small to serve the request at any offset, and it
- * begins at an unaligned offset.
+ * A hole of size + alignment - 1 units has room for the request, wherever the
+ * hole begins. A hole with one unit less may have none.
  */
 static void slack_is_alignment_less_one_unit(struct kunit *test)
 {
@@ -110,9 +110,8 @@ static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 }
 
 /*
- * Makes @bad holes of one unit at offsets that do not suit an alignment of four
- * units, and then one hole that does. All holes have the same size, so both
- * fits try them in the order of their offsets.
+ * Makes @bad holes that are not aligned to four units, and then one that is.
+ * All holes have one unit, so both fits try them in the order of their offsets.
  */
 static void make_bad_holes(struct kunit *test, unsigned int bad)
 {
@@ -153,8 +152,8 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->blocks.free, free);
 	KUNIT_EXPECT_EQ(test, nr_spare(test), 2);
 	/*
-	 * A search without an alignment has no bound, so it finds the first
-	 * hole.
+	 * A search without an alignment may try any number of holes, so it
+	 * finds the first one.
 	 */
 	KUNIT_EXPECT_EQ(test, take(test, 1)->start, 2 * UNIT);
 }

@@ -147,7 +147,7 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
 }
 
-/* The parts before and after an aligned block know their dirty bytes. */
+/* The parts before and after an aligned block keep their own dirty bytes. */
 static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[2];
@@ -229,7 +229,7 @@ static void watched_block_is_noticed_to_change(struct kunit *test)
 	blocks->watched = hole;
 	give(test, b);
 	KUNIT_EXPECT_NULL(test, blocks->watched);
-	/* The whole block is taken. */
+	/* The whole watched block is taken. */
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
 	blocks->watched = hole;
 	take(test, 13);

@@ -295,7 +295,7 @@ static void finds_each_of_many_holes(struct kunit *test)
 	for (i = 0; i < 48; i++) {
 		u64 want = start;
 
-		/* The largest hole is the first, and fits exactly. */
+		/* The largest hole left is the lowest one, and fits exactly. */
 		KUNIT_EXPECT_EQ(test, take(test, holes[i])->start, want * UNIT);
 		start += holes[i] + 1;
 	}
@@ -303,10 +303,10 @@ static void finds_each_of_many_holes(struct kunit *test)
 }
 
 /*
- * Tests of the checker of a region's blocks: it must report each corruption,
- * because no other test would report it. Each corruption is made in the blocks
- * "f2 u1 f2 u1 f2 u1 f9". The free blocks among them are freed in an order that
- * gives the root of the tree two children.
+ * Tests of the checker of a region's blocks. No other test would notice a
+ * checker that misses a corruption. Each corruption is made in the blocks "f2
+ * u1 f2 u1 f2 u1 f9". The free ones were freed in an order that gives the root
+ * of the tree two children.
  */
 
 struct corrupt_ctx {
@@ -478,7 +478,7 @@ struct corruption {
 	const char *says;
 	/* The checker's message for best fit, if it differs. */
 	const char *best_fit_says;
-	/* The corrupted field is not used by best fit. */
+	/* Best fit does not use the corrupted field. */
 	bool first_fit_only;
 };
 

@@ -119,7 +119,7 @@ static inline struct flexmem_block *take(struct kunit *test, u64 units)
 	return take_aligned(test, units, 1);
 }
 
-/* Frees a block. Returns the number of nodes that were left over. */
+/* Frees a block. Returns the number of nodes that are no longer needed. */
 static inline unsigned int give(struct kunit *test, struct flexmem_block *block)
 {
 	struct ctx *ctx = test->priv;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Invariants of the driver's structures, for all tests. See checks.h. */
+/* Invariants of the driver's structures, for all tests. */
 
 #include <linux/bitmap.h>
 #include <linux/rbtree.h>
@@ -73,7 +73,7 @@ static struct flexmem_account *to_account(struct rb_node *node)
 /*
  * A cgroup's charges must be the sum of the charges of its files and of its
  * child cgroups, plus one block without bytes for each region that is reserved
- * for it.
+ * for the cgroup.
  */
 static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)
@@ -107,7 +107,7 @@ static bool adds_up(struct flexmem_accounts *accounts,
 
 /**
  * checks_of_accounts - check every invariant
- * @accounts: accounts of a function
+ * @accounts: accounts of a PF or VF
  *
  * Context: O(open files * cgroups). Only for tests, which run one at a time.
  * Return: NULL, or a text that says what is wrong.
@@ -174,7 +174,7 @@ static u32 count_nodes(const struct rb_root *root)
 }
 
 /**
- * checks_of_client - check that the two indexes and the counters agree
+ * checks_of_client - check that handles, addresses and counters agree
  * @client: client
  *
  * Context: O(n). For tests.

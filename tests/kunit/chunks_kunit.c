@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocations of several chunks, made by calls of the core. Here each chunk may
- * lie in any region, so several lie in one.
+ * Allocations of several chunks, made by calls of the core. Each chunk may lie
+ * in any region, so one region may hold several chunks.
  */
 
 #include <linux/sizes.h>
@@ -151,8 +151,8 @@ static void chunk_without_room_undoes_all(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	/*
-	 * All 8 regions exist. Together they have enough free bytes, but not in
-	 * chunks of this size.
+	 * Each of the 8 regions has room for one chunk of 10 GiB, so the ninth
+	 * chunk finds no room.
 	 */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));

@@ -20,14 +20,14 @@
 
 /**
  * struct worker - one thread
- * @client: its client, which another thread uses too
+ * @client: client of the thread; another thread uses the client too
  * @table: table
  * @handles: handles that threads share; the thread that takes a handle out of
  *	here frees it
  * @stop: the other threads are done
- * @seed: seed of its random numbers
- * @won: number of handles that it has freed
- * @wrong: the first error that it has seen, or NULL
+ * @seed: seed of the thread's random numbers
+ * @won: number of handles that the thread has freed
+ * @wrong: the first error that the thread has seen, or NULL
  * @done: the thread has ended
  * @snapshot: room for a snapshot
  */
@@ -276,8 +276,8 @@ static void one_thread_frees_each_handle(struct kunit *test)
 }
 
 /*
- * Debug builds normally keep no spare objects. Here clients keep them, and a
- * thread acts as the shrinker.
+ * Debug builds normally keep no spare objects. In this suite clients keep spare
+ * objects, and a thread acts as the shrinker.
  */
 static int client_threads_test_init(struct kunit *test)
 {

@@ -110,7 +110,7 @@ static void copies_within_an_allocation(struct kunit *test)
 	u64 done;
 
 	fill(test, AT(both, 0), 1024, 7);
-	/* Copies between two adjacent ranges, in both directions. */
+	/* Copies to the adjacent range above, then to the one below. */
 	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(both, 1024), AT(both, 0), 1024,
 				      &done));
 	KUNIT_EXPECT_TRUE(test, is_all(test, AT(both, 0), 2048, 7));

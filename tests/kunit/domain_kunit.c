@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Several memories (domains) in one device: their descriptions, and from which
- * of them regions and allocations come.
+ * Several memories (domains) in one device: their descriptions, and the choice
+ * of the domain for regions and allocations.
  */
 
 #include "placements.h"
@@ -73,7 +73,7 @@ static void expect_from(struct kunit *test, struct ctx *ctx, u64 domains,
 	expect_in(test, ctx, from(ctx, domains, size), domain);
 }
 
-/* Allocates from HBM and from the preferred domains, which come first. */
+/* Allows HBM and @preferred, and expects that @domain serves the request. */
 static void expect_preferred(struct kunit *test, struct ctx *ctx, u64 preferred,
 			     u64 size, unsigned int domain)
 {
@@ -223,7 +223,7 @@ static void preferred_domain_may_be_too_small(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 11 * GIB);
 }
 
-/* An error of the firmware is no reason to ask for other memory. */
+/* After an error of the firmware the driver does not try another domain. */
 static void error_of_the_preferred_domain_counts(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -257,8 +257,8 @@ static void one_domain_is_exhausted_alone(struct kunit *test)
 						HBM_0 | ON_CHIP, 0),
 			FLEXMEM_REASON_NONE);
 	/*
-	 * Another domain could give this size, but this domain has no region
-	 * that is as large.
+	 * Other domains have regions that are large enough, but the largest
+	 * region of WINDOW has 2 GiB.
 	 */
 	expect_full(test, ctx, WINDOW, 3 * GIB, FLEXMEM_REASON_REGION_SIZE,
 		    2 * GIB - 512, 2 * GIB);
@@ -361,8 +361,8 @@ static void prealloc_takes_turns(struct kunit *test)
 }
 
 /*
- * A free slot counts for the pressure as memory of one domain only: of the
- * domain whose region would fill it.
+ * For the pressure a free slot counts as memory of one domain: the domain whose
+ * region would fill the slot.
  */
 static void pressure_is_about_all_domains(struct kunit *test)
 {

@@ -15,7 +15,7 @@ static void fini_client(void *data)
  * fake_client_open - open a client, which is closed at the end of the test
  * @test: test
  * @table: table of the fake device
- * @uid: number of its user
+ * @uid: number of the client's user
  *
  * Return: the client.
  */

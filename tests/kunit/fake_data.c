@@ -209,12 +209,12 @@ static bool is_either(struct fake_device *fake,
 /**
  * fake_data_is - whether all bytes have a value
  * @fake: device
- * @mem: piece
+ * @mem: piece of memory
  * @start: first byte
  * @size: bytes
- * @value: value; 0: clean
+ * @value: expected value of each byte; 0: clean
  *
- * Return: true if they have.
+ * Return: true if each byte has @value.
  */
 bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
 		  u64 start, u64 size, u8 value)
@@ -223,14 +223,14 @@ bool fake_data_is(struct fake_device *fake, const struct flexmem_memory *mem,
 }
 
 /**
- * fake_data_is_own - whether an owner may see all bytes
+ * fake_data_is_own - whether each byte is clean or has an owner's value
  * @fake: device
- * @mem: piece
+ * @mem: piece of memory
  * @start: first byte
  * @size: bytes
  * @value: the owner's value
  *
- * Return: true if each byte is clean or has that value.
+ * Return: true if each byte is clean or has @value.
  */
 bool fake_data_is_own(struct fake_device *fake,
 		      const struct flexmem_memory *mem, u64 start, u64 size,
@@ -244,8 +244,8 @@ bool fake_data_is_own(struct fake_device *fake,
  * @fake: device
  * @piece: its number
  *
- * Return: true if one has. FAKE_FOREIGN does not count, because those bytes are
- * older than the acquisition.
+ * Return: true if the piece has bytes that an owner wrote. FAKE_FOREIGN bytes
+ * do not count, because they were there before the acquisition.
  */
 bool fake_data_is_dirty(struct fake_device *fake, unsigned int piece)
 {
@@ -304,7 +304,7 @@ int fake_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return fake_device_end(fake, FAKE_READ, size, 0);
 }
 
-/* Tests fill a buffer with one value, so the first byte says it all. */
+/* Tests fill a buffer with one value, so only the first byte is looked at. */
 int fake_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       u64 size, const void *from)
 {

@@ -16,8 +16,8 @@
 #include "fake_device.h"
 
 /*
- * Bases fall as slots rise, so a test notices if the driver confuses the two
- * orders.
+ * A higher slot has a lower base, so a test notices if the driver confuses the
+ * order of slots with the order of bases.
  */
 #define TOP_BASE BIT_ULL(60)
 #define BASE_STEP BIT_ULL(50)
@@ -37,7 +37,7 @@ static const char * const op_names[] = {
 
 /*
  * Whether an operation moves data. The log leaves such operations out, because
- * a region is scrubbed by many of them.
+ * one scrub of a region takes many operations.
  */
 static bool moves_data(enum fake_op op)
 {
@@ -113,8 +113,8 @@ static bool is_unknown(int rc)
 }
 
 /*
- * Whether a command with the answer @rc has its effect, even if the reply is
- * lost.
+ * Whether a command that returns @rc takes effect: the command succeeds, or
+ * only its reply is lost.
  */
 static bool takes_effect(struct fake_device *fake, int rc)
 {
@@ -489,11 +489,11 @@ static void device_teardown(void *data)
 
 /**
  * fake_device_create - make a device that grants every request
- * @test: test; the device is freed at its end, and a breach of the contract
- *	fails it
+ * @test: test; its end frees the device, and a breach of the driver contract
+ *	fails the test
  * @mode: PF or VF
- * @slots: number of entries of its table
- * @capacity: its capacity in bytes
+ * @slots: number of slots
+ * @capacity: capacity in bytes
  *
  * Return: the device.
  */
@@ -517,9 +517,9 @@ struct fake_device *fake_device_create(struct kunit *test,
 
 /**
  * fake_device_add_domain - give a device a further memory
- * @fake: device, for which no region table exists yet. The memory that it has
- *	already is domain 0, of type FLEXMEM_DOMAIN_DEVICE
- * @type: kind of memory
+ * @fake: device, for which no region table exists yet. The device's first
+ *	memory is domain 0, of type FLEXMEM_DOMAIN_DEVICE
+ * @type: type of the new memory
  * @capacity: its capacity in bytes
  *
  * The caller may change the description, fake->domains[fake->nr_domains - 1].
@@ -621,7 +621,7 @@ u64 fake_device_lost(struct fake_device *fake)
 }
 
 /**
- * fake_device_reset - reset a function that flexmem does not manage
+ * fake_device_reset - reset a PF or VF that flexmem does not manage
  * @fake: device; all memory is released afterwards
  */
 void fake_device_reset(struct fake_device *fake)

@@ -52,8 +52,7 @@ enum fake_op {
 };
 
 /*
- * The value of all bytes of newly acquired memory, which another tenant has
- * left there.
+ * The value of all bytes of newly acquired memory: the bytes of another tenant.
  */
 #define FAKE_FOREIGN 0xff
 
@@ -72,7 +71,7 @@ struct fake_failure {
 /**
  * struct fake_device - a device in memory
  * @mode: PF or VF
- * @slots: number of entries of its table
+ * @slots: number of slots
  * @granule: sizes must be multiples of it
  * @capacity: most bytes that it grants; with several domains: of domain 0
  * @nr_domains: number of domains; 0: one, without a description
@@ -208,7 +207,7 @@ bool fake_device_is_untouched(struct fake_device *fake);
 u64 fake_device_lost(struct fake_device *fake);
 void fake_device_reset(struct fake_device *fake);
 
-/* The contents of the device's memory. */
+/* fake_data.c: the contents of the device's memory. */
 void fake_data_init(struct fake_device *fake);
 bool fake_data_is_dirty(struct fake_device *fake, unsigned int piece);
 void fake_data_give(struct fake_device *fake, unsigned int piece);
@@ -289,7 +288,7 @@ void fake_free(struct fake_block *block);
 void fake_orphan(struct fake_block *block);
 void fake_quarantine(struct fake_block *block);
 
-/* Takes a lease. Returns the generation that the lease keeps. */
+/* Takes a lease. Returns the generation that the lease keeps, or U64_MAX. */
 static inline u64 fake_take_lease(struct flexmem_slots *slots,
 				  struct flexmem_lease_hold *hold,
 				  unsigned int ms)

@@ -52,9 +52,8 @@ static const u8 fake_parents[FAKE_CGROUPS] = { [12] = 1, [13] = 12, [14] = 13 };
 
 /**
  * fake_cgroup - a test cgroup, without a directory
- * @n: number of the cgroup, less than FAKE_CGROUPS. 0: the root. 12: below 1;
- *	13: below 12; 14: below
- *	13. All others: below the root
+ * @n: number of the cgroup, less than FAKE_CGROUPS. 0 is the root. 12 is below
+ *	1, 13 below 12, and 14 below 13. All others are below the root
  *
  * Return: the cgroup, which is always there; NULL in a kernel without cgroups.
  */
@@ -107,7 +106,7 @@ struct flexmem_settings fake_settings(void)
 	};
 }
 
-/* A table, and what the teardown needs to free it. */
+/* A table, and what the teardown needs to free the table. */
 struct fake_table {
 	struct flexmem_table table;
 	struct fake_device *fake;
@@ -207,7 +206,7 @@ static void account_teardown(void *data)
  * fake_account_open - open a file
  * @test: at its end the file is closed, and its allocations are freed
  * @table: table of fake_table_create()
- * @uid: number of its user and cgroup, for fake_uid() and fake_cgroup()
+ * @uid: number of the file's user and cgroup, for fake_uid() and fake_cgroup()
  *
  * Return: the account of the file.
  */
@@ -441,7 +440,7 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
  * fake_alloc_from - place an allocation in some domains
  * @table: table of fake_table_create()
  * @domains: bit mask of the domains
- * @first: bit mask of those that come first
+ * @first: bit mask of the domains to try first
  * @size: bytes
  * @place: receives the address, or the reason on failure
  *
@@ -490,7 +489,7 @@ struct fake_block *fake_alloc_for(struct flexmem_table *table,
 /**
  * fake_alloc_in - allocate from one region
  * @table: table of fake_table_create()
- * @region: region of it
+ * @region: region of the table
  * @size: bytes
  * @program: whether the memory is for a program
  *
@@ -516,7 +515,7 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
 /**
  * fake_alloc_in_for - place an allocation in a region, for another account
  * @table: table of fake_table_create()
- * @region: region of it
+ * @region: region of the table
  * @account: account
  * @size: bytes
  * @refusal: receives the limit that forbids the block

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What flexmem does if a device driver breaks the contract, or describes its
- * device wrongly.
- */
+/* Device drivers that break the contract, or describe their device wrongly. */
 
 #include <kunit/test.h>
 #include <linux/errno.h>
@@ -254,7 +251,7 @@ static void refuses_memory_that_wraps(struct kunit *test)
 	const u64 top = U64_MAX - GIB + 1;
 
 	KUNIT_EXPECT_EQ(test, acquire(test, 2 * GIB, top, 2 * GIB), -EIO);
-	/* The end would overflow to 0. */
+	/* The end of this memory would overflow to 0. */
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, top, GIB), -EIO);
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 }
@@ -313,7 +310,7 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
-/* Numbers of operations for call(). The first three may return -ENOSPC. */
+/* call() numbers the operations. Only the first three may return -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
 #define OPERATION_FAULT 9
@@ -422,10 +419,7 @@ static void undocumented_errors_become_eio(struct kunit *test)
 	}
 }
 
-/*
- * flexmem does not pass a request on to the driver if no page table could serve
- * it.
- */
+/* flexmem refuses requests that no page table can serve. */
 static void refuses_wrong_addresses(struct kunit *test)
 {
 	static const struct {
@@ -505,8 +499,8 @@ static void has_no_page_tables_without_operations(struct kunit *test)
 }
 
 /*
- * After a failure it is unknown whether the range is mapped. It must be
- * unmapped before the memory is released.
+ * A vm_map that failed may have mapped the range, so flexmem unmaps the range
+ * before it releases the memory.
  */
 static void failed_map_is_unmapped(struct kunit *test)
 {
@@ -621,8 +615,8 @@ static void wrong_frames_are_eio(struct kunit *test)
 }
 
 /*
- * Every operation but that for page faults shows whether the firmware is dead,
- * including those that move data.
+ * Every operation shows whether the firmware is dead, even one that moves data.
+ * The only exception is the operation for page faults.
  */
 static void each_command_notices_a_dead_firmware(struct kunit *test)
 {
@@ -729,7 +723,7 @@ static void each_state_has_its_error(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_fatal(function));
 }
 
-/* A device's driver may reset the device while it resumes. */
+/* A driver may reset its device before it calls flexmem_device_resume(). */
 static void reset_does_not_end_a_suspend(struct kunit *test)
 {
 	struct liar *liar = test->priv;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens to the worker's jobs if their callers are killed while the
- * firmware works: the worker completes the job, but no client gets the result.
+ * The worker's jobs if callers are killed, the device is suspended or reset, or
+ * the firmware does not answer. If a caller is killed while the firmware works,
+ * the worker completes the job, but no client gets the result.
  */
 
 #include <kunit/test-bug.h>
@@ -111,7 +112,8 @@ static void start(struct kunit *test, struct ctx *ctx,
 }
 
 /*
- * The caller is killed in the middle of a command; then the firmware answers.
+ * Kills the caller, and waits until the caller has returned. The fake device
+ * calls this in the middle of a command, before it answers.
  */
 static void kill_caller(void *arg)
 {
@@ -304,7 +306,7 @@ static int reset_task(void *data)
 }
 
 /*
- * Starts a reset during a command. Fails the test if the reset does not begin.
+ * Starts a reset during a command, and waits up to 10 s until it has begun.
  */
 static void begin_reset(void *arg)
 {
@@ -380,7 +382,7 @@ static void suspend_cuts_in(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->regions, 3);
 }
 
-/* The suspend comes between two sizes, when no memory has been acquired. */
+/* The suspend comes after 12G were refused and before 8G are requested. */
 static void suspend_puts_growth_off(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -401,7 +403,7 @@ static void suspend_puts_growth_off(struct kunit *test)
 			   "acquire 12G ENOSPC, acquire 8G, set 0");
 }
 
-/* Advances the time until no delayed work is left. */
+/* Runs the delayed work at once, again and again until none is pending. */
 static void let_settle(struct flexmem_table *table)
 {
 	unsigned int tries = 2 * FLEXMEM_RELEASE_TRIES;
@@ -422,7 +424,7 @@ static void worker_settles_unanswered_commands(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
-	/* Two of the commands that the worker sends get no answer either. */
+	/* Two of the worker's commands get no answer. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -ETIMEDOUT);
 	start(test, ctx, call_alloc);
 	wait_for_completion(&ctx->done);
@@ -556,7 +558,7 @@ static void become_unresponsive(struct ctx *ctx)
 	flexmem_function_enter(&ctx->table->function, FLEXMEM_UNRESPONSIVE);
 }
 
-/* Waits until the caller waits for the next probe. */
+/* Waits until the caller waits for the next probe. It must not return yet. */
 static void let_wait(struct ctx *ctx)
 {
 	while (!wq_has_sleeper(&ctx->table->function.changed) &&
@@ -668,9 +670,9 @@ static void killed_while_waiting_for_the_probe(struct kunit *test)
 }
 
 /*
- * An ALLOC that fits into the existing regions, whatever the region order,
- * needs no command. An ALLOC that finds no room and could get no region needs
- * none either.
+ * With each region order, an ALLOC that fits into the existing regions needs no
+ * command. An ALLOC that finds no room and could get no region needs no command
+ * either.
  */
 static void calls_without_a_command_do_not_wait(struct kunit *test)
 {

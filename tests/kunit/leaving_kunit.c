@@ -29,8 +29,8 @@ static const struct dma_fence_ops fence_ops = {
 };
 
 /*
- * Makes a job's fence: in a new fence context, or in the context of @after,
- * behind it.
+ * Makes a job's fence in a new fence context. If @after is set, makes the next
+ * fence in the context of @after.
  */
 static struct dma_fence *make_fence(struct kunit *test,
 				    const struct dma_fence *after)
@@ -139,7 +139,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, scrubbed + 2 * REGION);
 }
 
-/* ALLOC finds the memory whether or not the worker has run. */
+/* ALLOC finds the freed memory, whether the worker has run or not. */
 static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
@@ -477,8 +477,8 @@ static void overdue_fence_is_cancelled_and_then_stuck(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
 			FLEXMEM_STUCK);
 	/*
-	 * The time of the second fence begins only when the first fence has
-	 * signalled.
+	 * The time limit of the second fence starts only when the first fence
+	 * has signalled.
 	 */
 	signal_and_put(first);
 	expect_leaving(test, GIB);

@@ -133,8 +133,8 @@ static void lost_acquire_is_released(struct kunit *test)
 }
 
 /*
- * The lost memory has no known base, so flexmem must not mistake other memory
- * for it.
+ * flexmem does not know the base of memory whose acquisition was not answered.
+ * It must not take other memory for that memory.
  */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {
@@ -189,7 +189,7 @@ static void lost_clear_is_repeated(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* The caller may repeat a lost clear. */
+/* The caller may repeat a slot_clear that got no answer. */
 static void lost_clear_can_be_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -207,7 +207,10 @@ static void lost_clear_can_be_repeated(struct kunit *test)
 		     "acquire 4G, set 3, clear 3?, clear 3?, clear 3, release 4G");
 }
 
-/* A release cannot be undone: another owner may have the memory by then. */
+/*
+ * flexmem repeats a lost release. It cannot undo the release, because another
+ * function may have the memory already.
+ */
 static void lost_release_is_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -251,7 +254,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, rc, retry(ctx));
 	flexmem_function_note(&ctx->function, 0);
-	/* Now the firmware refuses the release. It is repeated nevertheless. */
+	/* flexmem repeats even a release that the firmware has refused. */
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
 	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
@@ -259,7 +262,7 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* A refused release strands one piece. The others are released. */
+/* A refused release strands one piece. The other pieces are released. */
 static void refused_piece_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -278,7 +281,7 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, acquire(ctx));
 	KUNIT_EXPECT_EQ(test, 0, set(ctx, 3));
 	expect_asked(test, "acquire 4G, set 3");
-	/* A TRIM retries the command nevertheless. */
+	/* TRIM retries a command even after FLEXMEM_RELEASE_TRIES tries. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_function_retry(&ctx->function, true));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
@@ -289,8 +292,8 @@ static void refused_piece_keeps_no_other(struct kunit *test)
 }
 
 /*
- * Memory is released in the order in which it was acquired. If one release is
- * refused, those behind it are still tried.
+ * Memory is released in the order in which it was acquired. A release that the
+ * firmware refuses does not stop the later releases.
  */
 static void memory_is_released_in_order(struct kunit *test)
 {
@@ -313,7 +316,7 @@ static void memory_is_released_in_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* Suspend, reset and removal wait for at most one command. */
+/* Suspend, reset and removal end the retries after the running command. */
 static void retries_stop_between_two_commands(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -331,8 +334,8 @@ static void retries_stop_between_two_commands(struct kunit *test)
 }
 
 /*
- * After a command without an answer the others are not tried, because each
- * would time out.
+ * If a command gets no answer, flexmem does not try the other pending commands,
+ * because each would time out.
  */
 static void no_answer_ends_retries(struct kunit *test)
 {
@@ -379,8 +382,8 @@ static void reset_settles_everything(struct kunit *test)
 }
 
 /*
- * quiesce() is called even if the function has only memory whose acquisition
- * was not answered.
+ * flexmem calls quiesce() even if the function has only memory whose
+ * acquisition was not answered.
  */
 static void what_may_be_there_is_made_quiet(struct kunit *test)
 {
@@ -395,8 +398,8 @@ static void what_may_be_there_is_made_quiet(struct kunit *test)
 }
 
 /*
- * A refused command had no effect. The exception is a refused slot_set: the
- * contents of the slot are unknown.
+ * A command that failed with -EIO had no effect. The exception is slot_set:
+ * after -EIO the contents of the slot are unknown.
  */
 static void refused_command_is_not_undone(struct kunit *test)
 {

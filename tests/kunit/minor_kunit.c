@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Numbers of nodes: PFs and VFs have separate ranges, and a function keeps its
- * number.
+ * Minor numbers of nodes: PFs and VFs have separate ranges, and a device
+ * function keeps its number.
  */
 
 #include <kunit/test.h>
@@ -31,7 +31,7 @@ static void minor_test_exit(struct kunit *test)
 	flexmem_minors_fini(minors);
 }
 
-/* Takes a number for a function that no test looks up. */
+/* Takes a number for a dummy, because no test looks up the function. */
 static int get(struct flexmem_minors *minors, enum flexmem_mode mode,
 	       const char *name)
 {

@@ -65,7 +65,7 @@ enum flexmem_reason model_exhausted(const struct model *model,
 	return FLEXMEM_REASON_CAPACITY;
 }
 
-/* The lowest empty slot, or -1. */
+/* The lowest empty slot that is known and was not refused, or -1. */
 static int empty_slot(const struct model *model,
 		      const struct model_range *range)
 {
@@ -312,7 +312,7 @@ static bool gives_up(const struct model *model,
 			       request->alignment) < 0;
 }
 
-/* Whether the search gives up in any region that could hold the request. */
+/* Whether the bounded search gives up in one of the possible regions. */
 static bool one_gives_up(struct model *model, const struct model_range *range,
 			 const struct model_request *request)
 {
@@ -380,7 +380,7 @@ static void explain(struct model *model, const struct model_range *range,
 }
 
 /**
- * model_create - a model, to be filled in
+ * model_create - make a model, to be filled in
  * @test: frees the model at its end
  *
  * Return: the model.

@@ -105,10 +105,12 @@ struct model_rules {
 
 /**
  * struct model_pending - memory to be released
- * @stamp: time of its acquisition, which gives the order; 0: unused entry
- * @slot: the slot that may name it, which is emptied first, or -1
- * @piece: number of the device's piece; -1 if its acquisition got no answer, so
- *	it may not exist
+ * @stamp: time of the acquisition; the oldest memory is released first; 0:
+ *	unused entry
+ * @slot: slot that may name the memory, and is emptied before the release; or
+ *	-1
+ * @piece: number of the device's piece; -1: the acquisition got no answer, so
+ *	the memory may not exist
  * @tries: number of failed releases
  * @dirty: bytes that are scrubbed before the release
  */
@@ -123,11 +125,11 @@ struct model_pending {
 /**
  * struct model_domain - one of the device's memories
  * @nr_sizes: number of @sizes
- * @sizes: sizes of its regions, as the setting gives them
- * @capacity: capacity that the driver has read last
+ * @sizes: sizes of its regions, in the order of the setting
+ * @capacity: capacity that the driver last read
  * @device_capacity: capacity that the device would report now
  * @unsure: the capacity may have changed since the driver has read it
- * @taken: bytes that are acquired
+ * @taken: acquired bytes
  * @too_large: the device refuses this size and larger ones
  */
 struct model_domain {
@@ -141,7 +143,7 @@ struct model_domain {
 };
 
 /**
- * struct model - a function and its device. The test sets the first members
+ * struct model - a PF or VF and its device. The test sets the first members
  * @mode: PF or VF
  * @fit: the setting of this name in struct flexmem_settings
  * @order: the setting of this name
@@ -164,8 +166,7 @@ struct model_domain {
  * @quiesce_error: error of the next quiesce, or 0
  * @reset_error: error of the next reset, or 0
  * @dead: the device neither answers nor acts
- * @tries: how many holes without slack for the alignment the search tries at
- *	most
+ * @tries: the most holes without slack for the alignment that a search tries
  * @rules: limits; NULL: there are none
  * @priv: argument of the rules
  * @broken: a reset has failed, and nothing works
@@ -232,10 +233,10 @@ struct model {
  * @size: bytes
  * @alignment: of the offset
  * @domains: bit mask of the domains that it may come from
- * @preferred: bit mask of those that come first, or 0
+ * @preferred: bit mask of the domains that are tried first, or 0
  * @program: the memory is for a program
- * @growable: place it with room behind it
- * @owner: its owner, whom the rules may refuse
+ * @growable: the memory needs room behind it
+ * @owner: owner of the memory; struct model_rules may refuse the owner
  */
 struct model_request {
 	u64 size;
@@ -252,7 +253,7 @@ struct model_request {
  * @rc: 0, -ENOMEM with a reason, or the error of the acquisition
  * @slot: slot of the allocation
  * @offset: its offset in the region
- * @reason: why it failed, on -ENOMEM
+ * @reason: why the allocation failed, on -ENOMEM
  * @region_reason: why no further region was acquired, if that matters
  * @regions: number of regions, on -ENOMEM
  * @total_free: free bytes, on -ENOMEM

@@ -30,8 +30,8 @@ static bool comes_before(const struct model *model,
 }
 
 /*
- * The first free block of at least @size bytes, in the order of the fit; with
- * @after, the first one that the order puts behind block @after.
+ * Returns the first free block of at least @size bytes, or -1, in the order in
+ * which the fit tries blocks. Begins behind block @after, if that is not -1.
  */
 static int first_hole(const struct model *model,
 		      const struct model_region *region, u64 size, int after)
@@ -153,8 +153,8 @@ static bool fits_at(const struct model_block *block, u64 start, u64 size)
 }
 
 /*
- * Finds a place in the middle of the largest free block, or at its start if it
- * does not fit in the middle.
+ * Finds room in the middle of the largest free block, or at the start of that
+ * block if the middle has no room.
  */
 static int find_growable(const struct model_region *region, u64 size,
 			 u64 alignment, u64 *start)
@@ -246,8 +246,8 @@ static struct model_block *block_at(struct model *model, unsigned int slot,
 /**
  * model_room - bytes by which an allocation could be extended
  * @model: model
- * @slot: slot of its region
- * @offset: its offset there
+ * @slot: slot of the allocation's region
+ * @offset: offset of the allocation in the region
  *
  * Return: the number of bytes.
  */
@@ -264,8 +264,8 @@ u64 model_room(struct model *model, unsigned int slot, u64 offset)
 /**
  * model_extend - allocate bytes behind an allocation
  * @model: model
- * @slot: slot of its region
- * @offset: its offset there
+ * @slot: slot of the allocation's region
+ * @offset: offset of the allocation in the region
  * @size: bytes to add, at most model_room()
  *
  * Return: offset of the added bytes.
@@ -286,10 +286,10 @@ u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size)
 }
 
 /**
- * model_join - merge an allocation with the block behind it
+ * model_join - merge an allocation with the block behind the allocation
  * @model: model
- * @slot: slot of its region
- * @offset: its offset there
+ * @slot: slot of the allocation's region
+ * @offset: offset of the allocation in the region
  */
 void model_join(struct model *model, unsigned int slot, u64 offset)
 {
@@ -303,8 +303,8 @@ void model_join(struct model *model, unsigned int slot, u64 offset)
 /**
  * model_shrink - free the end of an allocation
  * @model: model
- * @slot: slot of its region
- * @offset: its offset there
+ * @slot: slot of the allocation's region
+ * @offset: offset of the allocation in the region
  * @size: bytes that stay
  */
 void model_shrink(struct model *model, unsigned int slot, u64 offset, u64 size)
@@ -323,10 +323,10 @@ void model_set_owner(struct model *model, unsigned int slot, u64 offset,
 }
 
 /**
- * model_dirty - the part of a block to scrub before an owner gets it
+ * model_dirty - the part of a block to scrub before an owner gets the block
  * @model: model
- * @slot: slot of its region
- * @offset: its offset there
+ * @slot: slot of the block's region
+ * @offset: offset of the block in the region
  * @owner: the owner that gets the block
  * @zeroed: the owner's own bytes must be scrubbed, too
  *
@@ -345,8 +345,8 @@ u64 model_dirty(struct model *model, unsigned int slot, u64 offset, u64 owner,
 /**
  * model_mark_dirty - note that an owner may have written all bytes of a block
  * @model: model
- * @slot: slot of its region
- * @offset: its offset there
+ * @slot: slot of the block's region
+ * @offset: offset of the block in the region
  * @owner: the owner; 0: the block has been scrubbed
  */
 void model_mark_dirty(struct model *model, unsigned int slot, u64 offset,
@@ -416,9 +416,9 @@ void model_sum(const struct model *model, struct model_sums *sums)
 }
 
 /**
- * model_end_quarantine - free a quarantined block, because it has been scrubbed
+ * model_end_quarantine - free all quarantined blocks of a region, oldest first
  * @model: model
- * @slot: slot of its region; the oldest quarantined block is scrubbed first
+ * @slot: slot of the region, whose blocks were scrubbed
  */
 void model_end_quarantine(struct model *model, unsigned int slot)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The reference model: the device, which may fail. See model.h. */
+/* The reference model of a device whose operations may fail. See model.h. */
 
 #include <linux/errno.h>
 
@@ -152,8 +152,8 @@ bool model_is_no_answer(int rc)
 }
 
 /*
- * The pending memory that was acquired next after time @after, without memory
- * that was tried too often.
+ * Returns the oldest pending memory that was acquired after time @after. Skips
+ * memory that was tried too often, unless @all.
  */
 static struct model_pending *next_pending(struct model *model, u64 after,
 					  bool all)
@@ -191,7 +191,7 @@ int model_retry(struct model *model, bool all)
 	return rc;
 }
 
-/* Whether no memory that waits for its release may be in the slot. */
+/* Returns false if memory that waits for its release may be in the slot. */
 bool model_slot_is_known(const struct model *model, unsigned int slot)
 {
 	unsigned int i;

@@ -149,7 +149,7 @@ static void nothing_is_placed_after_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 }
 
-/* A firmware that does not answer. */
+/* The next tests have a firmware that does not answer. */
 
 static void firmware_error_when_nothing_fits(struct kunit *test)
 {

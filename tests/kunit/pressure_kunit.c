@@ -214,7 +214,7 @@ static void expect_event(struct kunit *test, enum flexmem_pressure want,
 	expect_quiet(test);
 }
 
-/* The memory includes only what the device can still grant. */
+/* The memory of the gauge includes bytes that the device can still grant. */
 static void memory_counts_capacity_to_acquire(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -224,7 +224,8 @@ static void memory_counts_capacity_to_acquire(struct kunit *test)
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.memory, 2 * GIB);
 	/*
-	 * The device has granted all its memory, so a full region is CRITICAL.
+	 * Now the device can grant no more memory, so one full region is
+	 * CRITICAL.
 	 */
 	ctx->fake->capacity = GIB;
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
@@ -238,8 +239,8 @@ static void memory_counts_capacity_to_acquire(struct kunit *test)
 }
 
 /*
- * The bytes count as in use all the time, so the level does not drop for a
- * moment.
+ * Bytes that go into quarantine count as in use all the time, so the level does
+ * not drop for a moment.
  */
 static void quarantined_bytes_stay_in_use(struct kunit *test)
 {
@@ -259,7 +260,11 @@ static void quarantined_bytes_stay_in_use(struct kunit *test)
 	expect_quiet(test);
 }
 
-/* This state exists between a device's failure and the loss of its regions. */
+/*
+ * After a device has failed, and before its regions are lost, more bytes may be
+ * in use than the device has. The event then reports the bytes in use as the
+ * memory.
+ */
 static void no_more_is_in_use_than_there_is(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -416,7 +421,10 @@ static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
 
 /* ---- files after a failed ALLOC ---- */
 
-/* Allocates for a client. Returns 0 or the error. close() frees the memory. */
+/*
+ * Allocates for a client. Returns 0 or the error. Closing the client frees the
+ * memory.
+ */
 static int try(struct flexmem_client *client, u64 size)
 {
 	struct flexmem_allocation *allocation;
@@ -554,7 +562,7 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	int i;
 
 	add_reader(gauge, &reader);
-	/* The worker has nothing to deliver for an hour. */
+	/* No event is due for an hour. */
 	gauge->next = jiffies + 3600 * HZ;
 	alloc(test, GIB);
 	for (i = 0; i < 10; i++) {
@@ -568,14 +576,17 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	remove_wait_queue(&gauge->readers, &reader.entry);
 }
 
-/* Unless an ALLOC has failed, neither FREE nor close() queues the worker. */
+/*
+ * FREE queues the worker only if an ALLOC has failed. After a failed ALLOC,
+ * close() of a file without memory does not queue the worker either.
+ */
 static void free_without_a_failed_alloc_is_silent(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_account *account;
 
-	/* The worker may not deliver for an hour. */
+	/* No event is due for an hour, so the worker must not be queued. */
 	gauge->next = jiffies + 3600 * HZ;
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));

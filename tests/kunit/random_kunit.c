@@ -3,7 +3,7 @@
  * Random calls. Every answer of the driver is compared with the model in
  * model.c, for each block strategy combined with each region order. A short run
  * checks everything after each operation. A long run compares the addresses of
- * all allocations, and checks the rest only now and then.
+ * all allocations, and checks everything else only now and then.
  *
  * To repeat a run: insmod flexmem_kunit.ko seed=N, with the printed N.
  */
@@ -153,7 +153,10 @@ struct run {
 	struct flexmem_view snapshot;
 };
 
-/* Long runs are several test cases: the kernel takes a long case for a hang. */
+/*
+ * A long run is several test cases, because the kernel takes a long test case
+ * for a hang.
+ */
 #define NR_PARTS 5
 
 struct param {
@@ -437,7 +440,7 @@ static void do_orphan_or_quarantine(struct run *run)
 }
 
 /*
- * Ends the growth of an allocation: the added bytes are joined to it, are
+ * Ends the growth of an allocation: the added bytes join the allocation, are
  * freed, or go into quarantine.
  */
 static void end_growth(struct run *run, const struct live *live,

@@ -24,7 +24,7 @@ static void removal_gives_everything_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
-/* The programs of a PF are stopped before, so no access is in flight. */
+/* The removal stops a PF's programs first, so no access is in flight. */
 static void removal_of_a_pf_does_not_drain(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -49,7 +49,7 @@ static void blocks_can_be_freed_after_removal(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	/*
 	 * Freeing the last block must free its region. KASAN and kmemleak
-	 * notice if that goes wrong.
+	 * would notice an error.
 	 */
 	for (i = 0; i < 3; i++)
 		fake_free(block[i]);
@@ -146,7 +146,7 @@ static void close_table(void *table)
 			       FLEXMEM_GONE);
 }
 
-/* Removal lets the command under way finish. TRIM sends no further one. */
+/* Removal waits for the command under way. Then TRIM sends no other command. */
 static void removal_ends_a_trim(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -164,8 +164,8 @@ static void removal_ends_a_trim(struct kunit *test)
 }
 
 /*
- * Memory is not released while programs may run, because they could write to it
- * when another tenant has it.
+ * Memory is not released while programs may run, because they could write to
+ * memory that another tenant has got.
  */
 static void removal_gives_nothing_back_while_programs_may_run(struct kunit *test)
 {

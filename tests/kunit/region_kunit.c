@@ -309,7 +309,7 @@ static void answer(struct ctx *ctx)
 	flexmem_function_note(&ctx->table->function, 0);
 }
 
-/* Memory is released once it is certain that no slot contains it. */
+/* flexmem releases the memory only after it has cleared the slot. */
 static void failed_slot_gives_the_memory_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -365,8 +365,8 @@ static void memory_that_could_not_be_released_is_retried(struct kunit *test)
 }
 
 /*
- * A refused release is repeated once for each allocation, and blocks no
- * allocation.
+ * Each allocation first retries the refused release once. A refusal makes no
+ * allocation fail.
  */
 static void refused_release_keeps_no_other_region(struct kunit *test)
 {
@@ -380,7 +380,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 0));
 	expect_log(test, ctx, "release 12G EIO, acquire 12G, set 0");
-	/* TRIM still releases another region, which is empty. */
+	/* TRIM still tries to release the other region, which is empty. */
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, clear 0, release 12G EIO");
@@ -393,7 +393,7 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 }
 
 /*
- * The number of tries is small, because each one makes an allocation wait for a
+ * The number of tries is small, because each try makes an allocation wait for a
  * timeout and fail.
  */
 static void unanswered_release_is_given_up(struct kunit *test)
@@ -651,7 +651,7 @@ static void largest_region_may_be_a_present_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 12 * GIB);
 }
 
-/* Threads that use all functions of a table at the same time. */
+/* Tests in which threads make all kinds of call on a table at the same time. */
 
 static void expect_totals(struct kunit *test, struct ctx *ctx,
 			  const unsigned int *gib, unsigned int nr)
@@ -686,7 +686,7 @@ static void expect_memory(struct kunit *test,
 			memory);
 }
 
-/* The amount of memory that pressure is relative to. */
+/* Tests the amount of memory that the pressure is relative to. */
 static void memory_counts_regions_to_acquire(struct kunit *test)
 {
 	struct flexmem_domain domain = {
@@ -712,13 +712,15 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 	domain.too_large = U64_MAX;
 	expect_memory(test, &domain, 0, 1, 12 * GIB);
 	expect_memory(test, &domain, 0, 0, 0);
-	/* Existing regions count, even if they are more than the capacity. */
+	/* Existing regions count, even if they exceed the capacity. */
 	expect_memory(test, &domain, 12 * GIB, 0, 12 * GIB);
 	expect_memory(test, &domain, 16 * GIB, 3, 24 * GIB);
 	expect_memory(test, &domain, 36 * GIB, 3, 36 * GIB);
 }
 
-/* A refused slot and a slot for programs do not count. */
+/*
+ * The pressure's memory counts neither a refused slot nor a slot for programs.
+ */
 static void memory_counts_slots_for_tensors(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

@@ -135,8 +135,8 @@ static void used_regions_are_not_idle(struct kunit *test)
 }
 
 /*
- * Makes an empty region dirty, as if an owner had just freed it and the
- * background had not noticed yet.
+ * Makes an empty region dirty, as if an owner had just freed its memory and the
+ * background scrub had not run yet.
  */
 static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
 {
@@ -162,7 +162,7 @@ static void a_lease_keeps_idle_regions(struct kunit *test)
 	ctx->fake->scrubbed = 0;
 	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	release_idle(ctx, 60);
-	/* With a lease nothing is released, so nothing is scrubbed for it. */
+	/* With a lease no region is released, so none is scrubbed before. */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 0);
 	expect_log(test, ctx, "");
 	flexmem_lease_drop(&ctx->table->slots, &hold);
@@ -311,7 +311,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	expect_open(test, ctx);
 	/*
 	 * After -EIO the region stays in its slot. After a timeout the region
-	 * leaves the table.
+	 * leaves its slot.
 	 */
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), error == -EIO ? 2 : 1);
 	retry(test, ctx);

@@ -167,8 +167,8 @@ static void reset_forgets_everything(struct kunit *test)
 			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
 	/*
-	 * Freeing the last block must free its region. KASAN and kmemleak
-	 * notice if that goes wrong.
+	 * Freeing the last block must free its region. KASAN and kmemleak would
+	 * notice an error.
 	 */
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
@@ -488,9 +488,7 @@ static void removal_with_all_kinds_of_blocks(struct kunit *test)
 	check(test, ctx);
 }
 
-/*
- * The device's driver resets the device afterwards, which returns the memory.
- */
+/* The device's driver resets the device later. The reset returns the memory. */
 static void removal_keeps_what_programs_may_reach(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -631,9 +629,7 @@ static void removal_ends_the_wait_for_a_device_asleep(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
-/*
- * The device's driver resets the device afterwards, which returns the memory.
- */
+/* The device's driver resets the device later. The reset returns the memory. */
 static void removal_lets_a_device_sleep(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -129,7 +129,7 @@ static void holds_against_others(struct kunit *test)
 	expect_refused(test, ctx, own, GIB, FLEXMEM_REASON_CAPACITY);
 }
 
-/* A caller may have seen the region while it was open. */
+/* A caller may have chosen the region before it was reserved. */
 static void holds_against_a_caller_that_looked_before(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -223,8 +223,8 @@ static void new_regions_have_the_size(struct kunit *test)
 }
 
 /*
- * If the acquisition of a region fails, the regions that were reserved before
- * it are opened again.
+ * If a region cannot be acquired, the regions that this call has reserved
+ * before are free for all cgroups again.
  */
 static void failure_gives_back(struct kunit *test)
 {
@@ -235,7 +235,7 @@ static void failure_gives_back(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 3), -EIO);
 	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 	EXPECT(test, reserved_for(test, ctx, 2), 0);
-	/* The new region stays, and is open to all. */
+	/* The region that was acquired stays, and all cgroups may use it. */
 	EXPECT(test, ctx->table->domain[0].filled[FLEXMEM_KIND_TENSOR], 3);
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 3), 0);
 	EXPECT(test, reserved_for(test, ctx, 2), 7);
@@ -269,7 +269,10 @@ static void limit_regions(struct kunit *test, struct ctx *ctx,
 	flexmem_owner_put(account);
 }
 
-/* Reserved regions are charged at once, to the ancestors too, and only once. */
+/*
+ * A region is charged when it is reserved: once to the cgroup, and once to each
+ * ancestor.
+ */
 static void regions_are_charged(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -279,13 +282,13 @@ static void regions_are_charged(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 3), -ENOMEM);
 	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
 	EXPECT(test, used_regions(test, ctx, 1), 0);
-	/* The third region was not asked for. */
+	/* flexmem did not ask the device for the third region. */
 	expect_log(test, ctx, "acquire 12G, set 0, acquire 12G, set 1");
-	/* The limit holds for regions that are there, too. */
+	/* The limit counts regions that exist already, too. */
 	limit_regions(test, ctx, 1, 1);
 	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 2), -ENOMEM);
 	EXPECT(test, used_regions(test, ctx, 1), 0);
-	/* A limit of the cgroup itself does the same. */
+	/* A limit of cgroup 12 holds like a limit of its parent, cgroup 1. */
 	limit_regions(test, ctx, 1, FLEXMEM_NO_LIMIT);
 	limit_regions(test, ctx, 12, 2);
 	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 3), -ENOMEM);
@@ -297,7 +300,7 @@ static void regions_are_charged(struct kunit *test)
 	EXPECT(test, used_regions(test, ctx, 1), 2);
 	EXPECT(test, used_regions(test, ctx, 12), 2);
 	EXPECT(test, used_regions(test, ctx, 13), 0);
-	/* A block in a reserved region charges no further region. */
+	/* A block in a reserved region does not charge the region again. */
 	expect_slot(test, ctx, below, 12 * GIB, 0);
 	expect_slot(test, ctx, below, 12 * GIB, 1);
 	expect_refused(test, ctx, below, GIB, FLEXMEM_REASON_REGION_LIMIT);
@@ -328,8 +331,8 @@ static void trim_leaves_them(struct kunit *test)
 }
 
 /*
- * Two empty regions of which one is reserved: the other one is the empty region
- * that stays for the next allocation.
+ * One of two empty regions is reserved. The other one is not released either,
+ * because one empty region stays for the next allocation.
  */
 static void idle_release_leaves_them(struct kunit *test)
 {
@@ -399,7 +402,7 @@ static void snapshot_shows_them(struct kunit *test)
 	EXPECT(test, owner[1].reserved, 0);
 }
 
-/* The entry of a region, as a caller gets it. */
+/* Returns the entry of a region as the file @only sees it. */
 static struct flexmem_region_entry shown(struct kunit *test, struct ctx *ctx,
 					 struct flexmem_account *only,
 					 unsigned int slot)
@@ -412,8 +415,8 @@ static struct flexmem_region_entry shown(struct kunit *test, struct ctx *ctx,
 }
 
 /*
- * The figures of one region are for the administrator, and for those that it is
- * reserved for. The place of a region is no secret.
+ * The administrator sees the figures of all regions. Others see the figures of
+ * regions that are reserved for them. region_id and size are never hidden.
  */
 static void figures_are_hidden(struct kunit *test)
 {
@@ -436,7 +439,7 @@ static void figures_are_hidden(struct kunit *test)
 		     is.sequence, 0);
 	EXPECT(test, is.region_id, all.region_id);
 	EXPECT(test, is.total, 12 * GIB);
-	/* A region that is not reserved hides its figures from its user, too. */
+	/* The figures of an unreserved region are hidden even from its user. */
 	is = shown(test, ctx, other, 1);
 	EXPECT(test, is.flags, FLEXMEM_REGION_HIDDEN);
 	EXPECT(test, is.sequence, 0);
@@ -448,7 +451,10 @@ static void reset(struct kunit *test, struct ctx *ctx)
 	EXPECT(test, flexmem_table_reset(ctx->table), 0);
 }
 
-/* A reset takes the regions. They are acquired before all others. */
+/*
+ * A reset loses the reserved regions. flexmem acquires them again before any
+ * other region.
+ */
 static void reset_restores_them(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -464,7 +470,10 @@ static void reset_restores_them(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* The device may give less after a reset. The worker tries again later. */
+/*
+ * After a reset the device may have less memory. Then the worker retries the
+ * reservation later.
+ */
 static void broken_until_there_is_memory(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
@@ -485,7 +494,7 @@ static void broken_until_there_is_memory(struct kunit *test)
 }
 
 #ifdef CONFIG_CGROUPS
-/* The reservation of a removed cgroup ends: others may use the regions. */
+/* After the removal of a cgroup other cgroups may use its reserved regions. */
 static void ends_with_the_cgroup(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 4, 12 * GIB);

@@ -50,7 +50,7 @@ static struct flexmem_block *new_node(struct kunit *test)
 
 	block = kunit_kmalloc(test, sizeof(*block), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, block);
-	/* Nodes with old contents, as reused memory has. */
+	/* Reused memory has old contents. */
 	memset(block, 0xa5, sizeof(*block));
 	return block;
 }
@@ -356,7 +356,7 @@ static void growable_goes_half_way(struct kunit *test)
 	 */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			512 * MIB + 2 * MIB);
-	/* Now the free block in front is the largest one. */
+	/* Now the free block in front of the allocation is the largest one. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, MIB, UNIT),
 			258 * MIB);
 }
@@ -381,7 +381,7 @@ static void growable_is_not_rounded_in_a_small_block(struct kunit *test)
 	take(test, ctx, 2 * UNIT);
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, 3 * UNIT, UNIT),
 			7 * UNIT);
-	/* The request fits at the start of the block, not in its middle. */
+	/* Four units fit at the start of the free block, not in its middle. */
 	KUNIT_EXPECT_EQ(test, take_growable(test, ctx, 4 * UNIT, UNIT),
 			2 * UNIT);
 	KUNIT_EXPECT_STREQ(test, layout(ctx), "u2 u4 f1 u3 f2");
@@ -661,7 +661,7 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, size_of(ctx, a->handle), 4096);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
-	/* The quarantined block is in the way now. */
+	/* The quarantined block prevents the growth. */
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ctx->cmd.out_max, 4096);
 }

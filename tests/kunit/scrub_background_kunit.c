@@ -146,8 +146,8 @@ static void idle_owner_is_found_beside_others(struct kunit *test)
 		for (i = 0; i < nr; i++)
 			give(test, allocation[i]);
 		/*
-		 * Runs the background once for each owner, because it may need
-		 * that many runs to find the idle one.
+		 * Runs the background once for each owner, because the
+		 * background may need that many runs to find the idle owner.
 		 */
 		for (i = 0; i <= nr; i++)
 			scrub_background(ctx);
@@ -255,7 +255,7 @@ static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
 }
 
-/* Blocks a scrub until the test lets it go on. */
+/* Stops a scrub until the test lets the scrub go on. */
 struct gate {
 	struct ctx *ctx;
 	struct completion reached;
@@ -288,9 +288,9 @@ static int take(void *data)
 }
 
 /*
- * An idle user comes back while its bytes are scrubbed. It needs no scrub, but
- * must not write before the scrub is over, because the scrub would erase its
- * data.
+ * An idle user comes back while its bytes are scrubbed. The user may have these
+ * bytes without a scrub, but must not write before the scrub is over, because
+ * the scrub would erase the new data.
  */
 static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 {
@@ -307,7 +307,10 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	close_client(client);
 	make_idle(owner);
 	taker.client = open(test, 1);
-	/* The owner seems to have no open file when the background checks. */
+	/*
+	 * The owner seems to have no open file when the background looks at its
+	 * block.
+	 */
 	owner->files--;
 	init_completion(&gate.reached);
 	init_completion(&gate.open);

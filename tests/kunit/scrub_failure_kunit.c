@@ -39,7 +39,7 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	make_dirty(test, client, 4096);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
-	/* The first retry fails too, and the second one succeeds. */
+	/* The first retry of the scrub fails, the second one succeeds. */
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
@@ -128,7 +128,7 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	 * scrub.
 	 */
 	give(test, alloc(test, client, 4096));
-	/* Probes the firmware, as the worker would. */
+	/* The firmware works again. The worker's next probe notices that. */
 	mutex_lock(&ctx->table->acquire_lock);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 0, 0);
@@ -163,8 +163,8 @@ static struct flexmem_region *quarantine_much(struct kunit *test)
 }
 
 /*
- * The lock is free between two commands of a scrub, so no caller waits for the
- * whole block.
+ * The scrub of a block drops data_lock between two commands, so no caller waits
+ * for the whole block.
  */
 static void quarantined_block_is_tried_in_pieces(struct kunit *test)
 {

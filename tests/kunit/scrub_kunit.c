@@ -57,7 +57,7 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 }
 
 /*
- * The next function that gets the memory must not see an owner's bytes. The
+ * The next PF or VF that gets the memory must not see an owner's bytes. The
  * fake device checks that.
  */
 static void trim_clears_what_owners_left(struct kunit *test)
@@ -80,8 +80,8 @@ static void trim_clears_what_owners_left(struct kunit *test)
 }
 
 /*
- * If the memory cannot be zeroed, it is stranded. TRIM tries again, as the
- * worker does.
+ * Memory that cannot be zeroed is not released, but counts as stranded. TRIM
+ * and the worker try to zero it again.
  */
 static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 {
@@ -130,7 +130,7 @@ static void trim_after_a_late_write(struct kunit *test)
 	give(test, alloc(test, client, 4096));
 	ctx->fake->during_clear = late_write;
 	ctx->fake->during_clear_arg = ctx;
-	/* The fake device checks the bytes of memory that is released. */
+	/* The fake device checks that released memory has no owner's bytes. */
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
@@ -200,9 +200,9 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 }
 
 /*
- * A device that clears memory when it is released need not scrub it before. But
- * flexmem scrubs memory that it has just acquired, because it does not trust
- * the device.
+ * A device that clears memory on release need not scrub it before the release.
+ * flexmem still scrubs memory that it has just acquired, because it does not
+ * trust the device.
  */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {
@@ -223,7 +223,7 @@ static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *te
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
-/* Memory that changes its owner. */
+/* When memory changes its owner, dirty bytes are scrubbed. */
 
 static void same_owner_pays_nothing(struct kunit *test)
 {

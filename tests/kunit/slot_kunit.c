@@ -248,7 +248,7 @@ static void unanswered_clear_hides_the_slot(struct kunit *test)
 			-ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* The slot may still name the old region, so it is not used. */
+	/* The slot may still name the old region, so the slot is not used. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -344,7 +344,7 @@ static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
 
 /*
  * The administrator's TRIM can end leases, so a client that renews its lease
- * again and again cannot delay it.
+ * again and again cannot delay the TRIM.
  */
 static void clear_can_end_leases(struct kunit *test)
 {
@@ -453,7 +453,7 @@ static void held_until_dropped_or_over(struct kunit *test)
 }
 
 /*
- * The lease that was renewed last expires last, even if another one was taken
+ * The lease that was renewed last expires last, even if another lease was taken
  * later.
  */
 static void renewed_lease_outlasts_a_later_one(struct kunit *test)
@@ -543,8 +543,8 @@ static void lease_lasts_as_long_as_it_says(struct kunit *test)
 	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	after = get_jiffies_64();
 	/*
-	 * A lease never lasts less than its time, even if it was taken at the
-	 * end of a jiffy.
+	 * A lease is never shorter than its duration, even if it was taken at
+	 * the end of a jiffy.
 	 */
 	KUNIT_EXPECT_GT(test, hold.expires,
 			before + msecs_to_jiffies(LONG_LEASE_MS));
@@ -600,7 +600,7 @@ static void lease_cannot_be_renewed_for_ever(struct kunit *test)
 	expires = hold.expires;
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	/* The client keeps its lease until it expires. */
+	/* The client keeps its lease until the lease expires. */
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, hold.expires, expires);
 }
@@ -726,8 +726,8 @@ static void many_leases_are_broken_in_batches(struct kunit *test)
 			flexmem_lease_drop(&ctx->slots, &hold[0]));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	/*
-	 * One client takes its lease again, and it is broken again, before
-	 * other clients have noticed that theirs are broken.
+	 * Client 1 takes a new lease, which is broken too, before clients 2 and
+	 * 3 have noticed that their leases are broken.
 	 */
 	fake_take_lease(&ctx->slots, &hold[1], LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);

@@ -5,13 +5,13 @@
  * order. Prints a line for each run, with a hash of all addresses and of the
  * calls that fail. addresses.txt has the expected lines.
  *
- * An address depends only on the calls before it. So a change of the core that
- * is not meant to change its policy must not change any address.
+ * An address depends only on the calls before it. So a change of the core may
+ * change addresses only if it is meant to change the policy.
  *
  * usage: addresses [-v] random		a random sequence
  *	  addresses [-v] NAME <TRACE	a trace, not compressed
- * With -v it also prints each result, to find the first difference between two
- * versions.
+ * With -v the program also prints each result, to find the first difference
+ * between two versions.
  */
 #include "internal.h"
 
@@ -157,8 +157,8 @@ static void release(struct file *file, u32 handle)
 }
 
 /*
- * Events of a trace: an allocation with its number and bytes, or a free, without
- * bytes.
+ * An event of a trace. @id: number of the allocation. @bytes: size of the
+ * allocation; 0: the event frees it.
  */
 struct event {
 	u32 id;

@@ -197,8 +197,8 @@ static void choose(struct run *r)
 }
 
 /*
- * The administrator's setting takes precedence over the driver's, and that over
- * flexmem's default.
+ * The administrator's setting overrides the driver's, and the driver's setting
+ * overrides flexmem's default.
  */
 static void run_choices(struct run *r)
 {
@@ -250,8 +250,8 @@ static const struct flexmem_device_ops short_ops = {
 };
 
 /*
- * Each allocation of a READ fails in turn. Only the large buffer is optional:
- * without it READ still works.
+ * Lets each allocation of host memory in READ fail in turn. Only the large
+ * buffer is optional: without it READ still works.
  */
 static void read_short(struct run *r, struct flexmem_dev *fdev)
 {
@@ -293,8 +293,8 @@ static void run_short(struct run *r)
 }
 
 /*
- * After a failed reset flexmem sends the device no command, whether it is
- * suspended or not. Another reset makes it work again.
+ * After a failed reset flexmem sends the device no command, even if the device
+ * was suspended meanwhile. A reset that succeeds makes the device work again.
  */
 static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 {
@@ -369,7 +369,7 @@ static void run_failed(struct run *r)
 	with_device(r, &desc, use_twice_failed);
 }
 
-/* A registration that fails leaves nothing behind under its node number. */
+/* After a failed registration, open() of its node number fails with ENXIO. */
 static void register_in_vain(struct run *r, unsigned int minor)
 {
 	struct flexmem_dev *fdev;
@@ -392,8 +392,8 @@ static void register_in_vain(struct run *r, unsigned int minor)
 }
 
 /*
- * The number of a node leads to the PF or VF that has the number now, even
- * while a file is open on the PF or VF that had it before.
+ * Two devices get the same node number one after the other. open() fails while
+ * no device has the number, even if a file of an earlier device is open.
  */
 static void run_again(struct run *r)
 {
@@ -419,8 +419,8 @@ static void run_again(struct run *r)
 }
 
 /*
- * Registers PFs until the node numbers of PFs are used up. One PF, the world's,
- * exists already.
+ * Registers PFs until the node numbers of PFs are used up. The PF of the
+ * simulated world exists already.
  */
 static void run_many(struct run *r)
 {

@@ -124,8 +124,7 @@ def programs_of_ways(ways):
     headers = [text for name, text in texts.items() if name.endswith(".h")]
     helpers = {name: words for text in headers for name, words in functions(text).items()}
     for text in headers:
-        # In tests, must(alloc, ...) calls raw_alloc(), which such a line
-        # defines.
+        # FM_RAW(alloc, ...) defines raw_alloc(), which must(alloc, ...) calls.
         for name, command in re.findall(r"^FM_RAW\((\w+), (\w+),", text, re.M):
             helpers[f"raw_{name}"] = {f"FLEXMEM_IOCTL_{command}"}
     found = {}

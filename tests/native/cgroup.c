@@ -5,7 +5,7 @@
 /* The greatest depth of a cgroup that the shim supports. */
 #define DEPTH 64
 
-/* A cgroup and its directory. rmdir takes it off the list. */
+/* A cgroup and its directory. rmdir removes the directory from the list. */
 struct directory {
 	struct list_head link;
 	struct kernfs_node node;

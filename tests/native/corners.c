@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Corner cases of the ABI: wrong calls, structs of other lengths, and what
- * other tasks do while a call accesses user memory, which a user can delay for
- * any time. No faults are injected.
+ * Corner cases of the ABI: wrong calls, structs of other lengths, and other
+ * tasks that run while a call accesses user memory. A user can delay such an
+ * access for any time. No faults are injected.
  */
 #include "corners.h"
 #include "watch.h"
@@ -147,7 +147,7 @@ static void run_range_bounds(struct run *r)
 	copy_range(r, large, 0, large, 128, EINVAL);
 }
 
-/* Lost allocations can be neither source nor target of a copy. */
+/* A copy from or to a lost allocation fails. */
 static void run_range_lost(struct run *r)
 {
 	u32 lost = r->handle[0][0], new;
@@ -190,7 +190,7 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
-	/* This VF has no slot 63. No VF has a slot 64. */
+	/* Offsets in slots that this VF does not have. */
 	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
@@ -222,8 +222,8 @@ static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
 }
 
 /*
- * One page fault maps the 2 MiB around its page, if the mapping covers all of
- * them.
+ * One page fault maps the 2 MiB around its page, if the mapping covers the
+ * whole 2 MiB.
  */
 static void run_mmap_around(struct run *r)
 {
@@ -256,9 +256,7 @@ static void run_mmap_around(struct run *r)
 	must(r, !r->vma->nr_huge, "huge page at a wrong address");
 	touch_around(r, 0, 0, 1);
 	native_munmap(r->vma);
-	/*
-	 * A mapping of a part of the allocation that contains no aligned 2 MiB.
-	 */
+	/* Maps a part of the allocation that contains no aligned 2 MiB. */
 	no_map(r, offset + 3 * PAGE_SIZE, SZ_2M, VM_SHARED, 0);
 	touch_around(r, 0, 0, 1);
 }
@@ -431,7 +429,7 @@ static void run_limit(struct run *r)
 	set_limit(r, root, FLEXMEM_NO_LIMIT, 0);
 }
 
-/* A WRITE copies in pieces. After a reset it writes no further piece. */
+/* A WRITE copies in pieces. After a reset the WRITE copies no further piece. */
 static void run_reset_in_write(struct run *r)
 {
 	struct flexmem_rw cmd = CMD(rw, .length = sizeof(bytes),
@@ -458,7 +456,7 @@ static int reset_task(void *unused)
 static void reset_beside(void)
 {
 	kthread_run(reset_task, NULL, "reset");
-	/* Lets the reset run until it must wait for the fault. */
+	/* Lets the reset run until the reset must wait for the page fault. */
 	msleep(10);
 }
 
@@ -475,8 +473,8 @@ static void run_reset_in_fault(struct run *r)
 	init_completion(&reset_done);
 	watch_during_fault = reset_beside;
 	/*
-	 * The fault may come before the reset. If it comes after the reset, it
-	 * fails.
+	 * The page fault may come before the reset. A page fault after the
+	 * reset fails.
 	 */
 	native_touch(r->vma, 0, &byte, false);
 	wait_for_completion(&reset_done);
@@ -579,7 +577,7 @@ static void run_failed_reads(struct run *r)
 	     "event that could not be read");
 }
 
-/* A file that is open for reading only changes nothing. */
+/* Calls on a file that was opened read-only change nothing. */
 static void run_read_only(struct run *r)
 {
 	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |
@@ -595,9 +593,9 @@ static void run_read_only(struct run *r)
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
 		return;
 	/*
-	 * A command that changes something must return EBADF because of the
-	 * file. Any other command gets as far as its struct, and returns
-	 * EINVAL.
+	 * A command that changes something must return EBADF, because the file
+	 * is read-only. Any other command must return EINVAL, because the size
+	 * of its struct is 0.
 	 */
 	for (cmd = 0; cmd <= FLEXMEM_CMD_DOMAIN; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",

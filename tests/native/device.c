@@ -29,7 +29,7 @@ struct device *get_device(struct device *dev)
 int device_add(struct device *dev)
 {
 	might_sleep();
-	/* The name of the node, and of the device in sysfs. */
+	/* The kernel allocates the name of the node and the name in sysfs. */
 	if (native_should_fail(NATIVE_ALLOC) || native_should_fail(NATIVE_ALLOC))
 		return -ENOMEM;
 	get_device(dev);
@@ -87,7 +87,7 @@ void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
 	vfree(data);
 }
 
-/* The file system of the functions' inodes. */
+/* The pseudo file system for the inodes of the driver's devices. */
 static struct super_block super_block;
 static struct vfsmount mount = { .mnt_sb = &super_block };
 static DEFINE_SPINLOCK(pin_lock);

@@ -193,7 +193,7 @@ static void run_bind(struct run *r)
 
 /*
  * A request is too large if it exceeds the largest region of its domains, even
- * if the device has a larger one.
+ * if another domain has a larger region.
  */
 static void run_bind_size(struct run *r)
 {
@@ -279,8 +279,8 @@ static void run_bind_slots(struct run *r)
 }
 
 /*
- * A request that its preferred domains cannot satisfy gets device memory. A
- * window that it does not name gives it none.
+ * If its preferred domains are full, a request gets device memory. Host memory
+ * serves only requests that name its domain.
  */
 static void run_prefer(struct run *r)
 {
@@ -323,7 +323,9 @@ static void interleave(struct run *r, u32 domains, u64 length, int error,
 			       .policy = FLEXMEM_POLICY_INTERLEAVE), error, reply);
 }
 
-/* The chunks follow the order of the domains. All but the last are equal. */
+/*
+ * The chunks are in the order of the domains. All but the last have one size.
+ */
 static void run_interleave(struct run *r)
 {
 	struct flexmem_chunk_entry entry[MOST_CHUNKS];
@@ -336,7 +338,8 @@ static void run_interleave(struct run *r)
 	     entry[1].length == 384 && entry[2].length == 128 &&
 	     !entry[0].map_offset && !entry[2].map_offset, "chunks");
 	/*
-	 * A request that names no domain gets chunks in all of device memory.
+	 * A request that names no domain gets a chunk in each domain of device
+	 * memory.
 	 */
 	interleave(r, 0, SZ_2M, 0, &reply);
 	must(r, chunks(r, entry) == 2 && entry[0].domain == 0 &&
@@ -360,7 +363,7 @@ static void run_interleave(struct run *r)
 		r->nr[0]--;
 }
 
-/* The chunks before the one that fails are given back. */
+/* If a chunk fails, the chunks before it are freed. */
 static void run_interleave_full(struct run *r)
 {
 	struct flexmem_alloc reply;

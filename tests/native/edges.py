@@ -19,7 +19,7 @@ import sys
 
 
 def block(page):
-    """Returns the lines of the literal block behind the comment."""
+    """Returns the lines of the literal block behind the comment ".. edges: parts"."""
     found = re.search(r"^\.\. edges: parts\n\n::\n\n((?:   .*\n|\n)+)", page, re.MULTILINE)
     if not found:
         sys.exit("no block of parts")

@@ -6,7 +6,8 @@ usage: exports.py TOP OBJECTS
 
 Natively all objects are linked together, so a missing export shows only when a kernel links the modules. OBJECTS holds
 core-FILE.o for flexmem.ko and card-FILE.o for flexmem_sim.ko. Prints each symbol that is used but not exported, and
-fails if there is one. Symbols that only the unit tests use need not be in the sources: their build exports them.
+fails if there is one. Symbols that only the unit tests use need no export in the sources: the build of the tests
+exports them.
 """
 import pathlib
 import re

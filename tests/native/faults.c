@@ -144,7 +144,7 @@ static const char *check_empty(void)
 }
 
 /*
- * Zeroes the card, so that a run does not see bytes that an earlier run wrote.
+ * Zeroes the card's memory, so that a run does not see bytes of an earlier run.
  */
 static void wipe_card(void)
 {
@@ -177,7 +177,10 @@ void run_end(struct run *r)
 	wipe_card();
 }
 
-/* Runs with a fault at point @n. Returns true if the run reached that point. */
+/*
+ * Runs a sequence in which the operation at point @n fails. Returns true if the
+ * run reached that point.
+ */
 static bool run_once(const struct sequence *s, unsigned int n,
 		     unsigned int again, struct run *r)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * File descriptors. As in the kernel, a task that looks a file up by its number
- * is only guaranteed to see the writes from before the file was installed. TSan
- * sees no lock here that would order more.
+ * is only guaranteed to see the writes from before the file was installed. The
+ * lock here is hidden from TSan, because it would order more writes.
  */
 #include "internal.h"
 
@@ -44,7 +44,7 @@ struct file *native_fdget(unsigned int fd)
 	return file;
 }
 
-/* Empties the descriptor and hands its reference to the file to the caller. */
+/* Empties the descriptor. Its reference to the file passes to the caller. */
 struct file *native_uninstall(unsigned int fd)
 {
 	struct file *file;
@@ -59,7 +59,7 @@ struct file *native_uninstall(unsigned int fd)
 }
 
 /*
- * The driver gets descriptors from this number on. Tests choose theirs below.
+ * The driver gets descriptors from this number on. Tests use smaller numbers.
  */
 #define FIRST_UNUSED 128
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * FREE names the fences of programs that the driver does not know of. Time is
- * virtual.
+ * Tests of FREE that names fences. The driver does not know the programs that
+ * signal the fences. Time is virtual.
  */
 #include <linux/dma-fence-array.h>
 #include <linux/sync_file.h>
@@ -34,7 +34,7 @@ static struct dma_fence *make_foreign(void)
 	return fence;
 }
 
-/* Makes an array of two fences. It takes the caller's references to them. */
+/* Makes an array of two fences, and takes the caller's references to both. */
 static struct dma_fence *make_array(struct dma_fence *a, struct dma_fence *b)
 {
 	struct dma_fence **fences = kmalloc_array(2, sizeof(*fences),
@@ -46,7 +46,7 @@ static struct dma_fence *make_array(struct dma_fence *a, struct dma_fence *b)
 				       false)->base;
 }
 
-/* Starts a program of which flexmem does not know, in the file's memory. */
+/* Starts a program that flexmem does not know, in the memory of @handle. */
 static struct dma_fence *begin(struct run *r, struct file *file, u32 handle,
 			       u32 latency_ms)
 {
@@ -180,7 +180,7 @@ static void run_foreign(struct run *r)
 	refuse(r, make_array(dma_fence_get(foreign), dma_fence_get(own)));
 	refuse(r, make_array(dma_fence_get(own), dma_fence_get(foreign)));
 	later(2 * LATENCY_MS);
-	/* A fence that has signalled keeps nothing, of whatever driver. */
+	/* No memory waits for a signalled fence, whichever driver made it. */
 	dma_fence_signal(foreign);
 	free_after(r, foreign, 0);
 	must(r, !leaving(r), "no refused fence is left");
@@ -224,7 +224,7 @@ static void run_undone(struct run *r)
 	fence = begin(r, r->file[0], handle, LATENCY_MS);
 	free_after(r, fence, 0);
 	r->nr[0] = 0;
-	/* There is no such handle any more: ENOENT, and no other reply. */
+	/* The handle is gone, so the only right answer is ENOENT. */
 	run_good(r, "FREE", world_free_after(r->file[0], handle, fence), ENOENT);
 	later(2 * LATENCY_MS);
 	dma_fence_put(fence);

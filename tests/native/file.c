@@ -52,7 +52,7 @@ void poll_wait(struct file *filp, wait_queue_head_t *queue, poll_table *wait)
 	};
 
 	/*
-	 * Adds the poller to the queue for a moment, which shows that the queue
+	 * Adds the poller to the queue and removes it, to show that the queue
 	 * is valid.
 	 */
 	if (!wait)
@@ -76,7 +76,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
  * @flags: O_RDONLY or O_RDWR, perhaps with O_NONBLOCK
  *
  * Return: the file, for native_close(); ERR_PTR(-ENXIO) if no character device has
- * the number, or what the driver says.
+ * the number; or the error of the driver.
  */
 struct file *native_open(unsigned int minor, unsigned int flags)
 {
@@ -102,10 +102,7 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	return ERR_PTR(rc);
 }
 
-/*
- * Makes a file without a node. The caller owns the file, as after
- * native_open().
- */
+/* Makes a file that has no node. The caller owns the file. */
 struct file *anon_inode_getfile(const char *name,
 				const struct file_operations *ops, void *data,
 				int flags)

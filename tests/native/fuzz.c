@@ -35,8 +35,8 @@ void fuzz_wrong(struct fuzz *f, const char *format, ...)
 }
 
 /*
- * As much of KUnit as the model and the fake device use: a single test that
- * never ends. Each failure of it is fatal.
+ * The part of KUnit that the model and the fake device use: one test, which
+ * never ends. Each failure is fatal.
  */
 static struct kunit test = { .name = "fuzz" };
 
@@ -196,7 +196,7 @@ static void set_params(const struct flexmem_settings *s)
 	set("pf_open", s->pf_open ? "mode" : "admin");
 }
 
-/* A device with less memory than the smallest size must become one region. */
+/* A device that is smaller than all region sizes becomes one region. */
 static void choose_small_size(struct fuzz *f)
 {
 	struct flexmem_settings *s = &f->settings;
@@ -264,7 +264,7 @@ static void begin(struct fuzz *f)
 	desc = fake_device_desc(f->fake);
 	f->fdev = flexmem_device_register(&f->parent, &desc);
 	SAME(f, PTR_ERR_OR_ZERO(f->fdev), 0);
-	/* Background work runs only when the input says so: see fuzz_time(). */
+	/* Background work runs only when an input calls fuzz_time(). */
 	f->fdev->table.function.work_ms = INT_MAX;
 	f->minor = MINOR(f->fdev->dev.devt);
 	fuzz_check(f);

@@ -13,8 +13,8 @@ shopt -s nullglob
 . "$(dirname -- "$0")/../lib.sh"
 
 here=$TOP/tests/native
-# A build folder of its own, because the suite native may be building at the
-# same time.
+# The fuzzer has its own build folder, because the test suite "native" may be
+# building at the same time.
 out=$BUILD/tests/native-fuzz
 corpus=$here/corpus/fuzz.txt
 found=$out/found

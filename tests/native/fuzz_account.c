@@ -51,7 +51,7 @@ static void count_allocation(const struct fuzz *f,
 }
 
 /**
- * fuzz_count - count everything
+ * fuzz_count - count what each owner uses
  * @f: input
  * @count: receives the sums
  */
@@ -88,8 +88,8 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 }
 
 /*
- * Makes accounts for a cgroup and its ancestors, which they have from the first
- * file or limit on.
+ * Makes the missing accounts of a cgroup and of its ancestors. A cgroup has an
+ * account from its first file or limit on.
  */
 void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf)
 {
@@ -113,8 +113,8 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 }
 
 /*
- * Forgets each cgroup that has neither a file nor a limit and is above no
- * cgroup that has one.
+ * Forgets each cgroup without a file and without a limit, if all cgroups below
+ * it are forgotten, too.
  */
 void fuzz_forget_cgroups(struct fuzz *f)
 {
@@ -282,7 +282,7 @@ static void count_with(struct fuzz *f, const struct fuzz_allocation *more,
 /**
  * fuzz_charge - check whether a file may have further bytes in a slot
  * @f: input
- * @file: its number
+ * @file: number of the file
  * @slot: slot of the region
  * @size: bytes
  *

@@ -387,7 +387,7 @@ void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
 	SAME(f, is->out_leaving, want->out_leaving);
 }
 
-/* Ends an ALLOC: the allocation gets its handle, or is undone. */
+/* Ends an ALLOC that succeeded: the allocation gets its handle. */
 void fuzz_publish(struct fuzz *f, u64 serial)
 {
 	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
@@ -449,7 +449,10 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 	*cmd = CMD(free);
 	if (kind < 160) {
 		cmd->handle = fuzz_draw_handle(f);
-		/* A FREE with both a handle and an address must be refused. */
+		/*
+		 * The first five kinds are invalid: a handle together with an
+		 * address, a fence or a reserved value.
+		 */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
 		cmd->flags = kind == 2 ? FLEXMEM_FREE_AFTER_FENCE : 0;
@@ -472,7 +475,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 }
 
 /*
- * Returns the allocation that the driver must free, or its error as an
+ * Returns the allocation that the driver must free, or the driver's error as an
  * ERR_PTR().
  */
 struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
@@ -494,7 +497,7 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 }
 
 /*
- * Frees an allocation. If it is mapped, it loses its handle and stays as an
+ * Frees an allocation. A mapped allocation loses its handle and stays as an
  * orphan.
  */
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
@@ -554,8 +557,8 @@ void fuzz_lookup(struct fuzz *f)
 /* RESIZE. */
 
 /*
- * Predicts a RESIZE that adds bytes. They are an allocation of their own until
- * they are joined to the old bytes.
+ * Predicts a RESIZE that adds bytes. The added bytes are a separate allocation
+ * until they are joined to the old bytes.
  */
 static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)

@@ -13,7 +13,7 @@
 #define ENTRIES_OFFSET SZ_256K
 
 /**
- * struct batch - a batch that is called
+ * struct batch - a call of a batch command
  * @cmd: struct of the command
  * @at: entries of the batch
  * @bad: for each entry, the errno if it is malformed
@@ -82,8 +82,8 @@ static void *entry_of(struct batch *b, unsigned int i)
 }
 
 /*
- * Calls a batch. Returns false if the driver refused the whole batch, as it
- * must.
+ * Calls a batch. Returns false if the driver had to refuse the whole batch, and
+ * has refused it.
  */
 static bool call_batch(struct fuzz *f, struct batch *b, unsigned int nr)
 {

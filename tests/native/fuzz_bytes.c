@@ -214,8 +214,8 @@ static void draw_copy(struct fuzz *f, struct flexmem_rw *cmd)
 }
 
 /*
- * Predicts a READ or WRITE. Its first part fails if a fault is set, or if the
- * user memory cannot be accessed.
+ * Predicts a READ or WRITE. The first part of the copy fails if a fault is set,
+ * or if the user memory cannot be accessed.
  */
 static int predict_copy(struct fuzz *f, const struct flexmem_rw *cmd,
 			bool write)

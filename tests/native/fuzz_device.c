@@ -10,12 +10,15 @@
 
 /* Faults. */
 
-/* The errors of the contract, and EINVAL, which becomes EIO. */
+/*
+ * The errors that a device operation may return, and EINVAL, which the driver
+ * turns into EIO.
+ */
 static const int errors[] = {
 	-EIO, -EINTR, -ENOMEM, -ENODEV, -EINVAL, -ETIMEDOUT,
 };
 
-/* The model's variable for the error of an operation. */
+/* Returns the model's variable that holds an operation's next error. */
 static int *error_of(struct fuzz *f, enum fake_op op)
 {
 	switch (op) {
@@ -72,9 +75,9 @@ static void die_or_revive(struct fuzz *f)
 }
 
 /*
- * Makes an operation fail once, if the next command calls it. The call may have
- * its effect although the reply is lost. A release has no effect then, because
- * the device could give the memory away before the model does.
+ * Makes an operation fail once, if the next command calls it. The operation may
+ * have its effect although the reply is lost. A release never has, because the
+ * device could give the memory away before the model does.
  */
 void fuzz_fault(struct fuzz *f)
 {
@@ -191,7 +194,7 @@ void fuzz_time(struct fuzz *f)
 
 	/*
 	 * In the background either all operations fail, because the device is
-	 * dead, or none does.
+	 * dead, or all succeed.
 	 */
 	if (!f->model->dead)
 		forget_faults(f);
@@ -368,7 +371,7 @@ void fuzz_capacity(struct fuzz *f)
 /* Unregisters the function, possibly while files are open. */
 void fuzz_unregister(struct fuzz *f)
 {
-	/* Rarely, because every later operation fails with ENODEV. */
+	/* Removal is rare, because each later operation fails with ENODEV. */
 	if (f->gone || (f->at < f->end && fuzz_take(f) & 7))
 		return;
 	forget_faults(f);

@@ -299,7 +299,7 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 	SAME(f, is->out_largest_free, largest);
 }
 
-/* Whether no further region of the domains can be acquired. */
+/* Checks the flags which say that the domains have no further region. */
 static void check_exhausted(struct fuzz *f, u32 flags, u64 domains)
 {
 	const struct model *model = f->model;
@@ -541,7 +541,7 @@ void fuzz_set_limit(struct fuzz *f)
 	int want;
 	long rc;
 
-	/* Most limits are byte limits. */
+	/* Makes byte limits the most frequent ones. */
 	if (kind & 32 && cmd.resource >= FLEXMEM_NR_RESOURCES)
 		cmd.resource = BYTES;
 	cmd.limit = draw_amount(f, cmd.resource);

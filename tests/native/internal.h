@@ -13,7 +13,7 @@
 #include "shim.h"
 #include "os.h"
 
-/* For the shim's own variables, which TSan must not see as synchronization. */
+/* For the shim's own variables: TSan must not take them for synchronization. */
 #define RELAXED __ATOMIC_RELAXED
 
 /* sched.c */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device programs that still run long after their memory was freed. They are
- * cancelled, and if that does not help, the device is reset once. Time is
- * virtual.
+ * Device programs that still run long after their memory was freed. The driver
+ * cancels these programs, and resets the device once if a program runs on. Time
+ * is virtual.
  */
 #include "corners.h"
 #include "watch.h"
@@ -76,8 +76,8 @@ static void run_overdue(struct run *r)
 	must(r, resets() == before && !lost(r), "a cancel is no reset");
 	end(r, fence);
 	/*
-	 * When the latency of the cancelled job is over, the card does not
-	 * carry it out.
+	 * The card does not carry out a cancelled job when the latency of the
+	 * job is over.
 	 */
 	later(SIM_MAX_RUN_MS);
 }
@@ -220,8 +220,8 @@ static void trim(struct run *r, u32 flags, int error)
 }
 
 /*
- * Neither TRIM nor the automatic release clears a slot while the driver holds
- * the segment table, and a lease outlives such a TRIM.
+ * While the driver holds the segment table, neither TRIM nor the automatic
+ * release clears a slot, and TRIM does not end leases.
  */
 static void run_hold(struct run *r)
 {

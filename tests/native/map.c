@@ -245,9 +245,9 @@ static vm_fault_t page_fault(struct vm_fault *vmf)
  * native_touch - read or write a byte of a map
  * @vma: mapping
  * @offset: offset of the byte in the mapping
- * @byte: in or out: the byte. Not used if the frame has no bytes in this
- *	program
- * @write: write it
+ * @byte: the byte to write, or receives the byte. Not used if the frame has no
+ *	bytes in this program
+ * @write: whether to write
  *
  * Return: 0; -EFAULT for SIGBUS; -ENOMEM.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory. Kernel memory comes from the C library, one object at a time, so that
- * ASan can check it. Also page frames, and the memory of users.
+ * The shim's kernel memory, page frames and user memory. Each kernel object is
+ * an allocation of the C library, so that ASan can check accesses.
  */
 #include "internal.h"
 
@@ -40,8 +40,8 @@ static void *alloc(size_t size, gfp_t gfp)
 		return NULL;
 	p = take(size);
 	/*
-	 * Bytes that the driver has not asked to be zeroed get a value, because
-	 * it must not rely on them.
+	 * Memory that is not zeroed on request is filled with 0x5a, because the
+	 * driver must not rely on its contents.
 	 */
 	memset(p, gfp & __GFP_ZERO ? 0 : 0x5a, size);
 	return p;
@@ -164,7 +164,7 @@ static void __attribute__((constructor)) init_nodes(void)
 }
 
 /*
- * Page frames. Their numbers are never used twice, so a late access is noticed.
+ * Page frames. No frame number is reused, so an access after a free is noticed.
  */
 static unsigned int pages_lock;
 static struct page **pages;
@@ -344,8 +344,8 @@ unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
 }
 
 /*
- * Words are copied one by one until native_user_end(). They count as one
- * access.
+ * Words are copied one by one until native_user_end(). All these copies count
+ * as one access.
  */
 bool native_user_begin(const void __user *p, unsigned long n)
 {

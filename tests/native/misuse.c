@@ -223,8 +223,8 @@ static void reads_until_it_leaves(void)
 }
 
 /*
- * Passes an object to RCU and removes it only afterwards, but under the lock,
- * as the XArray does.
+ * Passes an object to RCU before the pointer to the object is cleared. Both
+ * happen under one lock, as in the XArray.
  */
 static int gives_up(void *done)
 {

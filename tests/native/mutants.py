@@ -5,9 +5,9 @@
 Usage: mutants.py [-n HOW-MANY] [-j JOBS] [-a] [-l LIST] [NAME...]
 
 mutants.list has the bugs of the core; LIST, tests/userlib/mutants.list, has those of the library. Without names all
-bugs are tried, or with -n that many of them. The hash of the sources chooses which: the same ones for the same tree,
-others after a change. With -a, if the test of a bug does not notice it, all other tests are tried, to find one that
-does. Prints TAP.
+bugs are tried, or with -n that many of them. A hash of the sources chooses them, so only a change of the sources
+changes the choice. With -a, if the test of a bug does not notice it, all other tests are tried, to find one that does.
+Prints TAP.
 
 The sources are not touched. A mutant is a changed copy of one file next to links to the others. It is compiled with the
 commands of the Makefile and linked with the existing objects. A test counts only if it passes without the bug. It is a
@@ -90,7 +90,7 @@ class Mutant:
         return f"{self.function}: {self.name}"
 
     def find(self):
-        """Returns the file, its text, and where the function is in it."""
+        """Returns the path and the text of the file, and the match of the function in the text."""
         function = re.compile(rf"^(?![ \t#*/])(?:[^\n]*[ *])?{self.function}\(.*?^}}", re.M | re.S)
         sources = self.project.sources
         found = [(path, path.read_text(), match)
@@ -104,7 +104,7 @@ class Mutant:
         return found[0]
 
     def apply(self):
-        """Returns the text of the file with the bug, and its name below the sources."""
+        """Returns the path of the file below the sources, and its text with the bug."""
         path, text, match = self.find()
         body = match[0]
         for old, new in self.changes:
@@ -149,7 +149,7 @@ def read_list(project, path):
 
 
 def misplaced(mutants):
-    """Returns the mutants that cannot be planted, with the reasons."""
+    """Yields a message for each mutant that cannot be planted."""
     for mutant in mutants:
         try:
             mutant.apply()
@@ -158,7 +158,7 @@ def misplaced(mutants):
 
 
 def chosen(project, mutants, number):
-    """Chooses a number of mutants by the hash of the sources."""
+    """Returns a number of mutants, chosen by a hash of the sources."""
     tree = hashlib.sha256()
     for folder in project.hashed:
         for path in sorted(folder.rglob("*")):
@@ -172,7 +172,7 @@ def chosen(project, mutants, number):
 
 
 class Children:
-    """The processes that this program has started. They are ended when it ends."""
+    """The child processes of this program. stop() kills them."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -212,7 +212,7 @@ CHILDREN = Children()
 
 
 class Build:
-    """The commands with which the Makefile compiles and links, and a copy of what it has built."""
+    """The Makefile's commands that compile and link, and a copy of the files that the Makefile has built."""
 
     def __init__(self, project, work, programs):
         self.project = project
@@ -246,7 +246,7 @@ class Build:
             (self.compile if "-c" in words else self.link)[str(made)] = words
 
     def uses(self, program, name):
-        """Returns the objects of a program that are compiled from a source file or include it."""
+        """Returns the objects of a program whose source file is the file or includes it."""
         path = self.project.sources / name
         objects = [str(pathlib.Path(word).relative_to(self.project.out))
                    for word in self.link[program] if word.endswith(".o")]
@@ -300,7 +300,7 @@ class Build:
 
 @functools.lru_cache(1)
 def fixed():
-    """Turns off the random layout of memory, because TSan needs fixed addresses."""
+    """Returns the command that turns off the random layout of memory, because TSan needs fixed addresses."""
     try:
         subprocess.run(["setarch", "-R", "true"], check=True, capture_output=True)
         return ["setarch", "-R"]
@@ -423,7 +423,7 @@ def main():
 
 
 if __name__ == "__main__":
-    # Raises an exception, so that temporary files are removed.
+    # A signal raises an exception, so that temporary files are removed.
     for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT:
         signal.signal(number, lambda *_: sys.exit(130))
     sys.exit(main())

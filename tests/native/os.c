@@ -78,8 +78,8 @@ void os_thread(void (*function)(void *data), void *data)
 }
 
 /*
- * Pins the process to one processor if tasks take turns, because a turn takes
- * less time than a wake-up on another processor. A failure only costs time.
+ * Pins the process to one processor. If tasks take turns, a switch on the same
+ * processor is faster than a wake-up on another one. A failure only costs time.
  */
 void os_one_processor(void)
 {
@@ -126,8 +126,8 @@ void os_pause(void)
 }
 
 /*
- * Ends the process at once, because other tasks may be anywhere. It ends by a
- * signal if libFuzzer runs, so that libFuzzer keeps the input.
+ * Ends the process at once, because other tasks may still run. Under libFuzzer
+ * the process aborts, so that libFuzzer keeps the input.
  */
 void os_exit(int status)
 {

@@ -17,9 +17,10 @@
 #define POINTS_ABOUT 500
 
 /*
- * The errors that each action may cause. An access to a map may raise SIGBUS,
- * which is -EFAULT here. A lost allocation has no address and no lease. If a
- * reset acquires all regions at once, a RESERVE finds no free slot afterwards.
+ * The errors that each action may cause. SIGBUS in an access to mapped memory
+ * counts as -EFAULT. A lost allocation cannot be found by its address and has
+ * no lease. After a reset that acquires all regions at once, RESERVE finds no
+ * free slot.
  */
 static const struct {
 	const char *name;
@@ -48,17 +49,17 @@ struct interferer {
 
 static unsigned long nr_done[NR_INTERFERENCES];
 
-/* What the other task does in the current run. */
+/* What the interfering task does in the current run. */
 static enum interference now;
 
-/* Whether the action of the other task can cause the result @rc. */
+/* Whether the action of the interfering task can cause the result @rc. */
 bool points_explain(long rc)
 {
 	unsigned int i;
 
 	/*
-	 * If the other task's action has freed memory, a call that is expected
-	 * to fail may succeed.
+	 * If the action of the interfering task has freed memory, a call that
+	 * is expected to fail may succeed.
 	 */
 	if (!rc)
 		return points_take_away();
@@ -114,13 +115,16 @@ static int interfere(void *data)
 	return 0;
 }
 
-/* Checks that every outcome is known, and that no task waits. */
+/*
+ * Returns an error text if the outcome of a command is still unknown, else
+ * NULL.
+ */
 static const char *unsettled(void)
 {
 	struct flexmem_dev *fdev = world_function(1)->fdev;
 	const char *wrong = NULL;
 
-	/* Pending work ends before time advances. */
+	/* Lets pending work end before time advances. */
 	native_quiesce();
 	native_time_advance(20 * HZ);
 	native_quiesce();

@@ -16,7 +16,7 @@ static void root_device_unregister(struct device *dev);
 	static int (*const start)(void) = (function)
 #define module_exit(function) \
 	static void (*const stop)(void) = (function)
-/* Memory that still holds an earlier user's bytes. */
+/* vzalloc() returns memory that still holds an earlier user's bytes. */
 #undef vzalloc
 #define vzalloc(size) memset(aligned_alloc(PAGE_SIZE, size), 0xa5, size)
 #undef vfree

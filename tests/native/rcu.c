@@ -3,10 +3,10 @@
  * RCU that frees each object as early as it may.
  *
  * An object waits only for tasks that were in a read section when it was passed
- * to RCU. If there is no such task, it is freed at once; otherwise when the
- * last of these tasks leaves its read section. So errors are found at once: a
- * reader that keeps a pointer for too long, and an object that is freed without
- * RCU.
+ * to RCU. Without such a task the object is freed at once. Otherwise the object
+ * is freed when the last of these tasks leaves its read section. So two errors
+ * are found at once: a reader that keeps a pointer for too long, and an object
+ * that is freed without RCU.
  *
  * Since 4.20 the holder of a spinlock counts as a reader, too. So a task that
  * holds a spinlock may pass an object to RCU while other tasks can still find
@@ -144,8 +144,8 @@ static void dig(struct grave *grave)
 }
 
 /*
- * Passes on the objects that the task gave to RCU while it held spinlocks. It
- * holds none now.
+ * Passes on the objects that the task gave to RCU while it held spinlocks. The
+ * task holds no spinlock now.
  */
 void native_bury_given_up(void)
 {

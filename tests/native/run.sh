@@ -31,7 +31,7 @@ fixed=(setarch -R)
 export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 
 failed=0
-# The stride of "faults -p": another task acts at each n-th point of a sequence.
+# With stride N, "faults -p" lets another task act at every Nth scheduling point of a sequence.
 stride=${FLEXMEM_LONG:+1}
 stride=${stride:-35}
 # program KIND NAME ARGUMENT...: prints the TAP of a program, and then a result that says how it ended

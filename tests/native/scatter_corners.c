@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * FLEXMEM_POLICY_SCATTER on the card of domain_corners.c: an allocation for
- * which no block is large enough gets several.
+ * FLEXMEM_POLICY_SCATTER on the card of domain_corners.c: if no block is large
+ * enough for an allocation, the allocation gets several blocks.
  */
 #include "internal.h"
 
@@ -59,7 +59,7 @@ static void must_be_free(struct run *r, u64 free, u64 largest)
 	     "bytes that are free");
 }
 
-/* The largest free block first. The last chunk has the rest. */
+/* The largest free block comes first. The last chunk has what remains. */
 static void run_scatter(struct run *r)
 {
 	struct flexmem_chunk_entry entry[MOST_CHUNKS];
@@ -132,7 +132,7 @@ static void run_scatter_aligned(struct run *r)
 	     !(entry[2].address.offset & (SZ_64K - 1)), "aligned chunks");
 }
 
-/* The bytes of two domains are one allocation. READ and WRITE see no border. */
+/* One allocation has bytes in two domains. READ and WRITE cover both. */
 static void run_scatter_domains(struct run *r)
 {
 	struct flexmem_chunk_entry entry[MOST_CHUNKS];
@@ -158,7 +158,7 @@ static void run_scatter_domains(struct run *r)
 
 /*
  * The largest free block lies in a region that the cgroup may not use. The
- * others suffice.
+ * other free blocks suffice.
  */
 static void run_scatter_limit(struct run *r)
 {

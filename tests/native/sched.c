@@ -125,7 +125,7 @@ void native_come_at(unsigned long points, struct task_struct *task)
 /**
  * native_came - whether the task of native_come_at() has begun
  *
- * If it has not begun, it will not begin any more.
+ * If the task has not begun, it will not begin any more.
  *
  * Return: true if it has begun.
  */
@@ -148,14 +148,16 @@ void native_point(void)
 	if (steps == comes_at)
 		let_in();
 	change_rank();
-	/* A switch is slow, so only one point in four may switch. */
+	/*
+	 * A switch is slow, so at random only one point in four switches.
+	 */
 	if (changes || !(next_random() % 4))
 		switch_task();
 }
 
 /*
- * If tasks run by priority, the caller's task gets the lowest one, so that all
- * other tasks run first.
+ * If tasks run by priority, the caller's task gets the lowest priority, so that
+ * all other tasks run first.
  */
 void native_cond_resched(void)
 {
@@ -209,8 +211,8 @@ void native_wake_word(unsigned int *word)
 			continue;
 		task->blocked = NULL;
 		/*
-		 * The task may have begun to wait there before tasks began to
-		 * take turns.
+		 * The task may sleep on the futex if it began to wait before
+		 * the scheduled mode.
 		 */
 		os_futex_wake(word);
 	}

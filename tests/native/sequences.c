@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sequences. A step is taken only if all steps before it succeeded. Each
- * step notes the allocations that must exist now. A failed call must not have
- * changed accounts or allocations.
+ * The sequences of calls for the tests with faults and with interference. A
+ * step is taken only if all steps before it succeeded. Each step notes the
+ * allocations that must exist now. A failed call must not have changed accounts
+ * or allocations.
  */
 #include "internal.h"
 
@@ -111,7 +112,9 @@ static long call(struct run *r, unsigned int f, const char *at,
 	rc = native_ioctl(r->file[f], cmd, arg);
 	fail_at = current->fail_at;
 	current->fail_at = 0;
-	/* If the caller was killed, the worker completes its command. */
+	/*
+	 * If the caller was killed, the worker completes the caller's command.
+	 */
 	if (fatal_signal_pending(current))
 		native_quiesce();
 	world_picture(r->file[f], &after);
@@ -285,8 +288,8 @@ static void run_free_by_address(struct run *r)
 }
 
 /*
- * An entry of a batch fails by itself. The batch fails only if nothing was
- * done.
+ * If an entry of a batch fails, the other entries are still carried out. The
+ * batch fails only if nothing was done.
  */
 static void run_batch(struct run *r)
 {
@@ -319,7 +322,8 @@ static void run_batch(struct run *r)
 }
 
 /*
- * An entry that is longer than this kernel's, with a value in the unknown part.
+ * The entry is longer than this kernel's, with a value in the part that the
+ * kernel does not know.
  */
 static void run_batch_long(struct run *r)
 {
@@ -374,8 +378,8 @@ static bool copy_range(struct run *r, u32 to, u64 to_offset, u32 from,
 }
 
 /*
- * Copies half of an allocation to the first half of another one, and that half
- * to the second half.
+ * Copies half of one allocation to the first half of another one, and this
+ * first half to the second half.
  */
 static void run_copy_range(struct run *r)
 {
@@ -475,8 +479,9 @@ static void run_free_after(struct run *r)
 	if (freed) {
 		r->nr[0]--;
 		/*
-		 * Not by ALLOC(): while this call waits for the firmware, the
-		 * fence may signal, and the freed memory come back.
+		 * Does not use ALLOC(), which also checks that a failed call
+		 * changes nothing: while this call waits for the firmware, the
+		 * fence may signal and the freed memory come back.
 		 */
 		next = run_good(r, "ALLOC",
 				native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC,
@@ -491,7 +496,7 @@ static void run_free_after(struct run *r)
 		expect_clean(r);
 }
 
-/* Lets a strict file leave bytes behind, which no other file may see. */
+/* Lets a strict file leave bytes behind that no other file may see. */
 static void prepare_dirty(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
@@ -648,7 +653,7 @@ static void run_again(struct run *r)
 		ALLOC(r, 0, .length = SZ_1M);
 }
 
-/* Maps. */
+/* Maps the newest allocation. An mmap() of one page too much must fail. */
 static bool map(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = last(r, 0));

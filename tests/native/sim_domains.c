@@ -158,9 +158,9 @@ static unsigned int check_distances(void)
 }
 
 /*
- * Acquires all of a memory, one granule at a time. Their addresses must be in
- * order and inside the memory, and not in the part that the card keeps for
- * itself.
+ * Acquires all of a memory, one granule at a time. The addresses of the
+ * granules must be in order and inside the memory, and not in the part that the
+ * card keeps for itself.
  */
 static unsigned int check_memory(struct sim_function *fn, unsigned int domain,
 				 u64 base)
@@ -183,15 +183,15 @@ static unsigned int check_memory(struct sim_function *fn, unsigned int domain,
 	}
 	if (rc != -ENOSPC || used != bytes)
 		return complain("", "bytes given out of a memory");
-	/* Another VF has the capacity, but the memory is full. */
+	/* Another VF has capacity left, but the memory is full. */
 	if (sim_vf_ops.acquire(fn + 1, granule, &mem) != -ENOSPC)
 		return complain("", "a memory that is full");
 	return 0;
 }
 
 /*
- * Requests that must be refused: a name that another memory has, and memories
- * that do not exist.
+ * Requests that must be refused: an id that is in use in another memory, a
+ * memory that does not exist, and a size below the granule.
  */
 static unsigned int check_refusals(struct sim_function *fn)
 {
@@ -212,7 +212,7 @@ static unsigned int check_refusals(struct sim_function *fn)
 }
 
 /*
- * Acquires all memories, possibly in reverse order, which shows that no memory
+ * Acquires all memories. The test uses both orders, to show that no memory
  * extends into the next.
  */
 static unsigned int check_card(bool reverse)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Counts the steps of the slowest of many operations on the blocks of a region.
- * They must grow only with the logarithm of the number of blocks. The compiler
- * adds a call of a C function to each branch of this program's code. So the
- * program counts steps instead of time, and each run gives the same result.
- * Prints TAP.
+ * The steps must grow only with the logarithm of the number of blocks. A step
+ * is a branch: the compiler adds a call of a C function to each branch. Unlike
+ * a time, the count is the same in each run. Prints TAP.
  */
 #include "internal.h"
 

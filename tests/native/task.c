@@ -103,8 +103,8 @@ void native_unpark(struct task_struct *task)
 						__ATOMIC_SEQ_CST))
 			break;
 		/*
-		 * Another task woke it first, so it was counted twice. The
-		 * count cannot fall to 0 here, because the calling task runs.
+		 * Another task woke @task first, so @task was counted twice.
+		 * The count stays above 0, because the calling task runs.
 		 */
 		if (asleep)
 			__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);
@@ -180,7 +180,7 @@ static void link_task(struct task_struct *task)
 	raw_unlock(&native_tasks_lock);
 }
 
-/* Held while a task ends, and by callers that may still signal it. */
+/* Held while a task ends, and by callers that may still signal the task. */
 static unsigned int stop_lock;
 
 static void run_task(void *data)
@@ -404,7 +404,7 @@ bool native_should_fail(enum native_fault fault)
 	return true;
 }
 
-/* The task's own part of the user-memory window: see memory.c. */
+/* Returns the task's own part of user memory, which memory.c simulates. */
 void *native_user(void)
 {
 	if (!current->user)

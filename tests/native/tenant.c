@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The calls of a tenant of the torture. Each answer must be one that the ABI
- * lists for the call; EINTR only after a kill, and EFAULT only after a wrong
- * address. A file has notes of its handles. Only the task that removes a handle
- * from the notes frees it, so the handle must then be valid. Other tasks may
- * use it at the same time.
+ * The calls of a tenant in the torture test. Each answer must be one that the
+ * ABI lists for the call. EINTR is allowed only after a kill, and EFAULT only
+ * after a wrong address. A file has notes of its handles. Only the task that
+ * removes a handle from the notes frees the handle, so the handle must then be
+ * valid. Other tasks may use the handle at the same time.
  */
 #include "internal.h"
 
@@ -217,8 +217,8 @@ static void do_copy_range(struct tenant *t)
 }
 
 /*
- * Copies to an allocation that no other task knows. It must then have these
- * bytes.
+ * Copies bytes to an allocation that no other task knows. The allocation must
+ * then have these bytes.
  */
 static void copy_own(struct tenant *t, u32 handle)
 {
@@ -581,8 +581,8 @@ static void do_nonsense(struct tenant *t)
 	*(u32 *)at = chance(t, 4) ? draw(t, 5000) : size;
 	t->bad = true;
 	/*
-	 * Does not call commands that would make handles without a note, or
-	 * limits that would stay.
+	 * Makes ALLOC and FREE invalid, because handles would be made or freed
+	 * without a note of the test.
 	 */
 	i = draw(t, 40);
 	if (i == FLEXMEM_CMD_ALLOC || i == FLEXMEM_CMD_ALLOC_BATCH ||

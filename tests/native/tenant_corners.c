@@ -53,8 +53,8 @@ static int do_visit(void *data)
 }
 
 /*
- * Lets another task allocate, through @file, or through a file of its own if
- * that is NULL.
+ * Lets another task allocate, through @file. If @file is NULL, the task opens a
+ * file.
  */
 static void send_visitor(struct run *r, struct cgroup *cgroup,
 			 unsigned int uid, struct file *file, u8 before,
@@ -87,7 +87,8 @@ static void run_identity(struct run *r)
 	send_visitor(r, a, 1, NULL, 2, 3);
 	send_visitor(r, b, 1, file, 3, 4);
 	/*
-	 * The same user in another cgroup, and another user in the same cgroup.
+	 * A file that is opened in another cgroup or by another user has
+	 * another owner.
 	 */
 	send_visitor(r, b, 1, NULL, 0, 5);
 	send_visitor(r, b, 1, NULL, 5, 6);
@@ -188,8 +189,8 @@ static struct guest send_guest(struct run *r, struct cgroup *cgroup)
 }
 
 /*
- * All regions are reserved, so only the cgroup and the cgroups below it get
- * memory.
+ * All regions are reserved for one cgroup, so only this cgroup and those below
+ * it get memory.
  */
 static void run_reserved(struct run *r)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages, bugs, numbers and text, and the parameters of the module. */
+/* Messages, BUG(), numbers and text, and the parameters of the module. */
 #include "internal.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static void __attribute__((constructor)) be_verbose(void)
 	verbose = getenv("NATIVE_VERBOSE");
 }
 
-/* Prints the report and aborts. */
+/* Prints a report with a stack trace, and ends the process. */
 void native_bug(const char *file, int line, const char *format, ...)
 {
 	static bool begun;

@@ -117,7 +117,7 @@ static int run_operator(void *data)
 	while (!kthread_should_stop()) {
 		operator_step(t);
 		next += PACE;
-		/* The timeout lets time pass if all tasks wait for that. */
+		/* If all tasks sleep, time advances, and the wait ends. */
 		wait_event_timeout(pace, kthread_should_stop() ||
 				   atomic64_read(&steps_done) >= next, 1);
 	}

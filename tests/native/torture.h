@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The torture: tenants make all calls at once, and an operator disturbs. */
+/* The torture test. torture.c describes it. */
 #ifndef _NATIVE_TORTURE_H
 #define _NATIVE_TORTURE_H
 
@@ -38,8 +38,8 @@ extern struct tenant tenants[TENANTS + 1];
 extern struct cgroup *torture_cgroup[CGROUPS];
 
 /*
- * If set, all tasks share a few files with a few allocations each and free
- * often, so that they often use the same allocation at the same time.
+ * If set, all tasks share a few files with few allocations, and free often. So
+ * tasks often use the same allocation at the same time.
  */
 extern bool torture_close;
 

@@ -38,7 +38,7 @@ close=(
 	'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
 	'strategy=best_fit fallback_sizes=4M max_regions=6 lease_ms=20'
 )
-# Most pieces run their tasks as free threads, because TSan finds more that way.
+# The options of each piece. Most pieces do not schedule their threads (-S, -P), because TSan then finds more.
 case $kind in
 asan) ways=('-c -P 4' '' '' -c '' '-P 3' '' -S -c '') ;;
 tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;

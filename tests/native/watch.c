@@ -20,9 +20,9 @@ bool world_device_done;
 void (*watch_during_fault)(void);
 
 /*
- * Memory that a PF or VF may have, from the request for it until it is
- * certainly released. After a reset, even a failed one, flexmem may only
- * release it.
+ * Memory that a PF or VF may have: from the request until a release is
+ * confirmed. A reset sets @lost, even if it fails. flexmem may only release
+ * lost memory.
  */
 struct piece {
 	u64 id;
@@ -107,8 +107,8 @@ static void must_have(struct watch *watch, const char *operation,
 }
 
 /*
- * Carries an operation out. If it is to fail, it fails before it begins, or its
- * reply is lost: see world_device_done.
+ * Carries out an operation, or fails. If world_device_done is set, a failure is
+ * a lost reply: the simulator has carried out the operation.
  */
 #define CARRY_OUT(call)						\
 	(!native_should_fail(NATIVE_DEVICE) ? sim_vf_ops.call :	\
@@ -324,7 +324,7 @@ static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-/* A driver may ask for a reset at any time, also while it resumes. */
+/* A driver may reset its device at any time, even while the device resumes. */
 static int watch_reset(void *priv)
 {
 	struct watch *watch = watch_of(priv);

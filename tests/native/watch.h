@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The operations of the world's PF and VFs (world.h), which call those of the
- * simulator. Each can fail, and each checks whether it may be called.
+ * The operations of the world's PF and VFs (world.h), which call the operations
+ * of the simulator. Each operation can fail, and checks whether flexmem may
+ * call it now.
  */
 #ifndef _NATIVE_WATCH_H
 #define _NATIVE_WATCH_H
@@ -12,7 +13,7 @@ const struct flexmem_device_ops *watch_ops(unsigned int index);
 void watch_asleep(unsigned int index, bool asleep);
 void watch_gone(unsigned int index);
 
-/* If this is set, the next page fault calls it once in the middle. */
+/* If set, the next page fault calls this once before the fault ends. */
 extern void (*watch_during_fault)(void);
 
 #endif /* _NATIVE_WATCH_H */

@@ -8,18 +8,15 @@ static unsigned int timers_lock;
 static LIST_HEAD(timers);
 
 /*
- * Order of the locks: @later_lock, the lock of the timers, the lock of the
- * queue. @later_lock is held while work is being delayed, so that a task that
- * cancels the work finds either nothing or a timer.
+ * Order of the locks: @later_lock, @timers_lock, @work_lock. @later_lock is
+ * held while work is being delayed, so that a task that cancels the work finds
+ * either nothing or a timer.
  */
 static unsigned int later_lock;
 static unsigned int work_lock;
 static LIST_HEAD(queue);
 
-/*
- * A work that runs now. The work may free itself, so @work is compared, not
- * followed.
- */
+/* A work that runs now. The work may free itself, so @work is only compared. */
 struct busy {
 	struct list_head link;
 	struct work_struct *work;
@@ -82,8 +79,8 @@ static bool run_due(unsigned long at)
 	}
 	list_del_init(&timer->link);
 	/*
-	 * Called under the lock, so that a task that removes a timer knows that
-	 * the callback of the timer is not running.
+	 * Called under timers_lock, so that a task that has removed a timer
+	 * knows that the timer's callback is not running.
 	 */
 	timer->function(timer);
 	raw_unlock(&timers_lock);
@@ -257,8 +254,8 @@ static void queue_locked(struct work_struct *work)
 }
 
 /*
- * The caller holds work_lock. Returns false if the work is pending or being
- * cancelled.
+ * Marks the work as pending. Returns false if it is already pending, or being
+ * cancelled. The caller holds work_lock.
  */
 static bool ask_for(struct work_struct *work)
 {
@@ -397,7 +394,7 @@ void destroy_workqueue(struct workqueue_struct *wq)
 }
 
 /**
- * native_settle_work - wait until no worker is running
+ * native_settle_work - wait until no work is queued or running
  *
  * Does not wait for delayed work.
  */
@@ -485,7 +482,7 @@ bool cancel_delayed_work_sync(struct delayed_work *work)
 	return was_pending;
 }
 
-/* Interrupts. A worker runs the handler in atomic context. */
+/* Runs the handler of an interrupt in atomic context. */
 static void run_irq(struct work_struct *work)
 {
 	struct irq_work *irq = container_of(work, struct irq_work, work);

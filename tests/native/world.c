@@ -76,7 +76,7 @@ static void begin(const char *params, u64 pf_capacity, u64 vf_capacity)
 /**
  * world_begin - load the module, switch the card on, bind all drivers
  * @params: parameters of flexmem.ko
- * @memory: bytes that the card has; each VF may have half of it
+ * @memory: bytes of the card; each VF may acquire half of them
  */
 void world_begin(const char *params, u64 memory)
 {
@@ -136,8 +136,8 @@ static void check_minor(unsigned int index)
 }
 
 /*
- * Held so that watch.c is told about bind and unbind in the order in which they
- * happen.
+ * Held during a bind or unbind, so that watch.c gets the events in the order in
+ * which they happen.
  */
 static DEFINE_MUTEX(bind_lock);
 
@@ -210,7 +210,7 @@ int world_minor(unsigned int index)
 }
 
 /**
- * world_run - dispatch to the function of a file
+ * world_run - run a job on the PF or VF of a file
  * @file: file; the caller keeps it open
  * @run: the job; @run->fd is a number that no other task uses
  * @fence: receives the fence of the job
@@ -236,7 +236,7 @@ int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence)
  * @handle: of the allocation
  * @fence: a fence, or an array of them
  *
- * Return: as the ioctl; or -ENOMEM if there is no sync_file.
+ * Return: what the ioctl returned; or -ENOMEM if there is no sync_file.
  */
 long world_free_after(struct file *file, u32 handle, struct dma_fence *fence)
 {
@@ -335,7 +335,7 @@ static unsigned int find_piece(struct flexmem_table *table,
 	return slot;
 }
 
-/* The card's records of the function must match the driver's table. */
+/* The card's records of a PF or VF must match the driver's table. */
 static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 {
 	struct sim_piece piece = {};
@@ -373,7 +373,7 @@ static const char *settled_wrong(unsigned int index,
 
 /**
  * world_wrong - check every invariant of a PF or VF
- * @index: number of the function
+ * @index: number of the PF or VF
  *
  * Return: NULL, or a text that says what is wrong. No other task may be in a
  * command.

@@ -17,8 +17,8 @@
  * struct world - all functions of the card
  * @card: the card, with WORLD_FUNCTIONS functions here
  * @parent: parent devices of the functions
- * @minor: numbers that their nodes had, or -ENODEV
- * @live: number of objects that existed before
+ * @minor: latest minor numbers of the functions' nodes, or -ENODEV
+ * @live: number of objects that existed before the world was made
  */
 struct world {
 	struct sim_card card;
@@ -29,7 +29,10 @@ struct world {
 
 extern struct world world;
 
-/* The descriptor for a dispatch. Only one task at a time may use it. */
+/*
+ * File descriptors for a dispatch and for a fence. Only one task at a time may
+ * use them.
+ */
 #define WORLD_FD 99
 #define WORLD_FENCE_FD 98
 

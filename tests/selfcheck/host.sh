@@ -60,8 +60,8 @@ fresh
 tap 'environment: foreign compilers, flags and languages are dropped' unmoved
 tap 'environment: with keep_tools compilers are kept' says LLVM=1 0 env LLVM=1 keep_tools=1 bash -c '. tests/lib.sh && env'
 
-# A mock of apt: the files answer.1, answer.2, ... have the exit status and output of its calls; after the last of them
-# it succeeds.
+# A mock of apt: the files answer.1, answer.2, ... have the exit status and output of the first, second, ... call. Calls
+# without a file succeed.
 apt_mock() {
 	fresh
 	mock apt-get <<'EOF'
@@ -98,7 +98,7 @@ tap 'apt: one call installs all missing packages' says 'Installing.* gcc .* qemu
 tap 'apt: setup installs no kernel and no headers' asked 'apt-get .*linux-\(image\|headers\)' 0
 
 # A stock kernel. The archive has build 9 of the package until the package lists are fetched again, and build 10
-# afterwards. It downloads the requested package, which contains a kernel and its headers. The locale is German.
+# afterwards. The mock downloads the requested package, which contains a kernel and its headers. The locale is German.
 kernel_mock() {
 	apt_mock
 	mkdir -p "$copy/build/busybox/bin"

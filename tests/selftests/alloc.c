@@ -88,7 +88,7 @@ TEST_F(alloc, length_is_rounded_up_to_128)
 
 /*
  * In the following tests each call has one wrong value. The snapshots before
- * and after it must be equal.
+ * and after the call must be equal.
  */
 TEST_F(alloc, zero_length_is_einval)
 {
@@ -498,7 +498,7 @@ struct child {
 	__u32 handle;
 };
 
-/* A child that inherits the open file can use all its handles. */
+/* A child that inherits the open file can use all handles of the file. */
 static int child_uses_file(void *arg)
 {
 	struct child *c = arg;

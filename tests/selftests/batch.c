@@ -391,7 +391,7 @@ TEST_F(batch, failed_free_batch_leaves_every_handle_live)
 		ASSERT_EQ(0, fm_free(self->fd, self->free[i].handle));
 }
 
-/* If the batch frees by address, the addresses are valid after EFAULT. */
+/* After EFAULT the addresses in a FREE_BATCH are still valid. */
 TEST_F(batch, failed_free_batch_by_address_leaves_all_live)
 {
 	struct flexmem_batch batch;

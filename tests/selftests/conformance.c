@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the device contract promises, seen from outside: these tests know nothing
- * of the device and inject no fault, so they run on any device that nobody else
+ * Tests of the device contract from outside. The tests know nothing of the
+ * device and inject no fault, so they run on any device that no other program
  * uses. tests/conformance/flexmem-conformance runs them on the node that
  * FLEXMEM_DEVICE names; without that, the device is the simulator.
  *
- * FLEXMEM_HOOK names a command that begins a program on the device, or suspends
- * it, as only its driver can:
+ * FLEXMEM_HOOK names a command for what only the device's driver can do:
  *
  *  - fill HANDLE SIZE BYTE MS: begin a program that waits MS milliseconds and
  *    then sets the first SIZE bytes of an allocation. Its fence is added to the
@@ -15,8 +14,8 @@
  *  - stray HANDLE SIZE BYTE MS: the same, but flexmem learns of no fence.
  *  - suspend: suspend the function; resume: resume it.
  *
- * The command exits with 0; or with 77 if it cannot do that, and the test is
- * skipped.
+ * The command exits with 0, or with 77 if the driver cannot do that. Then the
+ * test is skipped.
  */
 #include <poll.h>
 #include <stdarg.h>
@@ -39,7 +38,7 @@ FIXTURE(device) {
 	__u32 can;	/* its capabilities */
 };
 
-/* Files that are strict belong to different owners. */
+/* A strict file is an owner of its own. */
 static int open_owner(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -120,10 +119,7 @@ struct block {
 	__u64 size;
 };
 
-/*
- * Allocates all that there is. Returns the error that ended this, which must be
- * ENOMEM.
- */
+/* Allocates all free memory. Returns the last error, which must be ENOMEM. */
 static int take_all(int fd, struct block *blocks, unsigned int *nr)
 {
 	struct flexmem_alloc reply;
@@ -154,7 +150,10 @@ static int free_all(int fd, const struct block *blocks, unsigned int nr)
 	return error;
 }
 
-/* Writes or compares bytes that tell the ends of each block. */
+/*
+ * Writes a pattern to both ends of a block, or checks the pattern. It depends
+ * on the seed and on the end.
+ */
 static int tag(int fd, const struct block *block, unsigned int seed, bool check)
 {
 	unsigned char want[128], have[128];
@@ -303,8 +302,8 @@ static long sleeps(void)
 }
 
 /*
- * A task that waits gives the processor away by itself, which the kernel counts.
- * A task that is only slow does not.
+ * The kernel counts voluntary context switches. A task that waits makes them; a
+ * task that is only slow does not.
  */
 TEST_F(device, page_faults_do_not_wait)
 {
@@ -450,7 +449,10 @@ TEST_F(device, killed_callers_leave_nothing)
 
 /* ---- what only the driver can begin ---- */
 
-/* Calls the hook with a file as descriptor 3. Returns its exit status. */
+/*
+ * Runs the command FLEXMEM_HOOK with @fd as its descriptor 3. Returns the exit
+ * status of the command, or -1.
+ */
 static int hook(int fd, const char *format, ...)
 {
 	const char *command = fm_env("FLEXMEM_HOOK");
@@ -467,7 +469,7 @@ static int hook(int fd, const char *format, ...)
 	va_end(args);
 	pid = fork();
 	if (!pid) {
-		/* A copy of itself would keep the flag. */
+		/* dup2(3, 3) would not clear FD_CLOEXEC. */
 		if (fd == 3)
 			fcntl(3, F_SETFD, 0);
 		else
@@ -488,7 +490,7 @@ static int hook(int fd, const char *format, ...)
 	ASSERT_EQ(0, __status) TH_LOG("the hook failed");		\
 } while (0)
 
-/* Allocates as soon as there is memory again. */
+/* Repeats the allocation for up to 30 s, until there is memory again. */
 static int take_in_time(int fd, __u64 length, struct flexmem_alloc *reply)
 {
 	int tries, error = ENOMEM;
@@ -542,7 +544,10 @@ TEST_F(device, a_release_drains)
 		TH_LOG("the device wrote to memory that was released");
 }
 
-/* A child that says when it begins to access the memory, and when it has. */
+/*
+ * Starts a child that writes a byte to a pipe before it accesses the memory,
+ * and one afterwards. Returns the pipe after the first byte, or -1.
+ */
 static int access_in_child(int fd, __u32 handle, char *map, pid_t *pid)
 {
 	int ends[2];

@@ -103,7 +103,7 @@ static int leave_the_host(const char *cgroup)
 	return 0;
 }
 
-/* Whether ALLOC fails because of a limit. */
+/* Whether ALLOC fails because a cgroup's limit refuses the bytes. */
 static bool is_refused(int fd, __u64 length)
 {
 	struct flexmem_alloc reply;

@@ -13,7 +13,7 @@
 FIXTURE(copy) {
 	int fd;
 	struct flexmem_alloc to, from;	/* SIZE bytes each */
-	/* the bytes that each must hold */
+	/* the bytes that each allocation must hold */
 	unsigned char *to_have, *from_have;
 	unsigned char *buf;
 };

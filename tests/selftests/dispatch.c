@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Programs on the device: if an owner frees memory while a program uses it, no
- * other owner gets it before the program has ended.
+ * other owner gets the memory before the program has ended.
  *
  * The jobs of a PF or VF run in order. So a test runs a job of its own to wait
  * for a job of another process, and needs no clock.
@@ -164,7 +164,7 @@ TEST_F(dispatch, wrong_jobs_are_refused)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* Starts a process that dispatches a program, and waits until it is killed. */
+/* Starts a process that dispatches programs and then waits to be killed. */
 static pid_t start_program(int queue, int mode, struct flexmem_alloc *reply)
 {
 	int pipes[2];
@@ -317,7 +317,7 @@ TEST_F(dispatch, free_names_a_fence)
 	second = run_stray(self->queue, self->alice, b.out_handle, 400);
 	ASSERT_LE(0, first);
 	ASSERT_LE(0, second);
-	/* The job that has the earlier fence uses none of this memory. */
+	/* Both allocations wait for the second fence, because FREE names it. */
 	EXPECT_EQ(0, free_after(self->alice, a.out_handle, second));
 	EXPECT_EQ(ENOENT, free_after(self->alice, a.out_handle, second));
 	EXPECT_EQ(0, free_after(self->alice, b.out_handle, second));
@@ -410,7 +410,10 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-/* A reset ends a running program, and does not wait for its end. */
+/*
+ * A reset stops a running program. It does not wait until the program ends by
+ * itself.
+ */
 TEST_F(dispatch, a_reset_ends_programs)
 {
 	struct flexmem_alloc a, b, c;

@@ -170,13 +170,13 @@ TEST_F(domains, preferred_ones_come_first)
 	EXPECT_EQ(0, domain(self->fd, 3).out_free);
 	EXPECT_EQ(0, domain(self->fd, 0).out_regions);
 	/*
-	 * Then device memory is used, but no on-chip memory that the request
-	 * does not name.
+	 * When domain 3 is full, requests get device memory. On-chip memory
+	 * that they do not name stays unused.
 	 */
 	ASSERT_EQ(0, prefer(self->fd, 1 << 3, 31 * MiB, &last));
 	EXPECT_EQ(1, domain(self->fd, 0).out_regions);
 	EXPECT_EQ(0, domain(self->fd, 2).out_regions);
-	/* An existing region elsewhere comes before a new one. */
+	/* An existing region of device memory is tried before a new region. */
 	ASSERT_EQ(0, prefer(self->fd, 1 << 1, MiB, &last));
 	EXPECT_EQ(0, domain(self->fd, 0).out_free);
 	EXPECT_EQ(0, domain(self->fd, 1).out_regions);
@@ -251,8 +251,8 @@ TEST_F(domains, interleave_is_all_or_nothing)
 }
 
 /*
- * Acquires all possible regions. Each must lie in its memory, and none in the
- * bytes that the card keeps for itself.
+ * Acquires all possible regions. Each region must lie in the memory of its
+ * domain, outside of the bytes that the card sets aside.
  */
 TEST_F(domains, reserved_bytes_are_in_no_region)
 {

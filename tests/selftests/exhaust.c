@@ -9,8 +9,8 @@
 /*
  * The PF and the VF of a card share its memory. A test on the PF has a card
  * without VFs, so the size of the card is the PF's. A test on a VF limits the
- * capacity of the VF, on a card that is so large that the PF cannot take all
- * the rest.
+ * capacity of the VF, on a card so large that the PF cannot take the VF's
+ * share.
  */
 #define PF_HAS(size) "num_vfs=0 slots=8 memory=" size " vf_capacity=" size
 #define VF_HAS(size) "num_vfs=1 slots=8 memory=256G vf_capacity=" size
@@ -326,7 +326,7 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 	/* the reply also says why there is no further region */
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_region_reason);
 	EXPECT_UNCHANGED(self->fd, &before);
-	/* a request for more than all free bytes has another reason */
+	/* a request for more than all free bytes fails for another reason */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 2 * GiB + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_MAX_REGIONS, reply.out_reason);
 	EXPECT_EQ(FLEXMEM_REASON_NONE, reply.out_region_reason);
@@ -339,8 +339,8 @@ TEST_F(fragments, enough_but_not_in_one_piece)
 }
 
 /*
- * There are so many holes at unsuitable offsets that the bounded search does
- * not reach the suitable one
+ * The only suitable hole comes after so many holes at unsuitable offsets that
+ * the bounded search does not reach it.
  */
 TEST_F(fragments, alignment_is_a_reason_of_its_own)
 {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A firmware that fails, loses or repeats replies, or is slow or dead. The
- * simulator's knobs make it so. In each case the wait must have a bound, the
- * errno must be the documented one, no other call may be blocked, and
- * afterwards firmware and driver must agree on every region.
+ * A firmware that fails, loses or repeats replies, or is slow or dead, as files
+ * in debugfs tell the simulator. In each case the call must end in bounded time
+ * with the documented errno, and must block no other call. Afterwards firmware
+ * and driver must agree on every region.
  */
 #include "tenants.h"
 
 #define PARAMS "max_regions=4 fallback_sizes=4G acquire=lazy program_slots=0 "
 #define SIM "num_vfs=1 memory=256G vf_capacity=64G"
 /*
- * Timeout for a dead firmware, which does not answer however long the driver
- * waits.
+ * Timeout in ms for a dead firmware. It is short, because the firmware never
+ * answers.
  */
 #define HASTY "50"
 #define REGION (4 * GiB)
@@ -22,7 +22,7 @@ FIXTURE(fw) {
 
 FIXTURE_VARIANT(fw) {
 	int mode;
-	const char *dir;	/* directory of the PF's or VF's knobs */
+	const char *dir;	/* the PF's or VF's directory in debugfs */
 	const char *order;
 };
 
@@ -30,7 +30,7 @@ FIXTURE_VARIANT_ADD(fw, pf) { FM_PF, "pf/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf) { FM_VF, "vf0/", "order=load_balance" };
 FIXTURE_VARIANT_ADD(fw, vf_fill_first) { FM_VF, "vf0/", "order=fill_first" };
 
-/* Writes to a knob of a PF or VF. Returns 0 or an errno. */
+/* Writes to a debugfs file of a PF or VF. Returns 0 or an errno. */
 static int knob(const char *dir, const char *name, const char *value)
 {
 	char path[64];
@@ -39,7 +39,7 @@ static int knob(const char *dir, const char *name, const char *value)
 	return fm_knob(path, value);
 }
 
-/* Counts the lines of a knob that shows the firmware's state for a PF or VF. */
+/* Counts the lines of a debugfs file of the simulator about a PF or VF. */
 static int lines(const char *dir, const char *name)
 {
 	char path[128], line[128];
@@ -210,10 +210,9 @@ TEST_F(fw, trim_fails_without_losing_anything)
 			EXPECT_EQ(0, trim.out_bytes);
 			/*
 			 * After a lost reply the slot may be empty and the
-			 * memory may be released, so neither belongs to a
-			 * region until the driver has repeated the command.
-			 * Only if the firmware refuses slot_clear, the region
-			 * stays.
+			 * memory may be released. So the driver counts no
+			 * region there until it has repeated the command. If
+			 * the firmware refuses slot_clear, the region stays.
 			 */
 			EXPECT_STREQ("", fm_sums(self->fd, false));
 			kept = losses[i].error != ETIMEDOUT &&
@@ -248,7 +247,7 @@ TEST_F(fw, a_slow_firmware_is_waited_for_within_the_timeout)
 
 	/*
 	 * On a slow machine the caller may look at its time limit only after the
-	 * late reply has come. Then the call succeeds, and is tried again.
+	 * late reply has come. Then the call succeeds, so this loop repeats it.
 	 */
 	do {
 		KNOB("latency_us", "900000");
@@ -280,8 +279,8 @@ TEST_F(fw, a_dead_firmware_is_etimedout)
 }
 
 /*
- * A caller that waits for the firmware can be killed. The worker completes its
- * command, and only then runs the TRIM.
+ * A caller that waits for the firmware can be killed. The worker completes the
+ * command of the killed caller before it runs the TRIM.
  */
 TEST_F(fw, a_waiting_caller_can_be_killed)
 {
@@ -317,7 +316,7 @@ static void *take_region(void *arg)
 
 /*
  * Only the caller that needs a region waits for the slow firmware. Other calls
- * end before it does.
+ * end before the call of that caller.
  */
 TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 {

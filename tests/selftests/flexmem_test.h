@@ -47,7 +47,7 @@
 #define FM_VF FLEXMEM_MODE_VF
 
 #define FM_MAX_REGIONS 64
-/* Node numbers of PFs begin at 0, those of VFs behind the last PF. */
+/* Node numbers of PFs begin at 0, node numbers of VFs at FM_MAX_PFS. */
 #define FM_MAX_PFS 64
 #define FM_MAX_NODES 256
 

@@ -87,8 +87,8 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	DRIVER("unbind", "flexmem_sim_vf.1");
 	DRIVER("unbind", "flexmem_sim_pf.0");
 	/*
-	 * While the first three are gone, a new VF gets a new number, not one
-	 * of theirs.
+	 * While the PF and two VFs are gone, a new VF gets a node number of its
+	 * own.
 	 */
 	SET_NUM_VFS("3");
 	fd = fm_open_nth(FM_VF, 0, none);

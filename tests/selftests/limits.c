@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of cgroups: they are exact, a refused call says which limit it was, a
- * charge ends however the use ends, and only the administrator sets limits.
+ * Limits of cgroups are exact. A refused call reports the limit that refused
+ * it. A charge ends with the use, whatever ends the use. Only the administrator
+ * sets limits.
  */
 #include "tenants.h"
 
@@ -32,7 +33,7 @@ FIXTURE_VARIANT(limit) {
 FIXTURE_VARIANT_ADD(limit, pf) { FM_PF };
 FIXTURE_VARIANT_ADD(limit, vf) { FM_VF };
 
-/* Each of these functions returns 0 or an errno. */
+/* set_scoped() and set_limit() return 0 or an errno. */
 static int set_scoped(int fd, __u32 scope, __u64 cgroup, __u32 resource, __u64 limit)
 {
 	return raw_set_limit(fd, &CMD(resource_limit, .scope = scope, .cgroup = cgroup,
@@ -165,8 +166,8 @@ static int set_without_rights(void *arg)
 }
 
 /*
- * A user cannot set limits, neither on an own file nor on one that the
- * administrator opened
+ * A user cannot set limits on an own file, or on a file that the administrator
+ * opened
  */
 TEST_F(limit, only_the_administrator_sets)
 {
@@ -221,7 +222,7 @@ TEST_F(limit, unknown_cgroups)
 	EXPECT_EQ(77, q.out_limit);
 	EXPECT_EQ(ENOENT, set_limit(self->root, 0, BYTES, 1));
 	EXPECT_EQ(ENOENT, set_limit(self->root, self->id | 1ULL << 62, BYTES, 1));
-	/* this cgroup exists, and no file was opened in it */
+	/* the cgroup "flexmem" exists, and no file was opened in it */
 	ENTER("flexmem");
 	ENTER("");
 	EXPECT_EQ(0, set_limit(self->root, fm_cgroup_id("flexmem"), BYTES, MiB));
@@ -310,7 +311,7 @@ TEST_F(limit, slots_are_exact)
 	TAKE(self->bob, 2 * GiB);
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
 
-	/* a slot counts until its last byte is freed */
+	/* a slot is charged until the last byte in it is freed */
 	ASSERT_EQ(0, fm_free(self->alice, large));
 	EXPECT_EQ(1, used(self->alice, SLOTS));
 	ASSERT_EQ(0, fm_free(self->alice2, small));
@@ -499,8 +500,8 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	ENTER("");
 	parent = fm_cgroup_id("flexmem");
 	/*
-	 * sets the limit for each child of the parent, then for b itself, then
-	 * the default
+	 * sets the limits for each child and the default limits before the
+	 * files are opened, and the own limit of b after that
 	 */
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));

@@ -384,7 +384,7 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));
 
-	/* first fit would choose the orphan's memory if it were free */
+	/* first fit would choose the memory at @p if that memory were free */
 	TAKE(self->other, size, &next);
 	EXPECT_FALSE(fm_same_place(&reply, &next));
 	ASSERT_EQ(0, fm_fill(self->other, next.out_handle, 0, size, 'y'));
@@ -399,8 +399,8 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(0, a.s.out_orphaned);
 	EXPECT_EQ(size, a.s.out_owned);
 	/*
-	 * requests no alignment, because with one the search would prefer a
-	 * hole that fits at any misalignment
+	 * requests no alignment, because an aligned request would go to a
+	 * larger hole, which fits wherever it starts
 	 */
 	ASSERT_EQ(0, fm_alloc(self->other, size, &next));
 	EXPECT_TRUE(fm_same_place(&reply, &next));
@@ -510,8 +510,8 @@ TEST_F(map, cannot_grow_nor_be_doubled)
 }
 
 /*
- * The kernel may copy from and to mapped memory, but no caller can pin its
- * pages.
+ * The kernel may copy from and to mapped memory, but no caller can pin the
+ * mapped pages.
  */
 TEST_F(map, cannot_be_pinned)
 {
@@ -571,7 +571,7 @@ TEST_F(map, a_large_map_is_filled_lazily)
 	p[span - 1] = 'c';
 	/*
 	 * each fault adds one page to the simulated card, or the 2 MiB around
-	 * it
+	 * that page
 	 */
 	EXPECT_LE(pages + 3, fm_knob_value("pages"));
 	EXPECT_GE(pages + 3 * 512, fm_knob_value("pages"));
@@ -627,8 +627,8 @@ TEST_F(map, few_faults_fill_a_large_map)
 
 /*
  * By default each inode with the number of the node has an address space of its
- * own. The driver gives all of them the same one, so that a revocation finds
- * all mappings.
+ * own. The driver gives all these inodes one address space, so that a
+ * revocation finds all mappings.
  */
 TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 {
@@ -655,8 +655,8 @@ TEST_F(map, revocation_reaches_other_inodes_of_the_node)
 }
 
 /*
- * Mappings of all kinds: touched, untouched, of a part of an allocation, of an
- * orphan.
+ * Mappings of all kinds: touched, untouched, of a part of an allocation, of a
+ * freed allocation.
  */
 struct maps {
 	char *p[5];

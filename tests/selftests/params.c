@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Module parameters: each bad value makes the load fail with EINVAL and a
- * message that names it; each good value can be read back and is shown by INFO.
+ * Module parameters. With a bad value the load fails with EINVAL, and a message
+ * names the parameter. A good value can be read back, and INFO shows it.
  */
 #include "flexmem_test.h"
 
@@ -128,7 +128,7 @@ TEST_F(params, bad_values_of_the_simulator_are_einval_with_a_message)
 		}
 }
 
-/* The message says where in the text the error is. */
+/* The message about the parameter domains says where in it the error is. */
 TEST_F(params, domains_name_the_place_of_an_error)
 {
 	ASSERT_EQ(0, fm_insmod("flexmem", ""));
@@ -151,7 +151,7 @@ TEST_F(params, domains_exclude_other_sizes)
 }
 
 /*
- * The log says what an operator wants to know first about a new PF or VF, and
+ * The kernel log describes a new PF or VF (capacity, slots and regions), and
  * reports its removal.
  */
 TEST_F(params, the_log_names_each_function)
@@ -283,7 +283,7 @@ TEST_F(params, nothing_is_writable_later)
 	}
 }
 
-/* A VF has fewer slots than max_regions. */
+/* max_regions is cut to the slots of a VF that has fewer. */
 TEST_F(params, slots_cap_max_regions)
 {
 	struct flexmem_info info;

@@ -42,7 +42,7 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
-/* A VF never gets a number of the PFs' range. */
+/* A VF never gets a minor number from the PFs' range. */
 TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 {
 	unsigned int n = minor(self->st.st_rdev);
@@ -91,8 +91,8 @@ TEST_F(perm, the_group_can_open_a_vf_only)
 }
 
 /*
- * Here the mode of the node lets all users open it, and so does the mode of
- * another inode with the same number. The driver must refuse nevertheless.
+ * First the node's mode lets all users open the PF, then the mode of another
+ * node with the same number. The driver must refuse in both cases.
  */
 TEST_F(perm, a_pf_is_the_administrators_whatever_its_mode)
 {
@@ -132,7 +132,8 @@ static int open_in_a_user_ns(void *path)
 }
 
 /*
- * open() requires the capability in the initial namespace, not the uid of root.
+ * Opening a PF requires the capability in the initial user namespace. The uid
+ * of root is not enough.
  */
 TEST_F(perm, root_without_cap_sys_admin_is_no_administrator)
 {

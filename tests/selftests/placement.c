@@ -146,7 +146,7 @@ TEST_F(place, fill_first_takes_fewest_free_that_fit_then_lowest_slot)
 	EXPECT_EQ(0, place(self, GiB));		/* free GiB: 1 */
 	EXPECT_EQ(1, place(self, 2 * GiB));	/* free GiB: 1 2 */
 	EXPECT_EQ(0, place(self, KiB));		/* the fullest region */
-	/* this request does not fit there any more */
+	/* slot 0 has less than 1 GiB left */
 	EXPECT_EQ(1, place(self, GiB));
 	EXPECT_EQ(0, fm_free(self->fd, self->last.out_handle));
 	ASSERT_EQ(0, fm_free(self->fd, first.out_handle));
@@ -221,8 +221,8 @@ TEST_F(place, best_fit_takes_the_lowest_of_equals)
 	for (i = 0; i < 6; i++)
 		ASSERT_EQ(0, fm_alloc(self->fd, KiB, &reply[i]));
 	/*
-	 * frees the highest one first, so that the order of frees differs from
-	 * the order of offsets
+	 * frees the highest allocation first, so that the order of frees
+	 * differs from the order of offsets
 	 */
 	for (i = 4; i >= 0; i -= 2)
 		ASSERT_EQ(0, fm_free(self->fd, reply[i].out_handle));

@@ -35,7 +35,7 @@ static int next(int fd, struct flexmem_event *event)
 	return n < 0 ? errno : n == sizeof(*event) ? 0 : EPROTO;
 }
 
-/* An event comes within this time; if none has come by then, there is none. */
+/* If no event has come after this time, none will come. */
 #define QUIET_MS (2 * FLEXMEM_EVENT_MS)
 
 FIXTURE(pressure) {
@@ -229,9 +229,8 @@ TEST_F(pressure, figures_are_of_the_moment)
 TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 {
 	/*
-	 * The size is a multiple of a page, so that Alice's bytes cover all
-	 * bytes of root. If a block had bytes of both, the background would
-	 * scrub it.
+	 * Rounds up to pages, so that Alice's allocation covers all of root's
+	 * bytes. The background would scrub a block with bytes of both users.
 	 */
 	const __u64 used = (percent(60) + 4095) / 4096 * 4096;
 	struct flexmem_alloc m, b;
@@ -311,7 +310,7 @@ TEST_F(pressure, a_free_after_a_failure_is_an_event)
 	EXPECT_QUIET(self->bob);
 	USE(GiB - UNIT);
 	EXPECT_EVENT(self->bob, NONE, GiB - UNIT);
-	/* there is one event for each failed ALLOC, and only for this file */
+	/* a failed ALLOC causes one event, and only for the file that failed */
 	USE(UNIT);
 	EXPECT_QUIET(self->bob);
 	EXPECT_EQ(0, events(self->root, 0));
@@ -363,7 +362,7 @@ TEST_F(pressure, a_program_can_wait_for_memory)
 	USE(UNIT);
 	ASSERT_EQ(0, pthread_join(w.thread, NULL));
 	EXPECT_EQ(0, w.error);
-	/* the event has ended the wait, not the time limit */
+	/* an event ended the wait: the time limit is longer than this */
 	EXPECT_LT(fm_now_ms() - began, 60000);
 }
 
@@ -407,7 +406,7 @@ TEST_F(pressure, read_waits_for_an_event)
 
 	sigaction(SIGUSR1, &sa, NULL);
 	ASSERT_EQ(0, pthread_create(&r.thread, NULL, reader, &r));
-	/* a signal that comes before the call must not end the call */
+	/* repeats the signal, because read() may not have begun yet */
 	do {
 		usleep(100000);
 		pthread_kill(r.thread, SIGUSR1);
@@ -490,8 +489,8 @@ TEST_F(pressure, exclusive_pollers_all_wake_up)
 	unsigned int i;
 
 	/*
-	 * opens the files first, because a change of the user interrupts all
-	 * threads
+	 * fm_open_as() changes the user, which interrupts all threads, so all
+	 * files are opened before the threads start
 	 */
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
 		p[i].fd = fm_open_as(variant->mode, BOB);

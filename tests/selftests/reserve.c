@@ -127,7 +127,7 @@ TEST_F(reserve, all_or_nothing)
 	EXPECT_RESERVED(3, 3);
 	/* The other cgroup still has its region. */
 	EXPECT_EQ(0, fm_alloc(self->other, REGION / 2, &reply));
-	/* Reserves fewer regions, and then none. */
+	/* With a smaller reservation the other cgroup gets a region. */
 	EXPECT_EQ(0, reserve(self->root, self->id, 1));
 	EXPECT_RESERVED(1, 1);
 	EXPECT_EQ(0, fm_alloc(self->other, REGION, &reply));
@@ -150,7 +150,10 @@ TEST_F(reserve, trim_and_reset_leave_it)
 	EXPECT_EQ(1, fm_stats(self->root).out_regions);
 }
 
-/* Reads the entry of a region by both commands. Returns false if they differ. */
+/*
+ * Reads the entry of a region by fm_snap() and by fm_account(). Returns false
+ * if the entries differ.
+ */
 static bool read_region(int fd, uid_t user, unsigned int nr,
 			struct flexmem_region_entry *entry)
 {

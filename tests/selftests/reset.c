@@ -164,7 +164,7 @@ TEST_F(reset, lost_bytes_have_no_owner)
 
 /*
  * New memory may have the address of lost memory. Old handles must not reach
- * it.
+ * the new memory.
  */
 TEST_F(reset, the_same_address_again_is_the_new_one)
 {
@@ -181,11 +181,11 @@ TEST_F(reset, the_same_address_again_is_the_new_one)
 		ASSERT_EQ(0, fm_fill(i & 1 ? self->fd : self->other,
 				     new[i].out_handle, 0, MiB, 'n'));
 	}
-	/* another file's new allocation is at this address */
+	/* another file's new allocation has this address */
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, old[0].out_address));
 	/*
-	 * a new allocation of this file is at this address: FREE frees it, and
-	 * the old handle stays
+	 * this file's new allocation has this address: FREE by address frees
+	 * the new allocation, and the lost one keeps its handle
 	 */
 	EXPECT_EQ(0, fm_free_address(self->fd, old[1].out_address));
 	EXPECT_EQ(ENOENT, fm_free(self->fd, new[1].out_handle));
@@ -316,7 +316,7 @@ TEST_F(reset, with_a_dead_firmware)
 	EXPECT_EQ(1, pieces(variant->memory));
 }
 
-/* Allocates, frees, maps and copies until the test ends. */
+/* A thread that allocates, frees, maps and copies until the test ends. */
 struct worker {
 	pthread_t thread;
 	int fd;
@@ -461,7 +461,7 @@ static long read_dump(const char *function, char line[128])
 	while (dir && n < 0 && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), DUMPS "/%s/failing_device",
 			 e->d_name);
-		/* the dump is of the device or of its node */
+		/* accepts dumps of the device and of its node */
 		if (!realpath(path, device) || !strstr(device, function))
 			continue;
 		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);

@@ -21,7 +21,7 @@ FIXTURE(resize) {
 
 FIXTURE_VARIANT(resize) {
 	int mode;
-	const char *memory;	/* the name of the PF's or VF's knob */
+	const char *memory;	/* the PF's or VF's file in debugfs */
 };
 
 FIXTURE_VARIANT_ADD(resize, pf) { FM_PF, "pf/memory" };
@@ -124,7 +124,7 @@ TEST_F(resize, grows_and_shrinks_in_place)
 	EXPECT_EQ(128, used(self->alice));
 	EXPECT_EQ(0, fm_others(self->alice, a.out_handle, 0, 128, A));
 
-	/* a RESIZE counts neither as an ALLOC nor as a FREE */
+	/* a RESIZE does not count as an ALLOC or a FREE */
 	after = fm_stats(self->alice);
 	EXPECT_EQ(before.out_allocs, after.out_allocs);
 	EXPECT_EQ(before.out_frees, after.out_frees);
@@ -150,7 +150,7 @@ TEST_F(resize, lengths_are_rounded_as_by_alloc)
 	RESIZE(self->alice, &m, 1, 4096);
 }
 
-/* A RESIZE to exactly out_max succeeds. */
+/* After EAGAIN, a RESIZE to exactly out_max succeeds. */
 TEST_F(resize, eagain_says_how_far_it_could_grow)
 {
 	struct flexmem_alloc a, gap, b;

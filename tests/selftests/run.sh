@@ -98,7 +98,7 @@ wanted() {
 	return 1
 }
 
-# result ok|"not ok" TEXT
+# result ok|"not ok" TEXT: prints a line of TAP and counts it
 result() {
 	echo "$1 $((++tests)) $2"
 	[[ $1 == ok ]] || ((++failed))
@@ -113,8 +113,7 @@ runs_32() {
 	((status != 126 && status != 127))
 }
 
-# Prints a program's TAP from $out with new numbers. All its other lines are
-# comments.
+# Prints a program's TAP from $out with new numbers. Prints most other lines as comments.
 report() {
 	local name=$1 status=$2 line text plan='' seen=0 bad=0 test
 

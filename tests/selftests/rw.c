@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * READ and WRITE: all lengths and offsets, wrong arguments, and memory of the
- * caller that is not mapped: how many bytes were copied before it.
+ * READ and WRITE with all lengths and offsets, with wrong arguments, and with a
+ * buffer that reaches into unmapped memory.
  */
 #include "tenants.h"
 
@@ -12,7 +12,7 @@
 FIXTURE(rw) {
 	int fd;
 	struct flexmem_alloc at;	/* SIZE bytes */
-	unsigned char *have;		/* the bytes that it must hold */
+	unsigned char *have;		/* bytes that @at must contain */
 	unsigned char *buf;
 };
 

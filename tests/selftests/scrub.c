@@ -22,7 +22,7 @@ FIXTURE(scrub) {
 
 FIXTURE_VARIANT(scrub) {
 	int mode;
-	const char *memory;	/* the name of the PF's or VF's knob */
+	const char *memory;	/* the PF's or VF's file in debugfs */
 };
 
 FIXTURE_VARIANT_ADD(scrub, pf) { FM_PF, "pf/memory" };
@@ -426,7 +426,7 @@ TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
  */
 struct stranger {
 	int fd;
-	/* the socket that the descriptor comes through; -1: it is inherited */
+	/* passes the descriptor to a child; -1: the child inherits it */
 	int socket;
 };
 
@@ -520,8 +520,8 @@ TEST_F(scrub, strict_comes_before_the_first_allocation)
 	must(strict, self->alice, &CMD(strict));
 	must(strict, self->alice, &CMD(strict));
 	/*
-	 * bytes from before STRICT belong to the user, so the strict file gets
-	 * them scrubbed
+	 * bytes that were written before STRICT belong to the user, so they are
+	 * scrubbed before the strict file gets the memory
 	 */
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_CLEAN(self->alice, &a);
@@ -597,7 +597,7 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		FREE(self->alice, &next);
 
 		/*
-		 * TRIM repeats the scrub, and then the block is like any other
+		 * TRIM repeats the scrub. Then the block can be allocated.
 		 */
 		ASSERT_EQ(0, fm_trim(self->root));
 		EXPECT_EQ(0, quarantined(self->root));
@@ -701,7 +701,7 @@ struct live {
 };
 
 /*
- * Returns the number of bytes that are neither zero nor the owner's, or a
+ * Returns the number of bytes that are not zero and not the owner's, or a
  * negative errno
  */
 static long long foreign(int fd, const struct flexmem_alloc *at, int own)

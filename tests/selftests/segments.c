@@ -302,10 +302,7 @@ TEST_F(lease, trim_is_ebusy_under_anyones_lease)
 	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
 }
 
-/*
- * The administrator ends leases with TRIM. A region that is in use stays even
- * so.
- */
+/* The administrator ends leases with TRIM. A region in use stays. */
 TEST_F(lease, the_administrator_can_break_leases)
 {
 	struct flexmem_trim trim = CMD(trim, .flags = FLEXMEM_TRIM_BREAK_LEASES);
@@ -566,7 +563,7 @@ TEST_F(expiry, a_renewed_lease_has_its_full_time)
 		usleep(60000);
 	}
 	ASSERT_LT(400, fm_now_ms() - start);
-	/* a slow machine may miss the moment, and tries again */
+	/* tries again if TRIM came after the lease may have expired */
 	do {
 		handle = fm_take(self->fd, KiB);
 		ASSERT_EQ(0, fm_free(self->fd, handle));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the tests of conformance.c ask for, on the simulator. Descriptor 3 is the
- * file of the function's node.
+ * The command FLEXMEM_HOOK of conformance.c, for the simulator. Descriptor 3 is
+ * an open file of the function's node.
  */
 #include "tenants.h"
 #include "../../kmod/sim/run.h"
@@ -20,7 +20,7 @@ static int begin_fill(const char *function, char **argv, __u32 flags)
 	char path[64];
 	int queue;
 
-	/* debugfs passes no ioctl of 32 bits on. */
+	/* debugfs does not support ioctl() of 32-bit programs. */
 	if (sizeof(long) == 4)
 		return 77;
 	snprintf(path, sizeof(path), FM_KNOBS "%s/queue", function);

@@ -247,7 +247,7 @@ TEST_F(snapshot, uids_and_pids_are_as_the_caller_sees_them)
 
 /* The lists of a snapshot. */
 
-#define NEWER 24	/* a newer caller's entry is longer */
+#define NEWER 24	/* bytes that a newer caller's entry has more */
 
 struct lists {
 	unsigned char regions[8 * (sizeof(struct flexmem_region_entry) + NEWER)];
@@ -396,7 +396,7 @@ TEST_F(snapshot, wrong_entry_sizes_are_einval)
 		s.owner_entry_size = i < ARRAY_SIZE(bad) ? bad[i] :
 			sizeof(struct flexmem_owner_entry) - 1;
 		must_fail(EINVAL, snapshot, self->root, &s);
-		/* the same with counts of 0 */
+		/* wrong entry sizes are refused even with counts of 0 */
 		s.owner_count = s.region_count = 0;
 		must_fail(EINVAL, snapshot, self->root, &s);
 	}
@@ -478,7 +478,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* In a child: like churn(), but also opens and closes files. */
+/* Runs in a child process. Calls churn() on one new file after the other. */
 static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 {
 	struct worker w = { .seed = uid };
@@ -491,7 +491,7 @@ static int churn_on_new_files(int mode, uid_t uid, __u64 until)
 		w.fd = fd;
 		w.done = 0;
 		churn(&w);
-		/* close() frees the other allocations */
+		/* close() frees this allocation */
 		if (!fm_take(fd, 3 * PAGE))
 			return 2;
 		close(fd);
@@ -543,8 +543,6 @@ TEST_F(snapshot, adds_up_under_churn)
 	EXPECT_EQ(0, a.s.out_orphaned);
 }
 
-/* The file /proc/self/fdinfo/N. */
-
 /* The value of a key in /proc/self/fdinfo/FD, cut to 63 characters, or "". */
 static void fdinfo(int fd, const char *key, char value[64])
 {
@@ -593,7 +591,7 @@ TEST_F(snapshot, fdinfo_has_the_same_figures)
 	EXPECT_INFO(self->alice, "flexmem-client-id", "%llu", id);
 	EXPECT_INFO(self->alice, "flexmem-total-memory", "%u KiB", 3 * 1024 + 1 + 8);
 	EXPECT_INFO(self->alice, "flexmem-orphaned-memory", "8 KiB");
-	/* three allocations, in three regions if the device has as many */
+	/* three allocations in three regions; one is freed but still mapped */
 	EXPECT_INFO(self->alice, "flexmem-slots", "3");
 	EXPECT_INFO(self->alice, "flexmem-handles", "2");
 	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));

@@ -77,8 +77,8 @@ fm_fn __u64 fm_cgroup_id(const char *cgroup)
 #define CAROL 10003
 
 /*
- * Makes the process another user without rights, until become(0). The saved
- * user id stays that of root. Only for programs with one thread.
+ * Makes the process run as user @uid, without root's rights, until
+ * fm_become(0). The saved user id stays 0. Only for programs with one thread.
  */
 fm_fn int fm_become(uid_t uid)
 {
@@ -105,8 +105,8 @@ fm_fn __u64 fm_account_id(uid_t uid)
 #define FM_PF_FOR_ALL " pf_open=mode "
 
 /*
- * Opens the nth node of a mode as a user in a cgroup. Makes an inode of its own
- * with the same number, so that the mode of the node does not matter.
+ * Opens the nth node of a mode as a user in a cgroup. Makes another node with
+ * the same number, so that the permissions of the original node do not matter.
  */
 fm_fn int fm_open_nth_in(int mode, int nth, uid_t uid, const char *cgroup)
 {
@@ -145,8 +145,8 @@ fm_fn int fm_open_as(int mode, uid_t uid)
 /* ---- knobs ---- */
 
 /*
- * Writes to a knob. The name of a PF's or VF's knob begins with a directory:
- * "vf0/reset".
+ * Writes to a knob of the simulator. The name of a PF's or VF's knob begins
+ * with a directory: "vf0/reset".
  */
 fm_fn int fm_knob(const char *name, const char *value)
 {
@@ -199,7 +199,7 @@ fm_fn void fm_await_counter(const char *name, long long before)
 
 /*
  * Ends all faults. From now on the driver does not wait for a reply that a
- * fault removed, and has a long timeout for all others. So no result depends on
+ * fault removed, and waits long for all other replies. So no result depends on
  * the clock.
  */
 fm_fn void fm_mend(void)
@@ -290,10 +290,7 @@ fm_fn int fm_fill(int fd, __u32 handle, __u64 offset, __u64 length, int byte)
 	return error;
 }
 
-/*
- * Counts the bytes of the range that are not @byte; or returns a negative
- * errno.
- */
+/* Returns how many bytes of the range are not @byte, or a negative errno. */
 fm_fn long long fm_others(int fd, __u32 handle, __u64 offset, __u64 length,
 			  int byte)
 {
@@ -405,7 +402,10 @@ fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 	return NULL;
 }
 
-/* Returns the id of an open file, which is in its own snapshot; or 0. */
+/*
+ * Returns the id of an open file, which a snapshot taken with the file shows,
+ * or 0.
+ */
 fm_fn __u64 fm_client_id(int fd)
 {
 	struct account a;
@@ -425,8 +425,8 @@ fm_fn __u64 fm_client_id(int fd)
 }
 
 /*
- * Checks a snapshot that an administrator has taken. Returns the rule that it
- * breaks, or "".
+ * Checks a snapshot that an administrator has taken. Returns the rule that the
+ * snapshot breaks, or "".
  */
 fm_fn const char *fm_wrong(const struct account *a)
 {

@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(trace)
 	EXPECT_EQ(0, fm_unload());
 }
 
-/* Reads the trace, and prints it without its head. */
+/* Reads the trace, and prints it without its header. */
 static void read_trace(char *text, size_t size)
 {
 	FILE *file;
@@ -86,7 +86,7 @@ static const char *find(const char *from, const char *event, const char *text)
 	return NULL;
 }
 
-/* Expects the event after those before it. */
+/* Expects the event behind the events that were found before. */
 #define NEXT(at, event, ...) do {					\
 	char text_[128];						\
 	const char *found_;						\
@@ -157,8 +157,8 @@ TEST_F(trace, one_allocation_and_one_job)
 	EXPECT_EQ(1, poll(&wait, 1, -1));
 	close(wait.fd);
 	/*
-	 * If the worker has not ended the freed allocation yet, this ALLOC ends
-	 * it.
+	 * This ALLOC returns the bytes of the freed allocation, unless the
+	 * worker has done so already.
 	 */
 	ASSERT_EQ(0, fm_alloc(self->fd, 2 * SIZE, &first));
 	read_trace(text, sizeof(text));

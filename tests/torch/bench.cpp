@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-// Measures operations on tiny tensors and steps of training, on the device and on the CPU.
-// usage: bench times    ns of one of each, the least of several rounds
-//        bench count    runs a few of each in counted(), for callgrind; says how many
-// Each line: OPERATION, cpu or flexmem, and the number.
+// Measures operations on tiny tensors and training steps, on the device and on the CPU.
+// usage: bench times    prints the ns of one run of each operation: the least of several rounds
+//        bench count    runs each operation a few times in counted(), for callgrind; prints how often
+// Each line of the output: OPERATION, cpu or flexmem, and the number.
 #include "model.h"
 
 #include <chrono>
@@ -136,7 +136,7 @@ void time(const Operation& operation) {
 
 } // namespace
 
-// callgrind counts the function of this name.
+// callgrind counts only what the C function with this name does.
 extern "C" __attribute__((noinline)) void counted(const Run* run, int count) {
   repeat(*run, count);
 }
@@ -144,7 +144,7 @@ extern "C" __attribute__((noinline)) void counted(const Run* run, int count) {
 int main(int argc, char** argv) {
   TORCH_CHECK(argc == 2, "usage: bench times|count");
   torch::set_num_threads(1);
-  // A program that trains always has a live tensor.
+  // Keeps a tensor alive while operations are measured, as a program that trains does.
   const Tensor alive = torch::ones({1}, flexmem);
   for (const Operation& operation : operations) {
     if (!std::strcmp(argv[1], "times")) {

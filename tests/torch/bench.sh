@@ -21,8 +21,8 @@ cp /usr/bin/valgrind.bin /usr/libexec/valgrind/{callgrind-amd64-linux,vgpreload_
 bench=(tests/torch/enter.sh env "VALGRIND_LIB=${out#"$TOP/"}" OMP_NUM_THREADS=1)
 export FLEXMEM_TORCH=host
 "${bench[@]}" "${TORCH#"$TOP/"}/made/bench" times >"$out/times"
-# callgrind writes files out.1, out.2, ...: in turn one when counted() begins and one when it ends. The counts include
-# all threads, because the backward pass of a device runs in a thread of its own.
+# callgrind writes out.1 when counted() begins, out.2 when counted() ends, out.3 at the next begin, and so on. The
+# counts include all threads, because the backward pass of a device runs in a thread of its own.
 quietly "$out/log" "${bench[@]}" bash -c "exec '${out#"$TOP/"}/valgrind.bin' --tool=callgrind --dump-before=counted --dump-after=counted \
 	--callgrind-out-file='${out#"$TOP/"}/out' '${TORCH#"$TOP/"}/made/bench' count >'${out#"$TOP/"}/counts'"
 number=0

@@ -26,8 +26,7 @@ class FlexmemTest(unittest.TestCase):
 
     def setUp(self):
         gc.collect()
-        # Excludes the objects that exist now from garbage collection, which makes it faster. Most of them belong to
-        # modules.
+        # Garbage collection is faster without the objects that exist now. Most of them belong to modules.
         gc.freeze()
         self.bytes_before = torch.flexmem.memory_allocated()
         self.copied_before = torch.ops.flexmem.kernel_counters()[1]

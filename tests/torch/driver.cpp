@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-// Tests that need the driver, on a PF or VF of 2 GiB: processes that share it get unused memory of each other; a forked
-// worker does not free its parent's memory; and a reset of the device ends a process that has tensors, with a message,
-// but not a process without tensors. Prints TAP.
+// Tests that need the driver, on a PF or VF of 2 GiB:
+// - Processes that share the device get unused memory of each other.
+// - A forked worker does not free its parent's memory.
+// - A reset of the device ends a process that has tensors, with a message, but not a process without tensors.
+// Prints TAP.
 // usage: driver FILE      writing 1 to FILE resets the device
 #include "model.h"
 #include "tap.h"
@@ -72,9 +74,8 @@ Tensor bytes(int64_t size) {
   return torch::empty({size}, torch::dtype(torch::kByte).device(flexmem));
 }
 
-// Allocates memory that another process must return first. A request waits about a second for that, which is too short
-// on a machine that stalls. So this tries several times, but not for ever: if the other process returns nothing, the
-// test must fail.
+// Allocates memory that another process must return first. One request waits about a second for the memory, which is
+// too short on a machine that stalls. So the function makes up to 20 requests.
 Tensor bytesOfOthers(int64_t size) {
   constexpr int kTries = 20;
   for (int tries = 1;; tries++) {

@@ -12,7 +12,7 @@ set -euo pipefail
 if [[ ${1:-} != --mounted ]]; then
 	need_root "$0"
 	((!${#as_root[@]})) || as_root+=(--preserve-env)
-	# unshare ends the mounts with the command. In a chroot they cannot be made private.
+	# unshare ends the mounts with the command. In a chroot the mounts cannot be made private.
 	how=(--mount)
 	"${as_root[@]}" unshare "${how[@]}" true 2>/dev/null || how+=(--propagation unchanged)
 	exec "${as_root[@]}" unshare "${how[@]}" "$0" --mounted "$EUID:$(id -g)" "$(id -G | tr ' ' ,)" "$@"

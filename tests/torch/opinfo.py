@@ -49,7 +49,7 @@ def left_out():
 
 def place(value, device, storages):
     """Returns a copy of an argument on a device. A view stays a view, because the operator may access the storage
-    beyond it. Views that share a storage still share one."""
+    beyond the view. The copies of views share a storage if the views did."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()
         if storage._cdata not in storages:
@@ -115,15 +115,15 @@ def forward(op, arguments):
 
 FORMS = {plain: lambda op: True, with_out: lambda op: op.supports_out, in_place: lambda op: op.inplace_variant,
          backward: lambda op: op.supports_autograd, forward: lambda op: op.supports_forward_ad}
-# Operators of which the CPU refuses all calls in one form: equal() returns no tensor; two need out= in another form;
-# one works in place only with float64; three have no gradients, or not for all arguments; and the results of the last
-# three are whole numbers.
+# Operators for which the CPU refuses all calls in one form. equal() returns no tensor. Two operators need out= in
+# another form. One works in place only with float64. Three have no gradients, or not for all arguments. The results of
+# the last three are whole numbers.
 REFUSED = {("equal", with_out), ("_batch_norm_with_update", with_out), ("histogramdd", with_out), ("float_power", in_place),
            ("_batch_norm_with_update", backward), ("nn.functional.one_hot", backward),
            ("nn.functional.soft_margin_loss", backward), ("__rand__", forward), ("__ror__", forward), ("__rxor__", forward)}
 
-# How many calls of each form the CPU may refuse, over all operators: this many of PyTorch 2.6's samples suit only other
-# forms.
+# How many calls of each form the CPU may refuse, over all operators. PyTorch 2.6 has this many samples that suit only
+# other forms.
 MOST_REFUSED = {plain: 0, with_out: 145, in_place: 512, backward: 5384, forward: 5242}
 
 
@@ -133,7 +133,7 @@ def forms(op):
 
 
 def call(form, op, sample, device):
-    """Returns what the operator returns, and its arguments as it leaves them."""
+    """Calls the operator. Returns its results, and its arguments, which it may have changed."""
     storages = {}
     arguments = tree_map(lambda value: place(value, device, storages), sample)
     torch.manual_seed(SEED)
@@ -142,7 +142,7 @@ def call(form, op, sample, device):
     with contextlib.nullcontext() if has_tensor else device:
         result = form(op, arguments)
     leaves = tree_leaves((result, arguments))
-    # The device has no tensors of other layouts.
+    # All tensors of the device are strided.
     assert all(leaf.layout == torch.strided for leaf in leaves if isinstance(leaf, torch.Tensor))
     return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
@@ -172,8 +172,8 @@ def notices_differences():
 
 
 def samples(op, dtype):
-    """Returns the samples of an operator, the same ones each time, without sparse tensors, which the device does not
-    have."""
+    """Returns the same samples of an operator each time. Leaves out samples with sparse tensors, because the device has
+    none."""
     torch.manual_seed(SEED)
     every = [(sample.input, sample.args, sample.kwargs) for sample in op.sample_inputs("cpu", dtype, requires_grad=False)]
     return [arguments for arguments in every

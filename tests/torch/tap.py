@@ -51,7 +51,7 @@ def tests_of(suite):
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
-    # With more threads than processors they would only wait for each other.
+    # With more threads than processors the threads would only wait for each other.
     torch.set_num_threads(min(2, os.cpu_count()))
     wanted = sys.argv[1:]
     result = Tap()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The functions about memory, which have the names of those of torch.cuda, and what happens when memory runs out."""
+"""The memory functions, which have the names of torch.cuda's, and what happens when memory runs out."""
 
 import contextlib
 import gc
@@ -103,7 +103,7 @@ class Memory(FlexmemTest):
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 1)
         pieces = fill()
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 2)
-        # The other tensors have not changed. A tensor of the same size fits when there is room.
+        # The other tensors have not changed. After a tensor is freed, another one of its size fits.
         self.assertEqual(kept.sum().item(), 3.0)
         size = pieces.pop().numel()
         torch.empty(size, dtype=torch.uint8, device=DEVICE)
@@ -129,8 +129,8 @@ class Memory(FlexmemTest):
             gc.enable()
 
     def test_python_collects_garbage_as_elsewhere(self):
-        # The kernel that runs out of memory works with CPU tensors in the device's memory, without autograd. Inference
-        # mode has no autograd either.
+        # Garbage collection runs in a kernel that has turned autograd off, and whose new CPU tensors are in the
+        # device's memory. A finalizer must not notice.
         made = []
 
         class Cycle:
@@ -155,12 +155,12 @@ class Memory(FlexmemTest):
             self.assertEqual(after, before)
 
     def test_a_kernel_with_a_generator_does_not_wait_for_python(self):
-        # The kernel holds the mutex of its generator, and a thread that holds the GIL may wait for that mutex.
+        # The kernel holds the mutex of its generator, and a thread that holds the GIL may wait for that mutex. So the
+        # kernel must not wait for the GIL.
         class Cycle:
             pass
 
-        # In addition to the large tensor there is room for small temporary tensors, which a kernel makes without
-        # holding the mutex.
+        # `small` keeps a segment with room for small temporary tensors, which the kernel makes without the mutex.
         small = torch.ones(3, device=DEVICE)
         x = torch.ones(more_than_reserved(), device=DEVICE)
         cycle = Cycle()
@@ -247,7 +247,6 @@ class Memory(FlexmemTest):
 class Accelerator(FlexmemTest):
     """PyTorch 2.9 and later have the same figures under torch.accelerator."""
 
-    # PyTorch before 2.9 has no such functions.
     if hasattr(torch.accelerator, "memory_stats"):
 
         def test_figures_of_the_accelerator(self):
@@ -410,6 +409,6 @@ print(frames.count("<module>"))
 """
 
     def test_random_kernels_have_stacks(self):
-        # Threads that wait for each other would not end.
+        # If the threads waited for each other, the program would not end.
         done = self.program(self.DRAW, FLEXMEM_TORCH="host")
         self.assertEqual(done.stdout, "1\n", done.stderr)

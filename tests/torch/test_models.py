@@ -49,8 +49,7 @@ def transformer():
 def train(device, make, data, classes, optimizer, steps=4):
     torch.manual_seed(1)
     model = make()
-    # The optimizer is made before the model moves. It must have the moved
-    # parameters.
+    # Makes the optimizer before the model moves to the device. It must then update the moved parameters.
     optimizer = optimizer(model.parameters())
     x = data()
     y = torch.randint(classes, (x.shape[0],)).to(device)

@@ -129,7 +129,7 @@ class Python(FlexmemTest):
         end.wait()
         self.assertTrue(end.query())
         self.assertGreaterEqual(start.elapsed_time(end), 10.0)
-        # A second record() moves the event to the present.
+        # A second record() replaces the event's time.
         start.record()
         self.assertLessEqual(start.elapsed_time(end), 0.0)
         untimed = torch.flexmem.Event()

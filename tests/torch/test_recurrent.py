@@ -16,7 +16,7 @@ from common import DEVICE, FlexmemTest
 
 
 def overwrite():
-    """Allocates the memory that has been freed and fills it with NaN, so that code which still reads it gets no number.
+    """Allocates the memory that has been freed and fills it with NaN. Code that still reads the memory gets no number.
     """
     return [torch.full((size,), float("nan"), device=DEVICE) for size in (64, 128, 256, 512, 1024, 2048) for _ in range(40)]
 
@@ -139,8 +139,8 @@ class Recurrent(FlexmemTest):
         self.assertTrue(torch.equal(torch.get_rng_state(), state))
 
     def gradients_of(self, device, kind=nn.LSTM, hooks=contextlib.nullcontext, between=lambda model, x: None):
-        """Returns the gradients of the weights. There are hooks during the forward pass, and a function is called
-        before the backward pass."""
+        """Returns the gradients of the weights. `hooks` applies to the forward pass. `between` is called before the
+        backward pass."""
         torch.manual_seed(9)
         first, model = nn.Linear(8, 8).to(device), kind(8, 16, num_layers=2).to(device)
         with hooks():
@@ -274,8 +274,8 @@ class Recurrent(FlexmemTest):
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             model = kind(8, 64).to(DEVICE)
             weight = model.weight_hh_l0
-            # The tensors on both sides of the weight are kept, so the memory that becomes free begins at the weight's
-            # address.
+            # The tensors before and behind the weight stay, so the weight's memory cannot merge with free memory before
+            # it.
             around = [torch.ones_like(weight) for _ in range(3)]
             weight.data = around.pop(1)
             loss = model(torch.randn(4, 3, 8, device=DEVICE))[0].sum()
@@ -285,7 +285,7 @@ class Recurrent(FlexmemTest):
             storage.resize_(0)
             storage.resize_(size // 2)
             while storage.data_ptr() != address:
-                # Allocates the memory that fits better, so that the weight does not get it.
+                # Another tensor takes the memory that the weight got, so that the next try gets other memory.
                 storage.resize_(0)
                 smaller.append(torch.empty(size // 2, dtype=torch.uint8, device=DEVICE))
                 self.assertNotEqual(smaller[-1].data_ptr(), address)
@@ -335,7 +335,7 @@ class Recurrent(FlexmemTest):
 
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             for reentrant in (False, True):
-                # The other way to make a checkpoint has hooks for saved tensors.
+                # A checkpoint that is not reentrant uses hooks for saved tensors.
                 compare = self.assert_all_same if reentrant else self.assert_all_close
                 compare(gradients(DEVICE, kind, reentrant), gradients("cpu", kind, reentrant))
 

@@ -105,8 +105,8 @@ class Tensors(FlexmemTest):
                      lambda: torch.mm(torch.ones(3, 3), x.view(3, 1)), lambda: x.add_(torch.ones(3))):
             with self.assertRaisesRegex(RuntimeError, "same device"):
                 call()
-        # The same holds for indices that other devices want on the tensor's device, and for operators whose names begin
-        # like index() and copy_().
+        # Indices must be on the tensor's device too, except in index(). Operators whose names only begin like index()
+        # or copy_() are no exceptions.
         index = torch.tensor([0, 2])
         for call in (lambda: torch.copysign(x, torch.ones(3)), lambda: x.index_select(0, index),
                      lambda: x.index_add(0, index, torch.ones(2, device=DEVICE)),
@@ -122,7 +122,7 @@ class Tensors(FlexmemTest):
         y = x.clone().requires_grad_()
         y[index].sum().backward()
         self.assert_same(y.grad, torch.tensor([1.0, 0.0, 1.0]))
-        # But an operator must not write to a number on the CPU.
+        # An operator must not write to a CPU tensor that is just a number.
         number = torch.tensor(1.0)
         for call in (lambda: number.add_(x[0]), lambda: torch.sum(x, (0,), out=number), lambda: torch._foreach_add_([number], [x[0]])):
             with self.assertRaisesRegex(RuntimeError, "same device"):

@@ -48,7 +48,7 @@ int main() {
          "two tensors do not overlap");
 
   {
-    // Both tensors share the storage, as a view would.
+    // Both tensors share one storage, as a tensor and its view do.
     at::Storage storage = first.storage();
     first.reset();
     expect(bytesInUse(cache) == 2048, "it lives as long as its storage");

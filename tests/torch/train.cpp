@@ -22,7 +22,7 @@ using MakeOptimizer =
 Outcome train(const torch::Device& device, int steps, const MakeOptimizer& make) {
   torch::manual_seed(1);
   Mlp model;
-  // The optimizer is made before the model moves. It must use the parameters where they are afterwards.
+  // The optimizer is made before the model moves to the device. The optimizer must use the moved parameters.
   const auto optimizer = make(model);
   const Tensor x = torch::randn({32, 64}).to(device);
   const Tensor y = torch::randint(10, {32}).to(device);

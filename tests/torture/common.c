@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* See common.h. */
+/* Random numbers, the simulator's knobs, the modules, sums of a snapshot. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -271,7 +271,7 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 		if (a->region[i].free > a->region[i].total ||
 		    a->region[i].largest_free > a->region[i].free)
 			return "free bytes of a region";
-		/* No tenant of the torture has a reservation. */
+		/* No tenant of the torture test has a reservation. */
 		if (!(a->region[i].flags & FLEXMEM_REGION_HIDDEN) != admin)
 			return "figures of a region that are hidden from the wrong caller";
 	}

@@ -39,7 +39,7 @@ struct rng {
 
 uint64_t rng_next(struct rng *rng);
 uint32_t rng_below(struct rng *rng, uint32_t limit);
-/* Derives the seed of a part from the run's seed and other numbers. */
+/* Derives the seed of a part of the run from the run's seed and a number. */
 uint64_t rng_mix(uint64_t a, uint64_t b);
 
 static inline bool rng_one_in(struct rng *rng, uint32_t n)
@@ -67,7 +67,7 @@ int get_text(const char *path, char *text, size_t size);
 #define SIM_DRIVER "/sys/bus/platform/drivers/flexmem_sim/"
 #define SIM_PARAMS "/sys/module/flexmem_sim/parameters/"
 
-/* Writes a knob of the card, or of a VF: "vf0/...". */
+/* Writes a file in SIM_KNOBS. The files of a VF are in "vf0/" and so on. */
 int put_knob(const char *knob, uint64_t value);
 
 /*
@@ -109,8 +109,8 @@ int accounts_read(int fd, struct accounts *a);
  */
 const char *accounts_wrong(const struct accounts *a, bool admin);
 /*
- * Returns a text about memory that is left, other than memory of the file that
- * has read @a; or NULL.
+ * Returns a text if memory is left that does not belong to the file that has
+ * read @a; or NULL.
  */
 const char *accounts_not_empty(const struct accounts *a);
 

@@ -271,8 +271,8 @@ static void start(unsigned int slot)
 }
 
 /*
- * Handles the end of a process. Ignores a process that is not one of the
- * test's.
+ * Handles the end of a process. Ignores a process that the test has not
+ * started.
  */
 static void ended(pid_t pid, int status, bool restart)
 {

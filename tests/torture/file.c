@@ -54,7 +54,10 @@ void file_put(struct file *file)
 	free(file);
 }
 
-/* Returns the common file, and opens it again if its device was removed. */
+/*
+ * Returns the file that all threads of the worker share. Opens a new one if
+ * there is none, or if its device was removed.
+ */
 static struct file *file_common(struct thread *t)
 {
 	struct worker *w = t->worker;
@@ -124,7 +127,7 @@ bool judge(struct file *file, const char *what, int error, unsigned int may)
 	return false;
 }
 
-/* Makes a call on a file. Returns the errno. */
+/* Makes a call on a file. @may: errors that are allowed. Returns the errno. */
 int call(struct file *file, const char *what, unsigned long cmd, void *arg,
 	 unsigned int may)
 {

@@ -2,8 +2,9 @@
 /*
  * Runs the torture and prints the results as TAP.
  *
- * Environment: FLEXMEM_OPS, FLEXMEM_KILLS, FLEXMEM_UNBINDS, FLEXMEM_DEATHS:
- * least numbers of each; FLEXMEM_SEED; FLEXMEM_KO: folder of the modules.
+ * Environment: FLEXMEM_OPS, FLEXMEM_KILLS, FLEXMEM_UNBINDS, FLEXMEM_DEATHS: the
+ * least number of operations, killed processes, unbound VFs, and deaths of the
+ * firmware; FLEXMEM_SEED; FLEXMEM_KO: folder of the modules.
  */
 #include <inttypes.h>
 #include <stdio.h>

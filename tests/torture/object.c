@@ -273,7 +273,7 @@ struct object *object_new(struct thread *t, struct file *file,
 }
 
 /*
- * Moves the last object into the free place, so pointers to the last object are
+ * Moves the last object to the place of @o, so pointers to the last object are
  * invalid afterwards.
  */
 void object_forget(struct thread *t, struct object *o)
@@ -524,7 +524,8 @@ bool op_alloc(struct thread *t)
 }
 
 /*
- * Whether no other allocation can have got the object's address: see op_free().
+ * Whether the object's file belongs to this thread alone, so that no other
+ * thread can make an allocation at the object's address after a reset.
  */
 static bool has_own_file(const struct thread *t, const struct object *o)
 {
@@ -551,10 +552,10 @@ bool op_free(struct thread *t)
 	if (rng_one_in(&t->rng, 2))
 		object_verify(t, o);
 	/*
-	 * After a reset a new allocation may have the address of a lost one. If
-	 * the file belongs to this thread alone, only this thread can have made
-	 * such an allocation. If the object was not lost a moment ago, no such
-	 * allocation exists yet.
+	 * After a reset a new allocation may have the address of a lost one,
+	 * and must not be freed here. In a file of its own only this thread
+	 * makes allocations, and it has made none since it saw that the object
+	 * is not lost.
 	 */
 	if (rng_one_in(&t->rng, 2) && has_own_file(t, o) && !object_lost(o)) {
 		free.flags = FLEXMEM_FREE_BY_ADDRESS;
@@ -610,7 +611,7 @@ bool op_alloc_batch(struct thread *t)
 		return false;
 	for (i = 0; i < n; i++)
 		entry[i] = random_alloc(t);
-	/* A malformed entry fails by itself. */
+	/* A malformed entry fails alone. */
 	if (bad < n)
 		entry[bad].length = 0;
 	batch.count = n;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fork(), and files sent to other processes. The receiver of a file gets its
- * allocations; their bytes still belong to the opener.
+ * fork(), and files sent to other processes. The process that receives a file
+ * also gets the allocations of the file. The bytes in them still belong to the
+ * process that opened the file.
  */
 #include <signal.h>
 #include <string.h>

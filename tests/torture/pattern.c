@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bytes that tell who has written them. Each word of 64 bits has
+ * Bytes that identify their writer. Each word of 64 bits has
  *
- *	63-58	a mark: no other word looks like that
+ *	63-58	a mark, by which the word is recognised
  *	57-56	user
  *	55-40	number of the strict file, or 0
  *	39-20	number of the allocation
- *	19-0	which word of it
+ *	19-0	index of the word in the allocation
  */
 #include "torture.h"
 

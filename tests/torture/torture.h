@@ -18,7 +18,7 @@
  *
  * There are two kinds of files. On a proper file every call is right, and every
  * answer is checked. On a wild file threads make any calls, and the test checks
- * only that these do not harm other files.
+ * only that these calls do not harm other files.
  */
 #ifndef FLEXMEM_TORTURE_H
 #define FLEXMEM_TORTURE_H
@@ -135,7 +135,7 @@ static inline uint64_t counted(enum count what)
  * Whether each kind of call has succeeded and each kind of event has happened.
  */
 bool everything_happened(void);
-/* Reports the error and ends the run. */
+/* Reports an error and ends the run. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- pattern.c ---- */
@@ -218,9 +218,7 @@ struct file *file_open(unsigned int vf, unsigned int user);
 struct file *file_adopt(int fd, unsigned int vf, uint64_t identity);
 struct file *file_get(struct file *file);
 void file_put(struct file *file);
-/*
- * Returns a valid file, which is the thread's own or the common one; or NULL.
- */
+/* Returns a file of the thread or the file that all threads use, or NULL. */
 struct file *file_pick(struct thread *t);
 int call(struct file *file, const char *what, unsigned long cmd, void *arg,
 	 unsigned int may);
@@ -232,11 +230,11 @@ bool op_strict(struct thread *t);
 
 /* ---- object.c ---- */
 
-/* Installs the signal handler with which the copies below survive SIGBUS. */
+/* Installs a signal handler, so that copies from and to mappings survive SIGBUS. */
 void object_setup(void);
 /*
- * Compares bytes that were written. Returns false if there is nothing to
- * compare.
+ * Compares the object's bytes with the bytes that were written. Returns false
+ * if there is nothing to compare.
  */
 bool object_verify(struct thread *t, struct object *o);
 /* Asks the driver whether the object is lost, or its device removed. */

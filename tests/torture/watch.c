@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads accounts and tables. Tenants do so now and then, and the controller all
- * the time.
+ * Reads accounts and tables: tenants now and then, the controller all the time.
  */
 #include <fcntl.h>
 #include <poll.h>

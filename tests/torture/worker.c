@@ -108,8 +108,8 @@ static void become(unsigned int user)
 		_exit(1);
 	}
 	/*
-	 * setuid() has cleared both settings. The process must be dumpable to
-	 * read its own fdinfo.
+	 * setresuid() has cleared these two settings. The process must be
+	 * dumpable to read its own fdinfo.
 	 */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

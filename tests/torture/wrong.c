@@ -14,8 +14,8 @@
 
 #define ARENA (512 * KiB)
 /*
- * unmapped bytes behind the arena; longer than any allocation, so that no copy
- * reaches beyond
+ * unmapped bytes behind the arena; more than any allocation has, so that no
+ * copy reaches the bytes after them
  */
 #define GUARD (256 * MiB)
 

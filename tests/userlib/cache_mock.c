@@ -8,7 +8,10 @@
 
 struct mock mock;
 
-/* The cache may make a segment while another thread makes any other call. */
+/*
+ * Needed because the cache may make a segment while another thread makes any
+ * other call.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Counts a call of the provider. Returns true if the call must fail. */
@@ -260,8 +263,8 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);
 	used = *total - *free_bytes;
 	/*
-	 * The device is larger than the mock: other processes use the remaining
-	 * bytes.
+	 * mock.total replaces the size of the provider's device. If it is
+	 * larger, other processes use the additional bytes.
 	 */
 	if (mock.total && mock.total < *total)
 		*free_bytes = mock.total > used ? mock.total - used : 0;

@@ -21,8 +21,8 @@ struct mock {
 	uint64_t capacity;
 	bool no_growth;
 	/*
-	 * The provider has pressure events, through a pipe, and the cache can
-	 * wait for memory.
+	 * The provider sends pressure events through a pipe. With these events
+	 * the cache can wait for memory.
 	 */
 	bool has_pressure;
 	bool no_info;
@@ -48,10 +48,10 @@ struct mock {
 	uint64_t last_alloc;
 	uint64_t last_alignment;
 	uint32_t last_flags;
-	/* Number of calls whose struct for the reason was not zeroed. */
+	/* How many calls got a struct flexmem_failure that was not zeroed. */
 	unsigned int stale_reasons;
 
-	/* The first segments, which are tracked. mock_lose() marks them. */
+	/* The mock tracks its first segments here. mock_lose() marks them. */
 	struct mock_segment {
 		uint64_t handle;
 		bool there;
@@ -93,7 +93,10 @@ int mock_setup(void **state);
 /* Checks that all segments and events are freed. */
 int mock_teardown(void **state);
 
-/* Makes a cache over the mock. With _events its streams work asynchronously. */
+/*
+ * Make a cache over the mock. With mock_cache_events() streams are
+ * asynchronous.
+ */
 struct flexmem_cache *mock_cache(const char *configuration);
 struct flexmem_cache *mock_cache_events(const char *configuration);
 /*

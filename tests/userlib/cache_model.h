@@ -50,9 +50,9 @@ enum model_state {
 
 /*
  * @birth: number of an allocation. @id: the caller's number of a live block.
- * @used: bit mask of other streams that use it. @waits: bit mask of streams for
- * which a freed block waits. @lost: bit mask of the streams in @waits without an
- * event. @stream: stream of a live block.
+ * @used: bit mask of other streams that use the block. @waits: bit mask of the
+ * streams for which a freed block waits. @lost: bit mask of the streams in
+ * @waits without an event. @stream: stream of a live block.
  * @deferred: 0, or the number of a free in a capture that has not ended.
  */
 struct model_block {
@@ -73,10 +73,10 @@ struct model_block {
 };
 
 /*
- * @stuck: the segment could not be shrunk, and has not grown since. @lost: it
- * was found to be lost. @releases: number of frees in it. @quiet: number of
- * these frees after which all work is known to be done; if it equals @releases,
- * no other stream uses free memory of the segment.
+ * @stuck: the segment could not be shrunk, and has not grown since. @lost: the
+ * segment was found to be lost. @releases: number of frees in the segment.
+ * @quiet: @releases at the last moment when all work was known to be done; if
+ * both are equal, no other stream uses free memory of the segment.
  */
 struct model_segment {
 	bool stuck;
@@ -95,8 +95,9 @@ struct model_segment {
 };
 
 /*
- * A private pool. @own: it has a provider of its own. @begun: 0, or the number
- * of the call that began to send it the requests on @streams, a bit mask.
+ * A private pool. @own: the pool has a provider of its own. @streams: bit mask
+ * of streams whose requests go to the pool. @begun: number of the call that
+ * began that, or 0.
  */
 struct model_pool {
 	bool open;
@@ -109,8 +110,9 @@ struct model_pool {
 
 /*
  * The state of the model. Segments are sorted by age, oldest first. @births:
- * number of allocations. @begun, @captures, @deferred: numbers of pools that
- * began, of pools that have not ended yet, and of frees in captures.
+ * number of allocations. @begun: number of captures that began. @captures:
+ * number of captures that have not ended. @deferred: number of frees in
+ * captures.
  */
 struct model {
 	const struct model_setup *setup;
@@ -139,7 +141,7 @@ struct model {
 };
 
 /*
- * @simple: the call was flexmem_cache_alloc(). @tag: number of its tag, or 0.
+ * @simple: the call was flexmem_cache_alloc(). @tag: number of the tag, or 0.
  */
 struct model_request {
 	uint64_t bytes;
@@ -149,7 +151,7 @@ struct model_request {
 	bool simple;
 };
 
-/* @kind, @pool: of the memory that served the request. */
+/* @kind and @pool describe the memory that served the request. */
 struct model_result {
 	uint64_t pool;
 	uint64_t address;
@@ -163,13 +165,13 @@ void model_start(struct model *model, const struct model_setup *setup,
 void model_end(struct model *model);
 
 /*
- * Each function returns what the cache's function of the same name must return.
+ * Each model_ function returns what the function of the cache must return.
  */
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result);
 /*
  * If several free blocks are equally large, the cache may report any of them.
- * The model then reports the one in @found, if it is one of them.
+ * The model reports the block in @found if that block is one of them.
  */
 void model_explain(const struct model *model,
 		   const struct model_request *request,
@@ -202,7 +204,7 @@ struct model_checkpoint {
 	struct model_entry entries[MODEL_ENTRIES];
 };
 
-/* Whether there is such a pool, and it takes requests. */
+/* Whether the pool exists and takes requests. */
 bool model_pool_is_open(const struct model *model, uint64_t pool);
 /* The pool that captures the requests of a stream, or 0. */
 uint64_t model_capture_pool(const struct model *model, uint64_t stream);
@@ -237,7 +239,7 @@ struct model_want {
 	struct flexmem_cache_failure *failure;
 };
 
-/* Where a block is; @segment is NULL if there is none. */
+/* Where a block is; @segment is NULL if there is no block. */
 struct model_place {
 	struct model_segment *segment;
 	size_t index;
@@ -247,8 +249,9 @@ int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place);
 uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
 /*
- * model_excess() returns the bytes that the segment can return now, and
- * model_spare() those that it could return if its pool did not keep them.
+ * model_excess(): the bytes that the segment can return to the provider now.
+ * model_spare(): the bytes that the segment could return if its pool did not
+ * keep them.
  */
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
@@ -258,7 +261,7 @@ uint64_t model_spare(const struct model *model,
 		     const struct model_segment *segment);
 /*
  * Returns the spare bytes of a segment to the provider. The result is false if
- * there are none, or if the provider refused.
+ * there are no spare bytes, or if the provider refused.
  */
 bool model_give_back(struct model *model, struct model_segment *segment);
 

@@ -191,9 +191,8 @@ static struct model_segment *largest(const struct model *model,
 
 /*
  * Returns the smallest segment that is large enough. If the provider refuses a
- * segment, tries the next larger one. If no segment is large enough, returns
- * the largest segments, one after the other, if all of them have enough bytes
- * together.
+ * segment, tries the next larger one. If no segment is large enough, but all
+ * segments together are, returns the largest ones, one after the other.
  */
 static uint64_t reclaim_large(struct model *model, uint64_t size)
 {
@@ -540,7 +539,7 @@ static int borrow(struct model *model, struct model_want *want,
 	return -ENOMEM;
 }
 
-/* This is step 4 in the documentation of flexmem_cache_alloc(). */
+/* The documentation of flexmem_cache_alloc() has the same step numbers. */
 static int step_three(struct model *model, struct model_want *want,
 		      struct model_place *place)
 {

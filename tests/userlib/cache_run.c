@@ -107,8 +107,8 @@ static void forget_pending(struct run *run)
 }
 
 /*
- * Returns the last event of a stream before which the stream may use the bytes
- * of a slot that is freed now.
+ * A slot is freed now. Returns the number of the stream's last event that may
+ * happen while the stream still uses the bytes of the slot.
  */
 static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 			 const uint64_t *recorded)
@@ -116,8 +116,8 @@ static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 	if (own)
 		return recorded[stream];
 	/*
-	 * Without an event the stream may use the bytes until the device is
-	 * synchronized.
+	 * No event was recorded: the stream may use the bytes until the device
+	 * is synchronized.
 	 */
 	if (run->captures || run->real.refuse_record == stream)
 		return WORLD_NEVER;
@@ -125,8 +125,8 @@ static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 }
 
 /*
- * Whether a stream may use the bytes of a slot after its free. @own: whether
- * later allocations of the stream may have the bytes at once.
+ * Whether a stream may still use the bytes of a slot that was freed. Sets @own
+ * if later allocations of the stream may have the bytes at once.
  */
 static bool is_user(const struct run *run, const struct slot *slot,
 		    uint64_t stream, bool *own)
@@ -180,7 +180,10 @@ void run_end_captures(struct run *run, const uint64_t *recorded)
 	size_t i;
 
 	memcpy(next, recorded, sizeof(next));
-	/* The cache records the events of the latest free first. */
+	/*
+	 * After a capture the cache records the events of the deferred frees,
+	 * the latest free first.
+	 */
 	for (i = run->pending_count; i--;) {
 		pending = &run->pending[i];
 		if (pending->deferred &&

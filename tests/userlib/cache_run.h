@@ -64,8 +64,8 @@ struct run {
 	struct owner owners[BIRTHS];
 	uint64_t pools[3];
 	/*
-	 * The pools that have begun, or 0, and the streams that their filters
-	 * accept.
+	 * The pools that capture now, or 0, and for each pool the streams that
+	 * its filter accepts.
 	 */
 	uint64_t captured[3];
 	unsigned int filters[3];
@@ -105,7 +105,7 @@ void run_keep(struct run *run, size_t slot,
 void run_free(struct run *run, size_t slot);
 /*
  * Notes freed bytes that streams still use: other streams must wait.
- * @recorded: numbers of events by stream, after those of this free.
+ * @recorded: numbers of events by stream, including the events of this free.
  */
 void run_note_pending(struct run *run, const struct slot *slot,
 		      const uint64_t *recorded);

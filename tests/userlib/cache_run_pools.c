@@ -39,7 +39,7 @@ static void release(struct run *run, size_t at)
 	run_say(run, "release pool %llu", (unsigned long long)pool);
 	check_result(run, flexmem_cache_pool_release(run->cache, pool),
 		     model_pool_release(&run->model, pool));
-	/* Sometimes keeps the released number, for bad requests. */
+	/* Sometimes keeps the number, so that later calls name a bad pool. */
 	if (!model_pool_is_open(&run->model, pool) && !run_one_in(run, 4))
 		run->pools[at] = 0;
 }
@@ -64,8 +64,8 @@ static void begin(struct run *run, size_t at)
 	int err;
 
 	/*
-	 * The pool that was at this place before still captures with the
-	 * filter.
+	 * An earlier pool with index @at still captures with filters[at], so
+	 * the filter must not change.
 	 */
 	if (run->captured[at] && run->captured[at] != pool)
 		return;
@@ -192,7 +192,7 @@ static size_t order_slots(const struct run *run, size_t *order)
 	return count;
 }
 
-/* Notes that a restore has freed a slot, and with that its events. */
+/* Notes that a restore has freed a slot and recorded events for its uses. */
 static void lose_slot(struct run *run, struct slot *slot, uint64_t *recorded)
 {
 	uint64_t stream;
@@ -208,7 +208,10 @@ static void lose_slot(struct run *run, struct slot *slot, uint64_t *recorded)
 	slot->token = NULL;
 }
 
-/* Compares an allocation of the checkpoint, and notes it if it is new. */
+/*
+ * Compares an allocation of the checkpoint with the model's. If the slot of the
+ * allocation has no token yet, fills the slot.
+ */
 static void compare_entry(struct run *run, size_t index)
 {
 	const struct model_entry *entry = &run->expected.entries[index];

@@ -244,7 +244,7 @@ static bool read_blocks(struct view *view, const json_t *segment,
 	json_array_foreach(json_object_get(segment, "blocks"), i, found) {
 		const char *state = string(found, "state");
 
-		/* The viewer adds up addresses instead of reading them. */
+		/* The viewer adds up the sizes instead of reading addresses. */
 		if (number(found, "address") != block.start)
 			return complain(view, "a block that is not next",
 					&block);

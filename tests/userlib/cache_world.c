@@ -233,7 +233,7 @@ const struct flexmem_cache_provider world_own_provider = {
 	.lost = world_lost,
 };
 
-/* An event consists of its stream and its number there. */
+/* An event is a stream and the number of the event on this stream. */
 static int event_record(void *user, uint64_t stream, uint64_t *event)
 {
 	struct world *world = user;

@@ -16,7 +16,7 @@
 #define WORLD_STREAMS 4
 #define WORLD_NEVER UINT64_MAX
 
-/* A segment. @birth: a number in its handle that is never used again. */
+/* A segment. @birth: part of the handle; each segment gets a new number. */
 struct world_piece {
 	bool lost;
 	uint64_t birth;
@@ -25,9 +25,9 @@ struct world_piece {
 };
 
 /*
- * The pieces are sorted by address. The other members are planned faults,
- * active while they are set. @refuse_allocs counts down. @own_calls: calls of
- * world_own_provider.
+ * The pieces are sorted by address. The members from @refuse_allocs on are
+ * planned faults, active while they are set; @refuse_allocs counts down.
+ * @own_calls: calls of world_own_provider.
  */
 struct world {
 	uint64_t capacity;

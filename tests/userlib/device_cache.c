@@ -199,8 +199,8 @@ static void segments_grow_side_by_side(void **state)
 }
 
 /*
- * If other memory stops a segment from growing, the cache makes another one,
- * until the device is full to the last byte.
+ * If other memory stops a segment from growing, the cache makes another
+ * segment, until the device is full to the last byte.
  */
 static void growing_fills_the_device(void **state)
 {
@@ -289,7 +289,7 @@ static void bytes_of_blocks(void **state)
 				 figures().reserved_bytes[0].current);
 		flexmem_cache_destroy(cache);
 	}
-	/* Without the flag the memory cannot be mapped. Copies work. */
+	/* These segments are not mappable, but copies work. */
 	create("");
 	a = look(take(1024, 0));
 	assert_int_equal(flexmem_device_write(device, (uint32_t)a.handle,
@@ -300,8 +300,7 @@ static void bytes_of_blocks(void **state)
 }
 
 /*
- * A mapped segment neither grows nor shrinks, so the cache uses another
- * segment.
+ * A mapped segment cannot change its size, so the cache uses another segment.
  */
 static void mapped_segments_stay(void **state)
 {
@@ -338,7 +337,7 @@ static void mapped_segments_stay(void **state)
 	end = take(20 * MIB, 0);
 	assert_int_equal(look(end).handle, a.handle);
 	assert_int_equal(*(char *)start, 'm');
-	/* When it is no longer mapped, the segment can shrink. */
+	/* A segment that is no longer mapped can shrink. */
 	assert_int_equal(flexmem_device_unmap(device, start, length), 0);
 	give(end);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
@@ -552,7 +551,7 @@ static void memory_is_one_call(void **state)
 
 /*
  * While a thread copies bytes of a segment, the segment cannot grow, so the
- * cache makes another one.
+ * cache makes another segment.
  */
 static void busy_segments(void **state)
 {

@@ -18,8 +18,8 @@
 #define PIECES 57
 
 /*
- * Another process has the memory. This says which part of that process serves
- * the events of the device.
+ * Which part of the process that has the memory serves the events of the
+ * device.
  */
 enum served_by { NOBODY, LOOP, HELPER };
 
@@ -170,8 +170,8 @@ static int64_t now_ms(void)
 }
 
 /*
- * Like flexmem_cache_alloc_request(), but waits for memory up to a time limit.
- * After a failed allocation the file gets an event when memory is freed.
+ * Like flexmem_cache_alloc_request(), but waits for memory until @until. After
+ * a failed allocation the open device gets an event when memory is freed.
  */
 static int patient_alloc(struct flexmem_cache *cache,
 			 struct flexmem_device *device,

@@ -308,9 +308,8 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
 	/*
-	 * The caller has no handles yet of allocations that the same batch has
-	 * made, so these bytes do not count as bytes that the caller could
-	 * free.
+	 * The caller cannot free allocations of this batch, because it has not
+	 * received their handles yet. So the bytes of the batch do not count.
 	 */
 	cmd->out_client_used = file->used - made_by_batch;
 	cmd->out_regions = nr_regions;
@@ -634,7 +633,8 @@ static int lookup(struct file *file, struct flexmem_lookup *cmd)
 }
 
 /*
- * Sets the count. Returns true if the caller's array has room for all entries.
+ * Sets @out_count to the number of regions. Returns true if the caller's array
+ * has room for all of them.
  */
 static bool room(uint32_t count, uint32_t *out_count, int *err)
 {

@@ -2,8 +2,8 @@
 /*
  * A kernel for the tests of libflexmem: open(), ioctl(), read(), mmap(),
  * munmap(), close() and the listing of /dev are intercepted with -Wl,--wrap,
- * and a small driver answers. It ends the program on a call that the ABI
- * forbids.
+ * and a small driver answers. The driver ends the program on a call that
+ * the ABI forbids.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -29,8 +29,8 @@ struct fake_node {
 };
 
 /*
- * Settings of the device, to be changed between fake_reset() and the first
- * open, and planned faults.
+ * Planned faults, and settings of the device. Tests change settings between
+ * fake_reset() and the first open.
  */
 struct fake {
 	struct fake_node nodes[FAKE_NODES];
@@ -80,8 +80,8 @@ struct fake {
 	/* The number of a cgroup that was removed, or 0. */
 	uint32_t removed;
 	/*
-	 * Bytes that are free in fact but that a snapshot reports under these
-	 * names.
+	 * Bytes that are free. A snapshot reports them under these names all
+	 * the same.
 	 */
 	uint64_t orphaned;
 	uint64_t quarantined;
@@ -144,12 +144,15 @@ struct fake {
 
 extern struct fake fake;
 
-/* One VF: 8 slots, sizes 12, 8 and 4 GiB, 64 GiB, fill_first. */
+/*
+ * Sets the default: one VF with 8 slots, region sizes of 12, 8 and 4 GiB, a
+ * capacity of 64 GiB, and the order fill_first.
+ */
 void fake_reset(void);
 void fake_node(unsigned int index, unsigned int number, uint32_t mode);
 /* Whether every file that was opened has been closed. */
 bool fake_all_closed(void);
-/* A reset of the device: all live allocations are lost. */
+/* Simulates a reset of the device: all live allocations are lost. */
 void fake_lose(void);
 /* Reads settings from FAKE_* variables, for tests of the command. */
 void fake_from_environment(void);

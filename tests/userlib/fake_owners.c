@@ -97,8 +97,7 @@ static uint64_t used_by_user(uint32_t uid, uint32_t resource)
 }
 
 /*
- * Unlike the driver, the fake kernel counts a further region for each
- * allocation.
+ * Unlike the driver, the fake kernel counts a new region for each allocation.
  */
 uint32_t limit_reached(const struct file *file, uint64_t size)
 {
@@ -288,7 +287,10 @@ static int set_limit(struct flexmem_resource_limit *cmd)
 	return 0;
 }
 
-/* Only regions of 8 GiB can be reserved, and there are 4 of them. */
+/*
+ * The fake device has 4 regions of 8 GiB. Only regions of this size can be
+ * reserved.
+ */
 static int reserve(struct flexmem_reserve *cmd)
 {
 	struct user *user;

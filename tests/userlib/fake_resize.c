@@ -13,7 +13,8 @@ ssize_t __real_read(int fd, void *buffer, size_t length);
 ssize_t __wrap_read(int fd, void *buffer, size_t length);
 
 /*
- * Takes the start of an empty region, or the middle of the largest free block.
+ * Places a growable allocation at the start of an empty region, or in the
+ * middle of the largest free block. Returns its block, or NULL.
  */
 struct block *place_growable(struct region *region, uint64_t size,
 			     uint64_t align)

@@ -77,7 +77,7 @@ void reset_files(void);
 /* fake_dev.c: returns a descriptor of a file in sysfs, or 0. */
 int open_sysfs(const char *path);
 
-/* fake_bytes.c: the bytes of the memory. Each returns 0 or an errno. */
+/* fake_bytes.c: bytes of the memory. Each function returns 0 or an errno. */
 int map(const struct file *file, struct flexmem_map *cmd);
 int copy(const struct file *file, struct flexmem_rw *cmd, bool is_write,
 	 int injected);

@@ -410,7 +410,7 @@ static void bind_refused(void **state)
 	flexmem_device_close(device);
 }
 
-/* The device allows 2 to 64 chunks, and only if the placement scatters. */
+/* 2 to 64 chunks are allowed, and only with FLEXMEM_PLACE_SCATTER. */
 static void scatter(void **state)
 {
 	static const uint32_t wrong[] = { 0, 1, 65, 65538 };

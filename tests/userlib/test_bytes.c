@@ -410,7 +410,7 @@ static void copies_by_the_host(void **state)
 			 0);
 	assert_int_equal(done, 0);
 
-	/* Bytes that were written before an error stay. */
+	/* Bytes that were written before an error count as done. */
 	fake.copied_before_error = 128;
 	inject(FLEXMEM_CMD_WRITE, 2, EIO);
 	assert_int_equal(flexmem_device_copy(device, to, 0, from, 0, size,

@@ -25,7 +25,10 @@ static void zero_bytes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Sizes are rounded to 128. Small allocations share segments of 2 MiB. */
+/*
+ * Sizes are rounded up to multiples of 128 bytes. Small allocations share
+ * segments of 2 MiB.
+ */
 static void small_pool(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -72,7 +75,7 @@ static void large_pool(void **state)
 	assert_int_equal(lookup(cache, a).size, 10 * MIB);
 	b = take(cache, 11 * MIB, 0);
 	assert_int_equal(mock.last_alloc, 12 * MIB);
-	/* The block is not split: the rest would be too small. */
+	/* The block is not split, because the rest would be too small. */
 	assert_int_equal(lookup(cache, b).size, 12 * MIB);
 	assert_int_equal(lookup(cache, b).requested, 11 * MIB);
 	b = take(cache, 12 * MIB + 1, 0);
@@ -81,7 +84,7 @@ static void large_pool(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The smallest block that fits serves; of equal blocks, the lowest. */
+/* A request gets the smallest block that fits; of equal blocks, the lowest. */
 static void best_fit(void **state)
 {
 	static const uint64_t sizes[] = { 4096, 1024, 2048, 1024 };
@@ -106,7 +109,7 @@ static void best_fit(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Of equal blocks, the lowest one in the oldest segment serves. */
+/* Of equal blocks, a request gets the lowest one in the oldest segment. */
 static void equals_go_by_segment_and_offset(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -188,7 +191,10 @@ static void oversize_rule(void **state)
 	assert_int_equal(figures(cache).oversize_allocations.current, 1);
 	assert_int_equal(figures(cache).oversize_segments.current, 1);
 	give(cache, a);
-	/* A request below the limit does not get a block above the limit. */
+	/*
+	 * A request below max_split_size_mb does not get a block above that
+	 * size.
+	 */
 	take(cache, 30 * MIB, 0);
 	assert_int_equal(mock.allocs, 2);
 	/*
@@ -202,8 +208,8 @@ static void oversize_rule(void **state)
 	assert_int_equal(place(cache, a), where);
 	assert_int_equal(lookup(cache, a).size, 40 * MIB);
 	/*
-	 * A request or a block whose size equals the limit counts as above the
-	 * limit.
+	 * A request or a block of exactly max_split_size_mb counts as larger
+	 * than that.
 	 */
 	take(cache, 32 * MIB, 1);
 	assert_int_equal(mock.last_alloc, 32 * MIB);
@@ -220,7 +226,7 @@ static void oversize_rule(void **state)
 	a = take(cache, 32 * MIB, 3);
 	assert_int_equal(mock.allocs, 7);
 	mock.allocs = 3;
-	/* Below the limit blocks are split as usual. */
+	/* Blocks smaller than max_split_size_mb are split as usual. */
 	a = take(cache, 24 * MIB, 0);
 	give(cache, a);
 	a = take(cache, 12 * MIB, 0);
@@ -244,7 +250,7 @@ static void oversize_knob(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A limit below the usual segment sizes: segments still serve requests. */
+/* Segments larger than max_split_size_mb still serve smaller requests. */
 static void small_split_limit(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("max_split_size_mb:7");
@@ -257,7 +263,7 @@ static void small_split_limit(void **state)
 	assert_int_equal(mock.allocs, 1);
 	take(cache, 3 * MIB, 0);
 	assert_int_equal(mock.last_alloc, 4 * MIB);
-	/* The limit does not apply to the small pool. */
+	/* max_split_size_mb does not apply to the small pool. */
 	give(cache, take(cache, 1000, 0));
 	take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 3);
@@ -303,7 +309,10 @@ static void growing(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* In a growing segment the lowest block that fits serves, not the smallest. */
+/*
+ * In a growing segment a request gets the lowest block that fits, and not the
+ * smallest.
+ */
 static void lowest_fit(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -387,7 +396,7 @@ static void growing_has_its_own_reasons(void **state)
 	(void)state;
 	take(cache, 500 * MIB, 0);
 	give(cache, take(cache, 6 * MIB, 0));
-	/* The limit permits 2 MiB more, but not a new segment of 8 MiB. */
+	/* The fraction permits 2 MiB more, but not a new segment of 8 MiB. */
 	mock.fail_grows = 10;
 	mock.fail_frees = 10;
 	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
@@ -433,7 +442,7 @@ static void shrinking(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* If the free end is a whole number of steps, nothing of it stays. */
+/* If the free end is a whole number of steps, the segment returns all of it. */
 static void shrinking_to_the_step(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -501,10 +510,7 @@ static void direct_with_streams(void **state)
 	assert_int_equal(flexmem_cache_record_stream(cache, b, 2), 0);
 	give(cache, a);
 	give(cache, b);
-	/*
-	 * The trim does not wait. The event of one block has happened before
-	 * it.
-	 */
+	/* A trim does not wait for events. One block's event has happened. */
 	mock.happened[1] = true;
 	assert_int_equal(flexmem_cache_trim(cache, 1, &released), 0);
 	assert_int_equal(released, 7 * MIB);
@@ -517,7 +523,10 @@ static void direct_with_streams(void **state)
 	assert_int_equal(mock.waits, 1);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 0);
-	/* Memory that the provider refused is offered again. */
+	/*
+	 * The provider refuses to take memory back. flexmem_cache_empty() tries
+	 * again.
+	 */
 	mock.fail_frees = 1;
 	mock.error = -EIO;
 	give(cache, take(cache, 3 * MIB, 0));
@@ -567,11 +576,11 @@ static void rounding(void **state)
 	} cases[] = {
 		/* Below 4 MiB the size is a multiple of 128. */
 		{ 1, 128 }, { 1000, 1024 }, { 3 * MIB, 3 * MIB },
-		/* Quarters up to 16 MiB, eighths up to 32 MiB. */
+		/* Up to 16 MiB a step is a quarter of a power of two. */
 		{ 4 * MIB, 4 * MIB }, { 4 * MIB + 1, 5 * MIB },
 		{ 7 * MIB + 1, 8 * MIB }, { 8 * MIB + 1, 10 * MIB },
 		{ 16 * MIB + 1, 18 * MIB },
-		/* Above 32 MiB in halves. */
+		/* Above 32 MiB a step is half of a power of two. */
 		{ 32 * MIB + 1, 48 * MIB }, { 64 * MIB + 1, 96 * MIB },
 	};
 	struct flexmem_cache_allocation allocation;

@@ -306,8 +306,8 @@ static void struct_sizes(void **state)
 		uint64_t more;
 	} result = { .more = 7 };
 	/*
-	 * Sizes of the struct in older versions: in the first one, and in the
-	 * last one in which the failure had no @pool.
+	 * Sizes of struct flexmem_cache_allocation: in the first version, and
+	 * in the last version whose failure has no @pool.
 	 */
 	static const size_t ends[] = { 288, 376 };
 	struct flexmem_cache_options options = mock_options("nonsense:1");
@@ -317,7 +317,8 @@ static void struct_sizes(void **state)
 
 	(void)state;
 	/*
-	 * The library must not read members that a caller of 0.3 does not have.
+	 * The library must not read members that the struct of an older caller
+	 * does not have.
 	 */
 	options.flags = FLEXMEM_CACHE_STRICT;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
@@ -361,8 +362,8 @@ static void struct_sizes(void **state)
 }
 
 /*
- * Sizes of the failure in older versions: in the first one, and in the last one
- * without @pool.
+ * Sizes of struct flexmem_cache_failure: in the first version, and in the last
+ * version without @pool.
  */
 static void older_failures(void **state)
 {

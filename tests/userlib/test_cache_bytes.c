@@ -52,7 +52,7 @@ static void without_maps(void **state)
 				  "success\n");
 }
 
-/* A copy or map of a segment that is being resized is repeated. */
+/* EBUSY: a segment is being resized. The library repeats the copy or map. */
 static void while_it_is_resized(void **state)
 {
 	(void)state;

@@ -139,7 +139,7 @@ static void use_it(void)
 
 static void empty_it(void)
 {
-	/* The provider refuses the memory once, which the cache logs. */
+	/* The provider once fails to free a segment. The cache logs this. */
 	mock.fail_frees = 1;
 	EXPECT(flexmem_cache_empty(cache, NULL) == -ENOMEM);
 	EXPECT(!flexmem_cache_empty(cache, NULL));
@@ -262,7 +262,7 @@ static int pressure_and_fork(void *user, struct flexmem_pressure_event *event)
 
 /*
  * After the callback both processes continue. In the child the call must fail,
- * because the segments belong to the parent. It must leave no lock held.
+ * because the segments belong to the parent. The call must leave no lock held.
  */
 static void fork_in(int (*call)(void), int expected)
 {

@@ -97,7 +97,7 @@ static void the_same_again(const char *configuration)
 
 		/*
 		 * The entries of the checkpoint are in the order of the
-		 * segments, so this loop looks for the entry of this block.
+		 * segments, so this loop looks for the entry of @now.
 		 */
 		while (before[j].address.offset != now.address.offset)
 			assert_true(++j < 3);
@@ -115,7 +115,7 @@ static void the_same_again(const char *configuration)
 			 was.allocation[0].current + 1);
 	assert_int_equal(figures(cache).allocated_bytes[0].current,
 			 was.allocated_bytes[0].current + 1024);
-	/* A second restore, after everything was freed. */
+	/* Restores again, after all allocations were freed. */
 	for (i = 0; i < 3; i++)
 		give(cache, entry((size_t)i).token);
 	restore();
@@ -134,8 +134,8 @@ static void allocations_come_back(void **state)
 }
 
 /*
- * A newer allocation in the place of a freed one is not the allocation of the
- * checkpoint: the restore frees it.
+ * The restore frees an allocation that is newer than the checkpoint, even if
+ * its address and size are those of an allocation of the checkpoint.
  */
 static void another_in_its_place(void **state)
 {
@@ -154,7 +154,7 @@ static void another_in_its_place(void **state)
 	assert_false(is_live(other.token));
 	assert_int_equal(entry(0).requested, 1000);
 	assert_string_equal(entry(0).tag, "weights");
-	/* The new allocation is that of the checkpoint from now on. */
+	/* From now on the checkpoint refers to the new allocation. */
 	other = entry(0);
 	restore();
 	assert_ptr_equal(entry(0).token, other.token);
@@ -162,7 +162,7 @@ static void another_in_its_place(void **state)
 	end();
 }
 
-/* Restores every other block, into holes of any size. */
+/* Restores every second block, into holes of any size. */
 static void in_every_hole(const char *configuration)
 {
 	struct flexmem_cache_allocation before[BLOCKS];

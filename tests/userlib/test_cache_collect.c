@@ -22,8 +22,8 @@ static void threshold(void **state)
 		places[i] = place(cache, tokens[i]);
 	}
 	/*
-	 * No segment is free, so nothing can be returned. Nevertheless the
-	 * threshold refuses no request.
+	 * No segment is free, so the cache can return nothing. Requests above
+	 * the threshold still succeed.
 	 */
 	assert_int_equal(mock.allocs, 5);
 	assert_int_equal(figures(cache).num_collections, 0);
@@ -141,7 +141,7 @@ static void first_event_happens(void)
 	mock.happened[0] = true;
 }
 
-/* Before a wait, the cache looks which events have happened. */
+/* Before the cache waits, it checks which events have happened already. */
 static void events_are_checked_before_a_wait(void **state)
 {
 	struct flexmem_cache *cache =
@@ -163,8 +163,8 @@ static void events_are_checked_before_a_wait(void **state)
 }
 
 /*
- * With a threshold, the first step when memory is short is to return old
- * segments.
+ * When memory is short, a cache with a threshold returns old segments before it
+ * tries anything else.
  */
 static void threshold_on_oom(void **state)
 {
@@ -174,8 +174,8 @@ static void threshold_on_oom(void **state)
 	(void)state;
 	three_free(cache);
 	/*
-	 * The device seems large enough, so the cache collects nothing before
-	 * it asks.
+	 * The total of 1 GiB is large enough, so the cache collects nothing
+	 * before it asks the provider.
 	 */
 	mock.total = GIB;
 	mock.fail_allocs = 1;
@@ -222,8 +222,8 @@ static void memory_info(void **state)
 	assert_int_equal(flexmem_cache_memory_info(cache, NULL, &total),
 			 -EINVAL);
 	/*
-	 * Without settings that need the figures, the cache does not ask the
-	 * provider for them.
+	 * The cache asks the provider for the figures of the device only if a
+	 * setting needs them.
 	 */
 	assert_int_equal(mock.infos, 1);
 	flexmem_cache_destroy(cache);
@@ -242,7 +242,8 @@ static void fraction(void **state)
 	give(cache, take(cache, 20 * MIB, 1));
 	give(cache, take(cache, 40 * MIB, 2));
 	/*
-	 * This segment exceeds the limit: the cache gives back the first two.
+	 * A third segment would exceed the memory fraction, so the cache first
+	 * returns the other two.
 	 */
 	give(cache, take(cache, 60 * MIB, 3));
 	assert_int_equal(mock.frees, 2);
@@ -278,7 +279,10 @@ static void fraction(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The fraction can change at any time. The change returns no memory. */
+/*
+ * The memory fraction can change at any time. The change itself returns no
+ * memory to the provider.
+ */
 static void fraction_changes(void **state)
 {
 	static const double bad[] = { 0.0, -0.5, 1.001, NAN };
@@ -299,7 +303,7 @@ static void fraction_changes(void **state)
 	expect_counters(cache, 1, 0, 1);
 	assert_int_equal(mock.allocs, 0);
 	give(cache, token);
-	/* Free memory is returned to stay below the limit. */
+	/* The cache returns free memory to stay within the fraction. */
 	assert_int_equal(try_alloc(cache, 50 * MIB), 0);
 	assert_int_equal(try_alloc(cache, 100 * MIB), -ENOMEM);
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
@@ -308,8 +312,8 @@ static void fraction_changes(void **state)
 }
 
 /*
- * The threshold can change, too. The cache returns the bytes above the new
- * threshold when it makes the next segment.
+ * The threshold of garbage collection can change at any time. The cache returns
+ * the bytes above the new threshold when it makes the next segment.
  */
 static void threshold_changes(void **state)
 {
@@ -330,7 +334,7 @@ static void threshold_changes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Growing a segment counts against the fraction too. */
+/* The bytes that a segment grows by count against the memory fraction. */
 static void fraction_of_growing(void **state)
 {
 	struct flexmem_cache *cache =
@@ -385,7 +389,7 @@ static void fraction_of_two_at_once(void **state)
 	assert_int_equal(try_alloc(cache, 30 * MIB), 0);
 	assert_int_equal(second_error, -ENOMEM);
 	assert_int_equal(mock.allocs, 1);
-	/* Memory that the provider then refuses does not count any more. */
+	/* Memory that the provider refused does not count for the fraction. */
 	give(cache, take(cache, 20 * MIB, 0));
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	mock.fail_allocs = 2;
@@ -407,9 +411,7 @@ static void relieving(void **state)
 	give(cache, token);
 	assert_int_equal(flexmem_cache_trim(cache, 0, &released), 0);
 	assert_int_equal(released, 0);
-	/*
-	 * The cache returns the oldest segments, until they have enough bytes.
-	 */
+	/* The cache returns the oldest segments until enough is returned. */
 	assert_int_equal(flexmem_cache_trim(cache, 21 * MIB, &released), 0);
 	assert_int_equal(released, 60 * MIB);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 160 * MIB);

@@ -111,7 +111,7 @@ static void precedence(void **state)
 	assert_int_equal(figures(cache).max_split_size, 60 * MIB);
 	flexmem_cache_destroy(cache);
 
-	/* A variable with an empty value is set. */
+	/* A variable with an empty value counts as set. */
 	setenv("FLEXMEM_ALLOC_CONF", "", 1);
 	cache = mock_cache(NULL);
 	expect(cache, "max_split_size_mb", "off", FLEXMEM_CACHE_SOURCE_DEFAULT);
@@ -328,7 +328,7 @@ static void unknown_keys(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A key of PyTorch that has another name in flexmem. */
+/* PyTorch's name of a key that has another name in flexmem is accepted. */
 static void other_names(void **state)
 {
 	struct flexmem_cache *cache =
@@ -535,7 +535,7 @@ static int create_strict(const char *configuration, char *problem,
 
 /*
  * With FLEXMEM_CACHE_STRICT a setting that would be ignored is an error. The
- * first one is reported.
+ * first such setting is reported.
  */
 static void strict(void **state)
 {
@@ -566,7 +566,7 @@ static void strict(void **state)
 			 -EINVAL);
 	assert_string_equal(problem,
 		"PYTORCH_ALLOC_CONF: unknown key 'nonsense' with value '1'");
-	/* A valid setting that the device cannot follow is not an error. */
+	/* A valid setting that the provider cannot follow is not an error. */
 	mock.no_growth = true;
 	assert_int_equal(create_strict("expandable_segments:True", problem,
 				       sizeof(problem)), 0);

@@ -341,7 +341,7 @@ static void use_cache(void)
 	give(cache, take(cache, 5000, 3));
 }
 
-/* The function that prints may use the cache, because no lock is held. */
+/* The callback that prints a context may use the cache: no lock is held. */
 static void printed_without_the_lock(void **state)
 {
 	struct note note = { .text = "note" };

@@ -32,7 +32,7 @@ static void failure_details(void **state)
 	char text[512];
 
 	(void)state;
-	/* A free block beside a used one, which the cache cannot return. */
+	/* The cache cannot return a free block beside a used one. */
 	take(cache, MIB, 3);
 	take(cache, 2 * MIB, 3);
 	mock.fail_allocs = 3;
@@ -79,8 +79,8 @@ static void text_of(struct flexmem_cache *cache, uint64_t bytes, char *text,
 }
 
 /*
- * Like CUDA's text, the text has the memory of other processes, and the memory
- * that is reserved but unused.
+ * Like CUDA's text, the text states the memory of other processes, and the
+ * memory that is reserved but unused.
  */
 static void parts_of_the_text(void **state)
 {
@@ -126,7 +126,7 @@ static void advice(void **state)
 	text_of(cache, 8 * MIB + 1, text, sizeof(text));
 	assert_null(strstr(text, "fragmentation"));
 	mock.fail_allocs = 0;
-	/* The segments grow already, so that advice is left out. */
+	/* The segments grow already, so the text does not advise that. */
 	growing = mock_cache("expandable_segments:True");
 	for (i = 0; i < 4; i++)
 		tokens[i] = take(growing, 4 * MIB, 0);
@@ -464,7 +464,7 @@ static void check_pools(struct flexmem_cache_failure *failure)
 		"private pool 18446744073709551614 was never made: the last one is 18446744073709551613");
 }
 
-/* A buffer of the size that the header names holds any text. */
+/* A buffer of the size that the header names holds any error text. */
 /* Prints more than an error text can contain. */
 static size_t print_much(void *user, void *context, char *text, size_t length)
 {

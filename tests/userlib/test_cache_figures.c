@@ -711,8 +711,8 @@ static void look_at_splits(void)
 }
 
 /*
- * Whenever a call releases the lock in the middle of its work, the figures
- * include what it has done so far.
+ * When a call releases the lock in the middle of its work, the figures include
+ * what the call has done so far.
  */
 static void exact_while_others_look(void **state)
 {
@@ -734,7 +734,7 @@ static void exact_while_others_look(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A snapshot has a list for each device number up to the cache's. */
+/* A snapshot has a list for each device number up to that of the cache. */
 static void device_numbers(void **state)
 {
 	struct flexmem_cache_options options = mock_options("");

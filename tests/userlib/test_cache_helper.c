@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The thread that serves pressure. TSan checks it too. */
+/* The helper thread, which serves pressure events. Also runs under TSan. */
 #include "cache_mock.h"
 
 #include <fcntl.h>
@@ -343,7 +343,7 @@ static void device_goes(void **state)
 	close(mock.pipe[1]);
 	mock.pipe[1] = -1;
 	await_text();
-	/* The helper has ended by itself. It must be stopped all the same. */
+	/* The helper has ended by itself, but must still be stopped. */
 	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 	assert_int_equal(flexmem_cache_stop_helper(cache), -ENOENT);
 	flexmem_cache_destroy(cache);
@@ -410,7 +410,7 @@ static void *allocate(void *argument)
 	return NULL;
 }
 
-/* A helper and a loop serve events, while other threads allocate. */
+/* The helper and this thread serve events while other threads allocate. */
 static void everybody_at_once(const char *configuration)
 {
 	pthread_t threads[3];

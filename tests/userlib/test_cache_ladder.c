@@ -21,7 +21,7 @@ static void retry_succeeds(void **state)
 	mock.fail_allocs = 1;
 	assert_int_equal(try_alloc(cache, 1000), 0);
 	expect_counters(cache, 1, 1, 0);
-	/* The cache had nothing to return, so it only asked a second time. */
+	/* The cache had no memory to return, so it only asked again. */
 	assert_int_equal(mock.allocs, 2);
 	assert_int_equal(mock.device_waits, 1);
 	assert_int_equal(figures(cache).num_sync_all_streams, 1);
@@ -80,8 +80,8 @@ static void one_large_goes(void **state)
 }
 
 /*
- * No free segment is large enough: the cache gives back several, the largest
- * ones first.
+ * No free segment is large enough, so the cache returns several segments to the
+ * provider, the largest ones first.
  */
 static void several_large_go(void **state)
 {
@@ -144,10 +144,6 @@ static void waiting_blocks_help(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * Makes the wait for the device fail. The error of the request must still be
- * -ENOMEM.
- */
 static void event_happens(void)
 {
 	mock.happened[0] = true;
@@ -189,6 +185,7 @@ static void free_end_grows_during_a_call(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The wait for the device fails. The request must still fail with -ENOMEM. */
 static void waiting_fails(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");

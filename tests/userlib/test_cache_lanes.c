@@ -22,8 +22,8 @@
 #define CAPACITY (UINT64_C(4) << 40)
 
 /*
- * @base: by segment of the model, the segment's offset on the device minus its
- * offset in the model's world. It is set when the segment gets its first block.
+ * @base: for each segment of the model, its offset on the device minus its
+ * offset in the model's world. Set when the segment gets its first block.
  */
 struct worker {
 	struct flexmem_cache *cache;
@@ -333,7 +333,7 @@ static void one_thread(void **state)
 #define NAMES (int)FMLIB_CHUNK
 static pthread_barrier_t begins;
 
-/* Allocates and frees, which needs no lock but the lane's and the account's. */
+/* Makes calls that take only the locks of the lane and of the account. */
 static void *add_up_meanwhile(void *cache)
 {
 	void *token;
@@ -343,7 +343,7 @@ static void *add_up_meanwhile(void *cache)
 		assert_int_equal(flexmem_cache_alloc(cache, 100, 1, &token),
 				 0);
 		assert_int_equal(flexmem_cache_free(cache, token), 0);
-		/* At 100 the lane still has tokens. At 101 it has none. */
+		/* Between these steps the other thread uses up the tokens. */
 		if (i == 100 || i == 101)
 			pthread_barrier_wait(&begins);
 	}

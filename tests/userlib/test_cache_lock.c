@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The lock of a lane, with each of its two barriers. TSan checks it too. */
+/* The lock of a lane, with and without membarrier(). TSan checks it, too. */
 #include "test.h"
 #include "cache/lock.h"
 

@@ -29,7 +29,7 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	mock_lose();
 	assert_int_equal(live(cache), 1024 + 8 * MIB);
 	/*
-	 * Lost segments without an allocation are freed. Those with an
+	 * Lost segments without an allocation are freed. Lost segments with an
 	 * allocation stay.
 	 */
 	assert_int_equal(mock.frees, 1);
@@ -45,8 +45,8 @@ static void is_not_used(const char *configuration, uint64_t segments)
 	take(cache, 2000, 0);
 	assert_int_equal(mock.allocs, 1);
 	/*
-	 * A live allocation can be looked up, and freed once. Its segment is
-	 * returned with it.
+	 * A live allocation can be looked up, and freed once. The last free in
+	 * a segment returns the segment.
 	 */
 	assert_int_equal(lookup(cache, large).size, 8 * MIB);
 	give(cache, large);
@@ -71,7 +71,7 @@ static void growing(void **state)
 	is_not_used("expandable_segments:True", 1);
 }
 
-/* Free neighbours in a lost segment are merged, and never handed out. */
+/* Free neighbours in a lost segment are merged, but serve no request. */
 static void freed_in_pieces(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -94,7 +94,7 @@ static void freed_in_pieces(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A private pool goes on with new segments. */
+/* After a loss a private pool makes new segments. */
 static void private_pools(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -169,8 +169,8 @@ static void noticed(void **state)
 }
 
 /*
- * The cache notices the loss when it tries to shrink a segment. It tries only
- * once.
+ * The cache notices the loss when it tries to shrink a segment. The cache tries
+ * only once.
  */
 static void noticed_when_it_shrinks(void **state)
 {
@@ -193,8 +193,9 @@ static void noticed_when_it_shrinks(void **state)
 }
 
 /*
- * If the provider cannot tell whether a segment is lost, it counts as not lost.
- * If the provider refuses to free a lost segment, the cache tries again later.
+ * If the provider cannot tell whether a segment is lost, the segment counts as
+ * not lost. If the provider refuses to free a lost segment, the cache tries
+ * again later.
  */
 static void in_doubt(void **state)
 {

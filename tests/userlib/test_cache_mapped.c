@@ -7,7 +7,7 @@
 
 #define MAPS 64
 
-/* The mappings of the mock's segments, and planned faults. */
+/* The mappings of the mock's segments, and the faults that a test injects. */
 static struct {
 	struct {
 		uint64_t handle;
@@ -69,7 +69,7 @@ static int mapped_setup(void **state)
 	return mock_setup(state);
 }
 
-/* Every map must have ended. */
+/* Every mapping must have been removed. */
 static int mapped_teardown(void **state)
 {
 	assert_int_equal(card.maps, card.unmaps);
@@ -131,8 +131,8 @@ static void pointers_lead_to_the_bytes(void **state)
 	assert_ptr_equal(b.pointer, card.there[1].pointer + b.offset);
 	memset(b.pointer, 7, 30 * MIB);
 	/*
-	 * lookup() gives the pointer to any byte, whichever call has allocated
-	 * it.
+	 * lookup() gives the pointer to any byte of an allocation, whichever
+	 * call has made the allocation.
 	 */
 	c = lookup(cache, (char *)token + 499);
 	assert_ptr_equal(c.pointer, (char *)a.pointer + c.offset - a.offset);

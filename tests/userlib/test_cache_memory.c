@@ -144,7 +144,7 @@ static void *maybe(struct flexmem_cache *cache, uint64_t bytes,
 					      &a, sizeof(a))))
 		return a.token;
 	assert_null(a.token);
-	/* The allocation that fails may be one of the test's provider. */
+	/* The failed allocation may be one that the test's provider made. */
 	provider = a.failure.error == -ENOMEM;
 	if (!provider)
 		assert_memory_equal(&a.failure, &nothing, sizeof(nothing));
@@ -256,7 +256,7 @@ static void every_allocation(const char *configuration)
 		memset(mock.happened, 0, sizeof(mock.happened));
 	} while (failed);
 	fail_at = 0;
-	/* In each turn of the loop another allocation has failed. */
+	/* Each turn of the loop has made another allocation fail. */
 	assert_true(n > 20);
 }
 

@@ -3,7 +3,7 @@
  * The cache against its model: the same random operations on both, each with a
  * simulated provider and streams of its own (a world). After each operation all
  * visible state is compared. To repeat a run: CACHE_SEED=N, with the printed N.
- * CACHE_OPERATIONS makes it longer.
+ * CACHE_OPERATIONS sets the number of operations.
  */
 #include <time.h>
 
@@ -387,7 +387,10 @@ static void real_callback(void *user, uint64_t bytes)
 	run->callback_slot = SLOTS;
 }
 
-/* Chooses a free slot for the next allocation, and one for the callback. */
+/*
+ * Draws which slots the callback frees, and what it allocates. Leaves the first
+ * free slot to the next allocation.
+ */
 static void prepare_callback(struct run *run)
 {
 	size_t slot = run_free_slot(run);

@@ -92,7 +92,7 @@ static int address_of(struct flexmem_cache *cache, const void *token,
 	return err;
 }
 
-/* The address of any byte, by tokens of both forms. */
+/* Looks up the address of any byte, by narrow and by wide tokens. */
 static void addresses(void **state)
 {
 	struct flexmem_virtual_address found;
@@ -175,7 +175,7 @@ static void foreign_frees(void **state)
 	flexmem_cache_destroy(other);
 }
 
-/* A stale token stays invalid, however often its entry is used again. */
+/* A stale token stays invalid, however often its block is used again. */
 static void stale_tokens(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("");
@@ -311,8 +311,8 @@ static void refuse_name(struct flexmem_cache *cache, uint64_t bytes,
 }
 
 /*
- * The size of the block, not of the request, decides which kind of token it
- * gets. A refused request leaves nothing allocated.
+ * The size of the block, not of the request, decides which kind of token the
+ * allocation gets. A refused request leaves nothing allocated.
  */
 static void refused_hits(void **state)
 {
@@ -351,7 +351,7 @@ static void release_the_pool(void)
 	assert_int_equal(flexmem_cache_pool_release(pool_cache, leaving), 0);
 }
 
-/* The pool is released while the provider makes a segment for it. */
+/* The pool is released while the provider makes a segment for the pool. */
 static void refused_in_a_leaving_pool(void **state)
 {
 	(void)state;

@@ -54,7 +54,10 @@ static void held_twice(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A segment of a released pool goes back as a whole, after its last free. */
+/*
+ * A segment of a released pool does not shrink. It is freed with its last
+ * block.
+ */
 static void released_in_use(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
@@ -91,7 +94,7 @@ static void requests_go_by_stream(void **state)
 	int i;
 
 	(void)state;
-	/* Pools do not use other free memory of these streams. */
+	/* The pools do not use these free blocks of the common pool. */
 	give(cache, take(cache, 1000, 1));
 	give(cache, take(cache, 1000, 2));
 	for (i = 0; i < 3; i++) {
@@ -107,8 +110,8 @@ static void requests_go_by_stream(void **state)
 	assert_int_equal(pool_of(cache, 0), 0);
 	assert_int_equal(pool_of(cache, 1), pools[0]);
 	/*
-	 * Two pools capture the stream. The pool that began first serves its
-	 * requests.
+	 * Two pools capture the stream. The pool that began first serves the
+	 * stream's requests.
 	 */
 	assert_int_equal(pool_of(cache, 2), pools[1]);
 	/* A request that names a pool is served by that pool. */
@@ -178,7 +181,7 @@ static void no_events_in_a_capture(void **state)
 
 /*
  * During a capture no holes of other streams are used, because it is unknown
- * which work uses them.
+ * which work still uses the holes.
  */
 static void no_loans_in_a_capture(void **state)
 {
@@ -291,7 +294,7 @@ static void usage_by_stream(void **state)
 }
 
 /*
- * Before a request fails, it may use memory of a pool with
+ * A request that would fail may use memory of a pool with
  * FLEXMEM_CACHE_POOL_USE_ON_OOM.
  */
 static void used_on_oom(void **state)
@@ -321,7 +324,7 @@ static void used_on_oom(void **state)
 	/* The freed block belongs to the pool again. */
 	give(cache, token);
 	assert_int_equal(usage_of(cache, pool).reserved_bytes, 20 * MIB);
-	/* A released pool lends nothing. */
+	/* No other request uses memory of a released pool. */
 	take_in(cache, pool, 2 * MIB);
 	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
 	assert_int_equal(try_alloc(cache, 2 * MIB), -ENOMEM);
@@ -432,7 +435,7 @@ static void provider_of_its_own(void **state)
 }
 
 /*
- * The cache frees memory that it cannot use, even if memory of another provider
+ * The cache frees a segment that it cannot use. A segment of another provider
  * has the same handle.
  */
 static void a_handle_of_another_provider(void **state)

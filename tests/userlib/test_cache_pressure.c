@@ -68,7 +68,7 @@ static void moderate_gives_half(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* The memory used last stays, because it will be used next. */
+/* The memory used last stays, because the cache uses it first. */
 static void moderate_gives_the_oldest_half(void **state)
 {
 	static const int order[] = { 2, 0, 3, 1 };
@@ -100,7 +100,7 @@ static void moderate_gives_the_oldest_half(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* When a level falls, the cache returns nothing. */
+/* When the level of pressure falls, the cache returns no memory. */
 static void falling_levels(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");

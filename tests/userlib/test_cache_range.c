@@ -8,13 +8,13 @@
 #include <time.h>
 
 #include "test.h"
-/* Included, because the tests look at static parts. */
+/* Includes the source, because the tests use its static functions. */
 #include "cache/range.c"
 #include "trace.h"
 
 #define STEP (2 * MIB)
 
-/* The number of the allocation that fails, from 1 on; 0: none. */
+/* The number of the host allocation that fails, from 1 on; 0: none. */
 static unsigned int fail_at;
 static unsigned int made;
 /* If true, every allocation of host memory fails. */
@@ -167,8 +167,8 @@ static void model_shrink(struct model *model, uint64_t less)
 }
 
 /*
- * Checks the invariants of a node. All holes below it must begin between @from
- * and @to, exclusive. Returns the number of holes.
+ * Checks the invariants of a node. All holes below the node must begin at @from
+ * or later, and before @to. Returns the number of holes.
  */
 static uint32_t check_node(const struct fmlib_range_node *node,
 			   unsigned int height, int32_t from, int32_t to,
@@ -194,8 +194,8 @@ static uint32_t check_node(const struct fmlib_range_node *node,
 		}
 		assert_true(node->children[i]->count);
 		/*
-		 * A part that begins before the first entry belongs to that
-		 * entry as well.
+		 * The first child may also have holes before its entry in this
+		 * node.
 		 */
 		if (i)
 			from = node->offsets.of[i];
@@ -281,7 +281,8 @@ static void grow_pair(struct pair *pair, uint64_t more)
 }
 
 /*
- * If no hole is large enough, the range and its model grow, as a segment does.
+ * Reserves a part in the range and in its model. If no hole is large enough,
+ * both grow first, as a segment does.
  */
 static struct hole reserve_in(struct pair *pair, uint64_t size)
 {
@@ -358,7 +359,7 @@ static void shrink_pair(struct pair *pair, uint64_t *random)
 		model_shrink(&pair->model, less);
 }
 
-/* Claims several parts. The memory for that was prepared before. */
+/* Claims several parts. The host memory for the claims was prepared before. */
 static void claim(struct pair *pair, uint64_t *random, size_t count)
 {
 	const struct model *model = &pair->model;
@@ -395,10 +396,10 @@ static void claim(struct pair *pair, uint64_t *random, size_t count)
 }
 
 /*
- * A kind of random run: the largest number of parts, the largest number of
- * units of a part, and how many of 64 steps are reservations while the run
- * grows. Long phases with only reservations or only releases alternate with
- * mixed ones.
+ * The parameters of a random run: the largest number of parts, the largest
+ * number of units of a part, and how many of 64 steps are reservations while
+ * the run grows. Long phases with only reservations or only releases alternate
+ * with mixed phases.
  */
 struct course {
 	uint64_t unit;
@@ -506,7 +507,10 @@ static void on_the_traces(void **state)
 		replay(names[i]);
 }
 
-/* The tree grows to six levels and shrinks, without allocations. */
+/*
+ * The tree grows to six levels and shrinks, without an allocation of host
+ * memory.
+ */
 static void many_holes(void **state)
 {
 	enum { PARTS = 300000, ODD = 7919 };
@@ -592,10 +596,10 @@ static void border_that_moves(void **state)
 }
 
 /*
- * Releases that need the most nodes: all leaves become full, and then each gets
- * one more hole. The parts are in rows of 6. First the first part of each row
- * is released, then the third part of each row, and at last the fifth part of
- * each 16th row.
+ * Releases parts in the order that needs the most nodes: all leaves become
+ * full, and then each leaf gets one more hole. The parts are in rows of 6.
+ * First the first part of each row is released, then the third part of each
+ * row, and at last the fifth part of each 16th row.
  */
 static void full_leaves(void **state)
 {
@@ -611,7 +615,9 @@ static void full_leaves(void **state)
 		assert_int_equal(fmlib_range_reserve(&range, 128, &offset), 0);
 		assert_int_equal(fmlib_range_reserve(&range, 128, &offset), 0);
 		assert_int_equal(fmlib_range_reserve(&range, 128, &offset), 0);
-		/* Most rows reserve their second half as one part. */
+		/*
+		 * In most rows the last three parts are reserved as one part.
+		 */
 		if (i % 16 != 8) {
 			assert_int_equal(fmlib_range_reserve(&range, 3 * 128,
 							     &offset), 0);
@@ -662,7 +668,10 @@ static void without_memory(void **state)
 	close_pair(&pair);
 }
 
-/* Claims split full nodes on several levels. Then everything is released. */
+/*
+ * Some claims split full nodes on several levels. At the end all parts are
+ * released.
+ */
 static void many_claims(void **state)
 {
 	enum { PARTS = 20000 };
@@ -685,8 +694,8 @@ static void many_claims(void **state)
 }
 
 /*
- * Runs the operations while allocation @number fails. Returns true if there
- * were fewer allocations.
+ * Runs the operations while host allocation number @number fails. Returns true
+ * if there were fewer host allocations.
  */
 static bool with_failure(unsigned int number)
 {
@@ -750,8 +759,8 @@ static void each_allocation_fails(void **state)
 	while (!with_failure(number))
 		number++;
 	/*
-	 * In each turn of the loop another allocation has failed, and nothing
-	 * has leaked.
+	 * Each turn of the loop made a different host allocation fail. No
+	 * memory has leaked.
 	 */
 	assert_true(number > 20);
 	assert_int_equal(outstanding, before);

@@ -175,8 +175,8 @@ static void impossible_addresses(void **state)
 }
 
 /*
- * The true handle of memory for which the provider returns the handle of an
- * existing segment. The cache must not free that segment's handle.
+ * The true handle of new memory. The provider returns the handle of the first
+ * segment instead, which the cache must not free.
  */
 static uint64_t lost;
 
@@ -267,7 +267,8 @@ static void impossible_figures(void **state)
 	info_free = GIB + 1;
 	assert_int_equal(flexmem_cache_memory_info(cache, &free, &total), -EIO);
 	/*
-	 * Without a total the fraction has no effect, and a warning says that.
+	 * If the provider cannot tell the total, the memory fraction has no
+	 * effect, and the cache logs a warning.
 	 */
 	give(cache, take(cache, 30 * MIB, 0));
 	assert_non_null(strstr(mock.log, "is not known (error 5)"));
@@ -279,7 +280,7 @@ static void impossible_figures(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* A segment must not grow into another one, whatever its provider says. */
+/* The provider grows a segment into another one. The cache must refuse that. */
 static void next_to_it(struct flexmem_cache_memory *memory, uint64_t bytes)
 {
 	(void)bytes;
@@ -296,7 +297,7 @@ static void growth_into_another(void **state)
 	change = next_to_it;
 	take(cache, 2 * MIB, 1);
 	change = NULL;
-	/* The first segment shrinks to its old size. The second may grow. */
+	/* The cache shrinks the first segment again. The second may grow. */
 	mock.log[0] = '\0';
 	assert_int_equal(try_alloc(cache, 2 * MIB), -EIO);
 	assert_non_null(strstr(mock.log, "memory that is in use already"));

@@ -16,7 +16,7 @@ static void query(struct flexmem_cache *cache)
 	assert_int_equal(flexmem_cache_trim(cache, 0, NULL), 0);
 }
 
-/* Whether the next block of the same size on stream 0 is at @where. */
+/* Whether the next block of 1000 bytes on stream 0 is at @where. */
 static bool is_back(struct flexmem_cache *cache, uint64_t where)
 {
 	void *token;
@@ -128,7 +128,8 @@ static void streams_that_share_a_chain(void **state)
 	}
 	assert_int_equal(mock.allocs, 4);
 	/*
-	 * Two pools are told apart even if their numbers are in the same chain.
+	 * The cache tells two pools apart even if their numbers are in the same
+	 * hash chain.
 	 */
 	do
 		assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
@@ -161,7 +162,7 @@ static void waits_for_all(void **state)
 	assert_int_equal(mock.events, 2);
 	assert_int_equal(mock.streams[0] + mock.streams[1], 3);
 	assert_int_equal(flexmem_cache_free(cache, token), -EINVAL);
-	/* The block is not allocated, and still active. */
+	/* The block is no longer allocated, but still active. */
 	assert_int_equal(figures(cache).allocation[0].current, 0);
 	assert_int_equal(figures(cache).active[0].current, 1);
 	assert_int_equal(figures(cache).active_bytes[0].current, 1024);
@@ -172,7 +173,7 @@ static void waits_for_all(void **state)
 	assert_false(is_back(cache, where));
 	mock.happened[1] = true;
 	assert_true(is_back(cache, where));
-	/* The two blocks freed before still wait. */
+	/* The two blocks that were freed earlier still wait. */
 	assert_int_equal(figures(cache).requested_bytes[0].current, 2000);
 	assert_int_equal(figures(cache).requested_bytes[0].peak, 3000);
 	assert_int_equal(mock.destroys, 2);
@@ -224,7 +225,8 @@ static struct flexmem_cache *full_cache(bool with_events, void **tokens)
 }
 
 /*
- * Another stream may take a hole after an event recorded later than the free.
+ * Another stream may take a hole once an event that was recorded after the free
+ * has happened.
  */
 static void a_hole_moves_after_its_event(void **state)
 {
@@ -237,7 +239,7 @@ static void a_hole_moves_after_its_event(void **state)
 	mock.happened[0] = true;
 	token = take(cache, 4 * MIB, 2);
 	/*
-	 * The token belongs to the block's lane, which is a group of streams
+	 * The token belongs to the block's lane. A lane is a group of streams
 	 * that share a lock.
 	 */
 	chunk = fmlib_token_chunk(&cache->narrow, token);
@@ -277,7 +279,7 @@ static void a_hole_moves_after_a_wait(void **state)
 		assert_int_equal(lookup(cache, take(cache, MIB, i + 2)).stream,
 				 i + 2);
 	assert_int_equal(mock.device_waits, 1);
-	/* A block freed later needs another wait. */
+	/* A block that is freed later needs another wait. */
 	give(cache, tokens[1]);
 	mock.device_waits = 0;
 	take(cache, MIB, 2);
@@ -294,7 +296,7 @@ static void free_during_wait(void)
 	give(full, freed_meanwhile);
 }
 
-/* A block freed during the wait may still be in use. */
+/* A block that is freed during the wait may still be in use. */
 static void a_hole_freed_during_the_wait_stays(void **state)
 {
 	void *tokens[3];
@@ -421,7 +423,7 @@ static void count_and_destroy(void *user, uint64_t event)
 
 /*
  * While a block waits, a new segment is made with only its lane locked. After
- * the event all lanes are locked, because the block may belong to any of them.
+ * the event all lanes are locked, because the block may belong to any lane.
  */
 static void a_miss_leaves_lanes_open(void **state)
 {
@@ -482,7 +484,7 @@ static void queries_before_the_provider(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* If no block waits the cache asks about no event. */
+/* If no block waits, the cache asks about no event. */
 static void no_queries(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -656,7 +658,7 @@ static void emptying_cannot_wait(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* If no event can be recorded the block waits for the whole device. */
+/* If no event can be recorded, the block waits for the whole device. */
 static void record_fails(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -721,8 +723,8 @@ static void poll_meanwhile(void)
 	take(the_cache, 1000, 0);
 	assert_false(mock.destroyed[0]);
 	/*
-	 * The last step of a failing request, a wait for the device, does not
-	 * destroy that event either.
+	 * A failing request waits for the device in the end. That does not
+	 * destroy the event either.
 	 */
 	mock.fail_allocs = 2;
 	assert_int_equal(flexmem_cache_alloc(the_cache, 20 * MIB, 0,
@@ -753,15 +755,15 @@ static void take_meanwhile(void)
 	mock.on_wait = NULL;
 	token = take(the_cache, 20 * MIB, 0);
 	assert_int_equal(mock.device_waits, 1);
-	/* A thread still waits for its event. */
+	/* A thread still waits for the event of the block. */
 	assert_false(mock.destroyed[0]);
 	use(the_cache, token, 1);
 	give(the_cache, token);
 }
 
 /*
- * In the last step of a failing request the cache also gets a block for whose
- * event another thread waits.
+ * While one thread waits for the event of a block, a request of another thread
+ * gets the block, after a wait for the device.
  */
 static void waiting_keeps_nothing(void **state)
 {
@@ -790,7 +792,7 @@ static int fail_to_wait(void *user, uint64_t event)
 	return -EIO;
 }
 
-/* If the wait fails the event is destroyed too. */
+/* The event is destroyed even if the wait for it fails. */
 static void failed_wait_keeps_nothing(void **state)
 {
 	struct flexmem_cache_options options;
@@ -815,7 +817,10 @@ static void failed_wait_keeps_nothing(void **state)
 	flexmem_cache_destroy(the_cache);
 }
 
-/* The event of a block freed after the wait for the device has not happened. */
+/*
+ * Frees a block during the wait for the device. The event of this block has not
+ * happened after the wait.
+ */
 static void free_meanwhile(void)
 {
 	static void *token;

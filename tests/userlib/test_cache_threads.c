@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Threads on one cache, and fork. TSan checks it too. */
+/* Threads on one cache, and fork. Also runs under TSan. */
 #include "cache_threads.h"
 #include "cache_viewer.h"
 
@@ -207,7 +207,7 @@ static void free_mailbox(void)
 	}
 }
 
-/* Events that happen at some time. The cache is locked. */
+/* Every third query makes the event happen. The cache is locked. */
 static int query_event(void *user, uint64_t event)
 {
 	if (!(mock.queries % 3))

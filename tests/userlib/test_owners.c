@@ -433,7 +433,7 @@ static void cgroup_limits(void **state)
 	flexmem_device_close(other);
 }
 
-/* If the limit was removed after the failure, the text leaves it out. */
+/* The error text names no limit if the limit was removed after the failure. */
 static void limit_has_gone(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -449,7 +449,7 @@ static void limit_has_gone(void **state)
 	flexmem_device_close(device);
 }
 
-/* For failures with the same reason the library asks for the limit once. */
+/* If a batch fails for one reason, the library reads the limit only once. */
 static void limits_in_a_batch(void **state)
 {
 	enum { MANY = 50 };

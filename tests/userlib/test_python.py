@@ -237,7 +237,7 @@ def a_mapped_block_is_a_buffer():
         assert cache.alloc(4096).address == address
         raised(ValueError, lambda: block.buffer)
         raised(ValueError, lambda: cache.alloc(0).buffer)
-    # The array keeps the cache and the device.
+    # The array keeps the cache and the device open.
     assert not all_closed() and set(array_of_other) == {4}
     del other, array_of_other
     assert all_closed()

@@ -187,7 +187,7 @@ static void flags(void **state)
 	flexmem_device_close(device);
 }
 
-/* Regions that appear between the two calls are listed too. */
+/* Regions that appear while the library reads the list are listed too. */
 static void growth(void **state)
 {
 	struct flexmem_device *device = open_device();

@@ -450,8 +450,8 @@ static void log_batches_and_trim(void **state)
 }
 
 /*
- * The log of a failure reads the device's tables. If that fails, the call
- * itself still succeeds.
+ * The log of a failure reads the device's tables. If the log cannot read them,
+ * the call itself still succeeds.
  */
 static void log_without_tables(void **state)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Threads on one device object. TSan checks it too. */
+/* Threads use one device object. TSan runs this test, too. */
 #include "test.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void count_log(enum flexmem_log_level level, const char *text,
 	(void)level;
 	(void)text;
 	(void)user;
-	/* The library calls the log one thread at a time. */
+	/* Only one thread at a time calls the log function. */
 	EXPECT(atomic_fetch_add(&in_log, 1) == 0);
 	atomic_fetch_sub(&in_log, 1);
 }
@@ -54,8 +54,8 @@ static void *allocate(void *argument)
 }
 
 /*
- * Each thread writes its own byte to its own allocation, and sees no other
- * thread's.
+ * Each thread writes its own byte to its own allocation, and reads no byte of
+ * another thread.
  */
 static void *copy(void *argument)
 {

@@ -458,7 +458,7 @@ def sets_limits():
     # Orphaned bytes still count against the limit.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
     assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out
-    # Shows the limit that was set, then removes it.
+    # The first command limit sets a limit and shows it, the second one removes the limit.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000 --handles 5\n"
                "limit --cgroup 1000 --handles none\nlimit --cgroup 1000 --json\n")
     assert "cgroup 1000  handles     1      5\n" in out, out
@@ -546,7 +546,7 @@ def trim():
     assert good("trim") == "0 regions given back, 0 B\n"
     out = good("shell", stdin="alloc 1\nfree 1\ntrim\ntrim --json\n")
     assert "1 region given back, 12.0 GiB\n" in out and '"regions": 0' in out, out
-    # Another client renews its lease all the time.
+    # Another client has a lease.
     status, out, err = run("trim", FAKE_LEASES=1)
     assert (status, out) == (1, "") and "a lease" in err, err
     assert good("trim", "--break-leases", FAKE_LEASES=1) == "0 regions given back, 0 B\n"
@@ -554,7 +554,7 @@ def trim():
     assert status == 2 and "takes no value" in err, err
     status, _, err = run("trim", "now")
     assert status == 2 and "unexpected argument 'now'" in err, err
-    # The fake driver fails after the first region, or at the end.
+    # The fake driver refuses TRIM.
     status, out, err = run("trim", "--json", FAKE_TRIM_AT=1, FAKE_TRIM_ERROR=1)
     assert status == 1 and "only the administrator" in err
     assert json.loads(out)["error"]["errno"] == -1

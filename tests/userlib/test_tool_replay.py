@@ -50,7 +50,7 @@ def replay_chunks():
 
 @test
 def replay_fragmentation():
-    # At the peak 10 GiB and 128 bytes are live: 0, 2 and 4 were freed before, and 3 GiB were allocated again.
+    # At the peak 10 GiB and 128 bytes are live. Before that, allocations 0, 2 and 4 were freed, and 3 GiB allocated.
     lines = [f"0 a {i} {GIB} 0" for i in range(10)]
     text = HEADER + "\n".join(lines + ["1 f 0", "1 f 2", f"2 a 20 {GIB} 0", "2 f 4",
                                        f"3 a 21 {2 * GIB} 0", "4 a 22 128 0"]) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How the tests of the flexmem command run it, and how they print TAP."""
+"""Helpers for the tests of the flexmem command: they run the command and print TAP."""
 
 import errno
 import fcntl

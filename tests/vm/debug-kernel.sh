@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Builds a debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config, and for
-# the kind kcsan the lines of kcsan.config take precedence. With --source it stops when build/linux-source exists, which
-# the static checks and the self tests use too. The kernel is built only once, and again if the configuration or the
-# source package changes.
+# Builds a debug kernel into DIR (see kernel.sh) from Debian's linux-source-6.12: allnoconfig plus debug.config. For the
+# kind kcsan, options in kcsan.config replace those in debug.config. With --source the script only unpacks the source
+# into build/linux-source, for the static checks and the self tests. The kernel is built again only if its configuration
+# or the source package changes.
 # usage: tests/vm/debug-kernel.sh DIR [debug|kcsan]
 #        tests/vm/debug-kernel.sh --source
 set -euo pipefail

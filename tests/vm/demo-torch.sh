@@ -30,6 +30,6 @@ wait "$pid" || fail 'the program failed'
 [[ $(awk '$NF == "shared" && $5 != 0' <<<"$regions") ]] || fail "no region was in use during the step: $regions"
 [[ $said == *'OutOfMemoryError: flexmem: '*GiB* ]] || fail 'nothing was out of memory'
 [[ $said == *'At the end 0 bytes are in use, and 0 of the device'* ]] || fail 'bytes are left'
-# The driver keeps empty regions. Column 5 is the used bytes of a region.
+# The driver keeps empty regions, so this prints regions with used bytes (column 5).
 left=$(flexmem regions | awk '$NF == "shared" && $5 != 0')
 [[ ! $left ]] || fail "bytes are left: $left"

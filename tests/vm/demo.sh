@@ -16,9 +16,9 @@ slots=$(setting slots)
 echo "A virtual function with $slots slots that may have $(setting capacity) of memory: order $(setting order), fit $(setting strategy)."
 [[ $(setting function) == VF && $slots == 8 && $(setting order) == fill_first ]] || fail "this is another device: $info"
 
-# one_each TRACE: counts what would happen if each tensor had a slot of its own, because there is no driver that works
-# like that. Prints the event at which no slot is left, the number of tensors live then and at most, and the numbers of
-# all events and tensors.
+# one_each TRACE: counts what would happen if each tensor had a slot of its own. It only counts, because no driver works
+# like that. Prints four numbers: the event at which no slot is left, the most tensors that are live at once, all
+# events, and all tensors.
 one_each() {
 	gzip -dc "$1" | awk -v slots="$slots" '
 		/^#/ { next }

@@ -18,7 +18,7 @@ unset LD_LIBRARY_PATH PKG_CONFIG_PATH
 bin=$(mktemp -d)
 export PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# In the machine everything runs as root, the headers come from no package, and the modules are built already.
+# In the virtual machine everything runs as root, the headers come from no package, and the modules are built already.
 headers=$(readlink -f -- "$BUILD/kernels/$FLEXMEM_KERNEL/headers")
 mkdir -p "/lib/modules/$(uname -r)"
 ln -sfn "$headers" "/lib/modules/$(uname -r)/build"
@@ -31,8 +31,8 @@ cat >"$bin/dpkg-query" <<'END'
 /usr/bin/dpkg-query "$@"
 printf '%s install ok installed\n' "linux-headers-$(uname -r)" pahole
 END
-# The modules have been built for this kernel before. On an emulated machine it takes half a minute just to find that
-# out, and an hour to build them. Loaded modules stay loaded, unless a block asks for others.
+# "make modules" does nothing, because the modules for this kernel exist. On an emulated machine make needs half a
+# minute to find that out, and an hour to build them. Loaded modules stay loaded, unless a block asks for others.
 rm -rf "$BUILD/ko/host-$(uname -r)"
 ln -s "$FLEXMEM_KERNEL" "$BUILD/ko/host-$(uname -r)"
 cat >"$bin/make" <<'END'
@@ -58,7 +58,7 @@ fi
 exec bash -c "$command"
 END
 chmod +x "$bin"/*
-# systemd makes a cgroup for each user. It does not run here.
+# Makes the cgroup of a user, because systemd, which would make it, does not run here.
 mkdir -p /sys/fs/cgroup/user.slice/user-1000.slice
 /lib/systemd/systemd-udevd &
 udev=$!
@@ -79,14 +79,14 @@ insmod "$FLEXMEM_KO/flexmem_sim.ko" slots=8
 udevadm settle
 (($#)) || tap 'what make demo shows' tests/vm/demo.sh
 
-# The commands of the pages above have installed library, command, group and rule.
+# The commands of the pages above have installed the library, the command, the group and the udev rule.
 command=/usr/local/bin/flexmem
 group=$(getent group flexmem | cut -d: -f3)
 user() { setpriv --reuid 4711 --regid 4711 --groups "$1" env -C / "${@:2}"; }
 node() { "$command" --device "$1" info --json | jq -r .device; }
 modes() { [[ $(stat -c '%a %G' "$(node VF)") == '660 flexmem' && $(stat -c '%a %G' "$(node PF)") == '600 root' ]]; }
-# udev reads changed rules when a device has an event, every three seconds at most. When it is told to reload the rules,
-# it does not read them at once, and may drop that request.
+# Repeats a test until udev has read the changed rules: udev looks for them when a device has an event, at most every
+# three seconds. A request to reload the rules would not take effect at once, and udev may drop it.
 in_time() {
 	local try
 	for ((try = 0; try < 20; try++)); do

@@ -11,12 +11,12 @@ do_load=0 do_stdin=0 do_tty=0 tty_size='' load='' sim='' needed=''
 # shellcheck disable=SC1091	# run.sh writes it for each run
 . "$share/job"
 
-# finish STATUS: tells run.sh what to return; with 0 it returns the command's own status
+# finish STATUS: tells run.sh what to return; with 0 run.sh returns the command's own status
 finish() {
 	echo "$1" >"$share/finished.new"
 	mv "$share/finished.new" "$share/finished"
 	sync
-	# A reboot, because a power-off needs ACPI. It ends QEMU too.
+	# Reboots, because a power-off needs ACPI. A reboot ends QEMU too.
 	/run/busybox reboot -f
 	sleep 60
 }
@@ -32,14 +32,14 @@ export LD_LIBRARY_PATH=$TOP/build/userlib
 export PKG_CONFIG_PATH=$TOP/build/userlib
 ulimit -c 0
 
-# The parameters are words of a command line.
+# $load and $sim are split into words, one for each parameter of a module.
 # shellcheck disable=SC2086
 load_modules() {
 	[[ ! $needed ]] || modprobe -a $needed || return 1
 	insmod "$FLEXMEM_KO/flexmem.ko" $load && insmod "$FLEXMEM_KO/flexmem_sim.ko" $sim
 }
 
-# Follows the input file, which grows on the host, to its final length, or until its reader ends.
+# Copies the input file, which grows on the host, until its final length is reached or the reader ends.
 feed() {
 	local at=0 size
 	until [[ -e $share/stdin.end && $(<"$share/stdin.end") == "$at" ]]; do
@@ -64,7 +64,8 @@ fi
 
 cat_out='' cat_err=''
 if ((do_tty)); then
-	# In the foreground, because a background job does not get Ctrl-C. The size is the terminal's.
+	# Runs the command in the foreground, because a background job does not get Ctrl-C. The guest's terminal gets
+	# the size of the host's.
 	setsid --wait --ctty bash -c "stty sane ${tty_size:+rows ${tty_size% *} cols ${tty_size#* }}; . $share/command" \
 		<>/dev/ttyS1 >&0 2>&1
 	echo $? >"$share/status"
@@ -86,8 +87,8 @@ else
 	wait $!
 	echo $? >"$share/status"
 fi
-# A process that the command has left behind would keep the pipes open and the modules in use, so it gets three seconds
-# to end. As long as output still arrives at the host, which may be busy, this waits longer.
+# A process that the command has left behind would keep the pipes open and the modules in use. It gets three seconds to
+# end, and longer while output still arrives at the host, which may be busy.
 sizes=''
 for ((i = tries = 0; i < 30 && tries < 3000; i++, tries++)); do
 	kill -0 "$cat_out" 2>/dev/null || kill -0 "$cat_err" 2>/dev/null || break

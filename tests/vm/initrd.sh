@@ -14,7 +14,7 @@ release=$(<"$dir/release")
 # The package is only unpacked, because installing it would remove the busybox that the host's initramfs may need.
 (
 	lock busybox
-	# Unpacks it in another place first, so that a full disk does not leave a part that looks complete.
+	# Unpacks the package into busybox.new first, so that a full disk does not leave an incomplete busybox.
 	[[ -x $BUILD/busybox/bin/busybox ]] || {
 		rm -rf "$BUILD/busybox" "$BUILD/busybox.new"
 		deb_unpack "$BUILD/busybox.new" busybox-static
@@ -29,7 +29,7 @@ cp "$BUILD/busybox/bin/busybox" "$tree/bin/"
 cp "$TOP/tests/vm/init" "$tree/init"
 chmod 755 "$tree/init"
 
-# The numbers in the names tell busybox the order. The modules are unpacked here, whatever compresses them.
+# tests/vm/init loads the modules in the order of the numbers in their names. Modules in .xz are unpacked here.
 number=100
 declare -A packed=()
 for module; do

@@ -6,7 +6,7 @@
 # pahole it fails, so without pahole the modules are built without BTF, which only tools that inspect types need.
 # usage: tests/vm/kbuild.sh 6.1|6.12|debug|kcsan|KDIR DIR [make variable...]
 set -euo pipefail
-# Modules for a kernel of the user's own are built with the user's tools.
+# Modules for KDIR are built with the compiler and tools that the environment selects.
 # shellcheck disable=SC2034	# for lib.sh
 [[ ${1:-} =~ ^(6\.1|6\.12|debug|kcsan)$ ]] || keep_tools=1
 # shellcheck source=tests/lib.sh
@@ -22,7 +22,7 @@ if (known_kernel "$kdir") 2>/dev/null; then
 fi
 if [[ ! -e $kdir/Makefile ]]; then
 	release=${kdir#/lib/modules/}
-	# The release in the directory's name names the Debian package. Other directories have none.
+	# For /lib/modules/RELEASE/build the message names the Debian package of RELEASE.
 	[[ $kdir != /lib/modules/*/build ]] || die "no headers of kernel ${release%/build}: install linux-headers-${release%/build}"
 	die "no kernel headers in KDIR=$kdir"
 fi

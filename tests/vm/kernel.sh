@@ -32,8 +32,8 @@ offered() {
 			NF == 2 && $1 == version { print $2, name, version; exit }'
 	done
 }
-# Finds the newest image of the series in the archive, among those that apt prefers, and its headers. They must be of
-# the same build, because a module that was built with the headers of another build does not load. Other flavours
+# Finds the newest image of the series that apt prefers, and its headers. The image and the headers must be of the
+# same build, because a module that was built with the headers of another build does not load. Other flavours
 # (cloud, rt) do not match.
 newest() {
 	local package

@@ -16,7 +16,7 @@ name=${1:?usage: modules.sh NAME [KDIR]}
 shift
 kdir=${1:-$name}
 if [[ ${1-} ]]; then
-	# The argument is a directory, even if its name is that of a kernel kind. Messages show what the user wrote.
+	# KDIR is a directory even if its name is also a kernel kind. Messages show the path with its symlinks.
 	kdir=$(realpath -ms -- "$1")
 else
 	known_kernel "$name"
@@ -36,8 +36,8 @@ done
 (cd "$TOP" && rsync -a --relative --delete --exclude='*.o' --exclude='*.ko' --exclude='*.mod' --exclude='*.mod.c' \
 	--exclude='.*.cmd' --exclude='*.order' --exclude='*.symvers' "${sources[@]}" "$dir/")
 
-# Builds without debug data, which would be nine tenths of each file, because the tests load the modules a thousand
-# times.
+# Builds without debug data. The tests load the modules a thousand times, and debug data would be nine tenths of each
+# file.
 flags=(W=1 KCFLAGS=-Werror)
 [[ $name == host-* ]] || flags=(W=1 'KCFLAGS=-Werror -g0' CONFIG_DEBUG_INFO_BTF_MODULES=)
 "$TOP/tests/vm/kbuild.sh" "$kdir" "$dir" "${flags[@]}" "$@"

@@ -61,8 +61,8 @@ command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run tests/setup.sh"
 "$vm/kernel.sh" "$kind"
 ((!do_build)) || "$vm/modules.sh" "$kind"
 
-# KVM may exist and yet not boot a kernel, or not this one. So it is tried once with this kernel, and the answer is kept
-# until the host restarts. VM_KVM here and VM_PATIENCE below are for the self-checks.
+# KVM may exist but not boot this kernel. So the script tries KVM once with this kernel, and keeps the result until the
+# host restarts. VM_KVM here and VM_PATIENCE below are for the self-checks.
 kvm=${VM_KVM:-/dev/kvm}
 accel=${FLEXMEM_ACCEL:-}
 verdict=$BUILD/vm/accel-$kind
@@ -135,10 +135,10 @@ kernel_args+=" no_timer_check"
 sysctl.kernel.hung_task_timeout_secs=600"
 kernel_args+=" $append"
 
-# Copies the input to a file that the guest follows. A second file has its length in the end.
+# Copies the input to a file that the guest follows. When the input has ended, writes its length to a second file.
 feed() {
 	cat <&"$input" >"$out/stdin" &
-	# shellcheck disable=SC2064	# that very one
+	# shellcheck disable=SC2064	# expands $! now
 	trap "kill $!; exit" TERM
 	wait $! || true
 	stat -c %s "$out/stdin" >"$out/stdin.end.new"
@@ -156,8 +156,8 @@ terminal=()
 ((!do_tty)) || terminal=(-chardev 'stdio,id=terminal,signal=off' -serial chardev:terminal)
 
 uptime_s() { cut -d. -f1 /proc/uptime; }
-# boot SECONDS: runs the machine until it ends. If it is not up after SECONDS it is killed, and the variable hung is
-# set. The seconds are counted one by one, so that none passes while the host stalls.
+# boot SECONDS: runs the machine until it ends. If the machine is not up after SECONDS, kills it and makes the file
+# $out/hung. Counts sleeps of 0.2 s instead of reading the clock, because a clock also advances while the host stalls.
 boot() {
 	local i
 	begin=$(uptime_s)

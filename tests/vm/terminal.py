@@ -30,7 +30,8 @@ TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
 
 
 def expect(master, text, said):
-    """Reads until the text has come, and drops it. Returns False at the end of the output."""
+    """Reads until `text` comes. Removes it, and what precedes it, from `said`. Returns False at the end of the output,
+    or if "1on" precedes the text."""
     while text not in said:
         try:
             part = os.read(master, 4096)

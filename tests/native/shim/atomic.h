@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Single accesses, barriers, atomics and bits, as builtins of the compiler, so
- * that TSan knows which order each of them guarantees.
+ * Single accesses, barriers, atomics and bits. They are builtins of the
+ * compiler, so TSan knows which order each of them guarantees.
  */
 #ifndef _NATIVE_ATOMIC_H
 #define _NATIVE_ATOMIC_H
@@ -125,10 +125,10 @@ static inline void refcount_set(refcount_t *r, int n)
 }
 
 /*
- * The kernel's function guarantees no order by itself. But a task that finds
- * that it holds the only reference, then passes a condition and takes a lock,
- * comes after all former holders. That follows from the kernel's memory model,
- * which the compiler and TSan do not know.
+ * The kernel's refcount_read() guarantees no order. But a task may read that it
+ * holds the only reference, and then take a lock. In the kernel's memory model
+ * the task then comes after all former holders. The compiler and TSan do not
+ * know this model, so the read is an acquire here.
  */
 static inline unsigned int refcount_read(const refcount_t *r)
 {

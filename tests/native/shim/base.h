@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Types, attributes, bugs and messages, and the parts of the C library in use.
+ * Types, attributes, BUG(), messages, and the parts of the C library in use.
  */
 #ifndef _NATIVE_BASE_H
 #define _NATIVE_BASE_H

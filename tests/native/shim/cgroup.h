@@ -16,7 +16,7 @@ struct kernfs_node {
 #define CSS_ONLINE 2u
 
 /**
- * struct cgroup_subsys_state - here a part of a cgroup and nothing more
+ * struct cgroup_subsys_state - state and references of a cgroup
  * @flags: CSS_ONLINE until the directory is removed
  * @refs: number of references: one for the directory, one for each task in it
  *	and for each child, and those that the driver has taken
@@ -31,7 +31,7 @@ struct cgroup_subsys_state {
  * @self: the part that the kernel's functions for references use
  * @kn: its directory, with a number that is never used twice
  * @level: 0: the root
- * @ancestors: by level, from the root to the cgroup itself. It holds a
+ * @ancestors: by level, from the root to the cgroup itself. The cgroup holds a
  *	reference to its parent
  */
 struct cgroup {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel's dma-fence.c, dma-resv.c and sync_file.c need, which are
- * compiled as they are: interrupts, wound/wait locks, and files without a node.
+ * Interrupts, wound/wait locks, and files without a node. The kernel's
+ * dma-fence.c, dma-resv.c and sync_file.c, which are compiled unchanged, need
+ * these.
  */
 #ifndef _NATIVE_FENCE_H
 #define _NATIVE_FENCE_H

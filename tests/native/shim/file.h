@@ -97,14 +97,14 @@ struct inode {
 /**
  * struct file - an open file
  * @f_cred: credentials of the opener
- * @f_mapping: where its mappings are listed
+ * @f_mapping: lists the mappings of the file
  * @private_data: for the driver
  * @f_flags: O_RDONLY or O_RDWR, with or without O_NONBLOCK
  * @f_mode: O_RDONLY + 1 or O_RDWR + 1, as in the kernel; only the latter has
  *	FMODE_WRITE
- * @f_op: its operations
+ * @f_op: operations of the driver
  * @refs: number of descriptors and mappings
- * @tag: for the test: the byte that it writes into allocations of this file
+ * @tag: for the test: the byte that the test writes into the file's allocations
  * @note: for the test: handles
  */
 struct file {
@@ -243,7 +243,7 @@ typedef struct { unsigned long pgprot; } pgprot_t;
  * @vm_flags: VM_SHARED and so on
  * @vm_page_prot: 0, unless the driver has changed it
  * @vm_ops: the driver's operations
- * @vm_private_data: the driver's
+ * @vm_private_data: data of the driver
  * @vm_file: a reference is held
  * @mapped: in &address_space.vmas
  * @lock: protects @pfn; held while the CPU uses a page table entry

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Locks and RCU. Each lock knows its owner. Wrong use is reported where it
- * happens: a lock that is not held, is held already, or is still held at the
- * end.
+ * Locks and RCU. Each lock knows its owner. The shim reports wrong use at once:
+ * the release of a lock that is not held, an acquisition by the owner, and a
+ * lock that is still held when a task, a test or a work item ends.
  */
 #ifndef _NATIVE_LOCK_H
 #define _NATIVE_LOCK_H
@@ -13,9 +13,9 @@ struct task_struct;
  * struct spinlock - a spinlock; all zero is unlocked
  * @word: 0: free, 1: held, 2: held, and a task waits
  * @owner: the holder
- * @interrupts: an interrupt handler has taken it before
- * @interrupted: it was taken while interrupts were on. Together with
- *	@interrupts this could deadlock on a single processor
+ * @interrupts: an interrupt handler has taken the lock before
+ * @interrupted: a task has taken the lock while interrupts were on. Together
+ *	with @interrupts this could deadlock on a single processor
  */
 typedef struct spinlock {
 	unsigned int word;
@@ -40,7 +40,7 @@ struct mutex {
  * struct rw_semaphore - a lock with readers; waiters sleep
  * @guard: protects the other members
  * @owner: writer
- * @readers: number of readers that hold it
+ * @readers: number of readers that hold the lock
  * @writers: number of writers that wait; new readers wait for them
  * @waiters: tasks that wait
  */

@@ -99,8 +99,8 @@ struct page *native_pfn_to_page(unsigned long pfn);
 
 /*
  * User memory: all memory of the program. Each task also has a part of a
- * window. Users cannot access the last page of that part, so an access beyond
- * its end faults. The page two before it can only be read by users.
+ * window. Users cannot access the last page of the part, so an access beyond
+ * the page before faults. The third page from the end is read-only for users.
  */
 #define NATIVE_USER_SIZE (1UL << 20)
 #define NATIVE_USER_READ_ONLY (NATIVE_USER_SIZE - 3 * PAGE_SIZE)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tasks, their users and signals; time; and all kinds of waiting. Time is
- * virtual. When every task sleeps, it advances to the next wake-up. So a
- * timeout expires only if nothing else can happen, or if a test calls
- * native_time_advance(), and no test has to wait.
+ * virtual: no test has to wait. When every task sleeps, time advances to the
+ * next wake-up. So a timeout expires only if nothing else can happen, or if a
+ * test calls native_time_advance().
  */
 #ifndef _NATIVE_TASK_H
 #define _NATIVE_TASK_H
@@ -97,7 +97,7 @@ struct grave;
  * @given_up: objects that it has passed to RCU while it held a spinlock
  * @fail_at: which of the next operations that can fail does fail, counted from
  *	1; 0: none
- * @failed: the kind of operation that failed then
+ * @failed: 1 + the kind of the operation that failed then; 0: none
  * @fail_again: how many of the next operations of that kind fail too
  * @points: number of operations so far that could fail
  * @asker: in a worker: the task that queued the work, whose fail_at, failed,
@@ -333,8 +333,7 @@ unsigned long wait_for_completion_timeout(struct completion *done,
 
 /**
  * struct native_timer - a timer
- * @link: in the list of all timers, earliest first; not in it if the timer is
- *	not set
+ * @link: in the list of the timers that are set, earliest first
  * @expires: time of its expiry, in jiffies
  * @function: called as in an interrupt
  */

@@ -50,7 +50,8 @@ static noinline void leak(void)
 	int i;
 
 	/*
-	 * Several objects, because a stale pointer on a stack would hide one.
+	 * Loses several objects, because a stale pointer on a stack would hide
+	 * a single one.
 	 */
 	for (i = 0; i < 16; i++) {
 		lost = kzalloc(192, GFP_KERNEL);

@@ -12,7 +12,7 @@ struct kunit_action;
  * struct kunit - the test that is running
  * @name: name of the test case
  * @priv: for the suite's own use
- * @param_value: the parameter that it runs with
+ * @param_value: the parameter that the test runs with
  * @failed: an expectation was not met
  * @actions: functions to call at the end of the test, the last one first
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The kernel's tracepoints of fences, which nothing listens to here. */
+/* The kernel's tracepoints of fences, which do nothing here. */
 #define trace_dma_fence_emit(fence) ((void)(fence))
 #define trace_dma_fence_init(fence) ((void)(fence))
 #define trace_dma_fence_destroy(fence) ((void)(fence))
