@@ -145,7 +145,7 @@ def blocks_of(page):
 
 def all_blocks():
     """Returns (page, block, where) for each block of commands; where is None if the block is not listed."""
-    # The blocks of these two pages install what the others use, so they come first.
+    # The blocks of these two pages install what the blocks of other pages use.
     pages = ['README.md', 'Documentation/install.rst']
     pages += sorted(set(glob.glob('Documentation/*.rst', root_dir=TOP) +
                         glob.glob('Documentation/tasks/*.rst', root_dir=TOP) +
@@ -206,10 +206,10 @@ def load(modules, directory):
 
 def main(machine, pages):
     env = dict(os.environ)
-    # On the host the library is not installed, so the one in the build folder is used.
+    # On the host flexmem is not installed, so the command in the build folder is used.
     if not machine:
         env['PATH'] = os.path.join(TOP, 'build', 'userlib') + ':' + env['PATH']
-    # The blocks do not get the variables of the make that runs this.
+    # The blocks do not get the variables of the make that runs this script.
     for name in [name for name in env if name.startswith('MAKE') or name == 'MFLAGS']:
         del env[name]
     if not machine:

@@ -26,9 +26,9 @@ TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
-# Names of items of the roadmap that a row of the proof table may name.
+# Items of the roadmap that a row of the proof table may name.
 SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight', 'Limits')
-# How many statements each document has.
+# The statements of each document: the letter of the document, and a number from 1 on.
 STATEMENTS = [f'{letter}{n}' for letter, count in
               (('A', 42), ('B', 12), ('C', 10), ('D', 36), ('K', 10), ('M', 14), ('U', 7))
               for n in range(1, count + 1)]
@@ -96,7 +96,7 @@ def every_page_is_reached():
 
 
 def paths_exist():
-    """Paths on pages exist in this tree, or in the kernel's if the page is about that."""
+    """Paths on pages exist in this tree, or in the kernel's tree if the page is about the kernel."""
     missing = []
     ours = r'(?:kmod|tests|userlib|uapi|LICENSES|Documentation|\.ci)/'
     theirs = r'(?:drivers|include|mm|lib|scripts|tools)/'
@@ -135,7 +135,7 @@ def errnos_are_complete():
 
 
 def names_exist():
-    """Constants, functions, structs and enums of flexmem that pages name exist."""
+    """Pages name only constants, functions, structs and enums of flexmem that exist."""
     missing = []
     for page, match in each(r'\b(FLEXMEM_[A-Z0-9_]*[A-Z0-9])\b(?!\*)'):
         name = match[1]
@@ -230,8 +230,7 @@ def proof_is_complete():
 
 
 def proof_names_tests():
-    """In both tables of the page: the tests in ``FILE: TEST, TEST`` are in that file, and a ``FILE`` without tests
-    exists."""
+    """In proof.rst the tests of each ``FILE: TEST, TEST`` are in that file, and each ``FILE`` without tests exists."""
     problems = []
     for literal in re.findall(r'``([^`]+)``', TEXT['Documentation/proof.rst']):
         path, _, names = literal.partition(': ')
@@ -248,7 +247,7 @@ def proof_names_tests():
 
 def rows_have_planted_bugs():
     """If the tests of a row run natively, at least one of them notices a bug that mutants.list plants. That shows that
-    the row can fail."""
+    the tests of the row can fail."""
     found = set()
     for project, folder in ((mutants.CORE, 'tests/kunit'), (mutants.LIBRARY, 'tests/userlib')):
         for mutant in mutants.read_list(project, project.tests / 'mutants.list'):
@@ -294,7 +293,7 @@ def man_pages():
     assert MAN, 'there are none'
     done = subprocess.run(['mandoc', '-T', 'lint', '-W', 'style', *MAN], cwd=TOP, text=True,
                           check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    # mandoc looks for other pages where they are installed. This is checked below instead.
+    # mandoc looks for other pages where they are installed. The code below checks references to pages instead.
     problems = [line for line in done.stdout.splitlines()
                 if 'referenced manual not found' not in line]
     known = set().union(*(names_of(page) for page in MAN))
@@ -331,8 +330,8 @@ def keys_of_the_cache():
 
 
 def figures_of_the_cache():
-    """The ratios in cache.rst are those that a replay of the traces gives; the ratios of other allocators are those
-    that the test compares with."""
+    """The ratios of the cache in cache.rst are the results of a replay of the traces. The ratios of other allocators
+    are those in the test."""
     table = re.search(r'^     - best known\n.*?\n\n', TEXT['Documentation/cache.rst'], re.DOTALL | re.MULTILINE)[0]
     rows = re.findall(r'^   \* - ([\w-]+)' + r'\n     - ([\d.]+)' * 4 + '$', table, re.MULTILINE)
     assert len(rows) == len(find('tests/traces/*.trace.gz')), rows
@@ -396,7 +395,7 @@ def install(prefix):
 
 
 def first_program():
-    """The program in README is the example, and compiles with the installed library as README says."""
+    """The program in README is userlib/examples/first.c, and compiles with the installed library as README says."""
     block = re.search(r'^```c\n(.*?)^```$', TEXT['README.md'], re.DOTALL | re.MULTILINE)
     assert block, 'no C program in README.md'
     example = read('userlib/examples/first.c')
@@ -447,8 +446,8 @@ def driver_example():
 
 
 def operations_table():
-    """The driver guide's table has a row for each operation of the device contract, and no other row. Operations that may
-    return -ENOSPC, and those that a device cannot do without, are those of the sources."""
+    """The driver guide's table has a row for each operation of the device contract, and no other row. The
+    table and the sources agree on which operations may return -ENOSPC, and on which ones a device must have."""
     struct = re.search(r'^struct flexmem_device_ops \{\n(.*?)^\};', read('kmod/include/flexmem/device_ops.h'),
                        re.DOTALL | re.MULTILINE)[1]
     described = {name: text for text, name in re.findall(r'/\*\*\n(.*?)\*/\n\t\w+ \(\*(\w+)\)\(', struct, re.DOTALL)}
@@ -486,8 +485,8 @@ def defects_are_listed():
 
 
 def names_of_other_documents():
-    """PyTorch's keys are accepted or not, as names.rst says. The numbers of allocations and regions on that page are
-    those of the traces."""
+    """The cache accepts a key of PyTorch exactly if names.rst says so. The numbers of allocations and regions in
+    names.rst are those of the traces."""
     page = TEXT['Documentation/names.rst']
     source = read('userlib/src/cache/config.c')
     known = set(re.findall(r'\{ "(\w+)", "', source)) | set(re.findall(r'strcmp\(name, "(\w+)"\)', source))
@@ -511,7 +510,7 @@ def names_of_other_documents():
 
 
 def figures_of_the_sources():
-    """A figure that both a page and a constant state is the same in both."""
+    """If a page and a constant state the same figure, its two values are equal."""
     nothing(figures.differences(read, lambda path: read(
         path if os.path.exists(os.path.join(TOP, path)) else os.path.join(LINUX, path))))
 
@@ -531,8 +530,8 @@ def functions_of_the_kernel():
 
 
 def sizes_of_structs():
-    """The sizes of DRM's structs in why-not-drm.rst are those of Linux 6.12, and flexmem's are smaller. So is the
-    memory that an open file needs."""
+    """The sizes of DRM's structs in why-not-drm.rst are those of Linux 6.12, and flexmem's structs are smaller. The
+    kernel memory for an open file is at most what decisions.rst states."""
     page = TEXT['Documentation/why-not-drm.rst']
     sizes = {name: re.search(rf'``struct {name}``[^.]*?(\d+) bytes|(\d+) bytes \(``struct {name}``\)', page)
              for name in ('drm_gem_object', 'drm_mm_node', 'ttm_buffer_object')}
@@ -559,7 +558,7 @@ def sizes_of_structs():
 
 
 def capabilities_of_the_man_page():
-    """The keys that flexmem.1 lists for --json are those that it prints."""
+    """flexmem.1 lists exactly the keys that flexmem prints with --json."""
     table = re.search(r'known\[CAPABILITIES\] = \{\n(.*?)\};', read('userlib/tools/json.c'), re.DOTALL)
     page = read('Documentation/man/flexmem.1').split('.Li capability_names')[1].split('.Pc')[0]
     names, shown = re.findall(r'"([\w-]+)"', table[1]), re.findall(r'^\.Dq ([\w-]+)', page, re.MULTILINE)
@@ -579,15 +578,14 @@ def no_requirement_numbers():
 
 
 def copies_are_current():
-    """Code on pages is a copy of the files; Documentation/copies.py renews it."""
+    """Code on pages equals the code in the files; Documentation/copies.py copies it."""
     assert any('.. copy: ' in text for text in TEXT.values())
     nothing(f'{page}: a forge does not show a literalinclude' for page, text in TEXT.items() if 'literalinclude::' in text)
     nothing(f'{page}: run Documentation/copies.py' for page, text in TEXT.items() if copies.renewed(text) != text)
 
 
 def commands_run():
-    """Commands on pages that need no driver run as they are printed, and each block of commands is listed in blocks.py.
-    """
+    """Commands that need no driver run as the pages print them, and blocks.py lists each block of commands."""
     run(sys.executable, '-B', os.path.join(DOCS, 'blocks.py'), 'host')
 
 
@@ -654,7 +652,7 @@ CHECKS = (
 
 
 def main():
-    # The builds here do not get the variables of the make that runs this.
+    # The builds do not get the variables of the make that runs this script.
     for name in [name for name in os.environ if name.startswith('MAKE') or name == 'MFLAGS']:
         del os.environ[name]
     os.makedirs(OUT, exist_ok=True)

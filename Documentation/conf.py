@@ -8,8 +8,8 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 top = os.path.dirname(here)
 
-# The kernel's own extension and script turn its kind of comments into pages.
-# tests/vm/debug-kernel.sh --source puts them there.
+# The kernel's Sphinx extension and script turn kernel-doc comments into pages. tests/vm/debug-kernel.sh --source puts
+# the kernel's sources there.
 linux = os.path.join(top, 'build', 'linux-source')
 sys.path.insert(0, os.path.join(linux, 'Documentation', 'sphinx'))
 extensions = ['kerneldoc']

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Keeps code on pages up to date. It is a copy from a file, so that a reader on a forge sees it.
+"""Updates the code on pages. Pages contain copies of code from files, because a forge does not show included files.
 
 Usage: copies.py brings every copy up to date; check.py reports those that are not
 
-A page names the file, and the text that the copied lines come after (or begin with: from) and before:
+A page names the file and two texts. The copy begins after the line with the first text (or with that line: "from"),
+and ends before the line with the second text:
 
     .. copy: userlib/examples/first.c after /* [alloc] */ before /* [free] */
 

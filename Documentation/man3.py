@@ -71,7 +71,7 @@ def items(header):
 
 
 def sections(header):
-    """Returns [(title, doc, identifiers)] of the page that shows a header."""
+    """Yields (title, doc, identifiers) for each section of the page that shows a header."""
     page = read(f'Documentation/{HEADERS[header]}')
     parts = re.split(r'^(\S[^\n]*)\n(?:=|-)+\n', page, flags=re.MULTILINE)[1:]
     for title, text in zip(parts[::2], parts[1::2]):
@@ -90,7 +90,7 @@ def inline(text):
 
 
 def guarded(line):
-    """Returns a line so that mdoc does not take it for a request."""
+    """Returns a line that mdoc prints as text, even if it begins like a request of mdoc."""
     return '\\&' + line if line.startswith(('.', "'")) else line
 
 
@@ -153,7 +153,7 @@ def described(item):
 
 
 def page(header, title, docs, names, all_items, every):
-    """Returns (name, mdoc) of a section."""
+    """Returns the name and the mdoc text of a section's manual page."""
     found = sorted((item for name in names for item in all_items[name]), key=lambda item: item.sort != 'function')
     functions = [item for item in found if item.sort == 'function']
     name = 'libflexmem' if docs == ['Conventions'] else functions[0].name

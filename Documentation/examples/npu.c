@@ -25,15 +25,15 @@
 /* The mailbox, in BAR 0. Replies come in the order of the requests. */
 #define NPU_COMMAND	0x00
 #define NPU_SLOT	0x04
-#define NPU_MEMORY	0x08	/* 64 bits: the host's name of the memory */
+#define NPU_MEMORY	0x08	/* 64 bits: id of the memory, from the host */
 #define NPU_SEND	0x10	/* number of the request; a write sends it */
 #define NPU_DONE	0x14	/* number of the latest request with a reply */
 #define NPU_STATUS	0x18
 #define NPU_RESULT	0x20	/* 64 bits */
 #define NPU_EVENT	0x28	/* causes of the interrupt; a read clears them */
 #define NPU_EVENT_MASK	0x2c
-#define NPU_SLOTS	0x30	/* entries of this function's table */
-#define NPU_RESET	0x34	/* the function forgets everything */
+#define NPU_SLOTS	0x30	/* number of entries of the VF's table */
+#define NPU_RESET	0x34	/* the VF forgets everything */
 #define NPU_OFFSET	0x38	/* 64 bits: range within the memory ... */
 #define NPU_LENGTH	0x40	/* 64 bits: ... and its length; size to acquire */
 #define NPU_BUFFER	0x48	/* 64 bits: host buffer of a read or write */
@@ -112,7 +112,7 @@ static void npu_take_reply(struct npu *npu)
 	spin_unlock(&npu->lock);
 }
 
-/* Waits at most 1 s, killably. Only the reply decides the result. */
+/* Waits at most 1 s, killably. If the reply has come, it decides the result. */
 static int npu_wait(struct npu *npu)
 {
 	long left = wait_for_completion_killable_timeout(&npu->reply, HZ);
@@ -301,7 +301,7 @@ static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return 0;
 }
 
-/* The write to the register resets, whatever state the firmware is in. */
+/* A write to the register resets the VF in any state of the firmware. */
 static int npu_reset(void *priv)
 {
 	struct npu *npu = priv;
@@ -346,9 +346,9 @@ static void npu_dead_work(struct work_struct *work)
 }
 
 /*
- * Tells flexmem about events. They are kept while flexmem cannot be told,
- * because npu->fdev is not set before the function is registered, and a device
- * that is dying may report masked events.
+ * Tells flexmem about events, or keeps the events while npu->tells is false.
+ * npu->fdev is not set before the VF is registered, and a device that is dying
+ * may report masked events.
  */
 static void npu_tell(struct npu *npu, u32 news)
 {
@@ -361,8 +361,8 @@ static void npu_tell(struct npu *npu, u32 news)
 	spin_unlock_irqrestore(&npu->lock, flags);
 
 	/*
-	 * Both are done by works, because they wait for the firmware, which an
-	 * interrupt handler cannot do.
+	 * Work items handle both events, because an interrupt handler cannot
+	 * wait for the firmware.
 	 */
 	if (news & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
@@ -453,8 +453,8 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return rc;
 	npu->regs = pcim_iomap_table(pdev)[0];
 	/*
-	 * Makes the range write-combining, as npu_start() has described the
-	 * memory.
+	 * Makes the window write-combining, because npu_start() registers the
+	 * memory as write-combining.
 	 */
 	rc = devm_arch_io_reserve_memtype_wc(&pdev->dev,
 					     pci_resource_start(pdev, NPU_WINDOW),
@@ -502,7 +502,7 @@ static int npu_resume(struct device *dev)
 	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
 	flexmem_device_resume(npu->fdev);
 	npu_listen(npu);
-	/* An event about the capacity may have been missed. */
+	/* An event about the capacity may have come during the suspend. */
 	flexmem_device_capacity_changed(npu->fdev);
 	return 0;
 }

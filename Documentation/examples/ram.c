@@ -18,7 +18,7 @@
 #define RAM_PIECE SZ_16M
 #define RAM_PIECES 4
 
-static u8 *ram;			/* its bytes, from address 0 on */
+static u8 *ram;			/* bytes of the device, from address 0 */
 static u64 ram_id[RAM_PIECES];	/* id of the memory in each piece, or 0 */
 
 static u8 *ram_bytes(const struct flexmem_memory *mem, u64 offset)

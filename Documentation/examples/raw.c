@@ -48,7 +48,10 @@ static int show_regions(int fd)
 	};
 	unsigned int i;
 
-	/* If the array is too small: EMSGSIZE, and out_count has the number. */
+	/*
+	 * If the array is too small, the call fails with EMSGSIZE, and
+	 * out_count is the number of regions.
+	 */
 	if (ioctl(fd, FLEXMEM_IOCTL_REGIONS, &regions)) {
 		perror("REGIONS");
 		return 1;
