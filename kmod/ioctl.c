@@ -206,7 +206,8 @@ static struct flexmem_allocation *detach_after(struct flexmem_client *client,
 	struct dma_fence *fences;
 	int rc;
 
-	fences = flexmem_leaving_fences(&client->table->function, cmd->fence);
+	fences = flexmem_leaving_fences(&client->table->function, client,
+					cmd->fence);
 	if (IS_ERR(fences))
 		return ERR_CAST(fences);
 	allocation = detach_named(client, cmd);

@@ -146,30 +146,41 @@ static int handle_pending(struct dma_fence *all, fence_handler handle,
 	return 0;
 }
 
-static int check_fence(void *function, struct dma_fence *fence)
+/* A client that names fences, and the function of their jobs. */
+struct fence_user {
+	struct flexmem_function *function;
+	struct flexmem_client *client;
+};
+
+static int check_fence(void *data, struct dma_fence *fence)
 {
-	return flexmem_function_check_fence(function, fence);
+	struct fence_user *user = data;
+
+	return flexmem_function_check_fence(user->function, user->client,
+					    fence);
 }
 
 /**
  * flexmem_leaving_fences - the fences that a program names
  * @function: function whose driver can tell its fences from others
+ * @client: client of the program
  * @fd: any number
  *
  * Return: the fences of a sync_file as one fence, with a reference for
  * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or if one of
- * the pending fences belongs to no job of @function; -ENODEV if @function was
+ * the pending fences belongs to no job of @client; -ENODEV if @function was
  * removed.
  */
 struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
-					 int fd)
+					 struct flexmem_client *client, int fd)
 {
+	struct fence_user user = { .function = function, .client = client };
 	struct dma_fence *all = sync_file_get_fence(fd);
 	int rc;
 
 	if (!all)
 		return ERR_PTR(-EINVAL);
-	rc = handle_pending(all, check_fence, function);
+	rc = handle_pending(all, check_fence, &user);
 	if (!rc)
 		return all;
 	dma_fence_put(all);

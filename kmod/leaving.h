@@ -79,7 +79,7 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock);
 struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
-					 int fd);
+					 struct flexmem_client *client, int fd);
 int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 				  struct dma_fence *all);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);

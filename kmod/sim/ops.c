@@ -156,11 +156,10 @@ static int sim_op_cancel(void *priv, struct dma_fence *fence)
 	return 0;
 }
 
-static bool sim_op_owns_fence(void *priv, const struct dma_fence *fence)
+static bool sim_op_owns_fence(void *priv, struct flexmem_client *client,
+			      struct dma_fence *fence)
 {
-	struct sim_function *fn = priv;
-
-	return sim_queue_owns(&fn->queue, fence);
+	return sim_queue_owns(client, fence);
 }
 
 static void sim_op_client_gone(void *priv, struct flexmem_client *client)

@@ -488,17 +488,17 @@ void sim_queue_client_gone(struct sim_queue *queue,
 }
 
 /**
- * sim_queue_owns - is a fence of a job of this queue
- * @queue: the queue
+ * sim_queue_owns - is a fence of a job that a client started
+ * @client: the client
  * @fence: any fence
  *
  * Context: any.
  * Return: true if it is.
  */
-bool sim_queue_owns(const struct sim_queue *queue,
-		    const struct dma_fence *fence)
+bool sim_queue_owns(const struct flexmem_client *client,
+		    struct dma_fence *fence)
 {
-	return fence->ops == &fence_ops && fence->context == queue->context;
+	return fence->ops == &fence_ops && to_job(fence)->client == client;
 }
 
 /**

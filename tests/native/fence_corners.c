@@ -165,7 +165,7 @@ static void refuse(struct run *r, struct dma_fence *fence)
 
 static void run_foreign(struct run *r)
 {
-	struct dma_fence *foreign = make_foreign(), *own, *others;
+	struct dma_fence *foreign = make_foreign(), *own, *others, *neighbours;
 	struct file *pf = native_open(world_minor(0), O_RDWR);
 	struct flexmem_alloc cmd = CMD(alloc, .length = SIZE);
 	u32 a;
@@ -175,17 +175,22 @@ static void run_foreign(struct run *r)
 	run_good(r, "ALLOC", native_ioctl(pf, FLEXMEM_IOCTL_ALLOC, &cmd), 0);
 	own = begin(r, r->file[0], a, LATENCY_MS);
 	others = begin(r, pf, cmd.out_handle, LATENCY_MS);
+	open_file(r, 1);
+	neighbours = begin(r, r->file[1], alloc(r, 1, SIZE, 0), LATENCY_MS);
 	refuse(r, dma_fence_get(foreign));
 	refuse(r, dma_fence_get(others));
+	/* Else a client could have the jobs of another one cancelled. */
+	refuse(r, dma_fence_get(neighbours));
 	refuse(r, make_array(dma_fence_get(foreign), dma_fence_get(own)));
 	refuse(r, make_array(dma_fence_get(own), dma_fence_get(foreign)));
-	later(2 * LATENCY_MS);
+	later(3 * LATENCY_MS);
 	/* No memory waits for a signalled fence, whichever driver made it. */
 	dma_fence_signal(foreign);
 	free_after(r, foreign, 0);
 	must(r, !leaving(r), "no refused fence is left");
 	dma_fence_put(foreign);
 	dma_fence_put(others);
+	dma_fence_put(neighbours);
 	dma_fence_put(own);
 	native_ioctl(pf, FLEXMEM_IOCTL_FREE,
 		     &CMD(free, .handle = cmd.out_handle));

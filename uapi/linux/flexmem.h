@@ -538,9 +538,10 @@ enum flexmem_free_flags {
  * Frees a live allocation of this open file. ENOENT: there is none with that
  * handle or exact address. EINVAL: a member that @flags does not choose is not
  * zero; or @fence is no sync_file; or a pending fence in @fence belongs to no
- * job of this PF or VF. If the allocation is still mapped, or a device
- * program uses it, its memory stays charged until it is unmapped and the
- * program has ended. A lost allocation can be freed by handle only.
+ * job that this open file dispatched. EFAULT: nothing is freed, but the memory
+ * will wait for @fence when it is freed. If the allocation is still mapped, or
+ * a device program uses it, its memory stays charged until it is unmapped and
+ * the program has ended. A lost allocation can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;

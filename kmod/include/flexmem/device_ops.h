@@ -319,14 +319,17 @@ struct flexmem_device_ops {
 	int (*cancel)(void *priv, struct dma_fence *fence);
 
 	/**
-	 * @owns_fence: does @fence belong to a job of this function? A program
-	 * has named the fence, so the fence may belong to any driver: compare
-	 * @fence->ops first. Called under a spinlock: must neither sleep nor
-	 * take a lock. If true, memory that the program frees waits for the
-	 * fence, like for a fence that the driver has added. NULL: programs
-	 * cannot name fences.
+	 * @owns_fence: does @fence belong to a job that @client dispatched to
+	 * this function? A program has named the fence, so the fence may
+	 * belong to any driver: compare @fence->ops first. Called under a
+	 * spinlock: must neither sleep nor take a lock. If true, memory that
+	 * @client frees waits for the fence, like for a fence that the driver
+	 * has added. An overdue fence makes flexmem call @cancel, so the answer
+	 * must be false for a job of another client. NULL: programs cannot name
+	 * fences.
 	 */
-	bool (*owns_fence)(void *priv, const struct dma_fence *fence);
+	bool (*owns_fence)(void *priv, struct flexmem_client *client,
+			   struct dma_fence *fence);
 
 	/**
 	 * @client_gone: a client whose file the driver has looked up
