@@ -74,6 +74,12 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 		add_owner(only, view);
 		return;
 	}
+	/* The administrator can have many owners. Only a list needs a walk. */
+	if (!view->owner) {
+		view->sum.out_owner_count = accounts->nr_cgroups +
+					    accounts->nr_clients;
+		return;
+	}
 	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
 		add_owner(rb_entry(node, struct flexmem_account, by_id), view);
 	list_for_each_entry(account, &accounts->clients, link)

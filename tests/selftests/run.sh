@@ -60,6 +60,7 @@ reset     | default     |                                                       
 hotplug   | default     |                                                                |
 pressure  | default     |                                                                |
 dispatch  | default     |                                                                |
+reserve   | default     |                                                                |
 trace     | default     |                                                                |
 resize    | default     |                                                                |
 resize    | best_fit    | strategy=best_fit                                              |
