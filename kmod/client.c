@@ -366,6 +366,28 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 }
 
 /**
+ * flexmem_client_domains - the domains of an allocation
+ * @client: client
+ * @handle: any number
+ *
+ * Return: a bit mask of the domains in which the chunks are; 0 if the client has
+ * no such allocation.
+ */
+u64 flexmem_client_domains(struct flexmem_client *client, u32 handle)
+{
+	struct flexmem_allocation *allocation;
+	u64 domains = 0;
+	unsigned int i;
+
+	spin_lock(&client->handles.lock);
+	allocation = flexmem_client_find(client, handle);
+	for (i = 0; allocation && i < allocation->nr_chunks; i++)
+		domains |= BIT_ULL(allocation->chunks[i].region->domain->id);
+	spin_unlock(&client->handles.lock);
+	return domains;
+}
+
+/**
  * flexmem_client_allocation - the allocation that a handle names
  * @client: client; its file may be closed
  * @handle: any number

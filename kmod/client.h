@@ -94,6 +94,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
+u64 flexmem_client_domains(struct flexmem_client *client, u32 handle);
 
 u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,

@@ -120,16 +120,20 @@ static u32 alloc_flags(const struct flexmem_device_ops *ops)
 	       (ops->scrub ? FLEXMEM_ALLOC_ZEROED : 0);
 }
 
-static int alloc_check(const struct flexmem_table *table,
+static int alloc_check(struct flexmem_client *client,
 		       const struct flexmem_alloc *cmd,
 		       struct flexmem_shape *shape)
 {
+	const struct flexmem_table *table = client->table;
+	u64 domains = cmd->domains;
 	int rc;
 
 	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
-	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains,
-				  cmd->max_chunks, shape);
+	if (cmd->policy == FLEXMEM_POLICY_NEAR)
+		domains = flexmem_client_domains(client, cmd->near);
+	rc = flexmem_policy_apply(table, cmd->policy, domains, cmd->max_chunks,
+				  shape);
 	if (rc)
 		return rc;
 	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
@@ -155,7 +159,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 	struct flexmem_place place = {};
 	int rc;
 
-	rc = alloc_check(&call->fdev->table, cmd, &shape);
+	rc = alloc_check(call->client, cmd, &shape);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &shape, &place);
 	if (!IS_ERR(allocation)) {

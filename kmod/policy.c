@@ -48,6 +48,7 @@ static const struct flexmem_policy_ops policies[] = {
 		.naming = MAY_NAME_SOME,
 		.scatters = true,
 	},
+	[FLEXMEM_POLICY_NEAR] = { .naming = NAMES_SOME, .spills = true },
 };
 
 static bool is_valid_naming(enum naming naming, u64 asked)
@@ -64,7 +65,8 @@ static bool is_valid_limit(bool scatters, u32 pieces)
  * flexmem_policy_apply - choose domains and the number of chunks
  * @table: region table
  * @policy: enum flexmem_policy, from a user
- * @asked: bit mask of the domains that the user names
+ * @asked: bit mask of the domains that the user names, or of the allocation
+ *	that the user names
  * @pieces: most chunks that the user permits
  * @shape: receives its members about domains and chunks
  *

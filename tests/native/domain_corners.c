@@ -236,7 +236,7 @@ static void run_bind_wrong(struct run *r)
 	must(r, reply.out_error == EINVAL && !reply.out_handle &&
 	     !reply.out_reason && reply.out_size == 128, "answer for EINVAL");
 	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .domains = 1), EINVAL);
-	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 5, .domains = 1),
+	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 6, .domains = 1),
 	      EOPNOTSUPP);
 }
 
@@ -363,6 +363,42 @@ static void run_interleave(struct run *r)
 		r->nr[0]--;
 }
 
+static void near(struct run *r, u32 handle, u64 length, int error)
+{
+	struct flexmem_alloc reply;
+
+	alloc_by(r, CMD(alloc, .length = length, .near = handle,
+			       .policy = FLEXMEM_POLICY_NEAR), error, &reply);
+}
+
+/* An allocation near another one prefers the domains of all its chunks. */
+static void run_near(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	bind(r, BIT(TCM), 128, 0, &reply);
+	near(r, reply.out_handle, 128, 0);
+	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, SZ_1M - SZ_128K - 256,
+		     SZ_1M - SZ_128K - 256, 0);
+	near(r, reply.out_handle, SZ_1M, 0);
+	must_be_used(r, 0, 1, SZ_8M, SZ_8M - SZ_1M, SZ_8M - SZ_1M, 0);
+	interleave(r, BIT(TCM) | BIT(TCM + 1), 256, 0, &reply);
+	near(r, reply.out_handle, SZ_2M, 0);
+	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_2M - 128, SZ_2M - 128, 0);
+}
+
+static void run_near_wrong(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	near(r, 0, 128, EINVAL);
+	bind(r, BIT(TCM), 128, 0, &reply);
+	near(r, reply.out_handle + 1, 128, EINVAL);
+	if (CALL(r, FREE, &CMD(free, .handle = reply.out_handle)))
+		r->nr[0]--;
+	near(r, reply.out_handle, 128, EINVAL);
+}
+
 /* If a chunk fails, the chunks before it are freed. */
 static void run_interleave_full(struct run *r)
 {
@@ -464,6 +500,8 @@ const struct sequence domain_corners[] = {
 	{ "domains: bind without a slot", prepare_file, run_bind_slots },
 	{ "domains: prefer", prepare_file, run_prefer },
 	{ "domains: prefer none", prepare_file, run_prefer_wrong },
+	{ "domains: near", prepare_file, run_near },
+	{ "domains: near none", prepare_file, run_near_wrong },
 	{ "domains: interleave", prepare_file, run_interleave },
 	{ "domains: interleave, and the last chunk fails", prepare_file,
 	  run_interleave_full },

@@ -35,6 +35,7 @@
  * @slot: slot of its region
  * @offset: offset in the region
  * @region_id: region_id of its address
+ * @domain: domain of its region
  * @lost: its memory was lost in a reset
  * @named: the handle is valid in its file
  * @maps: number of its mappings
@@ -48,6 +49,7 @@ struct fuzz_allocation {
 	unsigned int slot;
 	u64 offset;
 	u64 region_id;
+	u32 domain;
 	bool lost;
 	bool named;
 	unsigned int maps;

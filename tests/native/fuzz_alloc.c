@@ -58,13 +58,17 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	cmd->alignment = draw_alignment(f, kind >> 5);
 	kind = kind & 16 ? fuzz_take(f) : 0;
 	if (kind == 1)
-		cmd->policy = FLEXMEM_POLICY_SCATTER + 1;
+		cmd->policy = FLEXMEM_POLICY_NEAR + 1;
 	if (kind == 2)
 		cmd->flags |= 1 << 4;
 	if (kind == 3)
 		cmd->domains = 1;
 	if (kind == 4)
 		cmd->max_chunks = 2;
+	if (kind > 4 && kind < 10) {
+		cmd->policy = FLEXMEM_POLICY_NEAR;
+		cmd->near = fuzz_draw_handle(f);
+	}
 	if (kind < 16)
 		return;
 	/*
@@ -260,6 +264,7 @@ static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 static int place(struct fuzz *f, const struct model_request *request,
 		 u32 handle, u32 flags, struct model_answer *answer)
 {
+	struct flexmem_region_entry region;
 	struct fuzz_allocation *a;
 	int rc;
 
@@ -267,6 +272,7 @@ static int place(struct fuzz *f, const struct model_request *request,
 	if (answer->rc)
 		return answer->rc;
 	f->allocs++;
+	model_region_entry(f->model, answer->slot, &region);
 	a = fuzz_add(f, &(struct fuzz_allocation) {
 		.file = f->who,
 		.handle = handle,
@@ -275,6 +281,7 @@ static int place(struct fuzz *f, const struct model_request *request,
 		.slot = answer->slot,
 		.offset = answer->offset,
 		.region_id = fuzz_region_id(f, answer->slot),
+		.domain = region.domain,
 	});
 	fuzz_note_peak(f, f->who);
 	rc = clean(f, a->slot, a->offset, flags & FLEXMEM_ALLOC_ZEROED);
@@ -307,26 +314,45 @@ static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
 	}
 }
 
+/*
+ * Replaces a request near an allocation by one that prefers the domain of that
+ * allocation. Copies any other request.
+ */
+static struct flexmem_alloc without_near(struct fuzz *f,
+					 const struct flexmem_alloc *cmd)
+{
+	struct flexmem_alloc same = *cmd;
+	const struct fuzz_allocation *a;
+
+	if (cmd->policy == FLEXMEM_POLICY_NEAR) {
+		a = fuzz_find(f, cmd->near);
+		same.policy = FLEXMEM_POLICY_PREFERRED;
+		same.domains = a && a->named ? 1 << a->domain : 0;
+	}
+	return same;
+}
+
 /**
  * fuzz_predict_alloc - the result that an ALLOC must have had
  * @f: input
- * @cmd: the command as the caller passed it
+ * @given: the command as the caller passed it
  * @want: receives the reply
  *
  * Return: 0: the new allocation is the last one in the list. Or an error.
  */
-int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
+int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *given,
 		       struct flexmem_alloc *want)
 {
-	u64 granule = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+	const struct flexmem_alloc cmd = without_near(f, given);
+	u64 granule = cmd.flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
 	const struct model_request request = {
-		.size = rounded(cmd->flags, cmd->length),
-		.alignment = max(cmd->alignment, granule),
-		.domains = domains_of(f, cmd),
-		.preferred = cmd->policy == FLEXMEM_POLICY_PREFERRED ?
-			cmd->domains : 0,
-		.program = cmd->flags & FLEXMEM_ALLOC_PROGRAM,
-		.growable = cmd->flags & FLEXMEM_ALLOC_GROWABLE,
+		.size = rounded(cmd.flags, cmd.length),
+		.alignment = max(cmd.alignment, granule),
+		.domains = domains_of(f, &cmd),
+		.preferred = cmd.policy == FLEXMEM_POLICY_PREFERRED ?
+			cmd.domains : 0,
+		.program = cmd.flags & FLEXMEM_ALLOC_PROGRAM,
+		.growable = cmd.flags & FLEXMEM_ALLOC_GROWABLE,
 		.owner = f->who,
 	};
 	struct model_answer answer = {};
@@ -334,9 +360,9 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	u32 *handle = &f->files[f->who].next_handle;
 	int rc;
 
-	*want = *cmd;
+	*want = *given;
 	want->out_size = request.size;
-	rc = check_alloc(f, cmd);
+	rc = check_alloc(f, &cmd);
 	if (!rc) {
 		if (is_never_charged(f->model, &request))
 			answer.reason = FLEXMEM_REASON_REGION_SIZE;
@@ -349,7 +375,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 			model_figures(f->model, &request, &answer);
 			rc = -ENOMEM;
 		} else {
-			rc = place(f, &request, *handle, cmd->flags, &answer);
+			rc = place(f, &request, *handle, cmd.flags, &answer);
 		}
 	}
 	want->out_error = -rc;

@@ -193,6 +193,25 @@ TEST_F(domains, preferred_ones_come_first)
 	EXPECT_EQ(EINVAL, prefer(self->fd, 0, 128, &last));
 }
 
+/* Memory near an allocation comes from its domain, and then from elsewhere. */
+TEST_F(domains, near_prefers_the_domain_of_an_allocation)
+{
+	struct flexmem_alloc last;
+	__u32 handle;
+
+	START(LAZY);
+	ASSERT_EQ(0, bind_to(self->fd, 1 << 2, 128, &last));
+	handle = last.out_handle;
+	ASSERT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_NEAR, handle, 128,
+			      &last));
+	EXPECT_EQ(15 * MiB - 256, domain(self->fd, 2).out_free);
+	ASSERT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_NEAR, handle, 15 * MiB,
+			      &last));
+	EXPECT_EQ(15 * MiB - 256, domain(self->fd, 2).out_free);
+	EXPECT_EQ(EINVAL, alloc_by(self->fd, FLEXMEM_POLICY_NEAR,
+				   last.out_handle + 1, 128, &last));
+}
+
 static __u32 list_chunks(int fd, __u32 handle,
 			 struct flexmem_chunk_entry entry[NR_DOMAINS])
 {

@@ -338,8 +338,13 @@ static bool flags_are_good(uint32_t flags)
 	       fake.capabilities & FLEXMEM_CAP_SCRUB;
 }
 
-static bool domains_are_good(const struct flexmem_alloc *cmd)
+static bool domains_are_good(const struct file *file,
+			     const struct flexmem_alloc *cmd)
 {
+	uint32_t where;
+
+	if (cmd->policy == FLEXMEM_POLICY_NEAR)
+		return find_block(file, cmd->near, NULL, &where);
 	if (cmd->policy == FLEXMEM_POLICY_DEFAULT)
 		return !cmd->domains;
 	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE && !cmd->domains)
@@ -360,9 +365,9 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	check_entry(cmd);
 	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_SCATTER)
+	if (cmd->policy > FLEXMEM_POLICY_NEAR)
 		return EOPNOTSUPP;
-	if (!domains_are_good(cmd) || !cmd->length ||
+	if (!domains_are_good(file, cmd) || !cmd->length ||
 	    !cmd->max_chunks != (cmd->policy != FLEXMEM_POLICY_SCATTER) ||
 	    cmd->max_chunks == 1 || cmd->max_chunks > FLEXMEM_MAX_CHUNKS ||
 	    (cmd->alignment & (cmd->alignment - 1)) || cmd->alignment > GIB)

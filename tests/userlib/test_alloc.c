@@ -396,7 +396,7 @@ static void bind_refused(void **state)
 		assert_int_equal(a->failure.limit, FLEXMEM_LIMIT_DOMAINS);
 		assert_int_equal(a->failure.asked, wrong[i]);
 	}
-	request.placement = FLEXMEM_PLACE_SCATTER + 1;
+	request.placement = FLEXMEM_PLACE_NEAR + 1;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), a,
 						      sizeof(*a)), -EOPNOTSUPP);
@@ -440,6 +440,32 @@ static void scatter(void **state)
 						      sizeof(request), &a,
 						      sizeof(a)), 0);
 	assert_int_equal(a.chunks, 2);
+	flexmem_device_close(device);
+}
+
+/* The driver gets the handle. A wrong one is explained. */
+static void near_another(void **state)
+{
+	struct flexmem_alloc_request request = {
+		.length = 1,
+		.placement = FLEXMEM_PLACE_NEAR,
+	};
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a, b;
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a)),
+			 0);
+	request.near = a.handle;
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request), &b,
+						      sizeof(b)), 0);
+	request.near = 77;
+	assert_int_equal(flexmem_device_alloc_request(device, &request,
+						      sizeof(request), &b,
+						      sizeof(b)), -EINVAL);
+	assert_int_equal(b.failure.limit, FLEXMEM_LIMIT_NEAR);
+	assert_int_equal(b.failure.asked, 77);
 	flexmem_device_close(device);
 }
 
@@ -845,6 +871,7 @@ int main(void)
 		TEST(bind),
 		TEST(bind_refused),
 		TEST(scatter),
+		TEST(near_another),
 		TEST(chunks),
 		TEST(bind_batch),
 		TEST(batch_in_pieces),

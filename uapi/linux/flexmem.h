@@ -404,12 +404,15 @@ enum flexmem_alloc_flags {
  * @FLEXMEM_POLICY_SCATTER: in the domains in @domains; 0: those of
  *	FLEXMEM_DOMAIN_DEVICE. If no block is large enough, but all free blocks
  *	together are, at most @max_chunks chunks
+ * @FLEXMEM_POLICY_NEAR: the domains of the allocation @near of this open file
+ *	first, then those of FLEXMEM_DOMAIN_DEVICE
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
  * number that can give one. FLEXMEM_POLICY_PREFERRED tries existing regions of
  * @domains, existing regions of the others, a new region of @domains, and a new
  * region of the others, in this order and whatever the strategy.
+ * FLEXMEM_POLICY_NEAR does the same with the domains of @near.
  *
  * The chunks of FLEXMEM_POLICY_INTERLEAVE are in the order of the domains. Each
  * has the same size: the length, divided by the number of domains, and rounded
@@ -434,6 +437,7 @@ enum flexmem_policy {
 	FLEXMEM_POLICY_PREFERRED = 2,
 	FLEXMEM_POLICY_INTERLEAVE = 3,
 	FLEXMEM_POLICY_SCATTER = 4,
+	FLEXMEM_POLICY_NEAR = 5,
 };
 
 /**
@@ -464,6 +468,7 @@ enum flexmem_policy {
  * @out_regions: on ENOMEM: number of acquired regions, of all domains
  * @policy: enum flexmem_policy; EOPNOTSUPP: the driver does not know it
  * @domains: bit mask of the domains that @policy is about
+ * @near: instead of @domains, with FLEXMEM_POLICY_NEAR: handle of an allocation
  * @max_chunks: with FLEXMEM_POLICY_SCATTER: from 2 to FLEXMEM_MAX_CHUNKS.
  *	Otherwise 0
  * @out_chunks: number of chunks of the allocation; 0 on failure
@@ -484,8 +489,8 @@ enum flexmem_policy {
  * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB;
  * @domains does not suit @policy: it names a domain that does not exist, it is
  * 0 although the policy needs a domain, it is not 0 although the policy names
- * none, or INTERLEAVE has fewer than two domains; or @max_chunks does not suit
- * @policy.
+ * none, or INTERLEAVE has fewer than two domains; @near is no allocation of this
+ * open file; or @max_chunks does not suit @policy.
  */
 struct flexmem_alloc {
 	__u32 size;
@@ -504,7 +509,10 @@ struct flexmem_alloc {
 	__aligned_u64 out_client_used;
 	__u32 out_regions;
 	__u32 policy;
-	__u32 domains;
+	union {
+		__u32 domains;
+		__u32 near;
+	};
 	__u16 max_chunks;
 	__u16 out_chunks;
 	__aligned_u64 out_leaving;

@@ -125,6 +125,8 @@ enum flexmem_acquisition {
  *	not suit the placement
  * @FLEXMEM_LIMIT_CHUNKS: -EINVAL: the number of chunks, in
  *	&flexmem_failure.asked, does not suit the placement
+ * @FLEXMEM_LIMIT_NEAR: -EINVAL: there is no allocation with the handle in
+ *	&flexmem_failure.asked, so none can be near to it
  *
  * Values up to 99 are the driver's. Later versions may add values. Treat an
  * unknown value like any other lack of memory.
@@ -146,6 +148,7 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
 	FLEXMEM_LIMIT_DOMAINS = 103,
 	FLEXMEM_LIMIT_CHUNKS = 104,
+	FLEXMEM_LIMIT_NEAR = 105,
 };
 
 /**
@@ -475,6 +478,8 @@ struct flexmem_allocated {
  *	If no block is large enough, the allocation gets several chunks: the
  *	largest free block first, and the last chunk has the bytes that remain.
  *	Fails if that takes more chunks than the request allows
+ * @FLEXMEM_PLACE_NEAR: like FLEXMEM_PLACE_PREFERRED, with the domains of an
+ *	allocation that the request names
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
@@ -482,6 +487,7 @@ enum flexmem_placement {
 	FLEXMEM_PLACE_PREFERRED = 2,
 	FLEXMEM_PLACE_INTERLEAVE = 3,
 	FLEXMEM_PLACE_SCATTER = 4,
+	FLEXMEM_PLACE_NEAR = 5,
 };
 
 /* The most chunks that an allocation can have. */
@@ -500,6 +506,8 @@ enum flexmem_placement {
  * @domains: bit mask of at least one domain; bit 0 is domain 0. With
  *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: at least
  *           two domains, or 0. With FLEXMEM_PLACE_SCATTER: any, or 0
+ * @near: instead of @domains, with FLEXMEM_PLACE_NEAR: handle of an allocation
+ *        of the same device object
  * @chunks: most chunks. With FLEXMEM_PLACE_SCATTER: 2 to FLEXMEM_CHUNKS.
  *          Otherwise 0
  */
@@ -508,7 +516,10 @@ struct flexmem_alloc_request {
 	uint64_t alignment;
 	uint32_t flags;
 	uint32_t placement;
-	uint32_t domains;
+	union {
+		uint32_t domains;
+		uint32_t near;
+	};
 	uint32_t chunks;
 };
 

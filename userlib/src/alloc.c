@@ -55,7 +55,9 @@ static void invalid_from_uapi(const struct flexmem_device *device,
 		failure->limit = FLEXMEM_LIMIT_CHUNKS;
 		failure->asked = reply->max_chunks;
 	} else {
-		failure->limit = FLEXMEM_LIMIT_DOMAINS;
+		failure->limit = reply->policy == FLEXMEM_POLICY_NEAR ?
+				 FLEXMEM_LIMIT_NEAR : FLEXMEM_LIMIT_DOMAINS;
+		/* For FLEXMEM_POLICY_NEAR this is the handle. */
 		failure->asked = reply->domains;
 	}
 }

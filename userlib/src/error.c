@@ -35,6 +35,8 @@ const char *flexmem_limit_name(uint32_t limit)
 		return "domains";
 	case FLEXMEM_LIMIT_CHUNKS:
 		return "chunks";
+	case FLEXMEM_LIMIT_NEAR:
+		return "near";
 	default:
 		return limit < sizeof(names) / sizeof(names[0]) ? names[limit] :
 		       "unknown";
@@ -232,6 +234,11 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 	case FLEXMEM_LIMIT_CHUNKS:
 		*needed = snprintf(text, length,
 				   "invalid request: the placement does not permit %llu chunks",
+				   (unsigned long long)failure->asked);
+		return true;
+	case FLEXMEM_LIMIT_NEAR:
+		*needed = snprintf(text, length,
+				   "invalid request: there is no allocation with handle %llu to be near to",
 				   (unsigned long long)failure->asked);
 		return true;
 	default:
