@@ -18,7 +18,8 @@ static void run_flags(struct run *r)
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1u << 31), EOPNOTSUPP);
 	/* FLEXMEM_ALLOC_WAIT had this value in an early ABI. */
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
-	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = 5), EOPNOTSUPP);
+	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
+			     .policy = FLEXMEM_POLICY_NEAR + 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = U32_MAX), EOPNOTSUPP);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 4), EOPNOTSUPP);
 	FAILS(r, ALLOC_BATCH, &CMD(batch, .flags = 1), EOPNOTSUPP);

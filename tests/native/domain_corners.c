@@ -236,7 +236,7 @@ static void run_bind_wrong(struct run *r)
 	must(r, reply.out_error == EINVAL && !reply.out_handle &&
 	     !reply.out_reason && reply.out_size == 128, "answer for EINVAL");
 	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .domains = 1), EINVAL);
-	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 6, .domains = 1),
+	FAILS(r, ALLOC, &CMD(alloc, .length = 128, .policy = 77, .domains = 1),
 	      EOPNOTSUPP);
 }
 
