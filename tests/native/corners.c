@@ -262,6 +262,27 @@ static void run_mmap_around(struct run *r)
 	touch_around(r, 0, 0, 1);
 }
 
+/* The first page of a piece has a frame, and the other pages have none. */
+static void run_mmap_alone(struct run *r)
+{
+	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
+						FLEXMEM_ALLOC_MAPPABLE));
+	u8 bytes[128] = {};
+	u64 offset;
+
+	if (!CALL(r, MAP, &cmd))
+		return;
+	offset = round_up(cmd.out_offset, SZ_2M);
+	CALL(r, WRITE, &CMD(rw, .handle = cmd.handle,
+			    .offset = offset - cmd.out_offset,
+			    .length = sizeof(bytes),
+			    .data = (uintptr_t)bytes));
+	no_map(r, offset, SZ_2M, VM_SHARED, 0);
+	touch_around(r, 0, 0, 1);
+	must(r, !r->vma->nr_huge, "huge page of a piece with one frame");
+	native_munmap(r->vma);
+}
+
 /*
  * Structs and entries that are longer than this kernel's, and lists that are
  * too short.
@@ -623,6 +644,7 @@ const struct sequence corners[] = {
 	{ "copy of lost allocations", prepare, run_range_lost },
 	{ "bounds of a map", prepare, run_mmap },
 	{ "neighbours in a map", prepare, run_mmap_around },
+	{ "frame without neighbours in a map", prepare, run_mmap_alone },
 	{ "longer regions", prepare, run_long_regions },
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },

@@ -477,14 +477,21 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 	uint32_t where;
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_error);
-	REQUIRE(!(cmd->flags & ~(uint32_t)FLEXMEM_FREE_BY_ADDRESS));
+	REQUIRE(!(cmd->flags & ~(uint32_t)(FLEXMEM_FREE_BY_ADDRESS |
+					   FLEXMEM_FREE_AFTER_FENCE)));
 	if (cmd->flags & FLEXMEM_FREE_BY_ADDRESS)
 		REQUIRE(!cmd->handle);
 	else
 		REQUIRE(!cmd->address.region_id && !cmd->address.offset);
-	REQUIRE(!cmd->fence && !cmd->__reserved);
+	REQUIRE(!cmd->__reserved);
 	if (!cmd->flags && !cmd->handle)
 		return ENOENT;
+	if (cmd->flags & FLEXMEM_FREE_AFTER_FENCE) {
+		if (cmd->fence != FAKE_FENCE)
+			return EINVAL;
+	} else {
+		REQUIRE(!cmd->fence);
+	}
 	block = find_block(file, cmd->handle, &cmd->address, &where);
 	/* A lost allocation has no address. */
 	if (!block || (block->lost && !cmd->handle))

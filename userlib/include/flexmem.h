@@ -217,8 +217,8 @@ enum flexmem_limit {
 #define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
 
 /**
- * FLEXMEM_CAN_FENCES - capability: the driver's FREE can wait for a sync_file; no
- * call of the library uses it yet
+ * FLEXMEM_CAN_FENCES - capability: memory can wait for a sync_file
+ * (flexmem_device_free_after())
  */
 #define FLEXMEM_CAN_FENCES (UINT64_C(1) << 5)
 
@@ -917,6 +917,26 @@ FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
  */
 FLEXMEM_API int flexmem_device_free(struct flexmem_device *device,
 				    uint32_t handle);
+
+/**
+ * flexmem_device_free_after() - free an allocation when a program has ended
+ * @device: the device object that made the allocation; NULL if @handle is 0
+ * @handle: handle of the allocation; 0: nothing is done
+ * @fence: sync_file of a program that was dispatched on this device object. The
+ *	caller closes it
+ *
+ * For a program that uses memory of which the driver does not know, because the
+ * dispatch did not name it. The handle is invalid at once. The memory stays
+ * charged, and nobody gets it, until @fence signals.
+ *
+ * Return: 0; -ENOENT: not a live allocation of this device object; -EINVAL:
+ * @fence is no sync_file, or a fence in it has not signalled and belongs to
+ * another device object or another driver; -EOPNOTSUPP: the device lacks
+ * FLEXMEM_CAN_FENCES; -ENOMEM: no host memory. After an error the
+ * allocation is not freed.
+ */
+FLEXMEM_API int flexmem_device_free_after(struct flexmem_device *device,
+					  uint32_t handle, int fence);
 
 /**
  * flexmem_device_free_address() - free an allocation by its address

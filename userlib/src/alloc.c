@@ -269,28 +269,48 @@ int flexmem_device_chunks(const struct flexmem_device *device, uint32_t handle,
 	return 0;
 }
 
-int flexmem_device_free(struct flexmem_device *device, uint32_t handle)
+static int free_by_handle(struct flexmem_device *device,
+			  struct flexmem_free *cmd)
 {
-	struct flexmem_free cmd = { .size = sizeof(cmd), .handle = handle };
-	struct flexmem_allocated old = { .handle = handle };
+	struct flexmem_allocated old = { .handle = cmd->handle };
 	struct fmlib_debug debug;
 	int err;
 
-	if (!handle)
+	if (!cmd->handle)
 		return 0;
 	if (!device)
 		return -EINVAL;
 	fmlib_debug_begin(device, &debug);
 	if (debug.on)
-		flexmem_device_lookup(device, handle, &old, sizeof(old));
-	err = fmlib_ioctl(device, FLEXMEM_IOCTL_FREE, &cmd);
+		flexmem_device_lookup(device, cmd->handle, &old, sizeof(old));
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_FREE, cmd);
 	if (debug.on) {
 		fmlib_debug_done(device, &debug);
-		fmlib_debug_free(device, &debug, err, handle, &old.address,
-				 old.size);
+		fmlib_debug_free(device, &debug, err, cmd->handle,
+				 &old.address, old.size);
 		fmlib_debug_end(device, &debug);
 	}
 	return err;
+}
+
+int flexmem_device_free(struct flexmem_device *device, uint32_t handle)
+{
+	struct flexmem_free cmd = { .size = sizeof(cmd), .handle = handle };
+
+	return free_by_handle(device, &cmd);
+}
+
+int flexmem_device_free_after(struct flexmem_device *device, uint32_t handle,
+			      int fence)
+{
+	struct flexmem_free cmd = {
+		.size = sizeof(cmd),
+		.flags = FLEXMEM_FREE_AFTER_FENCE,
+		.handle = handle,
+		.fence = fence,
+	};
+
+	return free_by_handle(device, &cmd);
 }
 
 int flexmem_device_free_address(struct flexmem_device *device,
