@@ -280,7 +280,6 @@ static void run_mmap_alone(struct run *r)
 	no_map(r, offset, SZ_2M, VM_SHARED, 0);
 	touch_around(r, 0, 0, 1);
 	must(r, !r->vma->nr_huge, "huge page of a piece with one frame");
-	native_munmap(r->vma);
 }
 
 /*

@@ -139,6 +139,9 @@ static const char *check_empty(void)
 	if (picture.view.sum.out_total || picture.view.sum.out_owned)
 		return picture.view.sum.out_owned ?
 		       "an allocation is left" : "a region is left";
+	/* The accounts of the watching file and of its cgroup. */
+	if (picture.view.sum.out_owner_count != 2)
+		return "an account is left";
 	return sim_firmware_next_piece(world.card.fw, 1, &piece) ?
 		"the card says that memory is left" : NULL;
 }

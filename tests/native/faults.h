@@ -45,6 +45,7 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
+extern struct cgroup *tenants;
 /* Tests of the ABI and of the card, without injected faults. */
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];

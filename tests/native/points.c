@@ -2,8 +2,9 @@
 /*
  * Runs each sequence once for each of the points at which tasks take turns. At
  * that point another task kills the caller, unbinds or resets the device, stops
- * the firmware, or makes the caller's file strict. Tasks run in scheduled mode,
- * and the number of the point is the seed, so a run can be repeated.
+ * the firmware, or makes the caller's file strict and opens another file. Tasks
+ * run in scheduled mode, and the number of the point is the seed, so a run can
+ * be repeated.
  *
  * Within a timeout and a second after each run, no command may be pending, all
  * accounts must add up, and no slot may name memory that the PF or VF does not
@@ -90,6 +91,19 @@ static void make_strict(struct file *file)
 	native_close(file);
 }
 
+/* Opens a file in the cgroup of the sequence. run_end() closes the file. */
+static void open_below(struct run *r)
+{
+	struct file *file;
+
+	if (!tenants)
+		return;
+	native_cgroup_move(tenants);
+	file = native_open(world_minor(1), O_RDWR | O_NONBLOCK);
+	if (!IS_ERR(file))
+		r->file[1] = file;
+}
+
 static int interfere(void *data)
 {
 	struct interferer *who = data;
@@ -106,6 +120,7 @@ static int interfere(void *data)
 		break;
 	case STRICTNESS:
 		make_strict(who->run->file[0]);
+		open_below(who->run);
 		break;
 	default:
 		world_unbind(1);

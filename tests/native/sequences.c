@@ -567,7 +567,25 @@ static void run_limits(struct run *r)
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
-static struct cgroup *tenants;
+/* The cgroup of the sequences about tenants, or NULL. */
+struct cgroup *tenants;
+
+/* Opens a file in a new cgroup. points.c lets another task do the same. */
+static void run_open_below(struct run *r)
+{
+	struct cgroup *parent = native_cgroup_make(native_cgroup_root);
+	struct file *file;
+
+	tenants = native_cgroup_make(parent);
+	native_cgroup_move(tenants);
+	file = native_open(world_minor(1), O_RDWR | O_NONBLOCK);
+	native_cgroup_move(native_cgroup_root);
+	if (run_good(r, "open", PTR_ERR_OR_ZERO(file), 0) && !IS_ERR(file))
+		native_close(file);
+	native_cgroup_remove(tenants);
+	tenants = NULL;
+	native_cgroup_remove(parent);
+}
 
 static bool reserve(struct run *r, u32 count)
 {
@@ -593,6 +611,7 @@ static void run_reserve(struct run *r)
 	}
 	reserve(r, 0);
 	native_cgroup_remove(tenants);
+	tenants = NULL;
 }
 
 /* Memory pressure. */
@@ -624,9 +643,22 @@ static void prepare_holes(struct run *r)
 
 static void run_scatter(struct run *r)
 {
-	if (ALLOC(r, 0, .length = 8 * SZ_1M, .flags = FLEXMEM_ALLOC_ZEROED,
-		  .policy = FLEXMEM_POLICY_SCATTER, .max_chunks = 2))
-		free_last(r, 0);
+	struct flexmem_alloc cmd = CMD(alloc, .length = 8 * SZ_1M,
+				       .flags = FLEXMEM_ALLOC_ZEROED,
+				       .policy = FLEXMEM_POLICY_SCATTER,
+				       .max_chunks = 2);
+	long rc = call(r, 0, "ALLOC", FLEXMEM_IOCTL_ALLOC, &cmd);
+
+	/*
+	 * If the memory goes away after the driver has found no block that is
+	 * large enough, no block is left either.
+	 */
+	if (rc == -ENOMEM && points_take_away())
+		return;
+	if (!run_good(r, "ALLOC", rc, 0))
+		return;
+	keep(r, 0, cmd.out_handle);
+	free_last(r, 0);
 }
 
 static void run_event(struct run *r)
@@ -852,6 +884,7 @@ static void run_capacity(struct run *r)
 
 const struct sequence sequences[] = {
 	{ "open", prepare_open, run_open },
+	{ "open in a new cgroup", NULL, run_open_below },
 	{ "ask", prepare_alloc, run_ask },
 	{ "lease", prepare_alloc, run_lease },
 	{ "alloc, the first", prepare_open, run_alloc },

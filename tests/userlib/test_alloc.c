@@ -494,7 +494,7 @@ static void chunks(void **state)
 {
 	struct flexmem_device *device = open_device();
 	struct flexmem_allocated a, found;
-	struct flexmem_chunk list[2];
+	struct flexmem_chunk_info list[2];
 	size_t count = 9;
 
 	(void)state;

@@ -426,7 +426,8 @@ enum flexmem_alloc_flags {
  * blocks, the one that comes first in the order of the driver's strategy. The
  * length of a chunk is a multiple of the alignment. The last chunk has the bytes
  * that remain. If @max_chunks do not suffice, nothing is allocated, and the
- * reason is that of the first attempt.
+ * reason is that of the first attempt. So it is if the memory is lost in a
+ * reset between the two attempts.
  *
  * An allocation with several chunks cannot be resized. MAP describes the first
  * chunk only.

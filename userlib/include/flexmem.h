@@ -964,13 +964,13 @@ FLEXMEM_API int flexmem_device_lookup(const struct flexmem_device *device,
 				      size_t size);
 
 /**
- * struct flexmem_chunk - a part of an allocation
+ * struct flexmem_chunk_info - a part of an allocation
  * @address: start of the chunk
  * @size: bytes
  * @domain: number of the chunk's domain
  * @reserved: 0
  */
-struct flexmem_chunk {
+struct flexmem_chunk_info {
 	struct flexmem_virtual_address address;
 	uint64_t size;
 	uint32_t domain;
@@ -991,7 +991,7 @@ struct flexmem_chunk {
  */
 FLEXMEM_API int flexmem_device_chunks(const struct flexmem_device *device,
 				      uint32_t handle,
-				      struct flexmem_chunk *chunks, size_t size,
+				      struct flexmem_chunk_info *chunks, size_t size,
 				      size_t room, size_t *count);
 
 /**

@@ -231,7 +231,7 @@ int flexmem_device_lookup(const struct flexmem_device *device, uint32_t handle,
 }
 
 int flexmem_device_chunks(const struct flexmem_device *device, uint32_t handle,
-			  struct flexmem_chunk *chunks, size_t size,
+			  struct flexmem_chunk_info *chunks, size_t size,
 			  size_t room, size_t *count)
 {
 	struct flexmem_chunk_entry entries[FLEXMEM_MAX_CHUNKS];
@@ -246,7 +246,7 @@ int flexmem_device_chunks(const struct flexmem_device *device, uint32_t handle,
 	int err;
 
 	if (!device || !count || (room && !chunks) ||
-	    size < sizeof(struct flexmem_chunk))
+	    size < sizeof(struct flexmem_chunk_info))
 		return -EINVAL;
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_LOOKUP, &cmd);
 	if (err)
@@ -255,7 +255,7 @@ int flexmem_device_chunks(const struct flexmem_device *device, uint32_t handle,
 	if (cmd.out_count > room)
 		return -EMSGSIZE;
 	for (i = 0; i < cmd.out_count; i++) {
-		const struct flexmem_chunk chunk = {
+		const struct flexmem_chunk_info chunk = {
 			.address.region_id = entries[i].address.region_id,
 			.address.offset = entries[i].address.offset,
 			.size = entries[i].length,
@@ -263,7 +263,7 @@ int flexmem_device_chunks(const struct flexmem_device *device, uint32_t handle,
 		};
 
 		fmlib_copy_out((char *)chunks + i * size, size,
-			       sizeof(struct flexmem_chunk), &chunk,
+			       sizeof(struct flexmem_chunk_info), &chunk,
 			       sizeof(chunk));
 	}
 	return 0;
