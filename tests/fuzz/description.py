@@ -8,7 +8,7 @@ Prints each difference, and ends with status 1 if there is one.
 import re
 import sys
 
-WIDTHS = {"__u8": 1, "__u32": 4, "__s32": 4, "__aligned_u64": 8, "char": 1}
+WIDTHS = {"__u8": 1, "__u16": 2, "__u32": 4, "__s32": 4, "__aligned_u64": 8, "char": 1}
 KINDS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "ptr64": 8}
 
 
@@ -22,6 +22,8 @@ class Header:
 
     def __init__(self, text):
         text = without_comments(text)
+        # A union counts as its first member. The others have the same size.
+        text = re.sub(r"union \{\s*([^;]*;)[^}]*\};", r"\1", text)
         self.number = {m[1]: int(m[2]) for m in re.finditer(r"#define (\w+) (\d+)\b", text)}
         self.commands = set(re.findall(r"#define (FLEXMEM_IOCTL_\w+) _IO\(", text))
         self.enums = {m[1]: re.findall(r"\b(FLEXMEM_\w+) =", m[2])

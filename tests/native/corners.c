@@ -252,7 +252,7 @@ static void run_mmap_around(struct run *r)
 	no_map(r, offset, length, VM_SHARED, 0);
 	r->vma->vm_start += PAGE_SIZE;
 	r->vma->vm_end += PAGE_SIZE;
-	touch_around(r, 513, 2, 512);
+	touch_around(r, 2 + 7, 2, 512);
 	must(r, r->vma->pfn[2] == frame, "frame of another map");
 	must(r, !r->vma->nr_huge, "huge page at a wrong address");
 	touch_around(r, 0, 0, 1);

@@ -19,14 +19,19 @@ static void forget_pages(struct vm_area_struct *vma)
 vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
 			  unsigned long pfn)
 {
+	unsigned long *entry;
+
 	if (address < vma->vm_start || address >= vma->vm_end)
 		shim_bug("page is put outside of its map");
 	if (!(vma->vm_flags & VM_PFNMAP))
 		shim_bug("page is put into a map that is not VM_PFNMAP");
 	if (native_should_fail(NATIVE_ALLOC))
 		return VM_FAULT_OOM;
+	entry = &vma->pfn[(address - vma->vm_start) >> PAGE_SHIFT];
 	spin_lock(&vma->lock);
-	vma->pfn[(address - vma->vm_start) >> PAGE_SHIFT] = pfn;
+	/* Linux keeps a page that is there. */
+	if (!*entry)
+		*entry = pfn;
 	spin_unlock(&vma->lock);
 	return VM_FAULT_NOPAGE;
 }
