@@ -442,12 +442,15 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 }
 
 /**
- * flexmem_blocks_split - make the end of an occupied block its tail
+ * flexmem_blocks_split - make the end of an occupied block a block of its own,
+ * its tail
  * @blocks: blocks of a region
  * @block: occupied block of it, without a tail
  * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
  *	the present size of @block
  * @spare: has at least one node; one is removed
+ *
+ * flexmem_blocks_extend() explains what a tail is.
  *
  * Context: the caller holds the lock of the region. O(1).
  * Return: the tail, as from flexmem_blocks_extend().

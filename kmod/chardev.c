@@ -4,14 +4,16 @@
  *
  * One character device serves all minor numbers, and open() looks up the
  * function that has the number now. The reason is that an inode in memory
- * caches its character device. If each function had a character device of its
- * own, an inode in a container would lead to a removed function as long as a
- * file is open there.
+ * caches its character device. A node in the /dev of a container has an inode
+ * of its own, which stays when the function is removed. If each function had a
+ * character device of its own, this inode would lead to the removed function
+ * while a file is open on the inode, even if another function has the number.
  *
- * A PF's node shows physical addresses, so only the administrator may open it
- * (0600), even if the mode of the inode, which mknod can have made, allows
- * more. (The setting pf_open=mode changes that.) A VF's node is for the users
- * of the device (0660; a udev rule gives it to the group flexmem).
+ * A PF's node shows physical addresses, so its mode is 0600, and only the
+ * administrator may open it, whatever the mode is. (mknod makes further inodes
+ * with any mode. The setting pf_open=mode makes the mode decide.) A VF's node
+ * is for the users of the device (0660; a udev rule gives it to the group
+ * flexmem).
  *
  * A node can have any number of inodes (mknod). All mappings of a function must
  * be in one address space, so that one call removes them. So they use the

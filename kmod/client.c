@@ -521,7 +521,8 @@ static void tell_driver(struct flexmem_client *client)
 /**
  * flexmem_client_fini - free everything that a client has
  * @client: client with a closed file. The device's driver may still have a
- *	reference to the client, but finds no allocation any more
+ *	reference to the client, but finds no allocation by it after this
+ *	function has returned
  *
  * Context: may sleep. May be called after the device has gone.
  */

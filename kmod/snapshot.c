@@ -3,8 +3,9 @@
  * Snapshots: regions, owners and sums at one moment.
  *
  * A snapshot takes all region locks, and then the lock of the accounts. Every
- * charge takes the accounts' lock under the lock of its region. So no block can
- * change without its charge, and nothing changes while the regions are copied.
+ * charge of a block takes the accounts' lock under the lock of the block's
+ * region. So no block can change without its charge, and nothing changes while
+ * the regions are copied.
  */
 
 #include <linux/cred.h>

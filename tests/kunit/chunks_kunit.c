@@ -129,7 +129,7 @@ static void several_are_more_than_a_region(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* An allocation gets all of its chunks or none. */
+/* The next tests: an allocation gets all of its chunks or none. */
 
 static void expect_nothing(struct kunit *test, struct flexmem_client *client,
 			   u64 owned)

@@ -21,7 +21,7 @@ struct model_request;
 /* Owners have the numbers 0 to 2. */
 #define MODEL_OWNERS 3
 
-/* The owner of a block that holds bytes of several owners. */
+/* &model_block.bytes_of, if the bytes are of several owners. */
 #define MODEL_MIXED (~0ULL)
 
 /**

@@ -24,7 +24,7 @@ static inline u32 alloc(struct run *r, unsigned int f, u64 length, u32 flags)
 	return cmd.out_handle;
 }
 
-/* An ALLOC with domains and, if it scatters, a maximum number of chunks. */
+/* Carries out @cmd on file 0, expects @error, and notes the handle. */
 static inline void alloc_by(struct run *r, struct flexmem_alloc cmd, int error,
 			    struct flexmem_alloc *reply)
 {

@@ -105,9 +105,11 @@ static bool put_note(struct tenant *t, u32 handle)
 }
 
 /*
- * After a reset a new region may have the number of a lost region. So a new
- * allocation can have the address of a lost one, and a FREE by that address
- * frees the new one.
+ * Returns an error that a call by handle may return in addition, for ANSWER():
+ * ENOENT after a reset, otherwise 0. After a reset a new region may have the
+ * number of a lost region. So a new allocation can have the address of a lost
+ * one. Another task's FREE by that address then frees the new allocation, and
+ * ends its handle.
  */
 static int gone_by_address(struct tenant *t)
 {

@@ -349,12 +349,13 @@ TEST_F(hotplug, a_function_sleeps)
 	ASSERT_LT(0, toucher);
 	ASSERT_LT(0, killed);
 	usleep(300000);
-	/* two callers wait for the suspended VF; the other VF works */
+	/* two callers wait for the suspended VF */
 	EXPECT_EQ(0, waitpid(waiter, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(victim, &status, WNOHANG));
 	/* a task that touches a mapping waits too */
 	EXPECT_EQ(0, waitpid(toucher, &status, WNOHANG));
 	EXPECT_EQ(0, waitpid(killed, &status, WNOHANG));
+	/* the other VF works, and so does a look-up on this one */
 	EXPECT_NE(0, fm_take(self->vf[1], 4 * GiB));
 	must(lookup, self->vf[0], &CMD(lookup, .handle = h.reply.out_handle));
 	/* a caller that waits can be killed */

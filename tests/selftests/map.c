@@ -549,7 +549,7 @@ TEST_F(map, cannot_be_pinned)
 /* Only the touched pages of a large mapping need host memory. */
 TEST_F(map, a_large_map_is_filled_lazily)
 {
-	/* as much address space as this process can have */
+	/* all of it, or as much as a 32-bit process can map */
 	const size_t span = sizeof(void *) == 8 ? 8 * GiB : GiB;
 	const __u64 length = 8 * GiB;
 	struct flexmem_alloc reply;

@@ -316,7 +316,7 @@ TEST_F(snapshot, too_small_lists_are_not_written)
 		EXPECT_TRUE(untouched(lists.regions, 0, sizeof(lists.regions)));
 		EXPECT_TRUE(untouched(lists.owners, 0, sizeof(lists.owners)));
 	}
-	/* with counts of 0 the pointers are not used */
+	/* both counts are 0, so these pointers are not used */
 	s = into(&lists, 0, 0);
 	s.regions = 0;
 	s.owners = 16;

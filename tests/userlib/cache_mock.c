@@ -263,8 +263,8 @@ static int mock_info(void *user, uint64_t *free_bytes, uint64_t *total)
 	err = mock.below.memory_info(mock.below.user, free_bytes, total);
 	used = *total - *free_bytes;
 	/*
-	 * mock.total replaces the size of the provider's device. If it is
-	 * larger, other processes use the additional bytes.
+	 * mock.total replaces the size of the provider's device. If mock.total
+	 * is larger than that size, other processes use the additional bytes.
 	 */
 	if (mock.total && mock.total < *total)
 		*free_bytes = mock.total > used ? mock.total - used : 0;

@@ -31,7 +31,7 @@ TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
 
 def expect(master, text, said):
     """Reads until `text` comes. Removes it, and what precedes it, from `said`. Returns False at the end of the output,
-    or if "1on" precedes the text."""
+    or if "1on" precedes the text: the echo in TALK that shows that the shell went on after the Ctrl-C."""
     while text not in said:
         try:
             part = os.read(master, 4096)

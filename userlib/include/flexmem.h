@@ -1379,7 +1379,7 @@ FLEXMEM_API void flexmem_accounts_free(struct flexmem_account_state *accounts);
 /**
  * flexmem_device_get_limit() - read a limit of the cgroup of this device object
  * @device: an open device
- * @charge: enum flexmem_charge
+ * @charge: the resource: enum flexmem_charge
  * @allowance: to be filled
  * @size: sizeof(*@allowance)
  *
@@ -1396,17 +1396,18 @@ FLEXMEM_API int flexmem_device_get_limit(const struct flexmem_device *device,
  * @whose: enum flexmem_limit_for
  * @cgroup: number of the cgroup, as in &struct flexmem_account_state. The
  *	cgroup need not have an open file. FLEXMEM_FOR_DEFAULT: 0
- * @charge: enum flexmem_charge
+ * @charge: the resource: enum flexmem_charge
  * @limit: the limit; FLEXMEM_UNLIMITED removes it
- * @allowance: to be filled with the new limit and the charge; NULL: the caller
- *	does not want them
+ * @allowance: to be filled with the new limit and the amount that is charged
+ *	now; NULL: the caller does not want them
  * @size: sizeof(*@allowance); ignored with NULL
  *
- * If the limit is below the charge, no memory is taken away, but new charges
- * fail.
+ * If the limit is below the amount that is charged, no memory is taken away,
+ * but nothing more can be charged.
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
- * unknown @whose or @charge, or open files of the root cgroup.
+ * unknown @whose or @charge, or the limit is that of the root cgroup's open
+ * files, which are not limited.
  */
 FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
 					 uint32_t whose, uint64_t cgroup,

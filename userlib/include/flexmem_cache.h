@@ -558,8 +558,9 @@ struct flexmem_cache_request {
 /**
  * enum flexmem_cache_limit - limit of the cache that stopped an allocation
  * @FLEXMEM_CACHE_LIMIT_NONE: none: the provider had no memory
- * @FLEXMEM_CACHE_LIMIT_ALLOCATIONS: the cache has no free name for this stream:
- *	see FLEXMEM_CACHE_ALLOCATIONS and FLEXMEM_CACHE_HUGE_ALLOCATIONS.
+ * @FLEXMEM_CACHE_LIMIT_ALLOCATIONS: the cache has no free name for this stream.
+ *	A name is the part of a token that tells live allocations apart: see
+ *	FLEXMEM_CACHE_ALLOCATIONS and FLEXMEM_CACHE_HUGE_ALLOCATIONS.
  *	Returning memory to the provider does not help. Freeing allocations
  *	below 4 GiB on other streams does not help either: names stay with their
  *	stream. Free allocations of this stream, or allocate on a stream that
@@ -1424,6 +1425,10 @@ FLEXMEM_API int flexmem_cache_reset_peaks(struct flexmem_cache *cache);
 /**
  * flexmem_cache_reset_accumulated() - set sums and counters to 0
  * @cache: a cache
+ *
+ * The sums are ``allocated`` and ``freed`` of each &struct flexmem_cache_figure.
+ * The counters are ``pressure_bytes`` and all members of &struct
+ * flexmem_cache_statistics with names that begin with ``num_``.
  *
  * Return: 0 or a negative errno.
  */

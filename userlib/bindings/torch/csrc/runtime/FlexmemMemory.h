@@ -32,7 +32,8 @@ bool isAvailable() noexcept;
 bool isInitialized() noexcept;
 bool isInBadFork() noexcept;
 
-// Allocates, or returns nullptr for 0 bytes. Throws c10::OutOfMemoryError.
+// Allocates, or returns nullptr for 0 bytes. Throws c10::OutOfMemoryError for
+// -ENOMEM, and c10::Error for any other error.
 void* allocate(size_t bytes);
 
 // Frees a pointer that allocate() returned. Returns false for any other
