@@ -376,6 +376,40 @@ static void address_is_found_in_every_region(struct kunit *test)
 	}
 }
 
+/*
+ * The regions have blocks at the same offsets. The serial numbers of two regions
+ * differ by a number that changes hash_64() so little that most of their
+ * addresses are in the same tree: 144 times the golden ratio is nearly whole.
+ */
+#define SAME_TREE 144
+
+static void address_is_of_one_region(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_lookup found = {};
+	struct ctx *ctx;
+	u32 handle, end;
+	u64 id = 0;
+
+	ctx = make(test, FLEXMEM_MODE_PF, &settings);
+	test->priv = ctx;
+	alloc(test, ctx->client, 128);
+	ctx->table->last_serial = SAME_TREE;
+	for (handle = 2; handle <= 1500; handle++)
+		end = alloc(test, ctx->client, 128) + 1;
+	for (handle = 1; handle < end; handle++) {
+		KUNIT_ASSERT_EQ(test, 0, flexmem_client_lookup(ctx->client,
+							       handle, &found));
+		id = id ?: found.out_address.region_id;
+		if (found.out_address.region_id != id)
+			continue;
+		KUNIT_ASSERT_EQ(test, 0,
+				free_address(ctx->client, id,
+					     found.out_address.offset));
+		KUNIT_ASSERT_EQ(test, -ENOENT, lookup(ctx->client, handle));
+	}
+}
+
 /* Other clients. */
 
 static void names_of_others_are_unknown(struct kunit *test)
@@ -576,6 +610,7 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(address_must_be_exact),
 	KUNIT_CASE(address_cannot_be_freed_twice),
 	KUNIT_CASE(address_is_found_in_every_region),
+	KUNIT_CASE(address_is_of_one_region),
 	KUNIT_CASE(names_of_others_are_unknown),
 	KUNIT_CASE(unknown_handles_are_refused),
 	KUNIT_CASE(snapshot_of_ones_own_needs_little_room),
