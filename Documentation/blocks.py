@@ -78,6 +78,7 @@ BLOCKS = {
     ('tracing.rst', 'echo 1'): 'no: the last command does not end; tests/selftests/trace.c does the same',
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes 8G'): DRIVER,
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice --each-child'): 'as above',
+    ('tasks/limits.rst', 'sudo flexmem limit --default --bytes 16G'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem owners'): 'as above',
     ('tasks/limits.rst', 'flexmem limit'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes none'): 'as above',
