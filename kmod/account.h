@@ -137,7 +137,7 @@ struct flexmem_account {
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: number of accounts in @cgroups
  * @limited: the accounts of @cgroups that are kept, because a limit was set for
- *	the cgroup or for its children. flexmem_limit_forget() checks the first
+ *	the cgroup or for its children. flexmem_owner_forget() checks the first
  *	one next
  * @changes: number of changes that concern all accounts: limits set, and
  *	regions lost. Each account applies the changes at its next use
@@ -272,7 +272,6 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 void flexmem_limit_set(struct flexmem_accounts *accounts,
 		       struct flexmem_account *account,
 		       const struct flexmem_resource_limit *cmd);
-void flexmem_limit_forget(struct flexmem_accounts *accounts);
 void flexmem_limit_get(const struct flexmem_account *client,
 		       struct flexmem_resource_limit *cmd);
 

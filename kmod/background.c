@@ -151,7 +151,7 @@ static void scrub_work(struct work_struct *work)
 	bool waits = false;
 	int rc;
 
-	flexmem_limit_forget(&table->accounts);
+	flexmem_owner_forget(&table->accounts);
 	do {
 		rc = scrub_round(table, &waits);
 	} while (!rc && may_scrub(table));

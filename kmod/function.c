@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to the driver of a function, and checks of its answers.
+ * Calls to the driver of a function, except those that move data
+ * (function_data.c) and those about page tables (function_vm.c).
  *
- * A driver passes on what its firmware says, and firmware has bugs. The
- * addresses that firmware returns keep tenants apart, so each answer is
- * checked. The memory must have the requested size, be aligned as the contract
- * says, and overlap no memory that the function holds. An errno must be one
- * that the contract lists. A wrong answer becomes -EIO for the caller, and the
- * first one is reported in the log. Wrong memory is neither used nor released,
+ * The addresses that firmware returns keep tenants apart. So new memory must
+ * have the requested size, be aligned as the contract says, and overlap no
+ * memory that the function holds. Wrong memory is neither used nor released,
  * because it may belong to another function. A reset recovers it.
  */
 
@@ -23,7 +21,6 @@
 #include <linux/string.h>
 
 #include "function.h"
-#include "trace.h"
 
 /* Means that no frame is known: no page frame has this number. */
 #define NO_FRAME ULONG_MAX
@@ -193,63 +190,6 @@ int flexmem_function_init(struct flexmem_function *function,
 }
 
 /*
- * Handles a wrong answer. Only the first one is logged, because a faulty device
- * usually repeats its mistake.
- */
-static int distrust(struct flexmem_function *function, const char *operation,
-		    const char *what, long long value)
-{
-	if (!atomic_xchg(&function->distrusted, 1))
-		dev_err(function->dev,
-			"the device is not to be trusted: %s answered %s %lld\n",
-			operation, what, value);
-	return -EIO;
-}
-
-/*
- * Returns @rc if the contract permits this errno, and otherwise -EIO.
- * @may_be_full: -ENOSPC is permitted.
- */
-static int check_errno(struct flexmem_function *function,
-		       const char *operation, int rc, bool may_be_full)
-{
-	trace_flexmem_command(function, operation, rc);
-	switch (rc) {
-	case -ENOSPC:
-		if (!may_be_full)
-			break;
-		fallthrough;
-	case 0:
-	case -ETIMEDOUT:
-	case -EIO:
-	case -EINTR:
-	case -ENODEV:
-	case -ENOMEM:
-		return rc;
-	}
-	return distrust(function, operation, "error", rc);
-}
-
-/**
- * flexmem_function_outcome - check the answer to a command
- * @function: function
- * @operation: name of the command
- * @rc: result of the driver
- * @may_be_full: -ENOSPC is a valid answer
- *
- * Shared by the files function*.c.
- *
- * Context: any.
- * Return: @rc, or -EIO if the contract does not permit that error.
- */
-int flexmem_function_outcome(struct flexmem_function *function,
-			     const char *operation, int rc, bool may_be_full)
-{
-	rc = check_errno(function, operation, rc, may_be_full);
-	return flexmem_function_note(function, rc);
-}
-
-/*
  * Ids are never reused, so a command that the firmware carries out late cannot
  * affect other memory.
  */
@@ -295,10 +235,10 @@ int flexmem_function_capacity(struct flexmem_function *function,
 	int rc;
 
 	rc = function->ops.capacity(function->priv, domain, &capacity);
-	rc = check_errno(function, "capacity", rc, false);
+	rc = flexmem_function_outcome(function, "capacity", rc, false);
 	if (!rc)
 		*bytes = capacity;
-	return flexmem_function_note(function, rc);
+	return rc;
 }
 
 static bool overlap(const struct flexmem_memory *a,
@@ -343,17 +283,22 @@ static int check_memory(struct flexmem_function *function,
 	u64 end;
 
 	if (mem->id != request->id)
-		return distrust(function, "acquire", "id", mem->id);
+		return flexmem_function_distrust(function, "acquire", "id",
+						 mem->id);
 	if (mem->domain != request->domain)
-		return distrust(function, "acquire", "domain", mem->domain);
+		return flexmem_function_distrust(function, "acquire", "domain",
+						 mem->domain);
 	if (mem->size != request->size)
-		return distrust(function, "acquire", "size", mem->size);
+		return flexmem_function_distrust(function, "acquire", "size",
+						 mem->size);
 	if (!IS_ALIGNED(mem->base, alignment) ||
 	    check_add_overflow(mem->base, mem->size, &end))
-		return distrust(function, "acquire", "base", mem->base);
+		return flexmem_function_distrust(function, "acquire", "base",
+						 mem->base);
 	if (is_in_use(function, mem))
-		return distrust(function, "acquire", "memory in use, base",
-				mem->base);
+		return flexmem_function_distrust(function, "acquire",
+						 "memory in use, base",
+						 mem->base);
 	return 0;
 }
 
@@ -387,7 +332,7 @@ int flexmem_function_acquire(struct flexmem_function *function,
 	if (function->nr_pieces == FLEXMEM_MAX_PIECES)
 		return -EIO;
 	rc = function->ops.acquire(function->priv, size, &piece.mem);
-	rc = check_errno(function, "acquire", rc, true);
+	rc = flexmem_function_check(function, "acquire", rc, true);
 	rc = rc ?: check_memory(function, &request, &piece.mem);
 	flexmem_function_note(function, rc);
 	if (flexmem_is_unanswered(rc)) {
@@ -523,7 +468,7 @@ int flexmem_function_reset(struct flexmem_function *function)
 	int rc;
 
 	rc = function->ops.reset(function->priv);
-	rc = check_errno(function, "reset", rc, false);
+	rc = flexmem_function_check(function, "reset", rc, false);
 	if (!rc) {
 		function->nr_pieces = 0;
 		atomic_set(&function->distrusted, 0);
@@ -562,14 +507,16 @@ int flexmem_function_fault(struct flexmem_function *function,
 
 	frames->pfn = NO_FRAME;
 	rc = function->ops.fault(function->priv, mem, offset, frames);
-	rc = check_errno(function, "fault", rc, false);
+	rc = flexmem_function_check(function, "fault", rc, false);
 	if (rc)
 		return rc;
 	if (frames->pfn == NO_FRAME)
-		return distrust(function, "fault", "no frame for offset",
-				offset);
+		return flexmem_function_distrust(function, "fault",
+						 "no frame for offset",
+						 offset);
 	if (!is_part(frames, &all, offset))
-		return distrust(function, "fault", "range at offset", offset);
+		return flexmem_function_distrust(function, "fault",
+						 "range at offset", offset);
 	return 0;
 }
 

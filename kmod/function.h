@@ -252,6 +252,11 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece);
 int flexmem_function_note(struct flexmem_function *function, int rc);
+int flexmem_function_distrust(struct flexmem_function *function,
+			      const char *operation, const char *what,
+			      long long value);
+int flexmem_function_check(struct flexmem_function *function,
+			   const char *operation, int rc, bool may_be_full);
 int flexmem_function_outcome(struct flexmem_function *function,
 			     const char *operation, int rc, bool may_be_full);
 

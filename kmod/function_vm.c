@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to a function's driver about its page tables; function.c has the checks
- * of the answers. No other part of flexmem makes these calls yet.
+ * Calls to a function's driver about its page tables; function_answer.c has
+ * the checks of the answers. No other part of flexmem makes these calls yet.
  */
 
 #include <linux/align.h>

@@ -61,38 +61,6 @@ fault:
 	return -EFAULT;
 }
 
-static int write_words(void __user *to, const void *from, size_t size)
-{
-	const unsigned long *word = from, *end = from + size;
-	unsigned long __user *user = to;
-
-	if (should_fail_usercopy() || !user_write_access_begin(to, size))
-		return -EFAULT;
-	for (; word < end; word++, user++)
-		unsafe_put_user(*word, user, fault);
-	user_write_access_end();
-	return 0;
-fault:
-	user_write_access_end();
-	return -EFAULT;
-}
-
-/**
- * flexmem_reply - write the reply to the caller's struct
- * @call: command under way
- * @cmd_size: size of the driver's struct
- *
- * Return: 0 or -EFAULT.
- */
-int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
-{
-	if (call->user_size == cmd_size)
-		return write_words(call->ubuffer, call->cmd, cmd_size);
-	return copy_to_user(call->ubuffer, call->cmd,
-			    min_t(size_t, call->user_size, cmd_size)) ?
-		-EFAULT : 0;
-}
-
 /* Sets every ``out_`` member of the reply to an ALLOC. */
 static void alloc_reply(struct flexmem_alloc *cmd,
 			const struct flexmem_allocation *allocation, int error,

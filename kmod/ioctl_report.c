@@ -354,7 +354,7 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 	if (!view->owner)
 		return -ENOMEM;
 	if (!only)
-		flexmem_limit_forget(&table->accounts);
+		flexmem_owner_forget(&table->accounts);
 	flexmem_table_snapshot(table, only, view);
 	flexmem_view_hide(view);
 	if (view->sum.out_owner_count <= view->max_owners ||
@@ -419,7 +419,7 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 		return -EPERM;
 	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
 
-	flexmem_limit_forget(accounts);
+	flexmem_owner_forget(accounts);
 	account = flexmem_limit_find(accounts, cmd);
 	if (IS_ERR(account))
 		return PTR_ERR(account);

@@ -14,9 +14,6 @@
 #include "account.h"
 #include "owner.h"
 
-/* How many cgroups with limits flexmem_limit_forget() checks in one call. */
-#define AT_ONCE 16
-
 static bool has_limit(const struct flexmem_account *account)
 {
 	unsigned int r;
@@ -118,44 +115,6 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 	accounts->changes++;
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_freed(accounts);
-}
-
-/**
- * flexmem_limit_forget - drop the limits of cgroups that were removed
- * @accounts: accounts of the PF or VF
- *
- * The limits of a removed cgroup have no effect, but keep the cgroup's account.
- * Dropping the limits frees the account if nothing else keeps the account.
- * Charges stay. One call checks a few cgroups, and the next call continues
- * after them.
- *
- * Context: may sleep, because it may put the last reference to a cgroup. O(1).
- */
-void flexmem_limit_forget(struct flexmem_accounts *accounts)
-{
-	struct flexmem_account *account, *next;
-	unsigned int left = AT_ONCE;
-	LIST_HEAD(removed);
-
-	spin_lock(&accounts->lock);
-	list_for_each_entry_safe(account, next, &accounts->limited, link) {
-		if (!left--) {
-			list_rotate_to_front(&account->link,
-					     &accounts->limited);
-			break;
-		}
-		if (!flexmem_account_is_removed(account))
-			continue;
-		account->kept = false;
-		list_move(&account->link, &removed);
-	}
-	/* Makes each account recompute its limits at its next use. */
-	if (!list_empty(&removed))
-		accounts->changes++;
-	spin_unlock(&accounts->lock);
-	/* Puts the reference that each account has to itself. */
-	list_for_each_entry_safe(account, next, &removed, link)
-		flexmem_owner_put(account);
 }
 
 /**

@@ -29,6 +29,9 @@
 
 #include "owner.h"
 
+/* How many cgroups with limits flexmem_owner_forget() checks in one call. */
+#define AT_ONCE 16
+
 /**
  * flexmem_owner_cgroup - the caller's cgroup
  *
@@ -379,7 +382,7 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 	struct flexmem_owner *owner;
 	int rc = -ENOMEM;
 
-	flexmem_limit_forget(accounts);
+	flexmem_owner_forget(accounts);
 	client = account_create(accounts, FLEXMEM_OWNER_CLIENT);
 	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
 	parent = flexmem_owner_of_cgroup(accounts, cgroup);
@@ -468,6 +471,44 @@ void flexmem_owner_put(struct flexmem_account *account)
 		spin_unlock(&accounts->lock);
 		account_destroy(account);
 	}
+}
+
+/**
+ * flexmem_owner_forget - drop limits that keep accounts of removed cgroups
+ * @accounts: accounts of the PF or VF
+ *
+ * The limits of a removed cgroup have no effect, but keep the cgroup's account.
+ * Dropping the limits frees the account if nothing else keeps the account.
+ * Charges stay. One call checks a few cgroups, and the next call continues
+ * after them.
+ *
+ * Context: may sleep, because it may put the last reference to a cgroup. O(1).
+ */
+void flexmem_owner_forget(struct flexmem_accounts *accounts)
+{
+	struct flexmem_account *account, *next;
+	unsigned int left = AT_ONCE;
+	LIST_HEAD(removed);
+
+	spin_lock(&accounts->lock);
+	list_for_each_entry_safe(account, next, &accounts->limited, link) {
+		if (!left--) {
+			list_rotate_to_front(&account->link,
+					     &accounts->limited);
+			break;
+		}
+		if (!flexmem_account_is_removed(account))
+			continue;
+		account->kept = false;
+		list_move(&account->link, &removed);
+	}
+	/* Makes each account recompute its limits at its next use. */
+	if (!list_empty(&removed))
+		accounts->changes++;
+	spin_unlock(&accounts->lock);
+	/* Puts the reference that each account has to itself. */
+	list_for_each_entry_safe(account, next, &removed, link)
+		flexmem_owner_put(account);
 }
 
 /**

@@ -54,6 +54,7 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 					   struct pid *pid);
 void flexmem_owner_close(struct flexmem_account *client);
 void flexmem_owner_put(struct flexmem_account *account);
+void flexmem_owner_forget(struct flexmem_accounts *accounts);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Removal, reset, suspend and resume of a device with regions in use.
+ * The life of a region table: its beginning, and removal, reset, suspend and
+ * resume of a device with regions in use.
  *
  * An owner keeps an allocation in a lost region until the owner frees it. The
  * bytes are gone. Before the memory is released to the device, every mapping is
@@ -9,12 +10,105 @@
  */
 
 #include <linux/device.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 
 #include "dirty.h"
 #include "reservation.h"
 #include "scrub.h"
 #include "table.h"
+
+static int init_domains(struct flexmem_table *table,
+			const struct flexmem_settings *settings)
+{
+	struct flexmem_domain *domain;
+	unsigned int i;
+	int rc;
+
+	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
+		rc = flexmem_domain_init(domain, domain - table->domain,
+					 &table->function, settings);
+		if (rc)
+			return rc;
+		if (domain->desc->type == FLEXMEM_DOMAIN_DEVICE)
+			table->default_domains |= BIT_ULL(domain->id);
+		for (i = 0; i < domain->nr_sizes; i++)
+			table->map_shift = max_t(unsigned int, table->map_shift,
+						 order_base_2(domain->sizes[i]));
+	}
+	return 0;
+}
+
+/**
+ * flexmem_table_init - a table without regions
+ * @table: to initialise
+ * @dev: for messages, or NULL
+ * @desc: the device; its operations are called until flexmem_table_remove()
+ * @settings: settings of the table
+ *
+ * Resets the device if it has a reset operation, and asks the firmware for the
+ * capacity.
+ *
+ * Context: may sleep.
+ * Return: 0, -EINVAL if the description is not valid or the settings do not suit
+ * the device (with a message), -ENOMEM, or an error of the firmware.
+ */
+int flexmem_table_init(struct flexmem_table *table, struct device *dev,
+		       const struct flexmem_device_desc *desc,
+		       const struct flexmem_settings *settings)
+{
+	unsigned int nr = settings->max_regions, split;
+	int rc;
+
+	memset(table, 0, sizeof(*table));
+	rc = flexmem_function_init(&table->function, dev, desc);
+	if (rc)
+		return rc;
+	if (desc->mode == FLEXMEM_MODE_VF)
+		nr = min(nr, desc->slots);
+	if (settings->program_slots >= nr) {
+		dev_err(dev, "program_slots=%u: must be less than the %u slots there are\n",
+			settings->program_slots, nr);
+		return -EINVAL;
+	}
+	/* An earlier driver or kernel may have left memory acquired. */
+	if (desc->ops->reset) {
+		rc = flexmem_function_reset(&table->function);
+		if (rc)
+			return rc;
+	}
+	rc = init_domains(table, settings);
+	if (rc)
+		return rc;
+
+	table->settings = *settings;
+	table->hw_slots = desc->mode == FLEXMEM_MODE_VF ? desc->slots : nr;
+	table->full_reason = desc->mode == FLEXMEM_MODE_VF &&
+			     desc->slots <= settings->max_regions ?
+				FLEXMEM_REASON_SLOTS :
+				FLEXMEM_REASON_MAX_REGIONS;
+	INIT_LIST_HEAD(&table->reservations);
+	mutex_init(&table->acquire_lock);
+	mutex_init(&table->snapshot_lock);
+	init_rwsem(&table->map_lock);
+	flexmem_table_scrub_init(table);
+	INIT_DELAYED_WORK(&table->function.work, flexmem_table_work);
+	table->function.worker = alloc_ordered_workqueue("flexmem", 0);
+	if (!table->function.worker)
+		return -ENOMEM;
+	flexmem_slots_init(&table->slots, nr, &table->function);
+
+	split = nr - settings->program_slots;
+	table->range[FLEXMEM_KIND_TENSOR].end = split;
+	table->range[FLEXMEM_KIND_PROGRAM].first = split;
+	table->range[FLEXMEM_KIND_PROGRAM].end = nr;
+	flexmem_accounts_init(&table->accounts, settings->default_depth);
+	flexmem_table_update_memory(table);
+	flexmem_table_release_init(table);
+	return 0;
+}
 
 /*
  * Removes a region from the table while blocks of it may be in use. The caller

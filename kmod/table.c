@@ -25,7 +25,6 @@
 
 #include <linux/device.h>
 #include <linux/err.h>
-#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
@@ -33,97 +32,6 @@
 #include "scrub.h"
 #include "table.h"
 #include "trace.h"
-
-static int init_domains(struct flexmem_table *table,
-			const struct flexmem_settings *settings)
-{
-	struct flexmem_domain *domain;
-	unsigned int i;
-	int rc;
-
-	table->map_shift = FLEXMEM_MIN_MAP_SHIFT;
-	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
-		rc = flexmem_domain_init(domain, domain - table->domain,
-					 &table->function, settings);
-		if (rc)
-			return rc;
-		if (domain->desc->type == FLEXMEM_DOMAIN_DEVICE)
-			table->default_domains |= BIT_ULL(domain->id);
-		for (i = 0; i < domain->nr_sizes; i++)
-			table->map_shift = max_t(unsigned int, table->map_shift,
-						 order_base_2(domain->sizes[i]));
-	}
-	return 0;
-}
-
-/**
- * flexmem_table_init - a table without regions
- * @table: to initialise
- * @dev: for messages, or NULL
- * @desc: the device; its operations are called until flexmem_table_remove()
- * @settings: settings of the table
- *
- * Resets the device if it has a reset operation, and asks the firmware for the
- * capacity.
- *
- * Context: may sleep.
- * Return: 0, -EINVAL if the description is not valid or the settings do not suit
- * the device (with a message), -ENOMEM, or an error of the firmware.
- */
-int flexmem_table_init(struct flexmem_table *table, struct device *dev,
-		       const struct flexmem_device_desc *desc,
-		       const struct flexmem_settings *settings)
-{
-	unsigned int nr = settings->max_regions, split;
-	int rc;
-
-	memset(table, 0, sizeof(*table));
-	rc = flexmem_function_init(&table->function, dev, desc);
-	if (rc)
-		return rc;
-	if (desc->mode == FLEXMEM_MODE_VF)
-		nr = min(nr, desc->slots);
-	if (settings->program_slots >= nr) {
-		dev_err(dev, "program_slots=%u: must be less than the %u slots there are\n",
-			settings->program_slots, nr);
-		return -EINVAL;
-	}
-	/* An earlier driver or kernel may have left memory acquired. */
-	if (desc->ops->reset) {
-		rc = flexmem_function_reset(&table->function);
-		if (rc)
-			return rc;
-	}
-	rc = init_domains(table, settings);
-	if (rc)
-		return rc;
-
-	table->settings = *settings;
-	table->hw_slots = desc->mode == FLEXMEM_MODE_VF ? desc->slots : nr;
-	table->full_reason = desc->mode == FLEXMEM_MODE_VF &&
-			     desc->slots <= settings->max_regions ?
-				FLEXMEM_REASON_SLOTS :
-				FLEXMEM_REASON_MAX_REGIONS;
-	INIT_LIST_HEAD(&table->reservations);
-	mutex_init(&table->acquire_lock);
-	mutex_init(&table->snapshot_lock);
-	init_rwsem(&table->map_lock);
-	flexmem_table_scrub_init(table);
-	INIT_DELAYED_WORK(&table->function.work, flexmem_table_work);
-	table->function.worker = alloc_ordered_workqueue("flexmem", 0);
-	if (!table->function.worker)
-		return -ENOMEM;
-	flexmem_slots_init(&table->slots, nr, &table->function);
-
-	split = nr - settings->program_slots;
-	table->range[FLEXMEM_KIND_TENSOR].end = split;
-	table->range[FLEXMEM_KIND_PROGRAM].first = split;
-	table->range[FLEXMEM_KIND_PROGRAM].end = nr;
-	flexmem_accounts_init(&table->accounts, settings->default_depth);
-	flexmem_table_update_memory(table);
-	flexmem_table_release_init(table);
-	return 0;
-}
 
 /* The number of empty slots for tensors that the firmware permits. */
 static unsigned int empty_slots(const struct flexmem_table *table)
@@ -209,6 +117,30 @@ void flexmem_table_reopen(struct flexmem_table *table)
 		WRITE_ONCE(domain->too_large, U64_MAX);
 	flexmem_table_update_memory(table);
 	flexmem_pressure_freed(&table->accounts);
+}
+
+/**
+ * flexmem_table_retry - retry the commands that the function has pending
+ * @table: region table
+ * @all: also those commands that were retried too often
+ *
+ * Context: under acquire_lock. May sleep.
+ * Return: as flexmem_function_retry().
+ */
+int flexmem_table_retry(struct flexmem_table *table, bool all)
+{
+	unsigned int before = table->function.nr_pieces;
+	int rc;
+
+	lockdep_assert_held(&table->acquire_lock);
+	rc = flexmem_function_retry(&table->function, all);
+	/*
+	 * The release of a piece has given memory back to the device, so the
+	 * device may grant a region again.
+	 */
+	if (table->function.nr_pieces < before)
+		flexmem_table_reopen(table);
+	return rc;
 }
 
 /**

@@ -23,30 +23,6 @@ static bool is_no_answer(int rc)
 }
 
 /**
- * flexmem_table_retry - retry the commands that the function has pending
- * @table: region table
- * @all: also those commands that were retried too often
- *
- * Context: under acquire_lock. May sleep.
- * Return: as flexmem_function_retry().
- */
-int flexmem_table_retry(struct flexmem_table *table, bool all)
-{
-	unsigned int before = table->function.nr_pieces;
-	int rc;
-
-	lockdep_assert_held(&table->acquire_lock);
-	rc = flexmem_function_retry(&table->function, all);
-	/*
-	 * The release of a piece has given memory back to the device, so the
-	 * device may grant a region again.
-	 */
-	if (table->function.nr_pieces < before)
-		flexmem_table_reopen(table);
-	return rc;
-}
-
-/**
  * flexmem_table_work - what a function's worker does
  * @work: the work of a table's function
  *

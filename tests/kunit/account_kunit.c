@@ -363,8 +363,8 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 	EXPECT(test, client->parent->limit[BYTES], GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	accounts_uncharge(test, client, 0, GIB);
-	flexmem_limit_forget(&ctx->accounts);
-	flexmem_limit_forget(&ctx->accounts);
+	flexmem_owner_forget(&ctx->accounts);
+	flexmem_owner_forget(&ctx->accounts);
 	accounts_check(test);
 	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 4));
 	KUNIT_EXPECT_NULL(test, account_of(ctx, 6));

@@ -142,7 +142,7 @@ static void removed_cgroup_inherits_nothing(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client->parent));
 #ifdef CONFIG_CGROUPS
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
-	flexmem_limit_forget(&ctx->accounts);
+	flexmem_owner_forget(&ctx->accounts);
 	accounts_check(test);
 	KUNIT_EXPECT_TRUE(test, flexmem_account_is_removed(client->parent));
 	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client));

@@ -168,7 +168,7 @@ static void count_in(struct cgroup *cgroup, enum operation opening)
 	COUNT(SET_LIMIT, set(tenant, FLEXMEM_SCOPE_EACH_CHILD, BYTES, 9 * UNIT));
 	COUNT(CHARGE_LIMITED, charge(client, 1));
 	uncharge(client, 1);
-	COUNT(FORGET_LIMITS, flexmem_limit_forget(&accounts));
+	COUNT(FORGET_LIMITS, flexmem_owner_forget(&accounts));
 	COUNT(GET_LIMIT, flexmem_limit_get(client, &cmd));
 	COUNT(STRICT, flexmem_owner_set_strict(client));
 	COUNT(IS_IDLE, flexmem_owner_is_idle(&accounts, client->owner->id, 1));
@@ -295,7 +295,7 @@ static void pass(unsigned int i)
 	flexmem_owner_close(client);
 	if (i % 2 == 0)
 		native_cgroup_remove(cgroup);
-	flexmem_limit_forget(&accounts);
+	flexmem_owner_forget(&accounts);
 	MUST(refcount_read(&cgroup->self.refs) == 1);
 	cgroup_put(cgroup);
 }

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compares the calls between parts of the driver with the list in Documentation/internals.rst.
+"""Compares the calls between parts of the driver with the list in Documentation/internals.rst, and looks for circles.
 
 usage: edges.py TOP OBJECTS
 
-OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A part calls another part if one of its files refers to a
-symbol that a file of the other part defines. This does not see inline functions of headers. The list is the literal
-block behind the comment ".. edges: parts". It has a line for each part, from top to bottom: "part: files | parts that
-it may call". A part may call only parts further below.
+OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A file calls another file if it refers to a symbol that
+the other file defines. This does not see inline functions of headers. A part calls another part if a file of it calls a
+file of the other part. The list is the literal block behind the comment ".. edges: parts". It has a line for each part,
+from top to bottom: "part: files | parts that it may call". A part may call only parts further below. Files, also those
+of one part, may not call each other in a circle.
 
 Prints each difference, and then fails: a call that the list does not allow, an allowed call that does not occur, a file in
-no part, a listed file that is not in flexmem.ko, an allowed call upwards.
+no part, a listed file that is not in flexmem.ko, an allowed call upwards, a call that is part of a circle.
 """
 import collections
 import re
@@ -48,19 +49,39 @@ def symbols(path):
     return defined, wanted
 
 
-def find_calls(objects, part_of):
-    """Returns for each pair of parts the symbols that the first refers to and the second defines."""
+def find_calls(objects, names):
+    """Returns for each pair of files the symbols that the first refers to and the second defines."""
     home, wanted = {}, {}
-    for name in part_of:
+    for name in names:
         defined, wanted[name] = symbols(f"{objects}/core-{name}.o")
         home |= {symbol: name for symbol in defined}
     calls = collections.defaultdict(set)
-    for name, names in wanted.items():
-        for symbol in names & home.keys():
-            pair = part_of[name], part_of[home[symbol]]
-            if pair[0] != pair[1]:
-                calls[pair].add(f"{name}.c: {symbol}()")
+    for name in names:
+        for symbol in wanted[name] & home.keys():
+            if home[symbol] != name:
+                calls[name, home[symbol]].add(f"{name}.c: {symbol}()")
     return calls
+
+
+def between_parts(calls, part_of):
+    """Returns the calls of files, for each pair of parts."""
+    found = collections.defaultdict(set)
+    for (caller, called), symbols_of_called in calls.items():
+        if part_of[caller] != part_of[called]:
+            found[part_of[caller], part_of[called]] |= symbols_of_called
+    return found
+
+
+def find_circles(calls):
+    """Returns the pairs of files of which each reaches the other by calls."""
+    def reached_from(file):
+        seen, waiting = set(), [file]
+        while waiting:
+            below = {called for caller, called in calls if caller == waiting[-1]} - seen
+            waiting[-1:] = below
+            seen |= below
+        return seen
+    return [(caller, called) for caller, called in sorted(calls) if caller in reached_from(called)]
 
 
 def main():
@@ -81,12 +102,15 @@ def main():
         if called not in order or order.index(called) <= order.index(caller):
             wrong.append(f"{caller} -> {called} is allowed, but does not go down")
 
-    calls = find_calls(objects, {name: part for name, part in part_of.items() if name in built})
+    calls_of_files = find_calls(objects, built & part_of.keys())
+    for caller, called in find_circles(calls_of_files):
+        wrong.append(f"{caller}.c -> {called}.c is part of a circle: {', '.join(sorted(calls_of_files[caller, called]))}")
+    calls = between_parts(calls_of_files, part_of)
     for pair in sorted(calls.keys() - allowed):
         wrong.append(f"{' -> '.join(pair)} is not among the calls that there may be: {', '.join(sorted(calls[pair]))}")
     for pair in sorted(allowed - calls.keys()):
         wrong.append(f"{' -> '.join(pair)} is allowed, but there is no such call")
-    print("\n".join(wrong or [f"{len(calls)} kinds of calls, all of them downwards"]))
+    print("\n".join(wrong or [f"{len(calls)} kinds of calls between parts, all of them downwards; no circle of files"]))
     return bool(wrong)
 
 

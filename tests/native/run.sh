@@ -86,7 +86,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	name=${name%.trace.gz}
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
-tap 'calls between parts are those of internals.rst' python3 "$here/edges.py" "$TOP" "$out/plain"
+tap 'calls go down, between parts as in internals.rst, and in no circle of files' python3 "$here/edges.py" "$TOP" "$out/plain"
 tap 'other modules use what flexmem.ko exports' python3 "$here/exports.py" "$TOP" "$out/asan"
 # shellcheck disable=SC2016 # the backquotes are those of the page
 tap 'the page has a row for each trace event' diff \

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Checks of the answers of a function's driver. Shared by the files
+ * function*.c.
+ *
+ * A driver passes on what its firmware says, and firmware has bugs. So each
+ * answer is checked. An errno must be one that the contract lists. A wrong
+ * answer becomes -EIO for the caller, and the first one is reported in the log.
+ */
+
+#include <linux/atomic.h>
+#include <linux/device.h>
+#include <linux/errno.h>
+
+#include "function.h"
+#include "trace.h"
+
+/**
+ * flexmem_function_distrust - handle a wrong answer
+ * @function: function
+ * @operation: name of the command
+ * @what: what is wrong
+ * @value: the wrong value
+ *
+ * Logs only the first wrong answer, because a faulty device usually repeats its
+ * mistake.
+ *
+ * Context: any.
+ * Return: -EIO.
+ */
+int flexmem_function_distrust(struct flexmem_function *function,
+			      const char *operation, const char *what,
+			      long long value)
+{
+	if (!atomic_xchg(&function->distrusted, 1))
+		dev_err(function->dev,
+			"the device is not to be trusted: %s answered %s %lld\n",
+			operation, what, value);
+	return -EIO;
+}
+
+/**
+ * flexmem_function_check - check the errno of an answer
+ * @function: function
+ * @operation: name of the command
+ * @rc: result of the driver
+ * @may_be_full: -ENOSPC is a valid answer
+ *
+ * Context: any.
+ * Return: @rc, or -EIO if the contract does not permit that error.
+ */
+int flexmem_function_check(struct flexmem_function *function,
+			   const char *operation, int rc, bool may_be_full)
+{
+	trace_flexmem_command(function, operation, rc);
+	switch (rc) {
+	case -ENOSPC:
+		if (!may_be_full)
+			break;
+		fallthrough;
+	case 0:
+	case -ETIMEDOUT:
+	case -EIO:
+	case -EINTR:
+	case -ENODEV:
+	case -ENOMEM:
+		return rc;
+	}
+	return flexmem_function_distrust(function, operation, "error", rc);
+}
+
+/**
+ * flexmem_function_outcome - check the errno of an answer, and note the answer
+ * @function: function
+ * @operation: name of the command
+ * @rc: result of the driver
+ * @may_be_full: -ENOSPC is a valid answer
+ *
+ * Context: any.
+ * Return: as flexmem_function_check().
+ */
+int flexmem_function_outcome(struct flexmem_function *function,
+			     const char *operation, int rc, bool may_be_full)
+{
+	rc = flexmem_function_check(function, operation, rc, may_be_full);
+	return flexmem_function_note(function, rc);
+}
