@@ -100,4 +100,11 @@ struct_names() { grep -rhoE '^struct \w+ \{' "$1" | sort -u; }
 shared_names() { ! comm -12 <(struct_names kmod) <(struct_names userlib) | grep .; }
 tap 'no struct of kmod has the name of one of userlib' silent shared_names
 
+# run.sh runs only what is in its table. sim_hook is a helper of the program conformance.
+selftest_rows() {
+	diff <(basename -s .c tests/selftests/*.c | grep -vx sim_hook | sort) \
+		<(sed -nE 's/^([a-z_]+) *\|.*\|.*\|.*/\1/p' tests/selftests/run.sh | sort -u)
+}
+tap 'each self test has a row in the table of run.sh' silent selftest_rows
+
 tap_end
