@@ -21,6 +21,7 @@
 #include "table.h"
 
 struct ctx {
+	struct kunit *test;
 	struct fake_device *fake;
 	struct flexmem_table *table;
 	int (*call)(struct ctx *ctx);
@@ -42,6 +43,7 @@ static int job_test_init(struct kunit *test)
 	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	ctx->test = test;
 	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 64 * GIB);
 	ctx->table = fake_table_create(test, ctx->fake, &settings);
 	init_completion(&ctx->ready);
@@ -317,6 +319,9 @@ static void begin_reset(void *arg)
 	kthread_run(reset_task, ctx, "flexmem_kunit");
 	while (!flexmem_function_error(&ctx->table->function) && tries--)
 		msleep(20);
+	KUNIT_EXPECT_TRUE_MSG(ctx->test,
+			      flexmem_function_error(&ctx->table->function),
+			      "the reset has not begun within 10 s");
 }
 
 static void reset_cuts_in(struct kunit *test)
