@@ -25,6 +25,7 @@
 #include <linux/vmalloc.h>
 
 #include "device.h"
+#include "reservation.h"
 #include "settings.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -280,13 +281,16 @@ static void dump_core(struct flexmem_dev *fdev)
 
 static void announce_reset(struct flexmem_dev *fdev, int error)
 {
-	char result[32], generation[48];
+	char result[32], generation[48], broken[48];
 	/* checkpatch: STATIC_CONST_CHAR_ARRAY - filled in below */
-	char *envp[] = { "FLEXMEM_EVENT=reset", result, generation, NULL };
+	char *envp[] = { "FLEXMEM_EVENT=reset", result, generation, broken,
+			 NULL };
 
 	snprintf(result, sizeof(result), "FLEXMEM_ERROR=%d", -error);
 	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
 		 flexmem_slots_generation(&fdev->table.slots));
+	snprintf(broken, sizeof(broken), "FLEXMEM_BROKEN_RESERVATIONS=%u",
+		 flexmem_reservations_broken(&fdev->table));
 	kobject_uevent_env(&fdev->dev.kobj, KOBJ_CHANGE, envp);
 }
 

@@ -2,6 +2,7 @@
 /* Reservations: regions that are set aside for a cgroup and those below it. */
 
 #include <linux/cgroup.h>
+#include <linux/workqueue.h>
 
 #include "owner.h"
 #include "placements.h"
@@ -486,11 +487,31 @@ static void broken_until_there_is_memory(struct kunit *test)
 	sums(test, ctx, own, owner, 2);
 	EXPECT(test, owner[0].reservation, 2);
 	EXPECT(test, owner[0].reserved, 1);
+	EXPECT(test, flexmem_reservations_broken(ctx->table), 1);
 	ctx->fake->capacity = 36 * GIB;
 	EXPECT(test, flexmem_table_new_capacity(ctx->table), 0);
 	flexmem_table_work(&ctx->table->function.work.work);
 	sums(test, ctx, own, owner, 2);
 	EXPECT(test, owner[0].reserved, 2);
+	EXPECT(test, flexmem_reservations_broken(ctx->table), 0);
+}
+
+/*
+ * While the device is suspended, a reset cannot acquire regions. The worker
+ * acquires them after the resume.
+ */
+static void resume_restores_them(struct kunit *test)
+{
+	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
+
+	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
+	flexmem_table_suspend(ctx->table);
+	reset(test, ctx);
+	EXPECT(test, flexmem_reservations_broken(ctx->table), 1);
+	flexmem_table_resume(ctx->table);
+	flush_delayed_work(&ctx->table->function.work);
+	EXPECT(test, reserved_for(test, ctx, 3), BIT(0) | BIT(1));
+	EXPECT(test, flexmem_reservations_broken(ctx->table), 0);
 }
 
 #ifdef CONFIG_CGROUPS
@@ -557,6 +578,7 @@ static struct kunit_case reservation_cases[] = {
 	KUNIT_CASE(snapshot_shows_them),
 	KUNIT_CASE(figures_are_hidden),
 	KUNIT_CASE(reset_restores_them),
+	KUNIT_CASE(resume_restores_them),
 	KUNIT_CASE(broken_until_there_is_memory),
 #ifdef CONFIG_CGROUPS
 	ORDER_CASE(ends_with_the_cgroup),

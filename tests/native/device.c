@@ -74,7 +74,7 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 {
 	might_sleep();
 	for (; *envp; envp++)
-		_printk("uevent: %s\n", *envp);
+		native_dev_message(NULL, "uevent: %s\n", *envp);
 	return 0;
 }
 

@@ -226,6 +226,26 @@ static void run_reserved(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
+/* A uevent tells the operator that a reset has broken a reservation. */
+static void run_broken(struct run *r)
+{
+	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
+	struct flexmem_info info = CMD(info);
+
+	CALL(r, INFO, &info);
+	reserve(r, cgroup, info.out_fallback_sizes[0], 1, 0);
+	world_set_capacity(1, 0);
+	native_messages("FLEXMEM_BROKEN_RESERVATIONS=1\n");
+	run_good(r, "reset", world_reset(1), 0);
+	must(r, native_messages("FLEXMEM_BROKEN_RESERVATIONS=0\n") == 1,
+	     "uevent with a broken reservation");
+	world_set_capacity(1, info.out_capacity);
+	run_good(r, "reset", world_reset(1), 0);
+	must(r, native_messages(NULL) == 1, "uevent without one");
+	native_cgroup_remove(cgroup);
+	WARN_ON(world_unbind(1));
+}
+
 static void prepare_file(struct run *r)
 {
 	open_file(r, 0);
@@ -235,5 +255,6 @@ const struct sequence tenant_corners[] = {
 	{ "identity", NULL, run_identity },
 	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
 	{ "reserved regions", prepare_file, run_reserved },
+	{ "broken reservation", prepare_file, run_broken },
 	{}
 };
