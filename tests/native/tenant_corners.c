@@ -246,6 +246,44 @@ static void run_broken(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
+/* The flags of a cgroup in the administrator's list of owners. */
+static u32 flags_of(struct run *r, u64 cgroup)
+{
+	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+	struct flexmem_owner_entry owner[8] = {};
+	struct flexmem_snapshot cmd = CMD(snapshot,
+		.region_entry_size = sizeof(*region),
+		.region_count = ARRAY_SIZE(region),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(*owner),
+		.owner_count = ARRAY_SIZE(owner),
+		.owners = (uintptr_t)owner);
+	unsigned int i;
+
+	CALL(r, SNAPSHOT, &cmd);
+	for (i = 0; i < ARRAY_SIZE(owner); i++)
+		if (owner[i].kind == FLEXMEM_OWNER_CGROUP &&
+		    owner[i].id == cgroup)
+			return owner[i].flags;
+	must(r, false, "the cgroup is listed");
+	return 0;
+}
+
+static void run_removed(struct run *r)
+{
+	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
+	u64 id = cgroup_id(cgroup);
+
+	native_cgroup_move(cgroup);
+	open_file(r, 1);
+	native_cgroup_move(native_cgroup_root);
+	must(r, !flags_of(r, id), "flags before the removal");
+	native_cgroup_remove(cgroup);
+	must(r, flags_of(r, id) == FLEXMEM_OWNER_REMOVED,
+	     "flags after the removal");
+	WARN_ON(world_unbind(1));
+}
+
 static void prepare_file(struct run *r)
 {
 	open_file(r, 0);
@@ -256,5 +294,6 @@ const struct sequence tenant_corners[] = {
 	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
 	{ "reserved regions", prepare_file, run_reserved },
 	{ "broken reservation", prepare_file, run_broken },
+	{ "removed cgroup in the list", prepare_file, run_removed },
 	{}
 };
