@@ -1426,9 +1426,9 @@ FLEXMEM_API int flexmem_cache_reset_peaks(struct flexmem_cache *cache);
  * flexmem_cache_reset_accumulated() - set sums and counters to 0
  * @cache: a cache
  *
- * The sums are ``allocated`` and ``freed`` of each &struct flexmem_cache_figure.
- * The counters are ``pressure_bytes`` and all members of &struct
- * flexmem_cache_statistics with names that begin with ``num_``.
+ * The sums are ``allocated`` and ``freed`` of each &struct
+ * flexmem_cache_figure. The counters are ``pressure_bytes`` and all members of
+ * &struct flexmem_cache_statistics with names that begin with ``num_``.
  *
  * Return: 0 or a negative errno.
  */
