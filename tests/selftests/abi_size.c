@@ -478,7 +478,7 @@ TEST_F(number, wrong_type_is_enotty)
 	__u64 buf[64] = { sizeof(struct flexmem_info) };
 	unsigned int nr;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_DOMAIN; nr++) {
+	for (nr = 0; nr <= FLEXMEM_CMD_RESERVE; nr++) {
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE6, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE8, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0, nr + 0x80), buf));
@@ -494,7 +494,7 @@ TEST_F(number, direction_and_size_bits_are_enotty)
 	__u64 buf[4096] = { 0 };
 	unsigned int nr, d, s;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_DOMAIN; nr++)
+	for (nr = 0; nr <= FLEXMEM_CMD_RESERVE; nr++)
 		for (d = 0; d < ARRAY_SIZE(dirs); d++)
 			for (s = !d; s < ARRAY_SIZE(sizes); s++)
 				ASSERT_EQ(ENOTTY, fm_ioctl(self->fd,
