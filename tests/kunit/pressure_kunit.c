@@ -384,7 +384,7 @@ static void events_keep_their_distance(struct kunit *test)
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct fake_block *block;
 	unsigned long due;
-	int i;
+	int i, tries;
 
 	alloc(test, GIB);
 	for (i = 0; i < 3; i++) {
@@ -393,8 +393,10 @@ static void events_keep_their_distance(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, gauge->told, CRITICAL);
 		due = gauge->next;
 		fake_free(block);
-		while (READ_ONCE(gauge->told) != NONE)
+		for (tries = 0; tries < 500 &&
+		     READ_ONCE(gauge->told) != NONE; tries++)
 			msleep(20);
+		KUNIT_ASSERT_EQ(test, READ_ONCE(gauge->told), NONE);
 		KUNIT_EXPECT_TRUE(test, time_after_eq(delivered(ctx), due));
 		expect_event(test, NONE, GIB, 2 * GIB);
 	}

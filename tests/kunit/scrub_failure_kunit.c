@@ -121,6 +121,8 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	fake_table_region(ctx->table, 0)->retry_at = jiffies;
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, *calls, 2);
+	/* The background does not look again until the firmware works. */
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&ctx->table->scrub_work));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
 	/*

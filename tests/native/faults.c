@@ -314,6 +314,9 @@ static int sweep_points(unsigned int stride, const char *only)
 					failures += points_sweep(s, kind,
 								 stride,
 								 &count);
+		if (strstr(open_below.name, only))
+			failures += points_sweep(&open_below, STRICTNESS,
+						 stride, &count);
 		world_end();
 	}
 	points_total();

@@ -46,6 +46,8 @@ struct sequence {
 
 extern const struct sequence sequences[];
 extern struct cgroup *tenants;
+/* In the sweep of points, another task opens a file in the same cgroup. */
+extern const struct sequence open_below;
 /* Tests of the ABI and of the card, without injected faults. */
 extern const struct sequence corners[];
 extern const struct sequence bare_corners[];

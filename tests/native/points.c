@@ -92,7 +92,7 @@ static void make_strict(struct file *file)
 }
 
 /* Opens a file in the cgroup of the sequence. run_end() closes the file. */
-static void open_below(struct run *r)
+static void open_beside(struct run *r)
 {
 	struct file *file;
 
@@ -120,7 +120,7 @@ static int interfere(void *data)
 		break;
 	case STRICTNESS:
 		make_strict(who->run->file[0]);
-		open_below(who->run);
+		open_beside(who->run);
 		break;
 	default:
 		world_unbind(1);
