@@ -83,8 +83,9 @@ const char *flexmem_order_name(unsigned int order)
 }
 
 /*
- * How often flexmem_place_largest() searches again because another caller took
- * the largest block first.
+ * How often flexmem_place_largest() searches a region again because another
+ * caller took the largest block first. After that, one search of each region
+ * must do.
  */
 #define MAX_RACES 100
 
@@ -640,8 +641,8 @@ static bool place_largest(struct flexmem_table *table,
 		.growable = true,
 		.account = request->account,
 	};
-	struct flexmem_region *region;
-	u64 wanted = request->size, unused, room;
+	struct flexmem_region *region, *last = NULL;
+	u64 wanted = request->size, unused, room, before = 0;
 	unsigned int tries = 0;
 
 	while ((region = next_region(table, &probe, *slots))) {
@@ -653,11 +654,14 @@ static bool place_largest(struct flexmem_table *table,
 			return true;
 		/*
 		 * Gives the region up if it has no aligned bytes, or if a limit
-		 * or a reservation forbids it. Otherwise another caller was
-		 * faster.
+		 * or a reservation forbids it. If another caller was faster,
+		 * the room has changed.
 		 */
-		if (!room || place->reason || ++tries == MAX_RACES)
+		if (!room || place->reason || ++tries > MAX_RACES ||
+		    (region == last && room == before))
 			*slots &= ~BIT_ULL(region->slot);
+		last = region;
+		before = room;
 	}
 	return false;
 }

@@ -132,6 +132,32 @@ static void run_scatter_aligned(struct run *r)
 	     !(entry[2].address.offset & (SZ_64K - 1)), "aligned chunks");
 }
 
+/*
+ * Each of two regions has a hole of more than the alignment, but no aligned
+ * block of that size fits. Each region is searched until nothing changes.
+ */
+static void run_scatter_unaligned(struct run *r)
+{
+	static const u64 size[] = { 128, SZ_8M - 256, 128 };
+	struct flexmem_alloc reply;
+	u32 *handle = r->handle[0];
+	unsigned int i;
+
+	open_file(r, 0);
+	for (i = 0; i < 6; i++)
+		alloc_by(r, CMD(alloc, .length = size[i % 3], .domains = BIT(0),
+				       .policy = FLEXMEM_POLICY_BIND), 0, &reply);
+	free_handle(r, handle[1]);
+	free_handle(r, handle[4]);
+	handle[1] = handle[2];
+	handle[2] = handle[3];
+	handle[3] = handle[5];
+	r->nr[0] = 4;
+	alloc_by(r, CMD(alloc, .length = SZ_4M, .alignment = SZ_4M,
+			       .domains = BIT(0), .max_chunks = 2,
+			       .policy = FLEXMEM_POLICY_SCATTER), ENOMEM, &reply);
+}
+
 /* One allocation has bytes in two domains. READ and WRITE cover both. */
 static void run_scatter_domains(struct run *r)
 {
@@ -219,6 +245,7 @@ const struct sequence scatter_corners[] = {
 	{ "scatter: a block is large enough", prepare_holes, run_scatter_one },
 	{ "scatter: not enough", prepare_holes, run_scatter_full },
 	{ "scatter: alignment", prepare_holes, run_scatter_aligned },
+	{ "scatter: no aligned block", NULL, run_scatter_unaligned },
 	{ "scatter: two domains", prepare_file, run_scatter_domains },
 	{ "scatter: limit", NULL, run_scatter_limit },
 	{ "scatter: number of chunks", prepare_file, run_scatter_wrong },

@@ -421,10 +421,12 @@ enum flexmem_alloc_flags {
  * allocated, and the reason and the figures are about this domain.
  *
  * FLEXMEM_POLICY_SCATTER first does the same as FLEXMEM_POLICY_BIND. If that
- * fails, the first chunk takes the largest free block of the regions that the
- * allocation may use, the next one the largest that is left, and so on; of equal
- * blocks, the one that comes first in the order of the driver's strategy. The
- * length of a chunk is a multiple of the alignment. The last chunk has the bytes
+ * fails for lack of memory, the first chunk takes the largest free block of the
+ * regions that the allocation may use, the next one the largest that is left,
+ * and so on. Regions that are reserved for the cgroup come first. Of equal
+ * blocks, the one that comes first in the order of the driver's strategy is
+ * taken. The length of a chunk is a multiple of the alignment, so a block that
+ * begins at another offset loses some bytes. The last chunk has the bytes
  * that remain. If @max_chunks do not suffice, nothing is allocated, and the
  * reason is that of the first attempt. So it is if the memory is lost in a
  * reset between the two attempts.

@@ -325,8 +325,10 @@ struct flexmem_device_ops {
 	 * spinlock: must neither sleep nor take a lock. If true, memory that
 	 * @client frees waits for the fence, like for a fence that the driver
 	 * has added. An overdue fence makes flexmem call @cancel, so the answer
-	 * must be false for a job of another client. NULL: programs cannot name
-	 * fences.
+	 * must be false for a job of another client. A job holds a reference to
+	 * its client (flexmem_client_get()) until its fence is released:
+	 * otherwise a new client may have the same address. NULL: programs
+	 * cannot name fences.
 	 */
 	bool (*owns_fence)(void *priv, struct flexmem_client *client,
 			   struct dma_fence *fence);
