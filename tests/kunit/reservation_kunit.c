@@ -503,6 +503,7 @@ static void broken_until_there_is_memory(struct kunit *test)
 static void resume_restores_them(struct kunit *test)
 {
 	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
+	u64 slots;
 
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	flexmem_table_suspend(ctx->table);
@@ -510,7 +511,10 @@ static void resume_restores_them(struct kunit *test)
 	EXPECT(test, flexmem_reservations_broken(ctx->table), 1);
 	flexmem_table_resume(ctx->table);
 	flush_delayed_work(&ctx->table->function.work);
-	EXPECT(test, reserved_for(test, ctx, 3), BIT(0) | BIT(1));
+	mutex_lock(&ctx->table->acquire_lock);
+	slots = reserved_for(test, ctx, 3);
+	mutex_unlock(&ctx->table->acquire_lock);
+	EXPECT(test, slots, BIT(0) | BIT(1));
 	EXPECT(test, flexmem_reservations_broken(ctx->table), 0);
 }
 
