@@ -528,3 +528,25 @@ u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks)
 {
 	return blocks->fit->largest(&blocks->index);
 }
+
+/**
+ * flexmem_blocks_aligned - bytes of the largest free block that are aligned
+ * @blocks: blocks of a region
+ * @alignment: a power of two from FLEXMEM_ALIGN to FLEXMEM_MAX_ALIGNMENT
+ *
+ * Context: the caller holds the lock of the region. O(log n).
+ * Return: a multiple of @alignment: the size of the largest aligned block in
+ * the largest free block; 0 if there is none.
+ */
+u64 flexmem_blocks_aligned(const struct flexmem_blocks *blocks, u64 alignment)
+{
+	u64 size = flexmem_blocks_largest(blocks), start, end;
+	struct flexmem_block *hole;
+
+	if (!size)
+		return 0;
+	hole = blocks->fit->find(&blocks->index, size);
+	start = ALIGN(hole->start, alignment);
+	end = flexmem_block_end(hole);
+	return start < end ? round_down(end - start, alignment) : 0;
+}

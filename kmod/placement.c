@@ -617,20 +617,6 @@ uncharge:
 	return rc;
 }
 
-/*
- * The bytes that an aligned block can have in a hole, wherever the hole begins.
- * A hole of at least @alignment bytes counts as at least @alignment, because a
- * block of this size may fit.
- */
-static u64 usable_bytes(u64 hole, u64 alignment)
-{
-	u64 lost = alignment - FLEXMEM_ALIGN;
-
-	if (hole < alignment)
-		return 0;
-	return max(round_down(hole - lost, alignment), alignment);
-}
-
 static bool place_largest(struct flexmem_table *table,
 			  struct flexmem_request *request, u64 *slots,
 			  struct flexmem_spare *spare,
@@ -641,27 +627,23 @@ static bool place_largest(struct flexmem_table *table,
 		.growable = true,
 		.account = request->account,
 	};
-	struct flexmem_region *region, *last = NULL;
-	u64 wanted = request->size, unused, room, before = 0;
+	struct flexmem_region *region;
+	u64 wanted = request->size, room;
 	unsigned int tries = 0;
 
 	while ((region = next_region(table, &probe, *slots))) {
-		room = usable_bytes(flexmem_region_room(region, &unused),
-				    request->alignment);
+		room = flexmem_region_aligned_room(region, request->alignment);
 		request->size = min(wanted, room);
 		place->reason = FLEXMEM_REASON_NONE;
 		if (room && place_in(region, request, spare, place))
 			return true;
 		/*
 		 * Gives the region up if it has no aligned bytes, or if a limit
-		 * or a reservation forbids it. If another caller was faster,
-		 * the room has changed.
+		 * or a reservation forbids it. Otherwise another caller was
+		 * faster, and the room has changed.
 		 */
-		if (!room || place->reason || ++tries > MAX_RACES ||
-		    (region == last && room == before))
+		if (!room || place->reason || ++tries > MAX_RACES)
 			*slots &= ~BIT_ULL(region->slot);
-		last = region;
-		before = room;
 	}
 	return false;
 }

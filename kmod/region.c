@@ -476,6 +476,25 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 }
 
 /**
+ * flexmem_region_aligned_room - aligned bytes of the largest free block
+ * @region: region; as for flexmem_region_room()
+ * @alignment: as for flexmem_blocks_aligned()
+ *
+ * Context: takes the region's lock.
+ * Return: bytes, or 0.
+ */
+u64 flexmem_region_aligned_room(struct flexmem_region *region, u64 alignment)
+{
+	u64 room;
+
+	spin_lock(&region->lock);
+	room = region->dead ? 0 :
+	       flexmem_blocks_aligned(&region->blocks, alignment);
+	spin_unlock(&region->lock);
+	return room;
+}
+
+/**
  * flexmem_region_describe - fill in the report entry of a region
  * @region: region
  * @entry: receives the description

@@ -426,7 +426,7 @@ enum flexmem_alloc_flags {
  * and so on. Regions that are reserved for the cgroup come first. Of equal
  * blocks, the one that comes first in the order of the driver's strategy is
  * taken. The length of a chunk is a multiple of the alignment, so a block that
- * begins at another offset loses some bytes. The last chunk has the bytes
+ * begins or ends at another offset loses some bytes. The last chunk has the bytes
  * that remain. If @max_chunks do not suffice, nothing is allocated, and the
  * reason is that of the first attempt. So it is if the memory is lost in a
  * reset between the two attempts.
