@@ -35,6 +35,7 @@ with() {
 		[[ $1 != -- ]] || { shift && break; }
 		module+=("$1") && shift
 	done
+	dmesg -C
 	insmod "$cards/${module[0]}.ko" "${module[@]:1}" || return 1
 	node=$(echo /dev/flexmem[0-9]*)
 	"$@" "$node" >"$out" 2>&1 || status=$?

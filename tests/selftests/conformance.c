@@ -119,7 +119,10 @@ struct block {
 	__u64 size;
 };
 
-/* Allocates all free memory. Returns the last error, which must be ENOMEM. */
+/*
+ * Allocates all free memory. Returns ENOMEM if all is allocated, E2BIG if that
+ * takes too many blocks, or another error of ALLOC.
+ */
 static int take_all(int fd, struct block *blocks, unsigned int *nr)
 {
 	struct flexmem_alloc reply;
@@ -129,12 +132,11 @@ static int take_all(int fd, struct block *blocks, unsigned int *nr)
 	while (size < fm_info(fd).out_capacity)
 		size *= 2;
 	for (*nr = 0; size >= 64 * KiB; size /= 2)
-		while (*nr < MAX_BLOCKS) {
-			error = fm_alloc(fd, size, &reply);
-			if (error == ENOMEM)
-				break;
+		while ((error = fm_alloc(fd, size, &reply)) != ENOMEM) {
 			if (error)
 				return error;
+			if (*nr == MAX_BLOCKS)
+				return E2BIG;
 			blocks[(*nr)++] = (struct block){
 				reply.out_handle, reply.out_size };
 		}
@@ -414,6 +416,7 @@ TEST_F(device, operations_run_side_by_side)
 	NEED(RW, "READ and WRITE");
 	for (i = 0; i < WORKERS; i++) {
 		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
 		if (!pids[i])
 			_exit(work(self->path, 1000 * i, 50));
 	}
@@ -426,8 +429,8 @@ TEST_F(device, operations_run_side_by_side)
 TEST_F(device, killed_callers_leave_nothing)
 {
 	struct flexmem_alloc b;
+	int i, status;
 	pid_t pid;
-	int i;
 
 	NEED(RW, "READ and WRITE");
 	for (i = 0; i < 20; i++) {
@@ -437,7 +440,8 @@ TEST_F(device, killed_callers_leave_nothing)
 			_exit(work(self->path, i, ~0U));
 		usleep(1000 * i);
 		kill(pid, SIGKILL);
-		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
 	}
 	EXPECT_EQ(0, fm_stats(self->a).out_used);
 	EXPECT_STREQ("", fm_sums(self->a, true));
