@@ -452,6 +452,11 @@ void give(struct flexmem_cache *cache, void *token)
 	assert_int_equal(flexmem_cache_free(cache, token), 0);
 }
 
+void use(struct flexmem_cache *cache, void *token, uint64_t stream)
+{
+	assert_int_equal(flexmem_cache_record_stream(cache, token, stream), 0);
+}
+
 struct flexmem_cache_statistics figures(struct flexmem_cache *cache)
 {
 	struct flexmem_cache_statistics statistics;

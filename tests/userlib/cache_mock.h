@@ -118,6 +118,8 @@ void mock_map(uint64_t handle, bool mapped);
 void *take(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream);
 /* Frees. A failure ends the test. */
 void give(struct flexmem_cache *cache, void *token);
+/* Records that a stream uses an allocation. A failure ends the test. */
+void use(struct flexmem_cache *cache, void *token, uint64_t stream);
 struct flexmem_cache_statistics figures(struct flexmem_cache *cache);
 struct flexmem_cache_allocation lookup(struct flexmem_cache *cache,
 				       const void *token);

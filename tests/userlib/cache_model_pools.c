@@ -38,8 +38,16 @@ int model_pool_hold(struct model *model, uint64_t pool)
 
 int model_pool_set_flags(struct model *model, uint64_t pool, uint32_t flags)
 {
+	size_t i;
+
 	if (!model_pool_is_open(model, pool))
 		return -ENOENT;
+	for (i = 0; i < model->count; i++) {
+		if (model->segments[i]->pool == pool &&
+		    (flags ^ model->pools[pool].flags) &
+			    FLEXMEM_CACHE_POOL_NO_SPLIT)
+			return -EBUSY;
+	}
 	model->pools[pool].flags = flags;
 	return 0;
 }

@@ -3,6 +3,8 @@
 #include "cache_mock.h"
 
 #define BLOCKS 40
+/* More than half of the spare pieces that a lane keeps. */
+#define MANY 5000
 
 static struct flexmem_cache *cache;
 static struct flexmem_cache_checkpoint *checkpoint;
@@ -206,6 +208,26 @@ static void holes_of_any_size(void **state)
  * If a block of the pool waits for an event, or would have to wait when it is
  * freed, the restore fails and changes nothing.
  */
+/* Each block that is made again needs two pieces. */
+static void many_blocks(void **state)
+{
+	static void *tokens[MANY];
+	size_t i;
+
+	(void)state;
+	start("");
+	for (i = 0; i < MANY; i++)
+		tokens[i] = take_in(512);
+	note();
+	for (i = 0; i < MANY; i++)
+		give(cache, tokens[i]);
+	restore();
+	assert_int_equal(figures(cache).allocation[0].current, MANY);
+	for (i = 0; i < MANY; i++)
+		give(cache, entry(i).token);
+	end();
+}
+
 static void memory_in_use(void **state)
 {
 	void *before;
@@ -298,6 +320,7 @@ int main(void)
 		CACHE_TEST(allocations_come_back),
 		CACHE_TEST(another_in_its_place),
 		CACHE_TEST(holes_of_any_size),
+		CACHE_TEST(many_blocks),
 		CACHE_TEST(memory_in_use),
 		CACHE_TEST(memory_that_is_gone),
 		CACHE_TEST(other_pools),

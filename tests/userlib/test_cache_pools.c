@@ -348,6 +348,17 @@ static void without_splits(const char *configuration)
 	assert_int_equal(usage_of(cache, pool).allocated_bytes,
 			 usage_of(cache, pool).reserved_bytes);
 	assert_int_equal(figures(cache).inactive_split[0].current, 0);
+	/* The segments stay as they are, so the flag does, too. */
+	assert_int_equal(flexmem_cache_pool_set_flags(cache, pool, 0), -EBUSY);
+	pool = new_pool(cache);
+	take_in(cache, pool, 1000);
+	assert_int_equal(
+		flexmem_cache_pool_set_flags(cache, pool,
+					     FLEXMEM_CACHE_POOL_NO_SPLIT),
+		-EBUSY);
+	assert_int_equal(
+		flexmem_cache_pool_set_flags(cache, pool,
+					     FLEXMEM_CACHE_POOL_USE_ON_OOM), 0);
 	flexmem_cache_destroy(cache);
 }
 

@@ -3,11 +3,6 @@
 #include "cache_mock.h"
 #include "cache/cache.h"
 
-static void use(struct flexmem_cache *cache, void *token, uint64_t stream)
-{
-	assert_int_equal(flexmem_cache_record_stream(cache, token, stream), 0);
-}
-
 /*
  * Makes the cache query events, as it does when no free block serves a request.
  */
@@ -206,152 +201,6 @@ static void in_order(void **state)
 	query(cache);
 	assert_int_equal(mock.queries, 5);
 	assert_int_equal(figures(cache).active[0].current, 6);
-	flexmem_cache_destroy(cache);
-}
-
-/* A full device: stream 1 has three blocks, of which the first is free. */
-static struct flexmem_cache *full_cache(bool with_events, void **tokens)
-{
-	const char *growing = "expandable_segments:True";
-	struct flexmem_cache *cache;
-	int i;
-
-	mock.capacity = 12 * MIB;
-	cache = with_events ? mock_cache_events(growing) : mock_cache(growing);
-	for (i = 0; i < 3; i++)
-		tokens[i] = take(cache, 4 * MIB, 1);
-	give(cache, tokens[0]);
-	return cache;
-}
-
-/*
- * Another stream may take a hole once an event that was recorded after the free
- * has happened.
- */
-static void a_hole_moves_after_its_event(void **state)
-{
-	void *tokens[3];
-	struct flexmem_cache *cache = full_cache(true, tokens);
-	const struct fmlib_chunk *chunk;
-	void *token;
-
-	(void)state;
-	mock.happened[0] = true;
-	token = take(cache, 4 * MIB, 2);
-	/*
-	 * The token belongs to the block's lane. A lane is a group of streams
-	 * that share a lock.
-	 */
-	chunk = fmlib_token_chunk(&cache->narrow, token);
-	assert_ptr_equal(chunk->lane,
-			 fmlib_lane_of(fmlib_token_first(chunk, token)));
-	assert_int_equal(place(cache, token), 0);
-	assert_int_equal(lookup(cache, token).stream, 2);
-	assert_int_equal(mock.streams[0], 1);
-	assert_int_equal(mock.destroys, 1);
-	assert_int_equal(mock.device_waits, 0);
-	expect_counters(cache, 1, 1, 0);
-	/*
-	 * The stream of the segment gets the block back after the event on the
-	 * other stream.
-	 */
-	use(cache, token, 2);
-	use(cache, token, 1);
-	give(cache, token);
-	assert_int_equal(mock.events, 2);
-	assert_int_equal(mock.streams[1], 2);
-	assert_int_equal(figures(cache).active[0].current, 3);
-	mock.happened[1] = true;
-	assert_int_equal(place(cache, take(cache, 4 * MIB, 1)), 0);
-	assert_int_equal(mock.device_waits, 0);
-	flexmem_cache_destroy(cache);
-}
-
-/* After a wait for the device any stream may take any hole. */
-static void a_hole_moves_after_a_wait(void **state)
-{
-	void *tokens[3];
-	struct flexmem_cache *cache = full_cache(true, tokens);
-	int i;
-
-	(void)state;
-	for (i = 0; i < 4; i++)
-		assert_int_equal(lookup(cache, take(cache, MIB, i + 2)).stream,
-				 i + 2);
-	assert_int_equal(mock.device_waits, 1);
-	/* A block that is freed later needs another wait. */
-	give(cache, tokens[1]);
-	mock.device_waits = 0;
-	take(cache, MIB, 2);
-	assert_int_equal(mock.device_waits, 1);
-	flexmem_cache_destroy(cache);
-}
-
-static struct flexmem_cache *full;
-static void *freed_meanwhile;
-
-static void free_during_wait(void)
-{
-	mock.on_wait = NULL;
-	give(full, freed_meanwhile);
-}
-
-/* A block that is freed during the wait may still be in use. */
-static void a_hole_freed_during_the_wait_stays(void **state)
-{
-	void *tokens[3];
-
-	(void)state;
-	full = full_cache(true, tokens);
-	freed_meanwhile = tokens[1];
-	mock.on_wait = free_during_wait;
-	assert_int_equal(flexmem_cache_alloc(full, 4 * MIB, 2, &tokens[0]),
-			 -ENOMEM);
-	assert_int_equal(mock.device_waits, 1);
-	flexmem_cache_destroy(full);
-}
-
-/* A block that waited for the device moves as soon as the wait has ended. */
-static void a_block_that_waited_moves(void **state)
-{
-	void *tokens[3];
-	struct flexmem_cache *cache = full_cache(true, tokens);
-
-	(void)state;
-	take(cache, 4 * MIB, 1);
-	use(cache, tokens[1], 3);
-	give(cache, tokens[1]);
-	assert_int_equal(lookup(cache, take(cache, 4 * MIB, 2)).stream, 2);
-	assert_int_equal(mock.device_waits, 1);
-	flexmem_cache_destroy(cache);
-}
-
-/*
- * Without events each free takes effect at once, so another stream may take a
- * hole. A private pool keeps its holes.
- */
-static void holes_without_events(void **state)
-{
-	struct flexmem_cache_request request = { .bytes = MIB, .stream = 2 };
-	struct flexmem_cache_allocation a;
-	void *tokens[3];
-	struct flexmem_cache *cache = full_cache(false, tokens);
-	void *token;
-	int i;
-
-	(void)state;
-	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
-	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
-						     sizeof(request), &a,
-						     sizeof(a)), -ENOMEM);
-	for (i = 0; i < 3000; i++) {
-		token = take(cache, 4 * MIB, 2);
-		assert_int_equal(lookup(cache, token).stream, 2);
-		assert_int_equal(place(cache, token), 0);
-		give(cache, token);
-	}
-	assert_int_equal(place(cache, take(cache, 4 * MIB, 1)), 0);
-	assert_int_equal(figures(cache).active[0].current, 3);
 	flexmem_cache_destroy(cache);
 }
 
@@ -617,47 +466,6 @@ static void queues_stay_for_a_walk(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-static void emptying_waits(void **state)
-{
-	struct flexmem_cache *cache = mock_cache_events("");
-	void *a = take(cache, 20 * MIB, 0);
-	void *b = take(cache, 20 * MIB, 0);
-	uint64_t released;
-
-	(void)state;
-	use(cache, a, 1);
-	use(cache, b, 1);
-	give(cache, a);
-	give(cache, b);
-	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
-	assert_int_equal(released, 40 * MIB);
-	/* The cache waited only for the stream's last event. */
-	assert_int_equal(mock.waits, 1);
-	assert_int_equal(mock.device_waits, 0);
-	flexmem_cache_destroy(cache);
-}
-
-static void emptying_cannot_wait(void **state)
-{
-	struct flexmem_cache *cache = mock_cache_events("");
-	void *a = take(cache, 20 * MIB, 0);
-	void *b = take(cache, 20 * MIB, 0);
-	uint64_t released;
-
-	(void)state;
-	use(cache, a, 1);
-	use(cache, b, 2);
-	give(cache, a);
-	give(cache, b);
-	mock.fail_waits = 1;
-	assert_int_equal(flexmem_cache_empty(cache, &released), -EIO);
-	assert_int_equal(released, 20 * MIB);
-	assert_int_equal(mock.warnings, 1);
-	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
-	assert_int_equal(released, 20 * MIB);
-	flexmem_cache_destroy(cache);
-}
-
 /* If no event can be recorded, the block waits for the whole device. */
 static void record_fails(void **state)
 {
@@ -712,142 +520,6 @@ static void query_fails(void **state)
 		assert_false(is_back(cache, where));
 	assert_int_equal(mock.queries, 5);
 	assert_int_equal(mock.warnings, 1);
-	flexmem_cache_destroy(cache);
-}
-
-/* A thread must not destroy an event that another thread waits for. */
-static void poll_meanwhile(void)
-{
-	memset(mock.happened, true, sizeof(mock.happened));
-	mock.on_wait = NULL;
-	take(the_cache, 1000, 0);
-	assert_false(mock.destroyed[0]);
-	/*
-	 * A failing request waits for the device in the end. That does not
-	 * destroy the event either.
-	 */
-	mock.fail_allocs = 2;
-	assert_int_equal(flexmem_cache_alloc(the_cache, 20 * MIB, 0,
-					     &(void *){ NULL }), -ENOMEM);
-	assert_false(mock.destroyed[0]);
-	mock.fail_allocs = 0;
-}
-
-static void waiting_pins(void **state)
-{
-	struct flexmem_cache *cache = mock_cache_events("");
-	void *token = take(cache, 1000, 0);
-
-	(void)state;
-	the_cache = cache;
-	use(cache, token, 1);
-	give(cache, token);
-	mock.on_wait = poll_meanwhile;
-	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
-	assert_true(mock.destroyed[0]);
-	flexmem_cache_destroy(cache);
-}
-
-static void take_meanwhile(void)
-{
-	void *token;
-
-	mock.on_wait = NULL;
-	token = take(the_cache, 20 * MIB, 0);
-	assert_int_equal(mock.device_waits, 1);
-	/* A thread still waits for the event of the block. */
-	assert_false(mock.destroyed[0]);
-	use(the_cache, token, 1);
-	give(the_cache, token);
-}
-
-/*
- * While one thread waits for the event of a block, a request of another thread
- * gets the block, after a wait for the device.
- */
-static void waiting_keeps_nothing(void **state)
-{
-	struct flexmem_cache *cache;
-	void *token;
-
-	(void)state;
-	mock.capacity = 20 * MIB;
-	cache = mock_cache_events("");
-	the_cache = cache;
-	token = take(cache, 20 * MIB, 0);
-	use(cache, token, 1);
-	give(cache, token);
-	mock.on_wait = take_meanwhile;
-	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
-	assert_true(mock.destroyed[0]);
-	/* No thread has waited for this event. */
-	assert_false(mock.destroyed[1]);
-	assert_int_equal(figures(cache).active[0].current, 1);
-	flexmem_cache_destroy(cache);
-}
-
-static int fail_to_wait(void *user, uint64_t event)
-{
-	assert_int_equal(mock_events.synchronize(user, event), 0);
-	return -EIO;
-}
-
-/* The event is destroyed even if the wait for it fails. */
-static void failed_wait_keeps_nothing(void **state)
-{
-	struct flexmem_cache_options options;
-	struct flexmem_cache_events events = mock_events;
-	void *token;
-
-	(void)state;
-	mock.capacity = 20 * MIB;
-	options = mock_options("");
-	events.synchronize = fail_to_wait;
-	options.events = &events;
-	options.events_size = sizeof(events);
-	assert_int_equal(flexmem_cache_create(&the_cache, &options,
-					      sizeof(options)), 0);
-	token = take(the_cache, 20 * MIB, 0);
-	use(the_cache, token, 1);
-	give(the_cache, token);
-	mock.on_wait = take_meanwhile;
-	assert_int_equal(flexmem_cache_empty(the_cache, NULL), -EIO);
-	assert_true(mock.destroyed[0]);
-	assert_false(mock.destroyed[1]);
-	flexmem_cache_destroy(the_cache);
-}
-
-/*
- * Frees a block during the wait for the device. The event of this block has not
- * happened after the wait.
- */
-static void free_meanwhile(void)
-{
-	static void *token;
-
-	mock.on_wait = NULL;
-	token = take(the_cache, 1000, 7);
-	use(the_cache, token, 8);
-	give(the_cache, token);
-}
-
-static void only_events_before_the_wait(void **state)
-{
-	struct flexmem_cache *cache = mock_cache_events("");
-	void *token = take(cache, 1000, 7);
-
-	(void)state;
-	the_cache = cache;
-	take(cache, 1000, 7);
-	use(cache, token, 8);
-	give(cache, token);
-	mock.on_wait = free_meanwhile;
-	mock.fail_allocs = 1;
-	take(cache, 20 * MIB, 0);
-	assert_int_equal(mock.events, 2);
-	assert_true(mock.destroyed[0]);
-	assert_false(mock.destroyed[1]);
-	assert_int_equal(figures(cache).active[0].current, 3);
 	flexmem_cache_destroy(cache);
 }
 
@@ -920,11 +592,6 @@ int main(void)
 		CACHE_TEST(streams_that_share_a_chain),
 		CACHE_TEST(waits_for_all),
 		CACHE_TEST(in_order),
-		CACHE_TEST(a_hole_moves_after_its_event),
-		CACHE_TEST(a_hole_moves_after_a_wait),
-		CACHE_TEST(a_hole_freed_during_the_wait_stays),
-		CACHE_TEST(a_block_that_waited_moves),
-		CACHE_TEST(holes_without_events),
 		CACHE_TEST(fast_while_blocks_wait),
 		CACHE_TEST(a_miss_leaves_lanes_open),
 		CACHE_TEST(queries_before_the_provider),
@@ -933,14 +600,8 @@ int main(void)
 		CACHE_TEST(uses_end_with_the_free),
 		CACHE_TEST(queues_go),
 		CACHE_TEST(queues_stay_for_a_walk),
-		CACHE_TEST(emptying_waits),
-		CACHE_TEST(emptying_cannot_wait),
 		CACHE_TEST(record_fails),
 		CACHE_TEST(query_fails),
-		CACHE_TEST(waiting_pins),
-		CACHE_TEST(waiting_keeps_nothing),
-		CACHE_TEST(failed_wait_keeps_nothing),
-		CACHE_TEST(only_events_before_the_wait),
 		CACHE_TEST(pools_and_events),
 		CACHE_TEST(destruction),
 	};

@@ -45,7 +45,8 @@ extern "C" {
  * a live allocation. For any other token it returns -EINVAL, and changes
  * nothing. A token consists of a *name* and the number of its uses. A freed
  * token stays invalid until its name was used 255 times more. A name is not
- * reused before 1024 other names were. The number of live allocations is
+ * reused before 1024 other names of its stream were freed, unless names or host
+ * memory run out. The number of live allocations is
  * limited: FLEXMEM_CACHE_ALLOCATIONS below 4 GiB, and
  * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, after rounding. Beyond that
  * a request fails with -ENOMEM and FLEXMEM_CACHE_LIMIT_ALLOCATIONS, and
@@ -142,11 +143,14 @@ struct flexmem_cache_memory {
  *	fills ``memory``; -ENOMEM if there is no device memory, with the reason
  *	in the zeroed ``failure``, if it is known; or another negative errno.
  * @free: frees a segment. If that fails, the cache keeps the segment and tries
- *	again later.
+ *	again later. Work that was queued on the segment's stream before may
+ *	still use the bytes. So the provider must not give them to anybody else
+ *	before this work is done.
  * @grow: extends a segment in place. Returns -EAGAIN if the memory behind it is
  *	in use; otherwise what @alloc returns. After -EAGAIN and -ENOMEM the
  *	cache asks for another segment. NULL: no segment can grow.
- * @shrink: frees the end of a segment. After -EIO the cache does not call it
+ * @shrink: frees the end of a segment, with the rule of @free about queued
+ *	work. After -EIO the cache does not call it
  *	again for that segment until the segment has grown. -EBUSY: a use of the
  *	segment, such as a mapping, forbids it; the cache calls it again later
  *	and logs nothing. NULL: no segment can shrink.
@@ -222,7 +226,8 @@ flexmem_cache_device_provider(struct flexmem_device *device,
  * struct flexmem_cache_events - how the cache waits for streams
  * @record: makes an event that happens when all work that was put on the stream
  *	before is done. If that fails, the blocks wait for the next
- *	@synchronize_device.
+ *	@synchronize_device. The cache calls it for any stream that has used the
+ *	cache, also for one that the program has destroyed: then it fails.
  * @query: returns 0 if the event has happened, -EAGAIN if not. The cache logs
  *	any other errno, and treats it like -EAGAIN
  * @synchronize: waits until the event has happened
@@ -476,9 +481,9 @@ FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
  * @value: the value, in the form in which it would be configured
  *
  * flexmem_cache_setting() then shows the new value, with the caller as its
- * source. The setting takes effect with the next request that needs memory from
- * the provider. No memory is freed before that. A refused setting has no
- * effect.
+ * source. ``history_entries`` takes effect at once. The other two take effect
+ * with the next request that needs memory from the provider. No memory is freed
+ * before that. A refused setting has no effect.
  *
  * Return: 0; -ENOENT: there is no such key; -EPERM: the key can only be set
  * when the cache is made; -EINVAL: the value is invalid.
@@ -941,8 +946,7 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
  * provider when its last allocation is freed. A live allocation in it keeps its
  * token, and is freed as usual. The call does not wait.
  *
- * Return: 0; -EOPNOTSUPP: the provider does not know which segments are lost;
- * or the provider's error when it freed a segment. The cache frees that segment
+ * Return: 0; -EOPNOTSUPP: &flexmem_cache_options.provider has no ``lost``; or the provider's error when it freed a segment. The cache frees that segment
  * again later.
  */
 FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
@@ -1127,6 +1131,8 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
 /**
  * FLEXMEM_CACHE_POOL_NO_SPLIT - flag of a private pool: each allocation gets a
  * segment of its own, of a fixed size
+ *
+ * Can be set and cleared only while the pool has no segment.
  */
 #define FLEXMEM_CACHE_POOL_NO_SPLIT (UINT32_C(1) << 1)
 
@@ -1137,7 +1143,8 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
  * @flags: of FLEXMEM_CACHE_POOL_USE_ON_OOM, FLEXMEM_CACHE_POOL_NO_SPLIT. A new
  *	pool has none.
  *
- * Return: 0; -ENOENT: no such pool; -EOPNOTSUPP: unknown bits.
+ * Return: 0; -ENOENT: no such pool; -EOPNOTSUPP: unknown bits; -EBUSY:
+ * FLEXMEM_CACHE_POOL_NO_SPLIT would change, and the pool has segments.
  */
 FLEXMEM_API int flexmem_cache_pool_set_flags(struct flexmem_cache *cache,
 					     uint64_t pool, uint32_t flags);
@@ -1182,8 +1189,10 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
  * Meanwhile the framework may capture work, and callbacks of the events would
  * break the capture. So the cache calls none of them, for any pool: freed
  * blocks that other streams use wait at least until the end, the cache does not
- * synchronize the device, and no stream gets memory of another one. All
- * requests and frees take the cache's lock.
+ * synchronize the device, and no stream gets memory of another one. The one
+ * exception: a thread that already waits for an event or for the device ends
+ * this wait, and destroys the events that have happened. All requests and frees
+ * take the cache's lock.
  *
  * Return: 0; -EINVAL: @filter is NULL; -ENOENT: no such pool; -EEXIST: the pool
  * has begun already.
@@ -1231,13 +1240,15 @@ flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
  * live keeps its token and its bytes. An allocation that was freed is made
  * again, with a new token, without a context, on the stream of its segment;
  * flexmem_cache_checkpoint_token() returns the new token. All other live
- * allocations of the pool are freed, as with flexmem_cache_free(). A checkpoint
- * can be restored any number of times. A failure changes nothing.
+ * allocations of the pool are freed, as with flexmem_cache_free(); so are those
+ * of requests without a pool that FLEXMEM_CACHE_POOL_USE_ON_OOM has put there. A
+ * checkpoint can be restored any number of times. A failure changes nothing. No
+ * other thread may use the checkpoint meanwhile.
  *
  * Return: 0; -ENOENT: no such pool; -EBUSY: memory of the checkpoint is in a
  * block that waits for events, or in an allocation that would have to wait when
  * it is freed; -ENXIO: flexmem_cache_pool_empty() has returned memory of the
- * checkpoint, or it was lost.
+ * checkpoint, or it was lost; -ENOMEM: host memory or names are used up.
  */
 FLEXMEM_API int
 flexmem_cache_pool_restore(struct flexmem_cache *cache,
@@ -1345,15 +1356,15 @@ struct flexmem_cache_figure {
  *	failure. PyTorch also counts those that failed again.
  * @num_first_failures: number of allocations that got no memory at the first
  *	attempt: the provider refused, or per_process_memory_fraction left no
- *	room. Each counts once. It also counts in @num_alloc_retries if it
- *	succeeds later, otherwise in @num_ooms.
+ *	room. Each counts once. It also counts in @num_alloc_retries if memory
+ *	was found later, and in @num_ooms if it failed for lack of memory.
  * @num_sync_all_streams: number of times that the device was synchronized
  * @num_device_alloc: number of segments made
  * @num_device_free: number of segments returned to the provider
  * @num_device_grow: number of times that a segment grew
  * @num_device_shrink: number of times that a segment shrank
  * @num_hits: number of allocations that the cache served without the provider
- * @num_misses: number of allocations for which the cache asked the provider
+ * @num_misses: number of allocations that needed more memory from the provider
  * @num_collections: number of times that segments were returned because of
  *	garbage_collection_threshold
  * @num_pressure_events: number of pressure events that were served

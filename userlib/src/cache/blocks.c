@@ -9,12 +9,19 @@
 
 #include <stdlib.h>
 
-/* The most spare pieces that a lane keeps. */
+/* A lane with this many spare pieces keeps no more of those that merge. */
 #define SPARE_MAX 8192
 
 static struct fmlib_lane *lane_of(const struct fmlib_piece *piece)
 {
 	return piece->segment->arena->lane;
+}
+
+static void add_spare(struct fmlib_lane *lane, struct fmlib_piece *piece)
+{
+	piece->next = lane->spare;
+	lane->spare = piece;
+	lane->spare_count++;
 }
 
 int fmlib_pieces_make(struct fmlib_lane *lane, size_t count)
@@ -25,7 +32,7 @@ int fmlib_pieces_make(struct fmlib_lane *lane, size_t count)
 		piece = malloc(sizeof(*piece));
 		if (!piece)
 			return -ENOMEM;
-		fmlib_piece_drop(lane, piece);
+		add_spare(lane, piece);
 	}
 	return 0;
 }
@@ -45,9 +52,7 @@ void fmlib_piece_drop(struct fmlib_lane *lane, struct fmlib_piece *piece)
 		free(piece);
 		return;
 	}
-	piece->next = lane->spare;
-	lane->spare = piece;
-	lane->spare_count++;
+	add_spare(lane, piece);
 }
 
 static bool is_alone(const struct fmlib_piece *piece)

@@ -226,6 +226,16 @@ struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache);
 void fmlib_failure_largest(const struct flexmem_cache *cache,
 			   struct fmlib_want *want);
 
+/*
+ * offered.c: whether @size bytes at the address of the segment are a valid
+ * answer of the provider; returns memory that the cache cannot use.
+ */
+bool fmlib_memory_is_possible(const struct flexmem_cache *cache,
+			      const struct fmlib_segment *segment,
+			      uint64_t size);
+void fmlib_memory_reject(struct flexmem_cache *cache,
+			 const struct fmlib_segment *segment);
+
 /* segments.c */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
 /*

@@ -7,13 +7,19 @@ int fmlib_segment_map(struct flexmem_cache *cache,
 {
 	const struct flexmem_cache_provider *provider =
 		fmlib_provider_of(segment);
+	void *pointer = NULL;
 	int err;
 
 	if (!cache->pointers)
 		return 0;
 	err = provider->map(provider->user, segment->handle, segment->size,
-			    &segment->pointer);
-	return fmlib_callback_result(err);
+			    &pointer);
+	err = fmlib_callback_result(err);
+	if (!err && !pointer)
+		err = -EIO;
+	if (!err)
+		segment->pointer = pointer;
+	return err;
 }
 
 static int unmap(struct fmlib_segment *segment)

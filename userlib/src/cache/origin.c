@@ -12,11 +12,16 @@ struct fmlib_origin *fmlib_origin_new(struct flexmem_cache *cache,
 				      void *context)
 {
 	struct fmlib_origin *origin = calloc(1, sizeof(*origin));
+	int state;
 
 	if (!origin)
 		return NULL;
-	if (cache->contexts.hold)
+	if (cache->contexts.hold) {
+		/* A thread cancelled in the callback would lose @origin. */
+		state = fmlib_cancel_off();
 		cache->contexts.hold(cache->contexts.user, context);
+		fmlib_cancel_as(state);
+	}
 	origin->tag = &cache->untagged;
 	origin->context = context;
 	origin->refs = 1;

@@ -102,6 +102,16 @@ int flexmem_cache_pool_hold(struct flexmem_cache *cache, uint64_t pool)
 	return 0;
 }
 
+static bool has_segments(const struct flexmem_cache *cache,
+			 const struct fmlib_pool *pool)
+{
+	const struct fmlib_segment *segment = cache->first_segment;
+
+	while (segment && segment->arena->pool != pool)
+		segment = segment->next;
+	return segment;
+}
+
 int flexmem_cache_pool_set_flags(struct flexmem_cache *cache, uint64_t pool,
 				 uint32_t flags)
 {
@@ -113,9 +123,13 @@ int flexmem_cache_pool_set_flags(struct flexmem_cache *cache, uint64_t pool,
 	err = lock_pool(cache, pool, &found);
 	if (err)
 		return err;
-	found->flags = flags;
+	if ((flags ^ found->flags) & FLEXMEM_CACHE_POOL_NO_SPLIT &&
+	    has_segments(cache, found))
+		err = -EBUSY;
+	else
+		found->flags = flags;
 	fmlib_unlock(cache);
-	return 0;
+	return err;
 }
 
 /*

@@ -181,87 +181,6 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			(unsigned long long)segment->arena->stream);
 }
 
-/* Whether @size bytes from the start of a segment overlap @other. */
-static bool overlap(const struct fmlib_segment *segment, uint64_t size,
-		    const struct fmlib_segment *other)
-{
-	const struct flexmem_virtual_address *a = &segment->address;
-	const struct flexmem_virtual_address *b = &other->address;
-
-	return other != segment && a->region_id == b->region_id &&
-	       a->offset < b->offset + other->size &&
-	       b->offset < a->offset + size;
-}
-
-/*
- * Returns the reason why memory from the provider cannot be a segment, or NULL.
- */
-static const char *fault_of(const struct flexmem_cache *cache,
-			    const struct fmlib_segment *segment, uint64_t size)
-{
-	uint64_t offset = segment->address.offset;
-	const struct fmlib_segment *other;
-
-	if (offset % cache->profile.granule)
-		return "is not aligned";
-	if (offset + size < offset)
-		return "goes beyond the last address";
-	for (other = cache->first_segment; other; other = other->next) {
-		if (overlap(segment, size, other))
-			return "is in use already";
-	}
-	return NULL;
-}
-
-/*
- * Whether @size bytes at the address of the segment are a valid answer of the
- * provider.
- */
-static bool is_possible(const struct flexmem_cache *cache,
-			const struct fmlib_segment *segment, uint64_t size)
-{
-	const char *fault = fault_of(cache, segment, size);
-
-	if (fault)
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"the provider returned memory that %s (region 0x%llx, offset 0x%llx, %llu bytes); it is not used",
-				fault,
-				(unsigned long long)segment->address.region_id,
-				(unsigned long long)segment->address.offset,
-				(unsigned long long)size);
-	return !fault;
-}
-
-/* Whether another segment that is in use has the same handle. */
-static bool is_known(const struct flexmem_cache *cache,
-		     const struct fmlib_segment *segment)
-{
-	const struct fmlib_segment *other = cache->first_segment;
-
-	while (other && (other->handle != segment->handle ||
-			 fmlib_provider_of(other) != fmlib_provider_of(segment)))
-		other = other->next;
-	return other;
-}
-
-/* Returns memory to the provider because the cache cannot use it. */
-static void reject(struct flexmem_cache *cache,
-		   const struct fmlib_segment *segment)
-{
-	const struct flexmem_cache_provider *provider =
-		fmlib_provider_of(segment);
-
-	/*
-	 * If another segment has the same handle, freeing the handle would free
-	 * that segment.
-	 */
-	if (is_known(cache, segment) ||
-	    provider->free(provider->user, segment->handle))
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"%llu bytes of the device are lost, since the provider did not take them back",
-				(unsigned long long)segment->size);
-}
-
 /*
  * Checks memory from the provider. On an error returns the memory to the
  * provider.
@@ -276,14 +195,14 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			 memory->address.region_id, __ATOMIC_RELEASE);
 	__atomic_store_n(&segment->address.offset, memory->address.offset,
 			 __ATOMIC_RELEASE);
-	if (!is_possible(cache, segment, segment->size)) {
-		reject(cache, segment);
+	if (!fmlib_memory_is_possible(cache, segment, segment->size)) {
+		fmlib_memory_reject(cache, segment);
 		return -EIO;
 	}
 	segment->region = region_number(cache, memory->address.region_id);
 	err = fmlib_segment_map(cache, segment);
 	if (err)
-		reject(cache, segment);
+		fmlib_memory_reject(cache, segment);
 	return err;
 }
 
@@ -521,7 +440,7 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	err = provider->grow(provider->user, segment->handle, segment->size,
 			     size, &want->failure->device);
 	err = fmlib_callback_result(err);
-	if (!err && !is_possible(cache, segment, size)) {
+	if (!err && !fmlib_memory_is_possible(cache, segment, size)) {
 		if (provider->shrink)
 			provider->shrink(provider->user, segment->handle, size,
 					 segment->size);

@@ -216,10 +216,9 @@ static int begin_history(struct flexmem_cache *cache)
 	return 0;
 }
 
-static int fill(struct flexmem_cache *cache,
-		const struct flexmem_cache_options *options)
+static int read_options(struct flexmem_cache *cache,
+			const struct flexmem_cache_options *options)
 {
-	bool unheard;
 	int err;
 
 	read_log(cache, options);
@@ -249,14 +248,20 @@ static int fill(struct flexmem_cache *cache,
 		err = fmlib_tokens_start(&cache->narrow, false);
 	if (!err)
 		err = fmlib_tokens_start(&cache->wide, true);
+	return err;
+}
+
+static int read_settings(struct flexmem_cache *cache, const char *configuration)
+{
+	bool unheard;
+	int err;
+
 	/*
 	 * Without FLEXMEM_CACHE_STRICT an ignored setting is no failure, so
 	 * @problem does not get the warning.
 	 */
-	if (!err && !(cache->flags & FLEXMEM_CACHE_STRICT))
+	if (!(cache->flags & FLEXMEM_CACHE_STRICT))
 		cache->problem = NULL;
-	if (err)
-		return err;
 	/*
 	 * Reading the settings may log a warning. If the caller gave no
 	 * callback, log.c prints the warning.
@@ -266,11 +271,21 @@ static int fill(struct flexmem_cache *cache,
 		cache->log = fmlib_log_of_settings();
 		cache->log_level = FLEXMEM_LOG_WARNING;
 	}
-	err = fmlib_config_read(cache, options->configuration);
+	err = fmlib_config_read(cache, configuration);
 	if (!err)
 		settle(cache);
 	if (unheard)
 		cache->log = NULL;
+	return err;
+}
+
+static int fill(struct flexmem_cache *cache,
+		const struct flexmem_cache_options *options)
+{
+	int err = read_options(cache, options);
+
+	if (!err)
+		err = read_settings(cache, options->configuration);
 	if (err)
 		return err;
 	/*

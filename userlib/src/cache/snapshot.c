@@ -271,11 +271,14 @@ int flexmem_cache_snapshot(struct flexmem_cache *cache, uint64_t pool,
 {
 	int err = fmlib_cache_check(cache);
 	struct fmlib_copy copy = { .pool = pool };
+	int state;
 
 	if (err)
 		return err;
 	if (!text)
 		return -EINVAL;
+	/* A thread cancelled in a callback would lose @copy. */
+	state = fmlib_cancel_off();
 	fmlib_lock(cache);
 	if (pool != FLEXMEM_CACHE_EVERY_POOL && !fmlib_pool_find(cache, pool))
 		err = -ENOENT;
@@ -285,6 +288,7 @@ int flexmem_cache_snapshot(struct flexmem_cache *cache, uint64_t pool,
 	if (!err)
 		err = fmlib_snapshot_text(cache, &copy, text, length);
 	free_copy(cache, &copy);
+	fmlib_cancel_as(state);
 	return err;
 }
 

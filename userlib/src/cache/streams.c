@@ -336,13 +336,19 @@ static void keep_quiet(struct flexmem_cache *cache)
 	}
 }
 
+/*
+ * Replaces QUIET by a new note, for other threads that still wait for the
+ * device.
+ */
 static void become_quiet(struct flexmem_cache *cache)
 {
 	struct fmlib_segment *segment = cache->first_segment;
 
 	for (; segment; segment = segment->next) {
-		if (segment->noted == QUIET)
+		if (segment->noted == QUIET) {
 			segment->quiet = segment->range.releases;
+			segment->noted = segment->range.releases;
+		}
 	}
 }
 
@@ -417,10 +423,10 @@ int fmlib_uses_synchronize(struct flexmem_cache *cache)
 	int result = 0;
 	int err;
 
-	if (cache->captures)
-		return 0;
+	/* A capture may begin while this thread waits without the lock. */
 	cache->walks++;
-	for (queue = cache->busy; queue; queue = queue->next_busy) {
+	for (queue = cache->busy; queue && !cache->captures;
+	     queue = queue->next_busy) {
 		err = synchronize_queue(cache, queue);
 		if (err == -ECHILD)
 			return err;
