@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * FLEXMEM_POLICY_SCATTER on the card of domain_corners.c: if no block is large
- * enough for an allocation, the allocation gets several blocks.
+ * enough for an allocation, the allocation gets several blocks. And the number
+ * of searches for an aligned block.
  */
 #include "internal.h"
 
+#include "block.h"
 #include "corners.h"
 
 /* The small domain has one region of this size. */
@@ -240,6 +242,40 @@ static void run_scatter_wrong(struct run *r)
 				       .max_chunks = 2), EINVAL, &reply);
 }
 
+/* How often a region was searched for a hole. The linker sees to the names. */
+static unsigned int searches;
+typeof(flexmem_blocks_find) __real_flexmem_blocks_find,
+	__wrap_flexmem_blocks_find;
+
+bool __wrap_flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
+				u64 alignment, bool growable,
+				struct flexmem_found *found)
+{
+	searches++;
+	return __real_flexmem_blocks_find(blocks, size, alignment, growable,
+					  found);
+}
+
+/*
+ * The small domain has one region. Before a request fails, the region is
+ * searched again, under the lock that keeps regions from being released.
+ */
+static void run_aligned_once(struct run *r)
+{
+	struct flexmem_alloc reply;
+
+	searches = 0;
+	alloc_by(r, CMD(alloc, .length = SZ_64K, .alignment = SZ_256K,
+			       .domains = TCM, .policy = FLEXMEM_POLICY_BIND),
+		 0, &reply);
+	must(r, searches == 1, "searches of a request that is served");
+	searches = 0;
+	alloc_by(r, CMD(alloc, .length = SZ_256K, .alignment = SZ_512K,
+			       .domains = TCM, .policy = FLEXMEM_POLICY_BIND),
+		 ENOMEM, &reply);
+	must(r, searches == 2, "searches of a request that fails");
+}
+
 static void prepare_file(struct run *r)
 {
 	open_file(r, 0);
@@ -254,5 +290,6 @@ const struct sequence scatter_corners[] = {
 	{ "scatter: two domains", prepare_file, run_scatter_domains },
 	{ "scatter: limit", NULL, run_scatter_limit },
 	{ "scatter: number of chunks", prepare_file, run_scatter_wrong },
+	{ "aligned request", prepare_holes, run_aligned_once },
 	{}
 };
