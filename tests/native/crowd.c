@@ -9,6 +9,7 @@
 #include "internal.h"
 
 #include "account.h"
+#include "count.h"
 #include "owner.h"
 
 #define FEW 100			/* open files, each in its own cgroup */
@@ -28,13 +29,6 @@ static struct flexmem_accounts accounts;
 static struct cgroup *tenant, *below[MANY];
 static struct flexmem_account *file[MANY];
 static unsigned int results, failures;
-static unsigned long steps;
-
-void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void)
-{
-	steps++;
-}
 
 static void must(bool is, const char *what)
 {
@@ -151,28 +145,24 @@ static const char * const operation_name[NR_OPERATIONS] = {
 
 static unsigned long worst[NR_OPERATIONS];
 
-#define COUNT(operation, call) do { \
-	steps = 0; \
-	call; \
-	worst[operation] = max(worst[operation], steps); \
-} while (0)
-
 static void count_in(struct cgroup *cgroup, enum operation opening)
 {
 	struct flexmem_resource_limit cmd = { .resource = BYTES };
 	struct flexmem_account *client;
 
-	COUNT(opening, client = open_in(cgroup, 1));
-	COUNT(CHARGE, charge(client, 1));
-	COUNT(UNCHARGE, uncharge(client, 1));
-	COUNT(SET_LIMIT, set(tenant, FLEXMEM_SCOPE_EACH_CHILD, BYTES, 9 * UNIT));
-	COUNT(CHARGE_LIMITED, charge(client, 1));
+	COUNT(worst[opening], client = open_in(cgroup, 1));
+	COUNT(worst[CHARGE], charge(client, 1));
+	COUNT(worst[UNCHARGE], uncharge(client, 1));
+	COUNT(worst[SET_LIMIT],
+	      set(tenant, FLEXMEM_SCOPE_EACH_CHILD, BYTES, 9 * UNIT));
+	COUNT(worst[CHARGE_LIMITED], charge(client, 1));
 	uncharge(client, 1);
-	COUNT(FORGET_LIMITS, flexmem_owner_forget(&accounts));
-	COUNT(GET_LIMIT, flexmem_limit_get(client, &cmd));
-	COUNT(STRICT, flexmem_owner_set_strict(client));
-	COUNT(IS_IDLE, flexmem_owner_is_idle(&accounts, client->owner->id, 1));
-	COUNT(CLOSE, flexmem_owner_close(client));
+	COUNT(worst[FORGET_LIMITS], flexmem_owner_forget(&accounts));
+	COUNT(worst[GET_LIMIT], flexmem_limit_get(client, &cmd));
+	COUNT(worst[STRICT], flexmem_owner_set_strict(client));
+	COUNT(worst[IS_IDLE],
+	      flexmem_owner_is_idle(&accounts, client->owner->id, 1));
+	COUNT(worst[CLOSE], flexmem_owner_close(client));
 }
 
 static void count_among(unsigned int nr, unsigned long *counted)
@@ -199,10 +189,10 @@ static void count_among(unsigned int nr, unsigned long *counted)
 	points = current->points;
 	flexmem_owner_close(open_in(below[0], 1));
 	MUST(current->points - points == 2);
-	COUNT(LOSE_REGION, flexmem_accounts_remove_region(&accounts, 0));
+	COUNT(worst[LOSE_REGION], flexmem_accounts_remove_region(&accounts, 0));
 	MUST(!accounts.owned);
 	for (i = 0; i < nr; i++) {
-		COUNT(CHARGE_LOST, charge(file[i], 1));
+		COUNT(worst[CHARGE_LOST], charge(file[i], 1));
 		MUST(used(file[i], BYTES) == UNIT);
 		uncharge(file[i], 1);
 		flexmem_owner_close(file[i]);
@@ -227,7 +217,7 @@ static void steps_grow_with_the_logarithm(void)
 		if (!few[i] || many[i] > TIMES * few[i])
 			failures++;
 		snprintf(what, sizeof(what),
-			 "%s: %lu steps among %u files, %lu among %u",
+			 "%s: %lu " STEP_NAME " among %u files, %lu among %u",
 			 operation_name[i], few[i], FEW, many[i], MANY);
 		result(before, what);
 	}

@@ -1,33 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Counts the steps of the slowest of many operations on the blocks of a region.
- * The steps must grow only with the logarithm of the number of blocks. A step
- * is a branch: the compiler adds a call of a C function to each branch. Unlike
- * a time, the count is the same in each run. Prints TAP.
+ * The steps must grow only with the logarithm of the number of blocks. Prints
+ * TAP.
+ *
+ * usage: steps [MOST [TRIES]]
+ *	MOST	the larger region has 2^MOST blocks; default: 16
+ *	TRIES	number of operations of each kind; default: 3000
  */
 #include "internal.h"
 
 #include "block.h"
+#include "count.h"
 
-#define LEAST 8			/* the smaller region has 2^8 blocks, */
-#define MOST 16			/* the larger one 2^16 */
-#define TRIES 3000
+#define LEAST 8			/* the smaller region has 2^8 blocks */
 /*
- * From the smaller region to the larger one the logarithm doubles, so the steps
- * may grow at most by this factor. Linear work would grow 256-fold.
+ * From the smaller region to the larger one the logarithm at most doubles, or
+ * grows 2.5-fold for 2^20 blocks. So the steps may grow at most by this factor.
+ * Linear work would grow 256-fold.
  */
 #define TIMES 3
 
-static struct flexmem_block block[2 << MOST];
-static struct flexmem_block *used[1 << MOST];
+static unsigned int most = 16, tries = 3000;
+static struct flexmem_block *block, **used;
 static unsigned int nr_blocks, nr_used, results, failures;
-static unsigned long steps;
-
-void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void)
-{
-	steps++;
-}
 
 /* A kind of request, with the layout of the free memory. */
 static const struct kind {
@@ -83,12 +79,11 @@ static struct flexmem_block *alloc(struct run *run, u64 alignment,
 	u64 bytes = size(run);
 
 	fill(&run->spare);
-	steps = 0;
-	if (flexmem_blocks_find(&run->blocks, bytes, alignment, growable,
-				&found))
-		new = flexmem_blocks_take(&run->blocks, &found, bytes, run,
-					  &run->spare);
-	run->worst_alloc = max(run->worst_alloc, steps);
+	COUNT(run->worst_alloc,
+	      if (flexmem_blocks_find(&run->blocks, bytes, alignment, growable,
+				      &found))
+		      new = flexmem_blocks_take(&run->blocks, &found, bytes,
+						run, &run->spare));
 	if (new)
 		used[nr_used++] = new;
 	return new;
@@ -98,9 +93,8 @@ static void give_back(struct run *run, unsigned int i)
 {
 	struct flexmem_spare unused;
 
-	steps = 0;
-	flexmem_blocks_free(&run->blocks, used[i], &unused);
-	run->worst_free = max(run->worst_free, steps);
+	COUNT(run->worst_free,
+	      flexmem_blocks_free(&run->blocks, used[i], &unused));
 	used[i] = used[--nr_used];
 	/* Takes unused nodes back into the array, so that it lasts longer. */
 	for (i = 0; i < 2; i++)
@@ -127,7 +121,8 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 
 	nr_blocks = 0;
 	nr_used = 0;
-	flexmem_blocks_init(&run->blocks, 1ULL << 40, fit, &block[nr_blocks++]);
+	count_nothing = true;
+	flexmem_blocks_init(&run->blocks, 1ULL << 42, fit, &block[nr_blocks++]);
 	/*
 	 * Shifts the blocks. Without the shift each block would begin at an
 	 * aligned offset.
@@ -147,8 +142,7 @@ static void prepare(struct run *run, enum flexmem_fit fit, unsigned int nr)
 			used[kept++] = used[i];
 	}
 	nr_used = kept;
-	run->worst_alloc = 0;
-	run->worst_free = 0;
+	count_nothing = false;
 }
 
 static void measure(struct run *run, enum flexmem_fit fit, unsigned int log)
@@ -156,8 +150,8 @@ static void measure(struct run *run, enum flexmem_fit fit, unsigned int log)
 	unsigned int i, found = 0;
 
 	prepare(run, fit, 1U << log);
-	for (i = 0; i < TRIES; i++) {
-		if (nr_blocks + 2 > ARRAY_SIZE(block))
+	for (i = 0; i < tries; i++) {
+		if (nr_blocks + 2 > 2U << most)
 			break;
 		if (alloc(run, run->kind->alignment, run->kind->growable))
 			found++;
@@ -168,7 +162,7 @@ static void measure(struct run *run, enum flexmem_fit fit, unsigned int log)
 		if (!run->kind->alike)
 			give_back(run, below(run, nr_used));
 	}
-	if (i < TRIES || !found != run->kind->alike) {
+	if (i < tries || !found != run->kind->alike) {
 		printf("# 2^%u blocks: %u of %u found\n", log, found, i);
 		failures++;
 	}
@@ -185,20 +179,28 @@ static void test(const struct kind *kind, enum flexmem_fit fit)
 	unsigned int before = failures;
 
 	measure(&few, fit, LEAST);
-	measure(&many, fit, MOST);
+	measure(&many, fit, most);
 	if (many.worst_alloc > TIMES * few.worst_alloc ||
 	    many.worst_free > TIMES * few.worst_free)
 		failures++;
-	printf("%s %u - %s, blocks %s: steps of alloc %lu, free %lu among 2^%u; %lu, %lu among 2^%u\n",
+	printf("%s %u - %s, blocks %s: " STEP_NAME " of alloc %lu, free %lu among 2^%u; %lu, %lu among 2^%u\n",
 	       failures > before ? "not ok" : "ok", ++results,
 	       flexmem_fit_name(fit), kind->name, few.worst_alloc,
-	       few.worst_free, LEAST, many.worst_alloc, many.worst_free, MOST);
+	       few.worst_free, LEAST, many.worst_alloc, many.worst_free, most);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	unsigned int i, fit;
 
+	if (argc > 1)
+		most = strtoul(argv[1], NULL, 0);
+	if (argc > 2)
+		tries = strtoul(argv[2], NULL, 0);
+	block = calloc(2U << most, sizeof(*block));
+	used = calloc(1U << most, sizeof(*used));
+	if (!block || !used)
+		return 2;
 	for (fit = 0; flexmem_fit_name(fit); fit++)
 		for (i = 0; i < ARRAY_SIZE(kinds); i++)
 			test(&kinds[i], fit);

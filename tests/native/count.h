@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The steps of an operation. A step is a branch: the compiler adds a call of a
+ * C function to each branch of the driver. Unlike a time, the count is the same
+ * in each run. With COUNT_INSTRUCTIONS a step is an instruction: the processor
+ * traps after each one.
+ */
+#ifndef _NATIVE_COUNT_H
+#define _NATIVE_COUNT_H
+
+static unsigned long steps;
+/* Set while operations are made whose steps do not matter, to save time. */
+static bool count_nothing;
+
+#ifdef COUNT_INSTRUCTIONS
+#include <signal.h>
+
+#define STEP_NAME "instructions"
+/* The trap flag of the processor. The stack below its pointer may be in use. */
+#define SET_TRAP(operation, mask)					\
+	asm volatile("sub $128, %%rsp; pushfq\n\t"			\
+		     operation " %0, (%%rsp)\n\t"			\
+		     "popfq; add $128, %%rsp" : : "i" (mask) : "memory", "cc")
+
+static void count_step(int signal)
+{
+	steps++;
+}
+
+static inline void count_begin(void)
+{
+	signal(SIGTRAP, count_step);
+	steps = 0;
+	if (!count_nothing)
+		SET_TRAP("orq", 0x100);
+}
+
+static inline void count_end(void)
+{
+	SET_TRAP("andq", ~0x100);
+}
+#else
+#define STEP_NAME "steps"
+
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	steps += !count_nothing;
+}
+
+static inline void count_begin(void)
+{
+	steps = 0;
+}
+
+static inline void count_end(void)
+{
+}
+#endif
+
+/* Makes a call. @most keeps the largest number of steps. */
+#define COUNT(most, call) do { \
+	count_begin(); \
+	call; \
+	count_end(); \
+	(most) = max(most, steps); \
+} while (0)
+
+#endif /* _NATIVE_COUNT_H */
