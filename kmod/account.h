@@ -17,13 +17,6 @@
 #include "pressure.h"
 #include "slot.h"
 
-/*
- * A cgroup below this depth has no account of its own: its files are charged to
- * its nearest ancestor with one. The depth is bounded because each charge walks
- * up all accounts, under a lock for which other callers wait.
- */
-#define FLEXMEM_MAX_DEPTH 32
-
 struct cgroup;
 struct flexmem_owner;
 struct pid;

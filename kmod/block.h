@@ -172,8 +172,6 @@ static inline unsigned int flexmem_spares_for(u64 alignment)
  */
 #define FLEXMEM_GROWABLE_SPARES 2
 
-const char *flexmem_fit_name(unsigned int fit);
-
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first);
 bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,

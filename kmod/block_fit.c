@@ -183,7 +183,6 @@ static u64 best_fit_largest(const struct rb_root *index)
 
 const struct flexmem_fit_ops flexmem_fits[] = {
 	[FLEXMEM_FIT_FIRST] = {
-		.name = "first_fit",
 		.insert = first_fit_insert,
 		.remove = first_fit_remove,
 		.resize = first_fit_resize,
@@ -192,7 +191,6 @@ const struct flexmem_fit_ops flexmem_fits[] = {
 		.largest = first_fit_largest,
 	},
 	[FLEXMEM_FIT_BEST] = {
-		.name = "best_fit",
 		.insert = best_fit_insert,
 		.remove = best_fit_remove,
 		.resize = best_fit_resize,
@@ -201,14 +199,3 @@ const struct flexmem_fit_ops flexmem_fits[] = {
 		.largest = best_fit_largest,
 	},
 };
-
-/**
- * flexmem_fit_name - name of a block strategy
- * @fit: strategy
- *
- * Return: the name, or NULL if there is no such strategy.
- */
-const char *flexmem_fit_name(unsigned int fit)
-{
-	return fit < ARRAY_SIZE(flexmem_fits) ? flexmem_fits[fit].name : NULL;
-}

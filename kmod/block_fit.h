@@ -7,7 +7,6 @@
 
 /**
  * struct flexmem_fit_ops - a block strategy
- * @name: as in the module parameter
  * @insert: adds a free block to the index
  * @remove: removes a block from the index
  * @resize: gives a block in the index a new start and size; its order by offset
@@ -19,7 +18,6 @@
  * @largest: returns the size of the largest free block, or 0 if there is none
  */
 struct flexmem_fit_ops {
-	const char *name;
 	void (*insert)(struct rb_root *index, struct flexmem_block *block);
 	void (*remove)(struct rb_root *index, struct flexmem_block *block);
 	void (*resize)(struct rb_root *index, struct flexmem_block *block,

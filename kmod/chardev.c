@@ -38,12 +38,11 @@
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
 
+#include "chardev.h"
 #include "compat.h"
-#include "device.h"
 #include "mapping.h"
 #include "minor.h"
 #include "owner.h"
-#include "settings.h"
 
 static struct flexmem_minors minors;
 static struct cdev cdev;

@@ -24,7 +24,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "device.h"
+#include "chardev.h"
 #include "reservation.h"
 #include "settings.h"
 #include "snapshot.h"

@@ -21,6 +21,7 @@
 
 #include "allocation.h"
 #include "handle.h"
+#include "settings.h"
 
 #define INDEX_MASK (BIT(FLEXMEM_HANDLE_INDEX_BITS) - 1)
 #define GENERATION_MASK (INT_MAX & ~INDEX_MASK)

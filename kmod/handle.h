@@ -22,8 +22,6 @@ struct flexmem_allocation;
  * that was freed first is reused first.
  */
 #define FLEXMEM_HANDLE_KEPT 512
-/* The most handles that a client can have in use at a time. */
-#define FLEXMEM_MAX_HANDLES 4000000
 
 /**
  * struct flexmem_handles - handles of a client

@@ -34,7 +34,6 @@
 #include <linux/flexmem.h>
 
 #include "compat.h"
-#include "device.h"
 #include "ioctl.h"
 #include "leaving.h"
 #include "policy.h"

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What ioctl.c and the files that carry out commands share. */
+/* A device function, its open files, and the commands of a file. */
 #ifndef _FLEXMEM_IOCTL_H
 #define _FLEXMEM_IOCTL_H
 
+#include <linux/atomic.h>
 #include <linux/compiler_types.h>
+#include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/fault-inject-usercopy.h>
 #include <linux/minmax.h>
+#include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-struct flexmem_client;
-struct flexmem_dev;
+#include "client.h"
+#include "table.h"
 
 /*
  * The largest size of a struct that a caller may pass; no struct of the ABI
@@ -23,6 +26,34 @@ struct flexmem_dev;
 
 /* The most entries of a batch. */
 #define FLEXMEM_MAX_BATCH 1024
+
+/**
+ * struct flexmem_dev - a device function, from registration to the last close
+ * @dev: the node's device; its last reference frees this struct
+ * @inode: inode whose address space holds all CPU mappings
+ * @name: the device's name, for messages and user space
+ * @failures: allocations that ended in ENOMEM
+ * @power: held over suspend, resume, and a reset that flexmem itself begins
+ * @table: regions of the function
+ */
+struct flexmem_dev {
+	struct device dev;
+	struct inode *inode;
+	char name[32];
+	atomic64_t failures;
+	struct mutex power; /* held over suspend, resume and reset */
+	struct flexmem_table table;
+};
+
+/**
+ * struct flexmem_file - private_data of an open file
+ * @fdev: function; a reference is held
+ * @client: its allocations
+ */
+struct flexmem_file {
+	struct flexmem_dev *fdev;
+	struct flexmem_client client;
+};
 
 /**
  * struct flexmem_call - one command under way
@@ -73,6 +104,8 @@ static inline int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 			    min_t(size_t, call->user_size, cmd_size)) ?
 		-EFAULT : 0;
 }
+
+long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 /*
  * Each of these functions carries out a command, and returns 0 or an errno that

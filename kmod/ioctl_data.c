@@ -6,7 +6,6 @@
 #include <linux/flexmem.h>
 
 #include "data.h"
-#include "device.h"
 #include "ioctl.h"
 #include "mapping.h"
 

@@ -15,8 +15,6 @@
 #include <linux/user_namespace.h>
 #include <linux/flexmem.h>
 
-#include "client.h"
-#include "device.h"
 #include "ioctl.h"
 #include "owner.h"
 #include "reservation.h"

@@ -6,8 +6,6 @@
 #include <linux/sched/signal.h>
 #include <linux/flexmem.h>
 
-#include "client.h"
-#include "device.h"
 #include "ioctl.h"
 
 /*

@@ -3,7 +3,7 @@
 
 #include <linux/module.h>
 
-#include "device.h"
+#include "chardev.h"
 #include "settings.h"
 #include "spare.h"
 

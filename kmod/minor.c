@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "device.h"
+#include "ioctl.h"
 #include "minor.h"
 
 void flexmem_minors_init(struct flexmem_minors *minors)

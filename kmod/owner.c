@@ -28,6 +28,7 @@
 #include <linux/string.h>
 
 #include "owner.h"
+#include "settings.h"
 
 /* How many cgroups with limits flexmem_owner_forget() checks in one call. */
 #define AT_ONCE 16

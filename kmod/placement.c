@@ -38,13 +38,11 @@
 
 /**
  * struct flexmem_order_ops - a region strategy
- * @name: name in the module parameter
  * @acquire_first: acquire a region before each allocation, as long as that is
  *	possible
  * @before: whether a region with @free free bytes comes before one with @other
  */
 struct flexmem_order_ops {
-	const char *name;
 	bool acquire_first;
 	bool (*before)(u64 free, u64 other);
 };
@@ -61,26 +59,13 @@ static bool least_free_first(u64 free, u64 other)
 
 static const struct flexmem_order_ops orders[] = {
 	[FLEXMEM_ORDER_LOAD_BALANCE] = {
-		.name = "load_balance",
 		.acquire_first = true,
 		.before = most_free_first,
 	},
 	[FLEXMEM_ORDER_FILL_FIRST] = {
-		.name = "fill_first",
 		.before = least_free_first,
 	},
 };
-
-/**
- * flexmem_order_name - name of a region strategy
- * @order: number of the strategy
- *
- * Return: the name, or NULL if there is no such strategy.
- */
-const char *flexmem_order_name(unsigned int order)
-{
-	return order < ARRAY_SIZE(orders) ? orders[order].name : NULL;
-}
 
 /*
  * How often flexmem_place_largest() searches a region again because another

@@ -58,7 +58,6 @@ struct flexmem_place {
 	u64 leaving;
 };
 
-const char *flexmem_order_name(unsigned int order);
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);

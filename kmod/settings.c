@@ -18,13 +18,9 @@
 #include <linux/string.h>
 #include <flexmem/device_ops.h>
 
-#include "account.h"
-#include "block.h"
-#include "handle.h"
-#include "placement.h"
+#include "function.h"
 #include "settings.h"
 #include "size_param.h"
-#include "slot.h"
 
 #define LEASE_MS_LIMIT (3600U * 1000)
 #define LEASE_TOTAL_MS_LIMIT (24 * LEASE_MS_LIMIT)
@@ -53,39 +49,14 @@ static const u64 default_sizes[] = {
 /* This value leaves the choice to the device's driver. */
 #define AUTO "auto"
 
-static const char *order_name(unsigned int order)
-{
-	return order ? flexmem_order_name(order) : AUTO;
-}
-
-static const char *acquire_name(unsigned int acquire)
-{
-	static const char * const names[] = {
-		[FLEXMEM_ACQUIRE_LAZY] = "lazy",
-		[FLEXMEM_ACQUIRE_PREALLOC] = "prealloc",
-	};
-
-	return acquire < ARRAY_SIZE(names) ? names[acquire] : NULL;
-}
-
-static const char *pf_open_name(unsigned int pf_open)
-{
-	static const char * const names[] = {
-		[FLEXMEM_PF_OPEN_ADMIN] = "admin",
-		[FLEXMEM_PF_OPEN_MODE] = "mode",
-	};
-
-	return pf_open < ARRAY_SIZE(names) ? names[pf_open] : NULL;
-}
-
 /**
  * struct choice_param - parameter with a choice of names
  * @value: the value; an enum
- * @name: gives the name of each value, NULL after the last
+ * @name: the name of each value; NULL after the last
  */
 struct choice_param {
 	unsigned int *value;
-	const char *(*name)(unsigned int value);
+	const char *name[4];
 };
 
 /* Lists all names: "a, b or c". */
@@ -96,10 +67,10 @@ static const char *list_names(const struct choice_param *choice, char *text,
 	size_t n = 0;
 
 	*text = '\0';
-	for (i = 0; choice->name(i); i++)
+	for (i = 0; choice->name[i]; i++)
 		n += scnprintf(text + n, size - n, "%s%s", !i ? "" :
-			       choice->name(i + 1) ? ", " : " or ",
-			       choice->name(i));
+			       choice->name[i + 1] ? ", " : " or ",
+			       choice->name[i]);
 	return text;
 }
 
@@ -109,8 +80,8 @@ static int choice_set(const char *text, const struct kernel_param *kp)
 	char names[128];
 	unsigned int i;
 
-	for (i = 0; choice->name(i); i++) {
-		if (sysfs_streq(text, choice->name(i))) {
+	for (i = 0; choice->name[i]; i++) {
+		if (sysfs_streq(text, choice->name[i])) {
 			*choice->value = i;
 			return 0;
 		}
@@ -124,7 +95,7 @@ static int choice_get(char *buffer, const struct kernel_param *kp)
 {
 	const struct choice_param *choice = kp->arg;
 
-	return sysfs_emit(buffer, "%s\n", choice->name(*choice->value));
+	return sysfs_emit(buffer, "%s\n", choice->name[*choice->value]);
 }
 
 static const struct kernel_param_ops choice_ops = {
@@ -266,10 +237,11 @@ static const struct kernel_param_ops sizes_ops = {
 	.get = sizes_get,
 };
 
-#define CHOICE_PARAM(parameter, setting, names)				\
+/* Defines a parameter with the names of the values of an enum. */
+#define CHOICE_PARAM(parameter, setting, names...)			\
 	static const struct choice_param parameter ## _choice = {	\
 		.value = (unsigned int *)&param.setting,		\
-		.name = names,						\
+		.name = { names },					\
 	};								\
 	module_param_cb(parameter, &choice_ops,				\
 			(void *)&parameter ## _choice, 0444)
@@ -285,11 +257,14 @@ static const struct kernel_param_ops sizes_ops = {
 	module_param_cb(setting, &range_ops,				\
 			(void *)&setting ## _range, 0444)
 
-CHOICE_PARAM(strategy, fit, flexmem_fit_name);
+CHOICE_PARAM(strategy, fit, [FLEXMEM_FIT_FIRST] = "first_fit",
+	     [FLEXMEM_FIT_BEST] = "best_fit");
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
-CHOICE_PARAM(order, order, order_name);
+CHOICE_PARAM(order, order, AUTO, [FLEXMEM_ORDER_LOAD_BALANCE] = "load_balance",
+	     [FLEXMEM_ORDER_FILL_FIRST] = "fill_first");
 MODULE_PARM_DESC(order, "Regions to try first: load_balance, fill_first, or auto (default): as the device chooses, or fill_first on a VF");
-CHOICE_PARAM(acquire, acquire, acquire_name);
+CHOICE_PARAM(acquire, acquire, [FLEXMEM_ACQUIRE_LAZY] = "lazy",
+	     [FLEXMEM_ACQUIRE_PREALLOC] = "prealloc");
 MODULE_PARM_DESC(acquire, "Acquire regions on demand, lazy (default), or all at once, prealloc");
 module_param_cb(fallback_sizes, &sizes_ops, NULL, 0444);
 MODULE_PARM_DESC(fallback_sizes, "Region sizes in the order they are tried; auto (default): the device's own, or 12G,8G,4G");
@@ -309,7 +284,8 @@ RANGE_PARAM(fence_timeout_ms, 0, FENCE_TIMEOUT_MS_LIMIT);
 MODULE_PARM_DESC(fence_timeout_ms, "How long freed memory waits for a device program, twice, before a reset, ms (default 10000; 0: for ever)");
 RANGE_PARAM(release_after_s, 0, RELEASE_AFTER_S_LIMIT);
 MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the last empty one (default 0: never)");
-CHOICE_PARAM(pf_open, pf_open, pf_open_name);
+CHOICE_PARAM(pf_open, pf_open, [FLEXMEM_PF_OPEN_ADMIN] = "admin",
+	     [FLEXMEM_PF_OPEN_MODE] = "mode");
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 
 /**

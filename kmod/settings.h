@@ -11,6 +11,16 @@
 
 struct flexmem_device_desc;
 
+/* The most handles that a client can have in use at a time. */
+#define FLEXMEM_MAX_HANDLES 4000000
+
+/*
+ * A cgroup below this depth has no account of its own: its files are charged to
+ * its nearest ancestor with one. The depth is bounded because each charge walks
+ * up all accounts, under a lock for which other callers wait.
+ */
+#define FLEXMEM_MAX_DEPTH 32
+
 /**
  * enum flexmem_pf_open - permission to open the node of a PF
  * @FLEXMEM_PF_OPEN_ADMIN: only the administrator (CAP_SYS_ADMIN), whatever the

@@ -18,6 +18,7 @@
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 
+#include "settings.h"
 #include "slot.h"
 #include "trace.h"
 

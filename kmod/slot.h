@@ -14,7 +14,8 @@
 #include <linux/flexmem.h>
 
 #include "function.h"
-#include "settings.h"
+
+struct flexmem_settings;
 
 /* How many expired leases are removed under one hold of the lock. */
 #define FLEXMEM_LEASES_AT_ONCE 64

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device.h"
+#include "ioctl.h"
 #include "world.h"
 
 #define MAX_PIECES 64

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Compares the calls between parts of the driver with the list in Documentation/internals.rst, and looks for circles.
+"""Compares the calls between parts of the driver with the list in Documentation/internals.rst, and looks for circles
+and for includes upwards.
 
 usage: edges.py TOP OBJECTS
 
@@ -8,15 +9,21 @@ OBJECTS holds core-FILE.o for each kmod/FILE.c of flexmem.ko. A file calls anoth
 the other file defines. This does not see inline functions of headers. A part calls another part if a file of it calls a
 file of the other part. The list is the literal block behind the comment ".. edges: parts". It has a line for each part,
 from top to bottom: "part: files | parts that it may call". A part may call only parts further below. Files, also those
-of one part, may not call each other in a circle.
+of one part, may not call each other in a circle. Few files may include a header of a part further above. A header
+belongs to the part of the .c file of its name; a header without such a file belongs to no part.
 
 Prints each difference, and then fails: a call that the list does not allow, an allowed call that does not occur, a file in
-no part, a listed file that is not in flexmem.ko, an allowed call upwards, a call that is part of a circle.
+no part, a listed file that is not in flexmem.ko, an allowed call upwards, a call that is part of a circle, too many
+includes upwards.
 """
 import collections
+import pathlib
 import re
 import subprocess
 import sys
+
+# More files may not include a header of a part above their own.
+INCLUDES_UPWARDS = 5
 
 
 def block(page):
@@ -84,6 +91,14 @@ def find_circles(calls):
     return [(caller, called) for caller, called in sorted(calls) if caller in reached_from(called)]
 
 
+def find_includes_upwards(top, part_of, order):
+    """Returns the includes of headers of a part above that of the file."""
+    place = {name: order.index(part) for name, part in part_of.items()}
+    return [f"{path.name} includes {header}.h" for path in sorted(pathlib.Path(top, "kmod").glob("*.[ch]"))
+            for header in re.findall(r'^#include "(\w+)\.h"$', path.read_text(encoding="utf-8"), re.MULTILINE)
+            if header in place and place[header] < place.get(path.stem, 0)]
+
+
 def main():
     top, objects = sys.argv[1:]
     with open(f"{top}/Documentation/internals.rst", encoding="utf-8") as file:
@@ -110,7 +125,11 @@ def main():
         wrong.append(f"{' -> '.join(pair)} is not among the calls that there may be: {', '.join(sorted(calls[pair]))}")
     for pair in sorted(allowed - calls.keys()):
         wrong.append(f"{' -> '.join(pair)} is allowed, but there is no such call")
-    print("\n".join(wrong or [f"{len(calls)} kinds of calls between parts, all of them downwards; no circle of files"]))
+    upwards = find_includes_upwards(top, part_of, order)
+    if len(upwards) > INCLUDES_UPWARDS:
+        wrong.append(f"{len(upwards)} includes upwards, at most {INCLUDES_UPWARDS} may be: {', '.join(upwards)}")
+    print("\n".join(wrong or [f"{len(calls)} kinds of calls between parts, all of them downwards; no circle of files; "
+                              f"{len(upwards)} includes upwards"]))
     return bool(wrong)
 
 

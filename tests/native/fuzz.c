@@ -183,8 +183,9 @@ static void set_params(const struct flexmem_settings *s)
 	for (i = 0; i < s->nr_sizes; i++)
 		at += scnprintf(sizes + at, sizeof(sizes) - at, "%s%lluM",
 				i ? "," : "", s->sizes[i] / SZ_1M);
-	set("strategy", "%s", flexmem_fit_name(s->fit));
-	set("order", "%s", flexmem_order_name(s->order));
+	set("strategy", s->fit == FLEXMEM_FIT_BEST ? "best_fit" : "first_fit");
+	set("order", s->order == FLEXMEM_ORDER_FILL_FIRST ? "fill_first" :
+							    "load_balance");
 	set("acquire", s->acquire ? "prealloc" : "lazy");
 	set("fallback_sizes", "%s", sizes);
 	set("max_regions", "%u", s->max_regions);

@@ -8,7 +8,7 @@
 #ifndef _NATIVE_FUZZ_H
 #define _NATIVE_FUZZ_H
 
-#include "device.h"
+#include "ioctl.h"
 #include "fake_device.h"
 #include "model.h"
 

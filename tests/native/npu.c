@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-#include "device.h"
+#include "ioctl.h"
 
 /* Parts of the kernel that the example needs but flexmem does not. */
 struct pci_dev {

@@ -6,7 +6,7 @@
  */
 #include "internal.h"
 
-#include "device.h"
+#include "ioctl.h"
 
 struct device *root_device_register(const char *name);
 static void root_device_unregister(struct device *dev);

@@ -7,7 +7,7 @@
 #ifndef _NATIVE_WORLD_H
 #define _NATIVE_WORLD_H
 
-#include "device.h"
+#include "ioctl.h"
 #include "sim/card.h"
 #include "snapshot.h"
 
