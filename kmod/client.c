@@ -153,8 +153,8 @@ static bool could_come(enum flexmem_reason reason)
  *
  * Context: may sleep.
  * Return: the allocation, for flexmem_client_publish() or
- * flexmem_client_release(); or an error of flexmem_place() or
- * flexmem_scrub_block().
+ * flexmem_client_release(); or an error of flexmem_leaving_look(),
+ * flexmem_place() or flexmem_scrub_block().
  */
 struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client,
@@ -166,7 +166,9 @@ flexmem_client_prepare(struct flexmem_client *client,
 	struct flexmem_allocation *allocation;
 	int rc;
 
-	flexmem_leaving_settle(&client->table->leaving);
+	rc = flexmem_leaving_settle(&client->table->leaving);
+	if (rc)
+		return ERR_PTR(rc);
 	allocation = flexmem_allocation_make(client->table, client->account,
 					     shape, false, &client->stock, place);
 	if (allocation == ERR_PTR(-ENOMEM) && shape->pieces)

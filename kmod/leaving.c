@@ -343,17 +343,11 @@ static struct flexmem_fences *take_ready(struct flexmem_leaving *leaving)
 	return fences;
 }
 
-/**
- * flexmem_leaving_look - end the allocations that no fence keeps
- * @leaving: lists of a table
- *
- * Context: may sleep.
- */
-void flexmem_leaving_look(struct flexmem_leaving *leaving)
+/* Ends the allocations that no fence keeps, then drops @turn. */
+static void end_ready(struct flexmem_leaving *leaving)
 {
 	struct flexmem_fences *fences;
 
-	mutex_lock(&leaving->turn);
 	while ((fences = take_ready(leaving))) {
 		if (!wait_on(leaving, fences))
 			give_back(fences->allocation, NULL);
@@ -361,6 +355,21 @@ void flexmem_leaving_look(struct flexmem_leaving *leaving)
 		cond_resched();
 	}
 	mutex_unlock(&leaving->turn);
+}
+
+/**
+ * flexmem_leaving_look - end the allocations that no fence keeps
+ * @leaving: lists of a table
+ *
+ * Context: may sleep.
+ * Return: 0, or -EINTR if the caller was killed while it waited for its turn.
+ */
+int flexmem_leaving_look(struct flexmem_leaving *leaving)
+{
+	if (mutex_lock_killable(&leaving->turn))
+		return -EINTR;
+	end_ready(leaving);
+	return 0;
 }
 
 static struct flexmem_fences *first_waiting(struct flexmem_leaving *leaving)
@@ -398,8 +407,7 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 		make_ready(leaving, fences);
 		spin_unlock_irq(&leaving->lock);
 	}
-	mutex_unlock(&leaving->turn);
-	flexmem_leaving_look(leaving);
+	end_ready(leaving);
 }
 
 /**
@@ -501,7 +509,11 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 
 static void look_work(struct work_struct *work)
 {
-	flexmem_leaving_look(container_of(work, struct flexmem_leaving, work));
+	struct flexmem_leaving *leaving =
+		container_of(work, struct flexmem_leaving, work);
+
+	mutex_lock(&leaving->turn);
+	end_ready(leaving);
 }
 
 /**

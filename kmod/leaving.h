@@ -67,7 +67,7 @@ enum flexmem_overdue {
 
 void flexmem_leaving_init(struct flexmem_leaving *leaving);
 void flexmem_leaving_fini(struct flexmem_leaving *leaving);
-void flexmem_leaving_look(struct flexmem_leaving *leaving);
+int flexmem_leaving_look(struct flexmem_leaving *leaving);
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
 void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 			       unsigned long limit);
@@ -84,11 +84,11 @@ int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 				  struct dma_fence *all);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
-/* Ends allocations that are ready. Costs one load if there are none. */
-static inline void flexmem_leaving_settle(struct flexmem_leaving *leaving)
+/* As flexmem_leaving_look(). Costs one load if no allocation is ready. */
+static inline int flexmem_leaving_settle(struct flexmem_leaving *leaving)
 {
-	if (unlikely(atomic_read(&leaving->nr_ready)))
-		flexmem_leaving_look(leaving);
+	return unlikely(atomic_read(&leaving->nr_ready)) ?
+		flexmem_leaving_look(leaving) : 0;
 }
 
 #endif /* _FLEXMEM_LEAVING_H */

@@ -7,6 +7,8 @@
 #include <linux/delay.h>
 #include <linux/dma-fence.h>
 #include <linux/irq_work.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>
 
@@ -157,6 +159,54 @@ static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
 		fence = make_fence(test, NULL);
 	}
 	signal_and_put(fence);
+}
+
+struct killed {
+	struct flexmem_client *client;
+	struct completion ready;
+	struct completion done;
+	int rc;
+};
+
+static int alloc_until_killed(void *data)
+{
+	struct killed *killed = data;
+	struct flexmem_place place;
+
+	allow_signal(SIGKILL);
+	complete(&killed->ready);
+	killed->rc = PTR_ERR_OR_ZERO(fake_client_prepare(killed->client, GIB,
+							 0, 0, &place));
+	complete(&killed->done);
+	return 0;
+}
+
+/* Another task frees the ready allocations. The ALLOC waits for it. */
+static void killed_caller_does_not_wait_for_its_turn(struct kunit *test)
+{
+	struct killed *killed = kunit_kzalloc(test, sizeof(*killed), GFP_KERNEL);
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct ctx *ctx = test->priv;
+	struct task_struct *task;
+
+	KUNIT_ASSERT_NOT_NULL(test, killed);
+	killed->client = ctx->client;
+	init_completion(&killed->ready);
+	init_completion(&killed->done);
+	free_it(test, alloc_in_flight(test, GIB, fence));
+	expect_leaving(test, GIB);
+	mutex_lock(&ctx->table->leaving.turn);
+	signal_and_put(fence);
+	task = kthread_run(alloc_until_killed, killed, "flexmem_kunit");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&killed->ready);
+	send_sig(SIGKILL, task, 1);
+	/* The wait lasts this long only if the test fails. */
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&killed->done, 10 * HZ),
+			0);
+	mutex_unlock(&ctx->table->leaving.turn);
+	KUNIT_EXPECT_EQ(test, killed->rc, -EINTR);
+	expect_leaving(test, 0);
 }
 
 static void fence_that_has_signalled_delays_nothing(struct kunit *test)
@@ -586,6 +636,7 @@ static void part_says_where_memory_is(struct kunit *test)
 static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(freed_memory_waits_for_its_fence),
 	KUNIT_CASE(alloc_after_the_signal_gets_the_memory),
+	KUNIT_CASE(killed_caller_does_not_wait_for_its_turn),
 	KUNIT_CASE(fence_that_has_signalled_delays_nothing),
 	KUNIT_CASE(freed_memory_waits_for_all_contexts),
 	KUNIT_CASE(later_job_of_a_context_replaces_the_earlier),
