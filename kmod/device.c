@@ -25,7 +25,6 @@
 #include <linux/vmalloc.h>
 
 #include "chardev.h"
-#include "reservation.h"
 #include "settings.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -290,7 +289,7 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
 	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
 		 flexmem_slots_generation(&fdev->table.slots));
 	snprintf(broken, sizeof(broken), "FLEXMEM_BROKEN_RESERVATIONS=%u",
-		 flexmem_reservations_broken(&fdev->table));
+		 READ_ONCE(fdev->table.broken));
 	kobject_uevent_env(&fdev->dev.kobj, KOBJ_CHANGE, envp);
 }
 

@@ -334,7 +334,7 @@ void flexmem_reservations_restore(struct flexmem_table *table)
  * flexmem_reservations_broken - how many reservations lack regions
  * @table: region table
  *
- * Context: may sleep.
+ * Context: under acquire_lock.
  * Return: the number of cgroups that have fewer regions than they reserved.
  */
 unsigned int flexmem_reservations_broken(struct flexmem_table *table)
@@ -342,11 +342,10 @@ unsigned int flexmem_reservations_broken(struct flexmem_table *table)
 	struct flexmem_reservation *reservation;
 	unsigned int broken = 0;
 
-	mutex_lock(&table->acquire_lock);
+	lockdep_assert_held(&table->acquire_lock);
 	list_for_each_entry(reservation, &table->reservations, link)
 		broken += reservation->account->reserved <
 			  reservation->account->reservation;
-	mutex_unlock(&table->acquire_lock);
 	return broken;
 }
 

@@ -48,6 +48,7 @@ struct device;
  *	@snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: number of resets of the function
+ * @broken: number of reservations that lacked regions after the last reset
  * @scrub_work: background scrub
  * @release_work: releases idle regions
  * @mapping: address space of all CPU mappings of this function, or NULL
@@ -84,6 +85,7 @@ struct flexmem_table {
 	u64 past_allocs;
 	u64 last_serial;
 	u64 resets;
+	unsigned int broken;
 	struct delayed_work scrub_work;
 	struct delayed_work release_work;
 	struct address_space *mapping;
