@@ -6,6 +6,9 @@
 #ifndef _NATIVE_CGROUP_H
 #define _NATIVE_CGROUP_H
 
+#ifdef NATIVE_NO_CGROUPS
+struct cgroup;
+#else
 #define CONFIG_CGROUPS 1
 
 struct kernfs_node {
@@ -54,5 +57,6 @@ struct cgroup *native_cgroup_make(struct cgroup *parent);
 void native_cgroup_remove(struct cgroup *cgroup);
 void native_cgroup_move(struct cgroup *cgroup);
 extern struct cgroup *const native_cgroup_root;
+#endif /* NATIVE_NO_CGROUPS */
 
 #endif /* _NATIVE_CGROUP_H */
