@@ -87,6 +87,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
 tap 'calls go down, between parts as in internals.rst, and in no circle of files' python3 "$here/edges.py" "$TOP" "$out/plain"
+tap 'the way of an ALLOC has no more returns than before' python3 "$here/returns.py" "$TOP"
 tap 'the driver compiles for a kernel without cgroups' make -s -C "$here" "O=$out" no-cgroups
 tap 'other modules use what flexmem.ko exports' python3 "$here/exports.py" "$TOP" "$out/asan"
 # shellcheck disable=SC2016 # the backquotes are those of the page

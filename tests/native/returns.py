@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Counts the files and the return statements on the way of an ALLOC through the driver.
+
+usage: returns.py TOP
+
+The way has each function of kmod/*.c that the task runs for an ALLOC of one chunk. The allocation fits into a hole of an
+existing region, found by first fit. The bytes in the hole are the owner's own. Inline functions of headers are not
+counted. Prints the figures. Fails if a function is not in its file, if no other function of the way names it, or if
+there are more returns than MOST.
+"""
+import re
+import sys
+
+MOST = 100
+WAY = {
+    "ioctl": "flexmem_ioctl cmd_alloc do_entry alloc_begin alloc_check alloc_flags alloc_reply",
+    "ioctl_frame": "flexmem_fetch read_words flexmem_reply write_words",
+    "policy": "flexmem_policy_apply is_valid_limit is_valid_naming",
+    "client": "flexmem_client_prepare flexmem_client_publish tree_of_chunk",
+    "allocation": "flexmem_allocation_make create charge take_chunks take_chunk chunk_size chunk_domains clean_chunks "
+                  "flexmem_chunk_clean flexmem_allocation_address",
+    "account": "flexmem_charge count is_over refuses flexmem_charge_block refuses_region add_to count_owned gauge_move",
+    "pressure": "flexmem_pressure_tell flexmem_pressure_succeeded",
+    "placement": "flexmem_place place_once wants_new place_in_existing candidates next_region comes_before place_in",
+    "region": "flexmem_region_room flexmem_region_alloc program_bytes",
+    "block": "flexmem_blocks_find find_block flexmem_blocks_largest flexmem_blocks_take take_spare add_after inherit "
+             "shrink_free mark_free unmark_free",
+    "block_fit": "first_fit_find first_fit_lowest first_fit_resize",
+    "scrub": "flexmem_scrub_block is_being_scrubbed",
+    "spare": "flexmem_spare_fill flexmem_spare_drop flexmem_stock_take",
+    "handle": "flexmem_handles_add",
+}
+
+
+def bodies(text):
+    """Returns the text of each function of a C file, without comments."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return {found[1]: found[0] for found in re.finditer(r"^(?![ \t#])(?:[^\n;{}]*[ *])?(\w+)\([^;{}]*\)\n\{.*?^\}", text,
+                                                        re.DOTALL | re.MULTILINE)}
+
+
+def main():
+    wrong, functions = [], {}
+    for file, names in WAY.items():
+        with open(f"{sys.argv[1]}/kmod/{file}.c", encoding="utf-8") as source:
+            text = source.read()
+        found = bodies(text)
+        wrong += [f"{file}.c has no {name}()" for name in names.split() if name not in found]
+        functions |= {name: found.get(name, "") for name in names.split()}
+        # A table of functions counts as a caller.
+        functions[file] = "".join(re.findall(r"^(?:static )?const struct [^;]*?= \{.*?^\};", text, re.DOTALL | re.MULTILINE))
+    for name in functions.keys() - WAY.keys() - {"flexmem_ioctl"}:
+        if not any(re.search(rf"\b{name}\b", body) for caller, body in functions.items() if caller != name):
+            wrong.append(f"nothing on the way names {name}()")
+    returns = sum(len(re.findall(r"\breturn\b", functions[name])) for name in functions.keys() - WAY.keys())
+    if returns > MOST:
+        wrong.append(f"more than {MOST} returns")
+    print("\n".join(sorted(wrong) + [f"{len(WAY)} files, {returns} returns"]))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
