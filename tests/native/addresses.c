@@ -5,6 +5,9 @@
  * order. Prints a line for each run, with a hash of all addresses and of the
  * calls that fail. addresses.txt has the expected lines.
  *
+ * A trace also runs on a PF with a single region, which is a little larger than
+ * the trace's peak: with the default policy, and with FLEXMEM_POLICY_SCATTER.
+ *
  * An address depends only on the calls before it. So a change of the core may
  * change addresses only if it is meant to change the policy.
  *
@@ -102,10 +105,15 @@ static const struct flexmem_device_ops vf_ops = {
 	.capacity = say_capacity,
 };
 
-/* The result of one run. */
+/*
+ * The result of one run. @in_chunks: number of allocations with several chunks.
+ * @most_chunks: largest number of chunks of an allocation.
+ */
 static struct {
 	unsigned int calls;
 	unsigned int failed;
+	unsigned int in_chunks;
+	unsigned int most_chunks;
 	u64 hash;
 } result;
 
@@ -137,14 +145,38 @@ static void note(const char *what, long rc, u64 region_id, u64 offset, u64 size)
 		       region_id, offset, size);
 }
 
+/* Policy of all allocations: FLEXMEM_POLICY_DEFAULT or _SCATTER. */
+static u32 policy;
+
+static void note_chunks(struct file *file, u32 handle, unsigned int nr)
+{
+	struct flexmem_chunk_entry entry[FLEXMEM_MAX_CHUNKS];
+	struct flexmem_lookup cmd = CMD(lookup, .handle = handle,
+		.entry_size = sizeof(*entry), .count = nr,
+		.entries = (uintptr_t)entry);
+	unsigned int i;
+
+	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_LOOKUP, &cmd));
+	for (i = 0; i < nr; i++) {
+		mix(entry[i].address.region_id);
+		mix(entry[i].address.offset);
+		mix(entry[i].length);
+	}
+	result.in_chunks++;
+	result.most_chunks = max(result.most_chunks, nr);
+}
+
 static u32 allocate(struct file *file, u64 length, u64 alignment, u32 flags)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = length,
-				       .alignment = alignment, .flags = flags);
+		.alignment = alignment, .flags = flags, .policy = policy,
+		.max_chunks = policy ? FLEXMEM_MAX_CHUNKS : 0);
 	long rc = native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &cmd);
 
 	note("alloc", rc, cmd.out_address.region_id, cmd.out_address.offset,
 	     cmd.out_size);
+	if (!rc && cmd.out_chunks > 1)
+		note_chunks(file, cmd.out_handle, cmd.out_chunks);
 	return rc ? 0 : cmd.out_handle;
 }
 
@@ -202,6 +234,27 @@ static void read_trace(FILE *from)
 		nr_ids = max(nr_ids, event.id + 1);
 	}
 	handles = grown(NULL, nr_ids * sizeof(*handles));
+}
+
+/* Returns the largest number of live bytes. */
+static u64 peak_of_trace(void)
+{
+	u64 *sizes = calloc(nr_ids, sizeof(*sizes));
+	u64 live = 0, peak = 0;
+	size_t i;
+
+	if (!sizes)
+		abort();
+	for (i = 0; i < nr_events; i++) {
+		u64 *size = &sizes[events[i].id];
+
+		live -= *size;
+		*size = round_up(events[i].bytes, FLEXMEM_ALIGN);
+		live += *size;
+		peak = max(peak, live);
+	}
+	free(sizes);
+	return peak;
 }
 
 static void replay(struct file *file)
@@ -351,6 +404,37 @@ static void run_all(const char *name, void (*run)(struct file *file))
 	}
 }
 
+/*
+ * Replays the trace in one region that is 2 % larger than its peak, so that most
+ * holes must be used.
+ */
+static void run_tight(const char *name)
+{
+	static const char * const fits[] = { "first_fit", "best_fit" };
+	u64 peak = peak_of_trace();
+	unsigned int i;
+	char size[24];
+
+	capacity = round_up(peak + peak / 50, SZ_2M);
+	snprintf(size, sizeof(size), "%lluM", capacity / SZ_1M);
+	for (i = 0; i < 4; i++) {
+		const char *fit = fits[i % 2];
+
+		policy = i / 2 ? FLEXMEM_POLICY_SCATTER : FLEXMEM_POLICY_DEFAULT;
+		if (native_param_set("fallback_sizes", size) ||
+		    native_param_set("max_regions", "1") ||
+		    native_param_set("order", "fill_first") ||
+		    native_param_set("strategy", fit) || native_module_init())
+			abort();
+		run_on(FLEXMEM_MODE_PF, replay);
+		native_module_exit();
+		printf("%s tight %s %s: %u calls, %u failed, %u in chunks, at most %u, %016llx\n",
+		       name, policy ? "scatter" : "default", fit, result.calls,
+		       result.failed, result.in_chunks, result.most_chunks,
+		       result.hash);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argv[argc - 1];
@@ -363,6 +447,7 @@ int main(int argc, char **argv)
 		capacity = 64ull * SZ_1G;
 		read_trace(stdin);
 		run_all(name, replay);
+		run_tight(name);
 	} else {
 		capacity = 272ull * SZ_1M;
 		if (native_param_set("fallback_sizes", "64M,32M,16M") ||
