@@ -615,6 +615,33 @@ static int domain(struct flexmem_domain_info *cmd)
 	return 0;
 }
 
+/* An allocation that can be mapped has fake.chunks chunks of whole pages. */
+uint64_t chunk_size(const struct block *block)
+{
+	uint64_t size = block->end - block->start;
+
+	if (fake.chunks < 2 || !(block->flags & FLEXMEM_ALLOC_MAPPABLE))
+		return size;
+	return (size / fake.chunks + 4095) & ~UINT64_C(4095);
+}
+
+static void list_chunks(const struct block *block, uint32_t where,
+			struct flexmem_chunk_entry *entry)
+{
+	uint64_t size = chunk_size(block);
+	uint64_t at;
+
+	for (at = block->start; at < block->end; at += size, entry++)
+		*entry = (struct flexmem_chunk_entry){
+			.address.region_id = region_id(where),
+			.address.offset = at,
+			.length = block->end - at < size ? block->end - at : size,
+			.map_offset = block->flags & FLEXMEM_ALLOC_MAPPABLE ?
+				map_offset(where, at) : 0,
+			.domain = 0,
+		};
+}
+
 static int lookup(struct file *file, struct flexmem_lookup *cmd)
 {
 	struct block *block;
@@ -629,18 +656,13 @@ static int lookup(struct file *file, struct flexmem_lookup *cmd)
 	cmd->out_address.region_id = region_id(where);
 	cmd->out_address.offset = block->start;
 	cmd->out_size = block->end - block->start;
-	cmd->out_count = 1;
+	cmd->out_count = (uint32_t)((cmd->out_size - 1) / chunk_size(block) + 1);
 	if (!cmd->entry_size)
 		return 0;
-	if (!cmd->count)
+	if (cmd->count < cmd->out_count)
 		return EMSGSIZE;
 	REQUIRE(cmd->entry_size == sizeof(struct flexmem_chunk_entry));
-	*(struct flexmem_chunk_entry *)(uintptr_t)cmd->entries =
-		(struct flexmem_chunk_entry){
-			.address = cmd->out_address,
-			.length = cmd->out_size,
-			.domain = 0,
-		};
+	list_chunks(block, where, (void *)(uintptr_t)cmd->entries);
 	return 0;
 }
 

@@ -53,9 +53,12 @@ struct fake {
 	/* The policy of the last ALLOC, and the domains that it named. */
 	uint32_t policy;
 	uint64_t bound_to;
-	/* What each ALLOC must have: policy << 32 | domains. ~0: anything. */
-	/* Chunks of the next allocations; 0: one. */
+	/*
+	 * Chunks of each allocation; 0: one. LOOKUP and MAP show them only for
+	 * allocations that can be mapped.
+	 */
 	uint32_t chunks;
+	/* What each ALLOC must have: policy << 32 | domains. ~0: anything. */
 	uint64_t must_ask;
 
 	/* The flags and the domain of regions that are acquired later. */

@@ -52,6 +52,11 @@ static off_t place_of(uint32_t region, uint64_t offset)
 	return (off_t)(region * REGION_STRIDE + offset);
 }
 
+uint64_t map_offset(uint32_t region, uint64_t offset)
+{
+	return FIRST_OFFSET + (uint64_t)place_of(region, offset);
+}
+
 void zero(uint32_t region, uint64_t start, uint64_t end)
 {
 	REQUIRE(!fallocate(memory(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -94,9 +99,8 @@ int map(const struct file *file, struct flexmem_map *cmd)
 		return err;
 	if (!(block->flags & FLEXMEM_ALLOC_MAPPABLE))
 		return EINVAL;
-	cmd->out_offset = FIRST_OFFSET +
-			  (uint64_t)place_of(where, block->start);
-	cmd->out_size = block->end - block->start;
+	cmd->out_offset = map_offset(where, block->start);
+	cmd->out_size = chunk_size(block);
 	return 0;
 }
 
@@ -203,6 +207,16 @@ int copy_range(const struct file *file, struct flexmem_copy *cmd,
 	return injected;
 }
 
+/* Whether the bytes are all in one chunk. */
+static bool is_in_chunk(const struct block *block, uint64_t offset,
+			size_t length)
+{
+	uint64_t size = chunk_size(block);
+	uint64_t left = block->end - block->start - offset / size * size;
+
+	return offset % size + length <= (left < size ? left : size);
+}
+
 /* Returns the allocation of @file that an mmap() at @offset maps. */
 static const struct block *mapped_block(const struct file *file,
 					uint64_t offset, size_t length)
@@ -213,11 +227,11 @@ static const struct block *mapped_block(const struct file *file,
 
 	for (i = 0; i < nr_regions; i++) {
 		for (block = regions[i].blocks; block; block = block->next) {
-			start = FIRST_OFFSET +
-				(uint64_t)place_of(i, block->start);
+			start = map_offset(i, block->start);
 			if (block->handle && block->file == file - files &&
 			    !block->lost && offset >= start &&
-			    offset + length <= start + block->end - block->start)
+			    offset < start + block->end - block->start &&
+			    is_in_chunk(block, offset - start, length))
 				return block;
 		}
 	}

@@ -65,6 +65,8 @@ struct block *split(struct block *block, uint64_t at);
 void merge(struct region *region);
 /* Frees a file's allocations. @file is its index in files. */
 void free_all(int file);
+/* How many bytes each chunk of an allocation has; the last one may have fewer. */
+uint64_t chunk_size(const struct block *block);
 struct block *find_block(const struct file *file, uint32_t handle,
 			 const struct flexmem_address *address,
 			 uint32_t *where);
@@ -83,6 +85,7 @@ int copy(const struct file *file, struct flexmem_rw *cmd, bool is_write,
 	 int injected);
 int copy_range(const struct file *file, struct flexmem_copy *cmd,
 	       int injected);
+uint64_t map_offset(uint32_t region, uint64_t offset);
 void zero(uint32_t region, uint64_t start, uint64_t end);
 bool is_mapped(const struct file *file, uint32_t handle);
 

@@ -452,6 +452,7 @@ static void scatter(void **state)
 							      &a, sizeof(a)),
 				 -EINVAL);
 		assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CHUNKS);
+		assert_int_equal(a.failure.asked, request.chunks);
 		assert_int_equal(a.chunks, 0);
 	}
 	request.placement = FLEXMEM_PLACE_SCATTER;

@@ -135,6 +135,45 @@ static void map_parts(void **state)
 	flexmem_device_close(device);
 }
 
+/* Each chunk has a mapping of its own, and no mapping has bytes of two. */
+static void map_chunks(void **state)
+{
+	struct flexmem_device *device = open_device();
+	static const char bytes[] = "chunks";
+	uint64_t offset = 0;
+	unsigned char *map;
+	uint32_t handle;
+	uint64_t last;
+	size_t mapped;
+	void *address;
+	char read[4];
+	int i;
+
+	(void)state;
+	fake.chunks = 3;
+	get(device, 100, 0);
+	handle = get(device, 8 * 4096, FLEXMEM_MAPPABLE);
+	for (i = 0; i < 3; i++, offset += mapped) {
+		assert_int_equal(flexmem_device_map(device, handle, offset, 0,
+						    0, &address, &mapped), 0);
+		assert_int_equal(mapped, i < 2 ? 3 * 4096 : 2 * 4096);
+		map = address;
+		last = offset + mapped - 4096;
+		memcpy(map + mapped - 4096, bytes + i, 4);
+		assert_int_equal(flexmem_device_unmap(device, map, mapped), 0);
+		assert_int_equal(flexmem_device_read(device, handle, last, read,
+						     4, NULL), 0);
+		assert_memory_equal(read, bytes + i, 4);
+		assert_int_equal(map_part(device, handle, last, 4096, &map), 0);
+		assert_memory_equal(map, bytes + i, 4);
+		assert_int_equal(flexmem_device_unmap(device, map, 4096), 0);
+		assert_int_equal(map_part(device, handle, last, 8192, &map),
+				 -EINVAL);
+	}
+	assert_int_equal(map_part(device, handle, offset, 1, &map), -EINVAL);
+	flexmem_device_close(device);
+}
+
 static void map_read_only(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -555,6 +594,7 @@ int main(void)
 		TEST(flags_without_the_capability),
 		TEST(map_whole),
 		TEST(map_parts),
+		TEST(map_chunks),
 		TEST(map_read_only),
 		TEST(map_refused),
 		TEST(unmap_refused),

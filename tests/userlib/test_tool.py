@@ -294,6 +294,7 @@ def alloc_pattern():
     for flags in ((), ("--mappable",), ("--zeroed", "--count", "3")):
         out = good("alloc", "3M", "--pattern", "7", "--hold", "0", *flags)
         assert out.splitlines()[-1].endswith(" size 3145728 (3.0 MiB)"), out
+    good("alloc", "3M", "--pattern", "7", "--hold", "0", "--mappable", "--policy", "scatter", FAKE_CHUNKS=5)
     # The memory is filled, then read back, and the READ fails.
     status, out, err = run("alloc", "1K", "--pattern", "7", "--hold", "0", FAKE_READ_AT=1,
                            FAKE_READ_ERROR=110)

@@ -1064,7 +1064,8 @@ enum flexmem_limit_scope {
  * @bytes: bytes of live allocations
  * @orphaned: bytes that are freed but still mapped, or used by a device
  *            program; they are charged too
- * @peak: largest value of @bytes + @orphaned so far
+ * @peak: largest value of @bytes + @orphaned so far, with the chunks that an
+ *	ALLOC took before it failed
  * @slots: number of regions in which the owner has bytes, or that are reserved
  *	for it
  * @handles: number of live allocations

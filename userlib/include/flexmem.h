@@ -987,7 +987,8 @@ struct flexmem_chunk_info {
  * @count: where to put the number of chunks, also with -EMSGSIZE
  *
  * Return: 0; -ENOENT: not a live allocation of this device object; -EMSGSIZE:
- * there are more than @room chunks.
+ * there are more than @room chunks; -EBUSY: the allocation is being resized at
+ * this moment.
  */
 FLEXMEM_API int flexmem_device_chunks(const struct flexmem_device *device,
 				      uint32_t handle,
@@ -1231,11 +1232,15 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
  * @handle: handle of an allocation that was made with FLEXMEM_MAPPABLE
  * @offset: first byte, from the start of the allocation; a multiple of the size
  *          of a page
- * @length: bytes; 0: all from @offset on
+ * @length: bytes, all in the chunk of the first byte; 0: all from @offset to the
+ *	end of that chunk
  * @flags: FLEXMEM_READ_ONLY; or 0: the mapping can be read and written
  * @address: where to put the start of the mapping; flexmem_device_unmap() ends
  *	it
  * @mapped: where to put the number of mapped bytes; may be NULL
+ *
+ * An allocation with several chunks needs a mapping for each of them;
+ * flexmem_device_chunks() lists their sizes.
  *
  * An allocation can be mapped several times, whole and in part. A page is added
  * when it is touched. Neither a free nor flexmem_device_close() ends a mapping:
@@ -1248,7 +1253,7 @@ FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
  * instead.
  *
  * Return: 0; -ENOENT: no such allocation; -EINVAL: not mappable, @offset is not
- * a multiple of the page size, or the part is not inside the allocation;
+ * a multiple of the page size, or the part is not inside one chunk;
  * -EBUSY: the allocation is being resized at this moment; -EOPNOTSUPP: unknown
  * bits in @flags; or what mmap() returned.
  */

@@ -27,23 +27,22 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	};
 }
 
-static bool chunks_are_wrong(const struct flexmem_alloc *request)
+static bool chunks_are_wrong(const struct flexmem_alloc_request *request)
 {
-	if (request->policy != FLEXMEM_POLICY_SCATTER)
-		return request->max_chunks;
-	return request->max_chunks < 2 ||
-	       request->max_chunks > FLEXMEM_MAX_CHUNKS;
+	if (request->placement != FLEXMEM_PLACE_SCATTER)
+		return request->chunks;
+	return request->chunks < 2 || request->chunks > FLEXMEM_CHUNKS;
 }
 
 /* Finds out which value is wrong, because the driver returns only EINVAL. */
-static void invalid_from_uapi(const struct flexmem_device *device,
-			      const struct flexmem_alloc *reply,
-			      struct flexmem_failure *failure)
+static void explain_invalid(const struct flexmem_device *device,
+			    const struct flexmem_alloc_request *request,
+			    struct flexmem_failure *failure)
 {
-	uint64_t alignment = reply->alignment;
+	uint64_t alignment = request->alignment;
 
 	failure->quota = FLEXMEM_UNLIMITED;
-	if (!reply->length) {
+	if (!request->length) {
 		failure->limit = FLEXMEM_LIMIT_NO_LENGTH;
 	} else if (alignment & (alignment - 1)) {
 		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_POWER;
@@ -51,14 +50,14 @@ static void invalid_from_uapi(const struct flexmem_device *device,
 	} else if (alignment > device->info.out_max_alignment) {
 		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_MAX;
 		failure->asked = alignment;
-	} else if (chunks_are_wrong(reply)) {
+	} else if (chunks_are_wrong(request)) {
 		failure->limit = FLEXMEM_LIMIT_CHUNKS;
-		failure->asked = reply->max_chunks;
+		failure->asked = request->chunks;
 	} else {
-		failure->limit = reply->policy == FLEXMEM_POLICY_NEAR ?
+		failure->limit = request->placement == FLEXMEM_PLACE_NEAR ?
 				 FLEXMEM_LIMIT_NEAR : FLEXMEM_LIMIT_DOMAINS;
-		/* For FLEXMEM_POLICY_NEAR this is the handle. */
-		failure->asked = reply->domains;
+		/* For FLEXMEM_PLACE_NEAR this is the handle. */
+		failure->asked = request->domains;
 	}
 }
 
@@ -80,6 +79,7 @@ static uint32_t flags_from_uapi(uint32_t from)
 }
 
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
+				const struct flexmem_alloc_request *request,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation)
 {
@@ -89,7 +89,7 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	if (error == -ENOMEM && reply->out_reason != FLEXMEM_REASON_NONE)
 		failure_from_uapi(device, reply, &allocation->failure);
 	else if (error == -EINVAL)
-		invalid_from_uapi(device, reply, &allocation->failure);
+		explain_invalid(device, request, &allocation->failure);
 	if (error)
 		return;
 	allocation->handle = reply->out_handle;
@@ -180,7 +180,7 @@ int flexmem_device_alloc_request(struct flexmem_device *device,
 	cmd = fmlib_request_to_uapi(&request);
 	fmlib_debug_begin(device, &debug);
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_ALLOC, &cmd);
-	fmlib_allocation_from_uapi(device, err, &cmd, &result);
+	fmlib_allocation_from_uapi(device, err, &request, &cmd, &result);
 	fmlib_failure_details(device, &result.failure);
 	if (debug.on) {
 		fmlib_debug_done(device, &debug);

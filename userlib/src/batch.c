@@ -77,6 +77,22 @@ static void add_details(const struct flexmem_device *device,
 	failure->quota_used = known->quota_used;
 }
 
+/*
+ * fmlib_copy_in() cannot fail, because check_requests() has checked the sizes
+ * before the first command.
+ */
+static struct flexmem_alloc_request
+nth_request(const struct flexmem_alloc_request *requests, size_t stride,
+	    size_t n)
+{
+	struct flexmem_alloc_request request;
+
+	fmlib_copy_in(&request, sizeof(request),
+		      (const char *)requests + n * stride, stride,
+		      FMLIB_REQUEST_MIN);
+	return request;
+}
+
 static int alloc_piece(struct flexmem_device *device,
 		       const struct flexmem_alloc_request *requests,
 		       size_t stride, struct flexmem_alloc *entries,
@@ -92,13 +108,7 @@ static int alloc_piece(struct flexmem_device *device,
 	int err;
 
 	for (i = 0; i < count; i++) {
-		/*
-		 * fmlib_copy_in() cannot fail, because the sizes were checked
-		 * before the first command.
-		 */
-		fmlib_copy_in(&request, sizeof(request),
-			      (const char *)requests + i * stride, stride,
-			      FMLIB_REQUEST_MIN);
+		request = nth_request(requests, stride, i);
 		entries[i] = fmlib_request_to_uapi(&request);
 	}
 	fmlib_debug_begin(device, &debug);
@@ -106,14 +116,12 @@ static int alloc_piece(struct flexmem_device *device,
 			 sizeof(*entries), count, done);
 	fmlib_debug_done(device, &debug);
 	for (i = 0; i < *done; i++) {
+		request = nth_request(requests, stride, i);
 		fmlib_allocation_from_uapi(device, -entries[i].out_error,
-					   &entries[i], &result);
+					   &request, &entries[i], &result);
 		if (result.error == -ENOMEM)
 			add_details(device, &known, made, &result.failure);
 		made += result.size;
-		request.length = entries[i].length;
-		request.alignment = entries[i].alignment;
-		request.flags = entries[i].flags;
 		fmlib_debug_alloc(device, &debug, &request, &result);
 		fmlib_copy_out(nth(allocations, result_stride, i),
 			       result_stride, FMLIB_ALLOCATION_MIN, &result,

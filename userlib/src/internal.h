@@ -102,8 +102,9 @@ int fmlib_open(struct flexmem_device *device, const char *path);
  */
 struct flexmem_alloc
 fmlib_request_to_uapi(const struct flexmem_alloc_request *request);
-/* Converts the reply to an ALLOC that returned @error. */
+/* Converts the reply to an ALLOC of @request that returned @error. */
 void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
+				const struct flexmem_alloc_request *request,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
 /*

@@ -19,6 +19,39 @@ static uint64_t page_size(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/*
+ * Finds the chunk of the byte at @offset. MAP describes the first chunk, and
+ * @cmd gets the description of this one. @offset becomes the byte's offset in
+ * the chunk.
+ */
+static int find_chunk(const struct flexmem_device *device, uint64_t *offset,
+		      struct flexmem_map *cmd)
+{
+	struct flexmem_chunk_entry entries[FLEXMEM_MAX_CHUNKS];
+	struct flexmem_lookup list = {
+		.size = sizeof(list),
+		.handle = cmd->handle,
+		.entry_size = sizeof(entries[0]),
+		.count = FLEXMEM_MAX_CHUNKS,
+		.entries = (uintptr_t)entries,
+	};
+	uint32_t i;
+	int err;
+
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_LOOKUP, &list);
+	if (err)
+		return err;
+	for (i = 0; i < list.out_count; i++) {
+		if (*offset < entries[i].length) {
+			cmd->out_offset = entries[i].map_offset;
+			cmd->out_size = entries[i].length;
+			return 0;
+		}
+		*offset -= entries[i].length;
+	}
+	return -EINVAL;
+}
+
 int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
 		       uint64_t offset, size_t length, uint32_t flags,
 		       void **address, size_t *mapped)
@@ -36,10 +69,10 @@ int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
 	if (!(flags & FLEXMEM_READ_ONLY))
 		protection |= PROT_WRITE;
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_MAP, &cmd);
+	if (!err && offset >= cmd.out_size)
+		err = find_chunk(device, &offset, &cmd);
 	if (err)
 		return err;
-	if (offset >= cmd.out_size)
-		return -EINVAL;
 	if (!part)
 		part = cmd.out_size - offset;
 	/* A 32-bit program may not be able to map all bytes. */

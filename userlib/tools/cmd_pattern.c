@@ -44,20 +44,18 @@ static void apply(void *bytes, struct pattern_job *job, uint64_t offset,
 	job->bad += bad;
 }
 
-static int by_map(struct tool *tool, uint32_t handle, struct pattern_job *job,
-		  bool check)
+/* Maps the bytes of a chunk, which are those from @offset to @end. */
+static int by_map_of(struct tool *tool, uint32_t handle,
+		     struct pattern_job *job, uint64_t offset, uint64_t end,
+		     bool check)
 {
-	struct sigaction action = { .sa_handler = on_sigbus };
-	struct sigaction before;
-	uint64_t offset;
 	size_t length;
 	void *bytes;
 	int err = 0;
 
-	sigaction(SIGBUS, &action, &before);
-	for (offset = 0; !err && offset < job->size; offset += length) {
-		length = (size_t)(job->size - offset < MAP_PART ?
-				  job->size - offset : MAP_PART);
+	for (; !err && offset < end; offset += length) {
+		length = (size_t)(end - offset < MAP_PART ? end - offset :
+							    MAP_PART);
 		err = flexmem_device_map(tool->device, handle, offset, length,
 					 check ? FLEXMEM_READ_ONLY : 0, &bytes,
 					 NULL);
@@ -65,6 +63,28 @@ static int by_map(struct tool *tool, uint32_t handle, struct pattern_job *job,
 			break;
 		apply(bytes, job, offset, length, check);
 		err = flexmem_device_unmap(tool->device, bytes, length);
+	}
+	return err;
+}
+
+static int by_map(struct tool *tool, uint32_t handle, struct pattern_job *job,
+		  bool check)
+{
+	struct sigaction action = { .sa_handler = on_sigbus };
+	struct flexmem_chunk_info chunks[FLEXMEM_CHUNKS];
+	struct sigaction before;
+	uint64_t offset = 0;
+	size_t count = 0;
+	size_t i;
+	int err;
+
+	sigaction(SIGBUS, &action, &before);
+	err = flexmem_device_chunks(tool->device, handle, chunks,
+				    sizeof(*chunks), FLEXMEM_CHUNKS, &count);
+	for (i = 0; !err && i < count; i++) {
+		err = by_map_of(tool, handle, job, offset,
+				offset + chunks[i].size, check);
+		offset += chunks[i].size;
 	}
 	sigaction(SIGBUS, &before, NULL);
 	return err;
