@@ -349,6 +349,19 @@ def kinds_of_regions():
 
 
 @test
+def regions_by_domain():
+    # Every user may see the sums of a domain. In the fake, domain 0 has all regions.
+    out = good("shell", stdin="alloc 5G\nregions --by-domain\n", FAKE_DOMAINS=2, FAKE_ADMIN=0)
+    rows = [re.split(r" {2,}", line.strip()) for line in out.splitlines()[1:]]
+    assert rows[0] == ["domain", "memory", "capacity", "regions", "size", "used", "free", "largest free"], out
+    assert [rows[1][0]] + rows[1][3:] == ["0", "1", "12.0 GiB", "5.0 GiB", "7.0 GiB", "7.0 GiB"], out
+    assert rows[2] == ["1", "on-chip", "15.0 MiB", "0", "0 B", "0 B", "0 B", "0 B"], out
+    assert report("regions", "--by-domain", FAKE_DOMAINS=2)["domains"] == report("info", FAKE_DOMAINS=2)["domains"]
+    status, _, err = run("regions", "--by-domain", "x")
+    assert status == 2 and "unexpected argument 'x'" in err, err
+
+
+@test
 def fill_fails():
     for line, message in (("fill 9", "fill handle 9: no such allocation of this open file"),
                           ("fill 1 --by map", "fill handle 1: it cannot be mapped: allocate it with "

@@ -94,16 +94,6 @@ static void print_domains(const struct flexmem_domain_state *domains)
 		print_domain(&domains[i]);
 }
 
-static json_t *json_domains(const struct flexmem_domain_state *domains)
-{
-	json_t *array = json_checked(json_array());
-	uint32_t i;
-
-	for (i = 0; i < domains->count && i < FLEXMEM_DOMAINS; i++)
-		json_array_append_new(array, json_domain(&domains[i]));
-	return array;
-}
-
 enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 {
 	struct flexmem_domain_state domains[FLEXMEM_DOMAINS];

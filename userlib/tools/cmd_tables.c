@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* flexmem regions, segments. */
 #include "tool.h"
+#include "policy.h"
 #include "render.h"
 
 #include <inttypes.h>
@@ -17,21 +18,62 @@ static int ask_is_pf(const struct tool *tool, bool *is_pf)
 	return err;
 }
 
-enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
+static void print_by_domain(const struct flexmem_domain_state *domains)
+{
+	static const char *const headings[] = {
+		"domain", "<memory", "capacity", "regions", "size", "used",
+		"free", "largest free",
+	};
+	struct table table = { .headings = headings, .columns = 8 };
+	const struct flexmem_domain_state *domain;
+	char text[FMLIB_HUMAN_MAX];
+	uint32_t i;
+
+	for (i = 0; i < domains->count && i < FLEXMEM_DOMAINS; i++) {
+		domain = &domains[i];
+		table_add(&table, "%u", domain->id);
+		table_add(&table, "%s", memory_name(domain->memory));
+		table_add(&table, "%s", fmlib_human(domain->capacity, text));
+		table_add(&table, "%u", domain->regions);
+		table_add(&table, "%s", fmlib_human(domain->total, text));
+		table_add(&table, "%s",
+			  fmlib_human(domain->total - domain->free, text));
+		table_add(&table, "%s", fmlib_human(domain->free, text));
+		table_add(&table, "%s",
+			  fmlib_human(domain->largest_free, text));
+	}
+	table_print(&table, stdout, render_width(stdout));
+	table_clear(&table);
+}
+
+static enum tool_status regions_by_domain(struct tool *tool)
+{
+	struct flexmem_domain_state domains[FLEXMEM_DOMAINS];
+	json_t *object;
+	int err;
+
+	err = read_domains(tool->device, domains);
+	if (err)
+		return tool_error(tool, err, NULL, "domains");
+	if (!tool->json) {
+		print_by_domain(domains);
+		return TOOL_OK;
+	}
+	object = json_checked(json_object());
+	json_add(object, "domains", json_domains(domains));
+	json_print(tool, object);
+	return TOOL_OK;
+}
+
+static enum tool_status all_regions(struct tool *tool)
 {
 	struct flexmem_region_state *regions = NULL;
 	unsigned int width = render_width(stdout);
-	enum tool_status status;
 	json_t *object;
 	size_t count;
 	bool is_pf;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
-		return status;
-	status = tool_open(tool);
-	if (status)
-		return status;
 	err = ask_is_pf(tool, &is_pf);
 	if (!err)
 		err = flexmem_device_regions(tool->device, &regions,
@@ -51,6 +93,31 @@ enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
 	}
 	flexmem_regions_free(regions);
 	return TOOL_OK;
+}
+
+enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "by-domain", no_argument, NULL, 'b' },
+		COMMON_OPTIONS
+	};
+	bool by_domain = false;
+	enum tool_status status;
+	int option;
+
+	while ((option = next_option(tool, argc, argv, options)) !=
+	       OPTION_END) {
+		if (option != 'b')
+			return option_status(option);
+		by_domain = true;
+	}
+	if (optind < argc)
+		return usage_error(tool, "unexpected argument '%s'",
+				   argv[optind]);
+	status = tool_open(tool);
+	if (status)
+		return status;
+	return by_domain ? regions_by_domain(tool) : all_regions(tool);
 }
 
 static void print_segments(bool is_pf, const struct flexmem_segment *segments,

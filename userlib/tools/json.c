@@ -249,7 +249,7 @@ json_t *json_device(const struct flexmem_properties *properties)
 	return object;
 }
 
-json_t *json_domain(const struct flexmem_domain_state *domain)
+static json_t *json_domain(const struct flexmem_domain_state *domain)
 {
 	json_t *distance = json_checked(json_array());
 	json_t *object = json_checked(json_object());
@@ -279,6 +279,16 @@ json_t *json_domain(const struct flexmem_domain_state *domain)
 	json_add(object, "program_exhausted",
 		 json_boolean(domain->flags & FLEXMEM_PROGRAM_EXHAUSTED));
 	return object;
+}
+
+json_t *json_domains(const struct flexmem_domain_state *domains)
+{
+	json_t *array = json_checked(json_array());
+	uint32_t i;
+
+	for (i = 0; i < domains->count && i < FLEXMEM_DOMAINS; i++)
+		json_array_append_new(array, json_domain(&domains[i]));
+	return array;
 }
 
 json_t *json_statistics(const struct flexmem_statistics *statistics)

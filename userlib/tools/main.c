@@ -10,9 +10,11 @@
 static const struct command commands[] = {
 	{ "info", "", "what the device is and how it is set up",
 	  "Show kind, limits and settings of the device.", SHELL_TOO, cmd_info },
-	{ "regions", "", "the regions, and how full they are",
+	{ "regions", "[--by-domain]", "the regions, and how full they are",
 	  "Show all regions: slot, size, used and free bytes, the largest free piece\n"
-	  "and the number of allocations, and a bar of the terminal's width for each.",
+	  "and the number of allocations, and a bar of the terminal's width for each.\n"
+	  "  --by-domain    instead, the sums of the regions of each memory\n"
+	  "                 (domain), which every user may see",
 	  SHELL_TOO, cmd_regions },
 	{ "segments", "", "the segment table and its generation",
 	  "Show the filled slots of the segment table, as a dispatch sees them.",

@@ -215,7 +215,8 @@ enum tool_status pattern_result(struct tool *tool, uint32_t handle,
 
 /* json.c: parts of reports. None of these returns NULL. */
 json_t *json_device(const struct flexmem_properties *properties);
-json_t *json_domain(const struct flexmem_domain_state *domain);
+/* @domains: all of the device, from read_domains(). */
+json_t *json_domains(const struct flexmem_domain_state *domains);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
 /* Adds the sums of all accounts. */
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
