@@ -145,6 +145,17 @@ static bool could_come(enum flexmem_reason reason)
 	       reason != FLEXMEM_REASON_REGION_SIZE;
 }
 
+/*
+ * Whether an account lacks something that it gets back from a free in any
+ * domain.
+ */
+static bool is_about_account(enum flexmem_reason reason)
+{
+	return reason == FLEXMEM_REASON_HANDLES ||
+	       reason == FLEXMEM_REASON_REGION_LIMIT ||
+	       reason == FLEXMEM_REASON_CGROUP_LIMIT;
+}
+
 /**
  * flexmem_client_prepare - make an allocation that look-ups do not find yet
  * @client: client
@@ -162,7 +173,9 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_place *place)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
-	u64 began = atomic64_read(&accounts->gauge.frees);
+	u64 domains = shape->domains, all = flexmem_table_all(client->table);
+	u64 began = flexmem_gauge_frees(&accounts->gauge, domains);
+	u64 others = flexmem_gauge_frees(&accounts->gauge, all & ~domains);
 	struct flexmem_allocation *allocation;
 	int rc;
 
@@ -176,13 +189,17 @@ flexmem_client_prepare(struct flexmem_client *client,
 							client->account, shape,
 							&client->stock, place);
 	if (IS_ERR(allocation)) {
+		if (is_about_account(place->reason)) {
+			domains = all;
+			began += others;
+		}
 		/*
 		 * The caller gets no event for memory that its own failed call
 		 * gives back.
 		 */
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
-						began + place->given);
+						domains, began + place->given);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

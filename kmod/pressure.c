@@ -16,8 +16,9 @@
  * has changed, even if the level has changed back by then: if a cache freed
  * memory and another process took that memory, the cache must free more. The
  * second kind tells a file whose last ALLOC failed that memory has been freed
- * since that ALLOC began. So the gauge counts frees, and the file remembers the
- * count at the begin of the ALLOC.
+ * since that ALLOC began, in a domain that the ALLOC could have used. So the
+ * gauge counts the frees of each domain, and the file remembers the domains and
+ * the sum of their counts at the begin of the ALLOC.
  */
 
 #include <linux/math.h>
@@ -91,13 +92,40 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	WRITE_ONCE(gauge->moved, true);
 }
 
+/* Whether a file waits for a free in a domain. */
+static bool is_hungry(const struct flexmem_gauge *gauge, unsigned int domain)
+{
+	return READ_ONCE(gauge->hungry[domain]) >=
+	       READ_ONCE(gauge->told_frees[domain]);
+}
+
+/*
+ * Whether memory was freed in a domain in which a file waits for a free.
+ * Receives the present counts in @frees.
+ */
+static bool is_relief(const struct flexmem_gauge *gauge,
+		      u64 frees[FLEXMEM_MAX_DOMAINS])
+{
+	bool relief = false;
+	unsigned int i;
+
+	for (i = 0; i < FLEXMEM_MAX_DOMAINS; i++) {
+		frees[i] = atomic64_read(&gauge->frees[i]);
+		relief |= is_hungry(gauge, i) &&
+			  frees[i] != gauge->told_frees[i];
+	}
+	return relief;
+}
+
 /*
  * Makes a new event if the level has changed, or if memory was freed and a file
  * with a failed ALLOC waits for a free.
  */
 static bool make_event(struct flexmem_gauge *gauge)
 {
-	u64 frees = atomic64_read(&gauge->frees);
+	u64 frees[FLEXMEM_MAX_DOMAINS];
+	bool relief = is_relief(gauge, frees);
+	unsigned int i;
 	/*
 	 * A level that fell and rose again counts as changed, because memory is
 	 * needed again.
@@ -106,14 +134,14 @@ static bool make_event(struct flexmem_gauge *gauge)
 					gauge->told != FLEXMEM_PRESSURE_NONE);
 
 	WRITE_ONCE(gauge->moved, false);
-	if (!changed && (gauge->hungry < gauge->told_frees ||
-			 frees == gauge->told_frees))
+	if (!changed && !relief)
 		return false;
 	gauge->sequence++;
 	if (changed)
 		gauge->told_at = gauge->sequence;
 	WRITE_ONCE(gauge->told, gauge->level);
-	WRITE_ONCE(gauge->told_frees, frees);
+	for (i = 0; i < FLEXMEM_MAX_DOMAINS; i++)
+		WRITE_ONCE(gauge->told_frees[i], frees[i]);
 	WRITE_ONCE(gauge->next, jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS));
 	return true;
 }
@@ -150,12 +178,16 @@ static void deliver_soon(struct flexmem_gauge *gauge)
  */
 void flexmem_gauge_init(struct flexmem_gauge *gauge)
 {
+	unsigned int i;
+
 	*gauge = (struct flexmem_gauge) {
 		.sequence = 1,
-		.told_frees = 1,
 		.next = jiffies,
 	};
-	atomic64_set(&gauge->frees, 1);
+	for (i = 0; i < FLEXMEM_MAX_DOMAINS; i++) {
+		gauge->told_frees[i] = 1;
+		atomic64_set(&gauge->frees[i], 1);
+	}
 	INIT_DELAYED_WORK(&gauge->deliver, deliver);
 	init_waitqueue_head(&gauge->readers);
 	flexmem_gauge_settle(gauge, 0);
@@ -206,23 +238,30 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 /**
  * flexmem_pressure_freed - note that an ALLOC that failed may succeed now
  * @accounts: accounts of the PF or VF
+ * @domains: bit mask of the domains in which it may succeed
  *
  * Called after memory has become free. Also delivers an event if the level has
  * changed.
  *
  * Context: any, but not under &flexmem_accounts.lock.
  */
-void flexmem_pressure_freed(struct flexmem_accounts *accounts)
+void flexmem_pressure_freed(struct flexmem_accounts *accounts, u64 domains)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
+	bool hungry = false;
 
-	atomic64_inc(&gauge->frees);
-	/*
-	 * The free must be counted before @hungry is read. Pairs with the
-	 * barrier in flexmem_pressure_failed().
-	 */
-	smp_mb__after_atomic();
-	if (READ_ONCE(gauge->hungry) >= READ_ONCE(gauge->told_frees))
+	for (; domains; domains &= domains - 1) {
+		unsigned int domain = __ffs64(domains);
+
+		atomic64_inc(&gauge->frees[domain]);
+		/*
+		 * The free must be counted before @hungry is read. Pairs with
+		 * the barrier in flexmem_pressure_failed().
+		 */
+		smp_mb__after_atomic();
+		hungry |= is_hungry(gauge, domain);
+	}
+	if (hungry)
 		deliver_soon(gauge);
 	else
 		flexmem_pressure_tell(accounts);
@@ -233,19 +272,29 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
  * memory
  * @accounts: accounts of the PF or VF
  * @listener: the file's state
- * @began: &flexmem_gauge.frees when the ALLOC began
+ * @domains: bit mask of the domains in which a free may help
+ * @began: flexmem_gauge_frees() of these domains when the ALLOC began
  *
- * The next free is an event for this file. A free since @began is an event too.
+ * The next free in these domains is an event for this file. A free since @began
+ * is an event too.
  */
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
-			     struct flexmem_listener *listener, u64 began)
+			     struct flexmem_listener *listener, u64 domains,
+			     u64 began)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
+	u64 left, frees;
+	unsigned int i;
 
 	spin_lock(&accounts->lock);
 	WRITE_ONCE(listener->failed_at, began);
-	WRITE_ONCE(gauge->hungry,
-		   max3(gauge->hungry, gauge->told_frees, began));
+	listener->short_of = domains;
+	for (left = domains; left; left &= left - 1) {
+		i = __ffs64(left);
+		frees = atomic64_read(&gauge->frees[i]);
+		WRITE_ONCE(gauge->hungry[i], max3(gauge->hungry[i],
+						  gauge->told_frees[i], frees));
+	}
 	spin_unlock(&accounts->lock);
 	/*
 	 * @hungry must be set before @frees is read. Pairs with
@@ -256,8 +305,8 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	 * Memory was freed since @began. Counts one more free, because the
 	 * event about that free may have been delivered already.
 	 */
-	if (atomic64_read(&gauge->frees) != began)
-		flexmem_pressure_freed(accounts);
+	if (flexmem_gauge_frees(gauge, domains) != began)
+		flexmem_pressure_freed(accounts, domains);
 }
 
 /**
@@ -288,6 +337,17 @@ void flexmem_pressure_listen(struct flexmem_listener *listener)
 	};
 }
 
+/* Whether an event has told of a free that the file waits for. */
+static bool was_told(const struct flexmem_gauge *gauge,
+		     const struct flexmem_listener *listener)
+{
+	u64 left = listener->short_of, told = 0;
+
+	for (; left; left &= left - 1)
+		told += gauge->told_frees[__ffs64(left)];
+	return listener->failed_at < told;
+}
+
 /**
  * flexmem_pressure_look - read the pending event
  * @accounts: accounts of the PF or VF
@@ -306,7 +366,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	in_use = flexmem_accounts_in_use(accounts);
-	freed = listener->failed_at < gauge->told_frees;
+	freed = was_told(gauge, listener);
 	/*
 	 * If the level rose and fell to FLEXMEM_PRESSURE_NONE again before the
 	 * file read an event, the file gets no event.

@@ -291,6 +291,7 @@ void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_stock *stock)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
+	u64 domains = BIT_ULL(region->mem.domain);
 	struct flexmem_spare unused;
 	bool last;
 
@@ -302,7 +303,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
-	flexmem_pressure_freed(accounts);
+	flexmem_pressure_freed(accounts, domains);
 	flexmem_spare_drop(&unused, stock);
 	if (last)
 		flexmem_region_destroy(region);
@@ -324,6 +325,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 			   struct flexmem_spare *spare)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
+	u64 domains = BIT_ULL(region->mem.domain);
 	struct flexmem_spare unused;
 	struct flexmem_block *tail;
 
@@ -338,7 +340,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	/* The region stays, because @block stays in it. */
 	flexmem_region_free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
-	flexmem_pressure_freed(accounts);
+	flexmem_pressure_freed(accounts, domains);
 	flexmem_spare_drop(&unused, NULL);
 }
 

@@ -87,7 +87,7 @@ static void give_back(struct flexmem_table *table, u64 slots)
 		flexmem_region_unreserve(region);
 		spin_unlock(&region->lock);
 	}
-	flexmem_pressure_freed(&table->accounts);
+	flexmem_pressure_freed(&table->accounts, FLEXMEM_ALL_DOMAINS);
 }
 
 /* Whether a region fits a reservation with regions of @size bytes. */

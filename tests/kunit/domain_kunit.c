@@ -5,6 +5,7 @@
  */
 
 #include "placements.h"
+#include "pressure.h"
 #include "snapshot.h"
 
 /* The domains of the device: two HBM stacks, on-chip memory, and a window. */
@@ -279,6 +280,34 @@ static void slots_are_exhausted_for_all(struct kunit *test)
 		    12 * GIB - 128, 12 * GIB);
 }
 
+/* A function with more domains than slots cannot have a chunk in each. */
+static void interleave_needs_a_slot_for_each(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 2);
+	struct flexmem_client *client = fake_client_open(test, ctx->table, 1);
+	struct flexmem_shape shape = {
+		.size = 3 * FLEXMEM_ALIGN,
+		.alignment = FLEXMEM_ALIGN,
+		.domains = HBM_0 | HBM_1 | WINDOW,
+		.first = HBM_0 | HBM_1 | WINDOW,
+		.spread = true,
+		.chunks = 3,
+	};
+	struct flexmem_allocation *allocation;
+
+	allocation = flexmem_client_prepare(client, &shape, &ctx->place);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(allocation), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, ctx->place.regions, 2);
+	shape.domains = HBM_0 | HBM_1;
+	shape.first = shape.domains;
+	shape.chunks = 2;
+	allocation = flexmem_client_prepare(client, &shape, &ctx->place);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	KUNIT_EXPECT_EQ(test, allocation->nr_chunks, 2);
+	flexmem_client_publish(client, allocation);
+}
+
 static void memory_comes_back_to_its_domain(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -373,6 +402,87 @@ static void pressure_is_about_all_domains(struct kunit *test)
 			47 * GIB + ON_CHIP_SIZE);
 	ctx = make_domains(test, 3, &settings);
 	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.memory, 36 * GIB);
+}
+
+/* Allocates for a client, from the given domains. */
+static int try_from(struct flexmem_client *client, u64 domains, u64 size)
+{
+	const struct flexmem_shape shape = {
+		.size = size,
+		.alignment = FLEXMEM_ALIGN,
+		.domains = domains,
+		.first = domains,
+		.chunks = 1,
+	};
+	struct flexmem_allocation *allocation;
+	struct flexmem_place place;
+
+	allocation = flexmem_client_prepare(client, &shape, &place);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	flexmem_client_publish(client, allocation);
+	return 0;
+}
+
+/* Reads an event as the client's file does. Returns false if there is none. */
+static bool read_event(struct flexmem_client *client)
+{
+	struct flexmem_accounts *accounts = &client->table->accounts;
+	struct flexmem_reading reading;
+
+	flush_delayed_work(&accounts->gauge.deliver);
+	return flexmem_pressure_look(accounts, &client->listener, &reading) &&
+	       flexmem_pressure_take(accounts, &client->listener, &reading);
+}
+
+/*
+ * After a failed ALLOC a file gets an event only for memory that its ALLOC could
+ * have used.
+ */
+static void a_free_elsewhere_is_no_event(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+	struct flexmem_client *client = fake_client_open(test, ctx->table, 1);
+	struct fake_block *hbm[3], *chip, *window;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(hbm); i++)
+		hbm[i] = from(ctx, HBM_0, GIB);
+	chip = from(ctx, ON_CHIP, ON_CHIP_SIZE);
+	window = from(ctx, WINDOW, 2 * GIB);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, from(ctx, WINDOW, GIB));
+	KUNIT_EXPECT_EQ(test, try_from(client, ON_CHIP, 128), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, read_event(client));
+	fake_free(hbm[0]);
+	KUNIT_EXPECT_FALSE(test, read_event(client));
+	fake_free(chip);
+	KUNIT_EXPECT_TRUE(test, read_event(client));
+
+	KUNIT_EXPECT_EQ(test, try_from(client, ON_CHIP, ON_CHIP_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, try_from(client, ON_CHIP | WINDOW, 128), -ENOMEM);
+	fake_free(hbm[1]);
+	KUNIT_EXPECT_FALSE(test, read_event(client));
+	fake_free(window);
+	KUNIT_EXPECT_TRUE(test, read_event(client));
+	fake_free(hbm[2]);
+	KUNIT_EXPECT_FALSE(test, read_event(client));
+}
+
+/* A limit of the file or its cgroup is about the memory of all domains. */
+static void a_free_anywhere_helps_an_account(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_client *client;
+	struct ctx *ctx;
+
+	settings.max_handles = 1;
+	ctx = make_domains(test, 8, &settings);
+	client = fake_client_open(test, ctx->table, 1);
+	KUNIT_EXPECT_EQ(test, try_from(client, HBM_1, 128), 0);
+	KUNIT_EXPECT_EQ(test, try_from(client, ON_CHIP, 128), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, read_event(client));
+	fake_free(from(ctx, HBM_0, 128));
+	KUNIT_EXPECT_TRUE(test, read_event(client));
 }
 
 static void memory_of_another_domain_is_distrusted(struct kunit *test)
@@ -480,11 +590,14 @@ static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(error_of_the_preferred_domain_counts),
 	KUNIT_CASE(one_domain_is_exhausted_alone),
 	KUNIT_CASE(slots_are_exhausted_for_all),
+	KUNIT_CASE(interleave_needs_a_slot_for_each),
 	KUNIT_CASE(memory_comes_back_to_its_domain),
 	KUNIT_CASE(reset_reads_each_capacity),
 	KUNIT_CASE(refresh_that_fails_is_repeated),
 	KUNIT_CASE(prealloc_takes_turns),
 	KUNIT_CASE(pressure_is_about_all_domains),
+	KUNIT_CASE(a_free_elsewhere_is_no_event),
+	KUNIT_CASE(a_free_anywhere_helps_an_account),
 	KUNIT_CASE(memory_of_another_domain_is_distrusted),
 	KUNIT_CASE_PARAM(refuses_a_bad_domain, bad_domain_gen_params),
 	KUNIT_CASE(each_domain_needs_room_for_a_region),

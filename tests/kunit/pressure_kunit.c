@@ -18,6 +18,9 @@
 #define MODERATE FLEXMEM_PRESSURE_MODERATE
 #define CRITICAL FLEXMEM_PRESSURE_CRITICAL
 
+/* The only domain of the device. */
+#define ONE BIT_ULL(0)
+
 /* ---- levels ---- */
 
 static void set_memory(struct flexmem_gauge *gauge, u64 memory, u64 in_use)
@@ -515,21 +518,29 @@ static void a_free_in_between_counts(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_listener late;
-	u64 began = atomic64_read(&ctx->accounts->gauge.frees);
+	u64 began = flexmem_gauge_frees(gauge, ONE);
 	struct reader reader;
 
 	flexmem_pressure_listen(&late);
 	fake_free(alloc(test, 128));
-	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
+	flexmem_pressure_failed(ctx->accounts, &ctx->listener, ONE, began);
 	expect_event(test, NONE, 0, 2 * GIB);
 	/*
 	 * Each reader is woken up, even if other readers have read the event.
 	 */
 	add_reader(gauge, &reader);
-	flexmem_pressure_failed(ctx->accounts, &late, began);
+	flexmem_pressure_failed(ctx->accounts, &late, ONE, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
 	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 1);
 	remove_wait_queue(&gauge->readers, &reader.entry);
+}
+
+/* As an ALLOC does that has failed. */
+static void fail(struct ctx *ctx, struct flexmem_listener *listener)
+{
+	u64 began = flexmem_gauge_frees(&ctx->accounts->gauge, ONE);
+
+	flexmem_pressure_failed(ctx->accounts, listener, ONE, began);
 }
 
 /*
@@ -542,11 +553,9 @@ static void several_have_failed(struct kunit *test)
 	struct flexmem_listener second;
 
 	flexmem_pressure_listen(&second);
-	flexmem_pressure_failed(ctx->accounts, &ctx->listener,
-				atomic64_read(&ctx->accounts->gauge.frees));
+	fail(ctx, &ctx->listener);
 	fake_free(alloc(test, 128));
-	flexmem_pressure_failed(ctx->accounts, &second,
-				atomic64_read(&ctx->accounts->gauge.frees));
+	fail(ctx, &second);
 	expect_event(test, NONE, 0, 2 * GIB);
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &second));
 	fake_free(alloc(test, 128));
@@ -592,8 +601,7 @@ static void free_without_a_failed_alloc_is_silent(struct kunit *test)
 	gauge->next = jiffies + 3600 * HZ;
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));
-	flexmem_pressure_failed(ctx->accounts, &ctx->listener,
-				atomic64_read(&ctx->accounts->gauge.frees));
+	fail(ctx, &ctx->listener);
 	account = flexmem_owner_open(ctx->accounts, fake_uid(3), fake_cgroup(3),
 				     NULL);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, account);

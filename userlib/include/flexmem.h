@@ -1032,7 +1032,7 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  *  - if the level has changed since the last event, even if it has changed
  *    back;
  *  - if memory was freed after a flexmem_device_alloc() of this device object
- *    failed for lack of memory;
+ *    failed for lack of memory, in a domain that the allocation could have used;
  *  - if the level is not FLEXMEM_LEVEL_NONE and this device object has read no
  *    event yet.
  *
