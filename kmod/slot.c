@@ -162,7 +162,7 @@ static bool drop_expired(struct flexmem_slots *slots)
 	return true;
 }
 
-static void break_leases_locked(struct flexmem_slots *slots)
+static void end_leases(struct flexmem_slots *slots)
 {
 	lockdep_assert_held(&slots->lock);
 	list_splice_init(&slots->leases, &slots->broken);
@@ -170,18 +170,29 @@ static void break_leases_locked(struct flexmem_slots *slots)
 	slots->breaks++;
 }
 
-/* Hides a slot. -EBUSY if a driver holds the table, or a lease is held. */
+/*
+ * Returns -EBUSY if no slot can be cleared. If that is because a driver holds
+ * the table, no lease ends.
+ */
+static int may_clear(struct flexmem_slots *slots, bool break_leases)
+{
+	lockdep_assert_held(&slots->lock);
+	if (flexmem_slots_are_held(slots))
+		return -EBUSY;
+	if (break_leases)
+		end_leases(slots);
+	return is_leased(slots) ? -EBUSY : 0;
+}
+
+/* Hides a slot, or returns -EBUSY. */
 static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 		       bool break_leases)
 {
-	int rc = 0;
+	int rc;
 
 	spin_lock(&slots->lock);
-	if (break_leases && !flexmem_slots_are_held(slots))
-		break_leases_locked(slots);
-	if (flexmem_slots_are_held(slots) || is_leased(slots))
-		rc = -EBUSY;
-	else
+	rc = may_clear(slots, break_leases);
+	if (!rc)
 		show(slots, slot, false);
 	spin_unlock(&slots->lock);
 	return rc;
@@ -259,7 +270,7 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 {
 	spin_lock(&slots->lock);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
-	break_leases_locked(slots);
+	end_leases(slots);
 	slots->generation++;
 	spin_unlock(&slots->lock);
 }
@@ -405,9 +416,19 @@ unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 	return nr;
 }
 
-void flexmem_lease_break_all(struct flexmem_slots *slots)
+/**
+ * flexmem_slots_may_clear - whether slots can be cleared now
+ * @slots: segment table
+ * @break_leases: end all leases first, unless a driver holds the table
+ *
+ * Return: 0, or -EBUSY if there is a lease or a hold.
+ */
+int flexmem_slots_may_clear(struct flexmem_slots *slots, bool break_leases)
 {
+	int rc;
+
 	spin_lock(&slots->lock);
-	break_leases_locked(slots);
+	rc = may_clear(slots, break_leases);
 	spin_unlock(&slots->lock);
+	return rc;
 }

@@ -94,6 +94,7 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_segment_entry *entry);
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases);
+int flexmem_slots_may_clear(struct flexmem_slots *slots, bool break_leases);
 void flexmem_slots_forget(struct flexmem_slots *slots);
 unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 				struct flexmem_segment_entry *entries,
@@ -122,6 +123,5 @@ bool flexmem_lease_held(struct flexmem_slots *slots,
 int flexmem_lease_drop(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold);
 unsigned int flexmem_lease_count(struct flexmem_slots *slots);
-void flexmem_lease_break_all(struct flexmem_slots *slots);
 
 #endif /* _FLEXMEM_SLOT_H */

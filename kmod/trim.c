@@ -168,16 +168,9 @@ static int run_trim(struct flexmem_job *job)
 		rc = flexmem_function_error(&table->function);
 	if (rc)
 		return rc;
-	/*
-	 * While the driver holds the segment table, no slot can be cleared, so
-	 * the leases stay.
-	 */
-	if (flexmem_slots_are_held(&table->slots))
-		return -EBUSY;
-	if (trim->break_leases)
-		flexmem_lease_break_all(&table->slots);
-	if (flexmem_lease_count(&table->slots))
-		return -EBUSY;
+	rc = flexmem_slots_may_clear(&table->slots, trim->break_leases);
+	if (rc)
+		return rc;
 	refused = flexmem_table_retry(table, true);
 	rc = is_no_answer(refused) ? refused : trim_slots(table, trim);
 	return rc ?: refused;

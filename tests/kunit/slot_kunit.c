@@ -313,7 +313,7 @@ static void reset_ends_the_lease_that_came_in_between(struct kunit *test)
 
 	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	flexmem_lease_break_all(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_slots_may_clear(&ctx->slots, true));
 	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
 	flexmem_slots_forget(&ctx->slots);
 	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
@@ -372,6 +372,8 @@ static void driver_hold_keeps_slots_and_leases(struct kunit *test)
 	flexmem_slots_unhold(&ctx->slots);
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true),
 			-EBUSY);
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			flexmem_slots_may_clear(&ctx->slots, true));
 	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
 	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
@@ -715,7 +717,7 @@ static void many_leases_are_broken_in_batches(struct kunit *test)
 		flexmem_lease_init(&hold[i]);
 		fake_take_lease(&ctx->slots, &hold[i], LONG_LEASE_MS);
 	}
-	flexmem_lease_break_all(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_slots_may_clear(&ctx->slots, true));
 	for (i = 0; i < ARRAY_SIZE(hold); i++) {
 		KUNIT_EXPECT_FALSE(test, list_empty(&hold[i].link));
 		KUNIT_EXPECT_FALSE(test,
@@ -753,7 +755,7 @@ static void break_all_ends_every_lease(struct kunit *test)
 	flexmem_lease_init(&b);
 	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
 	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
-	flexmem_lease_break_all(&ctx->slots);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_slots_may_clear(&ctx->slots, true));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			flexmem_lease_drop(&ctx->slots, &a));
