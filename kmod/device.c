@@ -14,26 +14,24 @@
  * their files.
  */
 
+#include <linux/debugfs.h>
 #include <linux/devcoredump.h>
 #include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "chardev.h"
+#include "debugfs.h"
 #include "settings.h"
 #include "snapshot.h"
 #include "trace.h"
 
-/*
- * Room for the report of a reset, which has a line for each slot and a few
- * other lines.
- */
-#define REPORT_SIZE SZ_8K
+/* Room for the report of a reset: a line, and the description of a view. */
+#define REPORT_SIZE (FLEXMEM_VIEW_TEXT + 128)
 
 static void device_release(struct device *dev)
 {
@@ -171,6 +169,7 @@ flexmem_device_register(struct device *parent,
 		put_device(&fdev->dev);
 		return ERR_PTR(rc);
 	}
+	fdev->debugfs = flexmem_debugfs_add(&fdev->table, dev_name(&fdev->dev));
 	log_registration(fdev);
 	return fdev;
 
@@ -197,6 +196,7 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  */
 void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
+	debugfs_remove(fdev->debugfs);
 	flexmem_chardev_remove(fdev);
 	flexmem_leaving_set_limit(&fdev->table.leaving, 0);
 	cancel_delayed_work_sync(&fdev->table.leaving.watch);
@@ -227,33 +227,15 @@ void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 }
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
 
-/* Writes the function's state before a reset, for debugging. */
+/* Describes a function before a reset. Returns the length of the text. */
 static size_t write_report(struct flexmem_dev *fdev,
 			   const struct flexmem_view *view, char *text)
 {
-	const struct flexmem_region_entry *entry;
-	size_t n = 0;
-	unsigned int i;
+	size_t n = scnprintf(text, REPORT_SIZE, "flexmem %s (%s) before reset %llu\n",
+			     dev_name(&fdev->dev), fdev->name,
+			     view->sum.out_resets + 1);
 
-	n += scnprintf(text + n, REPORT_SIZE - n,
-		       "flexmem %s (%s) before reset %llu\n"
-		       "total %llu free %llu owned %llu orphaned %llu quarantined %llu scrubbed %llu\n"
-		       "clients %llu generation %llu capacity %llu\n",
-		       dev_name(&fdev->dev), fdev->name, view->sum.out_resets + 1,
-		       view->sum.out_total, view->sum.out_free,
-		       view->sum.out_owned, view->sum.out_orphaned,
-		       view->sum.out_quarantined, view->sum.out_scrubbed,
-		       view->sum.out_clients, view->sum.out_generation,
-		       view->sum.out_capacity);
-	for (i = 0; i < view->nr; i++) {
-		entry = &view->region[i];
-		n += scnprintf(text + n, REPORT_SIZE - n,
-			       "slot %u total %llu free %llu largest %llu allocated %llu sequence %llu\n",
-			       entry->slot, entry->total, entry->free,
-			       entry->largest_free, entry->nr_allocated,
-			       entry->sequence);
-	}
-	return n;
+	return n + flexmem_view_print(view, text + n, REPORT_SIZE - n);
 }
 
 static void dump_core(struct flexmem_dev *fdev)

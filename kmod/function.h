@@ -20,6 +20,7 @@
 struct device;
 struct dma_fence;
 struct flexmem_client;
+struct seq_file;
 
 #define FLEXMEM_MAX_SLOTS 64
 
@@ -234,6 +235,8 @@ int flexmem_function_wait(struct flexmem_function *function);
 int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock_data(struct flexmem_function *function);
 void flexmem_function_work_later(struct flexmem_function *function);
+void flexmem_function_show(const struct flexmem_function *function,
+			   struct seq_file *m);
 
 /*
  * The declarations from here to flexmem_function_outcome() are for function*.c.
@@ -264,6 +267,8 @@ int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
 bool flexmem_function_is_settled(const struct flexmem_function *function);
+void flexmem_function_show_pieces(const struct flexmem_function *function,
+				  struct seq_file *m);
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot);
 u64 flexmem_function_held_in(const struct flexmem_function *function,

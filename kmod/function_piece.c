@@ -18,6 +18,7 @@
  */
 
 #include <linux/errno.h>
+#include <linux/seq_file.h>
 #include <linux/string.h>
 
 #include "function.h"
@@ -189,6 +190,50 @@ bool flexmem_function_is_settled(const struct flexmem_function *function)
 		if (is_pending(piece) && piece->tries < FLEXMEM_RELEASE_TRIES)
 			return false;
 	return true;
+}
+
+/* The commands that flexmem_function_undo() sends for a piece. */
+static void show_pending(const struct flexmem_function *function,
+			 const struct flexmem_piece *piece, struct seq_file *m)
+{
+	seq_puts(m, " pending");
+	if (piece->range.size)
+		seq_puts(m, " vm_unmap");
+	if (piece->state != FLEXMEM_PIECE_HELD) {
+		if (piece->slot != FLEXMEM_NO_SLOT)
+			seq_puts(m, " slot_clear");
+		if (function->ops.drain)
+			seq_puts(m, " drain");
+		if (function->ops.scrub && piece->dirty_start < piece->dirty_end)
+			seq_puts(m, " scrub");
+		seq_puts(m, " release");
+	}
+	seq_printf(m, " tries %u", piece->tries);
+}
+
+/**
+ * flexmem_function_show_pieces - describe the memory and the pending commands
+ * @function: function
+ * @m: receives a line for each piece, in the order of acquisition
+ *
+ * Context: the caller runs no other operation of the function.
+ */
+void flexmem_function_show_pieces(const struct flexmem_function *function,
+				  struct seq_file *m)
+{
+	const struct flexmem_piece *piece = function->piece;
+	const struct flexmem_piece *end = piece + function->nr_pieces;
+
+	for (; piece < end; piece++) {
+		seq_printf(m, "memory %llu domain %u base %#llx size %llu",
+			   piece->mem.id, piece->mem.domain, piece->mem.base,
+			   piece->mem.size);
+		if (piece->slot != FLEXMEM_NO_SLOT)
+			seq_printf(m, " slot %d", piece->slot);
+		if (is_pending(piece))
+			show_pending(function, piece, m);
+		seq_puts(m, "\n");
+	}
 }
 
 /**

@@ -29,6 +29,7 @@
  * @inode: inode whose address space holds all CPU mappings
  * @name: the device's name, for messages and user space
  * @failures: allocations that ended in ENOMEM
+ * @debugfs: directory of its files in debugfs
  * @power: held over suspend, resume, and a reset that flexmem itself begins
  * @table: regions of the function
  */
@@ -37,6 +38,7 @@ struct flexmem_dev {
 	struct inode *inode;
 	char name[32];
 	atomic64_t failures;
+	struct dentry *debugfs;
 	struct mutex power; /* held over suspend, resume and reset */
 	struct flexmem_table table;
 };

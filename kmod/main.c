@@ -4,6 +4,7 @@
 #include <linux/module.h>
 
 #include "chardev.h"
+#include "debugfs.h"
 #include "settings.h"
 #include "spare.h"
 
@@ -21,14 +22,18 @@ static int __init flexmem_init(void)
 	if (rc)
 		return rc;
 	rc = flexmem_chardev_init();
-	if (rc)
+	if (rc) {
 		flexmem_spare_exit();
-	return rc;
+		return rc;
+	}
+	flexmem_debugfs_init();
+	return 0;
 }
 module_init(flexmem_init);
 
 static void __exit flexmem_exit(void)
 {
+	flexmem_debugfs_exit();
 	flexmem_chardev_exit();
 	flexmem_spare_exit();
 }

@@ -3,6 +3,7 @@
 #ifndef _FLEXMEM_SNAPSHOT_H
 #define _FLEXMEM_SNAPSHOT_H
 
+#include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
@@ -10,6 +11,9 @@
 
 struct flexmem_account;
 struct flexmem_table;
+
+/* Room for the description of a view: a line for each slot, and two others. */
+#define FLEXMEM_VIEW_TEXT SZ_8K
 
 /**
  * struct flexmem_view - a PF or VF at one moment
@@ -39,6 +43,8 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,
 			    struct flexmem_view *view);
 void flexmem_view_hide(struct flexmem_view *view);
+size_t flexmem_view_print(const struct flexmem_view *view, char *text,
+			  size_t size);
 unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 				   const struct flexmem_account *only);
 

@@ -87,6 +87,92 @@ void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
 	vfree(data);
 }
 
+/* A file or a directory in debugfs. */
+struct dentry {
+	struct list_head link;
+	struct dentry *parent;
+	const char *name;
+	void *data;
+	const struct file_operations *fops;
+};
+
+static LIST_HEAD(dentries);
+/* A reader holds it, so that a removal waits for all readers. */
+static struct rw_semaphore debugfs_lock = {
+	.waiters = LIST_HEAD_INIT(debugfs_lock.waiters),
+};
+
+struct dentry *debugfs_create_file(const char *name, umode_t mode,
+				   struct dentry *parent, void *data,
+				   const struct file_operations *fops)
+{
+	struct dentry *dentry;
+
+	if (IS_ERR(parent))
+		return parent;
+	dentry = kzalloc(sizeof(*dentry), GFP_KERNEL);
+	if (!dentry)
+		return ERR_PTR(-ENOMEM);
+	dentry->parent = parent;
+	dentry->name = name;
+	dentry->data = data;
+	dentry->fops = fops;
+	down_write(&debugfs_lock);
+	list_add_tail(&dentry->link, &dentries);
+	up_write(&debugfs_lock);
+	return dentry;
+}
+
+struct dentry *debugfs_create_dir(const char *name, struct dentry *parent)
+{
+	return debugfs_create_file(name, 0700, parent, NULL, NULL);
+}
+
+/* Removes a file, or a directory with its files. */
+void debugfs_remove(struct dentry *dentry)
+{
+	struct dentry *at, *next;
+
+	if (IS_ERR_OR_NULL(dentry))
+		return;
+	down_write(&debugfs_lock);
+	list_for_each_entry_safe(at, next, &dentries, link) {
+		if (at != dentry && at->parent != dentry)
+			continue;
+		list_del(&at->link);
+		kfree(at);
+	}
+	up_write(&debugfs_lock);
+}
+
+static struct dentry *find_file(const char *dir, const char *name)
+{
+	struct dentry *at;
+
+	list_for_each_entry(at, &dentries, link)
+		if (at->fops && !strcmp(at->name, name) &&
+		    !strcmp(at->parent->name, dir))
+			return at;
+	return NULL;
+}
+
+int native_debugfs(const char *dir, const char *name, struct seq_file *m)
+{
+	struct dentry *file;
+	int rc = -ENOENT;
+
+	m->length = 0;
+	m->text[0] = 0;
+	down_read(&debugfs_lock);
+	file = find_file(dir, name);
+	if (file) {
+		m->private = file->data;
+		rc = file->fops->show(m, NULL);
+	}
+	up_read(&debugfs_lock);
+	return rc;
+}
+
 /* The pseudo file system for the inodes of the driver's devices. */
 static struct super_block super_block;
 static struct vfsmount mount = { .mnt_sb = &super_block };

@@ -297,7 +297,7 @@ static const char * const params[] = {
 
 static const struct sequence * const all_corners[] = {
 	corners, tenant_corners, bare_corners, card_corners, fence_corners,
-	job_corners, sleep_corners,
+	job_corners, sleep_corners, debugfs_corners,
 };
 
 static int sweep_points(unsigned int stride, const char *only)

@@ -59,6 +59,7 @@ extern const struct sequence fence_corners[];
 /* Tests of device programs that take too long. */
 extern const struct sequence job_corners[];
 extern const struct sequence sleep_corners[];
+extern const struct sequence debugfs_corners[];
 /*
  * Tests of a card whose memories DOMAINS_TEXT describes, with the parameters
  * DOMAINS_PARAMS.

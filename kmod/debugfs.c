@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The files in /sys/kernel/debug/flexmem, for root only: a directory for each
+ * node. Documentation/ABI/testing/debugfs-flexmem describes the files.
+ *
+ * The driver works also if the kernel has no debugfs, or cannot make a file.
+ */
+
+#include <linux/debugfs.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "debugfs.h"
+#include "snapshot.h"
+#include "table.h"
+
+static struct dentry *top;
+
+static int regions_show(struct seq_file *m, void *unused)
+{
+	struct flexmem_view *view = kzalloc(sizeof(*view), GFP_KERNEL);
+	char *text = vzalloc(FLEXMEM_VIEW_TEXT);
+	int rc = -ENOMEM;
+
+	if (view && text) {
+		flexmem_table_snapshot(m->private, NULL, view);
+		flexmem_view_print(view, text, FLEXMEM_VIEW_TEXT);
+		seq_puts(m, text);
+		rc = 0;
+	}
+	vfree(text);
+	kfree(view);
+	return rc;
+}
+DEFINE_SHOW_ATTRIBUTE(regions);
+
+/* Waits for the command under way. */
+static int memory_show(struct seq_file *m, void *unused)
+{
+	struct flexmem_table *table = m->private;
+	int rc = mutex_lock_killable(&table->acquire_lock);
+
+	if (rc)
+		return rc;
+	flexmem_function_show(&table->function, m);
+	flexmem_function_show_pieces(&table->function, m);
+	mutex_unlock(&table->acquire_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(memory);
+
+/**
+ * flexmem_debugfs_add - make the files of a function
+ * @table: its region table
+ * @name: name of its node
+ *
+ * Return: for debugfs_remove(), which waits for readers of the files.
+ */
+struct dentry *flexmem_debugfs_add(struct flexmem_table *table,
+				   const char *name)
+{
+	struct dentry *dir = debugfs_create_dir(name, top);
+
+	debugfs_create_file("memory", 0400, dir, table, &memory_fops);
+	debugfs_create_file("regions", 0400, dir, table, &regions_fops);
+	return dir;
+}
+
+void flexmem_debugfs_init(void)
+{
+	top = debugfs_create_dir("flexmem", NULL);
+}
+
+void flexmem_debugfs_exit(void)
+{
+	debugfs_remove(top);
+}
