@@ -74,7 +74,6 @@ static u64 inherited(const struct flexmem_account *account, unsigned int r)
 	       account->accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
-/* Computes the limits that a cgroup inherits. */
 static void inherit_limits(struct flexmem_account *account)
 {
 	bool removed = flexmem_account_is_removed(account);
@@ -132,7 +131,6 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 	return more && (used > limit || more > limit - used);
 }
 
-/* Whether a limit refuses a charge. A removed cgroup has no limits. */
 static bool refuses(const struct flexmem_account *account,
 		    enum flexmem_resource r, u64 more)
 {
@@ -254,7 +252,6 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
-/* Whether a region limit forbids a block in this region. */
 static bool refuses_region(struct flexmem_account *account, unsigned int slot)
 {
 	for (; account; account = account->parent) {
@@ -327,8 +324,8 @@ static void count_orphaned(struct flexmem_accounts *accounts,
 }
 
 /*
- * Recomputes the pressure. The caller first drops the region's lock, and then
- * delivers the event, if there is one.
+ * Recomputes the pressure. The caller delivers the event after it has dropped
+ * the region's lock.
  */
 static void gauge_move(struct flexmem_accounts *accounts)
 {

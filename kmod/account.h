@@ -177,7 +177,7 @@ struct flexmem_accounts {
 	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
 
-/* The bytes in use. The caller holds accounts->lock. */
+/* The caller holds accounts->lock. */
 static inline u64
 flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 {

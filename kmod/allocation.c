@@ -57,7 +57,6 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-/* The domains that a chunk may come from. */
 static u64 chunk_domains(const struct flexmem_shape *shape, unsigned int index)
 {
 	u64 left = shape->domains;
@@ -139,9 +138,7 @@ static int take_chunks(struct flexmem_table *table,
 	return rc;
 }
 
-/*
- * Takes the largest free blocks. On failure scatter_chunks() frees them again.
- */
+/* On failure scatter_chunks() frees the blocks. */
 static int take_largest(struct flexmem_table *table,
 			struct flexmem_allocation *allocation,
 			const struct flexmem_shape *shape,
@@ -222,7 +219,6 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 	return rc;
 }
 
-/* Returns the bytes of each chunk; the last chunk may have fewer. */
 static u64 chunk_size(const struct flexmem_shape *shape)
 {
 	if (shape->chunks == 1)
@@ -238,10 +234,6 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
 }
 
-/*
- * Charges the bytes and the handle of a new allocation with chunks of @chunk
- * bytes.
- */
 static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 		   const struct flexmem_shape *shape, u64 chunk,
 		   struct flexmem_place *place)
@@ -270,8 +262,8 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 }
 
 /*
- * Creates an allocation whose chunks have no blocks yet. If @scatters,
- * scatter_chunks() decides the number of chunks, and their sizes.
+ * Creates an allocation without blocks. If @scatters, scatter_chunks() adds the
+ * chunks.
  */
 static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 const struct flexmem_shape *shape,
@@ -373,7 +365,6 @@ uncharge:
 	return ERR_PTR(rc);
 }
 
-/* Whether several blocks may help where one block was not found. */
 static bool is_for_lack_of_a_block(enum flexmem_reason reason)
 {
 	return reason == FLEXMEM_REASON_FRAGMENTATION ||

@@ -110,7 +110,6 @@ struct flexmem_shape {
 	unsigned int pieces;
 };
 
-/* Returns the kind of memory that flags of the ABI request. */
 static inline enum flexmem_kind flexmem_kind_of(u32 flags)
 {
 	return flags & FLEXMEM_ALLOC_PROGRAM ? FLEXMEM_KIND_PROGRAM :

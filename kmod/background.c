@@ -155,7 +155,7 @@ static void scrub_work(struct work_struct *work)
 	do {
 		rc = scrub_round(table, &waits);
 	} while (!rc && may_scrub(table));
-	/* Waits before it retries a block that failed or changed. */
+	/* A block that failed or changed is retried after a delay. */
 	if (may_scrub(table) && (waits || rc != -ENOENT))
 		queue_delayed_work(system_unbound_wq, &table->scrub_work,
 				   IDLE_JIFFIES);

@@ -19,11 +19,6 @@
 
 #include "block_fit.h"
 
-/*
- * Each function that changes the state of a block keeps the list, the index and
- * the counters consistent.
- */
-
 /* Mixed blocks always need a scrub, so they are queued first. */
 static void list_dirty(struct flexmem_blocks *blocks,
 		       struct flexmem_block *block)
@@ -327,7 +322,7 @@ struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 	block->program = false;
 	block->orphaned = false;
 	blocks->nr_used++;
-	/* Placement reads this without the lock. */
+	/* Placement reads blocks->free without the lock. */
 	WRITE_ONCE(blocks->free, blocks->free - size);
 	return block;
 }

@@ -253,10 +253,6 @@ void flexmem_client_release(struct flexmem_client *client,
 	flexmem_allocation_unname(allocation, &client->stock);
 }
 
-/*
- * Turns the result of a look-up into an error if the allocation cannot be used
- * now.
- */
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 {
 	if (!allocation)
@@ -318,7 +314,6 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	return allocation;
 }
 
-/* The allocation that begins with this chunk, or NULL. */
 static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 {
 	struct flexmem_allocation *allocation = chunk->allocation;

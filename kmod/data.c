@@ -77,7 +77,6 @@ static int lost_error(const struct place *place)
 	return place->region ? flexmem_region_error(place->region) : 0;
 }
 
-/* Moves one part by one operation of the device. */
 static int move_part(const struct place *to, const struct place *from,
 		     void *buffer, u64 size)
 {
@@ -107,10 +106,7 @@ unlock:
 	return rc;
 }
 
-/*
- * Moves @length bytes. Adds the number of moved bytes to @done, also on
- * failure.
- */
+/* Adds the number of moved bytes to @done, also on failure. */
 static int move(const struct transfer *t, u64 length, u64 *done)
 {
 	struct place to, from;

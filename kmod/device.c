@@ -45,7 +45,6 @@ static void device_release(struct device *dev)
 	kfree(fdev);
 }
 
-/* Logs the function's kind, capacity and settings. */
 static void log_registration(struct flexmem_dev *fdev)
 {
 	const struct flexmem_table *table = &fdev->table;

@@ -99,7 +99,6 @@ static bool are_valid_domains(const struct flexmem_device_desc *desc)
 	return true;
 }
 
-/* Returns the name of the faulty part of a description, or NULL. */
 static const char *find_fault(const struct flexmem_device_desc *desc)
 {
 	bool vf = desc->mode == FLEXMEM_MODE_VF;
@@ -131,10 +130,7 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 	return NULL;
 }
 
-/*
- * Copies the descriptions of the domains. A device that describes none has a
- * single domain.
- */
+/* A device that describes no domain has a single domain. */
 static void copy_domains(struct flexmem_function *function,
 			 const struct flexmem_device_desc *desc)
 {
@@ -251,7 +247,7 @@ static bool overlap(const struct flexmem_memory *a,
 /*
  * Whether new memory overlaps memory that the function holds. If new memory
  * overlaps a piece whose release was not answered, the device has carried out
- * that release. Then this forgets the piece.
+ * that release. Then is_in_use() forgets the piece.
  */
 static bool is_in_use(struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
@@ -476,7 +472,6 @@ int flexmem_function_reset(struct flexmem_function *function)
 	return flexmem_function_note(function, rc);
 }
 
-/* Whether @part lies in @all, is aligned to pages, and contains @offset. */
 static bool is_part(const struct flexmem_frames *part,
 		    const struct flexmem_frames *all, u64 offset)
 {

@@ -45,7 +45,6 @@ struct seq_file;
  */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 
-/* The piece is in no slot. */
 #define FLEXMEM_NO_SLOT (-1)
 
 /*
@@ -194,7 +193,6 @@ struct flexmem_function {
 	wait_queue_head_t changed;
 };
 
-/* Whether the function has been removed. */
 static inline bool
 flexmem_function_is_gone(const struct flexmem_function *function)
 {
@@ -212,10 +210,6 @@ flexmem_function_is_suspended(const struct flexmem_function *function)
 	return smp_load_acquire(&function->state) == FLEXMEM_SUSPENDED;
 }
 
-/*
- * Whether the function counts as unresponsive, because too many commands in a
- * row have timed out.
- */
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {

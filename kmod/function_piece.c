@@ -123,7 +123,7 @@ static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 				      &piece->dirty_start, piece->dirty_end);
 }
 
-/* Releases the memory of a piece. On success forgets the piece. */
+/* On success forgets the piece. */
 static int release(struct flexmem_function *function,
 		   struct flexmem_piece *piece)
 {

@@ -274,10 +274,7 @@ void flexmem_function_work_later(struct flexmem_function *function)
 				   msecs_to_jiffies(min_t(u64, ms, INT_MAX)));
 }
 
-/*
- * Changes the state from @from to @to. Returns false if the state was not
- * @from.
- */
+/* Returns false if the state was not @from. */
 static bool change_over(struct flexmem_function *function,
 			enum flexmem_state from, enum flexmem_state to)
 {

@@ -74,8 +74,7 @@ static struct flexmem_allocation *in_use(unsigned long entry)
 }
 
 /*
- * Gives an allocation a handle. Returns false if the next index lies in a
- * segment that is not allocated yet.
+ * Returns false if the next index lies in a segment that is not allocated yet.
  */
 static bool give(struct flexmem_handles *handles,
 		 struct flexmem_allocation *allocation)

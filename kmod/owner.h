@@ -58,7 +58,6 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies);
 
-/* Takes a further reference. The caller holds one already. */
 static inline struct flexmem_account *
 flexmem_owner_get(struct flexmem_account *account)
 {

@@ -82,7 +82,6 @@ struct candidate {
 	u64 free;
 };
 
-/* Whether region @a is tried before @b. */
 static bool comes_before(const struct flexmem_order_ops *order,
 			 const struct candidate *a, const struct candidate *b)
 {
@@ -331,7 +330,6 @@ static struct growth *make_growth(struct flexmem_table *table,
 	return growth;
 }
 
-/* Whether the capacity of one of the domains may have changed. */
 static bool is_unsure(const struct flexmem_table *table, u64 domains)
 {
 	const struct flexmem_domain *domain;
@@ -342,7 +340,6 @@ static bool is_unsure(const struct flexmem_table *table, u64 domains)
 	return false;
 }
 
-/* Whether a command to the firmware may succeed in acquiring a region. */
 static bool may_acquire(const struct flexmem_table *table,
 			const struct flexmem_request *request)
 {
@@ -440,7 +437,6 @@ static bool is_in_pieces(enum flexmem_reason reason)
 	       reason == FLEXMEM_REASON_ALIGNMENT;
 }
 
-/* Returns the reason why there is no further region. */
 static enum flexmem_reason why_no_region(const struct flexmem_table *table,
 					 const struct flexmem_request *request)
 {
@@ -450,7 +446,6 @@ static enum flexmem_reason why_no_region(const struct flexmem_table *table,
 	       FLEXMEM_REASON_CAPACITY;
 }
 
-/* Sets the reason why a request failed. */
 static int explain(struct flexmem_table *table,
 		   const struct flexmem_request *request,
 		   struct flexmem_place *place)

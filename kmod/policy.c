@@ -13,7 +13,6 @@
 #include "policy.h"
 #include "table.h"
 
-/* Whether the caller names domains. */
 enum naming {
 	NAMES_NONE,
 	NAMES_SOME,

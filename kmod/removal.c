@@ -144,10 +144,7 @@ static void take_maps_away(struct flexmem_table *table)
 	up_write(&table->map_lock);
 }
 
-/*
- * Removes all regions from the table, and all their CPU mappings. Ends all
- * leases. A lost region cannot be mapped again.
- */
+/* Ends all leases too. A lost region cannot be mapped again. */
 static void lose_all(struct flexmem_table *table)
 {
 	struct flexmem_region *region;

@@ -59,9 +59,6 @@ struct reserving {
 	enum flexmem_reason reason;
 };
 
-/*
- * Returns a bit mask of the slots with regions that are reserved for a cgroup.
- */
 static u64 slots_of(struct flexmem_table *table,
 		    const struct flexmem_account *account)
 {
@@ -90,7 +87,6 @@ static void give_back(struct flexmem_table *table, u64 slots)
 	flexmem_pressure_freed(&table->accounts, FLEXMEM_ALL_DOMAINS);
 }
 
-/* Whether a region fits a reservation with regions of @size bytes. */
 static bool suits(const struct flexmem_table *table,
 		  const struct flexmem_region *region, u64 size)
 {

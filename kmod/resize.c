@@ -103,7 +103,6 @@ static int get_tail(struct flexmem_resizing *resizing,
 	return -EAGAIN;
 }
 
-/* Allocates everything that the change needs. */
 static int prepare(struct flexmem_resizing *resizing,
 		   struct flexmem_resize *cmd)
 {

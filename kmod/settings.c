@@ -142,7 +142,6 @@ static const struct kernel_param_ops range_ops = {
 	.get = range_get,
 };
 
-/* Parses one size of the list; 0 if it is not valid. */
 static u64 parse_size(const char *text)
 {
 	u64 size;

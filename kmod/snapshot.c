@@ -117,7 +117,6 @@ static bool is_held_back(const struct flexmem_region *region,
 		      !!region->reserved_for;
 }
 
-/* Whether @only may not see the figures of a region. */
 static bool is_hidden(const struct flexmem_region *region,
 		      const struct flexmem_account *only)
 {

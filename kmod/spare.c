@@ -31,7 +31,6 @@ unsigned int flexmem_stock_most;
 #define flexmem_stock_most FLEXMEM_STOCK_MOST
 #endif
 
-/* Empties a stock. Returns the number of objects. */
 static unsigned long empty(struct flexmem_stock *stock,
 			   enum flexmem_object kind)
 {

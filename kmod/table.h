@@ -104,7 +104,6 @@ struct flexmem_table {
 	     left_ && ((domain) = &(table)->domain[__ffs64(left_)], true); \
 	     left_ &= left_ - 1)
 
-/* A bit mask of all domains. */
 static inline u64 flexmem_table_all(const struct flexmem_table *table)
 {
 	return U64_MAX >> (64 - table->function.nr_domains);

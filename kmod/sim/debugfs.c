@@ -336,7 +336,6 @@ static int memory_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(memory);
 
-/* Adds the kernel's own fault injection to the card's directory. */
 static void add_fault_attr(struct dentry *dir)
 {
 #if defined(CONFIG_FAULT_INJECTION) && defined(CONFIG_FAULT_INJECTION_DEBUG_FS)

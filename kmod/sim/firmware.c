@@ -214,7 +214,6 @@ static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
 	piece->slot = SIM_NO_SLOT;
 }
 
-/* Whether the mapping overlaps the request's range. */
 static bool fw_touches(const struct fw_mapping *map,
 		       const struct sim_request *req)
 {
@@ -368,7 +367,7 @@ static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
 	return offset <= piece->size && bytes <= piece->size - offset;
 }
 
-/* Checks the range of a request. @from: source of a copy, or NULL. */
+/* @from is the source of a copy, or NULL. */
 static enum sim_status fw_check_data(const struct sim_request *req,
 				     const struct fw_piece *piece,
 				     const struct fw_piece *from)

@@ -344,10 +344,7 @@ static struct sim_job *make_job(struct sim_queue *queue,
 	return job;
 }
 
-/*
- * Makes the fence of a job. From here on the job must end, so that the fence
- * signals.
- */
+/* From here on the job must end, so that its fence signals. */
 static void make_fence(struct sim_queue *queue, struct sim_job *job,
 		       struct flexmem_client *client)
 {
@@ -372,7 +369,6 @@ static int lost_error(const struct operands *operands)
 	return ret;
 }
 
-/* Submits a job to the card, or ends it with an error. */
 static int submit(struct sim_queue *queue, struct sim_job *job, int error,
 		  const struct operands *operands)
 {
