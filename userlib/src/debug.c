@@ -13,7 +13,6 @@
 
 #define REGION_TEXT 24
 
-/* Formats a region's id: on a PF an address, on a VF a slot. */
 static const char *region_text(const struct flexmem_device *device,
 			       uint64_t region_id, char text[REGION_TEXT])
 {
@@ -55,7 +54,6 @@ void fmlib_debug_begin(struct flexmem_device *device, struct fmlib_debug *debug)
 	read_regions(device, &debug->before, &debug->before_count);
 }
 
-/* Logs a new region, and which of the fallback sizes it has. */
 static void log_acquired(struct flexmem_device *device,
 			 const struct flexmem_region_state *region)
 {

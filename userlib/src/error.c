@@ -60,7 +60,6 @@ static void slots_text(const struct flexmem_failure *failure,
 			 failure->program_slots);
 }
 
-/* Prints the limit, and the charge if it is known. */
 static void quota_text(const struct flexmem_failure *failure,
 		       char text[FMLIB_LIMIT_TEXT])
 {
@@ -201,10 +200,7 @@ static int memory_text(const struct flexmem_failure *failure, char *text,
 			leaving, own);
 }
 
-/*
- * Says which value of the request caused EINVAL. Returns false if that is not
- * known.
- */
+/* Returns false if it is not known which value is wrong. */
 static bool invalid_text(const struct flexmem_failure *failure, char *text,
 			 size_t length, int *needed)
 {

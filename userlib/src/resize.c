@@ -2,7 +2,7 @@
 /* RESIZE: allocations grow and shrink without changing their address. */
 #include "internal.h"
 
-/* Adds the free bytes of all domains. If a call fails, figures are missing. */
+/* If a call fails, figures are missing. */
 static void add_free(const struct flexmem_device *device,
 		     struct flexmem_failure *failure)
 {

@@ -8,10 +8,7 @@
 
 #include <stdlib.h>
 
-/*
- * How often a call with room for the entries is tried. A table has few slots,
- * so it cannot grow more often.
- */
+/* How often the second call is made, if the table grows each time. */
 #define MAX_TRIES 8
 
 /*

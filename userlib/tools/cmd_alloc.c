@@ -31,7 +31,6 @@ struct outcome {
 	int error;
 };
 
-/* One run of the command. */
 struct work {
 	const struct alloc_options *options;
 	struct flexmem_allocated *allocations;

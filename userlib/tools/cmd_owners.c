@@ -16,7 +16,6 @@
  */
 #define SET_LIMIT 0x100
 
-/* Prints a limit with its unit. */
 static const char *amount_text(uint32_t charge, uint64_t amount,
 			       char text[AMOUNT_MAX])
 {
@@ -285,7 +284,6 @@ static bool limit_option(struct tool *tool, int option,
 	return option >= SET_LIMIT && set_amount(tool, option, options);
 }
 
-/* Whether the options can be combined. */
 static bool check_limit(struct tool *tool, struct limit_options *options,
 			bool each)
 {

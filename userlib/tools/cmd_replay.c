@@ -101,7 +101,6 @@ static bool set_option(struct tool *tool, struct replay_options *options,
 	return true;
 }
 
-/* Whether the options can be combined. */
 static bool check_options(struct tool *tool,
 			  const struct replay_options *options)
 {
@@ -166,7 +165,6 @@ static void fail(struct report *report, int err, const char *what)
 	snprintf(report->text, sizeof(report->text), "%s: %s", what, text);
 }
 
-/* Whether the device has the settings that the options demand. */
 static bool check_settings(struct report *report,
 			   const struct replay_options *options)
 {
@@ -189,7 +187,6 @@ static bool check_settings(struct report *report,
 	return true;
 }
 
-/* Opens the device, and checks that it suits the options. */
 static bool prepare_device(struct tool *tool, struct report *report,
 			   const struct replay_options *options)
 {
@@ -256,7 +253,7 @@ static void one_file(struct tool *tool, struct report *report,
 	trace_free(&trace);
 }
 
-/* Prints the report. Returns true if no event of the file failed. */
+/* Returns true if no event of the file failed. */
 static bool print_report(struct tool *tool, const struct report *report,
 			 const struct replay_options *options)
 {

@@ -429,7 +429,6 @@ json_t *json_segments(const struct flexmem_segment *segments, size_t count)
 	return array;
 }
 
-/* Adds the reason why there was no device memory. */
 static void add_failure(json_t *object, const struct flexmem_failure *failure)
 {
 	json_add(object, "limit",

@@ -69,7 +69,7 @@ static int operate(struct run *run, const struct trace_event *event)
 	return 0;
 }
 
-/* Carries out an event. Returns true if it failed. */
+/* Returns true if the event failed. */
 static bool one_event(struct run *run, const struct trace *trace, size_t number)
 {
 	const struct trace_event *event = &trace->events[number];

@@ -83,8 +83,9 @@ struct replay_region {
 
 /*
  * Result of a replay on a device. @snapshot: the regions when @look was called.
- * @slots_used: slots in use at the end. @in_chunks: number of allocations with
- * several chunks. @most_chunks: largest number of chunks of an allocation.
+ * @slots_used: slots in use at the end.
+ * @in_chunks: number of allocations with several chunks.
+ * @most_chunks: largest number of chunks of an allocation.
  */
 struct replay_device {
 	struct replay_region *regions;

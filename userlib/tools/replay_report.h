@@ -25,14 +25,11 @@ struct report {
 };
 
 void report_print(const struct report *report);
-/* Describes the first failed event. */
 void report_failure_text(const struct report *report,
 			 char text[TOOL_TEXT_MAX]);
-/* Prints the regions as they were at the peak. */
 void report_print_peak(const struct report *report);
 /* Prints the first failure on stderr, if there is one. */
 void report_print_failure(struct tool *tool, const struct report *report);
-/* Prints a table with one line for each file. */
 void report_print_summary(const struct report *reports, size_t count,
 			  bool cached);
 json_t *report_json(const struct report *report, bool show_peak);

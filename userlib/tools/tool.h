@@ -124,7 +124,6 @@ void option_error(struct tool *tool, int option, char **argv,
  * MOST_TYPOS + 1.
  */
 bool is_closer(const char *typed, const char *name, unsigned int *least);
-/* The help text of @tool->command. */
 void print_own_help(FILE *file, const struct tool *tool);
 /* Parses the options of a command that has only the common options. */
 bool only_common_options(struct tool *tool, int argc, char **argv,
@@ -218,7 +217,6 @@ json_t *json_device(const struct flexmem_properties *properties);
 /* @domains: all of the device, from read_domains(). */
 json_t *json_domains(const struct flexmem_domain_state *domains);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
-/* Adds the sums of all accounts. */
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
 json_t *json_accounts(const struct flexmem_account_state *accounts,
 		      size_t count);

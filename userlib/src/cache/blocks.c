@@ -250,7 +250,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	return 0;
 }
 
-/* Takes free bytes out of a piece. The caller has prepared two spare pieces. */
+/* The caller has prepared two spare pieces. */
 static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
 				       const struct fmlib_segment *segment,
 				       uint64_t offset, uint64_t size)

@@ -36,7 +36,6 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 	fmlib_uses_wait(cache, block);
 }
 
-/* Turns the memory that was found into an allocation. */
 FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 			     const struct fmlib_want *want,
 			     struct fmlib_block *block)
@@ -218,7 +217,7 @@ static int too_large(struct flexmem_cache *cache, uint64_t bytes,
 	return -ENOMEM;
 }
 
-/* Finds the tag of a request. Returns false if there is no host memory. */
+/* Returns false if there is no host memory. */
 static bool set_tag(struct flexmem_cache *cache, struct fmlib_want *want,
 		    const char *name)
 {

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 /*
- * An allocation. @block: its block, during a restore. @made: the restore has
- * allocated @block.
+ * An allocation.
+ * @block: its block, during a restore.
+ * @made: the restore has allocated @block.
  */
 struct entry {
 	uint64_t serial;

@@ -256,7 +256,6 @@ static const struct {
 	  FLEXMEM_CACHE_SOURCE_PYTORCH_CUDA_ALLOC_CONF },
 };
 
-/* Cuts blanks off both ends. */
 static char *trim(char *text)
 {
 	size_t length;
@@ -302,7 +301,7 @@ static enum fmlib_key find_key(const char *name)
 	return key;
 }
 
-/* Sets a value. If the value is invalid, returns false and changes nothing. */
+/* If the value is invalid, returns false and changes nothing. */
 static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 		       enum flexmem_cache_source source, const char *value)
 {
@@ -313,7 +312,7 @@ static bool take_value(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* Sets a key. Returns -EINVAL if the setting is ignored. */
+/* Returns -EINVAL if the setting is ignored. */
 static int set(struct flexmem_cache *cache, enum flexmem_cache_source source,
 	       const char *name, const char *value)
 {

@@ -232,7 +232,6 @@ static void say_cache(struct out *out,
 			 failure->allowed_bytes);
 }
 
-/* Gives advice, if the figures show that it may help. */
 static void say_advice(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
@@ -259,7 +258,6 @@ static void say_memory(struct out *out,
 	say_advice(out, failure);
 }
 
-/* Explains a request that named an unknown pool. */
 static void say_no_pool(struct out *out,
 			const struct flexmem_cache_failure *failure)
 {

@@ -13,7 +13,6 @@ void fmlib_figure_add(struct flexmem_cache_figure *figure, uint64_t count);
 void fmlib_figure_subtract(struct flexmem_cache_figure *figure, uint64_t count);
 /* Adds the counters of a lane's account to @sum, and clears @part. */
 void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
-/* Starts to count by tag. */
 void fmlib_figures_tagged(struct flexmem_cache *cache);
 void fmlib_figures_untagged(const struct flexmem_cache *cache,
 			    struct flexmem_cache_tag *sums);

@@ -163,7 +163,6 @@ static int create(struct flexmem_cache *cache)
 	return -err;
 }
 
-/* Waits until the helper has ended. */
 static void join(struct flexmem_cache *cache)
 {
 	pthread_join(cache->helper.thread, NULL);

@@ -17,10 +17,13 @@
 struct fmlib_range_node;
 
 /*
- * @shift: log2 of the unit. @size: length in units. @used: units in reserved
- * parts. @tail: units of the hole at the end. @parts, @holes: numbers of
- * reserved parts and of holes. @height: levels of the tree. @releases: number
- * of releases so far.
+ * @shift: log2 of the unit.
+ * @size: length in units.
+ * @used: units in reserved parts.
+ * @tail: units of the hole at the end.
+ * @parts, @holes: numbers of reserved parts and of holes.
+ * @height: levels of the tree.
+ * @releases: number of releases so far.
  */
 struct fmlib_range {
 	struct fmlib_range_node *root;

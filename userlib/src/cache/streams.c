@@ -132,7 +132,6 @@ static void become_busy(struct flexmem_cache *cache, struct fmlib_queue *queue)
 	cache->busy = queue;
 }
 
-/* Records an event for each use of a block. */
 static void record_events(struct flexmem_cache *cache,
 			  struct fmlib_block *block)
 {
@@ -295,7 +294,6 @@ void fmlib_uses_poll(struct flexmem_cache *cache)
 	end_walk(cache);
 }
 
-/* Completes the uses up to @serial. */
 static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
 			uint64_t serial)
 {

@@ -41,8 +41,10 @@ enum fmlib_key {
 #define FMLIB_DIVISIONS 17
 
 /*
- * The settings of a cache. @threshold: 0 if it is off. @max_split:
- * FMLIB_NO_LIMIT if it was not given. @divides: whether @divisions was given.
+ * The settings of a cache.
+ * @threshold: 0 if it is off.
+ * @max_split: FMLIB_NO_LIMIT if it was not given.
+ * @divides: whether @divisions was given.
  * @threshold, @fraction, @history and their texts in @shown change only while
  * the whole cache is locked. The other members are constant.
  */
@@ -88,17 +90,19 @@ struct fmlib_piece {
 };
 
 /*
- * Only expandable segments use @range and @stamp. @stamp: the cache's clock
- * when the end of the segment became free. @quiet and @noted are values of
- * @range.releases. @noted is taken before the device is synchronized
- * (streams.c). While @quiet equals @range.releases, no queued work uses free
- * memory of the segment (borrow.c). Only fixed segments use @first and @last.
+ * Only expandable segments use @range and @stamp.
+ * @stamp: the cache's clock when the end of the segment became free.
+ * @quiet and @noted are values of @range.releases.
+ * @noted is taken before the device is synchronized (streams.c). While @quiet
+ * equals @range.releases, no queued work uses free memory of the segment
+ * (borrow.c). Only fixed segments use @first and @last.
  * @stuck: the provider could not shrink the segment, so the segment is only
- * returned as a whole. @lost: the segment was lost in a reset. It serves no
- * request, and is returned as a whole as soon as possible. @leaving: the
- * segment is lost, or its pool was released. @leaving and @address can be read
- * without a lock. @address is the last member, because a spare segment keeps
- * it.
+ * returned as a whole.
+ * @lost: the segment was lost in a reset. It serves no request, and is returned
+ * as a whole as soon as possible.
+ * @leaving: the segment is lost, or its pool was released.
+ * @leaving and @address can be read without a lock.
+ * @address is the last member, because a spare segment keeps it.
  */
 struct fmlib_segment {
 	struct fmlib_segment *previous;
@@ -126,7 +130,8 @@ struct fmlib_segment {
 
 /*
  * @pins: number of segments of the arena, plus allocations under way. The arena
- * is freed when @pins becomes 0. @next: next arena in the hash chain.
+ * is freed when @pins becomes 0.
+ * @next: next arena in the hash chain.
  */
 struct fmlib_arena {
 	struct fmlib_arena *next;
@@ -142,9 +147,10 @@ struct fmlib_arena {
 #define FMLIB_LANES 16
 
 /*
- * @pins: number of arenas, captures, and calls under way. @uses: number of
- * holds by callers; 0 for the common pool. @provider: the provider of the
- * cache, or @own; constant. @next: next pool in the hash chain.
+ * @pins: number of arenas, captures, and calls under way.
+ * @uses: number of holds by callers; 0 for the common pool.
+ * @provider: the provider of the cache, or @own; constant.
+ * @next: next pool in the hash chain.
  */
 struct fmlib_pool {
 	struct fmlib_pool *next;
@@ -169,11 +175,13 @@ struct fmlib_capture {
 #define FMLIB_CHAINS 4096
 
 /*
- * streams.c: a use of a block on another stream. @pins: number of threads that
- * wait for the event without the lock. @block becomes NULL when the block does
- * not wait any more. @owns: the block was allocated for the stream of the use,
- * in a segment of another stream. @next_deferred: next in the list of deferred
- * uses, which has the first use of each block freed during a capture.
+ * streams.c: a use of a block on another stream.
+ * @pins: number of threads that wait for the event without the lock.
+ * @block becomes NULL when the block does not wait any more.
+ * @owns: the block was allocated for the stream of the use, in a segment of
+ * another stream.
+ * @next_deferred: next in the list of deferred uses, which has the first use of
+ * each block freed during a capture.
  */
 struct fmlib_use {
 	struct fmlib_use *next;
@@ -188,9 +196,10 @@ struct fmlib_use {
 };
 
 /*
- * Events of one stream, in the order in which they happen. @uses: number of
- * uses that refer to the queue, including uses of live blocks. The queue exists
- * while it has such uses, or is @busy. @next: next queue in the hash chain.
+ * Events of one stream, in the order in which they happen.
+ * @uses: number of uses that refer to the queue, including uses of live blocks.
+ * The queue exists while it has such uses, or is @busy.
+ * @next: next queue in the hash chain.
  * @next_busy: next in the list of queues with events.
  */
 struct fmlib_queue {
@@ -293,10 +302,11 @@ struct fmlib_account {
 };
 
 /*
- * lanes.c: see cache.h. @stream: the stream for which the lane was made. If
- * there are many streams, other streams use the lane too. A lane lives as long
- * as the cache. @current: the growing segment of the common pool in which
- * @stream first tries to allocate; or NULL.
+ * lanes.c: see cache.h.
+ * @stream: the stream for which the lane was made. If there are many streams,
+ * other streams use the lane too. A lane lives as long as the cache.
+ * @current: the growing segment of the common pool in which @stream first tries
+ * to allocate; or NULL.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
@@ -346,11 +356,13 @@ struct fmlib_helper {
 struct flexmem_cache {
 	/*
 	 * Constant after creation, except the members of @config that struct
-	 * fmlib_config lists. @simple_limit: a smaller block has a narrow token
-	 * (tokens.c), and is below @config.max_split. @hit_limit: a request up
-	 * to this size is below @simple_limit after rounding. @pointers has its
-	 * own lock, or is NULL if segments are not mapped. @problem: buffer for
-	 * the reason of a failed creation; or NULL.
+	 * fmlib_config lists.
+	 * @simple_limit: a smaller block has a narrow token (tokens.c), and is
+	 * below @config.max_split.
+	 * @hit_limit: a request up to this size is below @simple_limit after
+	 * rounding.
+	 * @pointers has its own lock, or is NULL if segments are not mapped.
+	 * @problem: buffer for the reason of a failed creation; or NULL.
 	 */
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_events events;
@@ -379,12 +391,15 @@ struct flexmem_cache {
 
 	/*
 	 * Read under any lock of the cache, and changed while the whole cache
-	 * is locked. @served: the thread whose simple allocations and frees
-	 * lock only a lane; 0: any thread; FMLIB_NOBODY: none. @apart: lanes
-	 * count in accounts of their own. @sole: the only thread that has
-	 * allocated or freed so far, or FMLIB_NOBODY. @shared: several threads
-	 * have allocated or freed. @lanes: see lanes.c. @waiting: number of
-	 * blocks that wait for events.
+	 * is locked.
+	 * @served: the thread whose simple allocations and frees lock only a
+	 * lane; 0: any thread; FMLIB_NOBODY: none.
+	 * @apart: lanes count in accounts of their own.
+	 * @sole: the only thread that has allocated or freed so far, or
+	 * FMLIB_NOBODY.
+	 * @shared: several threads have allocated or freed.
+	 * @lanes: see lanes.c.
+	 * @waiting: number of blocks that wait for events.
 	 */
 	uint64_t served;
 	bool apart;
@@ -405,9 +420,10 @@ struct flexmem_cache {
 	struct fmlib_account account;
 
 	/*
-	 * Protected by @lock, whether lanes are locked or not. @alone: the
-	 * locked lane, if not all are locked. @cancel_state: the cancel state
-	 * that the thread with the lock restores.
+	 * Protected by @lock, whether lanes are locked or not.
+	 * @alone: the locked lane, if not all are locked.
+	 * @cancel_state: the cancel state that the thread with the lock
+	 * restores.
 	 */
 	pthread_mutex_t lock;
 	struct fmlib_lane *alone;
@@ -415,8 +431,8 @@ struct flexmem_cache {
 	/*
 	 * @spare_segment: unused structs for segments, linked by @next.
 	 * @asking: bytes of segments that threads are making, whether they hold
-	 * the lock or not. @returned: bytes that were returned to the provider
-	 * so far.
+	 * the lock or not.
+	 * @returned: bytes that were returned to the provider so far.
 	 */
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
@@ -434,8 +450,9 @@ struct flexmem_cache {
 	uint32_t askers;
 	struct fmlib_tokens narrow;
 	/*
-	 * @figures has the counters that @account lacks. @by_ladder: number of
-	 * allocations that found no free block before fmlib_ladder().
+	 * @figures has the counters that @account lacks.
+	 * @by_ladder: number of allocations that found no free block before
+	 * fmlib_ladder().
 	 */
 	struct flexmem_cache_statistics figures;
 	uint64_t by_ladder;
@@ -446,9 +463,10 @@ struct flexmem_cache {
 	/*
 	 * Changed while the whole cache is locked, and read under @lock.
 	 * @walks: number of threads that walk through the @busy queues, whether
-	 * they hold locks or not. @lost: uses without an event, because the
-	 * recording failed. @deferred: uses that get their event after the
-	 * capture. @synchronizing: number of threads that wait for the device.
+	 * they hold locks or not.
+	 * @lost: uses without an event, because the recording failed.
+	 * @deferred: uses that get their event after the capture.
+	 * @synchronizing: number of threads that wait for the device.
 	 */
 	struct fmlib_queue *busy;
 	size_t walks;
@@ -465,16 +483,17 @@ struct flexmem_cache {
 	struct fmlib_tag *last_tag;
 	/*
 	 * @flows_before: the flows when the sums were last reset. Reports
-	 * subtract them. @gone_origins: origins without references.
-	 * fmlib_unlock() releases them.
+	 * subtract them.
+	 * @gone_origins: origins without references. fmlib_unlock() releases
+	 * them.
 	 */
 	struct fmlib_flow flows_before[FLEXMEM_CACHE_POOL_KINDS];
 	struct fmlib_history history;
 	struct fmlib_origin *gone_origins;
 	/*
 	 * @level and @answered: level and number of the last pressure event
-	 * that the helper served. @looked_at: @account.clock at the last
-	 * fmlib_pressure_look().
+	 * that the helper served.
+	 * @looked_at: @account.clock at the last fmlib_pressure_look().
 	 */
 	uint32_t level;
 	uint64_t answered;
@@ -496,11 +515,14 @@ struct fmlib_found {
 };
 
 /*
- * A request under way. @lane: lane of the stream. @no_host_memory: -ENOMEM is
- * for lack of host memory, so device memory would not help. @found: the memory
- * that becomes the block. @owner: if the block will be in another stream's
- * segment, its first use, on the stream of the request. @failure: receives the
- * reason of a failure.
+ * A request under way.
+ * @lane: lane of the stream.
+ * @no_host_memory: -ENOMEM is for lack of host memory, so device memory would
+ * not help.
+ * @found: the memory that becomes the block.
+ * @owner: if the block will be in another stream's segment, its first use, on
+ * the stream of the request.
+ * @failure: receives the reason of a failure.
  */
 struct fmlib_want {
 	uint64_t bytes;

@@ -21,10 +21,12 @@ struct fmlib_use;
 /*
  * An allocation, in one cache line: its token, and its interval of a segment. A
  * block is live, or freed and waiting for events on other streams, or idle. An
- * idle block has size 0. @word: the token of the first byte, plus FMLIB_LIVE if
- * the block is live. @piece: the piece of the block in a fixed segment. @next:
- * the next idle block. @uses: the uses of a live block. @waits: number of
- * events that a freed block waits for.
+ * idle block has size 0.
+ * @word: the token of the first byte, plus FMLIB_LIVE if the block is live.
+ * @piece: the piece of the block in a fixed segment.
+ * @next: the next idle block.
+ * @uses: the uses of a live block.
+ * @waits: number of events that a freed block waits for.
  */
 struct fmlib_block {
 	_Alignas(FMLIB_LINE) _Atomic uint64_t word;
@@ -70,8 +72,9 @@ struct fmlib_tokens {
 #define FMLIB_RESTING 1024
 
 /*
- * The idle blocks of a lane. @fresh: the first of @fresh_count blocks that were
- * never used, in the last chunk of the lane.
+ * The idle blocks of a lane.
+ * @fresh: the first of @fresh_count blocks that were never used, in the last
+ * chunk of the lane.
  * @resting: length of the list from the oldest to the newest.
  */
 struct fmlib_idle {

@@ -40,7 +40,6 @@ void* allocate(size_t bytes);
 // pointer. In a forked child, frees nothing that belongs to the parent.
 bool deallocate(void* pointer) noexcept;
 
-// Returns unused memory to the device.
 void emptyCache();
 
 // The device's free and total bytes, read at the same moment.
