@@ -14,7 +14,6 @@ struct place {
 	uint64_t size;
 };
 
-/* Grows the range, by whole steps. */
 static int grow_for(struct fmlib_range *range, uint64_t size, uint64_t *top)
 {
 	uint64_t more = size - fmlib_range_tail(range);

@@ -54,7 +54,6 @@ void prepare_open(struct run *r)
 		wrong(r, "open (not failed)", errno);
 }
 
-/* Notes a live allocation. */
 static void keep(struct run *r, unsigned int f, uint32_t handle)
 {
 	r->live[f].handle[r->live[f].nr++] = handle;

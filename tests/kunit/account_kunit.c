@@ -149,7 +149,6 @@ static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 	return client;
 }
 
-/* A cgroup's limit also holds for the cgroups below it. */
 static void every_ancestor_is_charged(struct kunit *test)
 {
 	static const unsigned int way[] = { 14, 13, 12, 1, 0 };
@@ -198,7 +197,6 @@ static void every_ancestor_is_charged(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* The charges of all cgroups below a cgroup add up against its limit. */
 static void a_subtree_shares_a_limit(struct kunit *test)
 {
 	struct flexmem_account *low = open_in(test, 14), *high = open_in(test, 12);
@@ -284,7 +282,6 @@ static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
 	accounts_uncharge(test, client, 1, UNIT);
 }
 
-/* A region that fills a lost region's slot is charged as usual. */
 static void charges_after_a_loss_stay(struct kunit *test)
 {
 	struct flexmem_account *a = accounts_open(test, 14);
@@ -346,7 +343,6 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* When a cgroup is removed, its limits end, but its charges stay. */
 static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -381,10 +377,6 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 	fake_cgroup(6);
 }
 
-/*
- * The cgroup's file is closed, and memory in use is still charged to that
- * file's account.
- */
 static void cgroup_that_is_charged_stays(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;

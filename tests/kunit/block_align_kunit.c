@@ -158,7 +158,6 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, take(test, 1)->start, 2 * UNIT);
 }
 
-/* Without an alignment the search looks at all holes. */
 static void no_bound_without_alignment(struct kunit *test)
 {
 	u64 holes[64];

@@ -120,7 +120,6 @@ static void merge_keeps_the_strictest(struct kunit *test)
 	}
 }
 
-/* A part of a split block is dirty only where the block was dirty. */
 static void split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[3];
@@ -147,7 +146,6 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
 }
 
-/* The parts before and after an aligned block keep their own dirty bytes. */
 static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 {
 	struct flexmem_block *block[2];
@@ -205,7 +203,6 @@ static void cleaned_block_is_clean(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
 }
 
-/* Any change of the watched free block ends the watch. */
 static void watched_block_is_noticed_to_change(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

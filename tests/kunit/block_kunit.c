@@ -133,7 +133,6 @@ static void merges_with_both(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, largest(test), 9);
 }
 
-/* Four neighbours become one block, in whichever order they are freed. */
 static void merges_in_every_order(struct kunit *test)
 {
 	struct flexmem_block *block[4];

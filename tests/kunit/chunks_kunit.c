@@ -129,8 +129,6 @@ static void several_are_more_than_a_region(struct kunit *test)
 	release(test, client, allocation);
 }
 
-/* The next tests: an allocation gets all of its chunks or none. */
-
 static void expect_nothing(struct kunit *test, struct flexmem_client *client,
 			   u64 owned)
 {
@@ -269,8 +267,6 @@ static void byte_is_in_one_chunk(struct kunit *test)
 	}
 	release(test, client, allocation);
 }
-
-/* What happens to an allocation happens to each of its chunks. */
 
 static void all_are_orphaned(struct kunit *test)
 {

@@ -34,7 +34,6 @@ static void freed_handle_is_not_the_next(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lookup(ctx->client, 1), -ENOENT);
 }
 
-/* Adds a handle, and checks that it finds the allocation. */
 static u32 add(struct kunit *test, struct flexmem_handles *handles,
 	       struct flexmem_allocation *allocation)
 {
@@ -182,8 +181,6 @@ static void firmware_error_is_passed_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
 	check(test, ctx->client);
 }
-
-/* The life of an allocation. */
 
 static void prepared_cannot_be_named(struct kunit *test)
 {

@@ -80,7 +80,6 @@ static inline struct flexmem_allocation *prepare(struct kunit *test,
 	return allocation;
 }
 
-/* Allocates, and returns the handle. */
 static inline u32 alloc(struct kunit *test, struct flexmem_client *client,
 			u64 size)
 {

@@ -13,7 +13,6 @@
 #define MIB ((u64)SZ_1M)
 #define PIECE FLEXMEM_COPY_MAX
 
-/* An offset in an allocation. */
 struct at {
 	struct flexmem_allocation *allocation;
 	u64 offset;

@@ -53,7 +53,6 @@ static struct ctx *make_lazily(struct kunit *test, unsigned int slots)
 	return make_ordered(test, FLEXMEM_ORDER_FILL_FIRST, slots);
 }
 
-/* Allocates @size bytes from the given domains. */
 static struct fake_block *from(struct ctx *ctx, u64 domains, u64 size)
 {
 	return fake_alloc_from(ctx->table, domains, domains, size, &ctx->place);
@@ -208,7 +207,6 @@ static void preferred_domains_come_first(struct kunit *test)
 		   "acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 12G, set 3");
 }
 
-/* A request may be larger than the preferred domain. */
 static void preferred_domain_may_be_too_small(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -267,7 +265,6 @@ static void one_domain_is_exhausted_alone(struct kunit *test)
 		    2 * GIB - 512, 2 * GIB);
 }
 
-/* The slots are shared by all domains. */
 static void slots_are_exhausted_for_all(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 2);
@@ -562,7 +559,6 @@ static void refuses_a_bad_domain(struct kunit *test)
 			flexmem_function_init(function, NULL, &desc));
 }
 
-/* A device is refused if a domain of it has no room for any region. */
 static void each_domain_needs_room_for_a_region(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();

@@ -186,7 +186,6 @@ void fake_data_fill(struct fake_device *fake, const struct flexmem_memory *mem,
 		put_range(fake, piece, start, start + size, value);
 }
 
-/* Whether each byte has one of two values. */
 static bool is_either(struct fake_device *fake,
 		      const struct flexmem_memory *mem, u64 start, u64 size,
 		      u8 value, u8 other)

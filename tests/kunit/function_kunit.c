@@ -419,7 +419,6 @@ static void undocumented_errors_become_eio(struct kunit *test)
 	}
 }
 
-/* flexmem refuses requests that no page table can serve. */
 static void refuses_wrong_addresses(struct kunit *test)
 {
 	static const struct {
@@ -702,7 +701,6 @@ static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
 }
 
-/* Each state has its error for callers. */
 static void each_state_has_its_error(struct kunit *test)
 {
 	struct liar *liar = test->priv;

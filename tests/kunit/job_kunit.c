@@ -483,7 +483,6 @@ static void worker_repeats_an_unanswered_release(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
 
-/* The worker stops after a number of tries. */
 static void release_is_given_up(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -551,7 +550,6 @@ static void settled_after_a_sleep(struct kunit *test)
 			   "acquire 1G ETIMEDOUT, release 1G");
 }
 
-/* Runs the delayed work now. */
 static void run_work(struct flexmem_table *table)
 {
 	mod_delayed_work(table->function.worker, &table->function.work, 0);

@@ -74,7 +74,6 @@ static void add_fence(struct kunit *test, struct flexmem_allocation *allocation,
 			flexmem_allocation_add_fence(allocation, fence));
 }
 
-/* Allocates memory that a job uses. */
 static struct flexmem_allocation *alloc_in_flight(struct kunit *test, u64 size,
 						  struct dma_fence *fence)
 {

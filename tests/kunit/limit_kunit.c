@@ -130,7 +130,6 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-/* A removed cgroup loses its inherited limits, and inherits no new ones. */
 static void removed_cgroup_inherits_nothing(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;

@@ -189,7 +189,6 @@ static void lost_clear_is_repeated(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* The caller may repeat a slot_clear that got no answer. */
 static void lost_clear_can_be_repeated(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -262,7 +261,6 @@ static void undoing_goes_on_until_it_is_answered(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
 
-/* A refused release strands one piece. The other pieces are released. */
 static void refused_piece_keeps_no_other(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -25,7 +25,6 @@ u64 model_all_domains(const struct model *model)
 	return (1ULL << model->nr_domains) - 1;
 }
 
-/* Whether the capacity of one of the domains may have changed. */
 bool model_is_unsure(const struct model *model, u64 domains)
 {
 	unsigned int d;
@@ -149,7 +148,6 @@ static int add_region(struct model *model, struct model_range *range,
 	return slot;
 }
 
-/* Acquires memory of a domain and makes a region. */
 static int acquire_from(struct model *model, struct model_range *range,
 			unsigned int d, u64 min_size)
 {
@@ -203,7 +201,6 @@ static bool is_in(const struct model_region *region, u64 domains)
 	return region->there && domains >> region->domain & 1;
 }
 
-/* The size of the largest region that is possible in the domains. */
 u64 model_max_region(const struct model *model, u64 domains)
 {
 	const struct model_domain *domain;
@@ -245,7 +242,6 @@ static bool try_region(struct model *model, unsigned int slot,
 	return model_take(model, region, request, &answer->offset);
 }
 
-/* Whether the order puts region @a before region @b. */
 static bool region_comes_first(const struct model *model,
 			       const struct model_request *request,
 			       const struct model_region *a,
@@ -312,7 +308,6 @@ static bool gives_up(const struct model *model,
 			       request->alignment) < 0;
 }
 
-/* Whether the bounded search gives up in one of the possible regions. */
 static bool one_gives_up(struct model *model, const struct model_range *range,
 			 const struct model_request *request)
 {
@@ -460,7 +455,7 @@ static int prealloc(struct model *model, struct model_range *range, u64 domains)
 	return 0;
 }
 
-/* Acquires all regions that the device grants. Returns 0 or an error. */
+/* Returns 0 or an error. */
 int model_prealloc(struct model *model)
 {
 	int rc = 0;
@@ -501,7 +496,6 @@ static int place_in_new(struct model *model, struct model_range *range,
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
 }
 
-/* Whether the device may grant another region. */
 static bool may_grow(const struct model *model, const struct model_range *range,
 		     const struct model_request *request)
 {
@@ -537,7 +531,7 @@ static int place_in_order(struct model *model, struct model_range *range,
 	return rc;
 }
 
-/* Places a valid request. Returns 0, -ENOSPC or another error. */
+/* Returns 0, -ENOSPC or another error. */
 static int place(struct model *model, struct model_range *range,
 		 const struct model_request *request,
 		 struct model_answer *answer)

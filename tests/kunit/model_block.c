@@ -89,7 +89,6 @@ static struct model_block piece_of(const struct model_block *from, u64 start,
 	return piece;
 }
 
-/* Merges the dirty ranges: the result covers both. */
 static void add_dirt(struct model_block *block, const struct model_block *other)
 {
 	if (!other->bytes_of)
@@ -121,7 +120,6 @@ static void split_block(struct model_region *region, unsigned int i, u64 size)
 	block[1] = piece_of(&whole, whole.start + size, whole.size - size);
 }
 
-/* Merges a block with the next one. */
 static void join_blocks(struct model_region *region, unsigned int i)
 {
 	struct model_block *block = &region->block[i];

@@ -14,8 +14,6 @@
 
 #include "placements.h"
 
-/* Recovery of an exhausted table. */
-
 static void recovers_after_a_free(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 1, PLENTY);
@@ -148,8 +146,6 @@ static void nothing_is_placed_after_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ENODEV);
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
 }
-
-/* The next tests have a firmware that does not answer. */
 
 static void firmware_error_when_nothing_fits(struct kunit *test)
 {

@@ -324,7 +324,6 @@ static struct flexmem_gauge *hold_events(struct ctx *ctx)
 	return gauge;
 }
 
-/* If the pressure ends before its event is due, there is no event. */
 static void pressure_that_ended_is_no_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

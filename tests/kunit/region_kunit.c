@@ -172,7 +172,6 @@ static void sizes_are_tried_in_listed_order(struct kunit *test)
 	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 0");
 }
 
-/* After the device has refused 8 GiB, flexmem does not ask for 12 GiB. */
 static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 {
 	struct flexmem_settings settings = fake_settings();
@@ -188,7 +187,6 @@ static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* After a release flexmem asks for the refused size again. */
 static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 20 * GIB);
@@ -650,8 +648,6 @@ static void largest_region_may_be_a_present_one(struct kunit *test)
 	flexmem_table_new_capacity(ctx->table);
 	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 12 * GIB);
 }
-
-/* Tests in which threads make all kinds of call on a table at the same time. */
 
 static void expect_totals(struct kunit *test, struct ctx *ctx,
 			  const unsigned int *gib, unsigned int nr)

@@ -124,7 +124,6 @@ static void bytes_of_an_idle_owner_are_scrubbed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 }
 
-/* The background finds an idle owner's block among many of active owners. */
 static void idle_owner_is_found_beside_others(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);

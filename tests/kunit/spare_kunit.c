@@ -52,7 +52,6 @@ static void freed_objects_are_used_again(struct kunit *test)
 	flexmem_client_release(ctx->client, a);
 }
 
-/* A reused object must not contain anything that its last user stored. */
 static void reused_objects_are_like_new_ones(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

@@ -528,7 +528,6 @@ static void run_unbind_in_batch(struct run *r)
 	must(r, entry.out_error == ENODEV, "entry after the device has gone");
 }
 
-/* Calls on a file whose device was removed. */
 static void run_gone(struct run *r)
 {
 	struct flexmem_event event;

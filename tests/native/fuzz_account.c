@@ -139,8 +139,6 @@ void fuzz_note_peak(struct fuzz *f, unsigned int file)
 				       count.of[i].used[BYTES]);
 }
 
-/* The memory that the device can still grant. */
-
 static unsigned int free_slots(const struct fuzz *f)
 {
 	const struct model_region *region = f->model->region;
@@ -309,7 +307,6 @@ enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 	return reason;
 }
 
-/* Returns true if the limits allow another open file. */
 bool fuzz_may_open(const struct fuzz *f, unsigned int file)
 {
 	struct fuzz_count count;

@@ -183,7 +183,6 @@ static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
 		       fuzz_tag(f));
 }
 
-/* Raises the file's peak if it has more bytes now. */
 static void note_file_peak(struct fuzz *f)
 {
 	struct fuzz_file *file = &f->files[f->who];
@@ -301,7 +300,6 @@ static bool is_never_charged(const struct model *model,
 	       request->size > model_max_region(model, request->domains);
 }
 
-/* The domains that the request may come from. */
 static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
 {
 	switch (cmd->policy) {

@@ -49,7 +49,6 @@ static int *error_of(struct fuzz *f, enum fake_op op)
 	}
 }
 
-/* Ends all injected faults. */
 static void forget_faults(struct fuzz *f)
 {
 	enum fake_op op;
@@ -61,7 +60,6 @@ static void forget_faults(struct fuzz *f)
 	}
 }
 
-/* Makes the device stop answering, or answer again. */
 static void die_or_revive(struct fuzz *f)
 {
 	bool dead = !f->model->dead;

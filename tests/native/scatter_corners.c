@@ -94,7 +94,6 @@ static void run_scatter_one(struct run *r)
 			     .length = SZ_128K));
 }
 
-/* All or nothing. */
 static void run_scatter_full(struct run *r)
 {
 	struct flexmem_alloc reply;

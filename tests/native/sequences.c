@@ -198,7 +198,6 @@ static void prepare_alloc(struct run *r)
 	ALLOC(r, 0, .length = 20000, .flags = FLEXMEM_ALLOC_MAPPABLE);
 }
 
-/* Opens another file. */
 static void run_open(struct run *r)
 {
 	open_file(r, 1);
@@ -531,7 +530,6 @@ static void run_background(struct run *r)
 		expect_clean(r);
 }
 
-/* Changes the size of the newest allocation. */
 static bool resize(struct run *r, u64 length, int expected)
 {
 	struct flexmem_resize cmd = CMD(resize, .handle = last(r, 0),
@@ -570,7 +568,6 @@ static void run_limits(struct run *r)
 /* The cgroup of the sequences about tenants, or NULL. */
 struct cgroup *tenants;
 
-/* Opens a file in a new cgroup. */
 static void run_open_below(struct run *r)
 {
 	struct cgroup *parent = native_cgroup_make(native_cgroup_root);

@@ -424,7 +424,6 @@ bool flush_work(struct work_struct *work)
 	return true;
 }
 
-/* Runs the delayed work now. */
 bool flush_delayed_work(struct delayed_work *work)
 {
 	/* The worker must see the earlier writes of this task. */

@@ -249,9 +249,6 @@ TEST_F(exhaust, a_request_above_the_largest_region_acquires_nothing)
 	EXPECT_EQ(0, reply.out_address.offset);
 }
 
-/*
- * One file has filled the device. After it is closed, other files can allocate.
- */
 TEST_F(exhaust, close_frees_memory_for_others)
 {
 	int other = fm_open(variant->mode);

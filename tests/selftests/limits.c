@@ -355,7 +355,6 @@ TEST_F(limit, below_use_takes_nothing_away)
 	EXPECT_REFUSED(REFUSES, self->alice, 1);
 }
 
-/* The limit of a cgroup holds for the sum over all cgroups below it. */
 TEST_F(limit, a_cgroup_limits_those_below_it)
 {
 	int low, lower;

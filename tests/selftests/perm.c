@@ -42,7 +42,6 @@ TEST_F(perm, node_has_its_mode)
 	EXPECT_EQ(0, self->st.st_uid);
 }
 
-/* A VF never gets a minor number from the PFs' range. */
 TEST_F(perm, pfs_and_vfs_have_numbers_apart)
 {
 	unsigned int n = minor(self->st.st_rdev);
@@ -222,7 +221,6 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 	}
 }
 
-/* The figures of a new file do not include those of other files. */
 TEST_F(perm, a_second_file_starts_empty)
 {
 	int other = fm_open(variant->mode);

@@ -99,7 +99,6 @@ TEST_F(place, load_balance_takes_most_free_then_lowest_slot)
 			TH_LOG("step %u", i);
 }
 
-/* The new region has fewer free bytes than the others, and is tried first. */
 TEST_F(place, load_balance_tries_the_new_region_first)
 {
 	START("order=load_balance acquire=lazy", variant->mode == FM_PF ?

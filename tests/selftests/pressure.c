@@ -415,7 +415,6 @@ TEST_F(pressure, read_waits_for_an_event)
 	close(fd);
 }
 
-/* Two threads read the same file. Exactly one thread gets the event. */
 TEST_F(pressure, an_event_is_read_once)
 {
 	int fd = fm_open_as(variant->mode, BOB);

@@ -378,7 +378,6 @@ TEST_F(resize, a_program_counts_as_one)
 	EXPECT_EQ(0, fm_stats(self->root).out_used_program);
 }
 
-/* If the reply cannot be written, the RESIZE is undone. */
 TEST_F(resize, undone_if_the_reply_cannot_go)
 {
 	static const __u64 lengths[] = { 2 * SIZE, SIZE, SIZE / 2 };
@@ -438,7 +437,6 @@ TEST_F(resize, two_growable_ones_can_both_grow)
 	EXPECT_EQ(0, c.out_address.offset);
 }
 
-/* A growable allocation goes where the largest free block is. */
 TEST_F(resize, growable_goes_where_most_room_is)
 {
 	struct flexmem_alloc first, second, a;

@@ -158,8 +158,6 @@ TEST_F(list, short_entry_size_is_einval)
 	EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
 }
 
-/* Leases and TRIM. */
-
 FIXTURE(lease) {
 	int fd;
 	int other;
@@ -430,8 +428,6 @@ TEST_F(lease, figures_survive_trim)
 	EXPECT_EQ(KiB, after.out_client_peak);
 }
 
-/* Commands for the administrator. */
-
 struct trim_child {
 	int fd;
 	bool user_ns;
@@ -500,8 +496,6 @@ TEST_F(lease, trim_is_eperm_for_root_of_a_user_namespace)
 	EXPECT_EQ(EPERM, fm_child(root_of_a_user_ns_trim, &child));
 	EXPECT_UNCHANGED(self->fd, &before);
 }
-
-/* Leases that expire. */
 
 FIXTURE(expiry) {
 	int fd;

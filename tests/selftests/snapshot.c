@@ -245,8 +245,6 @@ TEST_F(snapshot, uids_and_pids_are_as_the_caller_sees_them)
 	child_kill(&c);
 }
 
-/* The lists of a snapshot. */
-
 #define NEWER 24	/* bytes that a newer caller's entry has more */
 
 struct lists {

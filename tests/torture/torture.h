@@ -32,7 +32,6 @@
 #define NR_VFS 2
 #define NR_USERS 3
 #define FIRST_UID 1001
-/* Returns the id of a user's cgroup. */
 uint64_t user_cgroup(unsigned int user);
 #define NR_SLOTS 9		/* processes at a time */
 #define NR_THREADS 3		/* threads of each process */

@@ -102,7 +102,6 @@ struct model_block *model_last(const struct model_segment *segment)
 	return &segment->blocks[segment->count - 1];
 }
 
-/* Inserts a zeroed block. */
 struct model_block *model_insert(struct model_segment *segment, size_t index)
 {
 	segment->blocks = realloc(segment->blocks, (segment->count + 1) *

@@ -17,8 +17,6 @@ static uint64_t reserved(const struct model *model)
 	return model->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
 }
 
-/* Returning memory to the provider. */
-
 static bool keeps(const struct model *model,
 		  const struct model_segment *segment)
 {
@@ -401,8 +399,6 @@ static int obtain(struct model *model, struct model_want *want,
 	}
 	return make(model, want, place);
 }
-
-/* The steps when memory is short. */
 
 static void describe(const struct model *model, const struct model_want *want)
 {

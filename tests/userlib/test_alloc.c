@@ -355,7 +355,6 @@ static void invalid_values(void **state)
 	flexmem_device_close(device);
 }
 
-/* Requests that are bound to domains. */
 static void bind(void **state)
 {
 	struct flexmem_alloc_request request = {
@@ -490,7 +489,6 @@ static void near_another(void **state)
 	flexmem_device_close(device);
 }
 
-/* The list of an allocation's chunks. */
 static void chunks(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -535,7 +533,6 @@ static void chunks(void **state)
 	flexmem_device_close(device);
 }
 
-/* Each request of a batch has its own domains. */
 static void bind_batch(void **state)
 {
 	struct flexmem_alloc_request requests[] = {

@@ -335,7 +335,6 @@ static void copy_makes_no_progress(void **state)
 	flexmem_device_close(device);
 }
 
-/* Copies between two allocations and within one. */
 static void copies_within_the_device(void **state)
 {
 	struct flexmem_device *device = open_device();

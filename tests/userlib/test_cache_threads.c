@@ -459,7 +459,6 @@ static void *work_on(void *unused)
 	return NULL;
 }
 
-/* A fork while other threads call the cache. */
 static void forking_among_threads(void **state)
 {
 	pthread_t threads[2];
