@@ -618,9 +618,9 @@ static bool place_largest(struct flexmem_table *table,
 		if (room && place_in(region, request, spare, place))
 			return true;
 		/*
-		 * Gives the region up if it has no aligned bytes, or if a limit
-		 * or a reservation forbids it. Otherwise another caller was
-		 * faster, and the room has changed.
+		 * Gives the region up if it has no aligned bytes, if a limit or
+		 * a reservation forbids the block, or if other callers were
+		 * faster more than MAX_RACES times.
 		 */
 		if (!room || place->reason || ++tries > MAX_RACES)
 			*slots &= ~BIT_ULL(region->slot);

@@ -197,7 +197,10 @@ static void set_params(const struct flexmem_settings *s)
 	set("pf_open", s->pf_open ? "mode" : "admin");
 }
 
-/* A device that is smaller than all region sizes becomes one region. */
+/*
+ * If no region size fits the device, flexmem makes all of it one region. The
+ * model gets this size.
+ */
 static void choose_small_size(struct fuzz *f)
 {
 	struct flexmem_settings *s = &f->settings;

@@ -87,7 +87,10 @@ static void switch_task(void)
 	wait_for_turn(current);
 }
 
-/* At a change point the running task gets the lowest priority. */
+/*
+ * Gives the running task the lowest priority, if the random schedule changes
+ * priorities at this step.
+ */
 static void change_rank(void)
 {
 	unsigned int i;

@@ -362,7 +362,10 @@ TEST_F(pressure, a_program_can_wait_for_memory)
 	USE(UNIT);
 	ASSERT_EQ(0, pthread_join(w.thread, NULL));
 	EXPECT_EQ(0, w.error);
-	/* an event ended the wait: the time limit is longer than this */
+	/*
+	 * an event has ended the wait, because the waiter's time limit is
+	 * longer than 60 s
+	 */
 	EXPECT_LT(fm_now_ms() - began, 60000);
 }
 

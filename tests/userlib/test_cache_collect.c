@@ -31,7 +31,10 @@ static void threshold(void **state)
 	give(cache, tokens[0]);
 	give(cache, tokens[1]);
 	give(cache, tokens[3]);
-	/* The cache measures age in allocations, so no segment has aged. */
+	/*
+	 * The cache counts age in allocations. None came after the frees, so no
+	 * segment has aged.
+	 */
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 100 * MIB);
 	take(cache, 1, 0);
 	assert_int_equal(figures(cache).num_collections, 1);

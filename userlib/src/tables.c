@@ -74,8 +74,8 @@ static int read_table(const struct flexmem_device *device, struct table *table)
 		if (err && err != -EMSGSIZE)
 			return err;
 		/*
-		 * The count is from the earlier call. If it is too small by
-		 * now, the call is repeated.
+		 * send() has set the count. If the table has grown since, the
+		 * next try has more room.
 		 */
 		table->entries = calloc(table->count ? table->count : 1,
 					table->entry_size);

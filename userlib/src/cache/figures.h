@@ -16,7 +16,10 @@ void fmlib_account_add(struct fmlib_account *sum, struct fmlib_account *part);
 void fmlib_figures_tagged(struct flexmem_cache *cache);
 void fmlib_figures_untagged(const struct flexmem_cache *cache,
 			    struct flexmem_cache_tag *sums);
-/* Counts a freed block when it begins and when it ends to wait for events. */
+/*
+ * Called when a freed block begins to wait for events, with @change 1, and when
+ * its wait ends, with -1.
+ */
 void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
 /* The caller has locked the whole cache. */
