@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File descriptors. As in the kernel, a task that looks a file up by its number
- * is only guaranteed to see the writes from before the file was installed. The
- * lock here is hidden from TSan, because it would order more writes.
+ * File descriptors. In the kernel a task that finds a file by its descriptor is
+ * only guaranteed to see the writes from before the file was installed. The
+ * lock in this file is hidden from TSan: with the lock TSan would take later
+ * writes for ordered, too.
  */
 #include "internal.h"
 

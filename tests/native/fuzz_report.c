@@ -227,7 +227,10 @@ void fuzz_snapshot(struct fuzz *f)
 		SAME(f, rc, -EINVAL);
 		return;
 	}
-	/* The driver writes no list if one of the two arrays is too small. */
+	/*
+	 * If the array for regions or the array for owners is too small, the
+	 * driver writes neither list.
+	 */
 	if (owners.rc == -EMSGSIZE || !want)
 		want = owners.rc;
 	fuzz_answer(f, rc, want);

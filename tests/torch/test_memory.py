@@ -253,7 +253,7 @@ class Accelerator(FlexmemTest):
             torch.flexmem.empty_cache()
             x = torch.empty(MIB, dtype=torch.uint8, device=DEVICE)
             ours, theirs = torch.flexmem.memory_stats(), torch.accelerator.memory_stats()
-            # All names of earlier versions are there, with the same figures.
+            # torch.accelerator has all names that torch.flexmem has, with the same figures.
             self.assertGreater(len(ours), 100)
             self.assertEqual({key: theirs[key] for key in ours}, ours)
             self.assertEqual(torch.accelerator.memory_allocated(), torch.flexmem.memory_allocated())

@@ -107,8 +107,9 @@ static void forget_pending(struct run *run)
 }
 
 /*
- * A slot is freed now. Returns the number of the stream's last event that may
- * happen while the stream still uses the bytes of the slot.
+ * Called when a slot is freed. Returns the number of an event of @stream. Until
+ * the next event of @stream has happened, the stream may use the bytes of the
+ * slot.
  */
 static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 			 const uint64_t *recorded)

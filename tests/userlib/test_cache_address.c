@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * flexmem_cache_address() while the block is freed, after each of its
- * instructions: a parent steps a child through the call.
+ * Frees a block in the middle of flexmem_cache_address(). A parent process
+ * stops its child after each instruction of the call in turn, and the child
+ * then frees the block.
  */
 #include "cache_mock.h"
 
