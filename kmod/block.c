@@ -77,8 +77,8 @@ static void inherit(struct flexmem_block *block,
 }
 
 /*
- * Shrinks a free block after a part of it became a block of its own. That part
- * has already inherited its share of the dirty range.
+ * Shrinks a free block after a part was cut off and has inherited its share of
+ * the dirty range.
  */
 static void shrink_free(struct flexmem_blocks *blocks,
 			struct flexmem_block *hole, u64 start, u64 size)

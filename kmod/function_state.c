@@ -47,8 +47,8 @@ static void set_state(struct flexmem_function *function,
 }
 
 /*
- * Enters @state. A suspended function enters FLEXMEM_GONE now, and any other
- * state at resume. A function that is gone stays so. Called with state_lock
+ * Enters @state. A suspended function enters FLEXMEM_GONE at once, and any
+ * other state at its resume. FLEXMEM_GONE is final. Called with state_lock
  * held.
  */
 static void enter(struct flexmem_function *function, enum flexmem_state state)

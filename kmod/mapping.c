@@ -143,8 +143,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 
 	down_read(&table->map_lock);
 	/*
-	 * The order of the two checks matters. In the opposite order, a
-	 * suspended PF or VF that is removed in between would pass both.
+	 * With the checks in the opposite order, a suspended PF or VF that is
+	 * removed between the checks would pass both.
 	 */
 	if (flexmem_function_is_suspended(&table->function)) {
 		ret = VM_FAULT_FALLBACK;

@@ -533,7 +533,7 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 	flexmem_account_settle(client);
 	/*
 	 * An allocation charges its handle before it looks up its owner. So
-	 * this check sees each allocation that may have found the old owner.
+	 * each allocation that may have found the old owner has a charge.
 	 */
 	if (client->used[FLEXMEM_RESOURCE_HANDLES] ||
 	    client->used[FLEXMEM_RESOURCE_BYTES]) {

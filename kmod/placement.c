@@ -557,7 +557,7 @@ static int place_once(struct flexmem_table *table,
 		return 0;
 	if (rc == -ENOSPC)
 		return explain(table, request, place);
-	/* Success, or an error other than lack of device memory: no reason. */
+	/* Only -ENOMEM for lack of device memory has a reason. */
 	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }

@@ -314,8 +314,8 @@ static enum sim_status fw_slot_set(struct sim_firmware *fw,
 	if (piece->slot != SIM_NO_SLOT)
 		return SIM_IN_USE;
 	/*
-	 * A piece may return to its last slot even if that is not usable any
-	 * more: the driver undoes a clear in this way.
+	 * A piece may return to its last slot even if the slot is not usable
+	 * any more, because the driver undoes a clear in this way.
 	 */
 	if (req->slot >= f->usable_slots && req->slot != piece->last_slot)
 		return SIM_SLOT_REFUSED;

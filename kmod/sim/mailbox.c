@@ -33,8 +33,9 @@
 #include "mailbox.h"
 
 /*
- * The number in a stale reply is this much too small. The numbers of messages
- * start above this value, so that the number in a stale reply is never 0.
+ * How much lower the number in a stale reply is than the number in the proper
+ * reply. Numbers of requests start above this value, so the number in a stale
+ * reply is never 0.
  */
 #define SIM_STALE_AGE 8
 

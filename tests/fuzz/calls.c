@@ -194,9 +194,8 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 		memcpy(to + f->offset, &v, f->bytes);
 	}
 	/*
-	 * Most FREEs name the memory in one way, by its address or by its
-	 * handle, and name no fence. A few keep all these members, which is
-	 * invalid.
+	 * Most FREEs name the memory either by address or by handle, and name
+	 * no fence. A few FREEs keep all members, which is invalid.
 	 */
 	if (c->nr == FLEXMEM_CMD_FREE && !rng_one_in(&t->rng, 8)) {
 		struct flexmem_free *a = (struct flexmem_free *)to;

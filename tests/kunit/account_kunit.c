@@ -266,7 +266,10 @@ static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 	accounts_uncharge(test, b, 1, UNIT);
 }
 
-/* A region can be lost between the charges for bytes and for their block. */
+/*
+ * An ALLOC charges the bytes first and the block later. The region can be lost
+ * in between.
+ */
 static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
@@ -434,8 +437,8 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
 	KUNIT_EXPECT_TRUE(test, is_known(test, id));
 	/*
-	 * When its file is closed, a strict owner is freed. It is not
-	 * remembered, so no other owner is forgotten for it.
+	 * The owner of a strict file is freed at close. No other owner is
+	 * forgotten for it.
 	 */
 	client = accounts_open(test, nr);
 	EXPECT(test, flexmem_owner_set_strict(client), 0);

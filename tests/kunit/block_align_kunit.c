@@ -110,8 +110,9 @@ static void alignment_tries_in_the_order_of_the_fit(struct kunit *test)
 }
 
 /*
- * Makes @bad holes that are not aligned to four units, and then one that is.
- * All holes have one unit, so both fits try them in the order of their offsets.
+ * Makes @bad holes that are not aligned to four units, and then an aligned
+ * hole. All holes have one unit, so both fits try the holes in the order of
+ * their offsets.
  */
 static void make_bad_holes(struct kunit *test, unsigned int bad)
 {
@@ -153,7 +154,7 @@ static void alignment_gives_up_after_the_last_try(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_spare(test), 2);
 	/*
 	 * A search without an alignment may try any number of holes, so it
-	 * finds the first one.
+	 * finds the aligned hole.
 	 */
 	KUNIT_EXPECT_EQ(test, take(test, 1)->start, 2 * UNIT);
 }

@@ -437,8 +437,8 @@ static void unknown_handles_are_refused(struct kunit *test)
 }
 
 /*
- * A snapshot for a client that may not see other owners needs no memory for
- * them.
+ * A client that may not see other owners needs no memory for their entries in a
+ * snapshot.
  */
 static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 {

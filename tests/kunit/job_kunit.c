@@ -528,8 +528,8 @@ static void lose_acquire(struct kunit *test, struct ctx *ctx)
 }
 
 /*
- * The worker sends no command to a suspended device. It sends the pending ones
- * after the resume.
+ * The worker sends no command to a suspended device. After the resume the
+ * worker sends the pending commands.
  */
 static void settled_after_a_sleep(struct kunit *test)
 {

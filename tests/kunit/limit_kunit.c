@@ -121,8 +121,8 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 	/*
-	 * When an account is freed, its limits go with it: the next account of
-	 * the cgroup does not have them.
+	 * The limits of an account are freed with the account: the next account
+	 * of the cgroup has no limits.
 	 */
 	accounts_limit_cgroup(test, 2, BYTES, GIB);
 	EXPECT(test, ctx->accounts.nr_cgroups, 2);

@@ -65,8 +65,8 @@ static void a_function_keeps_its_number(struct kunit *test)
 	flexmem_minor_put(minors, 64);
 	flexmem_minor_put(minors, 65);
 	/*
-	 * The devices return in another order, but each gets its old number: a
-	 * number that is free for a while is not given to another device.
+	 * The devices return in another order, and each gets its old number,
+	 * because no other device gets a number that is free for a while.
 	 */
 	KUNIT_EXPECT_EQ(test, 65, get(minors, VF, "b"));
 	KUNIT_EXPECT_EQ(test, 66, get(minors, VF, "c"));

@@ -168,9 +168,9 @@ static struct model_pending *next_pending(struct model *model, u64 after,
 }
 
 /*
- * Retries the pending commands in order, until one gets no answer. A refused
- * command does not block the others. A command that has failed too often is
- * skipped, unless @all.
+ * Retries the pending commands in order, until a command gets no answer. A
+ * refused command does not block later ones. Without @all, skips commands that
+ * have failed too often.
  */
 int model_retry(struct model *model, bool all)
 {

@@ -52,8 +52,8 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 }
 
 /*
- * Looks twice: the first look notes that the regions are empty, and the second
- * one finds that they have been empty for long enough.
+ * Looks twice, because the first look only notes that the regions are empty. At
+ * the second look they have been empty for long enough.
  */
 static void release_idle(struct ctx *ctx, unsigned int after_s)
 {

@@ -165,7 +165,7 @@ static void takes_empty_regions_first(struct kunit *test)
 	/* The same reservation again changes nothing. */
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(1));
-	/* A cgroup cannot reserve a region that is reserved for another one. */
+	/* A cgroup cannot reserve a region that another cgroup has reserved. */
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), -ENOMEM);
 	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
 	EXPECT(test, reserved_for(test, ctx, 3), 0);

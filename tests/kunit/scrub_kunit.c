@@ -200,9 +200,9 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 }
 
 /*
- * A device that clears memory on release need not scrub it before the release.
- * flexmem still scrubs memory that it has just acquired, because it does not
- * trust the device.
+ * flexmem does not scrub memory before a release if the device clears released
+ * memory. flexmem still scrubs memory that it has just acquired, because it
+ * does not trust the device.
  */
 static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *test)
 {

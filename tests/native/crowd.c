@@ -264,8 +264,8 @@ static void sub_cgroups_share_a_default_limit(void)
 }
 
 /*
- * Makes a cgroup, uses it and removes it. The file opened in it may stay open
- * longer.
+ * Makes a cgroup, opens a file in it, and removes the cgroup. The file may stay
+ * open longer.
  */
 static void pass(unsigned int i)
 {

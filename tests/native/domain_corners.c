@@ -371,7 +371,10 @@ static void near(struct run *r, u32 handle, u64 length, int error)
 			       .policy = FLEXMEM_POLICY_NEAR), error, &reply);
 }
 
-/* An allocation near another one prefers the domains of all its chunks. */
+/*
+ * With the policy NEAR an allocation prefers the domains of all chunks of the
+ * named allocation.
+ */
 static void run_near(struct run *r)
 {
 	struct flexmem_alloc reply;

@@ -104,7 +104,7 @@ static void run_one(struct run *r)
 
 /*
  * The second job ends later than the first. One allocation waits for an array
- * of both fences, another one for the first fence alone.
+ * of both fences, the other allocation for the first fence alone.
  */
 static void run_two(struct run *r)
 {

@@ -138,8 +138,9 @@ static void run_cancel_asleep(struct run *r)
 }
 
 /*
- * An ALLOC that finds no room reports how many bytes are leaving. If the struct
- * of an older program has no room for that, nothing is written behind its end.
+ * An ALLOC that finds no room reports how many bytes are leaving. An older
+ * program has a struct without this member. Then the driver writes nothing
+ * behind the end of the struct.
  */
 static void run_no_room(struct run *r)
 {

@@ -6,7 +6,7 @@
 
 /*
  * The value that is set, and the value that is shown afterwards. NULL means
- * that the driver refuses the value, and still shows the one before.
+ * that the driver refuses the value and still shows the old value.
  */
 static const struct {
 	const char *name, *value, *shown;

@@ -402,8 +402,8 @@ static void run_copy_range(struct run *r)
 }
 
 /*
- * Waits until a fence has signalled and its callbacks have run. A fence counts as
- * signalled before its callbacks run, but they run under its lock.
+ * Waits until a fence has signalled and its callbacks have run. The callbacks run after the fence counts as signalled,
+ * but under the lock of the fence.
  */
 static void wait_for(struct dma_fence *fence)
 {

@@ -281,7 +281,7 @@ done
 tap 'check: a suite that boots a machine builds first' alone cache build 1
 tap 'check: a suite without a machine does not build' alone library build 0
 
-# A long run that was stopped continues where it was, unless the tree has changed.
+# A long run that was stopped continues at the suite that it had reached, unless the tree has changed.
 longer() {
 	FLEXMEM_LONG=1 on tests/check.sh library >"$work/said" 2>&1
 	cat "$work/said"

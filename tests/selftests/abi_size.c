@@ -35,10 +35,7 @@ static __u32 first_size(const struct command *cmd)
 	return cmd->size;
 }
 
-/*
- * There are two regions, and no further one can be acquired. One of them stays
- * empty for TRIM.
- */
+/* A PF or VF can have two regions at most. One of them stays empty for TRIM. */
 #define PARAMS "max_regions=2 order=load_balance acquire=lazy program_slots=0"
 
 FIXTURE(command) {

@@ -134,8 +134,9 @@ TEST_F(unbind, the_other_function_lives_on)
 }
 
 /*
- * A container has an inode of its own. The inode must lead to the device that
- * has the number now, even while a file is open on the earlier device.
+ * A node in a container has an inode of its own. The inode must lead to the
+ * device that has the number now, even while a file of the earlier device is
+ * open on the inode.
  */
 TEST_F(unbind, an_inode_leads_to_the_function_of_now)
 {

@@ -32,7 +32,7 @@ struct Pipe {
     char byte = 0;
     return read(ends[0], &byte, 1) == 1;
   }
-  // Closes the end that belongs to the other process. So take() returns if the other process dies.
+  // Closes this process's copy of the other process's end, so that take() returns if the other process dies.
   void keep(int end) {
     TORCH_CHECK(!close(ends[!end]));
   }

@@ -181,7 +181,7 @@ def samples(op, dtype):
 
 
 def types_of(op):
-    """Returns the types to test with: float32 and int64, or another one if the operator supports neither."""
+    """Returns float32 and int64 to test with; if the operator supports neither, a type that it supports."""
     supported = op.supported_dtypes("cpu")
     usual = [dtype for dtype in (torch.float32, torch.int64) if dtype in supported]
     return usual or sorted(supported, key=str)[:1]

@@ -103,7 +103,7 @@ class Memory(FlexmemTest):
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 1)
         pieces = fill()
         self.assertEqual(torch.flexmem.memory_stats()["num_ooms"], ooms + 2)
-        # The other tensors have not changed. After a tensor is freed, another one of its size fits.
+        # The remaining tensors have not changed. When one is freed, a new tensor of its size fits.
         self.assertEqual(kept.sum().item(), 3.0)
         size = pieces.pop().numel()
         torch.empty(size, dtype=torch.uint8, device=DEVICE)

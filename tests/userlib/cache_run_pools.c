@@ -170,8 +170,8 @@ static int by_token(const void *a, const void *b)
 }
 
 /*
- * The live slots in the order in which a restore frees them, and then the
- * others. Returns the number of live ones.
+ * Puts the live slots first, in the order in which a restore frees them.
+ * Returns the number of live slots.
  */
 static size_t order_slots(const struct run *run, size_t *order)
 {

@@ -65,8 +65,8 @@ static bool is_live(void *token)
 }
 
 /*
- * A restore keeps the allocations of the checkpoint, frees newer ones, and
- * allocates those again that were freed since.
+ * A restore keeps the allocations of the checkpoint that are live, frees newer
+ * allocations, and makes the freed allocations of the checkpoint again.
  */
 static void the_same_again(const char *configuration)
 {

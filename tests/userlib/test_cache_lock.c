@@ -17,8 +17,8 @@ static unsigned long count;
 static unsigned long sleepers;
 
 /*
- * If set, membarrier() fails although the lock relies on it. seccomp can cause
- * that.
+ * If set, membarrier() fails although the lock relies on it, as seccomp can
+ * make it fail.
  */
 static atomic_bool denied;
 

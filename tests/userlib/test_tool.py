@@ -472,7 +472,7 @@ def sets_limits():
     # Orphaned bytes still count against the limit.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
     assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out
-    # The first command limit sets a limit and shows it, the second one removes the limit.
+    # The first command "limit" sets and shows a limit. The second removes it.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000 --handles 5\n"
                "limit --cgroup 1000 --handles none\nlimit --cgroup 1000 --json\n")
     assert "cgroup 1000  handles     1      5\n" in out, out

@@ -22,7 +22,8 @@ TALK = ((b"# ", b"echo $((6 * 7))00 $(tty)\r"),
         (b"33 99", b""),
         (b"# ", b"flexmem info | head -n 1\r"),
         (b"/dev/flexmem", b""),
-        # Once the command prints, it is in the foreground. Before that, the shell would get the Ctrl-C.
+        # Once the command prints, it is in the foreground and gets the Ctrl-C. Before that, the shell would get the
+        # Ctrl-C.
         (b"# ", b"sh -c 'echo n$((6 * 7)); exec sleep 1000'; echo $((1))on\r"),
         (b"n42", b"\x03"),
         (b"# ", b"exit 5\r"),

@@ -108,8 +108,8 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
 /*
- * Adds the limit that was reached, which is not in the driver's reply. The
- * limit is read after the failure, so it may have changed.
+ * Adds the limit that was reached, because the driver's reply does not contain
+ * it. The limit is read after the failure, so its value may have changed.
  */
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);

@@ -141,8 +141,8 @@ static int worse_error(int before, int now)
 }
 
 /*
- * Whether the error is about this process, so that another node would give it
- * too.
+ * Whether the error is about this process, not about the node: then other nodes
+ * would cause the error too.
  */
 static bool is_final(int err)
 {

@@ -98,8 +98,9 @@ static bool fill(struct reader *reader, bool *failed)
 }
 
 /*
- * Reads a line, without its newline, into reader->line. Text that does not fit
- * is dropped, and reader->whole is false. Returns false at the end of the file.
+ * Reads a line, without its newline, into reader->line. If the line does not
+ * fit, drops the end of the line and sets reader->whole to false. Returns false
+ * at the end of the file.
  */
 static bool next_line(struct reader *reader, bool *failed)
 {

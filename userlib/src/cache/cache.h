@@ -203,8 +203,8 @@ struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 				     const struct fmlib_want *want);
 
 /*
- * Finds and pins an arena. The whole cache must be locked if the arena may be
- * missing, because this makes it then. Returns NULL if there is no host memory.
+ * Finds and pins an arena, or makes it. To make an arena, the whole cache must be locked. Returns NULL if there is no
+ * host memory.
  */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);

@@ -123,8 +123,8 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 }
 
 /*
- * Empties an entry. Moves later entries into the hole, but no entry to an index
- * before its home(), because the search for it begins there.
+ * Empties an entry. Moves later entries into the hole, but moves no entry to an
+ * index before its home(), because a search for the entry begins there.
  */
 static void empty(struct shard *shard, size_t hole)
 {

@@ -278,8 +278,8 @@ struct fmlib_flow {
 };
 
 /*
- * Index of the flow of requests without a tag. The flows before it are those of
- * the kinds of pools. It is kept only if the cache has tags.
+ * Index of the flow of requests without a tag, which is kept only if the cache
+ * has tags. The flows before this index are those of the kinds of pools.
  */
 #define FMLIB_UNTAGGED FLEXMEM_CACHE_POOL_KINDS
 #define FMLIB_FLOWS (FLEXMEM_CACHE_POOL_KINDS + 1)

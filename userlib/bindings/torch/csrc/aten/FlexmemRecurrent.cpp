@@ -44,7 +44,7 @@ variable_list tensorsOf(const c10::OperatorHandle& op, const Stack& stack) {
 }
 
 // Makes both tensors share one counter of in-place changes. The CPU's graph has only one of the tensors, but must
-// notice a change of the other.
+// notice a change of either tensor.
 void shareVersion(const Tensor& tensor, const Tensor& model) {
   tensor.unsafeGetTensorImpl()->set_version_counter(
       model.unsafeGetTensorImpl()->version_counter());
