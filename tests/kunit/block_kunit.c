@@ -187,6 +187,21 @@ static void fragmented_then_recovers(struct kunit *test)
 	take(test, 16);
 }
 
+static void a_run_of_four_is_one_hole(struct kunit *test)
+{
+	struct flexmem_block *block[16];
+	unsigned int i;
+
+	init(test, 16);
+	for (i = 0; i < 16; i++)
+		block[i] = take(test, 1);
+	for (i = 5; i < 9; i++)
+		give(test, block[i]);
+	KUNIT_EXPECT_EQ(test, largest(test), 4);
+	KUNIT_EXPECT_NULL(test, try(test, 5));
+	KUNIT_EXPECT_EQ(test, take(test, 4)->start, 5 * UNIT);
+}
+
 static void first_fit_takes_the_lowest(struct kunit *test)
 {
 	test->param_value = &fits[0];
@@ -576,6 +591,7 @@ static struct kunit_case block_cases[] = {
 	FIT_CASE(merges_in_every_order),
 	FIT_CASE(merged_hole_can_be_taken_whole),
 	FIT_CASE(fragmented_then_recovers),
+	FIT_CASE(a_run_of_four_is_one_hole),
 	KUNIT_CASE(first_fit_takes_the_lowest),
 	KUNIT_CASE(best_fit_takes_the_tightest),
 	FIT_CASE(equal_holes_go_by_offset),
