@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest. Replays the traces with the driver, on a VF with 8 slots, with fill_first and each block strategy,
-# and one trace with a cache. Prints TAP.
+# Runs in the guest. Replays the traces with the driver, on a VF with fill_first: with each block strategy on 8 slots, with
+# a cache, in one region that is nearly full, and on a device with several memories. Prints TAP.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/replay.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -11,13 +11,14 @@ set -euo pipefail
 # Each trace must need exactly this many regions, which is its peak divided by the region size.
 declare -A regions=([resnet50-train]=1 [gpt2-train]=1 [azure-conv-kv]=5)
 
+# reload 'PARAMETERS OF FLEXMEM' 'PARAMETERS OF THE CARD'
 reload() {
 	local module
 	for module in flexmem_sim flexmem; do
 		! grep -q "^$module " /proc/modules || rmmod "$module" || return 1
 	done
-	insmod "$FLEXMEM_KO/flexmem.ko" order=fill_first "strategy=$1" &&
-		insmod "$FLEXMEM_KO/flexmem_sim.ko" slots=8 num_vfs=1
+	# shellcheck disable=SC2086 # several parameters
+	insmod "$FLEXMEM_KO/flexmem.ko" order=fill_first $1 && insmod "$FLEXMEM_KO/flexmem_sim.ko" num_vfs=1 $2
 }
 replay() {
 	local json
@@ -54,9 +55,17 @@ growing() {
 			<<<"$on_device $flat" >&3
 }
 
+# policy POLICY TRACE FILTER [OPTION]: replays a trace, and applies a filter of jq to the report
+policy() {
+	local json
+	json=$(flexmem replay --json --show-peak ${4:+"$4"} --policy "$1" "tests/traces/$2.trace.gz") || (($? == 1)) || return 1
+	echo "$json"
+	jq -e "$3" <<<"$json"
+}
+
 exec 3>&1
 for fit in first_fit best_fit; do
-	tap "$fit: the driver loads" reload "$fit"
+	tap "$fit: the driver loads" reload "strategy=$fit" slots=8
 	for trace in resnet50-train gpt2-train azure-conv-kv; do
 		tap "$fit: $trace, no failure, regions used: ${regions[$trace]}" replay "$fit" "$trace"
 	done
@@ -66,4 +75,22 @@ tap "resnet50-train through a cache that splits less" cache resnet50-train max_s
 for trace in resnet50-train gpt2-train llama-decode azure-conv-kv-layers; do
 	tap "$trace through a cache whose segments grow" growing "$trace"
 done
+
+# addresses.c in tests/native has the same figures.
+tap 'the driver loads: one region of 1.02 times the peak' reload 'max_regions=1 fallback_sizes=48320M' domains=hbm:48320M
+tap 'azure-conv-kv in one block each: some requests fail' policy default azure-conv-kv \
+	'.failures == 7 and .in_chunks == 0 and .first_failure.limit == "fragmentation"' --keep-going
+tap 'azure-conv-kv in several chunks: none fails' policy scatter azure-conv-kv \
+	'.failures == 0 and .regions_used == 1 and .in_chunks == 15 and .most_chunks == 4'
+
+tap 'the driver loads: eight stacks and four on-chip memories' reload 'max_regions=16 fallback_sizes=12G' \
+	'slots=16 domains=hbm*8:12G,tcm*4:16M'
+# The sizes of this trace are multiples of 8 x 128 bytes.
+# shellcheck disable=SC2016 # $share is of jq
+tap 'azure-conv-kv-layers, interleaved: each stack has the same bytes at the peak' \
+	policy interleave:device azure-conv-kv-layers '.failures == 0 and .peak_reached and .slots_used == 8
+	and (.peak_device_bytes / 8) as $share | [.peak_regions[] | {domain, used}] == [range(8) | {domain: ., used: $share}]'
+tap 'the driver loads: more memories than slots' reload 'max_regions=8 fallback_sizes=12G' 'slots=8 domains=hbm*9:12G'
+tap 'azure-conv-kv-layers, interleaved: a slot is missing' policy interleave:device azure-conv-kv-layers \
+	'.events == 1 and .first_failure.limit == "slots"'
 tap_end
