@@ -130,6 +130,14 @@ conformance_suite() {
 	done
 	return "$status"
 }
+# The system sleeps while a map is open.
+suspend_suite() {
+	local kind status=0
+	for kind in 6.12 6.1; do
+		tests/vm/suspend.sh "$kind" || status=$?
+	done
+	return "$status"
+}
 # hostile COMMAND...: runs commands (the torture, the fault sweep, the fuzzer, kunit) in one machine with the debug
 # kernel. The native suites run millions of such operations without a machine. Booting the debug kernel and searching
 # for leaks takes half a minute, so `make check` boots it only once for all four commands.
@@ -209,7 +217,7 @@ if [[ $long ]]; then
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
-all+=(library selftests-6.1 static torch-driver replay conformance mutants cache)
+all+=(library selftests-6.1 static torch-driver replay conformance suspend mutants cache)
 (($#)) || set -- "${all[@]}"
 # If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT

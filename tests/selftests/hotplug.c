@@ -327,7 +327,7 @@ static pid_t start_touching(volatile char *p)
 /*
  * Uses the simulator's knob, which suspends a VF as a suspend of the system
  * would. A real suspend would make the virtual machine lose its root file
- * system, which is on 9p.
+ * system, which is on 9p; tests/vm/suspend.sh has a machine without it.
  */
 TEST_F(hotplug, a_function_sleeps)
 {
