@@ -413,4 +413,46 @@ TEST_F(fw, refused_slots_are_reason_slots)
 	ASSERT_EQ(0, knob(variant->dir, "usable_slots", "16"));
 }
 
+/* Prints a file of the driver in debugfs, and reads it into @text. */
+static void read_debugfs(int mode, const char *name, char *text, size_t size)
+{
+	char path[128], *line, *rest;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/flexmem/flexmem%d/%s",
+		 mode == FM_PF ? 0 : FM_MAX_PFS, name);
+	f = fopen(path, "r");
+	if (f) {
+		n = fread(text, 1, size - 1, f);
+		fclose(f);
+	}
+	text[n] = 0;
+	for (line = text; (rest = strchr(line, '\n')); line = rest + 1)
+		printf("# %.*s\n", (int)(rest - line), line);
+}
+
+/* All replies to the first command of a release are lost. */
+TEST_F(fw, debugfs_shows_what_is_pending)
+{
+	bool pf = variant->mode == FM_PF;
+	char text[8192], want[128];
+	__u32 handle = fm_take(self->fd, MiB);
+
+	ASSERT_NE(0, handle);
+	read_debugfs(variant->mode, "regions", text, sizeof(text));
+	snprintf(want, sizeof(want), "\nslot 0 total %llu free %llu ", REGION,
+		 REGION - MiB);
+	EXPECT_NE(NULL, strstr(text, want));
+	ASSERT_EQ(0, fm_fill(self->fd, handle, 0, MiB, 'x'));
+	ASSERT_EQ(0, fm_free(self->fd, handle));
+	KNOB("fault_command", pf ? "release" : "slot_clear");
+	KNOB("drop_replies", "1000");
+	EXPECT_EQ(ETIMEDOUT, fm_trim(self->fd));
+	read_debugfs(variant->mode, "memory", text, sizeof(text));
+	EXPECT_EQ(0, strncmp(text, "state ", 6));
+	EXPECT_NE(NULL, strstr(text, pf ? " pending drain " :
+			       " slot 0 pending slot_clear scrub release tries "));
+}
+
 TEST_HARNESS_MAIN
