@@ -110,9 +110,15 @@ struct dentry *debugfs_create_file(const char *name, umode_t mode,
 
 	if (IS_ERR(parent))
 		return parent;
-	dentry = kzalloc(sizeof(*dentry), GFP_KERNEL);
-	if (!dentry)
+	if (native_should_fail(NATIVE_ALLOC))
 		return ERR_PTR(-ENOMEM);
+	/*
+	 * A device works also without files. So the files do not count in
+	 * native_live(), which would differ after a failure.
+	 */
+	dentry = calloc(1, sizeof(*dentry));
+	if (!dentry)
+		abort();
 	dentry->parent = parent;
 	dentry->name = name;
 	dentry->data = data;
@@ -133,15 +139,20 @@ void debugfs_remove(struct dentry *dentry)
 {
 	struct dentry *at, *next;
 
+	bool is_top;
+
 	if (IS_ERR_OR_NULL(dentry))
 		return;
+	is_top = !dentry->parent;
 	down_write(&debugfs_lock);
 	list_for_each_entry_safe(at, next, &dentries, link) {
 		if (at != dentry && at->parent != dentry)
 			continue;
 		list_del(&at->link);
-		kfree(at);
+		free(at);
 	}
+	if (is_top && !list_empty(&dentries))
+		shim_bug("files in debugfs are left");
 	up_write(&debugfs_lock);
 }
 
