@@ -4,7 +4,8 @@
  * other files, and writes the reply. No allocation logic is here.
  *
  * The table has a row for each command: the size of its struct, the size in the
- * first version, and the handler.
+ * first version, and the handler. The whole struct is copied in once, and @size
+ * is taken from that copy. The reply is never longer than the caller's struct.
  *
  * A handler that allocates or frees first prepares the change so that no other
  * caller can see it, then copies the reply out, and only then makes the change
@@ -16,12 +17,13 @@
  *
  * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM and LEASE,
  * ioctl_data.c the commands about bytes, ioctl_report.c those that report
- * something and those about limits, and ioctl_frame.c the copies of the structs.
+ * something and those about limits.
  */
 
 #include <linux/align.h>
 #include <linux/dma-fence.h>
 #include <linux/err.h>
+#include <linux/fault-inject-usercopy.h>
 #include <linux/fs.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -36,6 +38,27 @@
 #include "leaving.h"
 #include "policy.h"
 #include "resize.h"
+
+/*
+ * Reads a struct word by word. The caller's struct nearly always has the
+ * driver's size. The compiler knows this size, so the loop costs less than
+ * copy_from_user(). The size of each struct is a multiple of a word.
+ */
+static int read_words(void *to, const void __user *from, size_t size)
+{
+	const unsigned long __user *user = from;
+	unsigned long *word = to, *end = to + size;
+
+	if (should_fail_usercopy() || !user_read_access_begin(from, size))
+		return -EFAULT;
+	for (; word < end; word++, user++)
+		unsafe_get_user(*word, user, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
 
 /* Sets every ``out_`` member of the reply to an ALLOC. */
 static void alloc_reply(struct flexmem_alloc *cmd,
@@ -537,6 +560,35 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_reserve),
 };
 
+static int call_command(struct flexmem_call *call,
+			const struct flexmem_command *command)
+{
+	/* Not zeroed: the copies below fill as much as the command uses. */
+	u64 buffer[LONGEST_STRUCT / sizeof(u64)] __uninitialized;
+	int rc;
+
+	if (get_user(call->user_size, (u32 __user *)call->ubuffer))
+		return -EFAULT;
+	if (call->user_size < command->min_size)
+		return -EINVAL;
+	if (call->user_size > FLEXMEM_MAX_STRUCT)
+		return -E2BIG;
+	if (call->user_size == command->size)
+		rc = read_words(buffer, call->ubuffer, command->size);
+	else
+		rc = copy_struct_from_user(buffer, command->size,
+					   call->ubuffer, call->user_size);
+	if (rc)
+		return rc;
+	/*
+	 * The caller may have changed the size since it was checked, so the
+	 * checked value is used.
+	 */
+	*(u32 *)buffer = call->user_size;
+	call->cmd = buffer;
+	return command->carry_out(call);
+}
+
 /**
  * flexmem_ioctl - ioctl of a node
  * @filp: open file
@@ -547,17 +599,13 @@ static const struct flexmem_command commands[] = {
  */
 long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
-	/* Not zeroed: flexmem_fetch() fills as much as the command uses. */
-	u64 buffer[LONGEST_STRUCT / sizeof(u64)] __uninitialized;
 	struct flexmem_file *file = filp->private_data;
 	struct flexmem_call call = {
 		.fdev = file->fdev,
 		.client = &file->client,
 		.ubuffer = (void __user *)arg,
-		.cmd = buffer,
 	};
 	unsigned int nr = _IOC_NR(cmd);
-	int rc;
 
 	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(FLEXMEM_TYPE, nr))
 		return -ENOTTY;
@@ -571,6 +619,5 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return -ENODEV;
 	if (commands[nr].changes && !(filp->f_mode & FMODE_WRITE))
 		return -EBADF;
-	rc = flexmem_fetch(&call, commands[nr].size, commands[nr].min_size);
-	return rc ?: commands[nr].carry_out(&call);
+	return call_command(&call, &commands[nr]);
 }

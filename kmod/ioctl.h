@@ -6,9 +6,13 @@
 #include <linux/atomic.h>
 #include <linux/compiler_types.h>
 #include <linux/device.h>
+#include <linux/errno.h>
+#include <linux/fault-inject-usercopy.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
 
 #include "client.h"
 #include "table.h"
@@ -69,10 +73,41 @@ struct flexmem_call {
 	void *cmd;
 };
 
-long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+/* Writes a struct word by word, for the same reason as read_words(). */
+static inline int flexmem_write_words(void __user *to, const void *from,
+				      size_t size)
+{
+	const unsigned long *word = from, *end = from + size;
+	unsigned long __user *user = to;
 
-int flexmem_fetch(struct flexmem_call *call, size_t size, size_t min_size);
-int flexmem_reply(struct flexmem_call *call, size_t size);
+	if (should_fail_usercopy() || !user_write_access_begin(to, size))
+		return -EFAULT;
+	for (; word < end; word++, user++)
+		unsafe_put_user(*word, user, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+/**
+ * flexmem_reply - write the reply to the caller's struct
+ * @call: command under way
+ * @cmd_size: size of the driver's struct
+ *
+ * Return: 0 or -EFAULT.
+ */
+static inline int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
+{
+	if (call->user_size == cmd_size)
+		return flexmem_write_words(call->ubuffer, call->cmd, cmd_size);
+	return copy_to_user(call->ubuffer, call->cmd,
+			    min_t(size_t, call->user_size, cmd_size)) ?
+		-EFAULT : 0;
+}
+
+long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 /*
  * Each of these functions carries out a command, and returns 0 or an errno that
