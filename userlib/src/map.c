@@ -27,7 +27,7 @@ static uint64_t page_size(void)
 static int find_chunk(const struct flexmem_device *device, uint64_t *offset,
 		      struct flexmem_map *cmd)
 {
-	struct flexmem_chunk_entry entries[FLEXMEM_MAX_CHUNKS];
+	struct flexmem_chunk_entry entries[FLEXMEM_MAX_CHUNKS] = { 0 };
 	struct flexmem_lookup list = {
 		.size = sizeof(list),
 		.handle = cmd->handle,
