@@ -137,6 +137,60 @@ static void use_it(void)
 	EXPECT(!flexmem_cache_pool_release(cache, request.pool));
 }
 
+static int held;
+
+static void hold_and_cancel(void *user, void *context)
+{
+	(void)user;
+	(void)context;
+	held++;
+	pthread_testcancel();
+}
+
+static void release_and_cancel(void *user, void *context)
+{
+	(void)user;
+	(void)context;
+	pthread_testcancel();
+	held--;
+}
+
+static size_t print_and_cancel(void *user, void *context, char *text,
+			       size_t length)
+{
+	(void)user;
+	(void)context;
+	pthread_testcancel();
+	return (size_t)snprintf(text, length, "main");
+}
+
+static const struct flexmem_cache_contexts cancelling = {
+	.print = print_and_cancel,
+	.hold = hold_and_cancel,
+	.release = release_and_cancel,
+};
+
+/* Two allocations, so that one unlock releases two contexts. */
+static void use_contexts(void)
+{
+	struct flexmem_cache_request request = { .bytes = 5000 };
+	struct flexmem_cache_allocation a[2];
+	char *text;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		request.context = &held;
+		EXPECT(!flexmem_cache_alloc_request(cache, &request,
+						    sizeof(request), &a[i],
+						    sizeof(a[i])));
+	}
+	EXPECT(!flexmem_cache_snapshot(cache, FLEXMEM_CACHE_EVERY_POOL, &text,
+				       NULL));
+	flexmem_cache_text_free(text);
+	for (i = 0; i < 2; i++)
+		give(cache, a[i].token);
+}
+
 static void empty_it(void)
 {
 	/* The provider once fails to free a segment. The cache logs this. */
@@ -175,6 +229,8 @@ static void cancelled_afterwards(const char *configuration)
 	options.events = &mock_events;
 	options.events_size = sizeof(mock_events);
 	options.log = log_and_cancel;
+	options.contexts = &cancelling;
+	options.contexts_size = sizeof(cancelling);
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
 	assert_int_equal(flexmem_cache_add_oom_callback(cache, call_and_cancel,
@@ -187,6 +243,8 @@ static void cancelled_afterwards(const char *configuration)
 	cancel_in(use_it);
 	cancel_in(empty_it);
 	cancel_in(ask_it);
+	cancel_in(use_contexts);
+	assert_int_equal(held, 0);
 	assert_int_equal(figures(cache).allocation[0].current, 0);
 	cancel_in(destroy_it);
 	assert_int_equal(failures, 0);

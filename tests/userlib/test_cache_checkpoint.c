@@ -204,10 +204,6 @@ static void holes_of_any_size(void **state)
 	in_every_hole("expandable_segments:True");
 }
 
-/*
- * If a block of the pool waits for an event, or would have to wait when it is
- * freed, the restore fails and changes nothing.
- */
 /* Each block that is made again needs two pieces. */
 static void many_blocks(void **state)
 {
@@ -228,6 +224,10 @@ static void many_blocks(void **state)
 	end();
 }
 
+/*
+ * If a block of the pool waits for an event, or would have to wait when it is
+ * freed, the restore fails and changes nothing.
+ */
 static void memory_in_use(void **state)
 {
 	void *before;

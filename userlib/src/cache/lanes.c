@@ -181,9 +181,9 @@ void fmlib_unlock(struct flexmem_cache *cache)
 
 	cache->gone_origins = NULL;
 	fmlib_unlock_raw(cache);
+	fmlib_cancel_as(state);
 	if (gone)
 		fmlib_origins_release(cache, gone);
-	fmlib_cancel_as(state);
 }
 
 int fmlib_pause(struct flexmem_cache *cache)

@@ -41,6 +41,8 @@ void fmlib_origin_drop(struct flexmem_cache *cache,
 void fmlib_origins_release(struct flexmem_cache *cache,
 			   struct fmlib_origin *list)
 {
+	/* A thread cancelled in the callback would lose the rest of @list. */
+	int state = fmlib_cancel_off();
 	struct fmlib_origin *origin;
 
 	while ((origin = list)) {
@@ -50,4 +52,5 @@ void fmlib_origins_release(struct flexmem_cache *cache,
 						origin->context);
 		free(origin);
 	}
+	fmlib_cancel_as(state);
 }

@@ -93,7 +93,8 @@ struct fmlib_piece {
  * Only expandable segments use @range and @stamp.
  * @stamp: the cache's clock when the end of the segment became free.
  * @quiet and @noted are values of @range.releases.
- * @noted is taken before the device is synchronized (streams.c). While @quiet
+ * @noted is taken before the device is synchronized, and again after that for
+ * threads that still wait (streams.c). While @quiet
  * equals @range.releases, no queued work uses free memory of the segment
  * (borrow.c). Only fixed segments use @first and @last.
  * @stuck: the provider could not shrink the segment, so the segment is only
