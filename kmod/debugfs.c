@@ -36,15 +36,19 @@ static int regions_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(regions);
 
-/* Waits for the command under way. */
+/*
+ * Does not wait for the command under way: a device that does not answer is
+ * what a reader wants to see, and removal waits for the reader.
+ */
 static int memory_show(struct seq_file *m, void *unused)
 {
 	struct flexmem_table *table = m->private;
-	int rc = mutex_lock_killable(&table->acquire_lock);
 
-	if (rc)
-		return rc;
 	flexmem_function_show(&table->function, m);
+	if (!mutex_trylock(&table->acquire_lock)) {
+		seq_puts(m, "busy\n");
+		return 0;
+	}
 	flexmem_function_show_pieces(&table->function, m);
 	mutex_unlock(&table->acquire_lock);
 	return 0;

@@ -9,7 +9,8 @@
  * makes no call, and a task that holds one makes no further call. Removal waits
  * for the operation under way under each lock, and for one more operation that
  * undoes it. Then removal releases every region. Removal never waits for user
- * space, because a caller can keep a command in a page fault for any time.
+ * space, because a caller can keep a command in a page fault for any time. The
+ * one exception is root that reads a file in debugfs.
  * Afterwards only blocks are left. The owners free these blocks when they close
  * their files.
  */

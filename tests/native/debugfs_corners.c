@@ -73,6 +73,17 @@ static void run_refused(struct run *r)
 	must(r, !shows(0, "memory", "memory "), "memory that was released");
 }
 
+/* A reader does not wait for the task that calls the device. */
+static void run_busy(struct run *r)
+{
+	struct flexmem_file *file = r->file[0]->private_data;
+
+	mutex_lock(&file->fdev->table.acquire_lock);
+	must(r, shows(1, "memory", "state up timeouts 0\nbusy\n"), "busy");
+	mutex_unlock(&file->fdev->table.acquire_lock);
+	must(r, shows(1, "memory", " slot 0\n"), "memory in use");
+}
+
 static void run_gone(struct run *r)
 {
 	char node[32];
@@ -92,6 +103,7 @@ const struct sequence debugfs_corners[] = {
 	{ "debugfs: regions", prepare, run_regions },
 	{ "debugfs: pending commands", prepare, run_pending },
 	{ "debugfs: a refused release", NULL, run_refused },
+	{ "debugfs: a command is under way", prepare, run_busy },
 	{ "debugfs: the function goes", prepare, run_gone },
 	{}
 };

@@ -449,7 +449,7 @@ static void look_into_debugfs(struct tenant *t)
 	const char *node = dev_name(&private->fdev->dev);
 	struct seq_file m;
 
-	ANSWER(t, "debugfs", native_debugfs(node, "memory", &m), EINTR, ENOENT);
+	ANSWER(t, "debugfs", native_debugfs(node, "memory", &m), ENOENT);
 	ANSWER(t, "debugfs", native_debugfs(node, "regions", &m), ENOENT,
 	       ENOMEM);
 }

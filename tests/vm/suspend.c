@@ -79,7 +79,8 @@ static bool prepare(void)
 	    mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL))
 		return false;
 	/* The first serial line has the kernel's messages. */
-	freopen("/dev/ttyS1", "w", stdout);
+	if (!freopen("/dev/ttyS1", "w", stdout))
+		return false;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("TAP version 13");
 	return load("/flexmem.ko") && load("/flexmem_sim.ko");
