@@ -410,7 +410,8 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	same = listener->told_at == reading->before.told_at &&
-	       listener->failed_at == reading->before.failed_at;
+	       listener->failed_at == reading->before.failed_at &&
+	       listener->short_of == reading->before.short_of;
 	if (same) {
 		listener->told = reading->after.told;
 		listener->told_at = reading->after.told_at;
