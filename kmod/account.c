@@ -131,6 +131,7 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 	return more && (used > limit || more > limit - used);
 }
 
+/* A removed cgroup has no limits any more. */
 static bool refuses(const struct flexmem_account *account,
 		    enum flexmem_resource r, u64 more)
 {

@@ -197,7 +197,9 @@ static void killed_caller_does_not_wait_for_its_turn(struct kunit *test)
 	mutex_lock(&ctx->table->leaving.turn);
 	signal_and_put(fence);
 	task = kthread_run(alloc_until_killed, killed, "flexmem_kunit");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	if (IS_ERR(task))
+		mutex_unlock(&ctx->table->leaving.turn);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	wait_for_completion(&killed->ready);
 	send_sig(SIGKILL, task, 1);
 	/* The wait lasts this long only if the test fails. */
