@@ -76,6 +76,7 @@ BLOCKS = {
     ('testing.rst', 'make -C tests/userlib'): 'no: the suites library and cache are these',
     ('testing.rst', 'make vm CMD='): DRIVER,
     ('tracing.rst', 'echo 1'): 'no: the last command does not end; tests/selftests/trace.c does the same',
+    ('tracing.rst', 'tests/vm/run.sh'): 'no: the suite selftests-6.12 runs this test',
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes 8G'): DRIVER,
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice --each-child'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem limit --default --bytes 16G'): 'as above',

@@ -460,6 +460,7 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 	undo_charge(accounts, client, slot, size);
 	count_quarantined(accounts, slot, size);
 	spin_unlock(&accounts->lock);
+	trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
 }
 
 /**
@@ -573,9 +574,11 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)
 {
 	struct flexmem_slot_charges *in = &accounts->in[slot];
+	u64 lost;
 
 	spin_lock(&accounts->lock);
-	if (in->owned || in->orphaned) {
+	lost = in->owned + in->orphaned;
+	if (lost) {
 		in->era++;
 		accounts->losses++;
 		accounts->changes++;
@@ -587,4 +590,6 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 	in->orphaned = 0;
 	in->quarantined = 0;
 	spin_unlock(&accounts->lock);
+	if (lost)
+		trace_flexmem_charges_lost(accounts, slot, lost);
 }

@@ -123,6 +123,7 @@ struct flexmem_account {
 
 /**
  * struct flexmem_accounts - all accounts of one function
+ * @function: the function, for traces; NULL in unit tests. Set once
  * @lock: protects the members below; a leaf lock. A charge for a block takes it
  *	under the lock of the region, so that the block and its charge change
  *	together
@@ -154,6 +155,7 @@ struct flexmem_account {
  * @in: the parts of @owned, @orphaned and @quarantined in each region, by slot
  */
 struct flexmem_accounts {
+	const struct flexmem_function *function;
 	spinlock_t lock; /* see above */
 	struct list_head clients;
 	struct rb_root cgroups;

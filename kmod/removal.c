@@ -105,6 +105,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->range[FLEXMEM_KIND_PROGRAM].first = split;
 	table->range[FLEXMEM_KIND_PROGRAM].end = nr;
 	flexmem_accounts_init(&table->accounts, settings->default_depth);
+	table->accounts.function = &table->function;
 	flexmem_table_update_memory(table);
 	flexmem_table_release_init(table);
 	return 0;

@@ -272,6 +272,7 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
 	end_leases(slots);
 	slots->generation++;
+	trace_flexmem_slots_forget(slots->function, slots->generation);
 	spin_unlock(&slots->lock);
 }
 

@@ -126,6 +126,22 @@ TRACE_EVENT(flexmem_slot,
 		  __entry->slot, __entry->filled, __entry->generation)
 );
 
+/* A reset has emptied the segment table and ended all leases. */
+TRACE_EVENT(flexmem_slots_forget,
+	TP_PROTO(const struct flexmem_function *function, u64 generation),
+	TP_ARGS(function, generation),
+	TP_STRUCT__entry(
+		__field(int, minor)
+		__field(u64, generation)
+	),
+	TP_fast_assign(
+		__entry->minor = function->minor;
+		__entry->generation = generation;
+	),
+	TP_printk("minor=%d generation=%llu", __entry->minor,
+		  __entry->generation)
+);
+
 DECLARE_EVENT_CLASS(flexmem_allocation,
 	TP_PROTO(const struct flexmem_allocation *allocation),
 	TP_ARGS(allocation),
@@ -134,6 +150,7 @@ DECLARE_EVENT_CLASS(flexmem_allocation,
 		__field(unsigned int, handle)
 		__field(unsigned int, flags)
 		__field(unsigned int, slot)
+		__field(unsigned int, chunks)
 		__field(u64, client)
 		__field(u64, offset)
 		__field(u64, size)
@@ -145,14 +162,15 @@ DECLARE_EVENT_CLASS(flexmem_allocation,
 		__entry->handle = allocation->handle;
 		__entry->flags = allocation->flags;
 		__entry->slot = chunk->region->slot;
+		__entry->chunks = allocation->nr_chunks;
 		__entry->client = allocation->owner->id;
 		__entry->offset = chunk->block->start;
 		__entry->size = allocation->size;
 	),
-	TP_printk("minor=%d client=%llu handle=%u flags=%#x slot=%u offset=%#llx size=%llu",
+	TP_printk("minor=%d client=%llu handle=%u flags=%#x slot=%u offset=%#llx size=%llu chunks=%u",
 		  __entry->minor, __entry->client, __entry->handle,
 		  __entry->flags, __entry->slot, __entry->offset,
-		  __entry->size)
+		  __entry->size, __entry->chunks)
 );
 
 /* An ALLOC has succeeded: the allocation has its address and its handle. */
@@ -247,20 +265,25 @@ DECLARE_EVENT_CLASS(flexmem_charge,
 		 unsigned int handles, unsigned int reason),
 	TP_ARGS(account, size, handles, reason),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(u64, client)
 		__field(u64, size)
 		__field(unsigned int, handles)
 		__field(unsigned int, reason)
 	),
 	TP_fast_assign(
+		const struct flexmem_function *function =
+			account->accounts->function;
+
+		__entry->minor = function ? function->minor : -1;
 		__entry->client = account->id;
 		__entry->size = size;
 		__entry->handles = handles;
 		__entry->reason = reason;
 	),
-	TP_printk("client=%llu size=%llu handles=%u reason=%u",
-		  __entry->client, __entry->size, __entry->handles,
-		  __entry->reason)
+	TP_printk("minor=%d client=%llu size=%llu handles=%u reason=%u",
+		  __entry->minor, __entry->client, __entry->size,
+		  __entry->handles, __entry->reason)
 );
 
 /*
@@ -277,6 +300,27 @@ DEFINE_EVENT(flexmem_charge, flexmem_uncharge,
 	TP_PROTO(const struct flexmem_account *account, u64 size,
 		 unsigned int handles, unsigned int reason),
 	TP_ARGS(account, size, handles, reason)
+);
+
+/* A region was lost: the bytes in it are no longer charged to any client. */
+TRACE_EVENT(flexmem_charges_lost,
+	TP_PROTO(const struct flexmem_accounts *accounts, unsigned int slot,
+		 u64 size),
+	TP_ARGS(accounts, slot, size),
+	TP_STRUCT__entry(
+		__field(int, minor)
+		__field(unsigned int, slot)
+		__field(u64, size)
+	),
+	TP_fast_assign(
+		const struct flexmem_function *function = accounts->function;
+
+		__entry->minor = function ? function->minor : -1;
+		__entry->slot = slot;
+		__entry->size = size;
+	),
+	TP_printk("minor=%d slot=%u size=%llu", __entry->minor, __entry->slot,
+		  __entry->size)
 );
 
 /* flexmem_device_reset() has ended. */

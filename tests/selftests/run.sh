@@ -27,6 +27,7 @@ export PATH=$PATH:/usr/sbin:/sbin
 top=$(cd -- "$(dirname -- "$0")/../.." && pwd -P)
 bin=${FLEXMEM_SELFTESTS:-$top/build/selftests}
 limit=${FLEXMEM_TEST_TIMEOUT:-1200}
+export FLEXMEM_PAGES=$top/Documentation
 read -ra bits_list <<<"${FLEXMEM_BITS:-64 32}"
 
 # PROGRAM | CONFIGURATION | flexmem parameters | flexmem_sim parameters

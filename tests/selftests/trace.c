@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Trace events: each change of state is seen, in its order, through tracefs. */
+/*
+ * Trace events: each change of state is seen, in its order, through tracefs.
+ * FLEXMEM_PAGES is the directory with the page that shows such a trace.
+ */
 #include <poll.h>
 #include <sys/mount.h>
 
@@ -98,6 +101,7 @@ static const char *find(const char *from, const char *event, const char *text)
 } while (0)
 
 static char text[256 * KiB];
+static char page[64 * KiB];
 
 TEST_F(trace, regions_slots_and_commands)
 {
@@ -123,6 +127,45 @@ TEST_F(trace, regions_slots_and_commands)
 	NEXT(at, "flexmem_reset", "rc=0");
 }
 
+TEST_F(trace, a_reset_with_an_allocation)
+{
+	const char *at = text;
+	struct flexmem_alloc a;
+
+	ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &a));
+	RESET(FM_VF);
+	read_trace(text, sizeof(text));
+	NEXT(at, "flexmem_charge", "minor=64 client=");
+	NEXT(at, "flexmem_alloc", "size=%llu chunks=1\n",
+	     (unsigned long long)SIZE);
+	NEXT(at, "flexmem_charges_lost", "minor=64 slot=0 size=%llu\n",
+	     (unsigned long long)SIZE);
+	NEXT(at, "flexmem_slots_forget", "minor=64 generation=");
+}
+
+/* A scrub fails, so the memory goes into quarantine instead of to its owner. */
+TEST_F(trace, a_failed_scrub)
+{
+	const char *at = text;
+	struct flexmem_alloc a, b;
+	int other = fm_open(FM_VF);
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, raw_strict(other, &CMD(strict)));
+	ASSERT_EQ(0, fm_alloc(self->fd, SIZE, &a));
+	ASSERT_EQ(0, fm_fill(self->fd, a.out_handle, 0, SIZE, 'a'));
+	ASSERT_EQ(0, fm_free(self->fd, a.out_handle));
+	KNOB("fault_command", "scrub");
+	KNOB("fail_commands", "1");
+	EXPECT_EQ(EIO, fm_alloc(other, SIZE, &b));
+	fm_mend();
+	read_trace(text, sizeof(text));
+	NEXT(at, "flexmem_scrub", "rc=-5");
+	NEXT(at, "flexmem_uncharge", "client=%llu size=%llu handles=0 ",
+	     fm_client_id(other), (unsigned long long)SIZE);
+	close(other);
+}
+
 /* Starts a job that uses the memory for 100 ms. Returns the job's fence. */
 static int run_fill(__u32 handle, int fd)
 {
@@ -140,9 +183,47 @@ static int run_fill(__u32 handle, int fd)
 	return rc;
 }
 
+/*
+ * Finds the next event in @text, and copies it without its task and time. The
+ * context of a fence is a number of the whole kernel, so it is left out.
+ * Returns the rest of the text, or NULL.
+ */
+static const char *next_event(const char *text, char *event, size_t size)
+{
+	const char *end;
+	char *context;
+
+	text = strstr(text, ": flexmem_");
+	if (!text)
+		return NULL;
+	end = strchrnul(text, '\n');
+	snprintf(event, size, "%.*s", (int)(end - text), text);
+	context = strstr(event, "context=");
+	if (context)
+		memmove(context, strchrnul(context, ' '),
+			strlen(strchrnul(context, ' ')) + 1);
+	return end;
+}
+
+/* Reads the page with the trace, or returns false. */
+static bool read_page(char *page, size_t size)
+{
+	char path[PATH_MAX];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/tracing.rst", fm_env("FLEXMEM_PAGES"));
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	page[fread(page, 1, size - 1, file)] = 0;
+	fclose(file);
+	return true;
+}
+
 TEST_F(trace, one_allocation_and_one_job)
 {
-	const char *at = text;
+	const char *at = text, *seen = text;
+	char want[256], have[256];
 	struct flexmem_alloc first, a;
 	struct pollfd wait = { .events = POLLIN };
 
@@ -174,6 +255,16 @@ TEST_F(trace, one_allocation_and_one_job)
 	NEXT(at, "flexmem_end", "handle=%u ", a.out_handle);
 	NEXT(at, "flexmem_uncharge", "size=%llu handles=0",
 	     (unsigned long long)SIZE);
+
+	/* The page shows this trace, without the last ALLOC. */
+	ASSERT_TRUE(read_page(page, sizeof(page)));
+	for (at = page; (at = next_event(at, want, sizeof(want)));) {
+		do {
+			seen = next_event(seen, have, sizeof(have));
+			ASSERT_NE(NULL, seen) TH_LOG("not seen: %s", want);
+		} while (strstr(have, "size=524288 "));
+		EXPECT_STREQ(want, have);
+	}
 }
 
 TEST_HARNESS_MAIN
