@@ -192,11 +192,33 @@ MODULE_PARM_DESC(suspended, "1: suspends the device, 0: resumes it");
 
 /* ---- the operations with a defect ---- */
 
+/* Grants the free piece that follows the piece of the last grant. */
+static int acquire_next(u64 size, struct flexmem_memory *mem)
+{
+	static unsigned int last;
+	unsigned int i, piece;
+
+	for (i = 1; size == RAM_PIECE && i <= RAM_PIECES; i++) {
+		piece = (last + i) % RAM_PIECES;
+		if (ram_id[piece])
+			continue;
+		ram_id[piece] = mem->id;
+		mem->base = (u64)piece * RAM_PIECE;
+		last = piece;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
 static int acquire(void *priv, u64 size, struct flexmem_memory *mem)
 {
 	static u64 first;
-	int rc = ram_acquire(priv, size, mem);
+	int rc;
 
+	/* A released piece is not the next one that this card grants. */
+	if (has == EARLY_DRAIN)
+		return acquire_next(size, mem);
+	rc = ram_acquire(priv, size, mem);
 	if (rc)
 		return rc;
 	if (!first)
