@@ -145,12 +145,9 @@ static void copy_domains(struct flexmem_function *function,
 			function->domains[i].granule = desc->granule;
 }
 
-/**
- * flexmem_function_init - initialise a function that holds no memory
- * @function: to initialise
- * @dev: for messages, or NULL
- * @desc: description and operations
- *
+/*
+ * Initialises a function that holds no memory.
+ * @dev: for messages, or NULL.
  * Return: 0, or -EINVAL (with a message) if the description is not valid.
  */
 int flexmem_function_init(struct flexmem_function *function,
@@ -196,13 +193,10 @@ static u64 new_id(void)
 	return atomic64_inc_return(&last_id);
 }
 
-/**
- * flexmem_function_probe - send one command to an unresponsive function
- * @function: function
- *
- * The answer, or its absence, decides the state of the function. Callers that
- * wait for the probe continue in either case.
- *
+/*
+ * Sends one command to an unresponsive function. The answer, or its absence,
+ * decides the state of the function. Callers that wait for the probe continue
+ * in either case.
  * Context: the caller runs no other operation of the function. May sleep.
  */
 void flexmem_function_probe(struct flexmem_function *function)
@@ -215,12 +209,9 @@ void flexmem_function_probe(struct flexmem_function *function)
 	wake_up_all(&function->changed);
 }
 
-/**
- * flexmem_function_capacity - ask for the capacity of a domain
- * @function: function
- * @domain: domain of the function
- * @bytes: receives the capacity; unchanged on failure
- *
+/*
+ * Asks for the capacity of a domain.
+ * @bytes: receives the capacity; unchanged on failure.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0 or an error of the firmware.
  */
@@ -298,13 +289,10 @@ static int check_memory(struct flexmem_function *function,
 	return 0;
 }
 
-/**
- * flexmem_function_acquire - acquire memory from the device
- * @function: function
- * @domain: domain of the function
- * @size: bytes, a multiple of the domain's granule
- * @mem: receives the memory; unchanged on failure
- *
+/*
+ * Acquires memory from the device.
+ * @size: bytes, a multiple of the domain's granule. @mem: receives the memory;
+ * unchanged on failure.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ENOSPC if the domain has no contiguous free memory of that size;
  * -EIO if too many pieces wait for their release; or another error of the
@@ -344,15 +332,11 @@ int flexmem_function_acquire(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_release - release memory to the device
- * @function: function
- * @mem: from flexmem_function_acquire(); the caller must not use it afterwards
- *
- * If the firmware fails, or a slot may still point at the memory, the release
- * stays pending. The worker or the next caller that acquires memory retries the
- * release.
- *
+/*
+ * Releases memory to the device. If the firmware fails, or a slot may still
+ * point at the memory, the release stays pending. The worker or the next caller
+ * that acquires memory retries the release.
+ * @mem: from flexmem_function_acquire(); the caller must not use it afterwards.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, also if no command was sent, or an error of the firmware.
  */
@@ -377,12 +361,10 @@ int flexmem_function_release(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_slot_set - point a slot of the firmware's table at memory
- * @function: function; on a PF, which has no such table, no command is sent
- * @slot: an empty slot
- * @mem: memory that the function holds
- *
+/*
+ * Points a slot of the firmware's table at memory.
+ * @function: on a PF, which has no such table, no command is sent. @slot: an
+ * empty slot. @mem: memory that the function holds.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ENOSPC if the firmware does not permit this slot; or an error of
  * the firmware, after which the slot may point at the memory.
@@ -407,11 +389,9 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_slot_clear - empty a slot of the firmware's table
- * @function: function; on a PF no command is sent
- * @slot: a filled slot
- *
+/*
+ * Empties a slot of the firmware's table.
+ * @function: on a PF no command is sent. @slot: a filled slot.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, or an error of the firmware; after -ETIMEDOUT and -EINTR the slot
  * may be empty.
@@ -432,14 +412,12 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_quiesce - stop all device programs
- * @function: function; if it holds no memory, no command is sent
- *
+/*
+ * Stops all device programs.
+ * @function: if it holds no memory, no command is sent.
  * Context: the caller runs no other operation, and none that moves data. May
- * sleep.
- * Return: 0: memory can be released now. Or an error of the firmware: then only
- * a reset recovers the memory.
+ * sleep. Return: 0: memory can be released now. Or an error of the firmware:
+ * then only a reset recovers the memory.
  */
 int flexmem_function_quiesce(struct flexmem_function *function)
 {
@@ -451,13 +429,12 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 	return flexmem_function_outcome(function, "quiesce", rc, false);
 }
 
-/**
- * flexmem_function_reset - reset the device
- * @function: function that can be reset
- *
+/*
+ * Resets the device.
+ * @function: function that can be reset.
  * Context: the caller runs no other operation, and none that moves data. May
- * sleep.
- * Return: 0: the function holds no memory now. Or an error of the firmware.
+ * sleep. Return: 0: the function holds no memory now. Or an error of the
+ * firmware.
  */
 int flexmem_function_reset(struct flexmem_function *function)
 {
@@ -481,15 +458,13 @@ static bool is_part(const struct flexmem_frames *part,
 	       part->size <= all->size - (part->offset - all->offset);
 }
 
-/**
- * flexmem_function_fault - get page frames of device memory
- * @function: function that can be mapped
- * @mem: memory that the function holds
- * @offset: offset in @mem of the page that was touched
- * @frames: in: the range that may be mapped together with that page. Out: the
- *	part of the range with contiguous page frames, and its first frame
- *	number, which flexmem cannot check. Not valid on failure
- *
+/*
+ * Gets page frames of device memory.
+ * @function: function that can be mapped. @mem: memory that the function holds.
+ * @offset: offset in @mem of the page that was touched. @frames: in: the range
+ * that may be mapped together with that page. Out: the part of the range with
+ * contiguous page frames, and its first frame number, which flexmem cannot
+ * check. Not valid on failure.
  * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
  * Return: 0, -ENOMEM, or another error if the page has no frame.
  */
@@ -515,13 +490,9 @@ int flexmem_function_fault(struct flexmem_function *function,
 	return 0;
 }
 
-/**
- * flexmem_function_protection - page protection of a CPU mapping
- * @function: function that can be mapped
- * @protection: protection of a mapping of ordinary memory
- *
- * Context: any.
- * Return: the protection of a mapping of the device's memory.
+/*
+ * The page protection of a CPU mapping of the device's memory. @protection is
+ * that of a mapping of ordinary memory.
  */
 pgprot_t flexmem_function_protection(const struct flexmem_function *function,
 				     pgprot_t protection)

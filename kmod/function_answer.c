@@ -15,17 +15,10 @@
 #include "function.h"
 #include "trace.h"
 
-/**
- * flexmem_function_distrust - handle a wrong answer
- * @function: function
- * @operation: name of the command
- * @what: what is wrong
- * @value: the wrong value
- *
- * Logs only the first wrong answer, because a faulty device usually repeats its
- * mistake.
- *
- * Context: any.
+/*
+ * Handles a wrong answer. Logs only the first wrong answer, because a faulty
+ * device usually repeats its mistake.
+ * @what: what is wrong. @value: the wrong value.
  * Return: -EIO.
  */
 int flexmem_function_distrust(struct flexmem_function *function,
@@ -39,14 +32,8 @@ int flexmem_function_distrust(struct flexmem_function *function,
 	return -EIO;
 }
 
-/**
- * flexmem_function_check - check the errno of an answer
- * @function: function
- * @operation: name of the command
- * @rc: result of the driver
- * @may_be_full: -ENOSPC is a valid answer
- *
- * Context: any.
+/*
+ * Checks the errno of an answer. @may_be_full: -ENOSPC is a valid answer.
  * Return: @rc, or -EIO if the contract does not permit that error.
  */
 int flexmem_function_check(struct flexmem_function *function,
@@ -69,15 +56,9 @@ int flexmem_function_check(struct flexmem_function *function,
 	return flexmem_function_distrust(function, operation, "error", rc);
 }
 
-/**
- * flexmem_function_outcome - check the errno of an answer, and note the answer
- * @function: function
- * @operation: name of the command
- * @rc: result of the driver
- * @may_be_full: -ENOSPC is a valid answer
- *
- * Context: any.
- * Return: as flexmem_function_check().
+/*
+ * Checks the errno of an answer as flexmem_function_check() does, and notes the
+ * answer.
  */
 int flexmem_function_outcome(struct flexmem_function *function,
 			     const char *operation, int rc, bool may_be_full)

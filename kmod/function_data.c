@@ -12,15 +12,11 @@
 #include "function.h"
 #include "trace.h"
 
-/**
- * flexmem_function_scrub - zero memory of the device
- * @function: function whose driver has this operation
- * @mem: memory of the function
- * @offset: first byte in @mem
- * @size: bytes, at most FLEXMEM_SCRUB_MAX
- *
- * Context: under data_lock. May sleep.
- * Return: 0 or an error of the firmware.
+/*
+ * Zeroes memory of the device.
+ * @function: function whose driver has this operation. @size: bytes, at most
+ * FLEXMEM_SCRUB_MAX.
+ * Context: under data_lock. May sleep. Return: 0 or an error of the firmware.
  */
 int flexmem_function_scrub(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
@@ -37,21 +33,14 @@ int flexmem_function_scrub(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_clear - zero memory that no program can reach
- * @function: function
- * @mem: memory of the function
+/*
+ * Zeroes memory that no program can reach. Does nothing on a device that cannot
+ * scrub. Suspend, reset and removal wait at most for the operation under way.
  * @start: offset of the first byte; receives the end of the bytes that are zero
- *	now
- * @end: offset of the end. If it is not above @start, nothing is zeroed
- *
- * Does nothing on a device that cannot scrub. Suspend, reset and removal wait
- * at most for the operation under way.
- *
+ * now. @end: offset of the end. If it is not above @start, nothing is zeroed.
  * Context: the caller runs no other operation of the function, and does not
- * hold data_lock. May sleep.
- * Return: 0; an error of flexmem_function_error(); -EINTR; or an error of the
- * firmware.
+ * hold data_lock. May sleep. Return: 0; an error of flexmem_function_error();
+ * -EINTR; or an error of the firmware.
  */
 int flexmem_function_clear(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 *start,
@@ -76,14 +65,10 @@ int flexmem_function_clear(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_read - copy out of the device
- * @function: function whose driver has this operation
- * @mem: memory of the function
- * @offset: first byte in @mem
- * @size: bytes, at most FLEXMEM_RW_MAX
- * @to: buffer
- *
+/*
+ * Copies out of the device.
+ * @function: function whose driver has this operation. @size: bytes, at most
+ * FLEXMEM_RW_MAX.
  * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
@@ -96,14 +81,10 @@ int flexmem_function_read(struct flexmem_function *function,
 	return flexmem_function_outcome(function, "read", rc, false);
 }
 
-/**
- * flexmem_function_write - copy into the device
- * @function: function whose driver has this operation
- * @mem: memory of the function
- * @offset: first byte in @mem
- * @size: bytes, at most FLEXMEM_RW_MAX
- * @from: buffer
- *
+/*
+ * Copies into the device.
+ * @function: function whose driver has this operation. @size: bytes, at most
+ * FLEXMEM_RW_MAX.
  * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
@@ -116,16 +97,13 @@ int flexmem_function_write(struct flexmem_function *function,
 	return flexmem_function_outcome(function, "write", rc, false);
 }
 
-/**
- * flexmem_function_copy - copy within the device
- * @function: function whose driver has this operation
- * @to: memory of the function, which is written
- * @to_offset: first byte in @to
- * @from: memory of the function, which is read; may be @to
- * @from_offset: first byte in @from
+/*
+ * Copies within the device.
+ * @function: function whose driver has this operation. @to: memory of the
+ * function, which is written. @to_offset: first byte in @to. @from: memory of
+ * the function, which is read; may be @to. @from_offset: first byte in @from.
  * @size: number of bytes, at most FLEXMEM_COPY_MAX. @size and both offsets are
- *	multiples of FLEXMEM_ALIGN. The ranges do not overlap
- *
+ * multiples of FLEXMEM_ALIGN. The ranges do not overlap.
  * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
@@ -140,14 +118,13 @@ int flexmem_function_copy(struct flexmem_function *function,
 	return flexmem_function_outcome(function, "copy", rc, false);
 }
 
-/**
- * flexmem_function_check_fence - check that memory may wait for a fence
- * @function: function of the memory, whose driver has owns_fence
- * @client: client that frees the memory
- * @fence: any fence that a program has named; neither an array nor a chain
- *
- * Context: any. Removal waits for the driver's answer.
- * Return: 0; -EINVAL if the fence is not of a job of @client; or -ENODEV.
+/*
+ * Checks that memory may wait for a fence.
+ * @function: function of the memory, whose driver has owns_fence. @client:
+ * client that frees the memory. @fence: any fence that a program has named;
+ * neither an array nor a chain.
+ * Context: any. Removal waits for the driver's answer. Return: 0; -EINVAL if
+ * the fence is not of a job of @client; or -ENODEV.
  */
 int flexmem_function_check_fence(struct flexmem_function *function,
 				 struct flexmem_client *client,
@@ -165,14 +142,13 @@ int flexmem_function_check_fence(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_cancel - end all jobs of a client with an overdue job
- * @function: function
- * @fence: fence of the overdue job, which the driver has added to an allocation
- *
- * Context: under data_lock. May sleep.
- * Return: 0; -EOPNOTSUPP if the device cannot cancel jobs; or an error of
- * flexmem_function_error() or flexmem_function_outcome().
+/*
+ * Ends all jobs of a client with an overdue job.
+ * @fence: fence of the overdue job, which the driver has added to an
+ * allocation.
+ * Context: under data_lock. May sleep. Return: 0; -EOPNOTSUPP if the device
+ * cannot cancel jobs; or an error of flexmem_function_error() or
+ * flexmem_function_outcome().
  */
 int flexmem_function_cancel(struct flexmem_function *function,
 			    struct dma_fence *fence)
@@ -187,13 +163,10 @@ int flexmem_function_cancel(struct flexmem_function *function,
 	return flexmem_function_outcome(function, "cancel", rc, false);
 }
 
-/**
- * flexmem_function_client_gone - tell the driver that a client has closed its
- * file
- * @function: function, in any state but gone
- * @client: client whose file was closed; the driver has had a reference to it
- *
- * Context: under data_lock. May sleep.
+/*
+ * Tells the driver, which has had a reference to the client, that the client
+ * has closed its file. The function is in any state but gone. Under data_lock.
+ * May sleep.
  */
 void flexmem_function_client_gone(struct flexmem_function *function,
 				  struct flexmem_client *client)

@@ -23,13 +23,9 @@
 
 #include "function.h"
 
-/**
- * flexmem_function_piece - find a piece by its id
- * @function: function
- * @id: id of the memory
- *
- * Context: the caller runs no other operation of the function.
- * Return: the piece, or NULL.
+/*
+ * Finds a piece by its id, or returns NULL. Context: the caller runs no other
+ * operation of the function.
  */
 struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 					     u64 id)
@@ -42,12 +38,9 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 	return NULL;
 }
 
-/**
- * flexmem_function_forget_piece - remove a released piece
- * @function: function
- * @piece: piece of the function. The other pieces keep their order
- *
- * Context: the caller runs no other operation of the function.
+/*
+ * Removes a released piece. The other pieces keep their order. Context: the
+ * caller runs no other operation of the function.
  */
 void flexmem_function_forget_piece(struct flexmem_function *function,
 				   struct flexmem_piece *piece)
@@ -57,15 +50,11 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
 	memmove(piece, piece + 1, behind * sizeof(*piece));
 }
 
-/**
- * flexmem_function_mark_dirty - note the bytes to zero before the release
- * @function: function
- * @mem: memory that the function holds
- * @start: offset of the first byte that an owner may have written
- * @end: offset of the end of such bytes
- *
- * Does nothing if the device clears memory that it takes back.
- *
+/*
+ * Notes the bytes to zero before the release. Does nothing if the device clears
+ * memory that it takes back.
+ * @mem: memory that the function holds. @start: offset of the first byte that
+ * an owner may have written. @end: offset of the end of such bytes.
  * Context: the caller runs no other operation of the function.
  */
 void flexmem_function_mark_dirty(struct flexmem_function *function,
@@ -138,17 +127,13 @@ static int release(struct flexmem_function *function,
 	return rc;
 }
 
-/**
- * flexmem_function_undo - send the commands that a piece has pending
- * @function: function
+/*
+ * Sends the commands that a piece has pending. Stops at the first command that
+ * fails.
  * @piece: piece of the function. If this returns 0, the piece is removed,
- *	unless its state is HELD
- *
- * Stops at the first command that fails.
- *
+ * unless its state is HELD.
  * Context: the caller runs no other operation of the function, and does not
- * hold data_lock. May sleep.
- * Return: 0, also if nothing is pending; an error of the firmware; or an error
+ * hold data_lock. May sleep. Return: 0; an error of the firmware; or an error
  * of flexmem_function_clear().
  */
 int flexmem_function_undo(struct flexmem_function *function,
@@ -173,13 +158,9 @@ static bool is_pending(const struct flexmem_piece *piece)
 	return piece->state != FLEXMEM_PIECE_HELD || piece->range.size;
 }
 
-/**
- * flexmem_function_is_settled - whether no command is left to retry
- * @function: function
- *
- * Context: the caller runs no other operation of the function.
- * Return: true if no command is pending, or if every pending command was
- * retried too often.
+/*
+ * Whether no command is pending, or every pending command was retried too
+ * often. Context: the caller runs no other operation of the function.
  */
 bool flexmem_function_is_settled(const struct flexmem_function *function)
 {
@@ -211,12 +192,10 @@ static void show_pending(const struct flexmem_function *function,
 	seq_printf(m, " tries %u", piece->tries);
 }
 
-/**
- * flexmem_function_show_pieces - describe the memory and the pending commands
- * @function: function
- * @m: receives a line for each piece, in the order of acquisition
- *
- * Context: the caller runs no other operation of the function.
+/*
+ * Describes the memory and the pending commands: a line for each piece, in the
+ * order of acquisition. Context: the caller runs no other operation of the
+ * function.
  */
 void flexmem_function_show_pieces(const struct flexmem_function *function,
 				  struct seq_file *m)
@@ -236,13 +215,9 @@ void flexmem_function_show_pieces(const struct flexmem_function *function,
 	}
 }
 
-/**
- * flexmem_function_slot_is_known - whether a slot is certainly empty
- * @function: function
- * @slot: slot
- *
- * Context: the caller runs no other operation of the function.
- * Return: true if no piece is in the slot or may be in it.
+/*
+ * Whether no piece is in a slot or may be in it. Context: the caller runs no
+ * other operation of the function.
  */
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot)
@@ -255,13 +230,9 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 	return true;
 }
 
-/**
- * flexmem_function_held_in - bytes of a domain that the function holds
- * @function: function
- * @domain: number of the domain
- *
- * Context: the caller runs no other operation of the function.
- * Return: bytes of the domain that are acquired and not yet released.
+/*
+ * Bytes of a domain that are acquired and not yet released. Context: the caller
+ * runs no other operation of the function.
  */
 u64 flexmem_function_held_in(const struct flexmem_function *function,
 			     unsigned int domain)
@@ -277,12 +248,9 @@ u64 flexmem_function_held_in(const struct flexmem_function *function,
 	return bytes;
 }
 
-/**
- * flexmem_function_held - number of acquired bytes, over all domains
- * @function: function
- *
- * Context: the caller runs no other operation of the function.
- * Return: the number of bytes.
+/*
+ * Number of acquired bytes, over all domains. Context: the caller runs no other
+ * operation of the function.
  */
 u64 flexmem_function_held(const struct flexmem_function *function)
 {
@@ -294,13 +262,10 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 	return bytes;
 }
 
-/**
- * flexmem_function_retry - retry all pending commands
- * @function: function
- * @all: also those commands that were retried too often
- *
- * A piece that the firmware refuses does not block the other pieces.
- *
+/*
+ * Retries all pending commands. A piece that the firmware refuses does not
+ * block the other pieces. Memory that may be mapped is unmapped first.
+ * @all: also those commands that were retried too often.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns one of
  * these; the first error with which a piece was refused; or an error of
@@ -332,12 +297,10 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
 	return rc;
 }
 
-/**
- * flexmem_function_release_all - release everything on removal
- * @function: function that is being removed, and whose programs have stopped
- *
- * After a timeout the firmware gets no further command.
- *
+/*
+ * Releases everything on removal. After a timeout the firmware gets no further
+ * command. If the firmware does not unmap everything, nothing is released.
+ * @function: function that is being removed, and whose programs have stopped.
  * Context: the caller runs no other operation of the function. May sleep.
  */
 void flexmem_function_release_all(struct flexmem_function *function)

@@ -59,14 +59,11 @@ static void enter(struct flexmem_function *function, enum flexmem_state state)
 		set_state(function, state);
 }
 
-/**
- * flexmem_function_enter - change the state of a function
- * @function: function
+/*
+ * Changes the state of a function.
  * @state: FLEXMEM_UP, FLEXMEM_WEDGED or FLEXMEM_GONE, which is final. A
- *	suspended function enters FLEXMEM_GONE now, and the other states when it
- *	is resumed
- *
- * Context: any.
+ * suspended function enters FLEXMEM_GONE now, and the other states when it is
+ * resumed.
  */
 void flexmem_function_enter(struct flexmem_function *function,
 			    enum flexmem_state state)
@@ -79,12 +76,9 @@ void flexmem_function_enter(struct flexmem_function *function,
 	wake_up_all(&function->changed);
 }
 
-/**
- * flexmem_function_fail - the device has failed
- * @function: function, which stays wedged until a reset that begins later
- *	succeeds
- *
- * Context: any.
+/*
+ * The device has failed. The function stays wedged until a reset that begins
+ * later succeeds.
  */
 void flexmem_function_fail(struct flexmem_function *function)
 {
@@ -97,12 +91,9 @@ void flexmem_function_fail(struct flexmem_function *function)
 	wake_up_all(&function->changed);
 }
 
-/**
- * flexmem_function_recover - the device was reset
- * @function: function, which is up afterwards unless it has failed again
- * @failures: number of failures before the reset operation was called
- *
- * Context: any.
+/*
+ * The device was reset. The function is up afterwards unless it has failed
+ * again. @failures: number of failures before the reset operation was called.
  * Return: 0; or -EIO if the device has failed since: the function stays wedged.
  */
 int flexmem_function_recover(struct flexmem_function *function,
@@ -120,12 +111,7 @@ int flexmem_function_recover(struct flexmem_function *function,
 	return failed ? -EIO : 0;
 }
 
-/**
- * flexmem_function_suspend - stop new operations
- * @function: function
- *
- * Context: any.
- */
+/* Stops new operations. */
 void flexmem_function_suspend(struct flexmem_function *function)
 {
 	unsigned long flags;
@@ -139,14 +125,9 @@ void flexmem_function_suspend(struct flexmem_function *function)
 	spin_unlock_irqrestore(&function->state_lock, flags);
 }
 
-/**
- * flexmem_function_resume - leave the suspended state
- * @function: function
- *
- * The function returns to its state before the suspend, unless it was told to
- * enter another state since.
- *
- * Context: any.
+/*
+ * Leaves the suspended state. The function returns to its state before the
+ * suspend, unless it was told to enter another state since.
  */
 void flexmem_function_resume(struct flexmem_function *function)
 {
@@ -159,14 +140,11 @@ void flexmem_function_resume(struct flexmem_function *function)
 	wake_up_all(&function->changed);
 }
 
-/**
- * flexmem_function_error - why the driver cannot be called now
- * @function: function
- *
- * Context: any. Suspend, reset and removal wait for the caller only if the
- * caller holds a lock under which the driver is called.
- * Return: 0; -EAGAIN if it is suspended or unresponsive; -EIO if it is wedged;
- * -ENODEV if it has gone.
+/*
+ * Why the driver cannot be called now: -EAGAIN if the function is suspended or
+ * unresponsive; -EIO if it is wedged; -ENODEV if it has gone; or 0. Suspend,
+ * reset and removal wait for the caller only if the caller holds a lock under
+ * which the driver is called.
  */
 int flexmem_function_error(const struct flexmem_function *function)
 {
@@ -174,12 +152,9 @@ int flexmem_function_error(const struct flexmem_function *function)
 	return errors[smp_load_acquire(&function->state)];
 }
 
-/**
- * flexmem_function_fatal - why the driver cannot be called, even after a wait
- * @function: function
- *
- * Context: any.
- * Return: 0, also if it is suspended or unresponsive; or -EIO or -ENODEV.
+/*
+ * Why the driver cannot be called, even after a wait: -EIO, -ENODEV, or 0, also
+ * if the function is suspended or unresponsive.
  */
 int flexmem_function_fatal(const struct flexmem_function *function)
 {
@@ -188,17 +163,14 @@ int flexmem_function_fatal(const struct flexmem_function *function)
 	return error == -EAGAIN ? 0 : error;
 }
 
-/**
- * flexmem_function_wait - wait until the device can take a command
- * @function: function
- *
- * Waits until a suspended function resumes, or until the next probe of an
- * unresponsive one has a result. A waiting caller can be frozen, so that it
- * does not keep the system from going to sleep.
- *
- * Context: may sleep.
- * Return: 0; -EINTR if the caller was killed; -ETIMEDOUT if the probe timed
- * out; -EIO if the function is wedged; or -ENODEV if it has gone.
+/*
+ * Waits until the device can take a command. Waits until a suspended function
+ * resumes, or until the next probe of an unresponsive one has a result. A
+ * waiting caller can be frozen, so that it does not keep the system from going
+ * to sleep.
+ * Context: may sleep. Return: 0; -EINTR if the caller was killed; -ETIMEDOUT if
+ * the probe timed out; -EIO if the function is wedged; or -ENODEV if it has
+ * gone.
  */
 int flexmem_function_wait(struct flexmem_function *function)
 {
@@ -214,12 +186,9 @@ int flexmem_function_wait(struct flexmem_function *function)
 	return error == -EAGAIN ? -ETIMEDOUT : error;
 }
 
-/**
- * flexmem_function_wait_awake - wait until the function is not suspended
- * @function: function
- *
- * Context: may sleep. A waiting caller can be frozen.
- * Return: 0, or -EINTR if the caller was killed.
+/*
+ * Waits until the function is not suspended. May sleep. A waiting caller can be
+ * frozen. Return: 0, or -EINTR if the caller was killed.
  */
 int flexmem_function_wait_awake(struct flexmem_function *function)
 {
@@ -228,16 +197,12 @@ int flexmem_function_wait_awake(struct flexmem_function *function)
 				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
 }
 
-/**
- * flexmem_function_lock_data - take data_lock to call the driver
- * @function: function
- *
- * Waits as flexmem_function_wait() does, then takes the lock. If the function
- * was suspended or became unresponsive in between, drops the lock and waits
- * again.
- *
- * Context: may sleep.
- * Return: 0 with the lock held, or an error of flexmem_function_wait().
+/*
+ * Takes data_lock to call the driver. Waits as flexmem_function_wait() does,
+ * then takes the lock. If the function was suspended or became unresponsive in
+ * between, drops the lock and waits again.
+ * Context: may sleep. Return: 0 with the lock held, or an error of
+ * flexmem_function_wait().
  */
 int flexmem_function_lock_data(struct flexmem_function *function)
 {
@@ -256,12 +221,9 @@ int flexmem_function_lock_data(struct flexmem_function *function)
 	return rc;
 }
 
-/**
- * flexmem_function_work_later - queue the worker's probe and retries
- * @function: function
- *
- * Context: any. The caller need not know whether anything is pending: the
- * worker checks.
+/*
+ * Queues the worker's probe and retries. The caller need not know whether
+ * anything is pending: the worker checks.
  */
 void flexmem_function_work_later(struct flexmem_function *function)
 {
@@ -289,13 +251,8 @@ static bool change_over(struct flexmem_function *function,
 	return changes;
 }
 
-/**
- * flexmem_function_note - note whether the firmware answers
- * @function: function
- * @rc: result of a command
- *
- * Context: any.
- * Return: @rc.
+/*
+ * Notes whether the firmware answers, and returns @rc, the result of a command.
  */
 int flexmem_function_note(struct flexmem_function *function, int rc)
 {
@@ -319,13 +276,7 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 	return rc;
 }
 
-/**
- * flexmem_function_show - describe the state
- * @function: function
- * @m: receives a line
- *
- * Context: any.
- */
+/* Describes the state in a line. */
 void flexmem_function_show(const struct flexmem_function *function,
 			   struct seq_file *m)
 {
