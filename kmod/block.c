@@ -143,14 +143,11 @@ static struct flexmem_block *take_spare(struct flexmem_spare *spare)
 	return block;
 }
 
-/**
- * flexmem_blocks_init - make a region one free block
- * @blocks: to initialise
- * @total: bytes of the region, a multiple of FLEXMEM_ALIGN, not 0
- * @fit: block strategy
- * @first: node for the block; belongs to the list from here on
- *
- * The block is marked clean: the caller ensures that all bytes are zero.
+/*
+ * Makes a region one free block. The block is marked clean: the caller ensures
+ * that all bytes are zero.
+ * @total: bytes of the region, a multiple of FLEXMEM_ALIGN, not 0. @fit: block
+ * strategy. @first: node for the block; belongs to the list from here on.
  */
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first)
@@ -228,26 +225,20 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
 	return start;
 }
 
-/**
- * flexmem_blocks_find - find a free block
- * @blocks: blocks of a region
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: alignment of the start; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @growable: leave room behind the block
- * @found: receives the block and the offset, for flexmem_blocks_take()
- *
- * The block strategy chooses the free block. The choice never depends on
- * @bytes_of, so addresses do not depend on the progress of scrubbing.
- *
- * In an empty region a growable block starts at offset 0. Otherwise it starts
- * in the middle of the largest free block, so that the block before that hole
- * can grow as well. A block that does not fit there starts at the beginning of
- * that hole. If the alignment prevents this too, the block strategy chooses
- * another hole.
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: true if a block was found.
+/*
+ * Finds a free block. The block strategy chooses the free block. The choice
+ * never depends on @bytes_of, so addresses do not depend on the progress of
+ * scrubbing. In an empty region a growable block starts at offset 0. Otherwise
+ * it starts in the middle of the largest free block, so that the block before
+ * that hole can grow as well. A block that does not fit there starts at the
+ * beginning of that hole. If the alignment prevents this too, the block
+ * strategy chooses another hole.
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0. @alignment: alignment of
+ * the start; a power of two from FLEXMEM_ALIGN to FLEXMEM_MAX_ALIGNMENT.
+ * @growable: leave room behind the block. @found: receives the block and the
+ * offset, for flexmem_blocks_take().
+ * Context: the caller holds the lock of the region. O(log n). Return: true if a
+ * block was found.
  */
 bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 			 u64 alignment, bool growable,
@@ -270,21 +261,17 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 	return true;
 }
 
-/**
- * flexmem_blocks_take - occupy a block
- * @blocks: blocks of a region
- * @found: result of flexmem_blocks_find(), with no change of the blocks since
- * @size: as for flexmem_blocks_find()
- * @owner: token of the owner, not NULL
+/*
+ * Occupies a block. Splits the free block into an occupied block of exactly
+ * @size bytes and free blocks for the rest. Each part inherits its share of the
+ * dirty range. Until the occupied block is freed, its dirty fields belong to
+ * the caller.
+ * @found: result of flexmem_blocks_find(), with no change of the blocks since.
+ * @size: as for flexmem_blocks_find(). @owner: token of the owner, not NULL.
  * @spare: has at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES
- *	for a growable block; nodes that are used are removed
- *
- * Splits the free block into an occupied block of exactly @size bytes and free
- * blocks for the rest. Each part inherits its share of the dirty range. Until
- * the occupied block is freed, its dirty fields belong to the caller.
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: the block.
+ * for a growable block; nodes that are used are removed.
+ * Context: the caller holds the lock of the region. O(log n). Return: the
+ * block.
  */
 struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 					  const struct flexmem_found *found,
@@ -339,15 +326,11 @@ free_neighbour(const struct flexmem_blocks *blocks,
 	return flexmem_block_is_free(block) ? block : NULL;
 }
 
-/**
- * flexmem_blocks_free - free an occupied block
- * @blocks: blocks of a region
- * @block: occupied block of it
- * @unused: receives up to two nodes that merging has left over; the caller
- *	frees them after it has released the lock
- *
- * Merges the block with its free neighbours. Cannot fail.
- *
+/*
+ * Frees an occupied block. Merges the block with its free neighbours. Cannot
+ * fail.
+ * @block: occupied block. @unused: receives up to two nodes that merging has
+ * left over; the caller frees them after it has released the lock.
  * Context: the caller holds the lock of the region. O(log n).
  */
 void flexmem_blocks_free(struct flexmem_blocks *blocks,
@@ -387,13 +370,9 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 	}
 }
 
-/**
- * flexmem_blocks_room - free bytes directly behind an occupied block
- * @blocks: blocks of a region
- * @block: occupied block of it
- *
- * Context: the caller holds the lock of the region. O(1).
- * Return: bytes by which the block could be extended.
+/*
+ * Free bytes directly behind an occupied block. Context: the caller holds the
+ * lock of the region. O(1).
  */
 u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 			const struct flexmem_block *block)
@@ -404,19 +383,14 @@ u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 	return next ? next->size : 0;
 }
 
-/**
- * flexmem_blocks_extend - occupy bytes directly behind a block
- * @blocks: blocks of a region
- * @block: occupied block of it, without a tail
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0, at most
- *	flexmem_blocks_room()
- * @spare: has at least one node; a node that is used is removed
- *
- * The new block is the *tail* of @block. The tail stays a block of its own
- * until the caller joins, frees or parts it.
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: the tail.
+/*
+ * Occupies bytes directly behind a block. The new block is the *tail* of
+ * @block. The tail stays a block of its own until the caller joins, frees or
+ * parts it.
+ * @block: occupied block, without a tail. @size: bytes, a multiple of
+ * FLEXMEM_ALIGN, not 0, at most flexmem_blocks_room(). @spare: has at least one
+ * node; a node that is used is removed.
+ * Context: the caller holds the lock of the region. O(log n). Return: the tail.
  */
 struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 					    struct flexmem_block *block,
@@ -436,19 +410,14 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 	return tail;
 }
 
-/**
- * flexmem_blocks_split - make the end of an occupied block a block of its own,
- * its tail
- * @blocks: blocks of a region
- * @block: occupied block of it, without a tail
- * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
- *	the present size of @block
- * @spare: has at least one node; one is removed
- *
+/*
+ * Makes the end of an occupied block a block of its own, its tail.
  * flexmem_blocks_extend() explains what a tail is.
- *
- * Context: the caller holds the lock of the region. O(1).
- * Return: the tail, as from flexmem_blocks_extend().
+ * @block: occupied block, without a tail. @size: bytes that @block keeps: a
+ * multiple of FLEXMEM_ALIGN, not 0, less than the present size of @block.
+ * @spare: has at least one node; one is removed.
+ * Context: the caller holds the lock of the region. O(1). Return: the tail, as
+ * from flexmem_blocks_extend().
  */
 struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 					   struct flexmem_block *block,
@@ -469,11 +438,8 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 	return tail;
 }
 
-/**
- * flexmem_blocks_join - merge a block with its tail
- * @block: occupied block of a region
- * @tail: tail of @block; the node belongs to the caller afterwards
- *
+/*
+ * Merges a block with its tail, whose node belongs to the caller afterwards.
  * Context: the caller holds the lock of the region. O(1).
  */
 void flexmem_blocks_join(struct flexmem_block *block,
@@ -484,12 +450,9 @@ void flexmem_blocks_join(struct flexmem_block *block,
 	blend(block, tail);
 }
 
-/**
- * flexmem_blocks_part - turn a tail into an ordinary block
- * @blocks: blocks of a region
- * @tail: tail of one of these blocks
- *
- * Context: the caller holds the lock of the region. O(1).
+/*
+ * Turns a tail into an ordinary block. Context: the caller holds the lock of
+ * the region. O(1).
  */
 void flexmem_blocks_part(struct flexmem_blocks *blocks,
 			 struct flexmem_block *tail)
@@ -498,12 +461,9 @@ void flexmem_blocks_part(struct flexmem_blocks *blocks,
 	blocks->nr_used++;
 }
 
-/**
- * flexmem_blocks_clean - mark a free block clean after a scrub
- * @blocks: blocks of a region
- * @block: free block of it
- *
- * Context: the caller holds the lock of the region. O(1).
+/*
+ * Marks a free block clean after a scrub. Context: the caller holds the lock of
+ * the region. O(1).
  */
 void flexmem_blocks_clean(struct flexmem_blocks *blocks,
 			  struct flexmem_block *block)
@@ -512,26 +472,18 @@ void flexmem_blocks_clean(struct flexmem_blocks *blocks,
 	list_del_init(&block->dirty_link);
 }
 
-/**
- * flexmem_blocks_largest - size of the largest free block
- * @blocks: blocks of a region
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: bytes, 0 if nothing is free.
+/*
+ * Size of the largest free block, 0 if nothing is free. Context: the caller
+ * holds the lock of the region. O(log n).
  */
 u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks)
 {
 	return blocks->fit->largest(&blocks->index);
 }
 
-/**
- * flexmem_blocks_aligned - bytes of the largest free block that are aligned
- * @blocks: blocks of a region
- * @alignment: a power of two from FLEXMEM_ALIGN to FLEXMEM_MAX_ALIGNMENT
- *
- * Context: the caller holds the lock of the region. O(log n).
- * Return: a multiple of @alignment: the size of the largest aligned block in
- * the largest free block; 0 if there is none.
+/*
+ * Size of the largest aligned block in the largest free block: a multiple of
+ * @alignment, or 0. Context: the caller holds the lock of the region. O(log n).
  */
 u64 flexmem_blocks_aligned(const struct flexmem_blocks *blocks, u64 alignment)
 {

@@ -61,13 +61,10 @@ static const char *check_index(const struct flexmem_blocks *blocks)
 	return nr == blocks->nr_free ? NULL : "free blocks not in the index";
 }
 
-/**
- * flexmem_blocks_check - check every invariant
- * @blocks: blocks of a region
- *
+/*
+ * Checks every invariant. Returns NULL, or a text that says what is wrong.
  * Context: the caller holds the lock of the region. O(n): for tests and debug
  * builds.
- * Return: NULL if all hold; otherwise a text that says what is wrong.
  */
 const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 {

@@ -56,11 +56,7 @@ static unsigned long empty_all(struct flexmem_stock *stock)
 	       empty(stock, FLEXMEM_OBJECT_BLOCK);
 }
 
-/**
- * flexmem_stock_count - number of kept objects
- *
- * Return: objects in all stocks.
- */
+/* Number of objects in all stocks. */
 unsigned long flexmem_stock_count(void)
 {
 	struct flexmem_stock *stock;
@@ -77,11 +73,10 @@ unsigned long flexmem_stock_count(void)
 	return nr;
 }
 
-/**
- * flexmem_stock_shrink - free kept objects
+/*
+ * Frees kept objects.
  * @wanted: how many objects to free. Whole stocks are emptied until that number
- *	is reached
- *
+ * is reached.
  * Return: number of objects freed.
  */
 unsigned long flexmem_stock_shrink(unsigned long wanted)
@@ -163,13 +158,9 @@ void flexmem_stock_fini(struct flexmem_stock *stock)
 	empty_all(stock);
 }
 
-/**
- * flexmem_stock_take - get an object
- * @stock: stock to look in before the object is made; or NULL
- * @kind: kind of the object
- *
- * Context: may sleep.
- * Return: the object, not initialised, or NULL.
+/*
+ * Gets an object, not initialised: from @stock, if that is not NULL and has
+ * one. May sleep. Return: the object, or NULL.
  */
 void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
 {
@@ -187,12 +178,7 @@ void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
 	return object ?: kmem_cache_alloc(cache[kind], GFP_KERNEL);
 }
 
-/**
- * flexmem_stock_give - free or keep an object
- * @stock: stock that may keep it; or NULL
- * @kind: kind of the object
- * @object: object
- */
+/* Frees an object, or keeps it in @stock, which may be NULL. */
 void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 			void *object)
 {
@@ -210,15 +196,11 @@ void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 		kmem_cache_free(cache[kind], object);
 }
 
-/**
- * flexmem_spare_fill - get nodes for an allocation, before any lock is taken
- * @spare: receives the nodes; flexmem_spare_drop() frees those that were not
- *	used
- * @nr: number of nodes, see flexmem_spares_for()
- * @stock: stock that nodes are taken from first; or NULL
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM; then there is nothing to drop.
+/*
+ * Gets @nr nodes for an allocation, before any lock is taken; see
+ * flexmem_spares_for(). They come from @stock first, which may be NULL.
+ * flexmem_spare_drop() frees those that were not used. May sleep. Return: 0 or
+ * -ENOMEM; then there is nothing to drop.
  */
 int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr,
 		       struct flexmem_stock *stock)
@@ -237,10 +219,9 @@ int flexmem_spare_fill(struct flexmem_spare *spare, unsigned int nr,
 	return 0;
 }
 
-/**
- * flexmem_spare_drop - free the nodes that were not used
- * @spare: the nodes that are left; may be empty
- * @stock: stock that may keep them; or NULL
+/*
+ * Frees the nodes that were not used, if any, or keeps them in @stock, which
+ * may be NULL.
  */
 void flexmem_spare_drop(struct flexmem_spare *spare,
 			struct flexmem_stock *stock)
