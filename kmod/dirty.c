@@ -21,14 +21,11 @@
 /* The owner of a quarantined block is the address of this variable. */
 static char quarantine_owner;
 
-/**
- * flexmem_region_quarantine - put a block into quarantine after a failed scrub
- * @region: region
- * @block: new block of @region, not visible to its owner yet
- *
- * The block is not allocated before it is clean. The background and TRIM retry
- * the scrub. If the region is dead, the block is freed instead.
- *
+/*
+ * Puts a block into quarantine after a failed scrub. The block is not allocated
+ * before it is clean. The background and TRIM retry the scrub. If the region is
+ * dead, the block is freed instead.
+ * @block: new block of @region, not visible to its owner yet.
  * Context: takes the region's lock. The caller must not use @block or @region
  * afterwards.
  */
@@ -57,14 +54,13 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 		flexmem_region_free(region, block, NULL);
 }
 
-/**
- * flexmem_region_take_quarantined - take a block out of quarantine for a retry
+/*
+ * Takes a block out of quarantine for a retry.
  * @region: region that the caller keeps, or that is dying; the returned block
- *	keeps the region from now on
- *
- * Context: takes the region's lock.
- * Return: the block, for flexmem_region_retry() or
- * flexmem_region_end_quarantine(); NULL if there is none.
+ * keeps the region from now on.
+ * Context: takes the region's lock. Return: the block, for
+ * flexmem_region_retry() or flexmem_region_end_quarantine(); NULL if there is
+ * none.
  */
 struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region)
@@ -80,15 +76,11 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 	return block;
 }
 
-/**
- * flexmem_region_end_quarantine - free a block, or quarantine it again
- * @region: region
- * @block: as flexmem_region_take_quarantined() returned it
- * @scrubbed: the block is clean; otherwise it goes back into quarantine,
- *	unless the region is dead
- *
- * Context: takes the region's lock. The caller must not use @block afterwards,
- * and must not use @region if it is dead.
+/*
+ * Frees a block from flexmem_region_take_quarantined() that is clean. Otherwise
+ * the block goes back into quarantine, unless the region is dead. Context:
+ * takes the region's lock. The caller must not use @block afterwards, and must
+ * not use @region if it is dead.
  */
 void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed)
@@ -117,14 +109,12 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 		flexmem_region_destroy(region);
 }
 
-/**
- * flexmem_region_retry - scrub a quarantined block
- * @region: region, which @block keeps
- * @block: from flexmem_region_take_quarantined(); becomes free, or goes back
- *	into quarantine
- *
- * Context: may sleep.
- * Return: 0, or an error of flexmem_scrub_whole().
+/*
+ * Scrubs a quarantined block.
+ * @region: region, which @block keeps. @block: from
+ * flexmem_region_take_quarantined(); becomes free, or goes back into
+ * quarantine.
+ * Context: may sleep. Return: 0, or an error of flexmem_scrub_whole().
  */
 int flexmem_region_retry(struct flexmem_region *region,
 			 struct flexmem_block *block)
@@ -161,14 +151,10 @@ static struct flexmem_block *find_worthy(struct flexmem_region *region,
 	return NULL;
 }
 
-/**
- * flexmem_region_dirty_part - the part of an empty region that needs a scrub
- * @region: retired region; it is empty, so it is one free block
- * @start: receives the offset of the first byte that an owner may have written
- * @end: receives the offset behind the last byte that an owner may have
- *	written; equal to @start if there is no such byte
- *
- * Context: takes the region's lock.
+/*
+ * Finds the part of an empty, retired region that needs a scrub: from the first
+ * byte that an owner may have written to behind the last one. @end is equal to
+ * @start if there is no such byte. Takes the region's lock.
  */
 void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 			       u64 *end)
@@ -185,19 +171,15 @@ void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 	spin_unlock(&region->lock);
 }
 
-/**
- * flexmem_region_begin_scrub - the next part of a free block to scrub
- * @region: region that the caller keeps
- * @owner: blocks with bytes of this owner, and mixed blocks, are worth a scrub;
- *	FLEXMEM_MIXED: only mixed blocks
- * @seen: receives the owner of the first block, if no block is worth a scrub
- *
- * The part is a part of the watched block, from @scrub_start to @scrub_end. If
- * no block is watched, this function chooses one.
- *
+/*
+ * Finds the next part of a free block to scrub. The part is a part of the
+ * watched block, from @scrub_start to @scrub_end. If no block is watched, this
+ * function chooses one.
+ * @region: region that the caller keeps. @owner: blocks with bytes of this
+ * owner, and mixed blocks, are worth a scrub; FLEXMEM_MIXED: only mixed blocks.
+ * @seen: receives the owner of the first block, if no block is worth a scrub.
  * Context: under data_lock until flexmem_region_end_scrub(). Takes the region's
- * lock.
- * Return: true if there is a part to scrub.
+ * lock. Return: true if there is a part to scrub.
  */
 bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 				u64 *seen)
@@ -221,14 +203,11 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 	return region->scrub_start < region->scrub_end;
 }
 
-/**
- * flexmem_region_end_scrub - end what flexmem_region_begin_scrub() has begun
- * @region: region
- * @rc: 0 if the part is clean now
- *
- * Context: takes the region's lock.
- * Return: @rc; or -EAGAIN if the block has changed during the scrub. The block
- * then stays dirty.
+/*
+ * Ends what flexmem_region_begin_scrub() has begun.
+ * @rc: 0 if the part is clean now.
+ * Context: takes the region's lock. Return: @rc; or -EAGAIN if the block has
+ * changed during the scrub. The block then stays dirty.
  */
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
 {

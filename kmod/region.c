@@ -28,10 +28,7 @@ static u64 program_bytes(const struct flexmem_block *block)
 	return block->program ? block->size : 0;
 }
 
-/**
- * flexmem_region_destroy - free a region
- * @region: region without references, except by readers under RCU
- */
+/* Frees a region without references, except by readers under RCU. */
 void flexmem_region_destroy(struct flexmem_region *region)
 {
 	struct flexmem_block *block, *next;
@@ -45,13 +42,7 @@ void flexmem_region_destroy(struct flexmem_region *region)
 	kfree_rcu(region, rcu);
 }
 
-/**
- * flexmem_region_create - make a region without memory
- * @table: table of the region
- *
- * Context: may sleep.
- * Return: the region, or NULL.
- */
+/* Makes a region without memory. May sleep. Return: the region, or NULL. */
 struct flexmem_region *flexmem_region_create(struct flexmem_table *table)
 {
 	struct flexmem_region *region;
@@ -74,11 +65,7 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table)
 	return region;
 }
 
-/**
- * flexmem_region_set_memory - give a region its device memory
- * @region: region without memory
- * @mem: memory from the device; the region becomes one free block of its size
- */
+/* Gives a region without memory its device memory, as one free block. */
 void flexmem_region_set_memory(struct flexmem_region *region,
 			       const struct flexmem_memory *mem)
 {
@@ -111,17 +98,13 @@ static void debug_check(struct flexmem_region *region)
 }
 #endif
 
-/**
- * flexmem_region_alloc - allocate a block of a region, and charge it
- * @region: region
- * @request: what to allocate
- * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES
+/*
+ * Allocates a block of a region, and charges it.
+ * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES.
  * @refusal: receives the reason if a limit or a reservation forbids a block
- *	that would fit
- * @gave_up: set if the search ended early, so a hole that would fit may exist
- *
- * Context: takes the region's lock.
- * Return: the block, or NULL.
+ * that would fit. @gave_up: set if the search ended early, so a hole that would
+ * fit may exist.
+ * Context: takes the region's lock. Return: the block, or NULL.
  */
 struct flexmem_block *
 flexmem_region_alloc(struct flexmem_region *region,
@@ -168,18 +151,15 @@ unlock:
 	return block;
 }
 
-/**
- * flexmem_region_extend - allocate bytes directly behind a block
- * @region: region
+/*
+ * Allocates bytes directly behind a block.
  * @block: occupied block of @region; the caller ensures that no other task
- *	extends or frees @block
- * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0; charged
- * @spare: at least one node
- * @tail: receives the new block, for flexmem_region_join(),
- *	flexmem_region_free() or flexmem_region_quarantine(); or NULL
- *
- * Context: takes the region's lock.
- * Return: the number of free bytes directly behind the block before the call.
+ * extends or frees @block. @size: bytes to add, a multiple of FLEXMEM_ALIGN,
+ * not 0; charged. @spare: at least one node. @tail: receives the new block, for
+ * flexmem_region_join(), flexmem_region_free() or flexmem_region_quarantine();
+ * or NULL.
+ * Context: takes the region's lock. Return: the number of free bytes directly
+ * behind the block before the call.
  */
 u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block *block, u64 size,
@@ -210,13 +190,10 @@ unlock:
 	return room;
 }
 
-/**
- * flexmem_region_join - merge a block with its tail
- * @region: region
- * @block: occupied block of it
- * @tail: tail from flexmem_region_extend(); @block gets the bytes, and the node
- *	of @tail is freed
- *
+/*
+ * Merges a block with its tail.
+ * @block: occupied block. @tail: tail from flexmem_region_extend(); @block gets
+ * the bytes, and the node of @tail is freed.
  * Context: takes the region's lock.
  */
 void flexmem_region_join(struct flexmem_region *region,
@@ -235,12 +212,9 @@ void flexmem_region_join(struct flexmem_region *region,
 	flexmem_spare_drop(&unused, NULL);
 }
 
-/**
- * flexmem_region_orphan - the owner has freed a block that is still in use
- * @region: region
- * @block: occupied block of it; may be orphaned already
- *
- * Context: takes the region's lock.
+/*
+ * The owner has freed a block that is still in use; it may be orphaned already.
+ * Takes the region's lock.
  */
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block)
@@ -253,16 +227,12 @@ void flexmem_region_orphan(struct flexmem_region *region,
 	spin_unlock(&region->lock);
 }
 
-/**
- * flexmem_region_free_block - make a block free
- * @region: region
- * @block: occupied block of @region
- * @unused: receives nodes; the caller drops the lock and then calls
- *	flexmem_spare_drop()
- *
- * Context: under the region's lock.
- * Return: true if @block was the last block of a dead region. Then the caller
- * drops the lock and destroys the region.
+/*
+ * Makes a block free.
+ * @block: occupied block of @region. @unused: receives nodes; the caller drops
+ * the lock and then calls flexmem_spare_drop().
+ * Context: under the region's lock. Return: true if @block was the last block
+ * of a dead region. Then the caller drops the lock and destroys the region.
  */
 bool flexmem_region_free_block(struct flexmem_region *region,
 			       struct flexmem_block *block,
@@ -277,12 +247,10 @@ bool flexmem_region_free_block(struct flexmem_region *region,
 	return region->dead && !region->blocks.nr_used;
 }
 
-/**
- * flexmem_region_free - uncharge and free a block
- * @region: region
- * @block: occupied block of @region
- * @stock: receives nodes that are left over; NULL: the nodes are freed
- *
+/*
+ * Uncharges and frees a block.
+ * @block: occupied block of @region. @stock: receives nodes that are left over;
+ * NULL: the nodes are freed.
  * Context: takes the region's lock. The caller must not use @block or @region
  * afterwards.
  */
@@ -309,15 +277,12 @@ void flexmem_region_free(struct flexmem_region *region,
 		flexmem_region_destroy(region);
 }
 
-/**
- * flexmem_region_shrink - free the end of a block
- * @region: region
+/*
+ * Frees the end of a block.
  * @block: occupied block of @region; the caller ensures that no other task
- *	extends or frees @block
- * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
- *	the present size of @block
- * @spare: at least one node
- *
+ * extends or frees @block. @size: bytes that @block keeps: a multiple of
+ * FLEXMEM_ALIGN, not 0, less than the present size of @block. @spare: at least
+ * one node.
  * Context: takes the region's lock.
  */
 void flexmem_region_shrink(struct flexmem_region *region,
@@ -350,15 +315,13 @@ static bool is_unused(const struct flexmem_region *region)
 	return !region->blocks.nr_used && !region->reserved_for;
 }
 
-/**
- * flexmem_region_reserve - set an empty region aside for a cgroup
- * @region: region
- * @cgroup: account of the cgroup, which is charged for it
- *
- * Context: under acquire_lock; takes the region's lock.
- * Return: 0, also if the region was reserved for this cgroup before; -EBUSY if
- * a block of the region is occupied, or another cgroup has reserved the region;
- * -EDQUOT if a limit of regions forbids the reservation.
+/*
+ * Sets an empty region aside for a cgroup.
+ * @cgroup: account of the cgroup, which is charged for it.
+ * Context: under acquire_lock; takes the region's lock. Return: 0, also if the
+ * region was reserved for this cgroup before; -EBUSY if a block of the region
+ * is occupied, or another cgroup has reserved the region; -EDQUOT if a limit of
+ * regions forbids the reservation.
  */
 int flexmem_region_reserve(struct flexmem_region *region,
 			   struct flexmem_account *cgroup)
@@ -379,11 +342,9 @@ unlock:
 	return rc;
 }
 
-/**
- * flexmem_region_unreserve - open a region to all cgroups
- * @region: region, which need not be reserved
- *
- * Context: under acquire_lock and the region's lock.
+/*
+ * Opens a region, which need not be reserved, to all cgroups. Under
+ * acquire_lock and the region's lock.
  */
 void flexmem_region_unreserve(struct flexmem_region *region)
 {
@@ -394,13 +355,10 @@ void flexmem_region_unreserve(struct flexmem_region *region)
 	WRITE_ONCE(region->reserved_for, NULL);
 }
 
-/**
- * flexmem_region_retire - stop allocation from an empty region
- * @region: region
- *
- * Context: takes the region's lock.
- * Return: true; or false, and nothing has changed, if a block of the region is
- * occupied or the region is reserved.
+/*
+ * Stops allocation from an empty region. Takes the region's lock. Returns
+ * false, and nothing has changed, if a block of the region is occupied or the
+ * region is reserved.
  */
 bool flexmem_region_retire(struct flexmem_region *region)
 {
@@ -414,18 +372,11 @@ bool flexmem_region_retire(struct flexmem_region *region)
 	return empty;
 }
 
-/**
- * flexmem_region_is_idle - has a region been empty for a while
- * @region: region
- * @for_jiffies: how long
- * @empty: receives whether the region is empty now, and not reserved
- *
- * The time begins when the caller first sees the region empty, so that
- * allocations and frees need not note the time. The caller must call this
- * function often.
- *
- * Context: takes the region's lock.
- * Return: true if the region was empty for at least @for_jiffies.
+/*
+ * Whether a region has been empty for at least @for_jiffies. @empty receives
+ * whether it is empty now, and not reserved. The time begins when the caller
+ * first sees the region empty, so that allocations and frees need not note the
+ * time. The caller must call this function often. Takes the region's lock.
  */
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty)
@@ -444,12 +395,7 @@ bool flexmem_region_is_idle(struct flexmem_region *region,
 	return idle;
 }
 
-/**
- * flexmem_region_revive - allow allocation from a retired region again
- * @region: region that flexmem_region_retire() was called for
- *
- * Context: takes the region's lock.
- */
+/* Allows allocation from a retired region again. Takes the region's lock. */
 void flexmem_region_revive(struct flexmem_region *region)
 {
 	spin_lock(&region->lock);
@@ -457,14 +403,10 @@ void flexmem_region_revive(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
-/**
- * flexmem_region_room - size of the largest possible allocation in a region
- * @region: region. The caller's reference or lock keeps the struct. Blocks of a
- *	dead region may be freed during the call
- * @free: receives the free bytes of the region
- *
- * Context: takes the region's lock.
- * Return: bytes of the largest free block.
+/*
+ * Size of the largest free block of a region; @free receives the free bytes.
+ * The caller's reference or lock keeps the struct. Blocks of a dead region may
+ * be freed during the call. Takes the region's lock.
  */
 u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 {
@@ -477,13 +419,9 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 	return room;
 }
 
-/**
- * flexmem_region_aligned_room - aligned bytes of the largest free block
- * @region: region; as for flexmem_region_room()
- * @alignment: as for flexmem_blocks_aligned()
- *
- * Context: takes the region's lock.
- * Return: bytes, or 0.
+/*
+ * Aligned bytes of the largest free block, as flexmem_blocks_aligned() counts
+ * them. As for flexmem_region_room(), the region may be dead.
  */
 u64 flexmem_region_aligned_room(struct flexmem_region *region, u64 alignment)
 {
@@ -496,13 +434,7 @@ u64 flexmem_region_aligned_room(struct flexmem_region *region, u64 alignment)
 	return room;
 }
 
-/**
- * flexmem_region_describe - fill in the report entry of a region
- * @region: region
- * @entry: receives the description
- *
- * Context: under the region's lock.
- */
+/* Fills in the report entry of a region. Under the region's lock. */
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry)
 {

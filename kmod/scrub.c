@@ -73,14 +73,12 @@ static int lock_data_while_up(struct flexmem_function *function)
 	return rc;
 }
 
-/**
- * flexmem_scrub_whole - zero a block
- * @region: region; the caller keeps it
- * @block: block of @region that only the caller uses
- *
- * Context: may sleep.
- * Return: 0; an error of flexmem_function_error(); -ENODEV or -EIO if the
- * region is lost; or an error of the firmware.
+/*
+ * Zeroes a block.
+ * @region: the caller keeps it. @block: block of @region that only the caller
+ * uses.
+ * Context: may sleep. Return: 0; an error of flexmem_function_error(); -ENODEV
+ * or -EIO if the region is lost; or an error of the firmware.
  */
 int flexmem_scrub_whole(struct flexmem_region *region,
 			const struct flexmem_block *block)
@@ -102,17 +100,14 @@ static bool is_being_scrubbed(struct flexmem_region *region,
 	return overlap;
 }
 
-/**
- * flexmem_scrub_block - prepare a block for its new owner
- * @region: region
- * @block: new block of @region, not visible to its owner yet
- * @owner: number of the new owner
- * @zeroed: scrub the block even if the bytes in it are the new owner's own
- *
- * Context: may sleep.
- * Return: 0; -EINTR if the caller was killed; -ENODEV or -EIO if the region is
- * lost; -EAGAIN if the firmware may be dead and was not asked; or an error of
- * the firmware. After an error the block still counts as dirty.
+/*
+ * Prepares a block for its new owner.
+ * @block: new block of @region, not visible to its owner yet. @zeroed: scrub
+ * the block even if the bytes in it are the new owner's own.
+ * Context: may sleep. Return: 0; -EINTR if the caller was killed; -ENODEV or
+ * -EIO if the region is lost; -EAGAIN if the firmware may be dead and was not
+ * asked; or an error of the firmware. After an error the block still counts as
+ * dirty.
  */
 int flexmem_scrub_block(struct flexmem_region *region,
 			struct flexmem_block *block, u64 owner, bool zeroed)
@@ -140,12 +135,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	return rc;
 }
 
-/**
- * flexmem_scrub_soon - queue the background work
- * @table: region table
- *
- * Context: any; also under a region's lock.
- */
+/* Queues the background work. Also called under a region's lock. */
 void flexmem_scrub_soon(struct flexmem_table *table)
 {
 	if (table->function.ops.scrub &&
