@@ -20,10 +20,9 @@
 #include "account.h"
 #include "trace.h"
 
-/**
- * flexmem_accounts_init - initialise without accounts
- * @accounts: to initialise
- * @default_depth: the depth of cgroups that have the default limits
+/*
+ * Initialises without accounts.
+ * @default_depth: the depth of cgroups that have the default limits.
  */
 void flexmem_accounts_init(struct flexmem_accounts *accounts,
 			   unsigned int default_depth)
@@ -47,12 +46,9 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	flexmem_gauge_init(&accounts->gauge);
 }
 
-/**
- * flexmem_account_is_removed - was the cgroup of an account removed
- * @account: any account
- *
- * Return: true if the cgroup was removed: its account may still have charges,
- * but has no limits. False for the account of an open file.
+/*
+ * Whether the cgroup of an account was removed: the account may still have
+ * charges, but has no limits. False for the account of an open file.
  */
 bool flexmem_account_is_removed(const struct flexmem_account *account)
 {
@@ -107,11 +103,9 @@ static void forget_lost(struct flexmem_account *account)
 	}
 }
 
-/**
- * flexmem_account_follow - apply lost regions and changed limits to an account
- * @account: account that has not applied them yet
- *
- * Context: under &flexmem_accounts.lock. O(slots).
+/*
+ * Applies lost regions and changed limits to an account. Under
+ * &flexmem_accounts.lock. O(slots).
  */
 void flexmem_account_follow(struct flexmem_account *account)
 {
@@ -173,12 +167,9 @@ static __always_inline void count(struct flexmem_account *client, u64 bytes,
 	}
 }
 
-/**
- * flexmem_charge_file - charge an open file
- * @client: the file's account
- *
- * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
- * Return: false if a limit forbids the file; then nothing is charged.
+/*
+ * Charges an open file. Under &flexmem_accounts.lock. Returns false if a limit
+ * forbids the file; then nothing is charged. O(depth of the cgroup).
  */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
@@ -188,31 +179,22 @@ bool flexmem_charge_file(struct flexmem_account *client)
 	return true;
 }
 
-/**
- * flexmem_uncharge_file - uncharge an open file
- * @client: the file's account
- *
- * Context: under &flexmem_accounts.lock. O(depth of the cgroup).
- */
+/* Uncharges an open file. Under &flexmem_accounts.lock. */
 void flexmem_uncharge_file(struct flexmem_account *client)
 {
 	count(client, 0, FLEXMEM_RESOURCE_FILES, -1);
 }
 
-/**
- * flexmem_charge - charge what an allocation needs, before it is placed
- * @client: account of the open file
- * @size: bytes
- * @handles: 1; 0 for an allocation that grows
- * @max_handles: most handles that one open file may have, whatever its limits
- *
- * flexmem_charge_block() charges the region later. flexmem_uncharge_block()
- * uncharges a region and the bytes of a block. flexmem_uncharge() uncharges the
- * handle, and bytes that are in no block.
- *
- * Context: the caller holds no region's lock. O(depth of the cgroup).
- * Return: FLEXMEM_REASON_NONE, or the limit that forbids the charge; then
- * nothing is charged.
+/*
+ * Charges what an allocation needs, before it is placed. flexmem_charge_block()
+ * charges the region later. flexmem_uncharge_block() uncharges a region and the
+ * bytes of a block. flexmem_uncharge() uncharges the handle, and bytes that are
+ * in no block.
+ * @handles: 1; 0 for an allocation that grows. @max_handles: most handles that
+ * one open file may have, whatever its limits.
+ * Context: the caller holds no region's lock. O(depth of the cgroup). Return:
+ * FLEXMEM_REASON_NONE, or the limit that forbids the charge; then nothing is
+ * charged.
  */
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   unsigned int handles,
@@ -234,12 +216,9 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 	return reason;
 }
 
-/**
- * flexmem_uncharge - undo flexmem_charge(), or a part of it
- * @client: account of the open file
- * @size: bytes that are in no block
- * @handles: number of handles
- *
+/*
+ * Undoes flexmem_charge(), or a part of it.
+ * @size: bytes that are in no block. @handles: number of handles.
  * Context: any. O(depth of the cgroup).
  */
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
@@ -334,15 +313,12 @@ static void gauge_move(struct flexmem_accounts *accounts)
 	flexmem_gauge_move(&accounts->gauge, flexmem_accounts_in_use(accounts));
 }
 
-/**
- * flexmem_charge_block - charge a block that is about to be allocated
- * @client: account of the open file
- * @slot: slot of the block's region
- * @size: bytes of the block, which flexmem_charge() has charged
- *
- * Context: under the lock of the region. O(depth of the cgroup).
- * Return: FLEXMEM_REASON_NONE, or the region limit that forbids the block; then
- * the bytes stay charged, but in no region.
+/*
+ * Charges a block that is about to be allocated.
+ * @size: bytes of the block, which flexmem_charge() has charged.
+ * Context: under the lock of the region. O(depth of the cgroup). Return:
+ * FLEXMEM_REASON_NONE, or the region limit that forbids the block; then the
+ * bytes stay charged, but in no region.
  */
 enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
 					 unsigned int slot, u64 size)
@@ -369,13 +345,10 @@ unlock:
 	return reason;
 }
 
-/**
- * flexmem_uncharge_block - uncharge a block that is freed, and its bytes
- * @client: account that the block was charged to
- * @slot: slot of the block's region
- * @size: bytes of the block
- * @orphaned: whether flexmem_charge_orphan() was called for the block
- *
+/*
+ * Uncharges a block that is freed, and its bytes.
+ * @client: account that the block was charged to. @orphaned: whether
+ * flexmem_charge_orphan() was called for the block.
  * Context: under the lock of the region. O(depth of the cgroup).
  */
 void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
@@ -392,12 +365,10 @@ void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 	trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
 }
 
-/**
- * flexmem_charge_pieces - change the number of charged blocks by one
- * @client: account that the bytes are charged to
- * @slot: slot of the region; at least one charged block stays in it
- * @more: 1 or -1. The charged bytes stay the same
- *
+/*
+ * Changes the number of charged blocks by one.
+ * @client: account that the bytes are charged to. @slot: at least one charged
+ * block stays in it. @more: 1 or -1. The charged bytes stay the same.
  * Context: under the lock of the region. O(1).
  */
 void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
@@ -412,14 +383,10 @@ void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
 	spin_unlock(&accounts->lock);
 }
 
-/**
- * flexmem_charge_orphan - count the bytes of a block as orphaned
- * @client: account that the block is charged to
- * @slot: slot of the block's region
- * @size: bytes of the block
- *
- * The owner has freed the block. It stays charged, because it is still in use.
- *
+/*
+ * Counts the bytes of a block as orphaned. The owner has freed the block. It
+ * stays charged, because it is still in use.
+ * @client: account that the block is charged to.
  * Context: under the lock of the region. O(1).
  */
 void flexmem_charge_orphan(struct flexmem_account *client, unsigned int slot,
@@ -440,15 +407,11 @@ static void count_quarantined(struct flexmem_accounts *accounts,
 	accounts->quarantined += size;
 }
 
-/**
- * flexmem_uncharge_quarantined - uncharge a block that goes into quarantine
- * @client: account that the block was charged to
- * @slot: slot of the block's region
- * @size: bytes of the block
- *
- * Uncharges the owner and counts the bytes as quarantined under one lock, so
- * that the bytes count as in use all the time.
- *
+/*
+ * Uncharges a block that goes into quarantine. Uncharges the owner and counts
+ * the bytes as quarantined under one lock, so that the bytes count as in use
+ * all the time.
+ * @client: account that the block was charged to.
  * Context: under the lock of the region. O(1).
  */
 void flexmem_uncharge_quarantined(struct flexmem_account *client,
@@ -463,12 +426,10 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 	trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
 }
 
-/**
- * flexmem_charge_quarantine - change the number of quarantined bytes
- * @accounts: accounts of the function
- * @slot: slot of the region that has the bytes
- * @size: bytes to add; negative if bytes leave the quarantine
- *
+/*
+ * Changes the number of quarantined bytes.
+ * @slot: slot of the region that has the bytes. @size: negative if bytes leave
+ * the quarantine.
  * Context: under the lock of the region. O(1).
  */
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
@@ -480,15 +441,11 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
-/**
- * flexmem_account_refuses_region - check the limits for a new region
- * @account: account of the open file that needs the region, or of the cgroup
- *	that the region will be reserved for
- *
- * Called before a region is acquired, to avoid a useless acquisition. The later
- * check in flexmem_charge_block() or flexmem_charge_region() is decisive.
- *
- * Return: true if a limit forbids it.
+/*
+ * Whether a limit forbids a new region for the account of an open file or of a
+ * cgroup. Asked before a region is acquired, to avoid a useless acquisition.
+ * The later check in flexmem_charge_block() or flexmem_charge_region() is
+ * decisive.
  */
 bool flexmem_account_refuses_region(struct flexmem_account *account)
 {
@@ -501,15 +458,10 @@ bool flexmem_account_refuses_region(struct flexmem_account *account)
 	return refused;
 }
 
-/**
- * flexmem_charge_region - charge a region that is reserved for a cgroup
- * @cgroup: account of the cgroup
- * @slot: slot of the region
- *
- * The region counts as if a block without bytes were in it.
- *
- * Context: under the lock of the region. O(depth of the cgroup).
- * Return: false if a region limit forbids the charge; then nothing is charged.
+/*
+ * Charges a region that is reserved for a cgroup, as if a block without bytes
+ * were in it. Under the lock of the region. O(depth of the cgroup). Return:
+ * false if a region limit forbids the charge; then nothing is charged.
  */
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
@@ -528,12 +480,9 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 	return !refused;
 }
 
-/**
- * flexmem_uncharge_region - undo flexmem_charge_region()
- * @cgroup: account of the cgroup
- * @slot: slot of the region, which must not be lost
- *
- * Context: under the lock of the region. O(depth of the cgroup).
+/*
+ * Undoes flexmem_charge_region(); the region must not be lost. Under the lock
+ * of the region. O(depth of the cgroup).
  */
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
@@ -547,11 +496,7 @@ void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 	spin_unlock(&accounts->lock);
 }
 
-/**
- * flexmem_account_reserve - set how many regions are reserved for a cgroup
- * @cgroup: account of the cgroup
- * @count: number of regions; 0 ends the reservation
- */
+/* Sets how many regions are reserved for a cgroup; 0 ends the reservation. */
 void flexmem_account_reserve(struct flexmem_account *cgroup,
 			     unsigned int count)
 {
@@ -560,15 +505,10 @@ void flexmem_account_reserve(struct flexmem_account *cgroup,
 	spin_unlock(&cgroup->accounts->lock);
 }
 
-/**
- * flexmem_accounts_remove_region - drop all charges in a region
- * @accounts: accounts of the function
- * @slot: slot of the region
- *
- * Afterwards no charge in the region may be uncharged. An account drops its
- * charges in the region at its next use.
- *
- * Context: O(1), however many accounts there are.
+/*
+ * Drops all charges in a region. Afterwards none of them may be uncharged. An
+ * account drops its charges in the region at its next use, so this takes O(1),
+ * however many accounts there are.
  */
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)

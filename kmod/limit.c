@@ -24,16 +24,14 @@ static bool has_limit(const struct flexmem_account *account)
 	return account->own;
 }
 
-/**
- * flexmem_limit_find - find the account for a new limit
- * @accounts: accounts of the PF or VF
- * @cmd: command; receives the ``out_`` members of the reply
- *
- * Context: may sleep.
- * Return: the account, for flexmem_limit_set() and flexmem_owner_put(); NULL if
- * the command sets a default limit; -ENOENT if the caller sees no such cgroup;
- * -EINVAL if the command limits the open files of the root cgroup, because the
- * administrator must always be able to open a file; -ENOMEM.
+/*
+ * Finds the account for a new limit.
+ * @cmd: receives the ``out_`` members of the reply.
+ * Context: may sleep. Return: the account, for flexmem_limit_set() and
+ * flexmem_owner_put(); NULL if the command sets a default limit; -ENOENT if the
+ * caller sees no such cgroup; -EINVAL if the command limits the open files of
+ * the root cgroup, because the administrator must always be able to open a
+ * file; -ENOMEM.
  */
 struct flexmem_account *
 flexmem_limit_find(struct flexmem_accounts *accounts,
@@ -95,13 +93,9 @@ static void set_of_cgroup(struct flexmem_account *account,
 	keep(account);
 }
 
-/**
- * flexmem_limit_set - set a limit. Cannot fail
- * @accounts: accounts of the PF or VF
- * @account: from flexmem_limit_find(); the caller keeps its reference
- * @cmd: the limit to set
- *
- * Context: O(1). Accounts that inherit the limit apply it at their next use.
+/*
+ * Sets a limit on an account from flexmem_limit_find(). Cannot fail. O(1):
+ * accounts that inherit the limit apply it at their next use.
  */
 void flexmem_limit_set(struct flexmem_accounts *accounts,
 		       struct flexmem_account *account,
@@ -117,11 +111,7 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 	flexmem_pressure_freed(accounts, FLEXMEM_ALL_DOMAINS);
 }
 
-/**
- * flexmem_limit_get - read a limit of a client's cgroup
- * @client: client
- * @cmd: command, which names the limit; receives the ``out_`` members
- */
+/* Reads the limit that @cmd names of a client's cgroup. */
 void flexmem_limit_get(const struct flexmem_account *client,
 		       struct flexmem_resource_limit *cmd)
 {

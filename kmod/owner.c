@@ -33,11 +33,9 @@
 /* How many cgroups with limits flexmem_owner_forget() checks in one call. */
 #define AT_ONCE 16
 
-/**
- * flexmem_owner_cgroup - the caller's cgroup
- *
- * Return: the caller's cgroup in the v2 hierarchy, for flexmem_owner_put_cgroup();
- * NULL in a kernel without cgroups.
+/*
+ * The caller's cgroup in the v2 hierarchy, for flexmem_owner_put_cgroup(); NULL
+ * in a kernel without cgroups.
  */
 struct cgroup *flexmem_owner_cgroup(void)
 {
@@ -57,10 +55,8 @@ struct cgroup *flexmem_owner_cgroup(void)
 	return cgroup;
 }
 
-/**
- * flexmem_owner_find_cgroup - the cgroup that has an id
- * @id: any number
- *
+/*
+ * Finds the cgroup that has an id.
  * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller's
  * cgroup namespace shows no such cgroup. NULL for id 0 in a kernel without
  * cgroups: there all files share one account.
@@ -76,10 +72,7 @@ struct cgroup *flexmem_owner_find_cgroup(u64 id)
 #endif
 }
 
-/**
- * flexmem_owner_put_cgroup - drop a reference to a cgroup
- * @cgroup: cgroup, or NULL
- */
+/* Drops a reference to a cgroup, or to NULL. */
 void flexmem_owner_put_cgroup(struct cgroup *cgroup)
 {
 #ifdef CONFIG_CGROUPS
@@ -119,13 +112,9 @@ static int key_cmp(struct rb_node *node, const struct rb_node *other)
 	return uid_eq(a->uid, b->uid) ? 0 : uid_lt(a->uid, b->uid) ? -1 : 1;
 }
 
-/**
- * flexmem_owner_find - the owner that has an id
- * @accounts: accounts of the function
- * @id: any number
- *
- * Context: under &flexmem_accounts.lock. O(log owners).
- * Return: the owner, or NULL if no owner has this id now.
+/*
+ * The owner that has an id, or NULL if no owner has it now. Under
+ * &flexmem_accounts.lock. O(log owners).
  */
 struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
 					 u64 id)
@@ -310,16 +299,12 @@ static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts
 }
 #endif
 
-/**
- * flexmem_owner_of_cgroup - find or make a cgroup's account
- * @accounts: accounts of the function
- * @cgroup: cgroup; NULL in a kernel without cgroups
- *
- * Makes the account, and the accounts of the ancestors, if they are missing.
- *
- * Context: may sleep. O(depth * log cgroups).
- * Return: the account, for flexmem_owner_put(); NULL if the kernel is out of
- * memory.
+/*
+ * Finds or makes a cgroup's account. Makes the account, and the accounts of the
+ * ancestors, if they are missing.
+ * @cgroup: cgroup; NULL in a kernel without cgroups.
+ * Context: may sleep. O(depth * log cgroups). Return: the account, for
+ * flexmem_owner_put(); NULL if the kernel is out of memory.
  */
 struct flexmem_account *
 flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
@@ -342,14 +327,10 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 	return account;
 }
 
-/**
- * flexmem_owner_by_id - find or make the account of the cgroup that has an id
- * @accounts: accounts of the function
- * @id: any number
- *
- * Context: may sleep.
- * Return: the account, for flexmem_owner_put(); -ENOENT if the caller's cgroup
- * namespace shows no such cgroup; -ENOMEM.
+/*
+ * Finds or makes the account of the cgroup that has an id.
+ * Context: may sleep. Return: the account, for flexmem_owner_put(); -ENOENT if
+ * the caller's cgroup namespace shows no such cgroup; -ENOMEM.
  */
 struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 					    u64 id)
@@ -364,16 +345,12 @@ struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 	return account ?: ERR_PTR(-ENOMEM);
 }
 
-/**
- * flexmem_owner_open - make the account of an open file
- * @accounts: accounts of the function
- * @uid: the opener
- * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
- * @pid: the opener's process, to which a reference is taken; NULL: not known
- *
- * Context: may sleep.
- * Return: the account, for flexmem_owner_close(); -EMFILE if a cgroup may have no
- * more open files; -ENOMEM.
+/*
+ * Makes the account of an open file.
+ * @cgroup: the opener's cgroup; NULL in a kernel without cgroups. @pid: the
+ * opener's process, to which a reference is taken; NULL: not known.
+ * Context: may sleep. Return: the account, for flexmem_owner_close(); -EMFILE
+ * if a cgroup may have no more open files; -ENOMEM.
  */
 struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 					   kuid_t uid, struct cgroup *cgroup,
@@ -422,11 +399,7 @@ free:
 	return ERR_PTR(rc);
 }
 
-/**
- * flexmem_owner_close - close the account of a file
- * @client: account from flexmem_owner_open(); the caller must not use it
- *	afterwards
- */
+/* Closes the account of a file; the caller must not use it afterwards. */
 void flexmem_owner_close(struct flexmem_account *client)
 {
 	struct flexmem_accounts *accounts = client->accounts;
@@ -441,11 +414,9 @@ void flexmem_owner_close(struct flexmem_account *client)
 	flexmem_owner_put(client);
 }
 
-/**
- * flexmem_owner_put - drop a reference to an account
- * @account: account, or NULL; freed with its last reference
- *
- * Context: any, but not under &flexmem_accounts.lock.
+/*
+ * Drops a reference to an account, or to NULL. Frees the account with its last
+ * reference. Not under &flexmem_accounts.lock.
  */
 void flexmem_owner_put(struct flexmem_account *account)
 {
@@ -474,15 +445,11 @@ void flexmem_owner_put(struct flexmem_account *account)
 	}
 }
 
-/**
- * flexmem_owner_forget - drop limits that keep accounts of removed cgroups
- * @accounts: accounts of the PF or VF
- *
- * The limits of a removed cgroup have no effect, but keep the cgroup's account.
- * Dropping the limits frees the account if nothing else keeps the account.
- * Charges stay. One call checks a few cgroups, and the next call continues
- * after them.
- *
+/*
+ * Drops limits that keep accounts of removed cgroups. The limits of a removed
+ * cgroup have no effect, but keep the cgroup's account. Dropping the limits
+ * frees the account if nothing else keeps the account. Charges stay. One call
+ * checks a few cgroups, and the next call continues after them.
  * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
 void flexmem_owner_forget(struct flexmem_accounts *accounts)
@@ -512,10 +479,8 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts)
 		flexmem_owner_put(account);
 }
 
-/**
- * flexmem_owner_set_strict - make an open file an owner of its own
- * @client: open file's account
- *
+/*
+ * Makes an open file an owner of its own.
  * Return: 0; -EBUSY if the file has allocations, including freed ones that are
  * still in use; -ENOMEM.
  */
@@ -548,15 +513,9 @@ int flexmem_owner_set_strict(struct flexmem_account *client)
 	return rc;
 }
 
-/**
- * flexmem_owner_is_idle - whether an owner is unlikely to allocate again
- * @accounts: accounts of the function
- * @id: owner's number
- * @for_jiffies: shortest time without an open file
- *
- * Context: O(log owners).
- * Return: true if the owner is forgotten, or has had no open file for longer
- * than that time.
+/*
+ * Whether an owner is unlikely to allocate again: it is forgotten, or has had
+ * no open file for longer than @for_jiffies. O(log owners).
  */
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies)
@@ -573,10 +532,7 @@ bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 	return idle;
 }
 
-/**
- * flexmem_accounts_fini - forget limits and owners; no file is open any more
- * @accounts: accounts
- */
+/* Forgets limits and owners. No file is open any more. */
 void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 {
 	struct flexmem_account *account, *next_account;

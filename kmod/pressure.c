@@ -58,14 +58,9 @@ static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 				    gauge->level >= level ? leave : enter);
 }
 
-/**
- * flexmem_gauge_settle - compute the level
- * @gauge: gauge
- * @in_use: bytes
- *
- * A change of the level is an event, which flexmem_pressure_tell() delivers.
- *
- * Context: under &flexmem_accounts.lock.
+/*
+ * Computes the level. A change of it is an event, which flexmem_pressure_tell()
+ * delivers. Under &flexmem_accounts.lock.
  */
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 {
@@ -172,10 +167,7 @@ static void deliver_soon(struct flexmem_gauge *gauge)
 			   time_before(now, next) ? next - now : 0);
 }
 
-/**
- * flexmem_gauge_init - initialise a gauge without memory
- * @gauge: to initialise
- */
+/* Initialises a gauge without memory. */
 void flexmem_gauge_init(struct flexmem_gauge *gauge)
 {
 	unsigned int i;
@@ -193,22 +185,17 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 	flexmem_gauge_settle(gauge, 0);
 }
 
-/**
- * flexmem_gauge_fini - stop delivering events
- * @gauge: gauge that does not change any more
- *
- * Context: may sleep.
+/*
+ * Stops delivering the events of a gauge that does not change any more. May
+ * sleep.
  */
 void flexmem_gauge_fini(struct flexmem_gauge *gauge)
 {
 	cancel_delayed_work_sync(&gauge->deliver);
 }
 
-/**
- * flexmem_pressure_tell - deliver an event, if the level has changed
- * @accounts: accounts of the PF or VF
- *
- * Context: any, but not under &flexmem_accounts.lock.
+/*
+ * Delivers an event if the level has changed. Not under &flexmem_accounts.lock.
  */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
@@ -218,12 +205,9 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 		deliver_soon(gauge);
 }
 
-/**
- * flexmem_pressure_set_memory - set the amount of memory
- * @accounts: accounts of the PF or VF
- * @memory: bytes that the PF or VF has or could have
- *
- * Context: any, but not under &flexmem_accounts.lock.
+/*
+ * Sets the number of bytes that the PF or VF has or could have. Not under
+ * &flexmem_accounts.lock.
  */
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 {
@@ -235,14 +219,10 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 	flexmem_pressure_tell(accounts);
 }
 
-/**
- * flexmem_pressure_freed - note that an ALLOC that failed may succeed now
- * @accounts: accounts of the PF or VF
- * @domains: bit mask of the domains in which it may succeed
- *
- * Called after memory has become free. Also delivers an event if the level has
- * changed.
- *
+/*
+ * Notes that an ALLOC that failed may succeed now. Called after memory has
+ * become free. Also delivers an event if the level has changed.
+ * @domains: bit mask of the domains in which it may succeed.
  * Context: any, but not under &flexmem_accounts.lock.
  */
 void flexmem_pressure_freed(struct flexmem_accounts *accounts, u64 domains)
@@ -267,16 +247,11 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts, u64 domains)
 		flexmem_pressure_tell(accounts);
 }
 
-/**
- * flexmem_pressure_failed - note that an ALLOC of a file has failed for lack of
- * memory
- * @accounts: accounts of the PF or VF
- * @listener: the file's state
- * @domains: bit mask of the domains in which a free may help
- * @began: flexmem_gauge_frees() of these domains when the ALLOC began
- *
- * The next free in these domains is an event for this file. A free since @began
- * is an event too.
+/*
+ * Notes that an ALLOC of a file has failed for lack of memory. The next free in
+ * these domains is an event for this file. A free since @began is an event too.
+ * @domains: bit mask of the domains in which a free may help. @began:
+ * flexmem_gauge_frees() of these domains when the ALLOC began.
  */
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener, u64 domains,
@@ -309,10 +284,9 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 		flexmem_pressure_freed(accounts, domains);
 }
 
-/**
- * flexmem_pressure_succeeded - note that an ALLOC of a file has succeeded
- * @accounts: accounts of the PF or VF
- * @listener: the file's state; from now on a free is no event for the file
+/*
+ * Notes that an ALLOC of a file has succeeded. From now on a free is no event
+ * for the file.
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener)
@@ -324,10 +298,9 @@ void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
-/**
- * flexmem_pressure_listen - initial state of a new file
- * @listener: the file's state, to initialise. The file has an event at once,
- *	unless the level is FLEXMEM_PRESSURE_NONE
+/*
+ * Initialises the state of a new file. The file has an event at once, unless
+ * the level is FLEXMEM_PRESSURE_NONE.
  */
 void flexmem_pressure_listen(struct flexmem_listener *listener)
 {
@@ -348,14 +321,7 @@ static bool was_told(const struct flexmem_gauge *gauge,
 	return listener->failed_at < told;
 }
 
-/**
- * flexmem_pressure_look - read the pending event
- * @accounts: accounts of the PF or VF
- * @listener: the file's state
- * @reading: receives the event, for flexmem_pressure_take()
- *
- * Return: true if there is an event.
- */
+/* Reads the pending event into @reading. Returns whether there is one. */
 bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 			   const struct flexmem_listener *listener,
 			   struct flexmem_reading *reading)
@@ -393,14 +359,9 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	return is_new;
 }
 
-/**
- * flexmem_pressure_take - mark the event as read
- * @accounts: accounts of the PF or VF
- * @listener: the file's state
- * @reading: as flexmem_pressure_look() left it
- *
- * Return: false if another thread has read the event first. Nothing has changed
- * then.
+/*
+ * Marks the event that flexmem_pressure_look() has read as read. Returns false
+ * if another thread was first. Nothing has changed then.
  */
 bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 			   struct flexmem_listener *listener,

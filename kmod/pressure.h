@@ -92,13 +92,7 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge);
 void flexmem_gauge_fini(struct flexmem_gauge *gauge);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 
-/**
- * flexmem_gauge_move - note that the bytes in use have changed
- * @gauge: gauge
- * @in_use: bytes in use
- *
- * Context: under &flexmem_accounts.lock.
- */
+/* Notes that the bytes in use have changed. Under &flexmem_accounts.lock. */
 static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
 {
 	if (unlikely(in_use >= gauge->up || in_use < gauge->down))
