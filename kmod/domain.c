@@ -16,19 +16,15 @@
 #include "function.h"
 #include "settings.h"
 
-/**
- * flexmem_domain_init - initialise a domain of a device function
- * @domain: to initialise
- * @id: its number among the function's domains
- * @function: the function; must outlive the domain
- * @settings: has the region sizes if the device's driver names none for the
- *	domain
- *
- * If the capacity is smaller than each region size, the domain is one region.
- *
- * Context: may sleep; asks the firmware for the capacity.
- * Return: 0; -EINVAL, with a message, if a size does not suit the device or the
- * memory is too small for any region; or an error of the firmware.
+/*
+ * Initialises a domain of a device function. If the capacity is smaller than
+ * each region size, the domain is one region.
+ * @id: its number among the function's domains. @function: must outlive the
+ * domain. @settings: has the region sizes if the device's driver names none for
+ * the domain.
+ * Context: may sleep; asks the firmware for the capacity. Return: 0; -EINVAL,
+ * with a message, if a size does not suit the device or the memory is too small
+ * for any region; or an error of the firmware.
  */
 int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
@@ -69,12 +65,9 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 	return 0;
 }
 
-/**
- * flexmem_domain_refresh - read the capacity again
- * @domain: domain
- *
- * Context: under the table's acquire_lock. May sleep.
- * Return: 0, or an error of the firmware; then the old capacity stays in use.
+/*
+ * Reads the capacity again. Under the table's acquire_lock. May sleep. Return:
+ * 0, or an error of the firmware; then the old capacity stays in use.
  */
 int flexmem_domain_refresh(struct flexmem_domain *domain)
 {
@@ -94,11 +87,9 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 	return rc;
 }
 
-/**
- * flexmem_domain_largest - the largest region that could be acquired
- * @domain: domain
- *
- * Return: bytes, or 0 if the capacity is too small for any region.
+/*
+ * Size of the largest region that could be acquired; 0 if the capacity is too
+ * small for any region.
  */
 u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 {
@@ -111,12 +102,9 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 	return largest;
 }
 
-/**
- * flexmem_domain_is_exhausted - whether no further region can be acquired
- * @domain: domain
- * @min_size: the region's least size in bytes; 0: any region
- *
- * Return: false if a command to the firmware may succeed.
+/*
+ * Whether no further region of at least @min_size bytes (0: of any size) can be
+ * acquired. False if a command to the firmware may succeed.
  */
 bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 				 u64 min_size)
@@ -144,15 +132,12 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 	return size;
 }
 
-/**
- * flexmem_domain_memory - how much memory the function has or could acquire
- * @domain: domain
- * @held: bytes of it that the function has acquired
- * @slots: empty slots for tensor regions; receives the number that is left
- *
- * Context: under the table's acquire_lock.
- * Return: @held plus the bytes of as many regions as capacity and slots allow,
- * largest first.
+/*
+ * Computes how much memory the function has or could acquire.
+ * @held: bytes of the domain that the function has acquired. @slots: empty
+ * slots for tensor regions; receives the number that is left.
+ * Context: under the table's acquire_lock. Return: @held plus the bytes of as
+ * many regions as capacity and slots allow, largest first.
  */
 u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
 			  unsigned int *slots)

@@ -188,15 +188,9 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 	return 0;
 }
 
-/**
- * flexmem_settings_print_sizes - print sizes in the form of the parameter:
- * 12G,8G,4G
- * @sizes: bytes, rounded down to a multiple of 1 KiB
- * @nr: number of @sizes
- * @text: receives the text, NUL-terminated
- * @room: size of @text
- *
- * Return: number of characters, without the NUL.
+/*
+ * Prints sizes, rounded down to a multiple of 1 KiB, in the form of the
+ * parameter: 12G,8G,4G. Return: number of characters, without the NUL.
  */
 int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
 				 size_t room)
@@ -287,10 +281,9 @@ CHOICE_PARAM(pf_open, pf_open, [FLEXMEM_PF_OPEN_ADMIN] = "admin",
 	     [FLEXMEM_PF_OPEN_MODE] = "mode");
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 
-/**
- * flexmem_settings_validate - check the parameters against one another
- *
- * Return: 0, or -EINVAL after a message.
+/*
+ * Checks the parameters against one another. Return: 0, or -EINVAL after a
+ * message.
  */
 int flexmem_settings_validate(void)
 {
@@ -308,10 +301,9 @@ int flexmem_settings_validate(void)
 	return 0;
 }
 
-/**
- * flexmem_settings_get - settings for a device
- * @settings: receives a copy
- * @desc: the device, whose driver chooses what the administrator did not set
+/*
+ * Copies the settings for a device, whose driver chooses what the administrator
+ * did not set.
  */
 void flexmem_settings_get(struct flexmem_settings *settings,
 			  const struct flexmem_device_desc *desc)

@@ -10,13 +10,11 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
-/**
- * flexmem_parse_size - read a size such as 12G
- * @text: decimal digits and one of K, M, G, T, P or nothing; a newline may follow
- * @size: receives the size, in bytes
- *
- * Unlike memparse() it refuses a size of more than 64 bits.
- *
+/*
+ * Reads a size such as 12G. Unlike memparse() it refuses a size of more than 64
+ * bits.
+ * @text: decimal digits and one of K, M, G, T, P or nothing; a newline may
+ * follow. @size: receives the size, in bytes.
  * Return: 0 or -EINVAL.
  */
 static inline int flexmem_parse_size(const char *text, u64 *size)

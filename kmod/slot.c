@@ -22,11 +22,10 @@
 #include "slot.h"
 #include "trace.h"
 
-/**
- * flexmem_slots_init - an empty segment table
- * @slots: to initialise
- * @nr: slots, up to FLEXMEM_MAX_SLOTS
- * @function: the function that the slots belong to; must outlive @slots
+/*
+ * Initialises an empty segment table.
+ * @nr: slots, up to FLEXMEM_MAX_SLOTS. @function: the function that the slots
+ * belong to; must outlive @slots.
  */
 void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 			struct flexmem_function *function)
@@ -44,13 +43,9 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	atomic_set(&slots->holds, 0);
 }
 
-/**
- * flexmem_slots_find - the lowest empty slot
- * @slots: segment table
- * @range: range of slots to search
- *
- * Context: under the table's acquire_lock.
- * Return: the slot, or -ENOSPC if the firmware permits no empty slot.
+/*
+ * The lowest empty slot in @range; -ENOSPC if the firmware permits none. Under
+ * the table's acquire_lock.
  */
 int flexmem_slots_find(struct flexmem_slots *slots,
 		       const struct flexmem_slot_range *range)
@@ -76,16 +71,12 @@ static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 	trace_flexmem_slot(slots->function, slot, filled, slots->generation);
 }
 
-/**
- * flexmem_slots_fill - make memory addressable
- * @slots: segment table
- * @slot: an empty slot
- * @mem: memory
- * @entry: entry for dispatches
- *
- * Context: under the table's acquire_lock. May sleep.
- * Return: 0, -ENOSPC if the firmware does not let the driver use the slot (then
- * flexmem_slots_find() does not return it again), or an error of the firmware.
+/*
+ * Makes memory addressable.
+ * @slot: an empty slot. @mem: memory. @entry: entry for dispatches.
+ * Context: under the table's acquire_lock. May sleep. Return: 0, -ENOSPC if the
+ * firmware does not let the driver use the slot (then flexmem_slots_find() does
+ * not return it again), or an error of the firmware.
  */
 int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
@@ -198,17 +189,15 @@ static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
 	return rc;
 }
 
-/**
- * flexmem_slots_clear - make memory unaddressable
- * @slots: segment table
- * @slot: a filled slot
- * @break_leases: end all leases first, including leases that were just taken
- *
- * Context: under the table's acquire_lock. May sleep.
- * Return: 0; -EBUSY if there is a lease or a hold; -ETIMEDOUT or -EINTR if the
- * firmware may have emptied the slot: then the slot stays hidden and unused
- * until the firmware has answered; or another error of the firmware: then the
- * slot is still filled.
+/*
+ * Makes memory unaddressable.
+ * @slot: a filled slot. @break_leases: end all leases first, including leases
+ * that were just taken.
+ * Context: under the table's acquire_lock. May sleep. Return: 0; -EBUSY if
+ * there is a lease or a hold; -ETIMEDOUT or -EINTR if the firmware may have
+ * emptied the slot: then the slot stays hidden and unused until the firmware
+ * has answered; or another error of the firmware: then the slot is still
+ * filled.
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 			bool break_leases)
@@ -228,12 +217,7 @@ int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
 	return rc;
 }
 
-/**
- * flexmem_slots_hold - keep the filled slots as they are
- * @slots: segment table
- *
- * Context: not an interrupt.
- */
+/* Keeps the filled slots as they are. Not called from an interrupt. */
 void flexmem_slots_hold(struct flexmem_slots *slots)
 {
 	/*
@@ -245,12 +229,7 @@ void flexmem_slots_hold(struct flexmem_slots *slots)
 	spin_unlock(&slots->lock);
 }
 
-/**
- * flexmem_slots_unhold - end a hold
- * @slots: segment table
- *
- * Context: any.
- */
+/* Ends a hold. */
 void flexmem_slots_unhold(struct flexmem_slots *slots)
 {
 	if (WARN_ON(!flexmem_slots_are_held(slots)))
@@ -258,13 +237,9 @@ void flexmem_slots_unhold(struct flexmem_slots *slots)
 	atomic_dec(&slots->holds);
 }
 
-/**
- * flexmem_slots_forget - the device was reset and has lost its table
- * @slots: segment table
- *
- * All leases end.
- *
- * Context: under the table's acquire_lock.
+/*
+ * The device was reset and has lost its table. All leases end. Under the
+ * table's acquire_lock.
  */
 void flexmem_slots_forget(struct flexmem_slots *slots)
 {
@@ -276,12 +251,10 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 	spin_unlock(&slots->lock);
 }
 
-/**
- * flexmem_slots_read - read the segment table
- * @slots: segment table
- * @entries: room for FLEXMEM_MAX_SLOTS entries
- * @generation: receives the generation of these entries
- *
+/*
+ * Reads the segment table.
+ * @entries: room for FLEXMEM_MAX_SLOTS entries. @generation: receives the
+ * generation of these entries.
  * Return: number of entries filled in, in the order of their slots.
  */
 unsigned int flexmem_slots_read(struct flexmem_slots *slots,
@@ -316,14 +289,11 @@ static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms
 	       !time_before64(now, hold->began + msecs_to_jiffies(total_ms));
 }
 
-/**
- * flexmem_lease_take - keep the filled slots as they are
- * @slots: segment table
- * @hold: the client's lease; a held lease is renewed, up to the total time of
- *	@settings
- * @settings: times of a lease; the same for all leases of a table
- * @generation: generation of the table that the client has read
- *
+/*
+ * Keeps the filled slots as they are.
+ * @hold: a held lease is renewed, up to the total time of @settings. @settings:
+ * times of a lease; the same for all leases of a table. @generation: generation
+ * of the table that the client has read.
  * Return: 0; -EAGAIN if the table has changed; or -EBUSY if the lease has
  * reached its total time. After an error no lease is taken or renewed, and a
  * held lease will expire.
@@ -357,13 +327,7 @@ int flexmem_lease_take(struct flexmem_slots *slots,
 	return rc;
 }
 
-/**
- * flexmem_lease_held - is the lease held
- * @slots: segment table
- * @hold: the client's lease
- *
- * Return: true if it is held and has not expired.
- */
+/* Whether a lease is held and has not expired. */
 bool flexmem_lease_held(struct flexmem_slots *slots,
 			struct flexmem_lease_hold *hold)
 {
@@ -375,13 +339,7 @@ bool flexmem_lease_held(struct flexmem_slots *slots,
 	return held;
 }
 
-/**
- * flexmem_lease_drop - end a lease
- * @slots: segment table
- * @hold: the client's lease
- *
- * Return: 0, or -EINVAL if the lease is not held.
- */
+/* Ends a lease. Return: 0, or -EINVAL if it is not held. */
 int flexmem_lease_drop(struct flexmem_slots *slots,
 		       struct flexmem_lease_hold *hold)
 {
@@ -395,12 +353,9 @@ int flexmem_lease_drop(struct flexmem_slots *slots,
 	return rc;
 }
 
-/**
- * flexmem_lease_count - number of held leases
- * @slots: segment table
- *
- * Context: may sleep. Drops the lock between batches of expired leases.
- * Return: the number of leases that have not expired.
+/*
+ * Number of leases that have not expired. May sleep. Drops the lock between
+ * batches of expired leases.
  */
 unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 {
@@ -417,12 +372,10 @@ unsigned int flexmem_lease_count(struct flexmem_slots *slots)
 	return nr;
 }
 
-/**
- * flexmem_slots_may_clear - whether slots can be cleared now
- * @slots: segment table
- * @break_leases: end all leases first, unless a driver holds the table
- *
- * Return: 0, or -EBUSY if there is a lease or a hold.
+/*
+ * Checks whether slots can be cleared now. @break_leases: ends all leases
+ * first, unless a driver holds the table. Return: 0, or -EBUSY if there is a
+ * lease or a hold.
  */
 int flexmem_slots_may_clear(struct flexmem_slots *slots, bool break_leases)
 {
