@@ -23,12 +23,10 @@
 /* How many blocks of a region the background checks in one round. */
 #define LOOK_AT 16
 
-/**
- * flexmem_table_scrub_quarantine - retry the scrub of quarantined blocks
- * @table: region table
- *
- * Context: under acquire_lock, so that regions stay. May sleep.
- * Return: 0; the error of the first block that failed again; or an error of
+/*
+ * Retries the scrub of quarantined blocks.
+ * Context: under acquire_lock, so that regions stay. May sleep. Return: 0; the
+ * error of the first block that failed again; or an error of
  * flexmem_function_error().
  */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table)
@@ -166,12 +164,7 @@ void flexmem_table_scrub_init(struct flexmem_table *table)
 	INIT_DELAYED_WORK(&table->scrub_work, scrub_work);
 }
 
-/**
- * flexmem_table_scrub_stop - stop scrubbing in the background
- * @table: region table that is being removed or suspended
- *
- * Context: may sleep, for one operation at most.
- */
+/* Stops scrubbing in the background. May sleep, for one operation at most. */
 void flexmem_table_scrub_stop(struct flexmem_table *table)
 {
 	cancel_delayed_work_sync(&table->scrub_work);

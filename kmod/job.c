@@ -30,12 +30,9 @@ enum flexmem_job_state {
 	JOB_ABANDONED,	/* the worker frees it */
 };
 
-/**
- * flexmem_job_is_abandoned - whether the caller of a job was killed
- * @job: job that is being run
- *
- * Return: true if it was: then everything that the job acquires is released at
- * once.
+/*
+ * Whether the caller of a job was killed: then everything that the job acquires
+ * is released at once.
  */
 bool flexmem_job_is_abandoned(const struct flexmem_job *job)
 {
@@ -63,12 +60,9 @@ static void do_job(struct work_struct *work)
 		job->free(job);
 }
 
-/**
- * flexmem_job_init - prepare a job
- * @job: to initialise
- * @table: region table, which exists for as long as the caller does
- * @run: see &struct flexmem_job
- * @free: see &struct flexmem_job
+/*
+ * Prepares a job. The members of the same names of &struct flexmem_job describe
+ * the arguments.
  */
 void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 		      int (*run)(struct flexmem_job *job),
@@ -97,20 +91,16 @@ static bool take_back(struct flexmem_job *job)
 	return true;
 }
 
-/**
- * flexmem_job_run - run a job on the worker, and wait for it
- * @job: the caller's job
- *
- * If the device suspends before @run is called, the job waits for the resume.
- * If the device suspends while @run runs, @run returns -EAGAIN, and is called
- * again after the resume. When the job has ended, its @rc is the final result
- * of @run; -ENODEV if the device is removed; -EIO if the device could not be
- * reset; or -EINTR if the caller was killed before @run was called or had
- * finished.
- *
- * Context: may sleep; holds no lock that a job takes.
- * Return: true if the job has ended: then the caller frees it. False if the
- * caller was killed and the worker frees the job.
+/*
+ * Runs a job on the worker, and waits for it. If the device suspends before
+ * @run is called, the job waits for the resume. If the device suspends while
+ * @run runs, @run returns -EAGAIN, and is called again after the resume. When
+ * the job has ended, its @rc is the final result of @run; -ENODEV if the device
+ * is removed; -EIO if the device could not be reset; or -EINTR if the caller
+ * was killed before @run was called or had finished.
+ * Context: may sleep; holds no lock that a job takes. Return: true if the job
+ * has ended: then the caller frees it. False if the caller was killed and the
+ * worker frees the job.
  */
 bool flexmem_job_run(struct flexmem_job *job)
 {

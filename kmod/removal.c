@@ -41,19 +41,14 @@ static int init_domains(struct flexmem_table *table,
 	return 0;
 }
 
-/**
- * flexmem_table_init - a table without regions
- * @table: to initialise
- * @dev: for messages, or NULL
- * @desc: the device; its operations are called until flexmem_table_remove()
- * @settings: settings of the table
- *
- * Resets the device if it has a reset operation, and asks the firmware for the
- * capacity.
- *
- * Context: may sleep.
- * Return: 0, -EINVAL if the description is not valid or the settings do not suit
- * the device (with a message), -ENOMEM, or an error of the firmware.
+/*
+ * Initialises a table without regions. Resets the device if it has a reset
+ * operation, and asks the firmware for the capacity.
+ * @dev: for messages, or NULL. @desc: its operations are called until
+ * flexmem_table_remove().
+ * Context: may sleep. Return: 0, -EINVAL if the description is not valid or the
+ * settings do not suit the device (with a message), -ENOMEM, or an error of the
+ * firmware.
  */
 int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 		       const struct flexmem_device_desc *desc,
@@ -160,15 +155,13 @@ static void lose_all(struct flexmem_table *table)
 	flexmem_slots_forget(&table->slots);
 }
 
-/**
- * flexmem_table_remove - release everything because the device is removed
- * @table: region table; its blocks may still be in use, and be freed later
- *
- * Memory that a device program may still reach is not released. The firmware
- * may be dead, so it gets no further command after a timeout. It gets no
- * command at all while the function is suspended or wedged. The driver resets
- * the function afterwards, so no memory is lost.
- *
+/*
+ * Releases everything because the device is removed. Memory that a device
+ * program may still reach is not released. The firmware may be dead, so it gets
+ * no further command after a timeout. It gets no command at all while the
+ * function is suspended or wedged. The driver resets the function afterwards,
+ * so no memory is lost.
+ * @table: its blocks may still be in use, and be freed later.
  * Context: may sleep. The device's operations are not called after it returns.
  */
 void flexmem_table_remove(struct flexmem_table *table)
@@ -200,10 +193,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/**
- * flexmem_table_fini - free what flexmem_table_remove() left of a table
- * @table: removed table without clients
- */
+/* Frees what flexmem_table_remove() has left of a table without clients. */
 void flexmem_table_fini(struct flexmem_table *table)
 {
 	cancel_delayed_work_sync(&table->release_work);
@@ -272,19 +262,14 @@ static void acquire_anew(struct flexmem_table *table)
 			 "not all regions were acquired anew: error %d\n", rc);
 }
 
-/**
- * flexmem_table_reset - reset the device and lose all allocations
- * @table: region table
- *
- * The regions are acquired again: reserved ones at once, others on demand, or at
- * once with acquire=prealloc.
- *
+/*
+ * Resets the device and loses all allocations. The regions are acquired again:
+ * reserved ones at once, others on demand, or at once with acquire=prealloc.
  * Context: may sleep. Must not be called from an operation of the device. If
  * the driver supports it, may be called while the device is suspended, for
- * instance shortly before the resume.
- * Return: 0; -ENODEV if the device is removed; -EOPNOTSUPP if it cannot be
- * reset; or an error of the driver: then every operation of the device fails
- * with EIO until a reset succeeds.
+ * instance shortly before the resume. Return: 0; -ENODEV if the device is
+ * removed; -EOPNOTSUPP if it cannot be reset; or an error of the driver: then
+ * every operation of the device fails with EIO until a reset succeeds.
  */
 int flexmem_table_reset(struct flexmem_table *table)
 {
@@ -305,16 +290,12 @@ int flexmem_table_reset(struct flexmem_table *table)
 	return rc;
 }
 
-/**
- * flexmem_table_suspend - stop operations before the device sleeps
- * @table: region table
- *
- * Waits for the operations under way. A caller that needs an operation
- * afterwards waits, killably, for flexmem_table_resume(). If a call in progress
- * needs several operations, it waits before the next one and then continues.
- * Every CPU mapping is removed. A task that touches mapped memory waits for the
- * resume too.
- *
+/*
+ * Stops operations before the device sleeps. Waits for the operations under
+ * way. A caller that needs an operation afterwards waits, killably, for
+ * flexmem_table_resume(). If a call in progress needs several operations, it
+ * waits before the next one and then continues. Every CPU mapping is removed. A
+ * task that touches mapped memory waits for the resume too.
  * Context: may sleep, for one command about regions, for one command that
  * undoes it, and for one operation that moves data.
  */
@@ -329,10 +310,7 @@ void flexmem_table_suspend(struct flexmem_table *table)
 	take_maps_away(table);
 }
 
-/**
- * flexmem_table_resume - end the suspend of a device
- * @table: region table
- */
+/* Ends the suspend of a device. */
 void flexmem_table_resume(struct flexmem_table *table)
 {
 	flexmem_function_resume(&table->function);

@@ -227,13 +227,7 @@ static void free_reserving(struct flexmem_job *job)
 	kfree(reserving);
 }
 
-/**
- * flexmem_reservation_is_valid - whether regions of a size can be reserved
- * @table: region table
- * @size: bytes
- *
- * Return: true if a default domain has regions of this size.
- */
+/* Whether a default domain has regions of @size bytes. */
 bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size)
 {
 	const struct flexmem_domain *domain;
@@ -246,23 +240,19 @@ bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size)
 	return false;
 }
 
-/**
- * flexmem_reservation_set - reserve regions for a cgroup
- * @table: region table
- * @account: account of the cgroup, not of the root
- * @size: bytes of each region; see flexmem_reservation_is_valid()
- * @count: how many regions the cgroup has afterwards; 0 ends its reservation
- * @reason: on -ENOMEM: receives the reason; FLEXMEM_REASON_NONE if the kernel
- *	has no memory
- *
- * Reserves existing empty regions first, and then new ones. Regions of the
- * cgroup's earlier reservation that are too many or have another size are open
- * to all afterwards; the allocations in them stay.
- *
- * Context: may sleep while the worker makes the reservation.
- * Return: 0; -ENOMEM; -ENOENT if the cgroup was removed; -EINTR if the caller
- * was killed; -ENODEV; or an error of the firmware. After an error no
- * reservation has changed, but there may be new empty regions.
+/*
+ * Reserves regions for a cgroup. Reserves existing empty regions first, and
+ * then new ones. Regions of the cgroup's earlier reservation that are too many
+ * or have another size are open to all afterwards; the allocations in them
+ * stay.
+ * @account: account of the cgroup, not of the root. @size: bytes of each
+ * region; see flexmem_reservation_is_valid(). @count: how many regions the
+ * cgroup has afterwards; 0 ends its reservation. @reason: on -ENOMEM: receives
+ * the reason; FLEXMEM_REASON_NONE if the kernel has no memory.
+ * Context: may sleep while the worker makes the reservation. Return: 0;
+ * -ENOMEM; -ENOENT if the cgroup was removed; -EINTR if the caller was killed;
+ * -ENODEV; or an error of the firmware. After an error no reservation has
+ * changed, but there may be new empty regions.
  */
 int flexmem_reservation_set(struct flexmem_table *table,
 			    struct flexmem_account *account, u64 size,
@@ -293,12 +283,9 @@ int flexmem_reservation_set(struct flexmem_table *table,
 	return rc;
 }
 
-/**
- * flexmem_reservations_restore - acquire the regions of all reservations again
- * @table: region table
- *
- * Does nothing for reservations that have all their regions.
- *
+/*
+ * Acquires the regions of all reservations again. Does nothing for reservations
+ * that have all their regions.
  * Context: under acquire_lock. May sleep.
  */
 void flexmem_reservations_restore(struct flexmem_table *table)
@@ -326,12 +313,8 @@ void flexmem_reservations_restore(struct flexmem_table *table)
 	}
 }
 
-/**
- * flexmem_reservations_broken - how many reservations lack regions
- * @table: region table
- *
- * Context: under acquire_lock.
- * Return: the number of cgroups that have fewer regions than they reserved.
+/*
+ * How many cgroups have fewer regions than they reserved. Under acquire_lock.
  */
 unsigned int flexmem_reservations_broken(struct flexmem_table *table)
 {
@@ -345,13 +328,9 @@ unsigned int flexmem_reservations_broken(struct flexmem_table *table)
 	return broken;
 }
 
-/**
- * flexmem_reservations_forget - end the reservations of removed cgroups
- * @table: region table
- *
- * A caller that finds a region reserved calls this before it fails its request:
- * the cgroup may be gone.
- *
+/*
+ * Ends the reservations of removed cgroups. A caller that finds a region
+ * reserved calls this before it fails its request: the cgroup may be gone.
  * Context: under acquire_lock. May sleep.
  */
 void flexmem_reservations_forget(struct flexmem_table *table)
@@ -367,10 +346,7 @@ void flexmem_reservations_forget(struct flexmem_table *table)
 	}
 }
 
-/**
- * flexmem_reservations_fini - end all reservations
- * @table: removed table without regions
- */
+/* Ends all reservations of a removed table without regions. */
 void flexmem_reservations_fini(struct flexmem_table *table)
 {
 	struct flexmem_reservation *reservation, *next;

@@ -156,12 +156,9 @@ static void fill_regions(struct flexmem_table *table,
 	view->sum.out_generation = flexmem_slots_generation(&table->slots);
 }
 
-/**
- * flexmem_table_snapshot - regions, owners and sums as they are at one moment
- * @table: region table
- * @only: report only what this client may see; NULL: all owners
- * @view: receives the snapshot
- *
+/*
+ * Takes a snapshot: regions, owners and sums as they are at one moment.
+ * @only: report only what this client may see; NULL: all owners.
  * Context: may sleep until another snapshot is done, but not for firmware.
  * Takes O(open files) for all owners.
  */
@@ -196,9 +193,9 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 	mutex_unlock(&table->snapshot_lock);
 }
 
-/**
- * flexmem_view_hide - remove figures that are not for the caller
- * @view: of flexmem_table_snapshot(); its sums stay
+/*
+ * Removes figures that are not for the caller from a view. The view's sums
+ * stay.
  */
 void flexmem_view_hide(struct flexmem_view *view)
 {
@@ -215,13 +212,9 @@ void flexmem_view_hide(struct flexmem_view *view)
 			};
 }
 
-/**
- * flexmem_view_print - describe a view for people
- * @view: of flexmem_table_snapshot()
- * @text: receives lines, and a NUL
- * @size: size of @text, at least 1
- *
- * Return: the length of the text.
+/*
+ * Describes a view for people, in lines and a NUL; @size is at least 1. Return:
+ * the length of the text.
  */
 size_t flexmem_view_print(const struct flexmem_view *view, char *text,
 			  size_t size)
@@ -246,12 +239,9 @@ size_t flexmem_view_print(const struct flexmem_view *view, char *text,
 	return n;
 }
 
-/**
- * flexmem_snapshot_room - estimate the number of owners in a snapshot
- * @table: region table
- * @only: the client that may see the snapshot; NULL: all owners
- *
- * Return: about as many owners as the next snapshot will have.
+/*
+ * About how many owners the next snapshot for @only (NULL: for all owners) will
+ * have.
  */
 unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 				   const struct flexmem_account *only)

@@ -43,13 +43,10 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 	return nr - bitmap_weight(taken, nr);
 }
 
-/**
- * flexmem_table_update_memory - recompute how much memory the function can have
- * @table: region table
- *
- * The memory pressure is relative to this figure. Called whenever a region is
- * acquired or released, and whenever the number of possible regions changes.
- *
+/*
+ * Recomputes how much memory the function can have. The memory pressure is
+ * relative to this figure. Called whenever a region is acquired or released,
+ * and whenever the number of possible regions changes.
  * Context: under acquire_lock, or before the table is visible to others.
  */
 void flexmem_table_update_memory(struct flexmem_table *table)
@@ -93,13 +90,9 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 	WRITE_ONCE(table->range[kind].no_slot, reason);
 }
 
-/**
- * flexmem_table_reopen - allow regions to be acquired again
- * @table: region table
- *
- * Forgets which slots and which sizes the firmware has refused.
- *
- * Context: under acquire_lock.
+/*
+ * Allows regions to be acquired again: forgets which slots and which sizes the
+ * firmware has refused. Under acquire_lock.
  */
 void flexmem_table_reopen(struct flexmem_table *table)
 {
@@ -119,13 +112,9 @@ void flexmem_table_reopen(struct flexmem_table *table)
 	flexmem_pressure_freed(&table->accounts, FLEXMEM_ALL_DOMAINS);
 }
 
-/**
- * flexmem_table_retry - retry the commands that the function has pending
- * @table: region table
- * @all: also those commands that were retried too often
- *
- * Context: under acquire_lock. May sleep.
- * Return: as flexmem_function_retry().
+/*
+ * Retries the commands that the function has pending, as
+ * flexmem_function_retry() does. Under acquire_lock. May sleep.
  */
 int flexmem_table_retry(struct flexmem_table *table, bool all)
 {
@@ -143,14 +132,10 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
 	return rc;
 }
 
-/**
- * flexmem_table_exhausted - why the device cannot give another region
- * @table: region table
- * @kind: kind of slot that the region needs
- * @domains: bit mask of the domains that the region may come from
- * @min_size: the region's least size in bytes; 0: any region
- *
- * Return: FLEXMEM_REASON_NONE if a command to the firmware may succeed.
+/*
+ * Why the device cannot give another region of these domains (a bit mask).
+ * FLEXMEM_REASON_NONE if a command to the firmware may succeed. @min_size: the
+ * region's least size in bytes; 0: any region.
  */
 enum flexmem_reason
 flexmem_table_exhausted(const struct flexmem_table *table,
@@ -250,23 +235,18 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 	return rc;
 }
 
-/**
- * flexmem_region_acquire - acquire a region
- * @table: region table
- * @kind: kind of memory; there must be slots for it
- * @domains: bit mask of the domains to ask, lowest id first
- * @min_size: least size of the region in bytes
- * @max_size: largest size; U64_MAX: any
- * @fresh: a region from flexmem_region_create(). If this call uses it, the
- *	caller's pointer becomes NULL
- *
- * The region has its slot, but is not in the table yet. The caller can allocate
- * from it before other tasks find it, and then calls flexmem_region_publish().
- *
- * Context: under acquire_lock. May sleep.
- * Return: the region; -ENOSPC if no region of that size can be acquired; an
- * error of the firmware; or an error of flexmem_function_error(): then nothing
- * was acquired.
+/*
+ * Acquires a region. The region has its slot, but is not in the table yet. The
+ * caller can allocate from it before other tasks find it, and then calls
+ * flexmem_region_publish().
+ * @kind: kind of memory; there must be slots for it. @domains: bit mask of the
+ * domains to ask, lowest id first. @min_size: least size of the region in
+ * bytes. @max_size: largest size; U64_MAX: any. @fresh: a region from
+ * flexmem_region_create(). If this call uses it, the caller's pointer becomes
+ * NULL.
+ * Context: under acquire_lock. May sleep. Return: the region; -ENOSPC if no
+ * region of that size can be acquired; an error of the firmware; or an error of
+ * flexmem_function_error(): then nothing was acquired.
  */
 struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 					      enum flexmem_kind kind,
@@ -306,11 +286,9 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 	return region;
 }
 
-/**
- * flexmem_region_publish - let allocations find a region
- * @table: region table
- * @region: as flexmem_region_acquire() returned it
- *
+/*
+ * Lets allocations find a region.
+ * @region: as flexmem_region_acquire() returned it.
  * Context: under acquire_lock, and under snapshot_lock, so that a snapshot that
  * shows charges in the region also lists the region.
  */
@@ -332,19 +310,15 @@ void flexmem_region_publish(struct flexmem_table *table,
 		region->id, region->slot, region->mem.size, region->domain->id);
 }
 
-/**
- * flexmem_region_add - acquire an empty region
- * @table: region table
- * @kind: kind of memory; there must be slots for it
- * @domains: bit mask of the domains to ask, lowest id first
- * @size: size of the region in bytes; 0: the first size that the device grants
- * @cgroup: account of the cgroup to reserve the region for, or NULL
- * @slot: receives the slot of the region; or NULL
- *
- * Context: under acquire_lock. May sleep.
- * Return: 0; -ENOMEM; an error of flexmem_region_acquire(); or -EDQUOT if the
- * cgroup may have no further region: then the region was added, but is not
- * reserved.
+/*
+ * Acquires an empty region.
+ * @kind: kind of memory; there must be slots for it. @domains: bit mask of the
+ * domains to ask, lowest id first. @size: size of the region in bytes; 0: the
+ * first size that the device grants. @cgroup: account of the cgroup to reserve
+ * the region for, or NULL. @slot: receives the slot of the region; or NULL.
+ * Context: under acquire_lock. May sleep. Return: 0; -ENOMEM; an error of
+ * flexmem_region_acquire(); or -EDQUOT if the cgroup may have no further
+ * region: then the region was added, but is not reserved.
  */
 int flexmem_region_add(struct flexmem_table *table, enum flexmem_kind kind,
 		       u64 domains, u64 size, struct flexmem_account *cgroup,
@@ -399,17 +373,12 @@ static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind,
 	return 0;
 }
 
-/**
- * flexmem_table_prealloc - acquire all possible regions
- * @table: region table
- *
- * Regions for programs come first: they are few and small, and regions for
- * tensors would leave no capacity for them.
- *
- * Context: under acquire_lock. May sleep.
- * Return: 0; an error of the firmware; an error of flexmem_function_error(); or
- * -ENOMEM. After an error the regions acquired so far stay until
- * flexmem_table_remove().
+/*
+ * Acquires all possible regions. Regions for programs come first: they are few
+ * and small, and regions for tensors would leave no capacity for them.
+ * Context: under acquire_lock. May sleep. Return: 0; an error of the firmware;
+ * an error of flexmem_function_error(); or -ENOMEM. After an error the regions
+ * acquired so far stay until flexmem_table_remove().
  */
 int flexmem_table_prealloc(struct flexmem_table *table)
 {
@@ -425,19 +394,14 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 	return rc;
 }
 
-/**
- * flexmem_region_unpublish - remove a region from the table
- * @table: region table
- * @region: a region in the table; dead and lost from then on
- * @quarantine: receives its quarantined blocks, which belong to the caller
- *
- * The region's allocations still count in the statistics, but are no longer
- * charged.
- *
- * Context: under acquire_lock.
- * Return: true if no block is in use: then the caller frees the region. False
- * if blocks are in use: then the task that frees the last block frees the
- * region too, possibly before this call returns.
+/*
+ * Removes a region from the table. The region's allocations still count in the
+ * statistics, but are no longer charged.
+ * @region: a region in the table; dead and lost from then on. @quarantine:
+ * receives its quarantined blocks, which belong to the caller.
+ * Context: under acquire_lock. Return: true if no block is in use: then the
+ * caller frees the region. False if blocks are in use: then the task that frees
+ * the last block frees the region too, possibly before this call returns.
  */
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
@@ -473,11 +437,8 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	return empty;
 }
 
-/**
- * flexmem_table_refresh - read each changed capacity from the firmware
- * @table: region table
- *
- * Context: under acquire_lock. May sleep.
+/*
+ * Reads each changed capacity from the firmware. Under acquire_lock. May sleep.
  * Return: 0, or an error of the firmware; then the old capacities stay in use.
  */
 int flexmem_table_refresh(struct flexmem_table *table)
@@ -500,12 +461,7 @@ int flexmem_table_refresh(struct flexmem_table *table)
 	return rc;
 }
 
-/**
- * flexmem_table_outdate - make the next acquisition read all capacities first
- * @table: region table
- *
- * Context: any.
- */
+/* Makes the next acquisition read all capacities first. */
 void flexmem_table_outdate(struct flexmem_table *table)
 {
 	struct flexmem_domain *domain;
@@ -514,16 +470,11 @@ void flexmem_table_outdate(struct flexmem_table *table)
 		flexmem_domain_outdate(domain);
 }
 
-/**
- * flexmem_table_new_capacity - the device reports that its capacity has changed
- * @table: region table
- *
- * If the firmware is busy or fails, the next allocation that needs a region
- * reads the capacity.
- *
+/*
+ * The device reports that its capacity has changed. If the firmware is busy or
+ * fails, the next allocation that needs a region reads the capacity.
  * Context: may sleep, for at most two operations of the device: the second one
- * undoes the first.
- * Return: 0, or an error of the firmware.
+ * undoes the first. Return: 0, or an error of the firmware.
  */
 int flexmem_table_new_capacity(struct flexmem_table *table)
 {
@@ -539,14 +490,10 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	return rc;
 }
 
-/**
- * flexmem_table_serial - find the region of an address
- * @table: region table
- * @region_id: the region's part of an address
- *
- * A lost region is never found, even if another region has got its id.
- *
- * Return: the serial number of the region, or 0.
+/*
+ * The serial number of the region of an address, or 0. A lost region is never
+ * found, even if another region has got its id. @region_id: the region's part
+ * of the address.
  */
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
 {
@@ -564,13 +511,7 @@ u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
 	return serial;
 }
 
-/**
- * flexmem_table_serial_at - find the region in a slot
- * @table: region table
- * @slot: any number
- *
- * Return: the serial number of the region, or 0.
- */
+/* The serial number of the region in a slot, or 0. @slot: any number. */
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
 {
 	struct flexmem_region *region;
@@ -587,12 +528,7 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
 	return serial;
 }
 
-/**
- * flexmem_table_capacity - bytes that the function may acquire
- * @table: region table
- *
- * Return: the sum over all domains.
- */
+/* Bytes that the function may acquire, over all domains. */
 u64 flexmem_table_capacity(const struct flexmem_table *table)
 {
 	const struct flexmem_domain *domain;
@@ -603,12 +539,9 @@ u64 flexmem_table_capacity(const struct flexmem_table *table)
 	return capacity;
 }
 
-/**
- * flexmem_table_max_region - size of the largest possible region
- * @table: region table
- * @domains: bit mask of the domains that the region may come from
- *
- * Return: bytes; no chunk from these domains can be larger.
+/*
+ * Size of the largest possible region of these domains (a bit mask). No chunk
+ * from them can be larger.
  */
 u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains)
 {

@@ -22,15 +22,12 @@ static bool is_no_answer(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
 }
 
-/**
- * flexmem_table_work - what a function's worker does
- * @work: the work of a table's function
- *
- * Probes an unresponsive PF or VF, retries pending commands, and acquires the
- * regions that reservations still lack. It queues itself again, with growing
- * delays, until nothing is pending, or until everything pending was retried too
- * often.
- *
+/*
+ * The work of a function's worker. Probes an unresponsive PF or VF, retries
+ * pending commands, and acquires the regions that reservations still lack. It
+ * queues itself again, with growing delays, until nothing is pending, or until
+ * everything pending was retried too often.
+ * @work: the work of a table's function.
  * Context: a worker.
  */
 void flexmem_table_work(struct work_struct *work)
@@ -181,23 +178,17 @@ static void free_trim(struct flexmem_job *job)
 	kfree(container_of(job, struct trim, job));
 }
 
-/**
- * flexmem_table_trim - release empty regions to the device
- * @table: region table
- * @break_leases: end all leases, including those taken during the call
- * @regions: receives the number of regions released
- * @bytes: receives the bytes in them
- *
- * An allocation that finds no room during a TRIM waits until the TRIM ends and
- * looks again, because TRIM may have retired a region only for a moment. Memory
- * that the firmware refused to take back is not counted. Its release is retried
- * before the next region is acquired or trimmed.
- *
- * Context: may sleep. The worker does the work.
- * Return: 0, -EBUSY if a lease exists or is taken during the call, or if the
- * driver holds the segment table, -ENOMEM, -EINTR, -ENODEV, or the first error
- * of the firmware. @regions and @bytes are valid after an error too, unless the
- * caller was killed.
+/*
+ * Releases empty regions to the device. An allocation that finds no room during
+ * a TRIM waits until the TRIM ends and looks again, because TRIM may have
+ * retired a region only for a moment. Memory that the firmware refused to take
+ * back is not counted. Its release is retried before the next region is
+ * acquired or trimmed.
+ * @break_leases: end all leases, including those taken during the call.
+ * Context: may sleep. The worker does the work. Return: 0, -EBUSY if a lease
+ * exists or is taken during the call, or if the driver holds the segment table,
+ * -ENOMEM, -EINTR, -ENODEV, or the first error of the firmware. @regions and
+ * @bytes are valid after an error too, unless the caller was killed.
  */
 int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 		       unsigned int *regions, u64 *bytes)
@@ -221,15 +212,11 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 	return rc;
 }
 
-/**
- * flexmem_table_release_idle - release a region that is not needed any more
- * @table: region table
- *
- * Releases one region at most: one that has been empty for the time of the
- * setting release_after_s. One empty region stays for the next allocation.
- * Reserved regions stay too. While a lease exists, no region is released,
- * because no slot can be cleared.
- *
+/*
+ * Releases a region that is not needed any more. Releases one region at most:
+ * one that has been empty for the time of the setting release_after_s. One
+ * empty region stays for the next allocation. Reserved regions stay too. While
+ * a lease exists, no region is released, because no slot can be cleared.
  * Context: under acquire_lock. May sleep.
  */
 void flexmem_table_release_idle(struct flexmem_table *table)
@@ -272,12 +259,7 @@ static void release_work(struct work_struct *work)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/**
- * flexmem_table_release_init - begin to release idle regions
- * @table: region table with a worker
- *
- * Does nothing if the setting release_after_s is 0.
- */
+/* Begins to release idle regions, unless the setting release_after_s is 0. */
 void flexmem_table_release_init(struct flexmem_table *table)
 {
 	INIT_DEFERRABLE_WORK(&table->release_work, release_work);
