@@ -27,19 +27,16 @@
 #include "table.h"
 #include "trace.h"
 
-/**
- * flexmem_chunk_clean - scrub bytes of other owners in a new block
- * @chunk: chunk to which the block belongs, or will belong
- * @block: block of the chunk's region that has just been allocated, for the
- *	chunk or for its extension
- *
- * If the firmware fails to scrub the block, the block goes into quarantine. If
- * the wait was interrupted, or no command was sent because the firmware may be
- * dead, the block is freed unchanged.
- *
- * Context: may sleep.
- * Return: 0; or an error of flexmem_scrub_block(): then the caller must not use
- * the block any more.
+/*
+ * Scrubs bytes of other owners in a new block. If the firmware fails to scrub
+ * the block, the block goes into quarantine. If the wait was interrupted, or no
+ * command was sent because the firmware may be dead, the block is freed
+ * unchanged.
+ * @chunk: chunk to which the block belongs, or will belong. @block: block of
+ * the chunk's region that has just been allocated, for the chunk or for its
+ * extension.
+ * Context: may sleep. Return: 0; or an error of flexmem_scrub_block(): then the
+ * caller must not use the block any more.
  */
 int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 			struct flexmem_block *block)
@@ -314,19 +311,13 @@ static void destroy(struct flexmem_allocation *allocation,
 		kfree(allocation);
 }
 
-/**
- * flexmem_allocation_make - make an allocation
- * @table: region table
- * @owner: account to charge
- * @shape: properties of the allocation
- * @scatters: whether to make it of several blocks of any size
- * @stock: stock of spare objects, used before new ones
- * @place: receives the reason on failure
- *
- * Context: may sleep.
- * Return: the allocation, with one reference; an error of flexmem_place() or
- * flexmem_scrub_block(); or, with @scatters, -ENOSPC: the free blocks are too
- * small, or too many.
+/*
+ * Makes an allocation.
+ * @scatters: whether to make it of several blocks of any size. @place: receives
+ * the reason on failure.
+ * Context: may sleep. Return: the allocation, with one reference; an error of
+ * flexmem_place() or flexmem_scrub_block(); or, with @scatters, -ENOSPC: the
+ * free blocks are too small, or too many.
  */
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
@@ -374,19 +365,13 @@ static bool is_for_lack_of_a_block(enum flexmem_reason reason)
 	       reason == FLEXMEM_REASON_REGION_LIMIT;
 }
 
-/**
- * flexmem_allocation_scatter - make an allocation of several blocks
- * @table: region table
- * @owner: account to charge
- * @shape: properties of the allocation; flexmem_allocation_make() has returned
- *	-ENOMEM for it
- * @stock: stock of spare objects, used before new ones
- * @place: the reason of the first failure. If this call fails too, it may set
- *	another reason
- *
- * Context: may sleep.
- * Return: the allocation, with one reference; -ENOMEM; or an error of
- * flexmem_place() or flexmem_scrub_block().
+/*
+ * Makes an allocation of several blocks.
+ * @shape: flexmem_allocation_make() has returned -ENOMEM for it. @place: the
+ * reason of the first failure. If this call fails too, it may set another
+ * reason.
+ * Context: may sleep. Return: the allocation, with one reference; -ENOMEM; or
+ * an error of flexmem_place() or flexmem_scrub_block().
  */
 struct flexmem_allocation *
 flexmem_allocation_scatter(struct flexmem_table *table,
@@ -411,19 +396,15 @@ flexmem_allocation_scatter(struct flexmem_table *table,
 	return ERR_PTR(-ENOMEM);
 }
 
-/**
- * flexmem_allocation_get - take a reference
- * @allocation: allocation that the caller has a reference to
- */
+/* Takes a further reference. */
 void flexmem_allocation_get(struct flexmem_allocation *allocation)
 {
 	refcount_inc(&allocation->refs);
 }
 
-/**
- * flexmem_allocation_end - free the blocks of an allocation
- * @allocation: allocation that nothing uses; must not be used afterwards
- * @stock: stock that may keep freed objects; or NULL
+/*
+ * Frees the blocks of an allocation that nothing uses; it must not be used
+ * afterwards. @stock may keep freed objects, or is NULL.
  */
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
@@ -434,10 +415,9 @@ void flexmem_allocation_end(struct flexmem_allocation *allocation,
 	destroy(allocation, stock);
 }
 
-/**
- * flexmem_allocation_orphan - mark a freed allocation that is still in use
- * @allocation: allocation; the caller has a reference, or the only pointer to
- *	it
+/*
+ * Marks a freed allocation that is still in use. The caller has a reference, or
+ * the only pointer to it.
  */
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 {
@@ -448,12 +428,7 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 		flexmem_region_orphan(chunk->region, chunk->block);
 }
 
-/**
- * flexmem_allocation_is_lost - whether bytes of an allocation are lost
- * @allocation: allocation
- *
- * Return: true if the bytes of at least one chunk are lost.
- */
+/* Whether the bytes of at least one chunk are lost. */
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 {
 	unsigned int i;
@@ -513,13 +488,9 @@ bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 }
 EXPORT_SYMBOL_GPL(flexmem_allocation_part);
 
-/**
- * flexmem_allocation_chunk - find the chunk of a byte
- * @allocation: allocation
- * @offset: offset of the byte in the allocation, less than its size; receives
- *	the offset in the chunk
- *
- * Return: the chunk.
+/*
+ * Finds the chunk of the byte at @offset, which is less than the size. @offset
+ * receives the offset in the chunk.
  */
 struct flexmem_chunk *
 flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
@@ -531,12 +502,7 @@ flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
 	return chunk;
 }
 
-/**
- * flexmem_allocation_address - start address of an allocation
- * @allocation: allocation
- *
- * Return: the address of its first byte.
- */
+/* The address of the first byte. */
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation)
 {
@@ -548,12 +514,7 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 	};
 }
 
-/**
- * flexmem_allocation_describe - describe a chunk as LOOKUP does
- * @allocation: allocation that the caller has a reference to
- * @index: number of an existing chunk
- * @entry: receives the description
- */
+/* Describes the chunk with number @index as LOOKUP does. */
 void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
 				 unsigned int index,
 				 struct flexmem_chunk_entry *entry)
@@ -570,12 +531,9 @@ void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
 	};
 }
 
-/**
- * flexmem_chunk_map_offset - mmap() offset of a chunk
- * @chunk: chunk
- *
- * Return: the offset; a multiple of the page size if the allocation is
- * mappable.
+/*
+ * The mmap() offset of a chunk; a multiple of the page size if the allocation
+ * is mappable.
  */
 u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk)
 {

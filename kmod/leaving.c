@@ -160,12 +160,9 @@ static int check_fence(void *data, struct dma_fence *fence)
 					    fence);
 }
 
-/**
- * flexmem_leaving_fences - the fences that a program names
- * @function: function whose driver can tell its fences from others
- * @client: client of the program
- * @fd: any number
- *
+/*
+ * Finds the fences that a program names.
+ * @function: function whose driver can tell its fences from others.
  * Return: the fences of a sync_file as one fence, with a reference for
  * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or if one of
  * the pending fences belongs to no job of @client; -ENODEV if @function was
@@ -192,14 +189,11 @@ static int add_fence(void *allocation, struct dma_fence *fence)
 	return flexmem_allocation_add_fence(allocation, fence);
 }
 
-/**
- * flexmem_allocation_add_fences - the device uses an allocation until all of
- * several fences have signalled
- * @allocation: allocation that the caller has a reference to
- * @all: result of flexmem_leaving_fences()
- *
- * Context: may sleep.
- * Return: 0 or -ENOMEM. After an error some fences may have been added.
+/*
+ * The device uses an allocation until all of several fences have signalled.
+ * @all: result of flexmem_leaving_fences().
+ * Context: may sleep. Return: 0 or -ENOMEM. After an error some fences may have
+ * been added.
  */
 int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 				  struct dma_fence *all)
@@ -207,12 +201,7 @@ int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 	return handle_pending(all, add_fence, allocation);
 }
 
-/**
- * flexmem_allocation_is_in_flight - does the device use an allocation
- * @allocation: allocation
- *
- * Return: true if a fence that was added to it has not signalled.
- */
+/* Whether a fence that was added to an allocation has not signalled. */
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation)
 {
 	/* Pairs with make_fences(). */
@@ -357,12 +346,10 @@ static void end_ready(struct flexmem_leaving *leaving)
 	mutex_unlock(&leaving->turn);
 }
 
-/**
- * flexmem_leaving_look - end the allocations that no fence keeps
- * @leaving: lists of a table
- *
- * Context: may sleep.
- * Return: 0, or -EINTR if the caller was killed while it waited for its turn.
+/*
+ * Ends the allocations that no fence keeps.
+ * Context: may sleep. Return: 0, or -EINTR if the caller was killed while it
+ * waited for its turn.
  */
 int flexmem_leaving_look(struct flexmem_leaving *leaving)
 {
@@ -383,12 +370,7 @@ static struct flexmem_fences *first_waiting(struct flexmem_leaving *leaving)
 	return fences;
 }
 
-/**
- * flexmem_leaving_look_at_all - end the allocations in lost regions too
- * @leaving: lists of a table that has lost its regions
- *
- * Context: may sleep.
- */
+/* Ends the allocations in lost regions too. May sleep. */
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 {
 	struct flexmem_fences *fences;
@@ -410,11 +392,10 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 	end_ready(leaving);
 }
 
-/**
- * flexmem_leaving_set_limit - set the time limit of fences
- * @leaving: lists of a table
+/*
+ * Sets the time limit of fences.
  * @limit: jiffies after which a fence is overdue; 0: no fence becomes overdue,
- *	and @leaving->watch is not queued any more
+ * and @leaving->watch is not queued any more.
  */
 void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 			       unsigned long limit)
@@ -424,10 +405,7 @@ void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 	spin_unlock_irq(&leaving->lock);
 }
 
-/**
- * flexmem_leaving_sleep - stop the clock, because the device is suspended
- * @leaving: lists of the device's table
- */
+/* Stops the clock, because the device is suspended. */
 void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 {
 	spin_lock_irq(&leaving->lock);
@@ -437,10 +415,7 @@ void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 	spin_unlock_irq(&leaving->lock);
 }
 
-/**
- * flexmem_leaving_wake - let the clock go on, because the device is awake
- * @leaving: lists of the device's table
- */
+/* Lets the clock go on, because the device is awake. */
 void flexmem_leaving_wake(struct flexmem_leaving *leaving)
 {
 	spin_lock_irq(&leaving->lock);
@@ -469,18 +444,13 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 	return FLEXMEM_OVERDUE;
 }
 
-/**
- * flexmem_leaving_overdue - whether a fence is overdue
- * @leaving: lists of a table
+/*
+ * Looks for an overdue fence. Checks the fence with the longest wait. If its
+ * job was cancelled before, no other job is cancelled until that job has ended.
+ * Queues the watch again while an allocation waits for a fence.
  * @fence: receives the fence whose job must be cancelled, with a reference, if
- *	the result is FLEXMEM_OVERDUE
- *
- * Checks the fence with the longest wait. If its job was cancelled before, no
- * other job is cancelled until that job has ended. Queues the watch again while
- * an allocation waits for a fence.
- *
- * Context: may sleep.
- * Return: what to do.
+ * the result is FLEXMEM_OVERDUE.
+ * Context: may sleep. Return: what to do.
  */
 enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 					     struct dma_fence **fence)
@@ -516,10 +486,7 @@ static void look_work(struct work_struct *work)
 	end_ready(leaving);
 }
 
-/**
- * flexmem_leaving_init - initialise empty lists
- * @leaving: to initialise
- */
+/* Initialises empty lists. */
 void flexmem_leaving_init(struct flexmem_leaving *leaving)
 {
 	spin_lock_init(&leaving->lock);
@@ -533,11 +500,9 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 	leaving->slept = 0;
 }
 
-/**
- * flexmem_leaving_fini - wait until the work has ended all allocations
- * @leaving: lists of a removed table without clients
- *
- * Context: may sleep.
+/*
+ * Waits until the work has ended all allocations of a removed table without
+ * clients. May sleep.
  */
 void flexmem_leaving_fini(struct flexmem_leaving *leaving)
 {
@@ -591,14 +556,12 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation)
 }
 EXPORT_SYMBOL_GPL(flexmem_allocation_put);
 
-/**
- * flexmem_allocation_unname - free an allocation for its owner
- * @allocation: allocation; this function puts the reference of the handle. The
- *	caller has a reference to the account
- * @stock: stock that may keep the objects that this frees
- *
- * Uncharges the handle. An allocation that is still in use is leaving from now
- * on.
+/*
+ * Frees an allocation for its owner. Uncharges the handle. An allocation that
+ * is still in use is leaving from now on.
+ * @allocation: this function puts the reference of the handle. The caller has a
+ * reference to the account. @stock: stock that may keep the objects that this
+ * frees.
  */
 void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 			       struct flexmem_stock *stock)

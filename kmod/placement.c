@@ -366,14 +366,9 @@ static bool wants_new(const struct flexmem_table *table,
 	       !flexmem_account_has_regions(request->account);
 }
 
-/**
- * flexmem_place_is_impossible - whether a block is larger than any region could
- * be
- * @table: region table
- * @domains: bit mask of the domains that the block may come from
- * @size: bytes of the block
- *
- * Return: true if the block is larger; false if a capacity may have changed.
+/*
+ * Whether a block is larger than any region of these domains (a bit mask) could
+ * be. False if a capacity may have changed.
  */
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size)
@@ -382,14 +377,10 @@ bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 	       !is_unsure(table, domains);
 }
 
-/**
- * flexmem_place_stats - count free memory for the report of a failure
- * @table: region table
- * @account: account of the open file
- * @kind: kind of memory that was requested
- * @domains: bit mask of the domains that the request could use
- * @place: receives the present figures of all regions of this kind in these
- *	domains
+/*
+ * Counts free memory for the report of a failure.
+ * @domains: bit mask of the domains that the request could use. @place:
+ * receives the present figures of all regions of this kind in these domains.
  */
 void flexmem_place_stats(struct flexmem_table *table,
 			 const struct flexmem_account *account,
@@ -562,18 +553,16 @@ static int place_once(struct flexmem_table *table,
 	return rc;
 }
 
-/**
- * flexmem_place - find room for an allocation
- * @table: region table
- * @request: request, whose bytes are charged; after an error they are uncharged
- * @stock: stock of the client's spare block nodes, or NULL
- * @place: receives the block; on -ENOMEM, the reason
- *
+/*
+ * Finds room for an allocation.
+ * @request: request, whose bytes are charged; after an error they are
+ * uncharged. @stock: stock of the client's spare block nodes, or NULL. @place:
+ * receives the block; on -ENOMEM, the reason.
  * Context: may sleep: it allocates block nodes, charged to the caller's memory
- * cgroup, and waits for the worker if a region may have to be acquired.
- * Return: 0; -ENOMEM, with the reason in @place (FLEXMEM_REASON_NONE if the
- * kernel has no memory); -EINTR if the caller was killed while it waited;
- * -ENODEV if the device is being removed; or an error of the firmware.
+ * cgroup, and waits for the worker if a region may have to be acquired. Return:
+ * 0; -ENOMEM, with the reason in @place (FLEXMEM_REASON_NONE if the kernel has
+ * no memory); -EINTR if the caller was killed while it waited; -ENODEV if the
+ * device is being removed; or an error of the firmware.
  */
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
@@ -628,20 +617,15 @@ static bool place_largest(struct flexmem_table *table,
 	return false;
 }
 
-/**
- * flexmem_place_largest - find the largest free block for part of an allocation
- * @table: region table
- * @request: request, whose bytes are charged; gets the size of the block found
- * @slots: bit mask of slots to try; slots without a useful block are removed
- * @stock: stock of the client's spare block nodes, or NULL
- * @place: receives the block
- *
- * Acquires no region.
- *
+/*
+ * Finds the largest free block for part of an allocation. Acquires no region.
+ * @request: request, whose bytes are charged; gets the size of the block found.
+ * @slots: bit mask of slots to try; slots without a useful block are removed.
+ * @stock: stock of the client's spare block nodes, or NULL. @place: receives
+ * the block.
  * Context: under acquire_lock. May sleep: it allocates block nodes, charged to
- * the caller's memory cgroup.
- * Return: 0; -ENOSPC; or -ENOMEM if the kernel has no memory. After an error no
- * byte is uncharged.
+ * the caller's memory cgroup. Return: 0; -ENOSPC; or -ENOMEM if the kernel has
+ * no memory. After an error no byte is uncharged.
  */
 int flexmem_place_largest(struct flexmem_table *table,
 			  struct flexmem_request *request, u64 *slots,

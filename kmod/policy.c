@@ -60,15 +60,12 @@ static bool is_valid_limit(bool scatters, u32 pieces)
 	return scatters ? pieces > 1 && pieces <= FLEXMEM_MAX_CHUNKS : !pieces;
 }
 
-/**
- * flexmem_policy_apply - choose domains and the number of chunks
- * @table: region table
- * @policy: enum flexmem_policy, from a user
- * @asked: bit mask of the domains that the user names, or of the allocation
- *	that the user names
- * @pieces: most chunks that the user permits
- * @shape: receives its members about domains and chunks
- *
+/*
+ * Chooses domains and the number of chunks.
+ * @policy: enum flexmem_policy, from a user. @asked: bit mask of the domains
+ * that the user names, or of the allocation that the user names. @pieces: most
+ * chunks that the user permits. @shape: receives its members about domains and
+ * chunks.
  * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked or
  * @pieces does not suit the policy.
  */
