@@ -359,10 +359,7 @@ static int add_inode(struct flexmem_dev *fdev)
 	return 0;
 }
 
-/**
- * flexmem_chardev_put_inode - free the inode after the last close
- * @fdev: function, with or without its inode
- */
+/* Frees the inode, if there is one, after the last close. */
 void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 {
 	if (!fdev->inode)
@@ -371,15 +368,10 @@ void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 	simple_release_fs(&inodes, &inodes_count);
 }
 
-/**
- * flexmem_chardev_add - give a function its node
- * @fdev: function
- * @parent: its device
- * @release: frees @fdev
- *
- * From this call on @fdev is freed when its last reference is put, even if the
- * call fails.
- *
+/*
+ * Gives a function its node. From this call on @fdev is freed when its last
+ * reference is put, even if the call fails.
+ * @release: frees @fdev.
  * Return: 0, -ENOSPC if there are too many functions of its mode, or -ENOMEM.
  */
 int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
@@ -412,10 +404,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	return rc;
 }
 
-/**
- * flexmem_chardev_remove - remove the node; open files stay valid
- * @fdev: function
- */
+/* Removes the node; open files stay valid. */
 void flexmem_chardev_remove(struct flexmem_dev *fdev)
 {
 	device_del(&fdev->dev);

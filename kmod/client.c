@@ -23,16 +23,13 @@
 #include "table.h"
 #include "trace.h"
 
-/**
- * flexmem_client_init - a client without allocations
- * @client: to initialise
- * @table: region table of the function; must outlive the client
- * @uid: the opener of the file
- * @cgroup: the opener's cgroup; NULL in a kernel without cgroups
- * @pid: the process that opened the file, or NULL
- *
- * Context: may sleep.
- * Return: 0; -EMFILE if a cgroup may have no more open files; -ENOMEM.
+/*
+ * Initialises a client without allocations.
+ * @table: region table of the function; must outlive the client. @cgroup: the
+ * opener's cgroup; NULL in a kernel without cgroups. @pid: the process that
+ * opened the file, or NULL.
+ * Context: may sleep. Return: 0; -EMFILE if a cgroup may have no more open
+ * files; -ENOMEM.
  */
 int flexmem_client_init(struct flexmem_client *client,
 			struct flexmem_table *table, kuid_t uid,
@@ -156,14 +153,10 @@ static bool is_about_account(enum flexmem_reason reason)
 	       reason == FLEXMEM_REASON_CGROUP_LIMIT;
 }
 
-/**
- * flexmem_client_prepare - make an allocation that look-ups do not find yet
- * @client: client
- * @shape: properties of the allocation
- * @place: receives the address, or the reason on failure
- *
- * Context: may sleep.
- * Return: the allocation, for flexmem_client_publish() or
+/*
+ * Makes an allocation that look-ups do not find yet.
+ * @place: receives the address, or the reason on failure.
+ * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
  * flexmem_client_release(); or an error of flexmem_leaving_look(),
  * flexmem_place() or flexmem_scrub_block().
  */
@@ -213,10 +206,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 	return allocation;
 }
 
-/**
- * flexmem_client_publish - let look-ups find an allocation. Cannot fail
- * @client: client
- * @allocation: prepared, or detached
+/*
+ * Lets look-ups find an allocation that was prepared or detached. Cannot fail.
  */
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
@@ -235,13 +226,11 @@ void flexmem_client_publish(struct flexmem_client *client,
 	spin_unlock(&client->handles.lock);
 }
 
-/**
- * flexmem_client_release - free the blocks and the handle of an allocation
- * @client: client
- * @allocation: prepared or detached; the caller must not use it afterwards
- *
- * If a map, copy, kernel user or fence still uses the allocation, only the
- * handle is freed, and the blocks become orphaned.
+/*
+ * Frees the blocks and the handle of an allocation. If a map, copy, kernel user
+ * or fence still uses the allocation, only the handle is freed, and the blocks
+ * become orphaned.
+ * @allocation: prepared or detached; the caller must not use it afterwards.
  */
 void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
@@ -260,13 +249,8 @@ static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 	return allocation->resizing ? ERR_PTR(-EBUSY) : allocation;
 }
 
-/**
- * flexmem_client_find - the allocation that a handle names
- * @client: client
- * @handle: any number
- *
- * Context: under the lock of the handles.
- * Return: the allocation, or NULL.
+/*
+ * The allocation that a handle names, or NULL. Under the lock of the handles.
  */
 struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 					       u32 handle)
@@ -292,11 +276,8 @@ static void detach_locked(struct flexmem_client *client,
 	client->used -= allocation->size;
 }
 
-/**
- * flexmem_client_detach - hide an allocation from look-ups
- * @client: client
- * @handle: its handle
- *
+/*
+ * Hides an allocation from look-ups.
  * Return: the allocation, for flexmem_client_release() or
  * flexmem_client_publish(); -ENOENT if the handle names no allocation; -EBUSY
  * if the allocation is being resized.
@@ -321,13 +302,7 @@ static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 	return chunk == &allocation->chunks[0] ? allocation : NULL;
 }
 
-/**
- * flexmem_client_detach_address - flexmem_client_detach() by address
- * @client: client
- * @address: exact start of the allocation
- *
- * Return: as flexmem_client_detach().
- */
+/* As flexmem_client_detach(), by the exact start of the allocation. */
 struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address)
@@ -352,14 +327,7 @@ flexmem_client_detach_address(struct flexmem_client *client,
 	return allocation;
 }
 
-/**
- * flexmem_client_lookup - describe the allocation of a handle
- * @client: client
- * @handle: handle
- * @out: receives the ``out_`` members
- *
- * Return: 0 or -ENOENT.
- */
+/* Describes the allocation of a handle. Return: 0 or -ENOENT. */
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out)
 {
@@ -379,13 +347,9 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	return allocation ? 0 : -ENOENT;
 }
 
-/**
- * flexmem_client_domains - the domains of an allocation
- * @client: client
- * @handle: any number
- *
- * Return: a bit mask of the domains in which the chunks are; 0 if the client has
- * no such allocation.
+/*
+ * A bit mask of the domains in which the chunks of an allocation are; 0 if the
+ * client has no such allocation.
  */
 u64 flexmem_client_domains(struct flexmem_client *client, u32 handle)
 {
@@ -444,13 +408,9 @@ static struct flexmem_chunk *find_floor(struct flexmem_client *client,
 	return floor;
 }
 
-/**
- * flexmem_client_get_mapped - the mappable chunk that an mmap() offset is in
- * @client: client
- * @map_offset: any number
- *
- * Return: the chunk, with a reference to its allocation, or an error of
- * flexmem_client_allocation().
+/*
+ * The mappable chunk that an mmap() offset is in, with a reference to its
+ * allocation; or an error of flexmem_client_allocation().
  */
 struct flexmem_chunk *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
@@ -477,11 +437,9 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	return IS_ERR(allocation) ? ERR_CAST(allocation) : chunk;
 }
 
-/**
- * flexmem_client_used - bytes that the client could free
- * @client: client
- *
- * Return: bytes of its allocations, without those in lost regions.
+/*
+ * Bytes that the client could free: those of its allocations that are not in
+ * lost regions.
  */
 u64 flexmem_client_used(struct flexmem_client *client)
 {
@@ -502,11 +460,7 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	return min(used, charged);
 }
 
-/**
- * flexmem_client_usage - the client's part of the statistics
- * @client: client
- * @out: receives the ``out_client_`` members
- */
+/* Fills in the client's part of the statistics. */
 void flexmem_client_usage(struct flexmem_client *client,
 			  struct flexmem_stats *out)
 {
@@ -532,12 +486,11 @@ static void tell_driver(struct flexmem_client *client)
 	mutex_unlock(&table->function.data_lock);
 }
 
-/**
- * flexmem_client_fini - free everything that a client has
+/*
+ * Frees everything that a client has.
  * @client: client with a closed file. The device's driver may still have a
- *	reference to the client, but finds no allocation by it after this
- *	function has returned
- *
+ * reference to the client, but finds no allocation by it after this function
+ * has returned.
  * Context: may sleep. May be called after the device has gone.
  */
 void flexmem_client_fini(struct flexmem_client *client)

@@ -159,18 +159,15 @@ static void *alloc_buffer(u64 length, u64 *room)
 	return kzalloc(*room, GFP_KERNEL_ACCOUNT);
 }
 
-/**
- * flexmem_data_rw - copy out of an allocation or into it
+/*
+ * Copies out of an allocation or into it.
  * @allocation: allocation of a device that can read and write; the caller's
- *	reference is put before this returns
- * @rw: command; @rw->out_done is 0 before, and receives the number of bytes
- *	copied, also on failure
- * @write: copy into the allocation
- *
- * Context: may sleep; touches user memory.
- * Return: 0; -EIO if the allocation is lost; -EINVAL if some bytes lie outside
- * of the allocation; -EFAULT; -EINTR; -ENODEV; -ENOMEM; or an error of the
- * firmware.
+ * reference is put before this returns. @rw: @rw->out_done is 0 before, and
+ * receives the number of bytes copied, also on failure. @write: copy into the
+ * allocation.
+ * Context: may sleep; touches user memory. Return: 0; -EIO if the allocation is
+ * lost; -EINVAL if some bytes lie outside of the allocation; -EFAULT; -EINTR;
+ * -ENODEV; -ENOMEM; or an error of the firmware.
  */
 int flexmem_data_rw(struct flexmem_allocation *allocation,
 		    struct flexmem_rw *rw, bool write)
@@ -218,19 +215,16 @@ static bool can_copy(const struct flexmem_allocation *to,
 	       copy->from_offset + length <= copy->to_offset;
 }
 
-/**
- * flexmem_data_copy - copy from one allocation to another
+/*
+ * Copies from one allocation to another.
  * @to: allocation of a device that can copy; the caller's reference is put
- *	before this returns
- * @from: allocation of the same device; may be @to, with a second reference.
- *	The reference is put before this returns
- * @copy: command; @copy->out_done is 0 before, and receives the number of bytes
- *	copied, also on failure
- *
- * Context: may sleep.
- * Return: 0; -EIO if an allocation is lost; -EINVAL if a range is not aligned
- * or lies outside of its allocation, or if the ranges overlap; -EINTR; -ENODEV;
- * or an error of the firmware.
+ * before this returns. @from: allocation of the same device; may be @to, with a
+ * second reference. The reference is put before this returns. @copy:
+ * @copy->out_done is 0 before, and receives the number of bytes copied, also on
+ * failure.
+ * Context: may sleep. Return: 0; -EIO if an allocation is lost; -EINVAL if a
+ * range is not aligned or lies outside of its allocation, or if the ranges
+ * overlap; -EINTR; -ENODEV; or an error of the firmware.
  */
 int flexmem_data_copy(struct flexmem_allocation *to,
 		      struct flexmem_allocation *from,

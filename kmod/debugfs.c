@@ -55,12 +55,9 @@ static int memory_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(memory);
 
-/**
- * flexmem_debugfs_add - make the files of a function
- * @table: its region table
- * @name: name of its node
- *
- * Return: for debugfs_remove(), which waits for readers of the files.
+/*
+ * Makes the files of a function. Return: for debugfs_remove(), which waits for
+ * readers of the files.
  */
 struct dentry *flexmem_debugfs_add(struct flexmem_table *table,
 				   const char *name)

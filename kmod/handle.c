@@ -39,10 +39,9 @@ void flexmem_handles_init(struct flexmem_handles *handles)
 	handles->next = 1;
 }
 
-/**
- * flexmem_handles_fini - free the memory of the entries
- * @handles: handles that name no allocation any more; look-ups find nothing
- *	afterwards
+/*
+ * Frees the memory of the entries. No handle names an allocation any more, and
+ * look-ups find nothing afterwards.
  */
 void flexmem_handles_fini(struct flexmem_handles *handles)
 {
@@ -124,13 +123,9 @@ static int add_segment(struct flexmem_handles *handles)
 	return rc;
 }
 
-/**
- * flexmem_handles_add - give an allocation a handle
- * @handles: handles of its client
- * @allocation: receives the handle
- *
- * Context: may sleep; takes the lock of the handles.
- * Return: 0 or -ENOMEM.
+/*
+ * Gives an allocation a handle. Context: may sleep; takes the lock of the
+ * handles. Return: 0 or -ENOMEM.
  */
 int flexmem_handles_add(struct flexmem_handles *handles,
 			struct flexmem_allocation *allocation)
@@ -144,13 +139,7 @@ int flexmem_handles_add(struct flexmem_handles *handles,
 	return rc;
 }
 
-/**
- * flexmem_handles_remove - free a handle
- * @handles: handles of the client
- * @handle: handle of an allocation
- *
- * Context: under the lock of the handles.
- */
+/* Frees the handle of an allocation. Under the lock of the handles. */
 void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
 {
 	u32 index = handle & INDEX_MASK;
@@ -165,14 +154,7 @@ void flexmem_handles_remove(struct flexmem_handles *handles, u32 handle)
 	handles->newest = index;
 }
 
-/**
- * flexmem_handles_find - the allocation that has a handle
- * @handles: handles of the client
- * @handle: any number
- *
- * Context: under the lock of the handles.
- * Return: the allocation, or NULL.
- */
+/* The allocation that has a handle, or NULL. Under the lock of the handles. */
 struct flexmem_allocation *
 flexmem_handles_find(const struct flexmem_handles *handles, u32 handle)
 {
@@ -186,12 +168,9 @@ flexmem_handles_find(const struct flexmem_handles *handles, u32 handle)
 	return allocation && allocation->handle == handle ? allocation : NULL;
 }
 
-/**
- * flexmem_handles_next - iterate over all allocations
- * @handles: handles of the client
- * @index: 0 before the first call; advanced by each call
- *
- * Context: under the lock of the handles, or when no other task uses them.
+/*
+ * Iterates over all allocations. @index: 0 before the first call; advanced by
+ * each call. Under the lock of the handles, or when no other task uses them.
  * Return: the allocation, or NULL after the last one.
  */
 struct flexmem_allocation *

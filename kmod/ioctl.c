@@ -589,13 +589,8 @@ static int call_command(struct flexmem_call *call,
 	return command->carry_out(call);
 }
 
-/**
- * flexmem_ioctl - ioctl of a node
- * @filp: open file
- * @cmd: command
- * @arg: pointer to the command's struct
- *
- * Return: 0 or a negative errno that the ABI header lists.
+/*
+ * The ioctl of a node. Return: 0 or a negative errno that the ABI header lists.
  */
 long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {

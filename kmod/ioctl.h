@@ -91,12 +91,9 @@ fault:
 	return -EFAULT;
 }
 
-/**
- * flexmem_reply - write the reply to the caller's struct
- * @call: command under way
- * @cmd_size: size of the driver's struct
- *
- * Return: 0 or -EFAULT.
+/*
+ * Writes the reply to the caller's struct. @cmd_size: size of the driver's
+ * struct. Return: 0 or -EFAULT.
  */
 static inline int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 {

@@ -27,16 +27,11 @@
 #include "mapping.h"
 #include "table.h"
 
-/**
- * flexmem_mapping_describe - describe how to map an allocation
- * @allocation: allocation that is in use; the caller's reference is put before
- *	this returns
- * @map: command; receives the ``out_`` members
- *
- * Describes the first chunk of the allocation.
- *
- * Return: 0, -EIO if the allocation is lost, -ENODEV if the device is removed,
- * or -EINVAL if the allocation cannot be mapped.
+/*
+ * Describes how to map an allocation that is in use: its first chunk. The
+ * caller's reference is put before this returns. Return: 0, -EIO if the
+ * allocation is lost, -ENODEV if the device is removed, or -EINVAL if the
+ * allocation cannot be mapped.
  */
 int flexmem_mapping_describe(struct flexmem_allocation *allocation,
 			     struct flexmem_map *map)
@@ -234,17 +229,15 @@ static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
 	       start - first <= chunk->size - size;
 }
 
-/**
- * flexmem_mapping_mmap - map a chunk of an allocation
+/*
+ * Maps a chunk of an allocation.
  * @chunk: chunk of an allocation that is in use. The caller's reference is put
- *	when the last mapping ends, or before this returns an error
- * @vma: the addresses and the mmap() offset of the mapping; must be shared and
- *	not executable
- *
- * Context: under mmap_lock.
- * Return: 0, -EINVAL if the allocation cannot be mapped, or the range is not
- * inside the chunk, -EIO if the allocation is lost, or -ENODEV if the device is
- * removed.
+ * when the last mapping ends, or before this returns an error. @vma: the
+ * addresses and the mmap() offset of the mapping; must be shared and not
+ * executable.
+ * Context: under mmap_lock. Return: 0, -EINVAL if the allocation cannot be
+ * mapped, or the range is not inside the chunk, -EIO if the allocation is lost,
+ * or -ENODEV if the device is removed.
  */
 int flexmem_mapping_mmap(struct flexmem_chunk *chunk,
 			 struct vm_area_struct *vma)

@@ -22,10 +22,7 @@ void flexmem_minors_init(struct flexmem_minors *minors)
 	mutex_init(&minors->lock);
 }
 
-/**
- * flexmem_minors_fini - free the names of all numbers
- * @minors: numbers, none of them in use
- */
+/* Frees the names of all numbers, none of which is in use. */
 void flexmem_minors_fini(struct flexmem_minors *minors)
 {
 	unsigned int minor;
@@ -80,17 +77,13 @@ static int take(struct flexmem_minors *minors, int minor, const char *name,
 	return minor;
 }
 
-/**
- * flexmem_minor_get - the number for a function
- * @minors: all numbers
- * @mode: PF or VF; each has its own range of numbers
- * @name: name of the function's device. If two devices have the same name, the
- *	later one gets another number
- * @fdev: the function; open() finds it from now on
- *
- * Context: may sleep.
- * Return: the number, for flexmem_minor_put(); -ENOSPC if all are in use, or
- * -ENOMEM.
+/*
+ * Finds the number for a function.
+ * @mode: PF or VF; each has its own range of numbers. @name: name of the
+ * function's device. If two devices have the same name, the later one gets
+ * another number. @fdev: open() finds it from now on.
+ * Context: may sleep. Return: the number, for flexmem_minor_put(); -ENOSPC if
+ * all are in use, or -ENOMEM.
  */
 int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 		      const char *name, struct flexmem_dev *fdev)
@@ -105,11 +98,9 @@ int flexmem_minor_get(struct flexmem_minors *minors, enum flexmem_mode mode,
 	return minor;
 }
 
-/**
- * flexmem_minor_put - give up the number of a function
- * @minors: all numbers
- * @minor: the function's number. A device of the same name gets this number
- *	again, unless the numbers run out
+/*
+ * Gives up the number of a function. A device of the same name gets this number
+ * again, unless the numbers run out.
  */
 void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 {
@@ -118,13 +109,9 @@ void flexmem_minor_put(struct flexmem_minors *minors, unsigned int minor)
 	mutex_unlock(&minors->lock);
 }
 
-/**
- * flexmem_minor_find - the function that has a number now
- * @minors: all numbers
- * @minor: less than FLEXMEM_MAX_DEVICES
- *
- * Context: may sleep.
- * Return: the function, with a reference for put_device(), or NULL.
+/*
+ * The function that has a number now, with a reference for put_device(); or
+ * NULL. May sleep.
  */
 struct flexmem_dev *flexmem_minor_find(struct flexmem_minors *minors,
 				       unsigned int minor)

@@ -127,15 +127,12 @@ static int prepare(struct flexmem_resizing *resizing,
 	return rc;
 }
 
-/**
- * flexmem_resize_prepare - prepare a change of an allocation's size
- * @client: client
- * @cmd: command; receives the ``out_`` members, even on failure
- * @resizing: receives the state for flexmem_resize_commit() or
- *	flexmem_resize_abort()
- *
- * Context: may sleep.
- * Return: 0; or an errno that the ABI header lists: then nothing has changed.
+/*
+ * Prepares a change of an allocation's size.
+ * @cmd: receives the ``out_`` members, even on failure. @resizing: receives the
+ * state for flexmem_resize_commit() or flexmem_resize_abort().
+ * Context: may sleep. Return: 0; or an errno that the ABI header lists: then
+ * nothing has changed.
  */
 int flexmem_resize_prepare(struct flexmem_client *client,
 			   struct flexmem_resize *cmd,
@@ -159,10 +156,7 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 	return rc;
 }
 
-/**
- * flexmem_resize_commit - change the size. Cannot fail
- * @resizing: prepared change; must not be used afterwards
- */
+/* Changes the size. Cannot fail. Ends @resizing. */
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
 	const struct flexmem_allocation *allocation = resizing->allocation;
@@ -177,10 +171,7 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 	end(resizing, resizing->size);
 }
 
-/**
- * flexmem_resize_abort - undo flexmem_resize_prepare()
- * @resizing: prepared change; must not be used afterwards
- */
+/* Undoes flexmem_resize_prepare(). Ends @resizing. */
 void flexmem_resize_abort(struct flexmem_resizing *resizing)
 {
 	const struct flexmem_allocation *allocation = resizing->allocation;
