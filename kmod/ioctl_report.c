@@ -425,8 +425,7 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (!rc)
 		flexmem_limit_set(accounts, account, cmd);
-	if (account)
-		flexmem_owner_put(account);
+	flexmem_owner_put(account);
 	return rc;
 }
 

@@ -232,8 +232,7 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 	if (!node)
 		return fresh;
 	/* The existing account has its own references to parent and cgroup. */
-	if (fresh->parent)
-		flexmem_owner_put(fresh->parent);
+	flexmem_owner_put(fresh->parent);
 	account_destroy(fresh);
 	return account;
 }
@@ -250,8 +249,7 @@ static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 
 	account = account_create(accounts, FLEXMEM_OWNER_CGROUP);
 	if (!account) {
-		if (parent)
-			flexmem_owner_put(parent);
+		flexmem_owner_put(parent);
 		return NULL;
 	}
 	account->parent = parent;
@@ -391,8 +389,7 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 	return client;
 
 free:
-	if (parent)
-		flexmem_owner_put(parent);
+	flexmem_owner_put(parent);
 	kfree(owner);
 	if (client)
 		account_destroy(client);
@@ -420,10 +417,11 @@ void flexmem_owner_close(struct flexmem_account *client)
  */
 void flexmem_owner_put(struct flexmem_account *account)
 {
-	struct flexmem_accounts *accounts = account->accounts;
 	struct flexmem_account *parent;
 
 	for (; account; account = parent) {
+		struct flexmem_accounts *accounts = account->accounts;
+
 		if (!__cond_lock(&accounts->lock,
 				 refcount_dec_and_lock(&account->refs,
 						       &accounts->lock)))
