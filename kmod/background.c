@@ -141,7 +141,8 @@ static int scrub_round(struct flexmem_table *table, bool *waits)
 	return rc;
 }
 
-static void scrub_work(struct work_struct *work)
+/* Scrubs until nothing is left that may be scrubbed now. */
+void flexmem_table_scrub_work(struct work_struct *work)
 {
 	struct delayed_work *delayed = to_delayed_work(work);
 	struct flexmem_table *table =
@@ -157,11 +158,6 @@ static void scrub_work(struct work_struct *work)
 	if (may_scrub(table) && (waits || rc != -ENOENT))
 		queue_delayed_work(system_unbound_wq, &table->scrub_work,
 				   IDLE_JIFFIES);
-}
-
-void flexmem_table_scrub_init(struct flexmem_table *table)
-{
-	INIT_DELAYED_WORK(&table->scrub_work, scrub_work);
 }
 
 /* Stops scrubbing in the background. May sleep, for one operation at most. */

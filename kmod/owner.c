@@ -26,6 +26,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 
 #include "owner.h"
 #include "settings.h"
@@ -537,7 +538,7 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 	struct flexmem_owner *owner, *next;
 
 	WARN_ON_ONCE(!list_empty(&accounts->clients));
-	flexmem_gauge_fini(&accounts->gauge);
+	cancel_delayed_work_sync(&accounts->gauge.deliver);
 	rbtree_postorder_for_each_entry_safe(account, next_account,
 					     &accounts->cgroups, by_id)
 		account_destroy(account);

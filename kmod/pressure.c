@@ -186,15 +186,6 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 }
 
 /*
- * Stops delivering the events of a gauge that does not change any more. May
- * sleep.
- */
-void flexmem_gauge_fini(struct flexmem_gauge *gauge)
-{
-	cancel_delayed_work_sync(&gauge->deliver);
-}
-
-/*
  * Delivers an event if the level has changed. Not under &flexmem_accounts.lock.
  */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)

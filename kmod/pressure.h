@@ -89,7 +89,6 @@ struct flexmem_reading {
 };
 
 void flexmem_gauge_init(struct flexmem_gauge *gauge);
-void flexmem_gauge_fini(struct flexmem_gauge *gauge);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 
 /* Notes that the bytes in use have changed. Under &flexmem_accounts.lock. */

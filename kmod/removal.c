@@ -88,7 +88,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	mutex_init(&table->acquire_lock);
 	mutex_init(&table->snapshot_lock);
 	init_rwsem(&table->map_lock);
-	flexmem_table_scrub_init(table);
+	INIT_DELAYED_WORK(&table->scrub_work, flexmem_table_scrub_work);
 	INIT_DELAYED_WORK(&table->function.work, flexmem_table_work);
 	table->function.worker = alloc_ordered_workqueue("flexmem", 0);
 	if (!table->function.worker)

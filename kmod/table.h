@@ -151,7 +151,7 @@ flexmem_table_exhausted(const struct flexmem_table *table,
  * call flexmem_table_kind().
  */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
-void flexmem_table_scrub_init(struct flexmem_table *table);
+void flexmem_table_scrub_work(struct work_struct *work);
 void flexmem_table_scrub_stop(struct flexmem_table *table);
 void flexmem_table_update_memory(struct flexmem_table *table);
 void flexmem_table_reopen(struct flexmem_table *table);
