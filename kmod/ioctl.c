@@ -101,12 +101,10 @@ static int alloc_check(struct flexmem_client *client,
 		domains = flexmem_client_domains(client, cmd->near);
 	rc = flexmem_policy_apply(table, cmd->policy, domains, cmd->max_chunks,
 				  shape);
-	if (rc)
-		return rc;
-	if (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
-	    (cmd->alignment && !is_power_of_2(cmd->alignment)))
-		return -EINVAL;
-	return 0;
+	if (!rc && (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
+		    (cmd->alignment && !is_power_of_2(cmd->alignment))))
+		rc = -EINVAL;
+	return rc;
 }
 
 /*
