@@ -393,7 +393,7 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	int rc;
 	u32 i;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (!cmd->count || cmd->count > FLEXMEM_MAX_BATCH ||
 	    cmd->entry_size < ops->min_size ||
@@ -441,8 +441,6 @@ static int cmd_resize(struct flexmem_call *call)
 	struct flexmem_resizing resizing;
 	int rc, reply_rc;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	rc = flexmem_resize_prepare(call->client, cmd, &resizing);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
@@ -459,27 +457,33 @@ static int cmd_resize(struct flexmem_call *call)
  * @size: size of its struct
  * @min_size: size of its struct in the first version
  * @changes: the command changes something, so the file must be open for writing
+ * @has_flags: the handler looks at the flags; otherwise they must be 0
  * @carry_out: the handler
  */
 struct flexmem_command {
 	u32 size;
 	u32 min_size;
 	bool changes;
+	bool has_flags;
 	int (*carry_out)(struct flexmem_call *call);
 };
 
-enum { LOOKS = false, CHANGES = true };
+enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 
 /* Room on the stack for the struct of any command. */
 #define LONGEST_STRUCT sizeof(struct flexmem_info)
 
+/* checkpatch: MACRO_ARG_REUSE - it is a constant */
 #define COMMAND(number, type, last, kind, function)              \
 	[number] = {                                             \
 		.size = sizeof(struct type) +                    \
 			BUILD_BUG_ON_ZERO(sizeof(struct type) >  \
-					  LONGEST_STRUCT),       \
+					  LONGEST_STRUCT) +      \
+			BUILD_BUG_ON_ZERO(offsetof(struct type,  \
+						   flags) != 4), \
 		.min_size = offsetofend(struct type, last),      \
-		.changes = kind,                                 \
+		.changes = (kind) & CHANGES,                     \
+		.has_flags = (kind) & HAS_FLAGS,                 \
 		.carry_out = function,                           \
 	}
 
@@ -516,9 +520,10 @@ static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
 		flexmem_cmd_info),
-	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_chunks, CHANGES,
-		cmd_alloc),
-	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, CHANGES, cmd_free),
+	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_chunks,
+		CHANGES | HAS_FLAGS, cmd_alloc),
+	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, CHANGES | HAS_FLAGS,
+		cmd_free),
 	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved, CHANGES,
 		cmd_alloc_batch),
 	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved, CHANGES,
@@ -533,7 +538,7 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_lease),
 	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles, LOOKS,
 		flexmem_cmd_stats),
-	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
+	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES | HAS_FLAGS,
 		flexmem_cmd_trim),
 	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
 	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, LOOKS,
@@ -576,6 +581,9 @@ static int call_command(struct flexmem_call *call,
 	else
 		rc = copy_struct_from_user(buffer, command->size,
 					   call->ubuffer, call->user_size);
+	/* Each struct begins with its size and its flags. */
+	if (!rc && !command->has_flags && ((u32 *)buffer)[1])
+		rc = -EOPNOTSUPP;
 	if (rc)
 		return rc;
 	/*

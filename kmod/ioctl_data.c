@@ -15,8 +15,7 @@ int flexmem_cmd_map(struct flexmem_call *call)
 	struct flexmem_map *cmd = call->cmd;
 	int rc;
 
-	if (cmd->flags || cmd->__reserved ||
-	    !call->fdev->table.function.ops.fault)
+	if (cmd->__reserved || !call->fdev->table.function.ops.fault)
 		return -EOPNOTSUPP;
 	allocation = flexmem_client_allocation(call->client, cmd->handle);
 	if (IS_ERR(allocation))
@@ -43,7 +42,7 @@ static int rw(struct flexmem_call *call, bool write)
 	struct flexmem_rw *cmd = call->cmd;
 	int rc, reply_rc;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 	cmd->out_done = 0;
 	rc = do_rw(call, write);
@@ -84,8 +83,6 @@ int flexmem_cmd_copy(struct flexmem_call *call)
 	struct flexmem_copy *cmd = call->cmd;
 	int rc, reply_rc;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	cmd->out_done = 0;
 	rc = do_copy(call);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));

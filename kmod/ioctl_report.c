@@ -37,9 +37,6 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	const struct flexmem_domain *domain = &table->domain[0];
 	struct flexmem_info *cmd = call->cmd;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
-
 	*cmd = (struct flexmem_info) {
 		.size = cmd->size,
 		.out_mode = table->function.mode,
@@ -105,8 +102,6 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 	struct flexmem_view *view;
 	unsigned int id = cmd->domain;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	if (id >= table->function.nr_domains)
 		return -EINVAL;
 	id = array_index_nospec(id, FLEXMEM_MAX_DOMAINS);
@@ -186,7 +181,7 @@ int flexmem_cmd_lookup(struct flexmem_call *call)
 	struct flexmem_lookup *cmd = call->cmd;
 	int rc, reply_rc;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (cmd->count &&
 	    (cmd->entry_size < offsetofend(struct flexmem_chunk_entry, __reserved) ||
@@ -207,7 +202,7 @@ int flexmem_cmd_regions(struct flexmem_call *call)
 	struct flexmem_view *view;
 	int rc, reply_rc;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
@@ -233,7 +228,7 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 	struct flexmem_segment_entry *entries;
 	int rc, reply_rc;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 	if (cmd->entry_size < offsetofend(struct flexmem_segment_entry, length) ||
 	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
@@ -261,7 +256,7 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	enum flexmem_kind programs;
 	unsigned int i;
 
-	if (cmd->flags || cmd->__reserved)
+	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
@@ -369,8 +364,6 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 	unsigned int more;
 	int rc = -EAGAIN;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
 	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, limit) ||
@@ -390,8 +383,6 @@ int flexmem_cmd_get_limit(struct flexmem_call *call)
 {
 	struct flexmem_resource_limit *cmd = call->cmd;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	if (cmd->scope || cmd->resource >= FLEXMEM_NR_RESOURCES ||
 	    cmd->cgroup || cmd->limit)
 		return -EINVAL;
@@ -407,8 +398,6 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	struct flexmem_account *account;
 	int rc;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES ||
 	    (cmd->scope == FLEXMEM_SCOPE_DEFAULT && cmd->cgroup))
@@ -437,8 +426,6 @@ int flexmem_cmd_reserve(struct flexmem_call *call)
 	struct flexmem_account *account;
 	int rc;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	if (cmd->count ? !flexmem_reservation_is_valid(table, cmd->length) :
 			 cmd->length)
 		return -EINVAL;
@@ -465,9 +452,5 @@ int flexmem_cmd_reserve(struct flexmem_call *call)
 
 int flexmem_cmd_strict(struct flexmem_call *call)
 {
-	struct flexmem_strict *cmd = call->cmd;
-
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	return flexmem_owner_set_strict(call->client->account);
 }

@@ -71,8 +71,6 @@ int flexmem_cmd_lease(struct flexmem_call *call)
 {
 	struct flexmem_lease *cmd = call->cmd;
 
-	if (cmd->flags)
-		return -EOPNOTSUPP;
 	switch (cmd->op) {
 	case FLEXMEM_LEASE_TAKE:
 		return lease_take(call);
