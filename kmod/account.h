@@ -5,7 +5,6 @@
 #ifndef _FLEXMEM_ACCOUNT_H
 #define _FLEXMEM_ACCOUNT_H
 
-#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/rbtree.h>
 #include <linux/refcount.h>

@@ -14,7 +14,6 @@
  */
 
 #include <linux/align.h>
-#include <linux/bug.h>
 #include <linux/minmax.h>
 
 #include "block_fit.h"

@@ -20,7 +20,6 @@
  * something and those about limits.
  */
 
-#include <linux/align.h>
 #include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/fault-inject-usercopy.h>

@@ -5,7 +5,6 @@
  */
 
 #include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>

@@ -8,7 +8,6 @@
  * so a charge only compares.
  */
 
-#include <linux/bits.h>
 #include <linux/err.h>
 
 #include "account.h"

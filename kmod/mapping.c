@@ -15,7 +15,6 @@
  * A mapping covers one chunk.
  */
 
-#include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>

@@ -21,6 +21,7 @@
  * the sum of their counts at the begin of the ALLOC.
  */
 
+#include <linux/jiffies.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>

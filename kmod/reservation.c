@@ -15,7 +15,6 @@
 
 #include <linux/bitops.h>
 #include <linux/device.h>
-#include <linux/err.h>
 #include <linux/list.h>
 #include <linux/slab.h>
 

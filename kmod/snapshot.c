@@ -11,7 +11,6 @@
 #include <linux/cred.h>
 #include <linux/kernel.h>
 #include <linux/pid.h>
-#include <linux/sched.h>
 #include <linux/user_namespace.h>
 
 #include "snapshot.h"

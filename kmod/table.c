@@ -27,7 +27,6 @@
 #include <linux/err.h>
 #include <linux/minmax.h>
 #include <linux/nospec.h>
-#include <linux/slab.h>
 
 #include "scrub.h"
 #include "table.h"

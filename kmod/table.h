@@ -5,7 +5,6 @@
 #ifndef _FLEXMEM_TABLE_H
 #define _FLEXMEM_TABLE_H
 
-#include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/limits.h>
 #include <linux/list.h>

@@ -5,7 +5,6 @@
  * not confirmed yet.
  */
 
-#include <linux/device.h>
 #include <linux/errno.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
