@@ -15,6 +15,8 @@
  *
  * Invariant: the pieces of a function do not overlap, except pieces that may
  * have been released.
+ *
+ * While a function of this file runs, the PF or VF runs no other operation.
  */
 
 #include <linux/errno.h>
@@ -23,10 +25,7 @@
 
 #include "function.h"
 
-/*
- * Finds a piece by its id, or returns NULL. Context: the caller runs no other
- * operation of the function.
- */
+/* Finds a piece by its id, or returns NULL. */
 struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 					     u64 id)
 {
@@ -38,10 +37,7 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 	return NULL;
 }
 
-/*
- * Removes a released piece. The other pieces keep their order. Context: the
- * caller runs no other operation of the function.
- */
+/* Removes a released piece. The other pieces keep their order. */
 void flexmem_function_forget_piece(struct flexmem_function *function,
 				   struct flexmem_piece *piece)
 {
@@ -55,7 +51,6 @@ void flexmem_function_forget_piece(struct flexmem_function *function,
  * memory that it takes back.
  * @mem: memory that the function holds. @start: offset of the first byte that
  * an owner may have written. @end: offset of the end of such bytes.
- * Context: the caller runs no other operation of the function.
  */
 void flexmem_function_mark_dirty(struct flexmem_function *function,
 				 const struct flexmem_memory *mem, u64 start,
@@ -160,7 +155,7 @@ static bool is_pending(const struct flexmem_piece *piece)
 
 /*
  * Whether no command is pending, or every pending command was retried too
- * often. Context: the caller runs no other operation of the function.
+ * often.
  */
 bool flexmem_function_is_settled(const struct flexmem_function *function)
 {
@@ -194,8 +189,7 @@ static void show_pending(const struct flexmem_function *function,
 
 /*
  * Describes the memory and the pending commands: a line for each piece, in the
- * order of acquisition. Context: the caller runs no other operation of the
- * function.
+ * order of acquisition.
  */
 void flexmem_function_show_pieces(const struct flexmem_function *function,
 				  struct seq_file *m)
@@ -215,10 +209,7 @@ void flexmem_function_show_pieces(const struct flexmem_function *function,
 	}
 }
 
-/*
- * Whether no piece is in a slot or may be in it. Context: the caller runs no
- * other operation of the function.
- */
+/* Whether no piece is in a slot or may be in it. */
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot)
 {
@@ -230,10 +221,7 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 	return true;
 }
 
-/*
- * Bytes of a domain that are acquired and not yet released. Context: the caller
- * runs no other operation of the function.
- */
+/* Bytes of a domain that are acquired and not yet released. */
 u64 flexmem_function_held_in(const struct flexmem_function *function,
 			     unsigned int domain)
 {
@@ -248,10 +236,7 @@ u64 flexmem_function_held_in(const struct flexmem_function *function,
 	return bytes;
 }
 
-/*
- * Number of acquired bytes, over all domains. Context: the caller runs no other
- * operation of the function.
- */
+/* Number of acquired bytes, over all domains. */
 u64 flexmem_function_held(const struct flexmem_function *function)
 {
 	unsigned int domain;
@@ -266,10 +251,9 @@ u64 flexmem_function_held(const struct flexmem_function *function)
  * Retries all pending commands. A piece that the firmware refuses does not
  * block the other pieces. Memory that may be mapped is unmapped first.
  * @all: also those commands that were retried too often.
- * Context: the caller runs no other operation of the function. May sleep.
- * Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command returns one of
- * these; the first error with which a piece was refused; or an error of
- * flexmem_function_error().
+ * May sleep. Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command
+ * returns one of these; the first error with which a piece was refused; or an
+ * error of flexmem_function_error().
  */
 int flexmem_function_retry(struct flexmem_function *function, bool all)
 {
@@ -301,7 +285,7 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
  * Releases everything on removal. After a timeout the firmware gets no further
  * command. If the firmware does not unmap everything, nothing is released.
  * @function: function that is being removed, and whose programs have stopped.
- * Context: the caller runs no other operation of the function. May sleep.
+ * May sleep.
  */
 void flexmem_function_release_all(struct flexmem_function *function)
 {
