@@ -486,7 +486,7 @@ static void look_work(struct work_struct *work)
 	end_ready(leaving);
 }
 
-/* Initialises empty lists. */
+/* Initialises empty lists. The struct was zeroed with its table. */
 void flexmem_leaving_init(struct flexmem_leaving *leaving)
 {
 	spin_lock_init(&leaving->lock);
@@ -495,9 +495,6 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 	atomic_set(&leaving->nr_ready, 0);
 	mutex_init(&leaving->turn);
 	INIT_WORK(&leaving->work, look_work);
-	leaving->limit = 0;
-	leaving->asleep = false;
-	leaving->slept = 0;
 }
 
 /*
