@@ -206,11 +206,16 @@ static struct flexmem_account *to_account(const struct rb_node *node)
 	return rb_entry(node, struct flexmem_account, by_id);
 }
 
+static int cgroup_id_cmp(const void *key, const struct rb_node *node)
+{
+	u64 id = *(const u64 *)key, other = to_account(node)->id;
+
+	return id == other ? 0 : id < other ? -1 : 1;
+}
+
 static int account_cmp(struct rb_node *node, const struct rb_node *other)
 {
-	u64 a = to_account(node)->id, b = to_account(other)->id;
-
-	return a == b ? 0 : a < b ? -1 : 1;
+	return cgroup_id_cmp(&to_account(node)->id, other);
 }
 
 /*
@@ -264,13 +269,6 @@ static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 }
 
 #ifdef CONFIG_CGROUPS
-static int cgroup_id_cmp(const void *key, const struct rb_node *node)
-{
-	u64 id = *(const u64 *)key, other = to_account(node)->id;
-
-	return id == other ? 0 : id < other ? -1 : 1;
-}
-
 /*
  * Finds the account of @cgroup's ancestor at @level, or else of the nearest
  * ancestor above that level which has an account. Sets @level to the level of
