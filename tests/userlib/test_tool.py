@@ -203,13 +203,16 @@ def domains():
 def policies():
     for policy, asked in (("default", 0), ("bind:1", 1 << 32 | 2), ("bind:0,1", 1 << 32 | 3), ("preferred:0", 2 << 32 | 1),
                           ("preferred:on-chip", 2 << 32 | 6), ("bind:on-chip,device", 1 << 32 | 7),
-                          ("bind:0,on-chip", 1 << 32 | 7), ("interleave", 3 << 32), ("interleave:on-chip", 3 << 32 | 6), ("scatter", 4 << 32), ("scatter:0", 4 << 32 | 1), ("bind:on-chip,1", 1 << 32 | 6)):
+                          ("bind:0,on-chip", 1 << 32 | 7), ("interleave", 3 << 32), ("interleave:on-chip", 3 << 32 | 6),
+                          ("scatter", 4 << 32), ("scatter:0", 4 << 32 | 1), ("bind:on-chip,1", 1 << 32 | 6),
+                          ("interleave:hbm,tcm", 3 << 32 | 7), ("bind:dimm", 1 << 32 | 1), ("scatter:tcm", 4 << 32 | 6),
+                          ("bind:1,host", 1 << 32 | 2)):
         assert "handle 1 " in good("alloc", "128", "--policy", policy, "--hold", "0", FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)
         assert report("replay", "--policy", policy, trace(SMALL), FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)["allocs"] == 3
     for policy, domains in (("bind:1", "0x2"), ("bind:on-chip", "0")):
         status, _, err = run("alloc", "128", "--policy", policy, "--hold", "0")
         assert status == 1 and f"the device does not have domains {domains}" in err, err
-    for wrong in ("", ",", "1,", ",1", "1,1", "32", "-1", "x", "1x", "0x1", "1 ", "device,device", "unknown", "1" * 16):
+    for wrong in ("", ",", "1,", ",1", "1,1", "32", "-1", "x", "1x", "0x1", "1 ", "device,device", "hbm,device", "hb", "hbm2", "unknown", "1" * 16):
         status, _, err = run("alloc", "128", "--policy", f"bind:{wrong}", FAKE_DOMAINS=2)
         assert status == 2 and f"'{wrong}' is not a list of domains" in err, (wrong, err)
     for wrong, text in (("bind", "'' is not a list of domains"), ("", "no policy ''"), ("bin:1", "no policy 'bin'"),

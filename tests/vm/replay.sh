@@ -88,9 +88,9 @@ tap 'the driver loads: eight stacks and four on-chip memories' reload 'max_regio
 # The sizes of this trace are multiples of 8 x 128 bytes.
 # shellcheck disable=SC2016 # $share is of jq
 tap 'azure-conv-kv-layers, interleaved: each stack has the same bytes at the peak' \
-	policy interleave:device azure-conv-kv-layers '.failures == 0 and .peak_reached and .slots_used == 8
+	policy interleave:hbm azure-conv-kv-layers '.failures == 0 and .peak_reached and .slots_used == 8
 	and (.peak_device_bytes / 8) as $share | [.peak_regions[] | {domain, used}] == [range(8) | {domain: ., used: $share}]'
 tap 'the driver loads: more memories than slots' reload 'max_regions=8 fallback_sizes=12G' 'slots=8 domains=hbm*9:12G'
-tap 'azure-conv-kv-layers, interleaved: a slot is missing' policy interleave:device azure-conv-kv-layers \
+tap 'azure-conv-kv-layers, interleaved: a slot is missing' policy interleave:hbm azure-conv-kv-layers \
 	'.events == 1 and .first_failure.limit == "slots"'
 tap_end

@@ -149,10 +149,18 @@ static const char *const acquisitions[] = {
 	[FLEXMEM_PREALLOC] = "prealloc",
 };
 
-static const char *const memories[] = {
-	[FLEXMEM_MEMORY_DEVICE] = "device",
-	[FLEXMEM_MEMORY_ON_CHIP] = "on-chip",
-	[FLEXMEM_MEMORY_HOST_VISIBLE] = "host-visible",
+/* The first name of a memory is shown. Users can type the others too. */
+static const struct {
+	const char *name;
+	uint32_t memory;
+} memories[] = {
+	{ "device", FLEXMEM_MEMORY_DEVICE },
+	{ "on-chip", FLEXMEM_MEMORY_ON_CHIP },
+	{ "host-visible", FLEXMEM_MEMORY_HOST_VISIBLE },
+	{ "hbm", FLEXMEM_MEMORY_DEVICE },
+	{ "dimm", FLEXMEM_MEMORY_DEVICE },
+	{ "tcm", FLEXMEM_MEMORY_ON_CHIP },
+	{ "host", FLEXMEM_MEMORY_HOST_VISIBLE },
 };
 
 #define COUNT(names) (sizeof(names) / sizeof((names)[0]))
@@ -176,14 +184,24 @@ const char *acquisition_name(uint32_t acquisition)
 
 const char *memory_name(uint32_t memory)
 {
-	return memory < COUNT(memories) ? memories[memory] : "unknown";
+	size_t i;
+
+	for (i = 0; i < COUNT(memories); i++)
+		if (memories[i].memory == memory)
+			return memories[i].name;
+	return "unknown";
 }
 
 bool find_memory(const char *name, uint64_t *memory)
 {
-	for (*memory = 0; *memory < COUNT(memories); ++*memory)
-		if (!strcmp(memories[*memory], name))
+	size_t i;
+
+	for (i = 0; i < COUNT(memories); i++) {
+		if (!strcmp(memories[i].name, name)) {
+			*memory = memories[i].memory;
 			return true;
+		}
+	}
 	return false;
 }
 

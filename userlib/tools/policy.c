@@ -80,7 +80,7 @@ bool parse_policy(struct tool *tool, const char *text, struct policy *policy)
 	if (*list && parse_domains(list + 1, policy))
 		return true;
 	usage_error(tool,
-		    "'%s' is not a list of domains, each once: numbers below %d, or memories as 'flexmem info' names them",
+		    "'%s' is not a list of domains, each once: numbers below %d, or memories as 'flexmem info' names them, hbm, dimm, tcm or host",
 		    *list ? list + 1 : "", FLEXMEM_DOMAINS);
 	return false;
 }

@@ -264,7 +264,10 @@ bool is_strategy(const char *name);
 bool is_order(const char *name);
 const char *acquisition_name(uint32_t acquisition);
 const char *memory_name(uint32_t memory);
-/* Finds the memory that has this name. Returns false if there is none. */
+/*
+ * Finds the memory with a name that memory_name() returns, or that the
+ * simulator uses. Returns false if there is none.
+ */
 bool find_memory(const char *name, uint64_t *memory);
 
 #endif /* TOOL_H */
