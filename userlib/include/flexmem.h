@@ -996,6 +996,88 @@ FLEXMEM_API int flexmem_device_chunks(const struct flexmem_device *device,
 				      size_t room, size_t *count);
 
 /**
+ * flexmem_chunks_total() - add up the sizes of chunks
+ * @chunks: array as from flexmem_device_chunks(); may be NULL if @count is 0
+ * @size: sizeof(*@chunks)
+ * @count: number of entries
+ * @total: where to put the number of bytes
+ *
+ * Return: 0; -EOVERFLOW: the sum does not fit in 64 bits.
+ */
+FLEXMEM_API int flexmem_chunks_total(const struct flexmem_chunk_info *chunks,
+				     size_t size, size_t count,
+				     uint64_t *total);
+
+/**
+ * flexmem_chunks_contiguous() - whether chunks are one range of addresses
+ * @chunks: array as from flexmem_device_chunks(); may be NULL if @count is 0
+ * @size: sizeof(*@chunks)
+ * @count: number of entries
+ *
+ * A device program can then use the address of the first chunk for all bytes.
+ * Chunks of different regions are never contiguous.
+ *
+ * Return: 1 if each chunk begins where the chunk before it ends, in the same
+ * region; otherwise 0. -EINVAL: as in the conventions.
+ */
+FLEXMEM_API int
+flexmem_chunks_contiguous(const struct flexmem_chunk_info *chunks, size_t size,
+			  size_t count);
+
+/**
+ * flexmem_chunks_find() - find the chunk of a byte
+ * @chunks: array as from flexmem_device_chunks(); may be NULL if @count is 0
+ * @size: sizeof(*@chunks), and of *@rest
+ * @count: number of entries
+ * @byte: offset from the start of the allocation
+ * @rest: receives the part of the chunk from this byte on: its address, which
+ *        need not be a multiple of 128, and the bytes up to the chunk's end
+ * @index: where to put the index of the chunk; or NULL
+ *
+ * A loop that adds the size of @rest to @byte until the call returns -ERANGE
+ * visits all chunks from a byte on.
+ *
+ * Return: 0; -ERANGE: the chunks have no more than @byte bytes.
+ */
+FLEXMEM_API int flexmem_chunks_find(const struct flexmem_chunk_info *chunks,
+				    size_t size, size_t count, uint64_t byte,
+				    struct flexmem_chunk_info *rest,
+				    size_t *index);
+
+/**
+ * flexmem_chunks_equal() - whether two lists of chunks are the same
+ * @a: array as from flexmem_device_chunks(); may be NULL if @a_count is 0
+ * @a_count: number of entries of @a
+ * @b: another array; may be NULL if @b_count is 0
+ * @b_count: number of entries of @b
+ * @size: sizeof(*@a), and of *@b
+ *
+ * Return: 1 if both lists have the same addresses, sizes and domains in the
+ * same order; otherwise 0. -EINVAL: as in the conventions.
+ */
+FLEXMEM_API int flexmem_chunks_equal(const struct flexmem_chunk_info *a,
+				     size_t a_count,
+				     const struct flexmem_chunk_info *b,
+				     size_t b_count, size_t size);
+
+/**
+ * flexmem_chunks_text() - print chunks in one line
+ * @chunks: array as from flexmem_device_chunks(); may be NULL if @count is 0
+ * @size: sizeof(*@chunks)
+ * @count: number of entries
+ * @text: where to write the NUL-terminated text; may be NULL if @length is 0
+ * @length: size of @text in bytes; 128 for each chunk, and at least 1, suffice
+ *
+ * The text is like "region 0x1 offset 0x80 size 4096 domain 0; region 0x2
+ * offset 0 size 4096 domain 1".
+ *
+ * Return: 0; -EMSGSIZE: the text is cut off.
+ */
+FLEXMEM_API int flexmem_chunks_text(const struct flexmem_chunk_info *chunks,
+				    size_t size, size_t count, char *text,
+				    size_t length);
+
+/**
  * flexmem_device_resize() - extend an allocation at its end, or shorten it
  * @device: the device object that made the allocation
  * @handle: handle of the allocation
