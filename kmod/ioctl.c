@@ -470,7 +470,7 @@ struct flexmem_command {
 enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 
 /* Room on the stack for the struct of any command. */
-#define LONGEST_STRUCT sizeof(struct flexmem_info)
+#define LONGEST_STRUCT sizeof(struct flexmem_domain_info)
 
 /* checkpatch: MACRO_ARG_REUSE - it is a constant */
 #define COMMAND(number, type, last, kind, function)              \
@@ -494,7 +494,7 @@ static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
 static_assert(sizeof(struct flexmem_regions) == 32);
-static_assert(sizeof(struct flexmem_domain_info) == 192);
+static_assert(sizeof(struct flexmem_domain_info) == 224);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);

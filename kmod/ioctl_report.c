@@ -93,6 +93,23 @@ static void describe_domain(struct flexmem_table *table,
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 }
 
+static void add_region(struct flexmem_domain_info *cmd,
+		       const struct flexmem_region_entry *entry)
+{
+	u64 *largest = &cmd->out_tensor_largest;
+
+	cmd->out_regions++;
+	cmd->out_total += entry->total;
+	cmd->out_free += entry->free;
+	cmd->out_largest_free = max(cmd->out_largest_free, entry->largest_free);
+	if (entry->flags & FLEXMEM_REGION_PROGRAM) {
+		cmd->out_program_total += entry->total;
+		cmd->out_program_free += entry->free;
+		largest = &cmd->out_program_largest;
+	}
+	*largest = max(*largest, entry->largest_free);
+}
+
 int flexmem_cmd_domain(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
@@ -110,15 +127,9 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 		return -ENOMEM;
 	flexmem_table_snapshot(table, call->client->account, view);
 	describe_domain(table, &table->domain[id], cmd);
-	for (entry = view->region; entry < view->region + view->nr; entry++) {
-		if (entry->domain != id)
-			continue;
-		cmd->out_regions++;
-		cmd->out_total += entry->total;
-		cmd->out_free += entry->free;
-		cmd->out_largest_free = max(cmd->out_largest_free,
-					    entry->largest_free);
-	}
+	for (entry = view->region; entry < view->region + view->nr; entry++)
+		if (entry->domain == id)
+			add_region(cmd, entry);
 	kfree(view);
 	return flexmem_reply(call, sizeof(*cmd));
 }

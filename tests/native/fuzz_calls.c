@@ -92,7 +92,7 @@ static const struct {
 	OUT(GET_LIMIT, flexmem_resource_limit, out_limit, out_used),
 	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
-	OUT(DOMAIN, flexmem_domain_info, out_flags, out_distance),
+	OUT(DOMAIN, flexmem_domain_info, out_flags, out_tensor_largest),
 };
 
 /* A value that the driver never replies with. */

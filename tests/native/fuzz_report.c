@@ -283,23 +283,29 @@ void fuzz_info(struct fuzz *f)
 /* Compares the figures of a domain's regions with the model's. */
 static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 {
-	u64 total = 0, free = 0, largest = 0;
+	/* Figures of tensors, and of programs. */
+	u64 total[2] = {}, free[2] = {}, largest[2] = {};
 	struct flexmem_region_entry region;
-	unsigned int i, nr = 0;
+	unsigned int i, of, nr = 0;
 
 	for (i = 0; i < f->model->slots; i++) {
 		model_region_entry(f->model, i, &region);
 		if (!region.total || region.domain != is->domain)
 			continue;
 		nr++;
-		total += region.total;
-		free += region.free;
-		largest = max(largest, region.largest_free);
+		of = !!(region.flags & FLEXMEM_REGION_PROGRAM);
+		total[of] += region.total;
+		free[of] += region.free;
+		largest[of] = max(largest[of], region.largest_free);
 	}
 	SAME(f, is->out_regions, nr);
-	SAME(f, is->out_total, total);
-	SAME(f, is->out_free, free);
-	SAME(f, is->out_largest_free, largest);
+	SAME(f, is->out_total, total[0] + total[1]);
+	SAME(f, is->out_free, free[0] + free[1]);
+	SAME(f, is->out_largest_free, max(largest[0], largest[1]));
+	SAME(f, is->out_program_total, total[1]);
+	SAME(f, is->out_program_free, free[1]);
+	SAME(f, is->out_program_largest, largest[1]);
+	SAME(f, is->out_tensor_largest, largest[0]);
 }
 
 /* Checks the flags which say that the domains have no further region. */

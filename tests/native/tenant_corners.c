@@ -289,11 +289,47 @@ static void prepare_file(struct run *r)
 	open_file(r, 0);
 }
 
+/*
+ * DOMAIN tells regions for programs from those for tensors. If no slots are set
+ * aside, programs and tensors share regions.
+ */
+static void run_programs(struct run *r)
+{
+	struct flexmem_region_entry region[8];
+	struct flexmem_regions regions = CMD(regions, .count = 8,
+					     .entry_size = sizeof(region[0]),
+					     .entries = (uintptr_t)region);
+	struct flexmem_domain_info is = CMD(domain_info);
+	struct flexmem_info info = CMD(info);
+	u64 largest[2] = {};
+	unsigned int i, of;
+
+	alloc(r, 0, SZ_2M, FLEXMEM_ALLOC_PROGRAM);
+	CALL(r, INFO, &info);
+	CALL(r, REGIONS, &regions);
+	CALL(r, DOMAIN, &is);
+	for (i = 0; i < regions.out_count; i++) {
+		of = !!(region[i].flags & FLEXMEM_REGION_PROGRAM);
+		largest[of] = max(largest[of], region[i].largest_free);
+	}
+	if (info.out_program_slots)
+		must(r, is.out_program_total == SZ_8M &&
+		     is.out_program_free == SZ_8M - SZ_2M &&
+		     is.out_program_largest == SZ_8M - SZ_2M,
+		     "figures of programs");
+	else
+		must(r, !is.out_program_total && !is.out_program_free &&
+		     !is.out_program_largest, "programs without a region");
+	must(r, is.out_tensor_largest == largest[0],
+	     "the largest free block for tensors");
+}
+
 const struct sequence tenant_corners[] = {
 	{ "identity", NULL, run_identity },
 	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
 	{ "reserved regions", prepare_file, run_reserved },
 	{ "broken reservation", prepare_file, run_broken },
 	{ "removed cgroup in the list", prepare_file, run_removed },
+	{ "figures of programs", prepare, run_programs },
 	{}
 };

@@ -32,6 +32,8 @@ static __u32 first_size(const struct command *cmd)
 		return offsetof(struct flexmem_free, fence);
 	if (cmd->nr == FLEXMEM_IOCTL_LOOKUP)
 		return offsetof(struct flexmem_lookup, entry_size);
+	if (cmd->nr == FLEXMEM_IOCTL_DOMAIN)
+		return offsetof(struct flexmem_domain_info, out_program_total);
 	return cmd->size;
 }
 

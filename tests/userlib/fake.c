@@ -586,6 +586,7 @@ static int domain(struct flexmem_domain_info *cmd)
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
 	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
+	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
 	if (cmd->domain >= fake.nr_domains)
 		return EINVAL;
 	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
@@ -611,6 +612,13 @@ static int domain(struct flexmem_domain_info *cmd)
 		cmd->out_free += entry.free;
 		if (entry.largest_free > cmd->out_largest_free)
 			cmd->out_largest_free = entry.largest_free;
+		if (!(entry.flags & FLEXMEM_REGION_PROGRAM)) {
+			cmd->out_tensor_largest = entry.largest_free;
+			continue;
+		}
+		cmd->out_program_total += entry.total;
+		cmd->out_program_free += entry.free;
+		cmd->out_program_largest = entry.largest_free;
 	}
 	return 0;
 }

@@ -498,6 +498,8 @@ static void domains(void **state)
 	assert_int_equal(d.free, 12 * GIB - 1024);
 	assert_int_equal(d.largest_free, 12 * GIB - 1024);
 	assert_int_equal(d.cores, 0);
+	assert_int_equal(d.program_total, 0);
+	assert_int_equal(d.tensor_largest, 12 * GIB - 1024);
 
 	fake.region_domain = 1;
 	flexmem_device_alloc(device, 12 * GIB, 0, 0, &a, sizeof(a));
@@ -521,8 +523,10 @@ static void domains(void **state)
 
 static void domain_refused(void **state)
 {
+	const size_t first = offsetof(struct flexmem_domain_state,
+				      program_total);
 	struct flexmem_device *device = open_device();
-	struct flexmem_domain_state d = { .id = 77 };
+	struct flexmem_domain_state d = { .id = 77, .program_total = 77 };
 
 	(void)state;
 	assert_int_equal(flexmem_device_domain(device, 1, &d, sizeof(d)),
@@ -531,9 +535,35 @@ static void domain_refused(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_device_domain(device, 0, NULL, sizeof(d)),
 			 -EINVAL);
-	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d) - 1),
+	assert_int_equal(flexmem_device_domain(device, 0, &d, first - 1),
 			 -EINVAL);
 	assert_int_equal(d.id, 77);
+	/* A program that was compiled before there were figures of programs. */
+	assert_int_equal(flexmem_device_domain(device, 0, &d, first), 0);
+	assert_int_equal(d.id, 0);
+	assert_int_equal(d.program_total, 77);
+	flexmem_device_close(device);
+}
+
+static void domain_of_programs(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+	struct flexmem_domain_state d;
+
+	(void)state;
+	assert_int_equal(flexmem_device_alloc(device, 12 * GIB, 0, 0, &a,
+					      sizeof(a)), 0);
+	fake.region_flags = FLEXMEM_REGION_PROGRAM;
+	assert_int_equal(flexmem_device_alloc(device, GIB, 0, FLEXMEM_PROGRAM,
+					      &a, sizeof(a)), 0);
+	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d)), 0);
+	assert_int_equal(d.total, 24 * GIB);
+	assert_int_equal(d.free, 11 * GIB);
+	assert_int_equal(d.program_total, 12 * GIB);
+	assert_int_equal(d.program_free, 11 * GIB);
+	assert_int_equal(d.program_largest, 11 * GIB);
+	assert_int_equal(d.tensor_largest, 0);
 	flexmem_device_close(device);
 }
 
@@ -622,6 +652,7 @@ int main(void)
 		TEST(errors_come_through),
 		TEST(domains),
 		TEST(domain_refused),
+		TEST(domain_of_programs),
 		TEST(domain_is_full),
 		TEST(nulls),
 		TEST(version),

@@ -196,7 +196,8 @@ def domains():
     assert [domain["id"] for domain in found] == [0, 1]
     assert found[1] == {"id": 1, "memory": "on-chip", "granule": 65536, "capacity": 15 << 20, "set_aside": 1 << 20,
                         "max_region": 15 << 20, "sizes": [15 << 20], "cores": 1, "distance": [3, 0], "regions": 0,
-                        "total": 0, "free": 0, "largest_free": 0, "exhausted": False, "program_exhausted": False}
+                        "total": 0, "free": 0, "largest_free": 0, "program_total": 0, "program_free": 0,
+                        "program_largest": 0, "tensor_largest": 0, "exhausted": False, "program_exhausted": False}
 
 
 @test
@@ -359,6 +360,11 @@ def regions_by_domain():
     assert rows[0] == ["domain", "memory", "capacity", "regions", "size", "used", "free", "largest free"], out
     assert [rows[1][0]] + rows[1][3:] == ["0", "1", "12.0 GiB", "5.0 GiB", "7.0 GiB", "7.0 GiB"], out
     assert rows[2] == ["1", "on-chip", "15.0 MiB", "0", "0 B", "0 B", "0 B", "0 B"], out
+    out = good("shell", stdin="alloc 5G --program\nregions --by-domain\nregions --by-domain --json\n", FAKE_REGION_FLAGS=1)
+    assert re.search(r"^ +programs +12\.0 GiB +5\.0 GiB +7\.0 GiB +7\.0 GiB$", out, re.M), out
+    domain, = json.loads(out[out.index("{"):])["domains"]
+    assert (domain["program_total"], domain["program_free"], domain["program_largest"]) == (12 << 30, 7 << 30, 7 << 30), domain
+    assert domain["tensor_largest"] == 0, domain
     assert report("regions", "--by-domain", FAKE_DOMAINS=2)["domains"] == report("info", FAKE_DOMAINS=2)["domains"]
     status, _, err = run("regions", "--by-domain", "x")
     assert status == 2 and "unexpected argument 'x'" in err, err

@@ -307,9 +307,15 @@ struct flexmem_info {
  * @out_sizes: region sizes in the order in which they are tried, in bytes
  * @out_distance: how far each domain is from this one, in a unit of the device;
  *	all 0: not known
+ * @out_program_total: the part of @out_total in regions of the slots that are
+ *	set aside for programs. The rest is for tensors
+ * @out_program_free: the part of @out_free in these regions
+ * @out_program_largest: bytes of the largest free block in these regions
+ * @out_tensor_largest: bytes of the largest free block in the other regions
  *
  * Describes one of the function's memories. The figures of its regions are from
- * the same moment. EINVAL: there is no such domain.
+ * the same moment. If no slots are set aside for programs, programs and tensors
+ * share regions, and the figures of programs are 0. EINVAL: there is no such domain.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -330,6 +336,10 @@ struct flexmem_domain_info {
 	__aligned_u64 out_cores;
 	__aligned_u64 out_sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	__u8 out_distance[FLEXMEM_MAX_DOMAINS];
+	__aligned_u64 out_program_total;
+	__aligned_u64 out_program_free;
+	__aligned_u64 out_program_largest;
+	__aligned_u64 out_tensor_largest;
 };
 
 #define FLEXMEM_IOCTL_DOMAIN _IO(FLEXMEM_TYPE, FLEXMEM_CMD_DOMAIN)

@@ -321,6 +321,12 @@ enum flexmem_memory_type {
  * @sizes: sizes of regions in the order in which they are tried
  * @distance: how far each domain is from this one, in a unit of the device; all
  *	0: not known
+ * @program_total: the part of @total in regions of slots that are set aside for
+ *	programs. The rest is for tensors. 0: programs and tensors share regions
+ * @program_free: the part of @free in these regions
+ * @program_largest: bytes of the largest free block in these regions
+ * @tensor_largest: bytes of the largest free block in the other regions; 0 also
+ *	if the driver is older than this member
  */
 struct flexmem_domain_state {
 	uint32_t id;
@@ -339,6 +345,10 @@ struct flexmem_domain_state {
 	uint64_t cores;
 	uint64_t sizes[FLEXMEM_FALLBACK_SIZES];
 	uint8_t distance[FLEXMEM_DOMAINS];
+	uint64_t program_total;
+	uint64_t program_free;
+	uint64_t program_largest;
+	uint64_t tensor_largest;
 };
 
 /**

@@ -237,6 +237,10 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 		.free = info->out_free,
 		.largest_free = info->out_largest_free,
 		.cores = info->out_cores,
+		.program_total = info->out_program_total,
+		.program_free = info->out_program_free,
+		.program_largest = info->out_program_largest,
+		.tensor_largest = info->out_tensor_largest,
 	};
 	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
 		domain->sizes[i] = info->out_sizes[i];

@@ -18,6 +18,29 @@ static int ask_is_pf(const struct tool *tool, bool *is_pf)
 	return err;
 }
 
+static void add_bytes(struct table *table, uint64_t total, uint64_t free_bytes,
+		      uint64_t largest)
+{
+	char text[FMLIB_HUMAN_MAX];
+
+	table_add(table, "%s", fmlib_human(total, text));
+	table_add(table, "%s", fmlib_human(total - free_bytes, text));
+	table_add(table, "%s", fmlib_human(free_bytes, text));
+	table_add(table, "%s", fmlib_human(largest, text));
+}
+
+/* Adds a row for the part of a domain that only programs can use. */
+static void add_programs(struct table *table,
+			 const struct flexmem_domain_state *domain)
+{
+	table_add(table, "%s", "");
+	table_add(table, "programs");
+	table_add(table, "%s", "");
+	table_add(table, "%s", "");
+	add_bytes(table, domain->program_total, domain->program_free,
+		  domain->program_largest);
+}
+
 static void print_by_domain(const struct flexmem_domain_state *domains)
 {
 	static const char *const headings[] = {
@@ -35,12 +58,10 @@ static void print_by_domain(const struct flexmem_domain_state *domains)
 		table_add(&table, "%s", memory_name(domain->memory));
 		table_add(&table, "%s", fmlib_human(domain->capacity, text));
 		table_add(&table, "%u", domain->regions);
-		table_add(&table, "%s", fmlib_human(domain->total, text));
-		table_add(&table, "%s",
-			  fmlib_human(domain->total - domain->free, text));
-		table_add(&table, "%s", fmlib_human(domain->free, text));
-		table_add(&table, "%s",
-			  fmlib_human(domain->largest_free, text));
+		add_bytes(&table, domain->total, domain->free,
+			  domain->largest_free);
+		if (domain->program_total)
+			add_programs(&table, domain);
 	}
 	table_print(&table, stdout, render_width(stdout));
 	table_clear(&table);

@@ -292,6 +292,11 @@ static json_t *json_domain(const struct flexmem_domain_state *domain)
 	json_add(object, "total", json_number(domain->total));
 	json_add(object, "free", json_number(domain->free));
 	json_add(object, "largest_free", json_number(domain->largest_free));
+	json_add(object, "program_total", json_number(domain->program_total));
+	json_add(object, "program_free", json_number(domain->program_free));
+	json_add(object, "program_largest",
+		 json_number(domain->program_largest));
+	json_add(object, "tensor_largest", json_number(domain->tensor_largest));
 	json_add(object, "exhausted",
 		 json_boolean(domain->flags & FLEXMEM_EXHAUSTED));
 	json_add(object, "program_exhausted",
