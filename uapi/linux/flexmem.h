@@ -459,7 +459,8 @@ enum flexmem_policy {
  * @flags: of enum flexmem_alloc_flags
  * @length: bytes wanted, at least 1; rounded up to a multiple of 128
  * @alignment: of the offset, in bytes; a power of two up to 1 GiB; anything
- *             below 128, and 0, means 128
+ *             below 128, and 0, means 128. The region itself is aligned to 1
+ *             GiB, or to its domain's out_granule if it is smaller than 1 GiB
  * @out_handle: number of the allocation in this open file, from 1 to 2^31 - 1;
  *              0 on failure. The driver does not soon reuse the handle of a
  *              freed allocation
