@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Private pools, as device graphs use them. */
+#include <pthread.h>
+
 #include "cache_mock.h"
 
 static uint64_t new_pool(struct flexmem_cache *cache)
@@ -362,6 +364,48 @@ static void without_splits(const char *configuration)
 	flexmem_cache_destroy(cache);
 }
 
+/*
+ * The pool for which the cache makes a segment, another pool, and the results
+ * of a thread that changes the flags of both meanwhile.
+ */
+static struct flexmem_cache *asking_cache;
+static uint64_t pools[2];
+static int results[2];
+
+static void *change_flags(void *unused)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		results[i] =
+			flexmem_cache_pool_set_flags(asking_cache, pools[i],
+						     FLEXMEM_CACHE_POOL_NO_SPLIT);
+	return unused;
+}
+
+static void another_thread_changes_flags(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, change_flags, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+/* While the cache makes a pool's segment, NO_SPLIT of the pool is fixed. */
+static void no_split_while_it_asks(void **state)
+{
+	(void)state;
+	asking_cache = mock_cache("release_lock_on_device_malloc:True");
+	pools[0] = new_pool(asking_cache);
+	pools[1] = new_pool(asking_cache);
+	mock.on_alloc = another_thread_changes_flags;
+	take_in(asking_cache, pools[0], 1000);
+	assert_int_equal(mock.allocs, 1);
+	assert_int_equal(results[0], -EBUSY);
+	assert_int_equal(results[1], 0);
+	flexmem_cache_destroy(asking_cache);
+}
+
 static void no_split(void **state)
 {
 	(void)state;
@@ -513,6 +557,7 @@ int main(void)
 		CACHE_TEST(usage_by_stream),
 		CACHE_TEST(used_on_oom),
 		CACHE_TEST(no_split),
+		CACHE_TEST(no_split_while_it_asks),
 		CACHE_TEST(provider_of_its_own),
 		CACHE_TEST(a_handle_of_another_provider),
 		CACHE_TEST(bad_arguments),

@@ -1144,7 +1144,8 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
  *	pool has none.
  *
  * Return: 0; -ENOENT: no such pool; -EOPNOTSUPP: unknown bits; -EBUSY:
- * FLEXMEM_CACHE_POOL_NO_SPLIT would change, and the pool has segments.
+ * FLEXMEM_CACHE_POOL_NO_SPLIT would change, and the pool has segments, or the
+ * cache is making one for it.
  */
 FLEXMEM_API int flexmem_cache_pool_set_flags(struct flexmem_cache *cache,
 					     uint64_t pool, uint32_t flags);

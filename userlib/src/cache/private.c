@@ -124,7 +124,7 @@ int flexmem_cache_pool_set_flags(struct flexmem_cache *cache, uint64_t pool,
 	if (err)
 		return err;
 	if ((flags ^ found->flags) & FLEXMEM_CACHE_POOL_NO_SPLIT &&
-	    (cache->askers || has_segments(cache, found)))
+	    (found->askers || has_segments(cache, found)))
 		err = -EBUSY;
 	else
 		found->flags = flags;

@@ -240,6 +240,7 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	       struct fmlib_segment *segment)
 {
 	struct flexmem_cache_memory memory = { 0 };
+	struct fmlib_pool *pool = segment->arena->pool;
 	int err;
 
 	err = make_region_room(cache);
@@ -249,10 +250,12 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	cache->asking += segment->size;
 	cache->askers++;
+	pool->askers++;
 	err = call_alloc(cache, want, segment, &memory);
 	if (err == -ECHILD)
 		return err;
 	cache->askers--;
+	pool->askers--;
 	cache->asking -= segment->size;
 	want->failure->error = err;
 	if (err)

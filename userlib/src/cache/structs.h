@@ -150,6 +150,7 @@ struct fmlib_arena {
 /*
  * @pins: number of arenas, captures, and calls under way.
  * @uses: number of holds by callers; 0 for the common pool.
+ * @askers: number of calls that are making a segment for it.
  * @provider: the provider of the cache, or @own; constant.
  * @next: next pool in the hash chain.
  */
@@ -158,6 +159,7 @@ struct fmlib_pool {
 	uint64_t id;
 	bool released;
 	uint32_t flags;
+	uint32_t askers;
 	size_t pins;
 	uint64_t uses;
 	const struct flexmem_cache_provider *provider;
