@@ -582,6 +582,7 @@ static int info(struct file *file, struct flexmem_info *cmd)
 static int domain(struct flexmem_domain_info *cmd)
 {
 	struct flexmem_region_entry entry;
+	__u64 *largest;
 	uint32_t i;
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
@@ -612,13 +613,14 @@ static int domain(struct flexmem_domain_info *cmd)
 		cmd->out_free += entry.free;
 		if (entry.largest_free > cmd->out_largest_free)
 			cmd->out_largest_free = entry.largest_free;
-		if (!(entry.flags & FLEXMEM_REGION_PROGRAM)) {
-			cmd->out_tensor_largest = entry.largest_free;
+		largest = entry.flags & FLEXMEM_REGION_PROGRAM ?
+			  &cmd->out_program_largest : &cmd->out_tensor_largest;
+		if (entry.largest_free > *largest)
+			*largest = entry.largest_free;
+		if (largest == &cmd->out_tensor_largest)
 			continue;
-		}
 		cmd->out_program_total += entry.total;
 		cmd->out_program_free += entry.free;
-		cmd->out_program_largest = entry.largest_free;
 	}
 	return 0;
 }

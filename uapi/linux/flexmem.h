@@ -311,7 +311,8 @@ struct flexmem_info {
  *	set aside for programs. The rest is for tensors
  * @out_program_free: the part of @out_free in these regions
  * @out_program_largest: bytes of the largest free block in these regions
- * @out_tensor_largest: bytes of the largest free block in the other regions
+ * @out_tensor_largest: bytes of the largest free block in the other regions. An
+ *	older kernel does not write the last four members
  *
  * Describes one of the function's memories. The figures of its regions are from
  * the same moment. If no slots are set aside for programs, programs and tensors
