@@ -16,7 +16,8 @@
  * Invariant: the pieces of a function do not overlap, except pieces that may
  * have been released.
  *
- * While a function of this file runs, the PF or VF runs no other operation.
+ * The callers hold &flexmem_table.acquire_lock, so the PF or VF runs no other
+ * operation, except one that moves data.
  */
 
 #include <linux/errno.h>
@@ -249,7 +250,7 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 
 /*
  * Retries all pending commands. A piece that the firmware refuses does not
- * block the other pieces. Memory that may be mapped is unmapped first.
+ * block the other pieces. Each piece is unmapped before it is released.
  * @all: also those commands that were retried too often.
  * May sleep. Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command
  * returns one of these; the first error with which a piece was refused; or an
@@ -283,7 +284,7 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
 
 /*
  * Releases everything on removal. After a timeout the firmware gets no further
- * command. If the firmware does not unmap everything, nothing is released.
+ * command. A piece that the firmware does not unmap is not released.
  * @function: function that is being removed, and whose programs have stopped.
  * May sleep.
  */

@@ -6,6 +6,9 @@
  * under map_lock. Suspend, reset and removal change the state first and then
  * take these locks. A task that holds one of these locks may finish its
  * operation, and calls flexmem_function_error() before it begins another.
+ *
+ * A function here that does not say "may sleep" can be called in any context,
+ * also in an interrupt.
  */
 
 #include <linux/device.h>

@@ -229,7 +229,7 @@ void flexmem_slots_hold(struct flexmem_slots *slots)
 	spin_unlock(&slots->lock);
 }
 
-/* Ends a hold. */
+/* Ends a hold. Any context. */
 void flexmem_slots_unhold(struct flexmem_slots *slots)
 {
 	if (WARN_ON(!flexmem_slots_are_held(slots)))
