@@ -562,6 +562,33 @@ static void several_have_failed(struct kunit *test)
 	expect_quiet(test);
 }
 
+/*
+ * An ALLOC fails in another domain while a thread reads an event. The file
+ * still gets the event about that domain.
+ */
+static void failure_during_a_read_keeps_its_event(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_accounts *accounts = ctx->accounts;
+	const u64 other = BIT_ULL(1);
+	u64 began = flexmem_gauge_frees(&accounts->gauge, ONE);
+
+	/* As many frees in both domains, so that only the domains differ. */
+	while (flexmem_gauge_frees(&accounts->gauge, other) < began)
+		flexmem_pressure_freed(accounts, other);
+	deliver(ctx);
+	flexmem_pressure_failed(accounts, &ctx->listener, ONE, began);
+	flexmem_pressure_freed(accounts, ONE);
+	deliver(ctx);
+	KUNIT_ASSERT_TRUE(test, flexmem_pressure_look(accounts, &ctx->listener,
+						      &ctx->reading));
+	flexmem_pressure_failed(accounts, &ctx->listener, other, began);
+	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(accounts, &ctx->listener,
+						       &ctx->reading));
+	flexmem_pressure_freed(accounts, other);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->listener));
+}
+
 /* ALLOC and FREE queue the worker, which wakes up the readers. */
 static void only_the_worker_wakes_readers(struct kunit *test)
 {
@@ -630,6 +657,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(impossible_size_gets_no_event),
 	KUNIT_CASE(a_free_in_between_counts),
 	KUNIT_CASE(several_have_failed),
+	KUNIT_CASE(failure_during_a_read_keeps_its_event),
 	KUNIT_CASE(only_the_worker_wakes_readers),
 	KUNIT_CASE(free_without_a_failed_alloc_is_silent),
 	{}
