@@ -30,6 +30,9 @@
 /* How long a test watches for bytes that should not change any more. */
 #define WATCH_MS (PROGRAM_MS + 500)
 
+/* Longer than a TRIM and the scrubs of take_all() need. */
+#define STRAY_MS 3000
+
 #define NO_HOOK 77
 
 FIXTURE(device) {
@@ -565,11 +568,11 @@ TEST_F(device, a_release_drains)
 	NEED(RW, "READ and WRITE");
 	NEED(SCRUB, "scrub");
 	TAKE(self->a, SIZE, 0, &a);
-	HOOK(self->a, "stray %u %llu %d %d", a.out_handle, SIZE, A, PROGRAM_MS);
+	HOOK(self->a, "stray %u %llu %d %d", a.out_handle, SIZE, A, STRAY_MS);
 	ASSERT_EQ(0, fm_free(self->a, a.out_handle));
 	ASSERT_EQ(0, fm_trim(self->a));
 	ASSERT_EQ(ENOMEM, take_all(self->b, blocks, &nr));
-	usleep(1000 * WATCH_MS);
+	usleep(1000 * (STRAY_MS + 500));
 	for (i = 0; i < nr; i++)
 		EXPECT_EQ(0, is_zero(self->b, &blocks[i]))
 			TH_LOG("the device wrote to memory that was released");
