@@ -65,7 +65,7 @@ FIGURES = (
     ('testing.rst', r'batches of (\d+)', 'tests/bench/pairs.c', r'BATCH (\d+)'),
     ('testing.rst', r'VF\s+of (\d+) slots', 'tests/vm/bench.sh', r'slots=(\d+)'),
     ('testing.rst', r'PF of (\d+) slots', 'tests/vm/bench.sh', r'max_regions=(\d+)'),
-    ('testing.rst', r'median of (\w+) replays', 'tests/bench/main.c', r'RUNS (\d+)'),
+    ('testing.rst', r'fastest of (\d+) replays', 'tests/bench/main.c', r'TIMED_RUNS (\d+)'),
     ('uapi.rst', r'that is (\d+) at most', 'kmod/function.h', r'FLEXMEM_MAX_SLOTS (\d+)'),
     ('images/overview.svg', r'(\d+) to (\d+) slots', 'kmod/sim/firmware.h', SLOTS_OF_A_VF),
     ('images/overview.svg', r'regions are large: (\d+) GiB,.*?(\d+) GiB or (\d+) GiB', 'kmod/settings.c', SIZES),
