@@ -139,8 +139,8 @@ static bool refuses(const struct flexmem_account *account,
 	for ((account) = (client); (account); (account) = (account)->parent)
 
 /*
- * Would @bytes, and @more of resource @r, exceed a limit of @account or of an
- * account above it? The account of an open file has no limits.
+ * Whether @bytes, and @more of resource @r, would exceed a limit of @account or
+ * of an account above it. The account of an open file has no limits.
  */
 static __always_inline bool is_over(struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Background scrubbing, so that fewer allocations wait for a scrub. The
- * background scrubs free blocks with bytes of several owners, free blocks of
- * an owner that has been idle for a while, and blocks in quarantine.
+ * Background scrubbing, so that fewer allocations wait for a scrub. The worker
+ * scrubs free blocks with bytes of several owners, free blocks of an owner that
+ * has been idle for a while, and blocks in quarantine.
  *
- * The background never removes a block from the free blocks, so placement does
- * not depend on background scrubs. The background watches a free block during
- * the scrub, and marks the block clean if it did not change in the meantime.
+ * The worker never removes a block from the free blocks, so placement does not
+ * depend on background scrubs. The worker watches a free block during the
+ * scrub, and marks the block clean if it did not change in the meantime.
  */
 
 #include <linux/jiffies.h>
@@ -18,9 +18,9 @@
 #include "scrub.h"
 #include "table.h"
 
-/* An owner must be idle this long before the background scrubs its bytes. */
+/* An owner must be idle this long before the worker scrubs its bytes. */
 #define IDLE_JIFFIES (5 * HZ)
-/* How many blocks of a region the background checks in one round. */
+/* How many blocks of a region the worker checks in one round. */
 #define LOOK_AT 16
 
 /*
@@ -50,8 +50,8 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 }
 
 /*
- * Whether the background may scrub: not while the function is suspended or
- * unresponsive. The end of that state queues the background again.
+ * Whether the worker may scrub: not while the function is suspended or
+ * unresponsive. The end of that state queues the scrub work again.
  */
 static bool may_scrub(const struct flexmem_table *table)
 {

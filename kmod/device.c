@@ -10,9 +10,9 @@
  * for the operation under way under each lock, and for one more operation that
  * undoes it. Then removal releases every region. Removal never waits for user
  * space, because a caller can keep a command in a page fault for any time. The
- * one exception is root that reads a file in debugfs.
- * Afterwards only blocks are left. The owners free these blocks when they close
- * their files.
+ * one exception: removal waits while root reads a file in debugfs. Afterwards
+ * only blocks are left. The owners free these blocks when they close their
+ * files.
  */
 
 #include <linux/debugfs.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The blocks of a region that need a scrub: free blocks, which the background
- * scrubs (background.c), and blocks in quarantine. A quarantined block could
- * not be scrubbed. It is charged to no account, and is not allocated until it
- * is clean.
+ * worker scrubs (background.c), and blocks in quarantine. A quarantined block
+ * could not be scrubbed. It is charged to no account, and is not allocated
+ * until it is clean.
  */
 
 #include <linux/jiffies.h>
@@ -23,8 +23,8 @@ static char quarantine_owner;
 
 /*
  * Puts a block into quarantine after a failed scrub. The block is not allocated
- * before it is clean. The background and TRIM retry the scrub. If the region is
- * dead, the block is freed instead.
+ * before it is clean. The background worker and TRIM retry the scrub. If the
+ * region is dead, the block is freed instead.
  * @block: new block of @region, not visible to its owner yet.
  * Context: takes the region's lock. The caller must not use @block or @region
  * afterwards.
@@ -128,7 +128,8 @@ int flexmem_region_retry(struct flexmem_region *region,
 /*
  * Finds a free block worth a scrub: a mixed block, or a block with bytes of
  * @owner. If there is no such block, @seen receives the owner of the first
- * block, for a later call, and the first block moves to the end of the list.
+ * block, so that the caller can try again with this owner, and the first block
+ * moves to the end of the list.
  */
 static struct flexmem_block *find_worthy(struct flexmem_region *region,
 					 u64 owner, u64 *seen)
@@ -153,8 +154,8 @@ static struct flexmem_block *find_worthy(struct flexmem_region *region,
 
 /*
  * Finds the part of an empty, retired region that needs a scrub: from the first
- * byte that an owner may have written to behind the last one. @end is equal to
- * @start if there is no such byte. Takes the region's lock.
+ * byte that an owner may have written up to the last one. @end is exclusive.
+ * @end is equal to @start if there is no such byte. Takes the region's lock.
  */
 void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 			       u64 *end)

@@ -299,8 +299,8 @@ static int read_other_entry(const struct entry_ops *ops,
 				       cmd->entry_size);
 
 	/*
-	 * On -E2BIG no byte was copied. The entry is written back later, so
-	 * reads the part that the driver knows.
+	 * On -E2BIG no byte was copied. The entry is written back later, so the
+	 * part that the driver knows is read.
 	 */
 	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
 		return -EFAULT;

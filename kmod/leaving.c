@@ -121,7 +121,7 @@ int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 }
 EXPORT_SYMBOL_GPL(flexmem_allocation_add_fence);
 
-/* What to do with each fence that a program has named. */
+/* Handles one fence that a program has named. */
 typedef int (*fence_handler)(void *data, struct dma_fence *fence);
 
 /*

@@ -74,7 +74,7 @@ static const struct flexmem_order_ops orders[] = {
  */
 #define MAX_RACES 100
 
-/* What placement has read of a region. The figures may be stale. */
+/* A region, with the figures that placement has read. They may be stale. */
 struct candidate {
 	struct flexmem_region *region;
 	const struct flexmem_account *reserved_for;

@@ -5,7 +5,7 @@
  * The level depends only on the bytes in use. The level has a hysteresis, so an
  * owner that allocates and frees around a threshold causes only one event. Each
  * charge compares the bytes in use with the two thresholds of the present
- * level. Only if a threshold is passed, the level is computed.
+ * level. The level is computed only if a threshold is passed.
  *
  * Nothing is queued. A file has an event while the gauge's published state
  * differs from the state that the file has read. A worker updates the published
@@ -96,8 +96,8 @@ static bool is_hungry(const struct flexmem_gauge *gauge, unsigned int domain)
 }
 
 /*
- * Whether memory was freed in a domain in which a file waits for a free.
- * Receives the present counts in @frees.
+ * Whether memory was freed in a domain in which a file waits for a free. @frees
+ * receives the present counts.
  */
 static bool is_relief(const struct flexmem_gauge *gauge,
 		      u64 frees[FLEXMEM_MAX_DOMAINS])

@@ -29,10 +29,10 @@ struct flexmem_accounts;
  * @sequence: number of the latest event of any kind
  * @frees: by domain: number of frees, plus 1; changes without the lock
  * @told_frees: by domain: value of @frees at the latest event
- * @hungry: by domain: value of @frees when the latest ALLOC failed that could
- *	have used the domain, or @told_frees if that is larger; 0 if no ALLOC
- *	has failed. If @hungry is below @told_frees, every file with a failed
- *	ALLOC has had its event
+ * @hungry: by domain: value of @frees at the latest failure of an ALLOC that
+ *	could have used the domain, or @told_frees if that is larger; 0 if no
+ *	such ALLOC has failed. If @hungry is below @told_frees, every file with
+ *	a failed ALLOC has had its event
  * @next: earliest time of the next event, in jiffies
  * @deliver: work that delivers the next event
  * @readers: tasks that wait for events; not under the lock

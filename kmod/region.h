@@ -43,8 +43,9 @@ struct flexmem_table;
  * @quarantine: blocks that could not be scrubbed, by dirty_link
  * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
  * @retry_at: earliest time to retry a quarantined block, in jiffies
- * @scrub_next: offset from which the background continues in @blocks.watched
- * @scrub_start: start of the range that the background is scrubbing
+ * @scrub_next: offset from which the background scrub continues in
+ *	@blocks.watched
+ * @scrub_start: start of the range that is being scrubbed in the background
  * @scrub_end: end of that range; equal to @scrub_start if there is none
  * @used_program: bytes allocated for programs
  * @sequence: number of changes so far

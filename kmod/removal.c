@@ -245,8 +245,8 @@ static int reset_locked(struct flexmem_table *table)
 }
 
 /*
- * Reserved regions come first. If the firmware refuses further regions now,
- * they are acquired later, on demand.
+ * Acquires regions after a reset, reserved ones first. If the firmware refuses
+ * further regions now, they are acquired later, on demand.
  */
 static void acquire_anew(struct flexmem_table *table)
 {

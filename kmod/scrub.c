@@ -5,8 +5,8 @@
  * Each block knows the owner of the bytes in it (block.h). An allocation of a
  * new owner scrubs the block first, and waits for the scrub. An owner that gets
  * its own bytes back needs no scrub. An allocation may take a block while the
- * background is scrubbing a part of it (background.c). The allocation waits
- * until that scrub ends, because the scrub would erase new bytes.
+ * background worker is scrubbing a part of it (background.c). The allocation
+ * waits until that scrub ends, because the scrub would erase new bytes.
  *
  * A block that the device fails to scrub goes into quarantine (dirty.c). The
  * block is not allocated until it is clean.
@@ -20,7 +20,7 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Delay from the first free of a dirty block to the background's scrub. */
+/* Delay from the first free of a dirty block to the background scrub. */
 #define SOON_JIFFIES (HZ / 10)
 
 /*
@@ -59,8 +59,8 @@ static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 }
 
 /*
- * Takes data_lock for the worker and the background. Neither of them waits for
- * a PF or VF that cannot take commands.
+ * Takes data_lock for a worker: the function's, or the one that scrubs in the
+ * background. Neither waits for a PF or VF that cannot take commands.
  */
 static int lock_data_while_up(struct flexmem_function *function)
 {
@@ -87,7 +87,9 @@ int flexmem_scrub_whole(struct flexmem_region *region,
 			   lock_data_while_up);
 }
 
-/* Whether the background is scrubbing a part of a newly allocated block. */
+/*
+ * Whether the background worker is scrubbing a part of a newly allocated block.
+ */
 static bool is_being_scrubbed(struct flexmem_region *region,
 			      const struct flexmem_block *block)
 {
@@ -123,8 +125,8 @@ int flexmem_scrub_block(struct flexmem_region *region,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
 		/*
-		 * The background holds this lock while it scrubs. The lock is
-		 * taken only to wait for the end of that scrub.
+		 * The background worker holds this lock while it scrubs. The
+		 * lock is taken only to wait for the end of that scrub.
 		 */
 		rc = mutex_lock_killable(&function->data_lock);
 		if (!rc)
@@ -135,7 +137,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	return rc;
 }
 
-/* Queues the background work. Also called under a region's lock. */
+/* Queues the background scrub. Also called under a region's lock. */
 void flexmem_scrub_soon(struct flexmem_table *table)
 {
 	if (table->function.ops.scrub &&

@@ -128,8 +128,8 @@ static void finish_first(struct sim_queue *queue)
 }
 
 /*
- * The caller holds the queue's lock. Ends jobs that have an error, and begins
- * the first job that can run. Does nothing while the card carries out a job.
+ * Ends jobs that have an error, and begins the first job that can run. Does
+ * nothing while the card carries out a job. The caller holds the queue's lock.
  */
 static void begin(struct sim_queue *queue)
 {
