@@ -409,21 +409,22 @@ enum flexmem_limit_for {
  * @max_handles: as in &struct flexmem_properties; 0: the provider of a cache
  *	that is not a device has failed
  * @flags: flags of the request
- * @charge: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: enum flexmem_charge, the
- *	resource that @quota limits
+ * @charge: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: enum flexmem_charge,
+ *	the resource that @quota limits
  * @asked: bytes of the request, rounded up; for -EINVAL see @limit
  * @total_free: free bytes in all regions for this kind of memory
  * @largest_free: the largest free block in these regions
  * @max_region: size of the largest possible region
  * @own_used: bytes in allocations of this device object, which the program
  *	could free
- * @quota: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: the limit; FLEXMEM_UNLIMITED:
- *	not known, because it has changed or is the limit of a cgroup above
- * @quota_used: FLEXMEM_LIMIT_CGROUP, _CGROUP_REGIONS: what was charged at that
- *	moment
- * @region_limit: FLEXMEM_LIMIT_FRAGMENTATION, _ALIGNMENT: enum flexmem_limit:
- *                why the driver could not acquire a further region: _CAPACITY,
- *                _SLOTS or _MAX_REGIONS. Otherwise 0
+ * @quota: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: the limit;
+ *	FLEXMEM_UNLIMITED: not known, because it has changed or is the limit of
+ *	a cgroup above
+ * @quota_used: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: the charge at
+ *	that moment
+ * @region_limit: with FLEXMEM_LIMIT_FRAGMENTATION and _ALIGNMENT: enum
+ *                flexmem_limit: why the driver could not acquire a further
+ *                region: _CAPACITY, _SLOTS or _MAX_REGIONS. Otherwise 0
  * @reserved: 0
  * @leaving: bytes that any program has freed, but that are still mapped or used
  *	by a program of the device. The bytes become free when that use ends. 0
@@ -537,8 +538,8 @@ struct flexmem_alloc_request {
  * struct flexmem_resized - result of a resize
  * @bytes: present length, also after a failure; 0: there is no such allocation,
  *         or the length is not known
- * @most: -EAGAIN: the largest length that was possible at that moment
- * @failure: details of -ENOMEM; @failure.asked is the number of bytes to add
+ * @most: on -EAGAIN: the largest length that was possible at that moment
+ * @failure: on -ENOMEM: details; @failure.asked is the number of bytes to add
  */
 struct flexmem_resized {
 	uint64_t bytes;
@@ -935,9 +936,9 @@ FLEXMEM_API int flexmem_device_free(struct flexmem_device *device,
  * @fence: sync_file of a program that was dispatched on this device object. The
  *	caller closes it
  *
- * For a program that uses memory of which the driver does not know, because the
- * dispatch did not name it. The handle is invalid at once. The memory stays
- * charged, and nobody gets it, until @fence signals.
+ * For memory that a device program uses without the driver's knowledge, because
+ * the dispatch did not name the memory. The handle is invalid at once. The
+ * memory stays charged, and serves no other allocation, until @fence signals.
  *
  * Return: 0; -ENOENT: not a live allocation of this device object; -EINVAL:
  * @fence is no sync_file, or a fence in it has not signalled and belongs to

@@ -144,8 +144,8 @@ struct flexmem_cache_memory {
  *	in the zeroed ``failure``, if it is known; or another negative errno.
  * @free: frees a segment. If that fails, the cache keeps the segment and tries
  *	again later. Work that was queued on the segment's stream before may
- *	still use the bytes. So the provider must not give them to anybody else
- *	before this work is done.
+ *	still use the bytes. So the provider must not reuse them before this
+ *	work is done.
  * @grow: extends a segment in place. Returns -EAGAIN if the memory behind it is
  *	in use; otherwise what @alloc returns. After -EAGAIN and -ENOMEM the
  *	cache asks for another segment. NULL: no segment can grow.
@@ -227,7 +227,7 @@ flexmem_cache_device_provider(struct flexmem_device *device,
  * @record: makes an event that happens when all work that was put on the stream
  *	before is done. If that fails, the blocks wait for the next
  *	@synchronize_device. The cache calls it for any stream that has used the
- *	cache, also for one that the program has destroyed: then it fails.
+ *	cache, also for one that the program has destroyed: then @record fails.
  * @query: returns 0 if the event has happened, -EAGAIN if not. The cache logs
  *	any other errno, and treats it like -EAGAIN
  * @synchronize: waits until the event has happened
@@ -1187,7 +1187,7 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
  * @filter accepts its stream. If several pools accept the stream, the pool that
  * began first gets the request.
  *
- * Meanwhile the framework may capture work, and callbacks of the events would
+ * Until then the framework may capture work, and callbacks of the events would
  * break the capture. So the cache calls none of them, for any pool: freed
  * blocks that other streams use wait at least until the end, the cache does not
  * synchronize the device, and no stream gets memory of another one. The one
@@ -1242,9 +1242,9 @@ flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
  * again, with a new token, without a context, on the stream of its segment;
  * flexmem_cache_checkpoint_token() returns the new token. All other live
  * allocations of the pool are freed, as with flexmem_cache_free(); so are those
- * of requests without a pool that FLEXMEM_CACHE_POOL_USE_ON_OOM has put there. A
- * checkpoint can be restored any number of times. A failure changes nothing. No
- * other thread may use the checkpoint meanwhile.
+ * of requests without a pool that FLEXMEM_CACHE_POOL_USE_ON_OOM has put there.
+ * A checkpoint can be restored any number of times. A failure changes nothing.
+ * No other thread may use the checkpoint during the call.
  *
  * Return: 0; -ENOENT: no such pool; -EBUSY: memory of the checkpoint is in a
  * block that waits for events, or in an allocation that would have to wait when
@@ -1486,7 +1486,7 @@ FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
 /**
  * flexmem_cache_set_history() - keep the last events for snapshots
  * @cache: a cache
- * @entries: number of events, below 2^32; 0: none. The history begins anew.
+ * @entries: number of events, below 2^32; 0: none. The history begins empty.
  *
  * Sets ``history_entries``, as flexmem_cache_set_setting() does.
  *

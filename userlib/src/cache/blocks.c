@@ -144,7 +144,7 @@ static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
 	rest->segment = piece->segment;
 	rest->offset = piece->offset + size;
 	rest->size = piece->size - size;
-	/* The rest has been free for as long as the piece. */
+	/* The rest counts as free since the piece became free. */
 	rest->stamp = piece->stamp;
 	rest->is_free = false;
 	rest->previous = piece;

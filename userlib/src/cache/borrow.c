@@ -6,9 +6,9 @@
  * since the device was synchronized, or since the last completed event of the
  * other stream was recorded.
  *
- * The block in the hole counts as used on its own stream from the start. So
- * when the block is freed, its memory waits for that stream before the
- * segment's stream gets the memory back.
+ * The new block counts as used on the stream of its request from the start. So
+ * after the block is freed, the segment's stream gets the memory back only when
+ * that use has ended.
  */
 #include "cache.h"
 

@@ -49,8 +49,8 @@ static void put(struct text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Appends a short formatted text. For strings of the caller there is
- * put_string().
+ * Appends a formatted text of less than 256 bytes. For the caller's strings,
+ * which may be longer, there is put_string().
  */
 static void put(struct text *text, const char *format, ...)
 {

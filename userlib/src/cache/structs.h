@@ -291,9 +291,9 @@ struct fmlib_flow {
  * The figures that every allocation and free changes. The cache has one
  * account. Each lane has an account for its latest @operations, which are not
  * added to the cache's account yet. @clock counts allocations. @began: @clock
- * after the last addition to the cache's account. A lane's @clock lacks the
- * later allocations of other lanes. @split_count and @split_bytes: changes of
- * free memory by the call under way.
+ * after the last addition to the cache's account. A lane's @clock does not
+ * count what other lanes have allocated since then. @split_count and
+ * @split_bytes: changes of free memory by the call under way.
  */
 struct fmlib_account {
 	uint64_t clock;
