@@ -12,9 +12,9 @@ export TORCH=$BUILD/torch${FLEXMEM_TORCH_SUITE:+-$FLEXMEM_TORCH_SUITE}
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
-# The builds in scripts must not depend on the caller's environment. So this script drops what a calling make exports,
-# and all settings of processors, compilers and flags. keep_tools is set for modules of the user's own kernel, which are
-# built with the user's tools.
+# The builds in scripts must not depend on the caller's environment. So this script unsets the variables that a calling
+# make exports, and those that choose an architecture, a compiler or flags. keep_tools is set for modules of the user's
+# own kernel, which are built with the user's tools.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 [[ ${keep_tools:-} ]] || unset ARCH CROSS_COMPILE LLVM LLVM_IAS CC CXX CPP LD AR AS NM OBJCOPY STRIP HOSTCC HOSTCXX \
 	KCFLAGS KCPPFLAGS KAFLAGS
@@ -50,9 +50,9 @@ quietly() {
 	return "$status"
 }
 
-# need_root WHAT: sets as_root to the words before a command that only root may run. check.sh asks for the password
-# before its suites, and exports SUDO_ASKS_NOT, because the suites run in the background, where a question would stop
-# them.
+# need_root WHAT: sets as_root to the prefix of commands that only root may run: "sudo", or nothing for root. check.sh
+# asks for the password before it starts the suites, because they run in the background, where sudo could not ask. Then
+# check.sh exports SUDO_ASKS_NOT.
 as_root=()
 need_root() {
 	((EUID)) || return 0

@@ -19,7 +19,9 @@
 /* A segment grows by this number of bytes in all measurements. */
 #define BENCH_STEP (UINT64_C(2) << 20)
 
-/* An allocation in a slot, or its free if @bytes is 0. */
+/*
+ * Allocates @bytes for the slot, or frees the slot's allocation if @bytes is 0.
+ */
 struct operation {
 	uint64_t bytes;
 	uint64_t stream;
@@ -33,7 +35,7 @@ struct work {
 	uint64_t live_peak;
 };
 
-/* A failure ends the program. */
+/* Reads a trace. A failure ends the program. */
 void work_read(struct work *work, const char *path);
 /* Leaves out one allocation in a hundred, chosen by the seed. */
 void work_thin(struct work *work, const struct work *from, uint64_t seed);

@@ -4,7 +4,7 @@
  * with one defect of the driver or the card, which the parameter "defect" names.
  * tests/conformance/run.sh shows that flexmem-conformance finds each defect.
  *
- * Writing to the other parameters does what tests/conformance/hook asks for.
+ * The other parameters are commands: tests/conformance/hook writes to them.
  */
 
 #include <linux/delay.h>

@@ -10,7 +10,7 @@
 #include "fake_device.h"
 #include "owner.h"
 
-/* Limits of an account. */
+/* ---- limits of an account ---- */
 
 static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 {
@@ -136,7 +136,7 @@ static void cgroup_need_not_have_a_file(struct kunit *test)
 	EXPECT(test, cmd.out_used, GIB);
 }
 
-/* Cgroups below one another. */
+/* ---- cgroups below one another ---- */
 
 static struct flexmem_account *open_in(struct kunit *test, unsigned int cgroup)
 {
@@ -217,7 +217,7 @@ static void a_subtree_shares_a_limit(struct kunit *test)
 	flexmem_owner_close(high);
 }
 
-/* Regions that are lost. */
+/* ---- lost regions ---- */
 
 static void lost_region_has_no_charges(struct kunit *test)
 {
@@ -305,7 +305,7 @@ static void charges_after_a_loss_stay(struct kunit *test)
 	accounts_uncharge(test, a, 0, 2 * GIB);
 }
 
-/* The accounts of cgroups. */
+/* ---- the accounts of cgroups ---- */
 
 static struct flexmem_account *account_of(struct accounts_ctx *ctx,
 					  unsigned int cgroup)
@@ -393,7 +393,7 @@ static void cgroup_that_is_charged_stays(struct kunit *test)
 	accounts_check(test);
 }
 
-/* Owners. */
+/* ---- owners ---- */
 
 static bool is_known(struct kunit *test, u64 owner)
 {
@@ -437,8 +437,8 @@ static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
 	KUNIT_EXPECT_TRUE(test, is_known(test, id));
 	/*
-	 * The owner of a strict file is freed at close. No other owner is
-	 * forgotten for it.
+	 * The owner of a strict file is freed at close, so no other owner must
+	 * be forgotten to make room.
 	 */
 	client = accounts_open(test, nr);
 	EXPECT(test, flexmem_owner_set_strict(client), 0);

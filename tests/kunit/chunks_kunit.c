@@ -55,7 +55,7 @@ static void release(struct kunit *test, struct flexmem_client *client,
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
-/* Sizes. */
+/* ---- sizes ---- */
 
 #define MOST 4
 
@@ -197,7 +197,7 @@ static void failed_scrub_of_a_chunk_undoes_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
 }
 
-/* Addresses. */
+/* ---- addresses ---- */
 
 static void only_the_first_gives_the_address(struct kunit *test)
 {

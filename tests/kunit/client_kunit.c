@@ -14,7 +14,7 @@ static int lookup(struct flexmem_client *client, u32 handle)
 	return flexmem_client_lookup(client, handle, &out);
 }
 
-/* Handles. */
+/* ---- handles ---- */
 
 static void handles_begin_with_one(struct kunit *test)
 {
@@ -315,7 +315,7 @@ static void usage_counts_live_allocations(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats.out_client_handles, 1);
 }
 
-/* FREE by address. */
+/* ---- FREE by address ---- */
 
 static void address_must_be_exact(struct kunit *test)
 {
@@ -407,7 +407,7 @@ static void address_is_of_one_region(struct kunit *test)
 	}
 }
 
-/* Other clients. */
+/* ---- other clients ---- */
 
 static void names_of_others_are_unknown(struct kunit *test)
 {
@@ -454,7 +454,7 @@ static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
 			ctx->table->accounts.nr_cgroups);
 }
 
-/* The end of a client. */
+/* ---- the end of a client ---- */
 
 /* A client that the test closes itself. */
 static struct flexmem_client *local_client(struct kunit *test, struct ctx *ctx)

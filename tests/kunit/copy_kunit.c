@@ -252,7 +252,7 @@ static void resize_and_copy_keep_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refcount_read(&b->refs), 1);
 }
 
-/* What another task does in the middle of the first command of a copy. */
+/* An action of another task in the middle of the first command of a copy. */
 struct meanwhile {
 	struct flexmem_client *client;
 	struct flexmem_allocation *a;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The worker's jobs if callers are killed, the device is suspended or reset, or
- * the firmware does not answer. If a caller is killed while the firmware works,
- * the worker completes the job, but no client gets the result.
+ * How the worker's jobs end if callers are killed, the device is suspended or
+ * reset, or the firmware does not answer. If a caller is killed while the
+ * firmware works, the worker completes the job, but no client gets the result.
  */
 
 #include <kunit/test-bug.h>

@@ -389,8 +389,8 @@ static void memory_of_a_closed_file_waits_too(struct kunit *test)
 }
 
 /*
- * What client_gone() has seen: the client, and the bytes that were charged to
- * it at that time.
+ * The client that client_gone() was called for, and the bytes that were charged
+ * to it at that time.
  */
 static u64 owned_when_gone;
 static struct flexmem_client *gone;

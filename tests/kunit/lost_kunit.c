@@ -134,7 +134,7 @@ static void lost_acquire_is_released(struct kunit *test)
 
 /*
  * flexmem does not know the base of memory whose acquisition was not answered.
- * It must not take other memory for that memory.
+ * It must not mistake other memory for it.
  */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {

@@ -66,7 +66,7 @@ static void a_function_keeps_its_number(struct kunit *test)
 	flexmem_minor_put(minors, 65);
 	/*
 	 * The devices return in another order, and each gets its old number,
-	 * because no other device gets a number that is free for a while.
+	 * because a freed number is kept for its device.
 	 */
 	KUNIT_EXPECT_EQ(test, 65, get(minors, VF, "b"));
 	KUNIT_EXPECT_EQ(test, 66, get(minors, VF, "c"));

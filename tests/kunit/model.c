@@ -12,7 +12,7 @@
 
 #define UNIT 128ULL
 
-/* Regions. */
+/* ---- regions ---- */
 
 static struct model_range *range_of(struct model *model, bool program)
 {
@@ -220,7 +220,7 @@ u64 model_max_region(const struct model *model, u64 domains)
 	return largest;
 }
 
-/* Placement. */
+/* ---- placement ---- */
 
 static bool try_region(struct model *model, unsigned int slot,
 		       const struct model_request *request,

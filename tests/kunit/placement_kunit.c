@@ -27,7 +27,7 @@ static void pair_desc(const struct pair *pair, char *desc)
 
 KUNIT_ARRAY_PARAM(pair, pairs, pair_desc);
 
-/* The order of regions. */
+/* ---- the order of regions ---- */
 
 static void load_balance_tries_the_emptiest_first(struct kunit *test)
 {
@@ -117,7 +117,7 @@ static void alignment_is_of_the_offset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, block->block->start, GIB);
 }
 
-/* Acquisition of regions. */
+/* ---- acquisition of regions ---- */
 
 static void load_balance_acquires_until_exhausted(struct kunit *test)
 {
@@ -248,7 +248,7 @@ static void preallocated_asks_for_nothing(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-/* Placement of programs. */
+/* ---- placement of programs ---- */
 
 static u64 bytes_of_programs(struct kunit *test, struct ctx *ctx,
 			     unsigned int slot)

@@ -534,7 +534,7 @@ static void a_free_in_between_counts(struct kunit *test)
 	remove_wait_queue(&gauge->readers, &reader.entry);
 }
 
-/* As an ALLOC does that has failed. */
+/* Does what an ALLOC does after a failure. */
 static void fail(struct ctx *ctx, struct flexmem_listener *listener)
 {
 	u64 began = flexmem_gauge_frees(&ctx->accounts->gauge, ONE);

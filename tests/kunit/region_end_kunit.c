@@ -10,7 +10,7 @@
 #include "checks.h"
 #include "regions.h"
 
-/* Removal of a function. */
+/* ---- removal of a function ---- */
 
 static void removal_gives_everything_back(struct kunit *test)
 {
@@ -248,7 +248,7 @@ static void removal_waits_for_a_snapshot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
 }
 
-/* Figures. */
+/* ---- figures ---- */
 
 static void snapshot_shows_each_region(struct kunit *test)
 {

@@ -22,7 +22,7 @@ static enum flexmem_mode param_mode(struct kunit *test)
 	return *(const enum flexmem_mode *)test->param_value;
 }
 
-/* Setting up. */
+/* ---- setting up ---- */
 
 static int init_table(struct kunit *test, struct fake_device *fake,
 		      const struct flexmem_settings *settings)
@@ -116,7 +116,7 @@ static void table_is_no_longer_than_the_firmwares(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->hw_slots, 16);
 }
 
-/* Acquisition. */
+/* ---- acquisition ---- */
 
 static void asks_for_the_first_size_first(struct kunit *test)
 {
@@ -418,7 +418,7 @@ static void unanswered_release_is_given_up(struct kunit *test)
 	expect_log(test, ctx, "release 12G, clear 0, release 12G");
 }
 
-/* Region ids and addresses. */
+/* ---- region ids and addresses ---- */
 
 static void id_is_address_or_index(struct kunit *test)
 {
@@ -463,7 +463,7 @@ static void segment_table_mirrors_the_regions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entries[1].region_id, region->id);
 }
 
-/* Exhaustion. */
+/* ---- exhaustion ---- */
 
 static void exhausted_at_max_regions(struct kunit *test)
 {

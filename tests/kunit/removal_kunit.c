@@ -140,7 +140,7 @@ static struct flexmem_allocation *orphan(struct kunit *test, struct ctx *ctx,
 	return allocation;
 }
 
-/* Reset. */
+/* ---- reset ---- */
 
 static void reset_forgets_everything(struct kunit *test)
 {
@@ -465,7 +465,7 @@ static void scrub_of_a_lost_region_stops(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 1);
 }
 
-/* Removal. */
+/* ---- removal ---- */
 
 static void removal_with_all_kinds_of_blocks(struct kunit *test)
 {
@@ -539,7 +539,7 @@ static void orphan_keeps_its_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0].block->start, 0);
 }
 
-/* Suspend and resume. */
+/* ---- suspend and resume ---- */
 
 struct waiter {
 	struct ctx *ctx;

@@ -27,7 +27,7 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	alloc(test, open(test, 3), 128);
 	region = a->chunks[0].region;
 	/*
-	 * Holds the background back, which on a slow machine could run before
+	 * Stops the background worker, which on a slow machine could run before
 	 * the test wants it to.
 	 */
 	flexmem_table_suspend(ctx->table);
@@ -103,7 +103,8 @@ static void bytes_of_a_present_owner_are_left(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 	close_client(client);
 	/*
-	 * The background does not scrub at once when the last file is closed.
+	 * The background worker does not scrub at once when the last file is
+	 * closed.
 	 */
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
@@ -145,8 +146,8 @@ static void idle_owner_is_found_beside_others(struct kunit *test)
 		for (i = 0; i < nr; i++)
 			give(test, allocation[i]);
 		/*
-		 * Runs the background once for each owner, because the
-		 * background may need that many runs to find the idle owner.
+		 * Runs the background worker once for each owner, because it
+		 * may need that many runs to find the idle owner.
 		 */
 		for (i = 0; i <= nr; i++)
 			scrub_background(ctx);
@@ -185,8 +186,8 @@ static void background_goes_on_after_an_error(struct kunit *test)
 }
 
 /*
- * Allocates a part of the block when the background scrubs it for the first
- * time.
+ * Allocates a part of the block when the background worker scrubs it for the
+ * first time.
  */
 static void take_a_part(void *arg)
 {
@@ -229,7 +230,7 @@ static void block_split_during_its_scrub_stays_dirty(struct kunit *test)
 	ctx->fake->during_scrub = take_a_part;
 	fake_device_forget(ctx->fake);
 	scrub_background(ctx);
-	/* The background stops after the piece that it was scrubbing. */
+	/* The background worker stops after the piece that it was scrubbing. */
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
 	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_MIXED);
@@ -307,8 +308,8 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	make_idle(owner);
 	taker.client = open(test, 1);
 	/*
-	 * The owner seems to have no open file when the background looks at its
-	 * block.
+	 * The owner seems to have no open file when the background worker looks
+	 * at its block.
 	 */
 	owner->files--;
 	init_completion(&gate.reached);

@@ -79,10 +79,10 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
 	region = fake_table_region(ctx->table, 0);
 	fake_device_forget(ctx->fake);
-	/* The background waits before it tries again. */
+	/* The background worker waits before it tries again. */
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
-	/* The next retry fails too, so the background waits again. */
+	/* The next retry fails too, so the worker waits again. */
 	region->retry_at = jiffies;
 	scrub_background(ctx);
 	scrub_background(ctx);
@@ -121,7 +121,9 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	fake_table_region(ctx->table, 0)->retry_at = jiffies;
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, *calls, 2);
-	/* The background does not look again until the firmware works. */
+	/*
+	 * The background worker does not look again until the firmware works.
+	 */
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&ctx->table->scrub_work));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);

@@ -8,7 +8,7 @@
 
 #include "owners.h"
 
-/* New regions are scrubbed. */
+/* ---- new regions ---- */
 
 static void expect_no_slot(void *arg)
 {
@@ -223,7 +223,7 @@ static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *te
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 }
 
-/* When memory changes its owner, dirty bytes are scrubbed. */
+/* ---- memory that changes its owner ---- */
 
 static void same_owner_pays_nothing(struct kunit *test)
 {

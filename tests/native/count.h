@@ -9,14 +9,17 @@
 #define _NATIVE_COUNT_H
 
 static unsigned long steps;
-/* Set while operations are made whose steps do not matter, to save time. */
+/* If set, steps are not counted, to save time. */
 static bool count_nothing;
 
 #ifdef COUNT_INSTRUCTIONS
 #include <signal.h>
 
 #define STEP_NAME "instructions"
-/* The trap flag of the processor. The stack below its pointer may be in use. */
+/*
+ * Sets or clears the processor's trap flag. First skips the 128 bytes below the
+ * stack pointer, which the compiler may use.
+ */
 #define SET_TRAP(operation, mask)					\
 	asm volatile("sub $128, %%rsp; pushfq\n\t"			\
 		     operation " %0, (%%rsp)\n\t"			\

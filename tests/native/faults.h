@@ -82,7 +82,7 @@ static inline void must(struct run *r, bool right, const char *what)
 		run_wrong(r, "not what it must be", what, 0);
 }
 
-/* What another task does at a chosen point of a sequence: see points.c. */
+/* Actions of another task at a chosen point of a sequence: see points.c. */
 enum interference {
 	NO_INTERFERENCE,
 	KILL,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * File descriptors. In the kernel a task that finds a file by its descriptor is
- * only guaranteed to see the writes from before the file was installed. The
- * lock in this file is hidden from TSan: with the lock TSan would take later
- * writes for ordered, too.
+ * File descriptors. A task that finds a file by its descriptor sees the writes
+ * that were made before the file was installed. The kernel guarantees no more.
+ * So the lock in this file is hidden from TSan, because TSan would take it for
+ * an order of later writes, too.
  */
 #include "internal.h"
 

@@ -179,7 +179,10 @@ static void run_foreign(struct run *r)
 	neighbours = begin(r, r->file[1], alloc(r, 1, SIZE, 0), LATENCY_MS);
 	refuse(r, dma_fence_get(foreign));
 	refuse(r, dma_fence_get(others));
-	/* Else a client could have the jobs of another one cancelled. */
+	/*
+	 * If the driver accepted this fence, a client could have the jobs of
+	 * another client cancelled.
+	 */
 	refuse(r, dma_fence_get(neighbours));
 	refuse(r, make_array(dma_fence_get(foreign), dma_fence_get(own)));
 	refuse(r, make_array(dma_fence_get(own), dma_fence_get(foreign)));

@@ -68,7 +68,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 	return 0;
 }
 
-/* System calls of a process. */
+/* ---- system calls of a process ---- */
 
 /**
  * native_open - open an inode with the number of /dev/flexmemN

@@ -92,7 +92,7 @@ void *kunit_kcalloc(struct kunit *test, size_t n, size_t size, gfp_t gfp)
 	return calloc(n, size);
 }
 
-/* Settings. */
+/* ---- settings ---- */
 
 /*
  * Gives half of the devices a second domain, which is on-chip memory or device

@@ -228,7 +228,7 @@ u64 fuzz_client_used(const struct fuzz *f)
 			  count.of[f->who].orphaned);
 }
 
-/* Limits. */
+/* ---- limits ---- */
 
 /**
  * fuzz_limit - the limit that is in effect for an account

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "world.h"
 
-/* Arguments. */
+/* ---- arguments ---- */
 
 /* Draws a random length of any order of magnitude, or a special value. */
 static u64 draw_length(struct fuzz *f)
@@ -140,7 +140,7 @@ struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
 	return a;
 }
 
-/* Bytes. */
+/* ---- bytes ---- */
 
 /*
  * The number of the owner of the bytes: a user in a cgroup, or a strict file,
@@ -195,7 +195,7 @@ static void note_file_peak(struct fuzz *f)
 	file->peak = max(file->peak, bytes);
 }
 
-/* ALLOC. */
+/* ---- ALLOC ---- */
 
 static int check_alloc(const struct fuzz *f,
 		       const struct flexmem_alloc *cmd)
@@ -450,7 +450,7 @@ void fuzz_alloc(struct fuzz *f)
 		   fuzz_publish)(f, f->allocation[f->nr - 1].serial);
 }
 
-/* FREE. */
+/* ---- FREE ---- */
 
 static struct fuzz_allocation *
 find_address(struct fuzz *f, const struct flexmem_address *address)
@@ -578,7 +578,7 @@ void fuzz_lookup(struct fuzz *f)
 	SAME(f, cmd.out_count, 1);
 }
 
-/* RESIZE. */
+/* ---- RESIZE ---- */
 
 /*
  * Predicts a RESIZE that adds bytes. The added bytes are a separate allocation

@@ -181,7 +181,7 @@ void fuzz_unmap_all(struct fuzz *f, unsigned int file)
 			unmap(f, &f->map[i]);
 }
 
-/* Copies. */
+/* ---- copies ---- */
 
 /* READ and WRITE use the part of the user-memory window from this offset on. */
 #define COPY_OFFSET SZ_256K

@@ -176,7 +176,7 @@ void fuzz_answer(struct fuzz *f, long rc, int want)
 	SAME(f, rc, f->late ? -EFAULT : want);
 }
 
-/* Files. */
+/* ---- files ---- */
 
 struct cgroup *fuzz_cgroup[FUZZ_CGROUPS];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens to the device: faults, the passage of time, leases, resets and
+ * Events of the device: faults, the passage of time, leases, resets and
  * removal.
  */
 #include "internal.h"
@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "world.h"
 
-/* Faults. */
+/* ---- faults ---- */
 
 /*
  * The errors that a device operation may return, and EINVAL, which the driver
@@ -74,8 +74,8 @@ static void die_or_revive(struct fuzz *f)
 
 /*
  * Makes an operation fail once, if the next command calls it. The operation may
- * have its effect although the reply is lost. A release never has, because the
- * device could give the memory away before the model does.
+ * take effect although its reply is lost. A release takes no effect then,
+ * because the device could give the memory away before the model does.
  */
 void fuzz_fault(struct fuzz *f)
 {
@@ -191,8 +191,8 @@ void fuzz_time(struct fuzz *f)
 	u8 n = fuzz_take(f);
 
 	/*
-	 * In the background either all operations fail, because the device is
-	 * dead, or all succeed.
+	 * While the worker runs, either all operations fail, because the device
+	 * is dead, or all succeed.
 	 */
 	if (!f->model->dead)
 		forget_faults(f);
@@ -204,7 +204,7 @@ void fuzz_time(struct fuzz *f)
 		f->model->timeouts += f->fake->calls[FAKE_SCRUB] - calls;
 }
 
-/* Leases. */
+/* ---- leases ---- */
 
 bool fuzz_has_lease(const struct fuzz *f, unsigned int file)
 {

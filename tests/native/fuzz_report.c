@@ -438,7 +438,7 @@ void fuzz_fdinfo(struct fuzz *f)
 		fuzz_wrong(f, "%s, must be %s", m.text, want);
 }
 
-/* Limits. */
+/* ---- limits ---- */
 
 static void check_limit(struct fuzz *f, const struct flexmem_resource_limit *is,
 			unsigned int owner)

@@ -30,7 +30,8 @@ static void not_twice(struct task_struct *const *owner, const char *what)
 		shim_bug("%s is locked, and held already", what);
 }
 
-/* Spinlocks. */
+/* ---- spinlocks ---- */
+
 void spin_lock_init(spinlock_t *lock)
 {
 	*lock = (spinlock_t) {};
@@ -94,7 +95,8 @@ bool native_spin_is_held(const spinlock_t *lock)
 	return __atomic_load_n(&lock->owner, RELAXED) == current;
 }
 
-/* Mutexes. */
+/* ---- mutexes ---- */
+
 void mutex_init(struct mutex *lock)
 {
 	*lock = (struct mutex) {};
@@ -107,7 +109,7 @@ void mutex_destroy(struct mutex *lock)
 		shim_bug("mutex is destroyed, but in use");
 }
 
-/* The caller holds the guard. Lets the first waiter try to take the lock. */
+/* Lets the first waiter try to take the lock. The caller holds the guard. */
 static void wake_first(struct list_head *waiters)
 {
 	if (!list_empty(waiters))

@@ -279,7 +279,10 @@ static unsigned long accessible(const void *p, unsigned long n)
 	return offset >= end ? 0 : min(n, end - offset);
 }
 
-/* Runs what another task does while the driver touches user memory. */
+/*
+ * Calls the function that stands for another task, if it is due at this access
+ * to user memory.
+ */
 static void let_happen(struct task_struct *task)
 {
 	void (*meanwhile)(void) = task->meanwhile;

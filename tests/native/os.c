@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the shim uses of the host system: threads, futexes and memory.
+ * The parts of the host system that the shim uses: threads, futexes and memory.
  *
  * Like the whole shim this is built without TSan, so that TSan does not see the
  * synchronisation of the shim. TSan is told only what the kernel guarantees, so

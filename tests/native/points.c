@@ -50,7 +50,7 @@ struct interferer {
 
 static unsigned long nr_done[NR_INTERFERENCES];
 
-/* What the interfering task does in the current run. */
+/* The action of the interfering task in the current run. */
 static enum interference now;
 
 /* Whether the action of the interfering task can cause the result @rc. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * FLEXMEM_POLICY_SCATTER on the card of domain_corners.c: if no block is large
- * enough for an allocation, the allocation gets several blocks. And the number
- * of searches for an aligned block.
+ * enough for an allocation, the allocation gets several blocks. The last test
+ * counts the searches for an aligned block.
  */
 #include "internal.h"
 
@@ -241,7 +241,10 @@ static void run_scatter_wrong(struct run *r)
 				       .max_chunks = 2), EINVAL, &reply);
 }
 
-/* How often a region was searched for a hole. The linker sees to the names. */
+/*
+ * How often a region was searched for a hole. The linker redirects the calls of
+ * flexmem_blocks_find() to the function below (--wrap).
+ */
 static unsigned int searches;
 typeof(flexmem_blocks_find) __real_flexmem_blocks_find,
 	__wrap_flexmem_blocks_find;

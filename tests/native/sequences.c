@@ -523,7 +523,7 @@ static void run_background(struct run *r)
 {
 	struct flexmem_strict strict = CMD(strict);
 
-	/* This is long enough for the background to scrub the free blocks. */
+	/* This is long enough for the background scrub of the free blocks. */
 	native_time_advance(20 * HZ);
 	msleep(10);
 	if (CALL(r, 0, STRICT, &strict) && ALLOC(r, 0, .length = sizeof(data)))
@@ -551,7 +551,8 @@ static void run_resize_clean(struct run *r)
 		expect_clean(r);
 }
 
-/* Limits. */
+/* ---- limits ---- */
+
 static void run_limits(struct run *r)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit);
@@ -880,8 +881,8 @@ static void run_capacity(struct run *r)
 }
 
 /*
- * Not for the fault sweep, because the owner of the new cgroup, which the driver
- * keeps for a while, would look like a leak.
+ * Not part of the fault sweep, because the owner of the new cgroup, which the
+ * driver keeps for a while, would look like a leak.
  */
 const struct sequence open_below = {
 	"open in a new cgroup", NULL, run_open_below,

@@ -7,7 +7,7 @@
 
 #include "faults.h"
 
-/* What the test expects of a memory. */
+/* The expected properties of a memory. */
 struct expected {
 	enum flexmem_domain_type type;
 	u64 granule;

@@ -120,7 +120,8 @@ void native_quiesce(void)
 		sched_yield_turn();
 }
 
-/* Tasks. */
+/* ---- tasks ---- */
+
 static struct task_struct *task_create(const char *comm)
 {
 	struct task_struct *task = calloc(1, sizeof(*task));
@@ -276,7 +277,8 @@ void native_shim_init(void)
 	link_task(current);
 }
 
-/* Signals. */
+/* ---- signals ---- */
+
 bool fatal_signal_pending(struct task_struct *task)
 {
 	return __atomic_load_n(&task->killed, RELAXED);
@@ -309,7 +311,8 @@ bool native_signal_ends(int state)
 	return state == TASK_INTERRUPTIBLE && signal_pending(current);
 }
 
-/* Sleeping. */
+/* ---- sleeping ---- */
+
 void native_might_sleep(const char *what)
 {
 	if (current->atomic || current->rcu)
@@ -383,7 +386,8 @@ bool capable(int capability)
 	return current->cred.admin;
 }
 
-/* Failures. */
+/* ---- failures ---- */
+
 bool native_should_fail(enum native_fault fault)
 {
 	struct task_struct *task = current;

@@ -596,8 +596,8 @@ static void do_nonsense(struct tenant *t)
 	*(u32 *)at = chance(t, 4) ? draw(t, 5000) : size;
 	t->bad = true;
 	/*
-	 * Makes ALLOC and FREE invalid, because handles would be made or freed
-	 * without a note of the test.
+	 * Makes ALLOC and FREE invalid, because the test would not note the
+	 * handles that they make or free.
 	 */
 	i = draw(t, 40);
 	if (i == FLEXMEM_CMD_ALLOC || i == FLEXMEM_CMD_ALLOC_BATCH ||

@@ -6,7 +6,7 @@
 
 static u8 bytes[200000];
 
-/* The owner of bytes. */
+/* ---- the owner of bytes ---- */
 
 struct visit {
 	struct cgroup *cgroup;

@@ -87,7 +87,8 @@ void native_wake_up(wait_queue_head_t *queue, bool all)
 	spin_unlock_irq(&queue->lock);
 }
 
-/* Completions. */
+/* ---- completions ---- */
+
 void init_completion(struct completion *done)
 {
 	done->done = 0;

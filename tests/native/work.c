@@ -127,7 +127,8 @@ void native_time_advance(unsigned long ticks)
 	native_point();
 }
 
-/* Work. */
+/* ---- work ---- */
+
 void native_work_init(struct work_struct *work, work_func_t func)
 {
 	*work = (struct work_struct) { .func = func };
@@ -225,8 +226,8 @@ static int work_thread(void *unused)
 }
 
 /*
- * The caller holds work_lock. Starts a worker if work can run and no worker is
- * idle.
+ * Starts a worker if work can run and no worker is idle. The caller holds
+ * work_lock.
  */
 static void call_worker(void)
 {
@@ -349,8 +350,8 @@ static bool is_queued(const struct work_struct *work,
 }
 
 /*
- * The caller holds work_lock. Waits until no worker runs the work, or any work
- * of the queue.
+ * Waits until no worker runs the work, or any work of the queue. The caller
+ * holds work_lock.
  */
 static void wait_for_worker(const struct work_struct *work,
 			    const struct workqueue_struct *wq)

@@ -434,7 +434,7 @@ TEST(a_limit_that_cannot_be_answered_is_not_set)
 	close(fd);
 }
 
-/* Ioctl numbers that are no command. */
+/* ---- ioctl numbers that are no command ---- */
 
 FIXTURE(number) {
 	int fd;
@@ -503,7 +503,7 @@ TEST_F(number, direction_and_size_bits_are_enotty)
 					       dirs[d], sizes[s]);
 }
 
-/* Arrays that a struct points to. */
+/* ---- arrays that a struct points to ---- */
 
 FIXTURE(array) {
 	int fd;

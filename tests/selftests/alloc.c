@@ -627,7 +627,7 @@ TEST_F(alloc, cloexec_and_other_file_operations)
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, self->fd, 0));
 }
 
-/* The parameter max_handles. */
+/* ---- the parameter max_handles ---- */
 
 FIXTURE(handles) {
 	int fd;

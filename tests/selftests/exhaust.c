@@ -263,7 +263,7 @@ TEST_F(exhaust, close_frees_memory_for_others)
 	self->fd = other;
 }
 
-/* Fragmentation in the only region that the PF or VF may have. */
+/* ---- fragmentation in the only region of the PF or VF ---- */
 
 FIXTURE(fragments) {
 	int fd;

@@ -103,7 +103,10 @@ TEST_F(hotplug, a_function_keeps_its_node)
 	EXPECT_STREQ("flexmem_sim_vf.2", device_of(none));
 }
 
-/* What a program can hold of a PF or VF. */
+/*
+ * The objects of a PF or VF that a program can hold: an allocation, freed but
+ * mapped memory, and their mappings.
+ */
 struct held {
 	struct flexmem_alloc reply, orphan;
 	char *p, *q;

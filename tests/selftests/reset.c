@@ -394,7 +394,7 @@ TEST_F(reset, under_load)
 	EXPECT_EQ(before + 20, resets(self->fd));
 }
 
-/* What a reset tells the operator. */
+/* ---- messages to the operator ---- */
 
 static int uevent_socket(void)
 {

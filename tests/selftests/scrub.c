@@ -564,7 +564,7 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 		BREAK(losses[i]);
 		/*
 		 * repeats until the fault hits the ALLOC of Bob, because a
-		 * scrub in the background can use up the fault
+		 * background scrub can use up the fault
 		 */
 		do {
 			ASSERT_EQ(losses[i].error,

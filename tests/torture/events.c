@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the controller does to the tenants: it kills them, changes their limits,
- * breaks the firmware, and resets and removes VFs.
+ * The controller kills tenants, changes their limits, breaks the firmware, and
+ * resets and removes VFs.
  *
  * Events come after a number of operations, so that their number does not
  * depend on the speed of the machine.

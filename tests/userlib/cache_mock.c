@@ -36,7 +36,7 @@ static bool fails(unsigned int *left)
 	return true;
 }
 
-/* The caller holds the lock. Returns NULL for a segment that is not tracked. */
+/* Returns NULL for a segment that is not tracked. The caller holds the lock. */
 static struct mock_segment *segment_of(uint64_t handle)
 {
 	size_t i;

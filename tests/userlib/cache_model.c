@@ -60,7 +60,7 @@ void model_end(struct model *model)
 	free(model->segments);
 }
 
-/* Sizes. */
+/* ---- sizes ---- */
 
 uint64_t model_round(uint64_t size, uint64_t unit)
 {
@@ -95,7 +95,7 @@ static uint64_t round_request(const struct model *model, uint64_t bytes)
 			   model->profile.granule : step);
 }
 
-/* Blocks. */
+/* ---- blocks ---- */
 
 struct model_block *model_last(const struct model_segment *segment)
 {
@@ -291,7 +291,7 @@ static void deactivate(struct model *model, struct model_place place)
 	settle(model, place);
 }
 
-/* Streams. */
+/* ---- streams ---- */
 
 static unsigned int happened(const struct world *world,
 			     const struct model_block *block)
@@ -477,7 +477,7 @@ static void give(struct model *model, struct model_place place)
 		model_record(model, block);
 }
 
-/* The operations. */
+/* ---- the operations ---- */
 
 int model_alloc(struct model *model, const struct model_request *request,
 		size_t id, struct model_result *result)

@@ -75,8 +75,9 @@ struct model_block {
 /*
  * @stuck: the segment could not be shrunk, and has not grown since. @lost: the
  * segment was found to be lost. @releases: number of frees in the segment.
- * @quiet: @releases at the last moment when all work was known to be done; if
- * both are equal, no other stream uses free memory of the segment.
+ * @quiet: value of @releases when all work was last known to be done. If
+ * @releases has the same value now, no other stream uses free memory of the
+ * segment.
  */
 struct model_segment {
 	bool stuck;

@@ -243,7 +243,7 @@ static bool collect(struct model *model)
 	return true;
 }
 
-/* Obtaining memory. */
+/* ---- obtaining memory ---- */
 
 static bool grows(const struct model *model, const struct model_want *want)
 {

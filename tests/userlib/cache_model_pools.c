@@ -99,7 +99,7 @@ int model_pool_empty(struct model *model, uint64_t pool, uint64_t *released)
 	return wait_error ? wait_error : error;
 }
 
-/* Captures. */
+/* ---- captures ---- */
 
 uint64_t model_capture_pool(const struct model *model, uint64_t stream)
 {
@@ -195,7 +195,7 @@ int model_pool_usage(const struct model *model, uint64_t pool,
 	return 0;
 }
 
-/* Checkpoints. */
+/* ---- checkpoints ---- */
 
 int model_pool_checkpoint(const struct model *model, uint64_t pool,
 			  struct model_checkpoint *checkpoint)
@@ -256,8 +256,8 @@ static struct model_entry *entry_of(struct model_checkpoint *checkpoint,
 }
 
 /*
- * Marks the entries that are live. -EBUSY: a block that waits, or would wait
- * after its free, has memory of an entry.
+ * Marks the entries that are live. -EBUSY: another block has memory of an
+ * entry, and waits for an event, or would wait for one after its free.
  */
 static int match(const struct model *model, struct model_checkpoint *checkpoint)
 {

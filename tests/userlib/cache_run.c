@@ -194,7 +194,7 @@ void run_end_captures(struct run *run, const uint64_t *recorded)
 	}
 }
 
-/* The operations. */
+/* ---- the operations ---- */
 
 size_t run_free_slot(const struct run *run)
 {

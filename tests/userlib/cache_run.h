@@ -76,7 +76,8 @@ struct run {
 	unsigned long done;
 	char what[160];
 	/*
-	 * What the out-of-memory callback does, in the cache and in the model.
+	 * The actions of the out-of-memory callback, in the cache and in the
+	 * model.
 	 */
 	size_t victims[2];
 	struct model_request callback_request;

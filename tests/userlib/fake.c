@@ -155,7 +155,7 @@ void fake_from_environment(void)
 		(int)from_environment("FAKE_TRIM_ERROR", 0);
 }
 
-/* The driver. */
+/* ---- the driver ---- */
 
 static bool is_pf(void)
 {

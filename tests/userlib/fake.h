@@ -58,7 +58,10 @@ struct fake {
 	 * allocations that can be mapped.
 	 */
 	uint32_t chunks;
-	/* What each ALLOC must have: policy << 32 | domains. ~0: anything. */
+	/*
+	 * The policy and domains that each ALLOC must have: policy << 32 |
+	 * domains. ~0: any.
+	 */
 	uint64_t must_ask;
 
 	/* The flags and the domain of regions that are acquired later. */

@@ -556,7 +556,7 @@ static void bind_batch(void **state)
 	flexmem_device_close(device);
 }
 
-/* Batches. */
+/* ---- batches ---- */
 
 static void fill_requests(struct flexmem_alloc_request *requests, size_t count)
 {

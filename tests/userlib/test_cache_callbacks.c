@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What can happen in a callback: its thread waits, is cancelled, or forks. */
+/* Events in a callback: its thread waits, is cancelled, or forks. */
 #include "cache_mock.h"
 
 #include <pthread.h>

@@ -81,7 +81,7 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-/* What another thread does before the next mutex is locked, or NULL. */
+/* The action of another thread before the next mutex is locked, or NULL. */
 static void (*meanwhile)(void);
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);

@@ -347,7 +347,7 @@ static void longest_text_fits(void **state)
 			       "; 1023.0 GiB leaving; own 1023.0 GiB can be freed"));
 }
 
-/* The log. */
+/* ---- the log ---- */
 
 static char log_text[16384];
 

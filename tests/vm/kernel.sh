@@ -75,8 +75,8 @@ stock() {
 	mkdir -p "$dir"
 	say "Fetching $image $version, once: a minute"
 	if ! deb_unpack "$dir/root" "${packages[@]}"; then
-		# The archive has a newer kernel than the package lists said. They have been fetched again, so this
-		# starts over.
+		# The archive has a newer kernel than the old package lists named. deb_unpack has fetched the lists
+		# again, so this starts over with the new ones.
 		before=$image=$version
 		newest
 		[[ $image && $image=$version != "$before" ]] || die "cannot fetch ${before/=/ }"

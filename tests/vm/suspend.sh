@@ -20,7 +20,8 @@ mkdir -p "$dir/root/dev"
 mknod "$dir/root/dev/console" c 5 1 2>/dev/null || true
 (cd "$dir/root" && find . | cpio -o -H newc --quiet -R 0:0) | gzip -1 >"$dir/initrd.gz"
 
-# run.sh has found out whether KVM boots this kernel, or will not be asked.
+# The file has the result of run.sh's earlier attempt to boot this kernel with KVM. Without that file this script does
+# not use KVM.
 accel=tcg
 read -r accel _ 2>/dev/null <"$BUILD/vm/accel-$kind" || true
 case ${FLEXMEM_ACCEL:-$accel} in

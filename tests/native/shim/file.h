@@ -143,7 +143,10 @@ struct file_operations {
 					   unsigned long pgoff,
 					   unsigned long flags);
 	void (*show_fdinfo)(struct seq_file *m, struct file *filp);
-	/* Of a file in debugfs; the kernel passes it to single_open(). */
+	/*
+	 * Prints a file in debugfs. The kernel passes this function to
+	 * single_open().
+	 */
 	int (*show)(struct seq_file *m, void *unused);
 };
 
@@ -192,7 +195,7 @@ void cdev_init(struct cdev *cdev, const struct file_operations *ops);
 int cdev_add(struct cdev *cdev, dev_t devt, unsigned int count);
 void cdev_del(struct cdev *cdev);
 
-/* For the file system that holds the inode of each PF and VF. */
+/* The context of the file system that holds the inode of each PF and VF. */
 struct fs_context {
 	unsigned long magic;
 };

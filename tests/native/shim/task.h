@@ -95,8 +95,8 @@ struct grave;
  * @rcu: number of read sections that it is in
  * @rcu_passed: number of read sections that it has left so far
  * @given_up: objects that it has passed to RCU while it held a spinlock
- * @fail_at: which of the next operations that can fail does fail, counted from
- *	1; 0: none
+ * @fail_at: n: the n-th of the next operations that can fail is made to fail;
+ *	0: none is
  * @failed: 1 + the kind of the operation that failed then; 0: none
  * @fail_again: how many of the next operations of that kind fail too
  * @points: number of operations so far that could fail
@@ -329,7 +329,7 @@ int wait_for_completion_state(struct completion *done, unsigned int state);
 unsigned long wait_for_completion_timeout(struct completion *done,
 					  unsigned long timeout);
 
-/* Timers, and work that runs later. */
+/* ---- timers, and work that runs later ---- */
 
 /**
  * struct native_timer - a timer
