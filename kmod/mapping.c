@@ -199,8 +199,8 @@ static vm_fault_t mapping_fault(struct vm_fault *vmf)
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
 /*
- * Linux 6.1 does not have this option, because Linux 6.1 cannot tell a huge
- * page of a device from a huge page of memory.
+ * Linux 6.1 does not have CONFIG_ARCH_SUPPORTS_PMD_PFNMAP, because it cannot
+ * tell a huge page of a device from a huge page of memory.
  */
 static vm_fault_t mapping_huge_fault(struct vm_fault *vmf, unsigned int order)
 {

@@ -94,7 +94,8 @@ struct fw_mapping {
 /**
  * struct fw_domain - one of the card's memories
  * @base: physical address of the first byte, a multiple of 1 GiB
- * @size: bytes that functions can acquire; the card sets the bytes behind aside
+ * @size: bytes that functions can acquire; the card keeps the bytes behind them
+ *         for itself
  * @granule: the size of each piece is a multiple of this
  */
 struct fw_domain {
