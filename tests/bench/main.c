@@ -452,7 +452,7 @@ static void table_of_copies(const struct work *works)
 		printf("%-22s", known[i].name);
 		for (j = 0; j <= POLICIES; j++)
 			printf(" %14.4f", sums[j]);
-		/* The engine uses policy 0. */
+		/* Compares the cache with policy 0, which is the engine's. */
 		printf("%s\n", judge(sums[POLICIES], sums[0]));
 	}
 }

@@ -32,7 +32,10 @@ enum kind {
 	NO_FIELD,
 	SIZE,
 	FLAGS,		/* .most: bit mask of the known flags */
-	/* .most is not 0: the second handle of the struct, drawn separately */
+	/*
+	 * .most: not 0 for the second handle of a struct, which is drawn
+	 * separately
+	 */
 	HANDLE,
 	LENGTH,
 	ALIGNMENT,

@@ -374,9 +374,9 @@ static void address_is_found_in_every_region(struct kunit *test)
 }
 
 /*
- * The regions have blocks at the same offsets. The serial numbers of two regions
- * differ by a number that changes hash_64() so little that most of their
- * addresses are in the same tree: 144 times the golden ratio is nearly whole.
+ * The regions have blocks at the same offsets. The serial numbers of two
+ * regions differ by 144. 144 times the golden ratio is nearly a whole number,
+ * so hash_64() puts most addresses of both regions into the same tree.
  */
 #define SAME_TREE 144
 

@@ -13,7 +13,10 @@
 #include "shim.h"
 #include "os.h"
 
-/* For the shim's own variables: TSan must not take them for synchronization. */
+/*
+ * Memory order of the shim's own variables, so that TSan does not take accesses
+ * to them for synchronization.
+ */
 #define RELAXED __ATOMIC_RELAXED
 
 /* sched.c */

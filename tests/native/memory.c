@@ -225,7 +225,8 @@ struct page *native_pfn_to_page(unsigned long pfn)
 	return page;
 }
 
-/* User memory. */
+/* ---- user memory ---- */
+
 #define PARTS 64UL
 
 static u8 *window;
@@ -381,7 +382,8 @@ int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
 	return copy_from_user(to, from, size) ? -EFAULT : 0;
 }
 
-/* Random numbers. */
+/* ---- random numbers ---- */
+
 static u64 random_seed = 1;
 
 u64 get_random_u64(void)

@@ -612,7 +612,8 @@ static void run_reserve(struct run *r)
 	tenants = NULL;
 }
 
-/* Memory pressure. */
+/* ---- memory pressure ---- */
+
 static void prepare_full(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
@@ -848,7 +849,8 @@ static void run_chunks(struct run *r)
 	map_second(r, second);
 }
 
-/* The device. */
+/* ---- the device ---- */
+
 static void run_reset(struct run *r)
 {
 	run_good(r, "reset", world_reset(1), 0);

@@ -380,7 +380,8 @@ ktime_t ktime_get(void)
 	return os_nanoseconds();
 }
 
-/* Users. */
+/* ---- users ---- */
+
 bool capable(int capability)
 {
 	return current->cred.admin;

@@ -34,8 +34,8 @@ variables=()
 for name in "${!FLEX@}" PYTORCH_ALLOC_CONF; do
 	[[ ! -v $name ]] || variables+=("$name=${!name}")
 done
-# With AVX-512, oneDNN's convolutions give another result in each run on some processors (AMD EPYC, PyTorch 2.6), NaN among
-# them, on the CPU alone as well. Then no comparison of losses means anything.
+# On some processors (AMD EPYC, PyTorch 2.6) oneDNN's convolutions with AVX-512 give another result in each run,
+# sometimes NaN, even without flexmem. Then comparing losses proves nothing.
 variables+=(ONEDNN_MAX_CPU_ISA=AVX2)
 status=0
 env -i HOME="$made" TERM="${TERM:-dumb}" LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

@@ -65,7 +65,7 @@ const struct world_piece *world_find(const struct world *world,
 
 /* The callbacks of a cache. @user is a struct world. */
 extern const struct flexmem_cache_provider world_provider;
-/* For pools with a provider of their own: counts its calls. */
+/* The provider of pools that have a provider of their own. Counts its calls. */
 extern const struct flexmem_cache_provider world_own_provider;
 extern const struct flexmem_cache_events world_events;
 

@@ -199,7 +199,8 @@ void native_dev_message(const struct device *dev, const char *format, ...)
 #define dev_dbg native_dev_message
 #define dev_err_ratelimited native_dev_message
 
-/* Text. */
+/* ---- text ---- */
+
 ssize_t strscpy(char *to, const char *from, size_t size);
 int scnprintf(char *to, size_t size, const char *format, ...) __printf(3, 4);
 int vscnprintf(char *to, size_t size, const char *format, va_list args);

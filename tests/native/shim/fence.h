@@ -72,7 +72,8 @@ struct ww_mutex {
 #define TASK_NORMAL (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)
 #define wake_up_state(task, state) wake_up_process(task)
 
-/* Descriptors. */
+/* ---- descriptors ---- */
+
 #define O_CLOEXEC 02000000
 struct file *anon_inode_getfile(const char *name,
 				const struct file_operations *ops, void *data,

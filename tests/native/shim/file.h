@@ -6,7 +6,8 @@
 #ifndef _NATIVE_FILE_H
 #define _NATIVE_FILE_H
 
-/* Devices. */
+/* ---- devices ---- */
+
 struct kobject {
 	refcount_t refs;
 };
@@ -70,7 +71,8 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 		       char *envp[]);
 void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp);
 
-/* Files. */
+/* ---- files ---- */
+
 struct vm_area_struct;
 struct poll_table_struct;
 typedef struct poll_table_struct poll_table;
@@ -150,7 +152,8 @@ struct file_operations {
 	int (*show)(struct seq_file *m, void *unused);
 };
 
-/* Files in debugfs. */
+/* ---- files in debugfs ---- */
+
 #define DEFINE_SHOW_ATTRIBUTE(name) \
 	static const struct file_operations name##_fops = { \
 		.show = name##_show, \
@@ -177,7 +180,8 @@ int nonseekable_open(struct inode *inode, struct file *filp);
 void seq_puts(struct seq_file *m, const char *text);
 void seq_printf(struct seq_file *m, const char *format, ...) __printf(2, 3);
 
-/* Nodes. */
+/* ---- nodes ---- */
+
 struct cdev {
 	struct module *owner;
 	const struct file_operations *ops;
@@ -225,7 +229,8 @@ void simple_release_fs(struct vfsmount **mount, int *count);
 struct inode *alloc_anon_inode(struct super_block *sb);
 void iput(struct inode *inode);
 
-/* Maps. */
+/* ---- maps ---- */
+
 #define VM_READ 0x1ul
 #define VM_WRITE 0x2ul
 #define VM_EXEC 0x4ul

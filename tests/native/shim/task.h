@@ -8,7 +8,8 @@
 #ifndef _NATIVE_TASK_H
 #define _NATIVE_TASK_H
 
-/* Time. */
+/* ---- time ---- */
+
 #define HZ 250
 unsigned long native_jiffies(void);
 #define jiffies native_jiffies()
@@ -178,7 +179,8 @@ void native_start_schedule(u64 seed, unsigned int changes,
 unsigned long native_schedule_steps(void);
 bool native_should_fail(enum native_fault fault);
 
-/* Sleeping. */
+/* ---- sleeping ---- */
+
 #define TASK_RUNNING 0
 #define TASK_INTERRUPTIBLE 1
 #define TASK_UNINTERRUPTIBLE 2
@@ -201,7 +203,8 @@ void msleep(unsigned int ms);
 #define usleep_range(min, max) msleep(((min) + 999) / 1000)
 #define udelay(us) native_point()
 
-/* Threads. */
+/* ---- threads ---- */
+
 struct task_struct *native_kthread_create(int (*function)(void *data),
 					  void *data, const char *name);
 void native_kthread_start(struct task_struct *task);
@@ -218,7 +221,8 @@ struct task_struct *native_kthread_run(int (*function)(void *data), void *data,
 bool kthread_should_stop(void);
 int kthread_stop(struct task_struct *task);
 
-/* Wait queues. */
+/* ---- wait queues ---- */
+
 struct wait_queue_entry;
 typedef int (*wait_queue_func_t)(struct wait_queue_entry *entry,
 				 unsigned int mode, int flags, void *key);
