@@ -77,10 +77,10 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 }
 
 /*
- * Frees a block from flexmem_region_take_quarantined() that is clean. Otherwise
- * the block goes back into quarantine, unless the region is dead. Context:
- * takes the region's lock. The caller must not use @block afterwards, and must
- * not use @region if it is dead.
+ * Ends what flexmem_region_take_quarantined() has begun. Frees @block if it was
+ * scrubbed or its region is dead. Otherwise the block goes back into
+ * quarantine. Context: takes the region's lock. The caller must not use @block
+ * afterwards, and must not use @region if it is dead.
  */
 void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of FREE that names fences. The driver does not know the programs that
- * signal the fences. Time is virtual.
+ * Tests of FREE that names fences of programs which the driver has not seen.
+ * Time is virtual.
  */
 #include <linux/dma-fence-array.h>
 #include <linux/sync_file.h>

@@ -29,7 +29,10 @@ static int run_callbacks(struct flexmem_cache *cache, uint64_t bytes)
 	int err = 0;
 
 	callback_depth++;
-	/* A callback that runs is not removed from the list. */
+	/*
+	 * A callback stays in the list while it runs, so the loop can go on
+	 * behind it.
+	 */
 	for (callback = cache->callbacks; callback && !err;
 	     callback = callback->next) {
 		if (callback->removed)
