@@ -46,12 +46,12 @@ extern "C" {
  * nothing. A token consists of a *name* and the number of its uses. A freed
  * token stays invalid until its name was used 255 times more. A name is not
  * reused before 1024 other names of its stream were freed, unless names or host
- * memory run out. The number of live allocations is
- * limited: FLEXMEM_CACHE_ALLOCATIONS below 4 GiB, and
- * FLEXMEM_CACHE_HUGE_ALLOCATIONS of 4 GiB and more, after rounding. Beyond that
- * a request fails with -ENOMEM and FLEXMEM_CACHE_LIMIT_ALLOCATIONS, and
- * num_limit_errors counts it. A stream gets names in groups of 1024 and keeps
- * them. All streams share the names of allocations of 4 GiB and more.
+ * memory run out. The number of live allocations is limited:
+ * FLEXMEM_CACHE_ALLOCATIONS below 4 GiB, and FLEXMEM_CACHE_HUGE_ALLOCATIONS of
+ * 4 GiB and more, after rounding. Beyond that a request fails with -ENOMEM and
+ * FLEXMEM_CACHE_LIMIT_ALLOCATIONS, and num_limit_errors counts it. A stream
+ * gets names in groups of 1024 and keeps them. All streams share the names of
+ * allocations of 4 GiB and more.
  *
  * Streams are opaque numbers. A freed block can be reused on its own stream at
  * once, because work on one stream runs in order. If the provider has refused
@@ -91,8 +91,8 @@ extern "C" {
  *
  * Reset: a cache notices a reset of the device only when it grows or shrinks a
  * segment. Until then it would use free blocks of lost segments. After a reset
- * the program calls
- * flexmem_cache_drop_lost(), and frees its earlier allocations.
+ * the program calls flexmem_cache_drop_lost(), and frees its earlier
+ * allocations.
  */
 
 /*
