@@ -252,6 +252,41 @@ static void obstacle_of_a_pool(void **state)
 }
 
 /*
+ * A pool with FLEXMEM_CACHE_POOL_USE_ON_OOM is no obstacle, but the stream of
+ * its block is.
+ */
+static void obstacle_in_a_pool_for_all(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache_request request = { .bytes = 20 * MIB, .stream = 1 };
+	struct flexmem_cache_failure failure;
+	struct flexmem_cache_allocation a;
+	char text[512];
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	give(cache, a.token);
+	failure = refused(cache, 12 * MIB, 0,
+			  "which belongs to private pool 1, and this is for no private pool");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_POOL);
+	/* Segments that grow would not help. */
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &failure,
+						  sizeof(failure), text,
+						  sizeof(text)), 0);
+	assert_null(strstr(text, "fragmentation"));
+	assert_int_equal(
+		flexmem_cache_pool_set_flags(cache, request.pool,
+					     FLEXMEM_CACHE_POOL_USE_ON_OOM), 0);
+	failure = refused(cache, 12 * MIB, 0,
+			  "which belongs to stream 1 and serves no other");
+	assert_int_equal(failure.obstacle, FLEXMEM_CACHE_OBSTACLE_STREAM);
+	flexmem_cache_destroy(cache);
+}
+
+/*
  * A small request fails, because there is free memory only in a large segment.
  */
 static void obstacle_of_a_kind(void **state)
@@ -373,6 +408,8 @@ static void error_texts(void **state)
 		{ -EEXIST, "the callback is registered already, or the helper runs already" },
 		{ -EAGAIN, "there is no event, or the process may have no further thread" },
 		{ -ENOMEM, "out of host memory" },
+		{ -EBUSY, "the memory is in use: it is mapped, waits for events, or is in a segment of the pool" },
+		{ -ENXIO, "memory of the checkpoint was returned to the device, or lost" },
 		{ -EIO, "the device's firmware failed, or a reset lost the "
 			"allocation" },
 	};
@@ -577,6 +614,7 @@ int main(void)
 		CACHE_TEST(advice),
 		CACHE_TEST(obstacles),
 		CACHE_TEST(obstacle_of_a_pool),
+		CACHE_TEST(obstacle_in_a_pool_for_all),
 		CACHE_TEST(obstacle_of_a_kind),
 		CACHE_TEST(unknown_pools),
 		CACHE_TEST(failure_of_another_call),

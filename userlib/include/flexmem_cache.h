@@ -748,7 +748,8 @@ struct flexmem_cache_allocation {
  *     Under ``release_lock_on_device_malloc`` it then searches once more, for
  *     blocks that other threads have freed;
  *  7. it searches the free blocks of private pools with
- *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool;
+ *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool.
+ *     Only blocks and segments of the request's own stream serve it;
  *  8. if the provider has pressure events, and other programs have memory of
  *     the device, the cache gives these programs time to free memory: it asks
  *     the provider seven times in little more than a second. In between the
@@ -946,7 +947,8 @@ FLEXMEM_API int flexmem_cache_trim(struct flexmem_cache *cache,
  * provider when its last allocation is freed. A live allocation in it keeps its
  * token, and is freed as usual. The call does not wait.
  *
- * Return: 0; -EOPNOTSUPP: &flexmem_cache_options.provider has no ``lost``; or the provider's error when it freed a segment. The cache frees that segment
+ * Return: 0; -EOPNOTSUPP: &flexmem_cache_options.provider has no ``lost``; or
+ * the provider's error when it freed a segment. The cache frees that segment
  * again later.
  */
 FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
@@ -1125,6 +1127,8 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
 /**
  * FLEXMEM_CACHE_POOL_USE_ON_OOM - flag of a private pool: its free memory
  * serves requests without a pool that would otherwise fail
+ *
+ * Step 7 of flexmem_cache_alloc() says which.
  */
 #define FLEXMEM_CACHE_POOL_USE_ON_OOM (UINT32_C(1) << 0)
 
@@ -1132,6 +1136,8 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
  * FLEXMEM_CACHE_POOL_NO_SPLIT - flag of a private pool: each allocation gets a
  * segment of its own, of a fixed size
  *
+ * The size of the allocation is that of the segment: 2 MiB for 1,000 bytes, or
+ * 20 MiB with expandable_segments. A free segment also serves smaller requests.
  * Can be set and cleared only while the pool has no segment.
  */
 #define FLEXMEM_CACHE_POOL_NO_SPLIT (UINT32_C(1) << 1)
@@ -1239,12 +1245,12 @@ flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
  * Afterwards the live allocations of the pool are those of the checkpoint, with
  * the same addresses and sizes. An allocation of the checkpoint that is still
  * live keeps its token and its bytes. An allocation that was freed is made
- * again, with a new token, without a context, on the stream of its segment;
- * flexmem_cache_checkpoint_token() returns the new token. All other live
- * allocations of the pool are freed, as with flexmem_cache_free(); so are those
- * of requests without a pool that FLEXMEM_CACHE_POOL_USE_ON_OOM has put there.
- * A checkpoint can be restored any number of times. A failure changes nothing.
- * No other thread may use the checkpoint during the call.
+ * again, with a new token, the same tag, no context, on the stream of its
+ * segment; flexmem_cache_checkpoint_token() returns the new token. All other
+ * live allocations of the pool are freed, as with flexmem_cache_free(); so are
+ * those of requests without a pool that FLEXMEM_CACHE_POOL_USE_ON_OOM has put
+ * there. A checkpoint can be restored any number of times. A failure changes
+ * nothing. No other thread may use the checkpoint during the call.
  *
  * Return: 0; -ENOENT: no such pool; -EBUSY: memory of the checkpoint is in a
  * block that waits for events, or in an allocation that would have to wait when
@@ -1301,7 +1307,7 @@ struct flexmem_cache_usage {
  * @cache: a cache
  * @pool: number of a private pool; 0: memory in no private pool
  * @stream: pointer to the number of a stream; NULL: all streams
- * @usage: to be filled
+ * @usage: written on success only
  * @size: sizeof(*@usage)
  *
  * Visits each segment and each block with the cache locked.

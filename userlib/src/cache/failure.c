@@ -13,6 +13,15 @@
 #define FAILURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
 
+/* Whether the free blocks of a pool are for other pools, not for @want. */
+static bool is_barred(const struct fmlib_pool *pool,
+		      const struct fmlib_want *want)
+{
+	return pool != want->pool &&
+	       (want->pool->id || pool->released ||
+		!(pool->flags & FLEXMEM_CACHE_POOL_USE_ON_OOM));
+}
+
 static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 					    const struct fmlib_largest *largest,
 					    const struct fmlib_want *want)
@@ -21,7 +30,7 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 
 	if (largest->size < want->size)
 		return FLEXMEM_CACHE_OBSTACLE_SIZE;
-	if (arena->pool != want->pool)
+	if (is_barred(arena->pool, want))
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
 	if (arena->stream != want->stream)
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
@@ -232,12 +241,17 @@ static void say_cache(struct out *out,
 			 failure->allowed_bytes);
 }
 
+/*
+ * Advises segments that grow only if the largest free block is in the pool of
+ * the request. Free memory of other pools would not serve it either.
+ */
 static void say_advice(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
 	if (failure->allowed_bytes && !failure->error)
 		say(out, "; a larger fraction may help");
 	else if (!failure->expandable &&
+		 failure->largest_pool == failure->pool &&
 		 failure->reserved_bytes - failure->allocated_bytes >=
 		 failure->asked)
 		say(out, "; expandable_segments:True may avoid this fragmentation");
@@ -286,6 +300,10 @@ static const char *own_text(int error)
 		return "there is no event, or the process may have no further thread";
 	case -EDEADLK:
 		return "a callback cannot remove a callback";
+	case -EBUSY:
+		return "the memory is in use: it is mapped, waits for events, or is in a segment of the pool";
+	case -ENXIO:
+		return "memory of the checkpoint was returned to the device, or lost";
 	default:
 		return NULL;
 	}
