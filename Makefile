@@ -67,6 +67,7 @@ python: ## The Python package "flexmem" (tests/setup.sh python)
 
 torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB to fetch, 8 minutes, once)
 	tests/torch/root.sh
+	@echo 'Compiling the device for PyTorch, which takes some minutes'
 	@tests/torch/build.sh
 	@echo "Try it: FLEXMEM_TORCH=host tests/torch/enter.sh python3 userlib/bindings/torch/examples/train.py"
 
