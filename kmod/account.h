@@ -123,6 +123,8 @@ struct flexmem_account {
 /**
  * struct flexmem_accounts - all accounts of one function
  * @function: the function, for traces; NULL in unit tests. Set once
+ * @link: in the list of limit.c, for limits for each function
+ * @found: the account that a command of limit.c is about to change
  * @lock: protects the members below; a leaf lock. A charge for a block takes it
  *	under the lock of the region, so that the block and its charge change
  *	together
@@ -155,6 +157,8 @@ struct flexmem_account {
  */
 struct flexmem_accounts {
 	const struct flexmem_function *function;
+	struct list_head link;
+	struct flexmem_account *found;
 	spinlock_t lock; /* see above */
 	struct list_head clients;
 	struct rb_root cgroups;
@@ -266,7 +270,12 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 void flexmem_limit_set(struct flexmem_accounts *accounts,
 		       struct flexmem_account *account,
 		       const struct flexmem_resource_limit *cmd);
+int flexmem_limit_set_all(struct flexmem_resource_limit *cmd);
 void flexmem_limit_get(const struct flexmem_account *client,
 		       struct flexmem_resource_limit *cmd);
+int flexmem_limit_join(struct flexmem_accounts *accounts);
+void flexmem_limit_leave(struct flexmem_accounts *accounts);
+void flexmem_limit_init(void);
+void flexmem_limit_exit(void);
 
 #endif /* _FLEXMEM_ACCOUNT_H */

@@ -125,7 +125,8 @@ static void watch_fences(struct work_struct *work)
  *
  * Takes the settings from the module parameters. A parameter with the value
  * auto takes the setting from @desc. Resets the function, acquires its regions
- * if the settings say so, and creates the node /dev/flexmemN.
+ * if the settings say so, takes the limits for each function, and creates the
+ * node /dev/flexmemN.
  *
  * Context: may sleep; calls the operations.
  * Return: the registered device, for flexmem_device_unregister(), or an
@@ -161,10 +162,14 @@ flexmem_device_register(struct device *parent,
 		if (rc)
 			goto remove_table;
 	}
+	rc = flexmem_limit_join(&fdev->table.accounts);
+	if (rc)
+		goto remove_table;
 
 	/* From here on the struct is freed when its last reference is put. */
 	rc = flexmem_chardev_add(fdev, parent, device_release);
 	if (rc) {
+		flexmem_limit_leave(&fdev->table.accounts);
 		flexmem_table_remove(&fdev->table);
 		put_device(&fdev->dev);
 		return ERR_PTR(rc);
@@ -198,6 +203,7 @@ void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
 	debugfs_remove(fdev->debugfs);
 	flexmem_chardev_remove(fdev);
+	flexmem_limit_leave(&fdev->table.accounts);
 	flexmem_leaving_set_limit(&fdev->table.leaving, 0);
 	cancel_delayed_work_sync(&fdev->table.leaving.watch);
 	flexmem_table_remove(&fdev->table);

@@ -408,6 +408,8 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	struct flexmem_account *account;
 	int rc;
 
+	if (cmd->flags & ~FLEXMEM_LIMIT_ALL_FUNCTIONS)
+		return -EOPNOTSUPP;
 	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES ||
 	    (cmd->scope == FLEXMEM_SCOPE_DEFAULT && cmd->cgroup))
@@ -422,7 +424,9 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 		return PTR_ERR(account);
 	/* The new limit cannot be undone, so the reply is written first. */
 	rc = flexmem_reply(call, sizeof(*cmd));
-	if (!rc)
+	if (!rc && cmd->flags & FLEXMEM_LIMIT_ALL_FUNCTIONS)
+		rc = flexmem_limit_set_all(cmd);
+	else if (!rc)
 		flexmem_limit_set(accounts, account, cmd);
 	flexmem_owner_put(account);
 	return rc;

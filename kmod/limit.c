@@ -6,12 +6,29 @@
  * inherited limit is the parent's limit for each child, or the default limit if
  * the cgroup is at the default depth. Each account stores the resulting limit,
  * so a charge only compares.
+ *
+ * A limit is for one function, or for each function. The accounts in
+ * @everywhere keep the limits for each function, and a function that is
+ * registered later gets a copy of them.
  */
 
 #include <linux/err.h>
+#include <linux/mutex.h>
+#include <linux/string.h>
 
 #include "account.h"
 #include "owner.h"
+
+/*
+ * Accounts that belong to no function. They have only limits, never charges.
+ */
+static struct flexmem_accounts everywhere;
+
+/* The accounts of each function, and @everywhere. */
+static LIST_HEAD(all);
+
+/* Protects @all, and is held while limits in @everywhere change. */
+static DEFINE_MUTEX(all_lock);
 
 static bool has_limit(const struct flexmem_account *account)
 {
@@ -121,4 +138,100 @@ void flexmem_limit_get(const struct flexmem_account *client,
 	cmd->out_limit = account->limit[cmd->resource];
 	cmd->out_used = account->used[cmd->resource];
 	spin_unlock(&client->accounts->lock);
+}
+
+/*
+ * Sets a limit for each function, present and future. Sets it for all of them,
+ * or fails and sets none.
+ * @cmd: the ``out_`` members are overwritten.
+ * Context: may sleep. O(functions * depth * log cgroups). Return: 0, or an error
+ * of flexmem_limit_find().
+ */
+int flexmem_limit_set_all(struct flexmem_resource_limit *cmd)
+{
+	struct flexmem_accounts *accounts;
+	int rc = 0;
+
+	mutex_lock(&all_lock);
+	list_for_each_entry(accounts, &all, link) {
+		flexmem_owner_forget(accounts);
+		accounts->found = flexmem_limit_find(accounts, cmd);
+		rc = PTR_ERR_OR_ZERO(accounts->found);
+		if (rc) {
+			accounts->found = NULL;
+			break;
+		}
+	}
+	list_for_each_entry(accounts, &all, link) {
+		if (!rc)
+			flexmem_limit_set(accounts, accounts->found, cmd);
+		flexmem_owner_put(accounts->found);
+		accounts->found = NULL;
+	}
+	mutex_unlock(&all_lock);
+	return rc;
+}
+
+/* Copies limits to the new account of the same cgroup in another function. */
+static void copy_limits(struct flexmem_account *to,
+			const struct flexmem_account *from)
+{
+	spin_lock(&to->accounts->lock);
+	to->own = from->own;
+	memcpy(to->limit, from->limit, sizeof(to->limit));
+	memcpy(to->each_child, from->each_child, sizeof(to->each_child));
+	keep(to);
+	spin_unlock(&to->accounts->lock);
+}
+
+/*
+ * Gives a function the limits for each function, also those of later commands.
+ * Called before anyone can open the function.
+ * Context: may sleep. Return: 0; then flexmem_limit_leave() must be called; or
+ * -ENOMEM.
+ */
+int flexmem_limit_join(struct flexmem_accounts *accounts)
+{
+	struct flexmem_account *from, *to;
+	int rc = 0;
+
+	mutex_lock(&all_lock);
+	flexmem_owner_forget(&everywhere);
+	memcpy(accounts->default_limit, everywhere.default_limit,
+	       sizeof(accounts->default_limit));
+	list_for_each_entry(from, &everywhere.limited, link) {
+		if (flexmem_account_is_removed(from))
+			continue;
+		to = flexmem_owner_of_cgroup(accounts, from->cgroup);
+		if (!to) {
+			rc = -ENOMEM;
+			break;
+		}
+		copy_limits(to, from);
+		flexmem_owner_put(to);
+	}
+	if (!rc)
+		list_add_tail(&accounts->link, &all);
+	mutex_unlock(&all_lock);
+	return rc;
+}
+
+/* No command sets limits of the function any more. May sleep. */
+void flexmem_limit_leave(struct flexmem_accounts *accounts)
+{
+	mutex_lock(&all_lock);
+	list_del(&accounts->link);
+	mutex_unlock(&all_lock);
+}
+
+void flexmem_limit_init(void)
+{
+	flexmem_accounts_init(&everywhere, 0);
+	list_add(&everywhere.link, &all);
+}
+
+void flexmem_limit_exit(void)
+{
+	list_del(&everywhere.link);
+	flexmem_accounts_fini(&everywhere);
 }

@@ -3,6 +3,7 @@
 
 #include <linux/module.h>
 
+#include "account.h"
 #include "chardev.h"
 #include "debugfs.h"
 #include "settings.h"
@@ -26,6 +27,7 @@ static int __init flexmem_init(void)
 		flexmem_spare_exit();
 		return rc;
 	}
+	flexmem_limit_init();
 	flexmem_debugfs_init();
 	return 0;
 }
@@ -34,6 +36,7 @@ module_init(flexmem_init);
 static void __exit flexmem_exit(void)
 {
 	flexmem_debugfs_exit();
+	flexmem_limit_exit();
 	flexmem_chardev_exit();
 	flexmem_spare_exit();
 }

@@ -89,6 +89,7 @@ static void no_limits(int fd, const struct accounts *a)
 		for (resource = 0; resource < FLEXMEM_NR_RESOURCES;
 		     resource++) {
 			struct flexmem_resource_limit q = CMD(resource_limit,
+				.flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
 				.cgroup = a->owner[i].id, .resource = resource,
 				.limit = FLEXMEM_NO_LIMIT);
 

@@ -29,8 +29,8 @@
 	FIELD(rw, offset, OFFSET, 0), FIELD(rw, length, LENGTH, 0),	\
 	FIELD(rw, data, DATA, 0)
 
-#define LIMIT_FIELDS							\
-	HEAD(resource_limit, 0), FIELD(resource_limit, scope, CHOICE, 0),	\
+#define LIMIT_FIELDS(known)						\
+	HEAD(resource_limit, known), FIELD(resource_limit, scope, CHOICE, 0),	\
 	FIELD(resource_limit, resource, CHOICE, FLEXMEM_NR_RESOURCES - 1),	\
 	FIELD(resource_limit, cgroup, ID, 0), FIELD(resource_limit, limit, LIMIT, 0)
 
@@ -89,8 +89,8 @@ const struct command commands[] = {
 		      sizeof(struct flexmem_owner_entry)),
 		FIELD(snapshot, owner_count, COUNT, 0),
 		FIELD(snapshot, owners, ENTRIES, 0) } },
-	{ COMMAND(GET_LIMIT, resource_limit, 2), .field = { LIMIT_FIELDS } },
-	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = { LIMIT_FIELDS } },
+	{ COMMAND(GET_LIMIT, resource_limit, 2), .field = { LIMIT_FIELDS(0) } },
+	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = { LIMIT_FIELDS(1) } },
 	{ COMMAND(STRICT, strict, 1), .field = { HEAD(strict, 0) } },
 	{ COMMAND(RESIZE, resize, 8), .field = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),

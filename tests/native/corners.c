@@ -36,8 +36,8 @@ static void run_flags(struct run *r)
 	FAILS(r, COPY, &CMD(copy, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
 	FAILS(r, GET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
-	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 2), EOPNOTSUPP);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 1u << 31), EOPNOTSUPP);
 	FAILS(r, RESERVE, &CMD(reserve, .flags = 1), EOPNOTSUPP);
 	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
 	FAILS(r, RESIZE, &CMD(resize, .handle = handle, .flags = 1), EOPNOTSUPP);

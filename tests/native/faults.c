@@ -95,6 +95,7 @@ static void no_limits(void)
 
 	for (i = 0; i < FLEXMEM_RESOURCE_FILES; i++) {
 		cmd = CMD(resource_limit, .resource = i,
+			  .flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
 			  .cgroup = cgroup_id(native_cgroup_root),
 			  .limit = FLEXMEM_NO_LIMIT);
 		rc = native_ioctl(watch, FLEXMEM_IOCTL_SET_LIMIT, &cmd);

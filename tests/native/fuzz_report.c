@@ -543,7 +543,7 @@ void fuzz_set_limit(struct fuzz *f)
 	u8 kind = fuzz_take(f);
 	struct flexmem_resource_limit cmd = CMD(resource_limit,
 						.resource = kind & 7,
-						.flags = kind >> 3 == 1);
+						.flags = kind >> 3 == 1 ? 2 : 0);
 	unsigned int owner = draw_owner(f, &cmd);
 	struct flexmem_resource_limit given;
 	struct fuzz_count count;

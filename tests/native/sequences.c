@@ -566,6 +566,28 @@ static void run_limits(struct run *r)
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
+/* A limit for each function is there when the function is bound again. */
+static void run_limits_of_all(struct run *r)
+{
+	struct flexmem_resource_limit limit = CMD(resource_limit);
+	struct flexmem_resource_limit set = CMD(resource_limit,
+				       .flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
+				       .cgroup = cgroup_id(native_cgroup_root),
+				       .limit = SZ_1M);
+	bool done = CALL(r, 0, SET_LIMIT, &set);
+
+	if (done)
+		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
+	world_unbind(1);
+	r->nr[0] = 0;
+	if (!run_good(r, "bind", world_bind(1), 0) || !open_file(r, 1))
+		return;
+	/* A command that has failed has set no limit. */
+	if (CALL(r, 1, GET_LIMIT, &limit) &&
+	    limit.out_limit != (done ? SZ_1M : FLEXMEM_NO_LIMIT))
+		run_wrong(r, "another limit", "GET_LIMIT", limit.out_limit);
+}
+
 /* The cgroup of the sequences about tenants, or NULL. */
 struct cgroup *tenants;
 
@@ -912,6 +934,7 @@ const struct sequence sequences[] = {
 	{ "resize", prepare_alloc, run_resize },
 	{ "resize into another's bytes", prepare_dirty, run_resize_clean },
 	{ "limits", prepare_alloc, run_limits },
+	{ "limits of all functions", prepare_open, run_limits_of_all },
 	{ "reserve", prepare_open, run_reserve },
 	{ "event", prepare_full, run_event },
 	{ "ALLOC that is tried again", prepare_full, run_again },

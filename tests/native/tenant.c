@@ -534,7 +534,8 @@ static void do_limit(struct tenant *t)
 	struct flexmem_resource_limit cmd = CMD(resource_limit,
 		.resource = draw(t, FLEXMEM_NR_RESOURCES));
 	struct flexmem_resource_limit set = CMD(resource_limit,
-		.scope = draw(t, 3), .resource = cmd.resource);
+		.scope = draw(t, 3), .resource = cmd.resource,
+		.flags = chance(t, 8) ? FLEXMEM_LIMIT_ALL_FUNCTIONS : 0);
 	long rc;
 
 	ANSWER(t, "GET_LIMIT", CALL(t, GET_LIMIT, &cmd));

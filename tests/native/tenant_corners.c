@@ -284,6 +284,126 @@ static void run_removed(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
+/* Sets a limit for each function, through the file on function 1. */
+static void limit_all(struct run *r, u32 scope, struct cgroup *cgroup,
+		      u32 resource, u64 limit)
+{
+	CALL(r, SET_LIMIT, &CMD(resource_limit, .scope = scope,
+				.flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
+				.cgroup = cgroup ? cgroup_id(cgroup) : 0,
+				.resource = resource, .limit = limit));
+}
+
+/* The limit that a file has which is opened in a cgroup. */
+static u64 limit_in(unsigned int function, struct cgroup *cgroup, u32 resource)
+{
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+						.resource = resource);
+	struct file *file;
+
+	native_cgroup_move(cgroup);
+	file = native_open(world_minor(function), O_RDWR);
+	native_cgroup_move(native_cgroup_root);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	native_ioctl(file, FLEXMEM_IOCTL_GET_LIMIT, &cmd);
+	native_close(file);
+	return cmd.out_limit;
+}
+
+#define HANDLES FLEXMEM_RESOURCE_HANDLES
+#define FILES FLEXMEM_RESOURCE_FILES
+#define BYTES FLEXMEM_RESOURCE_BYTES
+
+static void bind_again(unsigned int function)
+{
+	world_unbind(function);
+	WARN_ON(world_bind(function));
+}
+
+/* A limit for each function is there on a function from the first open() on. */
+static void run_all_functions(struct run *r)
+{
+	struct cgroup *a = native_cgroup_make(native_cgroup_root);
+	struct cgroup *b = native_cgroup_make(a);
+	unsigned int i;
+
+	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, 5);
+	limit_all(r, FLEXMEM_SCOPE_EACH_CHILD, a, FILES, 3);
+	limit_all(r, FLEXMEM_SCOPE_DEFAULT, NULL, BYTES, SZ_4M);
+	CALL(r, SET_LIMIT, &CMD(resource_limit, .cgroup = cgroup_id(a),
+				.resource = HANDLES, .limit = 7));
+	must(r, limit_in(1, a, HANDLES) == 7, "limit of one function");
+	for (i = 0; i < 2; i++) {
+		must(r, limit_in(2, a, HANDLES) == 5, "limit of a cgroup");
+		must(r, limit_in(2, a, BYTES) == FLEXMEM_NO_LIMIT, "no limit");
+		must(r, limit_in(2, b, FILES) == 3, "limit of each child");
+		must(r, limit_in(2, b, BYTES) == SZ_4M, "default limit");
+		bind_again(2);
+	}
+	world_unbind(2);
+	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, 4);
+	must(r, limit_in(1, a, HANDLES) == 4, "limit that is set last");
+	WARN_ON(world_bind(2));
+	must(r, limit_in(2, a, HANDLES) == 4, "limit of a later function");
+	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, FLEXMEM_NO_LIMIT);
+	limit_all(r, FLEXMEM_SCOPE_EACH_CHILD, a, FILES, FLEXMEM_NO_LIMIT);
+	limit_all(r, FLEXMEM_SCOPE_DEFAULT, NULL, BYTES, FLEXMEM_NO_LIMIT);
+	bind_again(2);
+	for (i = 1; i < 3; i++)
+		must(r, limit_in(i, a, HANDLES) == FLEXMEM_NO_LIMIT &&
+		     limit_in(i, b, FILES) == FLEXMEM_NO_LIMIT &&
+		     limit_in(i, b, BYTES) == FLEXMEM_NO_LIMIT,
+		     "limits that were removed");
+	native_cgroup_remove(b);
+	native_cgroup_remove(a);
+	/* Unbinding forgets the owners. */
+	bind_again(2);
+	WARN_ON(world_unbind(1));
+}
+
+/* The next command, or the next function, drops limits of removed cgroups. */
+static void run_all_removed(struct run *r)
+{
+	struct cgroup *a = native_cgroup_make(native_cgroup_root);
+	long live = native_live();
+	unsigned int i;
+
+	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, 5);
+	native_cgroup_remove(a);
+	must(r, native_live() > live, "a limit keeps its cgroup");
+	limit_all(r, FLEXMEM_SCOPE_DEFAULT, NULL, BYTES, FLEXMEM_NO_LIMIT);
+	must(r, native_live() < live, "objects after the next command");
+
+	live = native_live();
+	a = native_cgroup_make(native_cgroup_root);
+	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, 5);
+	native_cgroup_remove(a);
+	for (i = 0; i < WORLD_FUNCTIONS; i++)
+		bind_again(i);
+	must(r, native_live() == live, "objects after the next function");
+}
+
+/* No function has the limit if the caller may not set it. */
+static void run_all_refused(struct run *r)
+{
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+		.flags = FLEXMEM_LIMIT_ALL_FUNCTIONS, .limit = 5,
+		.resource = HANDLES, .cgroup = cgroup_id(native_cgroup_root));
+
+	current->cred.admin = false;
+	FAILS(r, SET_LIMIT, &cmd, EPERM);
+	current->cred.admin = true;
+	cmd.cgroup = 1ULL << 32;
+	FAILS(r, SET_LIMIT, &cmd, ENOENT);
+	cmd.cgroup = cgroup_id(native_cgroup_root);
+	cmd.resource = FILES;
+	FAILS(r, SET_LIMIT, &cmd, EINVAL);
+	must(r, limit_in(2, native_cgroup_root, HANDLES) == FLEXMEM_NO_LIMIT,
+	     "limit that was refused");
+	bind_again(2);
+}
+
 static void prepare_file(struct run *r)
 {
 	open_file(r, 0);
@@ -330,6 +450,10 @@ const struct sequence tenant_corners[] = {
 	{ "reserved regions", prepare_file, run_reserved },
 	{ "broken reservation", prepare_file, run_broken },
 	{ "removed cgroup in the list", prepare_file, run_removed },
+	{ "limits of all functions", prepare_file, run_all_functions },
+	{ "limits of all functions, removed cgroup", prepare_file,
+	  run_all_removed },
+	{ "limits of all functions, refused", prepare_file, run_all_refused },
 	{ "figures of programs", prepare, run_programs },
 	{}
 };

@@ -84,7 +84,8 @@ BOTH_MODES(write, COMMAND(WRITE, rw, 0, RESERVED(rw), false));
 BOTH_MODES(copy, COMMAND(COPY, copy, 0, -1, false));
 BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
 BOTH_MODES(get_limit, COMMAND(GET_LIMIT, resource_limit, 0, -1, false));
-BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit, 0, -1, false));
+BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit,
+			      FLEXMEM_LIMIT_ALL_FUNCTIONS, -1, false));
 BOTH_MODES(reserve, COMMAND(RESERVE, reserve, 0, -1, false));
 BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));

@@ -234,6 +234,58 @@ TEST_F(hotplug, a_new_function_finds_no_bytes_of_an_old_one)
 	close(fd);
 }
 
+/* Reads how many handles the test's cgroup may have on a PF or VF. */
+static __u64 limit_of_handles(int fd)
+{
+	struct flexmem_resource_limit q = CMD(resource_limit,
+					      .resource = FLEXMEM_RESOURCE_HANDLES);
+
+	return raw_get_limit(fd, &q) ? 0 : q.out_limit;
+}
+
+/* A limit for each PF and VF holds from the first open() of a new VF on. */
+TEST_F(hotplug, a_new_function_has_the_limits_of_all)
+{
+	struct flexmem_resource_limit q = CMD(resource_limit,
+		.flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
+		.resource = FLEXMEM_RESOURCE_HANDLES, .limit = 2);
+	struct flexmem_alloc reply;
+	int fd, i;
+
+	ENTER("functions");
+	q.cgroup = fm_cgroup_id("functions");
+	must(set_limit, self->pf, &q);
+	for (i = 0; i < 2; i++) {
+		fd = fm_open(i ? FM_VF : FM_PF);
+		EXPECT_EQ(2, limit_of_handles(fd));
+		/* each function counts for itself */
+		EXPECT_EQ(0, fm_alloc(fd, 128, &reply));
+		EXPECT_EQ(0, fm_alloc(fd, 128, &reply));
+		EXPECT_EQ(ENOMEM, fm_alloc(fd, 128, &reply));
+		close(fd);
+	}
+	SET_NUM_VFS("0");
+	SET_NUM_VFS("1");
+	fd = fm_open(FM_VF);
+	EXPECT_EQ(2, limit_of_handles(fd));
+	q.flags = 0;
+	q.limit = 7;
+	must(set_limit, fd, &q);
+	EXPECT_EQ(7, limit_of_handles(fd));
+	close(fd);
+	SET_NUM_VFS("0");
+	SET_NUM_VFS("1");
+	fd = fm_open(FM_VF);
+	EXPECT_EQ(2, limit_of_handles(fd));
+	q.flags = FLEXMEM_LIMIT_ALL_FUNCTIONS;
+	q.limit = FLEXMEM_NO_LIMIT;
+	must(set_limit, self->pf, &q);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit_of_handles(fd));
+	close(fd);
+	ENTER("");
+	EXPECT_EQ(0, fm_remove_cgroup("functions"));
+}
+
 struct worker {
 	pthread_t thread;
 	int fd;

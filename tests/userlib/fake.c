@@ -112,6 +112,7 @@ void fake_from_environment(void)
 	fake.admin = from_environment("FAKE_ADMIN", true);
 	fake.opener = (uint32_t)from_environment("FAKE_OPENER", fake.opener);
 	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
+	fake.limit_for_all = from_environment("FAKE_LIMIT_FOR_ALL", false);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);
 	fake.must_ask = from_environment("FAKE_MUST_ASK", UINT64_MAX);

@@ -85,6 +85,8 @@ struct fake {
 	 * default limit.
 	 */
 	uint64_t other_limit[2];
+	/* Whether each SET_LIMIT must be for all functions, or for one. */
+	bool limit_for_all;
 	/* The number of a cgroup that was removed, or 0. */
 	uint32_t removed;
 	/*

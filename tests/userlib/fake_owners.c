@@ -269,8 +269,10 @@ static int get_limit(const struct file *file, struct flexmem_resource_limit *cmd
 /* A cgroup with the number 99 does not exist. */
 static int set_limit(struct flexmem_resource_limit *cmd)
 {
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_limit &&
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_limit &&
 		!cmd->out_used);
+	REQUIRE(cmd->flags ==
+		(fake.limit_for_all ? FLEXMEM_LIMIT_ALL_FUNCTIONS : 0));
 	if (!fake.admin)
 		return EPERM;
 	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||

@@ -132,6 +132,7 @@ def usage_errors_are_2():
                  ("limit", "--default", "--cgroup", "1"), ("limit", "--default"), ("limit", "--client", "1"),
                  ("limit", "--default", "--each-child", "--bytes", "1"), ("limit", "--each-child", "--bytes", "1"),
                  ("limit", "--cgroup", "1", "--each-child"), ("limit", "--each-child"),
+                 ("limit", "--all"), ("limit", "--cgroup", "1", "--all"), ("limit", "--all", "--bytes", "1"),
                  ("limit", "--cgroup", "1", "--bytes", "much"),
                  ("limit", "--cgroup", "1", "--regions", "1K"),
                  ("reserve",), ("reserve", "--regions", "1"), ("reserve", "--cgroup", "7"),
@@ -478,6 +479,8 @@ def sets_limits():
         assert rows[0].split("  ")[0] == name and rows[0].endswith("  3") and len(rows) == 1, rows
         found, = report("limit", *args, "--handles", "3")
         assert (found["kind"], found["handles"]["limit"]) == (kind, 3), found
+    assert "cgroup 7  bytes  0 B  1.0 GiB" in re.sub(r" {2,}", "  ", good(
+        "limit", "--all", "--cgroup", "7", "--bytes", "1G", FAKE_LIMIT_FOR_ALL=1))
     # Orphaned bytes still count against the limit.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
     assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out

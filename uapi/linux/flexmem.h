@@ -1060,6 +1060,17 @@ enum flexmem_limit_scope {
 	FLEXMEM_SCOPE_DEFAULT = 2,
 };
 
+/**
+ * enum flexmem_limit_flags - for which functions a limit is set
+ * @FLEXMEM_LIMIT_ALL_FUNCTIONS: for each function that is there now, and for
+ *	each that appears while the module is loaded, before anyone can open it.
+ *	Each function counts for itself. A later SET_LIMIT without this flag
+ *	changes the limit of one function
+ */
+enum flexmem_limit_flags {
+	FLEXMEM_LIMIT_ALL_FUNCTIONS = 1 << 0,
+};
+
 /* &flexmem_owner_entry.flags: the cgroup was removed; its charges stay */
 #define FLEXMEM_OWNER_REMOVED 1
 
@@ -1179,7 +1190,7 @@ struct flexmem_snapshot {
 /**
  * struct flexmem_resource_limit - ioctl(FLEXMEM_IOCTL_GET_LIMIT, _SET_LIMIT)
  * @size: sizeof(struct flexmem_resource_limit)
- * @flags: must be 0
+ * @flags: SET_LIMIT: bits of enum flexmem_limit_flags. GET_LIMIT: must be 0
  * @scope: enum flexmem_limit_scope. GET_LIMIT: must be 0
  * @resource: enum flexmem_resource
  * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry. GET_LIMIT and
@@ -1187,8 +1198,8 @@ struct flexmem_snapshot {
  * @limit: SET_LIMIT: the limit; FLEXMEM_NO_LIMIT removes it. GET_LIMIT: must be
  *	0
  * @out_limit: GET_LIMIT: the limit that is in effect. SET_LIMIT: @limit
- * @out_used: what is charged to the cgroup; with SET_LIMIT just before the
- *	limit is set; with DEFAULT 0
+ * @out_used: what is charged to the cgroup on this function; with SET_LIMIT just
+ *	before the limit is set; with DEFAULT 0
  *
  * GET_LIMIT reads a limit of the opener's cgroup. SET_LIMIT is for the
  * administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for all
@@ -1201,7 +1212,8 @@ struct flexmem_snapshot {
  * have a limit of open files (EINVAL), so the administrator can always open
  * one. If the limit is below the charge, no memory is taken away, but new
  * charges fail. The limits of a cgroup end when it is removed. SET_LIMIT first
- * checks everything, then writes the reply, and then sets the limit.
+ * checks everything, then writes the reply, and then sets the limit. ENOMEM:
+ * SET_LIMIT has set no limit, on any function.
  */
 struct flexmem_resource_limit {
 	__u32 size;

@@ -388,11 +388,15 @@ enum flexmem_charge {
  * @FLEXMEM_FOR_DEFAULT: each cgroup at the depth of the driver's parameter
  *	``default_depth``, if the cgroup has no limit of its own and none from
  *	its parent
+ * @FLEXMEM_FOR_ALL_FUNCTIONS: a bit that is added to one of the others: for each
+ *	function of each device, also for those that appear later. Each function
+ *	counts for itself
  */
 enum flexmem_limit_for {
 	FLEXMEM_FOR_CGROUP = 0,
 	FLEXMEM_FOR_EACH_CHILD = 1,
 	FLEXMEM_FOR_DEFAULT = 2,
+	FLEXMEM_FOR_ALL_FUNCTIONS = 0x100,
 };
 
 /** FLEXMEM_UNLIMITED - no limit */
@@ -1491,7 +1495,8 @@ FLEXMEM_API int flexmem_device_get_limit(const struct flexmem_device *device,
 /**
  * flexmem_device_set_limit() - set a limit of a cgroup
  * @device: an open device
- * @whose: enum flexmem_limit_for
+ * @whose: enum flexmem_limit_for; with FLEXMEM_FOR_ALL_FUNCTIONS the limit is not
+ *	only for this function
  * @cgroup: number of the cgroup, as in &struct flexmem_account_state. The
  *	cgroup need not have an open file. FLEXMEM_FOR_DEFAULT: 0
  * @charge: the resource: enum flexmem_charge
@@ -1505,7 +1510,8 @@ FLEXMEM_API int flexmem_device_get_limit(const struct flexmem_device *device,
  *
  * Return: 0; -EPERM: only the administrator may; -ENOENT: no such cgroup; -EINVAL:
  * unknown @whose or @charge, or the limit is that of the root cgroup's open
- * files, which are not limited.
+ * files, which are not limited; -EOPNOTSUPP: the driver does not know
+ * FLEXMEM_FOR_ALL_FUNCTIONS.
  */
 FLEXMEM_API int flexmem_device_set_limit(struct flexmem_device *device,
 					 uint32_t whose, uint64_t cgroup,

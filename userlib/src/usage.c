@@ -253,7 +253,9 @@ int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,
 			     struct flexmem_allowance *allowance, size_t size)
 {
 	struct flexmem_resource_limit cmd = {
-		.scope = whose,
+		.flags = whose & FLEXMEM_FOR_ALL_FUNCTIONS ?
+				 FLEXMEM_LIMIT_ALL_FUNCTIONS : 0,
+		.scope = whose & ~(uint32_t)FLEXMEM_FOR_ALL_FUNCTIONS,
 		.resource = charge,
 		.cgroup = cgroup,
 		.limit = limit,

@@ -208,9 +208,10 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	return TOOL_OK;
 }
 
-/* The limits to set, by charge. */
+/* The limits to set, by charge. @all: for each function. */
 struct limit_options {
 	bool chosen;
+	bool all;
 	uint32_t whose;
 	uint64_t cgroup;
 	bool sets_any;
@@ -281,6 +282,8 @@ static bool limit_option(struct tool *tool, int option,
 		return choose_default(tool, options);
 	if (option == 'e')
 		return *each = true;
+	if (option == 'a')
+		return options->all = true;
 	return option >= SET_LIMIT && set_amount(tool, option, options);
 }
 
@@ -297,7 +300,7 @@ static bool check_limit(struct tool *tool, struct limit_options *options,
 	}
 	if (each)
 		options->whose = FLEXMEM_FOR_EACH_CHILD;
-	if (options->whose && !options->sets_any) {
+	if ((options->whose || options->all) && !options->sets_any) {
 		usage_error(tool, "a limit to set is needed");
 		return false;
 	}
@@ -312,6 +315,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		{ "cgroup", required_argument, NULL, 'g' },
 		{ "each-child", no_argument, NULL, 'e' },
 		{ "default", no_argument, NULL, 'u' },
+		{ "all", no_argument, NULL, 'a' },
 		{ "bytes", required_argument, NULL,
 		  SET_LIMIT + FLEXMEM_CHARGE_BYTES },
 		{ "regions", required_argument, NULL,
@@ -347,13 +351,16 @@ static enum tool_status set_limits(struct tool *tool,
 				   const struct limit_options *options,
 				   struct limits *limits)
 {
+	uint32_t whose = options->whose;
 	uint32_t i;
 	int err;
 
+	if (options->all)
+		whose |= FLEXMEM_FOR_ALL_FUNCTIONS;
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
 		if (!options->sets[i])
 			continue;
-		err = flexmem_device_set_limit(tool->device, options->whose,
+		err = flexmem_device_set_limit(tool->device, whose,
 					       options->cgroup, i,
 					       options->limit[i],
 					       &limits->allowance[i],

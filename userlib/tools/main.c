@@ -34,6 +34,7 @@ static const struct command commands[] = {
 	  "  --cgroup PATH          of a cgroup and all below it\n"
 	  "  --each-child           of each child of that cgroup\n"
 	  "  --default              of each cgroup at the default depth\n"
+	  "  --all                  on each PF and VF, present and future\n"
 	  "  --bytes BYTES          at most so much memory (8G, none)\n"
 	  "  --regions N            memory in at most so many regions\n"
 	  "  --handles N            at most so many live allocations\n"
