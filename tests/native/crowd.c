@@ -192,12 +192,14 @@ static void count_among(unsigned int nr, unsigned long *counted)
 	COUNT(worst[LOSE_REGION], flexmem_accounts_remove_region(&accounts, 0));
 	MUST(!accounts.owned);
 	for (i = 0; i < nr; i++) {
+		COUNT_ONE_IN(nr / 20, i);
 		COUNT(worst[CHARGE_LOST], charge(file[i], 1));
 		MUST(used(file[i], BYTES) == UNIT);
 		uncharge(file[i], 1);
 		flexmem_owner_close(file[i]);
 		native_cgroup_remove(below[i]);
 	}
+	count_nothing = false;
 	memcpy(counted, worst, sizeof(worst));
 	native_cgroup_remove(empty);
 	end();
