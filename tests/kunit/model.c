@@ -120,6 +120,7 @@ static int fill_slot(struct model *model, struct model_range *range,
 		region->there = true;
 		region->piece = piece;
 		region->domain = model->piece_domain[piece];
+		region->reserved_for = 0;
 		region->total = size;
 		region->free = size;
 		region->changes = 0;
@@ -149,7 +150,7 @@ static int add_region(struct model *model, struct model_range *range,
 }
 
 static int acquire_from(struct model *model, struct model_range *range,
-			unsigned int d, u64 min_size)
+			unsigned int d, u64 min_size, u64 max_size)
 {
 	struct model_domain *domain = &model->domain[d];
 	unsigned int i;
@@ -160,7 +161,8 @@ static int acquire_from(struct model *model, struct model_range *range,
 
 		if (range == &model->programs)
 			size = domain->sizes[domain->nr_sizes - 1 - i];
-		if (size < min_size || size >= domain->too_large)
+		if (size < min_size || size > max_size ||
+		    size >= domain->too_large)
 			continue;
 		rc = model_acquire(model, d, size);
 		if (rc == -ENOSPC) {
@@ -178,7 +180,7 @@ static int acquire_from(struct model *model, struct model_range *range,
  * is not asked.
  */
 static int acquire(struct model *model, struct model_range *range, u64 domains,
-		   u64 min_size)
+		   u64 min_size, u64 max_size)
 {
 	unsigned int d;
 	int rc;
@@ -191,9 +193,16 @@ static int acquire(struct model *model, struct model_range *range, u64 domains,
 		if (range->no_slot)
 			return -ENOSPC;
 		if (domains >> d & 1)
-			rc = acquire_from(model, range, d, min_size);
+			rc = acquire_from(model, range, d, min_size, max_size);
 	}
 	return rc;
+}
+
+/* Acquires a region of exactly @size bytes for tensors. */
+int model_acquire_region(struct model *model, u64 size)
+{
+	return acquire(model, &model->tensors, model->default_domains, size,
+		       size);
 }
 
 static bool is_in(const struct model_region *region, u64 domains)
@@ -247,6 +256,8 @@ static bool region_comes_first(const struct model *model,
 			       const struct model_region *a,
 			       const struct model_region *b)
 {
+	if (!a->reserved_for != !b->reserved_for)
+		return a->reserved_for;
 	if (request->growable && model_largest_hole(a) != model_largest_hole(b))
 		return model_largest_hole(a) > model_largest_hole(b);
 	return model->order == FLEXMEM_ORDER_LOAD_BALANCE ?
@@ -266,7 +277,8 @@ static bool try_those_of(struct model *model, const struct model_range *range,
 	for (;;) {
 		next = -1;
 		for (slot = range->first; slot < range->end; slot++) {
-			if (!is_in(&region[slot], domains) || tried[slot])
+			if (!is_in(&region[slot], domains) || tried[slot] ||
+			    model_is_closed(model, slot, request->owner))
 				continue;
 			if (next < 0 ||
 			    region_comes_first(model, request, &region[slot],
@@ -317,6 +329,7 @@ static bool one_gives_up(struct model *model, const struct model_range *range,
 	for (slot = range->first; slot < range->end; slot++) {
 		region = &model->region[slot];
 		if (is_in(region, request->domains) &&
+		    !model_is_closed(model, slot, request->owner) &&
 		    gives_up(model, region, request))
 			return true;
 	}
@@ -340,7 +353,8 @@ void model_figures(struct model *model, const struct model_request *request,
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
 	for (slot = range->first; slot < range->end; slot++) {
-		if (!is_in(&model->region[slot], request->domains))
+		if (!is_in(&model->region[slot], request->domains) ||
+		    model_is_closed(model, slot, request->owner))
 			continue;
 		answer->total_free += model->region[slot].free;
 		answer->largest_free = max(answer->largest_free,
@@ -348,6 +362,21 @@ void model_figures(struct model *model, const struct model_request *request,
 	}
 	model_sum(model, &sums);
 	answer->leaving = sums.orphaned;
+}
+
+/* Whether a region that is reserved for others has a hole for the request. */
+static bool fits_in_closed(const struct model *model,
+			   const struct model_range *range,
+			   const struct model_request *request)
+{
+	unsigned int slot;
+
+	for (slot = range->first; slot < range->end; slot++)
+		if (is_in(&model->region[slot], request->domains) &&
+		    model_is_closed(model, slot, request->owner) &&
+		    model_largest_hole(&model->region[slot]) >= request->size)
+			return true;
+	return false;
 }
 
 static void explain(struct model *model, const struct model_range *range,
@@ -364,6 +393,8 @@ static void explain(struct model *model, const struct model_range *range,
 		return;
 	if (request->size > answer->max_region) {
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
+	} else if (fits_in_closed(model, range, request)) {
+		answer->reason = FLEXMEM_REASON_RESERVED;
 	} else if (answer->total_free >= request->size) {
 		answer->reason = one_gives_up(model, range, request) ?
 					 FLEXMEM_REASON_ALIGNMENT :
@@ -418,6 +449,7 @@ void model_start(struct model *model)
 	model->pieces = 0;
 	model->broken = false;
 	memset(model->pending, 0, sizeof(model->pending));
+	model->nr_reservations = 0;
 	model->timeouts = 0;
 	model->dead = false;
 	model->tensors = (struct model_range) {
@@ -446,7 +478,7 @@ static int prealloc(struct model *model, struct model_range *range, u64 domains)
 			if (!(domains >> d & 1) ||
 			    model_exhausted(model, range, 1ULL << d, 0))
 				continue;
-			rc = acquire(model, range, 1ULL << d, 0);
+			rc = acquire(model, range, 1ULL << d, 0, ~0ULL);
 			if (rc < 0 && rc != -ENOSPC)
 				return rc;
 			more |= rc >= 0;
@@ -486,11 +518,12 @@ static int place_in_new(struct model *model, struct model_range *range,
 	}
 	slot = -ENOSPC;
 	if (request->preferred)
-		slot = acquire(model, range, request->preferred, request->size);
+		slot = acquire(model, range, request->preferred, request->size,
+			       ~0ULL);
 	if (slot == -ENOSPC && request->domains != request->preferred)
 		slot = acquire(model, range,
 			       request->domains & ~request->preferred,
-			       request->size);
+			       request->size, ~0ULL);
 	if (slot < 0)
 		return slot;
 	return try_region(model, slot, request, answer) ? 0 : -ENOSPC;
@@ -542,7 +575,8 @@ static int place(struct model *model, struct model_range *range,
 			     (model_is_unsure(model, request->domains) ||
 			      !model_exhausted(model, range, request->domains,
 					       request->size)) &&
-			     !model_is_unresponsive(model);
+			     !model_is_unresponsive(model) &&
+			     !model_has_regions(model, request->owner);
 
 	return place_in_order(model, range, request, answer, acquire_first);
 }
@@ -593,7 +627,8 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 	struct model_region *region = &model->region[slot];
 	u64 dirty;
 
-	if (!region->there || region->free < region->total)
+	if (!region->there || region->free < region->total ||
+	    region->reserved_for)
 		return false;
 	*rc = 0;
 	/* The bytes of former owners are scrubbed before the release. */

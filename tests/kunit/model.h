@@ -55,6 +55,7 @@ struct model_block {
  * @refused: the firmware has refused the slot
  * @piece: number of the device's piece
  * @domain: the domain that the piece lies in
+ * @reserved_for: the holder that the region is reserved for; 0: none
  * @total: bytes
  * @free: bytes in free blocks
  * @changes: number of allocations and frees in the region
@@ -66,6 +67,7 @@ struct model_region {
 	bool refused;
 	unsigned int piece;
 	unsigned int domain;
+	unsigned int reserved_for;
 	u64 total;
 	u64 free;
 	u64 changes;
@@ -90,6 +92,8 @@ struct model_range {
  * @request: whether a request is refused in any region
  * @charge: whether the owner may be charged for the bytes in a slot
  * @region: whether a region may be acquired for the request
+ * @is_below: whether an owner may use what is reserved for a holder
+ * @holder_is_full: whether a limit forbids a holder a further region
  */
 struct model_rules {
 	enum flexmem_reason (*request)(struct model *model,
@@ -99,6 +103,22 @@ struct model_rules {
 				      unsigned int slot);
 	enum flexmem_reason (*region)(struct model *model,
 				      const struct model_request *request);
+	bool (*is_below)(unsigned int owner, unsigned int holder);
+	bool (*holder_is_full)(struct model *model, unsigned int holder);
+};
+
+#define MODEL_MAX_RESERVATIONS 2
+
+/**
+ * struct model_reservation - regions that a holder should have
+ * @holder: number of the holder, at least 1
+ * @count: number of regions
+ * @size: bytes of each
+ */
+struct model_reservation {
+	unsigned int holder;
+	unsigned int count;
+	u64 size;
 };
 
 #define MODEL_MAX_PENDING (2 * MODEL_MAX_SLOTS)
@@ -167,7 +187,7 @@ struct model_domain {
  * @reset_error: error of the next reset, or 0
  * @dead: the device neither answers nor acts
  * @tries: the most holes without slack for the alignment that a search tries
- * @rules: limits; NULL: there are none
+ * @rules: limits; NULL: there are none, and nothing is reserved
  * @priv: argument of the rules
  * @broken: a reset has failed, and nothing works
  * @scrubbed: number of bytes that the device has scrubbed
@@ -183,6 +203,8 @@ struct model_domain {
  * @stamp: a clock: number of quarantines and acquisitions so far
  * @tensors: slots of tensors
  * @programs: slots of programs
+ * @reservation: the reservations, in the order in which they were made
+ * @nr_reservations: number of reservations
  * @region: the regions, by slot
  */
 struct model {
@@ -225,6 +247,8 @@ struct model {
 	u64 stamp;
 	struct model_range tensors;
 	struct model_range programs;
+	struct model_reservation reservation[MODEL_MAX_RESERVATIONS];
+	unsigned int nr_reservations;
 	struct model_region region[MODEL_MAX_SLOTS];
 };
 
@@ -305,6 +329,14 @@ void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer);
 u64 model_max_region(const struct model *model, u64 domains);
 bool model_is_unsure(const struct model *model, u64 domains);
+bool model_is_closed(const struct model *model, unsigned int slot,
+		     unsigned int owner);
+bool model_is_reserved(const struct model *model, unsigned int slot,
+		       unsigned int owner);
+bool model_has_regions(const struct model *model, unsigned int owner);
+int model_reserve(struct model *model, const struct model_reservation *wanted,
+		  enum flexmem_reason *reason);
+void model_restore(struct model *model);
 u64 model_all_domains(const struct model *model);
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
@@ -340,6 +372,7 @@ void model_region_entry(const struct model *model, unsigned int slot,
 			struct flexmem_region_entry *entry);
 
 /* Shared by the source files of the model. */
+int model_acquire_region(struct model *model, u64 size);
 int model_find_hole(const struct model *model,
 		    const struct model_region *region, u64 size, u64 alignment);
 u64 model_largest_hole(const struct model_region *region);

@@ -221,7 +221,8 @@ bool model_is_settled(const struct model *model)
 }
 
 /**
- * model_settle_unasked - let the worker probe and retry pending commands
+ * model_settle_unasked - let the worker probe, retry pending commands, and
+ * acquire what reservations lack
  * @model: model
  */
 void model_settle_unasked(struct model *model)
@@ -230,4 +231,6 @@ void model_settle_unasked(struct model *model)
 		model_call(model, &model->capacity_error);
 	if (!model->broken && !model_is_unresponsive(model))
 		model_retry(model, false);
+	if (!model->broken && !model_is_unresponsive(model))
+		model_restore(model);
 }

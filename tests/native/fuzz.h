@@ -258,6 +258,7 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner);
 void fuzz_forget_cgroups(struct fuzz *f);
 void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf);
 void fuzz_note_peak(struct fuzz *f, unsigned int file);
+unsigned int fuzz_reservation(const struct fuzz *f, unsigned int owner);
 struct fuzz_allocation *fuzz_add(struct fuzz *f,
 				 const struct fuzz_allocation *allocation);
 void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation);
@@ -330,6 +331,7 @@ void fuzz_segments(struct fuzz *f);
 void fuzz_snapshot(struct fuzz *f);
 void fuzz_get_limit(struct fuzz *f);
 void fuzz_set_limit(struct fuzz *f);
+void fuzz_reserve(struct fuzz *f);
 void fuzz_strict(struct fuzz *f);
 
 /* fuzz_device.c */
@@ -350,6 +352,7 @@ void fuzz_no_command(struct fuzz *f);
 void fuzz_check(struct fuzz *f);
 void fuzz_check_region(struct fuzz *f, unsigned int slot, bool hidden,
 		       const struct flexmem_region_entry *is);
+u64 fuzz_held_back(const struct fuzz *f, bool from_all);
 void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 		      unsigned int owner,
 		      const struct flexmem_owner_entry *is);

@@ -22,7 +22,19 @@ void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation)
 	*allocation = f->allocation[--f->nr];
 }
 
-/* For each owner a bit mask of the slots in which it has bytes. */
+/* Adds the slots of reserved regions. */
+static void count_reserved(const struct fuzz *f, u64 *slots)
+{
+	const struct model_region *region = f->model->region;
+	unsigned int slot, i;
+
+	for (slot = 0; slot < f->model->slots; slot++)
+		if (region[slot].there && region[slot].reserved_for)
+			for (i = region[slot].reserved_for; i >= FUZZ_FILES; i--)
+				slots[i] |= BIT_ULL(slot);
+}
+
+/* For each owner a bit mask of the slots that are charged to it. */
 static void count_slots(const struct fuzz *f, u64 *slots)
 {
 	const struct fuzz_allocation *a;
@@ -35,6 +47,7 @@ static void count_slots(const struct fuzz *f, u64 *slots)
 		for_each_account(i, a->file)
 			slots[i] |= BIT_ULL(a->slot);
 	}
+	count_reserved(f, slots);
 }
 
 static void count_allocation(const struct fuzz *f,
@@ -89,13 +102,25 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 
 /*
  * Makes the missing accounts of a cgroup and of its ancestors. A cgroup has an
- * account from its first file or limit on.
+ * account from its first file, limit or reservation on.
  */
 void fuzz_need_cgroup(struct fuzz *f, unsigned int leaf)
 {
 	for (; leaf >= FUZZ_FILES; leaf--)
 		if (!f->owner[leaf].there)
 			fuzz_new_owner(f, leaf);
+}
+
+/* The number of regions that should be reserved for an owner. */
+unsigned int fuzz_reservation(const struct fuzz *f, unsigned int owner)
+{
+	const struct model *model = f->model;
+	unsigned int i;
+
+	for (i = 0; i < model->nr_reservations; i++)
+		if (model->reservation[i].holder == owner)
+			return model->reservation[i].count;
+	return 0;
 }
 
 static bool is_needed(const struct fuzz *f, unsigned int cgroup)
@@ -109,12 +134,12 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 	for (i = 0; i < FUZZ_FILES; i++)
 		if (f->owner[i].there && fuzz_leaf_of(i) == cgroup)
 			return true;
-	return false;
+	return fuzz_reservation(f, cgroup);
 }
 
 /*
- * Forgets each cgroup without a file and without a limit, if all cgroups below
- * it are forgotten, too.
+ * Forgets each cgroup without a file, a limit and a reservation, if all cgroups
+ * below it are forgotten, too.
  */
 void fuzz_forget_cgroups(struct fuzz *f)
 {
@@ -372,8 +397,33 @@ static enum flexmem_reason refuse_region(struct model *model,
 	return refuse(model->priv, request->owner, request->size, 1);
 }
 
+static bool is_below(unsigned int file, unsigned int holder)
+{
+	unsigned int i;
+
+	for_each_account(i, file)
+		if (i == holder)
+			return true;
+	return false;
+}
+
+static bool holder_is_full(struct model *model, unsigned int holder)
+{
+	const struct fuzz *f = model->priv;
+	struct fuzz_count count;
+	unsigned int i;
+
+	fuzz_count(f, &count);
+	for (i = holder; i >= FUZZ_FILES; i--)
+		if (exceeds(count.of[i].used[SLOTS], 1, fuzz_limit(f, i, SLOTS)))
+			return true;
+	return false;
+}
+
 const struct model_rules fuzz_rules = {
 	.request = refuse_request,
 	.charge = refuse_charge,
 	.region = refuse_region,
+	.is_below = is_below,
+	.holder_is_full = holder_is_full,
 };

@@ -92,6 +92,7 @@ static const struct {
 	OUT(GET_LIMIT, flexmem_resource_limit, out_limit, out_used),
 	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
+	OUT(RESERVE, flexmem_reserve, out_reason, out_reason),
 	OUT(DOMAIN, flexmem_domain_info, out_flags, out_tensor_largest),
 };
 
@@ -268,7 +269,8 @@ static const struct {
 	void (*run)(struct fuzz *f);
 	unsigned int weight;
 } commands[] = {
-	{ "ALLOC", fuzz_alloc, 62 },
+	{ "ALLOC", fuzz_alloc, 58 },
+	{ "RESERVE", fuzz_reserve, 4 },
 	{ "DOMAIN", fuzz_domain, 1 },
 	{ "COPY", fuzz_copy_range, 3 },
 	{ "unregister", fuzz_unregister, 1 },

@@ -57,6 +57,24 @@ static void check_regions(struct fuzz *f)
 	SAME(f, view.nr, nr);
 }
 
+/*
+ * Free bytes that reservations keep back: from the current file, or from any
+ * file.
+ */
+u64 fuzz_held_back(const struct fuzz *f, bool from_all)
+{
+	const struct model_region *region = f->model->region;
+	unsigned int slot;
+	u64 bytes = 0;
+
+	for (slot = 0; slot < f->model->slots; slot++)
+		if (region[slot].there &&
+		    (from_all ? region[slot].reserved_for != 0 :
+				model_is_closed(f->model, slot, f->who)))
+			bytes += region[slot].free;
+	return bytes;
+}
+
 /* How many bytes the device has granted in replies that were lost. */
 static u64 lost_bytes(const struct fuzz *f)
 {
@@ -77,10 +95,10 @@ static void check_sums(struct fuzz *f, const struct fuzz_count *count)
 	}
 	SAME(f, is->out_capacity, fuzz_capacity_of_all(f));
 	SAME(f, is->out_total, want.total);
-	SAME(f, is->out_free, want.free);
+	SAME(f, is->out_free, want.free - fuzz_held_back(f, true));
 	SAME(f, is->out_owned, want.owned);
 	SAME(f, is->out_orphaned, want.orphaned);
-	SAME(f, is->out_reserved, 0);
+	SAME(f, is->out_reserved, fuzz_held_back(f, true));
 	SAME(f, is->out_quarantined, want.quarantined);
 	SAME(f, is->out_scrubbed, f->model->scrubbed);
 	SAME(f, f->fake->scrubbed, f->model->scrubbed);
@@ -94,6 +112,16 @@ static void check_sums(struct fuzz *f, const struct fuzz_count *count)
 	if (!f->model->broken)
 		SAME(f, f->fake->taken - lost_bytes(f), taken);
 	SAME(f, atomic64_read(&f->fdev->failures), f->failures);
+}
+
+static unsigned int reserved_for(const struct fuzz *f, unsigned int owner)
+{
+	const struct model_region *region = f->model->region;
+	unsigned int slot, nr = 0;
+
+	for (slot = 0; slot < f->model->slots && owner; slot++)
+		nr += region[slot].there && region[slot].reserved_for == owner;
+	return nr;
 }
 
 void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
@@ -114,6 +142,8 @@ void fuzz_check_owner(struct fuzz *f, const struct fuzz_count *count,
 	SAME(f, is->slots, use->used[SLOTS]);
 	SAME(f, is->handles, use->used[HANDLES]);
 	SAME(f, is->files, use->used[FILES]);
+	SAME(f, is->reservation, fuzz_reservation(f, i));
+	SAME(f, is->reserved, reserved_for(f, i));
 	SAME(f, is->flags, 0);
 	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
 		SAME(f, is->limit[r], fuzz_limit(f, i, r));

@@ -335,6 +335,7 @@ void fuzz_reset(struct fuzz *f)
 	if (rc)
 		return;
 	f->resets++;
+	model_restore(f->model);
 	if (f->model->acquire == FLEXMEM_ACQUIRE_PREALLOC &&
 	    !model_refresh(f->model))
 		model_prealloc(f->model);

@@ -74,13 +74,17 @@ static unsigned int nr_regions(const struct fuzz *f)
 static void check_regions(struct fuzz *f, const struct list *list)
 {
 	const size_t size = sizeof(struct flexmem_region_entry);
-	const bool hidden = !fuzz_is_admin(f->who);
 	unsigned int slot, nr = 0;
+	bool hidden;
 
-	for (slot = 0; slot < f->model->slots; slot++)
-		if (f->model->region[slot].there)
-			fuzz_check_region(f, slot, hidden,
-					  entry_of(f, list, nr++, size));
+	for (slot = 0; slot < f->model->slots; slot++) {
+		if (!f->model->region[slot].there)
+			continue;
+		hidden = !fuzz_is_admin(f->who) &&
+			 !model_is_reserved(f->model, slot, f->who);
+		fuzz_check_region(f, slot, hidden,
+				  entry_of(f, list, nr++, size));
+	}
 }
 
 void fuzz_regions(struct fuzz *f)
@@ -185,6 +189,7 @@ static unsigned int visible(const struct fuzz *f, unsigned int *owner)
 static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
 			   unsigned int owners)
 {
+	u64 reserved = fuzz_held_back(f, fuzz_is_admin(f->who));
 	struct model_sums want;
 
 	model_sum(f->model, &want);
@@ -192,7 +197,8 @@ static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
 	SAME(f, is->out_owner_count, owners);
 	SAME(f, is->out_capacity, fuzz_capacity_of_all(f));
 	SAME(f, is->out_total, want.total);
-	SAME(f, is->out_free, want.free);
+	SAME(f, is->out_free, want.free - reserved);
+	SAME(f, is->out_reserved, reserved);
 	SAME(f, is->out_owned, want.owned);
 	SAME(f, is->out_orphaned, want.orphaned);
 	SAME(f, is->out_quarantined, want.quarantined);
@@ -378,6 +384,7 @@ static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
 
 	fuzz_count(f, &count);
 	model_sum(f->model, &sums);
+	sums.free -= fuzz_held_back(f, false);
 	for (i = 0; i < FUZZ_FILES; i++)
 		program += count.of[i].program;
 	for (i = 0; i < model->slots; i++) {
@@ -573,6 +580,88 @@ void fuzz_set_limit(struct fuzz *f)
 	SAME(f, cmd.out_limit, given.limit);
 	SAME(f, cmd.out_used,
 	     owner ? count.of[owner].used[given.resource] : 0);
+	fuzz_forget_cgroups(f);
+}
+
+/* Reservations. */
+
+/* Whether a default domain has regions of this size. */
+static bool is_region_size(const struct fuzz *f, u64 size)
+{
+	const struct model *model = f->model;
+	unsigned int d, i;
+
+	for (d = 0; d < model->nr_domains; d++)
+		for (i = 0; i < model->domain[d].nr_sizes; i++)
+			if (model->default_domains >> d & 1 &&
+			    model->domain[d].sizes[i] == size)
+				return true;
+	return false;
+}
+
+/* Draws the owner number of a cgroup; FUZZ_OWNERS is an unknown cgroup. */
+static unsigned int draw_holder(struct fuzz *f, u64 *cgroup)
+{
+	u8 n = fuzz_take(f);
+	unsigned int i = n < 16 ? FUZZ_FILES : FUZZ_FILES + 1 + (n & 1);
+
+	if (n >= 250) {
+		*cgroup = 1000000 + n;
+		return FUZZ_OWNERS;
+	}
+	*cgroup = cgroup_id(fuzz_cgroup[i - FUZZ_FILES]);
+	return i;
+}
+
+static void draw_reservation(struct fuzz *f, struct flexmem_reserve *cmd)
+{
+	const struct flexmem_settings *s = &f->settings;
+	u8 kind = fuzz_take(f), size = kind >> 2;
+
+	cmd->count = kind & 3;
+	if (size >= 60)
+		cmd->length = size & 1 ? SZ_1M : SZ_8M;
+	else if (cmd->count)
+		cmd->length = s->sizes[size % s->nr_sizes];
+}
+
+/* Returns the error of a RESERVE that is refused for its arguments, or 0. */
+static int check_reserve(struct fuzz *f, const struct flexmem_reserve *cmd,
+			 unsigned int holder)
+{
+	if (cmd->count ? !is_region_size(f, cmd->length) : cmd->length != 0)
+		return -EINVAL;
+	if (!fuzz_is_admin(f->who))
+		return -EPERM;
+	if (holder == FUZZ_OWNERS)
+		return -ENOENT;
+	if (holder == FUZZ_FILES)
+		return -EINVAL;
+	return f->late ? -EFAULT : 0;
+}
+
+void fuzz_reserve(struct fuzz *f)
+{
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	struct flexmem_reserve cmd = CMD(reserve);
+	struct model_reservation wanted;
+	int want;
+	long rc;
+
+	wanted.holder = draw_holder(f, &cmd.cgroup);
+	draw_reservation(f, &cmd);
+	wanted.count = cmd.count;
+	wanted.size = cmd.length;
+	if (!fuzz_call(f, FLEXMEM_CMD_RESERVE, &cmd, sizeof(cmd), &rc))
+		return;
+	want = check_reserve(f, &cmd, wanted.holder);
+	if (!want)
+		want = model_reserve(f->model, &wanted, &reason);
+	SAME(f, rc, want);
+	if (!f->late)
+		SAME(f, cmd.out_reason, reason);
+	if (!want && wanted.count)
+		fuzz_need_cgroup(f, wanted.holder);
 	fuzz_forget_cgroups(f);
 }
 
