@@ -20,8 +20,8 @@
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
-#include "dirty.h"
 #include "owner.h"
+#include "region_dirty.h"
 #include "scrub.h"
 #include "spare.h"
 #include "table.h"

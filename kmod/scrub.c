@@ -5,10 +5,10 @@
  * Each block knows the owner of the bytes in it (block.h). An allocation of a
  * new owner scrubs the block first, and waits for the scrub. An owner that gets
  * its own bytes back needs no scrub. An allocation may take a block while the
- * background worker is scrubbing a part of it (background.c). The allocation
+ * background worker is scrubbing a part of it (table_scrub.c). The allocation
  * waits until that scrub ends, because the scrub would erase new bytes.
  *
- * A block that the device fails to scrub goes into quarantine (dirty.c). The
+ * A block that the device fails to scrub goes into quarantine (region_dirty.c). The
  * block is not allocated until it is clean.
  */
 

@@ -145,9 +145,9 @@ flexmem_table_exhausted(const struct flexmem_table *table,
 			enum flexmem_kind kind, u64 domains, u64 min_size);
 
 /*
- * The declarations below are for the files that change regions: table.c,
- * placement.c, reservation.c, background.c, trim.c and removal.c. Reports also
- * call flexmem_table_kind().
+ * The declarations below are for the files that change regions: table.c and
+ * table_*.c, placement.c and reservation.c. Reports also call
+ * flexmem_table_kind().
  */
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_work(struct work_struct *work);

@@ -11,9 +11,9 @@
 #include <linux/string.h>
 
 #include "checks.h"
-#include "dirty.h"
 #include "fake_device.h"
 #include "owner.h"
+#include "region_dirty.h"
 #include "snapshot.h"
 #include "spare.h"
 

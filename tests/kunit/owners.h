@@ -14,9 +14,9 @@
 #include <linux/workqueue.h>
 
 #include "client.h"
-#include "dirty.h"
 #include "fake_device.h"
 #include "owner.h"
+#include "region_dirty.h"
 #include "snapshot.h"
 #include "table.h"
 

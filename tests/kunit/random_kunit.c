@@ -17,10 +17,10 @@
 #include <linux/sched.h>
 
 #include "checks.h"
-#include "dirty.h"
 #include "fake_device.h"
 #include "model.h"
 #include "placement.h"
+#include "region_dirty.h"
 #include "snapshot.h"
 #include "spare.h"
 #include "table.h"

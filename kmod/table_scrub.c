@@ -13,8 +13,8 @@
 #include <linux/sched.h>
 #include <linux/workqueue.h>
 
-#include "dirty.h"
 #include "owner.h"
+#include "region_dirty.h"
 #include "scrub.h"
 #include "table.h"
 

@@ -9,8 +9,8 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "dirty.h"
 #include "job.h"
+#include "region_dirty.h"
 #include "reservation.h"
 #include "scrub.h"
 #include "table.h"

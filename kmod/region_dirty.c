@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The blocks of a region that need a scrub: free blocks, which the background
- * worker scrubs (background.c), and blocks in quarantine. A quarantined block
+ * worker scrubs (table_scrub.c), and blocks in quarantine. A quarantined block
  * could not be scrubbed. It is charged to no account, and is not allocated
  * until it is clean.
  */
@@ -9,8 +9,8 @@
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 
-#include "dirty.h"
 #include "region.h"
+#include "region_dirty.h"
 #include "scrub.h"
 #include "spare.h"
 #include "table.h"

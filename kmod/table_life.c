@@ -14,7 +14,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 
-#include "dirty.h"
+#include "region_dirty.h"
 #include "reservation.h"
 #include "scrub.h"
 #include "table.h"

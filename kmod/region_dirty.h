@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The free blocks of a region that need a scrub, and blocks in quarantine. */
-#ifndef _FLEXMEM_DIRTY_H
-#define _FLEXMEM_DIRTY_H
+#ifndef _FLEXMEM_REGION_DIRTY_H
+#define _FLEXMEM_REGION_DIRTY_H
 
 #include <linux/types.h>
 
@@ -26,4 +26,4 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 int flexmem_region_retry(struct flexmem_region *region,
 			 struct flexmem_block *block);
 
-#endif /* _FLEXMEM_DIRTY_H */
+#endif /* _FLEXMEM_REGION_DIRTY_H */
