@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* flexmem.ko: loading and unloading. */
 
+#include <linux/dma-fence.h>
 #include <linux/module.h>
 
 #include "account.h"
+#include "allocation.h"
 #include "chardev.h"
 #include "debugfs.h"
 #include "settings.h"
 #include "spare.h"
+#include "table.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"

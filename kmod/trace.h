@@ -14,12 +14,16 @@
 #if !defined(_FLEXMEM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define _FLEXMEM_TRACE_H
 
-#include <linux/dma-fence.h>
 #include <linux/tracepoint.h>
 
-#include "allocation.h"
-#include "region.h"
-#include "table.h"
+#include "function.h"
+
+/* Only main.c, which defines the events, needs more of these. */
+struct dma_fence;
+struct flexmem_account;
+struct flexmem_accounts;
+struct flexmem_allocation;
+struct flexmem_region;
 
 /* Room for the longest name of an operation and its NUL. */
 #define FLEXMEM_OPERATION_NAME 16
