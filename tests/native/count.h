@@ -16,6 +16,9 @@ static bool count_nothing;
 #include <signal.h>
 
 #define STEP_NAME "instructions"
+#define STEPS_OF_A_BRANCH 5
+/* No task can be started between traps. */
+#define COUNT_UNLESS_STARTING(most, call) do { call; (most) = 1; } while (0)
 /* A trap takes some 10 us, so of many equal operations only some are counted. */
 #define COUNT_ONE_IN(n, i) (count_nothing = (i) % (n))
 /*
@@ -48,6 +51,8 @@ static inline void count_end(void)
 }
 #else
 #define STEP_NAME "steps"
+#define STEPS_OF_A_BRANCH 1
+#define COUNT_UNLESS_STARTING(most, call) COUNT(most, call)
 #define COUNT_ONE_IN(n, i) ((void)0)
 
 void __sanitizer_cov_trace_pc(void);
