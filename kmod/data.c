@@ -32,7 +32,8 @@
  * @to_offset: first byte in @to
  * @from_offset: first byte in @from
  * @user: the user memory
- * @buffer: buffer of the kernel for a part; NULL for COPY
+ * @buffer: buffer of the kernel for a part; NULL for COPY, and if the device
+ *	may still use the buffer after a failure
  * @max: most bytes of a part
  */
 struct transfer {
@@ -78,7 +79,7 @@ static int lost_error(const struct place *place)
 }
 
 static int move_part(const struct place *to, const struct place *from,
-		     void *buffer, u64 size)
+		     void **buffer, u64 size)
 {
 	struct flexmem_region *region = to->region ?: from->region;
 	struct flexmem_table *table = region->table;
@@ -107,7 +108,7 @@ unlock:
 }
 
 /* Adds the number of moved bytes to @done, also on failure. */
-static int move(const struct transfer *t, u64 length, u64 *done)
+static int move(struct transfer *t, u64 length, u64 *done)
 {
 	struct place to, from;
 	u64 size;
@@ -122,7 +123,7 @@ static int move(const struct transfer *t, u64 length, u64 *done)
 			return -EINTR;
 		if (!t->from && copy_from_user(t->buffer, t->user + *done, size))
 			return -EFAULT;
-		rc = move_part(&to, &from, t->buffer, size);
+		rc = move_part(&to, &from, &t->buffer, size);
 		if (rc)
 			return rc;
 		if (!t->to && copy_to_user(t->user + *done, t->buffer, size))
@@ -230,7 +231,7 @@ int flexmem_data_copy(struct flexmem_allocation *to,
 		      struct flexmem_allocation *from,
 		      struct flexmem_copy *copy)
 {
-	const struct transfer t = {
+	struct transfer t = {
 		.to = to,
 		.from = from,
 		.to_offset = copy->to_offset,

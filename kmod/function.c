@@ -18,6 +18,7 @@
 #include <linux/overflow.h>
 #include <linux/pgtable.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "function.h"
@@ -444,6 +445,8 @@ int flexmem_function_reset(struct flexmem_function *function)
 	rc = flexmem_function_check(function, "reset", rc, false);
 	if (!rc) {
 		function->nr_pieces = 0;
+		kfree(function->late_buffer);
+		function->late_buffer = NULL;
 		atomic_set(&function->distrusted, 0);
 	}
 	return flexmem_function_note(function, rc);

@@ -147,6 +147,9 @@ enum flexmem_state {
  * @work_tries: runs of @work without success; changed by @work only
  * @data_lock: one scrub or copy at a time. May be held while the firmware
  *	works, so user tasks wait killably for this lock
+ * @late_buffer: kernel memory that the device may still use after a failed read
+ *	or write. A reset frees it; a removal does not. NULL if there is none.
+ *	Changes under @data_lock
  * @state_lock: protects changes of the members below; a leaf
  * @state: which commands the function can take; read without a lock
  * @failures: failures that the driver has reported; a reset repairs only
@@ -185,6 +188,7 @@ struct flexmem_function {
 	unsigned int work_ms;
 	unsigned int work_tries;
 	struct mutex data_lock; /* scrubs and copies; see above */
+	void *late_buffer;
 	spinlock_t state_lock; /* see above */
 	enum flexmem_state state;
 	unsigned int failures;
@@ -296,10 +300,10 @@ int flexmem_function_clear(struct flexmem_function *function,
 			   u64 end);
 int flexmem_function_read(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
-			  u64 size, void *to);
+			  u64 size, void **to);
 int flexmem_function_write(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
-			   u64 size, const void *from);
+			   u64 size, void **from);
 int flexmem_function_copy(struct flexmem_function *function,
 			  const struct flexmem_memory *to, u64 to_offset,
 			  const struct flexmem_memory *from, u64 from_offset,

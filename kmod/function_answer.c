@@ -16,6 +16,21 @@
 #include "trace.h"
 
 /*
+ * Handles a driver that has lost control of its device: an access to device
+ * memory or to a buffer may still be in flight. No command ends it, so nothing
+ * but a reset works from here on.
+ * Return: -EIO.
+ */
+static int fail(struct flexmem_function *function, const char *operation)
+{
+	flexmem_function_fail(function);
+	dev_err(function->dev,
+		"%s failed, and bytes may still move: nothing but a reset works\n",
+		operation);
+	return -EIO;
+}
+
+/*
  * Handles a wrong answer. Logs only the first wrong answer, because a faulty
  * device usually repeats its mistake.
  * @what: what is wrong. @value: the wrong value.
@@ -34,7 +49,8 @@ int flexmem_function_distrust(struct flexmem_function *function,
 
 /*
  * Checks the errno of an answer. @may_be_full: -ENOSPC is a valid answer.
- * Return: @rc, or -EIO if the contract does not permit that error.
+ * Return: @rc; or -EIO if the function has failed, or if the contract does not
+ * permit that error.
  */
 int flexmem_function_check(struct flexmem_function *function,
 			   const char *operation, int rc, bool may_be_full)
@@ -52,6 +68,8 @@ int flexmem_function_check(struct flexmem_function *function,
 	case -ENODEV:
 	case -ENOMEM:
 		return rc;
+	case -ENOTRECOVERABLE:
+		return fail(function, operation);
 	}
 	return flexmem_function_distrust(function, operation, "error", rc);
 }

@@ -66,35 +66,51 @@ int flexmem_function_clear(struct flexmem_function *function,
 }
 
 /*
+ * Notes the outcome of an operation with a buffer. If the device may still use
+ * the buffer, the function keeps it, and *@buffer becomes NULL. There is only
+ * one such buffer, because a failed function moves no data before its reset.
+ */
+static int rw_outcome(struct flexmem_function *function, const char *operation,
+		      int rc, void **buffer)
+{
+	if (rc == -ENOTRECOVERABLE) {
+		function->late_buffer = *buffer;
+		*buffer = NULL;
+	}
+	return flexmem_function_outcome(function, operation, rc, false);
+}
+
+/*
  * Copies out of the device.
  * @function: function whose driver has this operation. @size: bytes, at most
- * FLEXMEM_RW_MAX.
+ * FLEXMEM_RW_MAX. @to: buffer from kmalloc(). It becomes NULL if the device may
+ * still write to the buffer: then the function keeps the buffer.
  * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_read(struct flexmem_function *function,
 			  const struct flexmem_memory *mem, u64 offset,
-			  u64 size, void *to)
+			  u64 size, void **to)
 {
-	int rc = function->ops.read(function->priv, mem, offset, size, to);
+	int rc = function->ops.read(function->priv, mem, offset, size, *to);
 
-	return flexmem_function_outcome(function, "read", rc, false);
+	return rw_outcome(function, "read", rc, to);
 }
 
 /*
  * Copies into the device.
  * @function: function whose driver has this operation. @size: bytes, at most
- * FLEXMEM_RW_MAX.
+ * FLEXMEM_RW_MAX. @from: buffer, as in flexmem_function_read().
  * Context: the caller runs no other operation that moves data. May sleep.
  * Return: 0 or an error of the firmware.
  */
 int flexmem_function_write(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
-			   u64 size, const void *from)
+			   u64 size, void **from)
 {
-	int rc = function->ops.write(function->priv, mem, offset, size, from);
+	int rc = function->ops.write(function->priv, mem, offset, size, *from);
 
-	return flexmem_function_outcome(function, "write", rc, false);
+	return rw_outcome(function, "write", rc, from);
 }
 
 /*

@@ -283,17 +283,20 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
 }
 
 /*
- * Releases everything on removal. After a timeout the firmware gets no further
- * command. A piece that the firmware does not unmap is not released.
+ * Releases everything on removal. After a timeout, or if bytes may still move,
+ * the firmware gets no further command. A piece that the firmware does not unmap
+ * is not released.
  * @function: function that is being removed, and whose programs have stopped.
  * May sleep.
  */
 void flexmem_function_release_all(struct flexmem_function *function)
 {
+	unsigned int failures = READ_ONCE(function->failures);
 	unsigned int i = 0, nr;
 	int rc = 0;
 
-	while (i < function->nr_pieces && !flexmem_is_unanswered(rc)) {
+	while (i < function->nr_pieces && !flexmem_is_unanswered(rc) &&
+	       READ_ONCE(function->failures) == failures) {
 		struct flexmem_piece *piece = &function->piece[i];
 
 		if (piece->state == FLEXMEM_PIECE_HELD)

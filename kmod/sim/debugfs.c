@@ -30,6 +30,7 @@ static const char * const sim_fault_names[SIM_NR_FAULTS] = {
 	[SIM_DROP_REPLIES] = "drop_replies",
 	[SIM_DUPLICATE_REPLIES] = "duplicate_replies",
 	[SIM_STALE_REPLIES] = "stale_replies",
+	[SIM_HANG_COMMANDS] = "hang_commands",
 };
 
 static const char * const sim_stat_names[SIM_NR_STATS] = {

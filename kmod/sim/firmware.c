@@ -588,6 +588,8 @@ static void fw_handle(struct sim_firmware *fw, unsigned int function,
 	}
 	if (sim_mailbox_fault(fw->mbox, SIM_FAIL_COMMANDS, req->command))
 		reply.status = SIM_FAILED;
+	else if (sim_mailbox_fault(fw->mbox, SIM_HANG_COMMANDS, req->command))
+		reply.status = SIM_HUNG;
 	else
 		reply.status = fw_carry_out(fw, function, req, &reply);
 	sim_mailbox_answer(fw->mbox, function, req->command, &reply);

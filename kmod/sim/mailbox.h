@@ -75,6 +75,7 @@ enum sim_command {
  * enum sim_status - status in a reply
  * @SIM_OK: carried out
  * @SIM_FAILED: the firmware failed; nothing has changed
+ * @SIM_HUNG: the firmware cannot say whether bytes still move
  * @SIM_NO_SPACE: no contiguous free memory is large enough
  * @SIM_OVER_CAPACITY: the function's capacity is reached
  * @SIM_SLOT_REFUSED: this entry of the table may not be used
@@ -95,6 +96,7 @@ enum sim_command {
 enum sim_status {
 	SIM_OK,
 	SIM_FAILED,
+	SIM_HUNG,
 	SIM_NO_SPACE,
 	SIM_OVER_CAPACITY,
 	SIM_SLOT_REFUSED,
@@ -163,6 +165,7 @@ struct sim_reply {
  * @SIM_DROP_REPLIES: carried out, but the reply is lost
  * @SIM_DUPLICATE_REPLIES: the reply comes twice
  * @SIM_STALE_REPLIES: a reply to an old number comes first
+ * @SIM_HANG_COMMANDS: answered with SIM_HUNG
  * @SIM_NR_FAULTS: number of faults
  */
 enum sim_fault {
@@ -171,6 +174,7 @@ enum sim_fault {
 	SIM_DROP_REPLIES,
 	SIM_DUPLICATE_REPLIES,
 	SIM_STALE_REPLIES,
+	SIM_HANG_COMMANDS,
 	SIM_NR_FAULTS,
 };
 

@@ -33,6 +33,8 @@ static int sim_errno(struct sim_function *fn, const struct sim_request *req,
 		return -ENOSPC;
 	case SIM_FAILED:
 		return -EIO;
+	case SIM_HUNG:
+		return -ENOTRECOVERABLE;
 	default:
 		/* No user can cause this: flexmem or this driver has a bug. */
 		dev_err_ratelimited(fn->dev,

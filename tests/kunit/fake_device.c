@@ -81,6 +81,8 @@ static const char *errno_name(int rc)
 		return "ETIMEDOUT";
 	case -EINTR:
 		return "EINTR";
+	case -ENOTRECOVERABLE:
+		return "ENOTRECOVERABLE";
 	default:
 		return "another error";
 	}

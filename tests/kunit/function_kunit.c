@@ -313,6 +313,8 @@ static void holds_nothing_after_a_reset(struct kunit *test)
 /* call() numbers the operations. Only the first three may return -ENOSPC. */
 #define NR_OPERATIONS 14
 #define NR_THAT_FILL_UP 3
+#define OPERATION_READ 6
+#define OPERATION_WRITE 7
 #define OPERATION_FAULT 9
 
 static const struct flexmem_vm_range some_range = {
@@ -327,6 +329,7 @@ static int call(struct liar *liar, unsigned int nth)
 	struct flexmem_memory mem = { .id = 1, .size = SZ_2M };
 	struct flexmem_frames frames = { .size = SZ_2M };
 	u64 bytes = 77;
+	void *buffer = &bytes;
 	int rc;
 
 	/*
@@ -359,10 +362,10 @@ static int call(struct liar *liar, unsigned int nth)
 		rc = flexmem_function_scrub(function, &mem, 0, 128);
 		mutex_unlock(&function->data_lock);
 		return rc;
-	case 6:
-		return flexmem_function_read(function, &mem, 0, 128, &bytes);
-	case 7:
-		return flexmem_function_write(function, &mem, 0, 128, &bytes);
+	case OPERATION_READ:
+		return flexmem_function_read(function, &mem, 0, 128, &buffer);
+	case OPERATION_WRITE:
+		return flexmem_function_write(function, &mem, 0, 128, &buffer);
 	case 8:
 		return flexmem_function_quiesce(function);
 	case OPERATION_FAULT:
@@ -417,6 +420,33 @@ static void undocumented_errors_become_eio(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 		}
 	}
+}
+
+/*
+ * An operation after which bytes may still move makes the function fail. The
+ * function keeps the buffer that the device may still use.
+ */
+static void late_bytes_need_a_reset(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	unsigned int nth;
+
+	liar->rc = -ENOTRECOVERABLE;
+	for (nth = 0; nth < NR_OPERATIONS; nth++) {
+		KUNIT_EXPECT_EQ_MSG(test, -EIO, call(liar, nth),
+				    "operation %u", nth);
+		KUNIT_EXPECT_EQ_MSG(test, -EIO, flexmem_function_error(function),
+				    "operation %u", nth);
+		KUNIT_EXPECT_EQ_MSG(test, !!function->late_buffer,
+				    nth == OPERATION_READ ||
+				    nth == OPERATION_WRITE, "operation %u",
+				    nth);
+		/* A reset would free this buffer, which call() had. */
+		function->late_buffer = NULL;
+		flexmem_function_enter(function, FLEXMEM_UP);
+	}
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
 }
 
 static void refuses_wrong_addresses(struct kunit *test)
@@ -946,6 +976,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(holds_nothing_after_a_reset),
 	KUNIT_CASE(passes_documented_errors_on),
 	KUNIT_CASE(undocumented_errors_become_eio),
+	KUNIT_CASE(late_bytes_need_a_reset),
 	KUNIT_CASE(refuses_wrong_addresses),
 	KUNIT_CASE(has_no_page_tables_without_operations),
 	KUNIT_CASE(failed_map_is_unmapped),

@@ -124,6 +124,19 @@ static void removal_asks_a_dead_firmware_only_once(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
+/* No other function may get memory in which bytes may still move. */
+static void removal_stops_if_bytes_may_still_move(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 3);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -ENOTRECOVERABLE);
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "quiesce, clear 0, release 12G ENOTRECOVERABLE");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 0);
+	fake_device_reset(ctx->fake);
+}
+
 static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -396,6 +409,7 @@ static struct kunit_case region_end_cases[] = {
 	KUNIT_CASE(removal_tries_stranded_memory_once_more),
 	KUNIT_CASE(removal_goes_on_after_errors),
 	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
+	KUNIT_CASE(removal_stops_if_bytes_may_still_move),
 	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
 	KUNIT_CASE(removal_ends_a_trim),
 	ERROR_CASE(removal_gives_nothing_back_while_programs_may_run),

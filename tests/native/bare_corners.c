@@ -369,6 +369,48 @@ static void run_failed(struct run *r)
 	with_device(r, &desc, use_twice_failed);
 }
 
+static void *late_buffer;
+static unsigned int late_reads;
+
+static int late_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size, void *to)
+{
+	late_buffer = to;
+	late_reads++;
+	return -ENOTRECOVERABLE;
+}
+
+/* Until the reset the device can write to the buffer. */
+static void read_late(struct run *r, struct flexmem_dev *fdev)
+{
+	struct flexmem_rw cmd = CMD(rw, .length = 8,
+				      .data = (uintptr_t)bytes);
+
+	late_reads = 0;
+	cmd.handle = alloc(r, 0, sizeof(bytes), 0);
+	FAILS(r, READ, &cmd, EIO);
+	memset(late_buffer, 1, cmd.length);
+	FAILS(r, READ, &cmd, EIO);
+	FAILS(r, TRIM, &CMD(trim), EIO);
+	must(r, late_reads == 1, "reads of a failed device");
+	CALL(r, FREE, &CMD(free, .handle = cmd.handle));
+	r->nr[0]--;
+	run_good(r, "reset", flexmem_device_reset(fdev), 0);
+	CALL(r, TRIM, &CMD(trim));
+}
+
+/* After a READ the device may still write to the buffer. */
+static void run_late(struct run *r)
+{
+	struct flexmem_device_desc desc = bare;
+	struct flexmem_device_ops ops = short_ops;
+
+	ops.read = late_read;
+	ops.reset = bare_quiesce;
+	desc.ops = &ops;
+	with_device(r, &desc, read_late);
+}
+
 /* After a failed registration, open() of its node number fails with ENXIO. */
 static void register_in_vain(struct run *r, unsigned int minor)
 {
@@ -443,6 +485,7 @@ const struct sequence bare_corners[] = {
 	{ "order and sizes of a device", prepare, run_choices },
 	{ "device that answers short", prepare, run_short },
 	{ "device that has failed", prepare, run_failed },
+	{ "device whose bytes may still move", prepare, run_late },
 	{ "bytes that stay when a driver is removed", prepare, run_unbind },
 	{ "device that comes back", prepare, run_again },
 	{ "the most PFs", prepare, run_many },

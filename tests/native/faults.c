@@ -335,6 +335,7 @@ int main(int argc, char **argv)
 		{ -EIO }, { -ENOMEM }, { -ETIMEDOUT }, { -EINTR },
 		{ -ETIMEDOUT, true }, { -EINTR, true },
 		{ -EIO, false, 1 }, { -ETIMEDOUT, true, 1 },
+		{ -ENOTRECOVERABLE },
 	};
 	const char *only;
 	const struct sequence *s;

@@ -29,9 +29,15 @@ struct piece {
 	bool lost;
 };
 
+/*
+ * If the driver of a failed device is removed before a reset, flexmem does not
+ * free the buffer that the device may still use. Then @late_buffer is freed
+ * here.
+ */
 static struct watch {
 	bool asleep;
 	bool quiet;
+	const void *late_buffer;
 	struct piece piece[4 * FLEXMEM_MAX_PIECES];
 } watches[WORLD_FUNCTIONS];
 
@@ -243,21 +249,25 @@ static int data_done(struct watch *watch, const char *operation,
 	return rc;
 }
 
-#define DATA(name, call, types...)					\
+#define DATA(name, buffer, call, types...)				\
 static int watch_##name types						\
 {									\
 	struct watch *watch = watch_of(priv);				\
+	int rc;								\
 									\
 	data_done(watch, #name, mem, 0);				\
-	return data_done(watch, #name, mem, CARRY_OUT(call));		\
+	rc = CARRY_OUT(call);						\
+	if (rc == -ENOTRECOVERABLE)					\
+		watch->late_buffer = buffer;				\
+	return data_done(watch, #name, mem, rc);			\
 }
 
-DATA(scrub, scrub(priv, mem, offset, size),
+DATA(scrub, NULL, scrub(priv, mem, offset, size),
      (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size))
-DATA(read, read(priv, mem, offset, size, to),
+DATA(read, to, read(priv, mem, offset, size, to),
      (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size,
       void *to))
-DATA(write, write(priv, mem, offset, size, from),
+DATA(write, from, write(priv, mem, offset, size, from),
      (void *priv, const struct flexmem_memory *mem, u64 offset, u64 size,
       const void *from))
 
@@ -336,6 +346,7 @@ static int watch_reset(void *priv)
 	if (!rc) {
 		remove_pieces(watch);
 		WRITE_ONCE(watch->quiet, false);
+		watch->late_buffer = NULL;
 	}
 	return rc;
 }
@@ -398,4 +409,6 @@ void watch_gone(unsigned int index)
 	WRITE_ONCE(watches[index].asleep, false);
 	WRITE_ONCE(watches[index].quiet, false);
 	remove_pieces(&watches[index]);
+	kfree(watches[index].late_buffer);
+	watches[index].late_buffer = NULL;
 }

@@ -316,6 +316,26 @@ TEST_F(reset, with_a_dead_firmware)
 	EXPECT_EQ(1, pieces(variant->memory));
 }
 
+/* The firmware cannot stop a copy. Until the reset it gets no command. */
+TEST_F(reset, after_bytes_that_may_still_move)
+{
+	struct flexmem_alloc reply;
+	__u32 handle;
+	char byte;
+
+	handle = fm_take(self->fd, MiB);
+	ASSERT_NE(0, handle);
+	KNOB("fault_command", "read");
+	KNOB("hang_commands", "1");
+	EXPECT_EQ(EIO, fm_read(self->fd, handle, 0, &byte, 1));
+	EXPECT_EQ(EIO, fm_read(self->fd, handle, 0, &byte, 1));
+	EXPECT_EQ(EIO, fm_trim(self->other));
+	RESET(variant->mode);
+	EXPECT_EQ(0, fm_free(self->fd, handle));
+	ASSERT_EQ(0, fm_alloc(self->fd, MiB, &reply));
+	EXPECT_BYTES(self->fd, &reply, 0);
+}
+
 /* A thread that allocates, frees, maps and copies until the test ends. */
 struct worker {
 	pthread_t thread;

@@ -206,7 +206,8 @@ fm_fn void fm_mend(void)
 {
 	static const char * const faults[] = {
 		"fail_commands", "drop_requests", "drop_replies",
-		"duplicate_replies", "stale_replies", "latency_us", "dead"
+		"duplicate_replies", "stale_replies", "hang_commands",
+		"latency_us", "dead"
 	};
 	unsigned int i;
 

@@ -110,6 +110,13 @@ struct flexmem_vm_range {
  * nothing will be done later (for @slot_set and @vm_map flexmem relies on that
  * only after -ENOSPC).
  *
+ * -ENOTRECOVERABLE: the driver cannot stop the device, so bytes may still move:
+ * in device memory, or in the buffer of @read or @write. The function has
+ * failed, as after flexmem_device_failed(): flexmem begins no operation until
+ * the driver calls flexmem_device_reset(). flexmem keeps the buffer until
+ * @reset has succeeded. If the driver is removed without a reset, the buffer is
+ * never freed.
+ *
  * Repetition. The driver does not keep track of unknown outcomes, and undoes
  * nothing. Before an operation that depends on an unknown outcome, flexmem
  * releases the @id that it tried to acquire, clears the slot that it tried to
@@ -127,8 +134,8 @@ struct flexmem_vm_range {
  *
  * Data is different. After a failed @scrub, @write or @copy the bytes in the
  * target range may have any value. But once the operation has returned, the
- * target range must not change any more. The same holds for the buffer of a
- * failed @read.
+ * target range must not change any more, except after -ENOTRECOVERABLE. The
+ * same holds for the buffer of a failed @read.
  *
  * Clearing. flexmem clears memory with @scrub: newly acquired memory before a
  * slot makes it addressable, whatever the device has done to it; bytes before
@@ -141,7 +148,7 @@ struct flexmem_vm_range {
  * function can acquire it.
  *
  * Errors in addition to those named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
- * -ENOMEM (of the kernel, not of the device).
+ * -ENOMEM (of the kernel, not of the device), -ENOTRECOVERABLE.
  *
  * flexmem checks every answer. Memory of another size or alignment, memory that
  * overlaps other memory of the function, and any other error become -EIO for
