@@ -5,8 +5,9 @@
  *
  * The addresses that firmware returns keep tenants apart. So new memory must
  * have the requested size, be aligned as the contract says, and overlap no
- * memory that the function holds. Wrong memory is neither used nor released,
- * because it may belong to another function. A reset recovers it.
+ * memory that the function or another function of the device holds. Wrong
+ * memory is neither used nor released, because it may belong to another
+ * function. A reset recovers it.
  */
 
 #include <linux/align.h>
@@ -171,6 +172,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.vm_end = desc->vm_end,
 		.caching = desc->caching,
 		.clears = desc->clears,
+		.device = desc->device,
 		.minor = -1,
 		.ops = *desc->ops,
 		.priv = desc->priv,
@@ -229,13 +231,6 @@ int flexmem_function_capacity(struct flexmem_function *function,
 	return rc;
 }
 
-static bool overlap(const struct flexmem_memory *a,
-		    const struct flexmem_memory *b)
-{
-	/* The sums cannot overflow: both ranges were checked. */
-	return a->base < b->base + b->size && b->base < a->base + a->size;
-}
-
 /*
  * Whether new memory overlaps memory that the function holds. If new memory
  * overlaps a piece whose release was not answered, the device has carried out
@@ -248,7 +243,7 @@ static bool is_in_use(struct flexmem_function *function,
 
 	while (piece < function->piece + function->nr_pieces) {
 		if (piece->state == FLEXMEM_PIECE_ASKED_FOR ||
-		    !overlap(mem, &piece->mem))
+		    !flexmem_overlap(mem, &piece->mem))
 			piece++;
 		else if (piece->state == FLEXMEM_PIECE_LEAVING)
 			flexmem_function_forget_piece(function, piece);
@@ -327,7 +322,11 @@ int flexmem_function_acquire(struct flexmem_function *function,
 	} else if (rc) {
 		return rc;
 	}
-	function->piece[function->nr_pieces++] = piece;
+	piece.exclusive = !rc;
+	if (!flexmem_function_add_piece(function, &piece))
+		return flexmem_function_distrust(function, "acquire",
+						 "memory of another function, base",
+						 piece.mem.base);
 	if (!rc)
 		*mem = piece.mem;
 	return rc;
@@ -439,12 +438,16 @@ int flexmem_function_quiesce(struct flexmem_function *function)
  */
 int flexmem_function_reset(struct flexmem_function *function)
 {
+	unsigned int i;
 	int rc;
 
+	/* A peer may get the memory before the answer to this reset. */
+	for (i = 0; i < function->nr_pieces; i++)
+		flexmem_function_set_exclusive(&function->piece[i], false);
 	rc = function->ops.reset(function->priv);
 	rc = flexmem_function_check(function, "reset", rc, false);
 	if (!rc) {
-		function->nr_pieces = 0;
+		flexmem_function_forget_pieces(function);
 		kfree(function->late_buffer);
 		function->late_buffer = NULL;
 		atomic_set(&function->distrusted, 0);

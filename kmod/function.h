@@ -8,6 +8,7 @@
 
 #include <linux/atomic.h>
 #include <linux/errno.h>
+#include <linux/list.h>
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
@@ -77,6 +78,9 @@ enum flexmem_piece_state {
  *	release
  * @range: addresses that may still be mapped because a command failed. In every
  *	state flexmem unmaps them first. The size is 0 if there are none
+ * @exclusive: no other function of the device may have the memory. False while
+ *	a release or a reset may have been carried out, and if the acquisition
+ *	was not answered. Changes under the lock of function_peers.c
  * @tries: failed retries of the pending command
  * @dirty_start: offset of the first byte that must be zeroed before the release
  * @dirty_end: end of these bytes; not above @dirty_start if there are none
@@ -86,6 +90,7 @@ struct flexmem_piece {
 	enum flexmem_piece_state state;
 	int slot;
 	struct flexmem_vm_range range;
+	bool exclusive;
 	unsigned int tries;
 	u64 dirty_start;
 	u64 dirty_end;
@@ -129,14 +134,17 @@ enum flexmem_state {
  * @vm_end: end of the addresses that can be mapped, exclusive
  * @caching: how CPU mappings of device memory are cached
  * @clears: the device clears memory that flexmem releases
+ * @device: identifies the device among functions; NULL: not known
  * @scrubbed: bytes scrubbed so far. Changes without a lock
  * @minor: minor number of the node, for traces; -1: there is no node yet
  * @ops: the device's operations. A copy, because flexmem checks which optional
  *	operations exist even after the device driver's module is gone
  * @priv: argument of the operations
+ * @link: in the list of all functions, under the lock of function_peers.c
  * @nr_pieces: number of @piece in use
  * @piece: all memory that the device granted and may not have taken back yet,
- *	and the pending commands of each; in the order of acquisition
+ *	and the pending commands of each; in the order of acquisition. The array
+ *	changes only in function_peers.c
  * @distrusted: an answer was wrong, and the log has a message about it
  * @timeouts: timeouts since the last command that succeeded or failed with
  *	-ENOSPC. Changes without a lock
@@ -175,10 +183,12 @@ struct flexmem_function {
 	u64 vm_end;
 	enum flexmem_caching caching;
 	bool clears;
+	const void *device;
 	atomic64_t scrubbed;
 	int minor;
 	struct flexmem_device_ops ops;
 	void *priv;
+	struct list_head link;
 	unsigned int nr_pieces;
 	struct flexmem_piece piece[FLEXMEM_MAX_PIECES];
 	atomic_t distrusted;
@@ -246,10 +256,22 @@ static inline bool flexmem_is_unanswered(int rc)
 	return rc == -ETIMEDOUT || rc == -EINTR;
 }
 
-struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
-					     u64 id);
+static inline bool flexmem_overlap(const struct flexmem_memory *a,
+				   const struct flexmem_memory *b)
+{
+	/* The sums cannot overflow: both ranges were checked. */
+	return a->base < b->base + b->size && b->base < a->base + a->size;
+}
+
+bool flexmem_function_add_piece(struct flexmem_function *function,
+				const struct flexmem_piece *piece);
 void flexmem_function_forget_piece(struct flexmem_function *function,
 				   struct flexmem_piece *piece);
+void flexmem_function_forget_pieces(struct flexmem_function *function);
+void flexmem_function_set_exclusive(struct flexmem_piece *piece,
+				    bool exclusive);
+struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
+					     u64 id);
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece);
 int flexmem_function_note(struct flexmem_function *function, int rc);
@@ -264,6 +286,8 @@ int flexmem_function_outcome(struct flexmem_function *function,
 int flexmem_function_init(struct flexmem_function *function,
 			  struct device *dev,
 			  const struct flexmem_device_desc *desc);
+void flexmem_function_join(struct flexmem_function *function);
+void flexmem_function_leave(struct flexmem_function *function);
 bool flexmem_function_is_settled(const struct flexmem_function *function);
 void flexmem_function_show_pieces(const struct flexmem_function *function,
 				  struct seq_file *m);

@@ -22,7 +22,6 @@
 
 #include <linux/errno.h>
 #include <linux/seq_file.h>
-#include <linux/string.h>
 
 #include "function.h"
 
@@ -36,15 +35,6 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 		if (function->piece[i].mem.id == id)
 			return &function->piece[i];
 	return NULL;
-}
-
-/* Removes a released piece. The other pieces keep their order. */
-void flexmem_function_forget_piece(struct flexmem_function *function,
-				   struct flexmem_piece *piece)
-{
-	unsigned int behind = function->piece + --function->nr_pieces - piece;
-
-	memmove(piece, piece + 1, behind * sizeof(*piece));
 }
 
 /*
@@ -112,14 +102,19 @@ static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 static int release(struct flexmem_function *function,
 		   struct flexmem_piece *piece)
 {
-	int rc = function->ops.release(function->priv, &piece->mem);
+	int rc;
 
+	/* A peer may get the memory before the answer to this release. */
+	flexmem_function_set_exclusive(piece, false);
+	rc = function->ops.release(function->priv, &piece->mem);
 	rc = flexmem_function_outcome(function, "release", rc, false);
 	if (!rc)
 		flexmem_function_forget_piece(function, piece);
 	else if (flexmem_is_unanswered(rc) &&
 		 piece->state == FLEXMEM_PIECE_STRANDED)
 		piece->state = FLEXMEM_PIECE_LEAVING;
+	else if (piece->state == FLEXMEM_PIECE_STRANDED)
+		flexmem_function_set_exclusive(piece, true);
 	return rc;
 }
 

@@ -103,6 +103,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->accounts.function = &table->function;
 	flexmem_table_update_memory(table);
 	flexmem_table_release_init(table);
+	flexmem_function_join(&table->function);
 	return 0;
 }
 
@@ -185,6 +186,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	if (flexmem_function_held(function))
 		dev_warn(function->dev, "%llu bytes were not released\n",
 			 flexmem_function_held(function));
+	flexmem_function_leave(function);
 	/*
 	 * Messages name the function's device, which may be freed from here on.
 	 */

@@ -91,6 +91,7 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		 * it.
 		 */
 		.caching = FLEXMEM_CACHED,
+		.device = fn->card,
 		.nr_domains = fn->card->domains->nr,
 		.domains = fn->card->domains->desc,
 		.ops = fn->ops,

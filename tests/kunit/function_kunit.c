@@ -20,6 +20,7 @@ struct liar {
 	unsigned int mapped;
 	unsigned int released;
 	u64 unmapped;
+	struct liar *heir;
 	int rc;
 };
 
@@ -36,11 +37,24 @@ static int liar_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 	return liar->rc;
 }
 
+/* Lets the device give the memory to @liar. */
+static int inherit(struct liar *liar, const struct flexmem_memory *mem)
+{
+	struct flexmem_memory unused;
+
+	liar->mem = *mem;
+	return flexmem_function_acquire(&liar->function, 0, mem->size,
+					&unused);
+}
+
+/* If there is an heir, the device gives it the memory before this returns. */
 static int liar_release(void *priv, const struct flexmem_memory *mem)
 {
 	struct liar *liar = priv;
 
 	liar->released++;
+	if (liar->heir)
+		liar->heir->rc = inherit(liar->heir, mem);
 	return liar->rc;
 }
 
@@ -126,7 +140,12 @@ static int liar_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 
 static int liar_reset(void *priv)
 {
-	return ((struct liar *)priv)->rc;
+	struct liar *liar = priv;
+
+	if (liar->heir)
+		liar->heir->rc = inherit(liar->heir,
+					 &liar->function.piece[0].mem);
+	return liar->rc;
 }
 
 static const struct flexmem_device_ops liar_ops = {
@@ -292,6 +311,93 @@ static void released_memory_may_be_granted_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), -EIO);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+}
+
+/* Returns another function of the same device. */
+static struct liar *add_peer(struct kunit *test)
+{
+	struct liar *liar = test->priv, *peer;
+	struct flexmem_device_desc desc;
+
+	peer = kunit_kzalloc(test, sizeof(*peer), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, peer);
+	desc = good_desc(peer);
+	desc.device = test;
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_init(&peer->function, NULL, &desc));
+	liar->function.device = test;
+	return peer;
+}
+
+static void grant_of_a_peers_memory_is_eio(struct kunit *test)
+{
+	struct liar *liar = test->priv, *peer = add_peer(test);
+	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
+
+	flexmem_function_join(&peer->function);
+	KUNIT_EXPECT_EQ(test, inherit(peer, &mem), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), 0);
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 4 * GIB, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 7 * GIB, GIB), -EIO);
+	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
+	KUNIT_EXPECT_EQ(test, liar->function.nr_pieces, 2);
+
+	/* The device does not take the memory back from the peer. */
+	mem = peer->function.piece[0].mem;
+	peer->rc = -EIO;
+	KUNIT_EXPECT_EQ(test, flexmem_function_release(&peer->function, &mem),
+			-EIO);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 7 * GIB, GIB), -EIO);
+	/* Now it may have taken the memory back. */
+	peer->rc = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, flexmem_function_retry(&peer->function, true),
+			-ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 7 * GIB, GIB), 0);
+	flexmem_function_leave(&peer->function);
+}
+
+/* A function may get memory before its peer has the answer to a release. */
+static void memory_passes_from_peer_to_peer(struct kunit *test)
+{
+	struct liar *liar = test->priv, *peer = add_peer(test);
+	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
+
+	flexmem_function_join(&peer->function);
+	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
+	mem = peer->function.piece[0].mem;
+	peer->heir = liar;
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, flexmem_function_release(&peer->function, &mem),
+			0);
+	KUNIT_EXPECT_EQ(test, liar->rc, 0);
+	KUNIT_EXPECT_EQ(test, liar->function.nr_pieces, 1);
+	KUNIT_EXPECT_EQ(test, peer->function.nr_pieces, 0);
+
+	mem.base = 8 * GIB;
+	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_function_reset(&peer->function), 0);
+	KUNIT_EXPECT_EQ(test, liar->rc, 0);
+	KUNIT_EXPECT_EQ(test, liar->function.nr_pieces, 2);
+	flexmem_function_leave(&peer->function);
+}
+
+/* Functions of other devices, or of unknown ones, are no peers. */
+static void other_devices_have_the_same_addresses(struct kunit *test)
+{
+	struct liar *liar = test->priv, *peer = add_peer(test);
+	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
+
+	flexmem_function_join(&peer->function);
+	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
+	liar->function.device = liar;
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 4 * GIB, 4 * GIB), 0);
+	liar->function.nr_pieces = 0;
+	liar->function.device = NULL;
+	peer->function.device = NULL;
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 4 * GIB, 4 * GIB), 0);
+	flexmem_function_leave(&peer->function);
 }
 
 static void holds_nothing_after_a_reset(struct kunit *test)
@@ -973,6 +1079,9 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(refuses_memory_that_wraps),
 	KUNIT_CASE(grant_of_held_memory_is_eio),
 	KUNIT_CASE(released_memory_may_be_granted_again),
+	KUNIT_CASE(grant_of_a_peers_memory_is_eio),
+	KUNIT_CASE(memory_passes_from_peer_to_peer),
+	KUNIT_CASE(other_devices_have_the_same_addresses),
 	KUNIT_CASE(holds_nothing_after_a_reset),
 	KUNIT_CASE(passes_documented_errors_on),
 	KUNIT_CASE(undocumented_errors_become_eio),

@@ -411,6 +411,52 @@ static void run_late(struct run *r)
 	with_device(r, &desc, read_late);
 }
 
+/* A device that gives the same memory to each function. */
+static int same_acquire(void *priv, u64 size, struct flexmem_memory *mem)
+{
+	mem->base = 0;
+	return 0;
+}
+
+static const struct flexmem_device_desc *twin;
+
+static void take_memory(struct run *r, struct flexmem_dev *fdev)
+{
+	alloc(r, 0, sizeof(bytes), 0);
+	r->nr[0]--;
+}
+
+static void refuse_memory(struct run *r, struct flexmem_dev *fdev)
+{
+	native_messages("memory of another function");
+	FAILS(r, ALLOC, &CMD(alloc, .length = sizeof(bytes)), EIO);
+	must(r, native_messages(NULL) == 1, "message about the memory");
+}
+
+/* The memory of a function is refused to its twin, until it has gone. */
+static void use_twin(struct run *r, struct flexmem_dev *fdev)
+{
+	take_memory(r, fdev);
+	with_device(r, twin, refuse_memory);
+}
+
+static void run_twins(struct run *r)
+{
+	struct flexmem_device_desc desc = bare;
+	struct flexmem_device_ops ops = short_ops;
+	char acquire[PAGE_SIZE];
+
+	ops.acquire = same_acquire;
+	desc.ops = &ops;
+	desc.device = &ops;
+	twin = &desc;
+	native_param_get("acquire", acquire);
+	native_param_set("acquire", "lazy");
+	with_device(r, &desc, use_twin);
+	with_device(r, &desc, take_memory);
+	native_param_set("acquire", acquire);
+}
+
 /* After a failed registration, open() of its node number fails with ENXIO. */
 static void register_in_vain(struct run *r, unsigned int minor)
 {
@@ -486,6 +532,7 @@ const struct sequence bare_corners[] = {
 	{ "device that answers short", prepare, run_short },
 	{ "device that has failed", prepare, run_failed },
 	{ "device whose bytes may still move", prepare, run_late },
+	{ "two functions get the same memory", prepare, run_twins },
 	{ "bytes that stay when a driver is removed", prepare, run_unbind },
 	{ "device that comes back", prepare, run_again },
 	{ "the most PFs", prepare, run_many },

@@ -151,9 +151,10 @@ struct flexmem_vm_range {
  * -ENOMEM (of the kernel, not of the device), -ENOTRECOVERABLE.
  *
  * flexmem checks every answer. Memory of another size or alignment, memory that
- * overlaps other memory of the function, and any other error become -EIO for
- * the caller and a message in the log. Wrong memory is neither used nor
- * released; a reset recovers it.
+ * overlaps other memory of the function or of the device (&struct
+ * flexmem_device_desc.device), and any other error become -EIO for the caller
+ * and a message in the log. Wrong memory is neither used nor released; a reset
+ * recovers it.
  */
 struct flexmem_device_ops {
 	/**
@@ -436,6 +437,11 @@ struct flexmem_domain_desc {
  * @caching: how CPU mappings of the function's memory are cached
  * @clears: the device, or the driver of the PF, clears memory before another
  *	function gets it
+ * @device: the same for all functions of a device, and for no function of
+ *	another device; pci_physfn() of a PCI driver. flexmem then refuses
+ *	memory that another function of the device holds, so the addresses of
+ *	all these functions must be of one address space. NULL: flexmem compares
+ *	nothing with other functions
  * @order: in which order allocations try the regions; 0:
  *	FLEXMEM_ORDER_FILL_FIRST on a VF and FLEXMEM_ORDER_LOAD_BALANCE on a PF
  * @nr_sizes: number of @sizes; 0: 12 GiB, 8 GiB and 4 GiB
@@ -461,6 +467,7 @@ struct flexmem_device_desc {
 	u64 vm_end;
 	enum flexmem_caching caching;
 	bool clears;
+	const void *device;
 	enum flexmem_order order;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
