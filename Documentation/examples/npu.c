@@ -4,6 +4,7 @@
  * accelerator's VF. Documentation/driver-guide.rst walks through it.
  */
 
+#include <linux/aer.h>
 #include <linux/completion.h>
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -15,9 +16,11 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/pm.h>
+#include <linux/pm_runtime.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/version.h>
 #include <linux/workqueue.h>
 #include <flexmem/device_ops.h>
 
@@ -38,6 +41,7 @@
 #define NPU_LENGTH	0x40	/* 64 bits: ... and its length; size to acquire */
 #define NPU_BUFFER	0x48	/* 64 bits: host buffer of a read or write */
 #define NPU_STOP	0x50	/* ends data moves; reads 0 when none is left */
+#define NPU_HELD	0x58	/* pieces of memory that the VF has */
 
 /* BAR 2 is a window on the device's memory, from its address 0 on. */
 #define NPU_WINDOW	2
@@ -136,19 +140,65 @@ static int npu_wait(struct npu *npu)
 	}
 }
 
+/* Takes the mailbox, and wakes the device up. */
+static int npu_begin(struct npu *npu)
+{
+	if (mutex_lock_killable(&npu->turn))
+		return -EINTR;
+	if (!pm_runtime_resume_and_get(&npu->pdev->dev))
+		return 0;
+	mutex_unlock(&npu->turn);
+	return -EIO;
+}
+
+static void npu_end(struct npu *npu)
+{
+	pm_runtime_mark_last_busy(&npu->pdev->dev);
+	pm_runtime_put_autosuspend(&npu->pdev->dev);
+	mutex_unlock(&npu->turn);
+}
+
 static int npu_command(struct npu *npu, const struct npu_request *req,
 		       u64 *result)
 {
-	int rc;
+	int rc = npu_begin(npu);
 
-	if (mutex_lock_killable(&npu->turn))
-		return -EINTR;
+	if (rc)
+		return rc;
 	npu_send(npu, req);
 	rc = npu_wait(npu);
 	if (!rc && result)
 		*result = npu->result;
-	mutex_unlock(&npu->turn);
+	npu_end(npu);
 	return rc;
+}
+
+/* [news] */
+/*
+ * Tells flexmem about events, or keeps the events while npu->tells is false.
+ * npu->fdev is not set before the VF is registered, and a device that is dying
+ * may report masked events.
+ */
+static void npu_tell(struct npu *npu, u32 news)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&npu->lock, flags);
+	npu->news |= news;
+	news = npu->tells ? npu->news : 0;
+	npu->news &= ~news;
+	spin_unlock_irqrestore(&npu->lock, flags);
+
+	/*
+	 * Work items handle both events, because neither an interrupt handler
+	 * nor an operation can wait for another operation.
+	 */
+	if (news & NPU_EVENT_CAPACITY)
+		schedule_work(&npu->capacity_work);
+	if (news & NPU_EVENT_DEAD) {
+		flexmem_device_failed(npu->fdev);
+		schedule_work(&npu->dead_work);
+	}
 }
 
 /* [ops] */
@@ -209,7 +259,8 @@ static int npu_capacity(void *priv, unsigned int domain, u64 *bytes)
 
 /* [data] */
 /*
- * Sends a request that moves data. When this returns, no byte moves any more.
+ * Sends a request that moves data. When this returns, no byte moves any more,
+ * or the VF has failed.
  */
 static int npu_move(struct npu *npu, const struct npu_request *req)
 {
@@ -218,13 +269,13 @@ static int npu_move(struct npu *npu, const struct npu_request *req)
 
 	npu_send(npu, req);
 	rc = npu_wait(npu);
-	if (rc == -ETIMEDOUT || rc == -EINTR) {
-		writel(1, npu->regs + NPU_STOP);
-		if (readl_poll_timeout(npu->regs + NPU_STOP, busy, !busy, 10,
-				       1000))
-			dev_err(&npu->pdev->dev, "the copy engine hangs\n");
-	}
-	return rc;
+	if (rc != -ETIMEDOUT && rc != -EINTR)
+		return rc;
+	writel(1, npu->regs + NPU_STOP);
+	if (!readl_poll_timeout(npu->regs + NPU_STOP, busy, !busy, 10, 1000))
+		return rc;
+	npu_tell(npu, NPU_EVENT_DEAD);
+	return -ENOTRECOVERABLE;
 }
 
 static int npu_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
@@ -237,12 +288,12 @@ static int npu_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
 		.length = size,
 	};
 	struct npu *npu = priv;
-	int rc;
+	int rc = npu_begin(npu);
 
-	if (mutex_lock_killable(&npu->turn))
-		return -EINTR;
+	if (rc)
+		return rc;
 	rc = npu_move(npu, &req);
-	mutex_unlock(&npu->turn);
+	npu_end(npu);
 	return rc;
 }
 
@@ -256,14 +307,14 @@ static int npu_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 		.length = size,
 	};
 	struct npu *npu = priv;
-	int rc;
+	int rc = npu_begin(npu);
 
-	if (mutex_lock_killable(&npu->turn))
-		return -EINTR;
+	if (rc)
+		return rc;
 	rc = npu_move(npu, &req);
 	if (!rc)
 		memcpy(to, npu->buffer, size);
-	mutex_unlock(&npu->turn);
+	npu_end(npu);
 	return rc;
 }
 
@@ -277,13 +328,13 @@ static int npu_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 		.length = size,
 	};
 	struct npu *npu = priv;
-	int rc;
+	int rc = npu_begin(npu);
 
-	if (mutex_lock_killable(&npu->turn))
-		return -EINTR;
+	if (rc)
+		return rc;
 	memcpy(npu->buffer, from, size);
 	rc = npu_move(npu, &req);
-	mutex_unlock(&npu->turn);
+	npu_end(npu);
 	return rc;
 }
 
@@ -305,11 +356,12 @@ static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 static int npu_reset(void *priv)
 {
 	struct npu *npu = priv;
+	int rc = npu_begin(npu);
 
-	if (mutex_lock_killable(&npu->turn))
-		return -EINTR;
+	if (rc)
+		return rc;
 	writel(1, npu->regs + NPU_RESET);
-	mutex_unlock(&npu->turn);
+	npu_end(npu);
 	return 0;
 }
 
@@ -339,37 +391,8 @@ static void npu_capacity_work(struct work_struct *work)
 static void npu_dead_work(struct work_struct *work)
 {
 	struct npu *npu = container_of(work, struct npu, dead_work);
-	int rc = flexmem_device_reset(npu->fdev);
 
-	if (rc)
-		dev_err(&npu->pdev->dev, "could not be reset: error %d\n", rc);
-}
-
-/*
- * Tells flexmem about events, or keeps the events while npu->tells is false.
- * npu->fdev is not set before the VF is registered, and a device that is dying
- * may report masked events.
- */
-static void npu_tell(struct npu *npu, u32 news)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&npu->lock, flags);
-	npu->news |= news;
-	news = npu->tells ? npu->news : 0;
-	npu->news &= ~news;
-	spin_unlock_irqrestore(&npu->lock, flags);
-
-	/*
-	 * Work items handle both events, because an interrupt handler cannot
-	 * wait for the firmware.
-	 */
-	if (news & NPU_EVENT_CAPACITY)
-		schedule_work(&npu->capacity_work);
-	if (news & NPU_EVENT_DEAD) {
-		flexmem_device_failed(npu->fdev);
-		schedule_work(&npu->dead_work);
-	}
+	flexmem_device_reset(npu->fdev);
 }
 
 static irqreturn_t npu_interrupt(int irq, void *data)
@@ -377,6 +400,9 @@ static irqreturn_t npu_interrupt(int irq, void *data)
 	struct npu *npu = data;
 	u32 event = readl(npu->regs + NPU_EVENT);
 
+	/* Every bit is 1 if the device sleeps, or has left the bus. */
+	if (event == ~0U)
+		return IRQ_NONE;
 	if (event & NPU_EVENT_REPLY)
 		npu_take_reply(npu);
 	if (event & NPU_EVENT_NEWS)
@@ -407,6 +433,15 @@ static void npu_quiet(struct npu *npu)
 }
 
 /* [probe] */
+/* Sets what the device forgets when it sleeps or is reset from outside. */
+static void npu_restore(struct npu *npu)
+{
+	pci_set_master(npu->pdev);
+	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
+	/* for npu_slot_reset() */
+	pci_save_state(npu->pdev);
+}
+
 static int npu_start(struct npu *npu)
 {
 	struct flexmem_device_desc desc = {
@@ -415,6 +450,7 @@ static int npu_start(struct npu *npu)
 		.slots = readl(npu->regs + NPU_SLOTS),
 		.granule = SZ_2M,
 		.caching = FLEXMEM_WRITE_COMBINED,
+		.device = pci_physfn(npu->pdev),
 		.ops = &npu_ops,
 		.priv = npu,
 	};
@@ -461,27 +497,100 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 					     pci_resource_len(pdev, NPU_WINDOW));
 	if (rc)
 		return rc;
-	pci_set_master(pdev);
 	npu->buffer = dmam_alloc_coherent(&pdev->dev, FLEXMEM_RW_MAX,
 					  &npu->buffer_dma, GFP_KERNEL);
 	if (!npu->buffer)
 		return -ENOMEM;
-	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
+	npu_restore(npu);
 	rc = devm_request_irq(&pdev->dev, pdev->irq, npu_interrupt, IRQF_SHARED,
 			      KBUILD_MODNAME, npu);
 	if (rc)
 		return rc;
-	return npu_start(npu);
+/* checkpatch: LINUX_VERSION_CODE - later kernels do this for all devices */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	pci_enable_pcie_error_reporting(pdev);
+#endif
+	rc = npu_start(npu);
+	if (rc)
+		return rc;
+	/* Gives up the reference of the PCI core, so that the device can sleep. */
+	pm_runtime_set_autosuspend_delay(&pdev->dev, 1000);
+	pm_runtime_use_autosuspend(&pdev->dev);
+	pm_runtime_put_autosuspend(&pdev->dev);
+	return 0;
 }
 
 static void npu_remove(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
 
+	pm_runtime_get_noresume(&pdev->dev);
+	pm_runtime_dont_use_autosuspend(&pdev->dev);
 	npu_quiet(npu);
 	flexmem_device_unregister(npu->fdev);
 	writel(1, npu->regs + NPU_RESET);
 }
+
+/* Before another kernel starts, for which nothing may move. */
+static void npu_shutdown(struct pci_dev *pdev)
+{
+	struct npu *npu = pci_get_drvdata(pdev);
+
+	npu_quiet(npu);
+	flexmem_device_suspend(npu->fdev);
+	writel(1, npu->regs + NPU_RESET);
+	pci_clear_master(pdev);
+}
+
+/* [errors] */
+/*
+ * From here on calls fail with EIO, and a process that touches a map gets
+ * SIGBUS. The suspend removes the maps.
+ */
+static void npu_reset_prepare(struct pci_dev *pdev)
+{
+	struct npu *npu = pci_get_drvdata(pdev);
+
+	npu_quiet(npu);
+	flexmem_device_failed(npu->fdev);
+	flexmem_device_suspend(npu->fdev);
+	flexmem_device_resume(npu->fdev);
+}
+
+/* The reset has ended everything that the device did before. */
+static void npu_reset_done(struct pci_dev *pdev)
+{
+	struct npu *npu = pci_get_drvdata(pdev);
+
+	npu_restore(npu);
+	spin_lock_irq(&npu->lock);
+	npu->news = 0;
+	spin_unlock_irq(&npu->lock);
+	flexmem_device_reset(npu->fdev);
+	npu_listen(npu);
+}
+
+static pci_ers_result_t npu_error_detected(struct pci_dev *pdev,
+					   pci_channel_state_t state)
+{
+	npu_reset_prepare(pdev);
+	return state == pci_channel_io_perm_failure ?
+		PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t npu_slot_reset(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static const struct pci_error_handlers npu_errors = {
+	.error_detected = npu_error_detected,
+	.slot_reset = npu_slot_reset,
+	.resume = npu_reset_done,
+	.reset_prepare = npu_reset_prepare,
+	.reset_done = npu_reset_done,
+};
 
 /* [sleep] */
 static int npu_suspend(struct device *dev)
@@ -498,8 +607,7 @@ static int npu_resume(struct device *dev)
 {
 	struct npu *npu = dev_get_drvdata(dev);
 
-	pci_set_master(npu->pdev);
-	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
+	npu_restore(npu);
 	flexmem_device_resume(npu->fdev);
 	npu_listen(npu);
 	/* An event about the capacity may have come during the suspend. */
@@ -507,7 +615,27 @@ static int npu_resume(struct device *dev)
 	return 0;
 }
 
-static DEFINE_SIMPLE_DEV_PM_OPS(npu_pm_ops, npu_suspend, npu_resume);
+/* A map or a program may use memory at any time, so a VF with memory is awake. */
+static int npu_runtime_suspend(struct device *dev)
+{
+	struct npu *npu = dev_get_drvdata(dev);
+
+	return readl(npu->regs + NPU_HELD) ? -EBUSY : 0;
+}
+
+static int npu_runtime_resume(struct device *dev)
+{
+	struct npu *npu = dev_get_drvdata(dev);
+
+	npu_restore(npu);
+	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
+	return 0;
+}
+
+static const struct dev_pm_ops npu_pm_ops = {
+	SYSTEM_SLEEP_PM_OPS(npu_suspend, npu_resume)
+	RUNTIME_PM_OPS(npu_runtime_suspend, npu_runtime_resume, NULL)
+};
 
 /* [module] */
 static const struct pci_device_id npu_ids[] = {
@@ -522,7 +650,9 @@ static struct pci_driver npu_driver = {
 	.id_table = npu_ids,
 	.probe = npu_probe,
 	.remove = npu_remove,
-	.driver.pm = pm_sleep_ptr(&npu_pm_ops),
+	.shutdown = npu_shutdown,
+	.err_handler = &npu_errors,
+	.driver.pm = pm_ptr(&npu_pm_ops),
 };
 module_pci_driver(npu_driver);
 

@@ -4,10 +4,11 @@
  * simulated registers. The simulated firmware often answers around the driver's
  * timeout: just before, just after, or at the same moment. Tasks take turns,
  * and a seed decides which one comes first. In some runs the firmware reports
- * that it is dead while the device is registered, suspended or removed. The
- * test fails if the driver takes a reply for the reply to another request, if
- * it does not reset a dead device, or if firmware and flexmem disagree in the
- * end.
+ * that it is dead while the device is registered, suspended or removed, the
+ * copy engine hangs, or the PCI core resets the device. The device sleeps
+ * whenever the driver permits it. The test fails if the driver takes a reply
+ * for the reply to another request, uses a device that sleeps, does not reset a
+ * dead device, or if firmware and flexmem disagree in the end.
  * usage: npu [-s SEED] [-n RUNS]
  */
 #include "internal.h"
@@ -28,19 +29,39 @@ struct pci_device_id {
 	unsigned int vendor, device;
 };
 
-struct pci_driver {
-	const char *name;
-	const struct pci_device_id *id_table;
-	int (*probe)(struct pci_dev *pdev, const struct pci_device_id *id);
-	void (*remove)(struct pci_dev *pdev);
-	struct {
-		const void *pm;
-	} driver;
+typedef enum { pci_channel_io_frozen, pci_channel_io_perm_failure } pci_channel_state_t;
+typedef enum {
+	PCI_ERS_RESULT_DISCONNECT,
+	PCI_ERS_RESULT_NEED_RESET,
+	PCI_ERS_RESULT_RECOVERED,
+} pci_ers_result_t;
+
+struct pci_error_handlers {
+	pci_ers_result_t (*error_detected)(struct pci_dev *pdev,
+					   pci_channel_state_t state);
+	pci_ers_result_t (*slot_reset)(struct pci_dev *pdev);
+	void (*resume)(struct pci_dev *pdev);
+	void (*reset_prepare)(struct pci_dev *pdev);
+	void (*reset_done)(struct pci_dev *pdev);
 };
 
 struct dev_pm_ops {
 	int (*suspend)(struct device *dev);
 	int (*resume)(struct device *dev);
+	int (*runtime_suspend)(struct device *dev);
+	int (*runtime_resume)(struct device *dev);
+};
+
+struct pci_driver {
+	const char *name;
+	const struct pci_device_id *id_table;
+	int (*probe)(struct pci_dev *pdev, const struct pci_device_id *id);
+	void (*remove)(struct pci_dev *pdev);
+	void (*shutdown)(struct pci_dev *pdev);
+	const struct pci_error_handlers *err_handler;
+	struct {
+		const struct dev_pm_ops *pm;
+	} driver;
 };
 
 typedef u64 dma_addr_t;
@@ -52,9 +73,20 @@ enum { IRQ_NONE, IRQ_HANDLED };
 #define MODULE_DEVICE_TABLE(bus, ids)
 #define module_pci_driver(driver) \
 	static struct pci_driver *const the_driver = &(driver)
-#define DEFINE_SIMPLE_DEV_PM_OPS(name, suspend_op, resume_op) \
-	const struct dev_pm_ops name = { suspend_op, resume_op }
-#define pm_sleep_ptr(ptr) (ptr)
+#define SYSTEM_SLEEP_PM_OPS(suspend_op, resume_op) \
+	.suspend = suspend_op, .resume = resume_op,
+#define RUNTIME_PM_OPS(suspend_op, resume_op, idle_op) \
+	.runtime_suspend = suspend_op, .runtime_resume = resume_op,
+#define pm_ptr(ptr) (ptr)
+#define pm_runtime_get_noresume(dev) ((void)(dev), board.users++)
+#define pm_runtime_mark_last_busy(dev)
+#define pm_runtime_set_autosuspend_delay(dev, ms)
+#define pm_runtime_use_autosuspend(dev)
+#define pm_runtime_dont_use_autosuspend(dev)
+#define pci_physfn(pdev) (pdev)
+#define pci_save_state(pdev) ((void)(pdev), board.saved = true)
+#define pci_restore_state(pdev) WARN_ON(!board.saved)
+#define pci_clear_master(pdev) ((void)(pdev), board.master = false)
 #define schedule_work(work) queue_work(system_wq, work)
 #define cancel_work_sync(work) flush_work(work)
 #define dev_get_drvdata(dev) ((dev)->driver_data)
@@ -63,7 +95,7 @@ enum { IRQ_NONE, IRQ_HANDLED };
 #define pci_name(pdev) "npu"
 #define pci_resource_len(pdev, bar) ((void)(pdev), 64ull << 30)
 #define pci_resource_start(pdev, bar) ((void)(pdev), 1ull << 40)
-#define pci_set_master(pdev) ((void)(pdev))
+#define pci_set_master(pdev) ((void)(pdev), board.master = true)
 #define devm_arch_io_reserve_memtype_wc(dev, start, size) ((void)(start), 0)
 #define pcim_enable_device(pdev) 0
 #define pcim_iomap_regions(pdev, bars, name) 0
@@ -95,25 +127,24 @@ static void *devm_kzalloc(struct device *dev, size_t size, gfp_t gfp)
 
 static void wait_for_interrupt(void);
 static int request_irq(struct device *dev);
+static int pm_runtime_resume_and_get(struct device *dev);
+static void pm_runtime_put_autosuspend(struct device *dev);
 
 #define dmam_alloc_coherent(dev, size, dma, gfp) \
 	(*(dma) = 0, devm_kzalloc(dev, size, gfp))
-
-static u8 registers[0x100];
-static void *const bars[] = { registers };
-static u32 readl(const void *address);
-static u64 readq(const void *address);
-static void writel(u32 value, void *address);
-static void writeq(u64 value, void *address);
-
-#include "../../Documentation/examples/npu.c"
 
 /* The board. One task runs at a time, so the board needs no locks. */
 #define PIECES 16
 #define SLOTS 8
 
+/* A request, as the registers hold it. */
+struct request {
+	u32 command, slot;
+	u64 memory, length;
+};
+
 static struct board {
-	struct npu_request queue[PIECES];
+	struct request queue[PIECES];
 	u32 numbers[PIECES];
 	unsigned int head, tail;
 	u32 sent, done, status, event;
@@ -122,6 +153,13 @@ static struct board {
 	u64 name[PIECES];
 	u64 slot[SLOTS];
 	bool quiet;
+	/* References of runtime PM, and what a sleeping device has forgotten. */
+	unsigned int users;
+	bool asleep, saved, master, has_buffer;
+	/* The bus is down: reads return ones, and writes are lost. */
+	bool down;
+	/* The copy engine does not stop; the device may fail. */
+	bool hangs, fails;
 	/* The device sends its "dead" interrupt even if it is masked. */
 	bool dying;
 	unsigned int resets;
@@ -134,6 +172,15 @@ static struct board {
 	bool busy;
 	wait_queue_head_t doorbell;
 } board;
+
+static u8 registers[0x100];
+static void *const bars[] = { registers };
+static u32 readl(const void *address);
+static u64 readq(const void *address);
+static void writel(u32 value, void *address);
+static void writeq(u64 value, void *address);
+
+#include "../../Documentation/examples/npu.c"
 
 static void wait_for_interrupt(void)
 {
@@ -154,12 +201,72 @@ static int request_irq(struct device *dev)
 	return 0;
 }
 
+/* How often the copy engine did not stop, and how often the device slept. */
+static unsigned long hung, sleeps;
+
+/* Whether an access reaches the device. The driver must have woken it up. */
+static bool is_there(unsigned int offset)
+{
+	native_point();
+	if (board.asleep && offset != NPU_EVENT && offset != NPU_EVENT_MASK)
+		shim_bug("access to register %#x of a device that sleeps",
+			 offset);
+	return !board.asleep && !board.down;
+}
+
+static unsigned int count_pieces(void)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < PIECES; i++)
+		nr += board.name[i] != 0;
+	return nr;
+}
+
+/* Drops what the device loses in a sleep, or in a reset from outside. */
+static void forget(void)
+{
+	board.tail = board.head;
+	board.has_buffer = false;
+	board.master = false;
+}
+
+static DEFINE_MUTEX(power_lock);
+
+static int pm_runtime_resume_and_get(struct device *dev)
+{
+	mutex_lock(&power_lock);
+	board.users++;
+	if (board.asleep) {
+		board.asleep = false;
+		WARN_ON(the_driver->driver.pm->runtime_resume(dev));
+	}
+	mutex_unlock(&power_lock);
+	return 0;
+}
+
+/* The PCI core saves the device's state in a sleep, and uses it up afterwards. */
+static void pm_runtime_put_autosuspend(struct device *dev)
+{
+	mutex_lock(&power_lock);
+	if (!--board.users && !draw(2) &&
+	    !the_driver->driver.pm->runtime_suspend(dev)) {
+		board.asleep = true;
+		board.saved = false;
+		forget();
+		sleeps++;
+	}
+	mutex_unlock(&power_lock);
+}
+
 static u32 readl(const void *address)
 {
+	const unsigned int offset = (const u8 *)address - registers;
 	u32 value;
 
-	native_point();
-	switch ((const u8 *)address - registers) {
+	if (!is_there(offset))
+		return ~0U;
+	switch (offset) {
 	case NPU_DONE:
 		value = board.done;
 		/*
@@ -179,6 +286,11 @@ static u32 readl(const void *address)
 		return value;
 	case NPU_SLOTS:
 		return SLOTS;
+	case NPU_HELD:
+		return count_pieces();
+	case NPU_STOP:
+		hung += board.hangs;
+		return board.hangs;
 	default:
 		return 0;
 	}
@@ -186,8 +298,7 @@ static u32 readl(const void *address)
 
 static u64 readq(const void *address)
 {
-	native_point();
-	return board.result;
+	return is_there(NPU_RESULT) ? board.result : ~0ULL;
 }
 
 static void reset_board(void)
@@ -196,13 +307,15 @@ static void reset_board(void)
 	memset(board.name, 0, sizeof(board.name));
 	memset(board.slot, 0, sizeof(board.slot));
 	board.quiet = false;
+	board.hangs = false;
 }
 
 static void writel(u32 value, void *address)
 {
 	const unsigned int offset = (u8 *)address - registers;
 
-	native_point();
+	if (!is_there(offset))
+		return;
 	memcpy(address, &value, sizeof(value));
 	if (offset == NPU_RESET) {
 		board.resets++;
@@ -212,7 +325,7 @@ static void writel(u32 value, void *address)
 		return;
 	board.sent = value;
 	if (board.head - board.tail < PIECES) {
-		struct npu_request *req = &board.queue[board.head % PIECES];
+		struct request *req = &board.queue[board.head % PIECES];
 
 		memcpy(&req->command, registers + NPU_COMMAND, 4);
 		memcpy(&req->slot, registers + NPU_SLOT, 4);
@@ -225,8 +338,12 @@ static void writel(u32 value, void *address)
 
 static void writeq(u64 value, void *address)
 {
-	native_point();
+	const unsigned int offset = (u8 *)address - registers;
+
+	if (!is_there(offset))
+		return;
 	memcpy(address, &value, sizeof(value));
+	board.has_buffer |= offset == NPU_BUFFER;
 }
 
 static int find_name(u64 name)
@@ -239,11 +356,14 @@ static int find_name(u64 name)
 	return -1;
 }
 
-static u32 carry_out(const struct npu_request *req)
+static u32 carry_out(const struct request *req)
 {
 	int i = find_name(req->memory), free = find_name(0);
 	unsigned int slot;
 
+	if (!board.master || !board.has_buffer)
+		shim_bug("command %u before the device is set up",
+			 req->command);
 	if (board.quiet && req->command != NPU_RELEASE &&
 	    req->command != NPU_CLEAR && req->command != NPU_CAPACITY &&
 	    req->command != NPU_HALT)
@@ -306,7 +426,7 @@ static void raise_event(u32 event)
  */
 static int run_firmware(void *unused)
 {
-	struct npu_request req;
+	struct request req;
 	u32 number;
 
 	while (1) {
@@ -333,16 +453,22 @@ static int run_firmware(void *unused)
 
 /*
  * Maps an allocation and touches it. The example's memory lies behind a PCI
- * BAR.
+ * BAR. A reset may lose the allocation.
  */
 static void map_memory(struct file *file, u32 handle)
 {
 	struct flexmem_map map = CMD(map, .handle = handle);
 	struct vm_area_struct *vma;
+	long rc;
 
-	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_MAP, &map));
+	rc = native_ioctl(file, FLEXMEM_IOCTL_MAP, &map);
+	if (rc == -EIO && board.fails)
+		return;
+	WARN_ON(rc);
 	vma = native_mmap(file, map.out_offset, map.out_size,
 			  VM_SHARED | VM_READ | VM_WRITE);
+	if (IS_ERR(vma) && board.fails)
+		return;
 	WARN_ON(IS_ERR(vma));
 	WARN_ON(pgprot_val(vma->vm_page_prot) !=
 		pgprot_val(pgprot_writecombine(__pgprot(0))));
@@ -359,11 +485,13 @@ static long call(struct file *file, unsigned int cmd, void *arg)
 	return rc;
 }
 
-static void use_memory(struct file *file)
+static void use_memory(unsigned int minor)
 {
+	struct file *file = native_open(minor, O_RDWR);
 	unsigned int i, at;
 	u32 handle[4] = {};
 
+	WARN_ON(IS_ERR(file));
 	for (i = 0; i < 24; i++) {
 		struct flexmem_alloc alloc = CMD(alloc, .length = SZ_16M,
 			.flags = FLEXMEM_ALLOC_MAPPABLE);
@@ -435,13 +563,108 @@ static void die_asleep(struct pci_dev *pdev)
 	const struct dev_pm_ops *pm = the_driver->driver.pm;
 	struct npu *npu = pci_get_drvdata(pdev);
 
+	pm_runtime_resume_and_get(&pdev->dev);
 	board.resets = 0;
 	pm->suspend(&pdev->dev);
+	forget();
 	raise_event(NPU_EVENT_DEAD);
 	WARN_ON(board.resets);
 	pm->resume(&pdev->dev);
 	flush_work(&npu->dead_work);
 	WARN_ON(board.resets != 1);
+	pm_runtime_put_autosuspend(&pdev->dev);
+}
+
+/* The copy engine may not stop. Then the driver resets the device. */
+static void use_hanging(struct npu *npu, unsigned int minor)
+{
+	board.hangs = !draw(2);
+	board.fails = true;
+	use_memory(minor);
+	board.hangs = false;
+	flush_work(&npu->dead_work);
+	board.fails = false;
+}
+
+static void expect_failed(unsigned int minor)
+{
+	struct file *file = native_open(minor, O_RDWR);
+	struct flexmem_trim trim = CMD(trim);
+
+	WARN_ON(IS_ERR(file));
+	WARN_ON(call(file, FLEXMEM_IOCTL_TRIM, &trim) != -EIO);
+	native_close(file);
+}
+
+/* A FLR, or a reset of the bus after an error. */
+static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
+			       bool after_error)
+{
+	const struct pci_error_handlers *handlers = the_driver->err_handler;
+	struct npu *npu = pci_get_drvdata(pdev);
+	u64 resets;
+
+	pm_runtime_resume_and_get(&pdev->dev);
+	if (after_error) {
+		board.down = true;
+		WARN_ON(handlers->error_detected(pdev, pci_channel_io_frozen) !=
+			PCI_ERS_RESULT_NEED_RESET);
+	} else {
+		handlers->reset_prepare(pdev);
+	}
+	resets = npu->fdev->table.resets;
+	expect_failed(minor);
+	reset_board();
+	forget();
+	board.down = false;
+	if (after_error) {
+		WARN_ON(handlers->slot_reset(pdev) != PCI_ERS_RESULT_RECOVERED);
+		handlers->resume(pdev);
+	} else {
+		handlers->reset_done(pdev);
+	}
+	WARN_ON(npu->fdev->table.resets != resets + 1);
+	pm_runtime_put_autosuspend(&pdev->dev);
+}
+
+static int run_user(void *minor)
+{
+	use_memory(*(unsigned int *)minor);
+	while (!kthread_should_stop())
+		schedule_timeout(1);
+	return 0;
+}
+
+/* The same while a user makes calls. */
+static void reset_in_use(struct pci_dev *pdev, unsigned int minor)
+{
+	struct task_struct *user;
+
+	board.fails = true;
+	user = native_kthread_create(run_user, &minor, "user");
+	native_kthread_start(user);
+	msleep(draw(2000));
+	reset_from_outside(pdev, minor, draw(2));
+	kthread_stop(user);
+	board.fails = false;
+}
+
+/* The device is lost, or the machine goes down. No command follows. */
+static void end_early(struct pci_dev *pdev, unsigned int minor)
+{
+	pm_runtime_resume_and_get(&pdev->dev);
+	if (draw(2)) {
+		board.down = true;
+		WARN_ON(the_driver->err_handler->error_detected(pdev,
+				pci_channel_io_perm_failure) !=
+			PCI_ERS_RESULT_DISCONNECT);
+		expect_failed(minor);
+	} else {
+		the_driver->shutdown(pdev);
+		WARN_ON(count_pieces());
+		WARN_ON(board.master);
+	}
+	pm_runtime_put_autosuspend(&pdev->dev);
 }
 
 static void run_once(u64 seed)
@@ -449,10 +672,10 @@ static void run_once(u64 seed)
 	struct task_struct *firmware;
 	struct pci_dev pdev = {};
 	struct npu *npu;
-	struct file *file;
 	unsigned int minor;
 
-	board = (struct board) { .random = seed };
+	/* The PCI core has a reference. */
+	board = (struct board) { .random = seed, .users = 1 };
 	board.dying = !draw(4);
 	init_waitqueue_head(&board.doorbell);
 	device_initialize(&pdev.dev);
@@ -468,16 +691,23 @@ static void run_once(u64 seed)
 	if (board.dying)
 		end_dying(npu);
 	minor = MINOR(npu->fdev->dev.devt);
-	file = native_open(minor, O_RDWR);
-	WARN_ON(IS_ERR(file));
-	use_memory(file);
+	use_memory(minor);
 	if (!draw(4))
 		die_asleep(&pdev);
-	trim_all(minor);
+	if (!draw(4))
+		use_hanging(npu, minor);
+	if (!draw(4))
+		reset_in_use(&pdev, minor);
+	if (draw(4))
+		trim_all(minor);
+	else
+		end_early(&pdev, minor);
 	board.dying = !draw(4);
+	pm_runtime_resume_and_get(&pdev.dev);
 	the_driver->remove(&pdev);
 	drop_objects(&pdev);
 	kthread_stop(firmware);
+	WARN_ON(board.users != 2);
 }
 
 int main(int argc, char **argv)
@@ -504,9 +734,9 @@ int main(int argc, char **argv)
 		run_once(seed + i);
 	native_module_exit();
 	WARN_ON(native_live() != live);
-	/* If no request has timed out, the run proves nothing. */
-	WARN_ON(!timeouts);
-	printf("# seed %llu: %lu time-outs\nok 1 - the example driver, %lu times\n1..1\n",
-	       seed, timeouts, runs);
+	/* Without these the run proves nothing. */
+	WARN_ON(!timeouts || !hung || !sleeps);
+	printf("# seed %llu: %lu time-outs, %lu hanging copies, %lu sleeps\nok 1 - the example driver, %lu times\n1..1\n",
+	       seed, timeouts, hung, sleeps, runs);
 	return 0;
 }
