@@ -73,7 +73,10 @@ void operator_step(struct tenant *t)
 	case 14 ... 15:
 		let_fail(t);
 		break;
-	case 16 ... 20:
+	case 16:
+		world_fail(index);
+		break;
+	case 17 ... 20:
 		world_heal();
 		world_bind(index);
 		break;

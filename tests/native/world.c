@@ -172,6 +172,16 @@ int world_reset(unsigned int index)
 	return sim_function_reset(world_function(index));
 }
 
+void world_fail(unsigned int index)
+{
+	struct sim_function *fn = world_function(index);
+
+	mutex_lock(&fn->lock);
+	if (fn->fdev)
+		flexmem_device_failed(fn->fdev);
+	mutex_unlock(&fn->lock);
+}
+
 int world_suspend(unsigned int index)
 {
 	int rc = sim_function_suspend(world_function(index));
@@ -259,7 +269,24 @@ void world_faults(enum sim_fault fault, unsigned int times)
 	atomic_set(&world.card.mbox.faults[fault], times);
 }
 
-/* Ends all injected failures and delays, and resumes the PF and all VFs. */
+/* Resets a PF or VF that has failed. */
+static void repair(unsigned int index)
+{
+	struct sim_function *fn = world_function(index);
+	bool failed;
+
+	mutex_lock(&fn->lock);
+	failed = fn->fdev &&
+		 flexmem_function_fatal(&fn->fdev->table.function);
+	mutex_unlock(&fn->lock);
+	if (failed)
+		world_reset(index);
+}
+
+/*
+ * Ends all injected failures and delays, and resumes the PF and all VFs. Resets
+ * those that have failed.
+ */
 void world_heal(void)
 {
 	unsigned int i;
@@ -268,8 +295,10 @@ void world_heal(void)
 		world_faults(i, 0);
 	WRITE_ONCE(world.card.mbox.latency_us, 0);
 	sim_mailbox_set_dead(&world.card.mbox, false);
-	for (i = 0; i < WORLD_FUNCTIONS; i++)
+	for (i = 0; i < WORLD_FUNCTIONS; i++) {
 		world_resume(i);
+		repair(i);
+	}
 }
 
 static const char *sums_wrong(const struct flexmem_view *view)

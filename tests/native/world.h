@@ -57,6 +57,7 @@ void world_end(void);
 int world_bind(unsigned int index);
 int world_unbind(unsigned int index);
 int world_reset(unsigned int index);
+void world_fail(unsigned int index);
 int world_suspend(unsigned int index);
 int world_resume(unsigned int index);
 int world_set_capacity(unsigned int index, u64 bytes);
