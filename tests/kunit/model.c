@@ -772,6 +772,7 @@ int model_reset(struct model *model)
 	model->generation++;
 	for (d = 0; d < model->nr_domains; d++)
 		model->domain[d].taken = 0;
+	model->broken = false;
 	if (holds)
 		model_call(model, &model->quiesce_error);
 	rc = model_call(model, &model->reset_error);

@@ -189,7 +189,7 @@ struct model_domain {
  * @tries: the most holes without slack for the alignment that a search tries
  * @rules: limits; NULL: there are none, and nothing is reserved
  * @priv: argument of the rules
- * @broken: a reset has failed, and nothing works
+ * @broken: the device or a reset has failed: only another reset works
  * @scrubbed: number of bytes that the device has scrubbed
  * @slots: number of slots
  * @pieces: bit mask of acquired pieces; the lowest free one is taken

@@ -12,12 +12,14 @@
  * @model: model
  * @error: the error of the next call, or 0
  *
- * Return: 0 or the error.
+ * Return: 0 or the error; -EIO if the device has failed, and is not called.
  */
 int model_call(struct model *model, int *error)
 {
 	int rc = model->dead ? -ETIMEDOUT : *error;
 
+	if (model->broken)
+		return -EIO;
 	*error = 0;
 	if (rc == -ETIMEDOUT)
 		model->timeouts++;

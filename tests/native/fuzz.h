@@ -26,10 +26,10 @@
 #define FILES FLEXMEM_RESOURCE_FILES
 
 /**
- * struct fuzz_allocation - an allocation; it may be freed but still mapped
+ * struct fuzz_allocation - an allocation; it may be freed but still in use
  * @serial: number of the allocation, from 1 on
  * @file: number of its file
- * @handle: its handle; 0: freed, but still mapped
+ * @handle: its handle; 0: freed, but still in use
  * @flags: flags that it was allocated with
  * @size: bytes
  * @slot: slot of its region
@@ -39,6 +39,7 @@
  * @lost: its memory was lost in a reset
  * @named: the handle is valid in its file
  * @maps: number of its mappings
+ * @jobs: number of programs that use it
  */
 struct fuzz_allocation {
 	u64 serial;
@@ -53,6 +54,7 @@ struct fuzz_allocation {
 	bool lost;
 	bool named;
 	unsigned int maps;
+	unsigned int jobs;
 };
 
 /**
@@ -96,7 +98,7 @@ struct fuzz_file {
 /**
  * struct fuzz_use - sums of one owner
  * @used: what it uses, by resource
- * @orphaned: bytes that are freed but still mapped
+ * @orphaned: bytes that are freed but still in use
  * @program: bytes for programs
  */
 struct fuzz_use {
@@ -125,6 +127,18 @@ struct fuzz_map {
 	struct vm_area_struct *vma;
 	u64 serial;
 	u64 offset;
+};
+
+#define FUZZ_JOBS 4
+
+/**
+ * struct fuzz_job - a program that runs, or an unused entry
+ * @fence: signals at the end of the program; NULL: unused
+ * @serial: number of the allocation that it uses
+ */
+struct fuzz_job {
+	struct dma_fence *fence;
+	u64 serial;
 };
 
 /*
@@ -162,6 +176,7 @@ enum fuzz_spoil {
  * @allocation: the allocations
  * @last_serial: number of the newest allocation
  * @map: mappings
+ * @job: programs
  * @allocs: number of allocations so far
  * @failures: number of allocations that failed with ENOMEM
  * @resets: number of resets
@@ -196,6 +211,7 @@ struct fuzz {
 	struct fuzz_allocation allocation[FUZZ_ALLOCATIONS];
 	u64 last_serial;
 	struct fuzz_map map[FUZZ_MAPS];
+	struct fuzz_job job[FUZZ_JOBS];
 	u64 allocs;
 	u64 failures;
 	u64 resets;
@@ -302,6 +318,7 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd);
 struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 					  const struct flexmem_free *cmd);
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *allocation);
+void fuzz_end_unused(struct fuzz *f, struct fuzz_allocation *allocation);
 void fuzz_alloc(struct fuzz *f);
 void fuzz_do_free(struct fuzz *f);
 void fuzz_lookup(struct fuzz *f);
@@ -347,6 +364,12 @@ void fuzz_capacity(struct fuzz *f);
 u64 fuzz_capacity_of_all(const struct fuzz *f);
 void fuzz_unregister(struct fuzz *f);
 void fuzz_no_command(struct fuzz *f);
+
+/* fuzz_job.c */
+void fuzz_job(struct fuzz *f);
+void fuzz_end_jobs(struct fuzz *f);
+void fuzz_failed(struct fuzz *f);
+void fuzz_sleep(struct fuzz *f);
 
 /* fuzz_check.c */
 void fuzz_check(struct fuzz *f);

@@ -520,22 +520,30 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 	return a ?: ERR_PTR(-ENOENT);
 }
 
-/*
- * Frees an allocation. A mapped allocation loses its handle and stays as an
- * orphan.
- */
-void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
+/* Nothing waits for a program that uses a lost allocation. */
+static bool is_in_use(const struct fuzz_allocation *a)
 {
-	f->files[a->file].freed = a->handle;
-	if (a->maps) {
-		a->handle = 0;
-		if (!a->lost)
-			model_orphan(f->model, a->slot, a->offset);
+	return a->handle || a->maps || (a->jobs && !a->lost);
+}
+
+/* Ends a freed allocation, unless a map or a program still uses it. */
+void fuzz_end_unused(struct fuzz *f, struct fuzz_allocation *a)
+{
+	if (is_in_use(a))
 		return;
-	}
 	if (!a->lost)
 		model_free(f->model, a->slot, a->offset);
 	fuzz_drop(f, a);
+}
+
+/* Frees an allocation. If it is still in use, it stays as an orphan. */
+void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
+{
+	f->files[a->file].freed = a->handle;
+	a->handle = 0;
+	if (is_in_use(a) && !a->lost)
+		model_orphan(f->model, a->slot, a->offset);
+	fuzz_end_unused(f, a);
 }
 
 void fuzz_do_free(struct fuzz *f)
@@ -632,6 +640,8 @@ static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
 	if (a->lost)
 		return -EIO;
 	size = rounded(a->flags, cmd->length);
+	if (size < a->size && a->jobs)
+		return -EBUSY;
 	if (size > a->size) {
 		rc = predict_growth(f, a, size, want);
 		if (rc)

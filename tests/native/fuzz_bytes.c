@@ -127,11 +127,13 @@ static void touch(struct fuzz *f, const struct fuzz_map *map)
 	size_t size = vma->vm_end - vma->vm_start;
 	size_t offset = fuzz_take(f) * 4097ul % size;
 	u8 byte = fuzz_take(f);
+	bool there = vma->pfn[offset / PAGE_SIZE];
 	u64 base;
 	int rc;
 
 	rc = native_touch(vma, offset, &byte, byte & 1);
-	SAME(f, rc, a->lost ? -EFAULT : 0);
+	/* A failed device keeps its maps, but gets no new ones. */
+	SAME(f, rc, a->lost || (f->model->broken && !there) ? -EFAULT : 0);
 	if (rc)
 		return;
 	base = f->fake->piece[f->model->region[a->slot].piece].base;
@@ -145,11 +147,8 @@ static void unmap(struct fuzz *f, struct fuzz_map *map)
 
 	native_munmap(map->vma);
 	map->vma = NULL;
-	if (--a->maps || a->handle)
-		return;
-	if (!a->lost)
-		model_free(f->model, a->slot, a->offset);
-	fuzz_drop(f, a);
+	a->maps--;
+	fuzz_end_unused(f, a);
 }
 
 /* Touches, duplicates or ends a mapping. */

@@ -221,6 +221,7 @@ void fuzz_close(struct fuzz *f, unsigned int i)
 	if (!f->files[i].file)
 		return;
 	fuzz_unmap_all(f, i);
+	fuzz_end_jobs(f);
 	native_close(f->files[i].file);
 	f->files[i].file = NULL;
 	f->files[i].leased = false;
@@ -283,12 +284,15 @@ static const struct {
 	{ "FREE_BATCH", fuzz_free_batch, 7 },
 	{ "SET_LIMIT", fuzz_set_limit, 20 },
 	{ "GET_LIMIT", fuzz_get_limit, 2 },
-	{ "fault", fuzz_fault, 10 },
+	{ "fault", fuzz_fault, 6 },
+	{ "job", fuzz_job, 4 },
 	{ "TRIM", fuzz_trim, 7 },
 	{ "LEASE", fuzz_lease, 5 },
-	{ "time", fuzz_time, 5 },
+	{ "time", fuzz_time, 4 },
+	{ "sleep", fuzz_sleep, 1 },
 	{ "capacity", fuzz_capacity, 4 },
-	{ "reset", fuzz_reset, 3 },
+	{ "reset", fuzz_reset, 2 },
+	{ "failed", fuzz_failed, 1 },
 	{ "MAP", fuzz_do_map, 2 },
 	{ "mmap", fuzz_mmap, 6 },
 	{ "use of a map", fuzz_use_map, 8 },

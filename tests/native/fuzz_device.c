@@ -309,7 +309,10 @@ void fuzz_trim(struct fuzz *f)
 	SAME(f, cmd.out_bytes, want.out_bytes);
 }
 
-/* Models a reset: all leases end, and every allocation is lost. */
+/*
+ * Models a reset: all leases end, and every allocation is lost. An orphan that
+ * was only waiting for programs ends.
+ */
 static void lose_all(struct fuzz *f)
 {
 	unsigned int i;
@@ -317,6 +320,8 @@ static void lose_all(struct fuzz *f)
 	break_leases(f);
 	for (i = 0; i < f->nr; i++)
 		f->allocation[i].lost = true;
+	for (i = f->nr; i--;)
+		fuzz_end_unused(f, &f->allocation[i]);
 }
 
 void fuzz_reset(struct fuzz *f)
