@@ -156,6 +156,8 @@ static struct board {
 	/* References of runtime PM, and what a sleeping device has forgotten. */
 	unsigned int users;
 	bool asleep, saved, master, has_buffer;
+	/* The latest answer about memory. */
+	unsigned int held;
 	/* The bus is down: reads return ones, and writes are lost. */
 	bool down;
 	/* The copy engine does not stop; the device may fail. */
@@ -249,8 +251,11 @@ static int pm_runtime_resume_and_get(struct device *dev)
 static void pm_runtime_put_autosuspend(struct device *dev)
 {
 	mutex_lock(&power_lock);
+	board.held = 1;
 	if (!--board.users && !draw(2) &&
 	    !the_driver->driver.pm->runtime_suspend(dev)) {
+		if (board.held)
+			shim_bug("a device with memory falls asleep");
 		board.asleep = true;
 		board.saved = false;
 		forget();
@@ -287,7 +292,7 @@ static u32 readl(const void *address)
 	case NPU_SLOTS:
 		return SLOTS;
 	case NPU_HELD:
-		return count_pieces();
+		return board.held = count_pieces();
 	case NPU_STOP:
 		hung += board.hangs;
 		return board.hangs;
@@ -611,6 +616,7 @@ static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
 			PCI_ERS_RESULT_NEED_RESET);
 	} else {
 		handlers->reset_prepare(pdev);
+		raise_event(NPU_EVENT_DEAD);
 	}
 	resets = npu->fdev->table.resets;
 	expect_failed(minor);
@@ -623,6 +629,7 @@ static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
 	} else {
 		handlers->reset_done(pdev);
 	}
+	flush_work(&npu->dead_work);
 	WARN_ON(npu->fdev->table.resets != resets + 1);
 	pm_runtime_put_autosuspend(&pdev->dev);
 }
@@ -667,6 +674,16 @@ static void end_early(struct pci_dev *pdev, unsigned int minor)
 	pm_runtime_put_autosuspend(&pdev->dev);
 }
 
+/* Another device has raised the interrupt that the device shares with it. */
+static void share_interrupt(struct npu *npu)
+{
+	unsigned int resets = board.resets;
+
+	raise_event(0);
+	flush_work(&npu->dead_work);
+	WARN_ON(board.resets != resets);
+}
+
 static void run_once(u64 seed)
 {
 	struct task_struct *firmware;
@@ -698,10 +715,12 @@ static void run_once(u64 seed)
 		use_hanging(npu, minor);
 	if (!draw(4))
 		reset_in_use(&pdev, minor);
-	if (draw(4))
+	if (draw(4)) {
 		trim_all(minor);
-	else
+		share_interrupt(npu);
+	} else {
 		end_early(&pdev, minor);
+	}
 	board.dying = !draw(4);
 	pm_runtime_resume_and_get(&pdev.dev);
 	the_driver->remove(&pdev);
