@@ -115,8 +115,10 @@ static const char *check_empty(void)
 	unsigned int i;
 
 	world_heal();
+	/* If it is unresponsive, a reset is faster than to wait for a probe. */
 	if (world_function(1)->fdev &&
-	    flexmem_function_error(&world_function(1)->fdev->table.function))
+	    flexmem_function_error(&world_function(1)->fdev->table.function) &&
+	    world_reset(1))
 		return "the function cannot be reset afterwards";
 	if (!watch_open())
 		return "the node cannot be opened afterwards";
