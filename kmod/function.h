@@ -160,8 +160,10 @@ enum flexmem_state {
  *	Changes under @data_lock
  * @state_lock: protects changes of the members below; a leaf
  * @state: which commands the function can take; read without a lock
- * @failures: failures that the driver has reported; a reset repairs only
- *	earlier ones
+ * @failures: number of failures that the driver has reported; read without a
+ *	lock
+ * @repaired: value of @failures that the latest successful reset has repaired;
+ *	read without a lock
  * @resumes_as: the next state of a suspended function
  * @probes: number of probes so far; a change tells callers that a probe has
  *	ended
@@ -202,6 +204,7 @@ struct flexmem_function {
 	spinlock_t state_lock; /* see above */
 	enum flexmem_state state;
 	unsigned int failures;
+	unsigned int repaired;
 	enum flexmem_state resumes_as;
 	unsigned int probes;
 	wait_queue_head_t changed;
@@ -228,6 +231,17 @@ static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {
 	return READ_ONCE(function->state) == FLEXMEM_UNRESPONSIVE;
+}
+
+/*
+ * Whether the device has failed, and no reset has succeeded since. Bytes may
+ * still move in its memory, or the memory may be lost. The state does not show
+ * that if the function is suspended or gone.
+ */
+static inline bool
+flexmem_function_has_failed(const struct flexmem_function *function)
+{
+	return READ_ONCE(function->failures) != READ_ONCE(function->repaired);
 }
 
 void flexmem_function_enter(struct flexmem_function *function,

@@ -2,7 +2,9 @@
 /*
  * The functions of one device are peers: they share its memory. If the device
  * gives memory to two of them, tenants of one function reach the bytes of
- * tenants of the other. So new memory is compared with the pieces of all peers.
+ * tenants of the other. So new memory is compared with the pieces of all peers,
+ * except peers that have failed: their memory may be lost, and the device may
+ * give it out again before flexmem hears of a reset.
  *
  * The lock here lets a peer read the pieces of a function. Each change of the
  * array takes it.
@@ -53,7 +55,8 @@ static bool peer_has_some(const struct flexmem_function *function,
 
 	list_for_each_entry(peer, &functions, link)
 		if (peer != function && peer->device &&
-		    peer->device == function->device && has_some(peer, mem))
+		    peer->device == function->device &&
+		    !flexmem_function_has_failed(peer) && has_some(peer, mem))
 			return true;
 	return false;
 }

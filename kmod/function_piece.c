@@ -124,14 +124,17 @@ static int release(struct flexmem_function *function,
  * @piece: piece of the function. If this returns 0, the piece is removed,
  * unless its state is HELD.
  * Context: the caller runs no other operation of the function, and does not
- * hold data_lock. May sleep. Return: 0; an error of the firmware; or an error
- * of flexmem_function_clear().
+ * hold data_lock. May sleep. Return: 0; -EIO if the device has failed; an error
+ * of the firmware; or an error of flexmem_function_clear().
  */
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece)
 {
 	int rc;
 
+	/* Bytes may still move in the memory. A reset recovers the memory. */
+	if (flexmem_function_has_failed(function))
+		return -EIO;
 	piece->tries++;
 	rc = detach(function, piece);
 	if (rc)
@@ -286,12 +289,11 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
  */
 void flexmem_function_release_all(struct flexmem_function *function)
 {
-	unsigned int failures = READ_ONCE(function->failures);
 	unsigned int i = 0, nr;
 	int rc = 0;
 
 	while (i < function->nr_pieces && !flexmem_is_unanswered(rc) &&
-	       READ_ONCE(function->failures) == failures) {
+	       !flexmem_function_has_failed(function)) {
 		struct flexmem_piece *piece = &function->piece[i];
 
 		if (piece->state == FLEXMEM_PIECE_HELD)

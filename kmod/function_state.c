@@ -88,7 +88,7 @@ void flexmem_function_fail(struct flexmem_function *function)
 	unsigned long flags;
 
 	spin_lock_irqsave(&function->state_lock, flags);
-	function->failures++;
+	WRITE_ONCE(function->failures, function->failures + 1);
 	enter(function, FLEXMEM_WEDGED);
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
@@ -107,8 +107,10 @@ int flexmem_function_recover(struct flexmem_function *function,
 
 	spin_lock_irqsave(&function->state_lock, flags);
 	failed = function->failures != failures;
-	if (!failed)
+	if (!failed) {
+		WRITE_ONCE(function->repaired, failures);
 		enter(function, FLEXMEM_UP);
+	}
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 	return failed ? -EIO : 0;

@@ -159,9 +159,9 @@ static void lose_all(struct flexmem_table *table)
 /*
  * Releases everything because the device is removed. Memory that a device
  * program may still reach is not released. The firmware may be dead, so it gets
- * no further command after a timeout. It gets no command at all while the
- * function is suspended or wedged. The driver resets the function afterwards,
- * so no memory is lost.
+ * no further command after a timeout. It gets no command at all if the function
+ * is suspended or wedged, or if the device has failed. The driver resets the
+ * function afterwards, so no memory is lost.
  * @table: its blocks may still be in use, and be freed later.
  * Context: may sleep. The device's operations are not called after it returns.
  */
@@ -179,7 +179,9 @@ void flexmem_table_remove(struct flexmem_table *table)
 	if (flexmem_function_held(function) && !function->clears)
 		dev_info(function->dev, "%llu bytes go without being cleared: the driver of the PF clears them before another function gets them\n",
 			 flexmem_function_held(function));
+	/* The operation that was under way may have made the device fail. */
 	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
+	    !flexmem_function_has_failed(function) &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_release_all(function);
 	/* The driver of the device recovers these bytes by a reset. */

@@ -358,6 +358,32 @@ static void grant_of_a_peers_memory_is_eio(struct kunit *test)
 	flexmem_function_leave(&peer->function);
 }
 
+/*
+ * A reset from outside takes the memory of all functions back. The device may
+ * give it to one function before flexmem hears that its peer was reset.
+ */
+static void memory_of_a_failed_peer_may_be_granted(struct kunit *test)
+{
+	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
+	struct liar *peer = add_peer(test);
+
+	flexmem_function_join(&peer->function);
+	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
+	flexmem_function_suspend(&peer->function);
+	flexmem_function_fail(&peer->function);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 4 * GIB, GIB), 0);
+	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
+	/* The next memory of the peer is compared again. */
+	KUNIT_ASSERT_EQ(test, flexmem_function_reset(&peer->function), 0);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_function_recover(&peer->function,
+						 peer->function.failures));
+	mem.base = 8 * GIB;
+	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
+	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 8 * GIB, GIB), -EIO);
+	flexmem_function_leave(&peer->function);
+}
+
 /* A function may get memory before its peer has the answer to a release. */
 static void memory_passes_from_peer_to_peer(struct kunit *test)
 {
@@ -550,7 +576,9 @@ static void late_bytes_need_a_reset(struct kunit *test)
 				    nth);
 		/* A reset would free this buffer, which call() had. */
 		function->late_buffer = NULL;
-		flexmem_function_enter(function, FLEXMEM_UP);
+		KUNIT_EXPECT_EQ(test, 0,
+				flexmem_function_recover(function,
+							 function->failures));
 	}
 	KUNIT_EXPECT_FALSE(test, is_distrusted(test));
 }
@@ -1080,6 +1108,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(grant_of_held_memory_is_eio),
 	KUNIT_CASE(released_memory_may_be_granted_again),
 	KUNIT_CASE(grant_of_a_peers_memory_is_eio),
+	KUNIT_CASE(memory_of_a_failed_peer_may_be_granted),
 	KUNIT_CASE(memory_passes_from_peer_to_peer),
 	KUNIT_CASE(other_devices_have_the_same_addresses),
 	KUNIT_CASE(holds_nothing_after_a_reset),

@@ -137,6 +137,65 @@ static void removal_stops_if_bytes_may_still_move(struct kunit *test)
 	fake_device_reset(ctx->fake);
 }
 
+static void close_table(void *table)
+{
+	flexmem_function_enter(&((struct flexmem_table *)table)->function,
+			       FLEXMEM_GONE);
+}
+
+/* The operation under way fails after the removal has begun. */
+static void fail_and_close_table(void *table)
+{
+	close_table(table);
+	flexmem_function_fail(&((struct flexmem_table *)table)->function);
+}
+
+static void removal_learns_late_that_the_device_has_failed(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_regions(test, ctx, 1);
+	ctx->fake->during_scrub = fail_and_close_table;
+	ctx->fake->during_scrub_arg = ctx->table;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENODEV);
+	expect_log(test, ctx, "acquire 12G");
+	fake_table_remove(ctx->table);
+	expect_log(test, ctx, "");
+	fake_device_reset(ctx->fake);
+}
+
+/* Acquires memory. The device answers that its scrub may still go on. */
+static void acquire_late_bytes(struct kunit *test, struct ctx *ctx)
+{
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -ENOTRECOVERABLE);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -EIO);
+	expect_log(test, ctx, "acquire 12G");
+	ctx->fake->during_scrub = NULL;
+	flexmem_table_resume(ctx->table);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -EIO);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	expect_log(test, ctx, "quiesce, reset");
+	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
+}
+
+static void suspend_table(void *table)
+{
+	flexmem_function_suspend(&((struct flexmem_table *)table)->function);
+}
+
+/* flexmem does not release new memory whose scrub may still go on. */
+static void late_scrub_keeps_new_memory(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+
+	acquire_late_bytes(test, ctx);
+	/* The state of a suspended function does not show the failure. */
+	ctx->fake->during_scrub = suspend_table;
+	ctx->fake->during_scrub_arg = ctx->table;
+	acquire_late_bytes(test, ctx);
+}
+
 static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -151,12 +210,6 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 	fake_table_remove(ctx->table);
 	expect_log(test, ctx, "quiesce, release 12G ETIMEDOUT");
 	fake_device_reset(ctx->fake);
-}
-
-static void close_table(void *table)
-{
-	flexmem_function_enter(&((struct flexmem_table *)table)->function,
-			       FLEXMEM_GONE);
 }
 
 /* Removal waits for the command under way. Then TRIM sends no other command. */
@@ -410,6 +463,8 @@ static struct kunit_case region_end_cases[] = {
 	KUNIT_CASE(removal_goes_on_after_errors),
 	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),
 	KUNIT_CASE(removal_stops_if_bytes_may_still_move),
+	KUNIT_CASE(removal_learns_late_that_the_device_has_failed),
+	KUNIT_CASE(late_scrub_keeps_new_memory),
 	KUNIT_CASE(removal_with_stranded_memory_and_a_dead_firmware),
 	KUNIT_CASE(removal_ends_a_trim),
 	ERROR_CASE(removal_gives_nothing_back_while_programs_may_run),

@@ -440,8 +440,10 @@ struct flexmem_domain_desc {
  * @device: the same for all functions of a device, and for no function of
  *	another device; pci_physfn() of a PCI driver. flexmem then refuses
  *	memory that another function of the device holds, so the addresses of
- *	all these functions must be of one address space. NULL: flexmem compares
- *	nothing with other functions
+ *	all these functions must be of one address space. If the device loses
+ *	the memory of several functions at once, the driver calls
+ *	flexmem_device_failed() for all of them before it resets any of them.
+ *	NULL: flexmem compares nothing with other functions
  * @order: in which order allocations try the regions; 0:
  *	FLEXMEM_ORDER_FILL_FIRST on a VF and FLEXMEM_ORDER_LOAD_BALANCE on a PF
  * @nr_sizes: number of @sizes; 0: 12 GiB, 8 GiB and 4 GiB
