@@ -232,25 +232,40 @@ int flexmem_function_capacity(struct flexmem_function *function,
 }
 
 /*
- * Whether new memory overlaps memory that the function holds. If new memory
- * overlaps a piece whose release was not answered, the device has carried out
- * that release. Then is_in_use() forgets the piece.
+ * Whether new memory overlaps memory that the function holds. A piece whose
+ * release was not answered does not count, because the device may have carried
+ * out the release.
  */
-static bool is_in_use(struct flexmem_function *function,
+static bool is_in_use(const struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
+{
+	const struct flexmem_piece *piece = function->piece;
+	const struct flexmem_piece *end = piece + function->nr_pieces;
+
+	for (; piece < end; piece++)
+		if (piece->state != FLEXMEM_PIECE_ASKED_FOR &&
+		    piece->state != FLEXMEM_PIECE_LEAVING &&
+		    flexmem_overlap(mem, &piece->mem))
+			return true;
+	return false;
+}
+
+/*
+ * Forgets pieces whose release was not answered, if the device has granted
+ * their memory again: the device has carried out these releases.
+ */
+static void forget_released(struct flexmem_function *function,
+			    const struct flexmem_memory *mem)
 {
 	struct flexmem_piece *piece = function->piece;
 
 	while (piece < function->piece + function->nr_pieces) {
-		if (piece->state == FLEXMEM_PIECE_ASKED_FOR ||
-		    !flexmem_overlap(mem, &piece->mem))
-			piece++;
-		else if (piece->state == FLEXMEM_PIECE_LEAVING)
+		if (piece->state == FLEXMEM_PIECE_LEAVING &&
+		    flexmem_overlap(mem, &piece->mem))
 			flexmem_function_forget_piece(function, piece);
 		else
-			return true;
+			piece++;
 	}
-	return false;
 }
 
 /*
@@ -327,9 +342,11 @@ int flexmem_function_acquire(struct flexmem_function *function,
 		return flexmem_function_distrust(function, "acquire",
 						 "memory of another function, base",
 						 piece.mem.base);
-	if (!rc)
-		*mem = piece.mem;
-	return rc;
+	if (rc)
+		return rc;
+	forget_released(function, &piece.mem);
+	*mem = piece.mem;
+	return 0;
 }
 
 /*

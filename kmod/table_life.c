@@ -234,7 +234,11 @@ static int reset_locked(struct flexmem_table *table)
 	 * programs too.
 	 */
 	flexmem_function_quiesce(function);
-	/* The device may fail again during the reset, or directly after it. */
+	/*
+	 * No operation is under way: this task holds both locks, and lose_all()
+	 * has waited for page faults. The device may fail again during the
+	 * reset, or directly after it.
+	 */
 	failures = READ_ONCE(function->failures);
 	rc = flexmem_function_reset(function);
 	rc = rc ?: flexmem_function_recover(function, failures);

@@ -313,6 +313,11 @@ static void released_memory_may_be_granted_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 }
 
+static void leave_peers(void *function)
+{
+	flexmem_function_leave(function);
+}
+
 /* Returns another function of the same device. */
 static struct liar *add_peer(struct kunit *test)
 {
@@ -325,6 +330,10 @@ static struct liar *add_peer(struct kunit *test)
 	desc.device = test;
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_function_init(&peer->function, NULL, &desc));
+	flexmem_function_join(&peer->function);
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, leave_peers,
+						  &peer->function));
 	liar->function.device = test;
 	return peer;
 }
@@ -334,7 +343,6 @@ static void grant_of_a_peers_memory_is_eio(struct kunit *test)
 	struct liar *liar = test->priv, *peer = add_peer(test);
 	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
 
-	flexmem_function_join(&peer->function);
 	KUNIT_EXPECT_EQ(test, inherit(peer, &mem), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 8 * GIB, 4 * GIB), 0);
@@ -355,7 +363,6 @@ static void grant_of_a_peers_memory_is_eio(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_function_retry(&peer->function, true),
 			-ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 7 * GIB, GIB), 0);
-	flexmem_function_leave(&peer->function);
 }
 
 /*
@@ -367,7 +374,6 @@ static void memory_of_a_failed_peer_may_be_granted(struct kunit *test)
 	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
 	struct liar *peer = add_peer(test);
 
-	flexmem_function_join(&peer->function);
 	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
 	flexmem_function_suspend(&peer->function);
 	flexmem_function_fail(&peer->function);
@@ -381,7 +387,22 @@ static void memory_of_a_failed_peer_may_be_granted(struct kunit *test)
 	mem.base = 8 * GIB;
 	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 8 * GIB, GIB), -EIO);
-	flexmem_function_leave(&peer->function);
+}
+
+/* A wrong answer does not show that the device has carried out a release. */
+static void wrong_grant_ends_no_release(struct kunit *test)
+{
+	struct liar *liar = test->priv, *peer = add_peer(test);
+	struct flexmem_memory mem = { .size = 4 * GIB };
+
+	KUNIT_ASSERT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), 0);
+	liar->rc = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, release(test, 0, 4 * GIB), -ETIMEDOUT);
+	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 0, 4 * GIB), -EIO);
+	KUNIT_EXPECT_EQ(test, liar->function.nr_pieces, 1);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(&liar->function));
 }
 
 /* A function may get memory before its peer has the answer to a release. */
@@ -390,7 +411,6 @@ static void memory_passes_from_peer_to_peer(struct kunit *test)
 	struct liar *liar = test->priv, *peer = add_peer(test);
 	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
 
-	flexmem_function_join(&peer->function);
 	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
 	mem = peer->function.piece[0].mem;
 	peer->heir = liar;
@@ -406,7 +426,6 @@ static void memory_passes_from_peer_to_peer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_function_reset(&peer->function), 0);
 	KUNIT_EXPECT_EQ(test, liar->rc, 0);
 	KUNIT_EXPECT_EQ(test, liar->function.nr_pieces, 2);
-	flexmem_function_leave(&peer->function);
 }
 
 /* Functions of other devices, or of unknown ones, are no peers. */
@@ -415,7 +434,6 @@ static void other_devices_have_the_same_addresses(struct kunit *test)
 	struct liar *liar = test->priv, *peer = add_peer(test);
 	struct flexmem_memory mem = { .base = 4 * GIB, .size = 4 * GIB };
 
-	flexmem_function_join(&peer->function);
 	KUNIT_ASSERT_EQ(test, inherit(peer, &mem), 0);
 	liar->function.device = liar;
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 4 * GIB, 4 * GIB), 0);
@@ -423,7 +441,6 @@ static void other_devices_have_the_same_addresses(struct kunit *test)
 	liar->function.device = NULL;
 	peer->function.device = NULL;
 	KUNIT_EXPECT_EQ(test, acquire(test, 4 * GIB, 4 * GIB, 4 * GIB), 0);
-	flexmem_function_leave(&peer->function);
 }
 
 static void holds_nothing_after_a_reset(struct kunit *test)
@@ -1109,6 +1126,7 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(released_memory_may_be_granted_again),
 	KUNIT_CASE(grant_of_a_peers_memory_is_eio),
 	KUNIT_CASE(memory_of_a_failed_peer_may_be_granted),
+	KUNIT_CASE(wrong_grant_ends_no_release),
 	KUNIT_CASE(memory_passes_from_peer_to_peer),
 	KUNIT_CASE(other_devices_have_the_same_addresses),
 	KUNIT_CASE(holds_nothing_after_a_reset),
