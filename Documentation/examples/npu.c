@@ -76,6 +76,7 @@ struct npu {
 	u64 result;
 	u32 news;		/* events that flexmem was not told about yet */
 	bool tells;		/* events may be passed on to flexmem */
+	bool lost;		/* no access until a reset from outside */
 };
 
 /* [call] */
@@ -140,12 +141,22 @@ static int npu_wait(struct npu *npu)
 	}
 }
 
+static bool npu_is_lost(struct npu *npu)
+{
+	bool lost;
+
+	spin_lock_irq(&npu->lock);
+	lost = npu->lost;
+	spin_unlock_irq(&npu->lock);
+	return lost;
+}
+
 /* Takes the mailbox, and wakes the device up. */
 static int npu_begin(struct npu *npu)
 {
 	if (mutex_lock_killable(&npu->turn))
 		return -EINTR;
-	if (!pm_runtime_resume_and_get(&npu->pdev->dev))
+	if (!npu_is_lost(npu) && !pm_runtime_resume_and_get(&npu->pdev->dev))
 		return 0;
 	mutex_unlock(&npu->turn);
 	return -EIO;
@@ -352,7 +363,18 @@ static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return 0;
 }
 
-/* A write to the register resets the VF in any state of the firmware. */
+/*
+ * Resets the VF in any state of the firmware. The read ends after the write has
+ * reached the device: then nothing moves any more.
+ */
+static void npu_write_reset(struct npu *npu)
+{
+	if (npu_is_lost(npu))
+		return;
+	writel(1, npu->regs + NPU_RESET);
+	readl(npu->regs + NPU_RESET);
+}
+
 static int npu_reset(void *priv)
 {
 	struct npu *npu = priv;
@@ -360,7 +382,7 @@ static int npu_reset(void *priv)
 
 	if (rc)
 		return rc;
-	writel(1, npu->regs + NPU_RESET);
+	npu_write_reset(npu);
 	npu_end(npu);
 	return 0;
 }
@@ -420,10 +442,9 @@ static void npu_listen(struct npu *npu)
 	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 }
 
-/* Masks events, but not replies, which are still needed. */
-static void npu_quiet(struct npu *npu)
+/* From here on events are kept. Does not access the device. */
+static void npu_hush(struct npu *npu)
 {
-	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
 	spin_lock_irq(&npu->lock);
 	npu->tells = false;
 	spin_unlock_irq(&npu->lock);
@@ -432,12 +453,21 @@ static void npu_quiet(struct npu *npu)
 	cancel_work_sync(&npu->dead_work);
 }
 
+/* Masks events, but not replies, which are still needed. */
+static void npu_quiet(struct npu *npu)
+{
+	if (!npu_is_lost(npu))
+		writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
+	npu_hush(npu);
+}
+
 /* [probe] */
 /* Sets what the device forgets when it sleeps or is reset from outside. */
 static void npu_restore(struct npu *npu)
 {
 	pci_set_master(npu->pdev);
 	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
+	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
 	/* for npu_slot_reset() */
 	pci_save_state(npu->pdev);
 }
@@ -455,10 +485,9 @@ static int npu_start(struct npu *npu)
 		.priv = npu,
 	};
 
-	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
 	npu->fdev = flexmem_device_register(&npu->pdev->dev, &desc);
 	if (IS_ERR(npu->fdev)) {
-		writel(1, npu->regs + NPU_RESET);
+		npu_write_reset(npu);
 		return PTR_ERR(npu->fdev);
 	}
 	npu_listen(npu);
@@ -501,11 +530,11 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 					  &npu->buffer_dma, GFP_KERNEL);
 	if (!npu->buffer)
 		return -ENOMEM;
-	npu_restore(npu);
 	rc = devm_request_irq(&pdev->dev, pdev->irq, npu_interrupt, IRQF_SHARED,
 			      KBUILD_MODNAME, npu);
 	if (rc)
 		return rc;
+	npu_restore(npu);
 /* checkpatch: LINUX_VERSION_CODE - later kernels do this for all devices */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 	pci_enable_pcie_error_reporting(pdev);
@@ -528,7 +557,7 @@ static void npu_remove(struct pci_dev *pdev)
 	pm_runtime_dont_use_autosuspend(&pdev->dev);
 	npu_quiet(npu);
 	flexmem_device_unregister(npu->fdev);
-	writel(1, npu->regs + NPU_RESET);
+	npu_write_reset(npu);
 }
 
 /* Before another kernel starts, for which nothing may move. */
@@ -538,36 +567,48 @@ static void npu_shutdown(struct pci_dev *pdev)
 
 	npu_quiet(npu);
 	flexmem_device_suspend(npu->fdev);
-	writel(1, npu->regs + NPU_RESET);
+	npu_write_reset(npu);
 	pci_clear_master(pdev);
 }
 
 /* [errors] */
 /*
  * From here on calls fail with EIO, and a process that touches a map gets
- * SIGBUS. The suspend removes the maps.
+ * SIGBUS. The suspend waits for the operations under way, and removes the maps.
+ * Then nothing accesses the device, not even a reset that flexmem tries.
  */
 static void npu_reset_prepare(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
 
-	npu_quiet(npu);
+	spin_lock_irq(&npu->lock);
+	npu->lost = true;
+	spin_unlock_irq(&npu->lock);
+	npu_hush(npu);
 	flexmem_device_failed(npu->fdev);
 	flexmem_device_suspend(npu->fdev);
 	flexmem_device_resume(npu->fdev);
 }
 
-/* The reset has ended everything that the device did before. */
+/*
+ * After an error that is not fatal (AER) nothing was reset. flexmem resets the
+ * VF here in any case, so earlier news do not matter.
+ */
 static void npu_reset_done(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
+	int rc;
 
 	npu_restore(npu);
 	spin_lock_irq(&npu->lock);
+	npu->lost = false;
 	npu->news = 0;
 	spin_unlock_irq(&npu->lock);
-	flexmem_device_reset(npu->fdev);
+	rc = flexmem_device_reset(npu->fdev);
 	npu_listen(npu);
+	/* Resets the VF once more. */
+	if (rc)
+		npu_tell(npu, NPU_EVENT_DEAD);
 }
 
 static pci_ers_result_t npu_error_detected(struct pci_dev *pdev,
@@ -620,6 +661,8 @@ static int npu_runtime_suspend(struct device *dev)
 {
 	struct npu *npu = dev_get_drvdata(dev);
 
+	if (npu_is_lost(npu))
+		return -EBUSY;
 	return readl(npu->regs + NPU_HELD) ? -EBUSY : 0;
 }
 

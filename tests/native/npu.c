@@ -29,7 +29,11 @@ struct pci_device_id {
 	unsigned int vendor, device;
 };
 
-typedef enum { pci_channel_io_frozen, pci_channel_io_perm_failure } pci_channel_state_t;
+typedef enum {
+	pci_channel_io_normal,
+	pci_channel_io_frozen,
+	pci_channel_io_perm_failure,
+} pci_channel_state_t;
 typedef enum {
 	PCI_ERS_RESULT_DISCONNECT,
 	PCI_ERS_RESULT_NEED_RESET,
@@ -156,10 +160,18 @@ static struct board {
 	/* References of runtime PM, and what a sleeping device has forgotten. */
 	unsigned int users;
 	bool asleep, saved, master, has_buffer;
+	u32 mask;
+	/* A write may not have reached the device yet. A read waits for it. */
+	bool posted;
 	/* The latest answer about memory. */
 	unsigned int held;
 	/* The bus is down: reads return ones, and writes are lost. */
 	bool down;
+	/* No task may access the device, or only this task may not. */
+	bool closed;
+	struct task_struct *barred;
+	/* The device fails again during its next reset. */
+	bool fails_again;
 	/* The copy engine does not stop; the device may fail. */
 	bool hangs, fails;
 	/* The device sends its "dead" interrupt even if it is masked. */
@@ -213,6 +225,9 @@ static bool is_there(unsigned int offset)
 	if (board.asleep && offset != NPU_EVENT && offset != NPU_EVENT_MASK)
 		shim_bug("access to register %#x of a device that sleeps",
 			 offset);
+	if (offset != NPU_EVENT && (board.closed || board.barred == current))
+		shim_bug("access to register %#x before a reset from outside",
+			 offset);
 	return !board.asleep && !board.down;
 }
 
@@ -231,6 +246,7 @@ static void forget(void)
 	board.tail = board.head;
 	board.has_buffer = false;
 	board.master = false;
+	board.mask = 0;
 }
 
 static DEFINE_MUTEX(power_lock);
@@ -271,6 +287,7 @@ static u32 readl(const void *address)
 
 	if (!is_there(offset))
 		return ~0U;
+	board.posted = false;
 	switch (offset) {
 	case NPU_DONE:
 		value = board.done;
@@ -315,6 +332,14 @@ static void reset_board(void)
 	board.hangs = false;
 }
 
+static void fail_again(void)
+{
+	struct npu *npu = pci_get_drvdata(board.pdev);
+
+	board.fails_again = false;
+	flexmem_device_failed(npu->fdev);
+}
+
 static void writel(u32 value, void *address)
 {
 	const unsigned int offset = (u8 *)address - registers;
@@ -322,9 +347,14 @@ static void writel(u32 value, void *address)
 	if (!is_there(offset))
 		return;
 	memcpy(address, &value, sizeof(value));
+	board.posted = true;
+	if (offset == NPU_EVENT_MASK)
+		board.mask = value;
 	if (offset == NPU_RESET) {
 		board.resets++;
 		reset_board();
+		if (board.fails_again)
+			fail_again();
 	}
 	if (offset != NPU_SEND)
 		return;
@@ -366,7 +396,8 @@ static u32 carry_out(const struct request *req)
 	int i = find_name(req->memory), free = find_name(0);
 	unsigned int slot;
 
-	if (!board.master || !board.has_buffer)
+	if (!board.master || !board.has_buffer ||
+	    !(board.mask & NPU_EVENT_REPLY))
 		shim_bug("command %u before the device is set up",
 			 req->command);
 	if (board.quiet && req->command != NPU_RELEASE &&
@@ -541,9 +572,13 @@ static void trim_all(unsigned int minor)
 	     "a slot of the board is filled");
 }
 
-/* Frees what devm would free after remove() or a failed probe(). */
+/*
+ * Frees what devm would free after remove() or a failed probe(). The reset must
+ * have reached a device that may use the buffer.
+ */
 static void drop_objects(struct pci_dev *pdev)
 {
+	WARN_ON(board.posted && !board.down);
 	board.pdev = NULL;
 	wait_for_interrupt();
 	while (pdev->nr)
@@ -601,9 +636,25 @@ static void expect_failed(unsigned int minor)
 	native_close(file);
 }
 
-/* A FLR, or a reset of the bus after an error. */
+/* The driver must not access a device that may not answer. */
+static pci_ers_result_t report_error(struct pci_dev *pdev,
+				     pci_channel_state_t state)
+{
+	pci_ers_result_t result;
+
+	board.down = state != pci_channel_io_normal;
+	board.barred = current;
+	result = the_driver->err_handler->error_detected(pdev, state);
+	board.barred = NULL;
+	return result;
+}
+
+/*
+ * A FLR, or a reset of the bus after a fatal error. After other errors nothing
+ * is reset.
+ */
 static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
-			       bool after_error)
+			       bool after_error, bool fatal)
 {
 	const struct pci_error_handlers *handlers = the_driver->err_handler;
 	struct npu *npu = pci_get_drvdata(pdev);
@@ -611,18 +662,25 @@ static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
 
 	pm_runtime_resume_and_get(&pdev->dev);
 	if (after_error) {
-		board.down = true;
-		WARN_ON(handlers->error_detected(pdev, pci_channel_io_frozen) !=
+		WARN_ON(report_error(pdev, fatal ? pci_channel_io_frozen :
+				     pci_channel_io_normal) !=
 			PCI_ERS_RESULT_NEED_RESET);
 	} else {
 		handlers->reset_prepare(pdev);
 		raise_event(NPU_EVENT_DEAD);
 	}
+	board.closed = true;
 	resets = npu->fdev->table.resets;
+	/* As flexmem itself does when a job is overdue. */
+	WARN_ON(flexmem_device_reset(npu->fdev) != -EIO);
 	expect_failed(minor);
-	reset_board();
-	forget();
+	if (!after_error || fatal) {
+		reset_board();
+		forget();
+	}
+	board.closed = false;
 	board.down = false;
+	board.fails_again = !draw(2);
 	if (after_error) {
 		WARN_ON(handlers->slot_reset(pdev) != PCI_ERS_RESULT_RECOVERED);
 		handlers->resume(pdev);
@@ -651,7 +709,7 @@ static void reset_in_use(struct pci_dev *pdev, unsigned int minor)
 	user = native_kthread_create(run_user, &minor, "user");
 	native_kthread_start(user);
 	msleep(draw(2000));
-	reset_from_outside(pdev, minor, draw(2));
+	reset_from_outside(pdev, minor, draw(2), draw(2));
 	kthread_stop(user);
 	board.fails = false;
 }
@@ -661,15 +719,15 @@ static void end_early(struct pci_dev *pdev, unsigned int minor)
 {
 	pm_runtime_resume_and_get(&pdev->dev);
 	if (draw(2)) {
-		board.down = true;
-		WARN_ON(the_driver->err_handler->error_detected(pdev,
-				pci_channel_io_perm_failure) !=
+		WARN_ON(report_error(pdev, pci_channel_io_perm_failure) !=
 			PCI_ERS_RESULT_DISCONNECT);
+		board.closed = true;
 		expect_failed(minor);
 	} else {
 		the_driver->shutdown(pdev);
 		WARN_ON(count_pieces());
 		WARN_ON(board.master);
+		WARN_ON(board.posted);
 	}
 	pm_runtime_put_autosuspend(&pdev->dev);
 }
