@@ -592,7 +592,7 @@ static void npu_reset_prepare(struct pci_dev *pdev)
 
 /*
  * After an error that is not fatal (AER) nothing was reset. flexmem resets the
- * VF here in any case, so earlier news do not matter.
+ * VF here in any case, so earlier events do not matter.
  */
 static void npu_reset_done(struct pci_dev *pdev)
 {
@@ -672,6 +672,12 @@ static int npu_runtime_resume(struct device *dev)
 
 	npu_restore(npu);
 	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
+	/*
+	 * A device that slept has reported nothing. If the work item wakes the
+	 * device, it asks for the capacity next.
+	 */
+	if (current_work() != &npu->capacity_work)
+		npu_tell(npu, NPU_EVENT_CAPACITY);
 	return 0;
 }
 

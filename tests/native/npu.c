@@ -194,6 +194,12 @@ static u64 readq(const void *address);
 static void writel(u32 value, void *address);
 static void writeq(u64 value, void *address);
 
+/* How often the driver has reported news about the capacity. */
+static unsigned long told;
+
+#define flexmem_device_capacity_changed(fdev) \
+	(told++, (flexmem_device_capacity_changed)(fdev))
+
 #include "../../Documentation/examples/npu.c"
 
 static void wait_for_interrupt(void)
@@ -732,6 +738,31 @@ static void end_early(struct pci_dev *pdev, unsigned int minor)
 	pm_runtime_put_autosuspend(&pdev->dev);
 }
 
+/*
+ * The device reports no news while it sleeps, so the driver asks for the
+ * capacity when the device wakes up, but not when it wakes up for that.
+ */
+static void sleep_and_wake_up(struct pci_dev *pdev)
+{
+	struct npu *npu = pci_get_drvdata(pdev);
+	unsigned long before;
+
+	flush_work(&npu->capacity_work);
+	while (!board.asleep) {
+		pm_runtime_resume_and_get(&pdev->dev);
+		pm_runtime_put_autosuspend(&pdev->dev);
+	}
+	before = told;
+	pm_runtime_resume_and_get(&pdev->dev);
+	pm_runtime_put_autosuspend(&pdev->dev);
+	flush_work(&npu->capacity_work);
+	flush_work(&npu->capacity_work);
+	WARN_ON(told == before);
+	/* A worker may send commands, too, if the firmware did not answer. */
+	if (!atomic_read(&npu->fdev->table.function.timeouts))
+		WARN_ON(told != before + 1);
+}
+
 /* Another device has raised the interrupt that the device shares with it. */
 static void share_interrupt(struct npu *npu)
 {
@@ -775,6 +806,7 @@ static void run_once(u64 seed)
 		reset_in_use(&pdev, minor);
 	if (draw(4)) {
 		trim_all(minor);
+		sleep_and_wake_up(&pdev);
 		share_interrupt(npu);
 	} else {
 		end_early(&pdev, minor);

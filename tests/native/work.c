@@ -21,6 +21,7 @@ struct busy {
 	struct list_head link;
 	struct work_struct *work;
 	struct workqueue_struct *wq;
+	struct task_struct *worker;
 };
 
 static LIST_HEAD(busy);
@@ -166,7 +167,7 @@ static void do_work(struct work_struct *work)
 {
 	struct task_struct *asker = work->asker;
 	work_func_t func = work->func;
-	struct busy self = { .work = work, .wq = work->wq };
+	struct busy self = { .work = work, .wq = work->wq, .worker = current };
 	struct waiter *waiter;
 
 	list_del_init(&work->link);
@@ -189,6 +190,20 @@ static void do_work(struct work_struct *work)
 	list_del(&self.link);
 	list_for_each_entry(waiter, &waiters, link)
 		native_unpark(waiter->task);
+}
+
+/* Returns the work that this task runs, or NULL. */
+struct work_struct *current_work(void)
+{
+	struct work_struct *work = NULL;
+	struct busy *one;
+
+	raw_lock(&work_lock);
+	list_for_each_entry(one, &busy, link)
+		if (one->worker == current)
+			work = one->work;
+	raw_unlock(&work_lock);
+	return work;
 }
 
 struct idle {

@@ -394,6 +394,7 @@ bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
 bool mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *work,
 		      unsigned long delay);
 bool flush_work(struct work_struct *work);
+struct work_struct *current_work(void);
 bool cancel_work(struct work_struct *work);
 bool flush_delayed_work(struct delayed_work *work);
 bool cancel_delayed_work_sync(struct delayed_work *work);
