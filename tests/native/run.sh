@@ -12,7 +12,9 @@ set -euo pipefail
 here=$TOP/tests/native
 out=$BUILD/tests/native
 seed=${FLEXMEM_SEED:-$RANDOM}
-ops=${FLEXMEM_NATIVE_OPS:-100000}
+ops=40000
+[[ ! ${FLEXMEM_LONG:-} ]] || ops=100000
+ops=${FLEXMEM_NATIVE_OPS:-$ops}
 (($#)) || set -- asan tsan
 
 "$TOP/tests/vm/debug-kernel.sh" --source
@@ -33,7 +35,7 @@ export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 failed=0
 # With stride N, "faults -p" lets another task act at every Nth scheduling point of a sequence.
 stride=${FLEXMEM_LONG:+1}
-stride=${stride:-35}
+stride=${stride:-70}
 # program KIND NAME ARGUMENT...: prints the TAP of a program, and then a result that says how it ended
 program() {
 	local kind=$1 name=$2 status=0
