@@ -438,6 +438,13 @@ static bool has_free(const struct model_segment *segment, uint64_t size)
 	return false;
 }
 
+/* Whether a request for no pool may get free memory of a private pool. */
+static bool lends(const struct model *model, uint64_t pool)
+{
+	return pool && model->pools[pool].open &&
+	       model->pools[pool].flags & FLEXMEM_CACHE_POOL_USE_ON_OOM;
+}
+
 static enum flexmem_cache_obstacle obstacle(const struct model *model,
 					    const struct model_segment *segment,
 					    const struct model_request *request,
@@ -447,7 +454,8 @@ static enum flexmem_cache_obstacle obstacle(const struct model *model,
 
 	if (largest < result->failure.asked)
 		return FLEXMEM_CACHE_OBSTACLE_SIZE;
-	if (segment->pool != result->failure.pool)
+	if (segment->pool != result->failure.pool &&
+	    (result->failure.pool || !lends(model, segment->pool)))
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
 	if (segment->stream != request->stream)
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
@@ -595,9 +603,7 @@ static int step_seven(struct model *model, struct model_want *want,
 	if (want->pool)
 		return -ENOMEM;
 	for (other.pool = 1; other.pool <= model->last_pool; other.pool++) {
-		if (!model->pools[other.pool].open ||
-		    !(model->pools[other.pool].flags &
-		      FLEXMEM_CACHE_POOL_USE_ON_OOM))
+		if (!lends(model, other.pool))
 			continue;
 		*place = model_find(model, &other);
 		if (place->segment)
