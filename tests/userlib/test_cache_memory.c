@@ -266,6 +266,48 @@ static void fixed_segments(void **state)
 	every_allocation("max_split_size_mb:64");
 }
 
+/*
+ * The provider takes no memory back, so all memory that it has given must be in
+ * a segment, whichever allocation of the library failed.
+ */
+static void nothing_is_lost(const char *configuration)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache *cache;
+	unsigned int n = 0;
+	uint64_t total;
+	uint64_t free;
+
+	do {
+		failed = false;
+		made = 0;
+		fail_at = ++n;
+		if (!check(flexmem_cache_create(&cache, &options,
+						sizeof(options))))
+			continue;
+		mock.fail_frees = UINT32_MAX;
+		maybe(cache, 1000, 0, NULL);
+		maybe(cache, 3 * MIB, 0, NULL);
+		maybe(cache, 30 * MIB, 0, NULL);
+		fail_at = 0;
+		assert_int_equal(mock.below.memory_info(mock.below.user, &free,
+							&total), 0);
+		assert_int_equal(figures(cache).reserved_bytes[0].current,
+				 total - free);
+		mock.fail_frees = 0;
+		flexmem_cache_destroy(cache);
+	} while (failed);
+	fail_at = 0;
+	assert_true(n > 8);
+}
+
+static void provider_takes_nothing_back(void **state)
+{
+	(void)state;
+	nothing_is_lost("");
+	nothing_is_lost("expandable_segments:True");
+}
+
 static int map(void *user, uint64_t handle, uint64_t bytes, void **pointer)
 {
 	(void)user;
@@ -380,6 +422,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(fixed_segments),
 		CACHE_TEST(growing_segments),
+		CACHE_TEST(provider_takes_nothing_back),
 		CACHE_TEST(pointers),
 		CACHE_TEST(host_recovers),
 		CACHE_TEST(flat),
