@@ -42,8 +42,8 @@ struct run {
 };
 
 /**
- * struct sequence - calls that are made with one fault after the other; a row of
- *	the table in sequences.c
+ * struct sequence - calls that are repeated, each time with another fault; a
+ *	row of the table in sequences.c
  * @name: short description
  * @prepare: called before @run, without faults; may be NULL
  * @run: the calls in which operations fail

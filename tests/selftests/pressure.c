@@ -364,8 +364,8 @@ TEST_F(pressure, a_program_can_wait_for_memory)
 	ASSERT_EQ(0, pthread_join(w.thread, NULL));
 	EXPECT_EQ(0, w.error);
 	/*
-	 * an event has ended the wait, because the waiter's time limit is
-	 * longer than 60 s
+	 * The waiter polls for up to 60 s. It returned sooner, so an event
+	 * ended its wait.
 	 */
 	EXPECT_LT(fm_now_ms() - began, 60000);
 }

@@ -404,8 +404,8 @@ fm_fn const struct flexmem_owner_entry *fm_owner(const struct account *a,
 }
 
 /*
- * Returns the id of an open file, which a snapshot taken with the file shows,
- * or 0.
+ * Returns the id of an open file, or 0. The id comes from a snapshot that is
+ * taken through that file.
  */
 fm_fn __u64 fm_client_id(int fd)
 {

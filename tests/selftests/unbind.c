@@ -68,7 +68,7 @@ FIXTURE_TEARDOWN(unbind)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Calls each command with valid arguments, which must fail with ENODEV. */
+/* Calls each command with valid arguments. Each call must fail with ENODEV. */
 static void expect_enodev(struct __test_metadata *_metadata, int fd)
 {
 	struct flexmem_alloc alloc = CMD(alloc, .length = 128);

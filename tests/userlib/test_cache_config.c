@@ -328,7 +328,7 @@ static void unknown_keys(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* PyTorch's name of a key that has another name in flexmem is accepted. */
+/* Some keys have another name in PyTorch. flexmem accepts that name too. */
 static void other_names(void **state)
 {
 	struct flexmem_cache *cache =

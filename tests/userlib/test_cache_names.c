@@ -264,8 +264,8 @@ static void all_names(void **state)
 	assert_int_equal(figures(cache).allocation[0].current,
 			 FLEXMEM_CACHE_HUGE_ALLOCATIONS);
 	/*
-	 * Smaller allocations have other tokens. A wide token that was freed is
-	 * used again.
+	 * All wide tokens are in use. An allocation below 4 GiB needs none, and
+	 * a wide token that was freed can be used again.
 	 */
 	give(cache, take(cache, 3 * GIB, 0));
 	give(cache, tokens_of[500]);

@@ -166,7 +166,7 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
  */
 void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		 uint64_t offset, uint64_t size, struct fmlib_want *want);
-/* Frees memory that was found, before it has become an allocation. */
+/* Frees memory that fmlib_obtain() found but that no allocation uses yet. */
 void fmlib_release(struct flexmem_cache *cache,
 		   const struct fmlib_found *found);
 /*

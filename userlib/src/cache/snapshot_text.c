@@ -90,8 +90,8 @@ static size_t character_length(const unsigned char *bytes, size_t room)
 		code = code << 6 | (bytes[i] & 0x3f);
 	}
 	/*
-	 * Invalid: a form that is too long, half a UTF-16 pair, or a number
-	 * beyond Unicode.
+	 * Invalid: an overlong encoding, a UTF-16 surrogate, or a code point
+	 * above U+10FFFF.
 	 */
 	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) ||
 	    (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
