@@ -58,8 +58,8 @@ static void check_regions(struct fuzz *f)
 }
 
 /*
- * Free bytes that reservations keep back: from the current file, or from any
- * file.
+ * Returns the free bytes in reserved regions: those that the current file may
+ * not use, or with @from_all those of all reserved regions.
  */
 u64 fuzz_held_back(const struct fuzz *f, bool from_all)
 {

@@ -671,8 +671,9 @@ static void run_scatter(struct run *r)
 	long rc = call(r, 0, "ALLOC", FLEXMEM_IOCTL_ALLOC, &cmd);
 
 	/*
-	 * If the memory goes away after the driver has found no block that is
-	 * large enough, no block is left either.
+	 * A reset or an unbind can take the memory away between the driver's
+	 * two searches: for one large block, and for several smaller ones. Then
+	 * the second search finds nothing.
 	 */
 	if (rc == -ENOMEM && points_take_away())
 		return;

@@ -455,8 +455,8 @@ TEST_F(batch, handles_that_never_were_are_enoent)
 
 /*
  * A killed caller ends its batch early, and out_done counts the entries that
- * were carried out. (Another process may have mapped the struct, and read it.)
- * No memory may be lost. The child only makes batches. It is killed when it has
+ * were carried out. The parent can read out_done, because it maps the struct
+ * too. No memory may be lost. The child only makes batches. It is killed when it has
  * allocated a certain amount, so nearly always in the middle of a batch.
  */
 TEST_F(batch, killed_in_a_batch_returns_everything)

@@ -90,8 +90,8 @@ struct fake {
 	/* The number of a cgroup that was removed, or 0. */
 	uint32_t removed;
 	/*
-	 * Bytes that are free. A snapshot reports them under these names all
-	 * the same.
+	 * The fake treats these bytes as free. Only a snapshot reports them as
+	 * orphaned, quarantined or scrubbed.
 	 */
 	uint64_t orphaned;
 	uint64_t quarantined;
