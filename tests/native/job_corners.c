@@ -11,6 +11,9 @@
 #define LIMIT_MS 10000
 #define BIT_MS 1000
 
+/* Bytes that a program writes without the knowledge of flexmem. */
+#define STRAY_SIZE 4096
+
 static unsigned int resets(void)
 {
 	return world_function(1)->fdev->table.resets;
@@ -161,45 +164,67 @@ static void run_no_room(struct run *r)
 	end(r, fence);
 }
 
-/*
- * flexmem does not know the fence of this program, which is running when its
- * memory is freed. Nevertheless the program must write no byte after the memory
- * is released.
- */
-static void run_stray(struct run *r, unsigned int index)
+static u64 base_of(unsigned int index)
 {
-	u8 bytes[4096];
+	return world_function(index)->fdev->table.region[0]->mem.base;
+}
+
+/*
+ * Starts a program in memory of a PF or VF, frees the memory while the program
+ * runs, and releases it. flexmem does not know the program's fence. Returns the
+ * address of the memory.
+ */
+static u64 begin_stray(struct run *r, unsigned int index,
+		       struct dma_fence **fence)
+{
 	struct sim_run run = {
 		.program = SIM_PROGRAM_FILL,
 		.fd = WORLD_FD,
-		.size = sizeof(bytes),
+		.size = STRAY_SIZE,
 		.value = 'x',
 		.latency_ms = BIT_MS,
 		.flags = SIM_RUN_STRAY,
 	};
-	struct sim_function *function = world_function(index);
 	struct flexmem_trim trim = CMD(trim);
 	struct file *file = native_open(world_minor(index), O_RDWR);
-	struct dma_fence *fence;
 	u64 base;
 
+	*fence = NULL;
 	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
-		return;
+		return 0;
 	r->file[0] = file;
-	run.to = alloc(r, 0, sizeof(bytes), 0);
-	if (!run_good(r, "run", world_run(file, &run, &fence), 0))
-		return;
-	base = function->fdev->table.region[0]->mem.base;
+	run.to = alloc(r, 0, STRAY_SIZE, 0);
+	if (!run_good(r, "run", world_run(file, &run, fence), 0))
+		return 0;
+	base = base_of(index);
 	CALL(r, FREE, &CMD(free, .handle = run.to));
 	r->nr[0] = 0;
 	CALL(r, TRIM, &trim);
 	must(r, trim.out_regions, "TRIM releases the region");
+	return base;
+}
+
+/* The program must have written no byte after the memory was released. */
+static void end_stray(struct run *r, u64 base, struct dma_fence *fence)
+{
+	u8 bytes[STRAY_SIZE];
+
 	later(2 * BIT_MS);
 	must(r, dma_fence_is_signaled(fence), "the program has ended");
-	sim_memory_read(&function->card->memory, base, sizeof(bytes), bytes);
+	sim_memory_read(&world_function(1)->card->memory, base, sizeof(bytes),
+			bytes);
 	must(r, !memchr_inv(bytes, 0, sizeof(bytes)),
 	     "released memory stays clear");
 	dma_fence_put(fence);
+}
+
+static void run_stray(struct run *r, unsigned int index)
+{
+	struct dma_fence *fence;
+	u64 base = begin_stray(r, index, &fence);
+
+	if (fence)
+		end_stray(r, base, fence);
 }
 
 static void run_stray_vf(struct run *r)
@@ -210,6 +235,22 @@ static void run_stray_vf(struct run *r)
 static void run_stray_pf(struct run *r)
 {
 	run_stray(r, 0);
+}
+
+/* The VF gets the memory of the PF while the program of the PF would run. */
+static void run_stray_heir(struct run *r)
+{
+	struct dma_fence *fence;
+	u64 base;
+
+	open_file(r, 1);
+	BY(r, 1, TRIM, &CMD(trim), 0);
+	base = begin_stray(r, 0, &fence);
+	if (!fence)
+		return;
+	alloc(r, 1, STRAY_SIZE, 0);
+	must(r, base_of(1) == base, "the VF gets the memory of the PF");
+	end_stray(r, base, fence);
 }
 
 static void trim(struct run *r, u32 flags, int error)
@@ -248,6 +289,8 @@ const struct sequence job_corners[] = {
 	{ "job that is overdue", NULL, run_overdue },
 	{ "job under a region of a VF that is released", NULL, run_stray_vf },
 	{ "job under a region of a PF that is released", NULL, run_stray_pf },
+	{ "job under memory that passes from a PF to a VF", NULL,
+	  run_stray_heir },
 	{ "job whose memory is leaving when there is no room", NULL,
 	  run_no_room },
 	{ "job that hangs", NULL, run_hang },
