@@ -88,18 +88,27 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 }
 
 /*
+ * The largest region size that is not above @most, or 0. U64_MAX: no region of
+ * the domain can be larger, whatever its capacity.
+ */
+u64 flexmem_domain_largest_of(const struct flexmem_domain *domain, u64 most)
+{
+	u64 largest = 0;
+	unsigned int i;
+
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] <= most)
+			largest = max(largest, domain->sizes[i]);
+	return largest;
+}
+
+/*
  * Size of the largest region that could be acquired; 0 if the capacity is too
  * small for any region.
  */
 u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 {
-	u64 capacity = READ_ONCE(domain->capacity), largest = 0;
-	unsigned int i;
-
-	for (i = 0; i < domain->nr_sizes; i++)
-		if (domain->sizes[i] <= capacity)
-			largest = max(largest, domain->sizes[i]);
-	return largest;
+	return flexmem_domain_largest_of(domain, READ_ONCE(domain->capacity));
 }
 
 /*

@@ -91,6 +91,7 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
+u64 flexmem_domain_largest_of(const struct flexmem_domain *domain, u64 most);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
 bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 				 u64 min_size);

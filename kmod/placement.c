@@ -366,15 +366,28 @@ static bool wants_new(const struct flexmem_table *table,
 	       !flexmem_account_has_regions(request->account);
 }
 
+/* Whether no region of these domains can be so large, whatever the capacity. */
+static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
+			  u64 size)
+{
+	const struct flexmem_domain *domain;
+
+	flexmem_for_each_domain(domain, table, domains)
+		if (size <= flexmem_domain_largest_of(domain, U64_MAX))
+			return false;
+	return true;
+}
+
 /*
  * Whether a block is larger than any region of these domains (a bit mask) could
- * be. False if a capacity may have changed.
+ * be. If a capacity may have changed, only the sizes of regions count.
  */
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size)
 {
-	return size > flexmem_table_max_region(table, domains) &&
-	       !is_unsure(table, domains);
+	return exceeds_sizes(table, domains, size) ||
+	       (size > flexmem_table_max_region(table, domains) &&
+		!is_unsure(table, domains));
 }
 
 /*

@@ -74,11 +74,17 @@ static int get_tail(struct flexmem_resizing *resizing,
 	struct flexmem_chunk *chunk = &allocation->chunks[0];
 	struct flexmem_account *owner = allocation->owner;
 	u64 more = resizing->size - allocation->size;
-	enum flexmem_reason refusal;
+	bool may_fit = resizing->size <= chunk->region->mem.size;
+	enum flexmem_reason refusal = FLEXMEM_REASON_NONE;
 	u64 room;
 	int rc;
 
-	refusal = flexmem_charge(owner, more, 0, 0);
+	/*
+	 * Even a short charge can make another caller with the same limit fail.
+	 * So more bytes than the region has are not charged.
+	 */
+	if (may_fit)
+		refusal = flexmem_charge(owner, more, 0, 0);
 	/* If a limit forbids the growth, only the room is computed. */
 	room = flexmem_region_extend(chunk->region, chunk->block,
 				     refusal ? U64_MAX : more,
@@ -89,7 +95,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 			resizing->tail = NULL;
 		return rc;
 	}
-	if (!refusal)
+	if (may_fit && !refusal)
 		flexmem_uncharge(owner, more, 0);
 	rc = flexmem_region_error(chunk->region);
 	if (rc)

@@ -229,6 +229,26 @@ u64 model_max_region(const struct model *model, u64 domains)
 	return largest;
 }
 
+/*
+ * Whether no region of these domains can be so large. If a capacity is not
+ * known, only the sizes of regions count.
+ */
+bool model_is_impossible(const struct model *model, u64 domains, u64 size)
+{
+	const struct model_domain *domain;
+	bool exceeds = true;
+	unsigned int i, d;
+
+	for (d = 0; d < model->nr_domains; d++) {
+		domain = &model->domain[d];
+		for (i = 0; i < domain->nr_sizes; i++)
+			if (domains >> d & 1 && size <= domain->sizes[i])
+				exceeds = false;
+	}
+	return exceeds || (!model_is_unsure(model, domains) &&
+			   size > model_max_region(model, domains));
+}
+
 /* ---- placement ---- */
 
 static bool try_region(struct model *model, unsigned int slot,
@@ -590,8 +610,8 @@ void model_alloc(struct model *model, const struct model_request *request,
 	*answer = (struct model_answer) {};
 	if (model->rules)
 		answer->reason = model->rules->request(model, request);
-	if (!answer->reason && !model_is_unsure(model, request->domains) &&
-	    request->size > model_max_region(model, request->domains))
+	if (!answer->reason &&
+	    model_is_impossible(model, request->domains, request->size))
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
 	if (!answer->reason)
 		rc = place(model, range, request, answer);

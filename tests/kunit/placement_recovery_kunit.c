@@ -244,6 +244,23 @@ static void kernel_memory_has_no_reason(struct kunit *test)
 	limit_and_error(test, -ENOMEM);
 }
 
+/*
+ * A request that is larger than the largest region size fails at once, even if
+ * a capacity may have changed.
+ */
+static void impossible_size_asks_for_no_capacity(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 8, PLENTY);
+
+	flexmem_table_outdate(ctx->table);
+	expect_reason(test, ctx, 12 * GIB + 128, false,
+		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 12 * GIB);
+	expect_log(test, ctx, "");
+	KUNIT_EXPECT_TRUE(test, ctx->table->domain[0].capacity_is_old);
+	expect_tensor(test, ctx, 12 * GIB, 0, 0);
+	KUNIT_EXPECT_FALSE(test, ctx->table->domain[0].capacity_is_old);
+}
+
 struct killed {
 	struct flexmem_table *table;
 	struct completion started;
@@ -297,6 +314,7 @@ static struct kunit_case placement_recovery_cases[] = {
 	KUNIT_CASE(region_is_acquired_if_the_capacity_is_unknown),
 	ORDER_CASE(new_capacity_does_not_wait),
 	ORDER_CASE(allocation_that_fits_asks_for_no_capacity),
+	ORDER_CASE(impossible_size_asks_for_no_capacity),
 	ORDER_CASE(nothing_is_placed_after_removal),
 	ORDER_CASE(firmware_error_when_nothing_fits),
 	KUNIT_CASE(firmware_error_is_hidden_if_a_region_has_room),

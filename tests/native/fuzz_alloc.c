@@ -296,8 +296,7 @@ static bool is_never_charged(const struct model *model,
 	unsigned int first = request->domains & 1 ? 0 : 1;
 
 	return request->size > model->domain[first].sizes[0] &&
-	       !model_is_unsure(model, request->domains) &&
-	       request->size > model_max_region(model, request->domains);
+	       model_is_impossible(model, request->domains, request->size);
 }
 
 static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)

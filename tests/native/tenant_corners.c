@@ -445,6 +445,51 @@ static void run_programs(struct run *r)
 	     "the largest free block for tensors");
 }
 
+/* ---- requests for more than there is ---- */
+
+/* The run in which another tenant allocates directly after the next charge. */
+static struct run *neighbour;
+
+typeof(flexmem_charge) __real_flexmem_charge, __wrap_flexmem_charge;
+
+/* The linker redirects calls of flexmem_charge() to this function (--wrap). */
+enum flexmem_reason __wrap_flexmem_charge(struct flexmem_account *client,
+					  u64 size, unsigned int handles,
+					  unsigned int max_handles)
+{
+	struct run *r = neighbour;
+	enum flexmem_reason reason;
+
+	reason = __real_flexmem_charge(client, size, handles, max_handles);
+	neighbour = NULL;
+	if (r)
+		alloc(r, 1, SZ_2M, 0);
+	return reason;
+}
+
+/*
+ * A tenant that asks for nearly all bytes there can be does not make an ALLOC of
+ * another tenant fail, not even for a moment.
+ */
+static void run_greedy(struct run *r)
+{
+	const u64 most = U64_MAX - SZ_1M;
+	struct flexmem_resize resize = CMD(resize, .length = most,
+					   .handle = r->handle[0][0]);
+	struct flexmem_alloc cmd = CMD(alloc, .length = most);
+	struct flexmem_file *file = r->file[0]->private_data;
+
+	open_file(r, 1);
+	neighbour = r;
+	FAILS(r, RESIZE, &resize, EAGAIN);
+	/* The capacity may have changed, but not the sizes of regions. */
+	flexmem_table_outdate(&file->fdev->table);
+	neighbour = r;
+	FAILS(r, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_reason == FLEXMEM_REASON_REGION_SIZE, "reason");
+	neighbour = NULL;
+}
+
 const struct sequence tenant_corners[] = {
 	{ "identity", NULL, run_identity },
 	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
@@ -456,5 +501,6 @@ const struct sequence tenant_corners[] = {
 	  run_all_removed },
 	{ "limits of all functions, refused", prepare_file, run_all_refused },
 	{ "figures of programs", prepare, run_programs },
+	{ "request for all bytes", prepare, run_greedy },
 	{}
 };
