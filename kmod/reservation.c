@@ -95,22 +95,23 @@ static bool suits(const struct flexmem_table *table,
 }
 
 /*
- * Reserves empty regions, and then new ones, until @count regions of @size
- * bytes are reserved. *@slots receives a bit mask of the slots of all reserved
- * regions, also after an error.
+ * Reserves existing regions until @count regions of @size bytes are reserved.
+ * Adds their slots to @slots.
+ * @own: only regions that are reserved for @account already.
  */
-static int reserve(struct flexmem_table *table, struct flexmem_account *account,
-		   u64 size, unsigned int count, u64 *slots)
+static int reserve_existing(struct flexmem_table *table,
+			    struct flexmem_account *account, u64 size,
+			    unsigned int count, bool own, u64 *slots)
 {
 	struct flexmem_region *region;
 	unsigned int slot;
 	int rc;
 
-	*slots = 0;
 	for (slot = 0; slot < table->slots.nr && hweight64(*slots) < count;
 	     slot++) {
 		region = flexmem_region_at(table, slot);
-		if (!suits(table, region, size))
+		if (!suits(table, region, size) ||
+		    (own && region->reserved_for != account))
 			continue;
 		rc = flexmem_region_reserve(region, account);
 		if (!rc)
@@ -118,6 +119,25 @@ static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 		else if (rc != -EBUSY)
 			return rc;
 	}
+	return 0;
+}
+
+/*
+ * Keeps regions of an earlier reservation, then reserves empty regions, and
+ * then new ones, until @count regions of @size bytes are reserved. *@slots
+ * receives a bit mask of the slots of all reserved regions, also after an error.
+ */
+static int reserve(struct flexmem_table *table, struct flexmem_account *account,
+		   u64 size, unsigned int count, u64 *slots)
+{
+	unsigned int slot;
+	int rc;
+
+	*slots = 0;
+	rc = reserve_existing(table, account, size, count, true, slots);
+	rc = rc ?: reserve_existing(table, account, size, count, false, slots);
+	if (rc)
+		return rc;
 	while (hweight64(*slots) < count) {
 		if (flexmem_account_refuses_region(account))
 			return -EDQUOT;

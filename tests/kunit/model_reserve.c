@@ -77,9 +77,10 @@ static bool suits(const struct model *model, unsigned int slot,
 }
 
 /*
- * Reserves empty regions, lowest slot first, and then new ones. @mine: receives
- * which slots have a region of the reservation, also after an error. Returns 0,
- * -ENOSPC, -EDQUOT if a limit forbids a region, or an error of the device.
+ * Reserves the regions that are reserved for the holder already, then empty
+ * ones, lowest slot first, and then new ones. @mine: receives which slots have a
+ * region of the reservation, also after an error. Returns 0, -ENOSPC, -EDQUOT if
+ * a limit forbids a region, or an error of the device.
  */
 static int reserve(struct model *model,
 		   const struct model_reservation *wanted, bool *mine)
@@ -88,10 +89,17 @@ static int reserve(struct model *model,
 	int rc;
 
 	for (slot = 0; slot < model->tensors.end && nr < wanted->count; slot++) {
-		if (!suits(model, slot, wanted->holder, wanted->size))
+		if (!suits(model, slot, wanted->holder, wanted->size) ||
+		    model->region[slot].reserved_for != wanted->holder)
 			continue;
-		if (model->region[slot].reserved_for != wanted->holder &&
-		    model->rules->holder_is_full(model, wanted->holder))
+		mine[slot] = true;
+		nr++;
+	}
+	for (slot = 0; slot < model->tensors.end && nr < wanted->count; slot++) {
+		if (mine[slot] ||
+		    !suits(model, slot, wanted->holder, wanted->size))
+			continue;
+		if (model->rules->holder_is_full(model, wanted->holder))
 			return -EDQUOT;
 		model->region[slot].reserved_for = wanted->holder;
 		mine[slot] = true;

@@ -175,6 +175,26 @@ static void takes_empty_regions_first(struct kunit *test)
 }
 
 /*
+ * A cgroup keeps its reserved regions when it reserves again, even if another
+ * region has become empty. It does not get more regions than it asked for.
+ */
+static void keeps_its_regions(struct kunit *test)
+{
+	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_FILL_FIRST);
+	struct fake_block *block;
+
+	fake_table_acquire(ctx->table, false, 0);
+	block = occupy(test, ctx, 0, GIB);
+	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
+	EXPECT(test, reserved_for(test, ctx, 2), BIT(1));
+	fake_free(block);
+	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
+	EXPECT(test, reserved_for(test, ctx, 2), BIT(1));
+	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 2), 0);
+	EXPECT(test, reserved_for(test, ctx, 2), BIT(0) | BIT(1));
+}
+
+/*
  * Either all requested regions are reserved, or none. They have exactly the
  * requested size.
  */
@@ -583,6 +603,7 @@ static struct kunit_case reservation_cases[] = {
 	ORDER_CASE(holds_against_others),
 	KUNIT_CASE(holds_against_a_caller_that_looked_before),
 	KUNIT_CASE(takes_empty_regions_first),
+	KUNIT_CASE(keeps_its_regions),
 	KUNIT_CASE(all_or_nothing),
 	KUNIT_CASE(new_regions_have_the_size),
 	KUNIT_CASE(failure_gives_back),
