@@ -134,7 +134,7 @@ void flexmem_limit_get(const struct flexmem_account *client,
 	struct flexmem_account *account = client->parent;
 
 	spin_lock(&client->accounts->lock);
-	flexmem_account_settle(account);
+	flexmem_account_refresh(account);
 	cmd->out_limit = account->limit[cmd->resource];
 	cmd->out_used = account->used[cmd->resource];
 	spin_unlock(&client->accounts->lock);

@@ -20,16 +20,8 @@ static void fill_owner(struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
 {
 	bool client = account->kind == FLEXMEM_OWNER_CLIENT;
-	bool removed = flexmem_account_is_removed(account);
+	bool removed = flexmem_account_refresh(account);
 
-	/*
-	 * The removal of a cgroup does not count as a change, so
-	 * flexmem_account_settle() would not lift the limits of the account.
-	 */
-	if (removed)
-		flexmem_account_follow(account);
-	else
-		flexmem_account_settle(account);
 	*entry = (struct flexmem_owner_entry) {
 		.kind = account->kind,
 		.flags = removed ? FLEXMEM_OWNER_REMOVED : 0,

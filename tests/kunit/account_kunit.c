@@ -348,6 +348,9 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
 
 static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 {
+	struct flexmem_resource_limit __maybe_unused reply = {
+		.resource = BYTES,
+	};
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client = open_in(test, 5);
 
@@ -360,6 +363,9 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
 	/* The limit ends at once, even before the account forgets the limit. */
 	EXPECT(test, client->parent->limit[BYTES], GIB);
+	flexmem_limit_get(client, &reply);
+	EXPECT(test, reply.out_limit, FLEXMEM_NO_LIMIT);
+	EXPECT(test, reply.out_used, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_forget(&ctx->accounts);
