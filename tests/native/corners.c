@@ -617,7 +617,7 @@ static void run_read_only(struct run *r)
 	 * is read-only. Any other command must return EINVAL, because the size
 	 * of its struct is 0.
 	 */
-	for (cmd = 0; cmd <= FLEXMEM_CMD_DOMAIN; cmd++)
+	for (cmd = 0; cmd <= FLEXMEM_CMD_RESERVE; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",
 			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
 			 looks & BIT(cmd) ? EINVAL : EBADF);
