@@ -41,9 +41,10 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - an allocation
- * @refs: one reference for its handle, and one for each CPU mapping, each copy
- *	and each kernel user (a device's driver that dispatches jobs). When the
- *	last reference is put, the blocks are freed, or wait for @fences
+ * @refs: one reference for its handle, and one for each CPU mapping, each copy,
+ *	each binding at device-virtual addresses, and each kernel user (a
+ *	device's driver that dispatches jobs). When the last reference is put,
+ *	the blocks are freed, or wait for @fences
  * @fences: fences of device programs that use the allocation; NULL if no
  *	program ever did
  * @owner: account that is charged; a reference is held

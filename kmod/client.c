@@ -20,6 +20,7 @@
 #include "client.h"
 #include "leaving.h"
 #include "owner.h"
+#include "space.h"
 #include "table.h"
 #include "trace.h"
 
@@ -389,6 +390,81 @@ flexmem_client_allocation(struct flexmem_client *client, u32 handle)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_allocation);
 
+/*
+ * The handle of an allocation that this client made, and to which the caller has
+ * a reference; 0 if the allocation was freed.
+ */
+u32 flexmem_client_handle(struct flexmem_client *client,
+			  const struct flexmem_allocation *allocation)
+{
+	u32 handle;
+
+	spin_lock(&client->handles.lock);
+	handle = allocation->named ? allocation->handle : 0;
+	spin_unlock(&client->handles.lock);
+	return handle;
+}
+
+/* The client's device-virtual space, or NULL if it has none yet. */
+struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client)
+{
+	struct flexmem_space *space;
+
+	spin_lock(&client->handles.lock);
+	space = client->space;
+	spin_unlock(&client->handles.lock);
+	return space;
+}
+
+/*
+ * The same, of a client of a function with page tables. Makes the space if there
+ * is none. May sleep. Returns NULL if memory is short.
+ */
+struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
+{
+	struct flexmem_space *space = flexmem_client_find_space(client);
+	struct flexmem_space *unused = NULL;
+
+	if (space)
+		return space;
+	space = flexmem_space_open(client->table);
+	if (!space)
+		return NULL;
+	spin_lock(&client->handles.lock);
+	/* Another thread may just have made the space. */
+	if (client->space) {
+		unused = space;
+		space = client->space;
+	}
+	client->space = space;
+	spin_unlock(&client->handles.lock);
+	if (unused)
+		flexmem_space_put(unused);
+	return space;
+}
+
+/**
+ * flexmem_client_space - the device-virtual space of a client
+ * @client: client that the caller has a reference to
+ *
+ * A program of this client runs in this space. After the client has closed the
+ * file, a program in the space faults on every address.
+ *
+ * Context: any.
+ * Return: the number of the space (&struct flexmem_vm_range.space); 0 if the
+ * client has reserved no addresses yet, or has closed the file.
+ */
+u64 flexmem_client_space(struct flexmem_client *client)
+{
+	u64 number;
+
+	spin_lock(&client->handles.lock);
+	number = client->space ? client->space->vm.space : 0;
+	spin_unlock(&client->handles.lock);
+	return number;
+}
+EXPORT_SYMBOL_GPL(flexmem_client_space);
+
 /* The mappable chunk with the highest start that is not above @key. */
 static struct flexmem_chunk *find_floor(struct flexmem_client *client,
 					const struct place_key *key)
@@ -486,6 +562,18 @@ static void tell_driver(struct flexmem_client *client)
 	mutex_unlock(&table->function.data_lock);
 }
 
+static void close_space(struct flexmem_client *client)
+{
+	struct flexmem_space *space;
+
+	spin_lock(&client->handles.lock);
+	space = client->space;
+	client->space = NULL;
+	spin_unlock(&client->handles.lock);
+	if (space)
+		flexmem_space_close(space);
+}
+
 /*
  * Frees everything that a client has.
  * @client: client with a closed file. The device's driver may still have a
@@ -501,6 +589,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 	if (READ_ONCE(client->is_known))
 		tell_driver(client);
 	flexmem_lease_drop(&client->table->slots, &client->lease);
+	close_space(client);
 	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		flexmem_client_release(client, allocation);
 		cond_resched();

@@ -19,6 +19,7 @@
 #include "spare.h"
 
 struct cgroup;
+struct flexmem_space;
 struct flexmem_table;
 struct vm_area_struct;
 
@@ -49,6 +50,7 @@ struct vm_area_struct;
  * @peak: largest value of @used so far
  * @listener: which pressure events the client has read
  * @stock: freed objects that are kept for the client's next allocations
+ * @space: the client's device-virtual space; NULL if it has none yet
  */
 struct flexmem_client {
 	refcount_t refs;
@@ -65,6 +67,7 @@ struct flexmem_client {
 	u64 peak;
 	struct flexmem_listener listener;
 	struct flexmem_stock stock;
+	struct flexmem_space *space;
 };
 
 int flexmem_client_init(struct flexmem_client *client,
@@ -94,6 +97,10 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
+u32 flexmem_client_handle(struct flexmem_client *client,
+			  const struct flexmem_allocation *allocation);
+struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client);
+struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client);
 u64 flexmem_client_domains(struct flexmem_client *client, u32 handle);
 
 u64 flexmem_client_used(struct flexmem_client *client);

@@ -50,6 +50,7 @@ static int memory_show(struct seq_file *m, void *unused)
 		return 0;
 	}
 	flexmem_function_show_pieces(&table->function, m);
+	flexmem_function_vm_show(&table->function, m);
 	mutex_unlock(&table->acquire_lock);
 	return 0;
 }

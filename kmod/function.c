@@ -179,6 +179,7 @@ int flexmem_function_init(struct flexmem_function *function,
 		.work_ms = FLEXMEM_WORK_MS,
 	};
 	copy_domains(function, desc);
+	INIT_LIST_HEAD(&function->vms);
 	mutex_init(&function->data_lock);
 	spin_lock_init(&function->state_lock);
 	init_waitqueue_head(&function->changed);
@@ -465,6 +466,7 @@ int flexmem_function_reset(struct flexmem_function *function)
 	rc = flexmem_function_check(function, "reset", rc, false);
 	if (!rc) {
 		flexmem_function_forget_pieces(function);
+		flexmem_function_vm_forget(function);
 		kfree(function->late_buffer);
 		function->late_buffer = NULL;
 		atomic_set(&function->distrusted, 0);

@@ -76,8 +76,6 @@ enum flexmem_piece_state {
  * @state: what happens next to the piece
  * @slot: the slot that points or may point at the memory; cleared before the
  *	release
- * @range: addresses that may still be mapped because a command failed. In every
- *	state flexmem unmaps them first. The size is 0 if there are none
  * @exclusive: no other function of the device may have the memory. False while
  *	a release or a reset may have been carried out, and if the acquisition
  *	was not answered. Changes under the lock of function_peers.c
@@ -89,11 +87,30 @@ struct flexmem_piece {
 	struct flexmem_memory mem;
 	enum flexmem_piece_state state;
 	int slot;
-	struct flexmem_vm_range range;
 	bool exclusive;
 	unsigned int tries;
 	u64 dirty_start;
 	u64 dirty_end;
+};
+
+/**
+ * struct flexmem_vm - a device-virtual space, as the device knows it
+ * @link: in &flexmem_function.vms; empty if nothing is mapped
+ * @space: number of the space; never changes
+ * @nr_mapped: number of bindings that may be mapped
+ * @closed: its owner does not use the space any more, but something may be
+ *	mapped in it
+ * @unmapped: the worker runs this when nothing is mapped any more in a space
+ *	that is closed
+ *
+ * Changes under &flexmem_table.acquire_lock.
+ */
+struct flexmem_vm {
+	struct list_head link;
+	u64 space;
+	unsigned int nr_mapped;
+	bool closed;
+	struct work_struct unmapped;
 };
 
 /**
@@ -145,6 +162,7 @@ enum flexmem_state {
  * @piece: all memory that the device granted and may not have taken back yet,
  *	and the pending commands of each; in the order of acquisition. The array
  *	changes only in function_peers.c
+ * @vms: device-virtual spaces in which something may be mapped
  * @distrusted: an answer was wrong, and the log has a message about it
  * @timeouts: timeouts since the last command that succeeded or failed with
  *	-ENOSPC. Changes without a lock
@@ -193,6 +211,7 @@ struct flexmem_function {
 	struct list_head link;
 	unsigned int nr_pieces;
 	struct flexmem_piece piece[FLEXMEM_MAX_PIECES];
+	struct list_head vms;
 	atomic_t distrusted;
 	atomic_t timeouts;
 	struct workqueue_struct *worker;
@@ -288,6 +307,7 @@ struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,
 					     u64 id);
 int flexmem_function_undo(struct flexmem_function *function,
 			  struct flexmem_piece *piece);
+int flexmem_function_vm_unmap_all(struct flexmem_function *function);
 int flexmem_function_note(struct flexmem_function *function, int rc);
 int flexmem_function_distrust(struct flexmem_function *function,
 			      const char *operation, const char *what,
@@ -352,6 +372,16 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 			    unsigned int access);
 int flexmem_function_vm_unmap(struct flexmem_function *function,
 			      const struct flexmem_vm_range *range);
+void flexmem_function_vm_begin(struct flexmem_function *function,
+			       struct flexmem_vm *vm);
+void flexmem_function_vm_end(struct flexmem_vm *vm);
+bool flexmem_function_vm_close(struct flexmem_function *function,
+			       struct flexmem_vm *vm);
+bool flexmem_function_vm_is_pending(const struct flexmem_function *function);
+void flexmem_function_vm_retry(struct flexmem_function *function);
+void flexmem_function_vm_forget(struct flexmem_function *function);
+void flexmem_function_vm_show(const struct flexmem_function *function,
+			      struct seq_file *m);
 int flexmem_function_fault(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   struct flexmem_frames *frames);

@@ -4,11 +4,12 @@
  * for them.
  *
  * A command that was not answered may still have been carried out. Each piece
- * records which commands must follow to undo it, in this order: unmap the
- * memory, clear the slot that may name it, drain the device, zero the bytes of
- * owners, release the memory. Each command can be repeated until the firmware
- * answers. Memory is not released while a slot or a page table may still name
- * it, or before it is zeroed. A caller that acquires memory first retries all
+ * records which commands must follow to undo it, in this order: clear the slot
+ * that may name it, drain the device, zero the bytes of owners, release the
+ * memory. Each command can be repeated until the firmware answers. Memory is
+ * not released while a slot may still name it, or before it is zeroed. Mapped
+ * memory belongs to an allocation, so it is not released either
+ * (function_vm.c). A caller that acquires memory first retries all
  * pending commands; without such a caller the worker retries them. If the
  * firmware refuses to take a piece back, that piece is stranded, but other
  * pieces are still released.
@@ -55,22 +56,14 @@ void flexmem_function_mark_dirty(struct flexmem_function *function,
 	piece->dirty_end = end;
 }
 
-/* Unmaps a piece. Also empties its slot, unless the piece is in state HELD. */
+/* Empties the slot of a piece. */
 static int detach(struct flexmem_function *function,
 		  struct flexmem_piece *piece)
 {
 	const struct flexmem_device_ops *ops = &function->ops;
 	int rc;
 
-	if (piece->range.size) {
-		rc = ops->vm_unmap(function->priv, &piece->range);
-		rc = flexmem_function_outcome(function, "vm_unmap", rc, false);
-		if (rc)
-			return rc;
-		piece->range.size = 0;
-	}
-	if (piece->state == FLEXMEM_PIECE_HELD ||
-	    piece->slot == FLEXMEM_NO_SLOT)
+	if (piece->slot == FLEXMEM_NO_SLOT)
 		return 0;
 	rc = ops->slot_clear(function->priv, piece->slot);
 	rc = flexmem_function_outcome(function, "slot_clear", rc, false);
@@ -139,17 +132,13 @@ int flexmem_function_undo(struct flexmem_function *function,
 	rc = detach(function, piece);
 	if (rc)
 		return rc;
-	if (piece->state == FLEXMEM_PIECE_HELD) {
-		piece->tries = 0;
-		return 0;
-	}
 	rc = clear(function, piece);
 	return rc ?: release(function, piece);
 }
 
 static bool is_pending(const struct flexmem_piece *piece)
 {
-	return piece->state != FLEXMEM_PIECE_HELD || piece->range.size;
+	return piece->state != FLEXMEM_PIECE_HELD;
 }
 
 /*
@@ -172,18 +161,13 @@ static void show_pending(const struct flexmem_function *function,
 			 const struct flexmem_piece *piece, struct seq_file *m)
 {
 	seq_puts(m, " pending");
-	if (piece->range.size)
-		seq_puts(m, " vm_unmap");
-	if (piece->state != FLEXMEM_PIECE_HELD) {
-		if (piece->slot != FLEXMEM_NO_SLOT)
-			seq_puts(m, " slot_clear");
-		if (function->ops.drain)
-			seq_puts(m, " drain");
-		if (function->ops.scrub && piece->dirty_start < piece->dirty_end)
-			seq_puts(m, " scrub");
-		seq_puts(m, " release");
-	}
-	seq_printf(m, " tries %u", piece->tries);
+	if (piece->slot != FLEXMEM_NO_SLOT)
+		seq_puts(m, " slot_clear");
+	if (function->ops.drain)
+		seq_puts(m, " drain");
+	if (function->ops.scrub && piece->dirty_start < piece->dirty_end)
+		seq_puts(m, " scrub");
+	seq_printf(m, " release tries %u", piece->tries);
 }
 
 /*
@@ -248,7 +232,7 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 
 /*
  * Retries all pending commands. A piece that the firmware refuses does not
- * block the other pieces. Each piece is unmapped before it is released.
+ * block the other pieces.
  * @all: also those commands that were retried too often.
  * May sleep. Return: 0; -ETIMEDOUT, -EINTR or -ENODEV as soon as a command
  * returns one of these; the first error with which a piece was refused; or an
@@ -282,16 +266,21 @@ int flexmem_function_retry(struct flexmem_function *function, bool all)
 
 /*
  * Releases everything on removal. After a timeout, or if bytes may still move,
- * the firmware gets no further command. A piece that the firmware does not unmap
- * is not released.
+ * the firmware gets no further command. Nothing is released while something may
+ * be mapped.
  * @function: function that is being removed, and whose programs have stopped.
  * May sleep.
  */
 void flexmem_function_release_all(struct flexmem_function *function)
 {
 	unsigned int i = 0, nr;
-	int rc = 0;
+	int rc;
 
+	if (!function->nr_pieces)
+		return;
+	rc = flexmem_function_vm_unmap_all(function);
+	if (rc)
+		return;
 	while (i < function->nr_pieces && !flexmem_is_unanswered(rc) &&
 	       !flexmem_function_has_failed(function)) {
 		struct flexmem_piece *piece = &function->piece[i];

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to a function's driver about its page tables; function_answer.c has
- * the checks of the answers. No other part of flexmem makes these calls yet.
+ * Calls to a function's driver about its page tables, and the spaces in which
+ * something may be mapped; function_answer.c has the checks of the answers.
+ *
+ * A command that was not answered may still have been carried out. While
+ * something may be mapped in a space, the owner of the space keeps the memory. So
+ * memory that may be mapped is neither released nor given to another owner. The
+ * owner undoes its failed commands itself; only spaces that are closed are left
+ * to the worker.
+ *
+ * While a function of this file runs, the PF or VF runs no other operation.
  */
 
 #include <linux/align.h>
 #include <linux/bug.h>
 #include <linux/errno.h>
+#include <linux/list.h>
+#include <linux/seq_file.h>
+#include <linux/workqueue.h>
 
 #include "function.h"
 
@@ -26,22 +37,21 @@ static bool is_valid(const struct flexmem_function *function,
  * flexmem_function_vm_map - let device programs reach memory
  * @function: function
  * @range: addresses where nothing is mapped, with their address space
- * @mem: memory of the function
+ * @mem: memory that the function holds
  * @offset: first byte in @mem
  * @access: of enum flexmem_vm_access, not 0
  *
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if an
  * argument is not valid; -ENOSPC if there is no room for the page table; or an
- * error of the firmware: then a part may be mapped, and the range is unmapped
- * before @mem is released.
+ * error of the firmware: then a part may be mapped, and the caller unmaps the
+ * range.
  */
 int flexmem_function_vm_map(struct flexmem_function *function,
 			    const struct flexmem_vm_range *range,
 			    const struct flexmem_memory *mem, u64 offset,
 			    unsigned int access)
 {
-	struct flexmem_piece *piece;
 	int rc;
 
 	if (!function->ops.vm_map)
@@ -50,27 +60,8 @@ int flexmem_function_vm_map(struct flexmem_function *function,
 	    !IS_ALIGNED(offset, function->vm_page) ||
 	    range->size > mem->size || offset > mem->size - range->size)
 		return -EINVAL;
-	piece = flexmem_function_piece(function, mem->id);
-	if (!piece || piece->state != FLEXMEM_PIECE_HELD)
-		return -EINVAL;
-	/*
-	 * A piece can remember only one range that may still be mapped, so an
-	 * earlier such range is unmapped first.
-	 */
-	rc = flexmem_function_undo(function, piece);
-	if (rc)
-		return rc;
 	rc = function->ops.vm_map(function->priv, range, mem, offset, access);
-	rc = flexmem_function_outcome(function, "vm_map", rc, true);
-	/*
-	 * -ENOSPC leaves nothing mapped. After any other error a part may be
-	 * mapped.
-	 */
-	if (rc && rc != -ENOSPC) {
-		piece->range = *range;
-		flexmem_function_work_later(function);
-	}
-	return rc;
+	return flexmem_function_outcome(function, "vm_map", rc, true);
 }
 
 /**
@@ -95,4 +86,131 @@ int flexmem_function_vm_unmap(struct flexmem_function *function,
 		return -EINVAL;
 	rc = function->ops.vm_unmap(function->priv, range);
 	return flexmem_function_outcome(function, "vm_unmap", rc, false);
+}
+
+/* One more binding may be mapped. */
+void flexmem_function_vm_begin(struct flexmem_function *function,
+			       struct flexmem_vm *vm)
+{
+	vm->nr_mapped++;
+	/* A reset has removed the space from the list. */
+	if (list_empty(&vm->link))
+		list_add_tail(&vm->link, &function->vms);
+}
+
+/* A binding is not mapped any more. */
+void flexmem_function_vm_end(struct flexmem_vm *vm)
+{
+	if (!--vm->nr_mapped)
+		list_del_init(&vm->link);
+}
+
+static int unmap_space(struct flexmem_function *function,
+		       const struct flexmem_vm *vm)
+{
+	const struct flexmem_vm_range all = {
+		.space = vm->space,
+		.address = function->vm_start,
+		.size = function->vm_end - function->vm_start,
+	};
+
+	return flexmem_function_vm_unmap(function, &all);
+}
+
+/*
+ * Ends a space that is not used any more. May sleep. Return: true if nothing is
+ * mapped in it. False if something may be: then the worker retries, and runs
+ * @vm->unmapped after a success, a reset or the removal of the function.
+ */
+bool flexmem_function_vm_close(struct flexmem_function *function,
+			       struct flexmem_vm *vm)
+{
+	if (list_empty(&vm->link))
+		return true;
+	if (!flexmem_function_error(function) && !unmap_space(function, vm)) {
+		list_del_init(&vm->link);
+		return true;
+	}
+	vm->closed = true;
+	flexmem_function_work_later(function);
+	return false;
+}
+
+/* Nothing is mapped in a space. Its owner may free @vm at once. */
+static void forget(struct flexmem_function *function, struct flexmem_vm *vm)
+{
+	list_del_init(&vm->link);
+	if (vm->closed)
+		queue_work(function->worker, &vm->unmapped);
+}
+
+/* Whether closed spaces are left to unmap. */
+bool flexmem_function_vm_is_pending(const struct flexmem_function *function)
+{
+	const struct flexmem_vm *vm;
+
+	list_for_each_entry(vm, &function->vms, link)
+		if (vm->closed)
+			return true;
+	return false;
+}
+
+/*
+ * Unmaps closed spaces. One that the firmware refuses to unmap does not block
+ * the others, but after a command without an answer no other is sent. May sleep.
+ */
+void flexmem_function_vm_retry(struct flexmem_function *function)
+{
+	struct flexmem_vm *vm, *next;
+	int rc;
+
+	list_for_each_entry_safe(vm, next, &function->vms, link) {
+		if (!vm->closed)
+			continue;
+		rc = flexmem_function_error(function) ?:
+		     unmap_space(function, vm);
+		if (!rc)
+			forget(function, vm);
+		else if (rc != -EIO)
+			break;
+	}
+}
+
+/*
+ * Unmaps everything on removal, after the programs have stopped. Stops at the
+ * first space that stays mapped, because no memory is released then. May sleep.
+ * Return: 0: nothing is mapped; or an error of the firmware.
+ */
+int flexmem_function_vm_unmap_all(struct flexmem_function *function)
+{
+	const struct flexmem_vm *vm;
+	int rc = 0;
+
+	list_for_each_entry(vm, &function->vms, link) {
+		rc = unmap_space(function, vm);
+		if (rc)
+			break;
+	}
+	return rc;
+}
+
+/* Nothing is mapped any more, because the function was reset or removed. */
+void flexmem_function_vm_forget(struct flexmem_function *function)
+{
+	struct flexmem_vm *vm, *next;
+
+	list_for_each_entry_safe(vm, next, &function->vms, link)
+		forget(function, vm);
+}
+
+/* Prints a line for each closed space. */
+void flexmem_function_vm_show(const struct flexmem_function *function,
+			      struct seq_file *m)
+{
+	const struct flexmem_vm *vm;
+
+	list_for_each_entry(vm, &function->vms, link)
+		if (vm->closed)
+			seq_printf(m, "space %llu pending vm_unmap\n",
+				   vm->space);
 }

@@ -16,8 +16,9 @@
  * reply can be written, and ignore a failure of the last reply.
  *
  * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM and LEASE,
- * ioctl_data.c the commands about bytes, ioctl_report.c those that report
- * something and those about limits.
+ * ioctl_data.c the commands about bytes, ioctl_space.c those about
+ * device-virtual addresses, ioctl_report.c those that report something and
+ * those about limits.
  */
 
 #include <linux/dma-fence.h>
@@ -487,7 +488,7 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 	}
 
 /* The ABI is the same for each compiler, in 32 and 64 bits. */
-static_assert(sizeof(struct flexmem_info) == 192);
+static_assert(sizeof(struct flexmem_info) == 216);
 static_assert(sizeof(struct flexmem_alloc) == 120);
 static_assert(sizeof(struct flexmem_free) == 40);
 static_assert(sizeof(struct flexmem_batch) == 32);
@@ -510,6 +511,11 @@ static_assert(sizeof(struct flexmem_resource_limit) == 48);
 static_assert(sizeof(struct flexmem_strict) == 8);
 static_assert(sizeof(struct flexmem_resize) == 40);
 static_assert(sizeof(struct flexmem_reserve) == 32);
+static_assert(sizeof(struct flexmem_va_reserve) == 32);
+static_assert(sizeof(struct flexmem_va_free) == 16);
+static_assert(sizeof(struct flexmem_va_bind) == 40);
+static_assert(sizeof(struct flexmem_va_unbind) == 16);
+static_assert(sizeof(struct flexmem_va_lookup) == 64);
 static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
 
 /*
@@ -560,6 +566,16 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_domain),
 	COMMAND(FLEXMEM_CMD_RESERVE, flexmem_reserve, out_reason, CHANGES,
 		flexmem_cmd_reserve),
+	COMMAND(FLEXMEM_CMD_VA_RESERVE, flexmem_va_reserve, out_largest_free,
+		CHANGES, flexmem_cmd_va_reserve),
+	COMMAND(FLEXMEM_CMD_VA_FREE, flexmem_va_free, address, CHANGES,
+		flexmem_cmd_va_free),
+	COMMAND(FLEXMEM_CMD_VA_BIND, flexmem_va_bind, length, CHANGES,
+		flexmem_cmd_va_bind),
+	COMMAND(FLEXMEM_CMD_VA_UNBIND, flexmem_va_unbind, address, CHANGES,
+		flexmem_cmd_va_unbind),
+	COMMAND(FLEXMEM_CMD_VA_LOOKUP, flexmem_va_lookup, out_length, LOOKS,
+		flexmem_cmd_va_lookup),
 };
 
 static int call_command(struct flexmem_call *call,

@@ -127,5 +127,10 @@ int flexmem_cmd_map(struct flexmem_call *call);
 int flexmem_cmd_read(struct flexmem_call *call);
 int flexmem_cmd_write(struct flexmem_call *call);
 int flexmem_cmd_copy(struct flexmem_call *call);
+int flexmem_cmd_va_reserve(struct flexmem_call *call);
+int flexmem_cmd_va_free(struct flexmem_call *call);
+int flexmem_cmd_va_bind(struct flexmem_call *call);
+int flexmem_cmd_va_unbind(struct flexmem_call *call);
+int flexmem_cmd_va_lookup(struct flexmem_call *call);
 
 #endif /* _FLEXMEM_IOCTL_H */

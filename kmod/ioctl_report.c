@@ -56,6 +56,10 @@ int flexmem_cmd_info(struct flexmem_call *call)
 		.out_max_region =
 			flexmem_table_max_region(table, table->default_domains),
 		.out_capabilities = capabilities(&table->function.ops),
+		.out_va_page = table->function.vm_page,
+		.out_va_start = table->function.vm_start,
+		.out_va_length =
+			table->function.vm_end - table->function.vm_start,
 	};
 	memcpy(cmd->out_fallback_sizes, domain->sizes,
 	       sizeof(cmd->out_fallback_sizes));

@@ -184,6 +184,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	    !flexmem_function_has_failed(function) &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_release_all(function);
+	flexmem_function_vm_forget(function);
 	/* The driver of the device recovers these bytes by a reset. */
 	if (flexmem_function_held(function))
 		dev_warn(function->dev, "%llu bytes were not released\n",

@@ -22,10 +22,11 @@ static bool is_no_answer(int rc)
 }
 
 /*
- * The work of a function's worker. Probes an unresponsive PF or VF, retries
- * pending commands, and acquires the regions that reservations still lack. It
- * queues itself again, with growing delays, until nothing is pending, or until
- * everything pending was retried too often.
+ * The work of a function's worker. Probes an unresponsive PF or VF, unmaps
+ * closed spaces, retries pending commands, and acquires the regions that
+ * reservations still lack. It queues itself again, with growing delays, until
+ * nothing is pending, or until everything pending was retried too often. Only
+ * spaces are retried for ever.
  * @work: the work of a table's function.
  * Context: a worker.
  */
@@ -42,13 +43,15 @@ void flexmem_table_work(struct work_struct *work)
 		flexmem_function_probe(function);
 		flexmem_scrub_soon(table);
 	}
+	flexmem_function_vm_retry(function);
 	flexmem_table_retry(table, false);
 	if (!flexmem_function_error(function))
 		flexmem_reservations_restore(table);
 	WRITE_ONCE(function->work_tries, function->work_tries + 1);
 	if (flexmem_function_is_unresponsive(function) ||
 	    (!flexmem_function_error(function) &&
-	     !flexmem_function_is_settled(function)))
+	     (!flexmem_function_is_settled(function) ||
+	      flexmem_function_vm_is_pending(function))))
 		flexmem_function_work_later(function);
 	else
 		WRITE_ONCE(function->work_tries, 0);
@@ -155,6 +158,8 @@ static int run_trim(struct flexmem_job *job)
 	int rc, refused;
 
 	flexmem_reservations_forget(table);
+	/* The memory of closed spaces can be released by a later TRIM. */
+	flexmem_function_vm_retry(&table->function);
 	/*
 	 * Scrubs quarantined blocks again. A block whose scrub fails stays in
 	 * quarantine.

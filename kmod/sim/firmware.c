@@ -801,37 +801,33 @@ int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 }
 
 /**
- * sim_firmware_translate - translate the address of a program's access
+ * sim_firmware_mapping - an entry of a function's page table
  * @fw: the firmware
- * @function: function that runs the program
- * @space: the device-virtual space that the program runs in
- * @address: accessed address
- * @access: kind of access, of enum flexmem_vm_access
- * @physical: receives the physical address
+ * @function: which function
+ * @index: number of the entry, below SIM_MAX_MAPPINGS
+ * @mapping: receives the entry
  *
- * Return: false if the access faults.
+ * Return: false if the entry is empty.
  */
-bool sim_firmware_translate(struct sim_firmware *fw, unsigned int function,
-			    u64 space, u64 address, u32 access, u64 *physical)
+bool sim_firmware_mapping(struct sim_firmware *fw, unsigned int function,
+			  unsigned int index, struct sim_mapping *mapping)
 {
-	const struct fw_mapping *map;
-	bool found = false;
-	unsigned int i;
+	const struct fw_mapping *map =
+		&fw->functions[function].mappings[index];
+	bool used;
 
 	mutex_lock(&fw->lock);
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++) {
-		map = &fw->functions[function].mappings[i];
-		if (!map->piece || map->space != space ||
-		    address < map->address ||
-		    address - map->address >= map->size ||
-		    access & ~map->access)
-			continue;
-		*physical = map->piece->base + map->offset +
-			    (address - map->address);
-		found = true;
-	}
+	used = map->piece;
+	if (used)
+		*mapping = (struct sim_mapping) {
+			.space = map->space,
+			.address = map->address,
+			.size = map->size,
+			.access = map->access,
+			.physical = map->piece->base + map->offset,
+		};
 	mutex_unlock(&fw->lock);
-	return found;
+	return used;
 }
 
 /**

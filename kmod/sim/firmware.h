@@ -59,6 +59,22 @@ struct sim_piece {
 	int slot;
 };
 
+/**
+ * struct sim_mapping - an entry of a page table
+ * @space: number of the device-virtual space
+ * @address: first address
+ * @size: bytes
+ * @access: of enum flexmem_vm_access
+ * @physical: physical address of the first byte
+ */
+struct sim_mapping {
+	u64 space;
+	u64 address;
+	u64 size;
+	u32 access;
+	u64 physical;
+};
+
 struct sim_firmware *sim_firmware_start(struct sim_mailbox *mbox,
 					struct sim_memory *chips,
 					const struct sim_geometry *geometry);
@@ -73,8 +89,8 @@ unsigned int sim_firmware_usable_slots(struct sim_firmware *fw,
 				       unsigned int function);
 int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 				  unsigned int function, u64 slots);
-bool sim_firmware_translate(struct sim_firmware *fw, unsigned int function,
-			    u64 space, u64 address, u32 access, u64 *physical);
+bool sim_firmware_mapping(struct sim_firmware *fw, unsigned int function,
+			  unsigned int index, struct sim_mapping *mapping);
 bool sim_firmware_next_piece(struct sim_firmware *fw, unsigned int function,
 			     struct sim_piece *piece);
 

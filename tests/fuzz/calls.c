@@ -146,6 +146,10 @@ static uint64_t value(struct thread *t, const struct command *c,
 		return c->entries ? entry_command(c->entries)->size : f->most;
 	case COUNT:
 		return rng_below(rng, c->entries ? 12 : 80);
+	case VA:
+		return VA_PAGE * (1 + rng_below(rng, 16));
+	case VA_PAGES:
+		return VA_PAGE * (f->most + rng_below(rng, 3));
 	case CHOICE:
 		return rng_below(rng, f->most + 1);
 	case ID:
@@ -237,6 +241,7 @@ static bool is_documented(int error)
 	static const int errors[] = {
 		0, ENOTTY, EFAULT, EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENOMEM,
 		EMSGSIZE, EBUSY, EPERM, ENODEV, ETIMEDOUT, EIO, ENOSPC, EAGAIN,
+		ENXIO, EEXIST, EMFILE,
 	};
 	unsigned int i;
 

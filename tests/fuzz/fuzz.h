@@ -26,6 +26,7 @@
 #define MAX_MAPS 4		/* mappings of each thread */
 #define MAX_FIELDS 13
 #define MAX_STRUCT 256
+#define VA_PAGE (64 * KiB)	/* of the simulator, and its lowest address */
 
 /* The meaning of a member, which decides which values are tried. */
 enum kind {
@@ -47,6 +48,8 @@ enum kind {
 	DATA,		/* pointer to bytes; another member has the length */
 	ENTRY_SIZE,	/* .most: the valid size */
 	COUNT,
+	VA,		/* a low page of a device-virtual space */
+	VA_PAGES,	/* pages of such a space; .most: the least number */
 	CHOICE,		/* 0 to .most */
 	ID,
 	CGROUP,		/* the cgroup of RESERVE, or another id */

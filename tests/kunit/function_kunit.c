@@ -295,12 +295,7 @@ static void refuses_wrong_addresses(struct kunit *test)
 								      &range),
 					    "%u", i);
 	}
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_function_vm_map(&liar->function, &last, &mem, 0,
-						7));
 	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
-	KUNIT_ASSERT_EQ(test, acquire(test, SZ_2M, 0, SZ_2M), 0);
-	mem = liar->function.piece[0].mem;
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_function_vm_map(&liar->function, &last, &mem,
 						SZ_2M - SZ_64K, 7));
@@ -323,78 +318,185 @@ static void has_no_page_tables_without_operations(struct kunit *test)
 						  &some_range));
 }
 
-/*
- * A vm_map that failed may have mapped the range, so flexmem unmaps the range
- * before it releases the memory.
- */
-static void failed_map_is_unmapped(struct kunit *test)
+struct space {
+	struct flexmem_vm vm;
+	unsigned int unmapped;
+};
+
+static void count_unmapped(struct work_struct *work)
 {
-	static const int errors[] = { -ETIMEDOUT, -EINTR, -EIO, -ENODEV,
-				      -ENOMEM, -EBUSY };
+	container_of(work, struct space, vm.unmapped)->unmapped++;
+}
+
+static void do_nothing(struct work_struct *work)
+{
+}
+
+static void start_worker(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+
+	liar->function.worker = alloc_ordered_workqueue("flexmem_kunit", 0);
+	KUNIT_ASSERT_NOT_NULL(test, liar->function.worker);
+	INIT_DELAYED_WORK(&liar->function.work, do_nothing);
+	liar->function.work_ms = INT_MAX;
+}
+
+static void stop_worker(struct liar *liar)
+{
+	cancel_delayed_work_sync(&liar->function.work);
+	destroy_workqueue(liar->function.worker);
+	liar->function.worker = NULL;
+}
+
+/* Makes a space with two bindings. */
+static void open_space(struct flexmem_function *function, struct space *space,
+		       u64 number)
+{
+	*space = (struct space) {};
+	INIT_LIST_HEAD(&space->vm.link);
+	INIT_WORK(&space->vm.unmapped, count_unmapped);
+	space->vm.space = number;
+	flexmem_function_vm_begin(function, &space->vm);
+	flexmem_function_vm_begin(function, &space->vm);
+}
+
+/* A space without mappings needs no command. */
+static void closes_an_empty_space(struct kunit *test)
+{
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
-	struct flexmem_memory mem;
+	struct space space;
+
+	open_space(function, &space, 1);
+	flexmem_function_vm_end(&space.vm);
+	KUNIT_EXPECT_FALSE(test, list_empty(&function->vms));
+	flexmem_function_vm_end(&space.vm);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_vm_close(function, &space.vm));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_vm_unmap_all(function));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+}
+
+/* A closed space is unmapped with one command, which is repeated for ever. */
+static void closes_a_space(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
 	unsigned int i;
 
-	KUNIT_ASSERT_EQ(test, acquire(test, SZ_2M, 0, SZ_2M), 0);
-	mem = function->piece[0].mem;
-	for (i = 0; i < ARRAY_SIZE(errors); i++) {
-		liar->unmapped = 0;
-		liar->rc = errors[i];
-		KUNIT_EXPECT_GT(test, 0,
-				flexmem_function_vm_map(function, &some_range,
-							&mem, 0,
-							FLEXMEM_VM_WRITE));
-		liar->rc = -EIO;
-		KUNIT_EXPECT_EQ(test, -EIO,
-				flexmem_function_retry(function, false));
-		KUNIT_EXPECT_EQ(test, liar->unmapped, some_range.address);
-		KUNIT_EXPECT_FALSE(test, flexmem_function_is_settled(function));
-		/*
-		 * flexmem maps nothing else until the range is known to be
-		 * unmapped.
-		 */
-		KUNIT_EXPECT_EQ(test, -EIO,
-				flexmem_function_vm_map(function, &some_range,
-							&mem, 0,
-							FLEXMEM_VM_WRITE));
-		liar->rc = 0;
-		KUNIT_EXPECT_EQ(test, 0,
-				flexmem_function_retry(function, false));
-		KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	}
-	/*
-	 * After -ENOSPC flexmem unmaps nothing, because the device has mapped
-	 * nothing.
-	 */
-	liar->rc = -ENOSPC;
-	KUNIT_EXPECT_EQ(test, -ENOSPC,
-			flexmem_function_vm_map(function, &some_range, &mem, 0,
-						FLEXMEM_VM_WRITE));
-	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	/*
-	 * flexmem does not remember a range whose unmap has failed: the caller
-	 * must unmap it again.
-	 */
-	liar->rc = -EINTR;
-	KUNIT_EXPECT_EQ(test, -EINTR,
-			flexmem_function_vm_unmap(function, &some_range));
-	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
-	/* flexmem does not release memory that may be mapped. */
-	KUNIT_EXPECT_EQ(test, -EINTR,
-			flexmem_function_vm_map(function, &some_range, &mem, 0,
-						FLEXMEM_VM_WRITE));
+	start_worker(test);
+	open_space(function, &space, 1);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_vm_close(function, &space.vm));
+	KUNIT_EXPECT_EQ(test, liar->unmapped, function->vm_start);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+
+	open_space(function, &space, 2);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_is_pending(function));
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
 	liar->rc = -EIO;
-	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_release(function, &mem));
-	KUNIT_EXPECT_EQ(test, liar->released, 0);
-	/* flexmem does not map memory that it is releasing. */
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_function_vm_map(function, &some_range, &mem, 0,
-						FLEXMEM_VM_WRITE));
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_close(function, &space.vm));
+	for (i = 0; i < 2 * FLEXMEM_RELEASE_TRIES; i++) {
+		KUNIT_EXPECT_TRUE(test, flexmem_function_vm_is_pending(function));
+		flexmem_function_vm_retry(function);
+	}
+	KUNIT_EXPECT_EQ(test, liar->mapped, 2 + 2 * FLEXMEM_RELEASE_TRIES);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 0);
 	liar->rc = 0;
-	KUNIT_EXPECT_EQ(test, 0, flexmem_function_retry(function, false));
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_is_pending(function));
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 1);
+	stop_worker(liar);
+}
+
+/* A function that does not answer gets no second command. */
+static void stops_to_unmap_after_a_timeout(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space, other, live;
+
+	start_worker(test);
+	open_space(function, &live, 3);
+	open_space(function, &space, 1);
+	open_space(function, &other, 2);
+	liar->rc = -EIO;
+	flexmem_function_vm_close(function, &space.vm);
+	flexmem_function_vm_close(function, &other.vm);
+	liar->rc = -ETIMEDOUT;
+	liar->mapped = 0;
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	liar->rc = -EIO;
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 3);
+	/* A reset leaves nothing mapped. */
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(function));
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 1);
+	KUNIT_EXPECT_EQ(test, other.unmapped, 1);
+	KUNIT_EXPECT_EQ(test, live.unmapped, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 3);
+	/* The old bindings end later. */
+	flexmem_function_vm_begin(function, &live.vm);
+	flexmem_function_vm_end(&live.vm);
+	KUNIT_EXPECT_FALSE(test, list_empty(&function->vms));
+	flexmem_function_vm_forget(function);
+	stop_worker(liar);
+}
+
+/* A suspended function gets no command. */
+static void closes_a_space_after_the_resume(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
+
+	start_worker(test);
+	open_space(function, &space, 1);
+	flexmem_function_suspend(function);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_close(function, &space.vm));
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	flexmem_function_resume(function);
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 1);
+	stop_worker(liar);
+}
+
+/* On removal nothing is released while something may be mapped. */
+static void releases_nothing_that_is_mapped(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
+
+	KUNIT_ASSERT_EQ(test, acquire(test, SZ_2M, 0, SZ_2M), 0);
+	open_space(function, &space, 1);
+	liar->rc = -EIO;
+	flexmem_function_release_all(function);
+	KUNIT_EXPECT_EQ(test, liar->released, 0);
+	KUNIT_EXPECT_EQ(test, liar->unmapped, function->vm_start);
+	liar->rc = 0;
+	flexmem_function_release_all(function);
 	KUNIT_EXPECT_EQ(test, liar->released, 1);
-	KUNIT_EXPECT_EQ(test, function->nr_pieces, 0);
+	/* Without memory there is nothing to unmap. */
+	liar->mapped = 0;
+	flexmem_function_release_all(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	flexmem_function_vm_forget(function);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
 }
 
 /*
@@ -597,7 +699,11 @@ static struct kunit_case function_test_cases[] = {
 	KUNIT_CASE(late_bytes_need_a_reset),
 	KUNIT_CASE(refuses_wrong_addresses),
 	KUNIT_CASE(has_no_page_tables_without_operations),
-	KUNIT_CASE(failed_map_is_unmapped),
+	KUNIT_CASE(closes_an_empty_space),
+	KUNIT_CASE(closes_a_space),
+	KUNIT_CASE(stops_to_unmap_after_a_timeout),
+	KUNIT_CASE(closes_a_space_after_the_resume),
+	KUNIT_CASE(releases_nothing_that_is_mapped),
 	KUNIT_CASE(wrong_frames_are_eio),
 	KUNIT_CASE(each_command_notices_a_dead_firmware),
 	KUNIT_CASE(firmware_without_room_is_not_dead),

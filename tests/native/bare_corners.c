@@ -68,6 +68,13 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 					   FLEXMEM_CAP_FENCES |
 					   FLEXMEM_CAP_PAGE_TABLES)),
 	     "capabilities");
+	must(r, !info.out_va_page && !info.out_va_start && !info.out_va_length,
+	     "device-virtual addresses");
+	FAILS(r, VA_RESERVE, &CMD(va_reserve, .length = 1), EOPNOTSUPP);
+	FAILS(r, VA_FREE, &CMD(va_free), EOPNOTSUPP);
+	FAILS(r, VA_BIND, &CMD(va_bind, .handle = 1), EOPNOTSUPP);
+	FAILS(r, VA_UNBIND, &CMD(va_unbind), EOPNOTSUPP);
+	FAILS(r, VA_LOOKUP, &CMD(va_lookup), EOPNOTSUPP);
 	FAILS(r, COPY, &CMD(copy, .to = 1, .from = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(rw, .handle = 1, .length = 1), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = 1), EOPNOTSUPP);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The simulated card below its driver: requests that it refuses and that
- * flexmem never makes, and its page tables, which flexmem does not use yet.
+ * flexmem never makes, and its page tables.
  * These tests use a VF that flexmem is not bound to.
  */
 #include "faults.h"
@@ -53,16 +53,15 @@ static bool is_at(u64 address, u32 access, u64 physical)
 {
 	u64 found;
 
-	return sim_firmware_translate(world.card.fw, 2, SPACE, address, access,
-				      &found) && found == physical;
+	return world_translate(2, SPACE, address, access, &found) &&
+	       found == physical;
 }
 
 static bool is_nowhere(u64 space, u64 address)
 {
 	u64 found;
 
-	return !sim_firmware_translate(world.card.fw, 2, space, address, 0,
-				       &found);
+	return !world_translate(2, space, address, 0, &found);
 }
 
 static void map_in(struct run *r, u64 space, u64 address, u64 size, u64 offset,
@@ -86,11 +85,6 @@ static void unmap(struct run *r, u64 address, u64 size)
 
 	run_good(r, "vm_unmap", flexmem_function_vm_unmap(&function, &range),
 		 0);
-}
-
-static void settle(struct run *r)
-{
-	run_good(r, "settle", flexmem_function_retry(&function, true), 0);
 }
 
 static void run_page_table(struct run *r)
@@ -146,13 +140,13 @@ static void run_mapped_twice(struct run *r)
 		return;
 	map(r, AT, 2 * SIM_VM_PAGE, 0, 0);
 	map(r, AT + SIM_VM_PAGE, SIM_VM_PAGE, 0, EIO);
-	settle(r);
+	unmap(r, AT + SIM_VM_PAGE, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, AT) && is_nowhere(SPACE, AT + SIM_VM_PAGE),
 	     "mapped twice");
 	end(r);
 }
 
-/* The reply to the map command is lost. The driver undoes the mapping. */
+/* The reply to the map command is lost. The mapping is there all the same. */
 static void run_lost_map(struct run *r)
 {
 	if (!begin(r))
@@ -160,7 +154,7 @@ static void run_lost_map(struct run *r)
 	world_faults(SIM_DROP_REPLIES, 1);
 	map(r, AT, SIM_VM_PAGE, 0, ETIMEDOUT);
 	must(r, is_at(AT, RW, mem.base), "mapping that was not answered");
-	settle(r);
+	unmap(r, AT, SIM_VM_PAGE);
 	must(r, is_nowhere(SPACE, AT), "mapping that is undone");
 	end(r);
 }

@@ -73,6 +73,34 @@ static void run_refused(struct run *r)
 	must(r, !shows(0, "memory", "memory "), "memory that was released");
 }
 
+/* The firmware refuses to unmap the space of a closed file, at first. */
+static void run_space(struct run *r)
+{
+	struct flexmem_va_reserve range = CMD(va_reserve,
+					      .length = SIM_VM_PAGE);
+	u32 handle;
+
+	open_file(r, 0);
+	handle = alloc(r, 0, SIM_VM_PAGE, 0);
+	CALL(r, VA_RESERVE, &range);
+	CALL(r, VA_BIND, &CMD(va_bind, .handle = handle,
+			      .access = FLEXMEM_VA_READ,
+			      .address = range.out_address,
+			      .length = SIM_VM_PAGE));
+	must(r, !shows(1, "memory", " pending "), "space in use");
+	let_fail(SIM_FAIL_COMMANDS, SIM_VM_UNMAP, 3);
+	native_close(r->file[0]);
+	r->file[0] = NULL;
+	r->nr[0] = 0;
+	must(r, shows(1, "memory", "\nspace ") &&
+	     shows(1, "memory", " pending vm_unmap\n"), "space that is closed");
+	must(r, !shows(1, "regions", "allocated 0 "), "memory of the space");
+	msleep(60000);
+	native_settle_work();
+	must(r, !shows(1, "memory", "\nspace "), "space that was unmapped");
+	let_fail(SIM_FAIL_COMMANDS, SIM_ANY, 0);
+}
+
 /* A reader does not wait for the task that calls the device. */
 static void run_busy(struct run *r)
 {
@@ -103,6 +131,7 @@ const struct sequence debugfs_corners[] = {
 	{ "debugfs: regions", prepare, run_regions },
 	{ "debugfs: pending commands", prepare, run_pending },
 	{ "debugfs: a refused release", NULL, run_refused },
+	{ "debugfs: a closed space", NULL, run_space },
 	{ "debugfs: a command is under way", prepare, run_busy },
 	{ "debugfs: the function goes", prepare, run_gone },
 	{}

@@ -377,6 +377,9 @@ int main(int argc, char **argv)
 	for (s = scatter_corners; s->run; s++)
 		if (strstr(s->name, only))
 			walk(s);
+	for (s = space_corners; s->run; s++)
+		if (strstr(s->name, only))
+			walk(s);
 	world_end();
 	printf("# %lu faults\n1..%u\n", points, count);
 	return failures;

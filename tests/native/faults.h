@@ -66,6 +66,7 @@ extern const struct sequence debugfs_corners[];
  */
 extern const struct sequence domain_corners[];
 extern const struct sequence scatter_corners[];
+extern const struct sequence space_corners[];
 
 #define DOMAINS_PARAMS "order=fill_first fallback_sizes=8M max_regions=6"
 #define DOMAINS_TEXT "hbm*2:18M:reserved=2M,tcm:1M:reserved=128K,host:4M"

@@ -68,7 +68,7 @@ static const struct {
 	size_t start;
 	size_t end;
 } outs[] = {
-	OUT(INFO, flexmem_info, out_mode, out_name),
+	OUT(INFO, flexmem_info, out_mode, out_va_length),
 	OUT(ALLOC, flexmem_alloc, out_handle, out_regions),
 	OUT(ALLOC, flexmem_alloc, out_leaving, out_leaving),
 	OUT(FREE, flexmem_free, out_error, out_error),

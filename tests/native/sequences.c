@@ -545,6 +545,37 @@ static void run_resize(struct run *r)
 	resize(r, 1ULL << 40, EAGAIN);
 }
 
+/* Device-virtual addresses: reserve, bind, look up, unbind, free. */
+static void run_spaces(struct run *r)
+{
+	struct flexmem_va_reserve range = CMD(va_reserve, .length = SZ_64K);
+	struct flexmem_va_bind bind = CMD(va_bind, .access = FLEXMEM_VA_READ,
+					  .length = SZ_64K);
+	struct flexmem_va_lookup lookup = CMD(va_lookup);
+	struct flexmem_va_unbind unbind = CMD(va_unbind);
+	struct flexmem_va_free free = CMD(va_free);
+
+	if (!ALLOC(r, 0, .length = SZ_64K, .alignment = SZ_64K) ||
+	    !CALL(r, 0, VA_RESERVE, &range))
+		return;
+	bind.handle = last(r, 0);
+	bind.address = range.out_address;
+	if (!CALL(r, 0, VA_BIND, &bind))
+		return;
+	lookup.handle = bind.handle;
+	CALL(r, 0, VA_LOOKUP, &lookup);
+	unbind.address = range.out_address;
+	if (!CALL(r, 0, VA_UNBIND, &unbind) || !CALL(r, 0, VA_BIND, &bind) ||
+	    !CALL(r, 0, VA_UNBIND, &unbind))
+		return;
+	free.address = range.out_address;
+	if (CALL(r, 0, VA_FREE, &free) && CALL(r, 0, VA_RESERVE, &range)) {
+		/* close() unmaps this binding. */
+		bind.address = range.out_address;
+		CALL(r, 0, VA_BIND, &bind);
+	}
+}
+
 static void run_resize_clean(struct run *r)
 {
 	if (ALLOC(r, 0, .length = 128) && resize(r, sizeof(data), 0))
@@ -934,6 +965,7 @@ const struct sequence sequences[] = {
 	{ "scrub in the background", prepare_dirty, run_background },
 	{ "resize", prepare_alloc, run_resize },
 	{ "resize into another's bytes", prepare_dirty, run_resize_clean },
+	{ "addresses", prepare_alloc, run_spaces },
 	{ "limits", prepare_alloc, run_limits },
 	{ "limits of all functions", prepare_open, run_limits_of_all },
 	{ "reserve", prepare_open, run_reserve },

@@ -431,12 +431,15 @@ void native_settle_work(void)
 
 bool flush_work(struct work_struct *work)
 {
+	struct workqueue_struct *wq;
+
 	might_sleep();
 	native_point();
 	raw_lock(&work_lock);
+	wq = work->wq;
 	wait_for_worker(work, NULL);
 	raw_unlock(&work_lock);
-	os_acquire(work);
+	os_acquire(wq ?: (void *)work);
 	return true;
 }
 

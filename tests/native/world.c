@@ -9,6 +9,7 @@
 
 #include "checks.h"
 #include "minor.h"
+#include "space.h"
 #include "watch.h"
 #include "world.h"
 
@@ -364,6 +365,82 @@ static unsigned int find_piece(struct flexmem_table *table,
 	return slot;
 }
 
+/**
+ * world_translate - translate the address of a program's access
+ * @index: number of the PF or VF that runs the program
+ * @space: the device-virtual space that the program runs in
+ * @address: accessed address
+ * @access: kind of access, of enum flexmem_vm_access
+ * @physical: receives the physical address
+ *
+ * Return: false if the access faults.
+ */
+bool world_translate(unsigned int index, u64 space, u64 address, u32 access,
+		     u64 *physical)
+{
+	struct sim_mapping map;
+	unsigned int i;
+
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++) {
+		if (!sim_firmware_mapping(world.card.fw, index, i, &map) ||
+		    map.space != space || address < map.address ||
+		    address - map.address >= map.size || access & ~map.access)
+			continue;
+		*physical = map.physical + (address - map.address);
+		return true;
+	}
+	return false;
+}
+
+static const char *mapping_wrong(struct flexmem_space *space,
+				 const struct sim_mapping *map)
+{
+	struct flexmem_va_lookup cmd = { .address = map->address };
+	struct flexmem_allocation *found;
+	const struct flexmem_chunk *chunk;
+	const char *wrong = NULL;
+
+	found = flexmem_space_lookup(space, NULL, &cmd);
+	/* Look-ups do not find a binding whose last command has failed. */
+	if (!found)
+		return space->nr_bindings ? NULL :
+		       "the card maps what is not bound";
+	chunk = flexmem_allocation_chunk(found, &cmd.out_offset);
+	if (map->physical != chunk->region->mem.base + chunk->block->start +
+			     cmd.out_offset ||
+	    map->size > chunk->size - cmd.out_offset ||
+	    map->size > cmd.out_length)
+		wrong = "the card maps other bytes than those that are bound";
+	else if (map->access != cmd.out_access)
+		wrong = "the card allows another access";
+	flexmem_allocation_put(found);
+	return wrong;
+}
+
+/* Each entry of the card's page table must match a binding. */
+static const char *mappings_wrong(unsigned int index,
+				  struct flexmem_table *table)
+{
+	const char *wrong = NULL;
+	struct sim_mapping map;
+	struct flexmem_vm *vm;
+	unsigned int i;
+
+	for (i = 0; i < SIM_MAX_MAPPINGS && !wrong; i++) {
+		if (!sim_firmware_mapping(world.card.fw, index, i, &map))
+			continue;
+		wrong = "the card maps a space that has no bindings";
+		list_for_each_entry(vm, &table->function.vms, link) {
+			if (vm->space != map.space)
+				continue;
+			wrong = vm->closed ? NULL :
+				mapping_wrong(container_of(vm, struct flexmem_space, vm),
+					      &map);
+		}
+	}
+	return wrong;
+}
+
 /* The card's records of a PF or VF must match the driver's table. */
 static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 {
@@ -381,7 +458,8 @@ static const char *card_wrong(unsigned int index, struct flexmem_table *table)
 	}
 	for (slot = 0; slot < table->slots.nr; slot++)
 		nr -= !!flexmem_region_at(table, slot);
-	return nr ? "a region has no memory of the card" : NULL;
+	return nr ? "a region has no memory of the card" :
+		    mappings_wrong(index, table);
 }
 
 /*

@@ -66,6 +66,8 @@ long world_free_after(struct file *file, u32 handle, struct dma_fence *fence);
 int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence);
 void world_faults(enum sim_fault fault, unsigned int times);
 void world_heal(void);
+bool world_translate(unsigned int index, u64 space, u64 address, u32 access,
+		     u64 *physical);
 const char *world_wrong(unsigned int index);
 const char *world_file_wrong(struct file *file);
 void world_picture(struct file *file, struct picture *picture);

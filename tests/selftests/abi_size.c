@@ -32,6 +32,8 @@ static __u32 first_size(const struct command *cmd)
 		return offsetof(struct flexmem_free, fence);
 	if (cmd->nr == FLEXMEM_IOCTL_LOOKUP)
 		return offsetof(struct flexmem_lookup, entry_size);
+	if (cmd->nr == FLEXMEM_IOCTL_INFO)
+		return offsetof(struct flexmem_info, out_va_page);
 	if (cmd->nr == FLEXMEM_IOCTL_DOMAIN)
 		return offsetof(struct flexmem_domain_info, out_program_total);
 	return cmd->size;
@@ -43,6 +45,7 @@ static __u32 first_size(const struct command *cmd)
 FIXTURE(command) {
 	int fd;
 	__u32 handle;
+	__u64 address;
 	struct flexmem_alloc allocs[1];
 	struct flexmem_free frees[1];
 	struct flexmem_region_entry regions[2];
@@ -90,6 +93,57 @@ BOTH_MODES(reserve, COMMAND(RESERVE, reserve, 0, -1, false));
 BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));
 BOTH_MODES(domain, COMMAND(DOMAIN, domain_info, 0, -1, false));
+BOTH_MODES(va_reserve, COMMAND(VA_RESERVE, va_reserve, 0, -1, false));
+BOTH_MODES(va_free, COMMAND(VA_FREE, va_free, 0, -1, false));
+BOTH_MODES(va_bind, COMMAND(VA_BIND, va_bind, 0, -1, false));
+BOTH_MODES(va_unbind, COMMAND(VA_UNBIND, va_unbind, 0, -1, false));
+BOTH_MODES(va_lookup, COMMAND(VA_LOOKUP, va_lookup, 0, -1, false));
+
+#define VA_PAGE (64 * KiB)
+
+/* Lets the next call of a command about device-virtual addresses succeed. */
+static void arm_space(FIXTURE_DATA(command) *self, const struct command *cmd)
+{
+	struct flexmem_va_reserve range = CMD(va_reserve, .length = VA_PAGE);
+	struct flexmem_va_bind bind = CMD(va_bind, .handle = self->handle,
+					  .access = FLEXMEM_VA_READ,
+					  .address = self->address,
+					  .length = VA_PAGE);
+	struct flexmem_va_unbind unbind = CMD(va_unbind,
+					      .address = self->address);
+
+	switch (cmd->nr) {
+	case FLEXMEM_IOCTL_VA_FREE:
+		raw_va_reserve(self->fd, &range);
+		self->address = range.out_address;
+		break;
+	case FLEXMEM_IOCTL_VA_BIND:
+		raw_va_unbind(self->fd, &unbind);
+		break;
+	case FLEXMEM_IOCTL_VA_UNBIND:
+	case FLEXMEM_IOCTL_VA_LOOKUP:
+		raw_va_bind(self->fd, &bind);
+		break;
+	}
+}
+
+/* Replaces the allocation by one that can be bound, and reserves addresses. */
+static int prepare_space(FIXTURE_DATA(command) *self, const struct command *cmd)
+{
+	struct flexmem_alloc pages = CMD(alloc, .length = VA_PAGE,
+					 .alignment = VA_PAGE);
+	struct flexmem_va_reserve range = CMD(va_reserve, .length = VA_PAGE);
+	int error;
+
+	error = fm_free(self->fd, self->handle);
+	error = error ?: raw_alloc(self->fd, &pages);
+	if (!error && cmd->nr != FLEXMEM_IOCTL_VA_FREE)
+		error = raw_va_reserve(self->fd, &range);
+	self->handle = pages.out_handle;
+	self->address = range.out_address;
+	arm_space(self, cmd);
+	return error;
+}
 
 FIXTURE_SETUP(command)
 {
@@ -113,6 +167,9 @@ FIXTURE_SETUP(command)
 	/* STRICT fails with EBUSY if the file has an allocation */
 	if (variant->cmd.nr == FLEXMEM_IOCTL_STRICT)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle));
+	if (variant->cmd.nr >= FLEXMEM_IOCTL_VA_RESERVE &&
+	    variant->cmd.nr <= FLEXMEM_IOCTL_VA_LOOKUP)
+		ASSERT_EQ(0, prepare_space(self, &variant->cmd));
 	self->buf = mmap(NULL, 2 * LONGEST, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->buf);
@@ -136,6 +193,7 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 	struct flexmem_copy *range = p;
 	struct flexmem_resource_limit *limit = p;
 	struct flexmem_reserve *reserve = p;
+	struct flexmem_va_bind *bind = p;
 
 	memset(p, 0, cmd->size);
 	*(__u32 *)p = cmd->size;
@@ -205,6 +263,24 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		limit->cgroup = fm_cgroup_id("");
 		limit->limit = FLEXMEM_NO_LIMIT;
 		break;
+	case FLEXMEM_IOCTL_VA_RESERVE:
+		((struct flexmem_va_reserve *)p)->length = 1;
+		break;
+	case FLEXMEM_IOCTL_VA_FREE:
+		((struct flexmem_va_free *)p)->address = self->address;
+		break;
+	case FLEXMEM_IOCTL_VA_BIND:
+		bind->handle = self->handle;
+		bind->access = FLEXMEM_VA_READ;
+		bind->address = self->address;
+		bind->length = VA_PAGE;
+		break;
+	case FLEXMEM_IOCTL_VA_UNBIND:
+		((struct flexmem_va_unbind *)p)->address = self->address;
+		break;
+	case FLEXMEM_IOCTL_VA_LOOKUP:
+		((struct flexmem_va_lookup *)p)->address = self->address;
+		break;
 	}
 }
 
@@ -221,6 +297,8 @@ static void rearm(FIXTURE_DATA(command) *self, const struct command *cmd)
 {
 	if (cmd->nr == FLEXMEM_IOCTL_FREE || cmd->nr == FLEXMEM_IOCTL_FREE_BATCH)
 		self->handle = fm_take(self->fd, KiB);
+	if (cmd->nr != FLEXMEM_IOCTL_VA_LOOKUP)
+		arm_space(self, cmd);
 }
 
 TEST_F(command, exact_size_passes)
@@ -468,7 +546,7 @@ TEST_F(number, unknown_numbers_are_enotty)
 	__u64 buf[64] = { sizeof(buf) };
 	unsigned int nr;
 
-	for (nr = FLEXMEM_CMD_RESERVE + 1; nr <= 0xff; nr++)
+	for (nr = FLEXMEM_CMD_VA_LOOKUP + 1; nr <= 0xff; nr++)
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
 			TH_LOG("number %#x", nr);
 }
@@ -478,7 +556,7 @@ TEST_F(number, wrong_type_is_enotty)
 	__u64 buf[64] = { sizeof(struct flexmem_info) };
 	unsigned int nr;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_RESERVE; nr++) {
+	for (nr = 0; nr <= FLEXMEM_CMD_VA_LOOKUP; nr++) {
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE6, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0xE8, nr), buf));
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(0, nr + 0x80), buf));
@@ -494,7 +572,7 @@ TEST_F(number, direction_and_size_bits_are_enotty)
 	__u64 buf[4096] = { 0 };
 	unsigned int nr, d, s;
 
-	for (nr = 0; nr <= FLEXMEM_CMD_RESERVE; nr++)
+	for (nr = 0; nr <= FLEXMEM_CMD_VA_LOOKUP; nr++)
 		for (d = 0; d < ARRAY_SIZE(dirs); d++)
 			for (s = !d; s < ARRAY_SIZE(sizes); s++)
 				ASSERT_EQ(ENOTTY, fm_ioctl(self->fd,

@@ -44,6 +44,7 @@ batch     | best_fit    | strategy=best_fit                                     
 exhaust   | default     |                                                                |
 placement | default     |                                                                |
 domains   | default     |                                                                |
+space     | default     |                                                                |
 segments  | default     |                                                                |
 perm      | default     |                                                                |
 memcg     | default     |                                                                |

@@ -58,6 +58,11 @@ static const struct {
 	{ FLEXMEM_CMD_STRICT, sizeof(struct flexmem_strict), {} },
 	{ FLEXMEM_CMD_RESIZE, sizeof(struct flexmem_resize), {} },
 	{ FLEXMEM_CMD_DOMAIN, sizeof(struct flexmem_domain_info), {} },
+	{ FLEXMEM_CMD_VA_RESERVE, sizeof(struct flexmem_va_reserve), {} },
+	{ FLEXMEM_CMD_VA_FREE, sizeof(struct flexmem_va_free), {} },
+	{ FLEXMEM_CMD_VA_BIND, sizeof(struct flexmem_va_bind), {} },
+	{ FLEXMEM_CMD_VA_UNBIND, sizeof(struct flexmem_va_unbind), {} },
+	{ FLEXMEM_CMD_VA_LOOKUP, sizeof(struct flexmem_va_lookup), {} },
 	{ 0x20, 64, {} },
 };
 
@@ -109,6 +114,7 @@ static bool is_documented(int error)
 	static const int errors[] = {
 		0, ENOTTY, EFAULT, EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENOMEM,
 		EMSGSIZE, EBUSY, EPERM, ENODEV, ETIMEDOUT, EIO, ENOSPC, EAGAIN,
+		ENXIO, EEXIST, EMFILE,
 	};
 	unsigned int i;
 

@@ -32,8 +32,8 @@
  *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT, GET_LIMIT
- *    and DOMAIN.
+ *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT, GET_LIMIT,
+ *    DOMAIN and VA_LOOKUP.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
@@ -46,6 +46,8 @@
  *    needed.
  *  - EBUSY: a lease or a live allocation forbids the change; a lease cannot be
  *    extended further; or another thread is resizing the allocation.
+ *  - ENOSPC, EMFILE, ENXIO, EEXIST: for device-virtual addresses, see
+ *    &struct flexmem_va_reserve and &struct flexmem_va_bind.
  *  - EAGAIN: an allocation cannot be extended in place; or there is no event to
  *    read.
  *  - EPERM: the command requires CAP_SYS_ADMIN in the initial user namespace.
@@ -94,6 +96,11 @@
  * @FLEXMEM_CMD_COPY: &struct flexmem_copy
  * @FLEXMEM_CMD_DOMAIN: &struct flexmem_domain_info
  * @FLEXMEM_CMD_RESERVE: &struct flexmem_reserve
+ * @FLEXMEM_CMD_VA_RESERVE: &struct flexmem_va_reserve
+ * @FLEXMEM_CMD_VA_FREE: &struct flexmem_va_free
+ * @FLEXMEM_CMD_VA_BIND: &struct flexmem_va_bind
+ * @FLEXMEM_CMD_VA_UNBIND: &struct flexmem_va_unbind
+ * @FLEXMEM_CMD_VA_LOOKUP: &struct flexmem_va_lookup
  */
 enum flexmem_cmd {
 	FLEXMEM_CMD_INFO = 0x00,
@@ -118,6 +125,11 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_COPY = 0x13,
 	FLEXMEM_CMD_DOMAIN = 0x14,
 	FLEXMEM_CMD_RESERVE = 0x15,
+	FLEXMEM_CMD_VA_RESERVE = 0x16,
+	FLEXMEM_CMD_VA_FREE = 0x17,
+	FLEXMEM_CMD_VA_BIND = 0x18,
+	FLEXMEM_CMD_VA_UNBIND = 0x19,
+	FLEXMEM_CMD_VA_LOOKUP = 0x1a,
 };
 
 /**
@@ -212,8 +224,8 @@ enum flexmem_domain_type {
  * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
  * @FLEXMEM_CAP_RW: READ and WRITE work
  * @FLEXMEM_CAP_COPY: COPY works
- * @FLEXMEM_CAP_PAGE_TABLES: device programs can have address spaces of their
- *	own. No command uses this yet
+ * @FLEXMEM_CAP_PAGE_TABLES: an open file can have a device-virtual address
+ *	space, and VA_RESERVE and the other commands about it work
  * @FLEXMEM_CAP_FENCES: FLEXMEM_FREE_AFTER_FENCE works
  */
 enum flexmem_capabilities {
@@ -255,6 +267,10 @@ enum flexmem_capabilities {
  * @out_fallback_sizes: region sizes of domain 0 in the order in which they are
  *	tried, in bytes
  * @out_name: name of the device behind this function, NUL-terminated
+ * @out_va_page: page size of device-virtual address spaces, in bytes; a power
+ *	of two from 4 KiB on. 0 without FLEXMEM_CAP_PAGE_TABLES
+ * @out_va_start: the lowest address in them
+ * @out_va_length: the number of addresses in them
  *
  * Returns the properties and settings of the function. Only @out_capacity and
  * @out_max_region can change while the file is open.
@@ -281,6 +297,9 @@ struct flexmem_info {
 	__aligned_u64 out_capabilities;
 	__aligned_u64 out_fallback_sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	char out_name[32];
+	__aligned_u64 out_va_page;
+	__aligned_u64 out_va_start;
+	__aligned_u64 out_va_length;
 };
 
 #define FLEXMEM_IOCTL_INFO _IO(FLEXMEM_TYPE, FLEXMEM_CMD_INFO)
@@ -1304,8 +1323,8 @@ struct flexmem_strict {
  * the allocation has not changed.
  *
  * EAGAIN: too few free bytes follow the allocation in its region. ENOMEM: a
- * limit forbids the new length. EBUSY: the allocation is mapped, or another
- * call uses it. EIO: the allocation is lost. EIO, ETIMEDOUT: the firmware could
+ * limit forbids the new length. EBUSY: the allocation is mapped or bound, or
+ * another call uses it. EIO: the allocation is lost. EIO, ETIMEDOUT: the firmware could
  * not scrub the added bytes, and they are quarantined. EINVAL: @length is 0.
  * EOPNOTSUPP: the allocation has several chunks.
  */
@@ -1320,6 +1339,168 @@ struct flexmem_resize {
 };
 
 #define FLEXMEM_IOCTL_RESIZE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_RESIZE)
+
+/**
+ * struct flexmem_va_reserve - ioctl(FLEXMEM_IOCTL_VA_RESERVE)
+ * @size: sizeof(struct flexmem_va_reserve)
+ * @flags: must be 0
+ * @length: bytes wanted, at least 1; rounded up to a multiple of
+ *	&struct flexmem_info.out_va_page
+ * @out_address: the lowest reserved address, a multiple of the page size; 0
+ *	after a failure
+ * @out_largest_free: addresses in the longest range that is free now
+ *
+ * Reserves device-virtual addresses: the lowest ones that are free. Nothing is
+ * mapped there before VA_BIND. An open file has one address space, from its
+ * first VA_RESERVE on. Other files cannot use it. close() unmaps everything in
+ * it, before it frees memory. If a device program still runs in the space,
+ * its accesses fault.
+ *
+ * ENOSPC: no free range is long enough. EMFILE: the file has as many ranges and
+ * bindings together as it may have allocations (&struct
+ * flexmem_info.out_max_handles). After these two errors the reply is written.
+ * EINVAL: @length is 0. EOPNOTSUPP, as for all commands about device-virtual
+ * addresses: the device has no page tables (FLEXMEM_CAP_PAGE_TABLES).
+ */
+struct flexmem_va_reserve {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 length;
+	__aligned_u64 out_address;
+	__aligned_u64 out_largest_free;
+};
+
+#define FLEXMEM_IOCTL_VA_RESERVE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_VA_RESERVE)
+
+/**
+ * struct flexmem_va_free - ioctl(FLEXMEM_IOCTL_VA_FREE)
+ * @size: sizeof(struct flexmem_va_free)
+ * @flags: must be 0
+ * @address: what VA_RESERVE returned
+ *
+ * Frees a reserved range as a whole. ENOENT: no range of this open file begins
+ * there. EBUSY: VA_UNBIND has not ended every VA_BIND in the range.
+ */
+struct flexmem_va_free {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 address;
+};
+
+#define FLEXMEM_IOCTL_VA_FREE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_VA_FREE)
+
+/**
+ * enum flexmem_va_access - what device programs may do with bound memory
+ * @FLEXMEM_VA_READ: read it
+ * @FLEXMEM_VA_WRITE: write to it
+ * @FLEXMEM_VA_EXECUTE: run it as code
+ *
+ * A device that cannot tell two accesses apart may allow both.
+ */
+enum flexmem_va_access {
+	FLEXMEM_VA_READ = 1 << 0,
+	FLEXMEM_VA_WRITE = 1 << 1,
+	FLEXMEM_VA_EXECUTE = 1 << 2,
+};
+
+/**
+ * struct flexmem_va_bind - ioctl(FLEXMEM_IOCTL_VA_BIND)
+ * @size: sizeof(struct flexmem_va_bind)
+ * @flags: must be 0
+ * @handle: handle of a live allocation of this open file
+ * @access: bits of enum flexmem_va_access, at least one
+ * @address: address of the first byte, in a reserved range
+ * @offset: offset of the first byte in the allocation
+ * @length: bytes, at least 1
+ *
+ * Maps bytes of an allocation for device programs, at adjacent addresses even if
+ * the bytes lie in several chunks. @address, @offset and @length are multiples
+ * of &struct flexmem_info.out_va_page. Each chunk of the allocation must begin
+ * and end at a multiple of the page size, because a page must not show bytes of
+ * another allocation: choose @length and @alignment of ALLOC so.
+ *
+ * EINVAL: one of these rules is broken, @access is 0 or has an unknown bit, or
+ * the bytes are not in the allocation. ENXIO: the addresses are not all in one
+ * reserved range. EEXIST: one of them is taken by a VA_BIND. EBUSY: one of the
+ * bytes is; or the allocation is being resized. EMFILE: as in
+ * &struct flexmem_va_reserve. ENOSPC: the device has no room in its page tables,
+ * which all files share. After these errors nothing is bound.
+ *
+ * EIO, ETIMEDOUT, EINTR (the caller was killed): device programs may reach some
+ * of the bytes. VA_LOOKUP does not find them, but addresses and bytes may stay
+ * taken. VA_UNBIND frees them; it fails with ENOENT if they are free.
+ *
+ * A bound allocation cannot be resized. FREE of a bound allocation ends its
+ * handle, but the memory stays bound and charged until VA_UNBIND or close(), as
+ * memory that is mapped. A reset of the device unmaps everything; the
+ * binding of a lost allocation stays until VA_UNBIND.
+ */
+struct flexmem_va_bind {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 access;
+	__aligned_u64 address;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+};
+
+#define FLEXMEM_IOCTL_VA_BIND _IO(FLEXMEM_TYPE, FLEXMEM_CMD_VA_BIND)
+
+/**
+ * struct flexmem_va_unbind - ioctl(FLEXMEM_IOCTL_VA_UNBIND)
+ * @size: sizeof(struct flexmem_va_unbind)
+ * @flags: must be 0
+ * @address: the @address of a VA_BIND
+ *
+ * Undoes one VA_BIND as a whole. A device program that still uses the addresses
+ * faults. ENOENT: no VA_BIND has taken addresses from there on. EBUSY: another
+ * thread binds or unbinds there. EIO, ETIMEDOUT, EINTR (the caller was killed):
+ * device programs may still reach the bytes, and the addresses stay taken.
+ * VA_LOOKUP does not find them. The call can be repeated.
+ */
+struct flexmem_va_unbind {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 address;
+};
+
+#define FLEXMEM_IOCTL_VA_UNBIND _IO(FLEXMEM_TYPE, FLEXMEM_CMD_VA_UNBIND)
+
+/**
+ * struct flexmem_va_lookup - ioctl(FLEXMEM_IOCTL_VA_LOOKUP)
+ * @size: sizeof(struct flexmem_va_lookup)
+ * @flags: must be 0
+ * @handle: handle of a live allocation of this open file; 0: look up @address
+ * @out_handle: handle of the allocation; 0 if it was freed
+ * @address: with @handle 0: any address; otherwise 0
+ * @offset: with a handle: offset of a byte in the allocation; otherwise 0
+ * @out_address: address of the byte
+ * @out_offset: its offset in the allocation
+ * @out_length: bytes that are bound from there on by the same VA_BIND
+ * @out_chunk: number of the chunk that holds it, from 0 on
+ * @out_access: bits of enum flexmem_va_access
+ *
+ * Finds the byte that is bound at an address, or the address at which a byte is
+ * bound. ENOENT: nothing is bound there; the byte is not bound; another thread
+ * binds or unbinds it; or there is no such handle. EINVAL: a member is not 0 that must be. EBUSY: the allocation is
+ * being resized.
+ */
+struct flexmem_va_lookup {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 out_handle;
+	__aligned_u64 address;
+	__aligned_u64 offset;
+	__u32 out_chunk;
+	__u32 out_access;
+	__aligned_u64 out_address;
+	__aligned_u64 out_offset;
+	__aligned_u64 out_length;
+};
+
+#define FLEXMEM_IOCTL_VA_LOOKUP _IO(FLEXMEM_TYPE, FLEXMEM_CMD_VA_LOOKUP)
 
 /**
  * enum flexmem_pressure - how full a function is

@@ -120,17 +120,18 @@ struct flexmem_vm_range {
  * Repetition. The driver does not keep track of unknown outcomes, and undoes
  * nothing. Before an operation that depends on an unknown outcome, flexmem
  * releases the @id that it tried to acquire, clears the slot that it tried to
- * set or to clear, unmaps the range that it tried to map, repeats a release or
- * a quiesce, or resets the function. Before flexmem acquires memory, it retries
- * all such commands, and acquires nothing while one of them is not answered. If
- * no caller acquires memory, flexmem retries the commands after a second, and
- * then at growing intervals. Memory that the device refuses to take back does
- * not block other memory. So every operation must be repeatable: it describes a
- * state, and succeeds if that state is reached already (except @slot_set and
- * @vm_map, which are undone instead). The device carries out the
- * requests of one PF or VF in the order in which they were sent, and may drop
- * some. After the answer to a request, no earlier request has an effect any
- * more.
+ * set or to clear, repeats a release or a quiesce, or resets the function.
+ * Before flexmem acquires memory, it retries all such commands, and acquires
+ * nothing while one of them is not answered. If no caller acquires memory,
+ * flexmem retries the commands after a second, and then at growing intervals.
+ * Memory that the device refuses to take back does not block other memory.
+ * flexmem unmaps a range that it tried to map or to unmap before it maps
+ * anything else there, and before it gives the memory to another owner. So every
+ * operation must be repeatable: it describes a state, and succeeds if that state
+ * is reached already (except @slot_set and @vm_map, which are undone instead).
+ * The device carries out the requests of one PF or VF in the order in which they
+ * were sent, and may drop some. After the answer to a request, no earlier
+ * request has an effect any more.
  *
  * Data is different. After a failed @scrub, @write or @copy the bytes in the
  * target range may have any value. But once the operation has returned, the
@@ -291,12 +292,11 @@ struct flexmem_device_ops {
 	 * device has cached older mappings. The memory stays mapped while the
 	 * device is suspended. -ENOSPC: there is no room for the page table,
 	 * and no part of @range is mapped. After any other error a part may be
-	 * mapped. Then flexmem calls @vm_unmap for @range before any operation
-	 * other than @quiesce, @reset, @fault and operations that move data.
+	 * mapped, and flexmem calls @vm_unmap for @range. Before that succeeds
+	 * or @reset is called, flexmem maps nothing else in @range, and neither
+	 * releases @mem nor gives its bytes to another owner.
 	 *
-	 * flexmem does not call @vm_map and @vm_unmap yet. It will call them
-	 * for allocations of several chunks. So far it only tells users that
-	 * the device has page tables (FLEXMEM_CAP_PAGE_TABLES). Both operations
+	 * The commands VA_BIND and VA_UNBIND call these two operations. Both
 	 * are NULL for a device without page tables.
 	 */
 	int (*vm_map)(void *priv, const struct flexmem_vm_range *range,
@@ -309,9 +309,13 @@ struct flexmem_device_ops {
 	 * so a device need not split mappings. If the range cuts a mapping
 	 * nevertheless, the device unmaps the whole mapping, and does not
 	 * refuse. After a success no program reaches the memory at these
-	 * addresses any more, whatever the device has cached. Called before
-	 * @release of mapped memory, even after @quiesce. A @reset leaves
-	 * nothing mapped. If @vm_unmap fails, flexmem retries it.
+	 * addresses any more, whatever the device has cached, and no access to
+	 * it through them is in flight: reads have ended, and writes have
+	 * reached the memory. An access by a program that still runs faults.
+	 * Called before @release of mapped memory, even after @quiesce. When a
+	 * file is closed, @range is the whole space. A @reset leaves nothing
+	 * mapped. If @vm_unmap fails, the user repeats it; for a closed file
+	 * flexmem repeats it, at growing intervals, until it succeeds.
 	 */
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 

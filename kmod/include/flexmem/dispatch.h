@@ -33,6 +33,9 @@
  * of the function clears slots. Idle regions stay, and TRIM fails with EBUSY,
  * even if it breaks the leases of processes.
  *
+ * On a device with page tables a program uses addresses of its client's space
+ * (flexmem_client_space()).
+ *
  * If freed memory waits too long for a fence (parameter fence_timeout_ms),
  * flexmem calls @cancel with that fence. If the fence still does not signal,
  * flexmem resets the function.
@@ -71,6 +74,7 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation);
 bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 			     unsigned int index, struct flexmem_part *part);
 int flexmem_allocation_error(const struct flexmem_allocation *allocation);
+u64 flexmem_client_space(struct flexmem_client *client);
 void flexmem_segments_hold(struct flexmem_dev *fdev);
 void flexmem_segments_unhold(struct flexmem_dev *fdev);
 int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The device-virtual address space of a client. */
+#ifndef _FLEXMEM_SPACE_H
+#define _FLEXMEM_SPACE_H
+
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+#include <linux/flexmem.h>
+
+#include "block.h"
+#include "function.h"
+#include "job.h"
+
+struct flexmem_allocation;
+struct flexmem_table;
+
+/**
+ * struct flexmem_space - the device-virtual address space of a client
+ * @refs: one for the client, and one for each job
+ * @table: region table of the function
+ * @vm: the space, as the device knows it
+ * @closing: unmaps everything
+ * @lock: protects the members below; a leaf
+ * @blocks: the addresses, counted from the first one that can be mapped. A
+ *	reserved range is an occupied block
+ * @ranges: the occupied blocks, by start
+ * @by_address: bindings, by address
+ * @by_bytes: bindings, by allocation and offset
+ * @nr_bindings: number of bindings
+ */
+struct flexmem_space {
+	refcount_t refs;
+	struct flexmem_table *table;
+	struct flexmem_vm vm;
+	struct work_struct closing;
+	spinlock_t lock; /* see above */
+	struct flexmem_blocks blocks;
+	struct rb_root ranges;
+	struct rb_root by_address;
+	struct rb_root by_bytes;
+	u64 nr_bindings;
+};
+
+struct flexmem_space *flexmem_space_open(struct flexmem_table *table);
+void flexmem_space_put(struct flexmem_space *space);
+void flexmem_space_close(struct flexmem_space *space);
+int flexmem_space_reserve(struct flexmem_space *space,
+			  struct flexmem_va_reserve *cmd);
+int flexmem_space_free(struct flexmem_space *space, u64 address);
+int flexmem_space_bind(struct flexmem_space *space,
+		       struct flexmem_allocation *allocation,
+		       const struct flexmem_va_bind *cmd);
+int flexmem_space_unbind(struct flexmem_space *space, u64 address);
+struct flexmem_allocation *
+flexmem_space_lookup(struct flexmem_space *space,
+		     const struct flexmem_allocation *allocation,
+		     struct flexmem_va_lookup *cmd);
+
+#endif /* _FLEXMEM_SPACE_H */

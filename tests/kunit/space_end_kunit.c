@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Device-virtual address spaces: failures, and the end of a space. */
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
+
+#include "spaces.h"
+
+/* Each command of a VA_BIND fails in turn; nothing stays behind. */
+static void rolls_back(struct kunit *test)
+{
+	static const int errors[] = { -ENOSPC, -EIO, -ETIMEDOUT };
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+	unsigned int i, good;
+
+	reserve(test, client, 3);
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		for (good = 0; good < 3; good++) {
+			fail(good, 1, errors[i]);
+			KUNIT_EXPECT_EQ(test, errors[i],
+					bind_pages(test, client, handle, 0, 0, 3));
+			KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+			KUNIT_EXPECT_EQ(test, unbind(test, client, 0), -ENOENT);
+			KUNIT_EXPECT_EQ(test, 0,
+					bind_pages(test, client, handle, 0, 0, 3));
+			check_pages(test, client, 3);
+			KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+		}
+	}
+	/* Nothing that could be mapped is unmapped. */
+	pages.unmaps = 0;
+	fail(0, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			bind_pages(test, client, handle, 0, 0, 3));
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
+}
+
+/*
+ * If a failed VA_BIND cannot be undone, nothing else gets its addresses and its
+ * bytes before VA_UNBIND has succeeded.
+ */
+static void keeps_what_may_be_mapped(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 2, 2);
+	u32 other = alloc_pages_in(test, client, 2, 1);
+
+	reserve(test, client, 4);
+	fail(1, 2, -EIO);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 2), -EIO);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 1);
+	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), -EBUSY);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, other, 0, 0, 1), -EEXIST);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 2, 0, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, other, 2, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(client, handle), 0);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 4 * page_of(test));
+	fail(0, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 4 * page_of(test));
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 2 * page_of(test));
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, other, 0, 1, 1), 0);
+	check_pages(test, client, 2);
+}
+
+/* The bytes of a failed VA_UNBIND may be mapped or not. */
+static void a_failed_unbind_is_repeated(struct kunit *test)
+{
+	static const int errors[] = { -EIO, -ETIMEDOUT };
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+	unsigned int i;
+
+	reserve(test, client, 3);
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		KUNIT_EXPECT_EQ(test, 0,
+				bind_pages(test, client, handle, 0, 0, 3));
+		fail(0, 1, errors[i]);
+		KUNIT_EXPECT_EQ(test, unbind(test, client, 0), errors[i]);
+		KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+		KUNIT_EXPECT_EQ(test, free_at(test, client, START), -EBUSY);
+		KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+		KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	}
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
+}
+
+static void suspend(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	flexmem_function_suspend(&ctx->table->function);
+}
+
+static struct completion resumed;
+
+static int resume_soon(void *data)
+{
+	struct ctx *ctx = data;
+
+	while (!flexmem_function_is_suspended(&ctx->table->function))
+		msleep(20);
+	flexmem_table_resume(ctx->table);
+	complete(&resumed);
+	return 0;
+}
+
+static int reset_soon(void *data)
+{
+	struct ctx *ctx = data;
+
+	while (!flexmem_function_is_suspended(&ctx->table->function))
+		msleep(20);
+	KUNIT_EXPECT_EQ(pages.test, flexmem_table_reset(ctx->table), 0);
+	memset(pages.entry, 0, sizeof(pages.entry));
+	flexmem_table_resume(ctx->table);
+	complete(&resumed);
+	return 0;
+}
+
+/* The device suspends between two chunks. */
+static void goes_on_after_a_suspend(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	pages.during = suspend;
+	init_completion(&resumed);
+	kthread_run(resume_soon, ctx, "flexmem_kunit");
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), 0);
+	wait_for_completion(&resumed);
+	KUNIT_EXPECT_EQ(test, pages.maps, 3);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	check_pages(test, client, 3);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+}
+
+static void a_reset_between_two_chunks(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	pages.during = suspend;
+	init_completion(&resumed);
+	kthread_run(reset_soon, ctx, "flexmem_kunit");
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), -EIO);
+	wait_for_completion(&resumed);
+	KUNIT_EXPECT_EQ(test, pages.maps, 1);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
+}
+
+/* A caller that is killed during its command. */
+static struct {
+	struct task_struct *task;
+	struct completion ready, started, done;
+	u32 handle;
+	int rc;
+} victim;
+
+static int binds(void *data)
+{
+	struct kunit *test = data;
+	struct ctx *ctx = test->priv;
+
+	allow_signal(SIGKILL);
+	complete(&victim.ready);
+	wait_for_completion(&victim.started);
+	victim.rc = victim.handle ?
+		bind_pages(test, ctx->client, victim.handle, 0, 0, 3) :
+		unbind(test, ctx->client, 0);
+	complete_all(&victim.done);
+	return 0;
+}
+
+static void kill_it(struct kunit *test)
+{
+	send_sig(SIGKILL, victim.task, 1);
+	wait_for_completion(&victim.done);
+}
+
+/* Binds @handle, or unbinds if it is 0. The worker goes on without the caller. */
+static void killed(struct kunit *test, u32 handle)
+{
+	struct ctx *ctx = test->priv;
+
+	init_completion(&victim.ready);
+	init_completion(&victim.started);
+	init_completion(&victim.done);
+	victim.handle = handle;
+	pages.during = kill_it;
+	victim.task = kthread_run(binds, test, "flexmem_kunit");
+	wait_for_completion(&victim.ready);
+	complete(&victim.started);
+	wait_for_completion(&victim.done);
+	KUNIT_EXPECT_EQ(test, victim.rc, -EINTR);
+	flush_workqueue(ctx->table->function.worker);
+}
+
+static void the_worker_ends_the_command_of_a_killed_caller(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	killed(test, handle);
+	KUNIT_EXPECT_TRUE(test, is_bound(test, client, 0));
+	check_pages(test, client, 3);
+	killed(test, 0);
+	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	/* A command that fails without its caller leaves nothing behind. */
+	fail(2, 1, -EIO);
+	killed(test, handle);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
+}
+
+static struct flexmem_client *open_one(struct kunit *test,
+				       struct flexmem_client *client)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_client_init(client, ctx->table, fake_uid(3),
+					    fake_cgroup(3), NULL));
+	return client;
+}
+
+/* Deploys: allocates, reserves and binds. Returns a hash of all addresses. */
+static u64 deploy(struct kunit *test, struct flexmem_client *client)
+{
+	struct flexmem_address address;
+	unsigned int i;
+	u64 hash = 0;
+
+	for (i = 1; i < 6; i++) {
+		u32 handle = alloc_pages_in(test, client, 2 * i, i);
+		struct flexmem_allocation *allocation =
+			flexmem_client_allocation(client, handle);
+		int page = reserve(test, client, 2 * i);
+
+		KUNIT_EXPECT_EQ(test, 0,
+				bind_pages(test, client, handle, page, 0, 2 * i));
+		address = flexmem_allocation_address(allocation);
+		hash = hash * 31 + address.region_id + address.offset + page;
+		flexmem_allocation_put(allocation);
+	}
+	return hash;
+}
+
+static void close_gives_all_back(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+	u64 first, space;
+
+	first = deploy(test, open_one(test, &client));
+	space = flexmem_client_space(&client);
+	check_pages(test, &client, 30);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, flexmem_client_space(&client), 0);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	KUNIT_EXPECT_EQ(test, deploy(test, open_one(test, &client)), first);
+	KUNIT_EXPECT_NE(test, flexmem_client_space(&client), space);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	check_breach(test);
+}
+
+/* If nothing is bound, close() does not wait for the worker. */
+static void close_without_bindings(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+	u32 handle;
+
+	open_one(test, &client);
+	handle = alloc_pages_in(test, &client, 1, 1);
+	KUNIT_EXPECT_EQ(test, reserve(test, &client, 1), 0);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, &client, handle, 0, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, unbind(test, &client, 0), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->table->function.vms));
+	pages.unmaps = 0;
+	mutex_lock(&ctx->table->acquire_lock);
+	flexmem_client_fini(&client);
+	mutex_unlock(&ctx->table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+}
+
+static void retry(struct ctx *ctx)
+{
+	mutex_lock(&ctx->table->acquire_lock);
+	flexmem_function_vm_retry(&ctx->table->function);
+	mutex_unlock(&ctx->table->acquire_lock);
+	flush_workqueue(ctx->table->function.worker);
+}
+
+static bool is_pending(struct ctx *ctx)
+{
+	bool pending;
+
+	mutex_lock(&ctx->table->acquire_lock);
+	pending = flexmem_function_vm_is_pending(&ctx->table->function);
+	mutex_unlock(&ctx->table->acquire_lock);
+	return pending;
+}
+
+/* Closes a client while the firmware refuses to unmap its space. */
+static void close_in_vain(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+	unsigned int entries;
+	u64 used;
+
+	deploy(test, open_one(test, &client));
+	entries = nr_entries();
+	used = used_bytes(ctx);
+	fail(0, 1, -EIO);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, nr_entries(), entries);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), used);
+	KUNIT_EXPECT_TRUE(test, is_pending(ctx));
+}
+
+static void close_waits_for_the_firmware(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	close_in_vain(test);
+	/* It is retried for ever. */
+	fail(0, 20, -EIO);
+	for (i = 0; i < 20; i++)
+		retry(ctx);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 30 * page_of(test));
+	retry(ctx);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
+	check_breach(test);
+}
+
+static void close_while_suspended(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	flexmem_table_suspend(ctx->table);
+	flexmem_client_fini(&client);
+	retry(ctx);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	flexmem_table_resume(ctx->table);
+	retry(ctx);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+}
+
+/* A reset ends spaces that could not be unmapped, and unmaps all others. */
+static void reset_unmaps(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 2, 1);
+
+	reserve(test, client, 4);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 1), 0);
+	close_in_vain(test);
+	memset(pages.entry, 0, sizeof(pages.entry));
+	pages.unmaps = 0;
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), 0);
+	flush_workqueue(ctx->table->function.worker);
+	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
+	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->table->function.vms));
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 1, 1, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, pages.maps, 16);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+	KUNIT_EXPECT_EQ(test, fake_client_free(client, handle), 0);
+	handle = alloc_pages_in(test, client, 1, 1);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 1), 0);
+	check_pages(test, client, 1);
+}
+
+/* A lost binding, and then another one in the same space. */
+static void removal_after_a_reset(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 lost = alloc_pages_in(test, client, 1, 1), handle;
+
+	reserve(test, client, 2);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, lost, 0, 0, 1), 0);
+	memset(pages.entry, 0, sizeof(pages.entry));
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), 0);
+	handle = alloc_pages_in(test, client, 1, 1);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 1, 0, 1), 0);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+}
+
+static void removal_unmaps(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
+	KUNIT_EXPECT_EQ(test, unbind(test, &client, 0), -ENODEV);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
+}
+
+/* Memory that may be mapped is not released. */
+static void removal_in_vain(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	close_in_vain(test);
+	fail(0, 1, -EIO);
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
+	flexmem_client_fini(&client);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_while_suspended(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	flexmem_table_suspend(ctx->table);
+	fake_table_remove(ctx->table);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	fake_device_reset(ctx->fake);
+}
+
+static struct kunit_case space_end_cases[] = {
+	KUNIT_CASE(rolls_back),
+	KUNIT_CASE(keeps_what_may_be_mapped),
+	KUNIT_CASE(a_failed_unbind_is_repeated),
+	KUNIT_CASE(goes_on_after_a_suspend),
+	KUNIT_CASE(a_reset_between_two_chunks),
+	KUNIT_CASE(the_worker_ends_the_command_of_a_killed_caller),
+	KUNIT_CASE(close_gives_all_back),
+	KUNIT_CASE(close_without_bindings),
+	KUNIT_CASE(close_waits_for_the_firmware),
+	KUNIT_CASE(close_while_suspended),
+	KUNIT_CASE(reset_unmaps),
+	KUNIT_CASE(removal_after_a_reset),
+	KUNIT_CASE(removal_unmaps),
+	KUNIT_CASE(removal_in_vain),
+	KUNIT_CASE(removal_while_suspended),
+	{}
+};
+
+static struct kunit_suite space_end_suite = {
+	.name = "flexmem_space_end",
+	.init = large_pages,
+	.test_cases = space_end_cases,
+};
+
+kunit_test_suite(space_end_suite);
