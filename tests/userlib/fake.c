@@ -61,6 +61,7 @@ void fake_reset(void)
 	exhausted = false;
 	reset_files();
 	reset_owners();
+	reset_spaces();
 	fake = (struct fake){
 		.slots = 8,
 		.max_regions = 8,
@@ -76,6 +77,9 @@ void fake_reset(void)
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
 				FLEXMEM_CAP_PAGE_TABLES | FLEXMEM_CAP_FENCES,
+		.va_page = 2 << 20,
+		.va_start = 4 * GIB,
+		.va_length = 64 * GIB,
 		.uid = 1000,
 		/* A process number that no process of Linux can have. */
 		.opener = 5000000,
@@ -465,6 +469,7 @@ static void release(struct file *file, struct block *block, uint32_t where)
 {
 	file->used -= block->end - block->start;
 	file->handles--;
+	forget_bound(block->file, block->handle);
 	block->handle = 0;
 	block->lost = false;
 	regions[where].sequence++;
@@ -576,6 +581,11 @@ static int info(struct file *file, struct flexmem_info *cmd)
 	cmd->out_nr_fallback_sizes = fake.nr_fallback;
 	memcpy(cmd->out_fallback_sizes, fake.fallback, sizeof(fake.fallback));
 	strcpy(cmd->out_name, "fake");
+	if (fake.capabilities & FLEXMEM_CAP_PAGE_TABLES) {
+		cmd->out_va_page = fake.va_page;
+		cmd->out_va_start = fake.va_start;
+		cmd->out_va_length = fake.va_length;
+	}
 	return 0;
 }
 
@@ -863,6 +873,12 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return resize(file, arg);
 	case FLEXMEM_CMD_DOMAIN:
 		return domain(arg);
+	case FLEXMEM_CMD_VA_RESERVE:
+	case FLEXMEM_CMD_VA_FREE:
+	case FLEXMEM_CMD_VA_BIND:
+	case FLEXMEM_CMD_VA_UNBIND:
+	case FLEXMEM_CMD_VA_LOOKUP:
+		return space_command(file, number, arg);
 	}
 	return owner_command(file, number, arg);
 }

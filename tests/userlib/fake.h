@@ -48,6 +48,9 @@ struct fake {
 	uint64_t fallback[FLEXMEM_MAX_FALLBACK_SIZES];
 	uint64_t capacity;
 	uint64_t capabilities;
+	uint64_t va_page;
+	uint64_t va_start;
+	uint64_t va_length;
 	uint32_t nr_domains;
 	uint32_t nr_domain_sizes;
 	/* The policy of the last ALLOC, and the domains that it named. */
@@ -156,7 +159,8 @@ extern struct fake fake;
 
 /*
  * Sets the default: one VF with 8 slots, region sizes of 12, 8 and 4 GiB, a
- * capacity of 64 GiB, and the order fill_first.
+ * capacity of 64 GiB, the order fill_first, and 64 GiB of device-virtual
+ * addresses from 4 GiB on, in pages of 2 MiB.
  */
 void fake_reset(void);
 void fake_node(unsigned int index, unsigned int number, uint32_t mode);

@@ -95,6 +95,7 @@ int __wrap_close(int fd)
 	pthread_mutex_lock(&lock);
 	file = &files[fd - FIRST_FD];
 	REQUIRE(file->open);
+	close_space(fd - FIRST_FD);
 	free_all(fd - FIRST_FD);
 	memset(file, 0, sizeof(*file));
 	fake.closes++;

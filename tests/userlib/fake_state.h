@@ -94,6 +94,13 @@ struct block *place_growable(struct region *region, uint64_t size,
 			     uint64_t align);
 int resize(struct file *file, struct flexmem_resize *cmd);
 
+/* fake_space.c: device-virtual addresses. */
+void reset_spaces(void);
+void close_space(int file);
+/* A bound allocation is freed. */
+void forget_bound(int file, uint32_t handle);
+int space_command(struct file *file, unsigned int number, void *arg);
+
 /* fake_owners.c: accounts and limits. */
 void reset_owners(void);
 void limits_of_new_file(struct file *file);

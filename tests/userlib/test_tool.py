@@ -176,13 +176,16 @@ def info():
     out = good("info")
     for line in ("device           /dev/flexmem0", "function         VF",
                  "order            fill_first", "fallback sizes   12.0 GiB, 8.0 GiB, 4.0 GiB",
-                 "slots            8"):
+                 "slots            8", "address space    64.0 GiB from 0x100000000 on, pages of 2.0 MiB"):
         assert line + "\n" in out, (line, out)
     found = report("info")
     assert found["fallback_sizes"] == [12 * GIB, 8 * GIB, 4 * GIB]
     assert (found["function"], found["order"], found["strategy"], found["acquire"]) == \
         ("VF", "fill_first", "first_fit", "lazy")
     assert found["device"] == "/dev/flexmem0" and found["max_batch"] == 64
+    assert (found["space_page"], found["space_start"], found["space_length"]) == (2 << 20, 4 * GIB, 64 * GIB)
+    assert "address space" not in good("info", FAKE_CAPABILITIES=0)
+    assert report("info", FAKE_CAPABILITIES=0)["space_page"] == 0
 
 
 @test

@@ -213,7 +213,10 @@ enum flexmem_limit {
 /** FLEXMEM_CAN_COPY - capability: flexmem_device_copy() */
 #define FLEXMEM_CAN_COPY (UINT64_C(1) << 3)
 
-/** FLEXMEM_CAN_PAGE_TABLES - capability: page tables; no call uses them yet */
+/**
+ * FLEXMEM_CAN_PAGE_TABLES - capability: device-virtual addresses
+ * (flexmem_device_space_reserve())
+ */
 #define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
 
 /**
@@ -261,6 +264,10 @@ enum flexmem_limit {
  * @fallback_sizes: sizes of regions of domain 0 in the order in which they are
  *                  tried
  * @name: name of the device behind this PF or VF, NUL-terminated
+ * @space_page: page size of device-virtual addresses, a power of two from 4096
+ *	on; 0 without FLEXMEM_CAN_PAGE_TABLES
+ * @space_start: the lowest device-virtual address
+ * @space_length: the number of device-virtual addresses
  *
  * Only @capacity and @max_region can change while the device is open.
  */
@@ -284,6 +291,9 @@ struct flexmem_properties {
 	uint64_t capabilities;
 	uint64_t fallback_sizes[FLEXMEM_FALLBACK_SIZES];
 	char name[32];
+	uint64_t space_page;
+	uint64_t space_start;
+	uint64_t space_length;
 };
 
 #define FLEXMEM_DOMAINS 32
@@ -1442,6 +1452,175 @@ FLEXMEM_API int flexmem_device_copy(struct flexmem_device *device,
 				    uint32_t to, uint64_t to_offset,
 				    uint32_t from, uint64_t from_offset,
 				    uint64_t length, uint64_t *done);
+
+/**
+ * struct flexmem_space_range - reserved device-virtual addresses
+ * @address: the lowest address, a multiple of &flexmem_properties.space_page;
+ *	0 after a failure
+ * @length: the number of addresses: the request, rounded up to whole pages;
+ *	UINT64_MAX: no number of 64 bits is large enough
+ * @largest_free: addresses in the longest range that is free now
+ */
+struct flexmem_space_range {
+	uint64_t address;
+	uint64_t length;
+	uint64_t largest_free;
+};
+
+/**
+ * flexmem_device_space_reserve() - reserve device-virtual addresses
+ * @device: an open device
+ * @length: the number of addresses, at least 1; rounded up to whole pages
+ * @range: to be filled, even on failure
+ * @size: sizeof(*@range)
+ *
+ * Reserves the lowest free addresses. Nothing is mapped there before
+ * flexmem_device_space_bind(). Free neighbours merge, so the same calls on
+ * another device object return the same addresses.
+ *
+ * Each device object has one address space, which no other device object can
+ * use. flexmem_device_space_free() frees the addresses. Otherwise
+ * flexmem_device_close() unmaps the whole space before it frees memory; device
+ * programs that still run in the space then fault.
+ *
+ * Return: 0; -ENOSPC: no free range is long enough; @range->length is the
+ * length that is needed, and @range->largest_free is the longest free range;
+ * -EMFILE: the device object has as many ranges and bindings together as it may
+ * have allocations (&flexmem_properties.max_handles); -EINVAL: @length is 0; -EOPNOTSUPP, as from all functions about
+ * device-virtual addresses: without FLEXMEM_CAN_PAGE_TABLES.
+ */
+FLEXMEM_API int flexmem_device_space_reserve(struct flexmem_device *device,
+					     uint64_t length,
+					     struct flexmem_space_range *range,
+					     size_t size);
+
+/**
+ * flexmem_device_space_free() - free reserved addresses
+ * @device: the device object that reserved them
+ * @address: exactly the lowest address of the range, which is freed as a whole
+ *
+ * Return: 0; -ENOENT: no range of this device object begins there; -EBUSY:
+ * flexmem_device_space_unbind() has not ended every
+ * flexmem_device_space_bind() in the range.
+ */
+FLEXMEM_API int flexmem_device_space_free(struct flexmem_device *device,
+					  uint64_t address);
+
+/**
+ * enum flexmem_space_access - what device programs may do with bound memory
+ * @FLEXMEM_SPACE_READ: read it
+ * @FLEXMEM_SPACE_WRITE: write to it
+ * @FLEXMEM_SPACE_EXECUTE: run it as code
+ *
+ * A device that cannot tell two accesses apart may allow both.
+ */
+enum flexmem_space_access {
+	FLEXMEM_SPACE_READ = 1,
+	FLEXMEM_SPACE_WRITE = 2,
+	FLEXMEM_SPACE_EXECUTE = 4,
+};
+
+/**
+ * flexmem_device_space_bind() - map bytes of an allocation for device programs
+ * @device: the device object that made the allocation
+ * @address: address of the first byte, in a reserved range
+ * @handle: handle of the allocation
+ * @offset: offset of the first byte in the allocation
+ * @length: bytes, at least 1
+ * @access: bits of enum flexmem_space_access, at least one
+ *
+ * The bytes get adjacent addresses even if they are in several chunks.
+ * @address, @offset and @length are multiples of the page size. Each chunk of
+ * the allocation must begin and end at a multiple of the page size, because a
+ * page must not show bytes of another allocation. The length and the alignment
+ * of flexmem_device_alloc() decide that.
+ *
+ * A bound allocation cannot be resized. flexmem_device_free() of a bound
+ * allocation ends its handle, but the memory stays bound and charged until
+ * flexmem_device_space_unbind() or flexmem_device_close(). A reset of the device
+ * unmaps everything; the binding of a lost allocation stays until
+ * flexmem_device_space_unbind().
+ *
+ * Return: 0; -EINVAL: not whole pages, wrong @access, or bytes outside the
+ * allocation; -ENOENT: no such allocation; -ENXIO: the addresses are not all in
+ * one reserved range; -EEXIST: one of them is taken by a binding; -EBUSY: one of
+ * the bytes is, or the allocation is being resized at this moment; -EMFILE: as
+ * flexmem_device_space_reserve(); -ENOSPC: the device has no room in its page
+ * tables, which all device objects share. After these errors nothing is bound.
+ * -EIO, -ETIMEDOUT, -EINTR: device programs may reach some of the bytes, and
+ * addresses and bytes may stay taken; flexmem_device_space_unbind() frees them,
+ * or fails with -ENOENT if they are free.
+ */
+FLEXMEM_API int flexmem_device_space_bind(struct flexmem_device *device,
+					  uint64_t address, uint32_t handle,
+					  uint64_t offset, uint64_t length,
+					  uint32_t access);
+
+/**
+ * flexmem_device_space_unbind() - undo one flexmem_device_space_bind()
+ * @device: the device object that bound the memory
+ * @address: exactly the address that was passed to flexmem_device_space_bind()
+ *
+ * A device program that still uses the addresses faults.
+ *
+ * Return: 0; -ENOENT: no binding begins there; -EBUSY: another thread binds or
+ * unbinds there; -EIO, -ETIMEDOUT, -EINTR: device programs may still reach the
+ * bytes, look-ups do not find them, and the addresses stay taken; call again.
+ */
+FLEXMEM_API int flexmem_device_space_unbind(struct flexmem_device *device,
+					    uint64_t address);
+
+/**
+ * struct flexmem_space_bytes - bytes that are bound, from one byte on
+ * @handle: handle of the allocation; 0: it was freed
+ * @chunk: number of the chunk that holds the byte, from 0 on
+ * @access: bits of enum flexmem_space_access
+ * @reserved: 0
+ * @address: address of the byte
+ * @offset: its offset in the allocation
+ * @length: bytes that one flexmem_device_space_bind() has bound from there on,
+ *	in this chunk and in the chunks behind it
+ */
+struct flexmem_space_bytes {
+	uint32_t handle;
+	uint32_t chunk;
+	uint32_t access;
+	uint32_t reserved;
+	uint64_t address;
+	uint64_t offset;
+	uint64_t length;
+};
+
+/**
+ * flexmem_device_space_lookup() - find the address of a byte of an allocation
+ * @device: the device object that made the allocation
+ * @handle: handle of the allocation
+ * @offset: offset of the byte in the allocation
+ * @bytes: to be filled
+ * @size: sizeof(*@bytes)
+ *
+ * Return: 0; -ENOENT: no such allocation, or the byte is not bound; -EBUSY: the
+ * allocation is being resized at this moment.
+ */
+FLEXMEM_API int
+flexmem_device_space_lookup(const struct flexmem_device *device,
+			    uint32_t handle, uint64_t offset,
+			    struct flexmem_space_bytes *bytes, size_t size);
+
+/**
+ * flexmem_device_space_lookup_address() - find the byte at an address
+ * @device: the device object that reserved the address
+ * @address: any address
+ * @bytes: to be filled
+ * @size: sizeof(*@bytes)
+ *
+ * Return: 0; -ENOENT: nothing is bound there.
+ */
+FLEXMEM_API int
+flexmem_device_space_lookup_address(const struct flexmem_device *device,
+				    uint64_t address,
+				    struct flexmem_space_bytes *bytes,
+				    size_t size);
 
 /**
  * flexmem_device_usage() - read the memory of each owner at one moment

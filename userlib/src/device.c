@@ -139,6 +139,9 @@ static void properties_from_uapi(const struct flexmem_info *info,
 		.capacity = info->out_capacity,
 		.max_region = info->out_max_region,
 		.capabilities = info->out_capabilities,
+		.space_page = info->out_va_page,
+		.space_start = info->out_va_start,
+		.space_length = info->out_va_length,
 	};
 	for (i = 0; i < info->out_nr_fallback_sizes &&
 	     i < FLEXMEM_FALLBACK_SIZES; i++)

@@ -41,6 +41,9 @@
 #define FMLIB_RESIZED_MIN \
 	FMLIB_SIZE_TO(struct flexmem_resized, failure.quota_used)
 #define FMLIB_SEGMENT_MIN FMLIB_SIZE_TO(struct flexmem_segment, length)
+#define FMLIB_SPACE_BYTES_MIN FMLIB_SIZE_TO(struct flexmem_space_bytes, length)
+#define FMLIB_SPACE_RANGE_MIN \
+	FMLIB_SIZE_TO(struct flexmem_space_range, largest_free)
 #define FMLIB_STATISTICS_MIN \
 	FMLIB_SIZE_TO(struct flexmem_statistics, own_handles)
 #define FMLIB_USAGE_MIN FMLIB_SIZE_TO(struct flexmem_usage, generation)

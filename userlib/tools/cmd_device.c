@@ -23,6 +23,19 @@ static void print_text(const char *label, const char *text)
 	printf("%-16s %s\n", label, text);
 }
 
+/* Prints the device-virtual addresses. */
+static void print_space(const struct flexmem_properties *properties)
+{
+	char length[FMLIB_HUMAN_MAX], page[FMLIB_HUMAN_MAX];
+
+	if (!properties->space_page)
+		return;
+	printf("%-16s %s from %#" PRIx64 " on, pages of %s\n", "address space",
+	       fmlib_human(properties->space_length, length),
+	       properties->space_start,
+	       fmlib_human(properties->space_page, page));
+}
+
 static void print_info(const struct tool *tool,
 		       const struct flexmem_properties *properties)
 {
@@ -59,6 +72,7 @@ static void print_info(const struct tool *tool,
 	for (i = 0; i < count; i++)
 		printf("%s %s", i ? "," : "", names[i]);
 	puts(count ? "" : " none");
+	print_space(properties);
 }
 
 static void print_domain(const struct flexmem_domain_state *domain)

@@ -264,6 +264,10 @@ json_t *json_device(const struct flexmem_properties *properties)
 		json_array_append_new(sizes, size);
 	}
 	json_add(object, "fallback_sizes", sizes);
+	json_add(object, "space_page", json_number(properties->space_page));
+	json_add(object, "space_start", json_number(properties->space_start));
+	json_add(object, "space_length",
+		 json_number(properties->space_length));
 	return object;
 }
 

@@ -38,6 +38,9 @@ class Info(NamedTuple):
     capabilities: int
     fallback_sizes: tuple[int, ...]
     name: str
+    space_page: int
+    space_start: int
+    space_length: int
 
     @property
     def can_map(self) -> bool:
