@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Descriptions of devices, right or wrong. */
 
+#include <linux/pgtable.h>
+
 #include "liar.h"
 
 static void pf_needs_no_slots(struct kunit *test)

@@ -73,8 +73,8 @@ static void run_refused(struct run *r)
 	must(r, !shows(0, "memory", "memory "), "memory that was released");
 }
 
-/* The firmware refuses to unmap the space of a closed file, at first. */
-static void run_space(struct run *r)
+/* Closes a file while the firmware refuses to unmap its space so often. */
+static void close_in_vain(struct run *r, unsigned int times)
 {
 	struct flexmem_va_reserve range = CMD(va_reserve,
 					      .length = SIM_VM_PAGE);
@@ -88,16 +88,30 @@ static void run_space(struct run *r)
 			      .address = range.out_address,
 			      .length = SIM_VM_PAGE));
 	must(r, !shows(1, "memory", " pending "), "space in use");
-	let_fail(SIM_FAIL_COMMANDS, SIM_VM_UNMAP, 3);
+	let_fail(SIM_FAIL_COMMANDS, SIM_VM_UNMAP, times);
 	native_close(r->file[0]);
 	r->file[0] = NULL;
 	r->nr[0] = 0;
 	must(r, shows(1, "memory", "\nspace ") &&
 	     shows(1, "memory", " pending vm_unmap\n"), "space that is closed");
-	must(r, !shows(1, "regions", "allocated 0 "), "memory of the space");
+	must(r, shows(1, "regions", " allocated 1 "), "memory of the space");
+}
+
+static void run_space(struct run *r)
+{
+	close_in_vain(r, 3);
 	msleep(60000);
 	native_settle_work();
 	must(r, !shows(1, "memory", "\nspace "), "space that was unmapped");
+	let_fail(SIM_FAIL_COMMANDS, SIM_ANY, 0);
+}
+
+static void run_space_trim(struct run *r)
+{
+	close_in_vain(r, 1);
+	open_file(r, 0);
+	CALL(r, TRIM, &CMD(trim));
+	must(r, !shows(1, "memory", "\nspace "), "space after TRIM");
 	let_fail(SIM_FAIL_COMMANDS, SIM_ANY, 0);
 }
 
@@ -132,6 +146,7 @@ const struct sequence debugfs_corners[] = {
 	{ "debugfs: pending commands", prepare, run_pending },
 	{ "debugfs: a refused release", NULL, run_refused },
 	{ "debugfs: a closed space", NULL, run_space },
+	{ "debugfs: TRIM after close()", NULL, run_space_trim },
 	{ "debugfs: a command is under way", prepare, run_busy },
 	{ "debugfs: the function goes", prepare, run_gone },
 	{}
