@@ -7,7 +7,7 @@
  * something may be mapped in a space, the owner of the space keeps the memory. So
  * memory that may be mapped is neither released nor given to another owner. The
  * owner undoes its failed commands itself; only spaces that are closed are left
- * to the worker.
+ * to the worker. If the device has failed, only a reset ends the mappings.
  *
  * While a function of this file runs, the PF or VF runs no other operation.
  */
@@ -178,20 +178,25 @@ void flexmem_function_vm_retry(struct flexmem_function *function)
 
 /*
  * Unmaps everything on removal, after the programs have stopped. Stops at the
- * first space that stays mapped, because no memory is released then. May sleep.
- * Return: 0: nothing is mapped; or an error of the firmware.
+ * first space that stays mapped, and if the device fails, because no memory is
+ * released then. May sleep.
+ * Return: 0: nothing is mapped; -EIO if the device has failed; or an error of
+ * the firmware.
  */
 int flexmem_function_vm_unmap_all(struct flexmem_function *function)
 {
 	const struct flexmem_vm *vm;
-	int rc = 0;
+	int rc;
 
 	list_for_each_entry(vm, &function->vms, link) {
+		/* The state of a function that is being removed does not change. */
+		if (flexmem_function_has_failed(function))
+			return -EIO;
 		rc = unmap_space(function, vm);
 		if (rc)
-			break;
+			return rc;
 	}
-	return rc;
+	return 0;
 }
 
 /* Nothing is mapped any more, because the function was reset or removed. */

@@ -127,6 +127,29 @@ static int reset_soon(void *data)
 	return 0;
 }
 
+static void fail_device(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	flexmem_function_fail(&ctx->table->function);
+}
+
+/* The state of a suspended function does not show the failure. */
+static void suspend_and_fail(struct kunit *test)
+{
+	suspend(test);
+	fail_device(test);
+}
+
+static void reset_all(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	memset(pages.entry, 0, sizeof(pages.entry));
+	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), 0);
+	flush_workqueue(ctx->table->function.worker);
+}
+
 /* The device suspends between two chunks. */
 static void goes_on_after_a_suspend(struct kunit *test)
 {
@@ -417,6 +440,149 @@ static void removal_after_a_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
 }
 
+/*
+ * The device of a client with a failed command at page 0 has failed: it gets no
+ * command, and the client keeps the memory, until a reset.
+ */
+static void check_failed(struct kunit *test, u32 handle)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	unsigned int calls = pages.maps + pages.unmaps;
+	u64 used = used_bytes(ctx);
+
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), -EBUSY);
+	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, fake_client_free(client, handle), 0);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), used);
+	KUNIT_EXPECT_EQ(test, pages.maps + pages.unmaps, calls);
+	reset_all(test);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+}
+
+/* Bytes may still move after a command, so nothing ends it but a reset. */
+static void a_failed_device_keeps_what_may_be_mapped(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	fail(1, 1, -ENOTRECOVERABLE);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), -EIO);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 2);
+	check_failed(test, handle);
+
+	handle = alloc_pages_in(test, client, 3, 3);
+	reserve(test, client, 3);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), 0);
+	fail(0, 1, -ENOTRECOVERABLE);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), -EIO);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 3);
+	check_failed(test, handle);
+}
+
+/* The device fails between two chunks, while it is suspended. */
+static void fails_in_a_suspend(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	pages.during = suspend_and_fail;
+	init_completion(&resumed);
+	kthread_run(resume_soon, ctx, "flexmem_kunit");
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), -EIO);
+	wait_for_completion(&resumed);
+	KUNIT_EXPECT_EQ(test, pages.maps, 1);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	check_failed(test, handle);
+}
+
+/* The memory of a closed client waits for the reset of its device. */
+static void check_closed_on_a_failed_device(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int unmaps = pages.unmaps;
+
+	retry(ctx);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, unmaps);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 30 * page_of(test));
+	KUNIT_EXPECT_TRUE(test, is_pending(ctx));
+	reset_all(test);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, unmaps);
+	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+}
+
+static void close_on_a_failed_device(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	fail(0, 1, -ENOTRECOVERABLE);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
+	check_closed_on_a_failed_device(test);
+
+	/* It fails before close() begins. */
+	deploy(test, open_one(test, &client));
+	fail_device(test);
+	flexmem_client_fini(&client);
+	check_closed_on_a_failed_device(test);
+
+	/* It fails after close(), while it is suspended. */
+	deploy(test, open_one(test, &client));
+	flexmem_table_suspend(ctx->table);
+	flexmem_client_fini(&client);
+	fail_device(test);
+	retry(ctx);
+	flexmem_table_resume(ctx->table);
+	check_closed_on_a_failed_device(test);
+}
+
+/*
+ * Removes the device of two clients with spaces. It fails during the first
+ * command, so it gets no further one, and no memory is released.
+ */
+static void remove_failing(struct kunit *test, int rc,
+			   void (*during)(struct kunit *test))
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	deploy(test, ctx->client);
+	fail(0, !!rc, rc);
+	pages.during = during;
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
+	fake_device_reset(ctx->fake);
+}
+
+static void removal_of_a_failing_device(struct kunit *test)
+{
+	remove_failing(test, -ENOTRECOVERABLE, NULL);
+}
+
+/* The command succeeds, but the driver reports a failure meanwhile. */
+static void removal_learns_of_a_failure(struct kunit *test)
+{
+	remove_failing(test, 0, fail_device);
+}
+
 static void removal_unmaps(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -473,6 +639,11 @@ static struct kunit_case space_end_cases[] = {
 	KUNIT_CASE(close_while_suspended),
 	KUNIT_CASE(reset_unmaps),
 	KUNIT_CASE(removal_after_a_reset),
+	KUNIT_CASE(a_failed_device_keeps_what_may_be_mapped),
+	KUNIT_CASE(fails_in_a_suspend),
+	KUNIT_CASE(close_on_a_failed_device),
+	KUNIT_CASE(removal_of_a_failing_device),
+	KUNIT_CASE(removal_learns_of_a_failure),
 	KUNIT_CASE(removal_unmaps),
 	KUNIT_CASE(removal_in_vain),
 	KUNIT_CASE(removal_while_suspended),

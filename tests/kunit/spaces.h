@@ -26,8 +26,8 @@ struct entry {
 
 /*
  * The page table. After @good calls, the next @bad calls of vm_map and vm_unmap
- * fail with @rc, and are carried out all the same if @rc is -ETIMEDOUT. The next
- * call runs @during first.
+ * fail with @rc. They are carried out all the same if @rc is -ETIMEDOUT; and
+ * vm_map also if @rc is -ENOTRECOVERABLE. The next call runs @during first.
  */
 struct page_table {
 	struct entry entry[MOST_ENTRIES];
@@ -90,7 +90,7 @@ static inline int map_pages(void *priv, const struct flexmem_vm_range *range,
 		if (!pages.entry[i].range.size)
 			empty = &pages.entry[i];
 	}
-	if (!rc || rc == -ETIMEDOUT)
+	if (!rc || rc == -ETIMEDOUT || rc == -ENOTRECOVERABLE)
 		*empty = (struct entry) { *range, mem->id, offset, access };
 	return rc;
 }
