@@ -20,6 +20,7 @@
  * address space of an internal inode.
  */
 
+#include <linux/bitops.h>
 #include <linux/capability.h>
 #include <linux/cdev.h>
 #include <linux/compat.h>
@@ -214,20 +215,41 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 	}
 }
 
+/* Bytes that an account is charged in the regions of a domain. */
+static u64 bytes_in(const struct flexmem_account *account,
+		    const struct flexmem_domain *domain)
+{
+	u64 bytes = 0, slots = 0;
+	unsigned int kind;
+
+	lockdep_assert_held(&account->accounts->lock);
+	for (kind = 0; kind < FLEXMEM_NR_KINDS; kind++)
+		slots |= domain->filled[kind];
+	for (; slots; slots &= slots - 1)
+		bytes += account->in[__ffs64(slots)].bytes;
+	return bytes;
+}
+
 /* Prints the client's figures in the format of gpu/drm-usage-stats.rst. */
 static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct flexmem_file *file = filp->private_data;
 	struct flexmem_account *account = file->client.account;
-	u64 bytes, orphaned, slots, handles;
+	unsigned int i, nr = file->fdev->table.function.nr_domains;
+	u64 bytes, orphaned, slots, handles, part[FLEXMEM_MAX_DOMAINS];
 
+	/* A region and the charges in it become visible under this lock. */
+	mutex_lock(&file->fdev->table.snapshot_lock);
 	spin_lock(&file->fdev->table.accounts.lock);
 	flexmem_account_settle(account);
 	bytes = account->placed;
 	slots = account->used[FLEXMEM_RESOURCE_REGIONS];
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;
+	for (i = 0; i < nr; i++)
+		part[i] = bytes_in(account, &file->fdev->table.domain[i]);
 	spin_unlock(&file->fdev->table.accounts.lock);
+	mutex_unlock(&file->fdev->table.snapshot_lock);
 
 	seq_puts(m, "flexmem-driver:\tflexmem\n");
 	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));
@@ -235,6 +257,9 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	/* Sizes are multiples of 128 bytes, so they are rounded up to KiB. */
 	seq_printf(m, "flexmem-total-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(bytes, SZ_1K));
+	for (i = 0; i < nr && nr > 1; i++)
+		seq_printf(m, "flexmem-total-domain%u:\t%llu KiB\n", i,
+			   DIV_ROUND_UP_ULL(part[i], SZ_1K));
 	seq_printf(m, "flexmem-orphaned-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(orphaned, SZ_1K));
 	seq_printf(m, "flexmem-slots:\t%llu\n", slots);
