@@ -271,10 +271,10 @@ static bool try_region(struct model *model, unsigned int slot,
 	return model_take(model, region, request, &answer->offset);
 }
 
-static bool region_comes_first(const struct model *model,
-			       const struct model_request *request,
-			       const struct model_region *a,
-			       const struct model_region *b)
+bool model_comes_first(const struct model *model,
+		       const struct model_request *request,
+		       const struct model_region *a,
+		       const struct model_region *b)
 {
 	if (!a->reserved_for != !b->reserved_for)
 		return a->reserved_for;
@@ -301,8 +301,8 @@ static bool try_those_of(struct model *model, const struct model_range *range,
 			    model_is_closed(model, slot, request->owner))
 				continue;
 			if (next < 0 ||
-			    region_comes_first(model, request, &region[slot],
-					       &region[next]))
+			    model_comes_first(model, request, &region[slot],
+					      &region[next]))
 				next = slot;
 		}
 		if (next < 0)

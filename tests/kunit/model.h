@@ -342,6 +342,8 @@ u64 model_all_domains(const struct model *model);
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
 				    u64 domains, u64 min_size);
+bool model_take_largest(struct model *model, struct model_request *request,
+			u64 *useless, struct model_answer *answer);
 u64 model_room(struct model *model, unsigned int slot, u64 offset);
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_join(struct model *model, unsigned int slot, u64 offset);
@@ -377,6 +379,10 @@ int model_acquire_region(struct model *model, u64 size);
 int model_find_hole(const struct model *model,
 		    const struct model_region *region, u64 size, u64 alignment);
 u64 model_largest_hole(const struct model_region *region);
+bool model_comes_first(const struct model *model,
+		       const struct model_request *request,
+		       const struct model_region *a,
+		       const struct model_region *b);
 bool model_take(const struct model *model, struct model_region *region,
 		const struct model_request *request, u64 *start);
 bool model_is_unknown(int rc);

@@ -230,6 +230,76 @@ u64 model_largest_hole(const struct model_region *region)
 	return i < 0 ? 0 : region->block[i].size;
 }
 
+/* The size of the largest aligned block in the largest free block. */
+static u64 aligned_room(const struct model_region *region, u64 alignment)
+{
+	int i = largest_block(region);
+	u64 start, end;
+
+	if (i < 0)
+		return 0;
+	start = round_to(region->block[i].start, alignment);
+	end = region->block[i].start + region->block[i].size;
+	return start < end ? (end - start) / alignment * alignment : 0;
+}
+
+/* The region to try next for a part of a scattered allocation, or -1. */
+static int next_to_scatter(const struct model *model,
+			   const struct model_request *request, u64 useless)
+{
+	const struct model_range *range =
+		request->program && model->program_slots ? &model->programs :
+							   &model->tensors;
+	struct model_request roomy = *request;
+	const struct model_region *region;
+	unsigned int slot;
+	int next = -1;
+
+	roomy.growable = true;
+	for (slot = range->first; slot < range->end; slot++) {
+		region = &model->region[slot];
+		if (region->there && region->free && !(useless >> slot & 1) &&
+		    request->domains >> region->domain & 1 &&
+		    !model_is_closed(model, slot, request->owner) &&
+		    (next < 0 || model_comes_first(model, &roomy, region,
+						   &model->region[next])))
+			next = slot;
+	}
+	return next;
+}
+
+/**
+ * model_take_largest - allocate the largest free block, or a part of it
+ * @model: model
+ * @request: its size is the most that may be taken; receives the size taken
+ * @useless: bit mask of slots that have no block for such requests; grows
+ * @answer: receives the slot and the offset
+ *
+ * Return: whether a block was taken.
+ */
+bool model_take_largest(struct model *model, struct model_request *request,
+			u64 *useless, struct model_answer *answer)
+{
+	u64 most = request->size;
+	int slot;
+
+	for (;;) {
+		slot = next_to_scatter(model, request, *useless);
+		if (slot < 0)
+			return false;
+		answer->slot = slot;
+		request->size = min(most, aligned_room(&model->region[slot],
+						       request->alignment));
+		if (request->size &&
+		    (!model->rules ||
+		     !model->rules->charge(model, request, slot)) &&
+		    model_take(model, &model->region[slot], request,
+			       &answer->offset))
+			return true;
+		*useless |= 1ULL << slot;
+	}
+}
+
 static struct model_block *block_at(struct model *model, unsigned int slot,
 				    u64 offset)
 {

@@ -17,6 +17,8 @@
 #define FUZZ_CGROUPS 3
 #define FUZZ_OWNERS (FUZZ_FILES + FUZZ_CGROUPS)
 #define FUZZ_ALLOCATIONS 200
+/* The most chunks of one ALLOC or ALLOC_BATCH. */
+#define FUZZ_ROOM 40
 #define FUZZ_COMMANDS 600
 #define FUZZ_UID 1000
 
@@ -26,23 +28,32 @@
 #define FILES FLEXMEM_RESOURCE_FILES
 
 /**
- * struct fuzz_allocation - an allocation; it may be freed but still in use
- * @serial: number of the allocation, from 1 on
+ * struct fuzz_allocation - a chunk of an allocation, which may be freed but still
+ *	in use
+ * @serial: number of the chunk, from 1 on
+ * @head: number of the allocation's first chunk
+ * @index: number among the allocation's chunks, from 0 on
+ * @chunks: first chunk: number of chunks
+ * @whole: bytes of the allocation
  * @file: number of its file
  * @handle: its handle; 0: freed, but still in use
  * @flags: flags that it was allocated with
- * @size: bytes
+ * @size: bytes of the chunk
  * @slot: slot of its region
  * @offset: offset in the region
  * @region_id: region_id of its address
  * @domain: domain of its region
  * @lost: its memory was lost in a reset
  * @named: the handle is valid in its file
- * @maps: number of its mappings
- * @jobs: number of programs that use it
+ * @maps: number of mappings of the chunk
+ * @jobs: first chunk: number of programs that use the allocation
  */
 struct fuzz_allocation {
 	u64 serial;
+	u64 head;
+	unsigned int index;
+	unsigned int chunks;
+	u64 whole;
 	unsigned int file;
 	u32 handle;
 	u32 flags;
@@ -285,6 +296,8 @@ enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r);
 bool fuzz_may_open(const struct fuzz *f, unsigned int file);
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file);
+enum flexmem_reason fuzz_charge_bytes(const struct fuzz *f, unsigned int file,
+				      u64 size);
 u64 fuzz_in_use(const struct fuzz *f);
 u64 fuzz_client_used(const struct fuzz *f);
 u64 fuzz_memory(const struct fuzz *f);
@@ -303,6 +316,18 @@ static inline bool fuzz_is_admin(unsigned int file)
 {
 	return file == 0 || file == 4;
 }
+
+/* fuzz_place.c */
+u64 fuzz_owner_of_bytes(const struct fuzz *f);
+struct fuzz_allocation *fuzz_chunk(struct fuzz *f, u64 head,
+				   unsigned int index);
+void fuzz_give_chunks(struct fuzz *f, u64 head, int kept);
+int fuzz_clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed);
+int fuzz_place(struct fuzz *f, const struct model_request *request,
+	       unsigned int pieces, struct fuzz_allocation *new,
+	       struct model_answer *answer);
+int fuzz_spread(struct fuzz *f, const struct model_request *request,
+		struct fuzz_allocation *new, struct model_answer *answer);
 
 /* fuzz_alloc.c */
 u32 fuzz_draw_handle(struct fuzz *f);

@@ -54,7 +54,7 @@ static void count_allocation(const struct fuzz *f,
 			     const struct fuzz_allocation *a,
 			     struct fuzz_use *use)
 {
-	use->used[HANDLES] += a->handle != 0;
+	use->used[HANDLES] += a->handle && !a->index;
 	if (a->lost)
 		return;
 	use->used[BYTES] += a->size;
@@ -373,6 +373,13 @@ static enum flexmem_reason refuse(const struct fuzz *f, unsigned int file,
 	for_each_account(i, file)
 		reason = reason ?: refuses(f, &count, i, size, slots);
 	return reason;
+}
+
+/* Whether a limit forbids the file further bytes. */
+enum flexmem_reason fuzz_charge_bytes(const struct fuzz *f, unsigned int file,
+				      u64 size)
+{
+	return refuse(f, file, size, 0);
 }
 
 static enum flexmem_reason refuse_request(struct model *model,

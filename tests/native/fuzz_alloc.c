@@ -51,6 +51,10 @@ static u64 draw_alignment(struct fuzz *f, unsigned int kind)
 
 void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 {
+	static const enum flexmem_policy policies[] = {
+		FLEXMEM_POLICY_BIND, FLEXMEM_POLICY_PREFERRED,
+		FLEXMEM_POLICY_INTERLEAVE, FLEXMEM_POLICY_SCATTER,
+	};
 	u8 kind = fuzz_take(f);
 
 	*cmd = CMD(alloc, .flags = kind & 15);
@@ -71,21 +75,27 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	}
 	if (kind < 16)
 		return;
+	cmd->policy = policies[kind >> 3 & 3];
+	if (cmd->policy == FLEXMEM_POLICY_SCATTER)
+		cmd->max_chunks = kind < 240 ? 2 + (kind & 3) : kind & 3;
+	if (cmd->policy >= FLEXMEM_POLICY_INTERLEAVE && kind & 4)
+		return;
 	/*
 	 * Names an existing domain, or now and then other domains.
 	 */
-	cmd->policy = kind & 8 ? FLEXMEM_POLICY_PREFERRED : FLEXMEM_POLICY_BIND;
 	cmd->domains = kind < 240 ? 1 << (kind & (f->model->nr_domains - 1)) :
 				    kind & 7;
+	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE && kind & 2)
+		cmd->domains = model_all_domains(f->model);
 }
 
 /*
- * Whether the current file has a handle for the allocation. An orphan has no
- * handle.
+ * Whether this is the first chunk of an allocation for which the current file
+ * has a handle. An orphan has no handle.
  */
 static bool is_own(const struct fuzz *f, const struct fuzz_allocation *a)
 {
-	return a->file == f->who && a->handle;
+	return a->file == f->who && a->handle && !a->index;
 }
 
 /* The n-th allocation of the current file, or NULL if it has none. */
@@ -126,7 +136,7 @@ struct fuzz_allocation *fuzz_find(struct fuzz *f, u32 handle)
 	struct fuzz_allocation *a;
 
 	for (a = f->allocation; a < f->allocation + f->nr; a++)
-		if (handle && a->file == f->who && a->handle == handle)
+		if (handle && is_own(f, a) && a->handle == handle)
 			return a;
 	return NULL;
 }
@@ -142,31 +152,19 @@ struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
 
 /* ---- bytes ---- */
 
-/*
- * The number of the owner of the bytes: a user in a cgroup, or a strict file,
- * whose number is never used again.
- */
-static u64 owner_of_bytes(const struct fuzz *f)
-{
-	if (f->files[f->who].strict)
-		return 16 + f->owner[f->who].id;
-	return 1 + f->who % FUZZ_CGROUPS +
-	       FUZZ_CGROUPS * (fuzz_uid_of(f->who) - FUZZ_UID);
-}
-
 /* The byte that an owner fills its memory with. */
 u8 fuzz_tag(const struct fuzz *f)
 {
-	u64 owner = owner_of_bytes(f);
+	u64 owner = fuzz_owner_of_bytes(f);
 
 	return owner < 16 ? owner : 16 + owner % 224;
 }
 
 /*
- * Checks that a new allocation holds zeroes or its owner's bytes. Then the
- * owner writes all of it.
+ * Checks that a new chunk holds zeroes or its owner's bytes. Then the owner
+ * writes all of it.
  */
-static void check_bytes(struct fuzz *f, const struct fuzz_allocation *a,
+static void check_chunk(struct fuzz *f, const struct fuzz_allocation *a,
 			u64 from)
 {
 	const struct model_region *region = &f->model->region[a->slot];
@@ -197,6 +195,19 @@ static void note_file_peak(struct fuzz *f)
 
 /* ---- ALLOC ---- */
 
+static bool is_named_right(u32 policy, u64 domains)
+{
+	switch (policy) {
+	case FLEXMEM_POLICY_DEFAULT:
+		return !domains;
+	case FLEXMEM_POLICY_BIND:
+	case FLEXMEM_POLICY_PREFERRED:
+		return domains;
+	default:
+		return true;
+	}
+}
+
 static int check_alloc(const struct fuzz *f,
 		       const struct flexmem_alloc *cmd)
 {
@@ -207,13 +218,17 @@ static int check_alloc(const struct fuzz *f,
 	if (f->bare &&
 	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
 		return -EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_PREFERRED)
+	if (cmd->policy > FLEXMEM_POLICY_SCATTER)
 		return -EOPNOTSUPP;
-	if (cmd->max_chunks)
+	if (cmd->policy == FLEXMEM_POLICY_SCATTER ?
+	    cmd->max_chunks < 2 || cmd->max_chunks > FLEXMEM_MAX_CHUNKS :
+	    cmd->max_chunks)
 		return -EINVAL;
-	if (cmd->policy ?
-	    !cmd->domains || cmd->domains & ~model_all_domains(f->model) :
-	    cmd->domains)
+	if (cmd->domains & ~model_all_domains(f->model) ||
+	    !is_named_right(cmd->policy, cmd->domains))
+		return -EINVAL;
+	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE &&
+	    hweight64(cmd->domains ?: f->model->default_domains) < 2)
 		return -EINVAL;
 	if (!cmd->length || alignment > SZ_1G || alignment & (alignment - 1))
 		return -EINVAL;
@@ -229,81 +244,13 @@ static u64 rounded(u32 flags, u64 length)
 	return (length + granule - 1) / granule * granule;
 }
 
-/*
- * Models the scrub of a new allocation, which must hold no bytes of other
- * owners, and with ZEROED not even the caller's own. If the scrub fails, the
- * call fails.
- */
-static int clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
-{
-	u64 owner = owner_of_bytes(f), dirty;
-	struct model *model = f->model;
-	int rc = 0;
-
-	dirty = model->scrubs ? model_dirty(model, slot, offset, owner, zeroed) :
-				0;
-	if (dirty && model_wait(model)) {
-		model_free(model, slot, offset);
-		return -ETIMEDOUT;
-	}
-	if (dirty)
-		rc = model_call(model, &model->scrub_error);
-	if (!rc) {
-		model->scrubbed += dirty;
-		model_mark_dirty(model, slot, offset, owner);
-	} else if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV) {
-		model_free(model, slot, offset);
-	} else {
-		model_quarantine(model, slot, offset);
-	}
-	return rc;
-}
-
-/* Predicts the place of an allocation that will get a handle. */
-static int place(struct fuzz *f, const struct model_request *request,
-		 u32 handle, u32 flags, struct model_answer *answer)
-{
-	struct flexmem_region_entry region;
-	struct fuzz_allocation *a;
-	int rc;
-
-	model_alloc(f->model, request, answer);
-	if (answer->rc)
-		return answer->rc;
-	f->allocs++;
-	model_region_entry(f->model, answer->slot, &region);
-	a = fuzz_add(f, &(struct fuzz_allocation) {
-		.file = f->who,
-		.handle = handle,
-		.flags = flags,
-		.size = request->size,
-		.slot = answer->slot,
-		.offset = answer->offset,
-		.region_id = fuzz_region_id(f, answer->slot),
-		.domain = region.domain,
-	});
-	fuzz_note_peak(f, f->who);
-	rc = clean(f, a->slot, a->offset, flags & FLEXMEM_ALLOC_ZEROED);
-	if (rc)
-		fuzz_drop(f, a);
-	return rc;
-}
-
-/* Whether the request is larger than any possible region of its domains. */
-static bool is_never_charged(const struct model *model,
-			     const struct model_request *request)
-{
-	unsigned int first = request->domains & 1 ? 0 : 1;
-
-	return request->size > model->domain[first].sizes[0] &&
-	       model_is_impossible(model, request->domains, request->size);
-}
-
 static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
 {
 	switch (cmd->policy) {
 	case FLEXMEM_POLICY_BIND:
-		return cmd->domains;
+	case FLEXMEM_POLICY_INTERLEAVE:
+	case FLEXMEM_POLICY_SCATTER:
+		return cmd->domains ?: f->model->default_domains;
 	case FLEXMEM_POLICY_PREFERRED:
 		return cmd->domains | f->model->default_domains;
 	default:
@@ -312,7 +259,7 @@ static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
 }
 
 /*
- * Replaces a request near an allocation by one that prefers the domain of that
+ * Replaces a request near an allocation by one that prefers the domains of that
  * allocation. Copies any other request.
  */
 static struct flexmem_alloc without_near(struct fuzz *f,
@@ -324,7 +271,9 @@ static struct flexmem_alloc without_near(struct fuzz *f,
 	if (cmd->policy == FLEXMEM_POLICY_NEAR) {
 		a = fuzz_find(f, cmd->near);
 		same.policy = FLEXMEM_POLICY_PREFERRED;
-		same.domains = a && a->named ? 1 << a->domain : 0;
+		same.domains = 0;
+		for (; a && a->named; a = fuzz_chunk(f, a->head, a->index + 1))
+			same.domains |= 1 << a->domain;
 	}
 	return same;
 }
@@ -335,7 +284,8 @@ static struct flexmem_alloc without_near(struct fuzz *f,
  * @given: the command as the caller passed it
  * @want: receives the reply
  *
- * Return: 0: the new allocation is the last one in the list. Or an error.
+ * Return: 0: the new allocation's last chunk is the last one in the list. Or an
+ * error.
  */
 int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *given,
 		       struct flexmem_alloc *want)
@@ -352,29 +302,23 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *given,
 		.growable = cmd.flags & FLEXMEM_ALLOC_GROWABLE,
 		.owner = f->who,
 	};
+	struct fuzz_allocation new = {
+		.file = f->who,
+		.handle = f->files[f->who].next_handle,
+		.flags = cmd.flags,
+		.whole = request.size,
+	};
 	struct model_answer answer = {};
-	struct fuzz_count count;
 	u32 *handle = &f->files[f->who].next_handle;
 	int rc;
 
 	*want = *given;
 	want->out_size = request.size;
 	rc = check_alloc(f, &cmd);
-	if (!rc) {
-		if (is_never_charged(f->model, &request))
-			answer.reason = FLEXMEM_REASON_REGION_SIZE;
-		fuzz_count(f, &count);
-		if (!answer.reason && count.of[f->who].used[HANDLES] >=
-				      f->settings.max_handles)
-			answer.reason = FLEXMEM_REASON_HANDLES;
-		answer.reason = answer.reason ?: fuzz_charge_handle(f, f->who);
-		if (answer.reason) {
-			model_figures(f->model, &request, &answer);
-			rc = -ENOMEM;
-		} else {
-			rc = place(f, &request, *handle, cmd.flags, &answer);
-		}
-	}
+	if (!rc && cmd.policy == FLEXMEM_POLICY_INTERLEAVE)
+		rc = fuzz_spread(f, &request, &new, &answer);
+	else if (!rc)
+		rc = fuzz_place(f, &request, cmd.max_chunks, &new, &answer);
 	want->out_error = -rc;
 	want->out_handle = rc ? 0 : (*handle)++;
 	want->out_reason = answer.reason;
@@ -385,9 +329,9 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *given,
 	want->out_largest_free = answer.largest_free;
 	want->out_max_region = answer.max_region;
 	want->out_leaving = answer.leaving;
-	want->out_chunks = !rc;
-	want->out_address.region_id = rc ? 0 : fuzz_region_id(f, answer.slot);
-	want->out_address.offset = rc ? 0 : answer.offset;
+	want->out_chunks = rc ? 0 : new.chunks;
+	want->out_address.region_id = rc ? 0 : new.region_id;
+	want->out_address.offset = rc ? 0 : new.offset;
 	f->failures += rc == -ENOMEM;
 	return rc;
 }
@@ -408,6 +352,7 @@ void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
 	SAME(f, is->out_largest_free, want->out_largest_free);
 	SAME(f, is->out_max_region, want->out_max_region);
 	SAME(f, is->out_leaving, want->out_leaving);
+	SAME(f, is->out_chunks, want->out_chunks);
 }
 
 /* Ends an ALLOC that succeeded: the allocation gets its handle. */
@@ -415,17 +360,16 @@ void fuzz_publish(struct fuzz *f, u64 serial)
 {
 	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
 
-	a->named = true;
-	check_bytes(f, a, 0);
+	for (; a; a = fuzz_chunk(f, serial, a->index + 1)) {
+		a->named = true;
+		check_chunk(f, a, 0);
+	}
 	note_file_peak(f);
 }
 
 void fuzz_undo_alloc(struct fuzz *f, u64 serial)
 {
-	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
-
-	model_free(f->model, a->slot, a->offset);
-	fuzz_drop(f, a);
+	fuzz_give_chunks(f, serial, -1);
 }
 
 void fuzz_alloc(struct fuzz *f)
@@ -436,7 +380,7 @@ void fuzz_alloc(struct fuzz *f)
 
 	fuzz_draw_alloc(f, &cmd);
 	given = cmd;
-	if (f->nr > FUZZ_ALLOCATIONS - 10 ||
+	if (f->nr > FUZZ_ALLOCATIONS - FUZZ_ROOM ||
 	    !fuzz_call(f, FLEXMEM_CMD_ALLOC, &cmd, sizeof(cmd), &rc))
 		return;
 	want_rc = fuzz_predict_alloc(f, &given, &want);
@@ -446,7 +390,7 @@ void fuzz_alloc(struct fuzz *f)
 	if (want_rc)
 		return;
 	(f->late ? fuzz_undo_alloc :
-		   fuzz_publish)(f, f->allocation[f->nr - 1].serial);
+		   fuzz_publish)(f, f->allocation[f->nr - 1].head);
 }
 
 /* ---- FREE ---- */
@@ -457,7 +401,7 @@ find_address(struct fuzz *f, const struct flexmem_address *address)
 	struct fuzz_allocation *a;
 
 	for (a = f->allocation; a < f->allocation + f->nr; a++)
-		if (a->file == f->who && a->handle && !a->lost &&
+		if (is_own(f, a) && !a->lost &&
 		    a->region_id == address->region_id &&
 		    a->offset == address->offset)
 			return a;
@@ -519,30 +463,44 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 	return a ?: ERR_PTR(-ENOENT);
 }
 
-/* Nothing waits for a program that uses a lost allocation. */
-static bool is_in_use(const struct fuzz_allocation *a)
+static bool is_mapped(struct fuzz *f, const struct fuzz_allocation *a)
 {
-	return a->handle || a->maps || (a->jobs && !a->lost);
+	for (; a; a = fuzz_chunk(f, a->head, a->index + 1))
+		if (a->maps)
+			return true;
+	return false;
 }
 
-/* Ends a freed allocation, unless a map or a program still uses it. */
+/* Nothing waits for a program that uses a lost allocation. */
+static bool is_in_use(struct fuzz *f, const struct fuzz_allocation *a)
+{
+	return a->handle || is_mapped(f, a) || (a->jobs && !a->lost);
+}
+
+/*
+ * Ends a freed allocation, unless a map or a program still uses it. @a: any of
+ * its chunks.
+ */
 void fuzz_end_unused(struct fuzz *f, struct fuzz_allocation *a)
 {
-	if (is_in_use(a))
-		return;
-	if (!a->lost)
-		model_free(f->model, a->slot, a->offset);
-	fuzz_drop(f, a);
+	if (!is_in_use(f, fuzz_of_serial(f, a->head)))
+		fuzz_give_chunks(f, a->head, -1);
 }
 
 /* Frees an allocation. If it is still in use, it stays as an orphan. */
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *a)
 {
+	u64 head = a->head;
+
 	f->files[a->file].freed = a->handle;
-	a->handle = 0;
-	if (is_in_use(a) && !a->lost)
-		model_orphan(f->model, a->slot, a->offset);
-	fuzz_end_unused(f, a);
+	for (a = fuzz_of_serial(f, head); a; a = fuzz_chunk(f, head, a->index + 1))
+		a->handle = 0;
+	a = fuzz_of_serial(f, head);
+	for (; is_in_use(f, fuzz_of_serial(f, head)) && a;
+	     a = fuzz_chunk(f, head, a->index + 1))
+		if (!a->lost)
+			model_orphan(f->model, a->slot, a->offset);
+	fuzz_end_unused(f, fuzz_of_serial(f, head));
 }
 
 void fuzz_do_free(struct fuzz *f)
@@ -563,6 +521,24 @@ void fuzz_do_free(struct fuzz *f)
 		fuzz_free(f, a);
 }
 
+/* Compares the list of chunks with the model's. */
+static void check_list(struct fuzz *f, const struct fuzz_allocation *a)
+{
+	struct flexmem_chunk_entry *is = native_user();
+	struct flexmem_lookup cmd = CMD(lookup, .handle = a->handle,
+		.entry_size = sizeof(*is), .count = a->chunks,
+		.entries = (uintptr_t)is);
+
+	SAME(f, native_ioctl(f->files[f->who].file, FLEXMEM_IOCTL_LOOKUP, &cmd),
+	     0);
+	for (; a; a = fuzz_chunk(f, a->head, a->index + 1), is++) {
+		SAME(f, is->address.region_id, a->region_id);
+		SAME(f, is->address.offset, a->offset);
+		SAME(f, is->length, a->size);
+		SAME(f, is->domain, a->domain);
+	}
+}
+
 void fuzz_lookup(struct fuzz *f)
 {
 	struct flexmem_lookup cmd = CMD(lookup, .handle = fuzz_draw_handle(f));
@@ -581,8 +557,9 @@ void fuzz_lookup(struct fuzz *f)
 	SAME(f, cmd.out_flags, a->flags | (a->lost ? FLEXMEM_LOOKUP_LOST : 0));
 	SAME(f, cmd.out_address.region_id, a->region_id);
 	SAME(f, cmd.out_address.offset, a->offset);
-	SAME(f, cmd.out_size, a->size);
-	SAME(f, cmd.out_count, 1);
+	SAME(f, cmd.out_size, a->whole);
+	SAME(f, cmd.out_count, a->chunks);
+	check_list(f, a);
 }
 
 /* ---- RESIZE ---- */
@@ -609,7 +586,7 @@ static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 	tail = model_extend(f->model, a->slot, a->offset, size - old);
 	a->size = size;
 	fuzz_note_peak(f, f->who);
-	rc = clean(f, a->slot, tail, a->flags & FLEXMEM_ALLOC_ZEROED);
+	rc = fuzz_clean(f, a->slot, tail, a->flags & FLEXMEM_ALLOC_ZEROED);
 	if (!rc && f->late)
 		model_free(f->model, a->slot, tail);
 	if (rc || f->late) {
@@ -617,7 +594,7 @@ static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 		return rc;
 	}
 	model_join(f->model, a->slot, a->offset);
-	check_bytes(f, a, old);
+	check_chunk(f, a, old);
 	return 0;
 }
 
@@ -629,13 +606,15 @@ static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
 	int rc;
 
 	*want = *cmd;
-	want->out_size = a ? a->size : 0;
+	want->out_size = a ? a->whole : 0;
 	if (!cmd->length)
 		return -EINVAL;
 	if (!a)
 		return -ENOENT;
-	if (a->maps)
+	if (is_mapped(f, a))
 		return -EBUSY;
+	if (a->chunks > 1)
+		return -EOPNOTSUPP;
 	if (a->lost)
 		return -EIO;
 	size = rounded(a->flags, cmd->length);
@@ -649,6 +628,8 @@ static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
 		model_shrink(f->model, a->slot, a->offset, size);
 		a->size = size;
 	}
+	if (!f->late)
+		a->whole = size;
 	want->out_size = size;
 	note_file_peak(f);
 	return 0;

@@ -113,7 +113,7 @@ static void alloc_entry(struct fuzz *f, struct batch *b, unsigned int i,
 		return;
 	}
 	if (!fuzz_predict_alloc(f, given, &want))
-		*serial = f->allocation[f->nr - 1].serial;
+		*serial = f->allocation[f->nr - 1].head;
 	fuzz_compare_alloc(f, is, &want);
 }
 
@@ -124,7 +124,7 @@ void fuzz_alloc_batch(struct fuzz *f)
 	struct batch b;
 	unsigned int i;
 
-	if (f->nr > FUZZ_ALLOCATIONS - 10)
+	if (f->nr > FUZZ_ALLOCATIONS - FUZZ_ROOM)
 		return;
 	draw_batch(f, &b, sizeof(entry[0]));
 	for (i = 0; i < b.cmd.count && !b.refused; i++) {

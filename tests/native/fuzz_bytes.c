@@ -7,7 +7,7 @@
 
 #define MAP_SHIFT 38
 
-/* Returns the allocation that a mapping shows. */
+/* Returns the chunk that a mapping shows. */
 static struct fuzz_allocation *mapped(struct fuzz *f,
 				      const struct fuzz_map *map)
 {
@@ -42,7 +42,7 @@ void fuzz_do_map(struct fuzz *f)
 	SAME(f, cmd.out_size, a->size);
 }
 
-/* Returns the mappable allocation at an mmap() offset. */
+/* Returns the mappable chunk at an mmap() offset. */
 static struct fuzz_allocation *find_offset(struct fuzz *f, u64 offset)
 {
 	u64 start = offset & (BIT_ULL(MAP_SHIFT) - 1);
@@ -195,7 +195,7 @@ static void draw_copy(struct fuzz *f, struct flexmem_rw *cmd)
 	*cmd = CMD(rw, .handle = fuzz_draw_handle(f), .length = 1 + n);
 	cmd->data = (uintptr_t)native_user() + COPY_OFFSET;
 	a = fuzz_find(f, cmd->handle);
-	size = a ? a->size : 1000;
+	size = a ? a->whole : 1000;
 	if (kind & 1)
 		cmd->length = min_t(u64, size, COPY_MOST) - n % size % 128;
 	if (kind & 2)
@@ -228,8 +228,8 @@ static int predict_copy(struct fuzz *f, const struct flexmem_rw *cmd,
 		return -ENOENT;
 	if (a->lost)
 		return -EIO;
-	if (!cmd->length || cmd->length > a->size ||
-	    cmd->offset > a->size - cmd->length)
+	if (!cmd->length || cmd->length > a->whole ||
+	    cmd->offset > a->whole - cmd->length)
 		return -EINVAL;
 	if (write && cmd->data < SZ_64K)
 		return -EFAULT;
@@ -284,8 +284,8 @@ static void draw_range(struct fuzz *f, struct flexmem_copy *cmd)
 	cmd->from = kind & 1 ? cmd->to : fuzz_draw_handle(f);
 	to = fuzz_find(f, cmd->to);
 	from = fuzz_find(f, cmd->from);
-	to_size = to ? to->size : SZ_1K;
-	from_size = from ? from->size : SZ_1K;
+	to_size = to ? to->whole : SZ_1K;
+	from_size = from ? from->whole : SZ_1K;
 	size = min(to_size, from_size);
 	if (n & 1)
 		cmd->length = round_down(size >> (n >> 1 & 3), 128);
@@ -308,8 +308,8 @@ static void draw_range(struct fuzz *f, struct flexmem_copy *cmd)
 static bool is_bad_range(const struct fuzz_allocation *a, u64 offset,
 			 u64 length)
 {
-	return offset % 128 || length % 128 || !length || length > a->size ||
-	       offset > a->size - length;
+	return offset % 128 || length % 128 || !length || length > a->whole ||
+	       offset > a->whole - length;
 }
 
 static int predict_copy_range(struct fuzz *f,

@@ -315,13 +315,16 @@ void fuzz_trim(struct fuzz *f)
  */
 static void lose_all(struct fuzz *f)
 {
-	unsigned int i;
+	unsigned int i, nr;
 
 	break_leases(f);
 	for (i = 0; i < f->nr; i++)
 		f->allocation[i].lost = true;
-	for (i = f->nr; i--;)
+	for (i = 0; i < f->nr;) {
+		nr = f->nr;
 		fuzz_end_unused(f, &f->allocation[i]);
+		i = f->nr < nr ? 0 : i + 1;
+	}
 }
 
 void fuzz_reset(struct fuzz *f)

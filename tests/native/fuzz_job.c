@@ -83,7 +83,8 @@ void fuzz_job(struct fuzz *f)
 		return;
 	}
 	a = f->allocation + n / FUZZ_JOBS;
-	if (!f->gone && a < f->allocation + f->nr && a->handle)
+	if (!f->gone && a < f->allocation + f->nr && a->handle &&
+	    !a->index)
 		begin(f, job, a);
 }
 
