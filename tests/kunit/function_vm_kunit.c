@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Calls to a driver about its page tables, and spaces that are closed. */
+
+#include <linux/workqueue.h>
+
+#include "liar.h"
+
+static const struct flexmem_vm_range some_range = {
+	.space = 1,
+	.address = SZ_1M,
+	.size = SZ_64K,
+};
+
+static void refuses_wrong_addresses(struct kunit *test)
+{
+	static const struct {
+		u64 space, address, size, offset;
+		unsigned int access;
+	} bad[] = {
+		{ 0, SZ_1M, SZ_64K, 0, 1 }, { 1, SZ_1M, 0, 0, 1 },
+		{ 1, SZ_1M + SZ_4K, SZ_64K, 0, 1 }, { 1, SZ_1M, SZ_4K, 0, 1 },
+		{ 1, SZ_1M, SZ_64K, SZ_4K, 1 }, { 1, SZ_1M, SZ_64K, SZ_2M, 1 },
+		{ 1, SZ_1M, SZ_2M, SZ_64K, 1 }, { 1, SZ_1M, SZ_4M, 0, 1 },
+		{ 1, SZ_1M, SZ_64K, 0, 0 }, { 1, SZ_1M, SZ_64K, 0, 8 },
+		{ 1, SZ_1M - SZ_64K, SZ_64K, 0, 1 }, { 1, 0, SZ_64K, 0, 1 },
+		{ 1, SZ_4M + SZ_1M, SZ_64K, 0, 1 },
+		{ 1, SZ_4M + SZ_1M - SZ_64K, SZ_128K, 0, 1 },
+		{ 1, -(u64)SZ_64K, SZ_64K, 0, 1 },
+		{ 1, SZ_1M, -(u64)SZ_64K, 0, 1 },
+	};
+	static const struct flexmem_vm_range last = {
+		.space = 1,
+		.address = SZ_4M + SZ_1M - SZ_64K,
+		.size = SZ_64K,
+	};
+	struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct flexmem_vm_range range = {
+			.space = bad[i].space,
+			.address = bad[i].address,
+			.size = bad[i].size,
+		};
+
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+				    flexmem_function_vm_map(&liar->function,
+							    &range, &mem,
+							    bad[i].offset,
+							    bad[i].access),
+				    "%u", i);
+		/*
+		 * These checks are only about the addresses, so they hold for
+		 * vm_unmap too.
+		 */
+		if ((bad[i].size <= mem.size || bad[i].size > U64_MAX / 2) &&
+		    !bad[i].offset && bad[i].access == 1)
+			KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+					    flexmem_function_vm_unmap(&liar->function,
+								      &range),
+					    "%u", i);
+	}
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_vm_map(&liar->function, &last, &mem,
+						SZ_2M - SZ_64K, 7));
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_function_vm_unmap(&liar->function, &last));
+}
+
+static void has_no_page_tables_without_operations(struct kunit *test)
+{
+	const struct flexmem_memory mem = { .size = SZ_2M };
+	struct liar *liar = test->priv;
+
+	liar->function.ops.vm_map = NULL;
+	liar->function.ops.vm_unmap = NULL;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			flexmem_function_vm_map(&liar->function, &some_range,
+						&mem, 0, FLEXMEM_VM_READ));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			flexmem_function_vm_unmap(&liar->function,
+						  &some_range));
+}
+
+struct space {
+	struct flexmem_vm vm;
+	unsigned int unmapped;
+};
+
+static void count_unmapped(struct work_struct *work)
+{
+	container_of(work, struct space, vm.unmapped)->unmapped++;
+}
+
+static void do_nothing(struct work_struct *work)
+{
+}
+
+static void start_worker(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+
+	liar->function.worker = alloc_ordered_workqueue("flexmem_kunit", 0);
+	KUNIT_ASSERT_NOT_NULL(test, liar->function.worker);
+	INIT_DELAYED_WORK(&liar->function.work, do_nothing);
+	liar->function.work_ms = INT_MAX;
+}
+
+static void stop_worker(struct liar *liar)
+{
+	cancel_delayed_work_sync(&liar->function.work);
+	destroy_workqueue(liar->function.worker);
+	liar->function.worker = NULL;
+}
+
+/* Makes a space with two bindings. */
+static void open_space(struct flexmem_function *function, struct space *space,
+		       u64 number)
+{
+	*space = (struct space) {};
+	INIT_LIST_HEAD(&space->vm.link);
+	INIT_WORK(&space->vm.unmapped, count_unmapped);
+	space->vm.space = number;
+	flexmem_function_vm_begin(function, &space->vm);
+	flexmem_function_vm_begin(function, &space->vm);
+}
+
+/* A space without mappings needs no command. */
+static void closes_an_empty_space(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
+
+	open_space(function, &space, 1);
+	flexmem_function_vm_end(&space.vm);
+	KUNIT_EXPECT_FALSE(test, list_empty(&function->vms));
+	flexmem_function_vm_end(&space.vm);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+	KUNIT_EXPECT_TRUE(test, flexmem_function_vm_close(function, &space.vm));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_vm_unmap_all(function));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+}
+
+/* A closed space is unmapped with one command, which is repeated for ever. */
+static void closes_a_space(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
+	unsigned int i;
+
+	start_worker(test);
+	open_space(function, &space, 1);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_vm_close(function, &space.vm));
+	KUNIT_EXPECT_EQ(test, liar->unmapped, function->vm_start);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+
+	open_space(function, &space, 2);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_is_pending(function));
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	liar->rc = -EIO;
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_close(function, &space.vm));
+	for (i = 0; i < 2 * FLEXMEM_RELEASE_TRIES; i++) {
+		KUNIT_EXPECT_TRUE(test, flexmem_function_vm_is_pending(function));
+		flexmem_function_vm_retry(function);
+	}
+	KUNIT_EXPECT_EQ(test, liar->mapped, 2 + 2 * FLEXMEM_RELEASE_TRIES);
+	KUNIT_EXPECT_TRUE(test, flexmem_function_is_settled(function));
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 0);
+	liar->rc = 0;
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_is_pending(function));
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 1);
+	stop_worker(liar);
+}
+
+/* A function that does not answer gets no second command. */
+static void stops_to_unmap_after_a_timeout(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space, other, live;
+
+	start_worker(test);
+	open_space(function, &live, 3);
+	open_space(function, &space, 1);
+	open_space(function, &other, 2);
+	liar->rc = -EIO;
+	flexmem_function_vm_close(function, &space.vm);
+	flexmem_function_vm_close(function, &other.vm);
+	liar->rc = -ETIMEDOUT;
+	liar->mapped = 0;
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	liar->rc = -EIO;
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 3);
+	/* A reset leaves nothing mapped. */
+	liar->rc = 0;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(function));
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 1);
+	KUNIT_EXPECT_EQ(test, other.unmapped, 1);
+	KUNIT_EXPECT_EQ(test, live.unmapped, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 3);
+	/* The old bindings end later. */
+	flexmem_function_vm_begin(function, &live.vm);
+	flexmem_function_vm_end(&live.vm);
+	KUNIT_EXPECT_FALSE(test, list_empty(&function->vms));
+	flexmem_function_vm_forget(function);
+	stop_worker(liar);
+}
+
+/* A suspended function gets no command. */
+static void closes_a_space_after_the_resume(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
+
+	start_worker(test);
+	open_space(function, &space, 1);
+	flexmem_function_suspend(function);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_close(function, &space.vm));
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	flexmem_function_resume(function);
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, space.unmapped, 1);
+	stop_worker(liar);
+}
+
+/* On removal nothing is released while something may be mapped. */
+static void releases_nothing_that_is_mapped(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space;
+
+	KUNIT_ASSERT_EQ(test, acquire(test, SZ_2M, 0, SZ_2M), 0);
+	open_space(function, &space, 1);
+	liar->rc = -EIO;
+	flexmem_function_release_all(function);
+	KUNIT_EXPECT_EQ(test, liar->released, 0);
+	KUNIT_EXPECT_EQ(test, liar->unmapped, function->vm_start);
+	liar->rc = 0;
+	flexmem_function_release_all(function);
+	KUNIT_EXPECT_EQ(test, liar->released, 1);
+	/* Without memory there is nothing to unmap. */
+	liar->mapped = 0;
+	flexmem_function_release_all(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
+	flexmem_function_vm_forget(function);
+	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
+}
+
+static struct kunit_case function_vm_test_cases[] = {
+	KUNIT_CASE(refuses_wrong_addresses),
+	KUNIT_CASE(has_no_page_tables_without_operations),
+	KUNIT_CASE(closes_an_empty_space),
+	KUNIT_CASE(closes_a_space),
+	KUNIT_CASE(stops_to_unmap_after_a_timeout),
+	KUNIT_CASE(closes_a_space_after_the_resume),
+	KUNIT_CASE(releases_nothing_that_is_mapped),
+	{}
+};
+
+static struct kunit_suite function_vm_suite = {
+	.name = "flexmem_function_vm",
+	.init = function_test_init,
+	.test_cases = function_vm_test_cases,
+};
+
+kunit_test_suite(function_vm_suite);
