@@ -1483,8 +1483,8 @@ struct flexmem_va_unbind {
  *
  * Finds the byte that is bound at an address, or the address at which a byte is
  * bound. ENOENT: nothing is bound there; the byte is not bound; another thread
- * binds or unbinds it; or there is no such handle. EINVAL: a member is not 0 that must be. EBUSY: the allocation is
- * being resized.
+ * binds or unbinds it; or there is no such handle. EINVAL: a member is not 0
+ * that must be. EBUSY: the allocation is being resized.
  */
 struct flexmem_va_lookup {
 	__u32 size;
