@@ -18,6 +18,7 @@
 #include <linux/pm.h>
 #include <linux/pm_runtime.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/version.h>
@@ -61,6 +62,7 @@ enum {
 
 struct npu {
 	struct pci_dev *pdev;
+	struct pci_saved_state *state;	/* for npu_slot_reset() */
 	void __iomem *regs;
 	struct flexmem_dev *fdev;
 	struct work_struct capacity_work;
@@ -69,6 +71,7 @@ struct npu {
 	void *buffer;		/* FLEXMEM_RW_MAX bytes, for reads and writes */
 	dma_addr_t buffer_dma;
 	struct completion reply;
+	bool lost;		/* no access until a reset from outside */
 	spinlock_t lock;	/* protects the members below */
 	u32 seq;		/* number of the latest request */
 	bool awaited;		/* a caller waits for its reply */
@@ -76,7 +79,6 @@ struct npu {
 	u64 result;
 	u32 news;		/* events that flexmem was not told about yet */
 	bool tells;		/* events may be passed on to flexmem */
-	bool lost;		/* no access until a reset from outside */
 };
 
 /* [call] */
@@ -141,14 +143,9 @@ static int npu_wait(struct npu *npu)
 	}
 }
 
-static bool npu_is_lost(struct npu *npu)
+static bool npu_is_lost(const struct npu *npu)
 {
-	bool lost;
-
-	spin_lock_irq(&npu->lock);
-	lost = npu->lost;
-	spin_unlock_irq(&npu->lock);
-	return lost;
+	return READ_ONCE(npu->lost);
 }
 
 /* Takes the mailbox, and wakes the device up. */
@@ -187,8 +184,7 @@ static int npu_command(struct npu *npu, const struct npu_request *req,
 /* [news] */
 /*
  * Tells flexmem about events, or keeps the events while npu->tells is false.
- * npu->fdev is not set before the VF is registered, and a device that is dying
- * may report masked events.
+ * npu->fdev is not set before the VF is registered.
  */
 static void npu_tell(struct npu *npu, u32 news)
 {
@@ -269,17 +265,12 @@ static int npu_capacity(void *priv, unsigned int domain, u64 *bytes)
 }
 
 /* [data] */
-/*
- * Sends a request that moves data. When this returns, no byte moves any more,
- * or the VF has failed.
- */
-static int npu_move(struct npu *npu, const struct npu_request *req)
+/* Waits for a request that moves data, or stops it. */
+static int npu_wait_or_stop(struct npu *npu)
 {
+	int rc = npu_wait(npu);
 	u32 busy;
-	int rc;
 
-	npu_send(npu, req);
-	rc = npu_wait(npu);
 	if (rc != -ETIMEDOUT && rc != -EINTR)
 		return rc;
 	writel(1, npu->regs + NPU_STOP);
@@ -289,64 +280,50 @@ static int npu_move(struct npu *npu, const struct npu_request *req)
 	return -ENOTRECOVERABLE;
 }
 
-static int npu_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
-		     u64 size)
+/*
+ * Sends a request that moves data. When this returns, no byte moves any more,
+ * or the VF has failed.
+ */
+static int npu_move(struct npu *npu, u32 command,
+		    const struct flexmem_memory *mem, u64 offset, u64 size,
+		    void *to, const void *from)
 {
 	const struct npu_request req = {
-		.command = NPU_SCRUB,
+		.command = command,
 		.memory = mem->id,
 		.offset = offset,
 		.length = size,
 	};
-	struct npu *npu = priv;
 	int rc = npu_begin(npu);
 
 	if (rc)
 		return rc;
-	rc = npu_move(npu, &req);
-	npu_end(npu);
-	return rc;
-}
-
-static int npu_read(void *priv, const struct flexmem_memory *mem, u64 offset,
-		    u64 size, void *to)
-{
-	const struct npu_request req = {
-		.command = NPU_READ,
-		.memory = mem->id,
-		.offset = offset,
-		.length = size,
-	};
-	struct npu *npu = priv;
-	int rc = npu_begin(npu);
-
-	if (rc)
-		return rc;
-	rc = npu_move(npu, &req);
-	if (!rc)
+	if (from)
+		memcpy(npu->buffer, from, size);
+	npu_send(npu, &req);
+	rc = npu_wait_or_stop(npu);
+	if (!rc && to)
 		memcpy(to, npu->buffer, size);
 	npu_end(npu);
 	return rc;
 }
 
+static int npu_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
+		     u64 size)
+{
+	return npu_move(priv, NPU_SCRUB, mem, offset, size, NULL, NULL);
+}
+
+static int npu_read(void *priv, const struct flexmem_memory *mem, u64 offset,
+		    u64 size, void *to)
+{
+	return npu_move(priv, NPU_READ, mem, offset, size, to, NULL);
+}
+
 static int npu_write(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size, const void *from)
 {
-	const struct npu_request req = {
-		.command = NPU_WRITE,
-		.memory = mem->id,
-		.offset = offset,
-		.length = size,
-	};
-	struct npu *npu = priv;
-	int rc = npu_begin(npu);
-
-	if (rc)
-		return rc;
-	memcpy(npu->buffer, from, size);
-	rc = npu_move(npu, &req);
-	npu_end(npu);
-	return rc;
+	return npu_move(priv, NPU_WRITE, mem, offset, size, NULL, from);
 }
 
 /* The whole window is contiguous, so any part of it can be mapped. */
@@ -365,14 +342,18 @@ static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 
 /*
  * Resets the VF in any state of the firmware. The read ends after the write has
- * reached the device: then nothing moves any more.
+ * reached the device: then nothing moves any more. Every bit is 1 if the write
+ * did not reach the device.
  */
-static void npu_write_reset(struct npu *npu)
+static int npu_write_reset(struct npu *npu)
 {
+	u32 answer;
+
 	if (npu_is_lost(npu))
-		return;
+		return -EIO;
 	writel(1, npu->regs + NPU_RESET);
-	readl(npu->regs + NPU_RESET);
+	answer = readl(npu->regs + NPU_RESET);
+	return answer == ~0U ? -EIO : 0;
 }
 
 static int npu_reset(void *priv)
@@ -382,9 +363,9 @@ static int npu_reset(void *priv)
 
 	if (rc)
 		return rc;
-	npu_write_reset(npu);
+	rc = npu_write_reset(npu);
 	npu_end(npu);
-	return 0;
+	return rc;
 }
 
 static const struct flexmem_device_ops npu_ops = {
@@ -439,7 +420,6 @@ static void npu_listen(struct npu *npu)
 	npu->tells = true;
 	spin_unlock_irq(&npu->lock);
 	npu_tell(npu, 0);
-	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 }
 
 /* From here on events are kept. Does not access the device. */
@@ -453,23 +433,15 @@ static void npu_hush(struct npu *npu)
 	cancel_work_sync(&npu->dead_work);
 }
 
-/* Masks events, but not replies, which are still needed. */
-static void npu_quiet(struct npu *npu)
-{
-	if (!npu_is_lost(npu))
-		writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
-	npu_hush(npu);
-}
-
 /* [probe] */
 /* Sets what the device forgets when it sleeps or is reset from outside. */
 static void npu_restore(struct npu *npu)
 {
+	if (npu_is_lost(npu))
+		return;
 	pci_set_master(npu->pdev);
 	writeq(npu->buffer_dma, npu->regs + NPU_BUFFER);
-	writel(NPU_EVENT_REPLY, npu->regs + NPU_EVENT_MASK);
-	/* for npu_slot_reset() */
-	pci_save_state(npu->pdev);
+	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 }
 
 static int npu_start(struct npu *npu)
@@ -530,7 +502,11 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 					  &npu->buffer_dma, GFP_KERNEL);
 	if (!npu->buffer)
 		return -ENOMEM;
-	rc = devm_request_irq(&pdev->dev, pdev->irq, npu_interrupt, IRQF_SHARED,
+	/* A VF has no interrupt pin. */
+	rc = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSI);
+	if (rc < 0)
+		return rc;
+	rc = devm_request_irq(&pdev->dev, pdev->irq, npu_interrupt, 0,
 			      KBUILD_MODNAME, npu);
 	if (rc)
 		return rc;
@@ -539,9 +515,13 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 	pci_enable_pcie_error_reporting(pdev);
 #endif
-	rc = npu_start(npu);
-	if (rc)
+	pci_save_state(pdev);
+	npu->state = pci_store_saved_state(pdev);
+	rc = npu->state ? npu_start(npu) : -ENOMEM;
+	if (rc) {
+		kfree(npu->state);
 		return rc;
+	}
 	/* Gives up the reference of the PCI core, so that the device can sleep. */
 	pm_runtime_set_autosuspend_delay(&pdev->dev, 1000);
 	pm_runtime_use_autosuspend(&pdev->dev);
@@ -555,9 +535,10 @@ static void npu_remove(struct pci_dev *pdev)
 
 	pm_runtime_get_noresume(&pdev->dev);
 	pm_runtime_dont_use_autosuspend(&pdev->dev);
-	npu_quiet(npu);
+	npu_hush(npu);
 	flexmem_device_unregister(npu->fdev);
 	npu_write_reset(npu);
+	kfree(npu->state);
 }
 
 /* Before another kernel starts, for which nothing may move. */
@@ -565,7 +546,7 @@ static void npu_shutdown(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
 
-	npu_quiet(npu);
+	npu_hush(npu);
 	flexmem_device_suspend(npu->fdev);
 	npu_write_reset(npu);
 	pci_clear_master(pdev);
@@ -581,9 +562,7 @@ static void npu_reset_prepare(struct pci_dev *pdev)
 {
 	struct npu *npu = pci_get_drvdata(pdev);
 
-	spin_lock_irq(&npu->lock);
-	npu->lost = true;
-	spin_unlock_irq(&npu->lock);
+	WRITE_ONCE(npu->lost, true);
 	npu_hush(npu);
 	flexmem_device_failed(npu->fdev);
 	flexmem_device_suspend(npu->fdev);
@@ -599,16 +578,22 @@ static void npu_reset_done(struct pci_dev *pdev)
 	struct npu *npu = pci_get_drvdata(pdev);
 	int rc;
 
-	npu_restore(npu);
+	/* Linux 6.1 reports an error to a VF that is asleep. */
+	pm_runtime_get_sync(&pdev->dev);
+	/* No operation begins before the registers are restored. */
+	mutex_lock(&npu->turn);
+	WRITE_ONCE(npu->lost, false);
 	spin_lock_irq(&npu->lock);
-	npu->lost = false;
 	npu->news = 0;
 	spin_unlock_irq(&npu->lock);
+	npu_restore(npu);
+	mutex_unlock(&npu->turn);
 	rc = flexmem_device_reset(npu->fdev);
 	npu_listen(npu);
 	/* Resets the VF once more. */
 	if (rc)
 		npu_tell(npu, NPU_EVENT_DEAD);
+	pm_runtime_put_autosuspend(&pdev->dev);
 }
 
 static pci_ers_result_t npu_error_detected(struct pci_dev *pdev,
@@ -621,6 +606,9 @@ static pci_ers_result_t npu_error_detected(struct pci_dev *pdev,
 
 static pci_ers_result_t npu_slot_reset(struct pci_dev *pdev)
 {
+	struct npu *npu = pci_get_drvdata(pdev);
+
+	pci_load_saved_state(pdev, npu->state);
 	pci_restore_state(pdev);
 	return PCI_ERS_RESULT_RECOVERED;
 }
@@ -638,7 +626,7 @@ static int npu_suspend(struct device *dev)
 {
 	struct npu *npu = dev_get_drvdata(dev);
 
-	npu_quiet(npu);
+	npu_hush(npu);
 	flexmem_device_suspend(npu->fdev);
 	return 0;
 }
@@ -671,7 +659,6 @@ static int npu_runtime_resume(struct device *dev)
 	struct npu *npu = dev_get_drvdata(dev);
 
 	npu_restore(npu);
-	writel(NPU_EVENT_REPLY | NPU_EVENT_NEWS, npu->regs + NPU_EVENT_MASK);
 	/*
 	 * A device that slept has reported nothing. If the work item wakes the
 	 * device, it asks for the capacity next.
