@@ -243,6 +243,17 @@ class Memory(FlexmemTest):
         self.assertIn("test_history_with_all_stacks", names)
         self.assertIn("at::", names)
 
+    def test_out_of_memory_names_the_line_of_python(self):
+        total = torch.flexmem.mem_get_info()[1]
+        for stacks in "python", "all":
+            torch.flexmem._record_memory_history(stacks=stacks, max_entries=100)
+            try:
+                with self.assertRaises(torch.OutOfMemoryError) as caught:
+                    torch.empty(2 * total, dtype=torch.uint8, device=DEVICE)
+            finally:
+                torch.flexmem._record_memory_history(None)
+            self.assertRegex(str(caught.exception), r"requested by \S*test_memory\.py:\d+:test_out_of_memory_names")
+
 
 class Accelerator(FlexmemTest):
     """PyTorch 2.9 and later have the same figures under torch.accelerator."""

@@ -30,22 +30,58 @@ void release(void* /*user*/, void* context) {
   }
 }
 
+std::string line(const torch::unwind::Frame& frame) {
+  return frame.filename + ":" + std::to_string(frame.lineno) + ":" +
+      frame.funcname + "\n";
+}
+
 // One line for each frame, the innermost first.
 std::string describe(Trace* trace) {
   const auto symbolized = torch::symbolize({trace->stack.get()});
   std::string text;
   for (const uint64_t index : symbolized.tracebacks.at(0)) {
-    const auto& frame = symbolized.all_frames.at(index);
-    text += frame.filename + ":" + std::to_string(frame.lineno) + ":" +
-        frame.funcname + "\n";
+    text += line(symbolized.all_frames.at(index));
   }
   return text;
 }
 
-size_t print(void* /*user*/, void* context, char* text, size_t length) {
+bool isPython(const torch::unwind::Frame& frame) {
+  // Python's name of code that is in no file begins with "<".
+  return frame.filename.ends_with(".py") || frame.filename.starts_with("<");
+}
+
+// Whether the frame is of the code that takes the stack trace.
+bool isUnwinder(const torch::unwind::Frame& frame) {
+  return frame.funcname.find("torch::unwind") != std::string::npos ||
+      frame.funcname.find("CapturedTraceback") != std::string::npos ||
+      frame.funcname.find("flexmem_torch::Stack") != std::string::npos;
+}
+
+// The innermost Python frame, or else the innermost one that is not the
+// unwinder's.
+std::string describeRequester(Trace* trace) {
+  const auto symbolized = torch::symbolize({trace->stack.get()});
+  std::string other;
+  for (const uint64_t index : symbolized.tracebacks.at(0)) {
+    const auto& frame = symbolized.all_frames.at(index);
+    if (isPython(frame)) {
+      return line(frame);
+    }
+    if (other.empty() && !isUnwinder(frame)) {
+      other = line(frame);
+    }
+  }
+  return other;
+}
+
+size_t printWith(
+    std::string (*function)(Trace*),
+    void* context,
+    char* text,
+    size_t length) {
   std::string whole;
   try {
-    whole = describe(static_cast<Trace*>(context));
+    whole = function(static_cast<Trace*>(context));
   } catch (const std::exception&) {
     // If the symbols cannot be read, the allocation must not fail.
     whole = "unknown";
@@ -58,7 +94,19 @@ size_t print(void* /*user*/, void* context, char* text, size_t length) {
   return whole.size();
 }
 
+size_t print(void* /*user*/, void* context, char* text, size_t length) {
+  return printWith(describe, context, text, length);
+}
+
 } // namespace
+
+size_t printRequester(
+    void* /*user*/,
+    void* context,
+    char* text,
+    size_t length) {
+  return printWith(describeRequester, context, text, length);
+}
 
 const flexmem_cache_contexts stackContexts = {print, hold, release, nullptr};
 

@@ -28,6 +28,10 @@ class Stack {
   void* context_;
 };
 
+// Prints only the frame that made the request, for texts of errors. Python's
+// frames come first. Has the type of flexmem_cache_failure.print.
+size_t printRequester(void* user, void* context, char* text, size_t length);
+
 // A kernel that draws random numbers holds its generator's mutex, and a thread
 // of Python's may wait for that mutex with the GIL. So the kernel must not wait
 // for the GIL. While a WithoutPython lives, the requests of its thread do not

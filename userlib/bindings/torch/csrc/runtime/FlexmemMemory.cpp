@@ -136,8 +136,11 @@ flexmem_cache* make() {
   return made.release();
 }
 
-[[noreturn]] void refuse(int error, const flexmem_cache_failure& failure) {
+[[noreturn]] void refuse(int error, flexmem_cache_failure failure) {
   char text[1024];
+  if (failure.print) {
+    failure.print = printRequester;
+  }
   flexmem_cache_error_text(error, &failure, sizeof(failure), text, sizeof(text));
   TORCH_CHECK_WITH(OutOfMemoryError, error != -ENOMEM, "flexmem: ", text);
   TORCH_CHECK(error != -ECHILD, kForked);
