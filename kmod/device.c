@@ -39,6 +39,11 @@ static void device_release(struct device *dev)
 	struct flexmem_dev *fdev =
 		container_of(dev, struct flexmem_dev, dev);
 
+	/*
+	 * The worker may still put allocations, of jobs of killed callers and of
+	 * closed spaces. One with a fence that has not signalled becomes leaving.
+	 */
+	flush_workqueue(fdev->table.function.worker);
 	flexmem_leaving_fini(&fdev->table.leaving);
 	mutex_destroy(&fdev->power);
 	flexmem_table_fini(&fdev->table);
