@@ -397,22 +397,26 @@ static int unmap(struct binding *binding)
 
 /*
  * Maps the bytes, chunk by chunk. A suspend waits only for the command under
- * way; after the resume this goes on with the next chunk.
+ * way; after the resume this goes on with the next chunk. So with -EAGAIN the
+ * chunks so far stay mapped.
  */
 static int run_bind(struct flexmem_job *job)
 {
 	struct binding *binding = container_of(job, struct binding, job);
 	struct flexmem_function *function = function_of(binding->space);
 	int rc = 0;
+	int error;
 
 	while (!rc && binding->mapped < binding->bytes.size) {
 		rc = flexmem_function_error(function) ?:
 		     flexmem_allocation_error(binding->allocation);
 		rc = rc ?: map_next(binding);
 	}
-	if (rc && binding->mapped && !flexmem_function_error(function))
-		unmap(binding);
-	return rc;
+	if (!rc || rc == -EAGAIN || !binding->mapped)
+		return rc;
+	error = flexmem_function_error(function) ?: unmap(binding);
+	/* For the caller -ENOSPC means that nothing is bound. */
+	return rc == -ENOSPC && error ? error : rc;
 }
 
 static int run_unbind(struct flexmem_job *job)

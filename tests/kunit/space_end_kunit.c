@@ -71,6 +71,27 @@ static void keeps_what_may_be_mapped(struct kunit *test)
 	check_pages(test, client, 2);
 }
 
+/*
+ * There is no room for the second chunk, and the first one cannot be unmapped.
+ * vm_unmap must not answer -ENOSPC, so that counts as -EIO.
+ */
+static void no_room_and_no_way_back(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	fail(1, 2, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), -EIO);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 1);
+	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), -EBUSY);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
+}
+
 /* The bytes of a failed VA_UNBIND may be mapped or not. */
 static void a_failed_unbind_is_repeated(struct kunit *test)
 {
@@ -109,6 +130,9 @@ static int resume_soon(void *data)
 
 	while (!flexmem_function_is_suspended(&ctx->table->function))
 		msleep(20);
+	/* A suspend waits for the command under way. */
+	mutex_lock(&ctx->table->acquire_lock);
+	mutex_unlock(&ctx->table->acquire_lock);
 	flexmem_table_resume(ctx->table);
 	complete(&resumed);
 	return 0;
@@ -164,6 +188,34 @@ static void goes_on_after_a_suspend(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), 0);
 	wait_for_completion(&resumed);
 	KUNIT_EXPECT_EQ(test, pages.maps, 3);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
+	check_pages(test, client, 3);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
+}
+
+static void suspend_at_the_next(struct kunit *test)
+{
+	pages.during = suspend;
+}
+
+/*
+ * There is no room for the second chunk, and the device suspends before the
+ * first one can be unmapped. After the resume there is room.
+ */
+static void no_room_in_a_suspend(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *client = ctx->client;
+	u32 handle = alloc_pages_in(test, client, 3, 3);
+
+	reserve(test, client, 3);
+	pages.during = suspend_at_the_next;
+	fail(1, 1, -ENOSPC);
+	init_completion(&resumed);
+	kthread_run(resume_soon, ctx, "flexmem_kunit");
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), 0);
+	wait_for_completion(&resumed);
+	KUNIT_EXPECT_EQ(test, pages.maps, 4);
 	KUNIT_EXPECT_EQ(test, pages.unmaps, 0);
 	check_pages(test, client, 3);
 	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
@@ -629,8 +681,10 @@ static void removal_while_suspended(struct kunit *test)
 static struct kunit_case space_end_cases[] = {
 	KUNIT_CASE(rolls_back),
 	KUNIT_CASE(keeps_what_may_be_mapped),
+	KUNIT_CASE(no_room_and_no_way_back),
 	KUNIT_CASE(a_failed_unbind_is_repeated),
 	KUNIT_CASE(goes_on_after_a_suspend),
+	KUNIT_CASE(no_room_in_a_suspend),
 	KUNIT_CASE(a_reset_between_two_chunks),
 	KUNIT_CASE(the_worker_ends_the_command_of_a_killed_caller),
 	KUNIT_CASE(close_gives_all_back),

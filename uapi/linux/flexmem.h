@@ -1426,8 +1426,8 @@ enum flexmem_va_access {
  * &struct flexmem_va_reserve. ENOSPC: the device has no room in its page tables,
  * which all files share. After these errors nothing is bound.
  *
- * EIO, ETIMEDOUT, EINTR (the caller was killed): device programs may reach some
- * of the bytes. VA_LOOKUP does not find them, but addresses and bytes may stay
+ * EIO, ETIMEDOUT, ENOMEM, EINTR (the caller was killed): device programs may
+ * reach some of the bytes. VA_LOOKUP does not find them, but addresses and bytes may stay
  * taken. VA_UNBIND frees them; it fails with ENOENT if they are free.
  *
  * A bound allocation cannot be resized. FREE of a bound allocation ends its
@@ -1455,8 +1455,8 @@ struct flexmem_va_bind {
  *
  * Undoes one VA_BIND as a whole. A device program that still uses the addresses
  * faults. ENOENT: no VA_BIND has taken addresses from there on. EBUSY: another
- * thread binds or unbinds there. EIO, ETIMEDOUT, EINTR (the caller was killed):
- * device programs may still reach the bytes, and the addresses stay taken.
+ * thread binds or unbinds there. EIO, ETIMEDOUT, ENOMEM, EINTR (the caller was
+ * killed): device programs may still reach the bytes, and the addresses stay taken.
  * VA_LOOKUP does not find them. The call can be repeated.
  */
 struct flexmem_va_unbind {
