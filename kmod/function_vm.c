@@ -169,10 +169,13 @@ void flexmem_function_vm_retry(struct flexmem_function *function)
 			continue;
 		rc = flexmem_function_error(function) ?:
 		     unmap_space(function, vm);
-		if (!rc)
+		if (!rc) {
 			forget(function, vm);
-		else if (rc != -EIO)
+		} else if (rc != -EIO) {
+			/* The next try begins with another space. */
+			list_move_tail(&vm->link, &function->vms);
 			break;
+		}
 	}
 }
 

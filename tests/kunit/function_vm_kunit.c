@@ -200,6 +200,8 @@ static void stops_to_unmap_after_a_timeout(struct kunit *test)
 	liar->mapped = 0;
 	flexmem_function_vm_retry(function);
 	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	/* The next try begins with the other space. */
+	KUNIT_EXPECT_PTR_EQ(test, function->vms.prev, &space.vm.link);
 	liar->rc = -EIO;
 	flexmem_function_vm_retry(function);
 	KUNIT_EXPECT_EQ(test, liar->mapped, 3);
