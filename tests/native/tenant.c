@@ -608,7 +608,8 @@ static void do_nonsense(struct tenant *t)
 	rc = native_ioctl(t->file, _IO(FLEXMEM_TYPE, i), at);
 	current->wild = false;
 	ANSWER(t, "nonsense", rc, ENOTTY, EINVAL, E2BIG, EOPNOTSUPP, EPERM,
-	       ENOENT, EBUSY, EIO, ETIMEDOUT, ENOMEM, EMSGSIZE, EAGAIN, ENOSPC);
+	       ENOENT, EBUSY, EIO, ETIMEDOUT, ENOMEM, EMSGSIZE, EAGAIN, ENOSPC,
+	       ENXIO, EEXIST, EMFILE);
 }
 
 /*
