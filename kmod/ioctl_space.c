@@ -15,12 +15,11 @@ static bool has_spaces(const struct flexmem_call *call)
 }
 
 /* The space of a client, or an ERR_PTR(): @none if the client has none yet. */
-static struct flexmem_space *find_space(struct flexmem_call *call, u32 flags,
-					int none)
+static struct flexmem_space *find_space(struct flexmem_call *call, int none)
 {
 	struct flexmem_space *space;
 
-	if (flags || !has_spaces(call))
+	if (!has_spaces(call))
 		return ERR_PTR(-EOPNOTSUPP);
 	space = flexmem_client_find_space(call->client);
 	return space ?: ERR_PTR(none);
@@ -32,7 +31,7 @@ int flexmem_cmd_va_reserve(struct flexmem_call *call)
 	struct flexmem_space *space;
 	int rc, failure;
 
-	if (cmd->flags || !has_spaces(call))
+	if (!has_spaces(call))
 		return -EOPNOTSUPP;
 	cmd->out_address = 0;
 	cmd->out_largest_free = 0;
@@ -50,7 +49,7 @@ int flexmem_cmd_va_reserve(struct flexmem_call *call)
 int flexmem_cmd_va_free(struct flexmem_call *call)
 {
 	struct flexmem_va_free *cmd = call->cmd;
-	struct flexmem_space *space = find_space(call, cmd->flags, -ENOENT);
+	struct flexmem_space *space = find_space(call, -ENOENT);
 
 	return IS_ERR(space) ? PTR_ERR(space) :
 			       flexmem_space_free(space, cmd->address);
@@ -59,7 +58,7 @@ int flexmem_cmd_va_free(struct flexmem_call *call)
 int flexmem_cmd_va_bind(struct flexmem_call *call)
 {
 	struct flexmem_va_bind *cmd = call->cmd;
-	struct flexmem_space *space = find_space(call, cmd->flags, -ENXIO);
+	struct flexmem_space *space = find_space(call, -ENXIO);
 	struct flexmem_allocation *allocation;
 	int rc;
 
@@ -76,7 +75,7 @@ int flexmem_cmd_va_bind(struct flexmem_call *call)
 int flexmem_cmd_va_unbind(struct flexmem_call *call)
 {
 	struct flexmem_va_unbind *cmd = call->cmd;
-	struct flexmem_space *space = find_space(call, cmd->flags, -ENOENT);
+	struct flexmem_space *space = find_space(call, -ENOENT);
 
 	return IS_ERR(space) ? PTR_ERR(space) :
 			       flexmem_space_unbind(space, cmd->address);
@@ -85,7 +84,7 @@ int flexmem_cmd_va_unbind(struct flexmem_call *call)
 int flexmem_cmd_va_lookup(struct flexmem_call *call)
 {
 	struct flexmem_va_lookup *cmd = call->cmd;
-	struct flexmem_space *space = find_space(call, cmd->flags, -ENOENT);
+	struct flexmem_space *space = find_space(call, -ENOENT);
 	struct flexmem_allocation *allocation = NULL, *found;
 
 	if (IS_ERR(space))
