@@ -74,7 +74,11 @@ static const struct flexmem_order_ops orders[] = {
  */
 #define MAX_RACES 100
 
-/* A region, with the figures that placement has read. They may be stale. */
+/*
+ * A region, with figures that placement has read. They may be stale.
+ * @room: its largest free block if the request is growable; otherwise 0.
+ * @free: all its free bytes.
+ */
 struct candidate {
 	struct flexmem_region *region;
 	const struct flexmem_account *reserved_for;

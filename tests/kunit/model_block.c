@@ -30,8 +30,9 @@ static bool comes_before(const struct model *model,
 }
 
 /*
- * Returns the first free block of at least @size bytes, or -1, in the order in
- * which the fit tries blocks. Begins behind block @after, if that is not -1.
+ * Goes through the free blocks in the order in which the fit tries them, and
+ * returns the first with at least @size bytes, or -1. Begins behind block
+ * @after, if that is not -1.
  */
 static int first_hole(const struct model *model,
 		      const struct model_region *region, u64 size, int after)

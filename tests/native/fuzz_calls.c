@@ -25,7 +25,8 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 	switch (f->spoil) {
 	case SHORT:
 		/*
-		 * A size that is smaller than the first version of any struct.
+		 * A size below about three fifths of the present one. No
+		 * version of a struct was that short.
 		 */
 		cmd[0] = fuzz_take(f) % (size - size / 5 * 2);
 		return -EINVAL;

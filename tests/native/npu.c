@@ -110,8 +110,8 @@ static void trim_all(unsigned int minor)
 }
 
 /*
- * Frees what devm would free after remove() or a failed probe(). The reset must
- * have reached a device that may use the buffer.
+ * Frees what devm would free after remove() or a failed probe(). A device that
+ * may still use the buffer must have been reset before, unless the bus is down.
  */
 static void drop_objects(struct pci_dev *pdev)
 {

@@ -18,10 +18,10 @@
 #define POINTS_ABOUT 500
 
 /*
- * The errors that each action may cause. SIGBUS in an access to mapped memory
- * counts as -EFAULT. A lost allocation cannot be found by its address and has
- * no lease. After a reset that acquires all regions at once, RESERVE finds no
- * free slot.
+ * The errors that each action may cause. -EFAULT also stands for a SIGBUS in an
+ * access to mapped memory. After a reset a lost allocation cannot be found by
+ * its address and has no lease. If the reset acquires all regions at once,
+ * RESERVE finds no free slot (-ENOSPC).
  */
 static const struct {
 	const char *name;

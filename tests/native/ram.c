@@ -16,7 +16,10 @@ static void root_device_unregister(struct device *dev);
 	static int (*const start)(void) = (function)
 #define module_exit(function) \
 	static void (*const stop)(void) = (function)
-/* vzalloc() returns memory that still holds an earlier user's bytes. */
+/*
+ * The example's device memory comes from vzalloc(). Here it is not zeroed, as
+ * if it held an earlier user's bytes. So a missing scrub is noticed.
+ */
 #undef vzalloc
 #define vzalloc(size) memset(aligned_alloc(PAGE_SIZE, size), 0xa5, size)
 #undef vfree

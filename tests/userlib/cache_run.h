@@ -105,8 +105,10 @@ void run_keep(struct run *run, size_t slot,
 	      const struct flexmem_cache_allocation *made);
 void run_free(struct run *run, size_t slot);
 /*
- * Notes freed bytes that streams still use: other streams must wait.
- * @recorded: numbers of events by stream, including the events of this free.
+ * Notes freed bytes that streams still use. While a stream uses them, no other
+ * stream may get them.
+ * @recorded: for each stream the number of events recorded on it so far, with
+ * those of this free.
  */
 void run_note_pending(struct run *run, const struct slot *slot,
 		      const uint64_t *recorded);

@@ -177,8 +177,8 @@ static void threshold_on_oom(void **state)
 	(void)state;
 	three_free(cache);
 	/*
-	 * The total of 1 GiB is large enough, so the cache collects nothing
-	 * before it asks the provider.
+	 * With a total of 1 GiB the cache stays below its threshold of a half.
+	 * So it collects nothing before it asks the provider.
 	 */
 	mock.total = GIB;
 	mock.fail_allocs = 1;

@@ -6,8 +6,9 @@
 #include "tool.h"
 
 /*
- * A policy as it was typed. @domains and @memories are bit masks: a memory
- * stands for all domains of the device that have it.
+ * A policy as it was typed. @domains: bit mask of the domains given by number.
+ * @memories: bit mask of the types of memory given by name; a type stands for
+ * all domains of the device that have it.
  */
 struct policy {
 	uint32_t placement;
