@@ -371,7 +371,7 @@ u64 flexmem_client_domains(struct flexmem_client *client, u32 handle)
  * @client: client; its file may be closed
  * @handle: any number
  *
- * Context: any.
+ * Context: not an interrupt.
  * Return: the allocation, with a reference for flexmem_allocation_put(). An
  * ERR_PTR(): -ENOENT if there is none; -EBUSY if the allocation is being
  * resized.
@@ -450,7 +450,7 @@ struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
  * A program of this client runs in this space. After the client has closed the
  * file, a program in the space faults on every address.
  *
- * Context: any.
+ * Context: not an interrupt.
  * Return: the number of the space (&struct flexmem_vm_range.space); 0 if the
  * client has reserved no addresses yet, or has closed the file.
  */

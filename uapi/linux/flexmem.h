@@ -39,7 +39,8 @@
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
  *    longer than 4096 bytes.
  *  - EOPNOTSUPP: an unknown flag is set, or a reserved member is not zero.
- *  - ENOENT: the open file has no allocation of this handle or address.
+ *  - ENOENT: the open file has no allocation of this handle or address, or has
+ *    reserved or bound nothing at this device-virtual address.
  *  - ENOMEM: no device memory. The reply says why (enum flexmem_reason).
  *    FLEXMEM_REASON_NONE means that the kernel itself had no memory.
  *  - EMSGSIZE: the array is too small; ``out_count`` is the length that is
@@ -1324,8 +1325,9 @@ struct flexmem_strict {
  *
  * EAGAIN: too few free bytes follow the allocation in its region. ENOMEM: a
  * limit forbids the new length. EBUSY: the allocation is mapped or bound, or
- * another call uses it. EIO: the allocation is lost. EIO, ETIMEDOUT: the firmware could
- * not scrub the added bytes, and they are quarantined. EINVAL: @length is 0.
+ * another call uses it. EIO: the allocation is lost. EIO, ETIMEDOUT: the
+ * firmware could not scrub the added bytes, and they are quarantined. EINVAL:
+ * @length is 0.
  * EOPNOTSUPP: the allocation has several chunks.
  */
 struct flexmem_resize {
