@@ -525,17 +525,21 @@ static void leave(struct flexmem_allocation *allocation)
 	spin_unlock_irq(&leaving->lock);
 }
 
-static void put(struct flexmem_allocation *allocation,
+/*
+ * Returns whether the blocks were freed. Inline, because each FREE calls it.
+ */
+static __always_inline bool put(struct flexmem_allocation *allocation,
 		struct flexmem_stock *stock)
 {
 	if (!refcount_dec_and_test(&allocation->refs))
-		return;
+		return false;
 	if (!flexmem_allocation_is_in_flight(allocation)) {
 		give_back(allocation, stock);
-		return;
+		return true;
 	}
 	flexmem_allocation_orphan(allocation);
 	leave(allocation);
+	return false;
 }
 
 /**
@@ -568,6 +572,12 @@ void flexmem_allocation_unname(struct flexmem_allocation *allocation,
 	/* No task can get a further reference by the handle. */
 	if (refcount_read(&allocation->refs) > 1)
 		flexmem_allocation_orphan(allocation);
-	put(allocation, stock);
+	/*
+	 * Uncharged before the blocks are freed: a file that reads the event
+	 * about the free may need the handle. If no block is freed now, the
+	 * handle is an event of its own.
+	 */
 	flexmem_uncharge(owner, 0, 1);
+	if (!put(allocation, stock))
+		flexmem_pressure_freed(owner->accounts, FLEXMEM_ALL_DOMAINS);
 }

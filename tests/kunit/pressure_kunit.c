@@ -510,6 +510,28 @@ static void impossible_size_gets_no_event(struct kunit *test)
 }
 
 /*
+ * FREE gives the handle back at once, also if the memory stays in use. So a
+ * file that may have no more handles gets an event.
+ */
+static void a_handle_is_an_event(struct kunit *test)
+{
+	struct flexmem_allocation *allocation;
+	struct ctx *ctx = test->priv;
+
+	ctx->table->settings.max_handles = 1;
+	KUNIT_ASSERT_EQ(test, try(ctx->client, 128), 0);
+	allocation = flexmem_client_allocation(ctx->client, 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 1), 0);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, 128);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), 0);
+	flexmem_allocation_put(allocation);
+}
+
+/*
  * Memory that is freed while ALLOC searches is reported after ALLOC has failed.
  */
 static void a_free_in_between_counts(struct kunit *test)
@@ -655,6 +677,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(successful_alloc_ends_the_memory_event),
 	KUNIT_CASE(level_event_keeps_the_memory_event),
 	KUNIT_CASE(impossible_size_gets_no_event),
+	KUNIT_CASE(a_handle_is_an_event),
 	KUNIT_CASE(a_free_in_between_counts),
 	KUNIT_CASE(several_have_failed),
 	KUNIT_CASE(failure_during_a_read_keeps_its_event),

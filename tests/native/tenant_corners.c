@@ -490,6 +490,51 @@ static void run_greedy(struct run *r)
 	neighbour = NULL;
 }
 
+/* The run in which another tenant allocates directly after the next free. */
+static struct run *waiting;
+
+typeof(flexmem_pressure_freed) __real_flexmem_pressure_freed,
+			       __wrap_flexmem_pressure_freed;
+
+/* The linker redirects calls of flexmem_pressure_freed() to this function. */
+void __wrap_flexmem_pressure_freed(struct flexmem_accounts *accounts,
+				   u64 domains)
+{
+	struct run *r = READ_ONCE(waiting);
+
+	__real_flexmem_pressure_freed(accounts, domains);
+	if (!r)
+		return;
+	WRITE_ONCE(waiting, NULL);
+	alloc(r, 1, 128, 0);
+}
+
+static void limit_handles(struct run *r, u64 limit)
+{
+	CALL(r, SET_LIMIT, &CMD(resource_limit, .resource = HANDLES,
+				.cgroup = cgroup_id(native_cgroup_root),
+				.limit = limit));
+}
+
+/*
+ * A tenant that may have no more handles can allocate as soon as the FREE of
+ * another tenant counts, even before that FREE returns.
+ */
+static void run_early(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 128);
+
+	open_file(r, 1);
+	limit_handles(r, 1);
+	BY(r, 1, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_reason == FLEXMEM_REASON_CGROUP_LIMIT, "reason");
+	WRITE_ONCE(waiting, r);
+	CALL(r, FREE, &CMD(free, .handle = r->handle[0][--r->nr[0]]));
+	must(r, !READ_ONCE(waiting) && r->nr[1] == 1, "allocation after a free");
+	WRITE_ONCE(waiting, NULL);
+	limit_handles(r, FLEXMEM_NO_LIMIT);
+}
+
 const struct sequence tenant_corners[] = {
 	{ "identity", NULL, run_identity },
 	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
@@ -502,5 +547,6 @@ const struct sequence tenant_corners[] = {
 	{ "limits of all functions, refused", prepare_file, run_all_refused },
 	{ "figures of programs", prepare, run_programs },
 	{ "request for all bytes", prepare, run_greedy },
+	{ "handle of a free", prepare, run_early },
 	{}
 };

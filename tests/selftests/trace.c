@@ -255,6 +255,7 @@ TEST_F(trace, one_allocation_and_one_job)
 	NEXT(at, "flexmem_fence_add", "offset=%#llx ",
 	     (unsigned long long)a.out_address.offset);
 	NEXT(at, "flexmem_free", "handle=%u ", a.out_handle);
+	NEXT(at, "flexmem_uncharge", "size=0 handles=1 ");
 	NEXT(at, "flexmem_leaving", "handle=%u ", a.out_handle);
 	NEXT(at, "flexmem_fence_signalled", "offset=%#llx ",
 	     (unsigned long long)a.out_address.offset);

@@ -1546,7 +1546,9 @@ enum flexmem_pressure {
  * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if its last
  * ALLOC failed with ENOMEM, and any file has freed memory since that ALLOC
  * began, in a domain that the ALLOC could have used. If the ALLOC failed for the
- * reason HANDLES, REGION_LIMIT or CGROUP_LIMIT, memory of any domain counts.
+ * reason HANDLES, REGION_LIMIT or CGROUP_LIMIT, memory of any domain counts. A
+ * FREE of memory that stays in use counts for every ALLOC that failed, because
+ * it gives back a handle.
  * There is one such event for each failed ALLOC, unless a later ALLOC succeeds,
  * and none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets
  * at most one event in FLEXMEM_EVENT_MS.
