@@ -18,6 +18,7 @@
 
 #include "account.h"
 #include "owner.h"
+#include "settings.h"
 
 /*
  * Accounts that belong to no function. They have only limits, never charges.
@@ -41,13 +42,24 @@ static bool has_limit(const struct flexmem_account *account)
 }
 
 /*
+ * Whether an account can have the limit of @cmd. The administrator must always
+ * be able to open a file, and a cgroup without an account has no limit.
+ */
+static bool may_have(const struct flexmem_account *account,
+		     const struct flexmem_resource_limit *cmd)
+{
+	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD)
+		return account->depth < FLEXMEM_MAX_DEPTH;
+	return account->parent || cmd->resource != FLEXMEM_RESOURCE_FILES;
+}
+
+/*
  * Finds the account for a new limit.
  * @cmd: receives the ``out_`` members of the reply.
  * Context: may sleep. Return: the account, for flexmem_limit_set() and
  * flexmem_owner_put(); NULL if the command sets a default limit; -ENOENT if the
  * caller sees no such cgroup; -EINVAL if the command limits the open files of
- * the root cgroup, because the administrator must always be able to open a
- * file; -ENOMEM.
+ * the root cgroup, or a cgroup that is too deep to have an account; -ENOMEM.
  */
 struct flexmem_account *
 flexmem_limit_find(struct flexmem_accounts *accounts,
@@ -62,8 +74,7 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 	account = flexmem_owner_by_id(accounts, cmd->cgroup);
 	if (IS_ERR(account))
 		return account;
-	if (!account->parent && cmd->scope == FLEXMEM_SCOPE_CGROUP &&
-	    cmd->resource == FLEXMEM_RESOURCE_FILES) {
+	if (!may_have(account, cmd)) {
 		flexmem_owner_put(account);
 		return ERR_PTR(-EINVAL);
 	}

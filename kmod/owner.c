@@ -324,10 +324,21 @@ flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
 	return account;
 }
 
+static bool is_too_deep(const struct cgroup *cgroup)
+{
+#ifdef CONFIG_CGROUPS
+	return cgroup->level > FLEXMEM_MAX_DEPTH;
+#else
+	return false;
+#endif
+}
+
 /*
  * Finds or makes the account of the cgroup that has an id.
  * Context: may sleep. Return: the account, for flexmem_owner_put(); -ENOENT if
- * the caller's cgroup namespace shows no such cgroup; -ENOMEM.
+ * the caller's cgroup namespace shows no such cgroup; -EINVAL if the cgroup is
+ * deeper than FLEXMEM_MAX_DEPTH levels and so has no account of its own;
+ * -ENOMEM.
  */
 struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 					    u64 id)
@@ -337,7 +348,8 @@ struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 
 	if (IS_ERR(cgroup))
 		return ERR_CAST(cgroup);
-	account = flexmem_owner_of_cgroup(accounts, cgroup);
+	account = is_too_deep(cgroup) ? ERR_PTR(-EINVAL) :
+		  flexmem_owner_of_cgroup(accounts, cgroup);
 	flexmem_owner_put_cgroup(cgroup);
 	return account ?: ERR_PTR(-ENOMEM);
 }

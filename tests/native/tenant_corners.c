@@ -405,6 +405,42 @@ static void run_all_refused(struct run *r)
 	bind_again(2);
 }
 
+/* Levels below the root at which a cgroup has an account. */
+#define DEEPEST FLEXMEM_MAX_DEPTH
+
+/*
+ * A cgroup that is too deep to have an account gets no limit and no region. Its
+ * files have the limits of the deepest ancestor with an account.
+ */
+static void run_deep(struct run *r)
+{
+	struct cgroup *at[DEEPEST + 2] = { native_cgroup_root };
+	struct flexmem_resource_limit cmd = CMD(resource_limit,
+		.resource = HANDLES, .limit = 5);
+	u64 size = region_size(r);
+	unsigned int i;
+
+	for (i = 1; i < ARRAY_SIZE(at); i++)
+		at[i] = native_cgroup_make(at[i - 1]);
+	cmd.cgroup = cgroup_id(at[DEEPEST + 1]);
+	FAILS(r, SET_LIMIT, &cmd, EINVAL);
+	must(r, reserve(r, at[DEEPEST + 1], size, 1, EINVAL) == 99, "too deep");
+	cmd.cgroup = cgroup_id(at[DEEPEST]);
+	cmd.scope = FLEXMEM_SCOPE_EACH_CHILD;
+	FAILS(r, SET_LIMIT, &cmd, EINVAL);
+	must(r, limit_in(1, at[DEEPEST], HANDLES) == FLEXMEM_NO_LIMIT,
+	     "a refused limit is set");
+	cmd.scope = FLEXMEM_SCOPE_CGROUP;
+	CALL(r, SET_LIMIT, &cmd);
+	reserve(r, at[DEEPEST], size, 1, 0);
+	must(r, limit_in(1, at[DEEPEST + 1], HANDLES) == 5,
+	     "limit of the ancestor");
+	for (i = DEEPEST + 1; i; i--)
+		native_cgroup_remove(at[i]);
+	/* Unbinding forgets the owners. */
+	WARN_ON(world_unbind(1));
+}
+
 static void prepare_file(struct run *r)
 {
 	open_file(r, 0);
@@ -545,6 +581,7 @@ const struct sequence tenant_corners[] = {
 	{ "limits of all functions, removed cgroup", prepare_file,
 	  run_all_removed },
 	{ "limits of all functions, refused", prepare_file, run_all_refused },
+	{ "cgroup without an account", prepare_file, run_deep },
 	{ "figures of programs", prepare, run_programs },
 	{ "request for all bytes", prepare, run_greedy },
 	{ "handle of a free", prepare, run_early },

@@ -1231,7 +1231,10 @@ struct flexmem_snapshot {
  * ancestors. An open() beyond a limit fails with EMFILE; the root cgroup cannot
  * have a limit of open files (EINVAL), so the administrator can always open
  * one. If the limit is below the charge, no memory is taken away, but new
- * charges fail. The limits of a cgroup end when it is removed. SET_LIMIT first
+ * charges fail. A cgroup deeper than 32 levels below the root has no limits:
+ * SET_LIMIT refuses it (EINVAL), and EACH_CHILD of a cgroup at level 32. Files
+ * that are opened in it are charged to its ancestor at level 32, whose limit
+ * GET_LIMIT replies. The limits of a cgroup end when it is removed. SET_LIMIT first
  * checks everything, then writes the reply, and then sets the limit. ENOMEM:
  * SET_LIMIT has set no limit, on any function.
  */
@@ -1275,9 +1278,10 @@ struct flexmem_resource_limit {
  * of a cgroup ends when the cgroup is removed.
  *
  * For the administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for
- * all others. ENOENT: the caller sees no such cgroup. EINVAL: the root cgroup, or a
- * size that no region has. ENOMEM: the device has no further region of this size,
- * or a limit of regions forbids it.
+ * all others. ENOENT: the caller sees no such cgroup. EINVAL: the root cgroup, a
+ * cgroup deeper than 32 levels below the root, or a size that no region has.
+ * ENOMEM: the device has no further region of this size, or a limit of regions
+ * forbids it.
  */
 struct flexmem_reserve {
 	__u32 size;
