@@ -332,12 +332,17 @@ static struct flexmem_fences *take_ready(struct flexmem_leaving *leaving)
 	return fences;
 }
 
-/* Ends the allocations that no fence keeps, then drops @turn. */
+/*
+ * Ends the ready allocations that no fence keeps, then drops @turn. Leaves
+ * allocations that become ready meanwhile to @work, which is queued again for
+ * them. Otherwise the FREEs of other clients could keep an ALLOC here.
+ */
 static void end_ready(struct flexmem_leaving *leaving)
 {
+	int left = atomic_read(&leaving->nr_ready);
 	struct flexmem_fences *fences;
 
-	while ((fences = take_ready(leaving))) {
+	while (left-- > 0 && (fences = take_ready(leaving))) {
 		if (!wait_on(leaving, fences))
 			give_back(fences->allocation, NULL);
 		atomic_dec(&leaving->nr_ready);
@@ -347,7 +352,7 @@ static void end_ready(struct flexmem_leaving *leaving)
 }
 
 /*
- * Ends the allocations that no fence keeps.
+ * Ends the allocations that are ready at the beginning and that no fence keeps.
  * Context: may sleep. Return: 0, or -EINTR if the caller was killed while it
  * waited for its turn.
  */

@@ -26,8 +26,9 @@ struct flexmem_stock;
  * @ready: allocations that a task must look at, because a fence has signalled
  *	or the last reference was just put
  * @nr_ready: number of allocations in @ready, or taken out of it by the holder
- *	of @turn. ALLOC ends these allocations first, so the address that it
- *	returns does not depend on when @work runs
+ *	of @turn. ALLOC ends these allocations first, but none that becomes
+ *	ready meanwhile. So the address that it returns does not depend on when
+ *	@work runs
  * @turn: held by the task that takes allocations out of @ready and ends them
  * @work: ends the allocations in @ready
  * @limit: how long an allocation waits for a fence before the fence is overdue,

@@ -160,6 +160,74 @@ static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
 	signal_and_put(fence);
 }
 
+/**
+ * struct linked_fence - a fence whose end makes another fence signal
+ * @base: the fence
+ * @next: fence that signals when this one is freed, with a reference; or NULL
+ * @work: work that frees this fence
+ * @pending: receives whether @work was queued again at that time
+ */
+struct linked_fence {
+	struct dma_fence base;
+	struct dma_fence *next;
+	struct work_struct *work;
+	bool *pending;
+};
+
+static void end_linked(struct dma_fence *fence)
+{
+	struct linked_fence *linked =
+		container_of(fence, struct linked_fence, base);
+
+	*linked->pending = work_pending(linked->work);
+	if (linked->next)
+		signal_and_put(linked->next);
+	dma_fence_free(fence);
+}
+
+static const struct dma_fence_ops linked_ops = {
+	.get_driver_name = fence_name,
+	.get_timeline_name = fence_name,
+	.release = end_linked,
+};
+
+static struct dma_fence *make_linked(struct kunit *test, bool *pending,
+				     struct dma_fence *next)
+{
+	struct linked_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct ctx *ctx = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, fence);
+	fence->work = &ctx->table->leaving.work;
+	fence->pending = pending;
+	fence->next = next;
+	dma_fence_init(&fence->base, &linked_ops, &fence_lock,
+		       dma_fence_context_alloc(1), 1);
+	return &fence->base;
+}
+
+/*
+ * The end of the first allocation makes the second one ready. The worker ends
+ * the second one when it runs again.
+ */
+static void what_becomes_ready_meanwhile_waits(struct kunit *test)
+{
+	bool pending[2] = { true, true };
+	struct dma_fence *second = make_linked(test, &pending[1], NULL);
+	struct dma_fence *first = make_linked(test, &pending[0], second);
+	struct ctx *ctx = test->priv;
+
+	free_it(test, alloc_in_flight(test, GIB, first));
+	free_it(test, alloc_in_flight(test, GIB, second));
+	expect_leaving(test, 2 * GIB);
+	signal_and_put(first);
+	/* After the first run of the worker, the second run is queued. */
+	flush_work(&ctx->table->leaving.work);
+	expect_leaving(test, 0);
+	KUNIT_EXPECT_FALSE(test, pending[0]);
+	KUNIT_EXPECT_FALSE(test, pending[1]);
+}
+
 struct killed {
 	struct flexmem_client *client;
 	struct completion ready;
@@ -637,6 +705,7 @@ static void part_says_where_memory_is(struct kunit *test)
 static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(freed_memory_waits_for_its_fence),
 	KUNIT_CASE(alloc_after_the_signal_gets_the_memory),
+	KUNIT_CASE(what_becomes_ready_meanwhile_waits),
 	KUNIT_CASE(killed_caller_does_not_wait_for_its_turn),
 	KUNIT_CASE(fence_that_has_signalled_delays_nothing),
 	KUNIT_CASE(freed_memory_waits_for_all_contexts),

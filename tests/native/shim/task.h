@@ -400,5 +400,6 @@ bool flush_delayed_work(struct delayed_work *work);
 bool cancel_delayed_work_sync(struct delayed_work *work);
 void native_settle_work(void);
 bool delayed_work_pending(struct delayed_work *work);
+#define work_pending(work) READ_ONCE((work)->pending)
 
 #endif /* _NATIVE_TASK_H */
