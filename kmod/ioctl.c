@@ -385,6 +385,12 @@ static void batch_begin(struct flexmem_call *call, const struct entry_ops *ops,
 	}
 }
 
+/*
+ * After this many entries a batch lets other tasks run. An entry has up to
+ * FLEXMEM_MAX_SLOTS chunks.
+ */
+#define BATCH_PAUSE 16
+
 static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 {
 	struct flexmem_batch *cmd = call->cmd;
@@ -414,9 +420,13 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	rc = batch_write(ops, cmd, entries);
 	if (!rc)
 		rc = flexmem_reply(call, sizeof(*cmd));
-	for (i = 0; i < cmd->out_done; i++)
+	for (i = 0; i < cmd->out_done; i++) {
 		if (!IS_ERR(items[i]))
 			(rc ? ops->undo : ops->commit)(call->client, items[i]);
+		/* A call for each entry would cost more than the entry is worth. */
+		if (i % BATCH_PAUSE == BATCH_PAUSE - 1)
+			cond_resched();
+	}
 	if (!rc && cmd->out_done < cmd->count)
 		rc = -EINTR;
 

@@ -368,6 +368,44 @@ static void run_bad_entries(struct run *r)
 	FAILS(r, ALLOC_BATCH, &cmd, EINVAL);
 }
 
+static unsigned int pauses;
+
+typeof(native_cond_resched) __real_native_cond_resched,
+			    __wrap_native_cond_resched;
+
+/* The linker redirects calls of native_cond_resched() to this function. */
+void __wrap_native_cond_resched(void)
+{
+	__atomic_fetch_add(&pauses, 1, __ATOMIC_RELAXED);
+	__real_native_cond_resched();
+}
+
+/* How often a batch of @nr entries that fail lets other tasks run. */
+static unsigned int pauses_of(struct run *r, u32 nr)
+{
+	struct flexmem_free entry[16];
+	unsigned int i, before;
+
+	for (i = 0; i < nr; i++)
+		entry[i] = CMD(free);
+	before = __atomic_load_n(&pauses, __ATOMIC_RELAXED);
+	CALL(r, FREE_BATCH, &CMD(batch, .count = nr,
+				 .entry_size = sizeof(entry[0]),
+				 .entries = (uintptr_t)entry));
+	return __atomic_load_n(&pauses, __ATOMIC_RELAXED) - before;
+}
+
+/*
+ * A batch lets other tasks run after it has begun an entry, and again after it
+ * has committed 16 entries.
+ */
+static void run_pauses(struct run *r)
+{
+	native_settle_work();
+	must(r, pauses_of(r, 16) == pauses_of(r, 15) + 2,
+	     "pauses of a batch");
+}
+
 /* Calls @function when a command touches user memory for the @nth time. */
 static void during(unsigned int nth, void (*function)(void))
 {
@@ -646,6 +684,7 @@ const struct sequence corners[] = {
 	{ "longer regions", prepare, run_long_regions },
 	{ "longer batch", prepare, run_long_batch },
 	{ "bad entries", prepare, run_bad_entries },
+	{ "pauses of a batch", prepare, run_pauses },
 	{ "size that changes meanwhile", prepare, run_double_fetch },
 	{ "SET_LIMIT", prepare, run_limit },
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
