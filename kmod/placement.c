@@ -355,8 +355,8 @@ static bool may_acquire(const struct flexmem_table *table,
 
 /*
  * Whether to acquire a region before the existing ones are tried. No order does
- * so while the firmware may be dead, for a cgroup with reserved regions, or if
- * the policy prefers some domains.
+ * so while the firmware may be dead, for a cgroup with reserved regions, if the
+ * policy prefers some domains, or if a limit forbids a further region.
  */
 static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
@@ -367,7 +367,8 @@ static bool wants_new(const struct flexmem_table *table,
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (is_unsure(table, request->domains) ||
 		may_acquire(table, request)) &&
-	       !flexmem_account_has_regions(request->account);
+	       !flexmem_account_has_regions(request->account) &&
+	       !flexmem_account_refuses_region(request->account);
 }
 
 /* Whether no region of these domains can be so large, whatever the capacity. */

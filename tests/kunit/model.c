@@ -596,7 +596,9 @@ static int place(struct model *model, struct model_range *range,
 			      !model_exhausted(model, range, request->domains,
 					       request->size)) &&
 			     !model_is_unresponsive(model) &&
-			     !model_has_regions(model, request->owner);
+			     !model_has_regions(model, request->owner) &&
+			     !(model->rules &&
+			       model->rules->region(model, request));
 
 	return place_in_order(model, range, request, answer, acquire_first);
 }

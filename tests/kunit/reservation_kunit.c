@@ -333,6 +333,25 @@ static void regions_are_charged(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 }
 
+/*
+ * A file that may have no further region gets its memory without the worker,
+ * which would ask the device for the capacity.
+ */
+static void limited_file_needs_no_worker(struct kunit *test)
+{
+	struct ctx *ctx = make_for(test, FLEXMEM_ORDER_LOAD_BALANCE);
+	struct flexmem_account *own = fake_account_open(test, ctx->table, 2);
+
+	limit_regions(test, ctx, 2, 1);
+	expect_slot(test, ctx, own, GIB, 0);
+	flexmem_table_outdate(ctx->table);
+	expect_slot(test, ctx, own, GIB, 0);
+	KUNIT_EXPECT_TRUE(test, ctx->table->domain[0].capacity_is_old);
+	limit_regions(test, ctx, 2, FLEXMEM_NO_LIMIT);
+	expect_slot(test, ctx, own, GIB, 1);
+	KUNIT_EXPECT_FALSE(test, ctx->table->domain[0].capacity_is_old);
+}
+
 /* TRIM does not release a reserved region. */
 static void trim_leaves_them(struct kunit *test)
 {
@@ -608,6 +627,7 @@ static struct kunit_case reservation_cases[] = {
 	KUNIT_CASE(new_regions_have_the_size),
 	KUNIT_CASE(failure_gives_back),
 	KUNIT_CASE(regions_are_charged),
+	KUNIT_CASE(limited_file_needs_no_worker),
 	KUNIT_CASE(trim_leaves_them),
 	KUNIT_CASE(idle_release_leaves_them),
 	KUNIT_CASE(snapshot_shows_them),
