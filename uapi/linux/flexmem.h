@@ -1552,7 +1552,8 @@ enum flexmem_pressure {
  * began, in a domain that the ALLOC could have used. If the ALLOC failed for the
  * reason HANDLES, REGION_LIMIT or CGROUP_LIMIT, memory of any domain counts. A
  * FREE of memory that stays in use counts for every ALLOC that failed, because
- * it gives back a handle.
+ * it gives back a handle. What another ALLOC was charged before it failed is no
+ * freed memory: otherwise two files that fail could wake each other for ever.
  * There is one such event for each failed ALLOC, unless a later ALLOC succeeds,
  * and none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets
  * at most one event in FLEXMEM_EVENT_MS.
