@@ -534,7 +534,7 @@ static void leave(struct flexmem_allocation *allocation)
  * Returns whether the blocks were freed. Inline, because each FREE calls it.
  */
 static __always_inline bool put(struct flexmem_allocation *allocation,
-		struct flexmem_stock *stock)
+				struct flexmem_stock *stock)
 {
 	if (!refcount_dec_and_test(&allocation->refs))
 		return false;

@@ -459,15 +459,23 @@ TEST_F(command, struct_across_end_of_mapping_is_efault)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
+/* Whether the command has output members. One without them writes no reply. */
+static bool replies(const struct command *cmd)
+{
+	return cmd->nr != FLEXMEM_IOCTL_STRICT &&
+	       cmd->nr != FLEXMEM_IOCTL_VA_FREE &&
+	       cmd->nr != FLEXMEM_IOCTL_VA_BIND &&
+	       cmd->nr != FLEXMEM_IOCTL_VA_UNBIND;
+}
+
 TEST_F(command, read_only_struct_is_efault)
 {
 	char *page = self->buf;
 
 	fill(self, &variant->cmd, page);
 	ASSERT_EQ(0, mprotect(page, getpagesize(), PROT_READ));
-	/* STRICT has no output members, so it succeeds */
-	if (variant->cmd.nr != FLEXMEM_IOCTL_STRICT)
-		EXPECT_EQ(EFAULT, call(self, &variant->cmd, page));
+	EXPECT_EQ(replies(&variant->cmd) ? EFAULT : 0,
+		  call(self, &variant->cmd, page));
 	EXPECT_SAME(self->fd, &self->before, variant->cmd.undone);
 	EXPECT_EQ(variant->cmd.nr == FLEXMEM_IOCTL_STRICT ? ENOENT : 0,
 		  raw_lookup(self->fd, &CMD(lookup, .handle = self->handle)));
@@ -481,10 +489,9 @@ TEST_F(command, half_read_only_struct_is_efault)
 
 	ASSERT_NE(NULL, pages);
 	end = pages + getpagesize();
+	if (!replies(&variant->cmd))
+		return;
 	for (n = 4; n <= 8 && n < variant->cmd.size; n += 4) {
-		/* STRICT has no output members */
-		if (variant->cmd.nr == FLEXMEM_IOCTL_STRICT)
-			break;
 		ASSERT_EQ(0, mprotect(end, getpagesize(), PROT_READ | PROT_WRITE));
 		fill(self, &variant->cmd, end - n);
 		ASSERT_EQ(0, mprotect(end, getpagesize(), PROT_READ));
