@@ -24,7 +24,7 @@ packages_of() {
 		xz-utils rsync kmod ;;
 	# other tools of `make check`; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
-		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy libpython3-dev openssl systemd udev ;;
+		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy libpython3-dev openssl systemd udev nodejs ;;
 	# the pages; kernel-doc is in linux-source
 	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
 	# the Python package, and its examples

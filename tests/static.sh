@@ -10,7 +10,8 @@ set -euo pipefail
 . "$(dirname -- "$0")/lib.sh"
 cd "$TOP"
 
-mapfile -t files < <(project_files)
+# Files of other projects stay as they are.
+mapfile -t files < <(project_files | grep -v '^tests/third_party/')
 ((${#files[@]})) || die "this is no git checkout"
 changed=
 if [[ ${1:-} == --changed ]]; then

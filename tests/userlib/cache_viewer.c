@@ -7,12 +7,15 @@
  */
 #include "cache_viewer.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * A segment or a block. @pending: the block was freed but waits for its stream.
@@ -315,15 +318,41 @@ static bool take_all_back(struct view *view, const json_t *events)
 	return true;
 }
 
+/*
+ * Appends the snapshot, as one line, to the file that FLEXMEM_SNAPSHOTS names.
+ * test_viewer.py shows the lines of this file with PyTorch's viewer, which
+ * takes 50 ms each: so only the first snapshot and then each 64th is kept, and
+ * all of them if FLEXMEM_LONG is set. Snapshots with events are counted apart.
+ */
+static void keep(const json_t *snapshot, bool has_events)
+{
+	static atomic_uint counts[2];
+	const char *path = getenv("FLEXMEM_SNAPSHOTS");
+	char *text;
+	int fd;
+
+	if (!path ||
+	    (atomic_fetch_add(&counts[has_events], 1) % 64 &&
+	     !getenv("FLEXMEM_LONG")))
+		return;
+	text = json_dumps(snapshot, JSON_COMPACT);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (!text || fd < 0 || dprintf(fd, "%s\n", text) < 0)
+		abort();
+	close(fd);
+	free(text);
+}
+
 const char *viewer_refuses(const json_t *snapshot)
 {
 	const json_t *traces = json_object_get(snapshot, "device_traces");
+	const json_t *events = json_array_get(traces,
+					      json_array_size(traces) - 1);
 	struct view view = { .event = json_array_size(traces) };
 	bool good;
 
-	good = read_segments(&view, snapshot) &&
-	       take_all_back(&view, json_array_get(traces,
-						   json_array_size(traces) - 1));
+	keep(snapshot, json_array_size(events));
+	good = read_segments(&view, snapshot) && take_all_back(&view, events);
 	free(view.segments.list);
 	free(view.blocks.list);
 	return good ? NULL : complaint;

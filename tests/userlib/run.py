@@ -13,6 +13,7 @@ although all its tests passed.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -62,6 +63,7 @@ def run(program, build, device):
         env.pop(name, None)
     if device:
         env["FLEX_DEVICE"] = device
+    env["FLEXMEM_SNAPSHOTS"] = os.path.join(build, "snapshots", os.path.basename(program))
     try:
         done = subprocess.run([*FIXED, program], env=env, capture_output=True, text=True,
                               errors="replace", timeout=TIMEOUT, check=False)
@@ -99,6 +101,10 @@ def merge(stream, argument, build):
 
 def main():
     stream = Stream()
+    # Programs append the snapshots that they make to files here. test_viewer.py reads them.
+    snapshots = os.path.join(sys.argv[1], "snapshots")
+    shutil.rmtree(snapshots, ignore_errors=True)
+    os.mkdir(snapshots)
     for program in sys.argv[2:]:
         merge(stream, program, sys.argv[1])
     return stream.end()
