@@ -82,12 +82,12 @@ struct sim_card {
 	struct sim_function functions[SIM_MAX_FUNCTIONS];
 };
 
-/* ops.c */
+/* Defined in ops.c. */
 extern const struct flexmem_device_ops sim_pf_ops;
 extern const struct flexmem_device_ops sim_vf_ops;
 void sim_ops_reset(struct sim_function *fn);
 
-/* card.c */
+/* Defined in card.c. */
 int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 		  u32 timeout_ms);
 void sim_card_destroy(struct sim_card *card);

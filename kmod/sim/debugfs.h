@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The simulator's knobs. */
+/* The simulator's files in debugfs. */
 #ifndef _FLEXMEM_SIM_DEBUGFS_H
 #define _FLEXMEM_SIM_DEBUGFS_H
 

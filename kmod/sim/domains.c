@@ -19,7 +19,7 @@
  */
 #define MAX_SIZE (SIM_MAX_MEMORY / FLEXMEM_MAX_DOMAINS)
 
-/* Longest word in the module parameter domains, and a NUL. */
+/* Room for the longest word in the module parameter "domains", and a NUL. */
 #define WORD_SIZE 24
 
 static const struct group_type {

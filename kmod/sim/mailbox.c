@@ -42,7 +42,10 @@
 #ifdef CONFIG_FAULT_INJECTION
 DECLARE_FAULT_ATTR(sim_fault_attr);
 
-/* Called by the sending task, because fail-nth counts the calls of one task. */
+/*
+ * Whether the kernel's fault injection wants this message to fail. Called by
+ * the sending task, because the setting fail-nth counts the calls of one task.
+ */
 static bool sim_should_fail(void)
 {
 	return should_fail(&sim_fault_attr, 1);
@@ -129,8 +132,8 @@ static bool sim_channel_put(struct sim_channel *ch,
 }
 
 /*
- * Numbers the request and queues it; returns false while there is no room. From
- * here on a caller waits for the reply.
+ * Numbers the request and queues it. Returns false if there is no room.
+ * Otherwise the caller must now wait for the reply.
  */
 static bool sim_channel_send(struct sim_mailbox *mbox, struct sim_channel *ch,
 			     struct sim_request *req)

@@ -63,7 +63,7 @@ static int sim_command(struct sim_function *fn, struct sim_request *req,
 /*
  * The outcome of an acquisition without a reply is unknown. flexmem releases
  * the memory later, but other functions lack the memory until then. So this
- * sends a release at once, and does not wait for a reply.
+ * function sends a release at once, and does not wait for a reply.
  */
 static void sim_give_up(struct sim_function *fn, u64 memory)
 {
@@ -228,7 +228,9 @@ static int sim_op_write(void *priv, const struct flexmem_memory *mem,
 	ret = sim_memory_populate(&fn->card->memory, mem->base + offset, size);
 	if (ret)
 		return ret;
-	/* The firmware does not write to the buffer of a write. */
+	/*
+	 * The cast is safe: the firmware only reads the buffer of a SIM_WRITE.
+	 */
 	return sim_data(fn, SIM_WRITE, mem, offset, size, (void *)from);
 }
 

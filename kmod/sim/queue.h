@@ -33,7 +33,7 @@ struct sim_job;
 struct sim_queue {
 	struct sim_function *fn;
 	u64 context;
-	spinlock_t lock; /* see above */
+	spinlock_t lock; /* protects the members below */
 	struct list_head jobs;
 	struct sim_job *running;
 	struct list_head ended;
