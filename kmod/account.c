@@ -21,7 +21,7 @@
 #include "trace.h"
 
 /*
- * Initialises without accounts.
+ * Initialises the accounts of a function on which no file is open.
  * @default_depth: the depth of cgroups that have the default limits.
  */
 void flexmem_accounts_init(struct flexmem_accounts *accounts,
@@ -33,8 +33,9 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->cgroups = RB_ROOT;
 	INIT_LIST_HEAD(&accounts->limited);
 	/*
-	 * A new account has 0 @changes. The difference makes the account
-	 * compute its limits at its first use.
+	 * An account computes its limits if its own number of changes differs
+	 * from this one. New accounts start at 0, so they compute their limits
+	 * at their first use.
 	 */
 	accounts->changes = 1;
 	accounts->default_depth = default_depth;
@@ -47,7 +48,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 }
 
 /*
- * Whether the cgroup of an account was removed: the account may still have
+ * Whether the cgroup of an account was removed. Such an account may still have
  * charges, but has no limits. False for the account of an open file.
  */
 bool flexmem_account_is_removed(const struct flexmem_account *account)
@@ -85,7 +86,7 @@ static void inherit_limits(struct flexmem_account *account)
 	}
 }
 
-/* Drops the charges in regions that were lost. */
+/* Drops an account's charges for regions that were lost. */
 static void forget_lost(struct flexmem_account *account)
 {
 	struct flexmem_charges *in;
@@ -104,8 +105,8 @@ static void forget_lost(struct flexmem_account *account)
 }
 
 /*
- * Applies lost regions and changed limits to an account. Under
- * &flexmem_accounts.lock. O(slots).
+ * Brings an account up to date: drops its charges for lost regions, and
+ * computes its limits. Under &flexmem_accounts.lock. O(slots).
  */
 void flexmem_account_follow(struct flexmem_account *account)
 {
@@ -139,8 +140,9 @@ static bool refuses(const struct flexmem_account *account,
 	for ((account) = (client); (account); (account) = (account)->parent)
 
 /*
- * Whether @bytes, and @more of resource @r, would exceed a limit of @account or
- * of an account above it. The account of an open file has no limits.
+ * Whether a charge of @bytes bytes and of @more units of resource @r would
+ * exceed a limit of @account or of an account above it. The account of an open
+ * file has no limits.
  */
 static __always_inline bool is_over(struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
@@ -315,7 +317,7 @@ static void gauge_move(struct flexmem_accounts *accounts)
 
 /*
  * Charges a block that is about to be allocated.
- * @size: bytes of the block, which flexmem_charge() has charged.
+ * @size: size of the block in bytes; flexmem_charge() has charged them.
  * Context: under the lock of the region. O(depth of the cgroup). Return:
  * FLEXMEM_REASON_NONE, or the region limit that forbids the block; then the
  * bytes stay charged, but in no region.
@@ -329,7 +331,10 @@ enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
 
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
-	/* Where the client has a block, all accounts above it have one too. */
+	/*
+	 * If the client has a block in this region, so do all accounts above
+	 * it, and a further block exceeds no limit of regions.
+	 */
 	if (!client->in[slot].blocks && refuses_region(client->parent, slot)) {
 		reason = FLEXMEM_REASON_REGION_LIMIT;
 		goto unlock;
@@ -367,8 +372,9 @@ void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
 
 /*
  * Changes the number of charged blocks by one.
- * @client: account that the bytes are charged to. @slot: at least one charged
- * block stays in it. @more: 1 or -1. The charged bytes stay the same.
+ * @client: account that the bytes are charged to. @slot: slot of the region, in
+ * which at least one charged block stays. @more: 1 or -1. The charged bytes
+ * stay the same.
  * Context: under the lock of the region. O(1).
  */
 void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
@@ -384,8 +390,8 @@ void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
 }
 
 /*
- * Counts the bytes of a block as orphaned. The owner has freed the block. It
- * stays charged, because it is still in use.
+ * Counts the bytes of a block as orphaned. The owner has freed the block, but
+ * the block stays charged, because something still uses it.
  * @client: account that the block is charged to.
  * Context: under the lock of the region. O(1).
  */
@@ -506,9 +512,9 @@ void flexmem_account_reserve(struct flexmem_account *cgroup,
 }
 
 /*
- * Drops all charges in a region. Afterwards none of them may be uncharged. An
- * account drops its charges in the region at its next use, so this takes O(1),
- * however many accounts there are.
+ * Drops all charges in a region. The callers must not uncharge any of them
+ * afterwards. An account drops its charges in the region at its next use, so
+ * this takes O(1), however many accounts there are.
  */
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)

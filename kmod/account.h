@@ -25,9 +25,9 @@ struct pid;
  * @bytes: bytes charged, including @orphaned
  * @orphaned: bytes freed but still in use
  * @blocks: number of blocks
- * @era: value of &flexmem_slot_charges.era at the first of these charges. If
- *	that value has grown since, the region is lost, and these charges with
- *	it
+ * @era: value of &flexmem_slot_charges.era at the first of these charges.
+ *	If that value has grown since, the region was lost, and these charges
+ *	are void
  */
 struct flexmem_charges {
 	u64 bytes;
@@ -66,7 +66,7 @@ struct flexmem_slot_charges {
  * @id: client: its number, never reused on this function. Cgroup: its id
  * @cgroup: cgroup: the kernel's cgroup; a reference is held
  * @uid: client: the opener of the file
- * @pid: client: the process that opened it
+ * @pid: client: the process that opened the file
  * @owner: client: the owner of its bytes, until the file is closed
  * @kept: cgroup: a limit was set for it or its children, so it has a reference to
  *	itself
@@ -83,7 +83,8 @@ struct flexmem_slot_charges {
  *	resource
  * @changes: value of &flexmem_accounts.changes when the account was last
  *	brought up to date
- * @losses: value of &flexmem_accounts.losses at that time
+ * @losses: value of &flexmem_accounts.losses when the account was last
+ *	brought up to date
  * @reservation: cgroup: number of regions that should be reserved for it
  * @reserved: cgroup: number of regions that are reserved for it now
  * @in: charges by slot of the region
@@ -123,7 +124,8 @@ struct flexmem_account {
 /**
  * struct flexmem_accounts - all accounts of one function
  * @function: the function, for traces; NULL in unit tests. Set once
- * @link: in the list of limit.c, for limits for each function
+ * @link: in the list of all functions' accounts in limit.c, which sets
+ *	limits for each function
  * @found: the account that a command of limit.c is about to change
  * @lock: protects the members below; a leaf lock. A charge for a block takes it
  *	under the lock of the region, so that the block and its charge change
@@ -159,7 +161,7 @@ struct flexmem_accounts {
 	const struct flexmem_function *function;
 	struct list_head link;
 	struct flexmem_account *found;
-	spinlock_t lock; /* see above */
+	spinlock_t lock; /* protects the members below */
 	struct list_head clients;
 	struct rb_root cgroups;
 	unsigned int nr_cgroups;
@@ -182,14 +184,14 @@ struct flexmem_accounts {
 	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
 
-/* The caller holds accounts->lock. */
+/* Bytes that no allocation can get now. The caller holds accounts->lock. */
 static inline u64
 flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 {
 	return accounts->owned + accounts->orphaned + accounts->quarantined;
 }
 
-/* Bytes freed but still in use. */
+/* Bytes freed but still in use. Takes accounts->lock. */
 static inline u64 flexmem_accounts_leaving(struct flexmem_accounts *accounts)
 {
 	u64 bytes;
@@ -217,7 +219,10 @@ static inline bool flexmem_account_is_below(const struct flexmem_account *accoun
 	return false;
 }
 
-/* Whether regions are reserved for an account or an ancestor; may be stale. */
+/*
+ * Whether regions are reserved for an account or an ancestor. Reads without a
+ * lock, so the answer may be stale.
+ */
 static inline bool
 flexmem_account_has_regions(const struct flexmem_account *account)
 {
@@ -238,9 +243,10 @@ static inline void flexmem_account_settle(struct flexmem_account *account)
 }
 
 /*
- * As flexmem_account_settle(), before limits are reported. The removal of a
+ * Brings an account up to date before its limits are reported. The removal of a
  * cgroup does not count as a change, so flexmem_account_settle() does not lift
- * the limits of a removed cgroup. Returns whether the cgroup was removed.
+ * the limits of a removed cgroup; this function does. Returns whether the
+ * cgroup was removed.
  */
 static inline bool flexmem_account_refresh(struct flexmem_account *account)
 {

@@ -29,9 +29,9 @@
 
 /*
  * Scrubs bytes of other owners in a new block. If the firmware fails to scrub
- * the block, the block goes into quarantine. If the wait was interrupted, or no
- * command was sent because the firmware may be dead, the block is freed
- * unchanged.
+ * the block, the block goes into quarantine. If a signal interrupted the wait,
+ * or if no command was sent because the firmware may be dead, the block is
+ * freed unchanged.
  * @chunk: chunk to which the block belongs, or will belong. @block: block of
  * the chunk's region that has just been allocated, for the chunk or for its
  * extension.
@@ -223,10 +223,10 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	/*
 	 * All chunks together have enough bytes. If the quotient is no multiple
 	 * of the alignment, ALIGN() adds more to each chunk than the division
-	 * has dropped. If the quotient is a multiple, there is no remainder: it
-	 * would be a multiple of FLEXMEM_ALIGN (128), but less than the number
-	 * of chunks (at most 64). ALIGN() does not overflow, because the
-	 * quotient is at most half of U64_MAX.
+	 * has dropped. If the quotient is a multiple, the division has dropped
+	 * nothing: the remainder is a multiple of FLEXMEM_ALIGN (128), and less
+	 * than the number of chunks (at most 64), so it is 0. ALIGN() does not
+	 * overflow, because the quotient is at most half of U64_MAX.
 	 */
 	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
 }
@@ -240,8 +240,9 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	/*
 	 * Even a short charge can make another caller with the same limit fail.
 	 * So a chunk that is larger than any region of these domains is refused
-	 * without a charge. Most requests fit the first size and need no full
-	 * check. flexmem_place() refuses chunks that pass this check.
+	 * without a charge. Most chunks are no larger than the first size, and
+	 * skip the full check. If the capacity turns out too small later,
+	 * flexmem_place() refuses the chunk.
 	 */
 	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
 	    flexmem_place_is_impossible(table, shape->domains, chunk))
@@ -367,9 +368,9 @@ static bool is_for_lack_of_a_block(enum flexmem_reason reason)
 
 /*
  * Makes an allocation of several blocks.
- * @shape: flexmem_allocation_make() has returned -ENOMEM for it. @place: the
- * reason of the first failure. If this call fails too, it may set another
- * reason.
+ * @shape: request for which flexmem_allocation_make() has returned -ENOMEM.
+ * @place: the reason of that failure. If this call fails too, it may set
+ * another reason.
  * Context: may sleep. Return: the allocation, with one reference; -ENOMEM; or
  * an error of flexmem_place() or flexmem_scrub_block().
  */
@@ -403,8 +404,9 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation)
 }
 
 /*
- * Frees the blocks of an allocation that nothing uses; it must not be used
- * afterwards. @stock may keep freed objects, or is NULL.
+ * Frees an allocation that nothing uses, and its blocks. The caller must not
+ * use the allocation afterwards. @stock: keeps freed objects for the next
+ * allocations; NULL: the objects are freed.
  */
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
@@ -489,8 +491,9 @@ bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 EXPORT_SYMBOL_GPL(flexmem_allocation_part);
 
 /*
- * Finds the chunk of the byte at @offset, which is less than the size. @offset
- * receives the offset in the chunk.
+ * Finds the chunk that has a byte of an allocation.
+ * @offset: in: position of the byte in the allocation, less than its size.
+ * Out: position of the byte in the chunk.
  */
 struct flexmem_chunk *
 flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
@@ -502,7 +505,7 @@ flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
 	return chunk;
 }
 
-/* The address of the first byte. */
+/* The address of the first byte of an allocation. */
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation)
 {
@@ -514,7 +517,7 @@ flexmem_allocation_address(const struct flexmem_allocation *allocation)
 	};
 }
 
-/* Describes the chunk with number @index as LOOKUP does. */
+/* Fills in the description of chunk number @index that LOOKUP returns. */
 void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
 				 unsigned int index,
 				 struct flexmem_chunk_entry *entry)

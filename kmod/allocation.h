@@ -28,7 +28,7 @@ struct flexmem_table;
  * @allocation: its allocation; never changes
  * @region: region of @block; stays as long as the block is occupied
  * @block: block
- * @size: bytes; changes as &flexmem_allocation.size does
+ * @size: bytes; changes only together with &flexmem_allocation.size
  * @by_address: in &flexmem_client.by_address while the allocation is published
  */
 struct flexmem_chunk {
@@ -41,10 +41,10 @@ struct flexmem_chunk {
 
 /**
  * struct flexmem_allocation - an allocation
- * @refs: one reference for its handle, and one for each CPU mapping, each copy,
- *	each binding at device-virtual addresses, and each kernel user (a
- *	device's driver that dispatches jobs). When the last reference is put,
- *	the blocks are freed, or wait for @fences
+ * @refs: one reference for its handle, and one for each CPU mapping, each
+ *	copy, each binding at device-virtual addresses, and each kernel user (a
+ *	device's driver that dispatches jobs). After the last reference is put,
+ *	the blocks are freed as soon as all @fences have signalled
  * @fences: fences of device programs that use the allocation; NULL if no
  *	program ever did
  * @owner: account that is charged; a reference is held
@@ -57,7 +57,8 @@ struct flexmem_chunk {
  *	only while the handle has the only reference
  * @resizing: @size is about to change, so no task can take a reference. Under
  *	the lock of the handles
- * @single: the object has room for one chunk, so it is returned to the stock
+ * @single: the object has room for one chunk, so a client's stock may keep
+ *	it after the free
  * @nr_chunks: number of @chunks, at least 1
  * @chunks: parts of the allocation, in order. The first chunk has the address
  *	of the allocation
@@ -96,8 +97,9 @@ struct flexmem_allocation {
  * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_SLOTS. All chunks have
  *	the same size, a multiple of @alignment, except the last chunk, which
  *	may be smaller. A small allocation has fewer chunks
- * @pieces: largest number of chunks, of any size, if no block is large enough;
- *	0: the allocation then fails
+ * @pieces: used if no block is large enough for a chunk: largest number of
+ *	chunks, of any size, that the allocation may get instead; 0: the
+ *	allocation fails
  */
 struct flexmem_shape {
 	u64 size;

@@ -10,7 +10,7 @@
  * two neighbours are both free, every start and size is a multiple of
  * FLEXMEM_ALIGN, and the counters and the tree agree with the list. While an
  * occupied block is being extended or shortened, the part that it gains or
- * loses is a block of its own directly behind it, its tail.
+ * loses is a separate block directly behind it, called its tail.
  */
 
 #include <linux/align.h>
@@ -76,8 +76,8 @@ static void inherit(struct flexmem_block *block,
 }
 
 /*
- * Shrinks a free block after a part was cut off and has inherited its share of
- * the dirty range.
+ * Shrinks a free block from which a part was cut off. The part has taken over
+ * its share of the dirty range before.
  */
 static void shrink_free(struct flexmem_blocks *blocks,
 			struct flexmem_block *hole, u64 start, u64 size)
@@ -107,7 +107,8 @@ static void blend(struct flexmem_block *block,
 }
 
 /*
- * Adds the dirty range of another block to a free block that has grown over it.
+ * Adds the dirty range of @other to @block, a free block that has absorbed
+ * @other.
  */
 static void take_in(struct flexmem_blocks *blocks, struct flexmem_block *block,
 		    const struct flexmem_block *other)
@@ -207,8 +208,8 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 }
 
 /*
- * Where a growable block starts in @hole. If the block does not fit, it would
- * end past the end of @hole.
+ * Where a growable block starts in @hole. If @hole is too small for the block,
+ * the block would end past the end of @hole.
  */
 static u64 growable_start(const struct flexmem_blocks *blocks,
 			  const struct flexmem_block *hole, u64 size,
@@ -225,13 +226,13 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
 }
 
 /*
- * Finds a free block. The block strategy chooses the free block. The choice
- * never depends on @bytes_of, so addresses do not depend on the progress of
- * scrubbing. In an empty region a growable block starts at offset 0. Otherwise
- * it starts in the middle of the largest free block, so that the block before
- * that hole can grow as well. A block that does not fit there starts at the
- * beginning of that hole. If the alignment prevents this too, the block
- * strategy chooses another hole.
+ * Finds a free block. The block strategy chooses it. The choice never depends
+ * on which bytes a block holds (bytes_of), so addresses do not depend on the
+ * progress of scrubbing. In an empty region a growable block starts at offset
+ * 0. Otherwise it starts in the middle of the largest free block, so that the
+ * block before that hole can grow as well. A block that does not fit there
+ * starts at the beginning of that hole. If the alignment prevents this too, the
+ * block strategy chooses another hole.
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0. @alignment: alignment of
  * the start; a power of two from FLEXMEM_ALIGN to FLEXMEM_MAX_ALIGNMENT.
  * @growable: leave room behind the block. @found: receives the block and the
@@ -410,8 +411,8 @@ struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
 }
 
 /*
- * Makes the end of an occupied block a block of its own, its tail.
- * flexmem_blocks_extend() explains what a tail is.
+ * Cuts the end off an occupied block. The end becomes a block of its own, the
+ * tail of @block. flexmem_blocks_extend() explains what a tail is.
  * @block: occupied block, without a tail. @size: bytes that @block keeps: a
  * multiple of FLEXMEM_ALIGN, not 0, less than the present size of @block.
  * @spare: has at least one node; one is removed.

@@ -52,8 +52,8 @@
 /**
  * struct flexmem_block - an interval of a region, free or occupied
  * @link: in &flexmem_blocks.all, by @start
- * @node: in &flexmem_blocks.index while the block is free; otherwise free for
- *	use by the owner
+ * @node: in &flexmem_blocks.index while the block is free. While the block
+ *	is occupied, its owner may use the node
  * @dirty_link: in &flexmem_blocks.dirty while the block is free and not clean
  * @start: offset of the first byte from the start of the region
  * @size: bytes

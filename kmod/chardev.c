@@ -3,21 +3,22 @@
  * The nodes /dev/flexmemN, one for each PF and VF.
  *
  * One character device serves all minor numbers, and open() looks up the
- * function that has the number now. The reason is that an inode in memory
- * caches its character device. A node in the /dev of a container has an inode
- * of its own, which stays when the function is removed. If each function had a
- * character device of its own, this inode would lead to the removed function
- * while a file is open on the inode, even if another function has the number.
+ * function that has the number now. One character device for each function
+ * would not do, because an inode in memory caches its character device. A node
+ * in the /dev of a container has an inode of its own, which stays when the
+ * function is removed. While a file is open on this inode, it would lead to the
+ * removed function, even after another function has got the number.
  *
- * A PF's node shows physical addresses, so its mode is 0600, and only the
- * administrator may open it, whatever the mode is. (mknod makes further inodes
- * with any mode. The setting pf_open=mode makes the mode decide.) A VF's node
- * is for the users of the device (0660; a udev rule gives it to the group
- * flexmem).
+ * A PF's node shows physical addresses. So its mode is 0600, and only the
+ * administrator may open it, whatever the mode is: mknod can make further
+ * inodes with any mode. With the setting pf_open=mode the mode of the inode
+ * decides. A VF's node is for the users of the device (0660; a udev rule gives
+ * it to the group flexmem).
  *
- * A node can have any number of inodes (mknod). All mappings of a function must
- * be in one address space, so that one call removes them. So they use the
- * address space of an internal inode.
+ * A node can have any number of inodes (mknod). But all CPU mappings of a
+ * function must be in one struct address_space, so that one call removes them.
+ * So each open file uses the address_space of an internal inode of the
+ * function.
  */
 
 #include <linux/bitops.h>
@@ -125,8 +126,8 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 
 	flexmem_client_fini(&file->client);
 	/*
-	 * A device's driver may still hold a reference to the client. The
-	 * reference does not keep the PF or VF.
+	 * A device's driver may still hold a reference to the client. That
+	 * reference does not keep @fdev, so a client may outlive its function.
 	 */
 	flexmem_client_put(&file->client);
 	put_device(&fdev->dev);
@@ -238,7 +239,10 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	unsigned int i, nr = file->fdev->table.function.nr_domains;
 	u64 bytes, orphaned, slots, handles, part[FLEXMEM_MAX_DOMAINS];
 
-	/* A region and the charges in it become visible under this lock. */
+	/*
+	 * Under this lock a region and the charges in it appear together, so
+	 * the sums agree.
+	 */
 	mutex_lock(&file->fdev->table.snapshot_lock);
 	spin_lock(&file->fdev->table.accounts.lock);
 	flexmem_account_settle(account);
@@ -254,7 +258,10 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_puts(m, "flexmem-driver:\tflexmem\n");
 	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));
 	seq_printf(m, "flexmem-client-id:\t%llu\n", account->id);
-	/* Sizes are multiples of 128 bytes, so they are rounded up to KiB. */
+	/*
+	 * Sizes are multiples of 128 bytes, not of 1 KiB, so the figures are
+	 * rounded up.
+	 */
 	seq_printf(m, "flexmem-total-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(bytes, SZ_1K));
 	for (i = 0; i < nr && nr > 1; i++)

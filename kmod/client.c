@@ -144,8 +144,8 @@ static bool could_come(enum flexmem_reason reason)
 }
 
 /*
- * Whether an account lacks something that it gets back from a free in any
- * domain.
+ * Whether an ALLOC failed at a limit of its account. Then a FREE in any domain
+ * may help, not only in the domains of the ALLOC.
  */
 static bool is_about_account(enum flexmem_reason reason)
 {
@@ -188,8 +188,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 			began += others;
 		}
 		/*
-		 * The caller gets no event for memory that its own failed call
-		 * gives back.
+		 * The ALLOC has freed @given blocks again before it failed. The
+		 * caller gets no event for these frees.
 		 */
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
@@ -303,7 +303,10 @@ static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
 	return chunk == &allocation->chunks[0] ? allocation : NULL;
 }
 
-/* As flexmem_client_detach(), by the exact start of the allocation. */
+/*
+ * Does the same as flexmem_client_detach(), for the allocation that starts
+ * exactly at an address.
+ */
 struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address)
@@ -391,8 +394,8 @@ flexmem_client_allocation(struct flexmem_client *client, u32 handle)
 EXPORT_SYMBOL_GPL(flexmem_client_allocation);
 
 /*
- * The handle of an allocation that this client made, and to which the caller has
- * a reference; 0 if the allocation was freed.
+ * Returns the handle of an allocation of this client, or 0 if the allocation
+ * was freed. The caller has a reference to the allocation.
  */
 u32 flexmem_client_handle(struct flexmem_client *client,
 			  const struct flexmem_allocation *allocation)
@@ -417,8 +420,9 @@ struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client)
 }
 
 /*
- * The same, of a client of a function with page tables. Makes the space if there
- * is none. May sleep. Returns NULL if memory is short.
+ * Returns the client's device-virtual space, and makes it if there is none yet.
+ * The client's function has page tables. May sleep. Returns NULL if memory is
+ * short.
  */
 struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
 {
@@ -431,7 +435,7 @@ struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
 	if (!space)
 		return NULL;
 	spin_lock(&client->handles.lock);
-	/* Another thread may just have made the space. */
+	/* Another thread may have made the space in the meantime. */
 	if (client->space) {
 		unused = space;
 		space = client->space;
@@ -465,7 +469,10 @@ u64 flexmem_client_space(struct flexmem_client *client)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_space);
 
-/* The mappable chunk with the highest start that is not above @key. */
+/*
+ * Returns the mappable chunk that starts at @key. If there is none, returns the
+ * next one below.
+ */
 static struct flexmem_chunk *find_floor(struct flexmem_client *client,
 					const struct place_key *key)
 {

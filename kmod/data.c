@@ -32,8 +32,8 @@
  * @to_offset: first byte in @to
  * @from_offset: first byte in @from
  * @user: the user memory
- * @buffer: buffer of the kernel for a part; NULL for COPY, and if the device
- *	may still use the buffer after a failure
+ * @buffer: buffer of the kernel for a part; NULL for COPY. Becomes NULL
+ *	after a failure if the device may still use the buffer
  * @max: most bytes of a part
  */
 struct transfer {

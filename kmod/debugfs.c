@@ -37,8 +37,8 @@ static int regions_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(regions);
 
 /*
- * Does not wait for the command under way: a device that does not answer is
- * what a reader wants to see, and removal waits for the reader.
+ * Does not wait for a command under way. A reader of this file wants to see a
+ * device that does not answer, and removal waits for the reader.
  */
 static int memory_show(struct seq_file *m, void *unused)
 {
@@ -57,8 +57,9 @@ static int memory_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(memory);
 
 /*
- * Makes the files of a function. Return: for debugfs_remove(), which waits for
- * readers of the files.
+ * Makes the files of a function.
+ * Return: their directory, for debugfs_remove(), which waits for readers of the
+ * files.
  */
 struct dentry *flexmem_debugfs_add(struct flexmem_table *table,
 				   const char *name)

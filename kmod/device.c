@@ -5,14 +5,14 @@
  * A struct flexmem_dev exists while a file is open on it, but the driver of the
  * device may be removed at any time. flexmem calls the driver only under the
  * table's acquire_lock or data_lock, or in a page fault under map_lock. Removal
- * first changes the function's state. Then a task that takes one of these locks
- * makes no call, and a task that holds one makes no further call. Removal waits
- * for the operation under way under each lock, and for one more operation that
- * undoes it. Then removal releases every region. Removal never waits for user
- * space, because a caller can keep a command in a page fault for any time. The
- * one exception: removal waits while root reads a file in debugfs. Afterwards
- * only blocks are left. The owners free these blocks when they close their
- * files.
+ * first changes the function's state. From then on, a task that takes one of
+ * these locks does not call the driver. A task that already holds one finishes
+ * its operation and calls no other, except one that undoes it. Removal waits
+ * for these operations, and then releases every region. Removal never waits for
+ * user space, because a caller can keep a command in a page fault for any time.
+ * There is one exception: removal waits while root reads a file in debugfs.
+ * After the removal only blocks are left. Their owners free them when they
+ * close their files.
  */
 
 #include <linux/debugfs.h>
@@ -31,7 +31,9 @@
 #include "snapshot.h"
 #include "trace.h"
 
-/* Room for the report of a reset: a line, and the description of a view. */
+/*
+ * Room for the report of a reset: a line, and the text of a view (snapshot.h).
+ */
 #define REPORT_SIZE (FLEXMEM_VIEW_TEXT + 128)
 
 static void device_release(struct device *dev)
@@ -40,8 +42,9 @@ static void device_release(struct device *dev)
 		container_of(dev, struct flexmem_dev, dev);
 
 	/*
-	 * The worker may still put allocations, of jobs of killed callers and of
-	 * closed spaces. One with a fence that has not signalled becomes leaving.
+	 * The worker may still put references to allocations that jobs of
+	 * killed callers or closed spaces hold. An allocation with a fence that
+	 * has not signalled then waits for the fence (leaving.c).
 	 */
 	flush_workqueue(fdev->table.function.worker);
 	flexmem_leaving_fini(&fdev->table.leaving);
@@ -56,7 +59,10 @@ static void log_registration(struct flexmem_dev *fdev)
 	const struct flexmem_table *table = &fdev->table;
 	const struct flexmem_domain *domain = &table->domain[0];
 	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
-	/* The worker may update the capacity already. */
+	/*
+	 * The worker runs already, and may update the capacity at the same
+	 * time.
+	 */
 	u64 bytes = flexmem_table_capacity(table);
 
 	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
@@ -222,8 +228,9 @@ EXPORT_SYMBOL_GPL(flexmem_device_unregister);
  * flexmem_device_capacity_changed - the function has more or less capacity
  * @fdev: what flexmem_device_register() returned
  *
- * Reads the capacity again, and lets regions be acquired. If an operation is
- * under way, the next allocation that needs a region reads the capacity.
+ * Reads the capacity again, so that regions can be acquired up to the new
+ * value. If an operation is under way, the next allocation that needs a region
+ * reads the capacity.
  *
  * Context: may sleep; may call operations, so it must not be called from an
  * operation.

@@ -88,8 +88,9 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 }
 
 /*
- * The largest region size that is not above @most, or 0. U64_MAX: no region of
- * the domain can be larger, whatever its capacity.
+ * The largest region size that is not above @most, or 0 if there is none. With
+ * U64_MAX: the size that no region of the domain exceeds, whatever the capacity
+ * is.
  */
 u64 flexmem_domain_largest_of(const struct flexmem_domain *domain, u64 most)
 {

@@ -78,8 +78,8 @@ static inline void flexmem_domain_outdate(struct flexmem_domain *domain)
 }
 
 /*
- * A reader that sees the flag is guaranteed that the driver has the new
- * capacity.
+ * Whether the capacity must be read from the firmware again. A reader that gets
+ * true is guaranteed that the driver has the new capacity.
  */
 static inline bool flexmem_domain_is_old(const struct flexmem_domain *domain)
 {

@@ -459,7 +459,10 @@ int flexmem_function_reset(struct flexmem_function *function)
 	unsigned int i;
 	int rc;
 
-	/* A peer may get the memory before the answer to this reset. */
+	/*
+	 * The device may give the memory to a peer before flexmem gets the
+	 * answer to this reset.
+	 */
 	for (i = 0; i < function->nr_pieces; i++)
 		flexmem_function_set_exclusive(&function->piece[i], false);
 	rc = function->ops.reset(function->priv);

@@ -98,12 +98,12 @@ struct flexmem_piece {
  * @link: in &flexmem_function.vms; empty if nothing is mapped
  * @space: number of the space; never changes
  * @nr_mapped: number of bindings that may be mapped
- * @closed: its owner does not use the space any more, but something may be
- *	mapped in it
+ * @closed: the owner of the space does not use it any more, but something
+ *	may still be mapped in it
  * @unmapped: the worker runs this when nothing is mapped any more in a space
  *	that is closed
  *
- * Changes under &flexmem_table.acquire_lock.
+ * The members change under &flexmem_table.acquire_lock.
  */
 struct flexmem_vm {
 	struct list_head link;
@@ -218,9 +218,9 @@ struct flexmem_function {
 	struct delayed_work work;
 	unsigned int work_ms;
 	unsigned int work_tries;
-	struct mutex data_lock; /* scrubs and copies; see above */
+	struct mutex data_lock; /* held by a scrub or copy */
 	void *late_buffer;
-	spinlock_t state_lock; /* see above */
+	spinlock_t state_lock; /* protects the members below */
 	enum flexmem_state state;
 	unsigned int failures;
 	unsigned int repaired;
@@ -254,8 +254,9 @@ flexmem_function_is_unresponsive(const struct flexmem_function *function)
 
 /*
  * Whether the device has failed, and no reset has succeeded since. Bytes may
- * still move in its memory, or the memory may be lost. The state does not show
- * that if the function is suspended or gone.
+ * still move in its memory, or the memory may be lost. The state alone does not
+ * tell: a suspended or removed function does not become FLEXMEM_WEDGED when it
+ * fails.
  */
 static inline bool
 flexmem_function_has_failed(const struct flexmem_function *function)

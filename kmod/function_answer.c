@@ -17,8 +17,8 @@
 
 /*
  * Handles a driver that has lost control of its device: an access to device
- * memory or to a buffer may still be in flight. No command ends it, so nothing
- * but a reset works from here on.
+ * memory or to a buffer may still be in flight. Only a reset ends such an
+ * access, so from here on the function takes nothing but a reset.
  * Return: -EIO.
  */
 static int fail(struct flexmem_function *function, const char *operation)
@@ -75,8 +75,8 @@ int flexmem_function_check(struct flexmem_function *function,
 }
 
 /*
- * Checks the errno of an answer as flexmem_function_check() does, and notes the
- * answer.
+ * Checks the errno of an answer as flexmem_function_check() does, and notes
+ * whether the firmware has answered.
  */
 int flexmem_function_outcome(struct flexmem_function *function,
 			     const char *operation, int rc, bool may_be_full)

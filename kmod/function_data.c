@@ -135,7 +135,8 @@ int flexmem_function_copy(struct flexmem_function *function,
 }
 
 /*
- * Checks that memory may wait for a fence.
+ * Checks that freed memory may wait for a fence, because the fence belongs to a
+ * job of the client.
  * @function: function of the memory, whose driver has owns_fence. @client:
  * client that frees the memory. @fence: any fence that a program has named;
  * neither an array nor a chain.

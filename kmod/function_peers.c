@@ -6,8 +6,8 @@
  * except peers that have failed: their memory may be lost, and the device may
  * give it out again before flexmem hears of a reset.
  *
- * The lock here lets a peer read the pieces of a function. Each change of the
- * array takes it.
+ * Peers read the pieces of a function under the lock of this file. So each
+ * change of the array of pieces takes this lock too.
  */
 
 #include <linux/list.h>
@@ -28,7 +28,10 @@ void flexmem_function_join(struct flexmem_function *function)
 	spin_unlock(&peers_lock);
 }
 
-/* The device's driver recovers the memory that @function may still hold. */
+/*
+ * From now on no function compares new memory with that of @function. The
+ * device's driver recovers the memory that @function may still hold.
+ */
 void flexmem_function_leave(struct flexmem_function *function)
 {
 	spin_lock(&peers_lock);

@@ -73,8 +73,8 @@ static int detach(struct flexmem_function *function,
 }
 
 /*
- * Zeroes the bytes of owners in a detached piece. On a PF no slot was cleared
- * before, so accesses may still be in flight.
+ * Zeroes the bytes of owners in a piece that is in no slot. Drains a PF first:
+ * no slot of a PF is cleared, so accesses may still be in flight.
  */
 static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 {
@@ -91,13 +91,16 @@ static int clear(struct flexmem_function *function, struct flexmem_piece *piece)
 				      &piece->dirty_start, piece->dirty_end);
 }
 
-/* On success forgets the piece. */
+/* Releases the memory of a piece. Forgets the piece on success. */
 static int release(struct flexmem_function *function,
 		   struct flexmem_piece *piece)
 {
 	int rc;
 
-	/* A peer may get the memory before the answer to this release. */
+	/*
+	 * The device may give the memory to a peer before flexmem gets the
+	 * answer.
+	 */
 	flexmem_function_set_exclusive(piece, false);
 	rc = function->ops.release(function->priv, &piece->mem);
 	rc = flexmem_function_outcome(function, "release", rc, false);
@@ -156,7 +159,7 @@ bool flexmem_function_is_settled(const struct flexmem_function *function)
 	return true;
 }
 
-/* The commands that flexmem_function_undo() sends for a piece. */
+/* Prints the commands that flexmem_function_undo() will send for a piece. */
 static void show_pending(const struct flexmem_function *function,
 			 const struct flexmem_piece *piece, struct seq_file *m)
 {
@@ -192,7 +195,7 @@ void flexmem_function_show_pieces(const struct flexmem_function *function,
 	}
 }
 
-/* Whether no piece is in a slot or may be in it. */
+/* Whether a slot is certainly empty: no piece is in it or may be in it. */
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot)
 {

@@ -25,8 +25,8 @@
 #include "trace.h"
 
 /*
- * The error for a caller that needs the device. -EAGAIN means that the caller
- * waits.
+ * By state: the error for a caller that needs the device. -EAGAIN means that
+ * the caller waits.
  */
 static const int errors[FLEXMEM_NR_STATES] = {
 	[FLEXMEM_UP] = 0,
@@ -116,7 +116,7 @@ int flexmem_function_recover(struct flexmem_function *function,
 	return failed ? -EIO : 0;
 }
 
-/* Stops new operations. */
+/* Suspends a function: no operation begins until flexmem_function_resume(). */
 void flexmem_function_suspend(struct flexmem_function *function)
 {
 	unsigned long flags;
@@ -158,8 +158,9 @@ int flexmem_function_error(const struct flexmem_function *function)
 }
 
 /*
- * Why the driver cannot be called, even after a wait: -EIO, -ENODEV, or 0, also
- * if the function is suspended or unresponsive.
+ * Why the driver cannot be called, even after a wait: -EIO if the function is
+ * wedged, -ENODEV if it has gone. 0 in any other state: the function is up, or
+ * a wait for it can end.
  */
 int flexmem_function_fatal(const struct flexmem_function *function)
 {
@@ -241,7 +242,10 @@ void flexmem_function_work_later(struct flexmem_function *function)
 				   msecs_to_jiffies(min_t(u64, ms, INT_MAX)));
 }
 
-/* Returns false if the state was not @from. */
+/*
+ * Changes the state from @from to another one. Returns false, and changes
+ * nothing, if the state was not @from.
+ */
 static bool change_over(struct flexmem_function *function,
 			enum flexmem_state from, enum flexmem_state to)
 {

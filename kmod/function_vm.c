@@ -88,17 +88,20 @@ int flexmem_function_vm_unmap(struct flexmem_function *function,
 	return flexmem_function_outcome(function, "vm_unmap", rc, false);
 }
 
-/* One more binding may be mapped. */
+/* Notes that one more binding may be mapped in a space. */
 void flexmem_function_vm_begin(struct flexmem_function *function,
 			       struct flexmem_vm *vm)
 {
 	vm->nr_mapped++;
-	/* A reset has removed the space from the list. */
+	/*
+	 * The space is not in the list if nothing was mapped in it, or if a
+	 * reset has removed it.
+	 */
 	if (list_empty(&vm->link))
 		list_add_tail(&vm->link, &function->vms);
 }
 
-/* A binding is not mapped any more. */
+/* Notes that a binding is not mapped any more. */
 void flexmem_function_vm_end(struct flexmem_vm *vm)
 {
 	if (!--vm->nr_mapped)
@@ -136,7 +139,10 @@ bool flexmem_function_vm_close(struct flexmem_function *function,
 	return false;
 }
 
-/* Nothing is mapped in a space. Its owner may free @vm at once. */
+/*
+ * Forgets a space in which nothing is mapped any more. If the space is closed,
+ * its owner frees @vm, maybe before this returns.
+ */
 static void forget(struct flexmem_function *function, struct flexmem_vm *vm)
 {
 	list_del_init(&vm->link);
@@ -156,8 +162,9 @@ bool flexmem_function_vm_is_pending(const struct flexmem_function *function)
 }
 
 /*
- * Unmaps closed spaces. One that the firmware refuses to unmap does not block
- * the others, but after a command without an answer no other is sent. May sleep.
+ * Unmaps closed spaces. If the firmware refuses to unmap a space, this goes on
+ * with the next one. If the firmware does not answer, no further command is
+ * sent. May sleep.
  */
 void flexmem_function_vm_retry(struct flexmem_function *function)
 {
@@ -172,7 +179,10 @@ void flexmem_function_vm_retry(struct flexmem_function *function)
 		if (!rc) {
 			forget(function, vm);
 		} else if (rc != -EIO) {
-			/* The next try begins with another space. */
+			/*
+			 * This space moves to the end, so that the next try
+			 * begins with another one.
+			 */
 			list_move_tail(&vm->link, &function->vms);
 			break;
 		}
@@ -202,7 +212,10 @@ int flexmem_function_vm_unmap_all(struct flexmem_function *function)
 	return 0;
 }
 
-/* Nothing is mapped any more, because the function was reset or removed. */
+/*
+ * Forgets all mappings, because a reset or the removal of the function has
+ * ended them.
+ */
 void flexmem_function_vm_forget(struct flexmem_function *function)
 {
 	struct flexmem_vm *vm, *next;

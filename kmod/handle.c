@@ -7,8 +7,8 @@
  * of free indexes. Both are shifted left by one and the lowest bit is set,
  * which tells the entry from a pointer.
  *
- * A freed handle does not name another allocation soon: its index is not reused
- * before FLEXMEM_HANDLE_KEPT indexes are free, and then with another
+ * A freed handle does not soon name another allocation: its index is reused
+ * only after FLEXMEM_HANDLE_KEPT indexes are free, and then with another
  * generation.
  */
 
@@ -40,8 +40,8 @@ void flexmem_handles_init(struct flexmem_handles *handles)
 }
 
 /*
- * Frees the memory of the entries. No handle names an allocation any more, and
- * look-ups find nothing afterwards.
+ * Frees the memory of the entries. Afterwards no handle names an allocation,
+ * and look-ups find nothing.
  */
 void flexmem_handles_fini(struct flexmem_handles *handles)
 {
@@ -73,7 +73,8 @@ static struct flexmem_allocation *in_use(unsigned long entry)
 }
 
 /*
- * Returns false if the next index lies in a segment that is not allocated yet.
+ * Gives an allocation the next handle. Returns false if the index of that
+ * handle lies in a segment that is not allocated yet.
  */
 static bool give(struct flexmem_handles *handles,
 		 struct flexmem_allocation *allocation)
@@ -115,7 +116,7 @@ static int add_segment(struct flexmem_handles *handles)
 	else if (!handles->segment[i])
 		swap(handles->segment[i], segment);
 	if (segment) {
-		/* Another thread has added the segment. */
+		/* Another thread has added the segment in the meantime. */
 		spin_unlock(&handles->lock);
 		kvfree(segment);
 		spin_lock(&handles->lock);

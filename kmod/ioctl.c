@@ -167,7 +167,9 @@ static struct flexmem_allocation *detach_named(struct flexmem_client *client,
 	return flexmem_client_detach(client, cmd->handle);
 }
 
-/* Detaches an allocation whose memory then waits for the fences of @cmd. */
+/*
+ * Detaches an allocation. Its memory then waits for the fences that @cmd names.
+ */
 static struct flexmem_allocation *detach_after(struct flexmem_client *client,
 					       const struct flexmem_free *cmd)
 {
@@ -213,8 +215,9 @@ static struct flexmem_allocation *free_begin(struct flexmem_call *call,
  * struct entry_ops - ALLOC or FREE, as a command or as an entry of a batch
  * @entry_size: size of the driver's struct
  * @min_size: size of the struct in its first version
- * @begin: carry an entry out, except what others can see; sets out_error
- * @commit: make the result visible to others
+ * @begin: carry an entry out, but let no other caller see a change; sets
+ *	out_error
+ * @commit: make the change visible to other callers
  * @undo: undo what @begin did
  * @set_error: set the error of a malformed entry
  */
@@ -300,8 +303,8 @@ static int read_other_entry(const struct entry_ops *ops,
 				       cmd->entry_size);
 
 	/*
-	 * On -E2BIG no byte was copied. The entry is written back later, so the
-	 * part that the driver knows is read.
+	 * On -E2BIG no byte was copied. But the entry is written back later, so
+	 * this reads the part of it that the driver knows.
 	 */
 	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
 		return -EFAULT;
@@ -331,7 +334,10 @@ static int batch_read(const struct entry_ops *ops,
 
 		if (rc == -EFAULT)
 			return -EFAULT;
-		/* Each struct begins with its size. */
+		/*
+		 * Each struct begins with its size, and all have the size that
+		 * the batch names.
+		 */
 		if (!rc && *(u32 *)entry != cmd->entry_size)
 			rc = -EINVAL;
 		items[i] = ERR_PTR(rc);
@@ -423,7 +429,10 @@ static int do_batch(struct flexmem_call *call, const struct entry_ops *ops)
 	for (i = 0; i < cmd->out_done; i++) {
 		if (!IS_ERR(items[i]))
 			(rc ? ops->undo : ops->commit)(call->client, items[i]);
-		/* A call for each entry would cost more than the entry is worth. */
+		/*
+		 * Calling cond_resched() for each entry would cost more time
+		 * than the entry itself takes.
+		 */
 		if (i % BATCH_PAUSE == BATCH_PAUSE - 1)
 			cond_resched();
 	}
@@ -612,8 +621,8 @@ static int call_command(struct flexmem_call *call,
 	if (rc)
 		return rc;
 	/*
-	 * The caller may have changed the size since it was checked, so the
-	 * checked value is used.
+	 * The caller may have changed the size in its memory since the check,
+	 * so the checked value is used.
 	 */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;

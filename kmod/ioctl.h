@@ -29,11 +29,11 @@
 
 /**
  * struct flexmem_dev - a device function, from registration to the last close
- * @dev: the node's device; its last reference frees this struct
+ * @dev: the node's device; putting its last reference frees this struct
  * @inode: inode whose address space holds all CPU mappings
  * @name: the device's name, for messages and user space
  * @failures: allocations that ended in ENOMEM
- * @debugfs: directory of its files in debugfs
+ * @debugfs: the function's directory in debugfs
  * @power: held over suspend, resume, and a reset that flexmem itself begins
  * @table: regions of the function
  */
@@ -73,7 +73,10 @@ struct flexmem_call {
 	void *cmd;
 };
 
-/* Writes a struct word by word, for the same reason as read_words(). */
+/*
+ * Writes a struct word by word. The compiler knows the size of nearly every
+ * struct, so the loop costs less than copy_to_user().
+ */
 static inline int flexmem_write_words(void __user *to, const void *from,
 				      size_t size)
 {

@@ -40,7 +40,11 @@ int flexmem_cmd_va_reserve(struct flexmem_call *call)
 		return -ENOMEM;
 	rc = flexmem_space_reserve(space, cmd);
 	failure = flexmem_reply(call, sizeof(*cmd));
-	/* This fails if another thread has guessed the address and binds there. */
+	/*
+	 * The reply could not be written, so the range is freed again. That
+	 * fails if another thread has guessed the address and has bound memory
+	 * there.
+	 */
 	if (failure && !rc)
 		flexmem_space_free(space, cmd->out_address);
 	return failure ?: rc;

@@ -27,9 +27,10 @@ static int lease_take(struct flexmem_call *call)
 
 	/*
 	 * A lease cannot be undone, because another thread of the client may
-	 * have renewed it by then. So the reply is written first, and must
-	 * still be true when the lease is taken. The loop ends, because each
-	 * further try means that a slot was filled or emptied in between.
+	 * have renewed it before the undo. So the reply is written first, and
+	 * must still be true when the lease is taken. The loop ends, because
+	 * another round is needed only if a slot was filled or emptied in
+	 * between.
 	 */
 	cmd->out_lease_ms = table->settings.lease_ms;
 	do {

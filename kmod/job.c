@@ -20,9 +20,9 @@
 #include "table.h"
 
 /*
- * The state decides whether the caller or the worker frees a job. Both try to
- * change JOB_WAITED_FOR to another state. The one that succeeds leaves the job
- * to the other.
+ * The state decides whether the caller or the worker frees a job. Each of them
+ * tries to change JOB_WAITED_FOR to its own end state. The one that succeeds
+ * leaves the job to the other.
  */
 enum flexmem_job_state {
 	JOB_WAITED_FOR,
@@ -75,8 +75,8 @@ void flexmem_job_init(struct flexmem_job *job, struct flexmem_table *table,
 }
 
 /*
- * Called for a killed caller. Returns true if the worker has not begun the job
- * or has finished it, so the caller frees it.
+ * Called for a killed caller. Returns true if the caller frees the job, because
+ * the worker has not begun it or has finished it.
  */
 static bool take_back(struct flexmem_job *job)
 {

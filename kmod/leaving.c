@@ -9,8 +9,8 @@
  *
  * Once the last reference is put, no fence can be added, and the allocation
  * waits for its fences one by one. A fence may signal in an interrupt, where
- * blocks cannot be freed. So its callback only queues the allocation, and a
- * worker or the next ALLOC frees the blocks.
+ * blocks cannot be freed. So the fence's callback only queues the allocation,
+ * and a worker or the next ALLOC frees the blocks.
  *
  * No other owner gets the bytes of a lost region, so allocations in it do not
  * wait for fences.
@@ -333,9 +333,9 @@ static struct flexmem_fences *take_ready(struct flexmem_leaving *leaving)
 }
 
 /*
- * Ends the ready allocations that no fence keeps, then drops @turn. Leaves
- * allocations that become ready meanwhile to @work, which is queued again for
- * them. Otherwise the FREEs of other clients could keep an ALLOC here.
+ * Ends the ready allocations that no fence keeps, then drops @turn. Looks only
+ * at as many as are ready now: otherwise the FREEs of other clients could keep
+ * an ALLOC here. @work is queued for allocations that become ready later.
  */
 static void end_ready(struct flexmem_leaving *leaving)
 {
@@ -352,7 +352,8 @@ static void end_ready(struct flexmem_leaving *leaving)
 }
 
 /*
- * Ends the allocations that are ready at the beginning and that no fence keeps.
+ * Ends the allocations that are ready when the call begins, unless a further
+ * fence keeps them.
  * Context: may sleep. Return: 0, or -EINTR if the caller was killed while it
  * waited for its turn.
  */
@@ -441,7 +442,10 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 
 	if (!leaving->limit || now - fences->since < leaving->limit)
 		return FLEXMEM_NOT_OVERDUE;
-	/* The time limit starts again, also if the device cannot be reset. */
+	/*
+	 * The time limit starts again for this fence, also if the device cannot
+	 * be reset.
+	 */
 	fences->since = now;
 	if (fences->cancelled)
 		return FLEXMEM_STUCK;
@@ -503,8 +507,8 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 }
 
 /*
- * Waits until the work has ended all allocations of a removed table without
- * clients. May sleep.
+ * Waits until @work has ended all allocations. The table was removed, and has
+ * no clients any more. May sleep.
  */
 void flexmem_leaving_fini(struct flexmem_leaving *leaving)
 {

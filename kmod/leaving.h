@@ -21,29 +21,29 @@ struct flexmem_stock;
  * struct flexmem_leaving - allocations of one function without a reference that
  * wait for fences
  * @lock: protects the lists. Interrupt handlers take it; a leaf
- * @waiting: allocations with a callback on a fence, of struct flexmem_fences; the
- *	one that has waited longest first
+ * @waiting: list of struct flexmem_fences: allocations with a callback on a
+ *	fence. The allocation that has waited longest is first
  * @ready: allocations that a task must look at, because a fence has signalled
  *	or the last reference was just put
- * @nr_ready: number of allocations in @ready, or taken out of it by the holder
- *	of @turn. ALLOC ends these allocations first, but none that becomes
- *	ready meanwhile. So the address that it returns does not depend on when
- *	@work runs
+ * @nr_ready: number of allocations in @ready, or taken out of it by the
+ *	holder of @turn. An ALLOC first ends the allocations that are ready when
+ *	it begins, and none that becomes ready later. So the address that it
+ *	returns does not depend on when @work runs
  * @turn: held by the task that takes allocations out of @ready and ends them
  * @work: ends the allocations in @ready
  * @limit: how long an allocation waits for a fence before the fence is overdue,
  *	in jiffies; 0: without end. Under @lock
  * @watch: runs when a fence may be overdue
  * @asleep: the device is suspended; under @lock
- * @asleep_since: when it was suspended, in jiffies since boot
+ * @asleep_since: when the device was suspended, in jiffies since boot
  * @slept: how long the device was suspended before @asleep_since, in jiffies
  */
 struct flexmem_leaving {
-	spinlock_t lock; /* see above */
+	spinlock_t lock; /* protects the lists */
 	struct list_head waiting;
 	struct list_head ready;
 	atomic_t nr_ready;
-	struct mutex turn; /* see above */
+	struct mutex turn; /* held to end ready allocations */
 	struct work_struct work;
 	unsigned long limit;
 	struct delayed_work watch;
@@ -85,7 +85,10 @@ int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
 				  struct dma_fence *all);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
-/* As flexmem_leaving_look(). Costs one load if no allocation is ready. */
+/*
+ * Ends the ready allocations as flexmem_leaving_look() does, but costs only one
+ * load if no allocation is ready.
+ */
 static inline int flexmem_leaving_settle(struct flexmem_leaving *leaving)
 {
 	return unlikely(atomic_read(&leaving->nr_ready)) ?

@@ -7,8 +7,8 @@
  * the cgroup is at the default depth. Each account stores the resulting limit,
  * so a charge only compares.
  *
- * A limit is for one function, or for each function. The accounts in
- * @everywhere keep the limits for each function, and a function that is
+ * A limit is for one function, or for each function. The limits for each
+ * function are kept in the accounts of @everywhere. A function that is
  * registered later gets a copy of them.
  */
 
@@ -42,8 +42,10 @@ static bool has_limit(const struct flexmem_account *account)
 }
 
 /*
- * Whether an account can have the limit of @cmd. The administrator must always
- * be able to open a file, and a cgroup without an account has no limit.
+ * Whether the limit of @cmd can be set for an account. Refuses a limit of the
+ * root cgroup's open files, because the administrator must always be able to
+ * open a file. Refuses limits for children that are too deep to have accounts,
+ * because they would have no effect.
  */
 static bool may_have(const struct flexmem_account *account,
 		     const struct flexmem_resource_limit *cmd)
@@ -196,8 +198,9 @@ static void copy_limits(struct flexmem_account *to,
 }
 
 /*
- * Gives a function the limits for each function, also those of later commands.
- * Called before anyone can open the function.
+ * Gives a new function the limits that apply to each function. From now on
+ * commands that set such limits set them for this function too. Called before
+ * the function can be opened.
  * Context: may sleep. Return: 0; then flexmem_limit_leave() must be called; or
  * -ENOMEM.
  */
@@ -227,7 +230,10 @@ int flexmem_limit_join(struct flexmem_accounts *accounts)
 	return rc;
 }
 
-/* No command sets limits of the function any more. May sleep. */
+/*
+ * From now on commands that set a limit for each function leave this function
+ * out. May sleep.
+ */
 void flexmem_limit_leave(struct flexmem_accounts *accounts)
 {
 	mutex_lock(&all_lock);

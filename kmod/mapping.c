@@ -11,8 +11,8 @@
  * removes all mappings too, and page faults wait for the resume. map_lock keeps
  * a page fault and the removal of mappings from running at the same time.
  *
- * The caller looks up the allocation and passes a reference, which is consumed.
- * A mapping covers one chunk.
+ * The caller looks up the allocation and hands over its reference. A mapping
+ * covers one chunk.
  */
 
 #include <linux/file.h>
@@ -27,7 +27,7 @@
 #include "table.h"
 
 /*
- * Describes how to map an allocation that is in use: its first chunk. The
+ * Describes how to map the first chunk of an allocation that is in use. The
  * caller's reference is put before this returns. Return: 0, -EIO if the
  * allocation is lost, -ENODEV if the device is removed, or -EINVAL if the
  * allocation cannot be mapped.
@@ -137,8 +137,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 
 	down_read(&table->map_lock);
 	/*
-	 * With the checks in the opposite order, a suspended PF or VF that is
-	 * removed between the checks would pass both.
+	 * This check comes first. In the opposite order, a suspended PF or VF
+	 * that is removed between the two checks would pass both.
 	 */
 	if (flexmem_function_is_suspended(&table->function)) {
 		ret = VM_FAULT_FALLBACK;
@@ -158,8 +158,8 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 }
 
 /*
- * Waits until the PF or VF is awake, without mmap_lock if the fault permits
- * that. The kernel then repeats the access.
+ * Waits until the PF or VF is awake. Drops mmap_lock before the wait if the
+ * fault permits that. The kernel then repeats the access.
  */
 static vm_fault_t wait_awake(struct vm_fault *vmf,
 			     struct flexmem_function *function)

@@ -22,7 +22,10 @@ void flexmem_minors_init(struct flexmem_minors *minors)
 	mutex_init(&minors->lock);
 }
 
-/* Frees the names of all numbers, none of which is in use. */
+/*
+ * Frees the names of the devices that had numbers. No number is in use any
+ * more.
+ */
 void flexmem_minors_fini(struct flexmem_minors *minors)
 {
 	unsigned int minor;

@@ -154,8 +154,8 @@ static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
 }
 
 /*
- * Removes a file from its owner. Returns an owner that the caller must free
- * after it has dropped the lock, or NULL.
+ * Removes a file from its owner's count of open files. Returns an owner that
+ * the caller must free after it has dropped the lock, or NULL.
  */
 static struct flexmem_owner *leave_owner(struct flexmem_accounts *accounts,
 					 struct flexmem_owner *owner)
@@ -455,10 +455,9 @@ void flexmem_owner_put(struct flexmem_account *account)
 }
 
 /*
- * Drops limits that keep accounts of removed cgroups. The limits of a removed
- * cgroup have no effect, but keep the cgroup's account. Dropping the limits
- * frees the account if nothing else keeps the account. Charges stay. One call
- * checks a few cgroups, and the next call continues after them.
+ * Drops limits of removed cgroups. Such a limit has no effect, but keeps the
+ * cgroup's account. If nothing else keeps the account, it is freed. Charges
+ * stay. One call checks a few cgroups, and the next call continues after them.
  * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
 void flexmem_owner_forget(struct flexmem_accounts *accounts)
@@ -541,7 +540,7 @@ bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 	return idle;
 }
 
-/* Forgets limits and owners. No file is open any more. */
+/* Forgets all limits and owners. Called when no file is open any more. */
 void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 {
 	struct flexmem_account *account, *next_account;

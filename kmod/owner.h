@@ -58,7 +58,7 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts);
 bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
 			   unsigned long for_jiffies);
 
-/* The caller holds a reference already. */
+/* Takes a further reference to an account. The caller holds one already. */
 static inline struct flexmem_account *
 flexmem_owner_get(struct flexmem_account *account)
 {

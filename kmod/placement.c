@@ -69,8 +69,8 @@ static const struct flexmem_order_ops orders[] = {
 
 /*
  * How often flexmem_place_largest() searches a region again because another
- * caller took the largest block first. After that, one search of each region
- * must do.
+ * caller took the largest block first. After MAX_RACES such searches in one
+ * call, each region that is left is searched once.
  */
 #define MAX_RACES 100
 
@@ -231,7 +231,10 @@ static struct flexmem_region *acquire(struct growth *growth)
 				      request->size, U64_MAX, &growth->fresh);
 }
 
-/* Acquires a region. Takes the block before other callers see the region. */
+/*
+ * Acquires a region, and allocates the request's block in it before other
+ * callers see the region.
+ */
 static int place_in_new(struct growth *growth)
 {
 	const struct flexmem_request *request = &growth->request;
@@ -292,8 +295,8 @@ static int grow(struct flexmem_job *job)
 }
 
 /*
- * Frees a job. If the caller was killed in the meantime, frees the block too,
- * or uncharges the bytes of the request if there is no block.
+ * Frees a job. If the caller was killed in the meantime, frees the block too.
+ * If there is no block, uncharges the bytes of the request instead.
  */
 static void end_growth(struct flexmem_job *job)
 {
@@ -354,9 +357,9 @@ static bool may_acquire(const struct flexmem_table *table,
 }
 
 /*
- * Whether to acquire a region before the existing ones are tried. No order does
- * so while the firmware may be dead, for a cgroup with reserved regions, if the
- * policy prefers some domains, or if a limit forbids a further region.
+ * Whether to acquire a region before the existing ones are tried. Always false
+ * while the firmware may be dead, for a cgroup with reserved regions, if the
+ * policy prefers some domains, and if a limit forbids a further region.
  */
 static bool wants_new(const struct flexmem_table *table,
 		      const struct flexmem_request *request)
@@ -371,7 +374,10 @@ static bool wants_new(const struct flexmem_table *table,
 	       !flexmem_account_refuses_region(request->account);
 }
 
-/* Whether no region of these domains can be so large, whatever the capacity. */
+/*
+ * Whether @size is larger than any region of these domains can be, whatever the
+ * capacity is.
+ */
 static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
 			  u64 size)
 {
@@ -385,7 +391,7 @@ static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
 
 /*
  * Whether a block is larger than any region of these domains (a bit mask) could
- * be. If a capacity may have changed, only the sizes of regions count.
+ * be. If a capacity may have changed, only the sizes of regions are compared.
  */
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size)
@@ -558,8 +564,8 @@ static int place_once(struct flexmem_table *table,
 		rc = place_by_growing(table, request, spare, place,
 				      acquire_first);
 	/*
-	 * The existing regions may have room, although no region could be
-	 * acquired.
+	 * Tries the existing regions: they may have room, although no region
+	 * could be acquired.
 	 */
 	if ((rc == -ETIMEDOUT || rc == -ENOMEM) && acquire_first &&
 	    place_in_existing(table, kind, request, spare, place))

@@ -2,15 +2,16 @@
 /*
  * Pressure: how full a PF or VF is, and the events for its open files.
  *
- * The level depends only on the bytes in use. The level has a hysteresis, so an
- * owner that allocates and frees around a threshold causes only one event. Each
+ * The level depends only on the bytes in use. It has a hysteresis, so an owner
+ * that allocates and frees around a threshold causes only one event. Each
  * charge compares the bytes in use with the two thresholds of the present
- * level. The level is computed only if a threshold is passed.
+ * level. A new level is computed only when the bytes in use have passed one of
+ * them.
  *
- * Nothing is queued. A file has an event while the gauge's published state
+ * Events are not queued. A file has an event while the gauge's published state
  * differs from the state that the file has read. A worker updates the published
  * state, at most once in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC
- * or a FREE never pays for the readers of other files.
+ * or a FREE never spends time on the readers of other files.
  *
  * There are two kinds of events. The first kind tells every file that the level
  * has changed, even if the level has changed back by then: if a cache freed
@@ -60,8 +61,8 @@ static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 }
 
 /*
- * Computes the level. A change of it is an event, which flexmem_pressure_tell()
- * delivers. Under &flexmem_accounts.lock.
+ * Computes the level. If the level changes, that is an event, which
+ * flexmem_pressure_tell() delivers. Under &flexmem_accounts.lock.
  */
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 {
@@ -123,8 +124,8 @@ static bool make_event(struct flexmem_gauge *gauge)
 	bool relief = is_relief(gauge, frees);
 	unsigned int i;
 	/*
-	 * A level that fell and rose again counts as changed, because memory is
-	 * needed again.
+	 * If the level fell and rose again since the last event, that counts as
+	 * a change, because memory is needed again.
 	 */
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
 					gauge->told != FLEXMEM_PRESSURE_NONE);
@@ -214,7 +215,7 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 /*
  * Notes that an ALLOC that failed may succeed now. Called after memory has
  * become free. Also delivers an event if the level has changed.
- * @domains: bit mask of the domains in which it may succeed.
+ * @domains: bit mask of the domains in which the ALLOC may succeed.
  * Context: any, but not under &flexmem_accounts.lock.
  */
 void flexmem_pressure_freed(struct flexmem_accounts *accounts, u64 domains)
@@ -269,8 +270,9 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	 */
 	smp_mb();
 	/*
-	 * Memory was freed since @began. Counts one more free, because the
-	 * event about that free may have been delivered already.
+	 * Memory was freed since @began, so the file has an event. Counts one
+	 * more free, because the event about the first one may have been
+	 * delivered already.
 	 */
 	if (flexmem_gauge_frees(gauge, domains) != began)
 		flexmem_pressure_freed(accounts, domains);
@@ -341,8 +343,9 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 		.level = gauge->told,
 		.in_use = in_use,
 		/*
-		 * The memory of a wedged PF or VF does not count any more, but
-		 * stays in use until the regions are lost.
+		 * When a PF or VF is wedged, @gauge->memory no longer counts
+		 * its memory, but the bytes stay in use until the regions are
+		 * lost.
 		 */
 		.memory = max(gauge->memory, in_use),
 		.sequence = gauge->sequence,

@@ -67,7 +67,7 @@ struct flexmem_gauge {
  *	free since; otherwise U64_MAX
  * @short_of: bit mask of the domains in which a free may help that ALLOC
  *
- * Protected by &flexmem_accounts.lock.
+ * &flexmem_accounts.lock protects the members.
  */
 struct flexmem_listener {
 	enum flexmem_pressure told;

@@ -28,7 +28,7 @@ static u64 program_bytes(const struct flexmem_block *block)
 	return block->program ? block->size : 0;
 }
 
-/* Frees a region without references, except by readers under RCU. */
+/* Frees a region that only readers under RCU may still use. */
 void flexmem_region_destroy(struct flexmem_region *region)
 {
 	struct flexmem_block *block, *next;
@@ -213,8 +213,8 @@ void flexmem_region_join(struct flexmem_region *region,
 }
 
 /*
- * The owner has freed a block that is still in use; it may be orphaned already.
- * Takes the region's lock.
+ * Marks a block as orphaned: the owner has freed it, but it is still in use.
+ * Calls after the first one have no effect. Takes the region's lock.
  */
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block)
@@ -317,7 +317,7 @@ static bool is_unused(const struct flexmem_region *region)
 
 /*
  * Sets an empty region aside for a cgroup.
- * @cgroup: account of the cgroup, which is charged for it.
+ * @cgroup: account of the cgroup, which is charged for the region.
  * Context: under acquire_lock; takes the region's lock. Return: 0, also if the
  * region was reserved for this cgroup before; -EBUSY if a block of the region
  * is occupied, or another cgroup has reserved the region; -EDQUOT if a limit of
@@ -343,7 +343,7 @@ unlock:
 }
 
 /*
- * Opens a region, which need not be reserved, to all cgroups. Under
+ * Opens a region to all cgroups, whether it was reserved or not. Under
  * acquire_lock and the region's lock.
  */
 void flexmem_region_unreserve(struct flexmem_region *region)
@@ -374,9 +374,10 @@ bool flexmem_region_retire(struct flexmem_region *region)
 
 /*
  * Whether a region has been empty for at least @for_jiffies. @empty receives
- * whether it is empty now, and not reserved. The time begins when the caller
- * first sees the region empty, so that allocations and frees need not note the
- * time. The caller must call this function often. Takes the region's lock.
+ * whether the region is empty now, and not reserved. The time is counted from
+ * the call that first found the region empty, so that allocations and frees
+ * need not note the time. So the caller must call this function often. Takes
+ * the region's lock.
  */
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty)
@@ -421,7 +422,7 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 
 /*
  * Aligned bytes of the largest free block, as flexmem_blocks_aligned() counts
- * them. As for flexmem_region_room(), the region may be dead.
+ * them; 0 if the region is dead. Takes the region's lock.
  */
 u64 flexmem_region_aligned_room(struct flexmem_region *region, u64 alignment)
 {

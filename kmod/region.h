@@ -93,8 +93,8 @@ struct flexmem_region {
  *	preferred
  * @reuses: existing regions are tried before a region is acquired, whatever the
  *	region strategy
- * @growable: choose the place with the most free bytes behind, because the
- *	allocation may grow
+ * @growable: choose the place with the most free bytes behind it, because
+ *	the allocation may grow
  * @account: account to charge
  */
 struct flexmem_request {
@@ -117,8 +117,8 @@ flexmem_spares_for_request(const struct flexmem_request *request)
 }
 
 /*
- * A reader that sees the region lost also sees the new state of the PF or VF,
- * which explains the loss.
+ * Whether the bytes of a region are gone. A reader that gets true also sees the
+ * new state of the PF or VF, which explains the loss.
  */
 static inline bool flexmem_region_is_lost(const struct flexmem_region *region)
 {

@@ -18,7 +18,10 @@
 /* Delay before a failed scrub is retried. */
 #define RETRY_JIFFIES (30 * HZ)
 
-/* The owner of a quarantined block is the address of this variable. */
+/*
+ * The address of this variable marks a quarantined block: it is the token of
+ * the block's owner.
+ */
 static char quarantine_owner;
 
 /*
@@ -77,8 +80,8 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 }
 
 /*
- * Ends what flexmem_region_take_quarantined() has begun. Frees @block if it was
- * scrubbed or its region is dead. Otherwise the block goes back into
+ * Ends a retry that flexmem_region_take_quarantined() has begun. Frees @block
+ * if it was scrubbed or its region is dead. Otherwise the block goes back into
  * quarantine. Context: takes the region's lock. The caller must not use @block
  * afterwards, and must not use @region if it is dead.
  */
@@ -205,7 +208,7 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 }
 
 /*
- * Ends what flexmem_region_begin_scrub() has begun.
+ * Ends a scrub that flexmem_region_begin_scrub() has begun.
  * @rc: 0 if the part is clean now.
  * Context: takes the region's lock. Return: @rc; or -EAGAIN if the block has
  * changed during the scrub. The block then stays dirty.

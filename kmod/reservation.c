@@ -31,7 +31,7 @@
  * @size: bytes of each region
  * @told: a message in the log has said that there are too few regions
  *
- * Protected by acquire_lock.
+ * acquire_lock protects the members.
  */
 struct flexmem_reservation {
 	struct list_head link;
@@ -97,7 +97,7 @@ static bool suits(const struct flexmem_table *table,
 /*
  * Reserves existing regions until @count regions of @size bytes are reserved.
  * Adds their slots to @slots.
- * @own: only regions that are reserved for @account already.
+ * @own: take only regions that are reserved for @account already.
  */
 static int reserve_existing(struct flexmem_table *table,
 			    struct flexmem_account *account, u64 size,

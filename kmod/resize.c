@@ -81,11 +81,15 @@ static int get_tail(struct flexmem_resizing *resizing,
 
 	/*
 	 * Even a short charge can make another caller with the same limit fail.
-	 * So more bytes than the region has are not charged.
+	 * So a growth for which the region certainly has no room is not
+	 * charged.
 	 */
 	if (may_fit)
 		refusal = flexmem_charge(owner, more, 0, 0);
-	/* If a limit forbids the growth, only the room is computed. */
+	/*
+	 * If a limit forbids the growth, this call only computes the room: no
+	 * region has U64_MAX bytes.
+	 */
 	room = flexmem_region_extend(chunk->region, chunk->block,
 				     refusal ? U64_MAX : more,
 				     &resizing->spare, &resizing->tail);
@@ -120,8 +124,8 @@ static int prepare(struct flexmem_resizing *resizing,
 		return -EOPNOTSUPP;
 	rc = flexmem_allocation_error(allocation);
 	/*
-	 * A device program whose fence has not signalled may still use the
-	 * bytes that would be freed.
+	 * A shorter allocation would free bytes that a device program may still
+	 * use, because its fence has not signalled.
 	 */
 	if (!rc && size < allocation->size &&
 	    flexmem_allocation_is_in_flight(allocation))

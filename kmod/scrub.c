@@ -59,8 +59,9 @@ static int scrub_range(const struct flexmem_region *region, u64 start, u64 end,
 }
 
 /*
- * Takes data_lock for a worker: the function's, or the one that scrubs in the
- * background. Neither waits for a PF or VF that cannot take commands.
+ * Takes data_lock for the function's worker, or for the worker that scrubs in
+ * the background. These workers do not wait for a PF or VF that cannot take
+ * commands.
  */
 static int lock_data_while_up(struct flexmem_function *function)
 {
@@ -125,8 +126,9 @@ int flexmem_scrub_block(struct flexmem_region *region,
 				 lock_data);
 	} else if (is_being_scrubbed(region, block)) {
 		/*
-		 * The background worker holds this lock while it scrubs. The
-		 * lock is taken only to wait for the end of that scrub.
+		 * The background worker holds data_lock while it scrubs. Taking
+		 * the lock and dropping it at once waits for the end of that
+		 * scrub.
 		 */
 		rc = mutex_lock_killable(&function->data_lock);
 		if (!rc)

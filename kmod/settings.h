@@ -42,8 +42,8 @@ enum flexmem_pf_open {
  * @program_slots: number of slots that are set aside for programs
  * @default_depth: depth in the hierarchy of the cgroups that have the default
  *	limits
- * @max_handles: limit of live allocations for each client, and of its
- *	device-virtual ranges and bindings together
+ * @max_handles: how many live allocations each client may have, and also
+ *	how many device-virtual ranges and bindings together
  * @lease_ms: time of a lease, in milliseconds
  * @lease_total_ms: total time for which a lease can be extended, in
  *	milliseconds; 0: no limit

@@ -73,7 +73,8 @@ static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 
 /*
  * Makes memory addressable.
- * @slot: an empty slot. @mem: memory. @entry: entry for dispatches.
+ * @slot: an empty slot. @mem: memory. @entry: entry of the segment table, as
+ * user space reads it.
  * Context: under the table's acquire_lock. May sleep. Return: 0, -ENOSPC if the
  * firmware does not let the driver use the slot (then flexmem_slots_find() does
  * not return it again), or an error of the firmware.
@@ -162,8 +163,8 @@ static void end_leases(struct flexmem_slots *slots)
 }
 
 /*
- * Returns -EBUSY if no slot can be cleared. If that is because a driver holds
- * the table, no lease ends.
+ * Returns -EBUSY if no slot can be cleared. If a driver holds the table, this
+ * ends no lease, because that would not help.
  */
 static int may_clear(struct flexmem_slots *slots, bool break_leases)
 {
@@ -238,8 +239,8 @@ void flexmem_slots_unhold(struct flexmem_slots *slots)
 }
 
 /*
- * The device was reset and has lost its table. All leases end. Under the
- * table's acquire_lock.
+ * Empties the segment table, because the device was reset and has lost its own.
+ * All leases end. Under the table's acquire_lock.
  */
 void flexmem_slots_forget(struct flexmem_slots *slots)
 {

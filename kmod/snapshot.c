@@ -67,7 +67,10 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 		add_owner(only, view);
 		return;
 	}
-	/* The administrator can have many owners. Only a list needs a walk. */
+	/*
+	 * A system can have many owners. They are visited one by one only if
+	 * the caller wants a list of them.
+	 */
 	if (!view->owner) {
 		view->sum.out_owner_count = accounts->nr_cgroups +
 					    accounts->nr_clients;
@@ -98,8 +101,8 @@ static void unlock_after_snapshot(struct flexmem_region *region)
 }
 
 /*
- * Whether a reservation keeps @only out of a region. If @only is NULL, every
- * reservation counts.
+ * Whether a reservation of another cgroup keeps @only out of a region. If @only
+ * is NULL, every reservation counts.
  */
 static bool is_held_back(const struct flexmem_region *region,
 			 const struct flexmem_account *only)
@@ -231,8 +234,8 @@ size_t flexmem_view_print(const struct flexmem_view *view, char *text,
 }
 
 /*
- * About how many owners the next snapshot for @only (NULL: for all owners) will
- * have.
+ * About how many owners the next snapshot will report.
+ * @only: report only what this client may see; NULL: all owners.
  */
 unsigned int flexmem_snapshot_room(struct flexmem_table *table,
 				   const struct flexmem_account *only)

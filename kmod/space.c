@@ -2,16 +2,17 @@
 /*
  * Device-virtual address spaces.
  *
- * A client has one space, from its first VA_RESERVE on. It reserves ranges of
- * addresses, as an allocation takes blocks of a region: the lowest free
- * addresses first, and free neighbours merge. At reserved addresses the client
- * binds bytes of allocations. Each binding holds a reference to its allocation,
- * so memory that is freed while it is bound is leaving, as mapped memory is.
+ * A client has one space, from its first VA_RESERVE on. The client reserves
+ * ranges of addresses, as an allocation takes blocks of a region: the lowest
+ * free addresses first, and free neighbours merge. At reserved addresses the
+ * client binds bytes of allocations. Each binding holds a reference to its
+ * allocation, so memory that is freed while it is bound is leaving, as mapped
+ * memory is.
  *
- * The worker carries out VA_BIND and VA_UNBIND (job.c). Meanwhile, and if it is
- * not known afterwards whether the bytes are mapped, look-ups do not find the
- * binding, but its addresses and its bytes are taken. VA_UNBIND or close() ends
- * such a binding like any other.
+ * The worker carries out VA_BIND and VA_UNBIND (job.c). While its job runs,
+ * look-ups do not find the binding, but its addresses and its bytes are taken.
+ * The same holds afterwards if it is not known whether the bytes are mapped.
+ * VA_UNBIND or close() ends such a binding like any other.
  */
 
 #include <linux/align.h>
@@ -38,7 +39,7 @@ static_assert(FLEXMEM_VA_EXECUTE == (int)FLEXMEM_VM_EXECUTE);
  * @node: in a tree of spans that do not overlap
  * @of: the space or the allocation
  * @start: first address or byte
- * @size: number of them
+ * @size: number of addresses or bytes
  */
 struct span {
 	struct rb_node node;
@@ -274,7 +275,10 @@ void flexmem_space_close(struct flexmem_space *space)
 	is_empty = !space->nr_bindings;
 	spin_unlock(&space->lock);
 	if (!is_empty) {
-		/* The worker ends the jobs of killed callers before. */
+		/*
+		 * @closing is queued behind the jobs of killed callers, so
+		 * these jobs have ended when it runs.
+		 */
 		refcount_inc(&space->refs);
 		queue_work(function_of(space)->worker, &space->closing);
 		flush_work(&space->closing);
@@ -282,7 +286,7 @@ void flexmem_space_close(struct flexmem_space *space)
 	flexmem_space_put(space);
 }
 
-/* Takes the lowest free addresses. */
+/* Reserves the lowest free addresses. */
 static int take_addresses(struct flexmem_space *space, u64 size,
 			  struct flexmem_spare *spare,
 			  struct flexmem_va_reserve *cmd)
@@ -328,7 +332,7 @@ int flexmem_space_reserve(struct flexmem_space *space,
 	return rc;
 }
 
-/* Frees the range that begins at @address, any number. */
+/* Frees the range that begins at @address. The address may be any number. */
 int flexmem_space_free(struct flexmem_space *space, u64 address)
 {
 	u64 start = address - function_of(space)->vm_start;
@@ -397,8 +401,8 @@ static int unmap(struct binding *binding)
 
 /*
  * Maps the bytes, chunk by chunk. A suspend waits only for the command under
- * way; after the resume this goes on with the next chunk. So with -EAGAIN the
- * chunks so far stay mapped.
+ * way. This function then returns -EAGAIN, with some chunks mapped, and is
+ * called again after the resume for the other chunks.
  */
 static int run_bind(struct flexmem_job *job)
 {
@@ -415,7 +419,10 @@ static int run_bind(struct flexmem_job *job)
 	if (!rc || rc == -EAGAIN || !binding->mapped)
 		return rc;
 	error = flexmem_function_error(function) ?: unmap(binding);
-	/* For the caller -ENOSPC means that nothing is bound. */
+	/*
+	 * -ENOSPC tells the caller that nothing is bound. So it is returned
+	 * only if the bytes that were mapped before are unmapped again.
+	 */
 	return rc == -ENOSPC && error ? error : rc;
 }
 
@@ -545,7 +552,10 @@ int flexmem_space_bind(struct flexmem_space *space,
 	return run(binding, run_bind);
 }
 
-/* Ends the binding that begins at @address, any number. May sleep. */
+/*
+ * Ends the binding that begins at @address. The address may be any number. May
+ * sleep.
+ */
 int flexmem_space_unbind(struct flexmem_space *space, u64 address)
 {
 	struct binding *binding;

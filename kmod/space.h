@@ -22,7 +22,7 @@ struct flexmem_table;
  * @refs: one for the client, and one for each job
  * @table: region table of the function
  * @vm: the space, as the device knows it
- * @closing: unmaps everything
+ * @closing: work that unmaps everything when the client ends the space
  * @lock: protects the members below; a leaf
  * @blocks: the addresses, counted from the first one that can be mapped. A
  *	reserved range is an occupied block
@@ -36,7 +36,7 @@ struct flexmem_space {
 	struct flexmem_table *table;
 	struct flexmem_vm vm;
 	struct work_struct closing;
-	spinlock_t lock; /* see above */
+	spinlock_t lock; /* protects the members below */
 	struct flexmem_blocks blocks;
 	struct rb_root ranges;
 	struct rb_root by_address;

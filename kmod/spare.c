@@ -19,8 +19,8 @@ static struct kmem_cache *cache[FLEXMEM_NR_OBJECTS];
 static struct shrinker *stock_shrinker;
 
 /*
- * All stocks. The shrinker holds stocks_lock while it frees the objects of one
- * call.
+ * All stocks, under stocks_lock. The shrinker holds the lock while it frees the
+ * objects of one call.
  */
 static LIST_HEAD(stocks);
 static DEFINE_SPINLOCK(stocks_lock);
@@ -198,7 +198,7 @@ void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 
 /*
  * Gets @nr nodes for an allocation, before any lock is taken; see
- * flexmem_spares_for(). They come from @stock first, which may be NULL.
+ * flexmem_spares_for(). Takes them from @stock first, unless @stock is NULL.
  * flexmem_spare_drop() frees those that were not used. May sleep. Return: 0 or
  * -ENOMEM; then there is nothing to drop.
  */

@@ -38,7 +38,7 @@ enum flexmem_object {
  *	the next
  */
 struct flexmem_stock {
-	spinlock_t lock; /* see above */
+	spinlock_t lock; /* protects the members below */
 	struct list_head link;
 	struct {
 		void *first;

@@ -66,7 +66,9 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }
 
-/* Why a kind of memory gets no further region when its slots are full. */
+/*
+ * Why a kind of memory gets no further region when it has no empty slot left.
+ */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 					enum flexmem_kind kind)
 {

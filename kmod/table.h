@@ -28,7 +28,8 @@ struct device;
 
 /**
  * struct flexmem_table - all regions of one function
- * @function: the device's function. Its mode determines only the ids of regions
+ * @function: the device's function. Here its mode decides only which ids
+ *	the regions get
  * @settings: copy of the module's settings at registration
  * @hw_slots: number of entries in the firmware's table; on a PF, which has no
  *	table, the number of slots in @slots
@@ -91,9 +92,9 @@ struct flexmem_table {
 	unsigned int map_shift;
 	struct flexmem_accounts accounts;
 	struct flexmem_leaving leaving;
-	struct mutex acquire_lock; /* regions and slots; see above */
-	struct mutex snapshot_lock; /* all region locks at once; see above */
-	struct rw_semaphore map_lock; /* CPU maps; see above */
+	struct mutex acquire_lock; /* held to change regions and slots */
+	struct mutex snapshot_lock; /* held to take all region locks */
+	struct rw_semaphore map_lock; /* held to map pages or to remove maps */
 };
 
 /* A loop over the domains in a bit mask, lowest id first. */

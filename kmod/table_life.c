@@ -141,7 +141,10 @@ static void take_maps_away(struct flexmem_table *table)
 	up_write(&table->map_lock);
 }
 
-/* Ends all leases too. A lost region cannot be mapped again. */
+/*
+ * Removes all regions from the table, with their CPU mappings, and ends all
+ * leases. No mapping of a lost region can be made afterwards.
+ */
 static void lose_all(struct flexmem_table *table)
 {
 	struct flexmem_region *region;
@@ -272,8 +275,9 @@ static void acquire_anew(struct flexmem_table *table)
 }
 
 /*
- * Resets the device and loses all allocations. The regions are acquired again:
- * reserved ones at once, others on demand, or at once with acquire=prealloc.
+ * Resets the device. All allocations are lost. Then the regions are acquired
+ * again: reserved ones at once, others on demand, or at once with
+ * acquire=prealloc.
  * Context: may sleep. Must not be called from an operation of the device. If
  * the driver supports it, may be called while the device is suspended, for
  * instance shortly before the resume. Return: 0; -ENODEV if the device is

@@ -51,7 +51,7 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 
 /*
  * Whether the worker may scrub: not while the function is suspended or
- * unresponsive. The end of that state queues the scrub work again.
+ * unresponsive. When the function is up again, the scrub work is queued again.
  */
 static bool may_scrub(const struct flexmem_table *table)
 {

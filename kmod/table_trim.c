@@ -24,9 +24,9 @@ static bool is_no_answer(int rc)
 /*
  * The work of a function's worker. Probes an unresponsive PF or VF, unmaps
  * closed spaces, retries pending commands, and acquires the regions that
- * reservations still lack. It queues itself again, with growing delays, until
- * nothing is pending, or until everything pending was retried too often. Only
- * spaces are retried for ever.
+ * reservations still lack. The work queues itself again, with growing delays,
+ * until nothing is pending, or until everything pending was retried too often.
+ * Only the unmapping of spaces is retried without a limit.
  * @work: the work of a table's function.
  * Context: a worker.
  */

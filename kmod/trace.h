@@ -25,7 +25,7 @@ struct flexmem_accounts;
 struct flexmem_allocation;
 struct flexmem_region;
 
-/* Room for the longest name of an operation and its NUL. */
+/* Room for the longest name of an operation, and a NUL. */
 #define FLEXMEM_OPERATION_NAME 16
 
 /* checkpatch: COMPLEX_MACRO - a list for __print_symbolic() */

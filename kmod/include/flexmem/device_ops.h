@@ -138,15 +138,16 @@ struct flexmem_vm_range {
  * target range must not change any more, except after -ENOTRECOVERABLE. The
  * same holds for the buffer of a failed @read.
  *
- * Clearing. flexmem clears memory with @scrub: newly acquired memory before a
- * slot makes it addressable, whatever the device has done to it; bytes before
- * they get another owner; and memory before @release, but after @slot_clear or
- * @drain, unless the device clears memory that it takes back (&struct
+ * Clearing. flexmem clears memory with @scrub in three cases. It clears newly
+ * acquired memory before a slot makes it addressable, whatever the device has
+ * done to that memory. It clears bytes before they get another owner. It clears
+ * memory before @release, but after @slot_clear or @drain; this last step is
+ * left out if the device clears memory that it takes back (&struct
  * flexmem_device_desc.clears). Memory that cannot be cleared is not released:
- * flexmem tries again, and a reset takes it back. On removal flexmem clears
- * nothing, because the firmware may be dead. After a removal, and on a device
- * without @scrub, the driver of the PF clears released memory before another
- * function can acquire it.
+ * flexmem tries again, and a reset takes the memory back. On removal flexmem
+ * clears nothing, because the firmware may be dead. After a removal, and on a
+ * device without @scrub, the driver of the PF clears released memory before
+ * another function can acquire it.
  *
  * Errors in addition to those named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device), -ENOTRECOVERABLE.
