@@ -9,7 +9,7 @@
  * the trace's peak: with the default policy, and with FLEXMEM_POLICY_SCATTER.
  *
  * An address depends only on the calls before it. So a change of the core may
- * change addresses only if it is meant to change the policy.
+ * change the expected addresses only if it is meant to change the policy.
  *
  * usage: addresses [-v] random		a random sequence
  *	  addresses [-v] NAME <TRACE	a trace, not compressed
@@ -88,7 +88,7 @@ static int say_capacity(void *priv, unsigned int domain, u64 *bytes)
 	return 0;
 }
 
-/* The device moves no data, so flexmem has no background work. */
+/* The device moves no data, so flexmem scrubs nothing in the background. */
 static const struct flexmem_device_ops pf_ops = {
 	.acquire = give,
 	.release = take_back,
@@ -285,7 +285,10 @@ static u64 draw(u64 below)
 	return (z ^ (z >> 31)) % below;
 }
 
-/* Draws a length; small requests are as frequent as large ones. */
+/*
+ * Draws a length. Each power of two is drawn equally often as the upper bound,
+ * so small requests are as frequent as large ones.
+ */
 static u64 draw_length(void)
 {
 	return 1 + draw(BIT_ULL(7 + draw(15)));
@@ -405,8 +408,8 @@ static void run_all(const char *name, void (*run)(struct file *file))
 }
 
 /*
- * Replays the trace in one region that is 2 % larger than its peak, so that most
- * holes must be used.
+ * Replays the trace in one region that is 2 % larger than the trace's peak, so
+ * that most holes must be used.
  */
 static void run_tight(const char *name)
 {

@@ -37,7 +37,10 @@ static int bare_capacity(void *priv, unsigned int domain, u64 *capacity)
 	return 0;
 }
 
-/* Registers the device, and opens it as the first file while @use runs. */
+/*
+ * Registers a device and opens it as file 0, calls @use, and removes the
+ * device.
+ */
 static void with_device(struct run *r, const struct flexmem_device_desc *desc,
 			void (*use)(struct run *r, struct flexmem_dev *fdev))
 {
@@ -301,7 +304,8 @@ static void run_short(struct run *r)
 
 /*
  * After a failed reset flexmem sends the device no command, even if the device
- * was suspended meanwhile. A reset that succeeds makes the device work again.
+ * was suspended and resumed since. A reset that succeeds makes the device work
+ * again.
  */
 static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 {
@@ -387,7 +391,10 @@ static int late_read(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return -ENOTRECOVERABLE;
 }
 
-/* Until the reset the device can write to the buffer. */
+/*
+ * The first READ fails, and the device keeps the buffer: it can write to the
+ * buffer until the reset. flexmem must not free the buffer before.
+ */
 static void read_late(struct run *r, struct flexmem_dev *fdev)
 {
 	struct flexmem_rw cmd = CMD(rw, .length = 8,
@@ -406,7 +413,7 @@ static void read_late(struct run *r, struct flexmem_dev *fdev)
 	CALL(r, TRIM, &CMD(trim));
 }
 
-/* After a READ the device may still write to the buffer. */
+/* The driver cannot stop a READ: the operation returns -ENOTRECOVERABLE. */
 static void run_late(struct run *r)
 {
 	struct flexmem_device_desc desc = bare;
@@ -440,7 +447,10 @@ static void refuse_memory(struct run *r, struct flexmem_dev *fdev)
 	must(r, native_messages(NULL) == 1, "message about the memory");
 }
 
-/* The memory of a function is refused to its twin, until it has gone. */
+/*
+ * The twin is a second function of the same device. It cannot get the memory of
+ * the first function before that function is removed.
+ */
 static void use_twin(struct run *r, struct flexmem_dev *fdev)
 {
 	take_memory(r, fdev);

@@ -146,7 +146,10 @@ static void run_mapped_twice(struct run *r)
 	end(r);
 }
 
-/* The reply to the map command is lost. The mapping is there all the same. */
+/*
+ * The reply to the map command is lost, but the card has carried the command
+ * out.
+ */
 static void run_lost_map(struct run *r)
 {
 	if (!begin(r))

@@ -85,7 +85,7 @@ static u32 nr_regions(struct run *r)
 	return cmd.out_count;
 }
 
-/* Lengths that would overflow when they are rounded up. */
+/* ALLOC refuses lengths that would overflow when they are rounded up. */
 static void run_lengths(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = U64_MAX);
@@ -191,7 +191,7 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
-	/* Offsets in slots that this VF does not have. */
+	/* These offsets lie in slots that this VF does not have. */
 	no_map(r, 63ull << map_shift(r), 4096, VM_SHARED, ENOENT);
 	no_map(r, ~4095ull, 4096, VM_SHARED, ENOENT);
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
@@ -262,7 +262,7 @@ static void run_mmap_around(struct run *r)
 	touch_around(r, 0, 0, 1);
 }
 
-/* The first page of a piece has a frame, and the other pages have none. */
+/* The WRITE makes only the first page, so a fault maps no other page. */
 static void run_mmap_alone(struct run *r)
 {
 	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
@@ -380,7 +380,7 @@ void __wrap_native_cond_resched(void)
 	__real_native_cond_resched();
 }
 
-/* How often a batch of @nr entries that fail lets other tasks run. */
+/* How often a batch lets other tasks run if all its @nr entries fail. */
 static unsigned int pauses_of(struct run *r, u32 nr)
 {
 	struct flexmem_free entry[16];
@@ -515,7 +515,7 @@ static int reset_task(void *unused)
 static void reset_beside(void)
 {
 	kthread_run(reset_task, NULL, "reset");
-	/* Lets the reset run until the reset must wait for the page fault. */
+	/* Lets the reset run until it must wait for the page fault. */
 	msleep(10);
 }
 
@@ -532,8 +532,8 @@ static void run_reset_in_fault(struct run *r)
 	init_completion(&reset_done);
 	watch_during_fault = reset_beside;
 	/*
-	 * The page fault may come before the reset. A page fault after the
-	 * reset fails.
+	 * The page fault may begin before the reset or after it. A page fault
+	 * after the reset fails.
 	 */
 	native_touch(r->vma, 0, &byte, false);
 	wait_for_completion(&reset_done);

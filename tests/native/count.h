@@ -17,7 +17,7 @@ static bool count_nothing;
 
 #define STEP_NAME "instructions"
 #define STEPS_OF_A_BRANCH 5
-/* No task can be started between traps. */
+/* A call that starts a task cannot be counted: the new task would trap too. */
 #define COUNT_UNLESS_STARTING(most, call) do { call; (most) = 1; } while (0)
 /* A trap takes some 10 us, so of many equal operations only some are counted. */
 #define COUNT_ONE_IN(n, i) (count_nothing = (i) % (n))

@@ -14,7 +14,7 @@
 
 #define FEW 100			/* open files, each in its own cgroup */
 #define MANY 10000
-#define TIMES 3			/* as in steps.c */
+#define TIMES 3			/* most growth; steps.c explains it */
 
 /* how many accounts each charge of a file below a tenant changes */
 #define LEVELS 4
@@ -153,7 +153,7 @@ static void count_in(struct cgroup *cgroup, enum operation opening)
 	COUNT(worst[opening], client = open_in(cgroup, 1));
 	COUNT(worst[CHARGE], charge(client, 1));
 	COUNT(worst[UNCHARGE], uncharge(client, 1));
-	/* The event about the limit starts a worker. */
+	/* SET_LIMIT causes an event, which starts a worker. */
 	COUNT_UNLESS_STARTING(worst[SET_LIMIT],
 			      set(tenant, FLEXMEM_SCOPE_EACH_CHILD, BYTES,
 				  9 * UNIT));
@@ -185,8 +185,8 @@ static void count_among(unsigned int nr, unsigned long *counted)
 		count_in(empty, OPEN_FIRST);
 	}
 	/*
-	 * open() allocates the file's account and an owner. It frees that owner
-	 * again, because an owner with the same key exists already.
+	 * open() allocates the file's account and an owner. But an owner with
+	 * the same key exists already, so open() frees the new one again.
 	 */
 	points = current->points;
 	flexmem_owner_close(open_in(below[0], 1));

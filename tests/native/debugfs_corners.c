@@ -55,7 +55,7 @@ static void run_pending(struct run *r)
 	     !shows(1, "memory", " pending "), "memory that was released");
 }
 
-/* The firmware refuses a release of the PF's memory. */
+/* The firmware refuses the release of a PF's memory once. */
 static void run_refused(struct run *r)
 {
 	r->file[0] = native_open(world_minor(0), O_RDWR);
@@ -73,7 +73,9 @@ static void run_refused(struct run *r)
 	must(r, !shows(0, "memory", "memory "), "memory that was released");
 }
 
-/* Closes a file while the firmware refuses to unmap its space so often. */
+/*
+ * Closes a file. The firmware refuses @times times to unmap the file's space.
+ */
 static void close_in_vain(struct run *r, unsigned int times)
 {
 	struct flexmem_va_reserve range = CMD(va_reserve,

@@ -97,7 +97,9 @@ struct dentry {
 };
 
 static LIST_HEAD(dentries);
-/* A reader holds it, so that a removal waits for all readers. */
+/*
+ * A reader of a file holds this lock, so that a removal waits for all readers.
+ */
 static struct rw_semaphore debugfs_lock = {
 	.waiters = LIST_HEAD_INIT(debugfs_lock.waiters),
 };
@@ -113,8 +115,9 @@ struct dentry *debugfs_create_file(const char *name, umode_t mode,
 	if (native_should_fail(NATIVE_ALLOC))
 		return ERR_PTR(-ENOMEM);
 	/*
-	 * A device works also without files. So the files do not count in
-	 * native_live(), which would differ after a failure.
+	 * A device also works without its debugfs files, so a failure here must
+	 * not change native_live(). Therefore native_live() never counts these
+	 * files.
 	 */
 	dentry = calloc(1, sizeof(*dentry));
 	if (!dentry)

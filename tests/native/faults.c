@@ -115,7 +115,10 @@ static const char *check_empty(void)
 	unsigned int i;
 
 	world_heal();
-	/* If it is unresponsive, a reset is faster than to wait for a probe. */
+	/*
+	 * If the VF is unresponsive, a reset takes less time than a wait for a
+	 * probe.
+	 */
 	if (world_function(1)->fdev &&
 	    flexmem_function_error(&world_function(1)->fdev->table.function) &&
 	    world_reset(1))
@@ -124,8 +127,9 @@ static const char *check_empty(void)
 		return "the node cannot be opened afterwards";
 	no_limits();
 	/*
-	 * TRIM leaves a region while the background scrubs a block of it. Nothing
-	 * fails any more, so the block is free when the worker has ended.
+	 * TRIM leaves a region in place while the background scrub works on one
+	 * of its blocks. Nothing fails any more, so this block is free once the
+	 * worker has ended.
 	 */
 	for (i = 0; i < 2; i++) {
 		if (native_ioctl(watch, FLEXMEM_IOCTL_TRIM, &trim))
@@ -140,7 +144,7 @@ static const char *check_empty(void)
 	if (picture.view.sum.out_total || picture.view.sum.out_owned)
 		return picture.view.sum.out_owned ?
 		       "an allocation is left" : "a region is left";
-	/* The accounts of the watching file and of its cgroup. */
+	/* The two accounts are those of the watching file and of its cgroup. */
 	if (picture.view.sum.out_owner_count != 2)
 		return "an account is left";
 	return sim_firmware_next_piece(world.card.fw, 1, &piece) ?

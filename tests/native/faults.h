@@ -19,7 +19,7 @@
  * @nr: number of handles of each file
  * @vma: a mapping, or NULL
  * @wrong: text about the first violation, or NULL
- * @at: the call in which it happened
+ * @at: the call in which the violation happened
  * @rc: the result of that call
  */
 struct run {
@@ -46,7 +46,10 @@ struct sequence {
 
 extern const struct sequence sequences[];
 extern struct cgroup *tenants;
-/* In the sweep of points, another task opens a file in the same cgroup. */
+/*
+ * A sequence for the sweep of points: another task opens a file in the cgroup
+ * of the sequence.
+ */
 extern const struct sequence open_below;
 /* Tests of the ABI and of the card, without injected faults. */
 extern const struct sequence corners[];

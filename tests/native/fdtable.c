@@ -2,8 +2,8 @@
 /*
  * File descriptors. A task that finds a file by its descriptor sees the writes
  * that were made before the file was installed. The kernel guarantees no more.
- * So the lock in this file is hidden from TSan, because TSan would take it for
- * an order of later writes, too.
+ * TSan would take the lock in this file for a guarantee about later writes too,
+ * so the lock is hidden from TSan.
  */
 #include "internal.h"
 

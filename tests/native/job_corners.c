@@ -79,8 +79,8 @@ static void run_overdue(struct run *r)
 	must(r, resets() == before && !lost(r), "a cancel is no reset");
 	end(r, fence);
 	/*
-	 * The card does not carry out a cancelled job when the latency of the
-	 * job is over.
+	 * The job was cancelled, so the card does nothing when its latency is
+	 * over.
 	 */
 	later(SIM_MAX_RUN_MS);
 }
@@ -237,7 +237,10 @@ static void run_stray_pf(struct run *r)
 	run_stray(r, 0);
 }
 
-/* The VF gets the memory of the PF while the program of the PF would run. */
+/*
+ * The VF gets the memory of the PF at a time when the program of the PF would
+ * still run.
+ */
 static void run_stray_heir(struct run *r)
 {
 	struct dma_fence *fence;

@@ -29,7 +29,7 @@ vm_fault_t vmf_insert_pfn(struct vm_area_struct *vma, unsigned long address,
 		return VM_FAULT_OOM;
 	entry = &vma->pfn[(address - vma->vm_start) >> PAGE_SHIFT];
 	spin_lock(&vma->lock);
-	/* Linux keeps a page that is there. */
+	/* A page that is mapped already stays, as in Linux. */
 	if (!*entry)
 		*entry = pfn;
 	spin_unlock(&vma->lock);

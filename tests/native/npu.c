@@ -239,10 +239,15 @@ static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
 		begin_reset(pdev);
 	board.closed = true;
 	resets = npu->fdev->table.resets;
-	/* As flexmem itself does when a job is overdue. */
+	/*
+	 * flexmem itself resets a device at such a moment if a job is overdue.
+	 */
 	WARN_ON(flexmem_device_reset(npu->fdev) != -EIO);
 	expect_failed(minor);
-	/* As a process does that reads the device's configuration space. */
+	/*
+	 * A process that reads the device's configuration space wakes it like
+	 * this.
+	 */
 	if (draw(2)) {
 		pm_runtime_resume_and_get(&pdev->dev);
 		pm_runtime_put_autosuspend(&pdev->dev);
@@ -302,7 +307,7 @@ static void reset_in_vain(struct pci_dev *pdev)
 	pm_runtime_put_autosuspend(&pdev->dev);
 }
 
-/* The same while a user makes calls. */
+/* Resets the device from outside while a user makes calls. */
 static void reset_in_use(struct pci_dev *pdev, unsigned int minor)
 {
 	struct task_struct *user;
@@ -335,8 +340,9 @@ static void end_early(struct pci_dev *pdev, unsigned int minor)
 }
 
 /*
- * The device reports no news while it sleeps, so the driver asks for the
- * capacity when the device wakes up, but not when it wakes up for that.
+ * The device reports no news while it sleeps. So the driver asks for the
+ * capacity when the device wakes up. This question wakes the device too, and
+ * must not lead to another question.
  */
 static void sleep_and_wake_up(struct pci_dev *pdev)
 {
@@ -373,7 +379,7 @@ static void run_once(u64 seed)
 	struct npu *npu;
 	unsigned int minor;
 
-	/* The PCI core has a reference. */
+	/* The PCI core has the first reference. */
 	board = (struct board) { .random = seed, .users = 1 };
 	board.dying = !draw(4);
 	init_waitqueue_head(&board.doorbell);
@@ -440,7 +446,7 @@ int main(int argc, char **argv)
 		run_once(seed + i);
 	native_module_exit();
 	WARN_ON(native_live() != live);
-	/* Without these the run proves nothing. */
+	/* If one of these events never happened, the run proves nothing. */
 	WARN_ON(!timeouts || !hung || !sleeps || !errors_asleep);
 	printf("# seed %llu: %lu time-outs, %lu hanging copies, %lu sleeps, %lu errors while asleep\nok 1 - the example driver, %lu times\n1..1\n",
 	       seed, timeouts, hung, sleeps, errors_asleep, runs);

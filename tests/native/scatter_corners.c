@@ -222,7 +222,10 @@ static void run_scatter_limit(struct run *r)
 	     entry[0].address.region_id == entry[1].address.region_id,
 	     "chunks in the region of the cgroup");
 	native_cgroup_remove(cgroup);
-	/* Unbinding forgets the limit, which would otherwise look like a leak. */
+	/*
+	 * The limit is forgotten with the accounts of the VF. Otherwise it
+	 * would look like a leak.
+	 */
 	WARN_ON(world_unbind(1));
 }
 

@@ -478,9 +478,9 @@ static void run_free_after(struct run *r)
 	if (freed) {
 		r->nr[0]--;
 		/*
-		 * Does not use ALLOC(), which also checks that a failed call
-		 * changes nothing: while this call waits for the firmware, the
-		 * fence may signal and the freed memory come back.
+		 * ALLOC() also checks that a failed call changes nothing. But
+		 * the fence may signal while this call waits for the firmware,
+		 * and the freed memory comes back.
 		 */
 		next = run_good(r, "ALLOC",
 				native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC,
@@ -597,7 +597,7 @@ static void run_limits(struct run *r)
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
-/* A limit for each function is there when the function is bound again. */
+/* A limit for each function still holds after it is bound again. */
 static void run_limits_of_all(struct run *r)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit);

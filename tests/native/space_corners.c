@@ -98,7 +98,7 @@ static void run_bind(struct run *r)
 	FAILS(r, VA_FREE, &CMD(va_free, .address = range.out_address), EBUSY);
 	FAILS(r, RESIZE, &CMD(resize, .handle = reply.out_handle,
 			      .length = PAGE), EBUSY);
-	/* FREE leaves the memory where it is. */
+	/* FREE does not unmap the memory, because the binding still uses it. */
 	CALL(r, FREE, &CMD(free, .handle = reply.out_handle));
 	r->nr[0]--;
 	must(r, reaches(space, range.out_address, &physical),
@@ -135,7 +135,10 @@ static void run_two_files(struct run *r)
 	   ENOENT);
 }
 
-/* A part over the end of a chunk, which programs may only read. */
+/*
+ * Binds a part of an allocation that reaches over the end of a chunk. Programs
+ * may only read this part.
+ */
 static void run_part(struct run *r)
 {
 	struct flexmem_chunk_entry entry[MOST_CHUNKS];
@@ -166,7 +169,7 @@ static void run_part(struct run *r)
 	must(r, !reaches(space, range.out_address, &physical), "access");
 }
 
-/* A file without a space. */
+/* Calls the commands on a file that has no space. */
 static void run_no_space(struct run *r)
 {
 	u32 handle;
@@ -196,7 +199,10 @@ static void run_read_only(struct run *r)
 	FAILS(r, VA_LOOKUP, &CMD(va_lookup), ENOENT);
 }
 
-/* The addresses are free again if the caller cannot learn them. */
+/*
+ * If the caller cannot learn the addresses, because the reply of VA_RESERVE
+ * cannot be written, they are free again.
+ */
 static void run_lost_reply(struct run *r)
 {
 	const struct flexmem_va_reserve cmd = CMD(va_reserve, .length = PAGE);
@@ -252,7 +258,7 @@ static void run_refused(struct run *r)
 	FAILS(r, VA_LOOKUP, &CMD(va_lookup, .handle = handle), ENOENT);
 }
 
-/* More bindings than the card's page table has room for. */
+/* Makes one more binding than the card's page table has room for. */
 static void run_full_table(struct run *r)
 {
 	struct flexmem_va_reserve range;

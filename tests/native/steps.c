@@ -15,9 +15,9 @@
 
 #define LEAST 8			/* the smaller region has 2^8 blocks */
 /*
- * From the smaller region to the larger one the logarithm at most doubles, or
- * grows 2.5-fold for 2^20 blocks. So the steps may grow at most by this factor.
- * Linear work would grow 256-fold.
+ * The larger region has at most twice the logarithm of blocks of the smaller
+ * one, or 2.5 times for 2^20 blocks. So the steps may grow at most by this
+ * factor. Linear work would grow 256-fold.
  */
 #define TIMES 3
 
@@ -96,7 +96,7 @@ static void give_back(struct run *run, unsigned int i)
 	COUNT(run->worst_free,
 	      flexmem_blocks_free(&run->blocks, used[i], &unused));
 	used[i] = used[--nr_used];
-	/* Takes unused nodes back into the array, so that it lasts longer. */
+	/* Takes unused nodes back, so that the array of nodes lasts longer. */
 	for (i = 0; i < 2; i++)
 		if (unused.block[i] && !run->spare.block[i])
 			run->spare.block[i] = unused.block[i];

@@ -335,7 +335,7 @@ static int watch_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	return rc;
 }
 
-/* A driver may reset its device at any time, even while the device resumes. */
+/* A reset is allowed at any time, even while the device resumes. */
 static int watch_reset(void *priv)
 {
 	struct watch *watch = watch_of(priv);

@@ -16,7 +16,10 @@ static unsigned int later_lock;
 static unsigned int work_lock;
 static LIST_HEAD(queue);
 
-/* A work that runs now. The work may free itself, so @work is only compared. */
+/*
+ * A work that runs now. The work may free itself, so @work may only be compared
+ * with other pointers.
+ */
 struct busy {
 	struct list_head link;
 	struct work_struct *work;

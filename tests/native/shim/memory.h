@@ -114,7 +114,7 @@ int copy_struct_from_user(void *to, size_t ksize, const void __user *from,
 #define u64_to_user_ptr(n) ((void __user *)(uintptr_t)(n))
 bool native_user_begin(const void __user *p, unsigned long n);
 bool native_user_word(const void __user *p, bool write);
-/* Does nothing, because native_user_begin() injects these failures. */
+/* The kernel injects failures here. native_user_begin() does that instead. */
 #define should_fail_usercopy() false
 #define user_read_access_begin(p, n) native_user_begin((p), (n))
 #define user_write_access_begin(p, n) native_user_begin((p), (n))

@@ -169,7 +169,10 @@ bool signal_pending(struct task_struct *task);
 #define allow_signal(signal) ((void)(signal))
 int send_sig(int signal, struct task_struct *task, int privileged);
 
-/* Drops a pending signal, as if a new process went on. */
+/*
+ * Drops the pending signals of the calling task, as if a new process took its
+ * place.
+ */
 void native_revive(void);
 
 /* In scheduled mode another task may run here. */
