@@ -21,7 +21,7 @@ struct kunit;
 #define REGION_LIMIT FLEXMEM_REASON_REGION_LIMIT
 #define CGROUP_LIMIT FLEXMEM_REASON_CGROUP_LIMIT
 
-/* test->priv points to this. */
+/* The state of a test; test->priv points to it. */
 struct accounts_ctx {
 	struct flexmem_accounts accounts;
 };

@@ -131,7 +131,7 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		give(test, block[i]);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
-	/* [3, 6) of 12 units is dirty. */
+	/* Of the 12 units, those from 3 to 5 are dirty. */
 	KUNIT_EXPECT_EQ(test, take(test, 3)->bytes_of, FLEXMEM_CLEAN);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "05");
 	block[0] = take(test, 2);

@@ -327,7 +327,7 @@ static void memory_comes_back_to_its_domain(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].filled[0], 2);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB);
-	/* Next, the slot is used for another domain. */
+	/* Slot 0 is empty now. A region of another domain fills it. */
 	expect_from(test, ctx, HBM_1, 128, 1);
 	expect_from(test, ctx, ON_CHIP, 128, 2);
 }
@@ -387,8 +387,8 @@ static void prealloc_takes_turns(struct kunit *test)
 }
 
 /*
- * For the pressure a free slot counts as memory of one domain: the domain whose
- * region would fill the slot.
+ * A free slot can take a region of one domain only. So the pressure counts the
+ * slot as memory of one domain: the one whose region would fill it.
  */
 static void pressure_is_about_all_domains(struct kunit *test)
 {

@@ -182,8 +182,8 @@ struct flexmem_account *fake_table_account(struct flexmem_table *table)
 }
 
 /*
- * A test's files are closed before the table is freed, because their blocks
- * must be freed first.
+ * A file that a test has opened. It is closed before the table is freed,
+ * because its blocks must be freed first.
  */
 struct fake_opened {
 	struct flexmem_table *table;

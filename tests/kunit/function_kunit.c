@@ -236,7 +236,10 @@ static void late_bytes_need_a_reset(struct kunit *test)
 				    nth == OPERATION_READ ||
 				    nth == OPERATION_WRITE, "operation %u",
 				    nth);
-		/* A reset would free this buffer, which call() had. */
+		/*
+		 * In place of a reset, which would free the buffer: the buffer
+		 * belongs to call().
+		 */
 		function->late_buffer = NULL;
 		KUNIT_EXPECT_EQ(test, 0,
 				flexmem_function_recover(function,
@@ -260,8 +263,8 @@ static int fault_with(struct kunit *test, const struct flexmem_frames *answer)
 }
 
 /*
- * Wrong frames are refused, because a task would see memory of another
- * allocation.
+ * Wrong frames are refused, because through them a task would see memory of
+ * another allocation.
  */
 static void wrong_frames_are_eio(struct kunit *test)
 {

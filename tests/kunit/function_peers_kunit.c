@@ -42,13 +42,16 @@ static void grant_of_a_peers_memory_is_eio(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_distrusted(test));
 	KUNIT_EXPECT_EQ(test, liar->function.nr_pieces, 2);
 
-	/* The device does not take the memory back from the peer. */
+	/*
+	 * The device answers the peer's release with an error, so the peer
+	 * keeps the memory.
+	 */
 	mem = peer->function.piece[0].mem;
 	peer->rc = -EIO;
 	KUNIT_EXPECT_EQ(test, flexmem_function_release(&peer->function, &mem),
 			-EIO);
 	KUNIT_EXPECT_EQ(test, acquire(test, GIB, 7 * GIB, GIB), -EIO);
-	/* Now it may have taken the memory back. */
+	/* After a timeout the device may have taken the memory back. */
 	peer->rc = -ETIMEDOUT;
 	KUNIT_EXPECT_EQ(test, flexmem_function_retry(&peer->function, true),
 			-ETIMEDOUT);

@@ -214,7 +214,10 @@ static void stops_to_unmap_after_a_timeout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, live.unmapped, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&function->vms));
 	KUNIT_EXPECT_EQ(test, liar->mapped, 3);
-	/* The old bindings end later. */
+	/*
+	 * One of the bindings from before the reset ends. The new binding keeps
+	 * the space in the list.
+	 */
 	flexmem_function_vm_begin(function, &live.vm);
 	flexmem_function_vm_end(&live.vm);
 	KUNIT_EXPECT_FALSE(test, list_empty(&function->vms));

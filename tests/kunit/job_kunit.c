@@ -561,7 +561,7 @@ static void become_unresponsive(struct ctx *ctx)
 	flexmem_function_enter(&ctx->table->function, FLEXMEM_UNRESPONSIVE);
 }
 
-/* Waits until the caller waits for the next probe. It must not return yet. */
+/* Waits until the caller waits for the next probe. It must not return. */
 static void let_wait(struct ctx *ctx)
 {
 	while (!wq_has_sleeper(&ctx->table->function.changed) &&

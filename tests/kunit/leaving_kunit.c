@@ -136,7 +136,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 			0);
 	next = make_public(test, other, REGION);
 	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 0);
-	/* The worker has not scrubbed the bytes. The next ALLOC does. */
+	/* The worker has scrubbed nothing: the ALLOC has scrubbed the bytes. */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, scrubbed + 2 * REGION);
 }
 
@@ -165,7 +165,7 @@ static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
  * @base: the fence
  * @next: fence that signals when this one is freed, with a reference; or NULL
  * @work: work that frees this fence
- * @pending: receives whether @work was queued again at that time
+ * @pending: set to whether @work was queued when this fence was freed
  */
 struct linked_fence {
 	struct dma_fence base;

@@ -43,8 +43,8 @@ struct ctx {
 };
 
 /*
- * Makes the next calls of an operation get no reply, in the way that the test's
- * parameter says.
+ * Lets the next @times calls of an operation get no reply, in the way that the
+ * test's parameter says.
  */
 static int lose(struct kunit *test, enum fake_op op, unsigned int times)
 {
@@ -133,8 +133,8 @@ static void lost_acquire_is_released(struct kunit *test)
 }
 
 /*
- * flexmem does not know the base of memory whose acquisition was not answered.
- * It must not mistake other memory for it.
+ * flexmem does not know the base of memory whose acquisition was not answered,
+ * so it must not mistake other memory for that memory.
  */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {

@@ -230,8 +230,8 @@ u64 model_max_region(const struct model *model, u64 domains)
 }
 
 /*
- * Whether no region of these domains can be so large. If a capacity is not
- * known, only the sizes of regions count.
+ * Whether @size is larger than any region of these domains can be. If a
+ * capacity is not known, only the sizes of regions are compared.
  */
 bool model_is_impossible(const struct model *model, u64 domains, u64 size)
 {
@@ -507,7 +507,7 @@ static int prealloc(struct model *model, struct model_range *range, u64 domains)
 	return 0;
 }
 
-/* Returns 0 or an error. */
+/* Acquires all possible regions. Returns 0 or an error. */
 int model_prealloc(struct model *model)
 {
 	int rc = 0;
@@ -584,7 +584,7 @@ static int place_in_order(struct model *model, struct model_range *range,
 	return rc;
 }
 
-/* Returns 0, -ENOSPC or another error. */
+/* Places a request. Returns 0, -ENOSPC or another error. */
 static int place(struct model *model, struct model_range *range,
 		 const struct model_request *request,
 		 struct model_answer *answer)

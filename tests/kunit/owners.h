@@ -58,7 +58,9 @@ static inline int scrub_test_init(struct kunit *test)
 	return 0;
 }
 
-/* Closes a client. @table is NULL if a test has closed it already. */
+/*
+ * Closes a client, unless a test has closed it already: then its table is NULL.
+ */
 static inline void close_client(void *data)
 {
 	struct flexmem_client *client = data;
@@ -205,8 +207,7 @@ static inline const struct flexmem_snapshot *sums(struct ctx *ctx)
 }
 
 /*
- * Runs the pending background scrub once. If the run queues another run, that
- * one does not run.
+ * Runs the pending background scrub once, even if that run queues another one.
  */
 static inline void scrub_background(struct ctx *ctx)
 {

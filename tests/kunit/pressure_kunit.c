@@ -510,8 +510,8 @@ static void impossible_size_gets_no_event(struct kunit *test)
 }
 
 /*
- * FREE gives the handle back at once, also if the memory stays in use. So a
- * file that may have no more handles gets an event.
+ * FREE gives the handle back at once, even if the memory is still in use. So a
+ * file whose ALLOC failed for lack of a handle gets an event.
  */
 static void a_handle_is_an_event(struct kunit *test)
 {
@@ -546,9 +546,7 @@ static void a_free_in_between_counts(struct kunit *test)
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener, ONE, began);
 	expect_event(test, NONE, 0, 2 * GIB);
-	/*
-	 * Each reader is woken up, even if other readers have read the event.
-	 */
+	/* The event wakes all readers, even if some have read it before. */
 	add_reader(gauge, &reader);
 	flexmem_pressure_failed(ctx->accounts, &late, ONE, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
@@ -595,7 +593,7 @@ static void failure_during_a_read_keeps_its_event(struct kunit *test)
 	const u64 other = BIT_ULL(1);
 	u64 began = flexmem_gauge_frees(&accounts->gauge, ONE);
 
-	/* As many frees in both domains, so that only the domains differ. */
+	/* Gives both domains the same number of frees. */
 	while (flexmem_gauge_frees(&accounts->gauge, other) < began)
 		flexmem_pressure_freed(accounts, other);
 	deliver(ctx);
@@ -621,7 +619,7 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	int i;
 
 	add_reader(gauge, &reader);
-	/* No event is due for an hour. */
+	/* The next event may be delivered only in an hour. */
 	gauge->next = jiffies + 3600 * HZ;
 	alloc(test, GIB);
 	for (i = 0; i < 10; i++) {

@@ -143,7 +143,10 @@ static void close_table(void *table)
 			       FLEXMEM_GONE);
 }
 
-/* The operation under way fails after the removal has begun. */
+/*
+ * Called in the middle of an operation: the removal begins, and then the device
+ * fails.
+ */
 static void fail_and_close_table(void *table)
 {
 	close_table(table);

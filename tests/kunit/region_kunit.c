@@ -330,7 +330,7 @@ static void failed_slot_gives_the_memory_back(struct kunit *test)
 			12 * GIB);
 }
 
-/* The firmware has set the slot, although it reports a failure. */
+/* slot_set has filled the slot, although it returns an error. */
 static void memory_in_a_slot_is_never_given_back(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
@@ -682,7 +682,7 @@ static void expect_memory(struct kunit *test,
 			memory);
 }
 
-/* Tests the amount of memory that the pressure is relative to. */
+/* For the pressure, regions that can still be acquired count as memory. */
 static void memory_counts_regions_to_acquire(struct kunit *test)
 {
 	struct flexmem_domain domain = {

@@ -52,8 +52,8 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 }
 
 /*
- * Looks twice, because the first look only notes that the regions are empty. At
- * the second look they have been empty for long enough.
+ * Looks twice: the first call notes that the regions are empty. At the second
+ * call they have been empty for long enough.
  */
 static void release_idle(struct ctx *ctx, unsigned int after_s)
 {
@@ -78,8 +78,8 @@ static struct ctx *make_releasing(struct kunit *test)
 
 	ctx = make_mode(test, FLEXMEM_MODE_VF, 8, PLENTY, &settings);
 	/*
-	 * Set after the table was made, so that no worker releases idle
-	 * regions: the tests call flexmem_table_release_idle() themselves.
+	 * Set only after the table was made, so that no worker releases idle
+	 * regions. The tests call flexmem_table_release_idle() themselves.
 	 */
 	ctx->table->settings.release_after_s = 60;
 	return ctx;
@@ -162,7 +162,10 @@ static void a_lease_keeps_idle_regions(struct kunit *test)
 	ctx->fake->scrubbed = 0;
 	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
 	release_idle(ctx, 60);
-	/* With a lease no region is released, so none is scrubbed before. */
+	/*
+	 * With a lease no region is released, so no region is scrubbed for a
+	 * release.
+	 */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 0);
 	expect_log(test, ctx, "");
 	flexmem_lease_drop(&ctx->table->slots, &hold);
@@ -454,7 +457,7 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	/* The firmware refuses the release again, so there is no memory. */
+	/* The firmware refuses the release again, so no memory is available. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(fake_alloc(ctx->table, 128, FLEXMEM_ALIGN,
 					   false, NULL)));

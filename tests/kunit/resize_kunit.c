@@ -50,7 +50,7 @@ static struct flexmem_block *new_node(struct kunit *test)
 
 	block = kunit_kmalloc(test, sizeof(*block), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, block);
-	/* Reused memory has old contents. */
+	/* Fills the memory, because reused memory has old contents too. */
 	memset(block, 0xa5, sizeof(*block));
 	return block;
 }

@@ -248,7 +248,7 @@ static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
 	ctx->fake->during_scrub_arg = test;
 	ctx->fake->during_scrub = take_and_give;
 	fake_device_forget(ctx->fake);
-	/* Two runs are needed if the FREE has queued a run already. */
+	/* If the FREE has queued a run already, a second run is needed. */
 	scrub_background(ctx);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 2 * GIB);

@@ -122,7 +122,8 @@ static void dead_firmware_costs_two_timeouts(struct kunit *test)
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, *calls, 2);
 	/*
-	 * The background worker does not look again until the firmware works.
+	 * The worker that scrubs in the background does nothing until the
+	 * firmware works again.
 	 */
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&ctx->table->scrub_work));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 2 * 4096);

@@ -216,7 +216,7 @@ static void failed_fill_changes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
-	/* The contents of the slot are unknown until it is cleared. */
+	/* Slot 0 has unknown contents: clear it before it is filled. */
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
@@ -703,8 +703,8 @@ static void many_leases_expire_in_batches(struct kunit *test)
 }
 
 /*
- * Broken leases stay in a list until their clients notice: each client removes
- * its own lease.
+ * Broken leases stay in a list until their clients notice. Each client then
+ * removes its own lease.
  */
 static void many_leases_are_broken_in_batches(struct kunit *test)
 {

@@ -8,7 +8,7 @@
 
 #include "spaces.h"
 
-/* Each command of a VA_BIND fails in turn; nothing stays behind. */
+/* Each command of a VA_BIND fails in turn. Nothing stays behind. */
 static void rolls_back(struct kunit *test)
 {
 	static const int errors[] = { -ENOSPC, -EIO, -ETIMEDOUT };
@@ -31,7 +31,7 @@ static void rolls_back(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
 		}
 	}
-	/* Nothing that could be mapped is unmapped. */
+	/* After -ENOSPC nothing is mapped, so no unmap command is sent. */
 	pages.unmaps = 0;
 	fail(0, 1, -ENOSPC);
 	KUNIT_EXPECT_EQ(test, -ENOSPC,
@@ -41,8 +41,8 @@ static void rolls_back(struct kunit *test)
 }
 
 /*
- * If a failed VA_BIND cannot be undone, nothing else gets its addresses and its
- * bytes before VA_UNBIND has succeeded.
+ * If a failed VA_BIND cannot be undone, its addresses and its bytes stay taken
+ * until VA_UNBIND has succeeded.
  */
 static void keeps_what_may_be_mapped(struct kunit *test)
 {
@@ -73,7 +73,7 @@ static void keeps_what_may_be_mapped(struct kunit *test)
 
 /*
  * There is no room for the second chunk, and the first one cannot be unmapped.
- * vm_unmap must not answer -ENOSPC, so that counts as -EIO.
+ * The contract forbids -ENOSPC from vm_unmap, so flexmem takes it for -EIO.
  */
 static void no_room_and_no_way_back(struct kunit *test)
 {
@@ -92,7 +92,7 @@ static void no_room_and_no_way_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
 }
 
-/* The bytes of a failed VA_UNBIND may be mapped or not. */
+/* After a failed VA_UNBIND the bytes may still be mapped. */
 static void a_failed_unbind_is_repeated(struct kunit *test)
 {
 	static const int errors[] = { -EIO, -ETIMEDOUT };
@@ -130,7 +130,7 @@ static int resume_soon(void *data)
 
 	while (!flexmem_function_is_suspended(&ctx->table->function))
 		msleep(20);
-	/* A suspend waits for the command under way. */
+	/* A suspend waits like this for the command under way. */
 	mutex_lock(&ctx->table->acquire_lock);
 	mutex_unlock(&ctx->table->acquire_lock);
 	flexmem_table_resume(ctx->table);
@@ -158,7 +158,7 @@ static void fail_device(struct kunit *test)
 	flexmem_function_fail(&ctx->table->function);
 }
 
-/* The state of a suspended function does not show the failure. */
+/* The device fails after the suspend, so the state does not show that. */
 static void suspend_and_fail(struct kunit *test)
 {
 	suspend(test);
@@ -267,7 +267,7 @@ static void kill_it(struct kunit *test)
 	wait_for_completion(&victim.done);
 }
 
-/* Binds @handle, or unbinds if it is 0. The worker goes on without the caller. */
+/* Binds @handle, or unbinds if @handle is 0, and kills the caller. */
 static void killed(struct kunit *test, u32 handle)
 {
 	struct ctx *ctx = test->priv;
@@ -298,7 +298,7 @@ static void the_worker_ends_the_command_of_a_killed_caller(struct kunit *test)
 	killed(test, 0);
 	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
 	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
-	/* A command that fails without its caller leaves nothing behind. */
+	/* If a command fails after the kill, nothing stays behind. */
 	fail(2, 1, -EIO);
 	killed(test, handle);
 	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
@@ -316,7 +316,7 @@ static struct flexmem_client *open_one(struct kunit *test,
 	return client;
 }
 
-/* Deploys: allocates, reserves and binds. Returns a hash of all addresses. */
+/* Allocates, reserves and binds. Returns a hash of all addresses. */
 static u64 deploy(struct kunit *test, struct flexmem_client *client)
 {
 	struct flexmem_address address;
@@ -421,7 +421,7 @@ static void close_waits_for_the_firmware(struct kunit *test)
 	unsigned int i;
 
 	close_in_vain(test);
-	/* It is retried for ever. */
+	/* The worker retries the unmapping without a limit. */
 	fail(0, 20, -EIO);
 	for (i = 0; i < 20; i++)
 		retry(ctx);
@@ -475,7 +475,7 @@ static void reset_unmaps(struct kunit *test)
 	check_pages(test, client, 1);
 }
 
-/* A lost binding, and then another one in the same space. */
+/* One binding was lost in a reset. The other one was made after the reset. */
 static void removal_after_a_reset(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -493,8 +493,8 @@ static void removal_after_a_reset(struct kunit *test)
 }
 
 /*
- * The device of a client with a failed command at page 0 has failed: it gets no
- * command, and the client keeps the memory, until a reset.
+ * Checks a client whose device has failed during a command about page 0. Until
+ * a reset the device gets no command, and the client keeps its memory.
  */
 static void check_failed(struct kunit *test, u32 handle)
 {
@@ -516,7 +516,7 @@ static void check_failed(struct kunit *test, u32 handle)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
 }
 
-/* Bytes may still move after a command, so nothing ends it but a reset. */
+/* A VA_BIND fails, and bytes may still move until the device is reset. */
 static void a_failed_device_keeps_what_may_be_mapped(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -539,7 +539,7 @@ static void a_failed_device_keeps_what_may_be_mapped(struct kunit *test)
 	check_failed(test, handle);
 }
 
-/* The device fails between two chunks, while it is suspended. */
+/* The device is suspended between two chunks, and fails in that time. */
 static void fails_in_a_suspend(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -585,13 +585,13 @@ static void close_on_a_failed_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
 	check_closed_on_a_failed_device(test);
 
-	/* It fails before close() begins. */
+	/* The device fails before close() begins. */
 	deploy(test, open_one(test, &client));
 	fail_device(test);
 	flexmem_client_fini(&client);
 	check_closed_on_a_failed_device(test);
 
-	/* It fails after close(), while it is suspended. */
+	/* The device fails after close(), while it is suspended. */
 	deploy(test, open_one(test, &client));
 	flexmem_table_suspend(ctx->table);
 	flexmem_client_fini(&client);
@@ -602,8 +602,8 @@ static void close_on_a_failed_device(struct kunit *test)
 }
 
 /*
- * Removes the device of two clients with spaces. It fails during the first
- * command, so it gets no further one, and no memory is released.
+ * Two clients have spaces when their device is removed. The device fails during
+ * the first command. So it gets no further command, and no memory is released.
  */
 static void remove_failing(struct kunit *test, int rc,
 			   void (*during)(struct kunit *test))
@@ -629,7 +629,7 @@ static void removal_of_a_failing_device(struct kunit *test)
 	remove_failing(test, -ENOTRECOVERABLE, NULL);
 }
 
-/* The command succeeds, but the driver reports a failure meanwhile. */
+/* The command succeeds, but the driver reports a failure while it runs. */
 static void removal_learns_of_a_failure(struct kunit *test)
 {
 	remove_failing(test, 0, fail_device);

@@ -65,7 +65,9 @@ static void frees_only_what_it_finds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, free_at(test, ctx->client, START), -ENOENT);
 }
 
-/* Ranges and bindings together are limited. */
+/*
+ * A client may have a limited number of ranges and bindings, counted together.
+ */
 static void limits_a_client(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -87,7 +89,7 @@ static void limits_a_client(struct kunit *test)
 	check_pages(test, client, 1);
 }
 
-/* The driver learns which space the programs of a client run in. */
+/* The driver can ask in which space the programs of a client run. */
 static void the_driver_knows_the_space(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -167,7 +169,10 @@ static void maps_each_byte_of_each_chunk(struct kunit *test)
 	check_breach(test);
 }
 
-/* A part of an allocation, over the end of a chunk, with the access asked for. */
+/*
+ * Binds a part of an allocation that reaches over the end of a chunk, for the
+ * given access.
+ */
 static void maps_a_part(struct kunit *test)
 {
 	static const u32 accesses[] = { FLEXMEM_VA_READ, FLEXMEM_VA_WRITE,
@@ -200,13 +205,13 @@ static void maps_a_part(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, there.out_access, accesses[i]);
 		KUNIT_EXPECT_EQ(test, unbind(test, client, 1 + i), 0);
 	}
-	/* Two parts beside each other. */
+	/* Binds two parts of the allocation at adjacent addresses. */
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 5, 3), 0);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 3, 0, 5), 0);
 	check_pages(test, client, 8);
 }
 
-/* The same bytes of several allocations. */
+/* Binds the same offsets of several allocations. */
 static void tells_allocations_apart(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -284,11 +289,11 @@ static void refuses_wrong_bindings(struct kunit *test)
 				    bind_cmd(test, client, handle, &cmd), "%u",
 				    i);
 	}
-	/* The other bytes at the other addresses. */
+	/* Binds the other bytes at the other addresses. */
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 2, 2, 2), 0);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 4, 3, 1), -EBUSY);
-	/* An allocation that shares pages with others. */
+	/* This allocation shares pages with others. */
 	alloc(test, client, 128);
 	odd = alloc(test, client, 2 * page);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, odd, 4, 0, 1), -EINVAL);
@@ -298,7 +303,7 @@ static void refuses_wrong_bindings(struct kunit *test)
 	flexmem_client_publish(client, allocation);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			bind_pages(test, client, allocation->handle, 4, 0, 1));
-	/* Another client's addresses. */
+	/* These addresses belong to another client. */
 	other = fake_client_open(test, ctx->table, 2);
 	handle = alloc_pages_in(test, other, 1, 1);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, other, handle, 5, 0, 1), -ENXIO);
@@ -333,7 +338,9 @@ static void freed_memory_stays_until_it_is_unbound(struct kunit *test)
 
 static u32 bound, other;
 
-/* Another thread comes while the worker maps or unmaps the bytes. */
+/*
+ * Called while the worker maps or unmaps the bytes: other threads make calls.
+ */
 static void others_come(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -374,9 +381,9 @@ static void a_command_keeps_others_away(struct kunit *test)
 #define NOWHERE 255
 
 /*
- * The first page of the range and of the binding that each page belongs to, or
- * NOWHERE; the allocation and its page that is bound there; and where each page
- * of each allocation is bound.
+ * For each page of the space: the first page of its range and of its binding,
+ * or NOWHERE; and the allocation that is bound there, with its page. For each
+ * page of each allocation: where it is bound.
  */
 static struct {
 	u8 range[NR_PAGES];

@@ -26,8 +26,9 @@ struct entry {
 
 /*
  * The page table. After @good calls, the next @bad calls of vm_map and vm_unmap
- * fail with @rc. They are carried out all the same if @rc is -ETIMEDOUT; and
- * vm_map also if @rc is -ENOTRECOVERABLE. The next call runs @during first.
+ * fail with @rc. A call that fails with -ETIMEDOUT is carried out all the same.
+ * So is a vm_map that fails with -ENOTRECOVERABLE. The next call runs @during
+ * first.
  */
 struct page_table {
 	struct entry entry[MOST_ENTRIES];
@@ -147,7 +148,7 @@ static inline int init_with(struct kunit *test, u64 page)
 	function->vm_page = page;
 	function->vm_start = START;
 	function->vm_end = START + NR_PAGES * page;
-	/* The tests retry commands themselves. */
+	/* The worker must not retry commands, because the tests do that. */
 	function->work_ms = INT_MAX;
 	return 0;
 }
@@ -264,7 +265,10 @@ static inline bool is_bound(struct kunit *test, struct flexmem_client *client,
 	return found;
 }
 
-/* Whether an entry maps bytes of one chunk that are bound there. */
+/*
+ * Whether an entry maps exactly the bytes of one chunk that are bound at its
+ * addresses.
+ */
 static inline bool is_right(struct flexmem_space *space,
 			    const struct entry *entry)
 {
@@ -286,7 +290,10 @@ static inline bool is_right(struct flexmem_space *space,
 	return right;
 }
 
-/* Checks that the device maps exactly @nr pages of a client, and rightly. */
+/*
+ * Checks that the device maps exactly @nr pages of a client, each to the right
+ * memory.
+ */
 static inline void check_pages(struct kunit *test,
 			       struct flexmem_client *client, unsigned int nr)
 {
