@@ -19,7 +19,7 @@
  */
 #define RELAXED __ATOMIC_RELAXED
 
-/* sched.c */
+/* Defined in sched.c. */
 void native_wait_word(unsigned int *word, unsigned int value);
 void native_wake_word(unsigned int *word);
 void raw_lock(unsigned int *word);
@@ -29,10 +29,10 @@ void sched_begin(struct task_struct *task);
 void sched_end(void);
 void sched_yield_turn(void);
 
-/* rcu.c */
+/* Defined in rcu.c. */
 void native_bury_given_up(void);
 
-/* task.c */
+/* Defined in task.c. */
 extern struct list_head native_tasks;
 extern unsigned int native_tasks_lock;
 void native_park(void);
@@ -41,12 +41,12 @@ void native_shim_init(void);
 void native_show_tasks(void);
 void native_quiesce(void);
 
-/* work.c */
+/* Defined in work.c. */
 void native_timer_set(struct native_timer *timer, unsigned long expires);
 bool native_timer_del(struct native_timer *timer);
 bool native_timers_next(void);
 
-/* memory.c */
+/* Defined in memory.c. */
 void *native_user_part(void);
 void native_user_part_free(void *part);
 

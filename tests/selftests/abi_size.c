@@ -101,7 +101,7 @@ BOTH_MODES(va_lookup, COMMAND(VA_LOOKUP, va_lookup, 0, -1, false));
 
 #define VA_PAGE (64 * KiB)
 
-/* Lets the next call of a command about device-virtual addresses succeed. */
+/* Prepares the next call of a command about device-virtual addresses. */
 static void arm_space(FIXTURE_DATA(command) *self, const struct command *cmd)
 {
 	struct flexmem_va_reserve range = CMD(va_reserve, .length = VA_PAGE);
@@ -364,7 +364,7 @@ TEST_F(command, longer_with_nonzero_tail_is_e2big)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(extra); i++) {
-		/* the first unknown byte, then the last */
+		/* sets the first unknown byte, then the last */
 		fill(self, &variant->cmd, self->buf);
 		*size = variant->cmd.size + extra[i];
 		self->buf[variant->cmd.size] = 1;
@@ -380,7 +380,7 @@ TEST_F(command, longer_with_nonzero_tail_is_e2big)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* A struct that reaches into kernel addresses, or beyond the last address. */
+/* The struct reaches into kernel addresses, or beyond the last address. */
 TEST_F(command, huge_size_fails)
 {
 	static const __u32 sizes[] = { 1U << 30, 1U << 31, UINT_MAX };

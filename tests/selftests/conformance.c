@@ -27,7 +27,7 @@
 #define A 0xa1
 #define PROGRAM_MS 300
 
-/* How long a test watches for bytes that should not change any more. */
+/* How long a test watches bytes that must not change any more. */
 #define WATCH_MS (PROGRAM_MS + 500)
 
 /* Longer than a TRIM and the scrubs of take_all() need. */
@@ -157,8 +157,8 @@ static int free_all(int fd, const struct block *blocks, unsigned int nr)
 }
 
 /*
- * Writes a pattern to both ends of a block, or checks the pattern. It depends
- * on the seed and on the end.
+ * Writes a pattern to both ends of a block, or checks the pattern. The pattern
+ * depends on the seed, and differs at the two ends.
  */
 static int tag(int fd, const struct block *block, unsigned int seed, bool check)
 {
@@ -500,7 +500,7 @@ static int hook(int fd, const char *format, ...)
 	ASSERT_EQ(0, __status) TH_LOG("the hook failed");		\
 } while (0)
 
-/* Repeats the allocation for up to 30 s, until there is memory again. */
+/* Repeats the allocation for up to 30 s, until memory is free again. */
 static int take_in_time(int fd, __u64 length, struct flexmem_alloc *reply)
 {
 	int tries, error = ENOMEM;

@@ -28,8 +28,8 @@ FIXTURE_VARIANT_ADD(copy, vf) { FM_VF, 0 };
 FIXTURE_VARIANT_ADD(copy, vf_mappable) { FM_VF, FLEXMEM_ALLOC_MAPPABLE };
 
 /*
- * Two allocations in different regions. Neither allocation begins at the start
- * of its region.
+ * Makes two allocations in different regions. Neither begins at the start of
+ * its region.
  */
 FIXTURE_SETUP(copy)
 {

@@ -132,7 +132,7 @@ static int prefer(int fd, __u64 domains, __u64 length,
 	return alloc_by(fd, FLEXMEM_POLICY_PREFERRED, domains, length, reply);
 }
 
-/* torch-spyre #1128: on-chip memory is full, and nothing spills. */
+/* torch-spyre #1128: on-chip memory is full. ALLOC takes no other memory. */
 TEST_F(domains, bind_uses_no_other_domain)
 {
 	struct flexmem_alloc last;

@@ -31,7 +31,7 @@ FIXTURE_VARIANT(exhaust) {
 	bool prealloc;
 	const char *params;
 	const char *sim;
-	enum flexmem_reason reason;	/* of the failed ALLOC */
+	enum flexmem_reason reason;	/* why the last ALLOC failed */
 	/* sizes of the regions that exist when the ALLOC fails, in GiB */
 	__u64 sizes[16];
 	__u64 max_region;		/* in GiB */
@@ -219,10 +219,7 @@ TEST_F(exhaust, works_again_after_frees)
 	for (i = 0; i < self->nr; i++)
 		ASSERT_EQ(0, fm_free(self->fd, self->handle[i]));
 	EXPECT_STREQ("", fm_sums(self->fd, true));
-	/*
-	 * the slots stay exhausted, and all memory can be allocated a second
-	 * time
-	 */
+	/* the slots stay in use, but all memory can be allocated again */
 	EXPECT_TRUE(fm_exhausted(self->fd));
 	self->nr = 0;
 	fill_up(self, variant->max_region * GiB);

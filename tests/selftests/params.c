@@ -128,7 +128,9 @@ TEST_F(params, bad_values_of_the_simulator_are_einval_with_a_message)
 		}
 }
 
-/* The message about the parameter domains says where in it the error is. */
+/*
+ * The message about the parameter domains says where in its text the error is.
+ */
 TEST_F(params, domains_name_the_place_of_an_error)
 {
 	ASSERT_EQ(0, fm_insmod("flexmem", ""));

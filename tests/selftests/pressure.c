@@ -230,8 +230,8 @@ TEST_F(pressure, orphaned_and_quarantined_bytes_are_in_use)
 {
 	/*
 	 * Rounds up to pages, so that Alice's allocation covers all of root's
-	 * bytes. The background worker would scrub a block with bytes of both
-	 * users.
+	 * bytes. Otherwise a block could have bytes of both users, and the
+	 * background worker would scrub it.
 	 */
 	const __u64 used = (percent(60) + 4095) / 4096 * 4096;
 	struct flexmem_alloc m, b;

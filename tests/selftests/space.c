@@ -122,7 +122,7 @@ TEST_F(space, memory_stays_while_it_is_bound)
 	must_fail(ENOENT, va_free, self->fd, &CMD(va_free, .address = all.at[0]));
 }
 
-/* The addresses are free again if the caller cannot learn them. */
+/* If the caller cannot learn its addresses, they are free again. */
 TEST_F(space, a_reply_that_cannot_be_written)
 {
 	struct flexmem_va_reserve range = CMD(va_reserve, .length = PAGE);

@@ -40,7 +40,7 @@ FIXTURE_SETUP(trace)
 	ASSERT_LE(0, self->fd);
 	/*
 	 * To record the names of tasks, the kernel changes the code of its
-	 * scheduler. QEMU may run that code meanwhile, and then the kernel dies
+	 * scheduler. If QEMU runs that code at the same time, the kernel dies
 	 * of "Oops: int3" (tests/vm/run.sh).
 	 */
 	ASSERT_EQ(0, put(TRACING "options/record-cmd", "0"));
