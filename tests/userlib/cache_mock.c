@@ -9,8 +9,8 @@
 struct mock mock;
 
 /*
- * Needed because the cache may make a segment while another thread makes any
- * other call.
+ * Protects the mock, because the cache may make a segment while another thread
+ * makes any other call.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -27,7 +27,7 @@ static bool counts(unsigned int *calls, unsigned int *left)
 	return fails;
 }
 
-/* Counts down. Returns true if this call must fail. */
+/* Counts down the calls that must still fail. Returns true if this one must. */
 static bool fails(unsigned int *left)
 {
 	if (!*left)

@@ -97,8 +97,8 @@ struct model_segment {
 
 /*
  * A private pool. @own: the pool has a provider of its own. @streams: bit mask
- * of streams whose requests go to the pool. @begun: number of the call that
- * began that, or 0.
+ * of streams whose requests go to the pool. @begun: number of the call of
+ * model_pool_begin() that sent them there, or 0.
  */
 struct model_pool {
 	bool open;

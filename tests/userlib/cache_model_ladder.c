@@ -48,7 +48,7 @@ uint64_t model_spare(const struct model *model,
 		return segment->size;
 	if (!segment->growing || segment->stuck || segment->lost)
 		return 0;
-	/* A segment shrinks by whole steps. */
+	/* Cuts off whole steps only. */
 	return segment->size -
 	       model_round(last->offset, model->profile.growing_step);
 }
@@ -90,7 +90,11 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 	}
 	if (provider->shrink(model->world, segment->handle, segment->size,
 			     segment->size - excess)) {
-		/* The only error of the simulated world is -EIO. */
+		/*
+		 * The only error of the simulated world is -EIO. After this
+		 * error the cache does not try to shrink the segment again
+		 * until it has grown.
+		 */
 		segment->stuck = true;
 		model_is_lost(model, segment);
 		return false;
@@ -268,9 +272,9 @@ static uint64_t segment_size(const struct model *model,
 		return profile->large_segment;
 	size = model_round(want->size, profile->large_round);
 	/*
-	 * Blocks of @limit bytes and more are not split, and do not serve
-	 * smaller requests. A new segment that large would not serve this size
-	 * again.
+	 * Blocks of @limit bytes and more are not split, and serve no smaller
+	 * requests. So a smaller request gets a segment of just its own size,
+	 * which can serve such requests again.
 	 */
 	return size >= limit && want->size < limit ? want->size : size;
 }
@@ -543,7 +547,10 @@ static int borrow(struct model *model, struct model_want *want,
 	return -ENOMEM;
 }
 
-/* The documentation of flexmem_cache_alloc() has the same step numbers. */
+/*
+ * The steps have the numbers that the documentation of flexmem_cache_alloc()
+ * gives them.
+ */
 static int step_three(struct model *model, struct model_want *want,
 		      struct model_place *place)
 {

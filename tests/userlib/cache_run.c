@@ -90,7 +90,7 @@ static void check_properties(struct run *run, struct slot *made,
 }
 
 /*
- * The list is full: forgets half of its entries about bytes that only the
+ * Called when the list is full: drops half of the entries whose bytes only the
  * freeing stream may reuse.
  */
 static void forget_pending(struct run *run)

@@ -87,7 +87,7 @@ struct run {
 	int callback_error[2];
 };
 
-/* cache_run.c */
+/* Defined in cache_run.c. */
 uint64_t run_next(struct run *run);
 uint64_t run_below(struct run *run, uint64_t limit);
 bool run_one_in(struct run *run, uint64_t chances);
@@ -100,7 +100,7 @@ void run_say(struct run *run, const char *format, ...)
  */
 size_t run_free_slot(const struct run *run);
 size_t run_live_slot(struct run *run);
-/* Notes an allocation, and checks where it is. */
+/* Notes an allocation, and checks its address. */
 void run_keep(struct run *run, size_t slot,
 	      const struct flexmem_cache_allocation *made);
 void run_free(struct run *run, size_t slot);
@@ -121,7 +121,7 @@ void run_end_captures(struct run *run, const uint64_t *recorded);
 /* cache_run_pools.c: a random operation on a private pool. */
 void run_pool(struct run *run);
 
-/* cache_compare.c */
+/* Defined in cache_compare.c. */
 /* A check that fails ends the test. */
 void check_number(const struct run *run, const char *what, uint64_t found,
 		  uint64_t expected);

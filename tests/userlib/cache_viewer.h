@@ -10,7 +10,7 @@
  * cause, valid until the next call of this thread.
  */
 const char *viewer_refuses(const json_t *snapshot);
-/* As viewer_refuses(), for a snapshot that is a text. */
+/* Makes the same check as viewer_refuses(), on the text of a snapshot. */
 const char *viewer_refuses_text(const char *text);
 
 #endif /* CACHE_VIEWER_H */

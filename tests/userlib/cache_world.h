@@ -54,9 +54,9 @@ struct world {
 };
 
 void world_start(struct world *world, uint64_t capacity);
-/* The next operations have no faults. */
+/* Ends all planned faults. */
 void world_heal(struct world *world);
-/* A reset of the device: segments can only be freed from now on. */
+/* Simulates a reset of the device: from now on segments can only be freed. */
 void world_lose(struct world *world);
 /* Lets up to @count events of a stream happen. */
 void world_progress(struct world *world, uint64_t stream, uint64_t count);

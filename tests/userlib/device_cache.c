@@ -275,7 +275,7 @@ static void bytes_of_blocks(void **state)
 			tokens[n] = take(1024, 0);
 		a = look(tokens[1]);
 		use_bytes(&a, (char)('a' + i));
-		/* Nothing has written to the block in front. */
+		/* use_bytes() has not written to the block in front. */
 		a = look(tokens[0]);
 		assert_int_equal(flexmem_device_read(device, (uint32_t)a.handle,
 						     a.offset + 896, zeros,

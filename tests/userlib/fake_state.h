@@ -55,7 +55,7 @@ extern uint64_t generation;
 #define REQUIRE(condition) require(condition, #condition, __FILE__, __LINE__)
 void require(bool condition, const char *text, const char *file, int line);
 
-/* fake.c */
+/* Defined in fake.c. */
 void add_region(uint64_t total);
 uint64_t region_id(uint32_t index);
 void measure(const struct region *region, struct flexmem_region_entry *entry);
@@ -97,7 +97,7 @@ int resize(struct file *file, struct flexmem_resize *cmd);
 /* fake_space.c: device-virtual addresses. */
 void reset_spaces(void);
 void close_space(int file);
-/* A bound allocation is freed. */
+/* Called when a bound allocation is freed. */
 void forget_bound(int file, uint32_t handle);
 int space_command(struct file *file, unsigned int number, void *arg);
 

@@ -463,7 +463,7 @@ static void scatter(void **state)
 	flexmem_device_close(device);
 }
 
-/* The driver gets the handle. A wrong one is explained. */
+/* The driver checks the handle. The failure explains a wrong one. */
 static void near_another(void **state)
 {
 	struct flexmem_alloc_request request = {

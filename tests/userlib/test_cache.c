@@ -358,8 +358,8 @@ static void growing_is_stopped(void **state)
 	assert_int_equal(mock.grows, 3);
 	assert_int_equal(figures(cache).segment[0].current, 2);
 	/*
-	 * If a segment cannot grow for lack of memory, the cache asks for no
-	 * other segment.
+	 * If no segment can grow for lack of memory, the cache makes a new one,
+	 * and the request succeeds.
 	 */
 	mock.error = -ENOMEM;
 	mock.fail_grows = 2;

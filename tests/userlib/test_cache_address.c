@@ -55,7 +55,10 @@ static void replace_block(int signal)
 		_exit(3);
 }
 
-/* The parent continues the call N times, each after one instruction more. */
+/*
+ * Calls flexmem_cache_address() again and again. The parent stops each call one
+ * instruction later than the call before.
+ */
 static void ask_for_addresses(void)
 {
 	struct flexmem_virtual_address address;

@@ -365,8 +365,9 @@ static void without_splits(const char *configuration)
 }
 
 /*
- * The pool for which the cache makes a segment, another pool, and the results
- * of a thread that changes the flags of both meanwhile.
+ * A thread changes the flags of two pools: of the pool for which the cache
+ * makes a segment just now, and of another pool.
+ * @results: what these calls return.
  */
 static struct flexmem_cache *asking_cache;
 static uint64_t pools[2];

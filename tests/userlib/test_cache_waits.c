@@ -53,7 +53,7 @@ static void poll_meanwhile(void)
 	take(the_cache, 1000, 0);
 	assert_false(mock.destroyed[0]);
 	/*
-	 * A failing request waits for the device in the end. That does not
+	 * A failing request waits for the device in the end. That wait does not
 	 * destroy the event either.
 	 */
 	mock.fail_allocs = 2;

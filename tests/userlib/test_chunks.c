@@ -122,7 +122,7 @@ static void each_byte(void **state)
 	assert_memory_equal(&rest, &example[1], sizeof(rest));
 }
 
-/* The loop of the function's description. */
+/* flexmem.h recommends this loop over the chunks behind a byte. */
 static void chunks_from_a_byte(void **state)
 {
 	struct flexmem_chunk_info rest;

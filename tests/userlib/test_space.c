@@ -263,7 +263,7 @@ static void each_device_object_has_a_space(void **state)
 	assert_int_equal(reserve(PAGE, &other), 0);
 	assert_int_equal(other.address, mine.address);
 	flexmem_device_close(device);
-	/* A close gives everything back. */
+	/* Closing a device ends its ranges and bindings. */
 	flexmem_device_close(first);
 	device = open_device();
 	assert_int_equal(take(LENGTH), START);
