@@ -91,13 +91,14 @@ struct fake_failure {
  *	slots
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: argument of @during_scrub
- * @during_acquire: the same for each acquisition
+ * @during_acquire: called in the middle of each acquisition, if not NULL
  * @during_acquire_arg: argument of @during_acquire
- * @during_set: the same for each slot that is filled
+ * @during_set: called in the middle of each slot_set, if not NULL
  * @during_set_arg: argument of @during_set
- * @during_clear: the same for each slot that is emptied
+ * @during_clear: called in the middle of each slot_clear, if not NULL
  * @during_clear_arg: argument of @during_clear
- * @during_copy: the same for each copy within the device
+ * @during_copy: called in the middle of each copy within the device, if not
+ *	NULL
  * @during_copy_arg: argument of @during_copy
  * @during_reset: called at the end of each reset that succeeds
  * @during_reset_arg: argument of @during_reset

@@ -51,7 +51,10 @@ static inline int inherit(struct liar *liar, const struct flexmem_memory *mem)
 					&unused);
 }
 
-/* If there is an heir, the device gives it the memory before this returns. */
+/*
+ * If @liar has an heir, the device gives the memory to the heir before it
+ * answers the release.
+ */
 static inline int liar_release(void *priv, const struct flexmem_memory *mem)
 {
 	struct liar *liar = priv;

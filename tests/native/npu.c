@@ -286,7 +286,7 @@ static void fall_asleep(struct pci_dev *pdev)
 	}
 }
 
-/* Linux 6.1 does not wake a device that has had an error. */
+/* The device sleeps when it has an error. Linux 6.1 does not wake it. */
 static void fail_asleep(struct pci_dev *pdev, unsigned int minor)
 {
 	trim_all(minor);
