@@ -282,7 +282,7 @@ static void call_command(struct thread *t, const struct command *c,
 	unsigned long cmd = _IO(FLEXMEM_TYPE, c->nr);
 	int error;
 
-	/* Sometimes the struct's end is not mapped. */
+	/* Sometimes the end of the command's struct is not mapped. */
 	if (rng_one_in(&t->rng, 32)) {
 		char whole[MAX_STRUCT];
 		unsigned int there = rng_below(&t->rng, c->size + 1);

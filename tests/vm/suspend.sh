@@ -40,5 +40,5 @@ if ((status)) || ! "$TOP/tests/vm/splat.sh" "$dir/console.log" >&2; then
 	tail -n 15 -- "$dir/console.log" >&2
 	exit 1
 fi
-# Without the plan the process did not come to its end.
+# The plan is printed last. Without it the process has not come to its end.
 grep -q '^1\.\.' "$dir/tap" && ! grep -q '^not ok' "$dir/tap"
