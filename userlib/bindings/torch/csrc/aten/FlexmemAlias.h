@@ -14,9 +14,10 @@ namespace flexmem_torch {
 // The CPU aliases of one call's arguments.
 class Aliases {
  public:
-  // Returns a CPU tensor over the same bytes, which keeps the bytes alive. The
-  // same tensor always gets the same alias, and aliases share a storage if
-  // their tensors do. Returns a tensor that is not on the device unchanged.
+  // Returns a CPU tensor over the bytes of @tensor, and the CPU tensor keeps
+  // the bytes alive. The same tensor always gets the same alias, and aliases
+  // share a storage if their tensors do. A tensor that is not on the device is
+  // returned unchanged.
   // @argument: the argument that the tensor belongs to, or nullptr.
   at::Tensor toCpu(const at::Tensor& tensor, const c10::Argument* argument = nullptr);
 

@@ -18,7 +18,7 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
   void init() const override {
     cache();
   }
-  // PyTorch 2.6 does not call the next two functions.
+  // PyTorch 2.6 calls neither isBuilt() nor isAvailable().
   bool isBuilt() const {
     return true;
   }
