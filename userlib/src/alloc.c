@@ -56,7 +56,10 @@ static void explain_invalid(const struct flexmem_device *device,
 	} else {
 		failure->limit = request->placement == FLEXMEM_PLACE_NEAR ?
 				 FLEXMEM_LIMIT_NEAR : FLEXMEM_LIMIT_DOMAINS;
-		/* For FLEXMEM_PLACE_NEAR this is the handle. */
+		/*
+		 * For FLEXMEM_PLACE_NEAR, @domains is the handle of the other
+		 * allocation.
+		 */
 		failure->asked = request->domains;
 	}
 }
@@ -151,7 +154,10 @@ fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 		.alignment = request->alignment,
 		.policy = request->placement,
 		.domains = request->domains,
-		/* The driver refuses UINT16_MAX chunks. */
+		/*
+		 * The member has 16 bits. A larger number becomes UINT16_MAX,
+		 * which the driver refuses.
+		 */
 		.max_chunks = request->chunks < UINT16_MAX ?
 				      (uint16_t)request->chunks :
 				      UINT16_MAX,

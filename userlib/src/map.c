@@ -20,9 +20,9 @@ static uint64_t page_size(void)
 }
 
 /*
- * Finds the chunk of the byte at @offset. MAP describes the first chunk, and
- * @cmd gets the description of this one. @offset becomes the byte's offset in
- * the chunk.
+ * Finds the chunk of the byte at @offset. @cmd: in: the reply of MAP, which
+ * describes the first chunk; out: the description of the chunk that was found.
+ * @offset becomes the byte's offset in that chunk.
  */
 static int find_chunk(const struct flexmem_device *device, uint64_t *offset,
 		      struct flexmem_map *cmd)

@@ -2,7 +2,10 @@
 /* RESIZE: allocations grow and shrink without changing their address. */
 #include "internal.h"
 
-/* If a call fails, figures are missing. */
+/*
+ * Adds the figures about free memory to a failure. Leaves out those that cannot
+ * be read.
+ */
 static void add_free(const struct flexmem_device *device,
 		     struct flexmem_failure *failure)
 {
@@ -37,7 +40,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.max_region = info->out_max_region,
 		.quota = FLEXMEM_UNLIMITED,
 	};
-	/* If this fails, the error text has fewer details. */
+	/* Without these figures the error text has fewer details. */
 	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
 		failure->regions = stats.out_regions;
 		failure->own_used = stats.out_client_used;

@@ -6,7 +6,10 @@ _Static_assert(FLEXMEM_SPACE_READ == (int)FLEXMEM_VA_READ, "same bit");
 _Static_assert(FLEXMEM_SPACE_WRITE == (int)FLEXMEM_VA_WRITE, "same bit");
 _Static_assert(FLEXMEM_SPACE_EXECUTE == (int)FLEXMEM_VA_EXECUTE, "same bit");
 
-/* The driver does not return the rounded length. */
+/*
+ * Rounds a length up to whole pages, as the driver does. The driver's reply
+ * does not contain the rounded length.
+ */
 static uint64_t whole_pages(const struct flexmem_device *device,
 			    uint64_t length)
 {

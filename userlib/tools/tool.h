@@ -86,7 +86,7 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 
-/* options.c */
+/* Defined in options.c. */
 
 /* The options that every command has. They end a command's array of options. */
 #define COMMON_OPTIONS \

@@ -29,8 +29,8 @@ void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block)
 		return;
 	}
 	/*
-	 * Handles events that have happened first, so that the lists of events
-	 * stay short.
+	 * First handles the events that have happened, so that the lists of
+	 * events stay short.
 	 */
 	fmlib_uses_poll(cache);
 	fmlib_uses_wait(cache, block);

@@ -89,23 +89,23 @@ static inline int fmlib_callback_result(int result)
 	return result > 0 || result == -ECHILD ? -EIO : result;
 }
 
-/* cache_log.c */
+/* Defined in cache_log.c. */
 void fmlib_cache_log(const struct flexmem_cache *cache,
 		     enum flexmem_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /*
- * Logs a warning. The first one while the cache is created is also written to
- * @problem of the caller's options.
+ * Logs a warning. The first warning during the creation of the cache is also
+ * written to @problem of the caller's options.
  */
 void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* config.c */
+/* Defined in config.c. */
 int fmlib_config_read(struct flexmem_cache *cache, const char *text);
 
 #define FMLIB_PROVIDER_MIN FMLIB_SIZE_TO(struct flexmem_cache_provider, user)
 
-/* provider.c */
+/* Defined in provider.c. */
 void fmlib_provider_device(struct flexmem_device *device,
 			   struct flexmem_cache_provider *provider);
 
@@ -119,18 +119,18 @@ int fmlib_segment_free(struct fmlib_segment *segment);
 struct fmlib_pointers *fmlib_pointers_make(void);
 void fmlib_pointers_free(struct fmlib_pointers *pointers);
 
-/* fork.c */
+/* Defined in fork.c. */
 int fmlib_registry_start(void);
 void fmlib_registry_add(struct flexmem_cache *cache);
 void fmlib_registry_remove(struct flexmem_cache *cache);
 
-/* fit.c */
+/* Defined in fit.c. */
 void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_piece *piece);
 void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_piece *piece);
 struct fmlib_piece *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
-/* blocks.c */
+/* Defined in blocks.c. */
 int fmlib_pieces_make(struct fmlib_lane *lane, size_t count);
 /* Prepares @count spare pieces. Returns 0 or -ENOMEM. */
 static inline int fmlib_pieces_prepare(struct fmlib_lane *lane, size_t count)
@@ -187,7 +187,7 @@ static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 	return atomic_load_explicit(&segment->leaving, memory_order_relaxed);
 }
 
-/* pools.c */
+/* Defined in pools.c. */
 struct fmlib_pool *fmlib_pool_find(struct flexmem_cache *cache, uint64_t id);
 void fmlib_pool_put(struct flexmem_cache *cache, struct fmlib_pool *pool);
 /*
@@ -236,7 +236,7 @@ bool fmlib_memory_is_possible(const struct flexmem_cache *cache,
 void fmlib_memory_reject(struct flexmem_cache *cache,
 			 const struct fmlib_segment *segment);
 
-/* segments.c */
+/* Defined in segments.c. */
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
 /*
  * Takes free memory like fmlib_obtain(), or else memory from the provider. On
@@ -248,7 +248,7 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);
 /*
  * Like fmlib_segment_excess(), but not 0 for a segment of a private pool that
- * lives. Such a segment normally stays in the pool.
+ * was not released. Such a segment normally stays in its pool.
  */
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);
@@ -284,7 +284,7 @@ int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
  */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 
-/* reclaim.c */
+/* Defined in reclaim.c. */
 void fmlib_collect(struct flexmem_cache *cache);
 /*
  * fmlib_reclaim_large() and fmlib_reclaim() return how many bytes the provider
@@ -312,7 +312,7 @@ bool fmlib_pressure_lasts(struct flexmem_cache *cache);
  */
 void fmlib_pressure_look(struct flexmem_cache *cache);
 
-/* streams.c */
+/* Defined in streams.c. */
 /* Returns NULL if there is no host memory. */
 struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream);
 /* @use may be NULL. */
@@ -350,7 +350,7 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
 				      uint64_t stream);
 
-/* ladder.c */
+/* Defined in ladder.c. */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 
 /* cache.c: the slow paths of flexmem_cache_alloc() and flexmem_cache_free(). */
@@ -362,7 +362,7 @@ void fmlib_cache_make(struct flexmem_cache *cache,
 		      const struct fmlib_want *want, struct fmlib_block *block);
 void fmlib_cache_give(struct flexmem_cache *cache, struct fmlib_block *block);
 
-/* tags.c */
+/* Defined in tags.c. */
 struct fmlib_tag *fmlib_tag_find(struct flexmem_cache *cache, const char *tag);
 
 void fmlib_tag_add(struct fmlib_tag *tag, const struct fmlib_block *block);
@@ -370,7 +370,7 @@ void fmlib_tag_subtract(struct fmlib_tag *tag, const struct fmlib_block *block);
 void fmlib_tags_reset_peaks(struct flexmem_cache *cache);
 void fmlib_tags_free(struct flexmem_cache *cache);
 
-/* sizes.c */
+/* Defined in sizes.c. */
 uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes);
 
 /*

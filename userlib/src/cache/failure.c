@@ -38,7 +38,7 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
 	/*
 	 * A block that is large enough would have served the request, unless
-	 * max_split_size_mb has forbidden that.
+	 * max_split_size_mb forbids that.
 	 */
 	return largest->size >= cache->config.max_split ?
 	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;

@@ -109,7 +109,7 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 
 	/*
 	 * If the device cannot be synchronized, blocks with pending events stay
-	 * occupied. Other memory may be enough.
+	 * occupied. The other free memory may be enough.
 	 */
 	if (fmlib_uses_synchronize_device(cache) == -ECHILD)
 		return -ECHILD;

@@ -7,10 +7,10 @@
  * If other streams have taken all of them, the stream shares the lane in the
  * first place.
  *
- * For speed, lanes should not share counters either. But the peak of the sum
- * over all lanes is known only if one account counts everything. While only one
- * thread allocates and frees, there is one account, and peaks are exact. After
- * that each lane counts in its own account. The account is added to the cache's
+ * For speed, lanes should not share counters. But the peak of the sum over all
+ * lanes is known only if one account counts everything. While only one thread
+ * allocates and frees, there is one account, and peaks are exact. After that
+ * each lane counts in its own account. The account is added to the cache's
  * account after a number of operations, or when the whole cache is locked.
  */
 #include "cache.h"
@@ -124,8 +124,8 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 	if (!lane)
 		return;
 	/*
-	 * Adds the lane's counts to the sum while cache->alone still names the
-	 * lane.
+	 * Makes the changes of this call visible before the lane is unlocked,
+	 * because another thread may then add up the lane's account.
 	 */
 	if (cache->apart)
 		fmlib_figures_commit(cache, &lane->account);
@@ -147,8 +147,8 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	else
 		cache->served = cache->shared ? 0 : cache->sole;
 	/*
-	 * Done before the first unlock, because afterwards other threads change
-	 * the sum.
+	 * Adds up before the first unlock, because afterwards other threads
+	 * change the sum.
 	 */
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);

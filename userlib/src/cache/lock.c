@@ -14,9 +14,9 @@
  * unlock may miss @waiters. So a waiting thread checks the lock again after a
  * moment.
  *
- * No wake-up is lost just before a thread sleeps: the kernel lets it sleep only
- * while @taken is still set. While it is counted in @waiters, every unlock
- * wakes one thread.
+ * No wake-up is lost just before a thread sleeps: the kernel lets the thread
+ * sleep only while @taken is still set. While a thread is counted in @waiters,
+ * every unlock wakes one thread.
  */
 #include "lock.h"
 

@@ -170,7 +170,10 @@ int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 	if (!--found->uses) {
 		fmlib_uses_poll(cache);
 		found->released = true;
-		/* No request can use the pool's free memory again. */
+		/*
+		 * Returns the pool's free memory, because no request can use it
+		 * again.
+		 */
 		give_back_all(cache, found, true);
 		fmlib_pool_put(cache, found);
 		fmlib_figures_commit(cache, &cache->account);

@@ -55,7 +55,7 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
 
 	if (!err) {
 		total = (uint64_t)(share * (double)total);
-		/* Not 0, which would mean "no limit". */
+		/* A limit of 0 would mean "no limit". */
 		return total ? total : 1;
 	}
 	if (!cache->warned_of_memory_info) {

@@ -193,12 +193,18 @@ static void settle(struct flexmem_cache *cache)
 	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
 	    profile->granule < PAGE)
 		profile->granule = PAGE;
-	/* A block exceeds its request by @large_remainder at most. */
+	/*
+	 * A block exceeds its request by @large_remainder at most. So the block
+	 * of a request below @simple_limit has a narrow token.
+	 */
 	if (profile->large_remainder < FMLIB_NARROW)
 		cache->simple_limit = FMLIB_NARROW - profile->large_remainder;
 	if (cache->simple_limit > config->max_split)
 		cache->simple_limit = config->max_split;
-	/* Rounding at most doubles a size and adds a granule. */
+	/*
+	 * Rounding at most doubles a size and adds a granule. So a request up
+	 * to @hit_limit stays below @simple_limit.
+	 */
 	if (cache->simple_limit > 2 * profile->granule)
 		cache->hit_limit = cache->simple_limit / 2 - profile->granule;
 }
@@ -297,7 +303,9 @@ static int fill(struct flexmem_cache *cache,
 	cache->served = FMLIB_NOBODY;
 	cache->untagged.origin.tag = &cache->untagged;
 	cache->last_tag = &cache->untagged;
-	/* The common pool is never released. */
+	/*
+	 * This pin is never dropped, because the common pool is never released.
+	 */
 	cache->common.pins = 1;
 	cache->common.provider = &cache->provider;
 	return begin_history(cache);

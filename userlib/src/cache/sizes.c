@@ -64,7 +64,8 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 	segment = fmlib_round_up(size, profile->large_round);
 	/*
 	 * A free block of max_split bytes or more serves no smaller request. So
-	 * a segment rounded up that far would not serve this size again.
+	 * if the segment would become that large by rounding, it gets just the
+	 * size of the request, to serve such requests again.
 	 */
 	return size < max_split && segment >= max_split ? size : segment;
 }

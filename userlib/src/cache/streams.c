@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /*
- * @noted of a segment in which nothing was freed while the device was being
- * synchronized.
+ * Value of @noted if nothing was freed in the segment while the device was
+ * being synchronized.
  */
 #define QUIET UINT64_MAX
 
@@ -421,7 +421,10 @@ int fmlib_uses_synchronize(struct flexmem_cache *cache)
 	int result = 0;
 	int err;
 
-	/* A capture may begin while this thread waits without the lock. */
+	/*
+	 * Each turn of the loop checks for captures, because a capture may
+	 * begin while this thread waits without the lock.
+	 */
 	cache->walks++;
 	for (queue = cache->busy; queue && !cache->captures;
 	     queue = queue->next_busy) {
