@@ -4,9 +4,9 @@
  *
  * Every allocation is charged to its open file, to the opener's cgroup, and to
  * all ancestors of the cgroup. Bytes and handle are charged before the
- * allocation is placed. A region is charged when a block in it is allocated,
- * under the lock of the region, so that blocks and accounts agree at any
- * moment. The charge itself checks the limits, so limits are exact even if many
+ * allocation is placed. A region is charged when a block in it is allocated.
+ * Both happen under the lock of the region, so blocks and accounts always
+ * agree. The charge itself checks the limits, so limits are exact even if many
  * callers allocate at once.
  *
  * Accounts do not know how much memory the device has: domain.c does.

@@ -6,9 +6,9 @@
  * free blocks are also in a search tree, which the block strategy orders
  * (block_fit.c).
  *
- * Invariants, checked by flexmem_blocks_check(): the blocks tile the region, no
- * two neighbours are both free, every start and size is a multiple of
- * FLEXMEM_ALIGN, and the counters and the tree agree with the list. While an
+ * flexmem_blocks_check() checks the invariants: the blocks tile the region, and
+ * no two neighbours are both free. Every start and size is a multiple of
+ * FLEXMEM_ALIGN. The counters and the tree agree with the list. While an
  * occupied block is being extended or shortened, the part that it gains or
  * loses is a separate block directly behind it, called its tail.
  */

@@ -5,9 +5,9 @@
  * The life of an allocation: ALLOC *prepares* it (it has blocks and a handle,
  * but look-ups do not find it) and then *publishes* it, which cannot fail. FREE
  * *detaches* it (look-ups no longer find it, but it keeps its handle) and then
- * *releases* blocks and handle, or publishes it again. So each step that can
- * fail, above all the copy of the reply to user space, can be undone, and comes
- * while no other caller can see the allocation.
+ * *releases* blocks and handle, or publishes it again. Each step that can fail,
+ * above all the copy of the reply to user space, comes while no other caller
+ * can see the allocation. So each such step can be undone.
  *
  * While the size of an allocation changes (resize.c), other callers get EBUSY.
  */

@@ -142,8 +142,8 @@ static bool has_range(const struct flexmem_allocation *allocation, u64 offset,
 
 /*
  * A driver may map the buffer for DMA, so the buffer is not from vmalloc. The
- * buffer is zeroed, so that a driver that returns too few bytes hands no kernel
- * memory to the user. If memory is fragmented, a single page is enough.
+ * buffer is zeroed: if the driver returns too few bytes, the user must not get
+ * kernel memory. If memory is fragmented, a single page is enough.
  */
 static void *alloc_buffer(u64 length, u64 *room)
 {

@@ -42,8 +42,8 @@ static void set_state(struct flexmem_function *function,
 {
 	/*
 	 * Pairs with flexmem_function_error(): a caller that finds the function
-	 * up also sees everything that happened before, for example that the
-	 * driver has woken the device.
+	 * up also sees all earlier writes, for example those of a driver that
+	 * has woken the device.
 	 */
 	smp_store_release(&function->state, state);
 	trace_flexmem_state(function, state);

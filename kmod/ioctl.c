@@ -7,13 +7,14 @@
  * first version, and the handler. The whole struct is copied in once, and @size
  * is taken from that copy. The reply is never longer than the caller's struct.
  *
- * A handler that allocates or frees first prepares the change so that no other
- * caller can see it, then copies the reply out, and only then makes the change
- * visible. If the reply cannot be written, the command is undone. LEASE and
- * SET_LIMIT cannot be undone, so they write the reply first. LEASE then acts
- * only if the reply is still true. READ, WRITE and COPY report how many bytes
- * they have copied, and do not undo that. TRIM and RESERVE check first that a
- * reply can be written, and ignore a failure of the last reply.
+ * A handler that allocates or frees works in three steps. It prepares the
+ * change, which no other caller can see yet. Then it copies the reply out. Only
+ * then it makes the change visible. If the reply cannot be written, the command
+ * is undone. LEASE and SET_LIMIT cannot be undone, so they write the reply
+ * first. LEASE then acts only if the reply is still true. READ, WRITE and COPY
+ * report how many bytes they have copied, and do not undo that. TRIM and
+ * RESERVE check first that a reply can be written, and ignore a failure of the
+ * last reply.
  *
  * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM and LEASE,
  * ioctl_data.c the commands about bytes, ioctl_space.c those about

@@ -454,8 +454,8 @@ static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
 }
 
 /*
- * Looks for an overdue fence. Checks the fence with the longest wait. If its
- * job was cancelled before, no other job is cancelled until that job has ended.
+ * Looks for an overdue fence. Checks the fence with the longest wait. While the
+ * job of this fence is cancelled but has not ended, no other job is cancelled.
  * Queues the watch again while an allocation waits for a fence.
  * @fence: receives the fence whose job must be cancelled, with a reference, if
  * the result is FLEXMEM_OVERDUE.

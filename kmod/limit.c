@@ -88,8 +88,8 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 }
 
 /*
- * Takes the reference that an account with a limit has to itself, or drops that
- * reference if no limit is left.
+ * An account with a limit has a reference to itself. Takes this reference at
+ * the first limit, and drops it with the last.
  */
 static void keep(struct flexmem_account *account)
 {

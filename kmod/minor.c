@@ -4,9 +4,9 @@
  *
  * PFs and VFs have separate ranges, so an old or hand-made node of a VF never
  * leads to a PF. While the module is loaded, a device gets the number that its
- * name had before, unless the numbers of the range have run out. So after
- * drivers were unbound and bound again, in any order, /dev/flexmemN in a rule,
- * a container or a configuration still means the same PF or VF.
+ * name had before, unless the numbers of the range have run out. Drivers may be
+ * unbound and bound again in any order: /dev/flexmemN in a rule, a container or
+ * a configuration still means the same PF or VF.
  */
 
 #include <linux/errno.h>

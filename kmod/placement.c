@@ -8,12 +8,12 @@
  * Domains that the policy prefers come first, among existing regions and for a
  * new one. An existing region of another domain still comes before a new one.
  *
- * The module parameter "order" says which of two regions is tried first, and
- * whether a new region is acquired before the existing ones are tried
- * (load_balance) or only after all existing ones have failed (fill_first).
+ * The module parameter "order" says which of two regions is tried first. It
+ * also says when a new region is acquired: before the existing ones are tried
+ * (load_balance), or only after all existing ones have failed (fill_first).
  *
- * A region that is reserved for a cgroup is tried first for files of that
- * cgroup and of the cgroups below it, and is not tried for other files.
+ * A region may be reserved for a cgroup. Files of that cgroup and of the
+ * cgroups below it try this region first, and other files do not try it at all.
  *
  * The caller has charged the bytes. A region in which the account may not have
  * a block is skipped like a full one. If the account may not have a block in a
@@ -631,9 +631,9 @@ static bool place_largest(struct flexmem_table *table,
 		if (room && place_in(region, request, spare, place))
 			return true;
 		/*
-		 * Gives the region up if it has no aligned bytes, if a limit or
-		 * a reservation forbids the block, or if other callers were
-		 * faster more than MAX_RACES times.
+		 * The region is given up in three cases: it has no aligned
+		 * bytes; a limit or a reservation forbids the block; or other
+		 * callers were faster more than MAX_RACES times.
 		 */
 		if (!room || place->reason || ++tries > MAX_RACES)
 			*slots &= ~BIT_ULL(region->slot);

@@ -16,10 +16,10 @@
  * There are two kinds of events. The first kind tells every file that the level
  * has changed, even if the level has changed back by then: if a cache freed
  * memory and another process took that memory, the cache must free more. The
- * second kind tells a file whose last ALLOC failed that memory has been freed
- * since that ALLOC began, in a domain that the ALLOC could have used. So the
- * gauge counts the frees of each domain, and the file remembers the domains and
- * the sum of their counts at the begin of the ALLOC.
+ * second kind is for a file whose last ALLOC failed: since that ALLOC began,
+ * memory was freed in a domain that the ALLOC could have used. So the gauge
+ * counts the frees of each domain, and the file remembers the domains and the
+ * sum of their counts at the begin of the ALLOC.
  */
 
 #include <linux/jiffies.h>

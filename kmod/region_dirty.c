@@ -130,9 +130,8 @@ int flexmem_region_retry(struct flexmem_region *region,
 
 /*
  * Finds a free block worth a scrub: a mixed block, or a block with bytes of
- * @owner. If there is no such block, @seen receives the owner of the first
- * block, so that the caller can try again with this owner, and the first block
- * moves to the end of the list.
+ * @owner. If there is no such block, the first block moves to the end of the
+ * list, and @seen receives its owner. The caller can try again with this owner.
  */
 static struct flexmem_block *find_worthy(struct flexmem_region *region,
 					 u64 owner, u64 *seen)

@@ -6,8 +6,8 @@
  * ranges of addresses, as an allocation takes blocks of a region: the lowest
  * free addresses first, and free neighbours merge. At reserved addresses the
  * client binds bytes of allocations. Each binding holds a reference to its
- * allocation, so memory that is freed while it is bound is leaving, as mapped
- * memory is.
+ * allocation. So memory that is freed while it is bound becomes leaving, as
+ * mapped memory does.
  *
  * The worker carries out VA_BIND and VA_UNBIND (job.c). While its job runs,
  * look-ups do not find the binding, but its addresses and its bytes are taken.
@@ -421,7 +421,8 @@ static int run_bind(struct flexmem_job *job)
 	error = flexmem_function_error(function) ?: unmap(binding);
 	/*
 	 * -ENOSPC tells the caller that nothing is bound. So it is returned
-	 * only if the bytes that were mapped before are unmapped again.
+	 * only if all bytes are unmapped again; otherwise the error of the
+	 * unmapping is returned.
 	 */
 	return rc == -ENOSPC && error ? error : rc;
 }

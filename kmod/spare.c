@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Kernel memory for allocations and blocks. A client keeps up to
- * FLEXMEM_STOCK_MOST freed objects of each kind for its next allocations,
- * because getting objects from the slab, which charges them to a memory cgroup,
- * is a large part of the cost of ALLOC. A shrinker frees kept objects when the
- * kernel is short of memory.
+ * FLEXMEM_STOCK_MOST freed objects of each kind for its next allocations. The
+ * slab charges each object to a memory cgroup, which would be a large part of
+ * the cost of ALLOC. A shrinker frees kept objects when the kernel is short of
+ * memory.
  */
 
 #include <linux/atomic.h>

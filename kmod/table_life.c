@@ -5,8 +5,8 @@
  *
  * An owner keeps an allocation in a lost region until the owner frees it. The
  * bytes are gone. Before the memory is released to the device, every mapping is
- * removed and every access to the bytes fails, so no user can reach another
- * user's bytes through a stale allocation.
+ * removed, and from then on every access to the bytes fails. So no user can
+ * reach another user's bytes through a stale allocation.
  */
 
 #include <linux/device.h>

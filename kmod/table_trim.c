@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Releases memory to the device: empty regions when a client calls TRIM or when
- * they have been idle for a while, and memory whose release the firmware has
- * not confirmed yet.
+ * Releases memory to the device: empty regions, when a client calls TRIM or
+ * when they have been idle for a while. Also releases memory whose release the
+ * firmware has not confirmed yet.
  */
 
 #include <linux/errno.h>
@@ -183,11 +183,11 @@ static void free_trim(struct flexmem_job *job)
 }
 
 /*
- * Releases empty regions to the device. An allocation that finds no room during
- * a TRIM waits until the TRIM ends and looks again, because TRIM may have
- * retired a region only for a moment. Memory that the firmware refused to take
- * back is not counted. Its release is retried before the next region is
- * acquired or trimmed.
+ * Releases empty regions to the device. TRIM may retire a region only for a
+ * moment. So an allocation that finds no room during a TRIM waits until the
+ * TRIM ends, and looks again. Memory that the firmware refused to take back is
+ * not counted. Its release is retried before the next region is acquired or
+ * trimmed.
  * @break_leases: end all leases, including those taken during the call.
  * Context: may sleep. The worker does the work. Return: 0, -EBUSY if a lease
  * exists or is taken during the call, or if the driver holds the segment table,

@@ -11,10 +11,9 @@
  * Lost replies. The host cannot know the outcome of a command without a reply.
  * Therefore a command describes a state, and succeeds if that state is reached
  * already; and the host, not the firmware, names the memory that it acquires.
- * So the host can repeat a command, or send the command that undoes it, until
- * it gets a reply, and the firmware need not remember commands. Commands of a
- * function are carried out in order, each at most once, because the numbers of
- * commands only grow.
+ * So the host can repeat or undo a command until it gets a reply, and the
+ * firmware need not remember commands. Commands of a function are carried out
+ * in order, each at most once, because the numbers of commands only grow.
  *
  * A reset releases all memory of the function and empties its tables.
  *

@@ -347,11 +347,11 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 }
 
 /*
- * The PF gets the capacity that the VFs leave, because a PF that acquires all
- * of it at once (acquire=prealloc) must not take the VFs' share. If the VFs'
- * shares exceed the memory, the PF and all VFs compete for it. The PF's share
- * does not change after the module is loaded: VFs that are added later compete
- * with the PF, and the share of removed VFs stays unused.
+ * The PF gets only the capacity that the VFs leave: with acquire=prealloc it
+ * acquires all of its capacity at once, and must not take the VFs' share. If
+ * the VFs' shares exceed the memory, the PF and all VFs compete for it. The
+ * PF's share does not change after the module is loaded: VFs that are added
+ * later compete with the PF, and the share of removed VFs stays unused.
  */
 static u64 pf_capacity(void)
 {
