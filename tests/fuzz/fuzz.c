@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs batches of calls, and checks after each batch that the device is in the
- * state in which it was before. Prints TAP.
+ * Runs batches of calls. After each batch the device must be in the same state
+ * as before. Prints TAP.
  *
  * Environment: FLEXMEM_BATCHES: number of batches (default 20); FLEXMEM_SEED:
  * seed of the first; FLEXMEM_BATCH: only this batch; FLEXMEM_KO: folder of the

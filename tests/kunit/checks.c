@@ -72,8 +72,8 @@ static struct flexmem_account *to_account(struct rb_node *node)
 
 /*
  * A cgroup's charges must be the sum of the charges of its files and of its
- * child cgroups, plus one block without bytes for each region that is reserved
- * for the cgroup.
+ * child cgroups. Each region that is reserved for the cgroup adds one block
+ * without bytes.
  */
 static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)

@@ -728,8 +728,8 @@ static void many_leases_are_broken_in_batches(struct kunit *test)
 			flexmem_lease_drop(&ctx->slots, &hold[0]));
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	/*
-	 * Client 1 takes a new lease, which is broken too, before clients 2 and
-	 * 3 have noticed that their leases are broken.
+	 * Clients 2 and 3 have not noticed yet that their leases are broken.
+	 * Client 1 takes a new lease, which is broken too.
 	 */
 	fake_take_lease(&ctx->slots, &hold[1], LONG_LEASE_MS);
 	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);

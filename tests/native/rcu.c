@@ -9,9 +9,9 @@
  * that is freed without RCU.
  *
  * Since 4.20 the holder of a spinlock counts as a reader, too. So a task that
- * holds a spinlock may pass an object to RCU while other tasks can still find
- * it, until the lock is dropped. (XArray relies on that: it passes a node to
- * RCU before it removes the node.)
+ * holds a spinlock may pass an object to RCU first, and hide it from other
+ * tasks later, if the lock is still held then. (XArray relies on that: it
+ * passes a node to RCU before it removes the node.)
  */
 #include "internal.h"
 

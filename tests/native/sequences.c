@@ -937,8 +937,8 @@ static void run_capacity(struct run *r)
 }
 
 /*
- * Not part of the fault sweep, because the owner of the new cgroup, which the
- * driver keeps for a while, would look like a leak.
+ * Not part of the fault sweep: the driver keeps the owner of the new cgroup for
+ * a while, which would look like a leak.
  */
 const struct sequence open_below = {
 	"open in a new cgroup", NULL, run_open_below,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Torture: tasks of several users make all calls at once to the PF and the VFs
- * of one card, while an operator kills the tasks, resets and unbinds the PF and
- * the VFs, and lets the firmware fail. It runs in rounds. After each round no
+ * of one card. An operator kills the tasks, resets and unbinds the PF and the
+ * VFs, and lets the firmware fail. The test runs in rounds. After each round no
  * task is in a call, and all accounts must add up.
  *
  * Tasks run freely as threads. With -S or -P they are scheduled: one task at a

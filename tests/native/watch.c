@@ -237,8 +237,8 @@ static int watch_capacity(void *priv, unsigned int domain, u64 *bytes)
 }
 
 /*
- * Checks that operations that move data end before the PF or VF is suspended,
- * is quiesced or loses its memory.
+ * Called before and after an operation that moves data. Both times the PF or VF
+ * must be awake and not quiesced, and must have the memory.
  */
 static int data_done(struct watch *watch, const char *operation,
 		     const struct flexmem_memory *mem, int rc)

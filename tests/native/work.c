@@ -83,8 +83,8 @@ static bool run_due(unsigned long at)
 	}
 	list_del_init(&timer->link);
 	/*
-	 * Called under timers_lock, so that a task that has removed a timer
-	 * knows that the timer's callback is not running.
+	 * Called under timers_lock: a task that has removed a timer under this
+	 * lock knows that the callback is not running.
 	 */
 	timer->function(timer);
 	raw_unlock(&timers_lock);

@@ -290,8 +290,8 @@ static int call(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
 }
 
 /*
- * Makes a new handle, so that FREE can be called again after a FREE that
- * succeeded.
+ * Makes a new handle after a FREE that succeeded, so that FREE can be called
+ * again.
  */
 static void rearm(FIXTURE_DATA(command) *self, const struct command *cmd)
 {
@@ -441,8 +441,8 @@ TEST_F(command, unmapped_struct_is_efault)
 }
 
 /*
- * Only the first bytes of the struct are mapped: 4 bytes, which are the member
- * @size, then 8 bytes, and so on until only the last bytes are missing.
+ * Only the first bytes of the struct are mapped: 4 bytes (the member @size),
+ * then 8, and so on, until only the last 4 are missing.
  */
 TEST_F(command, struct_across_end_of_mapping_is_efault)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MAP and mmap(): which bytes a mapping shows, which processes may have one,
- * and what happens if the allocation is freed or the device is removed before
- * or after the mapping ends.
+ * MAP and mmap(): which bytes a mapping shows, and which processes may have
+ * one. Also frees the allocation, or removes the device, before or after the
+ * mapping ends.
  */
 #include "tenants.h"
 

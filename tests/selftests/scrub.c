@@ -520,8 +520,8 @@ TEST_F(scrub, strict_comes_before_the_first_allocation)
 	must(strict, self->alice, &CMD(strict));
 	must(strict, self->alice, &CMD(strict));
 	/*
-	 * bytes that were written before STRICT belong to the user, so they are
-	 * scrubbed before the strict file gets the memory
+	 * bytes from before STRICT belong to the user, so they are scrubbed
+	 * before the strict file gets the memory
 	 */
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_CLEAN(self->alice, &a);

@@ -115,7 +115,7 @@ static void two_wait(void)
 
 /*
  * The wait of the second thread makes the first hole quiet. A block that is
- * freed after that, but before the end of the first wait, may still be in use.
+ * freed between the ends of the two waits may still be in use.
  */
 static void a_hole_freed_after_the_second_wait_stays(void **state)
 {

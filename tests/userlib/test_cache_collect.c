@@ -377,8 +377,8 @@ static void another_thread_allocates(void)
 }
 
 /*
- * Memory counts against the fraction from the moment when the cache asks the
- * provider for it, even though the cache is not locked during that call.
+ * Memory counts against the fraction as soon as the cache asks the provider for
+ * it. The cache is not locked during that call.
  */
 static void fraction_of_two_at_once(void **state)
 {

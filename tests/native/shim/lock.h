@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Locks and RCU. Each lock knows its owner. The shim reports wrong use at once:
- * the release of a lock that is not held, an acquisition by the owner, and a
- * lock that is still held when a task, a test or a work item ends.
+ * the release of a lock that is not held, and an acquisition by the owner. A
+ * task, a test or a work item must hold no lock when it ends.
  */
 #ifndef _NATIVE_LOCK_H
 #define _NATIVE_LOCK_H

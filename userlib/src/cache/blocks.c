@@ -103,8 +103,8 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 
 /*
  * The oversize rule: outside of the small pool, a piece of max_split_size_mb
- * and above may serve only requests of that size and above, which are at most
- * config.slack smaller than the piece.
+ * and above serves a request only if the request has that size too, and is at
+ * most config.slack smaller than the piece.
  */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,

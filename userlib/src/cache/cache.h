@@ -43,9 +43,9 @@
  * A lane's lock protects the lane, its arenas and their blocks. The cache's
  * lock protects the calls of the provider. struct flexmem_cache groups its
  * members by the lock that protects them. Members of other structs, and the
- * list of arenas, are read under any of these locks and changed only while the
- * whole cache is locked, unless they are marked as constant, atomic, or of one
- * thread.
+ * list of arenas, are read under any of these locks, and changed only while the
+ * whole cache is locked. Members that are constant, atomic, or of one thread
+ * are exceptions, and marked.
  */
 #ifndef FMLIB_CACHE_H
 #define FMLIB_CACHE_H

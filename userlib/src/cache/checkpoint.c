@@ -154,8 +154,8 @@ static bool is_in_the_way(const struct entry *entry,
 
 /*
  * Finds those allocations of the checkpoint that are still live. -EBUSY:
- * another block has memory that the checkpoint needs, and a stream uses that
- * block or would still use the block after its free.
+ * another block has memory that the checkpoint needs, and cannot be freed at
+ * once, because a stream uses the block.
  */
 static int match_blocks(struct flexmem_cache *cache,
 			const struct fmlib_pool *pool,

@@ -167,9 +167,9 @@ FMLIB_INLINE bool hit_free(struct flexmem_cache *cache, const void *token)
 /*
  * Reads the address of the byte that a token names. Returns false if the token
  * is not the live token of this block. Another thread may free the block and
- * its segment at the same time, so the values are valid only if the word of the
- * block has not changed at the end. The structs of the block and the segment
- * stay readable as long as the cache exists.
+ * its segment at the same time. So the word of the block is read again at the
+ * end, and the values are valid only if it has not changed. The structs of the
+ * block and the segment stay readable as long as the cache exists.
  */
 FMLIB_INLINE bool read_address(const struct fmlib_block *block,
 			       const void *token,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The caller's contexts. The caller's functions for contexts run without any
- * lock of the cache, because they may wait for a lock of the caller, such as an
- * interpreter's, which another thread holds while it allocates.
+ * lock of the cache. They may wait for a lock of the caller, such as an
+ * interpreter's, and another thread may hold that lock while it allocates.
  */
 #include "cache.h"
 

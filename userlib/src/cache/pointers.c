@@ -123,8 +123,8 @@ static int add(struct flexmem_cache *cache, void *pointer, void *token)
 }
 
 /*
- * Empties an entry. Moves later entries into the hole, but moves no entry to an
- * index before its home(), because a search for the entry begins there.
+ * Empties an entry. Moves later entries into the hole. No entry moves to an
+ * index before its home(), where a search for the entry begins.
  */
 static void empty(struct shard *shard, size_t hole)
 {

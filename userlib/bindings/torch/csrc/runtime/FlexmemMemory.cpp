@@ -27,7 +27,8 @@ constexpr char kForked[] =
     "flexmem: cannot use the device in a forked process. To use it with "
     "multiprocessing, choose the 'spawn' start method";
 
-// Whether the provider is open, whether the cache exists, and whether a process with an open provider forked this one.
+// Whether the provider is open, whether the cache exists, and whether this process was forked while the provider was
+// open.
 std::atomic<bool> opened{false};
 std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
