@@ -2,10 +2,10 @@
 /*
  * The handles of one client.
  *
- * An entry holds the allocation that has its index. A free entry holds the
- * generation for the next handle of its index, and the next index in the queue
- * of free indexes. Both are shifted left by one and the lowest bit is set,
- * which tells the entry from a pointer.
+ * An entry holds the allocation that has its index. A free entry is a number:
+ * the generation for the next handle of its index, and the next index in the
+ * queue of free indexes. The lowest bit of this number is set, which tells it
+ * from a pointer.
  *
  * A freed handle does not soon name another allocation: its index is reused
  * only after FLEXMEM_HANDLE_KEPT indexes are free, and then with another

@@ -177,7 +177,10 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
 	 */
 	file = get_file(vmf->vma->vm_file);
 	mmap_read_unlock(vmf->vma->vm_mm);
-	/* The kernel does not repeat the fault if the caller was killed. */
+	/*
+	 * The result does not matter: if the caller was killed, the kernel does
+	 * not repeat the fault.
+	 */
 	flexmem_function_wait_awake(function);
 	fput(file);
 	return VM_FAULT_RETRY;

@@ -135,7 +135,10 @@ static bool span_less(struct rb_node *a, const struct rb_node *b)
 	return is_before(to_span(a)->of, to_span(a)->start, to_span(b));
 }
 
-/* A span that contains one of @size bytes from @start on, or NULL. */
+/*
+ * Finds a span that overlaps the @size bytes from @start on. NULL: there is
+ * none.
+ */
 static struct span *find_span(const struct rb_root *root, const void *of,
 			      u64 start, u64 size)
 {

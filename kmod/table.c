@@ -474,8 +474,8 @@ void flexmem_table_outdate(struct flexmem_table *table)
 /*
  * The device reports that its capacity has changed. If the firmware is busy or
  * fails, the next allocation that needs a region reads the capacity.
- * Context: may sleep, for at most two operations of the device: the second one
- * undoes the first. Return: 0, or an error of the firmware.
+ * Context: may sleep, for at most one operation of the device and one that
+ * undoes it. Return: 0, or an error of the firmware.
  */
 int flexmem_table_new_capacity(struct flexmem_table *table)
 {

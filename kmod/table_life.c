@@ -201,7 +201,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	mutex_unlock(&table->acquire_lock);
 }
 
-/* Frees what flexmem_table_remove() has left of a table without clients. */
+/* Frees the rest of a removed table that has no clients any more. */
 void flexmem_table_fini(struct flexmem_table *table)
 {
 	cancel_delayed_work_sync(&table->release_work);

@@ -158,7 +158,9 @@ static int run_trim(struct flexmem_job *job)
 	int rc, refused;
 
 	flexmem_reservations_forget(table);
-	/* The memory of closed spaces can be released by a later TRIM. */
+	/*
+	 * Unmaps closed spaces, so that a later TRIM can release their memory.
+	 */
 	flexmem_function_vm_retry(&table->function);
 	/*
 	 * Scrubs quarantined blocks again. A block whose scrub fails stays in
