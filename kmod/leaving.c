@@ -411,7 +411,7 @@ void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
 	spin_unlock_irq(&leaving->lock);
 }
 
-/* Stops the clock, because the device is suspended. */
+/* While the device is suspended, no time passes toward the limit of fences. */
 void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 {
 	spin_lock_irq(&leaving->lock);
@@ -421,7 +421,7 @@ void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
 	spin_unlock_irq(&leaving->lock);
 }
 
-/* Lets the clock go on, because the device is awake. */
+/* The device is awake: time passes toward the limit of fences again. */
 void flexmem_leaving_wake(struct flexmem_leaving *leaving)
 {
 	spin_lock_irq(&leaving->lock);

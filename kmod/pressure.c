@@ -98,7 +98,7 @@ static bool is_hungry(const struct flexmem_gauge *gauge, unsigned int domain)
 
 /*
  * Whether memory was freed in a domain in which a file waits for a free. @frees
- * receives the present counts.
+ * receives the present number of frees in each domain.
  */
 static bool is_relief(const struct flexmem_gauge *gauge,
 		      u64 frees[FLEXMEM_MAX_DOMAINS])
