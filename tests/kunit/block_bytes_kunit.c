@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Free blocks remember whose bytes they may hold. A layout is written as the
- * owner of the bytes of each block; 0 means clean, * means mixed.
+ * A free block remembers the owner of the bytes that it may hold. A layout is
+ * written as the owner of the bytes of each block; 0 means clean, * means
+ * mixed.
  */
 
 #include "blocks.h"

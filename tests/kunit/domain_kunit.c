@@ -388,7 +388,7 @@ static void prealloc_takes_turns(struct kunit *test)
 
 /*
  * A free slot can take a region of one domain only. So the pressure counts the
- * slot as memory of one domain: the one whose region would fill it.
+ * slot as memory of one domain: the domain of the region that would fill it.
  */
 static void pressure_is_about_all_domains(struct kunit *test)
 {

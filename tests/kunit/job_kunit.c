@@ -441,7 +441,7 @@ static void worker_settles_unanswered_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(&ctx->table->function));
 }
 
-/* The worker also releases a region whose slot has unknown contents. */
+/* The worker also releases a region if its slot's contents are unknown. */
 static void worker_releases_a_trimmed_region(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -455,7 +455,7 @@ static void worker_releases_a_trimmed_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->regions, 0);
 }
 
-/* The worker also releases memory whose slot was never set. */
+/* The worker also releases memory if setting its slot got no answer. */
 static void worker_releases_stranded_memory(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;

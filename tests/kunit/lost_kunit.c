@@ -133,8 +133,8 @@ static void lost_acquire_is_released(struct kunit *test)
 }
 
 /*
- * flexmem does not know the base of memory whose acquisition was not answered,
- * so it must not mistake other memory for that memory.
+ * If an acquisition is not answered, flexmem does not know the base of the
+ * acquired memory. So it must not mistake other memory for that memory.
  */
 static void lost_acquire_keeps_no_other(struct kunit *test)
 {

@@ -187,7 +187,10 @@ static void suspend_table(void *table)
 	flexmem_function_suspend(&((struct flexmem_table *)table)->function);
 }
 
-/* flexmem does not release new memory whose scrub may still go on. */
+/*
+ * flexmem does not release new memory while the scrub of that memory may still
+ * go on.
+ */
 static void late_scrub_keeps_new_memory(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);

@@ -321,7 +321,10 @@ static void bind_again(unsigned int function)
 	WARN_ON(world_bind(function));
 }
 
-/* A limit for each function is there on a function from the first open() on. */
+/*
+ * A limit that is set for all functions also holds on a function that is bound
+ * later, from its first open() on.
+ */
 static void run_all_functions(struct run *r)
 {
 	struct cgroup *a = native_cgroup_make(native_cgroup_root);

@@ -129,9 +129,9 @@ class Memory(FlexmemTest):
             gc.enable()
 
     def test_python_collects_garbage_as_elsewhere(self):
-        # Garbage collection runs in a kernel that has turned autograd off, and
-        # whose new CPU tensors are in the device's memory. A finalizer must
-        # notice neither.
+        # Garbage collection runs in a kernel that has turned autograd off and
+        # puts new CPU tensors into the device's memory. A finalizer must notice
+        # neither.
         made = []
 
         class Cycle:

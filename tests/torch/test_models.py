@@ -144,7 +144,7 @@ class Models(FlexmemTest):
         scaler.step(optimizer)
         scaler.update()
         self.assertFalse(torch.equal(before, model[0].weight))
-        # The scaler skips a step whose gradient overflows.
+        # If the gradient overflows, the scaler skips the step.
         before = model[0].weight.detach().clone()
         model[0].weight.grad.fill_(float("inf"))
         scaler.step(optimizer)

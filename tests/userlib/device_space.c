@@ -263,7 +263,10 @@ static void hierarchy(void **state)
 	}
 }
 
-/* K7, K9: tensors have adjacent addresses, which are mapped back to slices. */
+/*
+ * K7, K9: tensors have adjacent addresses, and each address can be traced back
+ * to the slice that has its bytes.
+ */
 static void addresses(void **state)
 {
 	struct place places[TENSORS];

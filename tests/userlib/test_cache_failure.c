@@ -491,7 +491,7 @@ static void check_pools(struct flexmem_cache_failure *failure)
 		assert_non_null(strstr(text, "pool 18446744073709551615, "));
 		assert_non_null(strstr(text, "pool 18446744073709551614; "));
 	}
-	/* The failure of ENOENT, with the longest numbers. */
+	/* The text about an unknown pool, with the longest numbers. */
 	failure->asked = 0;
 	failure->last_pool = UINT64_MAX - 2;
 	assert_int_equal(flexmem_cache_error_text(-ENOENT, failure,

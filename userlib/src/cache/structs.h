@@ -263,7 +263,10 @@ enum fmlib_amount {
 	FMLIB_AMOUNTS,
 };
 
-/* The amounts of allocations come first. This is their number. */
+/*
+ * The first amounts, those before FMLIB_SPLIT, count allocations. This is how
+ * many there are.
+ */
 #define FMLIB_ACTIVE_AMOUNTS FMLIB_SPLIT
 
 /*
