@@ -31,8 +31,8 @@ enum flexmem_job_state {
 };
 
 /*
- * Whether the caller of a job was killed: then everything that the job acquires
- * is released at once.
+ * Whether the caller of a job was killed. The job then takes no block and no
+ * reservation for the caller. A region that it has acquired stays.
  */
 bool flexmem_job_is_abandoned(const struct flexmem_job *job)
 {

@@ -79,7 +79,10 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 4);
 }
 
-/* The table was exhausted before the capacity changed. */
+/*
+ * The table is exhausted. Then the capacity grows, but cannot be read. The next
+ * request must get a new region.
+ */
 static void unknown_capacity_reopens(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 4 * GIB);

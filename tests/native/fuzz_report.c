@@ -506,8 +506,9 @@ static u64 draw_amount(struct fuzz *f, unsigned int resource)
 }
 
 /*
- * Draws the owner number of a cgroup; 0 means the default limit, and
- * FUZZ_OWNERS an unknown cgroup.
+ * Draws the scope and the cgroup of a limit. Returns the cgroup's index in
+ * f->owner: 0 for the default limit, FUZZ_OWNERS for a cgroup that does not
+ * exist.
  */
 static unsigned int draw_owner(struct fuzz *f,
 			       struct flexmem_resource_limit *cmd)

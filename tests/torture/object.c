@@ -552,10 +552,10 @@ bool op_free(struct thread *t)
 	if (rng_one_in(&t->rng, 2))
 		object_verify(t, o);
 	/*
-	 * After a reset a new allocation may have the address of a lost one,
-	 * and must not be freed here. In a file of its own only this thread
-	 * makes allocations, and it has made none since it saw that the object
-	 * is not lost.
+	 * After a reset a new allocation may have the address of a lost one. A
+	 * FREE by address would hit it. That cannot happen in a file that only
+	 * this thread uses: the thread has allocated nothing since
+	 * object_lost() returned false.
 	 */
 	if (rng_one_in(&t->rng, 2) && has_own_file(t, o) && !object_lost(o)) {
 		free.flags = FLEXMEM_FREE_BY_ADDRESS;

@@ -350,7 +350,7 @@ static void without_splits(const char *configuration)
 	assert_int_equal(usage_of(cache, pool).allocated_bytes,
 			 usage_of(cache, pool).reserved_bytes);
 	assert_int_equal(figures(cache).inactive_split[0].current, 0);
-	/* The segments stay as they are, so the flag does, too. */
+	/* NO_SPLIT cannot change while the pool has segments. */
 	assert_int_equal(flexmem_cache_pool_set_flags(cache, pool, 0), -EBUSY);
 	pool = new_pool(cache);
 	take_in(cache, pool, 1000);
@@ -491,8 +491,8 @@ static void provider_of_its_own(void **state)
 }
 
 /*
- * The cache frees a segment that it cannot use. A segment of another provider
- * has the same handle.
+ * Two providers give segments with the same handle and place. The cache cannot
+ * use the second one, and must free it at the provider that made it.
  */
 static void a_handle_of_another_provider(void **state)
 {
