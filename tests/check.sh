@@ -43,9 +43,9 @@ build_suite() {
 native_suite() { tests/native/run.sh; }
 # Only in the long runs, because it needs a second compiler.
 native-fuzz_suite() { tests/native/fuzz.sh "${FLEXMEM_FUZZ_SECONDS:-1800}"; }
-# Ten planted bugs, chosen by the hash of the tree.
+# Five planted bugs, chosen by the hash of the tree.
 mutants_suite() {
-	local some=(-n 10)
+	local some=(-n 5)
 	[[ ! $long ]] || some=()
 	tests/native/mutants.py "${some[@]}"
 }
@@ -55,7 +55,7 @@ volume-asan_suite() { tests/native/volume.sh asan; }
 volume-tsan_suite() { tests/native/volume.sh tsan; }
 library_suite() {
 	# How many operations the model test makes, and how many planted bugs are tried.
-	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-1500} MUTANTS=${MUTANTS:-10}
+	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-500} MUTANTS=${MUTANTS:-5}
 	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
 }
 static_suite() { tests/static.sh; }
