@@ -354,6 +354,13 @@ destroy:
 	destroy(allocation, stock);
 uncharge:
 	flexmem_uncharge(owner, unplaced, 1);
+	/*
+	 * Other callers may have failed because of this charge. A caller that
+	 * gets ENOMEM may wait for the event itself, so it causes none:
+	 * otherwise two of them could wake each other for ever.
+	 */
+	if (rc != -ENOMEM)
+		flexmem_pressure_freed(owner->accounts, FLEXMEM_ALL_DOMAINS);
 	return ERR_PTR(rc);
 }
 

@@ -61,7 +61,8 @@ static bool are_valid_vm_bounds(const struct flexmem_device_desc *desc)
 {
 	if (!desc->ops->vm_map)
 		return !desc->vm_start && !desc->vm_end;
-	return desc->vm_start < desc->vm_end &&
+	/* Address 0 is nobody's: a reply of 0 means that the call failed. */
+	return desc->vm_start && desc->vm_start < desc->vm_end &&
 	       IS_ALIGNED(desc->vm_start | desc->vm_end, desc->vm_page);
 }
 

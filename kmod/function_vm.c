@@ -174,8 +174,9 @@ void flexmem_function_vm_retry(struct flexmem_function *function)
 	list_for_each_entry_safe(vm, next, &function->vms, link) {
 		if (!vm->closed)
 			continue;
-		rc = flexmem_function_error(function) ?:
-		     unmap_space(function, vm);
+		if (flexmem_function_error(function))
+			break;
+		rc = unmap_space(function, vm);
 		if (!rc) {
 			forget(function, vm);
 		} else if (rc != -EIO) {

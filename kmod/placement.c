@@ -302,12 +302,15 @@ static void end_growth(struct flexmem_job *job)
 {
 	struct growth *growth = container_of(job, struct growth, job);
 
-	if (growth->place.block)
+	if (growth->place.block) {
 		flexmem_region_free(growth->place.region, growth->place.block,
 				    NULL);
-	else if (flexmem_job_is_abandoned(job))
+	} else if (flexmem_job_is_abandoned(job)) {
 		flexmem_uncharge(growth->request.account,
 				 growth->request.size, 0);
+		flexmem_pressure_freed(growth->request.account->accounts,
+				       FLEXMEM_ALL_DOMAINS);
+	}
 	flexmem_spare_drop(&growth->spare, NULL);
 	flexmem_region_destroy(growth->fresh);
 	flexmem_owner_put(growth->request.account);

@@ -194,11 +194,10 @@ static void npu_tell(struct npu *npu, u32 news)
 	npu->news |= news;
 	news = npu->tells ? npu->news : 0;
 	npu->news &= ~news;
-	spin_unlock_irqrestore(&npu->lock, flags);
-
 	/*
 	 * Work items handle both events, because neither an interrupt handler
-	 * nor an operation can wait for another operation.
+	 * nor an operation can wait for another operation. They are queued
+	 * under the lock, so npu_hush() finds each of them.
 	 */
 	if (news & NPU_EVENT_CAPACITY)
 		schedule_work(&npu->capacity_work);
@@ -206,6 +205,7 @@ static void npu_tell(struct npu *npu, u32 news)
 		flexmem_device_failed(npu->fdev);
 		schedule_work(&npu->dead_work);
 	}
+	spin_unlock_irqrestore(&npu->lock, flags);
 }
 
 /* [ops] */
@@ -428,7 +428,6 @@ static void npu_hush(struct npu *npu)
 	spin_lock_irq(&npu->lock);
 	npu->tells = false;
 	spin_unlock_irq(&npu->lock);
-	synchronize_irq(npu->pdev->irq);
 	cancel_work_sync(&npu->capacity_work);
 	cancel_work_sync(&npu->dead_work);
 }
@@ -506,8 +505,8 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	rc = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSI);
 	if (rc < 0)
 		return rc;
-	rc = devm_request_irq(&pdev->dev, pdev->irq, npu_interrupt, 0,
-			      KBUILD_MODNAME, npu);
+	rc = devm_request_irq(&pdev->dev, pci_irq_vector(pdev, 0),
+			      npu_interrupt, 0, KBUILD_MODNAME, npu);
 	if (rc)
 		return rc;
 	npu_restore(npu);

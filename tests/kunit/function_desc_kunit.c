@@ -79,6 +79,7 @@ BAD_DESC(vm_page_alone, ops->vm_map = NULL; ops->vm_unmap = NULL;
 BAD_DESC(vm_bounds_alone, ops->vm_map = NULL; ops->vm_unmap = NULL;
 	 desc->vm_page = 0)
 BAD_DESC(no_vm_bounds, desc->vm_start = 0; desc->vm_end = 0)
+BAD_DESC(vm_start_0, desc->vm_start = 0)
 BAD_DESC(vm_bounds_crossed, desc->vm_end = desc->vm_start)
 BAD_DESC(odd_vm_start, desc->vm_start += SZ_4K)
 BAD_DESC(odd_vm_end, desc->vm_end += SZ_4K)
@@ -121,6 +122,7 @@ static const struct bad_desc bad_descs[] = {
 	BAD(vm_page_alone),
 	BAD(vm_bounds_alone),
 	BAD(no_vm_bounds),
+	BAD(vm_start_0),
 	BAD(vm_bounds_crossed),
 	BAD(odd_vm_start),
 	BAD(odd_vm_end),

@@ -202,6 +202,13 @@ static void stops_to_unmap_after_a_timeout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
 	/* The next try begins with the other space. */
 	KUNIT_EXPECT_PTR_EQ(test, function->vms.prev, &space.vm.link);
+	/* A suspended function tries none, so the order stays. */
+	liar->mapped = 1;
+	flexmem_function_suspend(function);
+	flexmem_function_vm_retry(function);
+	KUNIT_EXPECT_EQ(test, liar->mapped, 1);
+	KUNIT_EXPECT_PTR_EQ(test, function->vms.prev, &space.vm.link);
+	flexmem_function_resume(function);
 	liar->rc = -EIO;
 	flexmem_function_vm_retry(function);
 	KUNIT_EXPECT_EQ(test, liar->mapped, 3);

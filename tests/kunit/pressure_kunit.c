@@ -532,6 +532,24 @@ static void a_handle_is_an_event(struct kunit *test)
 }
 
 /*
+ * Before it fails, an ALLOC holds what it was charged. After an ALLOC that the
+ * firmware refuses, others get an event.
+ */
+static void a_refused_alloc_is_an_event(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+
+	ctx->table->settings.max_handles = 1;
+	KUNIT_ASSERT_EQ(test, try(ctx->client, 128), 0);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, try(other, GIB), -EIO);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+}
+
+/*
  * Memory that is freed while ALLOC searches is reported after ALLOC has failed.
  */
 static void a_free_in_between_counts(struct kunit *test)
@@ -676,6 +694,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(level_event_keeps_the_memory_event),
 	KUNIT_CASE(impossible_size_gets_no_event),
 	KUNIT_CASE(a_handle_is_an_event),
+	KUNIT_CASE(a_refused_alloc_is_an_event),
 	KUNIT_CASE(a_free_in_between_counts),
 	KUNIT_CASE(several_have_failed),
 	KUNIT_CASE(failure_during_a_read_keeps_its_event),

@@ -98,7 +98,7 @@ enum { IRQ_NONE, IRQ_HANDLED };
 #define pcim_iomap_regions(pdev, bars, name) 0
 #define pcim_iomap_table(pdev) bars
 #define devm_request_irq(dev, irq, handler, flags, name, data) request_irq(dev)
-#define synchronize_irq(irq) wait_for_interrupt()
+#define pci_irq_vector(pdev, nr) ((void)(pdev), 0)
 #define PHYS_PFN(address) ((address) >> PAGE_SHIFT)
 #define readl_poll_timeout(address, value, condition, sleep, timeout) \
 	((value) = readl(address), (condition) ? 0 : -ETIMEDOUT)

@@ -280,6 +280,7 @@ static void without_page_tables(void **state)
 	fake.capabilities &= ~(uint64_t)FLEXMEM_CAP_PAGE_TABLES;
 	device = open_device();
 	assert_int_equal(flexmem_device_properties(device, &p, sizeof(p)), 0);
+	assert_false(p.capabilities & FLEXMEM_CAN_PAGE_TABLES);
 	assert_int_equal(p.space_page, 0);
 	assert_int_equal(p.space_start, 0);
 	assert_int_equal(p.space_length, 0);
@@ -291,7 +292,21 @@ static void without_page_tables(void **state)
 	assert_int_equal(flexmem_device_space_unbind(device, START),
 			 -EOPNOTSUPP);
 	assert_int_equal(lookup(1, 0, &bytes), -EOPNOTSUPP);
+	assert_int_equal(lookup(0, 0, &bytes), -EOPNOTSUPP);
 	assert_int_equal(lookup_address(START, &bytes), -EOPNOTSUPP);
+	flexmem_device_close(device);
+}
+
+/* A driver from before VA_RESERVE sets the capability, and has no page size. */
+static void driver_without_the_calls(void **state)
+{
+	struct flexmem_properties p;
+
+	(void)state;
+	fake.va_page = 0;
+	device = open_device();
+	assert_int_equal(flexmem_device_properties(device, &p, sizeof(p)), 0);
+	assert_false(p.capabilities & FLEXMEM_CAN_PAGE_TABLES);
 	flexmem_device_close(device);
 }
 
@@ -404,6 +419,7 @@ int main(void)
 		TEST(wrong_bindings),
 		TEST(each_device_object_has_a_space),
 		TEST(without_page_tables),
+		TEST(driver_without_the_calls),
 		TEST(wrong_arguments),
 		TEST(longer_structs_are_zeroed),
 		TEST(errors_of_the_driver),

@@ -233,7 +233,7 @@ static void other_errors(void **state)
 	assert_string_equal(text_of(-ENOMEM, NULL), "out of host memory");
 	assert_string_equal(text_of(-ENOMEM, &none), "out of host memory");
 	assert_string_equal(text_of(-ENOENT, NULL),
-			    "no such allocation of this open file");
+			    "no such allocation, range or binding of this open file");
 	assert_string_equal(text_of(-EINVAL, NULL),
 			    "an argument is out of its range");
 	assert_string_equal(text_of(-EINVAL, &none),
@@ -430,7 +430,7 @@ static void log_failures(void **state)
 	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
 	expect_log("alloc of 13958643712 failed: out of device memory: no region can be that large (at most 12.0 GiB: see fallback_sizes); asked 13.0 GiB, free 0 B in 0 regions, largest piece 0 B\n");
 	flexmem_device_free(device, 5);
-	expect_log("free handle 5 failed: no such allocation of this open file\n");
+	expect_log("free handle 5 failed: no such allocation, range or binding of this open file\n");
 	flexmem_device_close(device);
 }
 

@@ -376,7 +376,7 @@ def regions_by_domain():
 
 @test
 def fill_fails():
-    for line, message in (("fill 9", "fill handle 9: no such allocation of this open file"),
+    for line, message in (("fill 9", "fill handle 9: no such allocation, range or binding of this open file"),
                           ("fill 1 --by map", "fill handle 1: it cannot be mapped: allocate it with "
                            "--mappable, or use --by copy")):
         status, _, err = run("shell", stdin=f"alloc 1\n{line}\n")

@@ -1432,9 +1432,10 @@ enum flexmem_va_access {
  * &struct flexmem_va_reserve. ENOSPC: the device has no room in its page tables,
  * which all files share. After these errors nothing is bound.
  *
- * EIO, ETIMEDOUT, ENOMEM, EINTR (the caller was killed): device programs may
- * reach some of the bytes. VA_LOOKUP does not find them, but addresses and bytes may stay
- * taken. VA_UNBIND frees them; it fails with ENOENT if they are free.
+ * EIO, ETIMEDOUT, ENOMEM: device programs may reach some of the bytes.
+ * VA_LOOKUP does not find them, but addresses and bytes may stay taken.
+ * VA_UNBIND frees them; it fails with ENOENT if they are free. EINTR (the caller
+ * was killed): the same, or all bytes are bound.
  *
  * A bound allocation cannot be resized. FREE of a bound allocation ends its
  * handle, but the memory stays bound and charged until VA_UNBIND or close(), as
@@ -1461,9 +1462,10 @@ struct flexmem_va_bind {
  *
  * Undoes one VA_BIND as a whole. A device program that still uses the addresses
  * faults. ENOENT: no VA_BIND has taken addresses from there on. EBUSY: another
- * thread binds or unbinds there. EIO, ETIMEDOUT, ENOMEM, EINTR (the caller was
- * killed): device programs may still reach the bytes, and the addresses stay taken.
- * VA_LOOKUP does not find them. The call can be repeated.
+ * thread binds or unbinds there. EIO, ETIMEDOUT, ENOMEM: device programs may
+ * still reach the bytes, and the addresses stay taken. VA_LOOKUP does not find
+ * them. The call can be repeated. EINTR (the caller was killed): the same, or the
+ * VA_BIND is undone, and a repeated call fails with ENOENT.
  */
 struct flexmem_va_unbind {
 	__u32 size;
@@ -1552,8 +1554,9 @@ enum flexmem_pressure {
  * began, in a domain that the ALLOC could have used. If the ALLOC failed for the
  * reason HANDLES, REGION_LIMIT or CGROUP_LIMIT, memory of any domain counts. A
  * FREE of memory that stays in use counts for every ALLOC that failed, because
- * it gives back a handle. What another ALLOC was charged before it failed is no
- * freed memory: otherwise two files that fail could wake each other for ever.
+ * it gives back a handle, and so does an ALLOC that fails with another error than
+ * ENOMEM. What an ALLOC or a RESIZE was charged before it failed with ENOMEM is
+ * no freed memory: otherwise two files that fail could wake each other for ever.
  * There is one such event for each failed ALLOC, unless a later ALLOC succeeds,
  * and none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets
  * at most one event in FLEXMEM_EVENT_MS.

@@ -1547,9 +1547,10 @@ enum flexmem_space_access {
  * the bytes is, or the allocation is being resized at this moment; -EMFILE: as
  * flexmem_device_space_reserve(); -ENOSPC: the device has no room in its page
  * tables, which all device objects share. After these errors nothing is bound.
- * -EIO, -ETIMEDOUT, -EINTR: device programs may reach some of the bytes, and
+ * -EIO, -ETIMEDOUT, -ENOMEM: device programs may reach some of the bytes, and
  * addresses and bytes may stay taken; flexmem_device_space_unbind() frees them,
- * or fails with -ENOENT if they are free.
+ * or fails with -ENOENT if they are free. -EINTR (the thread was killed): the
+ * same, or all bytes are bound.
  */
 FLEXMEM_API int flexmem_device_space_bind(struct flexmem_device *device,
 					  uint64_t address, uint32_t handle,
@@ -1564,8 +1565,10 @@ FLEXMEM_API int flexmem_device_space_bind(struct flexmem_device *device,
  * A device program that still uses the addresses faults.
  *
  * Return: 0; -ENOENT: no binding begins there; -EBUSY: another thread binds or
- * unbinds there; -EIO, -ETIMEDOUT, -EINTR: device programs may still reach the
+ * unbinds there; -EIO, -ETIMEDOUT, -ENOMEM: device programs may still reach the
  * bytes, look-ups do not find them, and the addresses stay taken; call again.
+ * -EINTR (the thread was killed): the same, or the binding is undone, and
+ * another call fails with -ENOENT.
  */
 FLEXMEM_API int flexmem_device_space_unbind(struct flexmem_device *device,
 					    uint64_t address);

@@ -147,6 +147,9 @@ static void properties_from_uapi(const struct flexmem_info *info,
 	     i < FLEXMEM_FALLBACK_SIZES; i++)
 		properties->fallback_sizes[i] = info->out_fallback_sizes[i];
 	properties->fallback_count = i;
+	/* A driver from before VA_RESERVE sets the bit, and has no page size. */
+	if (!info->out_va_page)
+		properties->capabilities &= ~FLEXMEM_CAN_PAGE_TABLES;
 	memcpy(properties->name, info->out_name, sizeof(properties->name) - 1);
 }
 

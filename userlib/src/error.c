@@ -249,7 +249,7 @@ static const char *errno_text(int error)
 	case 0:
 		return "success";
 	case -ENOENT:
-		return "no such allocation of this open file";
+		return "no such allocation, range or binding of this open file";
 	case -ENOMEM:
 		return "out of host memory";
 	case -EBADF:

@@ -118,7 +118,7 @@ int flexmem_device_space_lookup(const struct flexmem_device *device,
 
 	/* For the driver, handle 0 means a look-up by address. */
 	if (device && bytes && size >= FMLIB_SPACE_BYTES_MIN && !handle)
-		return -ENOENT;
+		return device->info.out_va_page ? -ENOENT : -EOPNOTSUPP;
 	return lookup(device, &cmd, bytes, size);
 }
 

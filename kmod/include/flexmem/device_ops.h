@@ -435,7 +435,7 @@ struct flexmem_domain_desc {
  * @vm_page: page size of device-virtual spaces; a power of two, 4 KiB to the
  *	granule; 0 without @vm_map
  * @vm_start: first address that can be mapped in these spaces; a multiple of
- *	@vm_page; 0 without @vm_map
+ *	@vm_page, not 0; 0 without @vm_map
  * @vm_end: end of the addresses that can be mapped, exclusive; a multiple of
  *	@vm_page above @vm_start; 0 without @vm_map. If the addresses have a
  *	hole in the middle, @vm_start and @vm_end lie on one side of the hole.
