@@ -22,7 +22,7 @@
 
 static struct file files[NR_FILES];
 static struct thread threads[NR_THREADS];
-static atomic_ullong done[FLEXMEM_CMD_RESERVE + 1];
+static atomic_ullong done[FLEXMEM_CMD_VA_LOOKUP + 1];
 static uint64_t calls;
 static unsigned int tests, failed;
 
