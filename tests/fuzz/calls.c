@@ -92,6 +92,10 @@ static uint64_t length(struct rng *rng)
 		return 1 + rng_below(rng, 8 * MiB);
 	case 1:
 		return 1 + rng_below(rng, 64 * KiB);
+	case 2:
+	case 3:
+	case 4:
+		return VA_PAGE * (1 + rng_below(rng, 4));
 	default:
 		return 1 + rng_below(rng, 8 * KiB);
 	}
@@ -131,6 +135,9 @@ static uint64_t value(struct thread *t, const struct command *c,
 			return 1 + rng_next(rng) % (2 * k->size);
 		return 1 + rng_next(rng) % k->size;
 	case ALIGNMENT:
+		/* Memory that begins at a page of a space can be bound. */
+		if (rng_one_in(rng, 2))
+			return VA_PAGE;
 		return rng_one_in(rng, 3) ? 1ULL << rng_below(rng, 31) : 0;
 	case OFFSET:
 		return rng_one_in(rng, 2) || !k->size ? 0 :
@@ -147,9 +154,10 @@ static uint64_t value(struct thread *t, const struct command *c,
 	case COUNT:
 		return rng_below(rng, c->entries ? 12 : 80);
 	case VA:
-		return VA_PAGE * (1 + rng_below(rng, 16));
+		return VA_PAGE * (1 + rng_below(rng, 4));
 	case VA_PAGES:
-		return VA_PAGE * (f->most + rng_below(rng, 3));
+		return VA_PAGE * (rng_one_in(rng, 2) ? f->most :
+				  f->most + rng_below(rng, 3));
 	case CHOICE:
 		return rng_below(rng, f->most + 1);
 	case ID:

@@ -105,18 +105,16 @@ const struct command commands[] = {
 		HEAD(va_reserve, 0), FIELD(va_reserve, length, LENGTH, 0) } },
 	{ COMMAND(VA_FREE, va_free, 2), .field = {
 		HEAD(va_free, 0), FIELD(va_free, address, VA, 0) } },
-	{ COMMAND(VA_BIND, va_bind, 6), .field = {
+	{ COMMAND(VA_BIND, va_bind, 10), .field = {
 		HEAD(va_bind, 0), FIELD(va_bind, handle, HANDLE, 0),
 		FIELD(va_bind, access, CHOICE, 7),
 		FIELD(va_bind, address, VA, 0),
 		FIELD(va_bind, offset, VA_PAGES, 0),
 		FIELD(va_bind, length, VA_PAGES, 1) } },
-	{ COMMAND(VA_UNBIND, va_unbind, 4), .field = {
+	{ COMMAND(VA_UNBIND, va_unbind, 6), .field = {
 		HEAD(va_unbind, 0), FIELD(va_unbind, address, VA, 0) } },
-	{ COMMAND(VA_LOOKUP, va_lookup, 2), .field = {
-		HEAD(va_lookup, 0), FIELD(va_lookup, handle, HANDLE, 0),
-		FIELD(va_lookup, address, VA, 0),
-		FIELD(va_lookup, offset, UNITS, 0) } },
+	{ COMMAND(VA_LOOKUP, va_lookup, 6), .field = {
+		HEAD(va_lookup, 0), FIELD(va_lookup, address, VA, 0) } },
 };
 
 const unsigned int nr_commands = ARRAY_SIZE(commands);
