@@ -10,7 +10,7 @@
 
 #include "torture.h"
 
-static void answer(struct tenant *t, const char *what, long rc,
+void tenant_answer(struct tenant *t, const char *what, long rc,
 		   const int *allowed)
 {
 	int error = -rc;
@@ -31,14 +31,11 @@ static void answer(struct tenant *t, const char *what, long rc,
 		 error);
 }
 
-#define ANSWER(t, what, rc, errors...) \
-	answer(t, what, rc, (const int []) { 0, ##errors, -1 })
-
 /*
  * Makes a call. In one call of a hundred the struct extends beyond the task's
  * memory.
  */
-static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
+long tenant_call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 {
 	void *end = native_user() + NATIVE_USER_SIZE - PAGE_SIZE;
 	long rc;
@@ -58,9 +55,6 @@ static long call(struct tenant *t, unsigned int cmd, void *arg, size_t size)
 	return rc;
 }
 
-#define CALL(t, NAME, cmd) \
-	call(t, FLEXMEM_IOCTL_##NAME, cmd, sizeof(*(cmd)))
-
 bool torture_close;
 
 static unsigned int nr_notes(void)
@@ -79,7 +73,7 @@ static u32 take_note(struct tenant *t)
 	return __atomic_exchange_n(&t->file->note[i], 0, RELAXED);
 }
 
-static u32 read_note(struct tenant *t)
+u32 tenant_read_note(struct tenant *t)
 {
 	unsigned int tries;
 	u32 handle = 0;
@@ -153,7 +147,7 @@ static void free_noted(struct tenant *t, u32 handle)
 	}
 }
 
-static void note(struct tenant *t, u32 handle)
+void tenant_note(struct tenant *t, u32 handle)
 {
 	if (!put_note(t, handle))
 		free_handle(t, handle);
@@ -190,7 +184,7 @@ static void copy_some(struct tenant *t, u32 handle, bool write)
 
 static void do_copy(struct tenant *t)
 {
-	copy_some(t, read_note(t), chance(t, 2));
+	copy_some(t, tenant_read_note(t), chance(t, 2));
 }
 
 static long copy_range(struct tenant *t, u32 to, u64 to_offset, u32 from,
@@ -211,7 +205,7 @@ static long copy_range(struct tenant *t, u32 to, u64 to_offset, u32 from,
 /* Copies within the file's allocations, so all bytes keep the file's tag. */
 static void do_copy_range(struct tenant *t)
 {
-	u32 to = read_note(t), from = chance(t, 4) ? to : read_note(t);
+	u32 to = tenant_read_note(t), from = chance(t, 4) ? to : tenant_read_note(t);
 
 	copy_range(t, to, draw(t, 8) * (chance(t, 20) ? 64 : 128), from,
 		   draw(t, 8) * 128, draw(t, 40) * 128);
@@ -241,8 +235,8 @@ static void do_run(struct tenant *t)
 {
 	struct sim_run run = {
 		.program = chance(t, 3) ? SIM_PROGRAM_COPY : SIM_PROGRAM_FILL,
-		.to = read_note(t),
-		.from = read_note(t),
+		.to = tenant_read_note(t),
+		.from = tenant_read_note(t),
 		.to_offset = draw(t, 8) * 128,
 		.from_offset = draw(t, 8) * 128,
 		.size = 1 + draw(t, chance(t, 10) ? 100000 : 2000),
@@ -300,7 +294,7 @@ static void do_alloc(struct tenant *t)
 		if (cmd.out_size >= 256)
 			copy_own(t, cmd.out_handle);
 	}
-	note(t, cmd.out_handle);
+	tenant_note(t, cmd.out_handle);
 }
 
 static void do_free(struct tenant *t)
@@ -329,7 +323,7 @@ static void do_free_by_address(struct tenant *t)
 		ANSWER(t, "FREE by address", rc, EBUSY, ENOENT);
 	}
 	if (rc && rc != -ENODEV)
-		note(t, handle);
+		tenant_note(t, handle);
 }
 
 static void do_batch(struct tenant *t)
@@ -350,7 +344,7 @@ static void do_batch(struct tenant *t)
 		return;
 	for (i = 0; i < cmd.out_done; i++)
 		if (!entry[i].out_error)
-			note(t, entry[i].out_handle);
+			tenant_note(t, entry[i].out_handle);
 }
 
 static void do_free_batch(struct tenant *t)
@@ -372,12 +366,12 @@ static void do_free_batch(struct tenant *t)
 		cmd.out_done = 0;
 	for (i = 0; i < cmd.count && rc != -ENODEV; i++)
 		if (i >= cmd.out_done || entry[i].out_error)
-			note(t, entry[i].handle);
+			tenant_note(t, entry[i].handle);
 }
 
 static void do_resize(struct tenant *t)
 {
-	struct flexmem_resize cmd = CMD(resize, .handle = read_note(t),
+	struct flexmem_resize cmd = CMD(resize, .handle = tenant_read_note(t),
 					.length = 1 + draw(t, chance(t, 4) ?
 							   SZ_2M : SZ_64K));
 
@@ -407,7 +401,7 @@ static void touch_some(struct tenant *t, struct vm_area_struct *vma)
 
 static void do_map(struct tenant *t)
 {
-	struct flexmem_map cmd = CMD(map, .handle = read_note(t));
+	struct flexmem_map cmd = CMD(map, .handle = tenant_read_note(t));
 	struct vm_area_struct *vma, *copy;
 	long rc = CALL(t, MAP, &cmd);
 
@@ -675,6 +669,7 @@ static const struct {
 	{ do_alloc, 30 }, { do_free, 22 }, { do_free_by_address, 5 },
 	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
 	{ do_copy, 10 }, { do_copy_range, 5 }, { do_run, 8 }, { do_map, 6 }, { do_lease, 2 },
+	{ tenant_space, 12 },
 	{ do_ask, 3 },
 	{ do_snapshot, 2 }, { do_limit, 2 }, { do_trim, 1 }, { do_reserve, 1 }, { do_event, 2 },
 	{ do_nonsense, 3 },

@@ -46,7 +46,20 @@ extern bool torture_close;
 u64 draw(struct tenant *t, u64 below);
 bool chance(struct tenant *t, unsigned int one_in);
 void tenant_step(struct tenant *t);
+void tenant_space(struct tenant *t);
+void tenant_answer(struct tenant *t, const char *what, long rc,
+		   const int *allowed);
+long tenant_call(struct tenant *t, unsigned int cmd, void *arg, size_t size);
+u32 tenant_read_note(struct tenant *t);
+void tenant_note(struct tenant *t, u32 handle);
 void operator_step(struct tenant *t);
+
+#define CALL(t, NAME, cmd) \
+	tenant_call(t, FLEXMEM_IOCTL_##NAME, cmd, sizeof(*(cmd)))
+
+/* @errors: which errors the call may answer. */
+#define ANSWER(t, what, rc, errors...) \
+	tenant_answer(t, what, rc, (const int []) { 0, ##errors, -1 })
 
 /* How often each event happened, for the summary. */
 extern atomic64_t torture_results[140];
