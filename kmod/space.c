@@ -34,55 +34,6 @@ static_assert(FLEXMEM_VA_EXECUTE == (int)FLEXMEM_VM_EXECUTE);
 
 #define ALL_ACCESS (FLEXMEM_VA_READ | FLEXMEM_VA_WRITE | FLEXMEM_VA_EXECUTE)
 
-/**
- * struct span - adjacent addresses of a space, or bytes of an allocation
- * @node: in a tree of spans that do not overlap
- * @of: the space or the allocation
- * @start: first address or byte
- * @size: number of addresses or bytes
- */
-struct span {
-	struct rb_node node;
-	const void *of;
-	u64 start;
-	u64 size;
-};
-
-/**
- * enum binding_state - what is known about a binding
- * @BINDING_BUSY: a job maps or unmaps the bytes
- * @BINDING_BOUND: all bytes are mapped
- * @BINDING_UNKNOWN: some bytes may be mapped
- */
-enum binding_state {
-	BINDING_BUSY,
-	BINDING_BOUND,
-	BINDING_UNKNOWN,
-};
-
-/**
- * struct binding - bytes of an allocation at addresses of a space
- * @space: space
- * @allocation: allocation; a reference is held
- * @addresses: in &flexmem_space.by_address
- * @bytes: in &flexmem_space.by_bytes
- * @access: of enum flexmem_va_access
- * @state: under the lock of the space
- * @mapped: how many bytes may be mapped, from the first one on; only @job
- *	changes this
- * @job: for the command under way
- */
-struct binding {
-	struct flexmem_space *space;
-	struct flexmem_allocation *allocation;
-	struct span addresses;
-	struct span bytes;
-	u32 access;
-	enum binding_state state;
-	u64 mapped;
-	struct flexmem_job job;
-};
-
 /* The number of the last space. No number is used again. */
 static atomic64_t last_space;
 
@@ -120,12 +71,12 @@ static struct flexmem_block *find_range(const struct flexmem_space *space,
 	return found;
 }
 
-static struct span *to_span(const struct rb_node *node)
+static struct flexmem_span *to_span(const struct rb_node *node)
 {
-	return rb_entry(node, struct span, node);
+	return rb_entry(node, struct flexmem_span, node);
 }
 
-static bool is_before(const void *of, u64 at, const struct span *span)
+static bool is_before(const void *of, u64 at, const struct flexmem_span *span)
 {
 	return of != span->of ? of < span->of : at < span->start;
 }
@@ -139,11 +90,11 @@ static bool span_less(struct rb_node *a, const struct rb_node *b)
  * Finds a span that overlaps the @size bytes from @start on. NULL: there is
  * none.
  */
-static struct span *find_span(const struct rb_root *root, const void *of,
-			      u64 start, u64 size)
+static struct flexmem_span *find_span(const struct rb_root *root,
+				      const void *of, u64 start, u64 size)
 {
 	struct rb_node *node = root->rb_node;
-	struct span *found = NULL;
+	struct flexmem_span *found = NULL;
 
 	while (node) {
 		if (is_before(of, start + size - 1, to_span(node))) {
@@ -157,24 +108,26 @@ static struct span *find_span(const struct rb_root *root, const void *of,
 		found : NULL;
 }
 
-static struct binding *find_address(const struct flexmem_space *space,
-				    u64 start, u64 size)
+static struct flexmem_binding *
+find_address(const struct flexmem_space *space, u64 start, u64 size)
 {
-	struct span *span = find_span(&space->by_address, space, start, size);
+	struct flexmem_span *span = find_span(&space->by_address, space, start,
+					      size);
 
 	lockdep_assert_held(&space->lock);
-	return span ? container_of(span, struct binding, addresses) : NULL;
+	return span ? container_of(span, struct flexmem_binding, addresses) :
+		      NULL;
 }
 
-static struct binding *find_bytes(const struct flexmem_space *space,
-				  const struct flexmem_allocation *allocation,
-				  u64 start, u64 size)
+static struct flexmem_binding *
+find_bytes(const struct flexmem_space *space,
+	   const struct flexmem_allocation *allocation, u64 start, u64 size)
 {
-	struct span *span = find_span(&space->by_bytes, allocation, start,
-				      size);
+	struct flexmem_span *span = find_span(&space->by_bytes, allocation,
+					      start, size);
 
 	lockdep_assert_held(&space->lock);
-	return span ? container_of(span, struct binding, bytes) : NULL;
+	return span ? container_of(span, struct flexmem_binding, bytes) : NULL;
 }
 
 /* Whether a client may have no further ranges and bindings. */
@@ -185,7 +138,7 @@ static bool is_full(const struct flexmem_space *space)
 	       space->table->settings.max_handles;
 }
 
-static void free_binding(struct binding *binding)
+static void free_binding(struct flexmem_binding *binding)
 {
 	flexmem_allocation_put(binding->allocation);
 	kfree(binding);
@@ -244,7 +197,7 @@ struct flexmem_space *flexmem_space_open(struct flexmem_table *table)
 /* Puts a reference to a space, which this may free. May sleep. */
 void flexmem_space_put(struct flexmem_space *space)
 {
-	struct binding *binding, *next_binding;
+	struct flexmem_binding *binding, *next_binding;
 	struct flexmem_block *block, *next_block;
 
 	if (!refcount_dec_and_test(&space->refs))
@@ -359,7 +312,7 @@ int flexmem_space_free(struct flexmem_space *space, u64 address)
 }
 
 /* Maps the next bytes that are in one chunk. */
-static int map_next(struct binding *binding)
+static int map_next(struct flexmem_binding *binding)
 {
 	struct flexmem_function *function = function_of(binding->space);
 	struct flexmem_vm *vm = &binding->space->vm;
@@ -385,7 +338,7 @@ static int map_next(struct binding *binding)
 	return rc;
 }
 
-static int unmap(struct binding *binding)
+static int unmap(struct flexmem_binding *binding)
 {
 	struct flexmem_function *function = function_of(binding->space);
 	const struct flexmem_vm_range range = {
@@ -402,6 +355,11 @@ static int unmap(struct binding *binding)
 	return rc;
 }
 
+static struct flexmem_binding *to_binding(struct flexmem_job *job)
+{
+	return container_of(job, struct flexmem_binding, job);
+}
+
 /*
  * Maps the bytes, chunk by chunk. A suspend waits only for the command under
  * way. This function then returns -EAGAIN, with some chunks mapped, and is
@@ -409,7 +367,7 @@ static int unmap(struct binding *binding)
  */
 static int run_bind(struct flexmem_job *job)
 {
-	struct binding *binding = container_of(job, struct binding, job);
+	struct flexmem_binding *binding = to_binding(job);
 	struct flexmem_function *function = function_of(binding->space);
 	int rc = 0;
 	int error;
@@ -432,7 +390,7 @@ static int run_bind(struct flexmem_job *job)
 
 static int run_unbind(struct flexmem_job *job)
 {
-	return unmap(container_of(job, struct binding, job));
+	return unmap(to_binding(job));
 }
 
 /*
@@ -441,25 +399,31 @@ static int run_unbind(struct flexmem_job *job)
  */
 static void finish(struct flexmem_job *job)
 {
-	struct binding *binding = container_of(job, struct binding, job);
+	struct flexmem_binding *binding = to_binding(job);
 	struct flexmem_space *space = binding->space;
 	bool mapped = binding->mapped;
 
 	spin_lock(&space->lock);
 	if (mapped) {
-		binding->state = job->rc ? BINDING_UNKNOWN : BINDING_BOUND;
+		binding->state = job->rc ? FLEXMEM_BINDING_UNKNOWN :
+					   FLEXMEM_BINDING_BOUND;
 	} else {
 		rb_erase(&binding->addresses.node, &space->by_address);
 		rb_erase(&binding->bytes.node, &space->by_bytes);
-		space->nr_bindings--;
 	}
 	spin_unlock(&space->lock);
-	if (!mapped)
+	if (!mapped) {
 		free_binding(binding);
+		/* Until here close() waits for the worker. */
+		spin_lock(&space->lock);
+		space->nr_bindings--;
+		spin_unlock(&space->lock);
+	}
 	flexmem_space_put(space);
 }
 
-static int run(struct binding *binding, int (*command)(struct flexmem_job *job))
+static int run(struct flexmem_binding *binding,
+	       int (*command)(struct flexmem_job *job))
 {
 	struct flexmem_job *job = &binding->job;
 	int rc;
@@ -497,11 +461,11 @@ static bool can_bind(const struct flexmem_allocation *allocation, u64 page,
 }
 
 /* Takes the addresses and the bytes for a binding. */
-static int add_binding(struct binding *binding)
+static int add_binding(struct flexmem_binding *binding)
 {
 	struct flexmem_space *space = binding->space;
-	const struct span *addresses = &binding->addresses;
-	const struct span *bytes = &binding->bytes;
+	const struct flexmem_span *addresses = &binding->addresses;
+	const struct flexmem_span *bytes = &binding->bytes;
 	u64 start = addresses->start - function_of(space)->vm_start;
 	const struct flexmem_block *range = find_range(space, start);
 
@@ -528,7 +492,7 @@ int flexmem_space_bind(struct flexmem_space *space,
 		       struct flexmem_allocation *allocation,
 		       const struct flexmem_va_bind *cmd)
 {
-	struct binding *binding;
+	struct flexmem_binding *binding;
 	int rc;
 
 	if (!can_bind(allocation, function_of(space)->vm_page, cmd))
@@ -562,17 +526,17 @@ int flexmem_space_bind(struct flexmem_space *space,
  */
 int flexmem_space_unbind(struct flexmem_space *space, u64 address)
 {
-	struct binding *binding;
+	struct flexmem_binding *binding;
 	int rc = 0;
 
 	spin_lock(&space->lock);
 	binding = find_address(space, address, 1);
 	if (!binding || binding->addresses.start != address)
 		rc = -ENOENT;
-	else if (binding->state == BINDING_BUSY)
+	else if (binding->state == FLEXMEM_BINDING_BUSY)
 		rc = -EBUSY;
 	else
-		binding->state = BINDING_BUSY;
+		binding->state = FLEXMEM_BINDING_BUSY;
 	spin_unlock(&space->lock);
 	return rc ?: run(binding, run_unbind);
 }
@@ -594,13 +558,13 @@ flexmem_space_lookup(struct flexmem_space *space,
 		     struct flexmem_va_lookup *cmd)
 {
 	struct flexmem_allocation *found = NULL;
-	struct binding *binding;
+	struct flexmem_binding *binding;
 	u64 at;
 
 	spin_lock(&space->lock);
 	binding = allocation ? find_bytes(space, allocation, cmd->offset, 1) :
 			       find_address(space, cmd->address, 1);
-	if (binding && binding->state == BINDING_BOUND) {
+	if (binding && binding->state == FLEXMEM_BINDING_BOUND) {
 		at = allocation ? cmd->offset - binding->bytes.start :
 				  cmd->address - binding->addresses.start;
 		found = binding->allocation;

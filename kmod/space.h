@@ -27,9 +27,9 @@ struct flexmem_table;
  * @blocks: the addresses, counted from the first one that can be mapped. A
  *	reserved range is an occupied block
  * @ranges: the occupied blocks, by start
- * @by_address: bindings, by address
- * @by_bytes: bindings, by allocation and offset
- * @nr_bindings: number of bindings
+ * @by_address: &flexmem_binding.addresses
+ * @by_bytes: &flexmem_binding.bytes, by allocation and offset
+ * @nr_bindings: number of bindings whose memory is not freed yet
  */
 struct flexmem_space {
 	refcount_t refs;
@@ -42,6 +42,55 @@ struct flexmem_space {
 	struct rb_root by_address;
 	struct rb_root by_bytes;
 	u64 nr_bindings;
+};
+
+/**
+ * struct flexmem_span - adjacent addresses of a space, or bytes of an allocation
+ * @node: in a tree of spans that do not overlap
+ * @of: the space or the allocation
+ * @start: first address or byte
+ * @size: number of them
+ */
+struct flexmem_span {
+	struct rb_node node;
+	const void *of;
+	u64 start;
+	u64 size;
+};
+
+/**
+ * enum flexmem_binding_state - what is known about a binding
+ * @FLEXMEM_BINDING_BUSY: a job maps or unmaps the bytes
+ * @FLEXMEM_BINDING_BOUND: all bytes are mapped
+ * @FLEXMEM_BINDING_UNKNOWN: some bytes may be mapped
+ */
+enum flexmem_binding_state {
+	FLEXMEM_BINDING_BUSY,
+	FLEXMEM_BINDING_BOUND,
+	FLEXMEM_BINDING_UNKNOWN,
+};
+
+/**
+ * struct flexmem_binding - bytes of an allocation at addresses of a space
+ * @space: space
+ * @allocation: allocation; a reference is held
+ * @addresses: in &flexmem_space.by_address
+ * @bytes: in &flexmem_space.by_bytes
+ * @access: of enum flexmem_va_access
+ * @state: under the lock of the space
+ * @mapped: how many bytes may be mapped, from the first one on; only @job
+ *	changes this
+ * @job: for the command under way
+ */
+struct flexmem_binding {
+	struct flexmem_space *space;
+	struct flexmem_allocation *allocation;
+	struct flexmem_span addresses;
+	struct flexmem_span bytes;
+	u32 access;
+	enum flexmem_binding_state state;
+	u64 mapped;
+	struct flexmem_job job;
 };
 
 struct flexmem_space *flexmem_space_open(struct flexmem_table *table);

@@ -8,6 +8,7 @@
 #include "checks.h"
 #include "client.h"
 #include "owner.h"
+#include "space.h"
 #include "table.h"
 
 /*
@@ -173,9 +174,52 @@ static u32 count_nodes(const struct rb_root *root)
 	return nr;
 }
 
+/* Whether the addresses of a binding lie in one reserved range. */
+static bool is_in_range(const struct flexmem_space *space,
+			const struct flexmem_span *addresses)
+{
+	u64 start = addresses->start - space->table->function.vm_start;
+	const struct flexmem_block *range;
+	struct rb_node *node;
+
+	for (node = rb_first(&space->ranges); node; node = rb_next(node)) {
+		range = rb_entry(node, struct flexmem_block, node);
+		if (start >= range->start &&
+		    start + addresses->size <= range->start + range->size)
+			return true;
+	}
+	return false;
+}
+
+static const char *check_space(struct flexmem_space *space)
+{
+	const char *wrong = flexmem_blocks_check(&space->blocks);
+	const struct flexmem_binding *binding;
+	struct rb_node *node;
+	u64 end = 0;
+
+	if (count_nodes(&space->by_address) != space->nr_bindings ||
+	    count_nodes(&space->by_bytes) != space->nr_bindings)
+		wrong = "bindings miscounted";
+	if (count_nodes(&space->ranges) != space->blocks.nr_used)
+		wrong = "ranges miscounted";
+	for (node = rb_first(&space->by_address); node; node = rb_next(node)) {
+		binding = rb_entry(node, struct flexmem_binding,
+				   addresses.node);
+		if (binding->addresses.start < end)
+			wrong = "bindings overlap";
+		if (!is_in_range(space, &binding->addresses))
+			wrong = "binding outside ranges";
+		if (binding->state == FLEXMEM_BINDING_BUSY)
+			wrong = "binding without a command is busy";
+		end = binding->addresses.start + binding->addresses.size;
+	}
+	return wrong;
+}
+
 /**
  * checks_of_client - check that handles, addresses and counters agree
- * @client: client
+ * @client: client that is in no command
  *
  * Context: O(n). For tests.
  * Return: NULL, or a text that says what is wrong.
@@ -213,7 +257,7 @@ const char *checks_of_client(struct flexmem_client *client)
 	if (used != client->used)
 		wrong = "bytes miscounted";
 	spin_unlock(&client->handles.lock);
-	return wrong;
+	return wrong ?: client->space ? check_space(client->space) : NULL;
 }
 
 /**

@@ -67,4 +67,8 @@ static inline void prepare(struct run *r)
 		alloc(r, 0, 20000, FLEXMEM_ALLOC_MAPPABLE);
 }
 
+/* tenant_corners.c */
+void run_after_free(struct run *r, void (*call)(struct run *r));
+bool ran_after_free(void);
+
 #endif /* _CORNERS_H */

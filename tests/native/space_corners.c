@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include "corners.h"
+#include "space.h"
 
 #define PAGE SIM_VM_PAGE
 #define ALL (FLEXMEM_VA_READ | FLEXMEM_VA_WRITE | FLEXMEM_VA_EXECUTE)
@@ -276,6 +277,34 @@ static void run_full_table(struct run *r)
 		      i < SIM_MAX_MAPPINGS ? 0 : ENOSPC);
 }
 
+static void must_be_counted(struct run *r)
+{
+	struct flexmem_file *private = r->file[0]->private_data;
+
+	must(r, private->client.space->nr_bindings == 1, "binding is counted");
+}
+
+/*
+ * A binding counts until its memory is freed: as long as one counts, close()
+ * waits for the worker, which ends the VA_UNBIND of a killed caller.
+ */
+static void run_late_count(struct run *r)
+{
+	struct flexmem_va_reserve range;
+	u32 handle;
+
+	open_file(r, 0);
+	handle = alloc(r, 0, PAGE, 0);
+	range = reserve(r, 0, PAGE, 0);
+	CALL(r, VA_BIND, &CMD(va_bind, .handle = handle, .access = ALL,
+			      .address = range.out_address, .length = PAGE));
+	CALL(r, FREE, &CMD(free, .handle = handle));
+	r->nr[0]--;
+	run_after_free(r, must_be_counted);
+	CALL(r, VA_UNBIND, &CMD(va_unbind, .address = range.out_address));
+	must(r, ran_after_free(), "memory is freed");
+}
+
 const struct sequence space_corners[] = {
 	{ "space: bind", NULL, run_bind },
 	{ "space: a part", NULL, run_part },
@@ -286,5 +315,6 @@ const struct sequence space_corners[] = {
 	{ "space: INFO", NULL, run_info },
 	{ "space: refused requests", NULL, run_refused },
 	{ "space: full page table", NULL, run_full_table },
+	{ "space: count of bindings", NULL, run_late_count },
 	{}
 };

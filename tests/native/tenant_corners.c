@@ -529,8 +529,24 @@ static void run_greedy(struct run *r)
 	neighbour = NULL;
 }
 
-/* The run in which another tenant allocates directly after the next free. */
+/* What happens directly after the next free, before the free returns. */
 static struct run *waiting;
+static void (*after_free)(struct run *r);
+
+void run_after_free(struct run *r, void (*call)(struct run *r))
+{
+	after_free = call;
+	WRITE_ONCE(waiting, r);
+}
+
+/* Whether the planned call was made. Forgets it if it was not. */
+bool ran_after_free(void)
+{
+	bool ran = !READ_ONCE(waiting);
+
+	WRITE_ONCE(waiting, NULL);
+	return ran;
+}
 
 typeof(flexmem_pressure_freed) __real_flexmem_pressure_freed,
 			       __wrap_flexmem_pressure_freed;
@@ -545,7 +561,7 @@ void __wrap_flexmem_pressure_freed(struct flexmem_accounts *accounts,
 	if (!r)
 		return;
 	WRITE_ONCE(waiting, NULL);
-	alloc(r, 1, 128, 0);
+	after_free(r);
 }
 
 static void limit_handles(struct run *r, u64 limit)
@@ -553,6 +569,11 @@ static void limit_handles(struct run *r, u64 limit)
 	CALL(r, SET_LIMIT, &CMD(resource_limit, .resource = HANDLES,
 				.cgroup = cgroup_id(native_cgroup_root),
 				.limit = limit));
+}
+
+static void alloc_as_other(struct run *r)
+{
+	alloc(r, 1, 128, 0);
 }
 
 /*
@@ -567,10 +588,9 @@ static void run_early(struct run *r)
 	limit_handles(r, 1);
 	BY(r, 1, ALLOC, &cmd, ENOMEM);
 	must(r, cmd.out_reason == FLEXMEM_REASON_CGROUP_LIMIT, "reason");
-	WRITE_ONCE(waiting, r);
+	run_after_free(r, alloc_as_other);
 	CALL(r, FREE, &CMD(free, .handle = r->handle[0][--r->nr[0]]));
-	must(r, !READ_ONCE(waiting) && r->nr[1] == 1, "allocation after a free");
-	WRITE_ONCE(waiting, NULL);
+	must(r, ran_after_free() && r->nr[1] == 1, "allocation after a free");
 	limit_handles(r, FLEXMEM_NO_LIMIT);
 }
 

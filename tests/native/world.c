@@ -392,29 +392,35 @@ bool world_translate(unsigned int index, u64 space, u64 address, u32 access,
 	return false;
 }
 
-static const char *mapping_wrong(struct flexmem_space *space,
+static const struct flexmem_binding *to_binding(const struct rb_node *node)
+{
+	return rb_entry(node, struct flexmem_binding, addresses.node);
+}
+
+static const char *mapping_wrong(const struct flexmem_space *space,
 				 const struct sim_mapping *map)
 {
-	struct flexmem_va_lookup cmd = { .address = map->address };
-	struct flexmem_allocation *found;
+	struct rb_node *node = rb_first(&space->by_address);
+	const struct flexmem_binding *binding;
 	const struct flexmem_chunk *chunk;
-	const char *wrong = NULL;
+	u64 at, offset;
 
-	found = flexmem_space_lookup(space, NULL, &cmd);
-	/* Look-ups do not find a binding whose last command has failed. */
-	if (!found)
-		return space->nr_bindings ? NULL :
-		       "the card maps what is not bound";
-	chunk = flexmem_allocation_chunk(found, &cmd.out_offset);
+	while (node && map->address - to_binding(node)->addresses.start >=
+		       to_binding(node)->addresses.size)
+		node = rb_next(node);
+	if (!node)
+		return "the card maps what is not bound";
+	binding = to_binding(node);
+	at = map->address - binding->addresses.start;
+	offset = binding->bytes.start + at;
+	chunk = flexmem_allocation_chunk(binding->allocation, &offset);
 	if (map->physical != chunk->region->mem.base + chunk->block->start +
-			     cmd.out_offset ||
-	    map->size > chunk->size - cmd.out_offset ||
-	    map->size > cmd.out_length)
-		wrong = "the card maps other bytes than those that are bound";
-	else if (map->access != cmd.out_access)
-		wrong = "the card allows another access";
-	flexmem_allocation_put(found);
-	return wrong;
+			     offset ||
+	    map->size > chunk->size - offset ||
+	    map->size > binding->addresses.size - at)
+		return "the card maps other bytes than those that are bound";
+	return map->access != binding->access ?
+		"the card allows another access" : NULL;
 }
 
 /* Each entry of the card's page table must match a binding. */
@@ -437,6 +443,42 @@ static const char *mappings_wrong(unsigned int index,
 				mapping_wrong(container_of(vm, struct flexmem_space, vm),
 					      &map);
 		}
+	}
+	return wrong;
+}
+
+/* Each page that is bound must be mapped, unless its memory is lost. */
+static const char *binding_wrong(unsigned int index,
+				 const struct flexmem_binding *binding)
+{
+	const struct flexmem_span *span = &binding->addresses;
+	u64 at, unused;
+
+	if (binding->state != FLEXMEM_BINDING_BOUND ||
+	    flexmem_allocation_error(binding->allocation))
+		return NULL;
+	for (at = 0; at < span->size; at += SIM_VM_PAGE)
+		if (!world_translate(index, binding->space->vm.space,
+				     span->start + at, binding->access,
+				     &unused))
+			return "the card does not map what is bound";
+	return NULL;
+}
+
+static const char *space_wrong(const struct flexmem_space *space)
+{
+	const char *wrong = NULL;
+	struct rb_node *node;
+	unsigned int index;
+
+	for (index = 0; index < WORLD_FUNCTIONS; index++) {
+		struct flexmem_dev *fdev = world_function(index)->fdev;
+
+		if (!fdev || space->table != &fdev->table)
+			continue;
+		for (node = rb_first(&space->by_address); node && !wrong;
+		     node = rb_next(node))
+			wrong = binding_wrong(index, to_binding(node));
 	}
 	return wrong;
 }
@@ -502,9 +544,11 @@ const char *world_wrong(unsigned int index)
 const char *world_file_wrong(struct file *file)
 {
 	struct flexmem_file *private = file->private_data;
+	const struct flexmem_space *space = private->client.space;
 	const char *wrong = checks_of_client(&private->client);
 
-	return wrong ?: table_wrong(&private->fdev->table);
+	wrong = wrong ?: table_wrong(&private->fdev->table);
+	return wrong ?: space ? space_wrong(space) : NULL;
 }
 
 void world_picture(struct file *file, struct picture *picture)
