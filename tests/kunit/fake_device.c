@@ -33,6 +33,8 @@ static const char * const op_names[] = {
 	[FAKE_QUIESCE] = "quiesce",
 	[FAKE_CAPACITY] = "capacity",
 	[FAKE_RESET] = "reset",
+	[FAKE_VM_MAP] = "vm_map",
+	[FAKE_VM_UNMAP] = "vm_unmap",
 };
 
 /*
@@ -55,7 +57,8 @@ static bool gives_back(enum fake_op op)
  */
 static bool is_neutral(enum fake_op op)
 {
-	return op == FAKE_QUIESCE || op == FAKE_CAPACITY || op == FAKE_RESET;
+	return op == FAKE_QUIESCE || op == FAKE_CAPACITY || op == FAKE_RESET ||
+	       op == FAKE_VM_UNMAP;
 }
 
 static void breach(struct fake_device *fake, const char *what)
@@ -118,7 +121,7 @@ static bool is_unknown(int rc)
  * Whether a command that returns @rc takes effect: the command succeeds, or
  * only its reply is lost.
  */
-static bool takes_effect(struct fake_device *fake, int rc)
+bool fake_takes_effect(const struct fake_device *fake, int rc)
 {
 	return !rc || (is_unknown(rc) && fake->replies_are_lost);
 }
@@ -296,7 +299,7 @@ static int fake_acquire(void *priv, u64 size, struct flexmem_memory *mem)
 		       "acquired under an id that is in use");
 	if (!rc)
 		rc = acquire_piece(fake, size, mem);
-	else if (takes_effect(fake, rc) && !acquire_piece(fake, size, &lost))
+	else if (fake_takes_effect(fake, rc) && !acquire_piece(fake, size, &lost))
 		fake->unheard += size;
 	if (is_unknown(rc))
 		*find_lost(fake, mem->id) = mem->id;
@@ -321,6 +324,8 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 		       "released memory that was not acquired");
 	fake_breach_if(fake, piece && in_a_slot(fake, piece->base, NO_SLOT),
 		       "released memory that is in a slot");
+	fake_breach_if(fake, fake_pages_has(fake, mem->id),
+		       "released memory that is mapped");
 	fake_breach_if(fake, piece && !fake->quiet && !fake->clears &&
 		       fake_data_is_dirty(fake, piece - fake->piece),
 		       "released bytes of an owner");
@@ -328,7 +333,7 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 		*lost = 0;
 	if (is_unknown(rc))
 		*lost = mem->id;
-	if (takes_effect(fake, rc) && piece) {
+	if (fake_takes_effect(fake, rc) && piece) {
 		fake->taken -= size;
 		if (!mem->cookie)
 			fake->unheard -= size;
@@ -366,7 +371,7 @@ static int fake_slot_set(void *priv, unsigned int slot,
 		       "set two slots to the same memory");
 	if (!rc && fake->refused_slots & BIT_ULL(slot))
 		rc = -ENOSPC;
-	if (takes_effect(fake, rc))
+	if (fake_takes_effect(fake, rc))
 		fake->slot_base[slot] = mem->base;
 	if (fake->during_set)
 		fake->during_set(fake->during_set_arg);
@@ -389,7 +394,7 @@ static int fake_slot_clear(void *priv, unsigned int slot)
 	fake_breach_if(fake, !fake->slot_base[slot] &&
 		       !(fake->lost_slots & BIT_ULL(slot)),
 		       "cleared a slot that is empty");
-	if (takes_effect(fake, rc))
+	if (fake_takes_effect(fake, rc))
 		fake->slot_base[slot] = 0;
 	if (fake->during_clear)
 		fake->during_clear(fake->during_clear_arg);
@@ -412,7 +417,7 @@ static int fake_quiesce(void *priv)
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_QUIESCE);
 
-	if (takes_effect(fake, rc))
+	if (fake_takes_effect(fake, rc))
 		fake->quiet = true;
 	return fake_device_end(fake, FAKE_QUIESCE, 0, rc);
 }
@@ -434,7 +439,7 @@ static int fake_reset(void *priv)
 	struct fake_device *fake = priv;
 	int rc = fake_device_begin(fake, FAKE_RESET);
 
-	if (takes_effect(fake, rc))
+	if (fake_takes_effect(fake, rc))
 		fake_device_reset(fake);
 	if (!rc && fake->during_reset)
 		fake->during_reset(fake->during_reset_arg);
@@ -511,6 +516,7 @@ struct fake_device *fake_device_create(struct kunit *test,
 	fake->slots = mode == FLEXMEM_MODE_VF ? slots : 0;
 	fake->granule = SZ_2M;
 	fake->capacity = capacity;
+	fake->max_pages = FAKE_MAX_PAGES;
 	fake_data_init(fake);
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action(test, device_teardown, fake));
@@ -636,6 +642,7 @@ void fake_device_reset(struct fake_device *fake)
 	fake_data_drop_all(fake);
 	memset(fake->piece, 0, sizeof(fake->piece));
 	memset(fake->slot_base, 0, sizeof(fake->slot_base));
+	memset(fake->page, 0, sizeof(fake->page));
 }
 
 /*
@@ -897,6 +904,29 @@ static void reset_takes_everything_back(struct kunit *test)
 			   "acquire 4G, set 0, reset");
 }
 
+static void notices_wrong_mappings(struct kunit *test)
+{
+	struct flexmem_memory mem, other = { .id = 2 };
+	struct fake_device *fake = vf_device(test, &mem);
+	struct flexmem_vm_range range = { 1, SZ_4K, 2 * SZ_4K };
+
+	KUNIT_EXPECT_EQ(test, 0, fake_vm_map(fake, &range, &mem, 0, 1));
+	range.size = SZ_4K;
+	fake_vm_map(fake, &range, &mem, 0, 1);
+	expect_breach(test, fake, "mapped over a mapping");
+	fake_vm_unmap(fake, &range);
+	expect_breach(test, fake, "cut a mapping");
+	KUNIT_EXPECT_EQ(test, fake_pages_nr(fake), 0);
+	fake_vm_map(fake, &range, &other, 0, 1);
+	expect_breach(test, fake, "mapped memory that was not acquired");
+	fake_vm_unmap(fake, &range);
+	fake_vm_map(fake, &range, &mem, 0, 1);
+	vf_ops.release(fake, &mem);
+	expect_breach(test, fake, "released memory that is mapped");
+	KUNIT_EXPECT_EQ(test, 0, vf_ops.reset(fake));
+	KUNIT_EXPECT_EQ(test, fake_pages_nr(fake), 0);
+}
+
 static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_release_in_slot),
 	KUNIT_CASE(notices_release_of_foreign_memory),
@@ -915,6 +945,7 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_wrong_pages),
 	KUNIT_CASE(notices_call_during_sleep),
 	KUNIT_CASE(reset_takes_everything_back),
+	KUNIT_CASE(notices_wrong_mappings),
 	{}
 };
 

@@ -48,7 +48,25 @@ enum fake_op {
 	 * fuzzer counts up to FAKE_COPY.
 	 */
 	FAKE_DRAIN,
+	FAKE_VM_MAP,
+	FAKE_VM_UNMAP,
 	FAKE_NR_OPS,
+};
+
+#define FAKE_MAX_PAGES 32
+
+/**
+ * struct fake_page - an entry of the page table
+ * @range: addresses; size 0: unused entry
+ * @id: id of the memory
+ * @offset: first byte in the memory
+ * @access: of enum flexmem_vm_access
+ */
+struct fake_page {
+	struct flexmem_vm_range range;
+	u64 id;
+	u64 offset;
+	unsigned int access;
 };
 
 /*
@@ -113,6 +131,8 @@ struct fake_failure {
  * @breach: first breach of the contract, or NULL
  * @failure: planned failures of each operation
  * @piece: acquired memory; size 0: unused entry
+ * @max_pages: number of entries that @page may have
+ * @page: the page table, of a device that a test has given vm_map and vm_unmap
  * @slot_base: base of the memory in a slot, 0 if it is empty
  * @busy: number of operations under way
  * @data_busy: number of operations under way that move data
@@ -163,6 +183,8 @@ struct fake_device {
 
 	struct fake_failure failure[FAKE_NR_OPS];
 	struct flexmem_memory piece[FAKE_MAX_PIECES];
+	unsigned int max_pages;
+	struct fake_page page[FAKE_MAX_PAGES];
 	u64 slot_base[FLEXMEM_MAX_SLOTS];
 	atomic_t busy;
 	atomic_t data_busy;
@@ -232,7 +254,22 @@ int fake_copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 int fake_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 	       struct flexmem_frames *frames);
 
+/* fake_pages.c: the page table. */
+int fake_pages_map(struct fake_device *fake,
+		   const struct flexmem_vm_range *range,
+		   const struct flexmem_memory *mem, u64 offset,
+		   unsigned int access);
+void fake_pages_unmap(struct fake_device *fake,
+		      const struct flexmem_vm_range *range);
+unsigned int fake_pages_nr(const struct fake_device *fake);
+bool fake_pages_has(const struct fake_device *fake, u64 id);
+int fake_vm_map(void *priv, const struct flexmem_vm_range *range,
+		const struct flexmem_memory *mem, u64 offset,
+		unsigned int access);
+int fake_vm_unmap(void *priv, const struct flexmem_vm_range *range);
+
 /* Shared by the source files of the fake device. */
+bool fake_takes_effect(const struct fake_device *fake, int rc);
 void fake_breach_if(struct fake_device *fake, bool broken, const char *what);
 int fake_device_begin(struct fake_device *fake, enum fake_op op);
 int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc);

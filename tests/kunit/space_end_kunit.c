@@ -145,7 +145,6 @@ static int reset_soon(void *data)
 	while (!flexmem_function_is_suspended(&ctx->table->function))
 		msleep(20);
 	KUNIT_EXPECT_EQ(pages.test, flexmem_table_reset(ctx->table), 0);
-	memset(pages.entry, 0, sizeof(pages.entry));
 	flexmem_table_resume(ctx->table);
 	complete(&resumed);
 	return 0;
@@ -169,7 +168,6 @@ static void reset_all(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	memset(pages.entry, 0, sizeof(pages.entry));
 	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), 0);
 	flush_workqueue(ctx->table->function.worker);
 }
@@ -459,7 +457,6 @@ static void reset_unmaps(struct kunit *test)
 	reserve(test, client, 4);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 1), 0);
 	close_in_vain(test);
-	memset(pages.entry, 0, sizeof(pages.entry));
 	pages.unmaps = 0;
 	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), 0);
 	flush_workqueue(ctx->table->function.worker);
@@ -484,7 +481,6 @@ static void removal_after_a_reset(struct kunit *test)
 
 	reserve(test, client, 2);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, lost, 0, 0, 1), 0);
-	memset(pages.entry, 0, sizeof(pages.entry));
 	KUNIT_EXPECT_EQ(test, flexmem_table_reset(ctx->table), 0);
 	handle = alloc_pages_in(test, client, 1, 1);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 1, 0, 1), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A fake device with a page table, for the tests of device-virtual address
- * spaces. The page table notices if flexmem maps over a mapping or cuts one.
+ * spaces.
  */
 #ifndef _FLEXMEM_TEST_SPACES_H
 #define _FLEXMEM_TEST_SPACES_H
@@ -14,30 +14,19 @@
 
 #define START BIT_ULL(32)
 #define NR_PAGES 64
-#define MOST_ENTRIES 32
 #define RW (FLEXMEM_VA_READ | FLEXMEM_VA_WRITE)
 
-struct entry {
-	struct flexmem_vm_range range;
-	u64 id;
-	u64 offset;
-	unsigned int access;
-};
-
 /*
- * The page table. After @good calls, the next @bad calls of vm_map and vm_unmap
- * fail with @rc. A call that fails with -ETIMEDOUT is carried out all the same.
- * So is a vm_map that fails with -ENOTRECOVERABLE. The next call runs @during
- * first.
+ * Calls about the page table. After @good calls, the next @bad calls of vm_map and vm_unmap
+ * fail with @rc. They are carried out all the same if @rc is -ETIMEDOUT; and
+ * vm_map also if @rc is -ENOTRECOVERABLE. The next call runs @during first.
  */
 struct page_table {
-	struct entry entry[MOST_ENTRIES];
 	unsigned int maps;
 	unsigned int unmaps;
 	unsigned int good;
 	unsigned int bad;
 	int rc;
-	const char *breach;
 	void (*during)(struct kunit *test);
 	struct kunit *test;
 };
@@ -68,61 +57,33 @@ static inline int planned(void)
 	return pages.rc;
 }
 
-static inline bool touches(const struct flexmem_vm_range *a,
-			   const struct flexmem_vm_range *b)
-{
-	return a->size && a->space == b->space &&
-	       a->address < b->address + b->size &&
-	       b->address < a->address + a->size;
-}
-
 static inline int map_pages(void *priv, const struct flexmem_vm_range *range,
 			    const struct flexmem_memory *mem, u64 offset,
 			    unsigned int access)
 {
-	struct entry *empty = NULL;
 	int rc = planned();
-	unsigned int i;
 
 	pages.maps++;
-	for (i = 0; i < MOST_ENTRIES; i++) {
-		if (touches(&pages.entry[i].range, range))
-			pages.breach = "mapped twice";
-		if (!pages.entry[i].range.size)
-			empty = &pages.entry[i];
-	}
 	if (!rc || rc == -ETIMEDOUT || rc == -ENOTRECOVERABLE)
-		*empty = (struct entry) { *range, mem->id, offset, access };
+		fake_pages_map(priv, range, mem, offset, access);
 	return rc;
 }
 
 static inline int unmap_pages(void *priv, const struct flexmem_vm_range *range)
 {
 	int rc = planned();
-	unsigned int i;
 
 	pages.unmaps++;
-	for (i = 0; i < MOST_ENTRIES; i++) {
-		struct flexmem_vm_range *old = &pages.entry[i].range;
-
-		if (!touches(old, range))
-			continue;
-		if (old->address < range->address ||
-		    old->address + old->size > range->address + range->size)
-			pages.breach = "a mapping is cut";
-		if (!rc || rc == -ETIMEDOUT)
-			old->size = 0;
-	}
+	if (!rc || rc == -ETIMEDOUT)
+		fake_pages_unmap(priv, range);
 	return rc;
 }
 
 static inline unsigned int nr_entries(void)
 {
-	unsigned int i, nr = 0;
+	struct ctx *ctx = pages.test->priv;
 
-	for (i = 0; i < MOST_ENTRIES; i++)
-		nr += !!pages.entry[i].range.size;
-	return nr;
+	return fake_pages_nr(ctx->fake);
 }
 
 static inline u64 page_of(struct kunit *test)
@@ -165,7 +126,10 @@ static inline int large_pages(struct kunit *test)
 
 static inline void check_breach(struct kunit *test)
 {
-	KUNIT_EXPECT_NULL_MSG(test, pages.breach, "%s", pages.breach);
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_NULL_MSG(test, ctx->fake->breach, "%s",
+			      ctx->fake->breach);
 }
 
 static inline struct flexmem_space *space_of(struct kunit *test,
@@ -270,7 +234,7 @@ static inline bool is_bound(struct kunit *test, struct flexmem_client *client,
  * addresses.
  */
 static inline bool is_right(struct flexmem_space *space,
-			    const struct entry *entry)
+			    const struct fake_page *entry)
 {
 	struct flexmem_va_lookup cmd = { .address = entry->range.address };
 	struct flexmem_allocation *found =
@@ -297,10 +261,11 @@ static inline bool is_right(struct flexmem_space *space,
 static inline void check_pages(struct kunit *test,
 			       struct flexmem_client *client, unsigned int nr)
 {
-	const struct entry *entry = pages.entry;
+	struct ctx *ctx = test->priv;
+	const struct fake_page *entry = ctx->fake->page;
 	u64 bytes = 0;
 
-	for (; entry < pages.entry + MOST_ENTRIES; entry++) {
+	for (; entry < ctx->fake->page + FAKE_MAX_PAGES; entry++) {
 		if (!entry->range.size ||
 		    entry->range.space != flexmem_client_space(client))
 			continue;

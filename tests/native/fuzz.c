@@ -250,6 +250,18 @@ static void add_domain(struct fuzz *f)
 	memcpy(desc->sizes, second->sizes, sizeof(desc->sizes));
 }
 
+static void add_pages(struct fuzz *f, struct flexmem_device_desc *desc)
+{
+	f->ops = *desc->ops;
+	f->ops.vm_map = fake_vm_map;
+	f->ops.vm_unmap = fake_vm_unmap;
+	f->fake->max_pages = f->settings.max_regions & 1 ? 2 : FAKE_MAX_PAGES;
+	desc->ops = &f->ops;
+	desc->vm_page = f->vm_page;
+	desc->vm_start = FUZZ_VM_START;
+	desc->vm_end = FUZZ_VM_START + FUZZ_PAGES * f->vm_page;
+}
+
 static void begin(struct fuzz *f)
 {
 	struct flexmem_device_desc desc;
@@ -264,10 +276,13 @@ static void begin(struct fuzz *f)
 	if (f->model->nr_domains > 1)
 		add_domain(f);
 	f->fake->bare = f->bare;
+	f->vm_page = f->settings.max_regions == 8 ? SZ_64K : SZ_4K;
 	f->fake->refused_slots = f->model->refused_slots;
 	device_initialize(&f->parent);
 	WARN_ON(dev_set_name(&f->parent, "fake"));
 	desc = fake_device_desc(f->fake);
+	if (!f->bare)
+		add_pages(f, &desc);
 	f->fdev = flexmem_device_register(&f->parent, &desc);
 	SAME(f, PTR_ERR_OR_ZERO(f->fdev), 0);
 	/* Background work runs only when an input calls fuzz_time(). */
@@ -285,6 +300,7 @@ static void end(struct fuzz *f)
 	unsigned int i;
 
 	f->name = "end";
+	fuzz_recover(f);
 	for (i = 0; i < FUZZ_FILES; i++)
 		fuzz_close(f, i);
 	SAME(f, f->nr, 0);

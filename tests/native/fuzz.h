@@ -84,6 +84,43 @@ struct fuzz_owner {
 	u64 peak;
 };
 
+#define FUZZ_VM_START BIT_ULL(32)
+#define FUZZ_PAGES 40
+
+/**
+ * struct fuzz_binding - pages that are bound, or an unused entry
+ * @head: number of the allocation's first chunk
+ * @page: first page of the space
+ * @pages: number of pages; 0: unused entry
+ * @offset: first byte in the allocation
+ * @access: of enum flexmem_va_access
+ * @known: it is known that all pages are mapped
+ */
+struct fuzz_binding {
+	u64 head;
+	unsigned int page;
+	unsigned int pages;
+	u64 offset;
+	u32 access;
+	bool known;
+};
+
+/**
+ * struct fuzz_space - the device-virtual addresses of a file
+ * @there: the file has a space
+ * @listed: something may be mapped, as far as the driver knows
+ * @last_range: number of the newest range
+ * @range: for each page the number of its range; 0: free
+ * @binding: the bindings
+ */
+struct fuzz_space {
+	bool there;
+	bool listed;
+	unsigned int last_range;
+	unsigned int range[FUZZ_PAGES];
+	struct fuzz_binding binding[FUZZ_PAGES];
+};
+
 /**
  * struct fuzz_file - an open file
  * @file: the file
@@ -94,6 +131,7 @@ struct fuzz_owner {
  * @lease_begin: time at which the lease was taken, in jiffies
  * @lease_end: time at which the lease has expired, in jiffies
  * @peak: largest number of bytes of its allocations so far
+ * @space: its device-virtual addresses
  */
 struct fuzz_file {
 	struct file *file;
@@ -104,6 +142,7 @@ struct fuzz_file {
 	unsigned long lease_begin;
 	unsigned long lease_end;
 	u64 peak;
+	struct fuzz_space space;
 };
 
 /**
@@ -180,6 +219,8 @@ enum fuzz_spoil {
  * @minor: minor number of its node
  * @bare: the device has no optional operations
  * @gone: the device has been removed
+ * @ops: its operations
+ * @vm_page: page size of its device-virtual spaces
  * @settings: its settings
  * @model: predicts all addresses
  * @files: open files
@@ -196,6 +237,8 @@ enum fuzz_spoil {
  * @read_error: error of the next read of the device, or 0
  * @write_error: error of the next write to the device, or 0
  * @copy_error: error of the next copy of the device, or 0
+ * @map_error: error of the next vm_map of the device, or 0
+ * @unmap_error: error of the next vm_unmap of the device, or 0
  * @faulty: a fault was injected for the next command
  * @who: number of the file of the command
  * @spoil: the mistake in the struct of the command
@@ -213,6 +256,8 @@ struct fuzz {
 	unsigned int minor;
 	bool bare;
 	bool gone;
+	struct flexmem_device_ops ops;
+	u64 vm_page;
 	struct flexmem_settings settings;
 
 	struct model *model;
@@ -232,6 +277,8 @@ struct fuzz {
 	int read_error;
 	int write_error;
 	int copy_error;
+	int map_error;
+	int unmap_error;
 	bool faulty;
 
 	unsigned int who;
@@ -346,6 +393,7 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 					  const struct flexmem_free *cmd);
 void fuzz_free(struct fuzz *f, struct fuzz_allocation *allocation);
 void fuzz_end_unused(struct fuzz *f, struct fuzz_allocation *allocation);
+void fuzz_do_alloc(struct fuzz *f, struct flexmem_alloc *cmd);
 void fuzz_alloc(struct fuzz *f);
 void fuzz_do_free(struct fuzz *f);
 void fuzz_lookup(struct fuzz *f);
@@ -389,8 +437,17 @@ void fuzz_trim(struct fuzz *f);
 void fuzz_reset(struct fuzz *f);
 void fuzz_capacity(struct fuzz *f);
 u64 fuzz_capacity_of_all(const struct fuzz *f);
+void fuzz_recover(struct fuzz *f);
 void fuzz_unregister(struct fuzz *f);
 void fuzz_no_command(struct fuzz *f);
+
+/* fuzz_space.c */
+void fuzz_space(struct fuzz *f);
+unsigned int fuzz_binds(const struct fuzz *f,
+			const struct fuzz_allocation *head);
+bool fuzz_can_close_space(struct fuzz *f, unsigned int file);
+void fuzz_close_space(struct fuzz *f, unsigned int file);
+void fuzz_check_spaces(struct fuzz *f);
 
 /* fuzz_job.c */
 void fuzz_job(struct fuzz *f);

@@ -372,25 +372,32 @@ void fuzz_undo_alloc(struct fuzz *f, u64 serial)
 	fuzz_give_chunks(f, serial, -1);
 }
 
-void fuzz_alloc(struct fuzz *f)
+void fuzz_do_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 {
-	struct flexmem_alloc cmd, given, want;
+	const struct flexmem_alloc given = *cmd;
+	struct flexmem_alloc want;
 	int want_rc;
 	long rc;
 
-	fuzz_draw_alloc(f, &cmd);
-	given = cmd;
 	if (f->nr > FUZZ_ALLOCATIONS - FUZZ_ROOM ||
-	    !fuzz_call(f, FLEXMEM_CMD_ALLOC, &cmd, sizeof(cmd), &rc))
+	    !fuzz_call(f, FLEXMEM_CMD_ALLOC, cmd, sizeof(*cmd), &rc))
 		return;
 	want_rc = fuzz_predict_alloc(f, &given, &want);
 	fuzz_answer(f, rc, want_rc);
 	if (!f->late)
-		fuzz_compare_alloc(f, &cmd, &want);
+		fuzz_compare_alloc(f, cmd, &want);
 	if (want_rc)
 		return;
 	(f->late ? fuzz_undo_alloc :
 		   fuzz_publish)(f, f->allocation[f->nr - 1].head);
+}
+
+void fuzz_alloc(struct fuzz *f)
+{
+	struct flexmem_alloc cmd;
+
+	fuzz_draw_alloc(f, &cmd);
+	fuzz_do_alloc(f, &cmd);
 }
 
 /* ---- FREE ---- */
@@ -463,8 +470,11 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 	return a ?: ERR_PTR(-ENOENT);
 }
 
+/* Whether the CPU or the device has maps. @a: the first chunk. */
 static bool is_mapped(struct fuzz *f, const struct fuzz_allocation *a)
 {
+	if (fuzz_binds(f, a))
+		return true;
 	for (; a; a = fuzz_chunk(f, a->head, a->index + 1))
 		if (a->maps)
 			return true;

@@ -95,6 +95,9 @@ static const struct {
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
 	OUT(RESERVE, flexmem_reserve, out_reason, out_reason),
 	OUT(DOMAIN, flexmem_domain_info, out_flags, out_tensor_largest),
+	OUT(VA_RESERVE, flexmem_va_reserve, out_address, out_largest_free),
+	OUT(VA_LOOKUP, flexmem_va_lookup, out_handle, out_handle),
+	OUT(VA_LOOKUP, flexmem_va_lookup, out_chunk, out_length),
 };
 
 /* A value that the driver never replies with. */
@@ -219,12 +222,13 @@ void fuzz_close(struct fuzz *f, unsigned int i)
 {
 	struct fuzz_allocation *a = f->allocation;
 
-	if (!f->files[i].file)
+	if (!f->files[i].file || !fuzz_can_close_space(f, i))
 		return;
 	fuzz_unmap_all(f, i);
 	fuzz_end_jobs(f);
 	native_close(f->files[i].file);
 	f->files[i].file = NULL;
+	fuzz_close_space(f, i);
 	f->files[i].leased = false;
 	while (a < f->allocation + f->nr) {
 		if (a->file != i)
@@ -271,7 +275,8 @@ static const struct {
 	void (*run)(struct fuzz *f);
 	unsigned int weight;
 } commands[] = {
-	{ "ALLOC", fuzz_alloc, 58 },
+	{ "ALLOC", fuzz_alloc, 42 },
+	{ "space", fuzz_space, 16 },
 	{ "RESERVE", fuzz_reserve, 4 },
 	{ "DOMAIN", fuzz_domain, 1 },
 	{ "COPY", fuzz_copy_range, 3 },

@@ -208,4 +208,5 @@ void fuzz_check(struct fuzz *f)
 	check_regions(f);
 	check_sums(f, &count);
 	check_owners(f, &count);
+	fuzz_check_spaces(f);
 }

@@ -42,6 +42,10 @@ static int *error_of(struct fuzz *f, enum fake_op op)
 		return &f->write_error;
 	case FAKE_COPY:
 		return &f->copy_error;
+	case FAKE_VM_MAP:
+		return &f->map_error;
+	case FAKE_VM_UNMAP:
+		return &f->unmap_error;
 	case FAKE_QUIESCE:
 		return &f->model->quiesce_error;
 	default:
@@ -89,6 +93,10 @@ void fuzz_fault(struct fuzz *f)
 	 */
 	if (op == FAKE_WRITE && error / ARRAY_SIZE(errors) & 2)
 		op = FAKE_COPY;
+	/* A fault of quiesce would hit nothing. */
+	if (op == FAKE_QUIESCE)
+		op = error / ARRAY_SIZE(errors) & 2 ? FAKE_VM_MAP :
+						      FAKE_VM_UNMAP;
 	/* A PF has no slots to clear. */
 	if (op == FAKE_SLOT_CLEAR && f->model->mode == FLEXMEM_MODE_PF)
 		op = FAKE_DRAIN;
@@ -329,6 +337,7 @@ static void lose_all(struct fuzz *f)
 
 void fuzz_reset(struct fuzz *f)
 {
+	unsigned int i;
 	int rc;
 
 	if (f->gone)
@@ -342,6 +351,8 @@ void fuzz_reset(struct fuzz *f)
 	SAME(f, rc, model_reset(f->model));
 	if (rc)
 		return;
+	for (i = 0; i < FUZZ_FILES; i++)
+		f->files[i].space.listed = false;
 	f->resets++;
 	model_restore(f->model);
 	if (f->model->acquire == FLEXMEM_ACQUIRE_PREALLOC &&
@@ -373,6 +384,22 @@ void fuzz_capacity(struct fuzz *f)
 	flexmem_device_capacity_changed(f->fdev);
 	if (!f->model->broken && !model_is_unresponsive(f->model))
 		model_refresh(f->model);
+}
+
+/* Lets the device work again, so that files with bindings can be closed. */
+void fuzz_recover(struct fuzz *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_FILES; i++)
+		if (f->files[i].file && !fuzz_can_close_space(f, i))
+			break;
+	if (i == FUZZ_FILES)
+		return;
+	forget_faults(f);
+	if (f->model->broken)
+		fuzz_reset(f);
+	settle(f);
 }
 
 /* Unregisters the function, possibly while files are open. */
