@@ -240,20 +240,22 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	u64 bytes, orphaned, slots, handles, part[FLEXMEM_MAX_DOMAINS];
 
 	/*
-	 * Under this lock a region and the charges in it appear together, so
-	 * the sums agree.
+	 * A region of a domain, and the charges in it, become visible under
+	 * this lock. With one domain the sum of all charges is enough.
 	 */
-	mutex_lock(&file->fdev->table.snapshot_lock);
+	if (nr > 1)
+		mutex_lock(&file->fdev->table.snapshot_lock);
 	spin_lock(&file->fdev->table.accounts.lock);
 	flexmem_account_settle(account);
 	bytes = account->placed;
 	slots = account->used[FLEXMEM_RESOURCE_REGIONS];
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr && nr > 1; i++)
 		part[i] = bytes_in(account, &file->fdev->table.domain[i]);
 	spin_unlock(&file->fdev->table.accounts.lock);
-	mutex_unlock(&file->fdev->table.snapshot_lock);
+	if (nr > 1)
+		mutex_unlock(&file->fdev->table.snapshot_lock);
 
 	seq_puts(m, "flexmem-driver:\tflexmem\n");
 	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));

@@ -425,6 +425,7 @@ void fuzz_stats(struct fuzz *f)
 
 void fuzz_fdinfo(struct fuzz *f)
 {
+	struct mutex *lock = &f->fdev->table.snapshot_lock;
 	const struct fuzz_use *use;
 	struct fuzz_count count;
 	struct seq_file m;
@@ -451,7 +452,12 @@ void fuzz_fdinfo(struct fuzz *f)
 		  "flexmem-handles:\t%llu\n",
 		  (use->orphaned + 1023) / 1024, use->used[SLOTS],
 		  use->used[HANDLES]);
+	/* Only the figures by domain wait for this lock. */
+	if (f->model->nr_domains == 1)
+		mutex_lock(lock);
 	native_fdinfo(f->files[f->who].file, &m);
+	if (f->model->nr_domains == 1)
+		mutex_unlock(lock);
 	if (strcmp(m.text, want))
 		fuzz_wrong(f, "%s, must be %s", m.text, want);
 }
