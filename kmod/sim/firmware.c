@@ -723,6 +723,41 @@ int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
 }
 
 /**
+ * sim_firmware_translate - translate the address of a program's access
+ * @fw: the firmware
+ * @function: the function that runs the program
+ * @space: number of the device-virtual space that the program runs in
+ * @address: accessed address
+ * @access: of enum flexmem_vm_access
+ * @physical: receives the physical address, which is valid up to the end of
+ *	the page, and until the program ends
+ *
+ * Context: in a program of sim_firmware_run().
+ *
+ * Return: false if the access faults.
+ */
+bool sim_firmware_translate(const struct sim_firmware *fw,
+			    unsigned int function, u64 space, u64 address,
+			    u32 access, u64 *physical)
+{
+	const struct fw_mapping *map = fw->functions[function].mappings;
+	unsigned int i;
+
+	lockdep_assert_held(&fw->lock);
+	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
+		if (!map->piece || map->space != space ||
+		    address < map->address ||
+		    address - map->address >= map->size ||
+		    access & ~map->access)
+			continue;
+		*physical = map->piece->base + map->offset +
+			    (address - map->address);
+		return true;
+	}
+	return false;
+}
+
+/**
  * sim_firmware_capacity - read a function's capacity in the first memory
  * @fw: the firmware
  * @function: which function

@@ -82,6 +82,9 @@ void sim_firmware_stop(struct sim_firmware *fw);
 
 int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
 		     void *data);
+bool sim_firmware_translate(const struct sim_firmware *fw,
+			    unsigned int function, u64 space, u64 address,
+			    u32 access, u64 *physical);
 u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function);
 int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
 			      u64 bytes);

@@ -7,6 +7,10 @@
  * the job has ended. Otherwise a job could write to memory of another owner,
  * because a program uses physical addresses, as on a real card.
  *
+ * A job in a device-virtual space names no handles: the page table decides what
+ * it reaches. It faults if the memory was unmapped in the meantime, so no
+ * allocation needs its fence.
+ *
  * Jobs begin in order. If the process of a job dies, a job that has begun runs
  * to its end, and any other job is dropped. A quiesce or a reset ends all jobs.
  * Fences of one context must signal in order, because flexmem knows only the
@@ -42,6 +46,8 @@
  * @to: address of the first byte that is written
  * @from: address of the first byte that is read
  * @size: bytes
+ * @is_virtual: @to and @from are addresses in @space
+ * @space: number of the client's device-virtual space; 0: the client had none
  * @value: byte for a fill
  * @latency_ms: how long the job takes
  * @error: why the job does not run, or 0
@@ -57,6 +63,8 @@ struct sim_job {
 	u64 to;
 	u64 from;
 	u64 size;
+	bool is_virtual;
+	u64 space;
 	u8 value;
 	u32 latency_ms;
 	int error;
@@ -167,8 +175,41 @@ static void interrupt(struct irq_work *irq)
 		dma_fence_put(&job->fence);
 }
 
-static void compute(struct sim_memory *memory, struct sim_job *job, u64 done,
-		    u64 size)
+/*
+ * Finds the physical address of an operand of a job. @size: bytes; receives how
+ * many of them are adjacent.
+ */
+static int locate(const struct sim_job *job, u64 address, u32 access,
+		  u64 *size, u64 *physical)
+{
+	struct sim_queue *queue =
+		container_of(job->fence.lock, struct sim_queue, lock);
+	struct sim_function *fn = queue->fn;
+
+	*physical = address;
+	if (!job->is_virtual)
+		return 0;
+	*size = min(*size, SIM_VM_PAGE - address % SIM_VM_PAGE);
+	return sim_firmware_translate(fn->card->fw, fn->index, job->space,
+				      address, access, physical) ? 0 : -EFAULT;
+}
+
+static int locate_operands(const struct sim_job *job, u64 done, u64 *size,
+			   u64 *to, u64 *from)
+{
+	u32 access = FLEXMEM_VM_WRITE;
+	int ret = 0;
+
+	if (job->program == SIM_PROGRAM_ADD)
+		access |= FLEXMEM_VM_READ;
+	if (job->program != SIM_PROGRAM_FILL)
+		ret = locate(job, job->from + done, FLEXMEM_VM_READ, size,
+			     from);
+	return ret ?: locate(job, job->to + done, access, size, to);
+}
+
+static void compute(struct sim_memory *memory, struct sim_job *job, u64 to,
+		    u64 from, u64 size)
 {
 	u8 *a = job->buffer[0], *b = job->buffer[1];
 	unsigned int i;
@@ -177,10 +218,10 @@ static void compute(struct sim_memory *memory, struct sim_job *job, u64 done,
 		memset(a, job->value, size);
 		return;
 	}
-	sim_memory_read(memory, job->from + done, size, a);
+	sim_memory_read(memory, from, size, a);
 	if (job->program == SIM_PROGRAM_COPY)
 		return;
-	sim_memory_read(memory, job->to + done, size, b);
+	sim_memory_read(memory, to, size, b);
 	for (i = 0; i < size; i++)
 		a[i] += b[i];
 }
@@ -191,19 +232,17 @@ static int run_program(void *data)
 	struct sim_queue *queue =
 		container_of(job->fence.lock, struct sim_queue, lock);
 	struct sim_memory *memory = &queue->fn->card->memory;
-	u64 done, size;
-	int ret;
+	u64 done, size, to, from = 0;
+	int ret = 0;
 
-	/*
-	 * The pages were allocated at the submission, but a scrub since then
-	 * may have freed them.
-	 */
-	ret = sim_memory_populate(memory, job->to, job->size);
 	for (done = 0; !ret && done < job->size; done += size) {
 		size = min_t(u64, job->size - done, sizeof(job->buffer[0]));
-		compute(memory, job, done, size);
-		ret = sim_memory_write(memory, job->to + done, size,
-				       job->buffer[0]);
+		ret = locate_operands(job, done, &size, &to, &from) ?:
+		      sim_memory_populate(memory, to, size);
+		if (ret)
+			break;
+		compute(memory, job, to, from, size);
+		ret = sim_memory_write(memory, to, size, job->buffer[0]);
 	}
 	return ret;
 }
@@ -265,7 +304,7 @@ void sim_queue_destroy(struct sim_queue *queue)
 /**
  * struct operands - memory that a job uses
  * @client: client whose handles name the memory
- * @to: allocation that is written
+ * @to: allocation that is written; NULL: the job uses addresses of a space
  * @from: allocation that is read, or NULL
  */
 struct operands {
@@ -305,6 +344,8 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 	if (IS_ERR(client))
 		return PTR_ERR(client);
 	operands->client = client;
+	if (run->flags == SIM_RUN_VIRTUAL)
+		return run->to || run->from ? -EINVAL : 0;
 	ret = find_allocation(client, run->to, &operands->to);
 	if (!ret && run->program != SIM_PROGRAM_FILL)
 		ret = find_allocation(client, run->from, &operands->from);
@@ -326,6 +367,27 @@ static int find_address(const struct flexmem_allocation *allocation, u64 offset,
 	if (!size || size > part.size || offset > part.size - size)
 		return -EINVAL;
 	*address = part.mem.base + part.offset + offset;
+	return 0;
+}
+
+static int find_addresses(struct sim_job *job, const struct sim_run *run,
+			  const struct operands *operands)
+{
+	int ret;
+
+	if (operands->to) {
+		ret = find_address(operands->to, run->to_offset, run->size,
+				   &job->to);
+		return ret ?: find_address(operands->from, run->from_offset,
+					   run->size, &job->from);
+	}
+	if (!run->size || run->size > U64_MAX - run->to_offset ||
+	    run->size > U64_MAX - run->from_offset)
+		return -EINVAL;
+	job->to = run->to_offset;
+	job->from = run->from_offset;
+	job->is_virtual = true;
+	job->space = flexmem_client_space(operands->client);
 	return 0;
 }
 
@@ -362,7 +424,7 @@ static void make_fence(struct sim_queue *queue, struct sim_job *job,
 
 static int lost_error(const struct operands *operands)
 {
-	int ret = flexmem_allocation_error(operands->to);
+	int ret = operands->to ? flexmem_allocation_error(operands->to) : 0;
 
 	if (!ret && operands->from)
 		ret = flexmem_allocation_error(operands->from);
@@ -405,10 +467,7 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 
 	if (!job)
 		return -ENOMEM;
-	ret = find_address(operands->to, run->to_offset, run->size, &job->to);
-	if (!ret)
-		ret = find_address(operands->from, run->from_offset, run->size,
-				   &job->from);
+	ret = find_addresses(job, run, operands);
 	if (ret) {
 		kfree(job);
 		return ret;
@@ -418,7 +477,7 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 		flexmem_segments_hold(job->holds);
 	}
 	make_fence(queue, job, operands->client);
-	if (run->flags != SIM_RUN_STRAY)
+	if (operands->to && run->flags != SIM_RUN_STRAY)
 		ret = add_fences(operands, &job->fence);
 	ret = submit(queue, job, ret, operands);
 	if (ret)
@@ -449,7 +508,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	int ret = -ENODEV;
 
 	if (run->program >= SIM_NR_PROGRAMS || run->flags & (run->flags - 1) ||
-	    run->flags > SIM_RUN_HOLDS ||
+	    run->flags > SIM_RUN_VIRTUAL ||
 	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
 		return -EINVAL;
 	/* While the lock is held the driver stays bound. */

@@ -36,6 +36,13 @@ enum sim_program {
 /* In &sim_run.flags: the driver holds the segment table until the job ends. */
 #define SIM_RUN_HOLDS 4
 
+/*
+ * In &sim_run.flags: the job runs in the device-virtual space of @fd. @to and
+ * @from are 0; @to_offset and @from_offset are addresses. The job ends with
+ * -EFAULT at the first address that is not mapped for the access.
+ */
+#define SIM_RUN_VIRTUAL 8
+
 /**
  * struct sim_run - a job
  * @program: of enum sim_program
@@ -49,7 +56,8 @@ enum sim_program {
  * @latency_ms: the program does nothing for this long after it has begun, and
  *	then everything at once; at most SIM_MAX_RUN_MS
  * @out_fence: descriptor of a sync_file that signals when the job has ended
- * @flags: SIM_RUN_HANGS, SIM_RUN_STRAY, SIM_RUN_HOLDS or 0
+ * @flags: one of SIM_RUN_HANGS, SIM_RUN_STRAY, SIM_RUN_HOLDS,
+ *	SIM_RUN_VIRTUAL; or 0
  *
  * Jobs of a function run one by one, in order.
  */

@@ -277,6 +277,100 @@ static void run_full_table(struct run *r)
 		      i < SIM_MAX_MAPPINGS ? 0 : ENOSPC);
 }
 
+/* Runs a program in the space of a file, which must end with @error. */
+static void run_in_space(struct run *r, unsigned int f, struct sim_run run,
+			 int error)
+{
+	struct dma_fence *fence;
+	int status;
+
+	run.fd = WORLD_FD;
+	run.flags = SIM_RUN_VIRTUAL;
+	if (!run_good(r, "run", world_run(r->file[f], &run, &fence), 0))
+		return;
+	dma_fence_wait(fence, false);
+	status = dma_fence_get_status(fence);
+	must(r, status == (error ? -error : 1) || status == -ENOMEM,
+	     "the program's result");
+	dma_fence_put(fence);
+}
+
+static void fill(struct run *r, unsigned int f, u64 address, u64 size, u8 value,
+		 int error)
+{
+	run_in_space(r, f, (struct sim_run) {
+		.program = SIM_PROGRAM_FILL,
+		.to_offset = address,
+		.size = size,
+		.value = value,
+	}, error);
+}
+
+/* Checks the bytes at both ends of a page boundary. */
+static void must_hold(struct run *r, u32 handle, u64 offset, u8 before,
+		      u8 after)
+{
+	u8 *data = native_user();
+	struct flexmem_rw cmd = CMD(rw, .handle = handle, .offset = offset - 1,
+				    .length = 2, .data = (uintptr_t)data);
+
+	if (CALL(r, READ, &cmd))
+		must(r, data[0] == before && data[1] == after, "bytes");
+}
+
+/*
+ * A program reaches what is bound in its client's space, chunk by chunk, and
+ * faults everywhere else.
+ */
+static void run_programs(struct run *r)
+{
+	struct flexmem_va_reserve range;
+	struct flexmem_alloc reply;
+	struct sim_run run = { .program = SIM_PROGRAM_ADD };
+	struct dma_fence *fence;
+
+	open_file(r, 0);
+	open_file(r, 1);
+	fill(r, 0, SIM_VM_START, 1, 1, EFAULT);
+	alloc_by(r, CMD(alloc, .length = 5 * PAGE, .alignment = PAGE,
+			       .domains = 7, .flags = FLEXMEM_ALLOC_ZEROED,
+			       .policy = FLEXMEM_POLICY_INTERLEAVE), 0, &reply);
+	range = reserve(r, 0, 6 * PAGE, 0);
+	CALL(r, VA_BIND, &CMD(va_bind, .handle = reply.out_handle,
+			      .access = ALL, .address = range.out_address,
+			      .length = 5 * PAGE));
+	fill(r, 0, range.out_address + 100, 2 * PAGE, 3, 0);
+	must_hold(r, reply.out_handle, 100, 0, 3);
+	must_hold(r, reply.out_handle, 2 * PAGE, 3, 3);
+	must_hold(r, reply.out_handle, 2 * PAGE + 100, 3, 0);
+	run.to_offset = range.out_address + 3 * PAGE - 5;
+	run.from_offset = range.out_address + PAGE;
+	run.size = 10;
+	run_in_space(r, 0, run, 0);
+	must_hold(r, reply.out_handle, 3 * PAGE, 3, 3);
+	must_hold(r, reply.out_handle, 3 * PAGE + 5, 3, 0);
+	/* The last page of the range is not bound. */
+	fill(r, 0, range.out_address + 5 * PAGE - 1, 2, 4, EFAULT);
+	fill(r, 1, range.out_address, 1, 5, EFAULT);
+	reserve(r, 1, 6 * PAGE, 0);
+	fill(r, 1, range.out_address, 1, 5, EFAULT);
+	CALL(r, VA_UNBIND, &CMD(va_unbind, .address = range.out_address));
+	fill(r, 0, range.out_address, 1, 6, EFAULT);
+	must_hold(r, reply.out_handle, 1, 0, 0);
+	CALL(r, VA_BIND, &CMD(va_bind, .handle = reply.out_handle,
+			      .access = FLEXMEM_VA_READ,
+			      .address = range.out_address,
+			      .length = 5 * PAGE));
+	run_in_space(r, 0, run, EFAULT);
+	run.fd = WORLD_FD;
+	run.flags = SIM_RUN_VIRTUAL;
+	run.from = reply.out_handle;
+	run_good(r, "run", world_run(r->file[0], &run, &fence), EINVAL);
+	run.from = 0;
+	run.from_offset = U64_MAX;
+	run_good(r, "run", world_run(r->file[0], &run, &fence), EINVAL);
+}
+
 static void must_be_counted(struct run *r)
 {
 	struct flexmem_file *private = r->file[0]->private_data;
@@ -316,5 +410,6 @@ const struct sequence space_corners[] = {
 	{ "space: refused requests", NULL, run_refused },
 	{ "space: full page table", NULL, run_full_table },
 	{ "space: count of bindings", NULL, run_late_count },
+	{ "space: programs", NULL, run_programs },
 	{}
 };

@@ -94,6 +94,32 @@ static void do_lookup(struct tenant *t)
 		shim_bug("VA_LOOKUP finds parts of pages");
 }
 
+/* A program in the file's space writes the file's tag only. */
+static void do_run(struct tenant *t)
+{
+	struct sim_run run = {
+		.program = chance(t, 2) ? SIM_PROGRAM_COPY : SIM_PROGRAM_FILL,
+		.fd = FILES + t->number,
+		.to_offset = draw_address(t),
+		.from_offset = draw_address(t),
+		.size = 1 + draw(t, 2 * PAGE),
+		.value = t->file->tag,
+		.latency_ms = chance(t, 3) ? draw(t, 100) : 0,
+		.flags = SIM_RUN_VIRTUAL,
+	};
+	struct dma_fence *fence;
+	long rc;
+
+	t->bad = false;
+	rc = world_run(t->file, &run, &fence);
+	ANSWER(t, "run", rc, EBUSY, EIO);
+	if (rc)
+		return;
+	if (chance(t, 4))
+		dma_fence_wait(fence, true);
+	dma_fence_put(fence);
+}
+
 /**
  * tenant_space - one call about device-virtual addresses
  * @t: tenant, run by the current task
@@ -102,7 +128,7 @@ void tenant_space(struct tenant *t)
 {
 	static void (*const calls[])(struct tenant *t) = {
 		do_reserve, do_alloc, do_bind, do_bind, do_bind, do_unbind,
-		do_unbind, do_free, do_lookup, do_lookup,
+		do_unbind, do_free, do_lookup, do_lookup, do_run,
 	};
 
 	calls[draw(t, ARRAY_SIZE(calls))](t);
