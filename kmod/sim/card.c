@@ -26,6 +26,7 @@ int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 	sim_memory_init(&card->memory);
 	card->slots = geometry->slots;
 	card->domains = geometry->domains;
+	card->space = geometry->space;
 	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
 		fn = &card->functions[i];
 		fn->card = card;
@@ -83,9 +84,9 @@ int sim_function_bind(struct sim_function *fn, struct device *dev,
 		.mode = pf ? FLEXMEM_MODE_PF : FLEXMEM_MODE_VF,
 		.slots = pf ? 0 : fn->card->slots,
 		.granule = SIM_GRANULE,
-		.vm_page = SIM_VM_PAGE,
-		.vm_start = SIM_VM_START,
-		.vm_end = SIM_VM_END,
+		.vm_page = fn->card->space.page,
+		.vm_start = fn->card->space.start,
+		.vm_end = fn->card->space.end,
 		/*
 		 * The simulated memory is RAM of the host, so the CPU can cache
 		 * it.

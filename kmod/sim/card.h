@@ -71,6 +71,7 @@ struct sim_function {
  * @fw: the firmware
  * @slots: number of slots of each VF
  * @domains: memory domains of the card
+ * @space: device-virtual spaces
  * @functions: the PF and the VFs
  */
 struct sim_card {
@@ -79,6 +80,7 @@ struct sim_card {
 	struct sim_firmware *fw;
 	unsigned int slots;
 	const struct sim_domains *domains;
+	struct sim_space space;
 	struct sim_function functions[SIM_MAX_FUNCTIONS];
 };
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The text that describes the memories of a card: groups of equal memories, such
- * as hbm*4:24G,tcm*4:16M:reserved=1M.
+ * as hbm*4:24G,tcm*4:16M:reserved=1M; and the text that describes its
+ * device-virtual spaces, such as 64K:4G:64G.
  */
 
 #include <linux/align.h>
 #include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
 #include <linux/string.h>
 
 #include "domains.h"
@@ -235,5 +237,68 @@ const char *sim_domains_parse(struct sim_domains *domains, const char *text,
 		}
 	} while (!wrong && skip(&rest, ","));
 	set_distances(domains);
+	return wrong;
+}
+
+/* Reads the size at the cursor. Does not move the cursor after an error. */
+static bool read_size(const char **text, u64 *size)
+{
+	char word[WORD_SIZE];
+	size_t length = read_word(*text, word);
+
+	if (!length || flexmem_parse_size(word, size))
+		return false;
+	*text += length;
+	return true;
+}
+
+static const char *parse_space(const char **text, struct sim_space *space)
+{
+	const char *begin = *text;
+	u64 size;
+
+	if (!read_size(text, &space->page) || !is_power_of_2(space->page) ||
+	    space->page < SZ_4K || space->page > SIM_GRANULE) {
+		*text = begin;
+		return "a page size is expected: a power of two from 4K to 2M";
+	}
+	if (!skip(text, ":"))
+		return "a colon and a start are expected";
+	begin = *text;
+	if (!read_size(text, &space->start) || !space->start ||
+	    !IS_ALIGNED(space->start, space->page)) {
+		*text = begin;
+		return "a start is expected: a multiple of the page size";
+	}
+	if (!skip(text, ":"))
+		return "a colon and a size are expected";
+	begin = *text;
+	if (!read_size(text, &size) || !size ||
+	    !IS_ALIGNED(size, space->page) || size > U64_MAX - space->start) {
+		*text = begin;
+		return "a size is expected: a multiple of the page size";
+	}
+	space->end = space->start + size;
+	return sysfs_streq(*text, "") ? NULL : "the end is expected";
+}
+
+/**
+ * sim_space_parse - read a description of the device-virtual spaces
+ * @space: receives the description; unchanged after an error
+ * @text: PAGE:START:SIZE; a newline may follow
+ * @at: receives the place of an error: how many characters are before it
+ *
+ * Return: NULL, or a text that says what is wrong at @at.
+ */
+const char *sim_space_parse(struct sim_space *space, const char *text,
+			    size_t *at)
+{
+	const char *rest = text, *wrong;
+	struct sim_space parsed;
+
+	wrong = parse_space(&rest, &parsed);
+	*at = rest - text;
+	if (!wrong)
+		*space = parsed;
 	return wrong;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The memories of a card, as its parameter describes them. */
+/* The memories and spaces of a card, as its parameters describe them. */
 #ifndef _FLEXMEM_SIM_DOMAINS_H
 #define _FLEXMEM_SIM_DOMAINS_H
 
+#include <linux/bits.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 #include <flexmem/device_ops.h>
 
@@ -24,8 +26,28 @@ struct sim_domains {
 	u64 size[FLEXMEM_MAX_DOMAINS];
 };
 
+/* Space of a card without a description. Address 0 is never mapped. */
+#define SIM_VM_PAGE SZ_64K
+#define SIM_VM_START ((u64)SIM_VM_PAGE)
+#define SIM_VM_END BIT_ULL(48)
+#define SIM_DEFAULT_SPACE { SIM_VM_PAGE, SIM_VM_START, SIM_VM_END }
+
+/**
+ * struct sim_space - the device-virtual spaces of a card
+ * @page: page size
+ * @start: first address
+ * @end: the address behind the last one
+ */
+struct sim_space {
+	u64 page;
+	u64 start;
+	u64 end;
+};
+
 void sim_domains_one(struct sim_domains *domains, u64 size);
 const char *sim_domains_parse(struct sim_domains *domains, const char *text,
 			      size_t *at);
+const char *sim_space_parse(struct sim_space *space, const char *text,
+			    size_t *at);
 
 #endif /* _FLEXMEM_SIM_DOMAINS_H */

@@ -132,6 +132,7 @@ struct fw_function {
  * @thread: runs the firmware; never changes
  * @nr_domains: number of @domains; never changes
  * @domains: the card's memories; never change
+ * @space: device-virtual spaces; never changes
  * @chips: the bytes of the memories; only the thread uses them
  * @lock: held by the thread while it handles one message
  * @pieces: &struct fw_piece, by base
@@ -142,6 +143,7 @@ struct sim_firmware {
 	struct task_struct *thread;
 	unsigned int nr_domains;
 	struct fw_domain domains[FLEXMEM_MAX_DOMAINS];
+	struct sim_space space;
 	struct sim_memory *chips;
 	/*
 	 * Protects the members below, because debugfs files change capacities
@@ -430,13 +432,14 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 	return SIM_OK;
 }
 
-static bool fw_is_bad_vm_range(const struct sim_request *req)
+static bool fw_is_bad_vm_range(const struct sim_space *space,
+			       const struct sim_request *req)
 {
 	return !req->space || !req->bytes ||
 	       !IS_ALIGNED(req->address | req->bytes | req->offset,
-			   SIM_VM_PAGE) ||
-	       req->address < SIM_VM_START || req->address >= SIM_VM_END ||
-	       req->bytes > SIM_VM_END - req->address;
+			   space->page) ||
+	       req->address < space->start || req->address >= space->end ||
+	       req->bytes > space->end - req->address;
 }
 
 static bool fw_is_bad_access(u64 access)
@@ -455,7 +458,8 @@ static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
 
 	if (!piece)
 		return SIM_BAD_MEMORY;
-	if (fw_is_bad_vm_range(req) || fw_is_bad_access(req->access) ||
+	if (fw_is_bad_vm_range(&fw->space, req) ||
+	    fw_is_bad_access(req->access) ||
 	    !fw_is_within(piece, req->offset, req->bytes))
 		return SIM_BAD_RANGE;
 	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
@@ -481,12 +485,14 @@ static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
  * Entries cannot be split: an entry that lies partly in the range is removed as
  * a whole.
  */
-static enum sim_status fw_vm_unmap(struct fw_function *f,
+static enum sim_status fw_vm_unmap(struct sim_firmware *fw,
+				   unsigned int function,
 				   const struct sim_request *req)
 {
+	struct fw_function *f = &fw->functions[function];
 	unsigned int i;
 
-	if (fw_is_bad_vm_range(req))
+	if (fw_is_bad_vm_range(&fw->space, req))
 		return SIM_BAD_RANGE;
 	for (i = 0; i < SIM_MAX_MAPPINGS; i++)
 		if (fw_touches(&f->mappings[i], req))
@@ -564,7 +570,7 @@ static enum sim_status fw_carry_out(struct sim_firmware *fw,
 	case SIM_VM_MAP:
 		return fw_vm_map(fw, function, req);
 	case SIM_VM_UNMAP:
-		return fw_vm_unmap(f, req);
+		return fw_vm_unmap(fw, function, req);
 	default:
 		return SIM_BAD_COMMAND;
 	}
@@ -623,6 +629,7 @@ static void fw_build(struct sim_firmware *fw,
 	unsigned int i, function;
 	u64 base = 0;
 
+	fw->space = geometry->space;
 	fw->nr_domains = domains->nr;
 	for (i = 0; i < domains->nr; i++) {
 		fw->domains[i] = (struct fw_domain) {

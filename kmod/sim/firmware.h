@@ -17,13 +17,7 @@ struct sim_firmware;
 struct sim_mailbox;
 struct sim_memory;
 
-/*
- * Page size and bounds of device-virtual spaces, and the most ranges that a
- * device function may map. Address 0 is never mapped.
- */
-#define SIM_VM_PAGE SZ_64K
-#define SIM_VM_START ((u64)SIM_VM_PAGE)
-#define SIM_VM_END BIT_ULL(48)
+/* The most ranges that a device function may map. */
 #define SIM_MAX_MAPPINGS 64
 
 /* Bounds of the number of slots that a VF can have. */
@@ -37,12 +31,14 @@ struct sim_memory;
  * @vf_capacity: initial limit of each VF for memory 0, in bytes. The other
  *	memories have no limit for a single function
  * @slots: number of slots of each VF
+ * @space: device-virtual spaces
  */
 struct sim_geometry {
 	const struct sim_domains *domains;
 	u64 pf_capacity;
 	u64 vf_capacity;
 	unsigned int slots;
+	struct sim_space space;
 };
 
 #define SIM_NO_SLOT (-1)

@@ -58,6 +58,7 @@ static struct range_param timeout_ms = {
 
 static struct sim_domains domains;
 static char domains_text[256];
+static struct sim_space space = SIM_DEFAULT_SPACE;
 static u64 memory;
 static u64 vf_capacity;
 
@@ -199,6 +200,29 @@ static const struct kernel_param_ops domains_ops = {
 	.get = domains_get,
 };
 
+static int space_set(const char *text, const struct kernel_param *kp)
+{
+	const char *wrong;
+	size_t at;
+
+	wrong = sim_space_parse(&space, text, &at);
+	if (!wrong)
+		return 0;
+	pr_err("%s=%s: at character %zu: %s\n", kp->name, text, at + 1, wrong);
+	return -EINVAL;
+}
+
+static int space_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%llu:%llu:%llu\n", space.page, space.start,
+			  space.end - space.start);
+}
+
+static const struct kernel_param_ops space_ops = {
+	.set = space_set,
+	.get = space_get,
+};
+
 module_param_cb(domains, &domains_ops, NULL, 0444);
 MODULE_PARM_DESC(domains, "Memories of the card, such as hbm*4:24G,tcm*4:16M:reserved=1M; each function may have all of each (default memory: one of that size)");
 module_param_cb(memory, &bytes_ops, &memory, 0444);
@@ -209,6 +233,8 @@ module_param_cb(vf_capacity, &bytes_ops, &vf_capacity, 0444);
 MODULE_PARM_DESC(vf_capacity, "Most memory of a VF (default 64G, or all memory if that is less)");
 module_param_cb(slots, &range_ops, &slots, 0444);
 MODULE_PARM_DESC(slots, "Entries of each VF's table, 8 to 16 (default 16)");
+module_param_cb(space, &space_ops, NULL, 0444);
+MODULE_PARM_DESC(space, "Page size, start and size of device-virtual spaces, such as 64K:4G:64G (default 64K, 64K, all below 256T)");
 module_param_cb(timeout_ms, &range_ops, &timeout_ms, 0444);
 MODULE_PARM_DESC(timeout_ms, "How long the driver waits for the firmware, ms (default 1000)");
 
@@ -393,17 +419,35 @@ static int __init sim_use_memory(struct sim_geometry *geometry)
 	return 0;
 }
 
+/* flexmem would refuse the functions of such a card. */
+static bool __init sim_has_large_pages(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < domains.nr; i++) {
+		if (space.page <= domains.desc[i].granule)
+			continue;
+		pr_err("space=: a page must not be larger than the granule of a memory, %llu bytes\n",
+		       domains.desc[i].granule);
+		return true;
+	}
+	return false;
+}
+
 static int __init sim_add_card(void)
 {
 	struct sim_geometry geometry = {
 		.domains = &domains,
 		.slots = slots.value,
+		.space = space,
 	};
 	struct sim_card *card;
 	int ret;
 
 	ret = domains.nr ? sim_use_domains(&geometry) :
 			   sim_use_memory(&geometry);
+	if (!ret && sim_has_large_pages())
+		ret = -EINVAL;
 	if (ret)
 		return ret;
 	card = sim_card_add(&geometry);

@@ -185,11 +185,12 @@ static int locate(const struct sim_job *job, u64 address, u32 access,
 	struct sim_queue *queue =
 		container_of(job->fence.lock, struct sim_queue, lock);
 	struct sim_function *fn = queue->fn;
+	u64 page = fn->card->space.page;
 
 	*physical = address;
 	if (!job->is_virtual)
 		return 0;
-	*size = min(*size, SIM_VM_PAGE - address % SIM_VM_PAGE);
+	*size = min(*size, page - (address & (page - 1)));
 	return sim_firmware_translate(fn->card->fw, fn->index, job->space,
 				      address, access, physical) ? 0 : -EFAULT;
 }

@@ -220,7 +220,11 @@ static unsigned int check_card(bool reverse)
 	static const char text[] =
 		"hbm*2:8M:reserved=2M,tcm*2:1M:reserved=128K";
 	static struct sim_card card;
-	struct sim_geometry geometry = { .domains = &domains, .slots = 8 };
+	struct sim_geometry geometry = {
+		.domains = &domains,
+		.slots = 8,
+		.space = SIM_DEFAULT_SPACE,
+	};
 	unsigned int i, domain, wrong = 0;
 	struct sim_function *fn;
 	size_t at;
@@ -242,8 +246,57 @@ static unsigned int check_card(bool reverse)
 	return wrong;
 }
 
+#define PAGE "a page size is expected: a power of two from 4K to 2M"
+#define START "a start is expected: a multiple of the page size"
+#define ALL "a size is expected: a multiple of the page size"
+
+/* Texts of spaces; without a message they are right. */
+static const struct {
+	const char *text;
+	struct sim_space space;
+	size_t at;
+	const char *wrong;
+} spaces[] = {
+	{ "64K:4G:64G", { SZ_64K, 4ull * SZ_1G, 68ull * SZ_1G } },
+	{ "4K:4K:4K\n", { SZ_4K, SZ_4K, SZ_8K } },
+	{ "2M:2M:2M", { SZ_2M, SZ_2M, SZ_4M } },
+	{ "2M:2M:18446744073705357312", { SZ_2M, SZ_2M, -SZ_2M } },
+	{ .text = "", .at = 0, .wrong = PAGE },
+	{ .text = "2K:4G:64G", .at = 0, .wrong = PAGE },
+	{ .text = "12K:4G:64G", .at = 0, .wrong = PAGE },
+	{ .text = "4M:4G:64G", .at = 0, .wrong = PAGE },
+	{ .text = "64K", .at = 3, .wrong = "a colon and a start are expected" },
+	{ .text = "64K:", .at = 4, .wrong = START },
+	{ .text = "64K:0:64G", .at = 4, .wrong = START },
+	{ .text = "64K:4K:64G", .at = 4, .wrong = START },
+	{ .text = "64K:4G", .at = 6, .wrong = COLON },
+	{ .text = "64K:4G:", .at = 7, .wrong = ALL },
+	{ .text = "64K:4G:0", .at = 7, .wrong = ALL },
+	{ .text = "64K:4G:4K", .at = 7, .wrong = ALL },
+	{ .text = "2M:2M:18446744073707454464", .at = 6, .wrong = ALL },
+	{ .text = "64K:4G:64G:", .at = 10, .wrong = "the end is expected" },
+};
+
+static unsigned int check_space(unsigned int i)
+{
+	struct sim_space is = SIM_DEFAULT_SPACE, was = is;
+	const char *wrong;
+	size_t at;
+
+	wrong = sim_space_parse(&is, spaces[i].text, &at);
+	if (!spaces[i].wrong && !wrong &&
+	    !memcmp(&is, &spaces[i].space, sizeof(is)))
+		return 0;
+	if (spaces[i].wrong && wrong && !strcmp(wrong, spaces[i].wrong) &&
+	    at == spaces[i].at && !memcmp(&is, &was, sizeof(is)))
+		return 0;
+	printf("# space=%s: at %zu: %s\n", spaces[i].text, at,
+	       wrong ?: "nothing wrong");
+	return 1;
+}
+
 /**
- * sim_domains_wrong - try the texts, and a card with several memories
+ * sim_domains_wrong - try the texts of memories and spaces, and a card with several memories
  *
  * Return: number of wrong outcomes.
  */
@@ -255,6 +308,8 @@ unsigned int sim_domains_wrong(void)
 		wrong += check_good(i);
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		wrong += check_bad(i);
+	for (i = 0; i < ARRAY_SIZE(spaces); i++)
+		wrong += check_space(i);
 	wrong += check_distances();
 	wrong += check_card(false);
 	wrong += check_card(true);

@@ -60,6 +60,7 @@ static void begin(const char *params, u64 pf_capacity, u64 vf_capacity)
 		.pf_capacity = pf_capacity,
 		.vf_capacity = vf_capacity,
 		.slots = 8,
+		.space = SIM_DEFAULT_SPACE,
 	};
 	unsigned int i;
 

@@ -23,7 +23,8 @@ if [[ $1 == device_space ]]; then
 	# The VF may acquire all of each memory, and keeps it.
 	for device in VF PF; do
 		insmod "$FLEXMEM_KO/flexmem.ko" fallback_sizes=1G max_regions=16
-		insmod "$FLEXMEM_KO/flexmem_sim.ko" domains=hbm*8:128M,tcm*8:16M:reserved=1M num_vfs=1 slots=16
+		insmod "$FLEXMEM_KO/flexmem_sim.ko" domains=hbm*8:128M,tcm*8:16M:reserved=1M \
+			space=64K:4G:64G num_vfs=1 slots=16
 		run "$device=device_space"
 		rmmod flexmem_sim flexmem
 	done
