@@ -16,6 +16,33 @@
 #include "function.h"
 #include "settings.h"
 
+/* The largest size below @below that the device has not refused, or 0. */
+static u64 next_size(const struct flexmem_domain *domain, u64 below)
+{
+	u64 size = 0;
+	unsigned int i;
+
+	below = min(below, domain->too_large);
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] < below)
+			size = max(size, domain->sizes[i]);
+	return size;
+}
+
+/* Adds the size of a last region that takes what the other sizes leave. */
+static void add_rest(struct flexmem_domain *domain)
+{
+	u64 rest = domain->capacity, size = U64_MAX;
+
+	while ((size = next_size(domain, size)))
+		rest -= div64_u64(rest, size) * size;
+	rest = round_down(rest, domain->desc->granule);
+	if (!rest || domain->nr_sizes == FLEXMEM_MAX_FALLBACK_SIZES)
+		return;
+	domain->sizes[domain->nr_sizes++] = rest;
+	domain->has_rest = true;
+}
+
 /*
  * Initialises a domain of a device function. If the capacity is smaller than
  * each region size, the domain is one region.
@@ -51,6 +78,8 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 		}
 	}
 	rc = flexmem_domain_refresh(domain);
+	if (!rc && desc->short_last && flexmem_domain_largest(domain))
+		add_rest(domain);
 	if (rc || flexmem_domain_largest(domain))
 		return rc;
 
@@ -127,19 +156,6 @@ bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 		    domain->sizes[i] < too_large)
 			return false;
 	return true;
-}
-
-/* The largest size below @below that the device has not refused, or 0. */
-static u64 next_size(const struct flexmem_domain *domain, u64 below)
-{
-	u64 size = 0;
-	unsigned int i;
-
-	below = min(below, domain->too_large);
-	for (i = 0; i < domain->nr_sizes; i++)
-		if (domain->sizes[i] < below)
-			size = max(size, domain->sizes[i]);
-	return size;
 }
 
 /*

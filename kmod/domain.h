@@ -33,6 +33,8 @@ enum flexmem_kind {
  * @desc: what the device's driver says about the domain
  * @nr_sizes: number of @sizes, at least 1
  * @sizes: sizes of regions in bytes, in the order in which they are tried
+ * @has_rest: the last size is that of a short region, which is tried only after
+ *	all others
  * @capacity: bytes that the function may acquire
  * @too_large: the smallest size that the device has refused. No size of at
  *	least @too_large is requested until the device got memory back or
@@ -53,6 +55,7 @@ struct flexmem_domain {
 	const struct flexmem_domain_desc *desc;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
+	bool has_rest;
 	u64 capacity;
 	u64 too_large;
 	bool capacity_is_old;
@@ -66,8 +69,10 @@ struct flexmem_domain {
 static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
 				      enum flexmem_kind kind, unsigned int i)
 {
-	return domain->sizes[kind == FLEXMEM_KIND_PROGRAM ?
-			     domain->nr_sizes - 1 - i : i];
+	unsigned int usual = domain->nr_sizes - domain->has_rest;
+
+	return domain->sizes[kind == FLEXMEM_KIND_PROGRAM && i < usual ?
+			     usual - 1 - i : i];
 }
 
 /* Makes the next user of the capacity read it from the firmware first. */

@@ -133,6 +133,74 @@ static void domains_have_their_own_sizes(struct kunit *test)
 			2 * GIB);
 }
 
+/* Makes two equal domains; the second one declares its last region short. */
+static struct ctx *make_short(struct kunit *test, u64 capacity,
+			      unsigned int program_slots)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.program_slots = program_slots;
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, capacity);
+	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_DEVICE, capacity);
+	ctx->fake->domains[1].short_last = true;
+	ctx->table = fake_table_create(test, ctx->fake, &settings);
+	return ctx;
+}
+
+static void last_region_may_be_short(struct kunit *test)
+{
+	const u64 rest = 3 * GIB + SZ_4M;
+	struct ctx *ctx = make_short(test, 8 * GIB + rest + SZ_4K, 0);
+
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].nr_sizes, 3);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].nr_sizes, 4);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].sizes[3], rest);
+	/* The rest is tried only when the domain has refused all others. */
+	expect_from(test, ctx, HBM_1, 8 * GIB, 1);
+	expect_log(test, ctx, "acquire 12G ENOSPC (1), acquire 8G (1), set 0");
+	expect_from(test, ctx, HBM_1, rest, 1);
+	expect_log(test, ctx,
+		   "acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 3G (1), set 1");
+	expect_full(test, ctx, HBM_1, 128, FLEXMEM_REASON_CAPACITY, 0,
+		    8 * GIB);
+	/* The other domain leaves the same bytes unused. */
+	expect_from(test, ctx, HBM_0, 8 * GIB, 0);
+	expect_full(test, ctx, HBM_0, 128, FLEXMEM_REASON_CAPACITY, 0,
+		    8 * GIB);
+}
+
+static void nothing_is_left_for_a_short_region(struct kunit *test)
+{
+	struct ctx *ctx = make_short(test, 40 * GIB + SZ_1M, 0);
+
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].nr_sizes, 3);
+	/* A domain that is smaller than all sizes is one region, as others. */
+	ctx = make_short(test, 3 * GIB + SZ_1M, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].nr_sizes, 1);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].sizes[0], 3 * GIB);
+}
+
+/* A program gets the smallest usual region first, and then the short one. */
+static void programs_get_the_short_region_last(struct kunit *test)
+{
+	struct ctx *ctx = make_short(test, 5 * GIB, 2);
+	struct fake_block *block;
+
+	ctx->table->default_domains = HBM_1;
+	block = try(ctx, 128, true);
+	expect_in(test, ctx, block, 1);
+	KUNIT_EXPECT_EQ(test, block->region->mem.size, 4 * GIB);
+	block = try(ctx, 4 * GIB - 128, true);
+	expect_in(test, ctx, block, 1);
+	block = try(ctx, GIB, true);
+	expect_in(test, ctx, block, 1);
+	KUNIT_EXPECT_EQ(test, block->region->mem.size, GIB);
+}
+
 /*
  * Without a choice of domains, regions come from domain 0, then from domain 1,
  * and never from a domain of another type.
@@ -578,6 +646,9 @@ static void each_domain_needs_room_for_a_region(struct kunit *test)
 static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(one_domain_by_default),
 	KUNIT_CASE(domains_have_their_own_sizes),
+	KUNIT_CASE(last_region_may_be_short),
+	KUNIT_CASE(nothing_is_left_for_a_short_region),
+	KUNIT_CASE(programs_get_the_short_region_last),
 	ORDER_CASE(default_is_device_memory_in_order),
 	KUNIT_CASE(existing_regions_come_first),
 	KUNIT_CASE(on_chip_memory_is_not_taken_unasked),

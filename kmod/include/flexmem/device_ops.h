@@ -412,6 +412,9 @@ enum flexmem_caching {
  *	equally near
  * @distance: how far each domain is from this one, in any unit; all 0: not
  *	known
+ * @short_last: the last region may be shorter: what the capacity at
+ *	registration has left after as many regions as possible, largest first,
+ *	is one more size, unless there are FLEXMEM_MAX_FALLBACK_SIZES already
  *
  * A domain with less memory than the smallest size becomes one region.
  */
@@ -423,6 +426,7 @@ struct flexmem_domain_desc {
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	u64 cores;
 	u8 distance[FLEXMEM_MAX_DOMAINS];
+	bool short_last;
 };
 
 /**
