@@ -251,7 +251,7 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	slots = account->used[FLEXMEM_RESOURCE_REGIONS];
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;
-	for (i = 0; i < nr && nr > 1; i++)
+	for (i = 0; nr > 1 && i < nr; i++)
 		part[i] = bytes_in(account, &file->fdev->table.domain[i]);
 	spin_unlock(&file->fdev->table.accounts.lock);
 	if (nr > 1)
