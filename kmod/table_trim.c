@@ -24,11 +24,11 @@ static bool is_no_answer(int rc)
 /*
  * The work of a function's worker. Probes an unresponsive PF or VF, unmaps
  * closed spaces, retries pending commands, and acquires the regions that
- * reservations still lack. It queues itself again, with growing delays, until
- * nothing is pending, or until everything pending was retried too often. Only
- * spaces are retried for ever. All commands of a function share the delay: after
- * many refused tries to unmap a space, the first retry of any other command
- * waits as long as the next try.
+ * reservations still lack. The work queues itself again, with growing delays,
+ * until nothing is pending, or until everything pending was retried too often.
+ * Only the unmapping of spaces is retried without a limit. All commands of a
+ * function share the delay: after many refused tries to unmap a space, the first
+ * retry of any other command waits as long as the next try.
  * @work: the work of a table's function.
  * Context: a worker.
  */

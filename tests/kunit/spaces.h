@@ -17,9 +17,10 @@
 #define RW (FLEXMEM_VA_READ | FLEXMEM_VA_WRITE)
 
 /*
- * Calls about the page table. After @good calls, the next @bad calls of vm_map and vm_unmap
- * fail with @rc. They are carried out all the same if @rc is -ETIMEDOUT; and
- * vm_map also if @rc is -ENOTRECOVERABLE. The next call runs @during first.
+ * The page table. After @good calls, the next @bad calls of vm_map and vm_unmap
+ * fail with @rc. A call that fails with -ETIMEDOUT is carried out all the same.
+ * So is a vm_map that fails with -ENOTRECOVERABLE. The next call runs @during
+ * first.
  */
 struct page_table {
 	unsigned int maps;

@@ -124,15 +124,15 @@ struct flexmem_vm_range {
  * Before flexmem acquires memory, it retries all such commands, and acquires
  * nothing while one of them is not answered. If no caller acquires memory,
  * flexmem retries the commands after a second, and then at growing intervals,
- * all commands of a function at the same time. Memory that the device refuses to
- * take back does not block other memory. flexmem unmaps a range that it tried to
- * map or to unmap before it maps anything else there, and before it gives the
- * memory to another owner. So every operation must be repeatable: it describes a
- * state, and succeeds if that state is reached already (except @slot_set and
- * @vm_map, which are undone instead).
- * The device carries out the requests of one PF or VF in the order in which they
- * were sent, and may drop some. After the answer to a request, no earlier
- * request has an effect any more.
+ * all commands of a function at the same time. Memory that the device refuses
+ * to take back does not block other memory. If something may still be mapped in
+ * a range after a failed @vm_map or @vm_unmap, flexmem unmaps the range. Only
+ * after that does it map anything else there, or give the memory to another
+ * owner. So every operation must be repeatable: it describes a state, and
+ * succeeds if that state is reached already (except @slot_set and @vm_map, which
+ * are undone instead). The device carries out the requests of one PF or VF in
+ * the order in which they were sent, and may drop some. After the answer to a
+ * request, no earlier request has an effect any more.
  *
  * Data is different. After a failed @scrub, @write or @copy the bytes in the
  * target range may have any value. But once the operation has returned, the
