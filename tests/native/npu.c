@@ -269,6 +269,30 @@ static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
 		pm_runtime_put_autosuspend(&pdev->dev);
 }
 
+/*
+ * A user that makes calls until the device is gone. The copy engine does not
+ * stop, so calls can find the device dead.
+ */
+static int run_to_the_end(void *minor)
+{
+	struct file *file = native_open(*(unsigned int *)minor, O_RDWR);
+	struct flexmem_alloc alloc = CMD(alloc, .length = SZ_16M);
+	struct flexmem_trim trim = CMD(trim);
+
+	WARN_ON(IS_ERR(file));
+	while (call(file, FLEXMEM_IOCTL_TRIM, &trim) != -ENODEV) {
+		call(file, FLEXMEM_IOCTL_ALLOC, &alloc);
+		call(file, FLEXMEM_IOCTL_FREE,
+		     &CMD(free, .handle = alloc.out_handle));
+		/* The clock stands still while a task can run. */
+		schedule_timeout(1);
+	}
+	native_close(file);
+	while (!kthread_should_stop())
+		schedule_timeout(1);
+	return 0;
+}
+
 static int run_user(void *minor)
 {
 	use_memory(*(unsigned int *)minor);
@@ -374,7 +398,7 @@ static void interrupt_in_vain(struct npu *npu)
 
 static void run_once(u64 seed)
 {
-	struct task_struct *firmware;
+	struct task_struct *firmware, *user;
 	struct pci_dev pdev = {};
 	struct npu *npu;
 	unsigned int minor;
@@ -416,7 +440,16 @@ static void run_once(u64 seed)
 	}
 	board.dying = !draw(4);
 	pm_runtime_resume_and_get(&pdev.dev);
+	user = draw(2) ? native_kthread_create(run_to_the_end, &minor, "user") :
+		NULL;
+	if (user) {
+		board.hangs = board.fails = true;
+		native_kthread_start(user);
+		msleep(draw(2000));
+	}
 	the_driver->remove(&pdev);
+	if (user)
+		kthread_stop(user);
 	drop_objects(&pdev);
 	kthread_stop(firmware);
 	WARN_ON(board.users != 2);
