@@ -199,7 +199,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	flexmem_pressure_succeeded(accounts, &client->listener);
 	rc = flexmem_handles_add(&client->handles, allocation);
 	if (rc) {
-		flexmem_allocation_unname(allocation, &client->stock);
+		flexmem_allocation_drop_handle(allocation, &client->stock);
 		return ERR_PTR(rc);
 	}
 	place->address = flexmem_allocation_address(allocation);
@@ -240,7 +240,7 @@ void flexmem_client_release(struct flexmem_client *client,
 	spin_lock(&client->handles.lock);
 	flexmem_handles_remove(&client->handles, allocation->handle);
 	spin_unlock(&client->handles.lock);
-	flexmem_allocation_unname(allocation, &client->stock);
+	flexmem_allocation_drop_handle(allocation, &client->stock);
 }
 
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)

@@ -573,8 +573,8 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_put);
  * reference to the account. @stock: stock that may keep the objects that this
  * frees.
  */
-void flexmem_allocation_unname(struct flexmem_allocation *allocation,
-			       struct flexmem_stock *stock)
+void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
+				    struct flexmem_stock *stock)
 {
 	struct flexmem_account *owner = allocation->owner;
 

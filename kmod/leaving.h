@@ -77,8 +77,8 @@ void flexmem_leaving_wake(struct flexmem_leaving *leaving);
 enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 					     struct dma_fence **fence);
 
-void flexmem_allocation_unname(struct flexmem_allocation *allocation,
-			       struct flexmem_stock *stock);
+void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
+				    struct flexmem_stock *stock);
 struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
 					 struct flexmem_client *client, int fd);
 int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
