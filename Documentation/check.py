@@ -380,6 +380,12 @@ def readme_fits_a_screen():
     assert lines <= 60, f'{lines} lines'
 
 
+def concepts_take_ten_minutes():
+    prose = re.sub(r'^(?:\.\.|=|-).*$', '', TEXT['Documentation/concepts.rst'], flags=re.MULTILINE)
+    words = len(prose.split())
+    assert words <= 2000, f'{words} words'
+
+
 def readme_commands_exist():
     targets = set(re.findall(r'^([a-z_-]+):', read('Makefile'), re.MULTILINE))
     problems = []
@@ -632,6 +638,7 @@ CHECKS = (
     ("the cache's figures are those of the traces", figures_of_the_cache),
     ("the cache's examples compile as they say, and run", examples_of_the_cache),
     ('README.md fits on a screen', readme_fits_a_screen),
+    ('the concepts have at most 2,000 words', concepts_take_ten_minutes),
     ('commands of README.md exist', readme_commands_exist),
     ("README.md's first program compiles as it says", first_program),
     ('the raw ioctl example compiles', raw_example),
