@@ -6,10 +6,10 @@
  */
 #include "tenants.h"
 
-#define PAGE (64 * KiB)
 #define PARAMS "order=fill_first strategy=first_fit acquire=lazy "	\
 	"fallback_sizes=4G program_slots=0"
 #define SIM "num_vfs=1 memory=64G"
+#define START (4 * GiB)
 #define NR 8
 
 FIXTURE(space) {
@@ -18,14 +18,29 @@ FIXTURE(space) {
 
 FIXTURE_VARIANT(space) {
 	int mode;
+	const char *sim;
+	__u64 page;
+	__u64 start;
 };
 
-FIXTURE_VARIANT_ADD(space, pf) { .mode = FM_PF };
-FIXTURE_VARIANT_ADD(space, vf) { .mode = FM_VF };
+FIXTURE_VARIANT_ADD(space, pf) {
+	.mode = FM_PF, .sim = SIM, .page = 64 * KiB, .start = 64 * KiB,
+};
+FIXTURE_VARIANT_ADD(space, vf) {
+	.mode = FM_VF, .sim = SIM, .page = 64 * KiB, .start = 64 * KiB,
+};
+FIXTURE_VARIANT_ADD(space, small_pages) {
+	.mode = FM_VF, .sim = SIM " space=4K:4G:64G", .page = 4 * KiB,
+	.start = START,
+};
+FIXTURE_VARIANT_ADD(space, large_pages) {
+	.mode = FM_VF, .sim = SIM " space=2M:4G:64G", .page = 2 * MiB,
+	.start = START,
+};
 
 FIXTURE_SETUP(space)
 {
-	LOAD(PARAMS, SIM);
+	LOAD(PARAMS, variant->sim);
 	fm_mend();
 	self->fd = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
@@ -48,15 +63,16 @@ struct deployed {
 /* Allocates and binds @nr tensors of different lengths. */
 static int deploy(int fd, unsigned int nr, struct deployed *all)
 {
+	const __u64 page = fm_info(fd).out_va_page;
 	unsigned int i;
 	int error = 0;
 
 	for (i = 0; i < nr && !error; i++) {
-		__u64 length = (1 + i % 3) * PAGE;
+		__u64 length = (1 + i % 3) * page;
 		struct flexmem_va_reserve range =
 			CMD(va_reserve, .length = length - 1);
 		struct flexmem_alloc alloc = CMD(alloc, .length = length,
-						 .alignment = PAGE);
+						 .alignment = page);
 		struct flexmem_va_bind bind;
 
 		error = raw_va_reserve(fd, &range);
@@ -85,9 +101,10 @@ TEST_F(space, a_new_file_gets_the_same_addresses)
 	struct flexmem_va_lookup found;
 	unsigned int i;
 
-	ASSERT_EQ(PAGE, info.out_va_page);
+	ASSERT_EQ(variant->page, info.out_va_page);
+	ASSERT_EQ(variant->start, info.out_va_start);
 	ASSERT_EQ(0, deploy(self->fd, NR, &first));
-	EXPECT_EQ(info.out_va_start, first.at[0]);
+	EXPECT_EQ(variant->start, first.at[0]);
 	for (i = 0; i < NR; i++) {
 		ASSERT_EQ(0, lookup(self->fd, first.at[i] + 5, &found));
 		EXPECT_EQ(first.handle[i], found.out_handle);
@@ -125,7 +142,7 @@ TEST_F(space, memory_stays_while_it_is_bound)
 /* If the caller cannot learn its addresses, they are free again. */
 TEST_F(space, a_reply_that_cannot_be_written)
 {
-	struct flexmem_va_reserve range = CMD(va_reserve, .length = PAGE);
+	struct flexmem_va_reserve range = CMD(va_reserve, .length = variant->page);
 	char *pages = fm_two_pages(PROT_READ);
 	void *cmd = pages + getpagesize() -
 		    offsetof(struct flexmem_va_reserve, out_address);
@@ -193,7 +210,7 @@ TEST_F(space, a_reset_unmaps)
 	must_fail(EIO, va_bind, self->fd,
 		  &CMD(va_bind, .handle = all.handle[0],
 		       .access = FLEXMEM_VA_READ, .address = all.at[0],
-		       .length = PAGE));
+		       .length = variant->page));
 	must_fail(ENOENT, va_unbind, self->fd,
 		  &CMD(va_unbind, .address = all.at[0]));
 	must(va_unbind, self->fd, &CMD(va_unbind, .address = all.at[1]));
