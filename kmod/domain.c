@@ -23,10 +23,15 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 	unsigned int i;
 
 	below = min(below, domain->too_large);
-	for (i = 0; i < domain->nr_sizes; i++)
+	for (i = 0; i < flexmem_domain_nr_sizes(domain); i++)
 		if (domain->sizes[i] < below)
 			size = max(size, domain->sizes[i]);
 	return size;
+}
+
+static bool is_rest(const struct flexmem_domain *domain, u64 size)
+{
+	return domain->has_rest && size == domain->sizes[domain->nr_sizes - 1];
 }
 
 /* Adds the size of a last region that takes what the other sizes leave. */
@@ -117,6 +122,16 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 }
 
 /*
+ * Notes that a region of @size bytes now exists, or no longer exists. Under the
+ * table's acquire_lock.
+ */
+void flexmem_domain_note(struct flexmem_domain *domain, u64 size, bool exists)
+{
+	if (is_rest(domain, size))
+		WRITE_ONCE(domain->rest_taken, exists);
+}
+
+/*
  * The largest region size that is not above @most, or 0 if there is none. With
  * U64_MAX: the size that no region of the domain exceeds, whatever the capacity
  * is.
@@ -151,7 +166,7 @@ bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 	u64 too_large = READ_ONCE(domain->too_large);
 	unsigned int i;
 
-	for (i = 0; i < domain->nr_sizes; i++)
+	for (i = 0; i < flexmem_domain_nr_sizes(domain); i++)
 		if (domain->sizes[i] >= min_size &&
 		    domain->sizes[i] < too_large)
 			return false;
@@ -175,6 +190,8 @@ u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
 	for (size = next_size(domain, U64_MAX); size && *slots;
 	     size = next_size(domain, size)) {
 		nr = min_t(u64, *slots, div64_u64(capacity, size));
+		if (is_rest(domain, size))
+			nr = min(nr, 1U);
 		*slots -= nr;
 		capacity -= nr * size;
 		memory += nr * size;

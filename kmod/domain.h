@@ -35,6 +35,7 @@ enum flexmem_kind {
  * @sizes: sizes of regions in bytes, in the order in which they are tried
  * @has_rest: the last size is that of a short region, which is tried only after
  *	all others
+ * @rest_taken: the short region exists, so its size is not tried again
  * @capacity: bytes that the function may acquire
  * @too_large: the smallest size that the device has refused. No size of at
  *	least @too_large is requested until the device got memory back or
@@ -45,8 +46,8 @@ enum flexmem_kind {
  *	domain. A reader without acquire_lock may see a change too early or too
  *	late
  *
- * @capacity, @too_large and @filled change under the table's acquire_lock and
- * are read without it. @capacity_is_old is set in any context and cleared under
+ * @capacity, @rest_taken, @too_large and @filled change under the table's
+ * acquire_lock and are read without it. @capacity_is_old is set in any context and cleared under
  * acquire_lock. The other members never change.
  */
 struct flexmem_domain {
@@ -56,11 +57,19 @@ struct flexmem_domain {
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
 	bool has_rest;
+	bool rest_taken;
 	u64 capacity;
 	u64 too_large;
 	bool capacity_is_old;
 	u64 filled[FLEXMEM_NR_KINDS];
 };
+
+/* How many of the sizes a further region can have. */
+static inline unsigned int
+flexmem_domain_nr_sizes(const struct flexmem_domain *domain)
+{
+	return domain->nr_sizes - READ_ONCE(domain->rest_taken);
+}
 
 /*
  * The size of the @i-th attempt to acquire a region. Regions for programs are
@@ -96,6 +105,7 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
+void flexmem_domain_note(struct flexmem_domain *domain, u64 size, bool exists);
 u64 flexmem_domain_largest_of(const struct flexmem_domain *domain, u64 most);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
 bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,

@@ -9,7 +9,8 @@
  * owner undoes its failed commands itself; only spaces that are closed are left
  * to the worker. If the device has failed, only a reset ends the mappings.
  *
- * While a function of this file runs, the PF or VF runs no other operation.
+ * While a function of this file runs, the PF or VF runs no other operation,
+ * except one that moves data.
  */
 
 #include <linux/align.h>
@@ -41,7 +42,8 @@ static bool is_valid(const struct flexmem_function *function,
  * @offset: first byte in @mem
  * @access: of enum flexmem_vm_access, not 0
  *
- * Context: the caller runs no other operation of the function. May sleep.
+ * Context: the caller runs no other operation of the function, except one that
+ * moves data. May sleep.
  * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if an
  * argument is not valid; -ENOSPC if there is no room for the page table; or an
  * error of the firmware: then a part may be mapped, and the caller unmaps the
@@ -70,7 +72,8 @@ int flexmem_function_vm_map(struct flexmem_function *function,
  * @range: addresses, and their address space. Each mapping lies wholly inside
  *	the range or wholly outside
  *
- * Context: the caller runs no other operation of the function. May sleep.
+ * Context: the caller runs no other operation of the function, except one that
+ * moves data. May sleep.
  * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no
  * page tables; -EINVAL if an argument is not valid; or an error of the
  * firmware: then the range may still be mapped, and the caller retries.

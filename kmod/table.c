@@ -164,7 +164,7 @@ static int acquire_from(struct flexmem_table *table,
 	int rc = -ENOSPC;
 	unsigned int i;
 
-	for (i = 0; i < domain->nr_sizes; i++) {
+	for (i = 0; i < flexmem_domain_nr_sizes(domain); i++) {
 		u64 size = flexmem_domain_size(domain, kind, i);
 
 		if (size < min_size || size > max_size ||
@@ -282,6 +282,7 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 		return ERR_PTR(rc);
 	}
 	region->serial = ++table->last_serial;
+	flexmem_domain_note(region->domain, mem.size, true);
 	flexmem_table_update_memory(table);
 	*fresh = NULL;
 	return region;
@@ -433,6 +434,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	 */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
 	WRITE_ONCE(*filled, *filled & ~BIT_ULL(region->slot));
+	flexmem_domain_note(region->domain, region->mem.size, false);
 	spin_unlock(&region->lock);
 	mutex_unlock(&table->snapshot_lock);
 	return empty;

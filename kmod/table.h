@@ -63,7 +63,8 @@ struct device;
  *	Never held while the firmware works
  *
  * Lock order: acquire_lock -> function.data_lock -> snapshot_lock -> region
- * locks, lowest slot first -> accounts.lock. map_lock comes after acquire_lock
+ * locks, lowest slot first -> accounts.lock. The lock of a client's space comes
+ * after acquire_lock; no lock is taken under it. map_lock comes after acquire_lock
  * and data_lock, and after mmap_lock in a page fault. slots.lock is a leaf. The
  * lock of a client's handles is never held together with any of these. No lock
  * is held when readers of events are woken up. leaving.turn is taken before the

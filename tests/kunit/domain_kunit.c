@@ -184,6 +184,30 @@ static void nothing_is_left_for_a_short_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].sizes[0], 3 * GIB);
 }
 
+/* The device has less than it said: room for three regions of the short size. */
+static void there_is_one_short_region(struct kunit *test)
+{
+	struct ctx *ctx = make_short(test, 9 * GIB, 0);
+	struct fake_block *block;
+	unsigned int nr;
+	u64 bytes;
+
+	ctx->fake->capacity_of[1] = 3 * GIB;
+	block = from(ctx, HBM_1, GIB);
+	expect_in(test, ctx, block, 1);
+	expect_log(test, ctx,
+		   "acquire 12G ENOSPC (1), acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 1G (1), set 0");
+	expect_full(test, ctx, HBM_1, 128, FLEXMEM_REASON_CAPACITY, 0,
+		    8 * GIB);
+	expect_log(test, ctx, "");
+	/* Once the region is released, its size is tried again. */
+	fake_free(block);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	expect_from(test, ctx, HBM_1, GIB, 1);
+}
+
 /* A program gets the smallest usual region first, and then the short one. */
 static void programs_get_the_short_region_last(struct kunit *test)
 {
@@ -648,6 +672,7 @@ static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(domains_have_their_own_sizes),
 	KUNIT_CASE(last_region_may_be_short),
 	KUNIT_CASE(nothing_is_left_for_a_short_region),
+	KUNIT_CASE(there_is_one_short_region),
 	KUNIT_CASE(programs_get_the_short_region_last),
 	ORDER_CASE(default_is_device_memory_in_order),
 	KUNIT_CASE(existing_regions_come_first),

@@ -266,7 +266,7 @@ enum flexmem_capabilities {
  *                  larger
  * @out_capabilities: bits of enum flexmem_capabilities
  * @out_fallback_sizes: region sizes of domain 0 in the order in which they are
- *	tried, in bytes
+ *	tried, in bytes. The last one may be that of a single short region
  * @out_name: name of the device behind this function, NUL-terminated
  * @out_va_page: page size of device-virtual address spaces, in bytes; a power
  *	of two from 4 KiB on. 0 without FLEXMEM_CAP_PAGE_TABLES
@@ -1359,8 +1359,8 @@ struct flexmem_resize {
  * Reserves device-virtual addresses: the lowest ones that are free. Nothing is
  * mapped there before VA_BIND. An open file has one address space, from its
  * first VA_RESERVE on. Other files cannot use it. close() unmaps everything in
- * it, before it frees memory. If a device program still runs in the space,
- * its accesses fault.
+ * it, before it frees memory. If a device program still runs in the space, its
+ * accesses fault from then on.
  *
  * ENOSPC: no free range is long enough. EMFILE: the file has as many ranges and
  * bindings together as it may have allocations (&struct
@@ -1491,7 +1491,8 @@ struct flexmem_va_unbind {
  *
  * Finds the byte that is bound at an address, or the address at which a byte is
  * bound. ENOENT: nothing is bound there; the byte is not bound; another thread
- * binds or unbinds it; or there is no such handle. EINVAL: a member is not 0
+ * binds or unbinds it; or there is no such handle. After a reset of the device
+ * nothing is mapped, but VA_LOOKUP still finds what is bound. EINVAL: a member is not 0
  * that must be. EBUSY: the allocation is being resized.
  */
 struct flexmem_va_lookup {
@@ -1557,6 +1558,8 @@ enum flexmem_pressure {
  * it gives back a handle, and so does an ALLOC that fails with another error than
  * ENOMEM. What an ALLOC or a RESIZE was charged before it failed with ENOMEM is
  * no freed memory: otherwise two files that fail could wake each other for ever.
+ * The same holds for a RESIZE that fails with EAGAIN. But the chunks that an
+ * ALLOC of several chunks got before it failed are freed memory for other files.
  * There is one such event for each failed ALLOC, unless a later ALLOC succeeds,
  * and none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets
  * at most one event in FLEXMEM_EVENT_MS.

@@ -414,7 +414,8 @@ enum flexmem_caching {
  *	known
  * @short_last: the last region may be shorter: what the capacity at
  *	registration has left after as many regions as possible, largest first,
- *	is one more size, unless there are FLEXMEM_MAX_FALLBACK_SIZES already
+ *	is one more size, unless there are FLEXMEM_MAX_FALLBACK_SIZES already.
+ *	A function has at most one region of this size
  *
  * A domain with less memory than the smallest size becomes one region.
  */
