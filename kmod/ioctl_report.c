@@ -67,33 +67,46 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
-/* Fills in the members that do not depend on the regions of a domain. */
-static void describe_domain(struct flexmem_table *table,
-			    const struct flexmem_domain *domain,
+/* Fills in the members that only one domain has. */
+static void describe_domain(const struct flexmem_domain *domain,
 			    struct flexmem_domain_info *cmd)
 {
 	const struct flexmem_domain_desc *desc = domain->desc;
-	const u64 mask = BIT_ULL(domain->id);
+
+	cmd->out_type = desc->type;
+	cmd->out_nr_sizes = domain->nr_sizes;
+	cmd->out_granule = desc->granule;
+	cmd->out_cores = desc->cores;
+	memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
+	memcpy(cmd->out_distance, desc->distance, sizeof(cmd->out_distance));
+}
+
+/*
+ * Fills in the members that do not depend on regions. @domains: bit mask of the
+ * domains that are described.
+ */
+static void describe_domains(struct flexmem_table *table, u64 domains,
+			     struct flexmem_domain_info *cmd)
+{
+	const struct flexmem_domain *domain;
 	enum flexmem_kind programs;
 
 	*cmd = (struct flexmem_domain_info) {
 		.size = cmd->size,
-		.domain = domain->id,
+		.domain = cmd->domain,
 		.out_nr_domains = table->function.nr_domains,
-		.out_type = desc->type,
-		.out_nr_sizes = domain->nr_sizes,
-		.out_granule = desc->granule,
-		.out_capacity = READ_ONCE(domain->capacity),
-		.out_set_aside = desc->set_aside,
-		.out_max_region = flexmem_table_max_region(table, mask),
-		.out_cores = desc->cores,
+		.out_max_region = flexmem_table_max_region(table, domains),
 	};
-	memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
-	memcpy(cmd->out_distance, desc->distance, sizeof(cmd->out_distance));
-	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, mask, 0))
+	flexmem_for_each_domain(domain, table, domains) {
+		cmd->out_capacity += READ_ONCE(domain->capacity);
+		cmd->out_set_aside += domain->desc->set_aside;
+		if (domain->id == cmd->domain)
+			describe_domain(domain, cmd);
+	}
+	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, domains, 0))
 		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
 	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
-	if (flexmem_table_exhausted(table, programs, mask, 0))
+	if (flexmem_table_exhausted(table, programs, domains, 0))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 }
 
@@ -119,20 +132,21 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 	struct flexmem_table *table = &call->fdev->table;
 	const struct flexmem_region_entry *entry;
 	struct flexmem_domain_info *cmd = call->cmd;
+	u64 domains = flexmem_table_all(table);
 	struct flexmem_view *view;
-	unsigned int id = cmd->domain;
 
-	if (id >= table->function.nr_domains)
-		return -EINVAL;
-	id = array_index_nospec(id, FLEXMEM_MAX_DOMAINS);
-
+	if (cmd->domain != FLEXMEM_DOMAIN_ALL) {
+		if (cmd->domain >= table->function.nr_domains)
+			return -EINVAL;
+		domains = BIT_ULL(cmd->domain);
+	}
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
 	flexmem_table_snapshot(table, call->client->account, view);
-	describe_domain(table, &table->domain[id], cmd);
+	describe_domains(table, domains, cmd);
 	for (entry = view->region; entry < view->region + view->nr; entry++)
-		if (entry->domain == id)
+		if (domains & BIT_ULL(entry->domain))
 			add_region(cmd, entry);
 	kfree(view);
 	return flexmem_reply(call, sizeof(*cmd));

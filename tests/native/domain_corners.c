@@ -72,7 +72,8 @@ static void run_describe(struct run *r)
 static void run_wrong_domain(struct run *r)
 {
 	FAILS(r, DOMAIN, &CMD(domain_info, .domain = NR_DOMAINS), EINVAL);
-	FAILS(r, DOMAIN, &CMD(domain_info, .domain = U32_MAX), EINVAL);
+	FAILS(r, DOMAIN, &CMD(domain_info, .domain = FLEXMEM_DOMAIN_ALL - 1),
+	      EINVAL);
 	FAILS(r, DOMAIN, &CMD(domain_info, .flags = 1), EOPNOTSUPP);
 }
 
@@ -108,6 +109,8 @@ static void run_figures(struct run *r)
 		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
 	must_be_used(r, 1, 1, SZ_8M, 0, 0, 0);
 	must_be_used(r, TCM, 0, 0, 0, 0, 0);
+	must_be_used(r, FLEXMEM_DOMAIN_ALL, 3, SZ_16M + SZ_8M, 3 * SZ_1M, SZ_2M,
+		     0);
 }
 
 static void must_show(struct run *r, const char *lines, const char *what)

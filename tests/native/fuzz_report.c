@@ -299,7 +299,8 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 
 	for (i = 0; i < f->model->slots; i++) {
 		model_region_entry(f->model, i, &region);
-		if (!region.total || region.domain != is->domain)
+		if (!region.total || (is->domain != FLEXMEM_DOMAIN_ALL &&
+				      region.domain != is->domain))
 			continue;
 		nr++;
 		of = !!(region.flags & FLEXMEM_REGION_PROGRAM);
@@ -330,40 +331,58 @@ static void check_exhausted(struct fuzz *f, u32 flags, u64 domains)
 	     !!model_exhausted(model, programs, domains, 0));
 }
 
+/* Checks the members that only one domain has. */
+static void check_description(struct fuzz *f,
+			      const struct flexmem_domain_info *is)
+{
+	static const struct model_domain none;
+	const struct model *model = f->model;
+	bool all = is->domain == FLEXMEM_DOMAIN_ALL;
+	const struct model_domain *want =
+		all ? &none : &model->domain[is->domain];
+	bool device = all || model->default_domains >> is->domain & 1;
+	unsigned int i;
+
+	SAME(f, is->out_type, device ? FLEXMEM_DOMAIN_DEVICE :
+				       FLEXMEM_DOMAIN_ON_CHIP);
+	SAME(f, is->out_granule, all ? 0 : SZ_2M);
+	SAME(f, is->out_nr_sizes, want->nr_sizes);
+	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
+		SAME(f, is->out_sizes[i], want->sizes[i]);
+}
+
 void fuzz_domain(struct fuzz *f)
 {
 	u8 id = fuzz_take(f);
 	struct flexmem_domain_info cmd = CMD(domain_info,
-		.domain = id < 96 ? 0 : id < 192 ? 1 : id - 190);
+		.domain = id < 96 ? 0 : id < 192 ? 1 :
+			  id < 224 ? FLEXMEM_DOMAIN_ALL : id - 222);
 	const struct model *model = f->model;
-	const struct model_domain *want;
+	u64 domains, capacity = 0;
 	unsigned int i;
-	bool device;
 	long rc;
 
 	if (!fuzz_call(f, FLEXMEM_CMD_DOMAIN, &cmd, sizeof(cmd), &rc))
 		return;
-	if (cmd.domain >= model->nr_domains) {
+	if (cmd.domain >= model->nr_domains &&
+	    cmd.domain != FLEXMEM_DOMAIN_ALL) {
 		SAME(f, rc, -EINVAL);
 		return;
 	}
 	fuzz_answer(f, rc, 0);
 	if (f->late)
 		return;
-	want = &model->domain[cmd.domain];
-	device = model->default_domains >> cmd.domain & 1;
-	check_exhausted(f, cmd.out_flags, 1ULL << cmd.domain);
+	domains = cmd.domain == FLEXMEM_DOMAIN_ALL ?
+			BIT_ULL(model->nr_domains) - 1 : BIT_ULL(cmd.domain);
+	for (i = 0; i < model->nr_domains; i++)
+		if (domains >> i & 1)
+			capacity += model->domain[i].capacity;
+	check_exhausted(f, cmd.out_flags, domains);
 	SAME(f, cmd.out_nr_domains, model->nr_domains);
-	SAME(f, cmd.out_type, device ? FLEXMEM_DOMAIN_DEVICE :
-				       FLEXMEM_DOMAIN_ON_CHIP);
-	SAME(f, cmd.out_granule, SZ_2M);
-	SAME(f, cmd.out_capacity, want->capacity);
+	SAME(f, cmd.out_capacity, capacity);
 	SAME(f, cmd.out_set_aside, 0);
-	SAME(f, cmd.out_max_region,
-	     model_max_region(model, 1ULL << cmd.domain));
-	SAME(f, cmd.out_nr_sizes, want->nr_sizes);
-	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
-		SAME(f, cmd.out_sizes[i], want->sizes[i]);
+	SAME(f, cmd.out_max_region, model_max_region(model, domains));
+	check_description(f, &cmd);
 	check_domain(f, &cmd);
 }
 

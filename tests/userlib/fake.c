@@ -589,20 +589,10 @@ static int info(struct file *file, struct flexmem_info *cmd)
 	return 0;
 }
 
-/* Domain 0 has all regions, unless fake.region_domain says otherwise. */
-static int domain(struct flexmem_domain_info *cmd)
+static void describe(struct flexmem_domain_info *cmd)
 {
-	struct flexmem_region_entry entry;
-	__u64 *largest;
 	uint32_t i;
 
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
-	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
-	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
-	if (cmd->domain >= fake.nr_domains)
-		return EINVAL;
-	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
-	cmd->out_nr_domains = fake.nr_domains;
 	cmd->out_type = cmd->domain ? FLEXMEM_DOMAIN_ON_CHIP :
 				      FLEXMEM_DOMAIN_DEVICE;
 	cmd->out_granule = cmd->domain ? 1 << 16 : 1 << 20;
@@ -615,8 +605,27 @@ static int domain(struct flexmem_domain_info *cmd)
 		cmd->out_sizes[i] = cmd->out_max_region >> i;
 	for (i = 0; i < fake.nr_domains; i++)
 		cmd->out_distance[i] = i != cmd->domain ? 3 + i : 0;
+}
+
+/* Domain 0 has all regions, unless fake.region_domain says otherwise. */
+static int domain(struct flexmem_domain_info *cmd)
+{
+	struct flexmem_region_entry entry;
+	__u64 *largest;
+	uint32_t i;
+
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
+	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
+	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
+	if (cmd->domain >= fake.nr_domains && cmd->domain != FLEXMEM_DOMAIN_ALL)
+		return EINVAL;
+	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
+	cmd->out_nr_domains = fake.nr_domains;
+	if (cmd->domain != FLEXMEM_DOMAIN_ALL)
+		describe(cmd);
 	for (i = 0; i < nr_regions; i++) {
-		if (regions[i].domain != cmd->domain)
+		if (cmd->domain != FLEXMEM_DOMAIN_ALL &&
+		    regions[i].domain != cmd->domain)
 			continue;
 		measure(&regions[i], &entry);
 		cmd->out_regions++;

@@ -518,6 +518,15 @@ static void domains(void **state)
 	assert_int_equal(d.sizes[2], 0);
 	assert_int_equal(d.distance[0], 3);
 	assert_int_equal(d.distance[1], 0);
+
+	assert_int_equal(flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &d,
+					       sizeof(d)), 0);
+	assert_int_equal(d.count, 2);
+	assert_int_equal(d.regions, 2);
+	assert_int_equal(d.total, 24 * GIB);
+	assert_int_equal(d.free, 12 * GIB - 1024);
+	assert_int_equal(d.largest_free, 12 * GIB - 1024);
+	assert_int_equal(d.size_count, 0);
 	flexmem_device_close(device);
 }
 

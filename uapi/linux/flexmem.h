@@ -305,11 +305,14 @@ struct flexmem_info {
 
 #define FLEXMEM_IOCTL_INFO _IO(FLEXMEM_TYPE, FLEXMEM_CMD_INFO)
 
+/* In &flexmem_domain_info.domain: all domains of the function together. */
+#define FLEXMEM_DOMAIN_ALL 0xffffffffU
+
 /**
  * struct flexmem_domain_info - ioctl(FLEXMEM_IOCTL_DOMAIN)
  * @size: sizeof(struct flexmem_domain_info)
  * @flags: must be 0
- * @domain: number of the domain, from 0 on
+ * @domain: number of the domain, from 0 on; or FLEXMEM_DOMAIN_ALL
  * @out_flags: bits of enum flexmem_stats_flags, about regions of this domain
  * @out_nr_domains: number of domains of the function, at least 1
  * @out_type: enum flexmem_domain_type
@@ -334,8 +337,10 @@ struct flexmem_info {
  * @out_tensor_largest: bytes of the largest free block in the other regions. An
  *	older kernel does not write the last four members
  *
- * Describes one of the function's memories. The figures of its regions are from
- * the same moment. If no slots are set aside for programs, programs and tensors
+ * Describes one of the function's memories, or all of them. The figures of the
+ * regions are from the same moment. For all domains, the members that only one
+ * domain has are 0: @out_type, @out_nr_sizes, @out_granule, @out_cores,
+ * @out_sizes and @out_distance. If no slots are set aside for programs, programs and tensors
  * share regions, and the figures of programs are 0. EINVAL: there is no such domain.
  */
 struct flexmem_domain_info {

@@ -298,6 +298,9 @@ struct flexmem_properties {
 
 #define FLEXMEM_DOMAINS 32
 
+/* In place of the number of a domain: all domains of the device. */
+#define FLEXMEM_WHOLE_DEVICE 0xffffffffu
+
 /**
  * enum flexmem_memory_type - the kind of memory of a domain
  * @FLEXMEM_MEMORY_DEVICE: the device's main memory, such as an HBM stack
@@ -893,7 +896,8 @@ flexmem_device_statistics(const struct flexmem_device *device,
  * flexmem_device_domain() - read the description and figures of a domain
  * @device: an open device
  * @id: number of the domain. Domain 0 always exists; its ``count`` is the
- *	number of domains
+ *	number of domains. Or FLEXMEM_WHOLE_DEVICE: all domains together; then
+ *	the members that only one domain has are 0
  * @domain: to be filled
  * @size: sizeof(*@domain)
  *

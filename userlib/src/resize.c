@@ -9,16 +9,13 @@
 static void add_free(const struct flexmem_device *device,
 		     struct flexmem_failure *failure)
 {
-	struct flexmem_domain_state domain = { .count = 1 };
-	uint32_t id;
+	struct flexmem_domain_state all;
 
-	for (id = 0; id < domain.count; id++) {
-		if (flexmem_device_domain(device, id, &domain, sizeof(domain)))
-			return;
-		failure->total_free += domain.free;
-		if (domain.largest_free > failure->largest_free)
-			failure->largest_free = domain.largest_free;
-	}
+	if (flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
+				  sizeof(all)))
+		return;
+	failure->total_free = all.free;
+	failure->largest_free = all.largest_free;
 }
 
 static void failure_from_uapi(const struct flexmem_device *device,
