@@ -452,9 +452,9 @@ struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
  * @client: client that the caller has a reference to
  *
  * A program of this client runs in this space. After the client has closed the
- * file, flexmem unmaps the space. If the firmware does not answer, that may take
- * long. Until then the program can use the client's memory, which no other
- * client gets, and afterwards it faults on every address.
+ * file, flexmem unmaps the space, and then the program faults on every address.
+ * That may take long if the firmware does not answer. Until then no other client
+ * gets the memory.
  *
  * Context: not an interrupt.
  * Return: the number of the space (&struct flexmem_vm_range.space); 0 if the

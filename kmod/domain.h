@@ -47,8 +47,8 @@ enum flexmem_kind {
  *	late
  *
  * @capacity, @rest_taken, @too_large and @filled change under the table's
- * acquire_lock and are read without it. @capacity_is_old is set in any context and cleared under
- * acquire_lock. The other members never change.
+ * acquire_lock and are read without it. @capacity_is_old is set in any context
+ * and cleared under acquire_lock. The other members never change.
  */
 struct flexmem_domain {
 	unsigned int id;
