@@ -112,7 +112,8 @@ static void do_run(struct tenant *t)
 
 	t->bad = false;
 	rc = world_run(t->file, &run, &fence);
-	ANSWER(t, "run", rc, EBUSY, EIO);
+	/* EINVAL: the function was bound again since the file was opened. */
+	ANSWER(t, "run", rc, EBUSY, EINVAL, EIO);
 	if (rc)
 		return;
 	if (chance(t, 4))
