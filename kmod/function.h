@@ -174,8 +174,8 @@ enum flexmem_state {
  * @data_lock: one scrub or copy at a time. May be held while the firmware
  *	works, so user tasks wait killably for this lock
  * @late_buffer: kernel memory that the device may still use after a failed read
- *	or write. A reset frees it; a removal does not. NULL if there is none.
- *	Changes under @data_lock
+ *	or write. A reset frees it. A removal leaks it, because the device may
+ *	still write to it. NULL if there is none. Changes under @data_lock
  * @state_lock: protects changes of the members below; a leaf
  * @state: which commands the function can take; read without a lock
  * @failures: number of failures that the driver has reported; read without a
@@ -187,10 +187,10 @@ enum flexmem_state {
  *	ended
  * @changed: woken up when @state has changed
  *
- * The members up to @priv never change, except @dev, which becomes NULL on
- * removal. The members after @priv change under &flexmem_table.acquire_lock,
- * unless their description says otherwise. That lock lets one operation run at
- * a time.
+ * The members up to @priv do not change, except @dev (NULL after the removal),
+ * @scrubbed and @minor. The members after @priv change under
+ * &flexmem_table.acquire_lock, unless their description says otherwise. That
+ * lock lets one operation run at a time.
  */
 struct flexmem_function {
 	struct device *dev;

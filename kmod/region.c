@@ -156,8 +156,9 @@ unlock:
  * @block: occupied block of @region; the caller ensures that no other task
  * extends or frees @block. @size: bytes to add, a multiple of FLEXMEM_ALIGN,
  * not 0; charged. @spare: at least one node. @tail: receives the new block, for
- * flexmem_region_join(), flexmem_region_free() or flexmem_region_quarantine();
- * or NULL.
+ * flexmem_region_join(), flexmem_region_free() or flexmem_region_quarantine().
+ * Receives NULL if fewer than @size bytes are free behind @block; then nothing
+ * has changed.
  * Context: takes the region's lock. Return: the number of free bytes directly
  * behind the block before the call.
  */

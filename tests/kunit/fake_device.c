@@ -793,7 +793,7 @@ static void remembers_the_owner_of_each_byte(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 0, GIB));
 	memset(data, 7, SZ_4K);
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.write(fake, &mem, 1024, 256, data));
-	/* Scrubs the middle of the range that was written. */
+	/* Scrubs the second half of the range that was written. */
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.scrub(fake, &mem, 1152, 128));
 	KUNIT_EXPECT_EQ(test, 0, vf_ops.read(fake, &mem, 0, SZ_4K, data));
 	KUNIT_EXPECT_EQ(test, data[1023], 0);

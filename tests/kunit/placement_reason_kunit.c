@@ -207,8 +207,8 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
 	/*
-	 * There is now one hole less in front of the hole that fits, so the
-	 * search reaches it.
+	 * Fills one of the holes in front of the hole that fits. Then the
+	 * search reaches the hole that fits.
 	 */
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,

@@ -160,8 +160,8 @@ static bool is_for_lack_of_a_block(enum flexmem_reason reason)
 }
 
 /*
- * Takes the largest free blocks, again and again. If that fails, the reason is
- * still that of the failure before.
+ * Takes the largest free block until the request has all its bytes. If that
+ * fails, the answer keeps the reason why the request did not fit in one block.
  */
 static int scatter(struct fuzz *f, const struct model_request *request,
 		   unsigned int pieces, struct fuzz_allocation *new,

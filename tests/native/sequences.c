@@ -597,7 +597,10 @@ static void run_limits(struct run *r)
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
 
-/* A limit for each function still holds after it is bound again. */
+/*
+ * A limit with FLEXMEM_LIMIT_ALL_FUNCTIONS still holds after a function was
+ * unbound and bound again.
+ */
 static void run_limits_of_all(struct run *r)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit);

@@ -45,7 +45,7 @@ tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;
 *) die 'which: asan or tsan?' ;;
 esac
 
-# The pieces that this program has passed, each with its seconds of processor time.
+# The pieces that passed in an earlier run of the same torture binary (same hash): processor seconds of each.
 declare -A took
 while read -r seconds sum arguments; do
 	[[ $sum != "$hash" ]] || took[$arguments]=$seconds

@@ -138,8 +138,9 @@ static void busy_program_keeps(void **state)
 		busy = busy_once() && busy_once() && busy_once();
 		assert_int_equal(flexmem_cache_stop_helper(cache), 0);
 		/*
-		 * The test's thread may have slept during a check of the
-		 * helper. Then the test tries again.
+		 * If the helper checked more than once between two allocations,
+		 * this thread was not scheduled in time. Then the result says
+		 * nothing, and the test tries again.
 		 */
 		if (busy)
 			assert_int_equal(figures(cache).pressure_bytes, 0);

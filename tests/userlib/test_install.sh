@@ -194,7 +194,7 @@ nothing_else_is_exported() {
 		grep -v ' A FLEXMEM_0\.[0-9]*$'
 }
 
-# A symbol of the first version must keep its version, for programs linked then.
+# A released symbol keeps its symbol version, so that programs linked against that release still run.
 version_of() {
 	nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		sed -n "s/.* T $1@@//p"

@@ -19,8 +19,8 @@ const char *fmlib_human(uint64_t bytes, char text[FMLIB_HUMAN_MAX])
 		unit++;
 
 	/*
-	 * The rest is in 1/1024 of the unit, which avoids overflow and floating
-	 * point.
+	 * First, @rest is the whole value in 1/1024 of the unit. The tenths are
+	 * computed from its low ten bits only, so nothing overflows.
 	 */
 	rest = bytes >> (10 * unit);
 	whole = rest >> 10;
