@@ -27,7 +27,7 @@ LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
 
 # Items of the roadmap that a row of the proof table may name.
-SUBJECTS = ('Placement', 'Speed', 'Product', 'In flight')
+SUBJECTS = ('Placement', 'Speed', 'Product')
 # The statements of each document: the letter of the document, and a number from 1 on.
 STATEMENTS = [f'{letter}{n}' for letter, count in
               (('A', 42), ('B', 12), ('C', 10), ('D', 36), ('K', 10), ('M', 14), ('U', 7))
@@ -275,7 +275,7 @@ def has_test(path, name):
     elif path.endswith('.c'):
         word = rf'\b(?:[A-Z_]+_)?(?:TEST|CASE)(?:_[A-Z_]+)?\(\s*(?:\w+,\s*)?{word}\b'
     elif path.endswith('.py'):
-        word = rf'^(?:@test\n|    )def {word}\('
+        word = rf'^(?:@test\n|(?:    )+)def {word}\('
     return re.search(word, read(path), re.MULTILINE)
 
 
