@@ -97,13 +97,14 @@ selftests() {
 # Of the 32-bit tests only those of structs, addresses and files run. The others would repeat the 64-bit tests.
 selftests-6.12_suite() {
 	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
-		-dispatch/32 -conformance/32 rw/32:lengths_and_offsets copy/32:lengths_and_offsets
+		-dispatch/32 -conformance/32 -pressure/32 -domains/32 -hotplug/32 -trace/32 \
+		rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
 # Leaves out tests whose result does not depend on the kernel: 32-bit programs, copies of structs, settings, addresses,
 # and what the card does to bytes.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub \
+	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub -domains -pressure \
 		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
@@ -115,7 +116,7 @@ selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
 	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
 	alloc+=,a_process_killed_in_the_middle_returns_everything
-	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw -conformance "alloc:$alloc" \
+	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw -conformance -domains "alloc:$alloc" \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
 		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
 		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
