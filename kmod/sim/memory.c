@@ -9,9 +9,9 @@
  * Locking: the host only adds pages. It does that in a page fault, and before
  * it sends a write or a copy, so that the task that uses the pages is charged
  * for them. This takes only the xarray's lock, and never waits for the
- * firmware. Only the firmware touches contents and removes pages: in its
- * thread, or in a program that runs between two messages. So a page that the
- * firmware has found stays while the firmware copies.
+ * firmware. Of the two only the firmware touches contents and removes pages: in
+ * its thread, or in a program that runs between two messages. So a page that
+ * the firmware has found stays while the firmware copies.
  *
  * Each command touches only its own bytes. A page is removed only if one
  * command zeroes all of the page, so no byte of the page has another owner. A

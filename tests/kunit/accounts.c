@@ -151,7 +151,7 @@ void accounts_limit_cgroup(struct kunit *test, unsigned int n,
 	accounts_set(test, FLEXMEM_SCOPE_CGROUP, n, resource, limit);
 }
 
-/* Sets a limit of the cgroup that accounts_open() put the client in. */
+/* Sets a limit of a cgroup. @account: the cgroup's, above that of a client. */
 void accounts_set_limit(struct kunit *test, struct flexmem_account *account,
 			enum flexmem_resource resource, u64 limit)
 {

@@ -231,8 +231,8 @@ static inline bool is_bound(struct kunit *test, struct flexmem_client *client,
 }
 
 /*
- * Whether an entry maps exactly the bytes of one chunk that are bound at its
- * addresses.
+ * Whether an entry maps its addresses to the bytes that are bound there, with
+ * the right access. All these bytes must be in one chunk.
  */
 static inline bool is_right(struct flexmem_space *space,
 			    const struct fake_page *entry)

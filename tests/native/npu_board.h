@@ -145,7 +145,10 @@ static int pm_runtime_resume_and_get(struct device *dev)
 	return 0;
 }
 
-/* The PCI core saves the device's state for a sleep, and uses it up afterwards. */
+/*
+ * The PCI core saves the device's state before a sleep. At the wake-up it
+ * restores the state, and then no saved state is left.
+ */
 static void pm_runtime_put_autosuspend(struct device *dev)
 {
 	mutex_lock(&power_lock);

@@ -690,7 +690,7 @@ struct flexmem_statistics {
  * @total: bytes in all regions
  * @free: free bytes in regions that this caller may use
  * @owned: bytes in live allocations
- * @orphaned: bytes freed but still mapped
+ * @orphaned: bytes freed but still mapped, or used by a device program
  * @reserved: free bytes in regions that are reserved for other cgroups; for the
  *	administrator: for any cgroup
  * @quarantined: bytes that are not scrubbed because the firmware failed; no
@@ -728,7 +728,8 @@ struct flexmem_usage {
  * @uid: uid of the opener
  * @pid: FLEXMEM_ACCOUNT_CLIENT: process that opened the file; 0: not visible
  * @bytes: bytes of live allocations
- * @orphaned: bytes that are freed but still mapped; they are charged too
+ * @orphaned: bytes freed but still mapped, or used by a device program; they are
+ *	charged too
  * @peak: largest value of @bytes + @orphaned so far
  * @slots: number of regions in which the account has bytes
  * @handles: number of live allocations

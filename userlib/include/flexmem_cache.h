@@ -1134,10 +1134,11 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
 
 /**
  * FLEXMEM_CACHE_POOL_NO_SPLIT - flag of a private pool: each allocation gets a
- * segment of its own, of a fixed size
+ * segment of its own, which is not split and does not grow
  *
- * The size of the allocation is that of the segment: 2 MiB for 1,000 bytes, or
- * 20 MiB with expandable_segments. A free segment also serves smaller requests.
+ * The allocation gets all bytes of its segment. For a request of 1,000 bytes
+ * that is 2 MiB. With expandable_segments there are no small segments, so it is
+ * 20 MiB. A free segment also serves smaller requests.
  * Can be set and cleared only while the pool has no segment.
  */
 #define FLEXMEM_CACHE_POOL_NO_SPLIT (UINT32_C(1) << 1)

@@ -227,8 +227,10 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
 			   struct fmlib_want *want);
 
 /*
- * offered.c: whether @size bytes at the address of the segment are a valid
- * answer of the provider; returns memory that the cache cannot use.
+ * In offered.c. fmlib_memory_is_possible() returns whether @size bytes at the
+ * address of the segment are a valid answer of the provider.
+ * fmlib_memory_reject() returns memory that the cache cannot use to the
+ * provider.
  */
 bool fmlib_memory_is_possible(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment,
@@ -260,7 +262,10 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
-/* Removes and frees a segment, even if it has live blocks. */
+/*
+ * Removes a segment from the cache, even if it has live blocks. Does not return
+ * its memory to the provider. Another segment may reuse the struct.
+ */
 void fmlib_segment_forget(struct flexmem_cache *cache,
 			  struct fmlib_segment *segment);
 
