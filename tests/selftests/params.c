@@ -90,6 +90,7 @@ static const struct {
 	{ "timeout_ms", { "", "0", "-1", "x", "4294967296" } },
 	{ "domains", { "", "tcm:1M", "hbm", "hbm*0:2M", "hbm*33:2M", "hbm:1M",
 		       "hbm:2M,", "hbm:2M:reserved=2M", "hbm:2M;tcm:1M" } },
+	{ "space", { "", "64K", "12K:4G:64G", "64K:0:64G", "64K:4G:4K" } },
 };
 
 TEST_F(params, bad_values_of_flexmem_are_einval_with_a_message)
@@ -137,6 +138,23 @@ TEST_F(params, domains_name_the_place_of_an_error)
 	EXPECT_EQ(EINVAL, fm_insmod("flexmem_sim", "domains=hbm:2M,tcm:100K"));
 	EXPECT_TRUE(said(self->kmsg, "flexmem_sim",
 			 "domains=hbm:2M,tcm:100K: at character 12: a size is expected: a multiple of 64K"));
+}
+
+/* The message about the parameter space does the same. */
+TEST_F(params, space_names_the_place_of_an_error)
+{
+	ASSERT_EQ(0, fm_insmod("flexmem", ""));
+	EXPECT_EQ(EINVAL, fm_insmod("flexmem_sim", "space=64K:4K:64G"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem_sim",
+			 "space=64K:4K:64G: at character 5: a start is expected: a multiple of the page size"));
+}
+
+TEST_F(params, space_has_no_page_above_the_granule)
+{
+	ASSERT_EQ(0, fm_insmod("flexmem", ""));
+	EXPECT_EQ(EINVAL, fm_insmod("flexmem_sim",
+				    "domains=hbm:2M,tcm:64K space=128K:4G:64G"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem_sim", "space=: a page must not"));
 }
 
 TEST_F(params, domains_exclude_other_sizes)
