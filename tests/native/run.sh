@@ -65,16 +65,22 @@ for kind; do
 	[[ $kind != asan ]] || program asan faults
 	[[ $kind != asan ]] || program asan faults -p "$stride"
 	[[ $kind != asan ]] || program asan fuzz -n 3000 -c "$here/corpus/fuzz.txt"
+	turn=$seed
 	for params in 'fallback_sizes=16M,8M,4M max_regions=6' \
 		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1 pf_open=mode' \
 		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'; do
-		program "$kind" torture -s "$seed" -n "$ops" "$params"
-		program "$kind" torture -S -s "$seed" -n $((ops / 25)) "$params"
-		program "$kind" torture -P 3 -s "$seed" -n $((ops / 10)) "$params"
+		# With one of these parameters the card has several memories. The seed decides which one.
+		memories=()
+		((turn++ % 3)) || memories=(-d)
+		program "$kind" torture "${memories[@]}" -s "$seed" -n "$ops" "$params"
+		program "$kind" torture "${memories[@]}" -S -s "$seed" -n $((ops / 25)) "$params"
+		program "$kind" torture "${memories[@]}" -P 3 -s "$seed" -n $((ops / 10)) "$params"
 	done
+	memories=()
+	((seed % 2)) || memories=(-d)
 	close='order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
-	program "$kind" torture -c -s "$seed" -n "$ops" "$close"
-	program "$kind" torture -c -P 4 -s "$seed" -n $((ops / 10)) "$close"
+	program "$kind" torture -c "${memories[@]}" -s "$seed" -n "$ops" "$close"
+	program "$kind" torture -c "${memories[@]}" -P 4 -s "$seed" -n $((ops / 10)) "$close"
 done
 echo 'TAP version 13'
 # addresses NAME: compares the addresses of all allocations with the expected ones

@@ -105,7 +105,7 @@ static bool put_note(struct tenant *t, u32 handle)
  * one. Another task's FREE by that address then frees the new allocation, and
  * ends its handle.
  */
-static int gone_by_address(struct tenant *t)
+int tenant_gone_by_address(struct tenant *t)
 {
 	struct flexmem_file *private = t->file->private_data;
 
@@ -123,7 +123,7 @@ static void free_handle(struct tenant *t, u32 handle)
 
 	while (true) {
 		rc = CALL(t, FREE, &cmd);
-		ANSWER(t, "FREE", rc, EBUSY, gone_by_address(t));
+		ANSWER(t, "FREE", rc, EBUSY, tenant_gone_by_address(t));
 		if ((rc != -EBUSY && rc != -EFAULT) || put_note(t, handle))
 			break;
 		/* Another task may be using the handle, so time must pass. */
@@ -154,7 +154,7 @@ void tenant_note(struct tenant *t, u32 handle)
 }
 
 /* Each byte must be zero or the tag of the file's owner. */
-static void check_bytes(struct tenant *t, const u8 *data, size_t size)
+void tenant_check_bytes(struct tenant *t, const u8 *data, size_t size)
 {
 	size_t i;
 
@@ -179,7 +179,7 @@ static void copy_some(struct tenant *t, u32 handle, bool write)
 	ANSWER(t, write ? "WRITE" : "READ", rc, ENOENT, EBUSY, EINVAL, EIO,
 	       ETIMEDOUT, ENOMEM);
 	if (!write && !rc)
-		check_bytes(t, data, cmd.out_done);
+		tenant_check_bytes(t, data, cmd.out_done);
 }
 
 static void do_copy(struct tenant *t)
@@ -274,6 +274,7 @@ static struct flexmem_alloc draw_alloc(struct tenant *t)
 		cmd.flags |= chance(t, 4) ? flags[i] : 0;
 	if (chance(t, 4))
 		cmd.alignment = 1ULL << draw(t, 22);
+	tenant_draw_policy(t, &cmd);
 	return cmd;
 }
 
@@ -282,11 +283,13 @@ static void do_alloc(struct tenant *t)
 	struct flexmem_alloc cmd = draw_alloc(t);
 	long rc = CALL(t, ALLOC, &cmd);
 
-	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT);
+	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT,
+	       tenant_policy_error(&cmd));
 	if (rc)
 		return;
 	if (!cmd.out_handle)
 		shim_bug("ALLOC without a handle");
+	tenant_check_chunks(t, &cmd);
 	/* No other task knows the handle yet, so the bytes can be checked. */
 	if (chance(t, 3)) {
 		copy_some(t, cmd.out_handle, false);
@@ -315,7 +318,7 @@ static void do_free_by_address(struct tenant *t)
 	if (!handle)
 		return;
 	rc = CALL(t, LOOKUP, &lookup);
-	ANSWER(t, "LOOKUP", rc, gone_by_address(t));
+	ANSWER(t, "LOOKUP", rc, tenant_gone_by_address(t));
 	if (!rc) {
 		cmd.address = lookup.out_address;
 		rc = CALL(t, FREE, &cmd);
@@ -375,8 +378,9 @@ static void do_resize(struct tenant *t)
 					.length = 1 + draw(t, chance(t, 4) ?
 							   SZ_2M : SZ_64K));
 
+	/* Only an allocation of one chunk can be resized. */
 	ANSWER(t, "RESIZE", CALL(t, RESIZE, &cmd), ENOENT, EAGAIN, EBUSY,
-	       ENOMEM, EIO, ETIMEDOUT);
+	       ENOMEM, EIO, ETIMEDOUT, torture_memories ? EOPNOTSUPP : 0);
 }
 
 static void touch_some(struct tenant *t, struct vm_area_struct *vma)
@@ -393,7 +397,7 @@ static void touch_some(struct tenant *t, struct vm_area_struct *vma)
 		size_t offset = draw(t, chance(t, 2) ? 16 : size);
 
 		if (!native_touch(vma, offset, &byte, false))
-			check_bytes(t, &byte, 1);
+			tenant_check_bytes(t, &byte, 1);
 		byte = t->file->tag;
 		native_touch(vma, offset, &byte, true);
 	}

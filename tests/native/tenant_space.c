@@ -37,16 +37,24 @@ static void do_free(struct tenant *t)
 	ANSWER(t, "VA_FREE", CALL(t, VA_FREE, &cmd), ENOENT, EBUSY);
 }
 
-/* Most allocations of a tenant have parts of pages, and cannot be bound. */
+/*
+ * Most allocations of a tenant have parts of pages, and cannot be bound. The
+ * allocations that are made here have whole pages, also in each chunk.
+ */
 static void do_alloc(struct tenant *t)
 {
 	struct flexmem_alloc cmd = CMD(alloc,
 		.length = (1 + draw(t, MOST_PAGES)) * PAGE, .alignment = PAGE);
-	long rc = CALL(t, ALLOC, &cmd);
+	long rc;
 
-	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT);
-	if (!rc)
-		tenant_note(t, cmd.out_handle);
+	tenant_draw_policy(t, &cmd);
+	rc = CALL(t, ALLOC, &cmd);
+	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT,
+	       tenant_policy_error(&cmd));
+	if (rc)
+		return;
+	tenant_check_chunks(t, &cmd);
+	tenant_note(t, cmd.out_handle);
 }
 
 static void do_bind(struct tenant *t)

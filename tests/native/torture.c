@@ -7,8 +7,9 @@
  *
  * Tasks run freely as threads. With -S or -P they are scheduled: one task at a
  * time, in an order that the seed decides, so that the same seed repeats the
- * run. With -c the tasks share a few files.
- * usage: torture [-c] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
+ * run. With -c the tasks share a few files. With -d the card has several
+ * memories, and allocations have policies.
+ * usage: torture [-cd] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
  *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
  */
 #include "internal.h"
@@ -19,6 +20,7 @@
 
 struct tenant tenants[TENANTS + 1];
 atomic64_t torture_results[140];
+bool torture_memories;
 
 /* A random number below @below: splitmix64, with a state for each tenant. */
 u64 draw(struct tenant *t, u64 below)
@@ -210,6 +212,9 @@ static void check_all(void)
 	unsigned int i;
 
 	world_heal();
+	/* The worker ends the commands of killed callers. */
+	if (torture_memories)
+		native_settle_work();
 	for (i = 0; i < WORLD_FUNCTIONS; i++) {
 		wrong = world_wrong(i);
 		WARN(wrong, "function %u: %s", i, wrong);
@@ -219,6 +224,8 @@ static void check_all(void)
 		if (!file)
 			continue;
 		wrong = world_file_wrong(file);
+		WARN(wrong, "file %u: %s", i, wrong);
+		wrong = torture_memories ? world_charges_wrong(file) : NULL;
 		WARN(wrong, "file %u: %s", i, wrong);
 		private = file->private_data;
 		check_notes(i, file, private);
@@ -249,7 +256,7 @@ int main(int argc, char **argv)
 	u64 seed = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:n:r:cSP:")) != -1) {
+	while ((option = getopt(argc, argv, "s:n:r:cdSP:")) != -1) {
 		if (option == 's')
 			seed = strtoull(optarg, NULL, 0);
 		else if (option == 'n')
@@ -258,6 +265,8 @@ int main(int argc, char **argv)
 			a_round = strtoul(optarg, NULL, 0);
 		else if (option == 'c')
 			torture_close = true;
+		else if (option == 'd')
+			torture_memories = true;
 		else if (option == 'S' || option == 'P')
 			scheduled = true;
 		else
@@ -271,12 +280,16 @@ int main(int argc, char **argv)
 	a_round = a_round ?: scheduled ? 400 : 2000;
 	if (optind < argc)
 		params = argv[optind];
-	printf("# seed %llu, %s\n", seed, params);
+	printf("# seed %llu, %s%s\n", seed, params,
+	       torture_memories ? " domains=" TORTURE_CARD : "");
 	if (scheduled)
 		os_one_processor();
 	native_shim_init();
 	start_schedule(seed);
-	world_begin(params, 128ull * SZ_1M);
+	if (torture_memories)
+		world_begin_domains(params, TORTURE_CARD);
+	else
+		world_begin(params, 128ull * SZ_1M);
 	torture_cgroup[0] = native_cgroup_root;
 	for (i = 1; i < CGROUPS; i++)
 		torture_cgroup[i] = native_cgroup_make(torture_cgroup[i - 1]);

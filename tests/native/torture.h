@@ -43,10 +43,25 @@ extern struct cgroup *torture_cgroup[CGROUPS];
  */
 extern bool torture_close;
 
+/*
+ * The memories of the card with the option -d: two of device memory, and one on
+ * the chip.
+ */
+#define TORTURE_MEMORIES 3
+#define TORTURE_CARD "hbm*2:48M,tcm:9M:reserved=1M"
+
+/* If set, the card has these memories, and allocations have policies. */
+extern bool torture_memories;
+
 u64 draw(struct tenant *t, u64 below);
 bool chance(struct tenant *t, unsigned int one_in);
 void tenant_step(struct tenant *t);
 void tenant_space(struct tenant *t);
+void tenant_draw_policy(struct tenant *t, struct flexmem_alloc *cmd);
+int tenant_policy_error(const struct flexmem_alloc *cmd);
+void tenant_check_chunks(struct tenant *t, const struct flexmem_alloc *cmd);
+void tenant_check_bytes(struct tenant *t, const u8 *data, size_t size);
+int tenant_gone_by_address(struct tenant *t);
 void tenant_answer(struct tenant *t, const char *what, long rc,
 		   const int *allowed);
 long tenant_call(struct tenant *t, unsigned int cmd, void *arg, size_t size);

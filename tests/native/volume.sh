@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs many millions of operations of the native torture, in pieces of a million. Each piece has its own seed and its
-# own mode: as threads or scheduled, with many files or few, with different parameters. Prints TAP, a test for each
-# piece, and the speed. The run can be interrupted: a piece that has passed is not run again as long as the program is
-# the same.
+# own mode: as threads or scheduled, with many files or few, on a card with one memory or several, with different
+# parameters. Prints TAP, a test for each piece, and the speed. The run can be interrupted: a piece that has passed is
+# not run again as long as the program is the same.
 # usage: tests/native/volume.sh asan|tsan [MILLIONS]        default: 50
 # Environment: FLEXMEM_SEED: the first seed; default: one that the program's hash decides
 set -euo pipefail
@@ -40,8 +40,8 @@ close=(
 )
 # The options of each piece. Most pieces do not schedule their threads (-S, -P), because TSan then finds more.
 case $kind in
-asan) ways=('-c -P 4' '' '' -c '' '-P 3' '' -S -c '') ;;
-tsan) ways=('' '' -c '' '' '-P 3' '' '' -c '') ;;
+asan) ways=('-c -P 4' -d '' -c '' '-P 3' '' -S '-c -d' '') ;;
+tsan) ways=('' -d -c '' '' '-P 3' '' '' '-c -d' '') ;;
 *) die 'which: asan or tsan?' ;;
 esac
 

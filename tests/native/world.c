@@ -552,6 +552,47 @@ const char *world_file_wrong(struct file *file)
 	return wrong ?: space ? space_wrong(space) : NULL;
 }
 
+/* Adds up the bytes of each chunk of a client that is not lost, by slot. */
+static void add_chunks(struct flexmem_client *client, u64 *bytes)
+{
+	struct flexmem_allocation *allocation;
+	const struct flexmem_chunk *chunk;
+	u32 index = 0;
+
+	spin_lock(&client->handles.lock);
+	while ((allocation = flexmem_handles_next(&client->handles, &index)))
+		for (chunk = allocation->chunks;
+		     chunk < allocation->chunks + allocation->nr_chunks; chunk++)
+			if (!flexmem_region_is_lost(chunk->region))
+				bytes[chunk->region->slot] += chunk->size;
+	spin_unlock(&client->handles.lock);
+}
+
+/**
+ * world_charges_wrong - check for what a file is charged in each slot
+ * @file: a file that is in no command; no command of a killed caller is left
+ *
+ * Return: NULL, or a text that says what is wrong.
+ */
+const char *world_charges_wrong(struct file *file)
+{
+	struct flexmem_file *private = file->private_data;
+	struct flexmem_account *account = private->client.account;
+	u64 bytes[FLEXMEM_MAX_SLOTS] = {};
+	const char *wrong = NULL;
+	unsigned int slot;
+
+	add_chunks(&private->client, bytes);
+	spin_lock(&account->accounts->lock);
+	flexmem_account_settle(account);
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
+		if (account->in[slot].bytes !=
+		    bytes[slot] + account->in[slot].orphaned)
+			wrong = "a slot is charged for other bytes than those of the chunks in it";
+	spin_unlock(&account->accounts->lock);
+	return wrong;
+}
+
 void world_picture(struct file *file, struct picture *picture)
 {
 	struct flexmem_file *private = file->private_data;

@@ -70,6 +70,7 @@ bool world_translate(unsigned int index, u64 space, u64 address, u32 access,
 		     u64 *physical);
 const char *world_wrong(unsigned int index);
 const char *world_file_wrong(struct file *file);
+const char *world_charges_wrong(struct file *file);
 void world_picture(struct file *file, struct picture *picture);
 
 /*
