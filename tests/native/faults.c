@@ -56,7 +56,8 @@ bool run_good(struct run *r, const char *at, long rc, int expected)
 static const char *check_file(struct run *r, unsigned int f)
 {
 	struct flexmem_file *private = r->file[f]->private_data;
-	const char *wrong = world_file_wrong(r->file[f]);
+	const char *wrong = world_file_wrong(r->file[f]) ?:
+			    world_charges_wrong(r->file[f]);
 	unsigned int i;
 
 	if (wrong)
@@ -305,25 +306,70 @@ static const struct sequence * const all_corners[] = {
 	job_corners, sleep_corners, debugfs_corners,
 };
 
+/* The ways in which an operation of the device fails. */
+static const struct {
+	int error;
+	bool done;
+	unsigned int again;
+} ways[] = {
+	{ -EIO }, { -ENOMEM }, { -ETIMEDOUT }, { -EINTR },
+	{ -ETIMEDOUT, true }, { -EINTR, true },
+	{ -EIO, false, 1 }, { -ETIMEDOUT, true, 1 },
+	{ -ENOTRECOVERABLE },
+};
+
+static void walk_all(const struct sequence *s, const char *only)
+{
+	for (; s->run; s++)
+		if (strstr(s->name, only))
+			walk(s);
+}
+
+static void sweep_all(const struct sequence *s, const char *only)
+{
+	unsigned int w;
+
+	for (; s->run; s++)
+		for (w = 0; w < ARRAY_SIZE(ways); w++)
+			if (strstr(s->name, only))
+				sweep(s, ways[w].error, ways[w].done,
+				      ways[w].again);
+}
+
+static void sweep_all_points(const struct sequence *s, unsigned int stride,
+			     const char *only)
+{
+	unsigned int kind;
+
+	for (; s->run; s++)
+		for (kind = KILL; kind < NR_INTERFERENCES; kind++)
+			if (strstr(s->name, only))
+				failures += points_sweep(s, kind, stride,
+							 &count);
+}
+
+static void begin_domains(void)
+{
+	printf("# %s domains=%s\n", DOMAINS_PARAMS, DOMAINS_TEXT);
+	world_begin_domains(DOMAINS_PARAMS, DOMAINS_TEXT);
+}
+
 static int sweep_points(unsigned int stride, const char *only)
 {
-	const struct sequence *s;
-	unsigned int i, kind;
+	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		printf("# %s\n", params[i]);
 		world_begin(params[i], 128ull * SZ_1M);
-		for (s = sequences; s->run; s++)
-			for (kind = KILL; kind < NR_INTERFERENCES; kind++)
-				if (strstr(s->name, only))
-					failures += points_sweep(s, kind,
-								 stride,
-								 &count);
+		sweep_all_points(sequences, stride, only);
 		if (strstr(open_below.name, only))
 			failures += points_sweep(&open_below, STRICTNESS,
 						 stride, &count);
 		world_end();
 	}
+	begin_domains();
+	sweep_all_points(policy_sequences, stride, only);
+	world_end();
 	points_total();
 	printf("1..%u\n", count);
 	return failures;
@@ -331,18 +377,7 @@ static int sweep_points(unsigned int stride, const char *only)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		int error;
-		bool done;
-		unsigned int again;
-	} ways[] = {
-		{ -EIO }, { -ENOMEM }, { -ETIMEDOUT }, { -EINTR },
-		{ -ETIMEDOUT, true }, { -EINTR, true },
-		{ -EIO, false, 1 }, { -ETIMEDOUT, true, 1 },
-		{ -ENOTRECOVERABLE },
-	};
 	const char *only;
-	const struct sequence *s;
 	unsigned int i, w, stride = 0;
 	int option;
 
@@ -363,27 +398,15 @@ int main(int argc, char **argv)
 		printf("# %s\n", params[i]);
 		world_begin(params[i], 128ull * SZ_1M);
 		for (w = 0; w < ARRAY_SIZE(all_corners); w++)
-			for (s = all_corners[w]; s->run; s++)
-				if (strstr(s->name, only))
-					walk(s);
-		for (s = sequences; s->run; s++)
-			for (w = 0; w < ARRAY_SIZE(ways); w++)
-				if (strstr(s->name, only))
-					sweep(s, ways[w].error, ways[w].done,
-					      ways[w].again);
+			walk_all(all_corners[w], only);
+		sweep_all(sequences, only);
 		world_end();
 	}
-	printf("# %s domains=%s\n", DOMAINS_PARAMS, DOMAINS_TEXT);
-	world_begin_domains(DOMAINS_PARAMS, DOMAINS_TEXT);
-	for (s = domain_corners; s->run; s++)
-		if (strstr(s->name, only))
-			walk(s);
-	for (s = scatter_corners; s->run; s++)
-		if (strstr(s->name, only))
-			walk(s);
-	for (s = space_corners; s->run; s++)
-		if (strstr(s->name, only))
-			walk(s);
+	begin_domains();
+	walk_all(domain_corners, only);
+	walk_all(scatter_corners, only);
+	walk_all(space_corners, only);
+	sweep_all(policy_sequences, only);
 	world_end();
 	printf("# %lu faults\n1..%u\n", points, count);
 	return failures;

@@ -45,6 +45,8 @@ struct sequence {
 };
 
 extern const struct sequence sequences[];
+/* The same for the policies, on the card that DOMAINS_TEXT describes. */
+extern const struct sequence policy_sequences[];
 extern struct cgroup *tenants;
 /*
  * A sequence for the sweep of points: another task opens a file in the cgroup
@@ -79,6 +81,8 @@ unsigned int sim_domains_wrong(void);
 void run_end(struct run *r);
 void run_wrong(struct run *r, const char *wrong, const char *at, long rc);
 bool run_good(struct run *r, const char *at, long rc, int expected);
+long run_call(struct run *r, unsigned int f, const char *at, unsigned int cmd,
+	      void *arg);
 
 static inline void must(struct run *r, bool right, const char *what)
 {

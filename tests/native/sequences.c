@@ -94,8 +94,8 @@ static void check_told(struct run *r, const char *at, unsigned int cmd,
 }
 
 /* Calls through a file. A call that fails must have changed nothing. */
-static long call(struct run *r, unsigned int f, const char *at,
-		 unsigned int cmd, void *arg)
+long run_call(struct run *r, unsigned int f, const char *at, unsigned int cmd,
+	      void *arg)
 {
 	static struct picture before, after;
 	struct flexmem_file *file = r->file[f]->private_data;
@@ -131,9 +131,10 @@ static long call(struct run *r, unsigned int f, const char *at,
 }
 
 #define CALL(r, f, NAME, cmd) \
-	run_good(r, #NAME, call(r, f, #NAME, FLEXMEM_IOCTL_##NAME, cmd), 0)
+	run_good(r, #NAME, run_call(r, f, #NAME, FLEXMEM_IOCTL_##NAME, cmd), 0)
 #define FAILS(r, f, NAME, cmd, error) \
-	run_good(r, #NAME, call(r, f, #NAME, FLEXMEM_IOCTL_##NAME, cmd), error)
+	run_good(r, #NAME, run_call(r, f, #NAME, FLEXMEM_IOCTL_##NAME, cmd), \
+		 error)
 
 static bool open_file(struct run *r, unsigned int f)
 {
@@ -702,7 +703,7 @@ static void run_scatter(struct run *r)
 				       .flags = FLEXMEM_ALLOC_ZEROED,
 				       .policy = FLEXMEM_POLICY_SCATTER,
 				       .max_chunks = 2);
-	long rc = call(r, 0, "ALLOC", FLEXMEM_IOCTL_ALLOC, &cmd);
+	long rc = run_call(r, 0, "ALLOC", FLEXMEM_IOCTL_ALLOC, &cmd);
 
 	/*
 	 * A reset or an unbind can take the memory away between the driver's
