@@ -132,6 +132,73 @@ static void run_scatter_aligned(struct run *r)
 	     "aligned chunks");
 }
 
+/* The small domain has two holes of 128 KiB, at 0 and at 256 KiB. */
+static void run_scatter_equal(struct run *r)
+{
+	static const u32 size[] = { SZ_128K, SZ_128K, SZ_128K, SZ_512K };
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_alloc reply;
+	u32 *handle = r->handle[0];
+	unsigned int i;
+
+	open_file(r, 0);
+	for (i = 0; i < ARRAY_SIZE(size); i++)
+		scatter(r, size[i], 2, 0, &reply);
+	free_handle(r, handle[2]);
+	free_handle(r, handle[0]);
+	handle[0] = handle[3];
+	r->nr[0] = 2;
+	scatter(r, SZ_256K, 2, 0, &reply);
+	must(r, chunks(r, entry) == 2 && !entry[0].address.offset &&
+	     entry[1].address.offset == SZ_256K, "the lower one of equal blocks");
+}
+
+/* Allocates two equal blocks of domain 0. Receives their regions. */
+static void scatter_regions(struct run *r, u64 length, u64 region[2])
+{
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_alloc reply;
+
+	alloc_by(r, CMD(alloc, .length = length, .domains = BIT(0),
+			       .max_chunks = 2,
+			       .policy = FLEXMEM_POLICY_SCATTER), 0, &reply);
+	must(r, chunks(r, entry) == 2 && entry[0].length == length / 2,
+	     "two equal blocks");
+	region[0] = entry[0].address.region_id;
+	region[1] = entry[1].address.region_id;
+}
+
+/*
+ * The largest hole of each region has 2 MiB. The first region has a hole of
+ * 1 MiB too, so the strategy fill_first begins with the second one.
+ */
+static void run_scatter_equal_regions(struct run *r)
+{
+	static const u32 size[] = { SZ_2M, SZ_1M, SZ_1M, SZ_4M,
+				    SZ_2M, SZ_1M, SZ_4M + SZ_1M };
+	u32 *handle = r->handle[0];
+	struct flexmem_alloc reply;
+	u64 first[2], second[2];
+	unsigned int i;
+
+	open_file(r, 0);
+	for (i = 0; i < ARRAY_SIZE(size); i++)
+		alloc_by(r, CMD(alloc, .length = size[i], .domains = BIT(0),
+				       .policy = FLEXMEM_POLICY_BIND), 0, &reply);
+	for (i = 0; i <= 4; i += 2)
+		free_handle(r, handle[i]);
+	handle[0] = handle[6];
+	handle[2] = handle[5];
+	r->nr[0] = 4;
+	scatter_regions(r, SZ_4M, first);
+	/* Now both regions have 1 MiB, so the lower slot comes first. */
+	free_handle(r, handle[2]);
+	handle[2] = handle[--r->nr[0]];
+	scatter_regions(r, SZ_2M, second);
+	must(r, first[0] != first[1] && second[0] == first[1] &&
+	     second[1] == first[0], "order of regions with equal blocks");
+}
+
 /*
  * Each of two regions has a hole that begins and ends unaligned. The hole is
  * larger than the first request, but has no aligned block of that size.
@@ -291,6 +358,9 @@ const struct sequence scatter_corners[] = {
 	{ "scatter: a block is large enough", prepare_holes, run_scatter_one },
 	{ "scatter: not enough", prepare_holes, run_scatter_full },
 	{ "scatter: alignment", prepare_holes, run_scatter_aligned },
+	{ "scatter: equal blocks", NULL, run_scatter_equal },
+	{ "scatter: equal blocks in two regions", NULL,
+	  run_scatter_equal_regions },
 	{ "scatter: no aligned block", NULL, run_scatter_unaligned },
 	{ "scatter: two domains", prepare_file, run_scatter_domains },
 	{ "scatter: limit", NULL, run_scatter_limit },
