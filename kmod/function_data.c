@@ -161,8 +161,8 @@ int flexmem_function_check_fence(struct flexmem_function *function,
 
 /*
  * Ends all jobs of a client with an overdue job.
- * @fence: fence of the overdue job, which the driver has added to an
- * allocation.
+ * @fence: fence of the overdue job. The driver has added it to an allocation,
+ * or has accepted it.
  * Context: under data_lock. May sleep. Return: 0; -EOPNOTSUPP if the device
  * cannot cancel jobs; or an error of flexmem_function_error() or
  * flexmem_function_outcome().

@@ -245,8 +245,9 @@ static void lost_region_has_no_charges(struct kunit *test)
 
 /*
  * A lost region no longer counts against a limit of regions. A file that had a
- * block in the lost region is charged for the region that fills the slot now.
- * The test checks no account in between, because a check drops lost blocks.
+ * block in the lost region has none in the region that fills the slot now: a
+ * block there counts as a further region, which the limit refuses here. The
+ * test checks no account in between, because a check drops lost blocks.
  */
 static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 {

@@ -631,8 +631,8 @@ static void callers_wait_for_the_probe(struct kunit *test)
 }
 
 /*
- * The answer to any command shows that the device lives. Here it is the answer
- * to a scrub.
+ * The success of any command, not only of the probe, shows that the device
+ * lives. The test reports one itself.
  */
 static void any_answer_ends_the_wait(struct kunit *test)
 {

@@ -119,8 +119,8 @@ static void equals_go_by_segment_and_offset(void **state)
 
 	(void)state;
 	/*
-	 * Two blocks fill the first segment. The third block is in a second
-	 * segment.
+	 * The first two blocks, and the memory behind each of them, fill the
+	 * first segment (2 MiB). The third block is in a second segment.
 	 */
 	for (i = 0; i < 3; i++) {
 		tokens[i] = take(cache, 600 * KIB, 0);

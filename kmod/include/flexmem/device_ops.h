@@ -322,8 +322,9 @@ struct flexmem_device_ops {
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
 	/**
-	 * @cancel: freed memory has waited too long for @fence, which the
-	 * driver has added (flexmem_allocation_add_fence()). End all jobs of
+	 * @cancel: freed memory has waited too long for @fence. The driver has
+	 * added it (flexmem_allocation_add_fence()), or @owns_fence has
+	 * accepted it. End all jobs of
 	 * the client that dispatched the job of @fence, including jobs that the
 	 * device has begun. When a job has ended, its fence signals with an
 	 * error; this operation need not wait for that. @fence may have

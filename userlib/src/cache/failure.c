@@ -13,7 +13,7 @@
 #define FAILURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_cache_failure, device.max_region)
 
-/* Whether the free blocks of a pool are for other pools, not for @want. */
+/* Whether @want may not use the free blocks of @pool. */
 static bool is_barred(const struct fmlib_pool *pool,
 		      const struct fmlib_want *want)
 {

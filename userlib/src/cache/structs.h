@@ -92,11 +92,11 @@ struct fmlib_piece {
 /*
  * Only expandable segments use @range and @stamp.
  * @stamp: the cache's clock when the end of the segment became free.
- * @quiet and @noted are values of @range.releases.
- * @noted is taken before the device is synchronized, and again after that for
- * threads that still wait (streams.c). While @quiet
- * equals @range.releases, no queued work uses free memory of the segment
- * (borrow.c). Only fixed segments use @first and @last.
+ * @quiet: @range.releases at the last moment when no queued work used free
+ * memory of the segment. While the two are equal, that is still so (borrow.c).
+ * @noted: @range.releases when the present synchronization of the device began,
+ * or QUIET (streams.c).
+ * Only fixed segments use @first and @last.
  * @stuck: the provider could not shrink the segment, so the segment is only
  * returned as a whole.
  * @lost: the segment was lost in a reset. It serves no request, and is returned
