@@ -363,12 +363,12 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
 	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
 	/* The limit ends at once, even before the account forgets the limit. */
+	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	accounts_uncharge(test, client, 0, GIB);
 	EXPECT(test, client->parent->limit[BYTES], GIB);
 	flexmem_limit_get(client, &reply);
 	EXPECT(test, reply.out_limit, FLEXMEM_NO_LIMIT);
 	EXPECT(test, reply.out_used, GIB);
-	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_forget(&ctx->accounts);
 	flexmem_owner_forget(&ctx->accounts);
 	accounts_check(test);
