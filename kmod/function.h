@@ -379,7 +379,7 @@ void flexmem_function_vm_end(struct flexmem_vm *vm);
 bool flexmem_function_vm_close(struct flexmem_function *function,
 			       struct flexmem_vm *vm);
 bool flexmem_function_vm_is_pending(const struct flexmem_function *function);
-void flexmem_function_vm_retry(struct flexmem_function *function);
+bool flexmem_function_vm_retry(struct flexmem_function *function);
 void flexmem_function_vm_forget(struct flexmem_function *function);
 void flexmem_function_vm_show(const struct flexmem_function *function,
 			      struct seq_file *m);

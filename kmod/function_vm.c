@@ -22,6 +22,8 @@
 
 #include "function.h"
 
+/* How many closed spaces flexmem_function_vm_retry() unmaps in one call. */
+#define AT_ONCE 16
 #define ALL_ACCESS (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE | FLEXMEM_VM_EXECUTE)
 
 static bool is_valid(const struct flexmem_function *function,
@@ -165,13 +167,18 @@ bool flexmem_function_vm_is_pending(const struct flexmem_function *function)
 }
 
 /*
- * Unmaps closed spaces. If the firmware refuses to unmap a space, this goes on
- * with the next one. If the firmware does not answer, no further command is
- * sent. May sleep.
+ * Unmaps closed spaces, but not more than AT_ONCE, because others wait for the
+ * lock. If the firmware refuses to unmap a space, this goes on with the next
+ * one. If the firmware does not answer, no further command is sent. May sleep.
+ * Return: whether to call again soon, because some spaces were unmapped and
+ * others were not tried.
  */
-void flexmem_function_vm_retry(struct flexmem_function *function)
+bool flexmem_function_vm_retry(struct flexmem_function *function)
 {
 	struct flexmem_vm *vm, *next;
+	bool unmapped = false, again = false;
+	unsigned int sent = 0;
+	LIST_HEAD(refused);
 	int rc;
 
 	list_for_each_entry_safe(vm, next, &function->vms, link) {
@@ -179,18 +186,23 @@ void flexmem_function_vm_retry(struct flexmem_function *function)
 			continue;
 		if (flexmem_function_error(function))
 			break;
+		if (sent++ == AT_ONCE) {
+			again = unmapped;
+			break;
+		}
 		rc = unmap_space(function, vm);
 		if (!rc) {
 			forget(function, vm);
-		} else if (rc != -EIO) {
-			/*
-			 * This space moves to the end, so that the next try
-			 * begins with another one.
-			 */
-			list_move_tail(&vm->link, &function->vms);
-			break;
+			unmapped = true;
+			continue;
 		}
+		/* The next call begins with other spaces. */
+		list_move_tail(&vm->link, &refused);
+		if (rc != -EIO)
+			break;
 	}
+	list_splice_tail(&refused, &function->vms);
+	return again;
 }
 
 /*

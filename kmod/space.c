@@ -363,7 +363,8 @@ static struct flexmem_binding *to_binding(struct flexmem_job *job)
 /*
  * Maps the bytes, chunk by chunk. A suspend waits only for the command under
  * way. This function then returns -EAGAIN, with some chunks mapped, and is
- * called again after the resume for the other chunks.
+ * called again after the resume for the other chunks. If the caller is killed,
+ * the chunks that are mapped are unmapped again.
  */
 static int run_bind(struct flexmem_job *job)
 {
@@ -373,7 +374,8 @@ static int run_bind(struct flexmem_job *job)
 	int error;
 
 	while (!rc && binding->mapped < binding->bytes.size) {
-		rc = flexmem_function_error(function) ?:
+		rc = flexmem_job_is_abandoned(job) ? -EINTR :
+		     flexmem_function_error(function) ?:
 		     flexmem_allocation_error(binding->allocation);
 		rc = rc ?: map_next(binding);
 	}

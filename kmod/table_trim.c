@@ -39,16 +39,20 @@ void flexmem_table_work(struct work_struct *work)
 			     work);
 	struct flexmem_table *table =
 		container_of(function, struct flexmem_table, function);
+	bool again;
 
 	mutex_lock(&table->acquire_lock);
 	if (flexmem_function_is_unresponsive(function)) {
 		flexmem_function_probe(function);
 		flexmem_scrub_soon(table);
 	}
-	flexmem_function_vm_retry(function);
+	again = flexmem_function_vm_retry(function);
 	flexmem_table_retry(table, false);
 	if (!flexmem_function_error(function))
 		flexmem_reservations_restore(table);
+	/* Jobs that were queued meanwhile run first. */
+	if (again)
+		queue_delayed_work(function->worker, &function->work, 0);
 	WRITE_ONCE(function->work_tries, function->work_tries + 1);
 	if (flexmem_function_is_unresponsive(function) ||
 	    (!flexmem_function_error(function) &&

@@ -232,6 +232,37 @@ static void stops_to_unmap_after_a_timeout(struct kunit *test)
 	stop_worker(liar);
 }
 
+/* Many closed spaces keep others from the lock for a few commands only. */
+static void unmaps_few_spaces_at_once(struct kunit *test)
+{
+	struct liar *liar = test->priv;
+	struct flexmem_function *function = &liar->function;
+	struct space space[20];
+	unsigned int i, unmapped = 0;
+
+	start_worker(test);
+	liar->rc = -EIO;
+	for (i = 0; i < ARRAY_SIZE(space); i++) {
+		open_space(function, &space[i], 1 + i);
+		flexmem_function_vm_close(function, &space[i].vm);
+	}
+	/* If the firmware refuses all of them, the worker waits. */
+	liar->mapped = 0;
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_retry(function));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 16);
+	KUNIT_EXPECT_PTR_EQ(test, function->vms.next, &space[16].vm.link);
+	liar->rc = 0;
+	KUNIT_EXPECT_TRUE(test, flexmem_function_vm_retry(function));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 32);
+	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_retry(function));
+	KUNIT_EXPECT_EQ(test, liar->mapped, 36);
+	flush_workqueue(function->worker);
+	for (i = 0; i < ARRAY_SIZE(space); i++)
+		unmapped += space[i].unmapped;
+	KUNIT_EXPECT_EQ(test, unmapped, 20);
+	stop_worker(liar);
+}
+
 /* A suspended function gets no command. */
 static void closes_a_space_after_the_resume(struct kunit *test)
 {
@@ -283,6 +314,7 @@ static struct kunit_case function_vm_test_cases[] = {
 	KUNIT_CASE(closes_an_empty_space),
 	KUNIT_CASE(closes_a_space),
 	KUNIT_CASE(stops_to_unmap_after_a_timeout),
+	KUNIT_CASE(unmaps_few_spaces_at_once),
 	KUNIT_CASE(closes_a_space_after_the_resume),
 	KUNIT_CASE(releases_nothing_that_is_mapped),
 	{}

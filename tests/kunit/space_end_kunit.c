@@ -290,16 +290,21 @@ static void the_worker_ends_the_command_of_a_killed_caller(struct kunit *test)
 	u32 handle = alloc_pages_in(test, client, 3, 3);
 
 	reserve(test, client, 3);
+	/* The command under way ends, and is undone. */
+	pages.maps = 0;
 	killed(test, handle);
-	KUNIT_EXPECT_TRUE(test, is_bound(test, client, 0));
-	check_pages(test, client, 3);
+	KUNIT_EXPECT_EQ(test, pages.maps, 1);
+	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 3), 0);
 	killed(test, 0);
 	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
 	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
-	/* If a command fails after the kill, nothing stays behind. */
-	fail(2, 1, -EIO);
-	killed(test, handle);
-	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	/* The last command is under way: then all bytes are bound. */
+	killed(test, alloc_pages_in(test, client, 3, 1));
+	KUNIT_EXPECT_TRUE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, nr_entries(), 1);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
 	KUNIT_EXPECT_EQ(test, free_at(test, client, START), 0);
 }
 
@@ -445,6 +450,28 @@ static void close_while_suspended(struct kunit *test)
 	retry(ctx);
 	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
+}
+
+/* The worker unmaps some closed spaces, then others, without a delay. */
+static void many_closed_spaces_wait_for_no_delay(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_function *function = &ctx->table->function;
+	struct flexmem_client client;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		deploy(test, open_one(test, &client));
+		fail(0, 1, -EIO);
+		flexmem_client_fini(&client);
+	}
+	pages.unmaps = 0;
+	flush_delayed_work(&function->work);
+	/* Runs what is queued, but nothing that waits for a delay. */
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 20);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
 }
 
 /* A reset ends spaces that could not be unmapped, and unmaps all others. */
@@ -687,6 +714,7 @@ static struct kunit_case space_end_cases[] = {
 	KUNIT_CASE(close_without_bindings),
 	KUNIT_CASE(close_waits_for_the_firmware),
 	KUNIT_CASE(close_while_suspended),
+	KUNIT_CASE(many_closed_spaces_wait_for_no_delay),
 	KUNIT_CASE(reset_unmaps),
 	KUNIT_CASE(removal_after_a_reset),
 	KUNIT_CASE(a_failed_device_keeps_what_may_be_mapped),

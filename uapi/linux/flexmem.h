@@ -1440,7 +1440,7 @@ enum flexmem_va_access {
  * EIO, ETIMEDOUT, ENOMEM: device programs may reach some of the bytes.
  * VA_LOOKUP does not find them, but addresses and bytes may stay taken.
  * VA_UNBIND frees them; it fails with ENOENT if they are free. EINTR (the caller
- * was killed): the same, or all bytes are bound.
+ * was killed): the same, or nothing is bound, or all bytes are bound.
  *
  * A bound allocation cannot be resized. FREE of a bound allocation ends its
  * handle, but the memory stays bound and charged until VA_UNBIND or close(), as
