@@ -220,7 +220,10 @@ static void what_becomes_ready_meanwhile_waits(struct kunit *test)
 	free_it(test, alloc_in_flight(test, GIB, first));
 	free_it(test, alloc_in_flight(test, GIB, second));
 	expect_leaving(test, 2 * GIB);
+	/* The worker waits for its turn, so it puts the last reference. */
+	mutex_lock(&ctx->table->leaving.turn);
 	signal_and_put(first);
+	mutex_unlock(&ctx->table->leaving.turn);
 	/* After the first run of the worker, the second run is queued. */
 	flush_work(&ctx->table->leaving.work);
 	expect_leaving(test, 0);
