@@ -37,7 +37,7 @@
 #include <linux/string.h>
 #include <flexmem/device_ops.h>
 
-#include "firmware.h"
+#include "firmware_state.h"
 #include "mailbox.h"
 #include "memory.h"
 
@@ -50,113 +50,7 @@
 /* The firmware checks after this many bytes whether the caller still waits. */
 #define FW_DATA_STEP SZ_16M
 
-/**
- * struct fw_piece - memory that a function has
- * @node: in &struct sim_firmware.pieces
- * @base: physical address of the first byte
- * @domain: number of the domain
- * @size: bytes
- * @name: the name that the host gave the piece
- * @owner: the function
- * @slot: entry of the function's table that points here, or SIM_NO_SLOT
- * @last_slot: the last entry that pointed here
- */
-struct fw_piece {
-	struct list_head node;
-	u64 base;
-	unsigned int domain;
-	u64 size;
-	u64 name;
-	unsigned int owner;
-	int slot;
-	int last_slot;
-};
-
-/**
- * struct fw_mapping - an entry of a function's page table
- * @piece: mapped memory; NULL: an empty entry
- * @offset: offset of the first byte in that memory
- * @space: number of the device-virtual space
- * @address: first address in that space
- * @size: bytes
- * @access: allowed accesses of programs
- */
-struct fw_mapping {
-	struct fw_piece *piece;
-	u64 offset;
-	u64 space;
-	u64 address;
-	u64 size;
-	u64 access;
-};
-
-/**
- * struct fw_domain - one of the card's memories
- * @base: physical address of the first byte, a multiple of 1 GiB
- * @size: bytes that functions can acquire; the card keeps the bytes behind them
- *         for itself
- * @granule: the size of each piece is a multiple of this
- */
-struct fw_domain {
-	u64 base;
-	u64 size;
-	u64 granule;
-};
-
-/**
- * struct fw_function - one function as the firmware sees it
- * @capacity: most bytes that the function may have, by domain
- * @used: bytes that the function has, by domain
- * @slots: entries of the function's table; 0: the PF, which has no table
- * @usable_slots: only entries below this number may be filled
- * @quiet: SIM_QUIESCE has stopped the programs; until a reset the function can
- *	only release memory
- * @table: the memory that each entry of the table points at, or NULL
- * @mappings: the page table, for all device-virtual spaces
- * @seq: number of the latest command that was carried out
- */
-struct fw_function {
-	u64 capacity[FLEXMEM_MAX_DOMAINS];
-	u64 used[FLEXMEM_MAX_DOMAINS];
-	unsigned int slots;
-	unsigned int usable_slots;
-	bool quiet;
-	struct fw_piece *table[SIM_MAX_SLOTS];
-	struct fw_mapping mappings[SIM_MAX_MAPPINGS];
-	u64 seq;
-};
-
-/**
- * struct sim_firmware - the firmware of one card
- * @mbox: mailbox of the card; never changes
- * @thread: runs the firmware; never changes
- * @nr_domains: number of @domains; never changes
- * @domains: the card's memories; never change
- * @space: device-virtual spaces; never changes
- * @chips: the bytes of the memories; only the thread uses them
- * @lock: held by the thread while it handles one message
- * @pieces: &struct fw_piece, by base
- * @functions: PF and VFs
- */
-struct sim_firmware {
-	struct sim_mailbox *mbox;
-	struct task_struct *thread;
-	unsigned int nr_domains;
-	struct fw_domain domains[FLEXMEM_MAX_DOMAINS];
-	struct sim_space space;
-	struct sim_memory *chips;
-	/*
-	 * Protects the members below, because debugfs files change capacities
-	 * and usable slots while the thread runs. Taken before &struct
-	 * sim_mailbox.lock.
-	 */
-	struct mutex lock;
-	struct list_head pieces;
-	struct fw_function functions[SIM_MAX_FUNCTIONS];
-};
-
-static struct fw_piece *fw_find(struct sim_firmware *fw, unsigned int owner,
-				u64 name)
+struct fw_piece *fw_find(struct sim_firmware *fw, unsigned int owner, u64 name)
 {
 	struct fw_piece *piece;
 
@@ -214,25 +108,6 @@ static void fw_unpoint(struct fw_function *f, struct fw_piece *piece)
 {
 	f->table[piece->slot] = NULL;
 	piece->slot = SIM_NO_SLOT;
-}
-
-static bool fw_touches(const struct fw_mapping *map,
-		       const struct sim_request *req)
-{
-	return map->piece && map->space == req->space &&
-	       map->address < req->address + req->bytes &&
-	       req->address < map->address + map->size;
-}
-
-static bool fw_is_mapped(const struct fw_function *f,
-			 const struct fw_piece *piece)
-{
-	unsigned int i;
-
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++)
-		if (f->mappings[i].piece == piece)
-			return true;
-	return false;
 }
 
 static enum sim_status fw_acquire(struct sim_firmware *fw, unsigned int function,
@@ -364,11 +239,6 @@ static int fw_move(struct sim_firmware *fw, const struct sim_request *req,
 	}
 }
 
-static bool fw_is_within(const struct fw_piece *piece, u64 offset, u64 bytes)
-{
-	return offset <= piece->size && bytes <= piece->size - offset;
-}
-
 /* @from is the source of a copy, or NULL. */
 static enum sim_status fw_check_data(const struct sim_request *req,
 				     const struct fw_piece *piece,
@@ -429,74 +299,6 @@ static enum sim_status fw_data(struct sim_firmware *fw, unsigned int function,
 			return SIM_FAILED;
 		cond_resched();
 	}
-	return SIM_OK;
-}
-
-static bool fw_is_bad_vm_range(const struct sim_space *space,
-			       const struct sim_request *req)
-{
-	return !req->space || !req->bytes ||
-	       !IS_ALIGNED(req->address | req->bytes | req->offset,
-			   space->page) ||
-	       req->address < space->start || req->address >= space->end ||
-	       req->bytes > space->end - req->address;
-}
-
-static bool fw_is_bad_access(u64 access)
-{
-	return !access || access & ~(u64)(FLEXMEM_VM_READ | FLEXMEM_VM_WRITE |
-					  FLEXMEM_VM_EXECUTE);
-}
-
-static enum sim_status fw_vm_map(struct sim_firmware *fw, unsigned int function,
-				 const struct sim_request *req)
-{
-	struct fw_piece *piece = fw_find(fw, function, req->memory);
-	struct fw_mapping *map = fw->functions[function].mappings;
-	struct fw_mapping *empty = NULL;
-	unsigned int i;
-
-	if (!piece)
-		return SIM_BAD_MEMORY;
-	if (fw_is_bad_vm_range(&fw->space, req) ||
-	    fw_is_bad_access(req->access) ||
-	    !fw_is_within(piece, req->offset, req->bytes))
-		return SIM_BAD_RANGE;
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
-		if (!map->piece)
-			empty = empty ?: map;
-		else if (fw_touches(map, req))
-			return SIM_IN_USE;
-	}
-	if (!empty)
-		return SIM_NO_SPACE;
-	*empty = (struct fw_mapping) {
-		.piece = piece,
-		.offset = req->offset,
-		.space = req->space,
-		.address = req->address,
-		.size = req->bytes,
-		.access = req->access,
-	};
-	return SIM_OK;
-}
-
-/*
- * Entries cannot be split: an entry that lies partly in the range is removed as
- * a whole.
- */
-static enum sim_status fw_vm_unmap(struct sim_firmware *fw,
-				   unsigned int function,
-				   const struct sim_request *req)
-{
-	struct fw_function *f = &fw->functions[function];
-	unsigned int i;
-
-	if (fw_is_bad_vm_range(&fw->space, req))
-		return SIM_BAD_RANGE;
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++)
-		if (fw_touches(&f->mappings[i], req))
-			f->mappings[i].piece = NULL;
 	return SIM_OK;
 }
 
@@ -730,41 +532,6 @@ int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
 }
 
 /**
- * sim_firmware_translate - translate the address of a program's access
- * @fw: the firmware
- * @function: the function that runs the program
- * @space: number of the device-virtual space that the program runs in
- * @address: accessed address
- * @access: of enum flexmem_vm_access
- * @physical: receives the physical address, which is valid up to the end of
- *	the page, and until the program ends
- *
- * Context: in a program of sim_firmware_run().
- *
- * Return: false if the access faults.
- */
-bool sim_firmware_translate(const struct sim_firmware *fw,
-			    unsigned int function, u64 space, u64 address,
-			    u32 access, u64 *physical)
-{
-	const struct fw_mapping *map = fw->functions[function].mappings;
-	unsigned int i;
-
-	lockdep_assert_held(&fw->lock);
-	for (i = 0; i < SIM_MAX_MAPPINGS; i++, map++) {
-		if (!map->piece || map->space != space ||
-		    address < map->address ||
-		    address - map->address >= map->size ||
-		    access & ~map->access)
-			continue;
-		*physical = map->piece->base + map->offset +
-			    (address - map->address);
-		return true;
-	}
-	return false;
-}
-
-/**
  * sim_firmware_capacity - read a function's capacity in the first memory
  * @fw: the firmware
  * @function: which function
@@ -839,36 +606,6 @@ int sim_firmware_set_usable_slots(struct sim_firmware *fw,
 	fw->functions[function].usable_slots = slots;
 	mutex_unlock(&fw->lock);
 	return 0;
-}
-
-/**
- * sim_firmware_mapping - an entry of a function's page table
- * @fw: the firmware
- * @function: which function
- * @index: number of the entry, below SIM_MAX_MAPPINGS
- * @mapping: receives the entry
- *
- * Return: false if the entry is empty.
- */
-bool sim_firmware_mapping(struct sim_firmware *fw, unsigned int function,
-			  unsigned int index, struct sim_mapping *mapping)
-{
-	const struct fw_mapping *map =
-		&fw->functions[function].mappings[index];
-	bool used;
-
-	mutex_lock(&fw->lock);
-	used = map->piece;
-	if (used)
-		*mapping = (struct sim_mapping) {
-			.space = map->space,
-			.address = map->address,
-			.size = map->size,
-			.access = map->access,
-			.physical = map->piece->base + map->offset,
-		};
-	mutex_unlock(&fw->lock);
-	return used;
 }
 
 /**
