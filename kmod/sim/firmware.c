@@ -531,6 +531,49 @@ int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
 	return ret;
 }
 
+/* Finds the memory that a number of a region means in a program, or NULL. */
+static const struct fw_piece *fw_segment(const struct sim_firmware *fw,
+					 unsigned int function, u64 region_id)
+{
+	const struct fw_function *f = &fw->functions[function];
+	const struct fw_piece *piece;
+
+	if (f->slots)
+		return region_id < f->slots ? f->table[region_id] : NULL;
+	list_for_each_entry(piece, &fw->pieces, node) {
+		if (piece->base == region_id && piece->owner == function)
+			return piece;
+	}
+	return NULL;
+}
+
+/**
+ * sim_firmware_segment - find memory by an address in a program
+ * @fw: the firmware
+ * @function: the function that runs the program
+ * @address: address of the first byte
+ * @size: bytes
+ * @physical: receives the physical address, which is valid until the program
+ *	ends
+ *
+ * Context: in a program of sim_firmware_run().
+ *
+ * Return: false if the bytes are not all in one region of the function.
+ */
+bool sim_firmware_segment(const struct sim_firmware *fw, unsigned int function,
+			  const struct flexmem_address *address, u64 size,
+			  u64 *physical)
+{
+	const struct fw_piece *piece;
+
+	lockdep_assert_held(&fw->lock);
+	piece = fw_segment(fw, function, address->region_id);
+	if (!piece || !fw_is_within(piece, address->offset, size))
+		return false;
+	*physical = piece->base + address->offset;
+	return true;
+}
+
 /**
  * sim_firmware_capacity - read a function's capacity in the first memory
  * @fw: the firmware

@@ -13,6 +13,7 @@
 
 #include "domains.h"
 
+struct flexmem_address;
 struct sim_firmware;
 struct sim_mailbox;
 struct sim_memory;
@@ -81,6 +82,9 @@ int sim_firmware_run(struct sim_firmware *fw, int (*program)(void *data),
 bool sim_firmware_translate(const struct sim_firmware *fw,
 			    unsigned int function, u64 space, u64 address,
 			    u32 access, u64 *physical);
+bool sim_firmware_segment(const struct sim_firmware *fw, unsigned int function,
+			  const struct flexmem_address *address, u64 size,
+			  u64 *physical);
 u64 sim_firmware_capacity(struct sim_firmware *fw, unsigned int function);
 int sim_firmware_set_capacity(struct sim_firmware *fw, unsigned int function,
 			      u64 bytes);

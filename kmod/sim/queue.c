@@ -7,6 +7,11 @@
  * the job has ended. Otherwise a job could write to memory of another owner,
  * because a program uses physical addresses, as on a real card.
  *
+ * A loaded program (SIM_PROGRAM_LOADED) is read from device memory, so only the
+ * card knows which memory it reaches. The job names the program's handle, and
+ * may name that of a tensor. The process names the job's fence when it frees
+ * any other tensor that the program uses.
+ *
  * A job in a device-virtual space names no handles: the page table decides what
  * it reaches. It faults if the memory was unmapped in the meantime, so no
  * allocation needs its fence.
@@ -26,15 +31,14 @@
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
+#include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
-#include <linux/string.h>
 #include <flexmem/dispatch.h>
 
 #include "card.h"
+#include "program.h"
 #include "queue.h"
 
 /**
@@ -42,35 +46,21 @@
  * @fence: signals when the job has ended
  * @link: in &sim_queue.jobs or &sim_queue.ended
  * @client: client that started the job; a reference is held
- * @program: of enum sim_program
- * @to: address of the first byte that is written
- * @from: address of the first byte that is read
- * @size: bytes
- * @is_virtual: @to and @from are addresses in @space
- * @space: number of the client's device-virtual space; 0: the client had none
- * @value: byte for a fill
+ * @program: what the card does
  * @latency_ms: how long the job takes
  * @error: why the job does not run, or 0
  * @hangs: the job writes nothing, and only a reset ends it
  * @holds: the PF or VF whose segment table the job holds until its end, or NULL
- * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_job {
 	struct dma_fence fence;
 	struct list_head link;
 	struct flexmem_client *client;
-	enum sim_program program;
-	u64 to;
-	u64 from;
-	u64 size;
-	bool is_virtual;
-	u64 space;
-	u8 value;
+	struct sim_operation program;
 	u32 latency_ms;
 	int error;
 	bool hangs;
 	struct flexmem_dev *holds;
-	u8 buffer[2][512];
 };
 
 /*
@@ -176,79 +166,6 @@ static void interrupt(struct irq_work *irq)
 }
 
 /*
- * Finds the physical address of an operand of a job. @size: bytes; receives how
- * many of them are adjacent.
- */
-static int locate(const struct sim_job *job, u64 address, u32 access,
-		  u64 *size, u64 *physical)
-{
-	struct sim_queue *queue =
-		container_of(job->fence.lock, struct sim_queue, lock);
-	struct sim_function *fn = queue->fn;
-	u64 page = fn->card->space.page;
-
-	*physical = address;
-	if (!job->is_virtual)
-		return 0;
-	*size = min(*size, page - (address & (page - 1)));
-	return sim_firmware_translate(fn->card->fw, fn->index, job->space,
-				      address, access, physical) ? 0 : -EFAULT;
-}
-
-static int locate_operands(const struct sim_job *job, u64 done, u64 *size,
-			   u64 *to, u64 *from)
-{
-	u32 access = FLEXMEM_VM_WRITE;
-	int ret = 0;
-
-	if (job->program == SIM_PROGRAM_ADD)
-		access |= FLEXMEM_VM_READ;
-	if (job->program != SIM_PROGRAM_FILL)
-		ret = locate(job, job->from + done, FLEXMEM_VM_READ, size,
-			     from);
-	return ret ?: locate(job, job->to + done, access, size, to);
-}
-
-static void compute(struct sim_memory *memory, struct sim_job *job, u64 to,
-		    u64 from, u64 size)
-{
-	u8 *a = job->buffer[0], *b = job->buffer[1];
-	unsigned int i;
-
-	if (job->program == SIM_PROGRAM_FILL) {
-		memset(a, job->value, size);
-		return;
-	}
-	sim_memory_read(memory, from, size, a);
-	if (job->program == SIM_PROGRAM_COPY)
-		return;
-	sim_memory_read(memory, to, size, b);
-	for (i = 0; i < size; i++)
-		a[i] += b[i];
-}
-
-static int run_program(void *data)
-{
-	struct sim_job *job = data;
-	struct sim_queue *queue =
-		container_of(job->fence.lock, struct sim_queue, lock);
-	struct sim_memory *memory = &queue->fn->card->memory;
-	u64 done, size, to, from = 0;
-	int ret = 0;
-
-	for (done = 0; !ret && done < job->size; done += size) {
-		size = min_t(u64, job->size - done, sizeof(job->buffer[0]));
-		ret = locate_operands(job, done, &size, &to, &from) ?:
-		      sim_memory_populate(memory, to, size);
-		if (ret)
-			break;
-		compute(memory, job, to, from, size);
-		ret = sim_memory_write(memory, to, size, job->buffer[0]);
-	}
-	return ret;
-}
-
-/*
  * The job for which the work was queued may have been cancelled since. Then the
  * work finds no job, or runs the next job before that job's latency has passed.
  */
@@ -267,7 +184,8 @@ static void run_job(struct work_struct *work)
 	spin_unlock_irq(&queue->lock);
 	if (!job)
 		return;
-	error = sim_firmware_run(queue->fn->card->fw, run_program, job);
+	error = sim_firmware_run(queue->fn->card->fw, sim_program_run,
+				 &job->program);
 	spin_lock_irq(&queue->lock);
 	queue->running = NULL;
 	job->error = error;
@@ -305,7 +223,7 @@ void sim_queue_destroy(struct sim_queue *queue)
 /**
  * struct operands - memory that a job uses
  * @client: client whose handles name the memory
- * @to: allocation that is written; NULL: the job uses addresses of a space
+ * @to: allocation that is written, or NULL
  * @from: allocation that is read, or NULL
  */
 struct operands {
@@ -340,14 +258,15 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 			 struct operands *operands)
 {
 	struct flexmem_client *client = flexmem_client_from_fd(fdev, run->fd);
-	int ret;
+	int ret = 0;
 
 	if (IS_ERR(client))
 		return PTR_ERR(client);
 	operands->client = client;
 	if (run->flags == SIM_RUN_VIRTUAL)
 		return run->to || run->from ? -EINVAL : 0;
-	ret = find_allocation(client, run->to, &operands->to);
+	if (run->to || run->program != SIM_PROGRAM_LOADED)
+		ret = find_allocation(client, run->to, &operands->to);
 	if (!ret && run->program != SIM_PROGRAM_FILL)
 		ret = find_allocation(client, run->from, &operands->from);
 	return ret;
@@ -371,24 +290,46 @@ static int find_address(const struct flexmem_allocation *allocation, u64 offset,
 	return 0;
 }
 
-static int find_addresses(struct sim_job *job, const struct sim_run *run,
+/* Finds the address of a loaded program as the process knows it, and the card. */
+static int find_binary(struct sim_operation *program, const struct sim_run *run,
+		       const struct flexmem_allocation *from)
+{
+	struct flexmem_part part;
+	u64 physical;
+	int ret;
+
+	ret = find_address(from, run->from_offset, run->size, &physical);
+	if (ret)
+		return ret;
+	flexmem_allocation_part(from, 0, &part);
+	program->binary = (struct flexmem_address) {
+		.region_id = program->fn->index ? part.slot : part.mem.base,
+		.offset = part.offset + run->from_offset,
+	};
+	return 0;
+}
+
+static int find_addresses(struct sim_operation *program,
+			  const struct sim_run *run,
 			  const struct operands *operands)
 {
 	int ret;
 
+	if (run->program == SIM_PROGRAM_LOADED)
+		return find_binary(program, run, operands->from);
 	if (operands->to) {
 		ret = find_address(operands->to, run->to_offset, run->size,
-				   &job->to);
+				   &program->to);
 		return ret ?: find_address(operands->from, run->from_offset,
-					   run->size, &job->from);
+					   run->size, &program->from);
 	}
 	if (!run->size || run->size > U64_MAX - run->to_offset ||
 	    run->size > U64_MAX - run->from_offset)
 		return -EINVAL;
-	job->to = run->to_offset;
-	job->from = run->from_offset;
-	job->is_virtual = true;
-	job->space = flexmem_client_space(operands->client);
+	program->to = run->to_offset;
+	program->from = run->from_offset;
+	program->is_virtual = true;
+	program->space = flexmem_client_space(operands->client);
 	return 0;
 }
 
@@ -399,9 +340,10 @@ static struct sim_job *make_job(struct sim_queue *queue,
 
 	if (!job)
 		return NULL;
-	job->program = run->program;
-	job->size = run->size;
-	job->value = run->value;
+	job->program.fn = queue->fn;
+	job->program.program = run->program;
+	job->program.size = run->size;
+	job->program.value = run->value;
 	job->latency_ms = run->latency_ms;
 	job->hangs = run->flags == SIM_RUN_HANGS;
 	return job;
@@ -453,8 +395,10 @@ static int submit(struct sim_queue *queue, struct sim_job *job, int error,
 
 static int add_fences(const struct operands *operands, struct dma_fence *fence)
 {
-	int ret = flexmem_allocation_add_fence(operands->to, fence);
+	int ret = 0;
 
+	if (operands->to)
+		ret = flexmem_allocation_add_fence(operands->to, fence);
 	if (!ret && operands->from)
 		ret = flexmem_allocation_add_fence(operands->from, fence);
 	return ret;
@@ -468,7 +412,7 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 
 	if (!job)
 		return -ENOMEM;
-	ret = find_addresses(job, run, operands);
+	ret = find_addresses(&job->program, run, operands);
 	if (ret) {
 		kfree(job);
 		return ret;
@@ -478,7 +422,7 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 		flexmem_segments_hold(job->holds);
 	}
 	make_fence(queue, job, operands->client);
-	if (operands->to && run->flags != SIM_RUN_STRAY)
+	if (run->flags != SIM_RUN_STRAY)
 		ret = add_fences(operands, &job->fence);
 	ret = submit(queue, job, ret, operands);
 	if (ret)
@@ -486,6 +430,13 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 	else
 		*fence = &job->fence;
 	return ret;
+}
+
+static bool is_bad_binary(const struct sim_run *run)
+{
+	return run->program == SIM_PROGRAM_LOADED &&
+	       (run->flags == SIM_RUN_VIRTUAL ||
+		run->size % sizeof(struct sim_record));
 }
 
 /**
@@ -510,7 +461,8 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 
 	if (run->program >= SIM_NR_PROGRAMS || run->flags & (run->flags - 1) ||
 	    run->flags > SIM_RUN_VIRTUAL ||
-	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS)
+	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS ||
+	    is_bad_binary(run))
 		return -EINVAL;
 	/* While the lock is held the driver stays bound. */
 	if (mutex_lock_killable(&fn->lock))

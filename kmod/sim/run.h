@@ -8,6 +8,7 @@
 
 #include <linux/ioctl.h>
 #include <linux/types.h>
+#include <linux/flexmem.h>
 
 /**
  * enum sim_program - what the card does with @size bytes
@@ -15,13 +16,41 @@
  * @SIM_PROGRAM_COPY: the bytes of @from are copied to @to
  * @SIM_PROGRAM_ADD: each byte of @from is added to the byte at the same offset
  *	of @to
+ * @SIM_PROGRAM_LOADED: the card reads a binary of @size bytes at @from, and
+ *	carries out its records (struct sim_record)
  * @SIM_NR_PROGRAMS: number of programs
  */
 enum sim_program {
 	SIM_PROGRAM_FILL,
 	SIM_PROGRAM_COPY,
 	SIM_PROGRAM_ADD,
+	SIM_PROGRAM_LOADED,
 	SIM_NR_PROGRAMS,
+};
+
+/**
+ * struct sim_record - an operation of a binary in device memory
+ * @program: SIM_PROGRAM_FILL, SIM_PROGRAM_COPY or SIM_PROGRAM_ADD
+ * @value: byte for FILL, at most 255
+ * @to: address of the first byte that is written, in a region of the function
+ * @from: address of the first byte that is read, in a region of the function;
+ *	unused with FILL
+ * @size: bytes, not 0; all in the region of @to, and in that of @from
+ *
+ * A binary is an array of records, which the card carries out in order. It
+ * finds each address by the function's table at that time. An offset need not
+ * be a multiple of 128.
+ *
+ * At the first record that is not valid the job ends: with -EFAULT if bytes are
+ * not all in one region of the function, or otherwise with -EINVAL. This record
+ * and those behind it change nothing.
+ */
+struct sim_record {
+	__u32 program;
+	__u32 value;
+	struct flexmem_address to;
+	struct flexmem_address from;
+	__aligned_u64 size;
 };
 
 /* In &sim_run.flags: only a reset ends the program, a cancel does not. */
@@ -47,17 +76,21 @@ enum sim_program {
  * struct sim_run - a job
  * @program: of enum sim_program
  * @fd: open file of the function's node; @to and @from are its handles
- * @to: handle of the memory that is written
+ * @to: handle of the memory that is written. LOADED: handle of memory that is
+ *	not freed before the job has ended; or 0
  * @from: handle of the memory that is read; 0 with FILL
- * @to_offset: first byte in @to
+ * @to_offset: first byte in @to; unused with LOADED
  * @from_offset: first byte in @from
- * @size: bytes, not 0
+ * @size: bytes, not 0. LOADED: a multiple of sizeof(struct sim_record)
  * @value: byte for FILL
  * @latency_ms: the program does nothing for this long after it has begun, and
  *	then everything at once; at most SIM_MAX_RUN_MS
  * @out_fence: descriptor of a sync_file that signals when the job has ended
  * @flags: one of SIM_RUN_HANGS, SIM_RUN_STRAY, SIM_RUN_HOLDS,
- *	SIM_RUN_VIRTUAL; or 0
+ *	SIM_RUN_VIRTUAL; or 0. SIM_RUN_VIRTUAL is not for LOADED
+ *
+ * The table must not change while a LOADED job runs: either the job has
+ * SIM_RUN_HOLDS, or the process has a lease.
  *
  * Jobs of a function run one by one, in order.
  */

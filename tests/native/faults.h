@@ -63,6 +63,8 @@ extern const struct sequence card_corners[];
 extern const struct sequence fence_corners[];
 /* Tests of device programs that take too long. */
 extern const struct sequence job_corners[];
+/* Tests of programs that are loaded into device memory. */
+extern const struct sequence program_corners[];
 extern const struct sequence sleep_corners[];
 extern const struct sequence debugfs_corners[];
 /*
