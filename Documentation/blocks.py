@@ -94,6 +94,7 @@ BLOCKS = {
     ('tasks/out-of-memory.rst', 'sudo flexmem owners'): 'as above',
     ('tasks/out-of-memory.rst', 'flexmem regions'): 'as above',
     ('tasks/out-of-memory.rst', 'flexmem stats'): 'as above',
+    ('tasks/programs.rst', 'make vm'): 'flexmem.ko program_slots=1; flexmem_sim.ko',
     ('tasks/regions.rst', '$ flexmem alloc'): SPREADS,
     ('tasks/replay.rst', 'mkdir'): 'host',
     ('tasks/replay.rst', 'flexmem replay --cache'): 'host',

@@ -424,6 +424,10 @@ def raw_example():
     output = run('gcc', '-std=gnu11', '-Wall', '-Wextra', '-Werror', '-I', 'uapi',
                  '-o', os.path.join(OUT, 'raw'), 'Documentation/examples/raw.c')
     assert not output, output
+    # Compiles only. tests/vm/docs.sh runs it.
+    output = run('gcc', '-std=gnu11', '-Wall', '-Wextra', '-Werror', '-I', 'uapi', '-I', 'kmod/sim', '-I', 'userlib/include',
+                 '-fsyntax-only', 'Documentation/examples/programs.c')
+    assert not output, output
 
 
 def driver_example():

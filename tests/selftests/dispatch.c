@@ -14,8 +14,10 @@
 #include "../../kmod/sim/run.h"
 
 #define SIZE (256 * KiB)
-#define PARAMS "max_regions=2 fallback_sizes=4G order=fill_first "	\
-	"strategy=first_fit acquire=lazy program_slots=0" FM_PF_FOR_ALL
+#define PARAMS_BUT_PROGRAMS						\
+	"max_regions=2 fallback_sizes=4G order=fill_first "		\
+	"strategy=first_fit acquire=lazy" FM_PF_FOR_ALL
+#define PARAMS PARAMS_BUT_PROGRAMS "program_slots=0"
 
 FIXTURE(dispatch) {
 	int root;
@@ -30,6 +32,13 @@ FIXTURE_VARIANT(dispatch) {
 
 FIXTURE_VARIANT_ADD(dispatch, pf) { .mode = FM_PF };
 FIXTURE_VARIANT_ADD(dispatch, vf) { .mode = FM_VF };
+
+#define CLOSE_ALL() do {						\
+	close(self->root);						\
+	close(self->alice);						\
+	close(self->bob);						\
+	close(self->queue);						\
+} while (0)
 
 #define OPEN_ALL() do {							\
 	self->root = fm_open(variant->mode);				\
@@ -54,10 +63,7 @@ FIXTURE_SETUP(dispatch)
 
 FIXTURE_TEARDOWN(dispatch)
 {
-	close(self->root);
-	close(self->alice);
-	close(self->bob);
-	close(self->queue);
+	CLOSE_ALL();
 	EXPECT_EQ(0, fm_unload());
 }
 
@@ -379,10 +385,7 @@ TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
 	struct flexmem_alloc a, b, other;
 	int hangs, fence;
 
-	close(self->root);
-	close(self->alice);
-	close(self->bob);
-	close(self->queue);
+	CLOSE_ALL();
 	RELOAD(PARAMS " fence_timeout_ms=300", NULL);
 	OPEN_ALL();
 	ASSERT_EQ(0, fm_alloc(self->bob, SIZE, &other));
@@ -450,10 +453,7 @@ TEST_F(dispatch, a_driver_goes_under_its_programs)
 	UNBIND(variant->mode);
 	EXPECT_EQ(-ENODEV, run_fill(self->queue, self->alice, a, 'a', 0));
 	EXPECT_EQ(-ECANCELED, wait_for(freed));
-	close(self->root);
-	close(self->alice);
-	close(self->bob);
-	close(self->queue);
+	CLOSE_ALL();
 	self->root = self->alice = self->bob = self->queue = -1;
 	/*
 	 * The fence has a reference to the module, so the module cannot be
@@ -461,6 +461,240 @@ TEST_F(dispatch, a_driver_goes_under_its_programs)
 	 */
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "flexmem_sim", O_NONBLOCK));
 	EXPECT_EQ(-ECANCELED, wait_for(kept));
+}
+
+/* ---- loaded programs, as Documentation/tasks/programs.rst describes ---- */
+
+#define TILE (4 * KiB)
+#define TILES (SIZE / TILE)
+
+/* The binary copies a tile, and adds the same tile to the copy. */
+static const struct sim_record binary[] = {
+	{ .program = SIM_PROGRAM_COPY, .size = TILE },
+	{ .program = SIM_PROGRAM_ADD, .size = TILE },
+};
+
+/* A place in the binary that needs an address. */
+struct patch {
+	__u64 at;		/* offset in the binary */
+	__u32 tensor;		/* handle of an allocation */
+};
+
+#define NR_PATCHES (2 * ARRAY_SIZE(binary))
+
+FIXTURE(loaded) {
+	int root;
+	int alice;
+	int bob;
+	int queue;
+	struct flexmem_alloc program;
+	struct flexmem_alloc from;
+	struct flexmem_alloc to;
+	struct patch patches[NR_PATCHES];
+};
+
+FIXTURE_VARIANT(loaded) {
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(loaded, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(loaded, vf) { .mode = FM_VF };
+
+static int load(FIXTURE_DATA(loaded) *self)
+{
+	struct patch *patch = self->patches;
+	int error = fm_alloc_flags(self->alice, sizeof(binary),
+				   FLEXMEM_ALLOC_PROGRAM, &self->program);
+	__u64 at;
+
+	for (at = 0; at < sizeof(binary); at += sizeof(binary[0])) {
+		patch->at = at + offsetof(struct sim_record, from);
+		patch++->tensor = self->from.out_handle;
+		patch->at = at + offsetof(struct sim_record, to);
+		patch++->tensor = self->to.out_handle;
+	}
+	return error ?: fm_write(self->alice, self->program.out_handle, 0,
+				 binary, sizeof(binary));
+}
+
+/* Each byte of the source is the number of its tile. */
+FIXTURE_SETUP(loaded)
+{
+	unsigned int i;
+
+	self->root = self->alice = self->bob = self->queue = -1;
+	if (sizeof(long) == 4)
+		SKIP(return, "debugfs passes no ioctl of 32 bits on");
+	RELOAD(PARAMS_BUT_PROGRAMS "program_slots=1", NULL);
+	OPEN_ALL();
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &self->from));
+	ASSERT_EQ(0, fm_alloc_flags(self->alice, SIZE, FLEXMEM_ALLOC_ZEROED,
+				    &self->to));
+	for (i = 0; i < TILES; i++)
+		ASSERT_EQ(0, fm_fill(self->alice, self->from.out_handle,
+				     i * TILE, TILE, i));
+	ASSERT_EQ(0, load(self));
+}
+
+FIXTURE_TEARDOWN(loaded)
+{
+	CLOSE_ALL();
+	EXPECT_EQ(0, fm_unload());
+}
+
+/* Writes the addresses of the tensors into the binary. */
+static int correct(FIXTURE_DATA(loaded) *self)
+{
+	unsigned int i;
+	int error = 0;
+
+	for (i = 0; !error && i < NR_PATCHES; i++) {
+		struct flexmem_lookup tensor = CMD(lookup,
+			.handle = self->patches[i].tensor);
+
+		error = raw_lookup(self->alice, &tensor);
+		if (!error)
+			error = fm_write(self->alice, self->program.out_handle,
+					 self->patches[i].at,
+					 &tensor.out_address,
+					 sizeof(tensor.out_address));
+	}
+	return error;
+}
+
+/* Moves the addresses in the binary by @bytes. Leaves their regions alone. */
+static int move(FIXTURE_DATA(loaded) *self, __s64 bytes)
+{
+	unsigned int i;
+	int error = 0;
+
+	for (i = 0; !error && i < NR_PATCHES; i++) {
+		const __u64 at = self->patches[i].at +
+				 offsetof(struct flexmem_address, offset);
+		__u64 offset;
+
+		error = fm_read(self->alice, self->program.out_handle, at,
+				&offset, sizeof(offset));
+		offset += bytes;
+		if (!error)
+			error = fm_write(self->alice, self->program.out_handle,
+					 at, &offset, sizeof(offset));
+	}
+	return error;
+}
+
+static int start(FIXTURE_DATA(loaded) *self, __u32 flags)
+{
+	return run(self->queue, (struct sim_run) {
+		.program = SIM_PROGRAM_LOADED,
+		.fd = self->alice,
+		.from = self->program.out_handle,
+		.size = sizeof(binary),
+		.flags = flags,
+	});
+}
+
+/*
+ * Returns how many bytes of the destination are wrong, if the program has run
+ * for the tiles of the mask @done.
+ */
+static long long wrong_bytes(FIXTURE_DATA(loaded) *self, __u64 done)
+{
+	long long wrong = 0;
+	unsigned int i;
+
+	for (i = 0; i < TILES; i++)
+		wrong += fm_others(self->alice, self->to.out_handle, i * TILE,
+				   TILE, done >> i & 1 ? 2 * i : 0);
+	return wrong;
+}
+
+/* The kind of the region that contains an address, or -1. */
+static int kind_of(int fd, struct flexmem_address at)
+{
+	struct snapshot s;
+	unsigned int i;
+
+	if (fm_snap(fd, &s))
+		return -1;
+	for (i = 0; i < s.regions.out_count; i++)
+		if (s.region[i].region_id == at.region_id)
+			return s.region[i].flags & FLEXMEM_REGION_PROGRAM;
+	return -1;
+}
+
+TEST_F(loaded, a_corrected_binary_runs_in_a_slot_for_programs)
+{
+	EXPECT_EQ(FLEXMEM_REGION_PROGRAM,
+		  kind_of(self->alice, self->program.out_address));
+	EXPECT_EQ(0, kind_of(self->alice, self->to.out_address));
+	EXPECT_EQ(0, kind_of(self->alice, self->from.out_address));
+	ASSERT_EQ(0, correct(self));
+	EXPECT_EQ(0, wrong_bytes(self, 0));
+	EXPECT_EQ(1, wait_for(start(self, SIM_RUN_HOLDS)));
+	EXPECT_EQ(0, wrong_bytes(self, 1));
+	/* a program that is started again is not corrected again */
+	EXPECT_EQ(0, fm_fill(self->alice, self->to.out_handle, 0, SIZE, 0));
+	EXPECT_EQ(1, wait_for(start(self, SIM_RUN_HOLDS)));
+	EXPECT_EQ(0, wrong_bytes(self, 1));
+}
+
+TEST_F(loaded, a_tile_changes_only_offsets)
+{
+	static const unsigned int tiles[] = { 3, TILES - 1, 2 };
+	unsigned int i, tile = 0;
+	__u64 done = 0;
+
+	ASSERT_EQ(0, correct(self));
+	for (i = 0; i < ARRAY_SIZE(tiles); i++) {
+		ASSERT_EQ(0, move(self, ((__s64)tiles[i] - tile) * TILE));
+		EXPECT_EQ(1, wait_for(start(self, SIM_RUN_HOLDS)));
+		tile = tiles[i];
+		done |= 1ull << tile;
+		EXPECT_EQ(0, wrong_bytes(self, done));
+	}
+}
+
+/* The driver does not hold the table. The process has a lease instead. */
+TEST_F(loaded, a_program_runs_under_a_lease)
+{
+	ASSERT_EQ(0, correct(self));
+	ASSERT_EQ(0, fm_lease(self->alice, FLEXMEM_LEASE_TAKE));
+	EXPECT_EQ(EBUSY, fm_trim(self->root));
+	EXPECT_EQ(1, wait_for(start(self, 0)));
+	EXPECT_EQ(0, fm_lease(self->alice, FLEXMEM_LEASE_DROP));
+	EXPECT_EQ(0, wrong_bytes(self, 1));
+}
+
+/* Runs the program with another address of the destination. */
+static int run_with(FIXTURE_DATA(loaded) *self, struct flexmem_address to)
+{
+	int error = correct(self) ?:
+		    fm_write(self->alice, self->program.out_handle,
+			     self->patches[1].at, &to, sizeof(to));
+
+	return error ? -error : wait_for(start(self, SIM_RUN_HOLDS));
+}
+
+TEST_F(loaded, a_wrong_address_ends_the_program)
+{
+	const struct flexmem_address good = self->to.out_address;
+	struct flexmem_address bad = good;
+
+	/* the last byte is behind the end of the region */
+	bad.offset = 4 * GiB - TILE + 1;
+	EXPECT_EQ(-EFAULT, run_with(self, bad));
+	bad.offset = ~0ULL;
+	EXPECT_EQ(-EFAULT, run_with(self, bad));
+	/* VF: an empty slot, and none; PF: two addresses of no region */
+	bad = good;
+	bad.region_id += fm_info(self->root).out_max_regions;
+	EXPECT_EQ(-EFAULT, run_with(self, bad));
+	bad.region_id = ~0ULL;
+	EXPECT_EQ(-EFAULT, run_with(self, bad));
+	EXPECT_EQ(0, wrong_bytes(self, 0));
+	EXPECT_EQ(1, run_with(self, good));
+	EXPECT_EQ(0, wrong_bytes(self, 1));
 }
 
 TEST_HARNESS_MAIN
