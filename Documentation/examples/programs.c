@@ -62,11 +62,11 @@ static int move(struct flexmem_device *device, uint32_t program,
 	for (i = 0; !err && i < count; i++) {
 		err = flexmem_device_read(device, program, patches[i].at,
 					  &address, sizeof(address), NULL);
+		if (err)
+			break;
 		address.offset += bytes;
-		if (!err)
-			err = flexmem_device_write(device, program, patches[i].at,
-						   &address, sizeof(address),
-						   NULL);
+		err = flexmem_device_write(device, program, patches[i].at,
+					   &address, sizeof(address), NULL);
 	}
 	return err;
 }

@@ -4,7 +4,9 @@
  * client of a file of /dev/flexmemN and the memory of a handle, and how to keep
  * the memory while the device uses it.
  *
- * A dispatch names handles of one client, or of several. The driver
+ * A dispatch names handles of one client, or of several: those of all memory
+ * that the job reaches by physical addresses or by slots, also through
+ * addresses in a program's binary. The driver
  *
  * 1. gets the client (flexmem_client_from_fd()) and each allocation
  *    (flexmem_client_allocation()),
