@@ -74,24 +74,30 @@ struct flexmem_call {
 };
 
 /*
- * Writes a struct word by word. The compiler knows the size of nearly every
- * struct, so the loop costs less than copy_to_user().
+ * Writes @nr structs word by word. The compiler knows the size of nearly every
+ * struct, so it can unroll the loop. Then this takes fewer instructions than
+ * copy_to_user(). The struct of ALLOC has 15 words.
  */
-static inline int flexmem_write_words(void __user *to, const void *from,
-				      size_t size)
+static __always_inline int flexmem_write_words(void __user *to,
+					       const void *from, size_t size,
+					       u32 nr)
 {
-	const unsigned long *word = from, *end = from + size;
+	size_t words = size / sizeof(unsigned long), i;
 	unsigned long __user *user = to;
+	const unsigned long *word = from;
+	int rc = -EFAULT;
 
-	if (should_fail_usercopy() || !user_write_access_begin(to, size))
-		return -EFAULT;
-	for (; word < end; word++, user++)
-		unsafe_put_user(*word, user, fault);
-	user_write_access_end();
-	return 0;
+	if (should_fail_usercopy() || !user_write_access_begin(to, nr * size))
+		return rc;
+	for (; nr; nr--, word += words, user += words) {
+#pragma GCC unroll 15
+		for (i = 0; i < words; i++)
+			unsafe_put_user(word[i], &user[i], fault);
+	}
+	rc = 0;
 fault:
 	user_write_access_end();
-	return -EFAULT;
+	return rc;
 }
 
 /*
@@ -101,7 +107,8 @@ fault:
 static inline int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 {
 	if (call->user_size == cmd_size)
-		return flexmem_write_words(call->ubuffer, call->cmd, cmd_size);
+		return flexmem_write_words(call->ubuffer, call->cmd,
+					   cmd_size, 1);
 	return copy_to_user(call->ubuffer, call->cmd,
 			    min_t(size_t, call->user_size, cmd_size)) ?
 		-EFAULT : 0;
