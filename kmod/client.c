@@ -156,7 +156,7 @@ static bool is_about_account(enum flexmem_reason reason)
 
 /*
  * Makes an allocation that look-ups do not find yet.
- * @place: receives the address, or the reason on failure.
+ * @place: receives the reason on -ENOMEM.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
  * flexmem_client_release(); or an error of flexmem_leaving_look(),
  * flexmem_place() or flexmem_scrub_block().
@@ -202,7 +202,6 @@ flexmem_client_prepare(struct flexmem_client *client,
 		flexmem_allocation_drop_handle(allocation, &client->stock);
 		return ERR_PTR(rc);
 	}
-	place->address = flexmem_allocation_address(allocation);
 	trace_flexmem_alloc(allocation);
 	return allocation;
 }

@@ -67,23 +67,41 @@ fault:
 	return rc;
 }
 
-/* Sets every ``out_`` member of the reply to an ALLOC. */
-static void alloc_reply(struct flexmem_alloc *cmd,
-			const struct flexmem_allocation *allocation, int error,
-			const struct flexmem_place *place)
+/*
+ * Sets every ``out_`` member of the reply to an ALLOC of @size bytes, but gives
+ * no reason of a failure. @allocation: the allocation, or an ERR_PTR().
+ */
+static void alloc_reply(struct flexmem_alloc *cmd, u64 size,
+			const struct flexmem_allocation *allocation)
 {
-	cmd->out_handle = allocation ? allocation->handle : 0;
-	cmd->out_error = -error;
-	cmd->out_address = place->address;
-	cmd->out_size = flexmem_round_length(cmd->flags, cmd->length);
+	bool failed = IS_ERR(allocation);
+
+	cmd->out_handle = failed ? 0 : allocation->handle;
+	cmd->out_error = -PTR_ERR_OR_ZERO(allocation);
+	cmd->out_address = failed ? (struct flexmem_address) {} :
+				    flexmem_allocation_address(allocation);
+	cmd->out_size = size;
+	cmd->out_reason = FLEXMEM_REASON_NONE;
+	cmd->out_region_reason = FLEXMEM_REASON_NONE;
+	cmd->out_total_free = 0;
+	cmd->out_largest_free = 0;
+	cmd->out_max_region = 0;
+	cmd->out_client_used = 0;
+	cmd->out_regions = 0;
+	cmd->out_chunks = failed ? 0 : allocation->nr_chunks;
+	cmd->out_leaving = 0;
+}
+
+/* Says in the reply why an ALLOC has failed with ENOMEM. */
+static void alloc_explain(struct flexmem_alloc *cmd,
+			  const struct flexmem_place *place)
+{
 	cmd->out_reason = place->reason;
 	cmd->out_region_reason = place->region_reason;
 	cmd->out_total_free = place->total_free;
 	cmd->out_largest_free = place->largest_free;
 	cmd->out_max_region = place->max_region;
-	cmd->out_client_used = 0;
 	cmd->out_regions = place->regions;
-	cmd->out_chunks = allocation ? allocation->nr_chunks : 0;
 	cmd->out_leaving = place->leaving;
 }
 
@@ -128,20 +146,18 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 		.flags = cmd->flags,
 	};
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place = {};
+	/* Not zeroed: flexmem_client_prepare() sets it before it is read. */
+	struct flexmem_place place __uninitialized;
 	int rc;
 
 	rc = alloc_check(call->client, cmd, &shape);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &shape, &place);
-	if (!IS_ERR(allocation)) {
-		alloc_reply(cmd, allocation, 0, &place);
-		return allocation;
-	}
-	alloc_reply(cmd, NULL, PTR_ERR(allocation), &place);
-	if (PTR_ERR(allocation) == -ENOMEM) {
-		atomic64_inc(&call->fdev->failures);
+	alloc_reply(cmd, shape.size, allocation);
+	if (allocation == ERR_PTR(-ENOMEM)) {
+		alloc_explain(cmd, &place);
 		cmd->out_client_used = flexmem_client_used(call->client);
+		atomic64_inc(&call->fdev->failures);
 	}
 	return allocation;
 }
@@ -242,9 +258,10 @@ struct entry_ops {
 
 static void alloc_set_error(void *entry, int error)
 {
-	const struct flexmem_place nowhere = {};
+	struct flexmem_alloc *cmd = entry;
 
-	alloc_reply(entry, NULL, error, &nowhere);
+	alloc_reply(cmd, flexmem_round_length(cmd->flags, cmd->length),
+		    ERR_PTR(error));
 }
 
 static void free_set_error(void *entry, int error)

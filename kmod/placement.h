@@ -21,7 +21,6 @@ struct flexmem_table;
  * struct flexmem_place - result of a placement
  * @region: region
  * @block: block of the region
- * @address: address of the block, as the ABI reports it
  * @reason: on -ENOMEM: the reason; FLEXMEM_REASON_NONE if the kernel had no
  *	memory. During the search: the limit that refused a block which was
  *	large enough
@@ -44,7 +43,6 @@ struct flexmem_table;
 struct flexmem_place {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
-	struct flexmem_address address;
 	enum flexmem_reason reason;
 	enum flexmem_reason region_reason;
 	bool abandoned;
