@@ -294,11 +294,11 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 		.single = nr == 1,
 		.nr_chunks = scatters ? 0 : nr,
 	};
-	for (i = 0; i < nr; i++, left -= min(part, left))
-		allocation->chunks[i] = (struct flexmem_chunk) {
-			.allocation = allocation,
-			.size = min(part, left),
-		};
+	/* The other members of a chunk are set before they are used. */
+	for (i = 0; i < nr; i++, left -= min(part, left)) {
+		allocation->chunks[i].allocation = allocation;
+		allocation->chunks[i].size = min(part, left);
+	}
 	return allocation;
 }
 
