@@ -123,7 +123,7 @@ void flexmem_account_follow(struct flexmem_account *account)
 /* A charge of zero is never refused, even if the limit is exceeded already. */
 static bool exceeds(u64 used, u64 more, u64 limit)
 {
-	return more && (used > limit || more > limit - used);
+	return more > limit - min(used, limit);
 }
 
 /* A removed cgroup has no limits any more. */
