@@ -110,13 +110,19 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 }
 
+/*
+ * @closed: the region is reserved for other cgroups, so nothing in it counts as
+ * free. No region for programs is reserved.
+ */
 static void add_region(struct flexmem_domain_info *cmd,
-		       const struct flexmem_region_entry *entry)
+		       const struct flexmem_region_entry *entry, bool closed)
 {
 	u64 *largest = &cmd->out_tensor_largest;
 
 	cmd->out_regions++;
 	cmd->out_total += entry->total;
+	if (closed)
+		return;
 	cmd->out_free += entry->free;
 	cmd->out_largest_free = max(cmd->out_largest_free, entry->largest_free);
 	if (entry->flags & FLEXMEM_REGION_PROGRAM) {
@@ -134,6 +140,7 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 	struct flexmem_domain_info *cmd = call->cmd;
 	u64 domains = flexmem_table_all(table);
 	struct flexmem_view *view;
+	unsigned int i;
 
 	if (cmd->domain != FLEXMEM_DOMAIN_ALL) {
 		if (cmd->domain >= table->function.nr_domains)
@@ -145,9 +152,11 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 		return -ENOMEM;
 	flexmem_table_snapshot(table, call->client->account, view);
 	describe_domains(table, domains, cmd);
-	for (entry = view->region; entry < view->region + view->nr; entry++)
+	for (i = 0; i < view->nr; i++) {
+		entry = &view->region[i];
 		if (domains & BIT_ULL(entry->domain))
-			add_region(cmd, entry);
+			add_region(cmd, entry, view->closed & BIT_ULL(i));
+	}
 	kfree(view);
 	return flexmem_reply(call, sizeof(*cmd));
 }

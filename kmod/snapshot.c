@@ -8,6 +8,7 @@
  * the regions are copied.
  */
 
+#include <linux/bits.h>
 #include <linux/cred.h>
 #include <linux/kernel.h>
 #include <linux/pid.h>
@@ -127,6 +128,7 @@ static void fill_regions(struct flexmem_table *table,
 	u64 *free;
 
 	view->nr = nr;
+	view->closed = 0;
 	view->used_program = 0;
 	view->allocs = table->past_allocs;
 	view->sum.out_total = 0;
@@ -139,8 +141,11 @@ static void fill_regions(struct flexmem_table *table,
 		view->used_program += region[i]->used_program;
 		view->allocs += region[i]->allocs;
 		view->sum.out_total += view->region[i].total;
-		free = is_held_back(region[i], only) ?
-				&view->sum.out_reserved : &view->sum.out_free;
+		free = &view->sum.out_free;
+		if (is_held_back(region[i], only)) {
+			free = &view->sum.out_reserved;
+			view->closed |= BIT_ULL(i);
+		}
 		*free += view->region[i].free;
 	}
 	view->sum.out_region_count = nr;

@@ -18,6 +18,8 @@ struct flexmem_table;
 /**
  * struct flexmem_view - a PF or VF at one moment
  * @nr: number of regions
+ * @closed: bit mask of the entries of @region whose free bytes count as
+ *	@sum.out_reserved
  * @used_program: bytes allocated for programs
  * @allocs: number of allocations since the device was registered
  * @leases: held leases
@@ -30,6 +32,7 @@ struct flexmem_table;
  */
 struct flexmem_view {
 	unsigned int nr;
+	u64 closed;
 	u64 used_program;
 	u64 allocs;
 	unsigned int leases;

@@ -305,6 +305,8 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 		nr++;
 		of = !!(region.flags & FLEXMEM_REGION_PROGRAM);
 		total[of] += region.total;
+		if (model_is_closed(f->model, i, f->who))
+			continue;
 		free[of] += region.free;
 		largest[of] = max(largest[of], region.largest_free);
 	}

@@ -157,6 +157,7 @@ struct guest {
 	struct run *run;
 	struct flexmem_alloc cmd;
 	struct flexmem_stats stats;
+	struct flexmem_domain_info all;
 	struct completion done;
 };
 
@@ -168,6 +169,7 @@ static int be_guest(void *data)
 	native_cgroup_move(guest->cgroup);
 	file = native_open(world_minor(1), O_RDWR);
 	native_ioctl(file, FLEXMEM_IOCTL_STATS, &guest->stats);
+	native_ioctl(file, FLEXMEM_IOCTL_DOMAIN, &guest->all);
 	native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &guest->cmd);
 	native_close(file);
 	complete(&guest->done);
@@ -179,6 +181,7 @@ static struct guest send_guest(struct run *r, struct cgroup *cgroup)
 {
 	struct guest guest = {
 		.cgroup = cgroup, .run = r, .stats = CMD(stats),
+		.all = CMD(domain_info, .domain = FLEXMEM_DOMAIN_ALL),
 		.cmd = CMD(alloc, .length = 128),
 	};
 
@@ -211,10 +214,15 @@ static void run_reserved(struct run *r)
 	must(r, !guest.cmd.out_error, "below");
 	must(r, guest.stats.out_free == nr * size &&
 	     guest.stats.out_used == 0, "free for those below");
+	must(r, guest.all.out_free == nr * size &&
+	     guest.all.out_tensor_largest == size, "domains of those below");
 	guest = send_guest(r, b);
 	must(r, guest.cmd.out_error == ENOMEM &&
 	     guest.cmd.out_reason == FLEXMEM_REASON_RESERVED, "others");
 	must(r, !guest.stats.out_free, "free for others");
+	must(r, guest.all.out_total == nr * size && !guest.all.out_free &&
+	     !guest.all.out_largest_free && !guest.all.out_tensor_largest,
+	     "domains of others");
 	native_cgroup_remove(below);
 	native_cgroup_remove(a);
 	guest = send_guest(r, b);

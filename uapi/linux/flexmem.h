@@ -323,8 +323,8 @@ struct flexmem_info {
  * @out_set_aside: bytes that the device keeps for itself; not in @out_capacity
  * @out_max_region: bytes of the largest possible region
  * @out_total: bytes in the acquired regions
- * @out_free: free bytes in them
- * @out_largest_free: bytes of the largest free block
+ * @out_free: bytes in them that are free and not reserved for other cgroups
+ * @out_largest_free: bytes of the largest block of these
  * @out_cores: bit mask of the cores that are near the domain; 0: all are
  *	equally near
  * @out_sizes: region sizes in the order in which they are tried, in bytes

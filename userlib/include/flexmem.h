@@ -327,8 +327,9 @@ enum flexmem_memory_type {
  * @set_aside: bytes that the device keeps for itself; not in @capacity
  * @max_region: size of the largest possible region
  * @total: bytes in the acquired regions
- * @free: free bytes in the acquired regions
- * @largest_free: bytes of the largest free block
+ * @free: bytes in the acquired regions that are free and not reserved for other
+ *	cgroups
+ * @largest_free: bytes of the largest block of these
  * @cores: bit mask of the cores that are near the domain; 0: all are equally
  *	near
  * @sizes: sizes of regions in the order in which they are tried
