@@ -435,6 +435,7 @@ TEST_F(snapshot, lists_that_are_not_there_are_efault)
 struct worker {
 	pthread_t thread;
 	int fd;
+	__u32 flags;		/* of all its allocations */
 	unsigned int seed;
 	__u64 until;
 	unsigned int done, bad;
@@ -457,11 +458,11 @@ static void *churn(void *arg)
 		if (nr == ARRAY_SIZE(held) || (nr && dice < 3)) {
 			w->bad += fm_free(w->fd, held[--nr].out_handle) != 0;
 		} else if (dice < 6) {
-			w->bad += fm_alloc(w->fd, 1 + rand_r(&w->seed) % 65536,
-					   &held[nr++]) != 0;
+			w->bad += fm_alloc_flags(w->fd, 1 + rand_r(&w->seed) % 65536,
+						 w->flags, &held[nr++]) != 0;
 		} else {
 			w->bad += fm_alloc_flags(w->fd, 2 * PAGE,
-						 FLEXMEM_ALLOC_MAPPABLE,
+						 FLEXMEM_ALLOC_MAPPABLE | w->flags,
 						 &held[nr]) != 0;
 			p = fm_mmap(w->fd, held[nr].out_handle, 0, 2 * PAGE);
 			w->bad += p == MAP_FAILED;
@@ -539,6 +540,71 @@ TEST_F(snapshot, adds_up_under_churn)
 	ACCOUNT(self->root, &a);
 	EXPECT_EQ(0, a.s.out_owned);
 	EXPECT_EQ(0, a.s.out_orphaned);
+}
+
+#define HELD MiB	/* of programs, and of tensors, during the whole test */
+
+/* Returns the rule that the figures of a domain break, or "". */
+static const char *wrong_kinds(const struct flexmem_domain_info *d)
+{
+	const __u64 total = d->out_total - d->out_program_total;
+	const __u64 free = d->out_free - d->out_program_free;
+
+	/* One slot is set aside for programs, and two remain for tensors. */
+	if (d->out_program_total != 4 * GiB ||
+	    (total != 4 * GiB && total != 8 * GiB))
+		return "total of each kind";
+	if (d->out_program_free > d->out_program_total - HELD ||
+	    free > total - HELD)
+		return "free of each kind";
+	if (d->out_program_largest > d->out_program_free ||
+	    d->out_tensor_largest > free)
+		return "largest of each kind";
+	if (d->out_largest_free != d->out_program_largest &&
+	    d->out_largest_free != d->out_tensor_largest)
+		return "largest of both";
+	return "";
+}
+
+/*
+ * torch-spyre #4541: while programs and tensors come and go, DOMAIN tells them
+ * apart, and its figures are of one moment.
+ */
+TEST_F(snapshot, tells_programs_from_tensors_under_churn)
+{
+	const __u64 until = fm_now_ms() + MS;
+	struct flexmem_domain_info d;
+	struct worker w[WORKERS] = { };
+	unsigned int i, calls = 0;
+	struct flexmem_alloc held;
+
+	close(self->root);
+	close(self->alice);
+	close(self->bob);
+	RELOAD(PARAMS " program_slots=1", SIM);
+	OPEN_TENANTS();
+	ASSERT_EQ(0, fm_alloc_flags(self->root, HELD, FLEXMEM_ALLOC_PROGRAM, &held));
+	ASSERT_NE(0, fm_take(self->root, HELD));
+	for (i = 0; i < WORKERS; i++) {
+		w[i].fd = i & 1 ? self->alice : self->bob;
+		w[i].flags = i & 2 ? FLEXMEM_ALLOC_PROGRAM : 0;
+		w[i].seed = i;
+		w[i].until = until;
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, churn, &w[i]));
+	}
+	while (calls++ < 50 || fm_now_ms() < until) {
+		d = CMD(domain_info, .domain = calls & 1 ? FLEXMEM_DOMAIN_ALL : 0);
+		must(domain, self->root, &d);
+		ASSERT_STREQ("", wrong_kinds(&d));
+	}
+	for (i = 0; i < WORKERS; i++) {
+		ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
+		EXPECT_EQ(0, w[i].bad);
+	}
+	TH_LOG("%u calls", calls);
+	must(domain, self->root, &d);
+	EXPECT_EQ(4 * GiB - HELD, d.out_program_free);
+	EXPECT_EQ(d.out_total - 2 * HELD, d.out_free);
 }
 
 /* The value of a key in /proc/self/fdinfo/FD, cut to 63 characters, or "". */
