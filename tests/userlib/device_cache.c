@@ -530,6 +530,32 @@ static void forked_child_leaves_the_memory(void **state)
 }
 
 #ifndef ON_DEVICE
+/* torch-spyre #4542: the figures are about memory that tensors can have. */
+static void memory_is_that_of_tensors(void **state)
+{
+	struct flexmem_allocated program;
+	uint64_t free_bytes;
+	uint64_t total;
+
+	(void)state;
+	create("");
+	take(30 * MIB, 0);
+	/* The program does not fit into the first region. */
+	fake.region_flags = FLEXMEM_REGION_PROGRAM;
+	assert_int_equal(flexmem_device_alloc(device, 1000 * MIB, 0,
+					      FLEXMEM_PROGRAM, &program,
+					      sizeof(program)), 0);
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, GIB);
+	assert_int_equal(free_bytes, GIB - 30 * MIB);
+	assert_int_equal(flexmem_device_free(device, program.handle), 0);
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, GIB);
+	assert_int_equal(free_bytes, GIB - 30 * MIB);
+}
+
 /* Both figures come from one call: other processes allocate too. */
 static void memory_is_one_call(void **state)
 {
@@ -650,6 +676,7 @@ int main(void)
 		DEVICE_TEST(threads_with_growing_segments),
 		DEVICE_TEST(forked_child_leaves_the_memory),
 #ifndef ON_DEVICE
+		DEVICE_TEST(memory_is_that_of_tensors),
 		DEVICE_TEST(memory_is_one_call),
 		DEVICE_TEST(busy_segments),
 		DEVICE_TEST(lost_segments),

@@ -623,6 +623,9 @@ static int domain(struct flexmem_domain_info *cmd)
 	cmd->out_nr_domains = fake.nr_domains;
 	if (cmd->domain != FLEXMEM_DOMAIN_ALL)
 		describe(cmd);
+	else
+		cmd->out_capacity = fake.capacity +
+			(uint64_t)(fake.nr_domains - 1) * (15 << 20);
 	for (i = 0; i < nr_regions; i++) {
 		if (cmd->domain != FLEXMEM_DOMAIN_ALL &&
 		    regions[i].domain != cmd->domain)

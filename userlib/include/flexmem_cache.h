@@ -895,7 +895,9 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
  * @free: where to put the free bytes
  * @total: where to put the total bytes of the device
  *
- * Free blocks of the cache do not count as free here.
+ * Free blocks of the cache do not count as free here. If slots of the device are
+ * set aside for programs, the regions in these slots count neither as free nor as
+ * total.
  *
  * Return: 0; -EOPNOTSUPP: the provider does not know; or the provider's error.
  */

@@ -109,22 +109,28 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 	return flexmem_device_unmap(user, pointer, (size_t)bytes);
 }
 
-/* Makes a single call, so that both figures are from the same moment. */
+/*
+ * Makes a single call, so that both figures are from the same moment. Leaves out
+ * regions that only programs can use, because a cache allocates no programs.
+ */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
-	struct flexmem_usage usage;
+	struct flexmem_domain_state all;
+	uint64_t used;
 	int err;
 
-	err = flexmem_device_usage(user, &usage, sizeof(usage), NULL, 0, NULL,
-				   0);
+	err = flexmem_device_domain(user, FLEXMEM_WHOLE_DEVICE, &all,
+				    sizeof(all));
 	if (err)
 		return err;
+	used = all.total - all.free - (all.program_total - all.program_free);
 	/*
 	 * After the capacity has shrunk, the regions may be larger than the
 	 * capacity.
 	 */
-	*total = usage.capacity > usage.total ? usage.capacity : usage.total;
-	*free = *total - (usage.total - usage.free);
+	*total = all.capacity > all.total ? all.capacity : all.total;
+	*total -= all.program_total;
+	*free = *total - used;
 	return 0;
 }
 
