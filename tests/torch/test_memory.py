@@ -5,6 +5,7 @@ import contextlib
 import gc
 import os
 import pickle
+import random
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,34 @@ class Memory(FlexmemTest):
         torch.flexmem.empty_cache()
         self.assertEqual(torch.flexmem.mem_get_info(), (total, total))
         self.assertEqual(torch.flexmem.memory_reserved(), 0)
+
+    def test_cycles_of_three_sizes_leave_nothing(self):
+        def figures():
+            stats = torch.flexmem.memory_stats()
+            return {key: value for key, value in stats.items() if key.endswith(".all.current")
+                    and not key.startswith(("segment", "reserved_bytes", "inactive_split"))}
+
+        torch.flexmem.empty_cache()
+        before = figures()
+        self.assertIn("allocated_bytes.all.current", before)
+        dice = random.Random(2024)
+        for _ in range(100):
+            sizes = [0, 512, 16 << 10, MIB] * 4
+            dice.shuffle(sizes)
+            held = []
+            while sizes or held:
+                if sizes and (not held or dice.random() < 0.6):
+                    held.append(torch.empty(sizes.pop(), dtype=torch.uint8, device=DEVICE))
+                else:
+                    held.pop(dice.randrange(len(held)))
+                if len(sizes) == 8:
+                    self.assertEqual(torch.flexmem.memory_allocated() - before["allocated_bytes.all.current"],
+                                     sum(tensor.numel() for tensor in held))
+            self.assertEqual(figures(), before)
+        torch.flexmem.empty_cache()
+        self.assertEqual(torch.flexmem.memory_reserved(), 0)
+        free, total = torch.flexmem.mem_get_info()
+        self.assertEqual(free, total)
 
     def test_out_of_memory(self):
         total = torch.flexmem.mem_get_info()[1]
