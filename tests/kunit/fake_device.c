@@ -904,6 +904,40 @@ static void reset_takes_everything_back(struct kunit *test)
 			   "acquire 4G, set 0, reset");
 }
 
+/*
+ * torch-spyre #780: a request with two faults gets the answer to the first one.
+ * The fake checks the domain, the size, what a test has planned, and last the
+ * room. A slot is filled by a command of its own.
+ */
+static void first_fault_counts(struct kunit *test)
+{
+	struct flexmem_memory mem, other = { .id = 1, .domain = 1 };
+	struct fake_device *fake = vf_device(test, &mem);
+	const u64 odd = 65 * GIB + 1;
+
+	KUNIT_EXPECT_EQ(test, -EIO, vf_ops.acquire(fake, odd, &other));
+	expect_breach(test, fake,
+		      "acquired memory of a domain that there is not");
+	other.domain = 0;
+	KUNIT_EXPECT_EQ(test, -ENOSPC, vf_ops.acquire(fake, odd, &other));
+	expect_breach(test, fake,
+		      "acquired size is not a multiple of the granule");
+	KUNIT_EXPECT_EQ(test, -ENOSPC, vf_ops.acquire(fake, 65 * GIB, &other));
+	expect_breach(test, fake, "acquired under an id that is in use");
+	other.id = 2;
+	fake_device_fail(fake, FAKE_ACQUIRE, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, vf_ops.acquire(fake, 65 * GIB, &other));
+	KUNIT_EXPECT_EQ(test, -ENOSPC, vf_ops.acquire(fake, 65 * GIB, &other));
+	KUNIT_EXPECT_NULL(test, fake->breach);
+
+	vf_ops.slot_set(fake, 8, &other);
+	expect_breach(test, fake, "set a slot that there is not");
+	vf_ops.slot_set(fake, 0, &mem);
+	fake->refused_slots = BIT_ULL(0);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, vf_ops.slot_set(fake, 0, &other));
+	expect_breach(test, fake, "set a slot that is not empty");
+}
+
 static void notices_wrong_mappings(struct kunit *test)
 {
 	struct flexmem_memory mem, other = { .id = 2 };
@@ -945,6 +979,7 @@ static struct kunit_case fake_device_cases[] = {
 	KUNIT_CASE(notices_wrong_pages),
 	KUNIT_CASE(notices_call_during_sleep),
 	KUNIT_CASE(reset_takes_everything_back),
+	KUNIT_CASE(first_fault_counts),
 	KUNIT_CASE(notices_wrong_mappings),
 	{}
 };
