@@ -14,6 +14,7 @@ struct expected {
 	u64 size;
 	u64 set_aside;
 	u64 cores;
+	bool short_last;
 };
 
 #define HBM(size, cores) { FLEXMEM_DOMAIN_DEVICE, SZ_2M, size, 0, cores }
@@ -37,6 +38,11 @@ static const struct {
 		{ FLEXMEM_DOMAIN_DEVICE, SZ_2M, SZ_2M, SZ_2M, 0 },
 		{ FLEXMEM_DOMAIN_HOST_VISIBLE, SZ_2M, SZ_2M, 0, 0 },
 		TCM(SZ_64K, SZ_64K, 0) } },
+	{ "hbm:6M:short,tcm*2:192K:reserved=64K:short,dimm:2M", 4, {
+		{ FLEXMEM_DOMAIN_DEVICE, SZ_2M, 3 * SZ_2M, 0, 0, true },
+		{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, SZ_128K, SZ_64K, 1, true },
+		{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, SZ_128K, SZ_64K, 2, true },
+		HBM(SZ_2M, 0) } },
 };
 
 #define TYPE "hbm, dimm, tcm or host is expected"
@@ -85,6 +91,10 @@ static const struct {
 	{ "hbm:2M,tcm:128K:reserved=192K", 25, LESS },
 	{ "hbm:4M:rest=2M", 6, COMMA },
 	{ "hbm:4M:reserved=2M:reserved=2M", 18, COMMA },
+	{ "hbm:4M:short=2M", 12, COMMA },
+	{ "hbm:4M:short:short", 12, COMMA },
+	{ "hbm:4M:short:reserved=2M", 12, COMMA },
+	{ "hbm:short", 4, SIZE },
 	{ "hbm:2M;tcm:64K", 4, SIZE },
 	{ "hbm:2M\ntcm:64K", 6, COMMA },
 	{ "tcm:64K,hbm:2M", 0, FIRST },
@@ -114,7 +124,8 @@ static unsigned int check_good(unsigned int i)
 		if (is->type != want->type || is->granule != want->granule ||
 		    domains.size[d] != want->size || is->nr_sizes ||
 		    is->set_aside != want->set_aside ||
-		    is->cores != want->cores)
+		    is->cores != want->cores ||
+		    is->short_last != want->short_last)
 			return complain(good[i].text, "a memory");
 	return 0;
 }

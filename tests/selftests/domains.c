@@ -90,6 +90,37 @@ TEST_F(domains, are_described)
 						    .domain = NR_DOMAINS)));
 }
 
+/*
+ * The last region takes what the others leave: DOMAIN shows its size, TRIM gives
+ * it back, and it can be acquired again.
+ */
+TEST_F(domains, last_region_may_be_short)
+{
+	static const __u64 sizes[] = { 32 * MiB, 32 * MiB, 8 * MiB };
+	struct flexmem_domain_info is;
+	struct flexmem_alloc a;
+	unsigned int i, round;
+
+	RELOAD(LAZY, "domains=hbm:72M:short num_vfs=1");
+	self->fd = fm_open(variant->mode);
+	ASSERT_LE(0, self->fd);
+	is = domain(self->fd, 0);
+	EXPECT_EQ(2, is.out_nr_sizes);
+	EXPECT_EQ(32 * MiB, is.out_sizes[0]);
+	EXPECT_EQ(8 * MiB, is.out_sizes[1]);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		ASSERT_EQ(0, fm_alloc(self->fd, sizes[i], &a));
+	for (round = 0; round < 2; round++) {
+		is = domain(self->fd, 0);
+		EXPECT_EQ(3, is.out_regions);
+		EXPECT_EQ(72 * MiB, is.out_total);
+		ASSERT_EQ(0, fm_free(self->fd, a.out_handle));
+		ASSERT_EQ(0, fm_trim(self->fd));
+		EXPECT_EQ(64 * MiB, domain(self->fd, 0).out_total);
+		ASSERT_EQ(0, fm_alloc(self->fd, 8 * MiB, &a));
+	}
+}
+
 /* If device memory is full, ALLOC fails, and takes no on-chip memory. */
 TEST_F(domains, allocations_go_to_device_memory)
 {
