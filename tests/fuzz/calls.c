@@ -160,6 +160,10 @@ static uint64_t value(struct thread *t, const struct command *c,
 				  f->most + rng_below(rng, 3));
 	case CHOICE:
 		return rng_below(rng, f->most + 1);
+	case DOMAIN:
+		return rng_below(rng, nr_memories + 1);
+	case DOMAINS:
+		return rng_below(rng, 1U << nr_memories);
 	case ID:
 		/*
 		 * 1 is the id of the root cgroup, and the number of the first
@@ -180,6 +184,25 @@ static uint64_t value(struct thread *t, const struct command *c,
 static bool is_pointer(enum kind kind)
 {
 	return kind == ENTRIES || kind == DATA;
+}
+
+/*
+ * Lets the other members of an ALLOC suit its policy. A few ALLOCs keep what was
+ * drawn, which may be invalid.
+ */
+static void suit_policy(struct thread *t, struct flexmem_alloc *a,
+			const struct known *k)
+{
+	if (rng_one_in(&t->rng, 8))
+		return;
+	if (a->policy == FLEXMEM_POLICY_DEFAULT)
+		a->domains = 0;
+	if (a->policy == FLEXMEM_POLICY_NEAR)
+		a->near = k->handle;
+	if (a->policy != FLEXMEM_POLICY_SCATTER)
+		a->max_chunks = 0;
+	else if (a->max_chunks < 2)
+		a->max_chunks += 2;
 }
 
 /* Gives most members valid values, because a nearly valid call gets further. */
@@ -205,6 +228,8 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 			v = interesting(&t->rng);
 		memcpy(to + f->offset, &v, f->bytes);
 	}
+	if (c->nr == FLEXMEM_CMD_ALLOC)
+		suit_policy(t, (struct flexmem_alloc *)to, &k);
 	/*
 	 * Most FREEs name the memory either by address or by handle, and name
 	 * no fence. A few FREEs keep all members, which is invalid.

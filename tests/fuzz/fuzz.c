@@ -215,8 +215,20 @@ static bool run_batch(uint64_t seed, uint64_t batch, const int watch[NR_VFS])
 	return !wrong;
 }
 
-static void setup(int watch[NR_VFS])
+/* With half of the seeds the card has several memories. */
+static const struct {
+	const char *params;
+	unsigned int memories;
+} cards[] = {
+	{ "memory=128M vf_capacity=64M", 1 },
+	{ "domains=hbm*2:64M,tcm:9M:reserved=1M", 3 },
+};
+
+unsigned int nr_memories;
+
+static void setup(uint64_t seed, int watch[NR_VFS])
 {
+	unsigned int card = seed % ARRAY_SIZE(cards);
 	char sim[96];
 	unsigned int i;
 	int error;
@@ -224,9 +236,10 @@ static void setup(int watch[NR_VFS])
 	if (cgroup_enter(HOLDER) || cgroup_enter(""))
 		bail("no cgroups", errno);
 	holder = cgroup_number(HOLDER);
-	snprintf(sim, sizeof(sim),
-		 "memory=128M num_vfs=2 vf_capacity=64M slots=8 timeout_ms=%u",
-		 CALM_MS);
+	nr_memories = cards[card].memories;
+	snprintf(sim, sizeof(sim), "%s num_vfs=2 slots=8 timeout_ms=%u",
+		 cards[card].params, CALM_MS);
+	printf("# flexmem_sim %s\n", sim);
 
 	error = module_load("flexmem",
 			    "order=fill_first fallback_sizes=16M,8M max_regions=6 lease_ms=1000");
@@ -282,7 +295,7 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("TAP version 13\n# seed %" PRIu64 "\n", seed);
-	setup(watch);
+	setup(seed, watch);
 	do {
 		good = run_batch(seed, batch++, watch);
 	} while (good && !one && batch < batches);

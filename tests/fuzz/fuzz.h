@@ -51,6 +51,8 @@ enum kind {
 	VA,		/* a low page of a device-virtual space */
 	VA_PAGES,	/* pages of such a space; .most: the least number */
 	CHOICE,		/* 0 to .most */
+	DOMAIN,		/* a memory of the card, or the number after the last */
+	DOMAINS,	/* a bit mask of the card's memories */
 	ID,
 	CGROUP,		/* the cgroup of RESERVE, or another id */
 	REGION_SIZE,	/* REGION or 0 */
@@ -129,6 +131,8 @@ struct thread {
  * process.
  */
 extern uint64_t holder;
+
+extern unsigned int nr_memories;	/* of the card */
 
 void thread_setup(struct thread *t);
 void thread_call(struct thread *t);

@@ -39,9 +39,9 @@ const struct command commands[] = {
 	{ COMMAND(ALLOC, alloc, 16), .field = {
 		HEAD(alloc, 0x1f), FIELD(alloc, length, LENGTH, 0),
 		FIELD(alloc, alignment, ALIGNMENT, 0),
-		FIELD(alloc, policy, CHOICE, 4),
-		FIELD(alloc, domains, CHOICE, 1),
-		FIELD(alloc, max_chunks, CHOICE, 2) } },
+		FIELD(alloc, policy, CHOICE, FLEXMEM_POLICY_NEAR),
+		FIELD(alloc, domains, DOMAINS, 0),
+		FIELD(alloc, max_chunks, CHOICE, 4) } },
 	{ COMMAND(FREE, free, 10), .field = {
 		HEAD(free, 3), FIELD(free, handle, HANDLE, 0),
 		FIELD(free, address, ADDRESS, 0),
@@ -96,7 +96,7 @@ const struct command commands[] = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),
 		FIELD(resize, length, LENGTH, 0) } },
 	{ COMMAND(DOMAIN, domain_info, 1), .field = {
-		HEAD(domain_info, 0), FIELD(domain_info, domain, CHOICE, 1) } },
+		HEAD(domain_info, 0), FIELD(domain_info, domain, DOMAIN, 0) } },
 	{ COMMAND(RESERVE, reserve, 2), .field = {
 		HEAD(reserve, 0), FIELD(reserve, cgroup, CGROUP, 0),
 		FIELD(reserve, length, REGION_SIZE, 0),
