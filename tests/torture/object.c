@@ -267,6 +267,7 @@ struct object *object_new(struct thread *t, struct file *file,
 		.size = reply->out_size,
 		.handle = reply->out_handle,
 		.flags = reply->flags,
+		.chunks = reply->out_chunks,
 		.nonce = atomic_fetch_add(&shared->nonce, 1),
 	};
 	return o;
@@ -454,6 +455,15 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 		alloc.flags |= FLEXMEM_ALLOC_PROGRAM;
 	if (rng_one_in(rng, 8))
 		alloc.flags |= FLEXMEM_ALLOC_GROWABLE;
+	/*
+	 * A large request may need several chunks. Each chunk has a map of its
+	 * own, and object_map() makes one map.
+	 */
+	if (!(alloc.flags & FLEXMEM_ALLOC_MAPPABLE) &&
+	    (most == 32 * MiB || rng_one_in(rng, 4))) {
+		alloc.policy = FLEXMEM_POLICY_SCATTER;
+		alloc.max_chunks = 2 + rng_below(rng, 15);
+	}
 	return alloc;
 }
 
@@ -475,6 +485,10 @@ static struct object *alloc_done(struct thread *t, struct file *file,
 			count(COUNT_REFUSED, 1);
 		return NULL;
 	}
+	if (!a->out_chunks ||
+	    a->out_chunks > (a->max_chunks ? a->max_chunks : 1))
+		fail("ALLOC: %u chunks, and at most %u are allowed",
+		     a->out_chunks, a->max_chunks);
 	if (!a->out_handle || a->out_size < a->length || a->out_size % unit ||
 	    a->out_size >= a->length + unit ||
 	    a->out_address.offset % alignment)
@@ -753,7 +767,7 @@ bool op_resize(struct thread *t)
 	uint64_t old_size, unit;
 	int error;
 
-	if (!o || o->freed || o->lost)
+	if (!o || o->freed || o->lost || o->chunks > 1)
 		return false;
 	old_size = o->size;
 	resize.handle = o->handle;

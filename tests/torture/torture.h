@@ -167,6 +167,7 @@ struct object {
 	uint64_t size;
 	uint32_t handle;
 	uint32_t flags;
+	unsigned int chunks;
 	uint32_t nonce;
 	/* number of resets and removals before the allocation was made */
 	unsigned int upheavals;
