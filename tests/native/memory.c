@@ -347,7 +347,8 @@ unsigned long copy_to_user(void __user *to, const void *from, unsigned long n)
  */
 bool native_user_begin(const void __user *p, unsigned long n)
 {
-	return user_access(p, n);
+	/* A batch that ends before its first entry writes no entries. */
+	return !n || user_access(p, n);
 }
 
 bool native_user_word(const void __user *p, bool write)
