@@ -156,7 +156,7 @@ static bool is_about_account(enum flexmem_reason reason)
 
 /*
  * Makes an allocation that look-ups do not find yet.
- * @place: receives the reason on -ENOMEM.
+ * @place: receives the reason on -ENOMEM, on each path.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
  * flexmem_client_release(); or an error of flexmem_leaving_look(),
  * flexmem_place() or flexmem_scrub_block().

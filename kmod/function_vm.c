@@ -170,8 +170,8 @@ bool flexmem_function_vm_is_pending(const struct flexmem_function *function)
  * Unmaps closed spaces, but not more than AT_ONCE, because others wait for the
  * lock. If the firmware refuses to unmap a space, this goes on with the next
  * one. If the firmware does not answer, no further command is sent. May sleep.
- * Return: whether to call again soon, because some spaces were unmapped and
- * others were not tried.
+ * Return: whether some spaces were unmapped and others were not tried. Then the
+ * worker continues as soon as the jobs that were queued meanwhile have run.
  */
 bool flexmem_function_vm_retry(struct flexmem_function *function)
 {
@@ -202,6 +202,8 @@ bool flexmem_function_vm_retry(struct flexmem_function *function)
 			break;
 	}
 	list_splice_tail(&refused, &function->vms);
+	if (again)
+		mod_delayed_work(function->worker, &function->work, 0);
 	return again;
 }
 

@@ -146,8 +146,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 		.flags = cmd->flags,
 	};
 	struct flexmem_allocation *allocation;
-	/* Not zeroed: flexmem_client_prepare() sets it before it is read. */
-	struct flexmem_place place __uninitialized;
+	struct flexmem_place place;
 	int rc;
 
 	rc = alloc_check(call->client, cmd, &shape);

@@ -363,8 +363,9 @@ static struct flexmem_binding *to_binding(struct flexmem_job *job)
 /*
  * Maps the bytes, chunk by chunk. A suspend waits only for the command under
  * way. This function then returns -EAGAIN, with some chunks mapped, and is
- * called again after the resume for the other chunks. If the caller is killed,
- * the chunks that are mapped are unmapped again.
+ * called again after the resume for the other chunks. If the caller is killed
+ * while a chunk is being mapped, all chunks are unmapped again. If it is killed
+ * during a suspend, close() unmaps them.
  */
 static int run_bind(struct flexmem_job *job)
 {

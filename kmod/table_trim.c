@@ -39,20 +39,18 @@ void flexmem_table_work(struct work_struct *work)
 			     work);
 	struct flexmem_table *table =
 		container_of(function, struct flexmem_table, function);
-	bool again;
 
 	mutex_lock(&table->acquire_lock);
 	if (flexmem_function_is_unresponsive(function)) {
 		flexmem_function_probe(function);
 		flexmem_scrub_soon(table);
 	}
-	again = flexmem_function_vm_retry(function);
+	/* A run that is repeated at once is no try of anything else. */
+	if (flexmem_function_vm_retry(function))
+		goto unlock;
 	flexmem_table_retry(table, false);
 	if (!flexmem_function_error(function))
 		flexmem_reservations_restore(table);
-	/* Jobs that were queued meanwhile run first. */
-	if (again)
-		queue_delayed_work(function->worker, &function->work, 0);
 	WRITE_ONCE(function->work_tries, function->work_tries + 1);
 	if (flexmem_function_is_unresponsive(function) ||
 	    (!flexmem_function_error(function) &&
@@ -61,6 +59,7 @@ void flexmem_table_work(struct work_struct *work)
 		flexmem_function_work_later(function);
 	else
 		WRITE_ONCE(function->work_tries, 0);
+unlock:
 	mutex_unlock(&table->acquire_lock);
 }
 
@@ -166,6 +165,7 @@ static int run_trim(struct flexmem_job *job)
 	flexmem_reservations_forget(table);
 	/*
 	 * Unmaps closed spaces, so that a later TRIM can release their memory.
+	 * The worker goes on with them after the TRIM.
 	 */
 	flexmem_function_vm_retry(&table->function);
 	/*

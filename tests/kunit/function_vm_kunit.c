@@ -237,12 +237,14 @@ static void unmaps_few_spaces_at_once(struct kunit *test)
 {
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
-	struct space space[20];
-	unsigned int i, unmapped = 0;
+	unsigned int i, nr = 20, unmapped = 0;
+	struct space *space;
 
+	space = kunit_kcalloc(test, nr, sizeof(*space), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, space);
 	start_worker(test);
 	liar->rc = -EIO;
-	for (i = 0; i < ARRAY_SIZE(space); i++) {
+	for (i = 0; i < nr; i++) {
 		open_space(function, &space[i], 1 + i);
 		flexmem_function_vm_close(function, &space[i].vm);
 	}
@@ -257,9 +259,9 @@ static void unmaps_few_spaces_at_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_function_vm_retry(function));
 	KUNIT_EXPECT_EQ(test, liar->mapped, 36);
 	flush_workqueue(function->worker);
-	for (i = 0; i < ARRAY_SIZE(space); i++)
+	for (i = 0; i < nr; i++)
 		unmapped += space[i].unmapped;
-	KUNIT_EXPECT_EQ(test, unmapped, 20);
+	KUNIT_EXPECT_EQ(test, unmapped, nr);
 	stop_worker(liar);
 }
 

@@ -300,6 +300,13 @@ static void the_worker_ends_the_command_of_a_killed_caller(struct kunit *test)
 	killed(test, 0);
 	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
 	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	/* The command that undoes it fails: VA_UNBIND repeats it. */
+	fail(1, 1, -EIO);
+	killed(test, handle);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 1);
+	KUNIT_EXPECT_FALSE(test, is_bound(test, client, 0));
+	KUNIT_EXPECT_EQ(test, free_at(test, client, START), -EBUSY);
+	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
 	/* The last command is under way: then all bytes are bound. */
 	killed(test, alloc_pages_in(test, client, 3, 1));
 	KUNIT_EXPECT_TRUE(test, is_bound(test, client, 0));
@@ -452,25 +459,66 @@ static void close_while_suspended(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 0);
 }
 
-/* The worker unmaps some closed spaces, then others, without a delay. */
-static void many_closed_spaces_wait_for_no_delay(struct kunit *test)
+static void close_many_in_vain(struct kunit *test, unsigned int nr)
 {
-	struct ctx *ctx = test->priv;
-	struct flexmem_function *function = &ctx->table->function;
 	struct flexmem_client client;
-	unsigned int i;
 
-	for (i = 0; i < 20; i++) {
+	for (; nr; nr--) {
 		deploy(test, open_one(test, &client));
 		fail(0, 1, -EIO);
 		flexmem_client_fini(&client);
 	}
 	pages.unmaps = 0;
+}
+
+/*
+ * The worker unmaps some closed spaces, then others, without a delay. The
+ * firmware refuses a release. Only the last run of the worker retries it.
+ */
+static void many_closed_spaces_wait_for_no_delay(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_function *function = &ctx->table->function;
+	struct flexmem_client client;
+	unsigned int nr, releases;
+	u64 bytes;
+
+	function->work_ms = INT_MAX;
+	deploy(test, open_one(test, &client));
+	flexmem_client_fini(&client);
+	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	close_many_in_vain(test, 40);
+	releases = ctx->fake->calls[FAKE_RELEASE];
 	flush_delayed_work(&function->work);
-	/* Runs what is queued, but nothing that waits for a delay. */
+	/*
+	 * Waits for what is queued, but for nothing that has a delay. The
+	 * second run queues the third one.
+	 */
+	flush_workqueue(function->worker);
+	flush_workqueue(function->worker);
+	KUNIT_EXPECT_EQ(test, pages.unmaps, 40);
+	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
+	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
+	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], releases + 1);
+	KUNIT_EXPECT_EQ(test, function->work_tries, 1);
+}
+
+/* TRIM unmaps some closed spaces, and then the worker the others. */
+static void trim_leaves_spaces_to_the_worker(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_function *function = &ctx->table->function;
+	unsigned int nr;
+	u64 bytes;
+
+	function->work_ms = INT_MAX;
+	close_many_in_vain(test, 20);
+	KUNIT_EXPECT_EQ(test, 0,
+			flexmem_table_trim(ctx->table, false, &nr, &bytes));
 	flush_workqueue(function->worker);
 	KUNIT_EXPECT_EQ(test, pages.unmaps, 20);
-	KUNIT_EXPECT_EQ(test, nr_entries(), 0);
 	KUNIT_EXPECT_FALSE(test, is_pending(ctx));
 }
 
@@ -715,6 +763,7 @@ static struct kunit_case space_end_cases[] = {
 	KUNIT_CASE(close_waits_for_the_firmware),
 	KUNIT_CASE(close_while_suspended),
 	KUNIT_CASE(many_closed_spaces_wait_for_no_delay),
+	KUNIT_CASE(trim_leaves_spaces_to_the_worker),
 	KUNIT_CASE(reset_unmaps),
 	KUNIT_CASE(removal_after_a_reset),
 	KUNIT_CASE(a_failed_device_keeps_what_may_be_mapped),

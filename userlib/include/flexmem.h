@@ -1556,7 +1556,7 @@ enum flexmem_space_access {
  * -EIO, -ETIMEDOUT, -ENOMEM: device programs may reach some of the bytes, and
  * addresses and bytes may stay taken; flexmem_device_space_unbind() frees them,
  * or fails with -ENOENT if they are free. -EINTR (the thread was killed): the
- * same, or all bytes are bound.
+ * same, or nothing is bound, or all bytes are bound.
  */
 FLEXMEM_API int flexmem_device_space_bind(struct flexmem_device *device,
 					  uint64_t address, uint32_t handle,
