@@ -99,7 +99,8 @@ struct fw_function {
  * @nr_domains: number of @domains; never changes
  * @domains: the card's memories; never change
  * @space: device-virtual spaces; never changes
- * @chips: the bytes of the memories; only the thread uses them
+ * @chips: the bytes of the memories; never changes. The thread and programs
+ *	use the bytes under @lock
  * @lock: held by the thread while it handles one message
  * @pieces: &struct fw_piece, by base
  * @functions: PF and VFs
