@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <linux/sync_file.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -72,32 +73,47 @@ static int move(struct flexmem_device *device, uint32_t program,
 }
 
 /* [interface] */
-/* The simulator's interface. Returns a fence, or a negative errno. */
+/*
+ * The simulator's interface. Names all tensors whose addresses are in the binary,
+ * so that the driver keeps them even if this process is killed. Returns a fence,
+ * or a negative errno.
+ */
 static int start(int queue, struct flexmem_device *device, uint32_t program,
-		 size_t length)
+		 size_t length, const struct patch *patches, size_t count)
 {
+	uint32_t tensors[SIM_MAX_HANDLES];
 	struct sim_run run = {
 		.program = SIM_PROGRAM_LOADED,
 		.fd = flexmem_device_fd(device),
 		.from = program,
 		.size = length,
+		.handles = (uintptr_t)tensors,
+		.nr_handles = count,
 	};
+	size_t i;
 
+	for (i = 0; i < count && i < SIM_MAX_HANDLES; i++)
+		tensors[i] = patches[i].tensor;
 	return ioctl(queue, SIM_IOCTL_RUN, &run) ? -errno : run.out_fence;
 }
 
-static void wait_for_the_end(int fence)
+/* Returns 0, or the program's error as a negative errno. */
+static int wait_for_the_end(int fence)
 {
 	struct pollfd wait = { .fd = fence, .events = POLLIN };
+	struct sync_file_info info = { 0 };
 
 	while (poll(&wait, 1, -1) < 0 && errno == EINTR)
 		;
+	if (ioctl(fence, SYNC_IOC_FILE_INFO, &info))
+		info.status = -errno;
 	close(fence);
+	return info.status < 0 ? info.status : 0;
 }
 
 /* [start] */
 static int run(int queue, struct flexmem_device *device, uint32_t program,
-	       size_t length)
+	       size_t length, const struct patch *patches, size_t count)
 {
 	uint32_t milliseconds;
 	uint64_t generation;
@@ -105,11 +121,9 @@ static int run(int queue, struct flexmem_device *device, uint32_t program,
 
 	err = flexmem_device_lease_take(device, &milliseconds, &generation);
 	if (!err) {
-		fence = start(queue, device, program, length);
-		if (fence >= 0)
-			wait_for_the_end(fence);
+		fence = start(queue, device, program, length, patches, count);
+		err = fence < 0 ? fence : wait_for_the_end(fence);
 		flexmem_device_lease_drop(device);
-		err = fence < 0 ? fence : 0;
 	}
 	return err;
 }
@@ -146,11 +160,11 @@ static int run_tiles(int queue, struct flexmem_device *device, uint32_t from,
 	err = load(device, &binary, sizeof(binary), patches, 2, &program);
 	if (err)
 		return err;
-	err = run(queue, device, program.handle, sizeof(binary));
+	err = run(queue, device, program.handle, sizeof(binary), patches, 2);
 	if (!err)
 		err = move(device, program.handle, patches, 2, 2 * TILE);
 	if (!err)
-		err = run(queue, device, program.handle, sizeof(binary));
+		err = run(queue, device, program.handle, sizeof(binary), patches, 2);
 	flexmem_device_free(device, program.handle);
 	return err;
 }

@@ -4,6 +4,7 @@
  * that was loaded into its memory.
  */
 
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
@@ -117,6 +118,9 @@ static int run_binary(struct sim_operation *op)
 	int ret = 0;
 
 	for (left = op->size; !ret && left; left -= sizeof(record)) {
+		/* All records together may take hours. */
+		if (READ_ONCE(op->cancelled))
+			return -ECANCELED;
 		ret = locate_segment(op, &at, sizeof(record), &physical);
 		if (ret)
 			break;
@@ -135,7 +139,7 @@ static int run_binary(struct sim_operation *op)
  * Context: may sleep; in sim_firmware_run().
  *
  * Return: 0; -EFAULT if memory is not the function's, or not mapped; -EINVAL if
- * a record is not valid; or -ENOMEM.
+ * a record is not valid; -ECANCELED if a binary was cancelled; or -ENOMEM.
  */
 int sim_program_run(void *program)
 {

@@ -20,6 +20,7 @@ struct sim_function;
  * @is_virtual: @to and @from are addresses in @space, not physical addresses
  * @space: number of the client's device-virtual space; 0: the client had none
  * @value: byte for a fill
+ * @cancelled: LOADED: the card carries out no further record
  * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_operation {
@@ -32,6 +33,7 @@ struct sim_operation {
 	bool is_virtual;
 	u64 space;
 	u8 value;
+	bool cancelled;
 	u8 buffer[2][512];
 };
 

@@ -7,10 +7,10 @@
  * the job has ended. Otherwise a job could write to memory of another owner,
  * because a program uses physical addresses, as on a real card.
  *
- * A loaded program (SIM_PROGRAM_LOADED) is read from device memory, so only the
- * card knows which memory it reaches. The job names the program's handle, and
- * may name that of a tensor. The process names the job's fence when it frees
- * any other tensor that the program uses.
+ * A loaded program (SIM_PROGRAM_LOADED) is read from device memory, so the
+ * driver does not know which memory it reaches. The process names the handles
+ * of the program and of all tensors whose addresses are in the binary. If the
+ * process is killed, the fence keeps them all until the job has ended.
  *
  * A job in a device-virtual space names no handles: the page table decides what
  * it reaches. It faults if the memory was unmapped in the meantime, so no
@@ -35,6 +35,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <flexmem/dispatch.h>
 
 #include "card.h"
@@ -225,15 +226,23 @@ void sim_queue_destroy(struct sim_queue *queue)
  * @client: client whose handles name the memory
  * @to: allocation that is written, or NULL
  * @from: allocation that is read, or NULL
+ * @handles: handles of @tensors
+ * @tensors: allocations that a loaded program may use; NULL behind the last
  */
 struct operands {
 	struct flexmem_client *client;
 	struct flexmem_allocation *to;
 	struct flexmem_allocation *from;
+	u32 handles[SIM_MAX_HANDLES];
+	struct flexmem_allocation *tensors[SIM_MAX_HANDLES + 1];
 };
 
 static void put_operands(struct operands *operands)
 {
+	struct flexmem_allocation **tensor;
+
+	for (tensor = operands->tensors; *tensor; tensor++)
+		flexmem_allocation_put(*tensor);
 	if (operands->from)
 		flexmem_allocation_put(operands->from);
 	if (operands->to)
@@ -258,6 +267,7 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 			 struct operands *operands)
 {
 	struct flexmem_client *client = flexmem_client_from_fd(fdev, run->fd);
+	unsigned int i;
 	int ret = 0;
 
 	if (IS_ERR(client))
@@ -265,10 +275,13 @@ static int find_operands(struct flexmem_dev *fdev, const struct sim_run *run,
 	operands->client = client;
 	if (run->flags == SIM_RUN_VIRTUAL)
 		return run->to || run->from ? -EINVAL : 0;
-	if (run->to || run->program != SIM_PROGRAM_LOADED)
+	if (run->program != SIM_PROGRAM_LOADED)
 		ret = find_allocation(client, run->to, &operands->to);
 	if (!ret && run->program != SIM_PROGRAM_FILL)
 		ret = find_allocation(client, run->from, &operands->from);
+	for (i = 0; !ret && i < run->nr_handles; i++)
+		ret = find_allocation(client, operands->handles[i],
+				      &operands->tensors[i]);
 	return ret;
 }
 
@@ -367,10 +380,13 @@ static void make_fence(struct sim_queue *queue, struct sim_job *job,
 
 static int lost_error(const struct operands *operands)
 {
+	struct flexmem_allocation *const *tensor = operands->tensors;
 	int ret = operands->to ? flexmem_allocation_error(operands->to) : 0;
 
 	if (!ret && operands->from)
 		ret = flexmem_allocation_error(operands->from);
+	for (; !ret && *tensor; tensor++)
+		ret = flexmem_allocation_error(*tensor);
 	return ret;
 }
 
@@ -395,12 +411,15 @@ static int submit(struct sim_queue *queue, struct sim_job *job, int error,
 
 static int add_fences(const struct operands *operands, struct dma_fence *fence)
 {
+	struct flexmem_allocation *const *tensor = operands->tensors;
 	int ret = 0;
 
 	if (operands->to)
 		ret = flexmem_allocation_add_fence(operands->to, fence);
 	if (!ret && operands->from)
 		ret = flexmem_allocation_add_fence(operands->from, fence);
+	for (; !ret && *tensor; tensor++)
+		ret = flexmem_allocation_add_fence(*tensor, fence);
 	return ret;
 }
 
@@ -434,9 +453,11 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 
 static bool is_bad_binary(const struct sim_run *run)
 {
-	return run->program == SIM_PROGRAM_LOADED &&
-	       (run->flags == SIM_RUN_VIRTUAL ||
-		run->size % sizeof(struct sim_record));
+	if (run->program != SIM_PROGRAM_LOADED)
+		return run->nr_handles;
+	return run->flags == SIM_RUN_VIRTUAL || run->to ||
+	       run->size % sizeof(struct sim_record) ||
+	       run->nr_handles > SIM_MAX_HANDLES;
 }
 
 /**
@@ -449,8 +470,8 @@ static bool is_bad_binary(const struct sim_run *run)
  *
  * Return: 0; -EINVAL if @run is not valid; -ENODEV if the function is not bound;
  * -EBUSY if the function is suspended; -EIO if the function must be reset;
- * -ENOMEM; -EINTR; or an error of flexmem_client_from_fd() or
- * flexmem_client_allocation().
+ * -EFAULT if the handles cannot be read; -ENOMEM; -EINTR; or an error of
+ * flexmem_client_from_fd() or flexmem_client_allocation().
  */
 int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 		  struct dma_fence **fence)
@@ -464,6 +485,9 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	    run->value > U8_MAX || run->latency_ms > SIM_MAX_RUN_MS ||
 	    is_bad_binary(run))
 		return -EINVAL;
+	if (copy_from_user(operands.handles, u64_to_user_ptr(run->handles),
+			   run->nr_handles * sizeof(operands.handles[0])))
+		return -EFAULT;
 	/* While the lock is held the driver stays bound. */
 	if (mutex_lock_killable(&fn->lock))
 		return -EINTR;
@@ -476,6 +500,13 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	put_operands(&operands);
 	mutex_unlock(&fn->lock);
 	return ret;
+}
+
+/* The card ends a binary before the next record. */
+static void cancel_job(struct sim_job *job)
+{
+	job->error = -ECANCELED;
+	WRITE_ONCE(job->program.cancelled, true);
 }
 
 /**
@@ -491,7 +522,7 @@ void sim_queue_client_gone(struct sim_queue *queue,
 	spin_lock_irq(&queue->lock);
 	list_for_each_entry(job, &queue->jobs, link)
 		if (job->client == client && job != first_job(queue))
-			job->error = -ECANCELED;
+			cancel_job(job);
 	spin_unlock_irq(&queue->lock);
 }
 
@@ -514,8 +545,8 @@ bool sim_queue_owns(const struct flexmem_client *client,
  * @queue: the queue
  * @fence: fence of one of the client's jobs
  *
- * Context: may sleep. A job that hangs is not ended. A job that the card
- * carries out ends by itself.
+ * Context: may sleep. A job that hangs is not ended. If the card carries out a
+ * job, the job ends after the operation that is under way.
  */
 void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
 {
@@ -525,7 +556,7 @@ void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
 	spin_lock_irq(&queue->lock);
 	list_for_each_entry(job, &queue->jobs, link)
 		if (job->client == client && !job->hangs)
-			job->error = -ECANCELED;
+			cancel_job(job);
 	job = first_job(queue);
 	if (job && job->error)
 		begin(queue);
@@ -561,7 +592,7 @@ void sim_queue_stop(struct sim_queue *queue)
 	spin_lock_irq(&queue->lock);
 	queue->stopped = true;
 	list_for_each_entry(job, &queue->jobs, link)
-		job->error = -ECANCELED;
+		cancel_job(job);
 	begin(queue);
 	spin_unlock_irq(&queue->lock);
 	/*

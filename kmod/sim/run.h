@@ -72,12 +72,14 @@ struct sim_record {
  */
 #define SIM_RUN_VIRTUAL 8
 
+/* Most handles in &sim_run.handles. */
+#define SIM_MAX_HANDLES 32
+
 /**
  * struct sim_run - a job
  * @program: of enum sim_program
- * @fd: open file of the function's node; @to and @from are its handles
- * @to: handle of the memory that is written. LOADED: handle of memory that is
- *	not freed before the job has ended; or 0
+ * @fd: open file of the function's node, to which the handles belong
+ * @to: handle of the memory that is written; 0 with LOADED
  * @from: handle of the memory that is read; 0 with FILL
  * @to_offset: first byte in @to; unused with LOADED
  * @from_offset: first byte in @from
@@ -88,11 +90,22 @@ struct sim_record {
  * @out_fence: descriptor of a sync_file that signals when the job has ended
  * @flags: one of SIM_RUN_HANGS, SIM_RUN_STRAY, SIM_RUN_HOLDS,
  *	SIM_RUN_VIRTUAL; or 0. SIM_RUN_VIRTUAL is not for LOADED
+ * @handles: LOADED: address of an array of __u32, the handles of all other
+ *	memory whose addresses are in the binary
+ * @nr_handles: number of @handles, at most SIM_MAX_HANDLES; 0 if not LOADED
+ *
+ * No memory that the job names is freed before the job has ended, even if the
+ * process is killed.
  *
  * The table must not change while a LOADED job runs: either the job has
  * SIM_RUN_HOLDS, or the process has a lease.
  *
  * Jobs of a function run one by one, in order.
+ *
+ * Errors: EINVAL if a member is not valid; EFAULT if @handles cannot be read;
+ * ENOENT if a handle names nothing; EIO if memory is lost, or if the function
+ * must be reset; EBADF or EINVAL for @fd; EBUSY if the function is suspended;
+ * ENODEV if no driver is bound to it; ENOMEM; EINTR.
  */
 struct sim_run {
 	__u32 program;
@@ -106,6 +119,8 @@ struct sim_run {
 	__u32 latency_ms;
 	__s32 out_fence;
 	__u32 flags;
+	__u64 handles;
+	__u64 nr_handles;
 };
 
 #define SIM_MAX_RUN_MS 60000

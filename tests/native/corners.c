@@ -369,6 +369,7 @@ static void run_bad_entries(struct run *r)
 }
 
 static unsigned int pauses;
+void (*during_pause)(void);
 
 typeof(native_cond_resched) __real_native_cond_resched,
 			    __wrap_native_cond_resched;
@@ -376,7 +377,12 @@ typeof(native_cond_resched) __real_native_cond_resched,
 /* The linker redirects calls of native_cond_resched() to this function. */
 void __wrap_native_cond_resched(void)
 {
+	void (*call)(void) = __atomic_exchange_n(&during_pause, NULL,
+						 __ATOMIC_ACQ_REL);
+
 	__atomic_fetch_add(&pauses, 1, __ATOMIC_RELAXED);
+	if (call)
+		call();
 	__real_native_cond_resched();
 }
 

@@ -67,6 +67,9 @@ static inline void prepare(struct run *r)
 		alloc(r, 0, 20000, FLEXMEM_ALLOC_MAPPABLE);
 }
 
+/* corners.c: if set, the next pause of any task calls this once. */
+extern void (*during_pause)(void);
+
 /* tenant_corners.c */
 void run_after_free(struct run *r, void (*call)(struct run *r));
 bool ran_after_free(void);

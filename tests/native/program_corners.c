@@ -297,6 +297,50 @@ static void refuse(struct run *r, struct sim_run job, int error)
 	run_good(r, "run", world_run(r->file[0], &job, &fence), error);
 }
 
+static u64 leaving(struct run *r, unsigned int f)
+{
+	struct flexmem_snapshot cmd = CMD(snapshot,
+		.region_entry_size = sizeof(struct flexmem_region_entry),
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
+
+	BY(r, f, SNAPSHOT, &cmd, EMSGSIZE);
+	return cmd.out_orphaned;
+}
+
+/* A job that is refused for its list adds its fence to no tensor. */
+static void run_refused_list(struct run *r)
+{
+	u32 handles[SIM_MAX_HANDLES + 1] = {};
+	struct sim_run good, bad;
+	struct loaded l;
+
+	if (!begin(r, 1, &l))
+		return;
+	handles[0] = l.tensor.out_handle;
+	handles[1] = l.tensor.out_handle + 1;
+	good = job_of(&l, 1);
+	good.handles = (uintptr_t)handles;
+	bad = good;
+	bad.nr_handles = 2;
+	refuse(r, bad, ENOENT);
+	bad.nr_handles = SIM_MAX_HANDLES + 1;
+	refuse(r, bad, EINVAL);
+	bad.nr_handles = BIT_ULL(32) + 1;
+	refuse(r, bad, EINVAL);
+	bad = good;
+	bad.nr_handles = 1;
+	bad.handles = (uintptr_t)-4;
+	refuse(r, bad, EFAULT);
+	bad = good;
+	bad.nr_handles = 1;
+	bad.program = SIM_PROGRAM_COPY;
+	bad.to = l.tensor.out_handle;
+	refuse(r, bad, EINVAL);
+	CALL(r, FREE, &CMD(free, .handle = l.tensor.out_handle));
+	r->nr[0]--;
+	must(r, !leaving(r, 0), "no job has begun");
+}
+
 static void run_refused(struct run *r)
 {
 	struct sim_run good, bad;
@@ -321,24 +365,14 @@ static void run_refused(struct run *r)
 	bad.from = 0;
 	refuse(r, bad, ENOENT);
 	bad = good;
-	bad.to = l.tensor.out_handle + 1;
-	refuse(r, bad, ENOENT);
+	bad.to = l.tensor.out_handle;
+	refuse(r, bad, EINVAL);
 	must_hold(r, &l, 0, SIZE, 0);
 }
 
-static u64 leaving(struct run *r)
-{
-	struct flexmem_snapshot cmd = CMD(snapshot,
-		.region_entry_size = sizeof(struct flexmem_region_entry),
-		.owner_entry_size = sizeof(struct flexmem_owner_entry));
-
-	FAILS(r, SNAPSHOT, &cmd, EMSGSIZE);
-	return cmd.out_orphaned;
-}
-
 /*
- * The job keeps the program's memory until it has ended, and the memory that it
- * names in @to. The fence in FREE keeps the other tensors.
+ * The job keeps the program's memory until it has ended, and the tensors that it
+ * names. The fence in FREE keeps the other tensors.
  */
 static void run_keeps(struct run *r)
 {
@@ -354,7 +388,8 @@ static void run_keeps(struct run *r)
 	record = fill_record(&l, 0, 9);
 	load(r, &l, 0, &record, 1);
 	job = job_of(&l, 1);
-	job.to = l.tensor.out_handle;
+	job.handles = (uintptr_t)&l.tensor.out_handle;
+	job.nr_handles = 1;
 	job.latency_ms = 1000;
 	if (!run_good(r, "run", world_run(r->file[0], &job, &fence), 0))
 		return;
@@ -362,12 +397,127 @@ static void run_keeps(struct run *r)
 	CALL(r, FREE, &CMD(free, .handle = l.tensor.out_handle));
 	run_good(r, "FREE", world_free_after(r->file[0], other, fence), 0);
 	r->nr[0] = 0;
-	must(r, leaving(r) == 3 * SIZE, "memory that the job uses");
+	must(r, leaving(r, 0) == 3 * SIZE, "memory that the job uses");
 	dma_fence_wait(fence, false);
 	native_settle_work();
 	must(r, dma_fence_get_status(fence) == 1, "the program's result");
-	must(r, !leaving(r), "memory that the job has used");
+	must(r, !leaving(r, 0), "memory that the job has used");
 	dma_fence_put(fence);
+}
+
+static u64 charged(struct run *r)
+{
+	struct flexmem_resource_limit cmd = CMD(resource_limit);
+
+	BY(r, 1, GET_LIMIT, &cmd, 0);
+	return cmd.out_used;
+}
+
+/* Another client allocates as much as the job uses, and gets other bytes. */
+static void must_get_others(struct run *r,
+			    const struct flexmem_address *address)
+{
+	struct flexmem_alloc cmd;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		cmd = CMD(alloc, .length = SIZE);
+		if (!BY(r, 1, ALLOC, &cmd, 0))
+			return;
+		r->handle[1][r->nr[1]++] = cmd.out_handle;
+		must(r, memcmp(&cmd.out_address, &address[0],
+			       sizeof(*address)) &&
+		     memcmp(&cmd.out_address, &address[1], sizeof(*address)),
+		     "bytes that the job uses");
+	}
+}
+
+/* The process is killed while its job is under way. */
+static void run_killed(struct run *r)
+{
+	struct flexmem_address address[2];
+	struct flexmem_alloc other;
+	struct dma_fence *fence;
+	struct sim_run job;
+	u32 handles[2];
+	u64 before;
+	struct loaded l;
+
+	open_file(r, 1);
+	if (!r->file[1] || !begin(r, 1, &l))
+		return;
+	alloc_by(r, CMD(alloc, .length = SIZE), 0, &other);
+	handles[0] = l.tensor.out_handle;
+	handles[1] = other.out_handle;
+	address[0] = l.tensor.out_address;
+	address[1] = other.out_address;
+	load(r, &l, 0, &(struct sim_record) {
+		.program = SIM_PROGRAM_FILL, .value = 1, .size = SIZE,
+		.to = other.out_address,
+	}, 1);
+	before = charged(r);
+	job = job_of(&l, 1);
+	job.handles = (uintptr_t)handles;
+	job.nr_handles = 2;
+	job.latency_ms = 1000;
+	if (!run_good(r, "run", world_run(r->file[0], &job, &fence), 0))
+		return;
+	native_close(r->file[0]);
+	r->file[0] = NULL;
+	r->nr[0] = 0;
+	must(r, leaving(r, 1) == 3 * SIZE, "memory that the job uses");
+	must(r, charged(r) == before, "memory that the job uses is charged");
+	must_get_others(r, address);
+	dma_fence_wait(fence, false);
+	native_settle_work();
+	must(r, dma_fence_get_status(fence) == 1, "the program's result");
+	must(r, !leaving(r, 1), "memory that the job has used");
+	dma_fence_put(fence);
+}
+
+static struct dma_fence *to_cancel;
+
+/* Another task may pause first. */
+static void cancel(void)
+{
+	struct sim_queue *queue = &world_function(1)->queue;
+
+	if (READ_ONCE(queue->running))
+		sim_queue_cancel(queue, to_cancel);
+	else
+		__atomic_store_n(&during_pause, cancel, __ATOMIC_RELEASE);
+}
+
+/* A cancel while the card carries out the first of many records. */
+static void run_cancelled(struct run *r)
+{
+	struct sim_record record[4];
+	struct sim_run job;
+	struct loaded l;
+	unsigned int i;
+	int status;
+
+	if (!begin(r, 1, &l))
+		return;
+	for (i = 0; i < ARRAY_SIZE(record); i++)
+		record[i] = fill_record(&l, i * TILE, 8);
+	load(r, &l, 0, record, ARRAY_SIZE(record));
+	job = job_of(&l, ARRAY_SIZE(record));
+	job.latency_ms = 1000;
+	native_settle_work();
+	if (!run_good(r, "run", world_run(r->file[0], &job, &to_cancel), 0))
+		return;
+	__atomic_store_n(&during_pause, cancel, __ATOMIC_RELEASE);
+	dma_fence_wait(to_cancel, false);
+	__atomic_store_n(&during_pause, NULL, __ATOMIC_RELEASE);
+	status = dma_fence_get_status(to_cancel);
+	must(r, status == -ECANCELED || status == -ENOMEM,
+	     "the program's result");
+	dma_fence_put(to_cancel);
+	if (status != -ECANCELED)
+		return;
+	must_hold(r, &l, 0, TILE, 8);
+	must_hold(r, &l, TILE, SIZE - TILE, 0);
 }
 
 const struct sequence program_corners[] = {
@@ -378,6 +528,9 @@ const struct sequence program_corners[] = {
 	{ "program: no region in the slot", NULL, run_no_slot },
 	{ "program: memory of another function", NULL, run_other_function },
 	{ "program: refused jobs", NULL, run_refused },
+	{ "program: refused lists", NULL, run_refused_list },
 	{ "program: memory that a job keeps", NULL, run_keeps },
+	{ "program: a killed process", NULL, run_killed },
+	{ "program: a binary that is cancelled", NULL, run_cancelled },
 	{}
 };
