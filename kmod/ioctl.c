@@ -542,7 +542,7 @@ static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
 static_assert(sizeof(struct flexmem_regions) == 32);
-static_assert(sizeof(struct flexmem_domain_info) == 224);
+static_assert(sizeof(struct flexmem_domain_info) == 232);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);

@@ -111,8 +111,8 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 }
 
 /*
- * @closed: the region is reserved for other cgroups, so nothing in it counts as
- * free. No region for programs is reserved.
+ * @closed: the region is reserved for other cgroups, so its free bytes count as
+ * reserved. No region for programs is reserved.
  */
 static void add_region(struct flexmem_domain_info *cmd,
 		       const struct flexmem_region_entry *entry, bool closed)
@@ -121,8 +121,10 @@ static void add_region(struct flexmem_domain_info *cmd,
 
 	cmd->out_regions++;
 	cmd->out_total += entry->total;
-	if (closed)
+	if (closed) {
+		cmd->out_reserved += entry->free;
 		return;
+	}
 	cmd->out_free += entry->free;
 	cmd->out_largest_free = max(cmd->out_largest_free, entry->largest_free);
 	if (entry->flags & FLEXMEM_REGION_PROGRAM) {

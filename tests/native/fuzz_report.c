@@ -293,7 +293,7 @@ void fuzz_info(struct fuzz *f)
 static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 {
 	/* Figures of tensors, and of programs. */
-	u64 total[2] = {}, free[2] = {}, largest[2] = {};
+	u64 total[2] = {}, free[2] = {}, largest[2] = {}, reserved = 0;
 	struct flexmem_region_entry region;
 	unsigned int i, of, nr = 0;
 
@@ -305,8 +305,10 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 		nr++;
 		of = !!(region.flags & FLEXMEM_REGION_PROGRAM);
 		total[of] += region.total;
-		if (model_is_closed(f->model, i, f->who))
+		if (model_is_closed(f->model, i, f->who)) {
+			reserved += region.free;
 			continue;
+		}
 		free[of] += region.free;
 		largest[of] = max(largest[of], region.largest_free);
 	}
@@ -318,6 +320,7 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 	SAME(f, is->out_program_free, free[1]);
 	SAME(f, is->out_program_largest, largest[1]);
 	SAME(f, is->out_tensor_largest, largest[0]);
+	SAME(f, is->out_reserved, reserved);
 }
 
 /* Checks the flags which say that the domains have no further region. */

@@ -215,7 +215,8 @@ static void run_reserved(struct run *r)
 	must(r, guest.stats.out_free == nr * size &&
 	     guest.stats.out_used == 0, "free for those below");
 	must(r, guest.all.out_free == nr * size &&
-	     guest.all.out_tensor_largest == size, "domains of those below");
+	     guest.all.out_tensor_largest == size && !guest.all.out_reserved,
+	     "domains of those below");
 	guest = send_guest(r, b);
 	must(r, guest.cmd.out_error == ENOMEM &&
 	     guest.cmd.out_reason == FLEXMEM_REASON_RESERVED, "others");
@@ -223,6 +224,7 @@ static void run_reserved(struct run *r)
 	must(r, guest.all.out_total == nr * size && !guest.all.out_free &&
 	     !guest.all.out_largest_free && !guest.all.out_tensor_largest,
 	     "domains of others");
+	must(r, guest.all.out_reserved == nr * size, "reserved for others");
 	native_cgroup_remove(below);
 	native_cgroup_remove(a);
 	guest = send_guest(r, b);

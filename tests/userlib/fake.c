@@ -118,6 +118,7 @@ void fake_from_environment(void)
 	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
 	fake.limit_for_all = from_environment("FAKE_LIMIT_FOR_ALL", false);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
+	fake.region_reserved = from_environment("FAKE_REGION_RESERVED", false);
 	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);
 	fake.must_ask = from_environment("FAKE_MUST_ASK", UINT64_MAX);
 	fake.chunks = (uint32_t)from_environment("FAKE_CHUNKS", 1);
@@ -183,6 +184,7 @@ void add_region(uint64_t total)
 		.total = total,
 		.flags = fake.region_flags,
 		.domain = fake.region_domain,
+		.reserved = fake.region_reserved,
 		.blocks = block,
 	};
 	generation++;
@@ -617,6 +619,7 @@ static int domain(struct flexmem_domain_info *cmd)
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
 	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
 	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
+	REQUIRE(!cmd->out_reserved);
 	if (cmd->domain >= fake.nr_domains && cmd->domain != FLEXMEM_DOMAIN_ALL)
 		return EINVAL;
 	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
@@ -633,6 +636,10 @@ static int domain(struct flexmem_domain_info *cmd)
 		measure(&regions[i], &entry);
 		cmd->out_regions++;
 		cmd->out_total += entry.total;
+		if (regions[i].reserved) {
+			cmd->out_reserved += entry.free;
+			continue;
+		}
 		cmd->out_free += entry.free;
 		if (entry.largest_free > cmd->out_largest_free)
 			cmd->out_largest_free = entry.largest_free;

@@ -70,6 +70,8 @@ struct fake {
 	/* The flags and the domain of regions that are acquired later. */
 	uint32_t region_flags;
 	uint32_t region_domain;
+	/* DOMAIN says that these regions are reserved for other cgroups. */
+	bool region_reserved;
 	/* An access to a new mapping causes SIGBUS. */
 	bool map_is_gone;
 	/* The user that opens files from now on. */

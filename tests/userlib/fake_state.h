@@ -29,6 +29,7 @@ struct region {
 	uint64_t sequence;
 	uint32_t flags;
 	uint32_t domain;
+	bool reserved;
 	struct block *blocks;
 };
 

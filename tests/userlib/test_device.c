@@ -576,6 +576,25 @@ static void domain_of_programs(void **state)
 	flexmem_device_close(device);
 }
 
+/* Free bytes that others have reserved are not free, and not in use either. */
+static void domain_of_others(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+	struct flexmem_domain_state d;
+
+	(void)state;
+	fake.region_reserved = true;
+	assert_int_equal(flexmem_device_alloc(device, GIB, 0, 0, &a, sizeof(a)),
+			 0);
+	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d)), 0);
+	assert_int_equal(d.total, 12 * GIB);
+	assert_int_equal(d.free, 0);
+	assert_int_equal(d.tensor_largest, 0);
+	assert_int_equal(d.reserved, 11 * GIB);
+	flexmem_device_close(device);
+}
+
 /*
  * The driver reports more sizes than the library knows, and an exhausted
  * domain.
@@ -662,6 +681,7 @@ int main(void)
 		TEST(domains),
 		TEST(domain_refused),
 		TEST(domain_of_programs),
+		TEST(domain_of_others),
 		TEST(domain_is_full),
 		TEST(nulls),
 		TEST(version),

@@ -201,7 +201,7 @@ def domains():
     assert found[1] == {"id": 1, "memory": "on-chip", "granule": 65536, "capacity": 15 << 20, "set_aside": 1 << 20,
                         "max_region": 15 << 20, "sizes": [15 << 20], "cores": 1, "distance": [3, 0], "regions": 0,
                         "total": 0, "free": 0, "largest_free": 0, "program_total": 0, "program_free": 0,
-                        "program_largest": 0, "tensor_largest": 0, "exhausted": False, "program_exhausted": False}
+                        "program_largest": 0, "tensor_largest": 0, "reserved": 0, "exhausted": False, "program_exhausted": False}
 
 
 @test
@@ -369,6 +369,13 @@ def regions_by_domain():
     domain, = json.loads(out[out.index("{"):])["domains"]
     assert (domain["program_total"], domain["program_free"], domain["program_largest"]) == (12 << 30, 7 << 30, 7 << 30), domain
     assert domain["tensor_largest"] == 0, domain
+    # Empty memory that others have reserved is neither used nor free.
+    out = good("shell", stdin="alloc 5G\nfree 1\nregions --by-domain\nregions --by-domain --json\n",
+               FAKE_REGION_RESERVED=1, COLUMNS=100)
+    assert re.search(r" used +free +largest free +reserved$", out, re.M), out
+    assert re.search(r"^ +0  device +64\.0 GiB +1 +12\.0 GiB +0 B +0 B +0 B +12\.0 GiB$", out, re.M), out
+    domain, = json.loads(out[out.index("{"):])["domains"]
+    assert (domain["total"], domain["free"], domain["reserved"]) == (12 << 30, 0, 12 << 30), domain
     assert report("regions", "--by-domain", FAKE_DOMAINS=2)["domains"] == report("info", FAKE_DOMAINS=2)["domains"]
     status, _, err = run("regions", "--by-domain", "x")
     assert status == 2 and "unexpected argument 'x'" in err, err

@@ -334,14 +334,19 @@ struct flexmem_info {
  *	set aside for programs. The rest is for tensors
  * @out_program_free: the part of @out_free in these regions
  * @out_program_largest: bytes of the largest free block in these regions
- * @out_tensor_largest: bytes of the largest free block in the other regions. An
- *	older kernel does not write the last four members
+ * @out_tensor_largest: bytes of the largest free block in the other regions,
+ *	without those that are reserved for other cgroups
+ * @out_reserved: free bytes in regions that are reserved for other cgroups; not
+ *	in @out_free. These regions are for tensors. An older kernel does not
+ *	write the last five members
  *
  * Describes one of the function's memories, or all of them. The figures of the
- * regions are from the same moment. For all domains, the members that only one
- * domain has are 0: @out_type, @out_nr_sizes, @out_granule, @out_cores,
- * @out_sizes and @out_distance. If no slots are set aside for programs, programs and tensors
- * share regions, and the figures of programs are 0. EINVAL: there is no such domain.
+ * regions are from the same moment. What is neither free nor reserved is in use,
+ * or cannot be handed out: @out_total - @out_free - @out_reserved. For all
+ * domains, the members that only one domain has are 0: @out_type, @out_nr_sizes,
+ * @out_granule, @out_cores, @out_sizes and @out_distance. If no slots are set
+ * aside for programs, programs and tensors share regions, and the figures of
+ * programs are 0. EINVAL: there is no such domain.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -366,6 +371,7 @@ struct flexmem_domain_info {
 	__aligned_u64 out_program_free;
 	__aligned_u64 out_program_largest;
 	__aligned_u64 out_tensor_largest;
+	__aligned_u64 out_reserved;
 };
 
 #define FLEXMEM_IOCTL_DOMAIN _IO(FLEXMEM_TYPE, FLEXMEM_CMD_DOMAIN)

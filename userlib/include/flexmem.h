@@ -189,7 +189,9 @@ enum flexmem_limit {
  * Only the administrator sees the figures of one region. If the region is
  * reserved for a cgroup, that cgroup and the cgroups below it see them too.
  * Every caller gets the sums of a domain from flexmem_device_domain(), and the
- * sums of the device from flexmem_device_statistics().
+ * sums of the device from flexmem_device_statistics(). What counts as free in
+ * them depends on the caller: memory that is reserved for other cgroups does
+ * not.
  */
 #define FLEXMEM_HIDDEN (UINT32_C(1) << 4)
 
@@ -339,8 +341,13 @@ enum flexmem_memory_type {
  *	programs. The rest is for tensors. 0: programs and tensors share regions
  * @program_free: the part of @free in these regions
  * @program_largest: bytes of the largest free block in these regions
- * @tensor_largest: bytes of the largest free block in the other regions; 0 also
- *	if the driver is older than this member
+ * @tensor_largest: bytes of the largest free block in the other regions, without
+ *	those that are reserved for other cgroups; 0 also if the driver is older
+ *	than this member
+ * @reserved: free bytes in regions that are reserved for other cgroups; not in
+ *	@free. These regions are for tensors. So @total - @free - @reserved are
+ *	in use, or cannot be handed out. 0 also if the driver is older than this
+ *	member
  */
 struct flexmem_domain_state {
 	uint32_t id;
@@ -363,6 +370,7 @@ struct flexmem_domain_state {
 	uint64_t program_free;
 	uint64_t program_largest;
 	uint64_t tensor_largest;
+	uint64_t reserved;
 };
 
 /**

@@ -897,7 +897,8 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
  *
  * Free blocks of the cache do not count as free here. If slots of the device are
  * set aside for programs, the regions in these slots count neither as free nor as
- * total.
+ * total. So the total falls when the driver acquires the first of these regions,
+ * and again with each further one.
  *
  * Return: 0; -EOPNOTSUPP: the provider does not know; or the provider's error.
  */

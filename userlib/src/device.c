@@ -247,6 +247,7 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 		.program_free = info->out_program_free,
 		.program_largest = info->out_program_largest,
 		.tensor_largest = info->out_tensor_largest,
+		.reserved = info->out_reserved,
 	};
 	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
 		domain->sizes[i] = info->out_sizes[i];

@@ -18,18 +18,28 @@ static int ask_is_pf(const struct tool *tool, bool *is_pf)
 	return err;
 }
 
-static void add_bytes(struct table *table, uint64_t total, uint64_t free_bytes,
-		      uint64_t largest)
+/* Columns of regions --by-domain without the last, "reserved". */
+#define COLUMNS 8
+
+/* @reserved: free bytes that others have reserved; not in @free_bytes. */
+static void add_bytes(struct table *table, uint64_t total, uint64_t reserved,
+		      uint64_t free_bytes, uint64_t largest)
 {
+	uint64_t used = total - free_bytes - reserved;
 	char text[FMLIB_HUMAN_MAX];
 
 	table_add(table, "%s", fmlib_human(total, text));
-	table_add(table, "%s", fmlib_human(total - free_bytes, text));
+	table_add(table, "%s", fmlib_human(used, text));
 	table_add(table, "%s", fmlib_human(free_bytes, text));
 	table_add(table, "%s", fmlib_human(largest, text));
+	if (table->columns > COLUMNS)
+		table_add(table, "%s", fmlib_human(reserved, text));
 }
 
-/* Adds a row for the part of a domain that only programs can use. */
+/*
+ * Adds a row for the part of a domain that only programs can use. None of it is
+ * ever reserved.
+ */
 static void add_programs(struct table *table,
 			 const struct flexmem_domain_state *domain)
 {
@@ -37,17 +47,34 @@ static void add_programs(struct table *table,
 	table_add(table, "programs");
 	table_add(table, "%s", "");
 	table_add(table, "%s", "");
-	add_bytes(table, domain->program_total, domain->program_free,
+	add_bytes(table, domain->program_total, 0, domain->program_free,
 		  domain->program_largest);
 }
 
+static bool any_reserved(const struct flexmem_domain_state *domains)
+{
+	uint32_t i;
+
+	for (i = 0; i < domains->count && i < FLEXMEM_DOMAINS; i++)
+		if (domains[i].reserved)
+			return true;
+	return false;
+}
+
+/*
+ * Most devices have no reservations. Their table has no column for these, so
+ * that it fits into 80 columns.
+ */
 static void print_by_domain(const struct flexmem_domain_state *domains)
 {
 	static const char *const headings[] = {
 		"domain", "<memory", "capacity", "regions", "size", "used",
-		"free", "largest free",
+		"free", "largest free", "reserved",
 	};
-	struct table table = { .headings = headings, .columns = 8 };
+	struct table table = {
+		.headings = headings,
+		.columns = any_reserved(domains) ? COLUMNS + 1 : COLUMNS,
+	};
 	const struct flexmem_domain_state *domain;
 	char text[FMLIB_HUMAN_MAX];
 	uint32_t i;
@@ -58,8 +85,8 @@ static void print_by_domain(const struct flexmem_domain_state *domains)
 		table_add(&table, "%s", memory_name(domain->memory));
 		table_add(&table, "%s", fmlib_human(domain->capacity, text));
 		table_add(&table, "%u", domain->regions);
-		add_bytes(&table, domain->total, domain->free,
-			  domain->largest_free);
+		add_bytes(&table, domain->total, domain->reserved,
+			  domain->free, domain->largest_free);
 		if (domain->program_total)
 			add_programs(&table, domain);
 	}

@@ -110,7 +110,9 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 }
 
 /*
- * Makes a single call, so that both figures are from the same moment. Leaves out
+ * Makes a single call, so that the figures of the regions are from the same
+ * moment. The driver reads the capacity a little later. What is reserved for
+ * other cgroups counts as used, because the cache cannot get it. Leaves out
  * regions that only programs can use, because a cache allocates no programs.
  */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
