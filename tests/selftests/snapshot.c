@@ -568,7 +568,8 @@ static const char *wrong_kinds(const struct flexmem_domain_info *d)
 
 /*
  * torch-spyre #4541: while programs and tensors come and go, DOMAIN tells them
- * apart, and its figures are of one moment.
+ * apart. It reads the snapshot whose sums adds_up_under_churn() checks, so the
+ * figures of the regions are of one moment.
  */
 TEST_F(snapshot, tells_programs_from_tensors_under_churn)
 {
