@@ -2,7 +2,8 @@
 /*
  * Example: a runtime loads a program into device memory, corrects it, and starts
  * it on the simulated device. Only root can use the simulator's interface.
- * cc -I uapi -I kmod/sim programs.c $(pkg-config --cflags --libs libflexmem)
+ * cc -I uapi -I kmod/sim Documentation/examples/programs.c \
+ *	$(pkg-config --cflags --libs libflexmem)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +42,8 @@ static int load(struct flexmem_device *device, const void *binary, size_t length
 	for (i = 0; !err && i < count; i++) {
 		err = flexmem_device_lookup(device, patches[i].tensor, &tensor,
 					    sizeof(tensor));
+		if (!err && tensor.chunks > 1)
+			err = -EOPNOTSUPP;
 		if (!err)
 			err = flexmem_device_write(device, program->handle,
 						   patches[i].at, &tensor.address,
