@@ -386,9 +386,6 @@ void flexmem_function_vm_show(const struct flexmem_function *function,
 int flexmem_function_fault(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   struct flexmem_frames *frames);
-int flexmem_function_check_fence(struct flexmem_function *function,
-				 struct flexmem_client *client,
-				 struct dma_fence *fence);
 int flexmem_function_cancel(struct flexmem_function *function,
 			    struct dma_fence *fence);
 void flexmem_function_client_gone(struct flexmem_function *function,

@@ -135,31 +135,6 @@ int flexmem_function_copy(struct flexmem_function *function,
 }
 
 /*
- * Checks that freed memory may wait for a fence, because the fence belongs to a
- * job of the client.
- * @function: function of the memory, whose driver has owns_fence. @client:
- * client that frees the memory. @fence: any fence that a program has named;
- * neither an array nor a chain.
- * Context: any. Removal waits for the driver's answer. Return: 0; -EINVAL if
- * the fence is not of a job of @client; or -ENODEV.
- */
-int flexmem_function_check_fence(struct flexmem_function *function,
-				 struct flexmem_client *client,
-				 struct dma_fence *fence)
-{
-	unsigned long flags;
-	int rc = 0;
-
-	spin_lock_irqsave(&function->state_lock, flags);
-	if (flexmem_function_is_gone(function))
-		rc = -ENODEV;
-	else if (!function->ops.owns_fence(function->priv, client, fence))
-		rc = -EINVAL;
-	spin_unlock_irqrestore(&function->state_lock, flags);
-	return rc;
-}
-
-/*
  * Ends all jobs of a client with an overdue job.
  * @fence: fence of the overdue job. The driver has added it to an allocation,
  * or has accepted it.

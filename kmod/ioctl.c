@@ -161,22 +161,13 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 	return allocation;
 }
 
-static u32 free_flags(const struct flexmem_device_ops *ops)
-{
-	return FLEXMEM_FREE_BY_ADDRESS |
-	       (ops->owns_fence ? FLEXMEM_FREE_AFTER_FENCE : 0);
-}
-
-static int free_check(const struct flexmem_table *table,
-		      const struct flexmem_free *cmd)
+static int free_check(const struct flexmem_free *cmd)
 {
 	bool no_address = !cmd->address.region_id && !cmd->address.offset;
 
-	if (cmd->flags & ~free_flags(&table->function.ops) || cmd->__reserved)
+	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS)
 		return -EOPNOTSUPP;
 	if (cmd->flags & FLEXMEM_FREE_BY_ADDRESS ? cmd->handle : !no_address)
-		return -EINVAL;
-	if (cmd->fence && !(cmd->flags & FLEXMEM_FREE_AFTER_FENCE))
 		return -EINVAL;
 	return 0;
 }
@@ -189,44 +180,16 @@ static struct flexmem_allocation *detach_named(struct flexmem_client *client,
 	return flexmem_client_detach(client, cmd->handle);
 }
 
-/*
- * Detaches an allocation. Its memory then waits for the fences that @cmd names.
- */
-static struct flexmem_allocation *detach_after(struct flexmem_client *client,
-					       const struct flexmem_free *cmd)
-{
-	struct flexmem_allocation *allocation;
-	struct dma_fence *fences;
-	int rc;
-
-	fences = flexmem_leaving_fences(&client->table->function, client,
-					cmd->fence);
-	if (IS_ERR(fences))
-		return ERR_CAST(fences);
-	allocation = detach_named(client, cmd);
-	if (!IS_ERR(allocation)) {
-		rc = flexmem_allocation_add_fences(allocation, fences);
-		if (rc) {
-			flexmem_client_publish(client, allocation);
-			allocation = ERR_PTR(rc);
-		}
-	}
-	dma_fence_put(fences);
-	return allocation;
-}
-
 /* Carries out the part of one FREE that can be undone. */
 static struct flexmem_allocation *free_begin(struct flexmem_call *call,
 					     void *entry)
 {
 	struct flexmem_free *cmd = entry;
 	struct flexmem_allocation *allocation;
-	int rc = free_check(&call->fdev->table, cmd);
+	int rc = free_check(cmd);
 
 	if (rc)
 		allocation = ERR_PTR(rc);
-	else if (cmd->flags & FLEXMEM_FREE_AFTER_FENCE)
-		allocation = detach_after(call->client, cmd);
 	else
 		allocation = detach_named(call->client, cmd);
 	cmd->out_error = -PTR_ERR_OR_ZERO(allocation);
@@ -537,7 +500,7 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 /* The ABI is the same for each compiler, in 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 216);
 static_assert(sizeof(struct flexmem_alloc) == 120);
-static_assert(sizeof(struct flexmem_free) == 40);
+static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);

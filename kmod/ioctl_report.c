@@ -25,8 +25,7 @@ static u64 capabilities(const struct flexmem_device_ops *ops)
 	       (ops->fault ? FLEXMEM_CAP_MAP : 0) |
 	       (ops->read ? FLEXMEM_CAP_RW : 0) |
 	       (ops->copy ? FLEXMEM_CAP_COPY : 0) |
-	       (ops->vm_map ? FLEXMEM_CAP_PAGE_TABLES : 0) |
-	       (ops->owns_fence ? FLEXMEM_CAP_FENCES : 0);
+	       (ops->vm_map ? FLEXMEM_CAP_PAGE_TABLES : 0);
 }
 
 int flexmem_cmd_info(struct flexmem_call *call)

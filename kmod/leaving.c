@@ -17,12 +17,9 @@
  */
 
 #include <linux/dma-fence.h>
-#include <linux/dma-fence-unwrap.h>
 #include <linux/dma-resv.h>
-#include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
-#include <linux/sync_file.h>
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
@@ -120,86 +117,6 @@ int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 	return rc;
 }
 EXPORT_SYMBOL_GPL(flexmem_allocation_add_fence);
-
-/* Handles one fence that a program has named. */
-typedef int (*fence_handler)(void *data, struct dma_fence *fence);
-
-/*
- * Calls @handle for each pending fence of an array or chain. Skips fences that
- * have signalled: a merged sync_file whose fences have signalled contains a
- * stub, a fence of no driver.
- */
-static int handle_pending(struct dma_fence *all, fence_handler handle,
-			  void *data)
-{
-	struct dma_fence_unwrap cursor;
-	struct dma_fence *fence;
-	int rc;
-
-	dma_fence_unwrap_for_each(fence, &cursor, all) {
-		rc = dma_fence_is_signaled(fence) ? 0 : handle(data, fence);
-		if (rc) {
-			dma_fence_put(cursor.chain);
-			return rc;
-		}
-	}
-	return 0;
-}
-
-/* A client that names fences, and the function of their jobs. */
-struct fence_user {
-	struct flexmem_function *function;
-	struct flexmem_client *client;
-};
-
-static int check_fence(void *data, struct dma_fence *fence)
-{
-	struct fence_user *user = data;
-
-	return flexmem_function_check_fence(user->function, user->client,
-					    fence);
-}
-
-/*
- * Finds the fences that a program names.
- * @function: function whose driver can tell its fences from others.
- * Return: the fences of a sync_file as one fence, with a reference for
- * dma_fence_put(). An ERR_PTR(): -EINVAL if @fd is no sync_file, or if one of
- * the pending fences belongs to no job of @client; -ENODEV if @function was
- * removed.
- */
-struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
-					 struct flexmem_client *client, int fd)
-{
-	struct fence_user user = { .function = function, .client = client };
-	struct dma_fence *all = sync_file_get_fence(fd);
-	int rc;
-
-	if (!all)
-		return ERR_PTR(-EINVAL);
-	rc = handle_pending(all, check_fence, &user);
-	if (!rc)
-		return all;
-	dma_fence_put(all);
-	return ERR_PTR(rc);
-}
-
-static int add_fence(void *allocation, struct dma_fence *fence)
-{
-	return flexmem_allocation_add_fence(allocation, fence);
-}
-
-/*
- * The device uses an allocation until all of several fences have signalled.
- * @all: result of flexmem_leaving_fences().
- * Context: may sleep. Return: 0 or -ENOMEM. After an error some fences may have
- * been added.
- */
-int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
-				  struct dma_fence *all)
-{
-	return handle_pending(all, add_fence, allocation);
-}
 
 /* Whether a fence that was added to an allocation has not signalled. */
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation)

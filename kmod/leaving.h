@@ -79,10 +79,6 @@ enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
 
 void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
 				    struct flexmem_stock *stock);
-struct dma_fence *flexmem_leaving_fences(struct flexmem_function *function,
-					 struct flexmem_client *client, int fd);
-int flexmem_allocation_add_fences(struct flexmem_allocation *allocation,
-				  struct dma_fence *all);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
 /*

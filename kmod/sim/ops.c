@@ -158,12 +158,6 @@ static int sim_op_cancel(void *priv, struct dma_fence *fence)
 	return 0;
 }
 
-static bool sim_op_owns_fence(void *priv, struct flexmem_client *client,
-			      struct dma_fence *fence)
-{
-	return sim_queue_owns(client, fence);
-}
-
 static void sim_op_client_gone(void *priv, struct flexmem_client *client)
 {
 	struct sim_function *fn = priv;
@@ -332,7 +326,6 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.vm_unmap = sim_op_vm_unmap,
 	.fault = sim_op_fault,
 	.cancel = sim_op_cancel,
-	.owns_fence = sim_op_owns_fence,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };
@@ -352,7 +345,6 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.vm_unmap = sim_op_vm_unmap,
 	.fault = sim_op_fault,
 	.cancel = sim_op_cancel,
-	.owns_fence = sim_op_owns_fence,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };

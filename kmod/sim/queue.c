@@ -527,20 +527,6 @@ void sim_queue_client_gone(struct sim_queue *queue,
 }
 
 /**
- * sim_queue_owns - is a fence of a job that a client started
- * @client: the client
- * @fence: any fence
- *
- * Context: any.
- * Return: true if it is.
- */
-bool sim_queue_owns(const struct flexmem_client *client,
-		    struct dma_fence *fence)
-{
-	return fence->ops == &fence_ops && to_job(fence)->client == client;
-}
-
-/**
  * sim_queue_cancel - end the jobs of a client
  * @queue: the queue
  * @fence: fence of one of the client's jobs

@@ -49,8 +49,6 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 		  struct dma_fence **fence);
 void sim_queue_client_gone(struct sim_queue *queue,
 			   struct flexmem_client *client);
-bool sim_queue_owns(const struct flexmem_client *client,
-		    struct dma_fence *fence);
 void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence);
 void sim_queue_drain(struct sim_queue *queue);
 void sim_queue_stop(struct sim_queue *queue);

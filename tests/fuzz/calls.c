@@ -243,8 +243,6 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 		} else {
 			memset(&a->address, 0, sizeof(a->address));
 		}
-		a->flags &= ~FLEXMEM_FREE_AFTER_FENCE;
-		a->fence = 0;
 	}
 }
 

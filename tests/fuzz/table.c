@@ -43,10 +43,8 @@ const struct command commands[] = {
 		FIELD(alloc, domains, DOMAINS, 0),
 		FIELD(alloc, max_chunks, CHOICE, 4) } },
 	{ COMMAND(FREE, free, 10), .field = {
-		HEAD(free, 3), FIELD(free, handle, HANDLE, 0),
-		FIELD(free, address, ADDRESS, 0),
-		FIELD(free, fence, CHOICE, 1),
-		FIELD(free, __reserved, RESERVED, 0) } },
+		HEAD(free, 1), FIELD(free, handle, HANDLE, 0),
+		FIELD(free, address, ADDRESS, 0) } },
 	{ COMMAND(ALLOC_BATCH, batch, 4), .entries = ALLOC_ENTRIES,
 	  .field = { BATCH_FIELDS } },
 	{ COMMAND(FREE_BATCH, batch, 4), .entries = FREE_ENTRIES,

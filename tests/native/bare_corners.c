@@ -68,7 +68,6 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
 					   FLEXMEM_CAP_SCRUB |
 					   FLEXMEM_CAP_COPY |
-					   FLEXMEM_CAP_FENCES |
 					   FLEXMEM_CAP_PAGE_TABLES)),
 	     "capabilities");
 	must(r, !info.out_va_page && !info.out_va_start && !info.out_va_length,

@@ -302,7 +302,7 @@ static const char * const params[] = {
 };
 
 static const struct sequence * const all_corners[] = {
-	corners, tenant_corners, bare_corners, card_corners, fence_corners,
+	corners, tenant_corners, bare_corners, card_corners,
 	job_corners, program_corners, sleep_corners, debugfs_corners,
 };
 

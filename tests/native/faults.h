@@ -60,7 +60,6 @@ extern const struct sequence bare_corners[];
 extern const struct sequence tenant_corners[];
 extern const struct sequence card_corners[];
 /* Tests of FREE that names fences. */
-extern const struct sequence fence_corners[];
 /* Tests of device programs that take too long. */
 extern const struct sequence job_corners[];
 /* Tests of programs that are loaded into device memory. */

@@ -424,14 +424,12 @@ void fuzz_draw_free(struct fuzz *f, struct flexmem_free *cmd)
 	if (kind < 160) {
 		cmd->handle = fuzz_draw_handle(f);
 		/*
-		 * The first five kinds are invalid: a handle together with an
-		 * address, a fence or a reserved value.
+		 * The first three kinds are invalid: a handle together with an
+		 * address, or an unknown flag.
 		 */
 		cmd->address.offset = kind == 0;
 		cmd->address.region_id = kind == 1;
-		cmd->flags = kind == 2 ? FLEXMEM_FREE_AFTER_FENCE : 0;
-		cmd->fence = kind == 3;
-		cmd->__reserved = kind == 4;
+		cmd->flags = kind == 2 ? FLEXMEM_FREE_BY_ADDRESS << 1 : 0;
 		return;
 	}
 	a = nth_allocation(f, fuzz_take(f));
@@ -457,13 +455,10 @@ struct fuzz_allocation *fuzz_predict_free(struct fuzz *f,
 {
 	struct fuzz_allocation *a;
 
-	/* The fake device has no fences. */
-	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS || cmd->__reserved)
+	if (cmd->flags & ~FLEXMEM_FREE_BY_ADDRESS)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (cmd->flags ? cmd->handle :
 			 cmd->address.region_id || cmd->address.offset)
-		return ERR_PTR(-EINVAL);
-	if (cmd->fence)
 		return ERR_PTR(-EINVAL);
 	a = cmd->flags ? find_address(f, &cmd->address) :
 			 fuzz_find(f, cmd->handle);

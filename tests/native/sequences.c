@@ -453,49 +453,6 @@ static void expect_clean(struct run *r)
 		run_wrong(r, "bytes of another owner", "READ", 0);
 }
 
-/* Frees memory while a program uses it that the driver does not know of. */
-static void run_free_after(struct run *r)
-{
-	struct sim_run job = {
-		.program = SIM_PROGRAM_FILL,
-		.fd = WORLD_FD,
-		.size = sizeof(data),
-		.value = 7,
-		.latency_ms = 20,
-		.flags = SIM_RUN_STRAY,
-	};
-	struct flexmem_alloc again = CMD(alloc, .length = sizeof(data),
-						.flags = FLEXMEM_ALLOC_ZEROED);
-	struct dma_fence *fence;
-	bool freed, next = false;
-
-	if (!ALLOC(r, 0, .length = sizeof(data)))
-		return;
-	job.to = last(r, 0);
-	if (!run_good(r, "run", world_run(r->file[0], &job, &fence), 0))
-		return;
-	freed = run_good(r, "FREE",
-			 world_free_after(r->file[0], job.to, fence), 0);
-	if (freed) {
-		r->nr[0]--;
-		/*
-		 * ALLOC() also checks that a failed call changes nothing. But
-		 * the fence may signal while this call waits for the firmware,
-		 * and the freed memory comes back.
-		 */
-		next = run_good(r, "ALLOC",
-				native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC,
-					     &again), 0);
-		if (next)
-			keep(r, 0, again.out_handle);
-	}
-	dma_fence_wait(fence, false);
-	native_settle_work();
-	dma_fence_put(fence);
-	if (next)
-		expect_clean(r);
-}
-
 /* Lets a strict file leave bytes behind that no other file may see. */
 static void prepare_dirty(struct run *r)
 {
@@ -964,7 +921,6 @@ const struct sequence sequences[] = {
 	{ "copy", prepare_open, run_copy },
 	{ "copy within the device", prepare_open, run_copy_range },
 	{ "dispatch", prepare_open, run_dispatch },
-	{ "free after a fence", prepare_open, run_free_after },
 	{ "scrub", prepare_dirty, run_scrub },
 	{ "scrub in the background", prepare_dirty, run_background },
 	{ "resize", prepare_alloc, run_resize },

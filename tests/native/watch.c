@@ -293,14 +293,6 @@ static int watch_cancel(void *priv, struct dma_fence *fence)
 	return sim_vf_ops.cancel(priv, fence);
 }
 
-static bool watch_owns_fence(void *priv, struct flexmem_client *client,
-			     struct dma_fence *fence)
-{
-	if (kref_read(&fence->refcount) < 1 || fence->ops == &dma_fence_array_ops)
-		shim_bug("owns_fence of a fence that has gone, or of several");
-	return sim_vf_ops.owns_fence(priv, client, fence);
-}
-
 /* The contract allows this call even if the device is suspended or quiesced. */
 static void watch_client_gone(void *priv, struct flexmem_client *client)
 {
@@ -364,7 +356,6 @@ static int watch_reset(void *priv)
 	.vm_unmap = watch_vm_unmap,	\
 	.fault = watch_fault,		\
 	.cancel = watch_cancel,		\
-	.owns_fence = watch_owns_fence,	\
 	.client_gone = watch_client_gone, \
 	.reset = watch_reset
 

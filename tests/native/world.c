@@ -3,7 +3,6 @@
  * The module, the card, and its PF and VFs. The card is the simulator's. This
  * file replaces the platform devices and debugfs files of kmod/sim/main.c.
  */
-#include <linux/sync_file.h>
 
 #include "internal.h"
 
@@ -239,30 +238,6 @@ int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence)
 	WARN_ON(!native_install(run->fd, file));
 	rc = sim_queue_run(&fn->queue, run, fence);
 	native_close(native_uninstall(run->fd));
-	return rc;
-}
-
-/**
- * world_free_after - FREE by handle that names fences
- * @file: file
- * @handle: of the allocation
- * @fence: a fence, or an array of them
- *
- * Return: what the ioctl returned; or -ENOMEM if there is no sync_file.
- */
-long world_free_after(struct file *file, u32 handle, struct dma_fence *fence)
-{
-	struct flexmem_free cmd = CMD(free, .handle = handle,
-				      .flags = FLEXMEM_FREE_AFTER_FENCE,
-				      .fence = WORLD_FENCE_FD);
-	struct sync_file *named = sync_file_create(fence);
-	long rc;
-
-	if (!named)
-		return -ENOMEM;
-	WARN_ON(!native_install(WORLD_FENCE_FD, named->file));
-	rc = native_ioctl(file, FLEXMEM_IOCTL_FREE, &cmd);
-	native_close(native_uninstall(WORLD_FENCE_FD));
 	return rc;
 }
 

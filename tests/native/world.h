@@ -34,7 +34,6 @@ extern struct world world;
  * use them.
  */
 #define WORLD_FD 99
-#define WORLD_FENCE_FD 98
 
 static inline struct sim_function *world_function(unsigned int index)
 {
@@ -62,7 +61,6 @@ int world_suspend(unsigned int index);
 int world_resume(unsigned int index);
 int world_set_capacity(unsigned int index, u64 bytes);
 int world_minor(unsigned int index);
-long world_free_after(struct file *file, u32 handle, struct dma_fence *fence);
 int world_run(struct file *file, struct sim_run *run, struct dma_fence **fence);
 void world_faults(enum sim_fault fault, unsigned int times);
 void world_heal(void);

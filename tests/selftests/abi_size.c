@@ -28,8 +28,6 @@ static __u32 first_size(const struct command *cmd)
 {
 	if (cmd->nr == FLEXMEM_IOCTL_ALLOC)
 		return offsetof(struct flexmem_alloc, out_leaving);
-	if (cmd->nr == FLEXMEM_IOCTL_FREE)
-		return offsetof(struct flexmem_free, fence);
 	if (cmd->nr == FLEXMEM_IOCTL_LOOKUP)
 		return offsetof(struct flexmem_lookup, entry_size);
 	if (cmd->nr == FLEXMEM_IOCTL_INFO)
@@ -70,8 +68,7 @@ BOTH_MODES(alloc, COMMAND(ALLOC, alloc, FLEXMEM_ALLOC_PROGRAM |
 			  FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED |
 			  FLEXMEM_ALLOC_GROWABLE,
 			  -1, true));
-BOTH_MODES(free, COMMAND(FREE, free, FLEXMEM_FREE_BY_ADDRESS |
-			 FLEXMEM_FREE_AFTER_FENCE, RESERVED(free), true));
+BOTH_MODES(free, COMMAND(FREE, free, FLEXMEM_FREE_BY_ADDRESS, -1, true));
 BOTH_MODES(alloc_batch, COMMAND(ALLOC_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, RESERVED(lookup), false));

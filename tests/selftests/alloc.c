@@ -49,8 +49,7 @@ TEST_F(alloc, info_is_sane)
 	EXPECT_LE(1, info.out_nr_fallback_sizes);
 	EXPECT_GE(FLEXMEM_MAX_FALLBACK_SIZES, info.out_nr_fallback_sizes);
 	EXPECT_EQ(FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
-		  FLEXMEM_CAP_COPY | FLEXMEM_CAP_PAGE_TABLES |
-		  FLEXMEM_CAP_FENCES,
+		  FLEXMEM_CAP_COPY | FLEXMEM_CAP_PAGE_TABLES,
 		  info.out_capabilities);
 	EXPECT_EQ(0, info.out_granule & (info.out_granule - 1));
 	EXPECT_EQ(0, info.out_max_region % info.out_granule);

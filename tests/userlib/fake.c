@@ -76,7 +76,7 @@ void fake_reset(void)
 		.nr_domain_sizes = 1,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
-				FLEXMEM_CAP_PAGE_TABLES | FLEXMEM_CAP_FENCES,
+				FLEXMEM_CAP_PAGE_TABLES,
 		.va_page = 2 << 20,
 		.va_start = 4 * GIB,
 		.va_length = 64 * GIB,
@@ -485,21 +485,13 @@ static int free_one(struct file *file, struct flexmem_free *cmd)
 	uint32_t where;
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_error);
-	REQUIRE(!(cmd->flags & ~(uint32_t)(FLEXMEM_FREE_BY_ADDRESS |
-					   FLEXMEM_FREE_AFTER_FENCE)));
+	REQUIRE(!(cmd->flags & ~(uint32_t)FLEXMEM_FREE_BY_ADDRESS));
 	if (cmd->flags & FLEXMEM_FREE_BY_ADDRESS)
 		REQUIRE(!cmd->handle);
 	else
 		REQUIRE(!cmd->address.region_id && !cmd->address.offset);
-	REQUIRE(!cmd->__reserved);
 	if (!cmd->flags && !cmd->handle)
 		return ENOENT;
-	if (cmd->flags & FLEXMEM_FREE_AFTER_FENCE) {
-		if (cmd->fence != FAKE_FENCE)
-			return EINVAL;
-	} else {
-		REQUIRE(!cmd->fence);
-	}
 	block = find_block(file, cmd->handle, &cmd->address, &where);
 	/* A lost allocation has no address. */
 	if (!block || (block->lost && !cmd->handle))

@@ -18,8 +18,6 @@
 #define FAKE_REGIONS 16
 #define FAKE_COMMANDS 32
 #define FAKE_USERS 8
-/* The only descriptor that is a sync_file of the fake device. */
-#define FAKE_FENCE 1000
 
 /* The node /dev/flexmemN. */
 struct fake_node {

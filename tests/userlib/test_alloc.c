@@ -92,26 +92,6 @@ static void free_nothing(void **state)
 	flexmem_device_close(device);
 }
 
-static void free_after(void **state)
-{
-	struct flexmem_device *device = open_device();
-	struct flexmem_allocated a;
-
-	(void)state;
-	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a)),
-			 0);
-	assert_int_equal(flexmem_device_free_after(device, a.handle, 5),
-			 -EINVAL);
-	assert_int_equal(flexmem_device_free_after(device, a.handle,
-						   FAKE_FENCE), 0);
-	assert_int_equal(flexmem_device_free_after(device, a.handle,
-						   FAKE_FENCE), -ENOENT);
-	assert_int_equal(flexmem_device_free_after(NULL, a.handle, FAKE_FENCE),
-			 -EINVAL);
-	assert_int_equal(flexmem_device_free_after(NULL, 0, FAKE_FENCE), 0);
-	flexmem_device_close(device);
-}
-
 static void free_by_address(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -876,7 +856,6 @@ int main(void)
 		TEST(alloc_on_a_pf),
 		TEST(free_by_handle),
 		TEST(free_nothing),
-		TEST(free_after),
 		TEST(free_by_address),
 		TEST(lookup),
 		TEST(close_gives_back),

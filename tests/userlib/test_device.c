@@ -232,7 +232,7 @@ static void properties(void **state)
 	assert_int_equal(p.max_region, 12 * GIB);
 	assert_int_equal(p.capabilities, FLEXMEM_CAN_SCRUB | FLEXMEM_CAN_MAP |
 			 FLEXMEM_CAN_RW | FLEXMEM_CAN_COPY |
-			 FLEXMEM_CAN_PAGE_TABLES | FLEXMEM_CAN_FENCES);
+			 FLEXMEM_CAN_PAGE_TABLES);
 	assert_int_equal(p.fallback_count, 3);
 	assert_int_equal(p.fallback_sizes[2], 4 * GIB);
 	assert_int_equal(p.fallback_sizes[3], 0);

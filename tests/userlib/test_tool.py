@@ -231,11 +231,10 @@ def policies():
 
 @test
 def capabilities():
-    assert "capabilities     scrub, map, rw, copy, page-tables, fences\n" in good("info")
+    assert "capabilities     scrub, map, rw, copy, page-tables\n" in good("info")
     found = report("info")
-    assert found["capabilities"] == 63
-    assert found["capability_names"] == ["scrub", "map", "rw", "copy",
-                                         "page-tables", "fences"]
+    assert found["capabilities"] == 31
+    assert found["capability_names"] == ["scrub", "map", "rw", "copy", "page-tables"]
     assert "capabilities     none\n" in good("info", FAKE_CAPABILITIES=0)
     assert report("info", FAKE_CAPABILITIES=258)["capability_names"] == ["map"]
 

@@ -227,7 +227,6 @@ enum flexmem_domain_type {
  * @FLEXMEM_CAP_COPY: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: an open file can have a device-virtual address
  *	space, and VA_RESERVE and the other commands about it work
- * @FLEXMEM_CAP_FENCES: FLEXMEM_FREE_AFTER_FENCE works
  */
 enum flexmem_capabilities {
 	FLEXMEM_CAP_SCRUB = 1 << 0,
@@ -235,7 +234,6 @@ enum flexmem_capabilities {
 	FLEXMEM_CAP_RW = 1 << 2,
 	FLEXMEM_CAP_COPY = 1 << 3,
 	FLEXMEM_CAP_PAGE_TABLES = 1 << 4,
-	FLEXMEM_CAP_FENCES = 1 << 5,
 };
 
 /**
@@ -570,13 +568,9 @@ struct flexmem_alloc {
  * enum flexmem_free_flags - how the allocation is named
  * @FLEXMEM_FREE_BY_ADDRESS: by @address; @handle must be 0. Without the flag:
  *	by @handle; @address must be zero
- * @FLEXMEM_FREE_AFTER_FENCE: a device program that the driver cannot know of
- *	uses the allocation until @fence signals. EOPNOTSUPP without
- *	FLEXMEM_CAP_FENCES
  */
 enum flexmem_free_flags {
 	FLEXMEM_FREE_BY_ADDRESS = 1 << 0,
-	FLEXMEM_FREE_AFTER_FENCE = 1 << 1,
 };
 
 /**
@@ -586,16 +580,12 @@ enum flexmem_free_flags {
  * @handle: of the allocation, or 0
  * @out_error: 0, or the error as a positive errno
  * @address: exact start of the allocation, or zero
- * @fence: descriptor of a sync_file with FLEXMEM_FREE_AFTER_FENCE, or 0
- * @__reserved: must be 0
  *
  * Frees a live allocation of this open file. ENOENT: there is none with that
  * handle or exact address. EINVAL: a member that @flags does not choose is not
- * zero; or @fence is no sync_file; or a pending fence in @fence belongs to no
- * job that this open file dispatched. EFAULT: nothing is freed, but the memory
- * will wait for @fence when it is freed. If the allocation is still mapped, or
- * a device program uses it, its memory stays charged until it is unmapped and
- * the program has ended. A lost allocation can be freed by handle only.
+ * zero. If the allocation is still mapped, or a device program uses it, its
+ * memory stays charged until it is unmapped and the program has ended. A lost
+ * allocation can be freed by handle only.
  */
 struct flexmem_free {
 	__u32 size;
@@ -603,8 +593,6 @@ struct flexmem_free {
 	__u32 handle;
 	__s32 out_error;
 	struct flexmem_address address;
-	__s32 fence;
-	__u32 __reserved;
 };
 
 #define FLEXMEM_IOCTL_FREE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_FREE)

@@ -221,12 +221,6 @@ enum flexmem_limit {
  */
 #define FLEXMEM_CAN_PAGE_TABLES (UINT64_C(1) << 4)
 
-/**
- * FLEXMEM_CAN_FENCES - capability: memory can wait for a sync_file
- * (flexmem_device_free_after())
- */
-#define FLEXMEM_CAN_FENCES (UINT64_C(1) << 5)
-
 /** FLEXMEM_EXHAUSTED - flag of statistics: no further region is acquired */
 #define FLEXMEM_EXHAUSTED (UINT32_C(1) << 0)
 
@@ -262,7 +256,7 @@ enum flexmem_limit {
  *              larger
  * @capabilities: abilities of this PF or VF: bits of FLEXMEM_CAN_SCRUB,
  *                FLEXMEM_CAN_MAP, FLEXMEM_CAN_RW, FLEXMEM_CAN_COPY,
- *                FLEXMEM_CAN_PAGE_TABLES, FLEXMEM_CAN_FENCES
+ *                FLEXMEM_CAN_PAGE_TABLES
  * @fallback_sizes: sizes of regions of domain 0 in the order in which they are
  *                  tried
  * @name: name of the device behind this PF or VF, NUL-terminated
@@ -956,26 +950,6 @@ FLEXMEM_API int flexmem_device_alloc(struct flexmem_device *device,
  */
 FLEXMEM_API int flexmem_device_free(struct flexmem_device *device,
 				    uint32_t handle);
-
-/**
- * flexmem_device_free_after() - free an allocation when a program has ended
- * @device: the device object that made the allocation; NULL if @handle is 0
- * @handle: handle of the allocation; 0: nothing is done
- * @fence: sync_file of a program that was dispatched on this device object. The
- *	caller closes it
- *
- * For memory that a device program uses without the driver's knowledge, because
- * the dispatch did not name the memory. The handle is invalid at once. The
- * memory stays charged, and serves no other allocation, until @fence signals.
- *
- * Return: 0; -ENOENT: not a live allocation of this device object; -EINVAL:
- * @fence is no sync_file, or a fence in it has not signalled and belongs to
- * another device object or another driver; -EOPNOTSUPP: the device lacks
- * FLEXMEM_CAN_FENCES; -ENOMEM: no host memory. After an error the
- * allocation is not freed.
- */
-FLEXMEM_API int flexmem_device_free_after(struct flexmem_device *device,
-					  uint32_t handle, int fence);
 
 /**
  * flexmem_device_free_address() - free an allocation by its address

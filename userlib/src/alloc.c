@@ -306,19 +306,6 @@ int flexmem_device_free(struct flexmem_device *device, uint32_t handle)
 	return free_by_handle(device, &cmd);
 }
 
-int flexmem_device_free_after(struct flexmem_device *device, uint32_t handle,
-			      int fence)
-{
-	struct flexmem_free cmd = {
-		.size = sizeof(cmd),
-		.flags = FLEXMEM_FREE_AFTER_FENCE,
-		.handle = handle,
-		.fence = fence,
-	};
-
-	return free_by_handle(device, &cmd);
-}
-
 int flexmem_device_free_address(struct flexmem_device *device,
 				struct flexmem_virtual_address address)
 {

@@ -71,7 +71,6 @@ size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES])
 		{ FLEXMEM_CAN_RW, "rw" },
 		{ FLEXMEM_CAN_COPY, "copy" },
 		{ FLEXMEM_CAN_PAGE_TABLES, "page-tables" },
-		{ FLEXMEM_CAN_FENCES, "fences" },
 	};
 	size_t count = 0;
 	size_t i;

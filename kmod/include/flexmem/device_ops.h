@@ -97,13 +97,12 @@ struct flexmem_vm_range {
 /**
  * struct flexmem_device_ops - operations of a device
  *
- * Every operation except @owns_fence may sleep. An operation that returns an
- * errno may fail and may time out. It waits for the device killably (-EINTR),
- * and no longer than a time that the driver chooses (a second is plenty).
- * flexmem calls one operation at a time for each function, with two exceptions.
- * One of @scrub, @read, @write, @copy, @cancel and @client_gone may run in
- * parallel with one of the others. @fault and @owns_fence may run in parallel
- * with any operation.
+ * Every operation may sleep. An operation that returns an errno may fail and may
+ * time out. It waits for the device killably (-EINTR), and no longer than a time
+ * that the driver chooses (a second is plenty). flexmem calls one operation at a
+ * time for each function, with two exceptions. One of @scrub, @read, @write,
+ * @copy, @cancel and @client_gone may run in parallel with one of the others.
+ * @fault may run in parallel with any operation.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have carried
  * out the operation, or may still do so. Any other error: nothing was done, and
@@ -322,31 +321,15 @@ struct flexmem_device_ops {
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
 	/**
-	 * @cancel: freed memory has waited too long for @fence. The driver has
-	 * added it (flexmem_allocation_add_fence()), or @owns_fence has
-	 * accepted it. End all jobs of
-	 * the client that dispatched the job of @fence, including jobs that the
+	 * @cancel: freed memory has waited too long for @fence, which the
+	 * driver has added (flexmem_allocation_add_fence()). End all jobs of the
+	 * client that dispatched the job of @fence, including jobs that the
 	 * device has begun. When a job has ended, its fence signals with an
 	 * error; this operation need not wait for that. @fence may have
 	 * signalled by now. If @fence does not signal after this call, flexmem
 	 * resets the function. NULL: only a reset can end a job.
 	 */
 	int (*cancel)(void *priv, struct dma_fence *fence);
-
-	/**
-	 * @owns_fence: does @fence belong to a job that @client dispatched to
-	 * this function? A program has named the fence, so the fence may
-	 * belong to any driver: compare @fence->ops first. Called under a
-	 * spinlock: must neither sleep nor take a lock. If true, memory that
-	 * @client frees waits for the fence, like for a fence that the driver
-	 * has added. An overdue fence makes flexmem call @cancel, so the answer
-	 * must be false for a job of another client. A job holds a reference to
-	 * its client (flexmem_client_get()) until its fence is released:
-	 * otherwise a new client may have the same address. NULL: programs
-	 * cannot name fences.
-	 */
-	bool (*owns_fence)(void *priv, struct flexmem_client *client,
-			   struct dma_fence *fence);
 
 	/**
 	 * @client_gone: a client whose file the driver has looked up
