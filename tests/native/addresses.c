@@ -16,7 +16,7 @@
  * With -v the program also prints each result, to find the first difference
  * between two versions.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Unusual devices: without optional operations, with incomplete answers,
  * removed and registered again, and as many as there can be.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "corners.h"
 #include "minor.h"

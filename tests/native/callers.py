@@ -46,7 +46,7 @@ def table(sources, tests):
 
 def all_tables():
     core = {f"kmod/{name[5:]}.c": each for name, each in objects(NATIVE, "core-*.o").items()}
-    suites = {name.split("-", 1)[1]: each for kind in ("suite", "shim")
+    suites = {name.split("-", 1)[1]: each for kind in ("suite", "main")
               for name, each in objects(NATIVE, f"{kind}-*.o").items()
               if (TOP / f"tests/{'kunit' if kind == 'suite' else 'native'}" / f"{name.split('-', 1)[1]}.c").exists()}
     files = {path.stem: path.relative_to(TOP) for folder in ("src", "src/cache")

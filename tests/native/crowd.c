@@ -6,7 +6,7 @@
  * blocks). The second part uses many cgroups, at once or one after the other.
  * Prints TAP.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "account.h"
 #include "count.h"

@@ -3,7 +3,7 @@
  * A card with several memories (domains): what the command DOMAIN reports, and
  * from which memory allocations come.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "corners.h"
 

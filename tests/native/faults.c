@@ -11,7 +11,7 @@
  *	-p	instead of faults, actions of another task at each STRIDE-th
  *		point: see points.c
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <unistd.h>
 

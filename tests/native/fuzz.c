@@ -5,7 +5,7 @@
  * corpus has one input a line, in hexadecimal, and lines that begin with #.
  * usage: fuzz [-s SEED] [-n RANDOM-INPUTS] [-c CORPUS] [-v] [FILE...]
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <kunit/test.h>
 #include <unistd.h>

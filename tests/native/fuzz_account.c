@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The model's accounts. It adds up all allocations and keeps no counter. */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 

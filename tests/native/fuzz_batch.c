@@ -3,7 +3,7 @@
  * Batches: each entry must have the result that it would have as a command of
  * its own. A reply that cannot be written undoes all entries.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 #include "ioctl.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Maps, copies and events. */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 #include "world.h"

@@ -3,7 +3,7 @@
  * The commands. Each is called as the input says, and its answer is compared
  * with the prediction.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 #include "ioctl.h"

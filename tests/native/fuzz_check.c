@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* After each command the whole state of the driver must equal the model's. */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "checks.h"
 #include "fuzz.h"

@@ -3,7 +3,7 @@
  * Events of the device: faults, the passage of time, leases, resets and
  * removal.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 #include "world.h"

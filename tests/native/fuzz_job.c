@@ -3,7 +3,7 @@
  * Device programs, and what happens to a device without its consent: sleep and
  * failure. A program is a fence in the allocations that it uses.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <linux/dma-fence.h>
 #include <flexmem/dispatch.h>

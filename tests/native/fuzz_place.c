@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Where the model places an allocation: in one block, or in several chunks. */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 

@@ -3,7 +3,7 @@
  * Commands that report, and commands about limits: every member of the reply is
  * compared.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 #include "snapshot.h"

@@ -3,7 +3,7 @@
  * Device-virtual addresses. The model of a space is an array of pages: in which
  * range each page lies, and by which binding it is taken.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "fuzz.h"
 #include "world.h"

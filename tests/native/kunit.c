@@ -6,7 +6,7 @@
  * PARAMETER is a parameter of the test module. GLOB selects the cases whose
  * name SUITE.CASE matches.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <fnmatch.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * and accept right use. Each case is a process of its own, which must end as
  * the table says. Prints TAP.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
  * dead device, or if firmware and flexmem disagree in the end.
  * usage: npu [-s SEED] [-n RUNS]
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <unistd.h>
 

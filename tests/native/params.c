@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The module's parameters: the values that it accepts, refuses and shows. */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "faults.h"
 

@@ -10,7 +10,7 @@
  * accounts must add up, and no slot may name memory that the PF or VF does not
  * have.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "faults.h"
 

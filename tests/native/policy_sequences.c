@@ -4,7 +4,7 @@
  * with several memories: allocations whose policy names memories. sequences.c
  * describes how a sequence goes on after a failure.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "faults.h"
 

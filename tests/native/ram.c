@@ -4,7 +4,7 @@
  * a tenant allocates, writes, copies, maps and frees memory; the next tenant
  * must find none of its bytes; a reset and a removal must leave nothing behind.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "ioctl.h"
 

@@ -4,7 +4,7 @@
  * enough for an allocation, the allocation gets several blocks. The last test
  * counts the searches for an aligned block.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "block.h"
 #include "corners.h"

@@ -5,7 +5,7 @@
  * allocations that must exist now. A failed call must not have changed accounts
  * or allocations.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "faults.h"
 

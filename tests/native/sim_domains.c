@@ -3,7 +3,7 @@
  * The memories of the simulated card: the texts that describe them, and which
  * addresses the firmware grants.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "faults.h"
 

@@ -3,7 +3,7 @@
  * Device-virtual addresses, on the card of domain_corners.c. The card has a page
  * table, so the tests see what its programs would reach.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "corners.h"
 #include "space.h"

@@ -8,7 +8,7 @@
  *	MOST	the larger region has 2^MOST blocks; default: 16
  *	TRIES	number of operations of each kind; default: 3000
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "block.h"
 #include "count.h"

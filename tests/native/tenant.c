@@ -6,7 +6,7 @@
  * removes a handle from the notes frees the handle, so the handle must then be
  * valid. Other tasks may use the handle at the same time.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "torture.h"
 

@@ -5,7 +5,7 @@
  * number, their memories, and their bytes. A card with one memory has no
  * policies to draw, so the same seed makes the same calls there as before.
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "torture.h"
 

@@ -5,7 +5,7 @@
  * reserve, free, bind and unbind there at the same time. Between two rounds the
  * card's page table is compared with the bindings (world.c).
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "torture.h"
 

@@ -12,7 +12,7 @@
  * usage: torture [-cd] [-s SEED] [-n OPERATIONS] [-r OPERATIONS-A-ROUND]
  *		[-S | -P CHANGES-OF-PRIORITY-A-ROUND] [PARAMETERS]
  */
-#include "internal.h"
+#include "shim/internal.h"
 
 #include <unistd.h>
 

@@ -9,7 +9,7 @@
  */
 #include <linux/dma-fence-array.h>
 
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "client.h"
 #include "watch.h"

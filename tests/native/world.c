@@ -4,7 +4,7 @@
  * file replaces the platform devices and debugfs files of kmod/sim/main.c.
  */
 
-#include "internal.h"
+#include "shim/internal.h"
 
 #include "checks.h"
 #include "minor.h"

@@ -3,7 +3,7 @@
 #
 # Makes a directory with all headers that the driver includes, directly or through other headers. A header of the kernel
 # that can be used as it is becomes a link. The others become empty files, because shim.h replaces them.
-# usage: tests/native/headers.sh LINUX-SOURCE DIR FILE...
+# usage: tests/native/shim/headers.sh LINUX-SOURCE DIR FILE...
 set -euo pipefail
 
 linux=$1

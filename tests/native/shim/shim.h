@@ -11,14 +11,14 @@
 #ifndef _NATIVE_SHIM_H
 #define _NATIVE_SHIM_H
 
-#include "shim/base.h"
-#include "shim/atomic.h"
-#include "shim/lock.h"
-#include "shim/task.h"
-#include "shim/cgroup.h"
-#include "shim/memory.h"
-#include "shim/file.h"
-#include "shim/fence.h"
-#include "shim/trace.h"
+#include "base.h"
+#include "atomic.h"
+#include "lock.h"
+#include "task.h"
+#include "cgroup.h"
+#include "memory.h"
+#include "file.h"
+#include "fence.h"
+#include "trace.h"
 
 #endif /* _NATIVE_SHIM_H */
