@@ -210,26 +210,6 @@ static int unread(int descriptor)
 	return bytes;
 }
 
-/*
- * The helper has no descriptor of its own, so closefrom() cannot break it, and
- * a child inherits none.
- */
-static void helper_has_no_descriptor(void **state)
-{
-	bool before[DESCRIPTORS];
-	bool after[DESCRIPTORS];
-
-	(void)state;
-	cache = pressed_cache("");
-	mark_open(before);
-	assert_int_equal(flexmem_cache_start_helper(cache), 0);
-	press(FLEXMEM_LEVEL_NONE, 0, GIB);
-	await_events(1);
-	mark_open(after);
-	assert_memory_equal(before, after, sizeof(before));
-	flexmem_cache_destroy(cache);
-}
-
 /* @user: the text that the test waits for. */
 static void log_and_tell(enum flexmem_log_level level, const char *text,
 			 void *user)
@@ -239,7 +219,7 @@ static void log_and_tell(enum flexmem_log_level level, const char *text,
 		atomic_store(&done, true);
 }
 
-static void start_and_listen(char *text)
+static void make_listening(char *text)
 {
 	struct flexmem_cache_options options;
 
@@ -250,6 +230,11 @@ static void start_and_listen(char *text)
 	options.log_user = text;
 	assert_int_equal(flexmem_cache_create(&cache, &options,
 					      sizeof(options)), 0);
+}
+
+static void start_and_listen(char *text)
+{
+	make_listening(text);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
 }
 
@@ -289,6 +274,83 @@ static void provider_loses_its_descriptor(void **state)
 	close(kept);
 	close(foreign[0]);
 	close(foreign[1]);
+	flexmem_cache_destroy(cache);
+}
+
+/* Finds the two descriptors that were opened since mark_open(). */
+static void find_opened(const bool before[DESCRIPTORS], int opened[2])
+{
+	int count = 0;
+	int i;
+
+	for (i = 0; i < DESCRIPTORS; i++) {
+		if (before[i] || !is_open(i))
+			continue;
+		assert_true(count < 2);
+		opened[count++] = i;
+	}
+	assert_int_equal(count, 2);
+}
+
+/*
+ * The program closes all descriptors and opens other files with the same
+ * numbers. The helper must end by itself. Stopping the helper must not touch
+ * these files.
+ */
+static void program_closes_all(void **state)
+{
+	char text[] = "pressure is not served any more: error 9";
+	bool before[DESCRIPTORS];
+	int foreign[2];
+	int wake[2];
+
+	(void)state;
+	/* TSan reports each close of a descriptor that another thread polls. */
+#ifdef __SANITIZE_THREAD__
+	skip();
+#endif
+	make_listening(text);
+	mark_open(before);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	press(FLEXMEM_LEVEL_NONE, 0, GIB);
+	await_events(1);
+	find_opened(before, wake);
+	assert_int_equal(close(wake[0]), 0);
+	assert_int_equal(close(wake[1]), 0);
+	await_text();
+	/* The lowest free descriptors: those of the helper. */
+	assert_int_equal(pipe(foreign), 0);
+	assert_memory_equal(foreign, wake, sizeof(wake));
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	assert_int_equal(unread(foreign[0]), 0);
+	assert_int_equal(close(foreign[0]), 0);
+	assert_int_equal(close(foreign[1]), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* The descriptors of the helper end with it, and a child inherits none. */
+static void descriptors_end(void **state)
+{
+	bool before[DESCRIPTORS];
+	bool after[DESCRIPTORS];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	cache = pressed_cache("");
+	mark_open(before);
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		mark_open(after);
+		_exit(memcmp(before, after, sizeof(before)) != 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	mark_open(after);
+	assert_memory_equal(before, after, sizeof(before));
 	flexmem_cache_destroy(cache);
 }
 
@@ -540,7 +602,8 @@ int main(void)
 		CACHE_TEST(busy_program_keeps),
 		CACHE_TEST(bad_helpers),
 		CACHE_TEST(cancelled_stop),
-		CACHE_TEST(helper_has_no_descriptor),
+		CACHE_TEST(program_closes_all),
+		CACHE_TEST(descriptors_end),
 		CACHE_TEST(provider_loses_its_descriptor),
 		CACHE_TEST(helper_blocks_signals),
 		CACHE_TEST(device_goes),

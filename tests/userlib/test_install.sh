@@ -152,6 +152,18 @@ program_of_cxx() {
 	LD_LIBRARY_PATH=$dest$prefix/lib "$build/mapped-cxx"
 }
 
+# A helper ends without another descriptor; it cannot begin without one (EMFILE is 24). The library must cancel no
+# thread: a cancellation loads libgcc_s, and aborts the process if that fails.
+last_descriptor() {
+	# shellcheck disable=SC2046
+	${CC:-cc} -Wall -Wextra -Werror -o "$build/last-descriptor" \
+		"$here/last_descriptor.c" $(flags --cflags --libs) &&
+	test "$(LD_LIBRARY_PATH=$dest$prefix/lib "$build/last-descriptor")" = \
+		"stop: 0, start: -24" &&
+	! nm -D --undefined-only "$dest$prefix/lib/libflexmem.so" |
+		grep -E 'pthread_(cancel|exit)'
+}
+
 header_alone() {
 	echo "#include <$2>" > "$build/alone.$1"
 	shift 2
@@ -295,6 +307,7 @@ for header in flexmem flexmem_cache; do
 		${CXX:-c++} -std=c++11 "$build/alone.cc"
 done
 check headers_in_a_program_of_cxx program_of_cxx
+check helper_without_a_descriptor last_descriptor
 check header_beside_the_uapi_header header_beside_uapi
 check symbols_are_those_of_the_map symbols_are_the_map
 check symbols_are_those_of_the_header symbols_are_the_header

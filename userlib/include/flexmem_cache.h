@@ -1002,11 +1002,14 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * flexmem_cache_stop_helper(), with the destruction of the cache, or when the
  * device is removed; then it can be started again. It blocks all signals. It
  * runs callbacks of the provider, of the events and of the log, like any other
- * thread that uses the cache. If the program closes the descriptor of the
- * provider, the thread ends with a warning at the next event.
+ * thread that uses the cache. While it runs, it has a pipe, which a child
+ * process does not inherit. If the program closes the pipe, the thread ends
+ * with a warning; if it closes the descriptor of the provider, at the next
+ * event.
  *
  * Return: 0; -EEXIST: the thread runs already; -EOPNOTSUPP: the provider has no
- * events; -EAGAIN: the process may not have a further thread.
+ * events; -EAGAIN: the process may not have a further thread; -EMFILE or
+ * -ENFILE: the process or the system may not have another open file.
  */
 FLEXMEM_API int flexmem_cache_start_helper(struct flexmem_cache *cache);
 

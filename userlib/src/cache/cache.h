@@ -317,6 +317,9 @@ bool fmlib_pressure_lasts(struct flexmem_cache *cache);
  */
 void fmlib_pressure_look(struct flexmem_cache *cache);
 
+/* helper.c: closes what a child inherited from the helper of its parent. */
+void fmlib_helper_in_child(struct flexmem_cache *cache);
+
 /* Defined in streams.c. */
 /* Returns NULL if there is no host memory. */
 struct fmlib_use *fmlib_use_new(struct flexmem_cache *cache, uint64_t stream);

@@ -32,7 +32,11 @@ static void before_fork(void)
 
 static void in_child(void)
 {
+	struct flexmem_cache *cache;
+
 	atomic_fetch_add(&fmlib_generation, 1);
+	for (cache = first; cache; cache = cache->next_cache)
+		fmlib_helper_in_child(cache);
 	fmlib_lock_start();
 	unlock_all();
 }

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
  * The helper thread, which serves pressure if the framework has no loop for it.
- * Stopping the helper cancels the thread, which takes effect only while it
- * waits without a lock. So no descriptor is needed to wake it. A forked child
- * has no helper.
+ * flexmem_cache_stop_helper() writes to a pipe that the helper polls. It does
+ * not cancel the thread, because a cancellation loads libgcc_s, and aborts the
+ * process if that fails. A forked child has no helper, and closes the pipe.
  *
- * A program may close the provider's descriptor, as closefrom() does, and open
- * another file with the same number. So the helper checks before and after each
- * wait that the provider's descriptor still refers to the same file. If the
- * descriptor changes during a wait, poll() still waits for the old file.
+ * A program may close the descriptors of the provider and of the pipe, as
+ * closefrom() does, and open other files with the same numbers. So the helper
+ * checks before and after each wait that both descriptors still refer to the
+ * same files. A close of the pipe ends the wait. If the program has reused the
+ * numbers before the helper runs, poll() waits for the program's files, until
+ * LOOK_MS have passed.
  */
+#define _GNU_SOURCE
 #include "cache.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* How long to wait after a temporary error, in milliseconds. */
 #define RETRY_MS 100
@@ -25,6 +29,9 @@
  * idle.
  */
 #define IDLE_MS 1000
+
+/* After how many milliseconds the helper looks at its descriptors. */
+#define LOOK_MS 10000
 
 /* Finds out which file a descriptor refers to. -EBADF: it was closed. */
 static int identify(int descriptor, struct stat *file)
@@ -50,25 +57,36 @@ static int pressure_fd(const struct flexmem_cache *cache)
 }
 
 /*
- * Waits for @fd, for @timeout milliseconds at most; -1: without end. If @fd is
- * NULL, waits for @timeout. The helper can be cancelled only here.
+ * Waits for @fd, for @timeout milliseconds at most. If @fd->fd is negative,
+ * waits for @timeout. Returns 0; -ECANCELED if the helper has to end; or -EBADF
+ * if the descriptor of the pipe is no longer the helper's.
  */
-static int wait_for(struct pollfd *fd, int timeout)
+static int wait_for(struct fmlib_helper *helper, struct pollfd *fd, int timeout)
 {
+	struct pollfd fds[] = {
+		*fd, { .fd = helper->wake[0], .events = POLLIN },
+	};
 	int count;
 	int err;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-	count = poll(fd, fd ? 1 : 0, timeout);
+	if (!is_file(helper->wake[0], &helper->pipe))
+		return -EBADF;
+	count = poll(fds, 2, timeout);
 	err = errno;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	return count < 0 ? -err : 0;
+	if (count < 0)
+		return -err;
+	fd->revents = fds[0].revents;
+	if (!is_file(helper->wake[0], &helper->pipe))
+		return -EBADF;
+	if (fds[1].revents & POLLIN)
+		return -ECANCELED;
+	return fds[1].revents ? -EBADF : 0;
 }
 
 /*
  * Waits for an event on the provider's descriptor. Returns 0 if there is one;
- * -ETIME if there was none for IDLE_MS while the pressure lasts; or -EBADF if
- * the descriptor no longer refers to @source.
+ * -ETIME if there was none for LOOK_MS, or for IDLE_MS while the pressure
+ * lasts; or -EBADF if the descriptor no longer refers to @source.
  */
 static int wait_for_event(struct flexmem_cache *cache,
 			  const struct stat *source)
@@ -80,12 +98,15 @@ static int wait_for_event(struct flexmem_cache *cache,
 		return fd.fd;
 	if (!is_file(fd.fd, source))
 		return -EBADF;
-	err = wait_for(&fd, fmlib_pressure_lasts(cache) ? IDLE_MS : -1);
-	if (!is_file(fd.fd, source))
-		return -EBADF;
+	err = wait_for(&cache->helper, &fd,
+		       fmlib_pressure_lasts(cache) ? IDLE_MS : LOOK_MS);
+	if (!err && !is_file(fd.fd, source))
+		err = -EBADF;
 	if (!err && !fd.revents)
-		return -ETIME;
-	return fd.revents & (POLLERR | POLLHUP | POLLNVAL) ? -ENODEV : err;
+		err = -ETIME;
+	if (err)
+		return err;
+	return fd.revents & (POLLERR | POLLHUP | POLLNVAL) ? -ENODEV : 0;
 }
 
 static int serve_next(struct flexmem_cache *cache, const struct stat *source)
@@ -95,7 +116,8 @@ static int serve_next(struct flexmem_cache *cache, const struct stat *source)
 	int err = wait_for_event(cache, source);
 
 	if (err == -ETIME) {
-		fmlib_pressure_look(cache);
+		if (fmlib_pressure_lasts(cache))
+			fmlib_pressure_look(cache);
 		return 0;
 	}
 	if (!err)
@@ -109,6 +131,15 @@ static int serve_next(struct flexmem_cache *cache, const struct stat *source)
 	return err;
 }
 
+/* Waits, because an error that persists must not keep a CPU busy. */
+static int pause_for_retry(struct fmlib_helper *helper, int err)
+{
+	struct pollfd none = { .fd = -1 };
+	int end = wait_for(helper, &none, RETRY_MS);
+
+	return end == -ECANCELED || end == -EBADF ? end : err;
+}
+
 static void *serve(void *argument)
 {
 	struct flexmem_cache *cache = argument;
@@ -116,7 +147,6 @@ static void *serve(void *argument)
 	bool in_vain = false;
 	int err;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	err = pressure_fd(cache);
 	if (err >= 0)
 		err = identify(err, &source);
@@ -128,20 +158,33 @@ static void *serve(void *argument)
 		 */
 		in_vain = err == -EAGAIN;
 		err = serve_next(cache, &source);
-		/*
-		 * Pauses, because an error that persists must not keep a CPU
-		 * busy.
-		 */
 		if (err == -ENOMEM || err == -EIO ||
 		    (err == -EAGAIN && in_vain))
-			wait_for(NULL, RETRY_MS);
+			err = pause_for_retry(&cache->helper, err);
 	}
-	if (err != -ECHILD)
+	if (err != -ECHILD && err != -ECANCELED)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 				"pressure is not served any more: error %d",
 				-err);
 	atomic_store(&cache->helper.ended, true);
 	return NULL;
+}
+
+/* Closes the descriptors that still refer to the pipe. */
+static void close_pipe(struct fmlib_helper *helper)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		if (is_file(helper->wake[i], &helper->pipe))
+			close(helper->wake[i]);
+	}
+}
+
+void fmlib_helper_in_child(struct flexmem_cache *cache)
+{
+	if (cache->helper.runs)
+		close_pipe(&cache->helper);
 }
 
 /*
@@ -150,23 +193,46 @@ static void *serve(void *argument)
  */
 static int create(struct flexmem_cache *cache)
 {
+	struct fmlib_helper *helper = &cache->helper;
 	sigset_t before;
 	sigset_t all;
 	int err;
 
-	atomic_store(&cache->helper.ended, false);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&cache->helper.thread, NULL, serve, cache);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	cache->helper.runs = !err;
-	return -err;
+	if (pipe2(helper->wake, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	err = identify(helper->wake[0], &helper->pipe);
+	if (!err) {
+		atomic_store(&helper->ended, false);
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		err = -pthread_create(&helper->thread, NULL, serve, cache);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	helper->runs = !err;
+	if (err)
+		close_pipe(helper);
+	return err;
 }
 
 static void join(struct flexmem_cache *cache)
 {
 	pthread_join(cache->helper.thread, NULL);
+	close_pipe(&cache->helper);
 	cache->helper.runs = false;
+}
+
+/*
+ * Makes the helper end. The write cannot fail, because the pipe is empty. If
+ * the program has closed the pipe, the helper has noticed that.
+ */
+static void wake(struct fmlib_helper *helper)
+{
+	ssize_t count = 0;
+
+	if (!atomic_load(&helper->ended) &&
+	    is_file(helper->wake[1], &helper->pipe))
+		count = write(helper->wake[1], "", 1);
+	(void)count;
 }
 
 int flexmem_cache_start_helper(struct flexmem_cache *cache)
@@ -198,7 +264,7 @@ int flexmem_cache_stop_helper(struct flexmem_cache *cache)
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->helper.lock);
 	if (cache->helper.runs) {
-		pthread_cancel(cache->helper.thread);
+		wake(&cache->helper);
 		join(cache);
 	} else {
 		err = -ENOENT;

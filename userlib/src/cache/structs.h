@@ -12,6 +12,8 @@
 #include "range.h"
 #include "tokens.h"
 
+#include <sys/stat.h>
+
 /*
  * For C functions of the shortest path. The compiler by itself does not inline
  * a function with two callers.
@@ -345,14 +347,17 @@ struct fmlib_callback {
 
 /*
  * helper.c: the helper thread. @lock protects all members but @ended. The
- * helper sets @ended when it ends by itself; then the thread must still be
- * joined.
+ * helper sets @ended when it ends; then the thread must still be joined.
+ * @wake: a pipe that makes the helper end; @pipe: the file of both ends. Both
+ * are constant while the helper runs.
  */
 struct fmlib_helper {
 	pthread_mutex_t lock;
 	bool runs;
 	atomic_bool ended;
 	pthread_t thread;
+	int wake[2];
+	struct stat pipe;
 };
 
 /*
