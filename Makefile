@@ -12,7 +12,7 @@ KERNEL ?= 6.12
 prefix ?= /usr/local
 DESTDIR ?=
 
-DRIVER_DIR = $(DESTDIR)/usr/src/flexmem
+HEADERS_DIR = $(DESTDIR)/usr/src/flexmem/include
 MODULES_DIR = host-$(KERNELRELEASE)
 USERLIB = $(MAKE) -C userlib O=$(CURDIR)/build/userlib prefix=$(prefix) DESTDIR=$(DESTDIR)
 
@@ -31,13 +31,18 @@ install: all ## Install the library and the command (prefix=, DESTDIR=)
 uninstall: ## Remove the files that `make install` installed (prefix=, DESTDIR=)
 	$(USERLIB) uninstall
 
-modules_install: modules ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
+modules_install: modules headers_install ## Install the kernel modules, and what drivers for devices need (INSTALL_MOD_PATH=, DESTDIR=)
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/ko/$(MODULES_DIR) modules_install
 	/sbin/depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) $(KERNELRELEASE)
-	install -d $(DRIVER_DIR)/include/flexmem $(DRIVER_DIR)/include/linux $(DRIVER_DIR)/$(KERNELRELEASE)
-	install -m 644 kmod/include/flexmem/*.h $(DRIVER_DIR)/include/flexmem
-	install -m 644 uapi/linux/flexmem.h $(DRIVER_DIR)/include/linux
-	install -m 644 build/ko/$(MODULES_DIR)/Module.symvers $(DRIVER_DIR)/$(KERNELRELEASE)
+	DESTDIR=$(DESTDIR) kmod/symvers.sh install $(KERNELRELEASE) build/ko/$(MODULES_DIR)/Module.symvers
+
+headers_install: ## Install the headers that drivers for devices include (DESTDIR=)
+	install -d $(HEADERS_DIR)/flexmem $(HEADERS_DIR)/linux
+	install -m 644 kmod/include/flexmem/*.h $(HEADERS_DIR)/flexmem
+	install -m 644 uapi/linux/flexmem.h $(HEADERS_DIR)/linux
+
+deb: ## Debian packages, as build/deb/*.deb (tests/setup.sh deb)
+	@tests/deb/build.sh
 
 demo: ## Run real traces through the driver on a stock kernel, in a virtual machine
 	tests/demo.sh
@@ -105,4 +110,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install uninstall modules_install demo quick check check-long bench-cache bench-driver bench-torch python torch torch-check vm html clean distclean help
+.PHONY: all modules install uninstall modules_install headers_install deb demo quick check check-long bench-cache bench-driver bench-torch python torch torch-check vm html clean distclean help

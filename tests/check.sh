@@ -83,6 +83,7 @@ torch-driver_suite() {
 torch-ops_suite() { tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/enter.sh python3 tests/torch/opinfo.py; }
 # The newest PyTorch, from Debian sid.
 torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid tests/torch/run.sh; }
+deb_suite() { tests/deb/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The native programs make the long random runs. The KUnit runs are short, with the real slab, lockdep and scheduler.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
@@ -218,7 +219,7 @@ if [[ $long ]]; then
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
-all+=(library selftests-6.1 static torch-driver replay conformance suspend mutants cache)
+all+=(library deb selftests-6.1 static torch-driver replay conformance suspend mutants cache)
 (($#)) || set -- "${all[@]}"
 # If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
@@ -231,7 +232,7 @@ done
 # A suite that runs in a machine uses the modules that were built last.
 for suite; do
 	case $suite in
-	build | library | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid) ;;
+	build | library | deb | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;
@@ -247,8 +248,8 @@ rm -f "$VM_TRIES"
 # once before suites start in parallel.
 machines='' sources=''
 for suite; do
-	[[ $suite == @(library|torch|torch-ops|torch-sid) ]] || sources=1
-	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|changed|torch|torch-ops|torch-sid) ]] || machines=1
+	[[ $suite == @(library|deb|torch|torch-ops|torch-sid) ]] || sources=1
+	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|deb|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
 # The suite torch downloads as root in the background, where sudo cannot ask for a password. So sudo asks here.
 ask_for_root() {
@@ -266,6 +267,7 @@ ask_for_root() {
 set_up() {
 	local kind
 	ask_for_root "$@" || return 1
+	[[ " $* " != *' deb '* ]] || tests/setup.sh deb || return 1
 	if [[ " $* " == *' torch '* && ! -e $BUILD/torch/root.made ]]; then
 		tests/setup.sh torch || return 1
 		say "The suite torch makes a Debian 13 with PyTorch, once: 300 MB to fetch, 3 to 8 minutes"

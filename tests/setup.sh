@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the missing Debian packages that groups of our commands need.
-# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [python] [torch] [bench] [fuzz] [btf] [host]   (default: the first five)
+# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [python] [torch] [bench] [fuzz] [deb] [lintian] [btf] [host]   (default: the first five)
 #        tests/setup.sh --refresh               the package lists
 # It prints the names of the packages before it installs them, and prints nothing if there is nothing to do.
 set -euo pipefail
@@ -15,6 +15,9 @@ packages_of() {
 	build) echo gcc g++ gcc-multilib libc6-dev make perl pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
 	# modules for the running kernel
 	host) echo "linux-headers-$(uname -r)" pahole ;;
+	# the Debian packages, and the check of them, which brings 100 packages
+	deb) echo debhelper dh-dkms dh-python dpkg-dev python3-cffi python3-dev libpython3-dev ;;
+	lintian) echo lintian ;;
 	# BTF for modules that are built as on a host
 	btf) echo pahole ;;
 	# fetching and booting Debian's kernels
@@ -35,7 +38,7 @@ packages_of() {
 	bench) echo valgrind libmimalloc-dev ;;
 	# libFuzzer, for long runs of the fuzzers
 	fuzz) echo clang libclang-rt-14-dev ;;
-	*) die "unknown group '$1' (build, vm, debug, docs, check, python, torch, bench, fuzz, btf, host)" ;;
+	*) die "unknown group '$1' (build, vm, debug, docs, check, python, torch, bench, fuzz, deb, lintian, btf, host)" ;;
 	esac
 }
 
