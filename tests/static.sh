@@ -106,4 +106,24 @@ selftest_rows() {
 }
 tap 'each self test has a row in the table of run.sh' silent selftest_rows
 
+# What CONTRIBUTING.md and MAINTAINERS name must exist: files, targets of make, suites.
+named_things() {
+	local name names bad=0
+	# shellcheck disable=SC2016	# the backquotes are those of the page
+	for name in $(grep -ohE '`[A-Za-z_./-]+/[A-Za-z_./-]*`|\]\([A-Za-z][A-Za-z_./-]+\)|^F:.*|tests/[a-z/]+\.(sh|py)' \
+		CONTRIBUTING.md MAINTAINERS | tr -d '`()]' | sed 's/^F://'); do
+		[[ $name == build/ || $name == *NAME* || -e $name ]] || { echo "no file $name" && bad=1; }
+	done
+	names=$(sed -nE 's/^    make ([a-z-]+) .*/\1/p' CONTRIBUTING.md)
+	for name in $names; do
+		grep -q "^$name:" Makefile || { echo "no target $name" && bad=1; }
+	done
+	names=$(sed -nE 's/^T:\s*//p; s/^    tests\/check\.sh ([a-z]+) .*/\1/p' CONTRIBUTING.md MAINTAINERS)
+	for name in $names; do
+		grep -qF "${name}_suite() {" tests/check.sh || { echo "no suite $name" && bad=1; }
+	done
+	return "$bad"
+}
+tap 'CONTRIBUTING.md and MAINTAINERS name things that exist' silent named_things
+
 tap_end
