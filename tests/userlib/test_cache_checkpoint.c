@@ -225,6 +225,39 @@ static void many_blocks(void **state)
 }
 
 /*
+ * Each second block was free at the checkpoint, and all blocks are free at the
+ * restore. So each block that is made again leaves a hole behind it.
+ */
+static void many_gaps(const char *configuration)
+{
+	static void *tokens[2 * MANY];
+	size_t i;
+
+	start(configuration);
+	for (i = 0; i < 2 * MANY; i++)
+		tokens[i] = take_in(512);
+	for (i = 0; i < 2 * MANY; i += 2)
+		give(cache, tokens[i]);
+	note();
+	for (i = 1; i < 2 * MANY; i += 2)
+		give(cache, tokens[i]);
+	restore();
+	assert_int_equal(figures(cache).allocation[0].current, MANY);
+	for (i = 0; i < MANY; i++)
+		give(cache, entry(i).token);
+	end();
+}
+
+static void many_blocks_with_gaps(void **state)
+{
+	(void)state;
+	many_gaps("");
+	mock_teardown(state);
+	mock_setup(state);
+	many_gaps("expandable_segments:True");
+}
+
+/*
  * If a block of the pool waits for an event, or would have to wait when it is
  * freed, the restore fails and changes nothing.
  */
@@ -256,6 +289,66 @@ static void memory_in_use(void **state)
 	restore();
 	assert_false(is_live(after));
 	end();
+}
+
+/*
+ * A block that waits for an event ends where an allocation of the checkpoint
+ * begins, or begins where one ends. Neither is in the way.
+ */
+static void neighbour_in_use(void **state)
+{
+	uint64_t freed;
+
+	(void)state;
+	for (freed = 0; freed < 2; freed++) {
+		void *tokens[2];
+		void *waiting;
+
+		start("");
+		tokens[0] = take_in(512);
+		tokens[1] = take_in(512);
+		assert_int_equal(place(cache, tokens[1]),
+				 place(cache, tokens[0]) + 512);
+		give(cache, tokens[freed]);
+		note();
+		waiting = take_in(512);
+		use(cache, waiting, 1);
+		give(cache, waiting);
+		restore();
+		assert_true(is_live(tokens[!freed]));
+		end();
+		mock_teardown(state);
+		mock_setup(state);
+	}
+}
+
+/* A reset of the device has lost the memory. A live block keeps the segment. */
+static void memory_that_was_lost(const char *configuration)
+{
+	void *freed;
+	void *kept;
+
+	start(configuration);
+	freed = take_in(1000);
+	kept = take_in(1000);
+	note();
+	give(cache, freed);
+	mock_lose();
+	assert_int_equal(flexmem_cache_drop_lost(cache, NULL), 0);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint),
+			 -ENXIO);
+	assert_true(is_live(kept));
+	assert_int_equal(figures(cache).allocation[0].current, 1);
+	end();
+}
+
+static void memory_lost_in_a_reset(void **state)
+{
+	(void)state;
+	memory_that_was_lost("");
+	mock_teardown(state);
+	mock_setup(state);
+	memory_that_was_lost("expandable_segments:True");
 }
 
 static void memory_that_is_gone(void **state)
@@ -321,8 +414,11 @@ int main(void)
 		CACHE_TEST(another_in_its_place),
 		CACHE_TEST(holes_of_any_size),
 		CACHE_TEST(many_blocks),
+		CACHE_TEST(many_blocks_with_gaps),
 		CACHE_TEST(memory_in_use),
+		CACHE_TEST(memory_lost_in_a_reset),
 		CACHE_TEST(memory_that_is_gone),
+		CACHE_TEST(neighbour_in_use),
 		CACHE_TEST(other_pools),
 	};
 

@@ -96,6 +96,31 @@ static void several_large_go(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Segments that are exactly large enough, together or one alone, suffice. */
+static void exactly_enough_goes(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		unsigned int frees;
+	} cases[] = { { 100, 2 }, { 120, 3 }, { 60, 1 }, { 40, 1 } };
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct flexmem_cache *cache = mock_cache_events("");
+
+		three_free(cache);
+		mock.fail_allocs = 1;
+		assert_int_equal(try_alloc(cache, cases[i].bytes * MIB), 0);
+		assert_int_equal(mock.allocs, 2);
+		assert_int_equal(mock.frees, cases[i].frees);
+		assert_int_equal(figures(cache).reserved_bytes[0].current,
+				 120 * MIB);
+		flexmem_cache_destroy(cache);
+		mock_teardown(state);
+		mock_setup(state);
+	}
+}
+
 static void all_go(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -303,6 +328,51 @@ static void callbacks_come_first(void **state)
 	assert_int_equal(mock.frees, 1);
 	expect_counters(cache, 2, 2, 0);
 	flexmem_cache_destroy(cache);
+}
+
+/* Returns memory of the cache to the provider, and frees no block. */
+static void trim_all(void *user, uint64_t bytes)
+{
+	(void)user;
+	(void)bytes;
+	calls++;
+	assert_int_equal(flexmem_cache_trim(the_cache, UINT64_MAX, NULL), 0);
+}
+
+/*
+ * A callback makes room without a free: a growing segment gets shorter, or a
+ * whole segment goes. The cache asks again, and need not wait for the device.
+ */
+static void a_callback_trims(void **state)
+{
+	static const char *const configuration[] = {
+		"", "expandable_segments:True",
+	};
+	unsigned int grows;
+
+	for (grows = 0; grows < 2; grows++) {
+		struct flexmem_cache *cache =
+			mock_cache_events(configuration[grows]);
+		void *freed;
+
+		the_cache = cache;
+		calls = 0;
+		if (grows)
+			take(cache, 2 * MIB, 9);
+		freed = take(cache, 60 * MIB, 9);
+		give(cache, freed);
+		assert_int_equal(flexmem_cache_add_oom_callback(cache, trim_all,
+								NULL), 0);
+		mock.fail_allocs = 1;
+		assert_int_equal(try_alloc(cache, 80 * MIB), 0);
+		assert_int_equal(calls, 1);
+		assert_int_equal(mock.shrinks, grows);
+		assert_int_equal(mock.frees, !grows);
+		assert_int_equal(mock.device_waits, 0);
+		flexmem_cache_destroy(cache);
+		mock_teardown(state);
+		mock_setup(state);
+	}
 }
 
 /*
@@ -540,6 +610,7 @@ int main(void)
 		CACHE_TEST(other_errors),
 		CACHE_TEST(one_large_goes),
 		CACHE_TEST(several_large_go),
+		CACHE_TEST(exactly_enough_goes),
 		CACHE_TEST(all_go),
 		CACHE_TEST(whole_ladder),
 		CACHE_TEST(waiting_blocks_help),
@@ -548,6 +619,7 @@ int main(void)
 		CACHE_TEST(frees_that_fail),
 		CACHE_TEST(callbacks),
 		CACHE_TEST(callbacks_come_first),
+		CACHE_TEST(a_callback_trims),
 		CACHE_TEST(busy_callbacks),
 		CACHE_TEST(several_callbacks),
 		CACHE_TEST(no_lock_in_callbacks),

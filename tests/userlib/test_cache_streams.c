@@ -583,6 +583,60 @@ static void destruction(void **state)
 	assert_int_equal(mock.destroys, 2);
 }
 
+/*
+ * When the cache is destroyed, a block still waits for an event that was never
+ * recorded. The device cannot be synchronized. Only events that exist are
+ * destroyed.
+ */
+static void destruction_without_the_event(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *tokens[2];
+
+	(void)state;
+	tokens[0] = take(cache, 1000, 0);
+	tokens[1] = take(cache, 1000, 0);
+	use(cache, tokens[0], 1);
+	use(cache, tokens[1], 1);
+	give(cache, tokens[0]);
+	assert_int_equal(mock.events, 1);
+	mock.fail_records = 1;
+	give(cache, tokens[1]);
+	mock.fail_waits = 1;
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.device_waits, 1);
+	assert_int_equal(mock.destroys, 1);
+}
+
+static bool no_stream(uint64_t stream, void *user)
+{
+	(void)stream;
+	(void)user;
+	return false;
+}
+
+/*
+ * The cache is destroyed during a capture, in which a freed block has no event
+ * yet.
+ */
+static void destruction_in_a_capture(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	void *token = take(cache, 1000, 0);
+	uint64_t pool;
+
+	(void)state;
+	use(cache, token, 1);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, no_stream, NULL),
+			 0);
+	give(cache, token);
+	mock.fail_waits = 1;
+	flexmem_cache_destroy(cache);
+	assert_int_equal(mock.events, 0);
+	assert_int_equal(mock.destroys, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -604,6 +658,8 @@ int main(void)
 		CACHE_TEST(query_fails),
 		CACHE_TEST(pools_and_events),
 		CACHE_TEST(destruction),
+		CACHE_TEST(destruction_without_the_event),
+		CACHE_TEST(destruction_in_a_capture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
