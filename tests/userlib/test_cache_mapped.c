@@ -302,6 +302,79 @@ static void only_pointers_of_the_cache(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* More than the uses of all names of a stream after which a token comes again. */
+#define REUSES (1 << 20)
+
+/* Allocates and frees until a token comes again. */
+static void reuse(struct flexmem_cache *cache, const void *old)
+{
+	unsigned int i;
+	void *token;
+
+	for (i = 0; i < REUSES; i++) {
+		token = take(cache, 1000, 0);
+		if (token == old)
+			return;
+		give(cache, token);
+	}
+	fail_msg("the token was not reused");
+}
+
+static struct flexmem_cache_allocation get_in(struct flexmem_cache *cache,
+					      uint64_t pool)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = 1000,
+		.pool = pool,
+	};
+	struct flexmem_cache_allocation allocation;
+
+	assert_int_equal(flexmem_cache_alloc_pointer(cache, &request,
+						     sizeof(request),
+						     &allocation,
+						     sizeof(allocation)), 0);
+	return allocation;
+}
+
+/*
+ * A free by token and a restore remove the pointer. Otherwise the pointer would
+ * name another allocation as soon as the token is reused.
+ */
+static void no_pointer_outlives_its_token(void **state)
+{
+	struct flexmem_cache *cache = mapped_cache(NULL);
+	struct flexmem_cache_checkpoint *checkpoint;
+	struct flexmem_cache_allocation a = get(cache, 1000);
+	struct flexmem_cache_allocation b;
+	struct flexmem_cache_allocation found;
+	uint64_t pool;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	b = get_in(cache, pool);
+	give(cache, b.token);
+	assert_int_equal(flexmem_cache_pool_checkpoint(cache, pool,
+						       &checkpoint), 0);
+	b = get_in(cache, pool);
+	assert_int_equal(flexmem_cache_pool_restore(cache, checkpoint), 0);
+	flexmem_cache_checkpoint_free(checkpoint);
+	reuse(cache, b.token);
+	assert_int_equal(flexmem_cache_lookup_pointer(cache, b.pointer, &found,
+						      sizeof(found)), -EINVAL);
+	give(cache, b.token);
+
+	/* A token inside of the allocation removes nothing. */
+	assert_int_equal(flexmem_cache_free(cache, (char *)a.token + 1),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_lookup_pointer(cache, a.pointer, &found,
+						      sizeof(found)), 0);
+	give(cache, a.token);
+	take(cache, 1000, 0);
+	reuse(cache, a.token);
+	assert_int_equal(flexmem_cache_free_pointer(cache, a.pointer), -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
 #define LIVE 20000
 #define STEPS 200000
 
@@ -479,6 +552,7 @@ int main(void)
 		MAPPED_TEST(a_map_that_fails),
 		MAPPED_TEST(a_segment_that_is_refused),
 		MAPPED_TEST(only_pointers_of_the_cache),
+		MAPPED_TEST(no_pointer_outlives_its_token),
 		MAPPED_TEST(many_pointers),
 		MAPPED_TEST(threads),
 		TEST(the_provider_of_a_device),

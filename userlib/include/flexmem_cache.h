@@ -804,9 +804,11 @@ FLEXMEM_API int flexmem_cache_free(struct flexmem_cache *cache, void *token);
  *	allocation; NULL for zero bytes.
  * @allocation_size: sizeof(*@allocation)
  *
- * For a framework that knows only a pointer when it frees. Only
- * flexmem_cache_free_pointer() frees such an allocation. The other functions
- * take its token.
+ * For a framework that knows only a pointer when it frees. Either
+ * flexmem_cache_free_pointer() or flexmem_cache_free() frees the allocation;
+ * then both its pointer and its token are invalid. The other functions take its
+ * token. An allocation that flexmem_cache_pool_restore() makes again has a new
+ * token, which alone frees it.
  *
  * Return: as flexmem_cache_alloc_request(); -EOPNOTSUPP: the cache does not map
  * its segments.

@@ -118,6 +118,14 @@ int fmlib_segment_free(struct fmlib_segment *segment);
 /* pointers.c: finds the token of an allocation by its pointer. */
 struct fmlib_pointers *fmlib_pointers_make(void);
 void fmlib_pointers_free(struct fmlib_pointers *pointers);
+/*
+ * Called before a token is freed. fmlib_pointers_forget() removes the entry of
+ * a pointer if it leads to @token. fmlib_pointers_forget_token() looks up the
+ * pointer of a token first, for which the caller holds no lock of the cache.
+ */
+void fmlib_pointers_forget(struct flexmem_cache *cache, const void *pointer,
+			   const void *token);
+void fmlib_pointers_forget_token(struct flexmem_cache *cache, void *token);
 
 /* Defined in fork.c. */
 int fmlib_registry_start(void);
@@ -360,6 +368,9 @@ struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
 
 /* Defined in ladder.c. */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
+
+/* hit.c: frees a token that has no entry in a table of pointers any more. */
+int fmlib_free(struct flexmem_cache *cache, const void *token);
 
 /* cache.c: the slow paths of flexmem_cache_alloc() and flexmem_cache_free(). */
 int fmlib_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,

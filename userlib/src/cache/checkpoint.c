@@ -245,6 +245,14 @@ static int prepare(struct flexmem_cache *cache,
 	return err;
 }
 
+static void free_one(struct flexmem_cache *cache, struct fmlib_block *block)
+{
+	if (cache->pointers)
+		fmlib_pointers_forget(cache, (char *)block->segment->pointer +
+				      block->offset, fmlib_block_token(block));
+	fmlib_cache_give(cache, block);
+}
+
 static void free_others(struct flexmem_cache *cache,
 			const struct fmlib_pool *pool,
 			struct flexmem_cache_checkpoint *checkpoint)
@@ -256,7 +264,7 @@ static void free_others(struct flexmem_cache *cache,
 		block = fmlib_block_at(cache, i);
 		if (is_in(block, pool) && fmlib_block_is_live(block) &&
 		    !matches(find_entry(checkpoint, block), block))
-			fmlib_cache_give(cache, block);
+			free_one(cache, block);
 	}
 }
 

@@ -239,12 +239,19 @@ int flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 	return wide_address(cache, token, address);
 }
 
+int fmlib_free(struct flexmem_cache *cache, const void *token)
+{
+	return hit_free(cache, token) ? 0 : fmlib_cache_free(cache, token);
+}
+
 int flexmem_cache_free(struct flexmem_cache *cache, void *token)
 {
 	int err = fmlib_cache_check(cache);
 
 	if (err)
 		return err;
+	if (token && cache->pointers)
+		fmlib_pointers_forget_token(cache, token);
 	if (!token || hit_free(cache, token))
 		return 0;
 	return fmlib_cache_free(cache, token);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Allocations that are freed by pointer: tables from pointers to tokens. This
- * file uses only public functions of the cache.
+ * Allocations that are freed by pointer: tables from pointers to tokens.
  *
  * A pointer is removed from its table before its token is freed, because
- * another thread may get the same pointer directly afterwards. If the caller
- * has freed the token itself, the entry stays until another allocation with
- * the same pointer replaces the entry.
+ * another thread may get the same pointer directly afterwards. So a free by
+ * token removes the pointer too, and no entry outlives its allocation. The lock
+ * of a table is taken after all other locks.
  */
 #include "cache.h"
 
@@ -146,6 +145,32 @@ static void empty(struct shard *shard, size_t hole)
 	shard->count--;
 }
 
+void fmlib_pointers_forget(struct flexmem_cache *cache, const void *pointer,
+			   const void *token)
+{
+	struct shard *shard = shard_of(cache, pointer);
+	size_t i;
+
+	fmlib_lock_take(&shard->lock);
+	if (shard->count) {
+		i = place(shard, pointer);
+		/* Another thread may have freed and allocated meanwhile. */
+		if (shard->entries[i].token == token)
+			empty(shard, i);
+	}
+	fmlib_lock_drop(&shard->lock);
+}
+
+void fmlib_pointers_forget_token(struct flexmem_cache *cache, void *token)
+{
+	struct flexmem_cache_allocation allocation;
+	uint64_t offset;
+
+	if (!flexmem_cache_lookup(cache, token, &allocation, sizeof(allocation),
+				  &offset) && !offset)
+		fmlib_pointers_forget(cache, allocation.pointer, token);
+}
+
 /* Returns the token of a pointer, or NULL. @take: also removes the entry. */
 static void *find(struct flexmem_cache *cache, const void *pointer, bool take)
 {
@@ -194,7 +219,7 @@ int flexmem_cache_alloc_pointer(struct flexmem_cache *cache,
 	err = add(cache, allocation->pointer, allocation->token);
 	if (!err)
 		return 0;
-	flexmem_cache_free(cache, allocation->token);
+	fmlib_free(cache, allocation->token);
 	*allocation = (struct flexmem_cache_allocation){ 0 };
 	return err;
 }
@@ -207,7 +232,7 @@ int flexmem_cache_free_pointer(struct flexmem_cache *cache, void *pointer)
 	if (err || !pointer)
 		return err;
 	token = find(cache, pointer, true);
-	return token ? flexmem_cache_free(cache, token) : -EINVAL;
+	return token ? fmlib_free(cache, token) : -EINVAL;
 }
 
 int flexmem_cache_lookup_pointer(struct flexmem_cache *cache,
