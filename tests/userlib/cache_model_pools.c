@@ -104,16 +104,16 @@ int model_pool_empty(struct model *model, uint64_t pool, uint64_t *released)
 uint64_t model_capture_pool(const struct model *model, uint64_t stream)
 {
 	const struct model_pool *pool;
-	uint64_t first = 0;
+	uint64_t last = 0;
 	uint64_t i;
 
 	for (i = 1; i <= model->last_pool; i++) {
 		pool = &model->pools[i];
 		if (pool->begun && pool->open && pool->streams & 1u << stream &&
-		    (!first || pool->begun < model->pools[first].begun))
-			first = i;
+		    pool->begun > model->pools[last].begun)
+			last = i;
 	}
-	return first;
+	return last;
 }
 
 int model_pool_begin(struct model *model, uint64_t pool, unsigned int streams)

@@ -112,20 +112,66 @@ static void requests_go_by_stream(void **state)
 	assert_int_equal(pool_of(cache, 0), 0);
 	assert_int_equal(pool_of(cache, 1), pools[0]);
 	/*
-	 * Two pools capture the stream. The pool that began first serves the
+	 * Two pools accept the stream. The pool that began last serves the
 	 * stream's requests.
 	 */
-	assert_int_equal(pool_of(cache, 2), pools[1]);
-	/* A request that names a pool is served by that pool. */
-	assert_int_equal(take_in(cache, pools[2], 1000).pool, pools[2]);
-	assert_int_equal(flexmem_cache_pool_end(cache, pools[1]), 0);
 	assert_int_equal(pool_of(cache, 2), pools[2]);
+	/* A request that names a pool is served by that pool. */
+	assert_int_equal(take_in(cache, pools[1], 1000).pool, pools[1]);
 	/* A released pool serves no further request. */
 	assert_int_equal(flexmem_cache_pool_release(cache, pools[2]), 0);
+	assert_int_equal(pool_of(cache, 2), pools[1]);
+	assert_int_equal(flexmem_cache_pool_end(cache, pools[1]), 0);
 	assert_int_equal(pool_of(cache, 2), 0);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), 0);
 	assert_int_equal(flexmem_cache_pool_end(cache, pools[2]), -ENOENT);
 	/* Destroying the cache ends the first pool. */
+	flexmem_cache_destroy(cache);
+}
+
+static int any_stream(void *user, uint64_t stream)
+{
+	(void)user;
+	(void)stream;
+	return 1;
+}
+
+static void begin(struct flexmem_cache *cache, uint64_t pool)
+{
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, any_stream,
+						  NULL), 0);
+}
+
+static void end(struct flexmem_cache *cache, uint64_t pool)
+{
+	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
+}
+
+/* Pools nest. The innermost one serves requests, whatever order they end in. */
+static void nested(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	uint64_t a = new_pool(cache);
+	uint64_t b = new_pool(cache);
+	uint64_t c = new_pool(cache);
+
+	(void)state;
+	begin(cache, a);
+	begin(cache, b);
+	assert_int_equal(pool_of(cache, 0), b);
+	begin(cache, c);
+	assert_int_equal(pool_of(cache, 0), c);
+	end(cache, b);
+	assert_int_equal(pool_of(cache, 0), c);
+	end(cache, c);
+	assert_int_equal(pool_of(cache, 0), a);
+	begin(cache, b);
+	end(cache, a);
+	begin(cache, a);
+	assert_int_equal(pool_of(cache, 0), a);
+	end(cache, a);
+	end(cache, b);
+	assert_int_equal(pool_of(cache, 0), 0);
 	flexmem_cache_destroy(cache);
 }
 
@@ -551,6 +597,7 @@ int main(void)
 		CACHE_TEST(held_twice),
 		CACHE_TEST(released_in_use),
 		CACHE_TEST(requests_go_by_stream),
+		CACHE_TEST(nested),
 		CACHE_TEST(no_events_in_a_capture),
 		CACHE_TEST(no_loans_in_a_capture),
 		CACHE_TEST(emptied_alone),

@@ -1200,7 +1200,7 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
  *
  * Until flexmem_cache_pool_end() a request without a pool goes to this pool if
  * @filter accepts its stream. If several pools accept the stream, the pool that
- * began first gets the request.
+ * began last gets the request.
  *
  * Until then the framework may capture work, and callbacks of the events would
  * break the capture. So the cache calls none of them, for any pool: freed

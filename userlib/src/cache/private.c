@@ -211,20 +211,19 @@ int flexmem_cache_pool_empty(struct flexmem_cache *cache, uint64_t pool,
 	return wait_err ? wait_err : err;
 }
 
-static struct fmlib_capture **find_capture(struct flexmem_cache *cache,
-					   const struct fmlib_pool *pool)
+static bool is_selected(const struct flexmem_cache *cache,
+			const struct fmlib_pool *pool)
 {
-	struct fmlib_capture **link = &cache->captures;
+	const struct fmlib_capture *capture = cache->captures;
 
-	while (*link && (*link)->pool != pool)
-		link = &(*link)->next;
-	return link;
+	while (capture && capture->pool != pool)
+		capture = capture->next;
+	return capture;
 }
 
 int flexmem_cache_pool_begin(struct flexmem_cache *cache, uint64_t pool,
 			     flexmem_cache_filter_fn filter, void *user)
 {
-	struct fmlib_capture **link;
 	struct fmlib_capture *made;
 	struct fmlib_pool *found;
 	int err;
@@ -239,8 +238,7 @@ int flexmem_cache_pool_begin(struct flexmem_cache *cache, uint64_t pool,
 		free(made);
 		return err;
 	}
-	link = find_capture(cache, found);
-	if (*link) {
+	if (is_selected(cache, found)) {
 		free(made);
 		err = -EEXIST;
 	} else {
@@ -248,7 +246,8 @@ int flexmem_cache_pool_begin(struct flexmem_cache *cache, uint64_t pool,
 			.pool = found, .filter = filter, .user = user,
 		};
 		found->pins++;
-		*link = made;
+		made->next = cache->captures;
+		cache->captures = made;
 	}
 	fmlib_unlock(cache);
 	return err;

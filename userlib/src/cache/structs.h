@@ -168,7 +168,10 @@ struct fmlib_pool {
 	struct flexmem_cache_provider own;
 };
 
-/* @pool serves the requests of streams that @filter accepts. */
+/*
+ * @pool serves the requests of streams that @filter accepts. The list has the
+ * pool first that began last.
+ */
 struct fmlib_capture {
 	struct fmlib_capture *next;
 	struct fmlib_pool *pool;
