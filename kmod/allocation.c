@@ -135,72 +135,6 @@ static int take_chunks(struct flexmem_table *table,
 	return rc;
 }
 
-/* On failure scatter_chunks() frees the blocks. */
-static int take_largest(struct flexmem_table *table,
-			struct flexmem_allocation *allocation,
-			const struct flexmem_shape *shape,
-			struct flexmem_stock *stock,
-			struct flexmem_place *place, u64 *left)
-{
-	struct flexmem_request request = {
-		.size = *left,
-		.alignment = shape->alignment,
-		.kind = flexmem_kind_of(shape->flags),
-		.domains = shape->domains,
-		.first = shape->domains,
-		.account = allocation->owner,
-	};
-	struct flexmem_chunk *chunk = allocation->chunks;
-	u64 slots = U64_MAX;
-	int rc;
-
-	for (; *left; chunk++) {
-		if (allocation->nr_chunks == shape->pieces)
-			return -ENOSPC;
-		request.size = *left;
-		rc = flexmem_place_largest(table, &request, &slots, stock,
-					   place);
-		if (rc)
-			return rc;
-		chunk->size = request.size;
-		chunk->region = place->region;
-		chunk->block = place->block;
-		allocation->nr_chunks++;
-		*left -= request.size;
-	}
-	return 0;
-}
-
-/*
- * Allocates the largest free block that is left, again and again. The last
- * chunk has the bytes that remain. On failure frees all chunks and uncharges
- * all bytes. Returns -ENOSPC if the free blocks are too small, or too many.
- *
- * Takes acquire_lock, because a TRIM under way may hide regions, and show them
- * again if it does not release them.
- */
-static int scatter_chunks(struct flexmem_table *table,
-			  struct flexmem_allocation *allocation,
-			  const struct flexmem_shape *shape,
-			  struct flexmem_stock *stock,
-			  struct flexmem_place *place)
-{
-	u64 left = allocation->size;
-	int rc = -EINTR;
-
-	if (!mutex_lock_killable(&table->acquire_lock)) {
-		rc = take_largest(table, allocation, shape, stock, place,
-				  &left);
-		mutex_unlock(&table->acquire_lock);
-	}
-	if (!rc)
-		return 0;
-	flexmem_uncharge(allocation->owner, left, 0);
-	give_chunks(allocation, 0, allocation->nr_chunks, NULL);
-	place->given = allocation->nr_chunks;
-	return rc;
-}
-
 static int clean_chunks(struct flexmem_allocation *allocation)
 {
 	unsigned int i, nr = allocation->nr_chunks;
@@ -259,22 +193,16 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	return false;
 }
 
-/*
- * Creates an allocation without blocks. If @scatters, scatter_chunks() adds the
- * chunks.
- */
+/* Creates an allocation without blocks. */
 static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 const struct flexmem_shape *shape,
-					 u64 part, bool scatters,
-					 struct flexmem_stock *stock)
+					 u64 part, struct flexmem_stock *stock)
 {
 	struct flexmem_allocation *allocation;
 	u64 left = shape->size;
 	unsigned int i, nr = 1;
 
-	if (scatters)
-		nr = shape->pieces;
-	else if (shape->chunks > 1)
+	if (shape->chunks > 1)
 		nr = div64_u64(shape->size - 1, part) + 1;
 	allocation = nr == 1 ?
 		flexmem_stock_take(stock, FLEXMEM_OBJECT_ALLOCATION) :
@@ -292,7 +220,7 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 		.size = shape->size,
 		.flags = shape->flags,
 		.single = nr == 1,
-		.nr_chunks = scatters ? 0 : nr,
+		.nr_chunks = nr,
 	};
 	/* The other members of a chunk are set before they are used. */
 	for (i = 0; i < nr; i++, left -= min(part, left)) {
@@ -314,37 +242,33 @@ static void destroy(struct flexmem_allocation *allocation,
 
 /*
  * Makes an allocation.
- * @scatters: whether to make it of several blocks of any size. @place: receives
- * the reason on failure.
- * Context: may sleep. Return: the allocation, with one reference; an error of
- * flexmem_place() or flexmem_scrub_block(); or, with @scatters, -ENOSPC: the
- * free blocks are too small, or too many.
+ * @place: receives the reason on failure.
+ * Context: may sleep. Return: the allocation, with one reference; or an error of
+ * flexmem_place() or flexmem_scrub_block().
  */
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
-			const struct flexmem_shape *shape, bool scatters,
+			const struct flexmem_shape *shape,
 			struct flexmem_stock *stock,
 			struct flexmem_place *place)
 {
-	u64 part = scatters ? FLEXMEM_ALIGN : chunk_size(shape);
+	u64 part = chunk_size(shape);
 	struct flexmem_allocation *allocation;
 	u64 unplaced = shape->size;
 	int rc = -ENOMEM;
 
 	if (!charge(table, owner, shape, part, place))
 		return ERR_PTR(-ENOMEM);
-	allocation = create(owner, shape, part, scatters, stock);
+	allocation = create(owner, shape, part, stock);
 	if (!allocation) {
 		*place = (struct flexmem_place) {};
 		goto uncharge;
 	}
 	/* Each of the following calls uncharges the bytes if it fails. */
 	unplaced = 0;
-	rc = scatters ?
-		scatter_chunks(table, allocation, shape, stock, place) :
-		take_chunks(table, allocation, shape, stock, place);
-	rc = rc ?: clean_chunks(allocation);
+	rc = take_chunks(table, allocation, shape, stock, place) ?:
+	     clean_chunks(allocation);
 	if (rc)
 		goto destroy;
 	flexmem_owner_get(owner);
@@ -362,46 +286,6 @@ uncharge:
 	if (rc != -ENOMEM)
 		flexmem_pressure_freed(owner->accounts, FLEXMEM_ALL_DOMAINS);
 	return ERR_PTR(rc);
-}
-
-static bool is_for_lack_of_a_block(enum flexmem_reason reason)
-{
-	return reason == FLEXMEM_REASON_FRAGMENTATION ||
-	       reason == FLEXMEM_REASON_ALIGNMENT ||
-	       reason == FLEXMEM_REASON_REGION_SIZE ||
-	       reason == FLEXMEM_REASON_RESERVED ||
-	       reason == FLEXMEM_REASON_REGION_LIMIT;
-}
-
-/*
- * Makes an allocation of several blocks.
- * @shape: request for which flexmem_allocation_make() has returned -ENOMEM.
- * @place: the reason of that failure. If this call fails too, it may set
- * another reason.
- * Context: may sleep. Return: the allocation, with one reference; -ENOMEM; or
- * an error of flexmem_place() or flexmem_scrub_block().
- */
-struct flexmem_allocation *
-flexmem_allocation_scatter(struct flexmem_table *table,
-			   struct flexmem_account *owner,
-			   const struct flexmem_shape *shape,
-			   struct flexmem_stock *stock,
-			   struct flexmem_place *place)
-{
-	const struct flexmem_place why = *place;
-	struct flexmem_allocation *allocation;
-	unsigned int given;
-
-	if (!is_for_lack_of_a_block(why.reason) || shape->size > why.total_free)
-		return ERR_PTR(-ENOMEM);
-	allocation = flexmem_allocation_make(table, owner, shape, true, stock,
-					     place);
-	if (allocation != ERR_PTR(-ENOSPC))
-		return allocation;
-	given = place->given;
-	*place = why;
-	place->given = given;
-	return ERR_PTR(-ENOMEM);
 }
 
 /* Takes a further reference. */

@@ -97,9 +97,6 @@ struct flexmem_allocation {
  * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_SLOTS. All chunks have
  *	the same size, a multiple of @alignment, except the last chunk, which
  *	may be smaller. A small allocation has fewer chunks
- * @pieces: used if no block is large enough for a chunk: largest number of
- *	chunks, of any size, that the allocation may get instead; 0: the
- *	allocation fails
  */
 struct flexmem_shape {
 	u64 size;
@@ -110,7 +107,6 @@ struct flexmem_shape {
 	bool spread;
 	u32 flags;
 	unsigned int chunks;
-	unsigned int pieces;
 };
 
 static inline enum flexmem_kind flexmem_kind_of(u32 flags)
@@ -144,15 +140,9 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 struct flexmem_allocation *
 flexmem_allocation_make(struct flexmem_table *table,
 			struct flexmem_account *owner,
-			const struct flexmem_shape *shape, bool scatters,
+			const struct flexmem_shape *shape,
 			struct flexmem_stock *stock,
 			struct flexmem_place *place);
-struct flexmem_allocation *
-flexmem_allocation_scatter(struct flexmem_table *table,
-			   struct flexmem_account *owner,
-			   const struct flexmem_shape *shape,
-			   struct flexmem_stock *stock,
-			   struct flexmem_place *place);
 int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 			struct flexmem_block *block);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);

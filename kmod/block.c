@@ -480,20 +480,3 @@ u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks)
 {
 	return blocks->fit->largest(&blocks->index);
 }
-
-/*
- * Size of the largest aligned block in the largest free block: a multiple of
- * @alignment, or 0. Context: the caller holds the lock of the region. O(log n).
- */
-u64 flexmem_blocks_aligned(const struct flexmem_blocks *blocks, u64 alignment)
-{
-	u64 size = flexmem_blocks_largest(blocks), start, end;
-	struct flexmem_block *hole;
-
-	if (!size)
-		return 0;
-	hole = blocks->fit->find(&blocks->index, size);
-	start = ALIGN(hole->start, alignment);
-	end = flexmem_block_end(hole);
-	return start < end ? round_down(end - start, alignment) : 0;
-}

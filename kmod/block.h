@@ -202,7 +202,6 @@ void flexmem_blocks_part(struct flexmem_blocks *blocks,
 u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 			const struct flexmem_block *block);
 u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks);
-u64 flexmem_blocks_aligned(const struct flexmem_blocks *blocks, u64 alignment);
 const char *flexmem_blocks_check(const struct flexmem_blocks *blocks);
 
 #endif /* _FLEXMEM_BLOCK_H */

@@ -177,11 +177,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	if (rc)
 		return ERR_PTR(rc);
 	allocation = flexmem_allocation_make(client->table, client->account,
-					     shape, false, &client->stock, place);
-	if (allocation == ERR_PTR(-ENOMEM) && shape->pieces)
-		allocation = flexmem_allocation_scatter(client->table,
-							client->account, shape,
-							&client->stock, place);
+					     shape, &client->stock, place);
 	if (IS_ERR(allocation)) {
 		if (is_about_account(place->reason)) {
 			domains = all;
@@ -348,24 +344,6 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	}
 	spin_unlock(&client->handles.lock);
 	return allocation ? 0 : -ENOENT;
-}
-
-/*
- * A bit mask of the domains in which the chunks of an allocation are; 0 if the
- * client has no such allocation.
- */
-u64 flexmem_client_domains(struct flexmem_client *client, u32 handle)
-{
-	struct flexmem_allocation *allocation;
-	u64 domains = 0;
-	unsigned int i;
-
-	spin_lock(&client->handles.lock);
-	allocation = flexmem_client_find(client, handle);
-	for (i = 0; allocation && i < allocation->nr_chunks; i++)
-		domains |= BIT_ULL(allocation->chunks[i].region->domain->id);
-	spin_unlock(&client->handles.lock);
-	return domains;
 }
 
 /**

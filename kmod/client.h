@@ -104,7 +104,6 @@ u32 flexmem_client_handle(struct flexmem_client *client,
 			  const struct flexmem_allocation *allocation);
 struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client);
 struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client);
-u64 flexmem_client_domains(struct flexmem_client *client, u32 handle);
 
 u64 flexmem_client_used(struct flexmem_client *client);
 void flexmem_client_usage(struct flexmem_client *client,

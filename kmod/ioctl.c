@@ -112,20 +112,16 @@ static u32 alloc_flags(const struct flexmem_device_ops *ops)
 	       (ops->scrub ? FLEXMEM_ALLOC_ZEROED : 0);
 }
 
-static int alloc_check(struct flexmem_client *client,
+static int alloc_check(const struct flexmem_client *client,
 		       const struct flexmem_alloc *cmd,
 		       struct flexmem_shape *shape)
 {
 	const struct flexmem_table *table = client->table;
-	u64 domains = cmd->domains;
 	int rc;
 
 	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
-	if (cmd->policy == FLEXMEM_POLICY_NEAR)
-		domains = flexmem_client_domains(client, cmd->near);
-	rc = flexmem_policy_apply(table, cmd->policy, domains, cmd->max_chunks,
-				  shape);
+	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains, shape);
 	if (!rc && (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
 		    (cmd->alignment && !is_power_of_2(cmd->alignment))))
 		rc = -EINVAL;
@@ -481,7 +477,7 @@ struct flexmem_command {
 enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 
 /* Room on the stack for the struct of any command. */
-#define LONGEST_STRUCT sizeof(struct flexmem_domain_info)
+#define LONGEST_STRUCT sizeof(struct flexmem_info)
 
 /* checkpatch: MACRO_ARG_REUSE - it is a constant */
 #define COMMAND(number, type, last, kind, function)              \
@@ -505,7 +501,7 @@ static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
 static_assert(sizeof(struct flexmem_regions) == 32);
-static_assert(sizeof(struct flexmem_domain_info) == 232);
+static_assert(sizeof(struct flexmem_domain_info) == 192);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);
@@ -572,7 +568,7 @@ static const struct flexmem_command commands[] = {
 		cmd_resize),
 	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done, CHANGES,
 		flexmem_cmd_copy),
-	COMMAND(FLEXMEM_CMD_DOMAIN, flexmem_domain_info, out_distance, LOOKS,
+	COMMAND(FLEXMEM_CMD_DOMAIN, flexmem_domain_info, out_sizes, LOOKS,
 		flexmem_cmd_domain),
 	COMMAND(FLEXMEM_CMD_RESERVE, flexmem_reserve, out_reason, CHANGES,
 		flexmem_cmd_reserve),

@@ -75,9 +75,7 @@ static void describe_domain(const struct flexmem_domain *domain,
 	cmd->out_type = desc->type;
 	cmd->out_nr_sizes = domain->nr_sizes;
 	cmd->out_granule = desc->granule;
-	cmd->out_cores = desc->cores;
 	memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
-	memcpy(cmd->out_distance, desc->distance, sizeof(cmd->out_distance));
 }
 
 /*

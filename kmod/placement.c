@@ -68,13 +68,6 @@ static const struct flexmem_order_ops orders[] = {
 };
 
 /*
- * How often flexmem_place_largest() searches a region again because another
- * caller took the largest block first. After MAX_RACES such searches in one
- * call, each region that is left is searched once.
- */
-#define MAX_RACES 100
-
-/*
  * A region, with figures that placement has read. They may be stale.
  * @room: its largest free block if the request is growable; otherwise 0.
  * @free: all its free bytes.
@@ -611,69 +604,4 @@ int flexmem_place(struct flexmem_table *table,
 uncharge:
 	flexmem_uncharge(request->account, request->size, 0);
 	return rc;
-}
-
-static bool place_largest(struct flexmem_table *table,
-			  struct flexmem_request *request, u64 *slots,
-			  struct flexmem_spare *spare,
-			  struct flexmem_place *place)
-{
-	const struct flexmem_request probe = {
-		.size = FLEXMEM_ALIGN,
-		.growable = true,
-		.account = request->account,
-	};
-	struct flexmem_region *region;
-	u64 wanted = request->size, room;
-	unsigned int tries = 0;
-
-	while ((region = next_region(table, &probe, *slots))) {
-		room = flexmem_region_aligned_room(region, request->alignment);
-		request->size = min(wanted, room);
-		place->reason = FLEXMEM_REASON_NONE;
-		if (room && place_in(region, request, spare, place))
-			return true;
-		/*
-		 * The region is given up in three cases: it has no aligned
-		 * bytes; a limit or a reservation forbids the block; or other
-		 * callers were faster more than MAX_RACES times.
-		 */
-		if (!room || place->reason || ++tries > MAX_RACES)
-			*slots &= ~BIT_ULL(region->slot);
-	}
-	return false;
-}
-
-/*
- * Finds the largest free block for part of an allocation. Acquires no region.
- * @request: request, whose bytes are charged; gets the size of the block found.
- * @slots: bit mask of slots to try; slots without a useful block are removed.
- * @stock: stock of the client's spare block nodes, or NULL. @place: receives
- * the block.
- * Context: under acquire_lock. May sleep: it allocates block nodes, charged to
- * the caller's memory cgroup. Return: 0; -ENOSPC; or -ENOMEM if the kernel has
- * no memory. After an error no byte is uncharged.
- */
-int flexmem_place_largest(struct flexmem_table *table,
-			  struct flexmem_request *request, u64 *slots,
-			  struct flexmem_stock *stock,
-			  struct flexmem_place *place)
-{
-	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-	struct flexmem_spare spare;
-	bool placed;
-	int rc;
-
-	lockdep_assert_held(&table->acquire_lock);
-	*place = (struct flexmem_place) {};
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request),
-				stock);
-	if (rc)
-		return rc;
-	*slots &= candidates(table, kind, request->domains);
-	rcu_read_lock();
-	placed = place_largest(table, request, slots, &spare, place);
-	rcu_read_unlock();
-	flexmem_spare_drop(&spare, stock);
-	return placed ? 0 : -ENOSPC;
 }

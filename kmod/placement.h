@@ -59,10 +59,6 @@ struct flexmem_place {
 int flexmem_place(struct flexmem_table *table,
 		  const struct flexmem_request *request,
 		  struct flexmem_stock *stock, struct flexmem_place *place);
-int flexmem_place_largest(struct flexmem_table *table,
-			  struct flexmem_request *request, u64 *slots,
-			  struct flexmem_stock *stock,
-			  struct flexmem_place *place);
 bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
 				 u64 size);
 void flexmem_place_stats(struct flexmem_table *table,

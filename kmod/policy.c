@@ -26,13 +26,11 @@ enum naming {
  * @spills: if the named domains have no room, the allocation comes from device
  *	memory
  * @spreads: the allocation gets one chunk in each of at least two domains
- * @scatters: if no block is large enough, the allocation gets several blocks
  */
 struct flexmem_policy_ops {
 	enum naming naming;
 	bool spills;
 	bool spreads;
-	bool scatters;
 };
 
 static const struct flexmem_policy_ops policies[] = {
@@ -43,11 +41,6 @@ static const struct flexmem_policy_ops policies[] = {
 		.naming = MAY_NAME_SOME,
 		.spreads = true,
 	},
-	[FLEXMEM_POLICY_SCATTER] = {
-		.naming = MAY_NAME_SOME,
-		.scatters = true,
-	},
-	[FLEXMEM_POLICY_NEAR] = { .naming = NAMES_SOME, .spills = true },
 };
 
 static bool is_valid_naming(enum naming naming, u64 asked)
@@ -55,22 +48,15 @@ static bool is_valid_naming(enum naming naming, u64 asked)
 	return naming == MAY_NAME_SOME || !asked == (naming == NAMES_NONE);
 }
 
-static bool is_valid_limit(bool scatters, u32 pieces)
-{
-	return scatters ? pieces > 1 && pieces <= FLEXMEM_MAX_CHUNKS : !pieces;
-}
-
 /*
  * Chooses domains and the number of chunks.
  * @policy: enum flexmem_policy, from a user. @asked: bit mask of the domains
- * that the user names, or of the allocation that the user names. @pieces: most
- * chunks that the user permits. @shape: receives its members about domains and
- * chunks.
- * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked or
- * @pieces does not suit the policy.
+ * that the user names. @shape: receives its members about domains and chunks.
+ * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
+ * not suit the policy.
  */
 int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
-			 u64 asked, u32 pieces, struct flexmem_shape *shape)
+			 u64 asked, struct flexmem_shape *shape)
 {
 	const struct flexmem_policy_ops *ops;
 
@@ -78,14 +64,12 @@ int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
 		return -EOPNOTSUPP;
 	ops = &policies[array_index_nospec(policy, ARRAY_SIZE(policies))];
 	if (!is_valid_naming(ops->naming, asked) ||
-	    !is_valid_limit(ops->scatters, pieces) ||
 	    asked & ~flexmem_table_all(table))
 		return -EINVAL;
 	shape->domains = asked ?: table->default_domains;
 	shape->first = shape->domains;
 	shape->spread = ops->spreads;
 	shape->chunks = 1;
-	shape->pieces = pieces;
 	shape->reuses = ops->spills;
 	if (ops->spills)
 		shape->domains |= table->default_domains;

@@ -9,6 +9,6 @@ struct flexmem_shape;
 struct flexmem_table;
 
 int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
-			 u64 asked, u32 pieces, struct flexmem_shape *shape);
+			 u64 asked, struct flexmem_shape *shape);
 
 #endif /* _FLEXMEM_POLICY_H */

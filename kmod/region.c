@@ -421,21 +421,6 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
 	return room;
 }
 
-/*
- * Aligned bytes of the largest free block, as flexmem_blocks_aligned() counts
- * them; 0 if the region is dead. Takes the region's lock.
- */
-u64 flexmem_region_aligned_room(struct flexmem_region *region, u64 alignment)
-{
-	u64 room;
-
-	spin_lock(&region->lock);
-	room = region->dead ? 0 :
-	       flexmem_blocks_aligned(&region->blocks, alignment);
-	spin_unlock(&region->lock);
-	return room;
-}
-
 /* Fills in the report entry of a region. Under the region's lock. */
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry)

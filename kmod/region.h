@@ -155,7 +155,6 @@ bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty);
 void flexmem_region_revive(struct flexmem_region *region);
 u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
-u64 flexmem_region_aligned_room(struct flexmem_region *region, u64 alignment);
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
 

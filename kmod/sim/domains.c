@@ -36,7 +36,7 @@ static const struct group_type {
 };
 
 /**
- * struct group - equal memories; if there are several, number n is near core n
+ * struct group - equal memories
  * @type: kind of memory
  * @nr: number of memories
  * @size: bytes of each memory
@@ -167,36 +167,11 @@ static const char *add_group(struct sim_domains *domains,
 			.type = group->type->type,
 			.granule = group->type->granule,
 			.set_aside = group->reserved,
-			.cores = group->nr > 1 ? BIT_ULL(i) : 0,
 			.short_last = group->short_last,
 		};
 		domains->size[domains->nr] = group->size - group->reserved;
 	}
 	return NULL;
-}
-
-/*
- * Sets the distances: 0 from a memory to itself; 1 if both memories are near
- * the same core, or one of them is near no core; otherwise 2.
- */
-static void set_distances(struct sim_domains *domains)
-{
-	struct flexmem_domain_desc *from;
-	unsigned int i, to;
-	u64 cores;
-
-	for (i = 0; i < domains->nr; i++) {
-		from = &domains->desc[i];
-		for (to = 0; to < domains->nr; to++) {
-			cores = domains->desc[to].cores;
-			if (to == i)
-				from->distance[to] = 0;
-			else if (!cores || !from->cores || cores & from->cores)
-				from->distance[to] = 1;
-			else
-				from->distance[to] = 2;
-		}
-	}
 }
 
 /**
@@ -241,7 +216,6 @@ const char *sim_domains_parse(struct sim_domains *domains, const char *text,
 			*at = rest - text;
 		}
 	} while (!wrong && skip(&rest, ","));
-	set_distances(domains);
 	return wrong;
 }
 

@@ -190,19 +190,12 @@ static bool is_pointer(enum kind kind)
  * Lets the other members of an ALLOC suit its policy. A few ALLOCs keep what was
  * drawn, which may be invalid.
  */
-static void suit_policy(struct thread *t, struct flexmem_alloc *a,
-			const struct known *k)
+static void suit_policy(struct thread *t, struct flexmem_alloc *a)
 {
 	if (rng_one_in(&t->rng, 8))
 		return;
 	if (a->policy == FLEXMEM_POLICY_DEFAULT)
 		a->domains = 0;
-	if (a->policy == FLEXMEM_POLICY_NEAR)
-		a->near = k->handle;
-	if (a->policy != FLEXMEM_POLICY_SCATTER)
-		a->max_chunks = 0;
-	else if (a->max_chunks < 2)
-		a->max_chunks += 2;
 }
 
 /* Gives most members valid values, because a nearly valid call gets further. */
@@ -229,7 +222,7 @@ static void fill(struct thread *t, const struct command *c, struct file *file,
 		memcpy(to + f->offset, &v, f->bytes);
 	}
 	if (c->nr == FLEXMEM_CMD_ALLOC)
-		suit_policy(t, (struct flexmem_alloc *)to, &k);
+		suit_policy(t, (struct flexmem_alloc *)to);
 	/*
 	 * Most FREEs name the memory either by address or by handle, and name
 	 * no fence. A few FREEs keep all members, which is invalid.

@@ -39,9 +39,8 @@ const struct command commands[] = {
 	{ COMMAND(ALLOC, alloc, 16), .field = {
 		HEAD(alloc, 0x1f), FIELD(alloc, length, LENGTH, 0),
 		FIELD(alloc, alignment, ALIGNMENT, 0),
-		FIELD(alloc, policy, CHOICE, FLEXMEM_POLICY_NEAR),
-		FIELD(alloc, domains, DOMAINS, 0),
-		FIELD(alloc, max_chunks, CHOICE, 4) } },
+		FIELD(alloc, policy, CHOICE, FLEXMEM_POLICY_INTERLEAVE),
+		FIELD(alloc, domains, DOMAINS, 0) } },
 	{ COMMAND(FREE, free, 10), .field = {
 		HEAD(free, 1), FIELD(free, handle, HANDLE, 0),
 		FIELD(free, address, ADDRESS, 0) } },

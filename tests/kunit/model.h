@@ -342,8 +342,6 @@ u64 model_all_domains(const struct model *model);
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
 				    u64 domains, u64 min_size);
-bool model_take_largest(struct model *model, struct model_request *request,
-			u64 *useless, struct model_answer *answer);
 u64 model_room(struct model *model, unsigned int slot, u64 offset);
 u64 model_extend(struct model *model, unsigned int slot, u64 offset, u64 size);
 void model_join(struct model *model, unsigned int slot, u64 offset);

@@ -6,7 +6,7 @@
  * calls that fail. addresses.txt has the expected lines.
  *
  * A trace also runs on a PF with a single region, which is a little larger than
- * the trace's peak: with the default policy, and with FLEXMEM_POLICY_SCATTER.
+ * the trace's peak.
  *
  * An address depends only on the calls before it. So a change of the core may
  * change the expected addresses only if it is meant to change the policy.
@@ -105,15 +105,10 @@ static const struct flexmem_device_ops vf_ops = {
 	.capacity = say_capacity,
 };
 
-/*
- * The result of one run. @in_chunks: number of allocations with several chunks.
- * @most_chunks: largest number of chunks of an allocation.
- */
+/* The result of one run. */
 static struct {
 	unsigned int calls;
 	unsigned int failed;
-	unsigned int in_chunks;
-	unsigned int most_chunks;
 	u64 hash;
 } result;
 
@@ -145,38 +140,14 @@ static void note(const char *what, long rc, u64 region_id, u64 offset, u64 size)
 		       region_id, offset, size);
 }
 
-/* Policy of all allocations: FLEXMEM_POLICY_DEFAULT or _SCATTER. */
-static u32 policy;
-
-static void note_chunks(struct file *file, u32 handle, unsigned int nr)
-{
-	struct flexmem_chunk_entry entry[FLEXMEM_MAX_CHUNKS];
-	struct flexmem_lookup cmd = CMD(lookup, .handle = handle,
-		.entry_size = sizeof(*entry), .count = nr,
-		.entries = (uintptr_t)entry);
-	unsigned int i;
-
-	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_LOOKUP, &cmd));
-	for (i = 0; i < nr; i++) {
-		mix(entry[i].address.region_id);
-		mix(entry[i].address.offset);
-		mix(entry[i].length);
-	}
-	result.in_chunks++;
-	result.most_chunks = max(result.most_chunks, nr);
-}
-
 static u32 allocate(struct file *file, u64 length, u64 alignment, u32 flags)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = length,
-		.alignment = alignment, .flags = flags, .policy = policy,
-		.max_chunks = policy ? FLEXMEM_MAX_CHUNKS : 0);
+		.alignment = alignment, .flags = flags);
 	long rc = native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &cmd);
 
 	note("alloc", rc, cmd.out_address.region_id, cmd.out_address.offset,
 	     cmd.out_size);
-	if (!rc && cmd.out_chunks > 1)
-		note_chunks(file, cmd.out_handle, cmd.out_chunks);
 	return rc ? 0 : cmd.out_handle;
 }
 
@@ -420,21 +391,16 @@ static void run_tight(const char *name)
 
 	capacity = round_up(peak + peak / 50, SZ_2M);
 	snprintf(size, sizeof(size), "%lluM", capacity / SZ_1M);
-	for (i = 0; i < 4; i++) {
-		const char *fit = fits[i % 2];
-
-		policy = i / 2 ? FLEXMEM_POLICY_SCATTER : FLEXMEM_POLICY_DEFAULT;
+	for (i = 0; i < ARRAY_SIZE(fits); i++) {
 		if (native_param_set("fallback_sizes", size) ||
 		    native_param_set("max_regions", "1") ||
 		    native_param_set("order", "fill_first") ||
-		    native_param_set("strategy", fit) || native_module_init())
+		    native_param_set("strategy", fits[i]) || native_module_init())
 			abort();
 		run_on(FLEXMEM_MODE_PF, replay);
 		native_module_exit();
-		printf("%s tight %s %s: %u calls, %u failed, %u in chunks, at most %u, %016llx\n",
-		       name, policy ? "scatter" : "default", fit, result.calls,
-		       result.failed, result.in_chunks, result.most_chunks,
-		       result.hash);
+		printf("%s tight %s: %u calls, %u failed, %016llx\n", name,
+		       fits[i], result.calls, result.failed, result.hash);
 	}
 }
 

@@ -19,7 +19,7 @@ static void run_flags(struct run *r)
 	/* FLEXMEM_ALLOC_WAIT had this value in an early ABI. */
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .flags = 1 << 4), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
-			     .policy = FLEXMEM_POLICY_NEAR + 1), EOPNOTSUPP);
+			     .policy = FLEXMEM_POLICY_INTERLEAVE + 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .policy = U32_MAX), EOPNOTSUPP);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .flags = 4), EOPNOTSUPP);
 	FAILS(r, ALLOC_BATCH, &CMD(batch, .flags = 1), EOPNOTSUPP);

@@ -31,14 +31,12 @@ static struct flexmem_domain_info domain(struct run *r, u32 id)
 static void run_describe(struct run *r)
 {
 	static const struct {
-		u64 granule, capacity, set_aside, size, cores;
-		u8 distance[NR_DOMAINS];
+		u64 granule, capacity, set_aside, size;
 	} want[NR_DOMAINS] = {
-		{ SZ_2M, SZ_16M, SZ_2M, SZ_8M, 1, { 0, 2, 1, 1 } },
-		{ SZ_2M, SZ_16M, SZ_2M, SZ_8M, 2, { 2, 0, 1, 1 } },
-		{ SZ_64K, SZ_1M - SZ_128K, SZ_128K, SZ_1M - SZ_128K, 0,
-		  { 1, 1, 0, 1 } },
-		{ SZ_2M, SZ_4M, 0, SZ_4M, 0, { 1, 1, 1, 0 } },
+		{ SZ_2M, SZ_16M, SZ_2M, SZ_8M },
+		{ SZ_2M, SZ_16M, SZ_2M, SZ_8M },
+		{ SZ_64K, SZ_1M - SZ_128K, SZ_128K, SZ_1M - SZ_128K },
+		{ SZ_2M, SZ_4M, 0, SZ_4M },
 	};
 	static const enum flexmem_domain_type types[NR_DOMAINS] = {
 		FLEXMEM_DOMAIN_DEVICE, FLEXMEM_DOMAIN_DEVICE,
@@ -59,11 +57,6 @@ static void run_describe(struct run *r)
 		     is.out_capacity == want[i].capacity &&
 		     is.out_set_aside == want[i].set_aside,
 		     "capacity of a domain");
-		must(r, is.out_cores == want[i].cores &&
-		     !memcmp(is.out_distance, want[i].distance, NR_DOMAINS) &&
-		     !memchr_inv(is.out_distance + NR_DOMAINS, 0,
-				 sizeof(is.out_distance) - NR_DOMAINS),
-		     "distances of a domain");
 		must(r, !is.out_regions && !is.out_total && !is.out_free &&
 		     !is.out_largest_free, "a domain without a region");
 	}
@@ -372,7 +365,8 @@ static void run_interleave(struct run *r)
 	struct flexmem_alloc reply;
 
 	interleave(r, BIT(TCM) | BIT(0) | BIT(1), 896, 0, &reply);
-	must(r, chunks(r, entry) == 3, "number of chunks");
+	must(r, reply.out_chunks == 3 && chunks(r, entry) == 3,
+	     "number of chunks");
 	must(r, entry[0].domain == 0 && entry[1].domain == 1 &&
 	     entry[2].domain == TCM && entry[0].length == 384 &&
 	     entry[1].length == 384 && entry[2].length == 128 &&
@@ -401,45 +395,6 @@ static void run_interleave(struct run *r)
 	if (CALL(r, FREE, &CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 			       .address = entry[0].address)))
 		r->nr[0]--;
-}
-
-static void near(struct run *r, u32 handle, u64 length, int error)
-{
-	struct flexmem_alloc reply;
-
-	alloc_by(r, CMD(alloc, .length = length, .near = handle,
-			       .policy = FLEXMEM_POLICY_NEAR), error, &reply);
-}
-
-/*
- * With the policy NEAR an allocation prefers the domains of all chunks of the
- * named allocation.
- */
-static void run_near(struct run *r)
-{
-	struct flexmem_alloc reply;
-
-	bind(r, BIT(TCM), 128, 0, &reply);
-	near(r, reply.out_handle, 128, 0);
-	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, SZ_1M - SZ_128K - 256,
-		     SZ_1M - SZ_128K - 256, 0);
-	near(r, reply.out_handle, SZ_1M, 0);
-	must_be_used(r, 0, 1, SZ_8M, SZ_8M - SZ_1M, SZ_8M - SZ_1M, 0);
-	interleave(r, BIT(TCM) | BIT(TCM + 1), 256, 0, &reply);
-	near(r, reply.out_handle, SZ_2M, 0);
-	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_2M - 128, SZ_2M - 128, 0);
-}
-
-static void run_near_wrong(struct run *r)
-{
-	struct flexmem_alloc reply;
-
-	near(r, 0, 128, EINVAL);
-	bind(r, BIT(TCM), 128, 0, &reply);
-	near(r, reply.out_handle + 1, 128, EINVAL);
-	if (CALL(r, FREE, &CMD(free, .handle = reply.out_handle)))
-		r->nr[0]--;
-	near(r, reply.out_handle, 128, EINVAL);
 }
 
 /* If a chunk fails, the chunks before it are freed. */
@@ -529,6 +484,57 @@ static void run_chunk_list(struct run *r)
 	FAILS(r, LOOKUP, &cmd, ENOENT);
 }
 
+/*
+ * How often a region was searched for a hole. The linker redirects the calls of
+ * flexmem_blocks_find() to the function below (--wrap).
+ */
+static unsigned int searches;
+typeof(flexmem_blocks_find) __real_flexmem_blocks_find,
+	__wrap_flexmem_blocks_find;
+
+bool __wrap_flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
+				u64 alignment, bool growable,
+				struct flexmem_found *found)
+{
+	searches++;
+	return __real_flexmem_blocks_find(blocks, size, alignment, growable,
+					  found);
+}
+
+static void aligned(struct run *r, u64 length, u64 alignment, int error)
+{
+	struct flexmem_alloc reply;
+
+	searches = 0;
+	alloc_by(r, CMD(alloc, .length = length, .alignment = alignment,
+			       .domains = BIT(TCM),
+			       .policy = FLEXMEM_POLICY_BIND), error, &reply);
+}
+
+/*
+ * The small domain has one region, with holes of 128 and 256 KiB at 0 and at
+ * 256 KiB. Before a request fails, the region is searched again, under the lock
+ * that keeps regions from being released.
+ */
+static void run_aligned_once(struct run *r)
+{
+	static const u32 size[] = { SZ_128K, SZ_128K, SZ_256K, SZ_256K };
+	struct flexmem_alloc reply;
+	u32 *handle = r->handle[0];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(size); i++)
+		bind(r, BIT(TCM), size[i], 0, &reply);
+	CALL(r, FREE, &CMD(free, .handle = handle[0]));
+	CALL(r, FREE, &CMD(free, .handle = handle[2]));
+	handle[0] = handle[3];
+	r->nr[0] = 2;
+	aligned(r, SZ_64K, SZ_256K, 0);
+	must(r, searches == 1, "searches of a request that is served");
+	aligned(r, SZ_256K, SZ_512K, ENOMEM);
+	must(r, searches == 2, "searches of a request that fails");
+}
+
 const struct sequence domain_corners[] = {
 	{ "domains: description", prepare_file, run_describe },
 	{ "domains: there is none", prepare_file, run_wrong_domain },
@@ -544,8 +550,6 @@ const struct sequence domain_corners[] = {
 	{ "domains: bind without a slot", prepare_file, run_bind_slots },
 	{ "domains: prefer", prepare_file, run_prefer },
 	{ "domains: prefer none", prepare_file, run_prefer_wrong },
-	{ "domains: near", prepare_file, run_near },
-	{ "domains: near none", prepare_file, run_near_wrong },
 	{ "domains: interleave", prepare_file, run_interleave },
 	{ "domains: interleave, and the last chunk fails", prepare_file,
 	  run_interleave_full },
@@ -554,5 +558,6 @@ const struct sequence domain_corners[] = {
 	{ "domains: interleave one", prepare_file, run_interleave_wrong },
 	{ "domains: bytes of chunks", prepare_file, run_interleave_bytes },
 	{ "domains: list of chunks", prepare_file, run_chunk_list },
+	{ "domains: aligned request", prepare_file, run_aligned_once },
 	{}
 };

@@ -404,7 +404,6 @@ int main(int argc, char **argv)
 	}
 	begin_domains();
 	walk_all(domain_corners, only);
-	walk_all(scatter_corners, only);
 	walk_all(space_corners, only);
 	sweep_all(policy_sequences, only);
 	world_end();

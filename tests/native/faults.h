@@ -71,7 +71,6 @@ extern const struct sequence debugfs_corners[];
  * DOMAINS_PARAMS.
  */
 extern const struct sequence domain_corners[];
-extern const struct sequence scatter_corners[];
 extern const struct sequence space_corners[];
 
 #define DOMAINS_PARAMS "order=fill_first fallback_sizes=8M max_regions=6"

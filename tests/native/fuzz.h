@@ -371,8 +371,7 @@ struct fuzz_allocation *fuzz_chunk(struct fuzz *f, u64 head,
 void fuzz_give_chunks(struct fuzz *f, u64 head, int kept);
 int fuzz_clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed);
 int fuzz_place(struct fuzz *f, const struct model_request *request,
-	       unsigned int pieces, struct fuzz_allocation *new,
-	       struct model_answer *answer);
+	       struct fuzz_allocation *new, struct model_answer *answer);
 int fuzz_spread(struct fuzz *f, const struct model_request *request,
 		struct fuzz_allocation *new, struct model_answer *answer);
 

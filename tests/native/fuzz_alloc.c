@@ -53,7 +53,7 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 {
 	static const enum flexmem_policy policies[] = {
 		FLEXMEM_POLICY_BIND, FLEXMEM_POLICY_PREFERRED,
-		FLEXMEM_POLICY_INTERLEAVE, FLEXMEM_POLICY_SCATTER,
+		FLEXMEM_POLICY_INTERLEAVE,
 	};
 	u8 kind = fuzz_take(f);
 
@@ -62,23 +62,15 @@ void fuzz_draw_alloc(struct fuzz *f, struct flexmem_alloc *cmd)
 	cmd->alignment = draw_alignment(f, kind >> 5);
 	kind = kind & 16 ? fuzz_take(f) : 0;
 	if (kind == 1)
-		cmd->policy = FLEXMEM_POLICY_NEAR + 1;
+		cmd->policy = FLEXMEM_POLICY_INTERLEAVE + 1;
 	if (kind == 2)
 		cmd->flags |= 1 << 4;
 	if (kind == 3)
 		cmd->domains = 1;
-	if (kind == 4)
-		cmd->max_chunks = 2;
-	if (kind > 4 && kind < 10) {
-		cmd->policy = FLEXMEM_POLICY_NEAR;
-		cmd->near = fuzz_draw_handle(f);
-	}
 	if (kind < 16)
 		return;
-	cmd->policy = policies[kind >> 3 & 3];
-	if (cmd->policy == FLEXMEM_POLICY_SCATTER)
-		cmd->max_chunks = kind < 240 ? 2 + (kind & 3) : kind & 3;
-	if (cmd->policy >= FLEXMEM_POLICY_INTERLEAVE && kind & 4)
+	cmd->policy = policies[(kind >> 3) % ARRAY_SIZE(policies)];
+	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE && kind & 4)
 		return;
 	/*
 	 * Names an existing domain, or now and then other domains.
@@ -218,12 +210,8 @@ static int check_alloc(const struct fuzz *f,
 	if (f->bare &&
 	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
 		return -EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_SCATTER)
+	if (cmd->policy > FLEXMEM_POLICY_INTERLEAVE)
 		return -EOPNOTSUPP;
-	if (cmd->policy == FLEXMEM_POLICY_SCATTER ?
-	    cmd->max_chunks < 2 || cmd->max_chunks > FLEXMEM_MAX_CHUNKS :
-	    cmd->max_chunks)
-		return -EINVAL;
 	if (cmd->domains & ~model_all_domains(f->model) ||
 	    !is_named_right(cmd->policy, cmd->domains))
 		return -EINVAL;
@@ -249,7 +237,6 @@ static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
 	switch (cmd->policy) {
 	case FLEXMEM_POLICY_BIND:
 	case FLEXMEM_POLICY_INTERLEAVE:
-	case FLEXMEM_POLICY_SCATTER:
 		return cmd->domains ?: f->model->default_domains;
 	case FLEXMEM_POLICY_PREFERRED:
 		return cmd->domains | f->model->default_domains;
@@ -258,67 +245,46 @@ static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
 	}
 }
 
-/*
- * Replaces a request near an allocation by one that prefers the domains of that
- * allocation. Copies any other request.
- */
-static struct flexmem_alloc without_near(struct fuzz *f,
-					 const struct flexmem_alloc *cmd)
-{
-	struct flexmem_alloc same = *cmd;
-	const struct fuzz_allocation *a;
-
-	if (cmd->policy == FLEXMEM_POLICY_NEAR) {
-		a = fuzz_find(f, cmd->near);
-		same.policy = FLEXMEM_POLICY_PREFERRED;
-		same.domains = 0;
-		for (; a && a->named; a = fuzz_chunk(f, a->head, a->index + 1))
-			same.domains |= 1 << a->domain;
-	}
-	return same;
-}
-
 /**
  * fuzz_predict_alloc - the result that an ALLOC must have had
  * @f: input
- * @given: the command as the caller passed it
+ * @cmd: the command as the caller passed it
  * @want: receives the reply
  *
  * Return: 0: the new allocation's last chunk is the last one in the list. Or an
  * error.
  */
-int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *given,
+int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 		       struct flexmem_alloc *want)
 {
-	const struct flexmem_alloc cmd = without_near(f, given);
-	u64 granule = cmd.flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+	u64 granule = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
 	const struct model_request request = {
-		.size = rounded(cmd.flags, cmd.length),
-		.alignment = max(cmd.alignment, granule),
-		.domains = domains_of(f, &cmd),
-		.preferred = cmd.policy == FLEXMEM_POLICY_PREFERRED ?
-			cmd.domains : 0,
-		.program = cmd.flags & FLEXMEM_ALLOC_PROGRAM,
-		.growable = cmd.flags & FLEXMEM_ALLOC_GROWABLE,
+		.size = rounded(cmd->flags, cmd->length),
+		.alignment = max(cmd->alignment, granule),
+		.domains = domains_of(f, cmd),
+		.preferred = cmd->policy == FLEXMEM_POLICY_PREFERRED ?
+			cmd->domains : 0,
+		.program = cmd->flags & FLEXMEM_ALLOC_PROGRAM,
+		.growable = cmd->flags & FLEXMEM_ALLOC_GROWABLE,
 		.owner = f->who,
 	};
 	struct fuzz_allocation new = {
 		.file = f->who,
 		.handle = f->files[f->who].next_handle,
-		.flags = cmd.flags,
+		.flags = cmd->flags,
 		.whole = request.size,
 	};
 	struct model_answer answer = {};
 	u32 *handle = &f->files[f->who].next_handle;
 	int rc;
 
-	*want = *given;
+	*want = *cmd;
 	want->out_size = request.size;
-	rc = check_alloc(f, &cmd);
-	if (!rc && cmd.policy == FLEXMEM_POLICY_INTERLEAVE)
+	rc = check_alloc(f, cmd);
+	if (!rc && cmd->policy == FLEXMEM_POLICY_INTERLEAVE)
 		rc = fuzz_spread(f, &request, &new, &answer);
 	else if (!rc)
-		rc = fuzz_place(f, &request, cmd.max_chunks, &new, &answer);
+		rc = fuzz_place(f, &request, &new, &answer);
 	want->out_error = -rc;
 	want->out_handle = rc ? 0 : (*handle)++;
 	want->out_reason = answer.reason;

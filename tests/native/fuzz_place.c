@@ -150,64 +150,20 @@ static int charge(struct fuzz *f, const struct model_request *request, u64 most,
 	return -ENOMEM;
 }
 
-static bool is_for_lack_of_a_block(enum flexmem_reason reason)
-{
-	return reason == FLEXMEM_REASON_FRAGMENTATION ||
-	       reason == FLEXMEM_REASON_ALIGNMENT ||
-	       reason == FLEXMEM_REASON_REGION_SIZE ||
-	       reason == FLEXMEM_REASON_RESERVED ||
-	       reason == FLEXMEM_REASON_REGION_LIMIT;
-}
-
-/*
- * Takes the largest free block until the request has all its bytes. If that
- * fails, the answer keeps the reason why the request did not fit in one block.
- */
-static int scatter(struct fuzz *f, const struct model_request *request,
-		   unsigned int pieces, struct fuzz_allocation *new,
-		   struct model_answer *answer)
-{
-	const struct model_answer why = *answer;
-	struct model_request one = *request;
-	u64 left = request->size, useless = 0;
-
-	if (!is_for_lack_of_a_block(why.reason) || left > why.total_free ||
-	    charge(f, request, 0, answer))
-		return -ENOMEM;
-	one.growable = false;
-	for (; left; left -= one.size) {
-		one.size = left;
-		if (new->chunks == pieces ||
-		    !model_take_largest(f->model, &one, &useless, answer)) {
-			fuzz_give_chunks(f, new->head, -1);
-			*answer = why;
-			return -ENOMEM;
-		}
-		add_chunk(f, new, one.size, answer);
-	}
-	return 0;
-}
-
 /**
- * fuzz_place - predict an allocation that lies in one block if possible
+ * fuzz_place - predict an allocation that lies in one block
  * @f: input
  * @request: request
- * @pieces: the most blocks that it may lie in instead; 0 or 1: only in one
  * @new: receives the first chunk
  * @answer: receives the reason and the figures of a failure
  *
  * Return: 0 or an error.
  */
 int fuzz_place(struct fuzz *f, const struct model_request *request,
-	       unsigned int pieces, struct fuzz_allocation *new,
-	       struct model_answer *answer)
+	       struct fuzz_allocation *new, struct model_answer *answer)
 {
-	int rc = charge(f, request, request->size, answer) ?:
-		 take(f, request, new, answer);
-
-	if (rc == -ENOMEM && pieces)
-		rc = scatter(f, request, pieces, new, answer);
-	return rc ?: clean_all(f, new);
+	return charge(f, request, request->size, answer) ?:
+	       take(f, request, new, answer) ?: clean_all(f, new);
 }
 
 /* Frees the chunks that were taken before one has failed. */

@@ -108,17 +108,6 @@ static void run_preferred(struct run *r)
 					1000));
 }
 
-static void run_near(struct run *r)
-{
-	const u32 either = BIT(TCM) | DEVICE_MEMORIES;
-
-	if (!place(r, BIT(TCM), policy(FLEXMEM_POLICY_BIND, BIT(TCM), 1000)))
-		return;
-	if (place(r, either, policy(FLEXMEM_POLICY_NEAR, last(r), SZ_64K)))
-		place(r, DEVICE_MEMORIES, policy(FLEXMEM_POLICY_NEAR, last(r),
-						 SZ_1M));
-}
-
 static bool move(struct run *r, bool write, void *bytes)
 {
 	struct flexmem_rw cmd = CMD(rw, .handle = last(r),
@@ -166,7 +155,6 @@ static void run_interleave_full(struct run *r)
 const struct sequence policy_sequences[] = {
 	{ "policy: bind", prepare_open, run_bind },
 	{ "policy: preferred", prepare_open, run_preferred },
-	{ "policy: near", prepare_open, run_near },
 	{ "policy: interleave", prepare_open, run_interleave },
 	{ "policy: interleave, and the last chunk has no room", prepare_small,
 	  run_interleave_full },

@@ -641,40 +641,6 @@ static void prepare_full(struct run *r)
 	native_settle_work();
 }
 
-/* Leaves room in two places that are not next to each other. */
-static void prepare_holes(struct run *r)
-{
-	unsigned int i;
-
-	prepare_full(r);
-	for (i = 0; i < 2; i++) {
-		CALL(r, 0, FREE, &CMD(free, .handle = r->handle[0][i]));
-		r->handle[0][i] = last(r, 0);
-		r->nr[0]--;
-	}
-}
-
-static void run_scatter(struct run *r)
-{
-	struct flexmem_alloc cmd = CMD(alloc, .length = 8 * SZ_1M,
-				       .flags = FLEXMEM_ALLOC_ZEROED,
-				       .policy = FLEXMEM_POLICY_SCATTER,
-				       .max_chunks = 2);
-	long rc = run_call(r, 0, "ALLOC", FLEXMEM_IOCTL_ALLOC, &cmd);
-
-	/*
-	 * A reset or an unbind can take the memory away between the driver's
-	 * two searches: for one large block, and for several smaller ones. Then
-	 * the second search finds nothing.
-	 */
-	if (rc == -ENOMEM && points_take_away())
-		return;
-	if (!run_good(r, "ALLOC", rc, 0))
-		return;
-	keep(r, 0, cmd.out_handle);
-	free_last(r, 0);
-}
-
 static void run_event(struct run *r)
 {
 	struct flexmem_event event;
@@ -931,7 +897,6 @@ const struct sequence sequences[] = {
 	{ "reserve", prepare_open, run_reserve },
 	{ "event", prepare_full, run_event },
 	{ "ALLOC that is tried again", prepare_full, run_again },
-	{ "scatter", prepare_holes, run_scatter },
 	{ "map", prepare_alloc, run_map },
 	{ "map and reset", prepare_alloc, run_map_reset },
 	{ "chunks", prepare_open, run_chunks },

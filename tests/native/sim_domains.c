@@ -13,36 +13,34 @@ struct expected {
 	u64 granule;
 	u64 size;
 	u64 set_aside;
-	u64 cores;
 	bool short_last;
 };
 
-#define HBM(size, cores) { FLEXMEM_DOMAIN_DEVICE, SZ_2M, size, 0, cores }
-#define TCM(size, set_aside, cores) \
-	{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, size, set_aside, cores }
+#define HBM(size) { FLEXMEM_DOMAIN_DEVICE, SZ_2M, size, 0 }
+#define TCM(size, set_aside) { FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, size, set_aside }
 
 static const struct {
 	const char *text;
 	unsigned int nr;
 	struct expected domain[8];
 } good[] = {
-	{ "hbm:2M", 1, { HBM(SZ_2M, 0) } },
-	{ "dimm*1:4M\n", 1, { HBM(SZ_4M, 0) } },
-	{ "hbm:2T", 1, { HBM(2048ull * SZ_1G, 0) } },
+	{ "hbm:2M", 1, { HBM(SZ_2M) } },
+	{ "dimm*1:4M\n", 1, { HBM(SZ_4M) } },
+	{ "hbm:2T", 1, { HBM(2048ull * SZ_1G) } },
 	{ "hbm*4:24G,tcm*4:16M:reserved=1M", 8, {
-		HBM(24ull * SZ_1G, 1), HBM(24ull * SZ_1G, 2),
-		HBM(24ull * SZ_1G, 4), HBM(24ull * SZ_1G, 8),
-		TCM(15 * SZ_1M, SZ_1M, 1), TCM(15 * SZ_1M, SZ_1M, 2),
-		TCM(15 * SZ_1M, SZ_1M, 4), TCM(15 * SZ_1M, SZ_1M, 8) } },
+		HBM(24ull * SZ_1G), HBM(24ull * SZ_1G),
+		HBM(24ull * SZ_1G), HBM(24ull * SZ_1G),
+		TCM(15 * SZ_1M, SZ_1M), TCM(15 * SZ_1M, SZ_1M),
+		TCM(15 * SZ_1M, SZ_1M), TCM(15 * SZ_1M, SZ_1M) } },
 	{ "dimm:4M:reserved=2M,host:2M,tcm:128K:reserved=64K", 3, {
-		{ FLEXMEM_DOMAIN_DEVICE, SZ_2M, SZ_2M, SZ_2M, 0 },
-		{ FLEXMEM_DOMAIN_HOST_VISIBLE, SZ_2M, SZ_2M, 0, 0 },
-		TCM(SZ_64K, SZ_64K, 0) } },
+		{ FLEXMEM_DOMAIN_DEVICE, SZ_2M, SZ_2M, SZ_2M },
+		{ FLEXMEM_DOMAIN_HOST_VISIBLE, SZ_2M, SZ_2M, 0 },
+		TCM(SZ_64K, SZ_64K) } },
 	{ "hbm:6M:short,tcm*2:192K:reserved=64K:short,dimm:2M", 4, {
-		{ FLEXMEM_DOMAIN_DEVICE, SZ_2M, 3 * SZ_2M, 0, 0, true },
-		{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, SZ_128K, SZ_64K, 1, true },
-		{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, SZ_128K, SZ_64K, 2, true },
-		HBM(SZ_2M, 0) } },
+		{ FLEXMEM_DOMAIN_DEVICE, SZ_2M, 3 * SZ_2M, 0, true },
+		{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, SZ_128K, SZ_64K, true },
+		{ FLEXMEM_DOMAIN_ON_CHIP, SZ_64K, SZ_128K, SZ_64K, true },
+		HBM(SZ_2M) } },
 };
 
 #define TYPE "hbm, dimm, tcm or host is expected"
@@ -124,7 +122,6 @@ static unsigned int check_good(unsigned int i)
 		if (is->type != want->type || is->granule != want->granule ||
 		    domains.size[d] != want->size || is->nr_sizes ||
 		    is->set_aside != want->set_aside ||
-		    is->cores != want->cores ||
 		    is->short_last != want->short_last)
 			return complain(good[i].text, "a memory");
 	return 0;
@@ -140,31 +137,6 @@ static unsigned int check_bad(unsigned int i)
 		printf("# at %zu: %s\n", at, wrong ?: "nothing wrong");
 		return complain(bad[i].text, "the error");
 	}
-	return 0;
-}
-
-/*
- * Two memories are near each other if they are near the same core, or if one of
- * them is near all cores.
- */
-static unsigned int check_distances(void)
-{
-	static const char text[] = "hbm*2:2M,tcm*2:64K,host:2M";
-	static const u8 want[5][5] = {
-		{ 0, 2, 1, 2, 1 },
-		{ 2, 0, 2, 1, 1 },
-		{ 1, 2, 0, 2, 1 },
-		{ 2, 1, 2, 0, 1 },
-		{ 1, 1, 1, 1, 0 },
-	};
-	unsigned int i;
-	size_t at;
-
-	if (sim_domains_parse(&domains, text, &at))
-		return complain(text, "refused");
-	for (i = 0; i < 5; i++)
-		if (memcmp(domains.desc[i].distance, want[i], 5))
-			return complain(text, "a distance");
 	return 0;
 }
 
@@ -321,7 +293,6 @@ unsigned int sim_domains_wrong(void)
 		wrong += check_bad(i);
 	for (i = 0; i < ARRAY_SIZE(spaces); i++)
 		wrong += check_space(i);
-	wrong += check_distances();
 	wrong += check_card(false);
 	wrong += check_card(true);
 	return wrong;

@@ -283,8 +283,7 @@ static void do_alloc(struct tenant *t)
 	struct flexmem_alloc cmd = draw_alloc(t);
 	long rc = CALL(t, ALLOC, &cmd);
 
-	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT,
-	       tenant_policy_error(&cmd));
+	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT);
 	if (rc)
 		return;
 	if (!cmd.out_handle)

@@ -24,35 +24,15 @@ void tenant_draw_policy(struct tenant *t, struct flexmem_alloc *cmd)
 	static const u32 policies[] = {
 		FLEXMEM_POLICY_DEFAULT, FLEXMEM_POLICY_BIND,
 		FLEXMEM_POLICY_PREFERRED, FLEXMEM_POLICY_INTERLEAVE,
-		FLEXMEM_POLICY_SCATTER, FLEXMEM_POLICY_NEAR,
 	};
 
 	if (!torture_memories)
 		return;
 	cmd->policy = policies[draw(t, ARRAY_SIZE(policies))];
-	if (cmd->policy == FLEXMEM_POLICY_NEAR)
-		cmd->near = tenant_read_note(t);
-	else if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE)
+	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE)
 		cmd->domains = ALL_MEMORIES & ~BIT(draw(t, TORTURE_MEMORIES + 1));
 	else if (cmd->policy != FLEXMEM_POLICY_DEFAULT)
 		cmd->domains = 1 + draw(t, ALL_MEMORIES);
-	if (cmd->policy != FLEXMEM_POLICY_SCATTER)
-		return;
-	cmd->max_chunks = 2 + draw(t, MOST_CHUNKS - 1);
-	if (chance(t, 2))
-		cmd->domains = 0;
-}
-
-/**
- * tenant_policy_error - an error that a policy may cause, for ANSWER()
- * @cmd: the request
- *
- * Return: EINVAL if the request names an allocation, because another task may
- * have freed it; otherwise 0.
- */
-int tenant_policy_error(const struct flexmem_alloc *cmd)
-{
-	return cmd->policy == FLEXMEM_POLICY_NEAR ? EINVAL : 0;
 }
 
 /* The memories that a request may get chunks in. */
@@ -63,8 +43,6 @@ static u32 allowed(const struct flexmem_alloc *cmd)
 		return DEVICE_MEMORIES;
 	case FLEXMEM_POLICY_PREFERRED:
 		return cmd->domains | DEVICE_MEMORIES;
-	case FLEXMEM_POLICY_NEAR:
-		return ALL_MEMORIES;
 	default:
 		return cmd->domains ?: DEVICE_MEMORIES;
 	}
@@ -72,9 +50,8 @@ static u32 allowed(const struct flexmem_alloc *cmd)
 
 static u32 most_chunks(const struct flexmem_alloc *cmd)
 {
-	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE)
-		return hweight32(cmd->domains);
-	return cmd->policy == FLEXMEM_POLICY_SCATTER ? cmd->max_chunks : 1;
+	return cmd->policy == FLEXMEM_POLICY_INTERLEAVE ?
+	       hweight32(cmd->domains) : 1;
 }
 
 static void check_places(struct tenant *t, const struct flexmem_alloc *cmd,

@@ -49,8 +49,7 @@ static void do_alloc(struct tenant *t)
 
 	tenant_draw_policy(t, &cmd);
 	rc = CALL(t, ALLOC, &cmd);
-	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT,
-	       tenant_policy_error(&cmd));
+	ANSWER(t, "ALLOC", rc, ENOMEM, EIO, ETIMEDOUT);
 	if (rc)
 		return;
 	tenant_check_chunks(t, &cmd);

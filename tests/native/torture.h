@@ -58,7 +58,6 @@ bool chance(struct tenant *t, unsigned int one_in);
 void tenant_step(struct tenant *t);
 void tenant_space(struct tenant *t);
 void tenant_draw_policy(struct tenant *t, struct flexmem_alloc *cmd);
-int tenant_policy_error(const struct flexmem_alloc *cmd);
 void tenant_check_chunks(struct tenant *t, const struct flexmem_alloc *cmd);
 void tenant_check_bytes(struct tenant *t, const u8 *data, size_t size);
 int tenant_gone_by_address(struct tenant *t);

@@ -77,11 +77,6 @@ TEST_F(domains, are_described)
 		EXPECT_EQ(1, is.out_nr_sizes);
 		EXPECT_EQ(want[i].region, is.out_sizes[0]);
 		EXPECT_EQ(want[i].region, is.out_max_region);
-		/* Core i % 2 is near one memory of each kind. */
-		EXPECT_EQ(1ULL << i % 2, is.out_cores);
-		EXPECT_EQ(0, is.out_distance[i]);
-		EXPECT_EQ(1, is.out_distance[(i + 2) % 4]);
-		EXPECT_EQ(2, is.out_distance[i ^ 1]);
 		capacity += is.out_capacity;
 	}
 	EXPECT_EQ(capacity, fm_info(self->fd).out_capacity);
@@ -222,25 +217,6 @@ TEST_F(domains, preferred_ones_come_first)
 	EXPECT_EQ(32 * MiB - 128, last.out_total_free);
 	EXPECT_EQ(32 * MiB, last.out_max_region);
 	EXPECT_EQ(EINVAL, prefer(self->fd, 0, 128, &last));
-}
-
-/* Memory near an allocation comes from its domain, and then from elsewhere. */
-TEST_F(domains, near_prefers_the_domain_of_an_allocation)
-{
-	struct flexmem_alloc last;
-	__u32 handle;
-
-	START(LAZY);
-	ASSERT_EQ(0, bind_to(self->fd, 1 << 2, 128, &last));
-	handle = last.out_handle;
-	ASSERT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_NEAR, handle, 128,
-			      &last));
-	EXPECT_EQ(15 * MiB - 256, domain(self->fd, 2).out_free);
-	ASSERT_EQ(0, alloc_by(self->fd, FLEXMEM_POLICY_NEAR, handle, 15 * MiB,
-			      &last));
-	EXPECT_EQ(15 * MiB - 256, domain(self->fd, 2).out_free);
-	EXPECT_EQ(EINVAL, alloc_by(self->fd, FLEXMEM_POLICY_NEAR,
-				   last.out_handle + 1, 128, &last));
 }
 
 static __u32 list_chunks(int fd, __u32 handle,

@@ -455,15 +455,6 @@ static struct flexmem_alloc random_alloc(struct thread *t)
 		alloc.flags |= FLEXMEM_ALLOC_PROGRAM;
 	if (rng_one_in(rng, 8))
 		alloc.flags |= FLEXMEM_ALLOC_GROWABLE;
-	/*
-	 * A large request may need several chunks. Each chunk has a map of its
-	 * own, and object_map() makes one map.
-	 */
-	if (!(alloc.flags & FLEXMEM_ALLOC_MAPPABLE) &&
-	    (most == 32 * MiB || rng_one_in(rng, 4))) {
-		alloc.policy = FLEXMEM_POLICY_SCATTER;
-		alloc.max_chunks = 2 + rng_below(rng, 15);
-	}
 	return alloc;
 }
 
@@ -485,10 +476,8 @@ static struct object *alloc_done(struct thread *t, struct file *file,
 			count(COUNT_REFUSED, 1);
 		return NULL;
 	}
-	if (!a->out_chunks ||
-	    a->out_chunks > (a->max_chunks ? a->max_chunks : 1))
-		fail("ALLOC: %u chunks, and at most %u are allowed",
-		     a->out_chunks, a->max_chunks);
+	if (a->out_chunks != 1)
+		fail("ALLOC: %u chunks in the place of one", a->out_chunks);
 	if (!a->out_handle || a->out_size < a->length || a->out_size % unit ||
 	    a->out_size >= a->length + unit ||
 	    a->out_address.offset % alignment)

@@ -242,8 +242,6 @@ static void hierarchy(void **state)
 						 FLEXMEM_MEMORY_ON_CHIP);
 				assert_int_equal(tcm.capacity, TCM);
 				assert_int_equal(tcm.set_aside, SCHEDULER);
-				/* Both are near the same PE. */
-				assert_int_equal(hbm.cores, tcm.cores);
 			}
 		}
 	}

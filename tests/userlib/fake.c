@@ -345,19 +345,12 @@ static bool flags_are_good(uint32_t flags)
 	       fake.capabilities & FLEXMEM_CAP_SCRUB;
 }
 
-static bool domains_are_good(const struct file *file,
-			     const struct flexmem_alloc *cmd)
+static bool domains_are_good(const struct flexmem_alloc *cmd)
 {
-	uint32_t where;
-
-	if (cmd->policy == FLEXMEM_POLICY_NEAR)
-		return find_block(file, cmd->near, NULL, &where);
 	if (cmd->policy == FLEXMEM_POLICY_DEFAULT)
 		return !cmd->domains;
 	if (cmd->policy == FLEXMEM_POLICY_INTERLEAVE && !cmd->domains)
 		return fake.nr_domains > 1;
-	if (cmd->policy == FLEXMEM_POLICY_SCATTER && !cmd->domains)
-		return true;
 	return cmd->domains && !(cmd->domains >> fake.nr_domains);
 }
 
@@ -372,11 +365,9 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 	check_entry(cmd);
 	if (!flags_are_good(cmd->flags))
 		return EOPNOTSUPP;
-	if (cmd->policy > FLEXMEM_POLICY_NEAR)
+	if (cmd->policy > FLEXMEM_POLICY_INTERLEAVE)
 		return EOPNOTSUPP;
-	if (!domains_are_good(file, cmd) || !cmd->length ||
-	    !cmd->max_chunks != (cmd->policy != FLEXMEM_POLICY_SCATTER) ||
-	    cmd->max_chunks == 1 || cmd->max_chunks > FLEXMEM_MAX_CHUNKS ||
+	if (!domains_are_good(cmd) || !cmd->length ||
 	    (cmd->alignment & (cmd->alignment - 1)) || cmd->alignment > GIB)
 		return EINVAL;
 	REQUIRE(fake.must_ask == UINT64_MAX ||
@@ -593,12 +584,9 @@ static void describe(struct flexmem_domain_info *cmd)
 	cmd->out_capacity = cmd->domain ? 15 << 20 : fake.capacity;
 	cmd->out_set_aside = cmd->domain ? 1 << 20 : 0;
 	cmd->out_max_region = cmd->domain ? 15 << 20 : fake.fallback[0];
-	cmd->out_cores = cmd->domain;
 	cmd->out_nr_sizes = fake.nr_domain_sizes;
 	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
 		cmd->out_sizes[i] = cmd->out_max_region >> i;
-	for (i = 0; i < fake.nr_domains; i++)
-		cmd->out_distance[i] = i != cmd->domain ? 3 + i : 0;
 }
 
 /* Domain 0 has all regions, unless fake.region_domain says otherwise. */

@@ -395,7 +395,7 @@ static void bind_refused(void **state)
 		assert_int_equal(a->failure.limit, FLEXMEM_LIMIT_DOMAINS);
 		assert_int_equal(a->failure.asked, wrong[i]);
 	}
-	request.placement = FLEXMEM_PLACE_NEAR + 1;
+	request.placement = FLEXMEM_PLACE_INTERLEAVE + 1;
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), a,
 						      sizeof(*a)), -EOPNOTSUPP);
@@ -409,63 +409,25 @@ static void bind_refused(void **state)
 	flexmem_device_close(device);
 }
 
-/* 2 to 64 chunks are allowed, and only with FLEXMEM_PLACE_SCATTER. */
-static void scatter(void **state)
+/* The number of chunks is in the reply. */
+static void several_chunks(void **state)
 {
-	static const uint32_t wrong[] = { 0, 1, 65, 65538 };
 	struct flexmem_alloc_request request = {
 		.length = 1,
-		.placement = FLEXMEM_PLACE_SCATTER,
+		.placement = FLEXMEM_PLACE_INTERLEAVE,
+		.domains = 3,
 	};
-	struct flexmem_device *device = open_device();
+	struct flexmem_device *device;
 	struct flexmem_allocated a;
-	size_t i;
 
 	(void)state;
-	for (i = 0; i < 5; i++) {
-		request.chunks = i < 4 ? wrong[i] : 2;
-		request.placement = i < 4 ? FLEXMEM_PLACE_SCATTER :
-					    FLEXMEM_PLACE_DEFAULT;
-		assert_int_equal(flexmem_device_alloc_request(device, &request,
-							      sizeof(request),
-							      &a, sizeof(a)),
-				 -EINVAL);
-		assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CHUNKS);
-		assert_int_equal(a.failure.asked, request.chunks);
-		assert_int_equal(a.chunks, 0);
-	}
-	request.placement = FLEXMEM_PLACE_SCATTER;
+	fake.nr_domains = 2;
 	fake.chunks = 2;
+	device = open_device();
 	assert_int_equal(flexmem_device_alloc_request(device, &request,
 						      sizeof(request), &a,
 						      sizeof(a)), 0);
 	assert_int_equal(a.chunks, 2);
-	flexmem_device_close(device);
-}
-
-/* The driver checks the handle. The failure explains a wrong one. */
-static void near_another(void **state)
-{
-	struct flexmem_alloc_request request = {
-		.length = 1,
-		.placement = FLEXMEM_PLACE_NEAR,
-	};
-	struct flexmem_device *device = open_device();
-	struct flexmem_allocated a, b;
-
-	(void)state;
-	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a)),
-			 0);
-	request.near = a.handle;
-	assert_int_equal(flexmem_device_alloc_request(device, &request,
-						      sizeof(request), &b,
-						      sizeof(b)), 0);
-	request.near = 77;
-	assert_int_equal(flexmem_device_alloc_request(device, &request,
-						      sizeof(request), &b,
-						      sizeof(b)), -EINVAL);
-	assert_int_equal(b.failure.limit, FLEXMEM_LIMIT_NEAR);
-	assert_int_equal(b.failure.asked, 77);
 	flexmem_device_close(device);
 }
 
@@ -868,8 +830,7 @@ int main(void)
 		TEST(invalid_values),
 		TEST(bind),
 		TEST(bind_refused),
-		TEST(scatter),
-		TEST(near_another),
+		TEST(several_chunks),
 		TEST(chunks),
 		TEST(bind_batch),
 		TEST(batch_in_pieces),

@@ -267,17 +267,7 @@ static void invalid_requests(void **state)
 	assert_string_equal(text_of(-EINVAL, &failure),
 			    "invalid request: the device does not have domains 0x30, or they are too few");
 	assert_string_equal(flexmem_limit_name(103), "domains");
-	failure.limit = FLEXMEM_LIMIT_CHUNKS;
-	failure.asked = 65;
-	assert_string_equal(text_of(-EINVAL, &failure),
-			    "invalid request: the placement does not permit 65 chunks");
-	assert_string_equal(flexmem_limit_name(104), "chunks");
-	failure.limit = FLEXMEM_LIMIT_NEAR;
-	failure.asked = 7;
-	assert_string_equal(text_of(-EINVAL, &failure),
-			    "invalid request: there is no allocation with handle 7 to be near to");
-	assert_string_equal(flexmem_limit_name(105), "near");
-	assert_string_equal(flexmem_limit_name(106), "unknown");
+	assert_string_equal(flexmem_limit_name(104), "unknown");
 }
 
 /* Each errno of the header has a text of its own. */

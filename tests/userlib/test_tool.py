@@ -195,11 +195,11 @@ def domains():
     assert "domain" not in good("info")
     out = good("info", FAKE_DOMAINS=2)
     assert "domain 0         device, 64.0 GiB, regions of 12.0 GiB\n" in out, out
-    assert "domain 1         on-chip, 15.0 MiB and 1.0 MiB set aside, regions of 15.0 MiB, near cores 0x1\n" in out, out
+    assert "domain 1         on-chip, 15.0 MiB and 1.0 MiB set aside, regions of 15.0 MiB\n" in out, out
     found = report("info", FAKE_DOMAINS=2)["domains"]
     assert [domain["id"] for domain in found] == [0, 1]
     assert found[1] == {"id": 1, "memory": "on-chip", "granule": 65536, "capacity": 15 << 20, "set_aside": 1 << 20,
-                        "max_region": 15 << 20, "sizes": [15 << 20], "cores": 1, "distance": [3, 0], "regions": 0,
+                        "max_region": 15 << 20, "sizes": [15 << 20], "regions": 0,
                         "total": 0, "free": 0, "largest_free": 0, "program_total": 0, "program_free": 0,
                         "program_largest": 0, "tensor_largest": 0, "reserved": 0, "exhausted": False, "program_exhausted": False}
 
@@ -209,8 +209,7 @@ def policies():
     for policy, asked in (("default", 0), ("bind:1", 1 << 32 | 2), ("bind:0,1", 1 << 32 | 3), ("preferred:0", 2 << 32 | 1),
                           ("preferred:on-chip", 2 << 32 | 6), ("bind:on-chip,device", 1 << 32 | 7),
                           ("bind:0,on-chip", 1 << 32 | 7), ("interleave", 3 << 32), ("interleave:on-chip", 3 << 32 | 6),
-                          ("scatter", 4 << 32), ("scatter:0", 4 << 32 | 1), ("bind:on-chip,1", 1 << 32 | 6),
-                          ("interleave:hbm,tcm", 3 << 32 | 7), ("bind:dimm", 1 << 32 | 1), ("scatter:tcm", 4 << 32 | 6),
+                          ("bind:on-chip,1", 1 << 32 | 6), ("interleave:hbm,tcm", 3 << 32 | 7), ("bind:dimm", 1 << 32 | 1),
                           ("bind:1,host", 1 << 32 | 2)):
         assert "handle 1 " in good("alloc", "128", "--policy", policy, "--hold", "0", FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)
         assert report("replay", "--policy", policy, trace(SMALL), FAKE_DOMAINS=3, FAKE_MUST_ASK=asked)["allocs"] == 3
@@ -301,7 +300,8 @@ def alloc_pattern():
     for flags in ((), ("--mappable",), ("--zeroed", "--count", "3")):
         out = good("alloc", "3M", "--pattern", "7", "--hold", "0", *flags)
         assert out.splitlines()[-1].endswith(" size 3145728 (3.0 MiB)"), out
-    good("alloc", "3M", "--pattern", "7", "--hold", "0", "--mappable", "--policy", "scatter", FAKE_CHUNKS=5)
+    good("alloc", "3M", "--pattern", "7", "--hold", "0", "--mappable", "--policy", "interleave", FAKE_DOMAINS=5,
+         FAKE_CHUNKS=5)
     # The memory is filled, then read back, and the READ fails.
     status, out, err = run("alloc", "1K", "--pattern", "7", "--hold", "0", FAKE_READ_AT=1,
                            FAKE_READ_ERROR=110)

@@ -42,9 +42,9 @@ def replay_text():
 def replay_chunks():
     path = trace(SMALL, "small.trace")
     assert "chunks" not in good("replay", path)
-    out = good("replay", "--policy", "scatter", path, FAKE_CHUNKS=5, FAKE_MUST_ASK=4 << 32)
+    out = good("replay", "--policy", "interleave", path, FAKE_DOMAINS=5, FAKE_CHUNKS=5, FAKE_MUST_ASK=3 << 32)
     assert "  chunks           3 allocations have several, at most 5\n" in out, out
-    found = report("replay", "--policy", "scatter", path, FAKE_CHUNKS=5)
+    found = report("replay", "--policy", "interleave", path, FAKE_DOMAINS=5, FAKE_CHUNKS=5)
     assert found["in_chunks"] == 3 and found["most_chunks"] == 5, found
 
 

@@ -80,8 +80,6 @@ done
 tap 'the driver loads: one region of 1.02 times the peak' reload 'max_regions=1 fallback_sizes=48320M' domains=hbm:48320M
 tap 'azure-conv-kv in one block each: some requests fail' policy default azure-conv-kv \
 	'.failures == 7 and .in_chunks == 0 and .first_failure.limit == "fragmentation"' --keep-going
-tap 'azure-conv-kv in several chunks: none fails' policy scatter azure-conv-kv \
-	'.failures == 0 and .regions_used == 1 and .in_chunks == 15 and .most_chunks == 4'
 
 tap 'the driver loads: eight stacks and four on-chip memories' reload 'max_regions=16 fallback_sizes=12G' \
 	'slots=16 domains=hbm*8:12G,tcm*4:16M'

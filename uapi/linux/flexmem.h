@@ -200,7 +200,7 @@ enum flexmem_acquire {
 #define FLEXMEM_MAX_DOMAINS 32
 
 /* The most chunks that an allocation can have. */
-#define FLEXMEM_MAX_CHUNKS 64
+#define FLEXMEM_MAX_CHUNKS FLEXMEM_MAX_DOMAINS
 
 /**
  * enum flexmem_domain_type - the kind of memory of a domain
@@ -323,11 +323,7 @@ struct flexmem_info {
  * @out_total: bytes in the acquired regions
  * @out_free: bytes in them that are free and not reserved for other cgroups
  * @out_largest_free: bytes of the largest block of these
- * @out_cores: bit mask of the cores that are near the domain; 0: all are
- *	equally near
  * @out_sizes: region sizes in the order in which they are tried, in bytes
- * @out_distance: how far each domain is from this one, in a unit of the device;
- *	all 0: not known
  * @out_program_total: the part of @out_total in regions of the slots that are
  *	set aside for programs. The rest is for tensors
  * @out_program_free: the part of @out_free in these regions
@@ -342,9 +338,9 @@ struct flexmem_info {
  * regions are from the same moment. What is neither free nor reserved is in use,
  * or cannot be handed out: @out_total - @out_free - @out_reserved. For all
  * domains, the members that only one domain has are 0: @out_type, @out_nr_sizes,
- * @out_granule, @out_cores, @out_sizes and @out_distance. If no slots are set
- * aside for programs, programs and tensors share regions, and the figures of
- * programs are 0. EINVAL: there is no such domain.
+ * @out_granule and @out_sizes. If no slots are set aside for programs, programs
+ * and tensors share regions, and the figures of programs are 0. EINVAL: there is
+ * no such domain.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -362,9 +358,7 @@ struct flexmem_domain_info {
 	__aligned_u64 out_total;
 	__aligned_u64 out_free;
 	__aligned_u64 out_largest_free;
-	__aligned_u64 out_cores;
 	__aligned_u64 out_sizes[FLEXMEM_MAX_FALLBACK_SIZES];
-	__u8 out_distance[FLEXMEM_MAX_DOMAINS];
 	__aligned_u64 out_program_total;
 	__aligned_u64 out_program_free;
 	__aligned_u64 out_program_largest;
@@ -441,35 +435,18 @@ enum flexmem_alloc_flags {
  * @FLEXMEM_POLICY_INTERLEAVE: one chunk in each of the domains in @domains; if
  *	@domains is 0, in each domain of FLEXMEM_DOMAIN_DEVICE. There must be at
  *	least two domains. LOOKUP lists the chunks
- * @FLEXMEM_POLICY_SCATTER: in the domains in @domains; 0: those of
- *	FLEXMEM_DOMAIN_DEVICE. If no block is large enough, but all free blocks
- *	together are, at most @max_chunks chunks
- * @FLEXMEM_POLICY_NEAR: the domains of the allocation @near of this open file
- *	first, then those of FLEXMEM_DOMAIN_DEVICE
  *
  * The driver tries the existing regions of all these domains first, in the
  * order of its strategy. A new region comes from the domain with the lowest
  * number that can give one. FLEXMEM_POLICY_PREFERRED tries existing regions of
  * @domains, existing regions of the others, a new region of @domains, and a new
  * region of the others, in this order and whatever the strategy.
- * FLEXMEM_POLICY_NEAR does the same with the domains of @near.
  *
  * The chunks of FLEXMEM_POLICY_INTERLEAVE are in the order of the domains. Each
  * has the same size: the length, divided by the number of domains, and rounded
  * up to the alignment. The last chunk may be smaller, and a small allocation
  * has fewer chunks. If a domain has no room for its chunk, nothing is
  * allocated, and the reason and the figures are about this domain.
- *
- * FLEXMEM_POLICY_SCATTER first does the same as FLEXMEM_POLICY_BIND. If that
- * fails for lack of memory, the first chunk takes the largest free block of the
- * regions that the allocation may use, the next one the largest that is left,
- * and so on. Regions that are reserved for the cgroup come first. Of equal
- * blocks, the one that comes first in the order of the driver's strategy is
- * taken. The length of a chunk is a multiple of the alignment, so a block that
- * begins or ends at another offset loses some bytes. The last chunk has the bytes
- * that remain. If @max_chunks do not suffice, nothing is allocated, and the
- * reason is that of the first attempt. So it is if the memory is lost in a
- * reset between the two attempts.
  *
  * An allocation with several chunks cannot be resized. MAP describes the first
  * chunk only.
@@ -479,8 +456,6 @@ enum flexmem_policy {
 	FLEXMEM_POLICY_BIND = 1,
 	FLEXMEM_POLICY_PREFERRED = 2,
 	FLEXMEM_POLICY_INTERLEAVE = 3,
-	FLEXMEM_POLICY_SCATTER = 4,
-	FLEXMEM_POLICY_NEAR = 5,
 };
 
 /**
@@ -512,9 +487,6 @@ enum flexmem_policy {
  * @out_regions: on ENOMEM: number of acquired regions, of all domains
  * @policy: enum flexmem_policy; EOPNOTSUPP: the driver does not know it
  * @domains: bit mask of the domains that @policy is about
- * @near: instead of @domains, with FLEXMEM_POLICY_NEAR: handle of an allocation
- * @max_chunks: with FLEXMEM_POLICY_SCATTER: from 2 to FLEXMEM_MAX_CHUNKS.
- *	Otherwise 0
  * @out_chunks: number of chunks of the allocation; 0 on failure
  * @out_leaving: on ENOMEM: bytes that any open file has freed, but that are
  *	still mapped or used by a program of the device. They become free when
@@ -533,8 +505,7 @@ enum flexmem_policy {
  * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB;
  * @domains does not suit @policy: it names a domain that does not exist, it is
  * 0 although the policy needs a domain, it is not 0 although the policy names
- * none, or INTERLEAVE has fewer than two domains; @near is no allocation of this
- * open file; or @max_chunks does not suit @policy.
+ * none, or INTERLEAVE has fewer than two domains.
  */
 struct flexmem_alloc {
 	__u32 size;
@@ -553,12 +524,8 @@ struct flexmem_alloc {
 	__aligned_u64 out_client_used;
 	__u32 out_regions;
 	__u32 policy;
-	union {
-		__u32 domains;
-		__u32 near;
-	};
-	__u16 max_chunks;
-	__u16 out_chunks;
+	__u32 domains;
+	__u32 out_chunks;
 	__aligned_u64 out_leaving;
 };
 

@@ -123,10 +123,6 @@ enum flexmem_acquisition {
  *	&flexmem_properties.max_alignment
  * @FLEXMEM_LIMIT_DOMAINS: -EINVAL: the domains, in &flexmem_failure.asked, do
  *	not suit the placement
- * @FLEXMEM_LIMIT_CHUNKS: -EINVAL: the number of chunks, in
- *	&flexmem_failure.asked, does not suit the placement
- * @FLEXMEM_LIMIT_NEAR: -EINVAL: there is no allocation with the handle in
- *	&flexmem_failure.asked, so none can be near to it
  *
  * Values up to 99 are the driver's. Later versions may add values. Treat an
  * unknown value like any other lack of memory.
@@ -147,8 +143,6 @@ enum flexmem_limit {
 	FLEXMEM_LIMIT_ALIGNMENT_POWER = 101,
 	FLEXMEM_LIMIT_ALIGNMENT_MAX = 102,
 	FLEXMEM_LIMIT_DOMAINS = 103,
-	FLEXMEM_LIMIT_CHUNKS = 104,
-	FLEXMEM_LIMIT_NEAR = 105,
 };
 
 /**
@@ -326,11 +320,7 @@ enum flexmem_memory_type {
  * @free: bytes in the acquired regions that are free and not reserved for other
  *	cgroups
  * @largest_free: bytes of the largest block of these
- * @cores: bit mask of the cores that are near the domain; 0: all are equally
- *	near
  * @sizes: sizes of regions in the order in which they are tried
- * @distance: how far each domain is from this one, in a unit of the device; all
- *	0: not known
  * @program_total: the part of @total in regions of slots that are set aside for
  *	programs. The rest is for tensors. 0: programs and tensors share regions
  * @program_free: the part of @free in these regions
@@ -357,9 +347,7 @@ struct flexmem_domain_state {
 	uint64_t total;
 	uint64_t free;
 	uint64_t largest_free;
-	uint64_t cores;
 	uint64_t sizes[FLEXMEM_FALLBACK_SIZES];
-	uint8_t distance[FLEXMEM_DOMAINS];
 	uint64_t program_total;
 	uint64_t program_free;
 	uint64_t program_largest;
@@ -505,24 +493,16 @@ struct flexmem_allocated {
  *	request names none, in each domain of FLEXMEM_MEMORY_DEVICE. There
  *	must be at least two domains. The address is that of the first chunk,
  *	the size is the sum of all chunks
- * @FLEXMEM_PLACE_SCATTER: the named domains, or all of FLEXMEM_MEMORY_DEVICE.
- *	If no block is large enough, the allocation gets several chunks: the
- *	largest free block first, and the last chunk has the bytes that remain.
- *	Fails if that takes more chunks than the request allows
- * @FLEXMEM_PLACE_NEAR: like FLEXMEM_PLACE_PREFERRED, with the domains of an
- *	allocation that the request names
  */
 enum flexmem_placement {
 	FLEXMEM_PLACE_DEFAULT = 0,
 	FLEXMEM_PLACE_BIND = 1,
 	FLEXMEM_PLACE_PREFERRED = 2,
 	FLEXMEM_PLACE_INTERLEAVE = 3,
-	FLEXMEM_PLACE_SCATTER = 4,
-	FLEXMEM_PLACE_NEAR = 5,
 };
 
 /* The most chunks that an allocation can have. */
-#define FLEXMEM_CHUNKS 64
+#define FLEXMEM_CHUNKS FLEXMEM_DOMAINS
 
 /**
  * struct flexmem_alloc_request - what to allocate
@@ -536,22 +516,14 @@ enum flexmem_placement {
  *	driver does not know the value
  * @domains: bit mask of at least one domain; bit 0 is domain 0. With
  *           FLEXMEM_PLACE_DEFAULT: 0. With FLEXMEM_PLACE_INTERLEAVE: at least
- *           two domains, or 0. With FLEXMEM_PLACE_SCATTER: any, or 0
- * @near: instead of @domains, with FLEXMEM_PLACE_NEAR: handle of an allocation
- *        of the same device object
- * @chunks: most chunks. With FLEXMEM_PLACE_SCATTER: 2 to FLEXMEM_CHUNKS.
- *          Otherwise 0
+ *           two domains, or 0
  */
 struct flexmem_alloc_request {
 	uint64_t length;
 	uint64_t alignment;
 	uint32_t flags;
 	uint32_t placement;
-	union {
-		uint32_t domains;
-		uint32_t near;
-	};
-	uint32_t chunks;
+	uint32_t domains;
 };
 
 /**

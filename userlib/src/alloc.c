@@ -27,13 +27,6 @@ static void failure_from_uapi(const struct flexmem_device *device,
 	};
 }
 
-static bool chunks_are_wrong(const struct flexmem_alloc_request *request)
-{
-	if (request->placement != FLEXMEM_PLACE_SCATTER)
-		return request->chunks;
-	return request->chunks < 2 || request->chunks > FLEXMEM_CHUNKS;
-}
-
 /* Finds out which value is wrong, because the driver returns only EINVAL. */
 static void explain_invalid(const struct flexmem_device *device,
 			    const struct flexmem_alloc_request *request,
@@ -50,16 +43,8 @@ static void explain_invalid(const struct flexmem_device *device,
 	} else if (alignment > device->info.out_max_alignment) {
 		failure->limit = FLEXMEM_LIMIT_ALIGNMENT_MAX;
 		failure->asked = alignment;
-	} else if (chunks_are_wrong(request)) {
-		failure->limit = FLEXMEM_LIMIT_CHUNKS;
-		failure->asked = request->chunks;
 	} else {
-		failure->limit = request->placement == FLEXMEM_PLACE_NEAR ?
-				 FLEXMEM_LIMIT_NEAR : FLEXMEM_LIMIT_DOMAINS;
-		/*
-		 * For FLEXMEM_PLACE_NEAR, @domains is the handle of the other
-		 * allocation.
-		 */
+		failure->limit = FLEXMEM_LIMIT_DOMAINS;
 		failure->asked = request->domains;
 	}
 }
@@ -154,13 +139,6 @@ fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 		.alignment = request->alignment,
 		.policy = request->placement,
 		.domains = request->domains,
-		/*
-		 * The member has 16 bits. A larger number becomes UINT16_MAX,
-		 * which the driver refuses.
-		 */
-		.max_chunks = request->chunks < UINT16_MAX ?
-				      (uint16_t)request->chunks :
-				      UINT16_MAX,
 	};
 }
 

@@ -227,8 +227,6 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 {
 	unsigned int i;
 
-	_Static_assert(sizeof(domain->distance) == sizeof(info->out_distance),
-		       "a distance for each domain");
 	*domain = (struct flexmem_domain_state){
 		.id = info->domain,
 		.count = info->out_nr_domains,
@@ -242,7 +240,6 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 		.total = info->out_total,
 		.free = info->out_free,
 		.largest_free = info->out_largest_free,
-		.cores = info->out_cores,
 		.program_total = info->out_program_total,
 		.program_free = info->out_program_free,
 		.program_largest = info->out_program_largest,
@@ -252,7 +249,6 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
 		domain->sizes[i] = info->out_sizes[i];
 	domain->size_count = i;
-	memcpy(domain->distance, info->out_distance, sizeof(domain->distance));
 }
 
 int flexmem_device_domain(const struct flexmem_device *device, uint32_t id,

@@ -33,10 +33,6 @@ const char *flexmem_limit_name(uint32_t limit)
 		return "alignment_max";
 	case FLEXMEM_LIMIT_DOMAINS:
 		return "domains";
-	case FLEXMEM_LIMIT_CHUNKS:
-		return "chunks";
-	case FLEXMEM_LIMIT_NEAR:
-		return "near";
 	default:
 		return limit < sizeof(names) / sizeof(names[0]) ? names[limit] :
 		       "unknown";
@@ -225,16 +221,6 @@ static bool invalid_text(const struct flexmem_failure *failure, char *text,
 	case FLEXMEM_LIMIT_DOMAINS:
 		*needed = snprintf(text, length,
 				   "invalid request: the device does not have domains %#llx, or they are too few",
-				   (unsigned long long)failure->asked);
-		return true;
-	case FLEXMEM_LIMIT_CHUNKS:
-		*needed = snprintf(text, length,
-				   "invalid request: the placement does not permit %llu chunks",
-				   (unsigned long long)failure->asked);
-		return true;
-	case FLEXMEM_LIMIT_NEAR:
-		*needed = snprintf(text, length,
-				   "invalid request: there is no allocation with handle %llu to be near to",
 				   (unsigned long long)failure->asked);
 		return true;
 	default:

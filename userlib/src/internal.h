@@ -31,7 +31,7 @@
 #define FMLIB_ALLOCATION_MIN \
 	FMLIB_SIZE_TO(struct flexmem_allocated, failure.max_region)
 #define FMLIB_ALLOWANCE_MIN FMLIB_SIZE_TO(struct flexmem_allowance, used)
-#define FMLIB_DOMAIN_MIN FMLIB_SIZE_TO(struct flexmem_domain_state, distance)
+#define FMLIB_DOMAIN_MIN FMLIB_SIZE_TO(struct flexmem_domain_state, sizes)
 #define FMLIB_FAILURE_MIN FMLIB_SIZE_TO(struct flexmem_failure, max_region)
 #define FMLIB_PRESSURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_pressure_event, sequence)

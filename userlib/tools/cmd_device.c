@@ -90,8 +90,6 @@ static void print_domain(const struct flexmem_domain_state *domain)
 	for (i = 0; i < domain->size_count; i++)
 		printf("%s %s", i ? "," : "",
 		       fmlib_human(domain->sizes[i], text));
-	if (domain->cores)
-		printf(", near cores %#" PRIx64, domain->cores);
 	putchar('\n');
 }
 

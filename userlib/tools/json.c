@@ -272,7 +272,6 @@ json_t *json_device(const struct flexmem_properties *properties)
 
 static json_t *json_domain(const struct flexmem_domain_state *domain)
 {
-	json_t *distance = json_checked(json_array());
 	json_t *object = json_checked(json_object());
 	json_t *sizes = json_checked(json_array());
 	uint32_t i;
@@ -286,11 +285,6 @@ static json_t *json_domain(const struct flexmem_domain_state *domain)
 	for (i = 0; i < domain->size_count; i++)
 		json_array_append_new(sizes, json_number(domain->sizes[i]));
 	json_add(object, "sizes", sizes);
-	json_add(object, "cores", json_number(domain->cores));
-	for (i = 0; i < domain->count && i < FLEXMEM_DOMAINS; i++)
-		json_array_append_new(distance,
-				      json_number(domain->distance[i]));
-	json_add(object, "distance", distance);
 	json_add(object, "regions", json_number(domain->regions));
 	json_add(object, "total", json_number(domain->total));
 	json_add(object, "free", json_number(domain->free));

@@ -56,7 +56,7 @@ static const struct command commands[] = {
 	  "  --align BYTES   alignment of the offset, a power of two\n"
 	  "  --program       memory for a device program\n"
 	  "  --mappable      memory that the CPU can map\n"
-	  "  --policy P      which domains: bind:2,3, scatter\n"
+	  "  --policy P      which domains: bind:2,3, interleave\n"
 	  "  --zeroed        memory in which all bytes are zero\n"
 	  "  --pattern SEED  fill it, and check it before it goes back\n"
 	  "  --count N       allocate N times (one batch)\n"

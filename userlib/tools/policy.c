@@ -9,7 +9,6 @@ static const char *const names[] = {
 	[FLEXMEM_PLACE_BIND] = "bind",
 	[FLEXMEM_PLACE_PREFERRED] = "preferred",
 	[FLEXMEM_PLACE_INTERLEAVE] = "interleave",
-	[FLEXMEM_PLACE_SCATTER] = "scatter",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -94,8 +93,6 @@ int resolve_policy(struct flexmem_device *device, const struct policy *policy,
 
 	request->placement = policy->placement;
 	request->domains = policy->domains;
-	if (policy->placement == FLEXMEM_PLACE_SCATTER)
-		request->chunks = FLEXMEM_CHUNKS;
 	if (!policy->memories)
 		return 0;
 	err = read_domains(device, domains);

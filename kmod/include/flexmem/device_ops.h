@@ -392,10 +392,6 @@ enum flexmem_caching {
  * @nr_sizes: number of @sizes; 0: the sizes of &struct flexmem_device_desc
  * @sizes: sizes of new regions in bytes, in the order they are tried; multiples
  *	of the granule. The administrator cannot change them
- * @cores: bit mask of the cores that are near the domain; 0: all cores are
- *	equally near
- * @distance: how far each domain is from this one, in any unit; all 0: not
- *	known
  * @short_last: the last region may be shorter: what the capacity at
  *	registration has left after as many regions as possible, largest first,
  *	is one more size, unless there are FLEXMEM_MAX_FALLBACK_SIZES already.
@@ -409,8 +405,6 @@ struct flexmem_domain_desc {
 	u64 set_aside;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
-	u64 cores;
-	u8 distance[FLEXMEM_MAX_DOMAINS];
 	bool short_last;
 };
 
