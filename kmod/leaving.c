@@ -23,6 +23,7 @@
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
+#include "compat.h"
 #include "leaving.h"
 #include "table.h"
 #include "trace.h"
@@ -157,7 +158,7 @@ static void has_signalled(struct dma_fence *fence, struct dma_fence_cb *callback
 	trace_flexmem_fence_signalled(fences->allocation, fence);
 	spin_lock_irqsave(&leaving->lock, flags);
 	make_ready(leaving, fences);
-	queue_work(system_unbound_wq, &leaving->work);
+	queue_work(system_dfl_wq, &leaving->work);
 	spin_unlock_irqrestore(&leaving->lock, flags);
 }
 
@@ -194,7 +195,7 @@ static void watch_again(struct flexmem_leaving *leaving,
 	u64 waited = awake_time(leaving) - fences->since;
 
 	if (leaving->limit)
-		queue_delayed_work(system_unbound_wq, &leaving->watch,
+		queue_delayed_work(system_dfl_wq, &leaving->watch,
 				   waited < leaving->limit ?
 				   leaving->limit - waited : 1);
 }
@@ -447,7 +448,7 @@ static void leave(struct flexmem_allocation *allocation)
 	fences->leaving = leaving;
 	spin_lock_irq(&leaving->lock);
 	make_ready(leaving, fences);
-	queue_work(system_unbound_wq, &leaving->work);
+	queue_work(system_dfl_wq, &leaving->work);
 	spin_unlock_irq(&leaving->lock);
 }
 

@@ -18,7 +18,6 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
-#include <linux/pfn_t.h>
 #include <linux/sizes.h>
 
 #include "allocation.h"
@@ -109,8 +108,8 @@ static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
 {
 	if (!is_huge(vmf, frames, offset))
 		return VM_FAULT_FALLBACK;
-	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(frames->pfn, PFN_DEV),
-				  vmf->flags & FAULT_FLAG_WRITE);
+	return flexmem_insert_pfn_pmd(vmf, frames->pfn,
+				      vmf->flags & FAULT_FLAG_WRITE);
 }
 #endif
 

@@ -28,6 +28,7 @@
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "owner.h"
 #include "settings.h"
 

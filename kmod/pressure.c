@@ -29,6 +29,7 @@
 #include <linux/sched.h>
 
 #include "account.h"
+#include "compat.h"
 #include "pressure.h"
 
 /* &flexmem_listener.failed_at of a file without a failed ALLOC */
@@ -165,7 +166,7 @@ static void deliver_soon(struct flexmem_gauge *gauge)
 {
 	unsigned long now = jiffies, next = READ_ONCE(gauge->next);
 
-	queue_delayed_work(system_unbound_wq, &gauge->deliver,
+	queue_delayed_work(system_dfl_wq, &gauge->deliver,
 			   time_before(now, next) ? next - now : 0);
 }
 

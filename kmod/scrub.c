@@ -17,6 +17,7 @@
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -145,6 +146,6 @@ void flexmem_scrub_soon(struct flexmem_table *table)
 	if (table->function.ops.scrub &&
 	    !delayed_work_pending(&table->scrub_work) &&
 	    !flexmem_function_error(&table->function))
-		queue_delayed_work(system_unbound_wq, &table->scrub_work,
+		queue_delayed_work(system_dfl_wq, &table->scrub_work,
 				   SOON_JIFFIES);
 }

@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "owner.h"
 #include "region_dirty.h"
 #include "scrub.h"
@@ -156,7 +157,7 @@ void flexmem_table_scrub_work(struct work_struct *work)
 	} while (!rc && may_scrub(table));
 	/* A block that failed or changed is retried after a delay. */
 	if (may_scrub(table) && (waits || rc != -ENOENT))
-		queue_delayed_work(system_unbound_wq, &table->scrub_work,
+		queue_delayed_work(system_dfl_wq, &table->scrub_work,
 				   IDLE_JIFFIES);
 }
 

@@ -25,6 +25,7 @@ fi
 # pick REGEX: prints the files that match
 pick() { printf '%s\n' "${files[@]}" | grep -E -- "$1" || true; }
 mapfile -t kernel_files < <(pick '^(kmod|uapi|tests/kunit|tests/vm/broken|tests/conformance)/.*\.[ch]$')
+mapfile -t module_files < <(pick '^(kmod|tests/kunit|tests/vm/broken|tests/conformance|Documentation/examples)/.*\.[ch]$')
 mapfile -t doc_files < <(pick '^(kmod|uapi)/.*\.[ch]$')
 mapfile -t public_headers < <(pick '^(uapi/linux|userlib/include)/.*\.h$')
 mapfile -t scripts < <(for f in "${files[@]}"; do
@@ -52,11 +53,17 @@ for kind in $([[ $changed ]] || echo 6.12 ${FLEXMEM_LONG:+6.1}); do
 	tap "W=1 and sparse $kind" module_build "$kind"
 done
 
+# removed_unused FILE...: fails, and prints where, if kernel code uses an identifier that newer kernels have removed.
+# Only compat.h may.
+removed_unused() { ! grep -HnwFf <(sed -E '/^#/d; s/[[:blank:]].*//' tests/removed.words) -- "$@" | grep -v '^kmod/compat\.h:'; }
+
 # over WHAT NR CMD...: expects that CMD prints nothing about the NR files at its end; skipped if there are no files
 over() {
 	(($2 == 0)) || tap "$1: $2 files" silent "${@:3}"
 }
 over 'checkpatch --strict' ${#kernel_files[@]} tests/checkpatch.sh "${kernel_files[@]}"
+((!${#module_files[@]})) ||
+	tap "nothing that newer kernels have removed: ${#module_files[@]} files" removed_unused "${module_files[@]}"
 over 'kernel-doc -Wall' ${#doc_files[@]} perl build/linux-source/scripts/kernel-doc -none -Wall -Werror "${doc_files[@]}"
 
 for header in "${public_headers[@]}"; do

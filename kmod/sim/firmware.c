@@ -33,6 +33,7 @@
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <flexmem/device_ops.h>
@@ -412,7 +413,8 @@ static int fw_run(void *data)
 		u32 latency = READ_ONCE(fw->mbox->latency_us);
 
 		if (latency)
-			usleep_idle_range(latency, latency + latency / 8 + 1);
+			usleep_range_state(latency, latency + latency / 8 + 1,
+					   TASK_IDLE);
 		mutex_lock(&fw->lock);
 		fw_handle(fw, function, &req);
 		mutex_unlock(&fw->lock);

@@ -24,6 +24,7 @@
 #include <linux/string.h>
 
 #include "card.h"
+#include "compat.h"
 #include "debugfs.h"
 #include "size_param.h"
 
@@ -288,8 +289,7 @@ static DEFINE_SIMPLE_DEV_PM_OPS(sim_pm_ops, sim_suspend, sim_resume);
 
 static struct platform_driver sim_driver = {
 	.probe = sim_probe,
-	/* This callback returns void both in 6.1 and in 6.12. */
-	.remove_new = sim_remove,
+	.flexmem_remove = sim_remove,
 	.id_table = sim_ids,
 	.driver = {
 		.name = KBUILD_MODNAME,

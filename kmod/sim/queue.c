@@ -39,6 +39,7 @@
 #include <flexmem/dispatch.h>
 
 #include "card.h"
+#include "compat.h"
 #include "program.h"
 #include "queue.h"
 
@@ -143,7 +144,7 @@ static void begin(struct sim_queue *queue)
 	 * of a cancelled job.
 	 */
 	if (job && !job->hangs)
-		mod_delayed_work(system_unbound_wq, &queue->work,
+		mod_delayed_work(system_dfl_wq, &queue->work,
 				 msecs_to_jiffies(job->latency_ms));
 }
 

@@ -14,6 +14,7 @@
 #include <linux/workqueue.h>
 
 #include "client.h"
+#include "compat.h"
 #include "fake_device.h"
 #include "owner.h"
 #include "region_dirty.h"
@@ -211,7 +212,7 @@ static inline const struct flexmem_snapshot *sums(struct ctx *ctx)
  */
 static inline void scrub_background(struct ctx *ctx)
 {
-	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
+	mod_delayed_work(system_dfl_wq, &ctx->table->scrub_work, 0);
 	flush_work(&ctx->table->scrub_work.work);
 }
 

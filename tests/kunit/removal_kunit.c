@@ -13,6 +13,7 @@
 
 #include "checks.h"
 #include "client.h"
+#include "compat.h"
 #include "fake_device.h"
 #include "snapshot.h"
 #include "table.h"
@@ -655,7 +656,7 @@ static void background_sleeps_too(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, a), 0);
 	KUNIT_EXPECT_EQ(test, fake_client_free(other, b), 0);
-	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
+	mod_delayed_work(system_dfl_wq, &ctx->table->scrub_work, 0);
 	flush_work(&ctx->table->scrub_work.work);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
 	/* flexmem asks for the new capacity after the resume. */

@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 
+#include "compat.h"
 #include "owners.h"
 
 /* Frees two neighbours of different owners. They merge into a mixed block. */
@@ -317,7 +318,7 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	init_completion(&taker.done);
 	ctx->fake->during_scrub_arg = &gate;
 	ctx->fake->during_scrub = wait_at_gate;
-	mod_delayed_work(system_unbound_wq, &ctx->table->scrub_work, 0);
+	mod_delayed_work(system_dfl_wq, &ctx->table->scrub_work, 0);
 	wait_for_completion(&gate.reached);
 	owner->files++;
 

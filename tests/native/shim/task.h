@@ -202,7 +202,7 @@ void schedule(void);
 long schedule_timeout(long timeout);
 int wake_up_process(struct task_struct *task);
 void msleep(unsigned int ms);
-#define usleep_idle_range(min, max) msleep(((min) + 999) / 1000)
+#define usleep_range_state(min, max, state) msleep(((min) + 999) / 1000)
 #define usleep_range(min, max) msleep(((min) + 999) / 1000)
 #define udelay(us) native_point()
 
