@@ -265,7 +265,7 @@ TEST_F(batch, short_entry_size_is_einval)
 			TH_LOG("entry size %u", batch.entry_size);
 	batch = FREES(self->free, 1);
 	for (batch.entry_size = 0;
-	     batch.entry_size < offsetof(struct flexmem_free, fence);
+	     batch.entry_size < sizeof(struct flexmem_free);
 	     batch.entry_size += 8)
 		ASSERT_EQ(EINVAL, raw_free_batch(self->fd, &batch))
 			TH_LOG("entry size %u", batch.entry_size);
