@@ -23,8 +23,6 @@ FIGURES = (
     ('cache.rst', r'``CRITICAL``\n.*\n     - (\d+) %', 'uapi/linux/flexmem.h', r'FLEXMEM_CRITICAL_LEAVE (\d+)'),
     ('concepts.rst', r'is a multiple of (\d+)', 'kmod/block.h', r'FLEXMEM_ALIGN (\d+)'),
     ('decisions.rst', r'alignment are limited to (\d+)', 'kmod/block.h', r'FLEXMEM_FIT_TRIES (\d+)'),
-    ('decisions.rst', r'At most (\d+) owners', 'kmod/owner.h', r'FLEXMEM_MAX_IDLE_OWNERS (\d+)'),
-    ('internals.rst', r'than (\d+) owners', 'kmod/owner.h', r'FLEXMEM_MAX_IDLE_OWNERS (\d+)'),
     ('decisions.rst', r'A struct above (\d+) bytes', 'kmod/ioctl.h', r'FLEXMEM_MAX_STRUCT (SZ_\w+)'),
     ('decisions.rst', r'VFs from (\d+) on', 'kmod/minor.h', r'FLEXMEM_MAX_PFS (\d+)'),
     ('driver-guide.rst', r'`FLEXMEM_COPY_MAX`` \((\d+\s+MiB)', 'kmod/include/flexmem/device_ops.h',

@@ -29,7 +29,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 {
 	memset(accounts, 0, sizeof(*accounts));
 	spin_lock_init(&accounts->lock);
-	INIT_LIST_HEAD(&accounts->clients);
+	accounts->clients = RB_ROOT;
 	accounts->cgroups = RB_ROOT;
 	INIT_LIST_HEAD(&accounts->limited);
 	/*
@@ -41,9 +41,6 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->default_depth = default_depth;
 	memset64(accounts->default_limit, FLEXMEM_NO_LIMIT,
 		 FLEXMEM_NR_RESOURCES);
-	INIT_LIST_HEAD(&accounts->idle_owners);
-	accounts->owners_by_id = RB_ROOT;
-	accounts->owners_by_key = RB_ROOT;
 	flexmem_gauge_init(&accounts->gauge);
 }
 

@@ -17,7 +17,6 @@
 #include "slot.h"
 
 struct cgroup;
-struct flexmem_owner;
 struct pid;
 
 /**
@@ -59,15 +58,14 @@ struct flexmem_slot_charges {
  * @parent: client: account of the opener's cgroup. Cgroup: account of its
  *	parent. Everything is charged to @parent too. A reference to it is held.
  *	NULL: this is the root
- * @link: client: in &flexmem_accounts.clients. Cgroup: in
- *	&flexmem_accounts.limited while it is @kept
- * @by_id: cgroup: in &flexmem_accounts.cgroups
+ * @link: cgroup: in &flexmem_accounts.limited while it is @kept
+ * @by_id: in &flexmem_accounts.clients or &flexmem_accounts.cgroups
  * @kind: client or cgroup
  * @id: client: its number, never reused on this function. Cgroup: its id
  * @cgroup: cgroup: the kernel's cgroup; a reference is held
  * @uid: client: the opener of the file
  * @pid: client: the process that opened the file
- * @owner: client: the owner of its bytes, until the file is closed
+ * @is_open: client: the file is open
  * @kept: cgroup: a limit was set for it or its children, so it has a reference to
  *	itself
  * @depth: cgroup: number of ancestors
@@ -90,8 +88,7 @@ struct flexmem_slot_charges {
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
- * &flexmem_accounts.lock protects the other members, except @refs. @owner does
- * not change while a handle is charged.
+ * &flexmem_accounts.lock protects the other members, except @refs.
  */
 struct flexmem_account {
 	refcount_t refs;
@@ -104,7 +101,7 @@ struct flexmem_account {
 	struct cgroup *cgroup;
 	kuid_t uid;
 	struct pid *pid;
-	struct flexmem_owner *owner;
+	bool is_open;
 	bool kept;
 	unsigned int depth;
 	unsigned long own;
@@ -143,12 +140,6 @@ struct flexmem_account {
  * @losses: how many of @changes were lost regions
  * @default_depth: the depth of cgroups that inherit @default_limit; constant
  * @default_limit: the default limits, by resource
- * @owners_by_id: all owners of bytes, see owner.h
- * @owners_by_key: the owners that are not strict, by uid and cgroup
- * @idle_owners: the owners of @owners_by_key without an open file, longest idle
- *	first
- * @nr_idle: number of owners in @idle_owners
- * @last_owner: id of the newest owner
  * @nr_clients: number of accounts in @clients
  * @last_id: number of the newest client
  * @owned: bytes in live allocations
@@ -162,7 +153,7 @@ struct flexmem_accounts {
 	struct list_head link;
 	struct flexmem_account *found;
 	spinlock_t lock; /* protects the members below */
-	struct list_head clients;
+	struct rb_root clients;
 	struct rb_root cgroups;
 	unsigned int nr_cgroups;
 	struct list_head limited;
@@ -170,11 +161,6 @@ struct flexmem_accounts {
 	u64 losses;
 	unsigned int default_depth;
 	u64 default_limit[FLEXMEM_NR_RESOURCES];
-	struct rb_root owners_by_id;
-	struct rb_root owners_by_key;
-	struct list_head idle_owners;
-	unsigned int nr_idle;
-	u64 last_owner;
 	unsigned int nr_clients;
 	u64 last_id;
 	u64 owned;

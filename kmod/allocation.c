@@ -45,7 +45,7 @@ int flexmem_chunk_clean(struct flexmem_chunk *chunk,
 	struct flexmem_region *region = chunk->region;
 	int rc;
 
-	rc = flexmem_scrub_block(region, block, allocation->bytes_of,
+	rc = flexmem_scrub_block(region, block, allocation->owner->id,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
 		flexmem_region_free(region, block, NULL);
@@ -212,11 +212,6 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 	*allocation = (struct flexmem_allocation) {
 		.refs = REFCOUNT_INIT(1),
 		.owner = owner,
-		/*
-		 * The handle is charged already, so flexmem_owner_set_strict()
-		 * cannot change the owner any more.
-		 */
-		.bytes_of = flexmem_owner_of_bytes(owner),
 		.size = shape->size,
 		.flags = shape->flags,
 		.single = nr == 1,

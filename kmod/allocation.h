@@ -48,7 +48,6 @@ struct flexmem_chunk {
  * @fences: fences of device programs that use the allocation; NULL if no
  *	program ever did
  * @owner: account that is charged; a reference is held
- * @bytes_of: number of the owner of the bytes
  * @handle: handle for user space
  * @named: a look-up by the handle finds the allocation. Under the lock of the
  *	handles
@@ -70,7 +69,6 @@ struct flexmem_allocation {
 	refcount_t refs;
 	struct flexmem_fences *fences;
 	struct flexmem_account *owner;
-	u64 bytes_of;
 	u64 size;
 	u32 handle;
 	u32 flags;

@@ -40,7 +40,7 @@
 
 /*
  * &flexmem_block.bytes_of says whose bytes a block may hold: the number of an
- * owner, FLEXMEM_CLEAN or FLEXMEM_MIXED. The bytes can only be in the dirty
+ * open file, FLEXMEM_CLEAN or FLEXMEM_MIXED. The bytes can only be in the dirty
  * range of the block. So a small block that is freed next to much clean memory
  * does not make all the memory dirty. When a block is split, both parts inherit
  * the owner and the dirty range. When blocks of different owners are merged,
@@ -58,7 +58,7 @@
  * @start: offset of the first byte from the start of the region
  * @size: bytes
  * @subtree_max: for first fit: the largest @size in the subtree of @node
- * @bytes_of: number of the owner whose bytes may be in the block; or
+ * @bytes_of: number of the file whose bytes may be in the block; or
  *	FLEXMEM_CLEAN (all bytes are zero) or FLEXMEM_MIXED
  * @dirty_start: the bytes before this offset are zero; without meaning in a
  *	clean block
@@ -159,6 +159,14 @@ flexmem_block_mark_dirty(struct flexmem_block *block, u64 owner)
 static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 {
 	return !block->owner;
+}
+
+/* Whether a free block is mixed. */
+static inline bool flexmem_blocks_have_mixed(const struct flexmem_blocks *blocks)
+{
+	return !list_empty(&blocks->dirty) &&
+	       list_first_entry(&blocks->dirty, struct flexmem_block,
+				dirty_link)->bytes_of == FLEXMEM_MIXED;
 }
 
 /* How many spare nodes flexmem_blocks_take() can need for an alignment. */

@@ -20,6 +20,7 @@
 #include "client.h"
 #include "leaving.h"
 #include "owner.h"
+#include "scrub.h"
 #include "space.h"
 #include "table.h"
 #include "trace.h"
@@ -583,4 +584,6 @@ void flexmem_client_fini(struct flexmem_client *client)
 	flexmem_handles_fini(&client->handles);
 	flexmem_stock_fini(&client->stock);
 	flexmem_owner_close(client->account);
+	/* From now on the bytes that the file left are worth a scrub. */
+	flexmem_scrub_soon(client->table);
 }

@@ -514,7 +514,6 @@ static_assert(sizeof(struct flexmem_copy) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 136);
 static_assert(sizeof(struct flexmem_owner_entry) == 112);
 static_assert(sizeof(struct flexmem_resource_limit) == 48);
-static_assert(sizeof(struct flexmem_strict) == 8);
 static_assert(sizeof(struct flexmem_resize) == 40);
 static_assert(sizeof(struct flexmem_reserve) == 32);
 static_assert(sizeof(struct flexmem_va_reserve) == 32);
@@ -562,8 +561,6 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_get_limit),
 	COMMAND(FLEXMEM_CMD_SET_LIMIT, flexmem_resource_limit, out_used,
 		CHANGES | HAS_FLAGS, flexmem_cmd_set_limit),
-	COMMAND(FLEXMEM_CMD_STRICT, flexmem_strict, flags, CHANGES,
-		flexmem_cmd_strict),
 	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,
 		cmd_resize),
 	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done, CHANGES,
@@ -648,6 +645,9 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(FLEXMEM_TYPE, nr))
 		return -ENOTTY;
 	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
+	/* The number of a command that was removed is not used again. */
+	if (!commands[nr].carry_out)
+		return -ENOTTY;
 
 	/*
 	 * This check only saves work: code that calls the driver checks again

@@ -489,8 +489,3 @@ int flexmem_cmd_reserve(struct flexmem_call *call)
 	flexmem_owner_put(account);
 	return rc;
 }
-
-int flexmem_cmd_strict(struct flexmem_call *call)
-{
-	return flexmem_owner_set_strict(call->client->account);
-}

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Owners of bytes, and the accounts that are charged.
+ * The accounts of open files and of cgroups.
  *
- * An owner is the opener's uid in the opener's cgroup (v2), fixed at open():
- * all files that a user opens in one cgroup share their bytes. A strict file is
- * an owner of its own. The id of an owner is never reused, so the bytes of a
- * block never seem to belong to a later owner. An owner without an open file is
- * remembered for a while: if the user opens a file in that time, the file can
- * use the owner's bytes without a scrub. The bytes of a forgotten owner are
- * scrubbed before any use.
+ * An open file has an account of its own. The number of the account is the
+ * number of the file. It is never reused, and says whose bytes a range of
+ * memory holds (block.h). So bytes never seem to belong to a later file, and
+ * move to another file only after a scrub.
  *
- * An open file has an account of its own. Memory of the file is charged to this
- * account, and to the accounts of the opener's cgroup and of all its ancestors.
- * A file's account stays until the file is closed and nothing is charged to the
- * account. A cgroup's account holds a reference to the cgroup. The account
- * stays while there is an account below it, or while it has a limit or a
- * reservation.
+ * Memory of a file is charged to the account of the file, and to the accounts
+ * of the opener's cgroup (v2) and of all its ancestors. The cgroup is the one
+ * of the opener at open(). A file's account stays until the file is closed and
+ * nothing is charged to the account. A cgroup's account holds a reference to
+ * the cgroup. The account stays while there is an account below it, or while it
+ * has a limit or a reservation.
  */
 
 #include <linux/cgroup.h>
 #include <linux/err.h>
-#include <linux/jiffies.h>
 #include <linux/minmax.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
@@ -83,102 +79,6 @@ void flexmem_owner_put_cgroup(struct cgroup *cgroup)
 #endif
 }
 
-static struct flexmem_owner *by_id(const struct rb_node *node)
-{
-	return rb_entry(node, struct flexmem_owner, by_id);
-}
-
-static bool id_less(struct rb_node *a, const struct rb_node *b)
-{
-	return by_id(a)->id < by_id(b)->id;
-}
-
-static int id_cmp(const void *key, const struct rb_node *node)
-{
-	u64 id = *(const u64 *)key, other = by_id(node)->id;
-
-	return id == other ? 0 : id < other ? -1 : 1;
-}
-
-static struct flexmem_owner *by_key(const struct rb_node *node)
-{
-	return rb_entry(node, struct flexmem_owner, by_key);
-}
-
-static int key_cmp(struct rb_node *node, const struct rb_node *other)
-{
-	const struct flexmem_owner *a = by_key(node), *b = by_key(other);
-
-	if (a->cgroup != b->cgroup)
-		return a->cgroup < b->cgroup ? -1 : 1;
-	return uid_eq(a->uid, b->uid) ? 0 : uid_lt(a->uid, b->uid) ? -1 : 1;
-}
-
-/*
- * The owner that has an id, or NULL if no owner has it now. Under
- * &flexmem_accounts.lock. O(log owners).
- */
-struct flexmem_owner *flexmem_owner_find(struct flexmem_accounts *accounts,
-					 u64 id)
-{
-	struct rb_node *node;
-
-	lockdep_assert_held(&accounts->lock);
-	node = rb_find(&id, &accounts->owners_by_id, id_cmp);
-	return node ? by_id(node) : NULL;
-}
-
-/*
- * Adds @owner as a new owner, unless an owner with its key exists. Returns
- * @owner or the existing owner.
- */
-static struct flexmem_owner *enter_owner(struct flexmem_accounts *accounts,
-					 struct flexmem_owner *owner)
-{
-	struct rb_node *node = NULL;
-
-	lockdep_assert_held(&accounts->lock);
-	if (!owner->strict)
-		node = rb_find_add(&owner->by_key, &accounts->owners_by_key,
-				   key_cmp);
-	if (node) {
-		owner = by_key(node);
-	} else {
-		owner->id = ++accounts->last_owner;
-		rb_add(&owner->by_id, &accounts->owners_by_id, id_less);
-	}
-	if (!owner->files++ && node) {
-		list_del(&owner->idle);
-		accounts->nr_idle--;
-	}
-	return owner;
-}
-
-/*
- * Removes a file from its owner's count of open files. Returns an owner that
- * the caller must free after it has dropped the lock, or NULL.
- */
-static struct flexmem_owner *leave_owner(struct flexmem_accounts *accounts,
-					 struct flexmem_owner *owner)
-{
-	lockdep_assert_held(&accounts->lock);
-	if (--owner->files)
-		return NULL;
-	if (!owner->strict) {
-		owner->idle_since = jiffies;
-		list_add_tail(&owner->idle, &accounts->idle_owners);
-		if (++accounts->nr_idle <= FLEXMEM_MAX_IDLE_OWNERS)
-			return NULL;
-		owner = list_first_entry(&accounts->idle_owners,
-					 struct flexmem_owner, idle);
-		list_del(&owner->idle);
-		accounts->nr_idle--;
-		rb_erase(&owner->by_key, &accounts->owners_by_key);
-	}
-	rb_erase(&owner->by_id, &accounts->owners_by_id);
-	return owner;
-}
-
 static struct flexmem_account *
 account_create(struct flexmem_accounts *accounts, enum flexmem_owner_kind kind)
 {
@@ -207,7 +107,7 @@ static struct flexmem_account *to_account(const struct rb_node *node)
 	return rb_entry(node, struct flexmem_account, by_id);
 }
 
-static int cgroup_id_cmp(const void *key, const struct rb_node *node)
+static int id_cmp(const void *key, const struct rb_node *node)
 {
 	u64 id = *(const u64 *)key, other = to_account(node)->id;
 
@@ -216,7 +116,12 @@ static int cgroup_id_cmp(const void *key, const struct rb_node *node)
 
 static int account_cmp(struct rb_node *node, const struct rb_node *other)
 {
-	return cgroup_id_cmp(&to_account(node)->id, other);
+	return id_cmp(&to_account(node)->id, other);
+}
+
+static bool account_less(struct rb_node *node, const struct rb_node *other)
+{
+	return to_account(node)->id < to_account(other)->id;
 }
 
 /*
@@ -286,7 +191,7 @@ static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts
 	spin_lock(&accounts->lock);
 	for (; *level >= 0; --*level) {
 		id = cgroup_id(cgroup_ancestor(cgroup, *level));
-		node = rb_find(&id, &accounts->cgroups, cgroup_id_cmp);
+		node = rb_find(&id, &accounts->cgroups, id_cmp);
 		if (node)
 			break;
 	}
@@ -367,22 +272,17 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 					   struct pid *pid)
 {
 	struct flexmem_account *client, *parent;
-	struct flexmem_owner *owner;
 	int rc = -ENOMEM;
 
 	flexmem_owner_forget(accounts);
 	client = account_create(accounts, FLEXMEM_OWNER_CLIENT);
-	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
 	parent = flexmem_owner_of_cgroup(accounts, cgroup);
-	if (!client || !owner || !parent)
+	if (!client || !parent)
 		goto free;
 	client->uid = uid;
 	client->pid = get_pid(pid);
 	client->parent = parent;
-	owner->uid = uid;
-#ifdef CONFIG_CGROUPS
-	owner->cgroup = cgroup_id(cgroup);
-#endif
+	client->is_open = true;
 
 	spin_lock(&accounts->lock);
 	if (!flexmem_charge_file(client)) {
@@ -390,19 +290,14 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 		rc = -EMFILE;
 		goto free;
 	}
-	client->owner = enter_owner(accounts, owner);
-	if (client->owner == owner)
-		owner = NULL;
 	client->id = ++accounts->last_id;
-	list_add_tail(&client->link, &accounts->clients);
+	rb_add(&client->by_id, &accounts->clients, account_less);
 	accounts->nr_clients++;
 	spin_unlock(&accounts->lock);
-	kfree(owner);
 	return client;
 
 free:
 	flexmem_owner_put(parent);
-	kfree(owner);
 	if (client)
 		account_destroy(client);
 	return ERR_PTR(rc);
@@ -412,14 +307,11 @@ free:
 void flexmem_owner_close(struct flexmem_account *client)
 {
 	struct flexmem_accounts *accounts = client->accounts;
-	struct flexmem_owner *forgotten;
 
 	spin_lock(&accounts->lock);
 	flexmem_uncharge_file(client);
-	forgotten = leave_owner(accounts, client->owner);
-	client->owner = NULL;
+	WRITE_ONCE(client->is_open, false);
 	spin_unlock(&accounts->lock);
-	kfree(forgotten);
 	flexmem_owner_put(client);
 }
 
@@ -444,7 +336,7 @@ void flexmem_owner_put(struct flexmem_account *account)
 			     account->used[FLEXMEM_RESOURCE_REGIONS] ||
 			     account->used[FLEXMEM_RESOURCE_HANDLES]);
 		if (account->kind == FLEXMEM_OWNER_CLIENT) {
-			list_del(&account->link);
+			rb_erase(&account->by_id, &accounts->clients);
 			accounts->nr_clients--;
 		} else {
 			rb_erase(&account->by_id, &accounts->cgroups);
@@ -489,69 +381,29 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts)
 }
 
 /*
- * Makes an open file an owner of its own.
- * Return: 0; -EBUSY if the file has allocations, including freed ones that are
- * still in use; -ENOMEM.
+ * Whether the file that has a number is open. If it is not, no file can use its
+ * bytes any more without a scrub. Context: any. O(log files).
  */
-int flexmem_owner_set_strict(struct flexmem_account *client)
+bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id)
 {
-	struct flexmem_accounts *accounts = client->accounts;
-	struct flexmem_owner *owner;
-	int rc = 0;
-
-	owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
-	if (!owner)
-		return -ENOMEM;
-	owner->strict = true;
-	spin_lock(&accounts->lock);
-	flexmem_account_settle(client);
-	/*
-	 * An allocation charges its handle before it looks up its owner. So
-	 * each allocation that may have found the old owner has a charge.
-	 */
-	if (client->used[FLEXMEM_RESOURCE_HANDLES] ||
-	    client->used[FLEXMEM_RESOURCE_BYTES]) {
-		rc = -EBUSY;
-	} else if (!client->owner->strict) {
-		swap(client->owner, owner);
-		enter_owner(accounts, client->owner);
-		owner = leave_owner(accounts, owner);
-	}
-	spin_unlock(&accounts->lock);
-	kfree(owner);
-	return rc;
-}
-
-/*
- * Whether an owner is unlikely to allocate again: it is forgotten, or has had
- * no open file for longer than @for_jiffies. O(log owners).
- */
-bool flexmem_owner_is_idle(struct flexmem_accounts *accounts, u64 id,
-			   unsigned long for_jiffies)
-{
-	struct flexmem_owner *owner;
-	bool idle;
+	struct rb_node *node;
+	bool is_open;
 
 	spin_lock(&accounts->lock);
-	owner = flexmem_owner_find(accounts, id);
-	idle = !owner ||
-	       (!owner->files &&
-		time_after(jiffies, owner->idle_since + for_jiffies));
+	node = rb_find(&id, &accounts->clients, id_cmp);
+	is_open = node && to_account(node)->is_open;
 	spin_unlock(&accounts->lock);
-	return idle;
+	return is_open;
 }
 
-/* Forgets all limits and owners. Called when no file is open any more. */
+/* Forgets all limits. Called when no file is open any more. */
 void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 {
-	struct flexmem_account *account, *next_account;
-	struct flexmem_owner *owner, *next;
+	struct flexmem_account *account, *next;
 
-	WARN_ON_ONCE(!list_empty(&accounts->clients));
+	WARN_ON_ONCE(accounts->nr_clients);
 	cancel_delayed_work_sync(&accounts->gauge.deliver);
-	rbtree_postorder_for_each_entry_safe(account, next_account,
-					     &accounts->cgroups, by_id)
+	rbtree_postorder_for_each_entry_safe(account, next, &accounts->cgroups,
+					     by_id)
 		account_destroy(account);
-	list_for_each_entry_safe(owner, next, &accounts->idle_owners, idle)
-		kfree(owner);
 }

@@ -243,7 +243,7 @@ bool flexmem_region_free_block(struct flexmem_region *region,
 	flexmem_blocks_free(&region->blocks, block, unused);
 	region->sequence++;
 	debug_check(region);
-	if (!list_empty(&region->blocks.dirty) && !region->dead)
+	if (!region->dead && flexmem_blocks_have_mixed(&region->blocks))
 		flexmem_scrub_soon(region->table);
 	return region->dead && !region->blocks.nr_used;
 }
@@ -269,6 +269,11 @@ void flexmem_region_free(struct flexmem_region *region,
 	if (!region->dead)
 		flexmem_uncharge_block(account_of(block), region->slot,
 				       block->size, block->orphaned);
+	/*
+	 * If the file is closed later, flexmem_client_fini() queues the scrub.
+	 */
+	if (!region->dead && !READ_ONCE(account_of(block)->is_open))
+		flexmem_scrub_soon(region->table);
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 

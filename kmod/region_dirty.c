@@ -9,6 +9,7 @@
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 
+#include "owner.h"
 #include "region.h"
 #include "region_dirty.h"
 #include "scrub.h"
@@ -129,27 +130,21 @@ int flexmem_region_retry(struct flexmem_region *region,
 }
 
 /*
- * Finds a free block worth a scrub: a mixed block, or a block with bytes of
- * @owner. If there is no such block, the first block moves to the end of the
- * list, and @seen receives its owner. The caller can try again with this owner.
+ * The first dirty block, if it is worth a scrub: it is mixed, or its bytes are
+ * those of a file that is closed. Otherwise moves the block to the end of the
+ * list and returns NULL; the next call checks the next block.
  */
-static struct flexmem_block *find_worthy(struct flexmem_region *region,
-					 u64 owner, u64 *seen)
+static struct flexmem_block *find_worthy(struct flexmem_region *region)
 {
 	struct list_head *dirty = &region->blocks.dirty;
 	struct flexmem_block *block;
 
 	lockdep_assert_held(&region->lock);
-	if (list_empty(dirty))
-		return NULL;
-	block = list_first_entry(dirty, struct flexmem_block, dirty_link);
-	if (block->bytes_of == FLEXMEM_MIXED)
+	block = list_first_entry_or_null(dirty, struct flexmem_block,
+					 dirty_link);
+	if (!block || block->bytes_of == FLEXMEM_MIXED ||
+	    !flexmem_owner_is_open(&region->table->accounts, block->bytes_of))
 		return block;
-	block = list_last_entry(dirty, struct flexmem_block, dirty_link);
-	if (block->bytes_of == owner)
-		return block;
-	block = list_first_entry(dirty, struct flexmem_block, dirty_link);
-	*seen = block->bytes_of;
 	list_move_tail(&block->dirty_link, dirty);
 	return NULL;
 }
@@ -178,21 +173,20 @@ void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
  * Finds the next part of a free block to scrub. The part is a part of the
  * watched block, from @scrub_start to @scrub_end. If no block is watched, this
  * function chooses one.
- * @region: region that the caller keeps. @owner: blocks with bytes of this
- * owner, and mixed blocks, are worth a scrub; FLEXMEM_MIXED: only mixed blocks.
- * @seen: receives the owner of the first block, if no block is worth a scrub.
+ * @region: region that the caller keeps. @dirty: receives a number that the
+ * number of dirty blocks does not exceed. So after this many calls without a
+ * part, each dirty block has been checked.
  * Context: under data_lock until flexmem_region_end_scrub(). Takes the region's
- * lock. Return: true if there is a part to scrub.
+ * lock. O(log files). Return: true if there is a part to scrub.
  */
-bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
-				u64 *seen)
+bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 *dirty)
 {
 	struct flexmem_blocks *blocks = &region->blocks;
 	u64 size;
 
 	spin_lock(&region->lock);
 	if (!region->dead && !blocks->watched) {
-		WRITE_ONCE(blocks->watched, find_worthy(region, owner, seen));
+		WRITE_ONCE(blocks->watched, find_worthy(region));
 		if (blocks->watched)
 			region->scrub_next = blocks->watched->dirty_start;
 	}
@@ -202,6 +196,7 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
 		region->scrub_start = region->scrub_next;
 		region->scrub_end = region->scrub_next + size;
 	}
+	*dirty = list_empty(&blocks->dirty) ? 0 : blocks->nr_free;
 	spin_unlock(&region->lock);
 	return region->scrub_start < region->scrub_end;
 }

@@ -13,8 +13,7 @@ struct flexmem_region;
 
 void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 			       u64 *end);
-bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 owner,
-				u64 *seen);
+bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 *dirty);
 int flexmem_region_end_scrub(struct flexmem_region *region, int rc);
 
 void flexmem_region_quarantine(struct flexmem_region *region,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing: no owner can read another owner's bytes.
+ * Scrubbing: no open file can read another file's bytes.
  *
- * Each block knows the owner of the bytes in it (block.h). An allocation of a
- * new owner scrubs the block first, and waits for the scrub. An owner that gets
- * its own bytes back needs no scrub. An allocation may take a block while the
- * background worker is scrubbing a part of it (table_scrub.c). The allocation
- * waits until that scrub ends, because the scrub would erase new bytes.
+ * Each block knows the owner of the bytes in it, an open file (block.h). An
+ * allocation of a new owner scrubs the block first, and waits for the scrub. An
+ * owner that gets its own bytes back needs no scrub. An allocation may take a
+ * block while the background worker is scrubbing a part of it (table_scrub.c).
+ * The allocation waits until that scrub ends, and scrubs the block again.
  *
  * A block that the device fails to scrub goes into quarantine (region_dirty.c). The
  * block is not allocated until it is clean.
@@ -90,21 +90,6 @@ int flexmem_scrub_whole(struct flexmem_region *region,
 }
 
 /*
- * Whether the background worker is scrubbing a part of a newly allocated block.
- */
-static bool is_being_scrubbed(struct flexmem_region *region,
-			      const struct flexmem_block *block)
-{
-	bool overlap;
-
-	spin_lock(&region->lock);
-	overlap = region->scrub_start < flexmem_block_end(block) &&
-		  block->start < region->scrub_end;
-	spin_unlock(&region->lock);
-	return overlap;
-}
-
-/*
  * Prepares a block for its new owner.
  * @block: new block of @region, not visible to its owner yet. @zeroed: scrub
  * the block even if the bytes in it are the new owner's own.
@@ -122,19 +107,13 @@ int flexmem_scrub_block(struct flexmem_region *region,
 
 	if (!function->ops.scrub)
 		return 0;
-	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed)) {
+	/*
+	 * If the background worker is scrubbing a part of the block, the bytes
+	 * are not the owner's, and this waits for data_lock.
+	 */
+	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed))
 		rc = scrub_range(region, block->dirty_start, block->dirty_end,
 				 lock_data);
-	} else if (is_being_scrubbed(region, block)) {
-		/*
-		 * The background worker holds data_lock while it scrubs. Taking
-		 * the lock and dropping it at once waits for the end of that
-		 * scrub.
-		 */
-		rc = mutex_lock_killable(&function->data_lock);
-		if (!rc)
-			mutex_unlock(&function->data_lock);
-	}
 	if (!rc)
 		flexmem_block_mark_dirty(block, owner);
 	return rc;

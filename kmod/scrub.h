@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Scrubbing: no owner can read another owner's bytes. */
+/* Scrubbing: no open file can read another file's bytes. */
 #ifndef _FLEXMEM_SCRUB_H
 #define _FLEXMEM_SCRUB_H
 

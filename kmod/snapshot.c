@@ -54,7 +54,6 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 			  struct flexmem_account *only,
 			  struct flexmem_view *view)
 {
-	struct flexmem_account *account;
 	struct rb_node *node;
 
 	lockdep_assert_held(&accounts->lock);
@@ -79,8 +78,8 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	}
 	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
 		add_owner(rb_entry(node, struct flexmem_account, by_id), view);
-	list_for_each_entry(account, &accounts->clients, link)
-		add_owner(account, view);
+	for (node = rb_first(&accounts->clients); node; node = rb_next(node))
+		add_owner(rb_entry(node, struct flexmem_account, by_id), view);
 }
 
 /*

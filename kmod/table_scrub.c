@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Background scrubbing, so that fewer allocations wait for a scrub. The worker
- * scrubs free blocks with bytes of several owners, free blocks of an owner that
- * has been idle for a while, and blocks in quarantine.
+ * scrubs free blocks with bytes of several files, free blocks with bytes of a
+ * closed file, and blocks in quarantine. Nobody needs the bytes of a closed
+ * file any more. Those of an open file stay, because the file may use the block
+ * again without a scrub.
  *
  * The worker never removes a block from the free blocks, so placement does not
  * depend on background scrubs. The worker watches a free block during the
@@ -10,6 +12,7 @@
  */
 
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
 
@@ -19,8 +22,8 @@
 #include "scrub.h"
 #include "table.h"
 
-/* An owner must be idle this long before the worker scrubs its bytes. */
-#define IDLE_JIFFIES (5 * HZ)
+/* Delay before the worker runs again for blocks that it could not scrub. */
+#define AGAIN_JIFFIES (5 * HZ)
 /* How many blocks of a region the worker checks in one round. */
 #define LOOK_AT 16
 
@@ -61,33 +64,20 @@ static bool may_scrub(const struct flexmem_table *table)
 
 /*
  * Scrubs one part of a free block of a region. The caller holds data_lock, so
- * the region stays. Sets @waits if there may be work later. Returns -ENOENT if
- * there is no work now.
+ * the region stays. Checks at most LOOK_AT blocks; raises @dirty to how many
+ * must be checked. Returns -ENOENT if none of them needs a scrub.
  */
-static int scrub_free_piece(struct flexmem_region *region, bool *waits)
+static int scrub_free_piece(struct flexmem_region *region, u64 *dirty)
 {
 	struct flexmem_table *table = region->table;
-	bool found = false, idle = false;
-	u64 seen = FLEXMEM_CLEAN, none;
+	bool found = false;
 	unsigned int i;
+	u64 nr = 1;
 	int rc;
 
-	for (i = 0; i < LOOK_AT && !found && !idle; i++) {
-		seen = FLEXMEM_CLEAN;
-		found = flexmem_region_begin_scrub(region, FLEXMEM_MIXED,
-						   &seen);
-		if (found || seen == FLEXMEM_CLEAN)
-			break;
-		*waits = true;
-		/*
-		 * Called without the region's lock, because a search among many
-		 * owners takes time.
-		 */
-		idle = flexmem_owner_is_idle(&table->accounts, seen,
-					     IDLE_JIFFIES);
-	}
-	if (idle)
-		found = flexmem_region_begin_scrub(region, seen, &none);
+	for (i = 0; i < min_t(u64, LOOK_AT, nr) && !found; i++)
+		found = flexmem_region_begin_scrub(region, &nr);
+	*dirty = max(*dirty, nr);
 	if (!found)
 		return -ENOENT;
 	rc = flexmem_function_scrub(&table->function, &region->mem,
@@ -110,10 +100,11 @@ static struct flexmem_block *take_due(struct flexmem_region *region,
 
 /*
  * Scrubs one quarantined block, or a part of one free block, in each region.
- * Drops data_lock after each region. Returns 0 if there was work and nothing
- * failed, and -ENOENT if there was no work.
+ * Drops data_lock after each region. @waits: set if a block is in quarantine.
+ * @dirty: raised to how many blocks of a region must be checked. Returns 0 if
+ * there was work and nothing failed, and -ENOENT if there was no work.
  */
-static int scrub_round(struct flexmem_table *table, bool *waits)
+static int scrub_round(struct flexmem_table *table, bool *waits, u64 *dirty)
 {
 	struct flexmem_region *region;
 	struct flexmem_block *block;
@@ -130,7 +121,7 @@ static int scrub_round(struct flexmem_table *table, bool *waits)
 		if (region && may_scrub(table)) {
 			block = take_due(region, waits);
 			if (!block)
-				one = scrub_free_piece(region, waits);
+				one = scrub_free_piece(region, dirty);
 		}
 		mutex_unlock(&table->function.data_lock);
 		if (block)
@@ -142,23 +133,31 @@ static int scrub_round(struct flexmem_table *table, bool *waits)
 	return rc;
 }
 
-/* Scrubs until nothing is left that may be scrubbed now. */
+/*
+ * Scrubs until nothing is left that may be scrubbed now: until rounds without
+ * work have checked each dirty block.
+ */
 void flexmem_table_scrub_work(struct work_struct *work)
 {
 	struct delayed_work *delayed = to_delayed_work(work);
 	struct flexmem_table *table =
 		container_of(delayed, struct flexmem_table, scrub_work);
+	u64 checked = 0, dirty = 0;
 	bool waits = false;
 	int rc;
 
 	flexmem_owner_forget(&table->accounts);
 	do {
-		rc = scrub_round(table, &waits);
-	} while (!rc && may_scrub(table));
+		if (!checked)
+			dirty = 0;
+		rc = scrub_round(table, &waits, &dirty);
+		checked = rc ? checked + LOOK_AT : 0;
+	} while ((!rc || (rc == -ENOENT && checked < dirty)) &&
+		 may_scrub(table));
 	/* A block that failed or changed is retried after a delay. */
 	if (may_scrub(table) && (waits || rc != -ENOENT))
 		queue_delayed_work(system_dfl_wq, &table->scrub_work,
-				   IDLE_JIFFIES);
+				   AGAIN_JIFFIES);
 }
 
 /* Stops scrubbing in the background. May sleep, for one operation at most. */

@@ -74,16 +74,14 @@ void run_copy_range(struct run *r)
 		wrong(r, "COPY of other bytes than WRITE", 0);
 }
 
-/* A strict file writes bytes that the next owner must not see. */
+/* A file writes bytes that the next file must not see. */
 void prepare_scrub(struct run *r)
 {
-	struct flexmem_strict strict = CMD(strict);
-
 	prepare_open(r);
-	if (!open_file(r, 1) || !CALL(r, 1, STRICT, &strict) ||
+	if (!open_file(r, 1) ||
 	    !ALLOC(r, 1, .length = sizeof(data)) ||
 	    !copy_bytes(r, 1, false, sizeof(data), data) || !free_last(r, 1))
-		wrong(r, "another owner's bytes (not failed)", errno);
+		wrong(r, "another file's bytes (not failed)", errno);
 }
 
 static void expect_zero(struct run *r)
@@ -94,7 +92,7 @@ static void expect_zero(struct run *r)
 		return;
 	for (i = 0; i < sizeof(copy); i++)
 		if (copy[i])
-			wrong(r, "bytes of another owner", 0);
+			wrong(r, "bytes of another file", 0);
 }
 
 void run_scrub(struct run *r)

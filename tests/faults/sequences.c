@@ -452,14 +452,6 @@ static void run_limit(struct run *r)
 	good(r, "ALLOC above the limit", error, ENOMEM);
 }
 
-static void run_strict(struct run *r)
-{
-	struct flexmem_strict strict = CMD(strict);
-
-	if (CALL(r, 0, STRICT, &strict))
-		ALLOC(r, 0, .length = 1000);
-}
-
 /* ---- the device is reset or removed ---- */
 
 static void run_reset(struct run *r)
@@ -547,7 +539,6 @@ const struct sequence sequences[] = {
 	{ "map, privately", prepare_alloc, run_map_wrong },
 	{ "GET_LIMIT", prepare_open, run_get_limit },
 	{ "SET_LIMIT", prepare_limit, run_limit },
-	{ "STRICT", prepare_open, run_strict },
 	{ "reset", prepare_alloc, run_reset },
 	{ "reset, FREE", prepare_alloc, run_reset_free },
 	{ "reset with a map", prepare_alloc, run_reset_mapped },

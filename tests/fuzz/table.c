@@ -88,7 +88,6 @@ const struct command commands[] = {
 		FIELD(snapshot, owners, ENTRIES, 0) } },
 	{ COMMAND(GET_LIMIT, resource_limit, 2), .field = { LIMIT_FIELDS(0) } },
 	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = { LIMIT_FIELDS(1) } },
-	{ COMMAND(STRICT, strict, 1), .field = { HEAD(strict, 0) } },
 	{ COMMAND(RESIZE, resize, 8), .field = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),
 		FIELD(resize, length, LENGTH, 0) } },

@@ -400,127 +400,36 @@ static void cgroup_that_is_charged_stays(struct kunit *test)
 	accounts_check(test);
 }
 
-/* ---- owners ---- */
-
-static bool is_known(struct kunit *test, u64 owner)
-{
-	struct accounts_ctx *ctx = test->priv;
-	bool known;
-
-	spin_lock(&ctx->accounts.lock);
-	known = flexmem_owner_find(&ctx->accounts, owner);
-	spin_unlock(&ctx->accounts.lock);
-	return known;
-}
-
-static void idle_owners_are_forgotten_oldest_first(struct kunit *test)
-{
-	const unsigned int nr = FLEXMEM_MAX_IDLE_OWNERS;
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *client;
-	u64 first = 0, id = 0;
-	unsigned int uid;
-
-	for (uid = 0; uid < nr; uid++) {
-		client = accounts_open(test, uid);
-		id = flexmem_owner_of_bytes(client);
-		first = first ?: id;
-		accounts_close_unchecked(client);
-	}
-	EXPECT(test, ctx->accounts.nr_idle, nr);
-	/*
-	 * An owner with an open file is not idle. After the close it is the
-	 * latest idle one.
-	 */
-	client = accounts_open(test, 0);
-	EXPECT(test, flexmem_owner_of_bytes(client), first);
-	EXPECT(test, ctx->accounts.nr_idle, nr - 1);
-	accounts_close(test, client);
-	EXPECT(test, ctx->accounts.nr_idle, nr);
-	accounts_close(test, accounts_open(test, nr));
-	EXPECT(test, ctx->accounts.nr_idle, nr);
-	KUNIT_EXPECT_FALSE(test, is_known(test, first + 1));
-	KUNIT_EXPECT_TRUE(test, is_known(test, first));
-	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
-	KUNIT_EXPECT_TRUE(test, is_known(test, id));
-	/*
-	 * The owner of a strict file is freed at close, so no other owner must
-	 * be forgotten to make room.
-	 */
-	client = accounts_open(test, nr);
-	EXPECT(test, flexmem_owner_set_strict(client), 0);
-	id = flexmem_owner_of_bytes(client);
-	accounts_close(test, client);
-	KUNIT_EXPECT_FALSE(test, is_known(test, id));
-	KUNIT_EXPECT_TRUE(test, is_known(test, first + 2));
-	EXPECT(test, ctx->accounts.nr_idle, nr);
-}
-
-static void owner_is_a_user_in_a_cgroup(struct kunit *test)
-{
-	static const struct { unsigned int uid, cgroup; } of[] = {
-		{ 1, 1 }, { 2, 1 }, { 1, 2 }, { 2, 2 }, { 0, 14 },
-	};
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *client;
-	u64 id[ARRAY_SIZE(of)];
-	unsigned int i, j;
-
-	for (i = 0; i < 2 * ARRAY_SIZE(of); i++) {
-		j = i % ARRAY_SIZE(of);
-		client = flexmem_owner_open(&ctx->accounts, fake_uid(of[j].uid),
-					    fake_cgroup(of[j].cgroup), NULL);
-		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, client);
-		if (i == j)
-			id[j] = flexmem_owner_of_bytes(client);
-		EXPECT(test, flexmem_owner_of_bytes(client), id[j]);
-		flexmem_owner_close(client);
-		while (i == j && j--)
-			KUNIT_EXPECT_NE(test, id[i], id[j]);
-	}
-}
+/* ---- open files ---- */
 
 static void numbers_are_never_used_twice(struct kunit *test)
 {
 	struct flexmem_account *client = accounts_open(test, 1);
-	u64 id = client->id, owner = flexmem_owner_of_bytes(client), strict;
+	u64 id = client->id;
 
-	EXPECT(test, flexmem_owner_set_strict(client), 0);
-	strict = flexmem_owner_of_bytes(client);
-	KUNIT_EXPECT_GT(test, strict, owner);
-	EXPECT(test, flexmem_owner_set_strict(client), 0);
-	EXPECT(test, flexmem_owner_of_bytes(client), strict);
 	accounts_close(test, client);
-	client = accounts_open(test, 1);
-	KUNIT_EXPECT_GT(test, client->id, id);
-	EXPECT(test, flexmem_owner_of_bytes(client), owner);
-	client = accounts_open(test, 2);
-	KUNIT_EXPECT_GT(test, flexmem_owner_of_bytes(client), strict);
+	KUNIT_EXPECT_GT(test, accounts_open(test, 1)->id, id);
 }
 
-static void owner_without_files_becomes_idle(struct kunit *test)
+static void closed_file_is_not_open(struct kunit *test)
 {
-	struct flexmem_account *client = accounts_open(test, 1);
 	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_owner *owner = client->owner;
-	u64 id = owner->id;
+	struct flexmem_accounts *accounts = &ctx->accounts;
+	struct flexmem_account *client = accounts_open(test, 1);
+	u64 id = client->id;
 
-	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id, 0));
+	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_open(accounts, id));
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_open(accounts, id + 1));
+	/* A charge keeps the account, but not the file. */
+	flexmem_owner_get(client);
 	accounts_close(test, client);
-	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id,
-						       1000 * HZ));
-	owner->idle_since = jiffies - 2 * HZ;
-	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
-	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, 9999, 0));
-	client = accounts_open(test, 1);
-	EXPECT(test, flexmem_owner_set_strict(client), 0);
-	id = flexmem_owner_of_bytes(client);
-	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_idle(&ctx->accounts, id, 0));
-	accounts_close(test, client);
-	KUNIT_EXPECT_TRUE(test, flexmem_owner_is_idle(&ctx->accounts, id, HZ));
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_open(accounts, id));
+	EXPECT(test, ctx->accounts.nr_clients, 1);
+	flexmem_owner_put(client);
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_open(accounts, id));
 }
 
-static void owner_stays_while_referenced(struct kunit *test)
+static void account_stays_while_referenced(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client, *parent;
@@ -540,35 +449,29 @@ static void owner_stays_while_referenced(struct kunit *test)
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_put(client);
 	accounts_check(test);
-	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->accounts.clients));
+	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&ctx->accounts.clients));
 	EXPECT(test, ctx->accounts.nr_clients, 0);
 	EXPECT(test, refcount_read(&parent->refs), 1);
 	flexmem_owner_put(parent);
 }
 
-static void owner_is_found_among_many(struct kunit *test)
+static void open_file_is_found_among_many(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client[64];
+	u64 id[ARRAY_SIZE(client)];
 	unsigned int i;
-	u64 id;
 
-	for (i = 0; i < ARRAY_SIZE(client); i++)
+	for (i = 0; i < ARRAY_SIZE(client); i++) {
 		client[i] = accounts_open(test, i / 2);
+		id[i] = client[i]->id;
+	}
 	for (i = 0; i < ARRAY_SIZE(client); i += 3)
 		accounts_close_unchecked(client[i]);
-	spin_lock(&ctx->accounts.lock);
-	for (i = 0; i < ARRAY_SIZE(client); i++) {
-		if (i % 3 == 0)
-			continue;
-		id = flexmem_owner_of_bytes(client[i]);
-		KUNIT_EXPECT_PTR_EQ(test, client[i]->owner,
-				    flexmem_owner_find(&ctx->accounts, id));
-	}
-	id = ctx->accounts.last_owner + 1;
-	KUNIT_EXPECT_NULL(test, flexmem_owner_find(&ctx->accounts, 0));
-	KUNIT_EXPECT_NULL(test, flexmem_owner_find(&ctx->accounts, id));
-	spin_unlock(&ctx->accounts.lock);
+	for (i = 0; i < ARRAY_SIZE(client); i++)
+		EXPECT(test, flexmem_owner_is_open(&ctx->accounts, id[i]),
+		       i % 3 != 0);
+	KUNIT_EXPECT_FALSE(test, flexmem_owner_is_open(&ctx->accounts, 0));
 }
 
 /* checks_of_accounts() must notice each figure that is wrong by one. */
@@ -645,12 +548,10 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(cgroup_stays_with_a_file_or_a_limit),
 	KUNIT_CASE(cgroup_that_is_charged_stays),
 	KUNIT_CASE(cgroup_that_is_removed_has_no_limit),
-	KUNIT_CASE(idle_owners_are_forgotten_oldest_first),
-	KUNIT_CASE(owner_is_a_user_in_a_cgroup),
 	KUNIT_CASE(numbers_are_never_used_twice),
-	KUNIT_CASE(owner_without_files_becomes_idle),
-	KUNIT_CASE(owner_stays_while_referenced),
-	KUNIT_CASE(owner_is_found_among_many),
+	KUNIT_CASE(closed_file_is_not_open),
+	KUNIT_CASE(account_stays_while_referenced),
+	KUNIT_CASE(open_file_is_found_among_many),
 	KUNIT_CASE_PARAM(check_notices, figure_gen_params),
 	{}
 };

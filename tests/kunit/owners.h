@@ -73,8 +73,7 @@ static inline void close_client(void *data)
 	client->table = NULL;
 }
 
-static inline struct flexmem_client *
-open_in(struct kunit *test, unsigned int uid, unsigned int cgroup)
+static inline struct flexmem_client *open(struct kunit *test, unsigned int uid)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client;
@@ -86,15 +85,10 @@ open_in(struct kunit *test, unsigned int uid, unsigned int cgroup)
 	list_add(&opened->link, &ctx->opened);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_client_init(client, ctx->table, fake_uid(uid),
-					    fake_cgroup(cgroup), NULL));
+					    fake_cgroup(1), NULL));
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, close_client, client));
 	return client;
-}
-
-static inline struct flexmem_client *open(struct kunit *test, unsigned int uid)
-{
-	return open_in(test, uid, 1);
 }
 
 static inline struct flexmem_client *
@@ -108,21 +102,10 @@ client_of(struct ctx *ctx, const struct flexmem_allocation *allocation)
 	return &opened->client;
 }
 
-static inline struct flexmem_client *open_strict(struct kunit *test,
-						 unsigned int uid)
-{
-	struct flexmem_client *client = open(test, uid);
-
-	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), 0);
-	return client;
-}
-
-/* The byte that an owner fills its memory with. */
+/* The byte that a file fills its memory with. */
 static inline u8 value_of(const struct flexmem_client *client)
 {
-	u64 owner = flexmem_owner_of_bytes(client->account);
-
-	return 1 + owner % (FAKE_FOREIGN - 1);
+	return 1 + client->account->id % (FAKE_FOREIGN - 1);
 }
 
 /* Whether each byte is @value or 0. If @value is 0, each byte must be 0. */
@@ -214,11 +197,6 @@ static inline void scrub_background(struct ctx *ctx)
 {
 	mod_delayed_work(system_dfl_wq, &ctx->table->scrub_work, 0);
 	flush_work(&ctx->table->scrub_work.work);
-}
-
-static inline void make_idle(struct flexmem_owner *owner)
-{
-	owner->idle_since = jiffies - 60 * HZ;
 }
 
 /* Makes two owners' blocks at the start of a region and frees the first. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scrubbing in the background: free blocks whose owner is gone or unknown, and
- * blocks that change during their scrub.
+ * Scrubbing in the background: free blocks with bytes of closed or of several
+ * files, and blocks that change during their scrub.
  */
 
 #include <linux/cgroup.h>
@@ -94,7 +94,7 @@ static void mixed_block_is_scrubbed_by_the_caller(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first_block(region)->size, GIB + 128);
 }
 
-static void bytes_of_a_present_owner_are_left(struct kunit *test)
+static void bytes_of_an_open_file_are_left(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
@@ -102,72 +102,66 @@ static void bytes_of_a_present_owner_are_left(struct kunit *test)
 	make_dirty(test, client, GIB);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
-	close_client(client);
-	/*
-	 * The background worker does not scrub at once when the last file is
-	 * closed.
-	 */
-	scrub_background(ctx);
-	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	/* The worker does not look again before a file is closed. */
+	KUNIT_EXPECT_FALSE(test,
+			   delayed_work_pending(&ctx->table->scrub_work));
 }
 
-static void bytes_of_an_idle_owner_are_scrubbed(struct kunit *test)
+/* The worker scrubs the bytes that a file left, without a further call. */
+static void bytes_of_a_closed_file_are_scrubbed(struct kunit *test)
 {
-	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
-	struct flexmem_owner *owner = client->account->owner;
-	struct ctx *ctx = test->priv;
-
-	alloc(test, client, GIB);
-	alloc(test, other, 128);
-	scrubbed(test);
-	close_client(client);
-	make_idle(owner);
-	scrub_background(ctx);
-	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
-}
-
-static void idle_owner_is_found_beside_others(struct kunit *test)
-{
-	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
-	struct flexmem_owner *owner = client->account->owner;
-	struct flexmem_allocation *allocation[16];
-	struct ctx *ctx = test->priv;
-	unsigned int nr, i;
-
-	for (nr = 1; nr < ARRAY_SIZE(allocation); nr++) {
-		alloc(test, client, GIB);
-		alloc(test, other, 128);
-		for (i = 0; i < nr; i++) {
-			allocation[i] = alloc(test, other, 4096);
-			alloc(test, other, 128);
-		}
-		scrubbed(test);
-		close_client(client);
-		make_idle(owner);
-		for (i = 0; i < nr; i++)
-			give(test, allocation[i]);
-		/*
-		 * Runs the background worker once for each owner, because it
-		 * may need that many runs to find the idle owner.
-		 */
-		for (i = 0; i <= nr; i++)
-			scrub_background(ctx);
-		KUNIT_EXPECT_EQ_MSG(test, scrubbed(test), GIB, "%u others", nr);
-		client = open(test, 1);
-	}
-}
-
-static void bytes_of_a_strict_client_go_with_it(struct kunit *test)
-{
-	struct flexmem_client *client = open_strict(test, 1);
+	struct flexmem_client *client = open(test, 1);
 	struct ctx *ctx = test->priv;
 
 	alloc(test, client, GIB);
 	alloc(test, open(test, 1), 128);
 	scrubbed(test);
 	close_client(client);
-	scrub_background(ctx);
+	flush_delayed_work(&ctx->table->scrub_work);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+}
+
+/* The bytes of a closed file are freed when nothing uses them any more. */
+static void bytes_of_a_closed_file_are_scrubbed_after_their_use(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct flexmem_allocation *allocation = alloc(test, client, GIB);
+	struct ctx *ctx = test->priv;
+
+	alloc(test, open(test, 2), 128);
+	scrubbed(test);
+	flexmem_allocation_get(allocation);
+	close_client(client);
+	flush_delayed_work(&ctx->table->scrub_work);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	flexmem_allocation_put(allocation);
+	flush_delayed_work(&ctx->table->scrub_work);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+}
+
+/* One run of the worker finds the closed file, however many blocks it checks. */
+static void closed_file_is_found_beside_others(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct flexmem_allocation *allocation[50];
+	struct ctx *ctx = test->priv;
+	unsigned int nr, i;
+
+	for (nr = 1; nr < ARRAY_SIZE(allocation); nr += 7) {
+		for (i = 0; i < nr; i++) {
+			allocation[i] = alloc(test, other, 4096);
+			alloc(test, other, 128);
+		}
+		for (i = 0; i < nr; i++)
+			give(test, allocation[i]);
+		alloc(test, client, GIB);
+		alloc(test, other, 128);
+		scrubbed(test);
+		close_client(client);
+		scrub_background(ctx);
+		KUNIT_EXPECT_EQ_MSG(test, scrubbed(test), GIB, "%u others", nr);
+		client = open(test, 1);
+	}
 }
 
 static void background_goes_on_after_an_error(struct kunit *test)
@@ -289,30 +283,19 @@ static int take(void *data)
 }
 
 /*
- * An idle user comes back while its bytes are scrubbed. The user may have these
- * bytes without a scrub, but must not write before the scrub is over, because
- * the scrub would erase the new data.
+ * A file gets a block while the worker scrubs it. The file must not write before
+ * the scrub is over, because the scrub would erase the new data.
  */
-static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
+static void new_owner_waits_for_the_scrub(struct kunit *test)
 {
-	struct flexmem_client *client = open(test, 1);
-	struct flexmem_owner *owner = client->account->owner;
 	struct ctx *ctx = test->priv;
 	struct taker taker = { .ctx = ctx };
 	struct gate gate = { .ctx = ctx };
 	struct task_struct *task;
 	unsigned long early = 1;
 
-	alloc(test, client, GIB);
-	alloc(test, open(test, 2), 128);
-	close_client(client);
-	make_idle(owner);
+	make_mixed(test);
 	taker.client = open(test, 1);
-	/*
-	 * The owner seems to have no open file when the background worker looks
-	 * at its block.
-	 */
-	owner->files--;
 	init_completion(&gate.reached);
 	init_completion(&gate.open);
 	init_completion(&taker.done);
@@ -320,7 +303,6 @@ static void owner_waits_for_the_scrub_of_its_bytes(struct kunit *test)
 	ctx->fake->during_scrub = wait_at_gate;
 	mod_delayed_work(system_dfl_wq, &ctx->table->scrub_work, 0);
 	wait_for_completion(&gate.reached);
-	owner->files++;
 
 	task = kthread_run(take, &taker, "flexmem_kunit");
 	if (!IS_ERR(task))
@@ -363,14 +345,14 @@ static struct kunit_case scrub_background_cases[] = {
 	KUNIT_CASE(mixed_block_is_scrubbed),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_the_worker),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_the_caller),
-	KUNIT_CASE(bytes_of_a_present_owner_are_left),
-	KUNIT_CASE(bytes_of_an_idle_owner_are_scrubbed),
-	KUNIT_CASE(idle_owner_is_found_beside_others),
-	KUNIT_CASE(bytes_of_a_strict_client_go_with_it),
+	KUNIT_CASE(bytes_of_an_open_file_are_left),
+	KUNIT_CASE(bytes_of_a_closed_file_are_scrubbed),
+	KUNIT_CASE(bytes_of_a_closed_file_are_scrubbed_after_their_use),
+	KUNIT_CASE(closed_file_is_found_beside_others),
 	KUNIT_CASE(background_goes_on_after_an_error),
 	KUNIT_CASE(block_split_during_its_scrub_stays_dirty),
 	KUNIT_CASE(block_reused_during_its_scrub_stays_dirty),
-	KUNIT_CASE(owner_waits_for_the_scrub_of_its_bytes),
+	KUNIT_CASE(new_owner_waits_for_the_scrub),
 	{}
 };
 

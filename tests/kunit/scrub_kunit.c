@@ -227,7 +227,7 @@ static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *te
 
 static void same_owner_pays_nothing(struct kunit *test)
 {
-	struct flexmem_client *client = open(test, 1), *sibling = open(test, 1);
+	struct flexmem_client *client = open(test, 1);
 	struct flexmem_allocation *allocation;
 
 	allocation = alloc(test, client, GIB);
@@ -236,7 +236,7 @@ static void same_owner_pays_nothing(struct kunit *test)
 	give(test, allocation);
 	allocation = alloc(test, client, GIB / 2);
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, sibling, GIB / 2)->chunks[0].block->start,
+	KUNIT_EXPECT_EQ(test, alloc(test, client, GIB / 2)->chunks[0].block->start,
 			GIB / 2);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
@@ -292,51 +292,24 @@ static void long_ranges_are_scrubbed_in_pieces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 4);
 }
 
-static void strict_client_is_an_owner_of_its_own(struct kunit *test)
+/* The files of one user in one cgroup are different owners, too. */
+static void another_file_of_the_user_is_another_owner(struct kunit *test)
 {
-	struct flexmem_client *strict = open_strict(test, 1);
-	struct flexmem_client *sibling = open(test, 1);
-	struct flexmem_client *other = open_strict(test, 1);
+	struct flexmem_client *client = open(test, 1), *sibling = open(test, 1);
 
-	give(test, alloc(test, strict, 4096));
+	give(test, alloc(test, client, 4096));
 	scrubbed(test);
-	give(test, alloc(test, strict, 4096));
+	give(test, alloc(test, client, 4096));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 	give(test, alloc(test, sibling, 4096));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	give(test, alloc(test, strict, 4096));
+	give(test, alloc(test, client, 4096));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	give(test, alloc(test, other, 4096));
+	close_client(sibling);
+	/* A file that is opened later gets another number. */
+	sibling = open(test, 1);
+	give(test, alloc(test, sibling, 4096));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-}
-
-static void user_is_another_owner_in_another_cgroup(struct kunit *test)
-{
-	struct flexmem_client *here = open_in(test, 1, 1);
-	struct flexmem_client *too = open_in(test, 1, 1);
-	struct flexmem_client *there = open_in(test, 1, 2);
-	struct flexmem_client *other = open_in(test, 2, 2);
-
-	give(test, alloc(test, here, 4096));
-	scrubbed(test);
-	give(test, alloc(test, too, 4096));
-	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
-	give(test, alloc(test, there, 4096));
-	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	give(test, alloc(test, other, 4096));
-	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-}
-
-static void strict_comes_before_the_first_allocation(struct kunit *test)
-{
-	struct flexmem_client *client = open(test, 1);
-	struct flexmem_allocation *allocation = alloc(test, client, 128);
-
-	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), -EBUSY);
-	KUNIT_EXPECT_FALSE(test, client->account->owner->strict);
-	give(test, allocation);
-	KUNIT_EXPECT_EQ(test, flexmem_owner_set_strict(client->account), 0);
-	KUNIT_EXPECT_TRUE(test, client->account->owner->strict);
 }
 
 static void zeroed_is_zero(struct kunit *test)
@@ -414,19 +387,14 @@ static void random_reopen(struct kunit *test, struct random_run *run, u32 roll)
 {
 	unsigned int at = roll % RANDOM_CLIENTS, i;
 	struct flexmem_client *client = run->client[at];
-	struct flexmem_owner *owner = client->account->owner;
 
 	for (i = 0; i < RANDOM_LIVE; i++)
 		if (run->live[i] && run->live[i]->owner == client->account)
 			run->live[i] = NULL;
 	close_client(client);
-	/* The owner of a strict file is gone once the file is closed. */
-	if (roll & BIT(10) && !(at % 2))
-		make_idle(owner);
 	if (roll & BIT(11))
 		scrub_background(test->priv);
-	run->client[at] = at % 2 ? open_strict(test, at / 2) :
-				   open(test, at / 2);
+	run->client[at] = open(test, at / 2);
 }
 
 static void no_owner_sees_other_owners_bytes(struct kunit *test)
@@ -441,8 +409,7 @@ static void no_owner_sees_other_owners_bytes(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, run);
 	prandom_seed_state(&run->rnd, fake_seed());
 	for (nr = 0; nr < RANDOM_CLIENTS; nr++)
-		run->client[nr] = nr % 2 ? open_strict(test, nr / 2) :
-					   open(test, nr / 2);
+		run->client[nr] = open(test, nr / 2);
 	for (op = 0; op < RANDOM_OPS; op++) {
 		u32 roll = prandom_u32_state(&run->rnd);
 		u32 what = prandom_u32_state(&run->rnd);
@@ -488,9 +455,7 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(another_owner_gets_scrubbed_memory),
 	KUNIT_CASE(only_dirty_bytes_are_scrubbed),
 	KUNIT_CASE(long_ranges_are_scrubbed_in_pieces),
-	KUNIT_CASE(strict_client_is_an_owner_of_its_own),
-	KUNIT_CASE(user_is_another_owner_in_another_cgroup),
-	KUNIT_CASE(strict_comes_before_the_first_allocation),
+	KUNIT_CASE(another_file_of_the_user_is_another_owner),
 	KUNIT_CASE(zeroed_is_zero),
 	KUNIT_CASE(device_that_cannot_scrub_is_not_asked),
 	KUNIT_CASE(no_owner_sees_other_owners_bytes),

@@ -39,7 +39,6 @@ static void run_flags(struct run *r)
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 2), EOPNOTSUPP);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 1u << 31), EOPNOTSUPP);
 	FAILS(r, RESERVE, &CMD(reserve, .flags = 1), EOPNOTSUPP);
-	FAILS(r, STRICT, &CMD(strict, .flags = 1), EOPNOTSUPP);
 	FAILS(r, RESIZE, &CMD(resize, .handle = handle, .flags = 1), EOPNOTSUPP);
 }
 
@@ -650,6 +649,7 @@ static void run_read_only(struct run *r)
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
 		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT) |
 		BIT(FLEXMEM_CMD_DOMAIN);
+	static const unsigned int removed = BIT(0x11);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;
@@ -659,11 +659,12 @@ static void run_read_only(struct run *r)
 	/*
 	 * A command that changes something must return EBADF, because the file
 	 * is read-only. Any other command must return EINVAL, because the size
-	 * of its struct is 0.
+	 * of its struct is 0. A number whose command was removed is ENOTTY.
 	 */
 	for (cmd = 0; cmd <= FLEXMEM_CMD_RESERVE; cmd++)
 		run_good(r, "a command that changes nothing, or is refused",
 			 native_ioctl(file, _IO(FLEXMEM_TYPE, cmd), &size),
+			 removed & BIT(cmd) ? ENOTTY :
 			 looks & BIT(cmd) ? EINVAL : EBADF);
 	run_good(r, "INFO", native_ioctl(file, FLEXMEM_IOCTL_INFO, &CMD(info)),
 		 0);

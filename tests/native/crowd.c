@@ -123,7 +123,7 @@ static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
  */
 enum operation {
 	OPEN, OPEN_FIRST, CLOSE, CHARGE, UNCHARGE, SET_LIMIT, CHARGE_LIMITED,
-	FORGET_LIMITS, GET_LIMIT, STRICT, IS_IDLE, LOSE_REGION, CHARGE_LOST,
+	FORGET_LIMITS, GET_LIMIT, IS_OPEN, LOSE_REGION, CHARGE_LOST,
 	NR_OPERATIONS
 };
 
@@ -137,8 +137,7 @@ static const char * const operation_name[NR_OPERATIONS] = {
 	[CHARGE_LIMITED] = "charge after a limit was set",
 	[FORGET_LIMITS] = "forget limits of removed cgroups",
 	[GET_LIMIT] = "read a limit",
-	[STRICT] = "make a file strict",
-	[IS_IDLE] = "ask whether an owner is idle",
+	[IS_OPEN] = "ask whether a file is open",
 	[LOSE_REGION] = "lose a region in which each has charges",
 	[CHARGE_LOST] = "charge after a region was lost",
 };
@@ -161,9 +160,7 @@ static void count_in(struct cgroup *cgroup, enum operation opening)
 	uncharge(client, 1);
 	COUNT(worst[FORGET_LIMITS], flexmem_owner_forget(&accounts));
 	COUNT(worst[GET_LIMIT], flexmem_limit_get(client, &cmd));
-	COUNT(worst[STRICT], flexmem_owner_set_strict(client));
-	COUNT(worst[IS_IDLE],
-	      flexmem_owner_is_idle(&accounts, client->owner->id, 1));
+	COUNT(worst[IS_OPEN], flexmem_owner_is_open(&accounts, client->id));
 	COUNT(worst[CLOSE], flexmem_owner_close(client));
 }
 
@@ -184,13 +181,10 @@ static void count_among(unsigned int nr, unsigned long *counted)
 		count_in(below[i], OPEN);
 		count_in(empty, OPEN_FIRST);
 	}
-	/*
-	 * open() allocates the file's account and an owner. But an owner with
-	 * the same key exists already, so open() frees the new one again.
-	 */
+	/* open() allocates the file's account and nothing else. */
 	points = current->points;
 	flexmem_owner_close(open_in(below[0], 1));
-	MUST(current->points - points == 2);
+	MUST(current->points - points == 1);
 	COUNT(worst[LOSE_REGION], flexmem_accounts_remove_region(&accounts, 0));
 	MUST(!accounts.owned);
 	for (i = 0; i < nr; i++) {
@@ -306,13 +300,8 @@ static void memory_of_removed_cgroups_returns(void)
 	MUST(!accounts.nr_cgroups);
 	MUST(!accounts.nr_clients);
 	MUST(list_empty(&accounts.limited));
-	/*
-	 * The only objects that may remain are owners, which are remembered
-	 * because free memory may hold their bytes.
-	 */
-	MUST(native_live() - live <= FLEXMEM_MAX_IDLE_OWNERS);
-	end();
 	MUST(native_live() == live);
+	end();
 	result(before, "100,000 cgroups made, used and removed: memory returns");
 }
 

@@ -363,8 +363,8 @@ static int sweep_points(unsigned int stride, const char *only)
 		world_begin(params[i], 128ull * SZ_1M);
 		sweep_all_points(sequences, stride, only);
 		if (strstr(open_below.name, only))
-			failures += points_sweep(&open_below, STRICTNESS,
-						 stride, &count);
+			failures += points_sweep(&open_below, OPENING, stride,
+						 &count);
 		world_end();
 	}
 	begin_domains();

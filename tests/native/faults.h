@@ -97,7 +97,7 @@ enum interference {
 	DEATH,
 	RESET,
 	UNBIND,
-	STRICTNESS,
+	OPENING,
 	NR_INTERFERENCES,
 };
 

@@ -126,7 +126,6 @@ struct fuzz_space {
  * @file: the file
  * @next_handle: handle that its next allocation gets
  * @freed: a handle that was freed
- * @strict: the file is strict: it shares its bytes with no other file
  * @leased: it has a lease
  * @lease_begin: time at which the lease was taken, in jiffies
  * @lease_end: time at which the lease has expired, in jiffies
@@ -137,7 +136,6 @@ struct fuzz_file {
 	struct file *file;
 	u32 next_handle;
 	u32 freed;
-	bool strict;
 	bool leased;
 	unsigned long lease_begin;
 	unsigned long lease_end;
@@ -365,7 +363,6 @@ static inline bool fuzz_is_admin(unsigned int file)
 }
 
 /* fuzz_place.c */
-u64 fuzz_owner_of_bytes(const struct fuzz *f);
 struct fuzz_allocation *fuzz_chunk(struct fuzz *f, u64 head,
 				   unsigned int index);
 void fuzz_give_chunks(struct fuzz *f, u64 head, int kept);
@@ -423,7 +420,6 @@ void fuzz_snapshot(struct fuzz *f);
 void fuzz_get_limit(struct fuzz *f);
 void fuzz_set_limit(struct fuzz *f);
 void fuzz_reserve(struct fuzz *f);
-void fuzz_strict(struct fuzz *f);
 
 /* fuzz_device.c */
 void fuzz_fault(struct fuzz *f);

@@ -144,12 +144,10 @@ struct fuzz_allocation *fuzz_of_serial(struct fuzz *f, u64 serial)
 
 /* ---- bytes ---- */
 
-/* The byte that an owner fills its memory with. */
+/* The byte that a file fills its memory with. */
 u8 fuzz_tag(const struct fuzz *f)
 {
-	u64 owner = fuzz_owner_of_bytes(f);
-
-	return owner < 16 ? owner : 16 + owner % 224;
+	return 1 + f->owner[f->who].id % 239;
 }
 
 /*

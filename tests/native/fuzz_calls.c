@@ -213,7 +213,6 @@ void fuzz_open(struct fuzz *f, unsigned int i)
 	fuzz_new_owner(f, i);
 	file->next_handle = 1;
 	file->freed = 0;
-	file->strict = false;
 	file->leased = false;
 	file->peak = 0;
 }
@@ -310,8 +309,7 @@ static const struct {
 	{ "SNAPSHOT", fuzz_snapshot, 3 },
 	{ "STATS", fuzz_stats, 3 },
 	{ "INFO", fuzz_info, 1 },
-	{ "STRICT", fuzz_strict, 3 },
-	{ "no command", fuzz_no_command, 1 },
+	{ "no command", fuzz_no_command, 4 },
 	{ "close", close_file, 2 },
 };
 

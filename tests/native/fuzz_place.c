@@ -4,18 +4,6 @@
 
 #include "fuzz.h"
 
-/*
- * The number of the owner of the bytes: a user in a cgroup, or a strict file,
- * whose number is never used again.
- */
-u64 fuzz_owner_of_bytes(const struct fuzz *f)
-{
-	if (f->files[f->who].strict)
-		return 16 + f->owner[f->who].id;
-	return 1 + f->who % FUZZ_CGROUPS +
-	       FUZZ_CGROUPS * (fuzz_uid_of(f->who) - FUZZ_UID);
-}
-
 /* A chunk of the allocation whose first chunk is @head, or NULL. */
 struct fuzz_allocation *fuzz_chunk(struct fuzz *f, u64 head, unsigned int index)
 {
@@ -46,7 +34,7 @@ void fuzz_give_chunks(struct fuzz *f, u64 head, int kept)
  */
 int fuzz_clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 {
-	u64 owner = fuzz_owner_of_bytes(f), dirty;
+	u64 owner = f->owner[f->who].id, dirty;
 	struct model *model = f->model;
 	int rc = 0;
 

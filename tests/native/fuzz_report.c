@@ -706,19 +706,3 @@ void fuzz_reserve(struct fuzz *f)
 		fuzz_need_cgroup(f, wanted.holder);
 	fuzz_forget_cgroups(f);
 }
-
-void fuzz_strict(struct fuzz *f)
-{
-	struct flexmem_strict cmd = CMD(strict);
-	struct fuzz_count count;
-	bool busy;
-	long rc;
-
-	if (!fuzz_call(f, FLEXMEM_CMD_STRICT, &cmd, sizeof(cmd), &rc))
-		return;
-	fuzz_count(f, &count);
-	busy = count.of[f->who].used[HANDLES] || count.of[f->who].used[BYTES];
-	SAME(f, rc, busy ? -EBUSY : 0);
-	if (!busy)
-		f->files[f->who].strict = true;
-}

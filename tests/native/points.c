@@ -2,8 +2,8 @@
 /*
  * Runs each sequence once for each of the points at which tasks take turns. At
  * that point another task kills the caller, unbinds or resets the device, stops
- * the firmware, or makes the caller's file strict and opens another file. Tasks
- * run in scheduled mode, and the number of the point is the seed, so a run can
+ * the firmware, or opens a file in the caller's cgroup. Tasks run in scheduled
+ * mode, and the number of the point is the seed, so a run can
  * be repeated.
  *
  * Within a timeout and a second after each run, no command may be pending, all
@@ -31,7 +31,7 @@ static const struct {
 	[DEATH] = { "deaths of the firmware", { -ETIMEDOUT, -EIO } },
 	[RESET] = { "resets", { -EIO, -ENOENT, -EINVAL, -EFAULT, -ENOSPC } },
 	[UNBIND] = { "unbinds", { -ENODEV, -ENXIO, -ENOENT, -EINVAL, -EFAULT } },
-	[STRICTNESS] = { "strict files" },
+	[OPENING] = { "opens" },
 };
 
 /**
@@ -76,21 +76,6 @@ bool points_take_away(void)
 	return now == RESET || now == UNBIND;
 }
 
-/*
- * A file with handles cannot become strict, so all handles of a file are strict
- * or none is.
- */
-static void make_strict(struct file *file)
-{
-	struct flexmem_strict strict = { .size = sizeof(strict) };
-
-	if (!file)
-		return;
-	native_file_get(file);
-	native_ioctl(file, FLEXMEM_IOCTL_STRICT, &strict);
-	native_close(file);
-}
-
 /* Opens a file in the cgroup of the sequence. run_end() closes the file. */
 static void open_beside(struct run *r)
 {
@@ -118,8 +103,7 @@ static int interfere(void *data)
 	case RESET:
 		world_reset(1);
 		break;
-	case STRICTNESS:
-		make_strict(who->run->file[0]);
+	case OPENING:
 		open_beside(who->run);
 		break;
 	default:

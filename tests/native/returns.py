@@ -27,7 +27,7 @@ WAY = {
     "block": "flexmem_blocks_find find_block flexmem_blocks_largest flexmem_blocks_take take_spare add_after inherit "
              "shrink_free mark_free unmark_free",
     "block_fit": "first_fit_find first_fit_lowest first_fit_resize",
-    "scrub": "flexmem_scrub_block is_being_scrubbed",
+    "scrub": "flexmem_scrub_block",
     "spare": "flexmem_spare_fill flexmem_spare_drop flexmem_stock_take",
     "handle": "flexmem_handles_add",
 }

@@ -153,7 +153,7 @@ void tenant_note(struct tenant *t, u32 handle)
 		free_handle(t, handle);
 }
 
-/* Each byte must be zero or the tag of the file's owner. */
+/* Each byte must be zero or the file's tag. */
 void tenant_check_bytes(struct tenant *t, const u8 *data, size_t size)
 {
 	size_t i;
@@ -634,9 +634,8 @@ static void check_open(struct tenant *t, struct file *file)
 
 static void open_fd(struct tenant *t)
 {
-	static unsigned int strict_tags;
+	static unsigned int tags;
 	int minor = world_minor(draw(t, WORLD_FUNCTIONS));
-	struct flexmem_strict strict = CMD(strict);
 	struct file *file;
 
 	t->bad = false;
@@ -648,11 +647,7 @@ static void open_fd(struct tenant *t)
 	check_open(t, file);
 	if (IS_ERR(file))
 		return;
-	file->tag = 1 + current->cred.uid.val % 100 +
-		    USERS * current->cgroup->level;
-	if (chance(t, 4) && !native_ioctl(file, FLEXMEM_IOCTL_STRICT, &strict))
-		file->tag = 128 + __atomic_fetch_add(&strict_tags, 1,
-						     RELAXED) % 128;
+	file->tag = 1 + __atomic_fetch_add(&tags, 1, RELAXED) % 254;
 	if (!native_install(t->fd, file))
 		native_close(file);
 }

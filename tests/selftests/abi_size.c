@@ -87,7 +87,6 @@ BOTH_MODES(get_limit, COMMAND(GET_LIMIT, resource_limit, 0, -1, false));
 BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit,
 			      FLEXMEM_LIMIT_ALL_FUNCTIONS, -1, false));
 BOTH_MODES(reserve, COMMAND(RESERVE, reserve, 0, -1, false));
-BOTH_MODES(strict, COMMAND(STRICT, strict, 0, -1, false));
 BOTH_MODES(resize, COMMAND(RESIZE, resize, 0, -1, true));
 BOTH_MODES(domain, COMMAND(DOMAIN, domain_info, 0, -1, false));
 BOTH_MODES(va_reserve, COMMAND(VA_RESERVE, va_reserve, 0, -1, false));
@@ -161,9 +160,6 @@ FIXTURE_SETUP(command)
 	}
 	ASSERT_EQ(0, fm_alloc_flags(self->fd, KiB, FLEXMEM_ALLOC_MAPPABLE, &live));
 	self->handle = live.out_handle;
-	/* STRICT fails with EBUSY if the file has an allocation */
-	if (variant->cmd.nr == FLEXMEM_IOCTL_STRICT)
-		ASSERT_EQ(0, fm_free(self->fd, self->handle));
 	if (variant->cmd.nr >= FLEXMEM_IOCTL_VA_RESERVE &&
 	    variant->cmd.nr <= FLEXMEM_IOCTL_VA_LOOKUP)
 		ASSERT_EQ(0, prepare_space(self, &variant->cmd));
@@ -459,8 +455,7 @@ TEST_F(command, struct_across_end_of_mapping_is_efault)
 /* Whether the command has output members. One without them writes no reply. */
 static bool replies(const struct command *cmd)
 {
-	return cmd->nr != FLEXMEM_IOCTL_STRICT &&
-	       cmd->nr != FLEXMEM_IOCTL_VA_FREE &&
+	return cmd->nr != FLEXMEM_IOCTL_VA_FREE &&
 	       cmd->nr != FLEXMEM_IOCTL_VA_BIND &&
 	       cmd->nr != FLEXMEM_IOCTL_VA_UNBIND;
 }
@@ -474,8 +469,7 @@ TEST_F(command, read_only_struct_is_efault)
 	EXPECT_EQ(replies(&variant->cmd) ? EFAULT : 0,
 		  call(self, &variant->cmd, page));
 	EXPECT_SAME(self->fd, &self->before, variant->cmd.undone);
-	EXPECT_EQ(variant->cmd.nr == FLEXMEM_IOCTL_STRICT ? ENOENT : 0,
-		  raw_lookup(self->fd, &CMD(lookup, .handle = self->handle)));
+	EXPECT_EQ(0, raw_lookup(self->fd, &CMD(lookup, .handle = self->handle)));
 }
 
 /* The driver can read the whole struct, and cannot write its output members. */
@@ -553,6 +547,8 @@ TEST_F(number, unknown_numbers_are_enotty)
 	for (nr = FLEXMEM_CMD_VA_LOOKUP + 1; nr <= 0xff; nr++)
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
 			TH_LOG("number %#x", nr);
+	/* a command that was removed */
+	EXPECT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, 0x11), buf));
 }
 
 TEST_F(number, wrong_type_is_enotty)

@@ -157,8 +157,6 @@ static int all_gone(int fd, const struct held *h)
 	if (raw_get_limit(fd, &CMD(resource_limit)) != ENODEV ||
 	    raw_set_limit(fd, &CMD(resource_limit)) != ENODEV)
 		return 5;
-	if (raw_strict(fd, &CMD(strict)) != ENODEV)
-		return 6;
 	if (fm_touch(h->p, false) != SIGBUS || fm_touch(h->p + PAGE, true) != SIGBUS)
 		return 7;
 	return fm_touch(h->q, false) == SIGBUS ? 0 : 8;

@@ -247,7 +247,6 @@ TEST_F(perm, a_file_to_read_changes_nothing)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(EBADF, fm_alloc(fd, KiB, &reply));
 	EXPECT_EQ(EBADF, raw_trim(fd, &CMD(trim)));
-	EXPECT_EQ(EBADF, raw_strict(fd, &CMD(strict)));
 	EXPECT_EQ(0, fm_stats(fd).out_client_handles);
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				   MAP_SHARED, fd, 0));

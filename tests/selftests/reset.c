@@ -275,13 +275,12 @@ TEST_F(reset, breaks_leases)
 	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
 }
 
-TEST_F(reset, limits_and_strictness_stay)
+TEST_F(reset, limits_and_owners_stay)
 {
 	const __u64 root = fm_cgroup_id("");
 	struct flexmem_alloc a, b;
 
 	must(set_limit, self->fd, &CMD(resource_limit, .cgroup = root, .limit = MiB));
-	must(strict, self->other, &CMD(strict));
 	ASSERT_NE(0, fm_take(self->other, MiB));
 	RESET(variant->mode);
 	ASSERT_EQ(0, fm_alloc(self->other, MiB, &a));

@@ -93,8 +93,8 @@ TEST_F(scrub, after_free)
 	EXPECT_LE(before + SIZE, scrubbed(self->root));
 }
 
-/* A user's own bytes are not scrubbed. */
-TEST_F(scrub, the_same_user_gets_its_own_bytes_back)
+/* A file's own bytes are not scrubbed; another file of the user never gets them. */
+TEST_F(scrub, the_same_file_gets_its_own_bytes_back)
 {
 	struct flexmem_alloc a, again;
 	__u64 before;
@@ -106,10 +106,10 @@ TEST_F(scrub, the_same_user_gets_its_own_bytes_back)
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_BYTES(self->alice, &again, A);
 	FREE(self->alice, &again);
+	EXPECT_EQ(before, scrubbed(self->root));
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
-	EXPECT_BYTES(self->alice2, &again, A);
-	EXPECT_EQ(before, scrubbed(self->root));
+	EXPECT_CLEAN(self->alice2, &again);
 }
 
 TEST_F(scrub, zeroed_means_everyones_bytes)
@@ -357,68 +357,28 @@ TEST_F(scrub, through_another_function)
 	close(second);
 }
 
-TEST_F(scrub, strict_files_of_one_user_are_kept_apart)
+TEST_F(scrub, files_of_one_user_are_kept_apart)
 {
 	struct flexmem_alloc a, again;
-	__u64 before;
 
-	must(strict, self->alice, &CMD(strict));
-	/* the strict file gets its own bytes back unscrubbed */
 	FILL(self->alice, SIZE, A, &a);
-	FREE(self->alice, &a);
-	before = scrubbed(self->root);
-	TAKE(self->alice, SIZE, &a);
-	EXPECT_BYTES(self->alice, &a, A);
-	EXPECT_EQ(before, scrubbed(self->root));
-	/* another file of the same user gets zeroes */
 	FREE(self->alice, &a);
 	TAKE(self->alice2, SIZE, &again);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice2, &again);
-	/* the strict file gets zeroes instead of the other file's bytes */
+	/* the first file gets zeroes instead of the other file's bytes */
 	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
 	FREE(self->alice2, &again);
 	TAKE(self->alice, SIZE, &a);
 	EXPECT_TRUE(fm_same_place(&a, &again));
 	EXPECT_CLEAN(self->alice, &a);
-	/* two strict files of the same user */
+	/* a new file of the user is not the same owner as the closed one */
 	ASSERT_EQ(0, fm_fill(self->alice, a.out_handle, 0, SIZE, A));
-	FREE(self->alice, &a);
-	must(strict, self->alice2, &CMD(strict));
-	TAKE(self->alice2, SIZE, &again);
+	close(self->alice);
+	self->alice = fm_open_as(variant->mode, ALICE);
+	TAKE(self->alice, SIZE, &a);
 	EXPECT_TRUE(fm_same_place(&a, &again));
-	EXPECT_CLEAN(self->alice2, &again);
-	/*
-	 * a new strict file of the user is not the same owner as the closed one
-	 */
-	ASSERT_EQ(0, fm_fill(self->alice2, again.out_handle, 0, SIZE, B));
-	close(self->alice2);
-	self->alice2 = fm_open_as(variant->mode, ALICE);
-	must(strict, self->alice2, &CMD(strict));
-	TAKE(self->alice2, SIZE, &again);
-	EXPECT_TRUE(fm_same_place(&a, &again));
-	EXPECT_CLEAN(self->alice2, &again);
-}
-
-TEST_F(scrub, a_user_in_two_cgroups_is_two_owners)
-{
-	struct flexmem_alloc a, again;
-	int other;
-
-	other = fm_open_nth_in(variant->mode, 0, ALICE, "flexmem");
-	ASSERT_LE(0, other);
-	FILL(self->alice, SIZE, A, &a);
-	FREE(self->alice, &a);
-	TAKE(other, SIZE, &again);
-	EXPECT_TRUE(fm_same_place(&a, &again));
-	EXPECT_CLEAN(other, &again);
-	ASSERT_EQ(0, fm_fill(other, again.out_handle, 0, SIZE, B));
-	FREE(other, &again);
-	TAKE(self->alice2, SIZE, &a);
-	EXPECT_TRUE(fm_same_place(&a, &again));
-	EXPECT_CLEAN(self->alice2, &a);
-	close(other);
-	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
+	EXPECT_CLEAN(self->alice, &a);
 }
 
 /*
@@ -476,7 +436,7 @@ static int write_as_stranger(void *arg)
 	return take_and_fill(s->fd, SIZE, B, &a) ?: fm_free(s->fd, a.out_handle);
 }
 
-/* The opener's user owns the bytes, and the opener's cgroup is charged. */
+/* The file owns the bytes, and the opener's cgroup is charged. */
 TEST_F(scrub, a_descriptor_is_its_openers)
 {
 	struct stranger s = { .fd = self->alice };
@@ -492,10 +452,10 @@ TEST_F(scrub, a_descriptor_is_its_openers)
 		EXPECT_EQ(0, fm_child(write_as_stranger, &s));
 		close(pair[0]);
 		close(pair[1]);
-		TAKE(self->alice2, SIZE, &a);
-		EXPECT_BYTES(self->alice2, &a, B);
-		ASSERT_EQ(0, fm_fill(self->alice2, a.out_handle, 0, SIZE, A));
-		FREE(self->alice2, &a);
+		TAKE(self->alice, SIZE, &a);
+		EXPECT_BYTES(self->alice, &a, B);
+		ASSERT_EQ(0, fm_fill(self->alice, a.out_handle, 0, SIZE, A));
+		FREE(self->alice, &a);
 	}
 	ACCOUNT(self->root, &account);
 	owner = fm_owner(&account, FLEXMEM_OWNER_CGROUP,
@@ -508,23 +468,6 @@ TEST_F(scrub, a_descriptor_is_its_openers)
 	TAKE(self->bob, SIZE, &a);
 	EXPECT_CLEAN(self->bob, &a);
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
-}
-
-TEST_F(scrub, strict_comes_before_the_first_allocation)
-{
-	struct flexmem_alloc a;
-
-	FILL(self->alice, SIZE, A, &a);
-	must_fail(EBUSY, strict, self->alice, &CMD(strict));
-	FREE(self->alice, &a);
-	must(strict, self->alice, &CMD(strict));
-	must(strict, self->alice, &CMD(strict));
-	/*
-	 * bytes from before STRICT belong to the user, so they are scrubbed
-	 * before the strict file gets the memory
-	 */
-	TAKE(self->alice, SIZE, &a);
-	EXPECT_CLEAN(self->alice, &a);
 }
 
 /* How the firmware fails to scrub. */
@@ -728,7 +671,6 @@ TEST_F(scrub, random_calls_leak_no_bytes)
 	TH_LOG("FLEXMEM_SEED=%u", seed);
 	srandom(seed);
 	fds[3] = fm_open_as(variant->mode, CAROL);
-	must(strict, self->alice2, &CMD(strict));
 	for (step = 0; step < STEPS; step++) {
 		if (nr == LIVE || (nr && random() % 5 < 2)) {
 			i = random() % nr;

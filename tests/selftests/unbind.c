@@ -107,7 +107,6 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 		       .owner_entry_size = sizeof(struct flexmem_owner_entry)));
 	must_fail(ENODEV, get_limit, fd, &CMD(resource_limit));
 	must_fail(ENODEV, set_limit, fd, &CMD(resource_limit));
-	must_fail(ENODEV, strict, fd, &CMD(strict));
 }
 
 TEST_F(unbind, every_command_is_enodev)

@@ -22,7 +22,7 @@ struct file *file_adopt(int fd, unsigned int vf, uint64_t identity)
 	return file;
 }
 
-struct file *file_open(unsigned int vf, unsigned int user)
+struct file *file_open(unsigned int vf)
 {
 	int fd = open_node(atomic_load(&shared->node[vf]));
 
@@ -36,7 +36,9 @@ struct file *file_open(unsigned int vf, unsigned int user)
 			fail("open: %s", strerror(errno));
 		return NULL;
 	}
-	return file_adopt(fd, vf, identity(user, 0));
+	/* A number is used again only long after its file was closed. */
+	return file_adopt(fd, vf,
+			  identity(atomic_fetch_add(&shared->files, 1)));
 }
 
 struct file *file_get(struct file *file)
@@ -69,7 +71,7 @@ static struct file *file_common(struct thread *t)
 		w->common = NULL;
 	}
 	if (!w->common)
-		w->common = file_open(w->slot % NR_VFS, w->user);
+		w->common = file_open(w->slot % NR_VFS);
 	file = w->common ? file_get(w->common) : NULL;
 	pthread_mutex_unlock(&w->lock);
 	return file;
@@ -86,8 +88,7 @@ struct file *file_pick(struct thread *t)
 		t->own[i] = NULL;
 	}
 	if (!t->own[i])
-		t->own[i] = file_open(rng_below(&t->rng, NR_VFS),
-				      t->worker->user);
+		t->own[i] = file_open(rng_below(&t->rng, NR_VFS));
 	return t->own[i] ? file_get(t->own[i]) : NULL;
 }
 
@@ -147,7 +148,7 @@ bool op_open(struct thread *t)
 
 	if (t->own[i])
 		return false;
-	t->own[i] = file_open(rng_below(&t->rng, NR_VFS), t->worker->user);
+	t->own[i] = file_open(rng_below(&t->rng, NR_VFS));
 	return t->own[i];
 }
 
@@ -177,31 +178,5 @@ bool op_close(struct thread *t)
 	close(file->fd);
 	file->fd = -1;
 	file_put(file);
-	return true;
-}
-
-bool op_strict(struct thread *t)
-{
-	unsigned int i = rng_below(&t->rng, MAX_OWN_FILES);
-	struct flexmem_strict strict = CMD(strict);
-	struct file *file;
-
-	if (t->own[i])
-		return false;
-	file = file_open(rng_below(&t->rng, NR_VFS), t->worker->user);
-	if (!file)
-		return false;
-	if (call(file, "STRICT", FLEXMEM_IOCTL_STRICT, &strict, 0)) {
-		file_put(file);
-		return false;
-	}
-	/*
-	 * The number of a strict file is reused only long after the file was
-	 * closed.
-	 */
-	file->identity = identity(t->worker->user,
-				  1 + atomic_fetch_add(&shared->strict, 1) %
-				  0xffff);
-	t->own[i] = file;
 	return true;
 }

@@ -3,8 +3,7 @@
  * Bytes that identify their writer. Each word of 64 bits has
  *
  *	63-58	a mark, by which the word is recognised
- *	57-56	user
- *	55-40	number of the strict file, or 0
+ *	57-40	number of the file
  *	39-20	number of the allocation
  *	19-0	index of the word in the allocation
  */
@@ -12,10 +11,9 @@
 
 #define MARK 0x2bULL
 
-uint64_t identity(unsigned int user, unsigned int strict)
+uint64_t identity(unsigned int file)
 {
-	return MARK << 58 | (uint64_t)(user & 3) << 56 |
-	       (uint64_t)(strict & 0xffff) << 40;
+	return MARK << 58 | (uint64_t)(file & 0x3ffff) << 40;
 }
 
 uint64_t pattern_word(uint64_t identity, uint32_t nonce, uint64_t offset)

@@ -55,7 +55,6 @@ const char * const op_names[NR_OPS] = {
 	[OP_FDINFO] = "fdinfo",
 	[OP_OPEN] = "open()",
 	[OP_CLOSE] = "close()",
-	[OP_STRICT] = "STRICT",
 	[OP_FORK] = "fork()",
 	[OP_SEND] = "file sent",
 	[OP_RECEIVE] = "file received",

@@ -87,7 +87,6 @@ enum op {
 	OP_FDINFO,
 	OP_OPEN,
 	OP_CLOSE,
-	OP_STRICT,
 	OP_FORK,
 	OP_SEND,
 	OP_RECEIVE,
@@ -104,7 +103,7 @@ struct shared {
 	atomic_ullong count[NR_COUNTS];
 	atomic_ullong done[NR_OPS];	/* operations that succeeded */
 	atomic_uint nonce;
-	atomic_uint strict;
+	atomic_uint files;
 	atomic_int node[NR_VFS];	/* -1: unbound */
 	/* resets and removals, which come one at a time */
 	atomic_uint begun;
@@ -139,8 +138,8 @@ void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- pattern.c ---- */
 
-/* The owner of bytes: a user, or one strict file. */
-uint64_t identity(unsigned int user, unsigned int strict);
+/* The owner of bytes: an open file. */
+uint64_t identity(unsigned int file);
 uint64_t pattern_word(uint64_t identity, uint32_t nonce, uint64_t offset);
 void pattern_fill(uint64_t *words, uint64_t identity, uint32_t nonce,
 		  uint64_t offset, size_t size);
@@ -214,7 +213,7 @@ enum may {
 	MAY_EBUSY = 1 << 5,
 };
 
-struct file *file_open(unsigned int vf, unsigned int user);
+struct file *file_open(unsigned int vf);
 struct file *file_adopt(int fd, unsigned int vf, uint64_t identity);
 struct file *file_get(struct file *file);
 void file_put(struct file *file);
@@ -226,7 +225,6 @@ bool judge(struct file *file, const char *what, int error, unsigned int may);
 
 bool op_open(struct thread *t);
 bool op_close(struct thread *t);
-bool op_strict(struct thread *t);
 
 /* ---- object.c ---- */
 

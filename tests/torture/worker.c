@@ -38,7 +38,6 @@ static const struct {
 	[OP_FDINFO] = { op_fdinfo, 5 },
 	[OP_OPEN] = { op_open, 4 },
 	[OP_CLOSE] = { op_close, 4 },
-	[OP_STRICT] = { op_strict, 6 },
 	[OP_FORK] = { op_fork, 1 },
 	[OP_SEND] = { op_send, 4 },
 	[OP_RECEIVE] = { op_receive, 12 },

@@ -55,7 +55,6 @@ static const struct {
 	{ FLEXMEM_CMD_GET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_SET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_RESERVE, sizeof(struct flexmem_reserve), {} },
-	{ FLEXMEM_CMD_STRICT, sizeof(struct flexmem_strict), {} },
 	{ FLEXMEM_CMD_RESIZE, sizeof(struct flexmem_resize), {} },
 	{ FLEXMEM_CMD_DOMAIN, sizeof(struct flexmem_domain_info), {} },
 	{ FLEXMEM_CMD_VA_RESERVE, sizeof(struct flexmem_va_reserve), {} },
@@ -254,8 +253,7 @@ bool op_wrong(struct thread *t)
 		t->wild = NULL;
 	}
 	if (!t->wild)
-		t->wild = file_open(rng_below(&t->rng, NR_VFS),
-				    t->worker->user);
+		t->wild = file_open(rng_below(&t->rng, NR_VFS));
 	if (!t->wild)
 		return false;
 	switch (rng_below(&t->rng, 16)) {

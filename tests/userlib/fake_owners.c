@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accounts of the fake kernel: snapshots, limits, strict files. */
+/* Accounts of the fake kernel: snapshots and limits. */
 #include "fake_state.h"
 
 #include <errno.h>
@@ -313,15 +313,6 @@ static int reserve(struct flexmem_reserve *cmd)
 	return 0;
 }
 
-static int strict(struct file *file, const struct flexmem_strict *cmd)
-{
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
-	if (file->handles)
-		return EBUSY;
-	file->strict = true;
-	return 0;
-}
-
 int owner_command(struct file *file, unsigned int number, void *arg)
 {
 	switch (number) {
@@ -333,8 +324,6 @@ int owner_command(struct file *file, unsigned int number, void *arg)
 		return set_limit(arg);
 	case FLEXMEM_CMD_RESERVE:
 		return reserve(arg);
-	case FLEXMEM_CMD_STRICT:
-		return strict(file, arg);
 	}
 	return ENOTTY;
 }

@@ -44,7 +44,6 @@ struct file {
 	uint64_t handles;
 	unsigned int events;
 	bool lease;
-	bool strict;
 };
 
 extern pthread_mutex_t lock;

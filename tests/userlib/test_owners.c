@@ -512,19 +512,6 @@ static void older_allocation(void **state)
 	flexmem_device_close(device);
 }
 
-static void strict(void **state)
-{
-	struct flexmem_device *device = open_device();
-
-	(void)state;
-	get(device, 1);
-	assert_int_equal(flexmem_device_set_strict(device), -EBUSY);
-	assert_int_equal(flexmem_device_free(device, 1), 0);
-	assert_int_equal(flexmem_device_set_strict(device), 0);
-	assert_int_equal(flexmem_device_set_strict(NULL), -EINVAL);
-	flexmem_device_close(device);
-}
-
 static void nulls(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -577,7 +564,6 @@ int main(void)
 		TEST(limit_has_gone),
 		TEST(limits_in_a_batch),
 		TEST(older_allocation),
-		TEST(strict),
 		TEST(nulls),
 	};
 

@@ -92,7 +92,6 @@
  * @FLEXMEM_CMD_SNAPSHOT: &struct flexmem_snapshot
  * @FLEXMEM_CMD_GET_LIMIT: &struct flexmem_resource_limit
  * @FLEXMEM_CMD_SET_LIMIT: &struct flexmem_resource_limit
- * @FLEXMEM_CMD_STRICT: &struct flexmem_strict
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
  * @FLEXMEM_CMD_COPY: &struct flexmem_copy
  * @FLEXMEM_CMD_DOMAIN: &struct flexmem_domain_info
@@ -121,7 +120,6 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_SNAPSHOT = 0x0e,
 	FLEXMEM_CMD_GET_LIMIT = 0x0f,
 	FLEXMEM_CMD_SET_LIMIT = 0x10,
-	FLEXMEM_CMD_STRICT = 0x11,
 	FLEXMEM_CMD_RESIZE = 0x12,
 	FLEXMEM_CMD_COPY = 0x13,
 	FLEXMEM_CMD_DOMAIN = 0x14,
@@ -220,7 +218,7 @@ enum flexmem_domain_type {
 
 /**
  * enum flexmem_capabilities - what this function can do
- * @FLEXMEM_CAP_SCRUB: no owner sees bytes of another one, and
+ * @FLEXMEM_CAP_SCRUB: no open file sees bytes of another one, and
  *	FLEXMEM_ALLOC_ZEROED works
  * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
  * @FLEXMEM_CAP_RW: READ and WRITE work
@@ -409,7 +407,7 @@ enum flexmem_reason {
  *	multiples of 4096, so that no page holds bytes of two allocations.
  *	EOPNOTSUPP without FLEXMEM_CAP_MAP
  * @FLEXMEM_ALLOC_ZEROED: all bytes are zero at first. Without the flag they are
- *	zero, or bytes that the same owner left there. EOPNOTSUPP without
+ *	zero, or bytes that the same open file left there. EOPNOTSUPP without
  *	FLEXMEM_CAP_SCRUB
  * @FLEXMEM_ALLOC_GROWABLE: RESIZE will extend it, so the driver does not place
  *	it by the strategy, but where the most free bytes follow. In an empty
@@ -496,11 +494,10 @@ enum flexmem_policy {
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
  * members describe the limit that stopped the call.
  *
- * The driver scrubs memory that another owner has used. The caller waits for
- * the scrub, and can be killed. The owner of bytes is the pair of the opener's
- * user and cgroup (see also &struct flexmem_strict). EIO, ETIMEDOUT: the
- * firmware could not scrub the block. The block is quarantined, and the call
- * can be repeated.
+ * The driver scrubs memory that another open file has used. The caller waits
+ * for the scrub, and can be killed. A file that is passed on or inherited is
+ * the same file. EIO, ETIMEDOUT: the firmware could not scrub the block. The
+ * block is quarantined, and the call can be repeated.
  *
  * EINVAL: @length is 0; @alignment is not a power of two or above 1 GiB;
  * @domains does not suit @policy: it names a domain that does not exist, it is
@@ -1259,24 +1256,6 @@ struct flexmem_reserve {
 };
 
 #define FLEXMEM_IOCTL_RESERVE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_RESERVE)
-
-/**
- * struct flexmem_strict - ioctl(FLEXMEM_IOCTL_STRICT)
- * @size: sizeof(struct flexmem_strict)
- * @flags: must be 0
- *
- * Makes this open file an owner of its own: other files of the same user never
- * see its bytes. This cannot be undone. A file that is passed on or inherited
- * keeps its owner. So a process that opens files for other processes calls
- * STRICT for each file. EBUSY: the file has live allocations, or freed ones
- * that are still mapped.
- */
-struct flexmem_strict {
-	__u32 size;
-	__u32 flags;
-};
-
-#define FLEXMEM_IOCTL_STRICT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_STRICT)
 
 /**
  * struct flexmem_resize - ioctl(FLEXMEM_IOCTL_RESIZE)

@@ -1687,17 +1687,6 @@ FLEXMEM_API int flexmem_device_reserve(struct flexmem_device *device,
 				       uint32_t count, uint32_t *limit);
 
 /**
- * flexmem_device_set_strict() - keep bytes from the user's other open files
- * @device: an open device, with no live allocation
- *
- * From now on memory of this device object is scrubbed before another open file
- * gets it, even a file of the same user. This cannot be undone.
- *
- * Return: 0; -EBUSY: there are live allocations.
- */
-FLEXMEM_API int flexmem_device_set_strict(struct flexmem_device *device);
-
-/**
  * flexmem_limit_name() - short name of a limit, for logs and reports
  * @limit: enum flexmem_limit
  *

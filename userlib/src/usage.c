@@ -285,12 +285,3 @@ int flexmem_device_reserve(struct flexmem_device *device, uint64_t cgroup,
 		*limit = cmd.out_reason;
 	return err;
 }
-
-int flexmem_device_set_strict(struct flexmem_device *device)
-{
-	struct flexmem_strict cmd = { .size = sizeof(cmd) };
-
-	if (!device)
-		return -EINVAL;
-	return fmlib_ioctl(device, FLEXMEM_IOCTL_STRICT, &cmd);
-}
