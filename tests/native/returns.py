@@ -16,7 +16,7 @@ MOST = 93
 WAY = {
     "ioctl": "flexmem_ioctl call_command read_struct read_words cmd_alloc do_entry alloc_begin alloc_check alloc_flags "
              "alloc_reply",
-    "policy": "flexmem_policy_apply is_valid_limit is_valid_naming",
+    "policy": "flexmem_policy_apply is_valid_naming",
     "client": "flexmem_client_prepare flexmem_client_publish tree_of_chunk",
     "allocation": "flexmem_allocation_make create charge take_chunks take_chunk chunk_size chunk_domains clean_chunks "
                   "flexmem_chunk_clean flexmem_allocation_address",
