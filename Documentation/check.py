@@ -448,8 +448,8 @@ def driver_example():
         for name in ('npu', 'ram'):
             shutil.copy(os.path.join(DOCS, 'examples', f'{name}.c'), work)
         with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
-            file.write(read('Documentation/examples/Kbuild').replace('/usr/src', f'{root}/usr/src')
-                       .replace('npu.o', 'npu.o ram.o'))
+            file.write(read('Documentation/examples/Kbuild').replace(' /usr/lib', f' {root}/usr/lib')
+                       .replace('/usr/src', f'{root}/usr/src').replace('npu.o', 'npu.o ram.o'))
         run('tests/vm/kbuild.sh', kind, work, 'W=1', 'KCFLAGS=-Werror')
         for name in ('npu', 'ram'):
             assert os.path.exists(os.path.join(work, f'{name}.ko'))

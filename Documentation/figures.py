@@ -94,7 +94,6 @@ FIGURES = (
     ('decisions.rst', r'After (\w+) failed attempts', 'kmod/function.h', r'FLEXMEM_RELEASE_TRIES (\d+)'),
     ('decisions.rst', r'\*\*(\w+) timeouts in a row', 'kmod/function.h', r'FLEXMEM_TIMEOUTS (\d+)'),
     ('decisions.rst', r'After (\w+) timeouts in a row', 'kmod/function.h', r'FLEXMEM_TIMEOUTS (\d+)'),
-    ('decisions.rst', r'waits (\d+) seconds after', 'kmod/table_scrub.c', r'IDLE_JIFFIES \((\d+) \* HZ\)'),
     ('decisions.rst', r'scrubs of at most (\d+ GiB), READ and WRITE of at most (\d+ KiB), COPY of at most (\d+ MiB)',
      'kmod/include/flexmem/device_ops.h', r'SCRUB_MAX \(\(u64\)(SZ_\w+)\)\s.*?RW_MAX (SZ_\w+)\s.*?COPY_MAX \(\(u64\)(SZ_\w+)\)'),
     ('decisions.rst', r'first (\d+) levels', 'kmod/settings.h', r'FLEXMEM_MAX_DEPTH (\d+)'),

@@ -123,7 +123,12 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 
 	for (; left; left &= left - 1) {
 		next.region = rcu_dereference(table->region[__ffs64(left)]);
-		if (!next.region)
+		/*
+		 * The slot may have got a region of another domain since the
+		 * mask was read.
+		 */
+		if (!next.region ||
+		    !(request->domains & BIT_ULL(next.region->mem.domain)))
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
 		if (next.free < request->size)

@@ -276,8 +276,8 @@ static bool every_command_worked(void)
 
 	for (i = 0; i < nr_commands; i++) {
 		printf("# %s: %llu succeeded\n", commands[i].name,
-		       (unsigned long long)atomic_load(&done[i]));
-		all = all && atomic_load(&done[i]);
+		       (unsigned long long)atomic_load(&done[commands[i].nr]));
+		all = all && atomic_load(&done[commands[i].nr]);
 	}
 	return all;
 }

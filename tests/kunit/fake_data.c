@@ -31,6 +31,7 @@ void fake_data_init(struct fake_device *fake)
 	unsigned int i;
 
 	mutex_init(&fake->data_lock);
+	spin_lock_init(&fake->piece_lock);
 	for (i = 0; i < FAKE_MAX_PIECES; i++)
 		INIT_LIST_HEAD(&fake->bytes[i]);
 }

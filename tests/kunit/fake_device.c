@@ -176,15 +176,18 @@ int fake_device_end(struct fake_device *fake, enum fake_op op, u64 arg, int rc)
 struct flexmem_memory *fake_device_piece(struct fake_device *fake,
 					 const struct flexmem_memory *mem)
 {
+	struct flexmem_memory *piece = NULL;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(fake->piece); i++)
+	spin_lock(&fake->piece_lock);
+	for (i = 0; i < ARRAY_SIZE(fake->piece) && !piece; i++)
 		if (fake->piece[i].size && fake->piece[i].id == mem->id &&
 		    fake->piece[i].base == mem->base &&
 		    fake->piece[i].size == mem->size &&
 		    fake->piece[i].cookie == mem->cookie)
-			return &fake->piece[i];
-	return NULL;
+			piece = &fake->piece[i];
+	spin_unlock(&fake->piece_lock);
+	return piece;
 }
 
 /* Whether the memory is in a slot other than @but. */
@@ -267,6 +270,7 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 	for (i = 0; fake->piece[i].size; i++)
 		if (i == FAKE_MAX_PIECES - 1)
 			return -ENOSPC;
+	spin_lock(&fake->piece_lock);
 	fake->piece[i] = (struct flexmem_memory) {
 		.id = mem->id,
 		.domain = mem->domain,
@@ -274,6 +278,7 @@ static int acquire_piece(struct fake_device *fake, u64 size,
 		.size = size,
 		.cookie = ~(u64)i,
 	};
+	spin_unlock(&fake->piece_lock);
 	fake->taken += size;
 	fake_data_give(fake, i);
 	*mem = fake->piece[i];
@@ -338,7 +343,9 @@ static int fake_release(void *priv, const struct flexmem_memory *mem)
 		if (!mem->cookie)
 			fake->unheard -= size;
 		fake_data_drop(fake, piece - fake->piece);
+		spin_lock(&fake->piece_lock);
 		*piece = (struct flexmem_memory) {};
+		spin_unlock(&fake->piece_lock);
 	}
 	return fake_device_end(fake, FAKE_RELEASE, size, rc);
 }

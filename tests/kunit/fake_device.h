@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/spinlock.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
@@ -182,6 +183,7 @@ struct fake_device {
 	const char *breach;
 
 	struct fake_failure failure[FAKE_NR_OPS];
+	spinlock_t piece_lock; /* protects piece: a scrub may run beside a release */
 	struct flexmem_memory piece[FAKE_MAX_PIECES];
 	unsigned int max_pages;
 	struct fake_page page[FAKE_MAX_PAGES];
