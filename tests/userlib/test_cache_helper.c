@@ -277,6 +277,8 @@ static void provider_loses_its_descriptor(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* TSan reports each close of a descriptor that another thread polls. */
+#ifndef __SANITIZE_THREAD__
 /* Finds the two descriptors that were opened since mark_open(). */
 static void find_opened(const bool before[DESCRIPTORS], int opened[2])
 {
@@ -305,10 +307,6 @@ static void program_closes_all(void **state)
 	int wake[2];
 
 	(void)state;
-	/* TSan reports each close of a descriptor that another thread polls. */
-#ifdef __SANITIZE_THREAD__
-	skip();
-#endif
 	make_listening(text);
 	mark_open(before);
 	assert_int_equal(flexmem_cache_start_helper(cache), 0);
@@ -327,6 +325,7 @@ static void program_closes_all(void **state)
 	assert_int_equal(close(foreign[1]), 0);
 	flexmem_cache_destroy(cache);
 }
+#endif
 
 /* The descriptors of the helper end with it, and a child inherits none. */
 static void descriptors_end(void **state)
@@ -602,7 +601,9 @@ int main(void)
 		CACHE_TEST(busy_program_keeps),
 		CACHE_TEST(bad_helpers),
 		CACHE_TEST(cancelled_stop),
+#ifndef __SANITIZE_THREAD__
 		CACHE_TEST(program_closes_all),
+#endif
 		CACHE_TEST(descriptors_end),
 		CACHE_TEST(provider_loses_its_descriptor),
 		CACHE_TEST(helper_blocks_signals),
