@@ -45,8 +45,9 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 }
 
 /*
- * Whether the cgroup of an account was removed. Such an account may still have
- * charges, but has no limits. False for the account of an open file.
+ * Whether the cgroup of an account was removed. Files that were opened in it
+ * may still be open, so the account keeps its charges and limits. False for the
+ * account of an open file.
  */
 bool flexmem_account_is_removed(const struct flexmem_account *account)
 {
@@ -70,17 +71,13 @@ static u64 inherited(const struct flexmem_account *account, unsigned int r)
 
 static void inherit_limits(struct flexmem_account *account)
 {
-	bool removed = flexmem_account_is_removed(account);
 	unsigned int r;
 
 	if (account->kind != FLEXMEM_OWNER_CGROUP)
 		return;
-	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++) {
-		if (removed)
-			account->limit[r] = FLEXMEM_NO_LIMIT;
-		else if (!(account->own & BIT(r)))
+	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
+		if (!(account->own & BIT(r)))
 			account->limit[r] = inherited(account, r);
-	}
 }
 
 /* Drops an account's charges for regions that were lost. */
@@ -123,12 +120,10 @@ static bool exceeds(u64 used, u64 more, u64 limit)
 	return more > limit - min(used, limit);
 }
 
-/* A removed cgroup has no limits any more. */
 static bool refuses(const struct flexmem_account *account,
 		    enum flexmem_resource r, u64 more)
 {
-	return exceeds(account->used[r], more, account->limit[r]) &&
-	       !flexmem_account_is_removed(account);
+	return exceeds(account->used[r], more, account->limit[r]);
 }
 
 /* Loops over the accounts of the client, its cgroup, and all ancestors. */

@@ -228,23 +228,6 @@ static inline void flexmem_account_settle(struct flexmem_account *account)
 		flexmem_account_follow(account);
 }
 
-/*
- * Brings an account up to date before its limits are reported. The removal of a
- * cgroup does not count as a change, so flexmem_account_settle() does not lift
- * the limits of a removed cgroup; this function does. Returns whether the
- * cgroup was removed.
- */
-static inline bool flexmem_account_refresh(struct flexmem_account *account)
-{
-	bool removed = flexmem_account_is_removed(account);
-
-	if (removed)
-		flexmem_account_follow(account);
-	else
-		flexmem_account_settle(account);
-	return removed;
-}
-
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   unsigned int handles,
 				   unsigned int max_handles);

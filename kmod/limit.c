@@ -110,9 +110,6 @@ static void set_of_cgroup(struct flexmem_account *account,
 {
 	unsigned int r = cmd->resource;
 
-	/* A cgroup that has just been removed gets no limit. */
-	if (flexmem_account_is_removed(account))
-		return;
 	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD) {
 		account->each_child[r] = cmd->limit;
 	} else {
@@ -147,7 +144,7 @@ void flexmem_limit_get(const struct flexmem_account *client,
 	struct flexmem_account *account = client->parent;
 
 	spin_lock(&client->accounts->lock);
-	flexmem_account_refresh(account);
+	flexmem_account_settle(account);
 	cmd->out_limit = account->limit[cmd->resource];
 	cmd->out_used = account->used[cmd->resource];
 	spin_unlock(&client->accounts->lock);

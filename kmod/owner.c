@@ -348,9 +348,10 @@ void flexmem_owner_put(struct flexmem_account *account)
 }
 
 /*
- * Drops limits of removed cgroups. Such a limit has no effect, but keeps the
- * cgroup's account. If nothing else keeps the account, it is freed. Charges
- * stay. One call checks a few cgroups, and the next call continues after them.
+ * Lets the accounts of removed cgroups go. Nobody can open a file in such a
+ * cgroup any more, so its limits no longer keep the account. They hold as long
+ * as an open file or a charge keeps it. One call checks a few cgroups, and the
+ * next call continues after them.
  * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
 void flexmem_owner_forget(struct flexmem_accounts *accounts)
@@ -371,9 +372,6 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts)
 		account->kept = false;
 		list_move(&account->link, &removed);
 	}
-	/* Makes each account recompute its limits at its next use. */
-	if (!list_empty(&removed))
-		accounts->changes++;
 	spin_unlock(&accounts->lock);
 	/* Puts the reference that each account has to itself. */
 	list_for_each_entry_safe(account, next, &removed, link)

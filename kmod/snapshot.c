@@ -21,11 +21,12 @@ static void fill_owner(struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
 {
 	bool client = account->kind == FLEXMEM_OWNER_CLIENT;
-	bool removed = flexmem_account_refresh(account);
 
+	flexmem_account_settle(account);
 	*entry = (struct flexmem_owner_entry) {
 		.kind = account->kind,
-		.flags = removed ? FLEXMEM_OWNER_REMOVED : 0,
+		.flags = flexmem_account_is_removed(account) ?
+			 FLEXMEM_OWNER_REMOVED : 0,
 		.id = account->id,
 		.uid = client ? from_kuid_munged(current_user_ns(),
 						 account->uid) : 0,

@@ -103,7 +103,10 @@ static void files_open(void)
 
 uint64_t holder;
 
-/* Removes the limits of all owners. A removed cgroup has no limits. */
+/*
+ * Removes the limits of all owners. Those of a removed cgroup, whose id is no
+ * longer found, go with its files.
+ */
 static void no_limits(int fd, const struct accounts *a)
 {
 	unsigned int i, resource;

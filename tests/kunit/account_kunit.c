@@ -347,7 +347,11 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
+/*
+ * A process that has moved away goes on allocating through a file of the removed
+ * cgroup. The limit holds until that file has neither a reference nor a charge.
+ */
+static void cgroup_that_is_removed_keeps_its_limits(struct kunit *test)
 {
 	struct flexmem_resource_limit __maybe_unused reply = {
 		.resource = BYTES,
@@ -355,30 +359,30 @@ static void cgroup_that_is_removed_has_no_limit(struct kunit *test)
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client = open_in(test, 5);
 
-	accounts_limit_cgroup(test, 4, BYTES, GIB);
+	accounts_limit_cgroup(test, 4, BYTES, 9 * GIB);
 	accounts_limit_cgroup(test, 5, BYTES, GIB);
 	accounts_limit_cgroup(test, 6, HANDLES, 1);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 #ifdef CONFIG_CGROUPS
 	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
 	account_of(ctx, 6)->cgroup->self.flags &= ~CSS_ONLINE;
-	/* The limit ends at once, even before the account forgets the limit. */
-	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	accounts_uncharge(test, client, 0, GIB);
-	EXPECT(test, client->parent->limit[BYTES], GIB);
-	flexmem_limit_get(client, &reply);
-	EXPECT(test, reply.out_limit, FLEXMEM_NO_LIMIT);
-	EXPECT(test, reply.out_used, GIB);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
 	flexmem_owner_forget(&ctx->accounts);
 	flexmem_owner_forget(&ctx->accounts);
 	accounts_check(test);
 	KUNIT_EXPECT_NOT_NULL(test, account_of(ctx, 4));
 	KUNIT_EXPECT_NULL(test, account_of(ctx, 6));
-	EXPECT(test, account_of(ctx, 4)->limit[BYTES], GIB);
-	EXPECT(test, client->parent->used[BYTES], GIB);
-	accounts_set_limit(test, client->parent, BYTES, GIB);
+	EXPECT(test, account_of(ctx, 4)->limit[BYTES], 9 * GIB);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
+	flexmem_limit_get(client, &reply);
+	EXPECT(test, reply.out_limit, GIB);
+	EXPECT(test, reply.out_used, GIB);
+	/* A limit that is set now is in effect, and keeps no account. */
+	accounts_set_limit(test, client->parent, BYTES, 2 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
+	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
 	accounts_uncharge(test, client, 0, GIB);
+	flexmem_owner_forget(&ctx->accounts);
 #endif
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_close(client);
@@ -547,7 +551,7 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(a_subtree_shares_a_limit),
 	KUNIT_CASE(cgroup_stays_with_a_file_or_a_limit),
 	KUNIT_CASE(cgroup_that_is_charged_stays),
-	KUNIT_CASE(cgroup_that_is_removed_has_no_limit),
+	KUNIT_CASE(cgroup_that_is_removed_keeps_its_limits),
 	KUNIT_CASE(numbers_are_never_used_twice),
 	KUNIT_CASE(closed_file_is_not_open),
 	KUNIT_CASE(account_stays_while_referenced),

@@ -130,7 +130,8 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
-static void removed_cgroup_inherits_nothing(struct kunit *test)
+/* This is so for limits that are set after the removal, too. */
+static void removed_cgroup_inherits_limits(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client = open_in(test, 5);
@@ -145,9 +146,11 @@ static void removed_cgroup_inherits_nothing(struct kunit *test)
 	accounts_check(test);
 	KUNIT_EXPECT_TRUE(test, flexmem_account_is_removed(client->parent));
 	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client));
-	EXPECT(test, client->parent->limit[BYTES], NO_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), CGROUP_LIMIT);
 	accounts_set(test, EACH_CHILD, 0, BYTES, 2 * GIB);
-	EXPECT(test, client->parent->limit[BYTES], NO_LIMIT);
+	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), NONE);
+	EXPECT(test, client->parent->limit[BYTES], 2 * GIB);
+	accounts_uncharge(test, client, 0, GIB + UNIT);
 #endif
 	flexmem_owner_close(client);
 	fake_cgroup(5);
@@ -195,7 +198,7 @@ static struct kunit_case limit_cases[] = {
 	KUNIT_CASE(default_is_shared),
 	KUNIT_CASE(nearest_limit_holds),
 	KUNIT_CASE(each_child_has_a_limit_from_the_first),
-	KUNIT_CASE(removed_cgroup_inherits_nothing),
+	KUNIT_CASE(removed_cgroup_inherits_limits),
 	KUNIT_CASE(open_files_are_limited),
 	{}
 };

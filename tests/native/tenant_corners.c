@@ -282,15 +282,25 @@ static u32 flags_of(struct run *r, u64 cgroup)
 static void run_removed(struct run *r)
 {
 	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
+	struct flexmem_alloc cmd = CMD(alloc, .length = 129);
 	u64 id = cgroup_id(cgroup);
+	bool limited;
 
 	native_cgroup_move(cgroup);
 	open_file(r, 1);
 	native_cgroup_move(native_cgroup_root);
+	limited = CALL(r, SET_LIMIT, &CMD(resource_limit, .cgroup = id,
+					  .resource = FLEXMEM_RESOURCE_BYTES,
+					  .limit = 128));
 	must(r, !flags_of(r, id), "flags before the removal");
 	native_cgroup_remove(cgroup);
 	must(r, flags_of(r, id) == FLEXMEM_OWNER_REMOVED,
 	     "flags after the removal");
+	/* The limit holds, also when a later open() lets the account go. */
+	native_close(native_open(world_minor(1), O_RDWR));
+	if (limited && BY(r, 1, ALLOC, &cmd, ENOMEM))
+		must(r, cmd.out_reason == FLEXMEM_REASON_CGROUP_LIMIT,
+		     "reason of an ALLOC beyond the limit");
 	WARN_ON(world_unbind(1));
 }
 

@@ -1054,7 +1054,7 @@ enum flexmem_limit_flags {
 	FLEXMEM_LIMIT_ALL_FUNCTIONS = 1 << 0,
 };
 
-/* &flexmem_owner_entry.flags: the cgroup was removed; its charges stay */
+/* &flexmem_owner_entry.flags: the cgroup was removed; charges and limits stay */
 #define FLEXMEM_OWNER_REMOVED 1
 
 /**
@@ -1197,9 +1197,10 @@ struct flexmem_snapshot {
  * charges fail. A cgroup deeper than 32 levels below the root has no limits:
  * SET_LIMIT refuses it (EINVAL), and EACH_CHILD of a cgroup at level 32. Files
  * that are opened in it are charged to its ancestor at level 32, whose limit
- * GET_LIMIT replies. The limits of a cgroup end when it is removed. SET_LIMIT first
- * checks everything, then writes the reply, and then sets the limit. ENOMEM:
- * SET_LIMIT has set no limit, on any function.
+ * GET_LIMIT replies. A cgroup that is removed keeps its limits until each file that
+ * was opened in it is closed and has no memory. SET_LIMIT first checks everything,
+ * then writes the reply, and then sets the limit. ENOMEM: SET_LIMIT has set no
+ * limit, on any function.
  */
 struct flexmem_resource_limit {
 	__u32 size;

@@ -696,8 +696,8 @@ struct flexmem_usage {
 /**
  * struct flexmem_account_state - charges and limits of a client or cgroup
  * @kind: enum flexmem_account_kind
- * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed. Its limits
- *	then have no effect, but its charges stay. Otherwise 0
+ * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed. Its limits and
+ *	charges stay as long as a file of it is open or has memory. Otherwise 0
  * @id: FLEXMEM_ACCOUNT_CLIENT: number of the open file, never used twice on the
  *      node. FLEXMEM_ACCOUNT_CGROUP: inode number of the cgroup's directory
  * @uid: uid of the opener
