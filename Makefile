@@ -82,7 +82,7 @@ torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver
 bench-torch: ## Measure the device "flexmem" and the CPU, in ns and in instructions
 	tests/torch/bench.sh
 
-vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|debug FLEXMEM_PARAMS= SIM_PARAMS=)
+vm: ## A shell in a virtual machine, or CMD='...' there (KERNEL=6.1|6.12|7|debug FLEXMEM_PARAMS= SIM_PARAMS=)
 	@tests/vm/kernel.sh --known '$(KERNEL)'
 	@tests/setup.sh build vm $(if $(filter debug kcsan,$(KERNEL)),debug)
 	@[ ! -e userlib/Makefile ] || $(USERLIB) all >/dev/null

@@ -20,7 +20,7 @@ done
 
 long=${FLEXMEM_LONG:+4}
 logs=$BUILD/check${long:+-long}
-kinds=(6.12 6.1 debug)
+kinds=(6.12 6.1 7 debug)
 # A virtual machine that runs for this many seconds hangs: no suite takes so long, even on a slow machine.
 vm_timeout=$((5400 * ${long:-1}))
 vm=(tests/vm/run.sh)
@@ -36,9 +36,23 @@ build_suite() {
 	done
 	tap 'programs over the driver' "${make[@]}" -C tests/userlib "O=$BUILD/tests/userlib" vm
 	for kind in "${kinds[@]}"; do
-		tap "modules for $kind" tests/vm/modules.sh "$kind"
+		if [[ $kind == 7 && $lacks_7 ]]; then
+			tap_skip 'modules for 7' "$lacks_7"
+		else
+			tap "modules for $kind" tests/vm/modules.sh "$kind"
+		fi
 	done
 	tap_end
+}
+
+# on_7 COMMAND...: runs a suite's command that needs kernel 7. If that kernel cannot be fetched, prints that the command
+# is skipped. If the archive has moved on to a newer series than the last that passed, failures are TODO.
+on_7() {
+	if [[ $lacks_7 ]]; then
+		echo "1..0 # SKIP $lacks_7"
+	else
+		todo_if_newer "$(kernel_series 7)" "$@"
+	fi
 }
 native_suite() { tests/native/run.sh; }
 # Only in the long runs, because it needs a second compiler.
@@ -101,13 +115,19 @@ selftests-6.12_suite() {
 		-dispatch/32 -conformance/32 -pressure/32 -domains/32 -hotplug/32 -trace/32 \
 		rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
-# Leaves out tests whose result does not depend on the kernel: 32-bit programs, copies of structs, settings, addresses,
-# and what the card does to bytes.
-selftests-6.1_suite() {
+# Runs what depends on the kernel. Leaves out tests whose result does not: 32-bit programs, copies of structs, settings,
+# addresses, and what the card does to bytes.
+selftests-7_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	selftests 6.1 -1 -exhaust -placement -params -abi_size -scrub -domains -pressure \
+	on_7 selftests 7 -1 -exhaust -placement -params -abi_size -scrub -domains -pressure \
 		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
+}
+# Runs only what goes through code that compat.h has for older kernels, or through other code of the kernel than on 6.12
+# and 7: nodes, maps, the shrinker, work in the background. The long runs run all.
+selftests-6.1_suite() {
+	[[ $long ]] || export FLEXMEM_BITS=64
+	selftests 6.1 -1 alloc map memcg dispatch unbind
 }
 # The debug kernel is emulated and slow, so only the long runs include these tests: 32-bit programs; repetitions with
 # other settings; tests without races and failing allocations, whose result does not depend on the kernel; and tests
@@ -138,6 +158,7 @@ suspend_suite() {
 	for kind in 6.12 6.1; do
 		tests/vm/suspend.sh "$kind" || status=$?
 	done
+	on_7 tests/vm/suspend.sh 7 || status=$?
 	return "$status"
 }
 # hostile COMMAND...: runs commands (the torture, the fault sweep, the fuzzer, kunit) in one machine with the debug
@@ -219,7 +240,7 @@ if [[ $long ]]; then
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
-all+=(library deb selftests-6.1 static torch-driver replay conformance suspend mutants cache)
+all+=(library deb selftests-7 selftests-6.1 static torch-driver replay conformance suspend mutants cache)
 (($#)) || set -- "${all[@]}"
 # If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
@@ -251,21 +272,23 @@ for suite; do
 	[[ $suite == @(library|deb|torch|torch-ops|torch-sid) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|deb|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
-# The suite torch downloads as root in the background, where sudo cannot ask for a password. So sudo asks here.
+# Suites download and enter a Debian 13 as root in the background, where sudo cannot ask for a password. So sudo asks here.
 ask_for_root() {
-	((EUID)) && [[ " $* " == *' torch'* ]] || return 0
+	((EUID)) && [[ " $* " == *' torch'* || $machines ]] || return 0
 	need_root 'tests/torch/root.sh'
 	export SUDO_ASKS_NOT=1
 	sudo -n true 2>/dev/null || {
-		say 'PyTorch comes as a Debian 13 of its own, which only root can make: sudo asks for your password.'
+		say 'PyTorch and Linux 7 come as a Debian 13 of their own, which only root can make: sudo asks for your password.'
 		sudo -v || return 1
 	}
 	# Renews sudo's permission. Runs outside of the shell's jobs, because check.sh waits for all jobs at its end.
 	while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &
 	disown
 }
+# Why there is no kernel 7, or nothing.
+lacks_7=
 set_up() {
-	local kind
+	local kind status=0
 	ask_for_root "$@" || return 1
 	[[ " $* " != *' deb '* ]] || tests/setup.sh deb || return 1
 	if [[ " $* " == *' torch '* && ! -e $BUILD/torch/root.made ]]; then
@@ -280,8 +303,12 @@ set_up() {
 	fi
 	tests/setup.sh build vm debug check || return 1
 	for kind in "${kinds[@]}"; do
+		[[ $kind != 7 ]] || continue
 		tests/vm/kernel.sh "$kind" || return 1
 	done
+	tests/vm/kernel.sh --renew 7 2>&1 | tee "$logs/kernel-7" >&2 || status=$?
+	((!status || status == 77)) || return 1
+	((!status)) || lacks_7=$(tail -n 1 "$logs/kernel-7")
 	"${vm[@]}" 6.12 --no-load --no-build --timeout 600 -- true || {
 		say 'no virtual machine comes up'
 		return 1

@@ -33,6 +33,23 @@ tap 'tap: a nested stream cut off fails' counts '1 1 0' 0 '1..1\n# 1..2\n# ok 1 
 tap 'tap: a second stream cut off fails' counts '2 1 0' 0 '1..1\nok 1 a\nTAP version 13\n1..2\nok 1 a\n'
 tap 'tap: time stamps are ignored' counts '1 0 0' 0 '[    1.5] 1..1\n[    1.5] ok 1 a\n'
 
+# counts_newer 'P F S' SERIES STATUS STREAM: expects that todo_if_newer prints a stream with these counts
+counts_newer() {
+	local got status=0
+	# shellcheck disable=SC2016	# the inner shell expands it
+	got=$(todo_if_newer "$2" bash -c 'printf %b "$1"; exit "$2"' - "$4" "$3") || status=$?
+	echo "$got"
+	got=$(awk -v status="$status" -f "$TOP/tests/tap.awk" <<<"$got" | head -n 1)
+	echo "$got"
+	[[ $got == "$1" ]]
+}
+newer=${passed_7%.*}.$((${passed_7#*.} + 1))
+tap 'newer kernel: failures are TODO' counts_newer '0 0 2' "$newer" 1 '1..3\nok 1 a\nnot ok 2 b\nnot ok 3 c\n'
+tap 'newer kernel: a machine that dies is TODO' counts_newer '0 0 1' "$newer" 97 'ok 1 a\n'
+tap 'newer kernel: passed tests count' counts_newer '2 0 0' "$newer" 0 '1..2\nok 1 a\nok 2 b\n'
+tap 'newer kernel: of the series that passed last, failures are failures' counts_newer '1 1 0' "$passed_7" 1 '1..2\nok 1 a\nnot ok 2 b\n'
+tap 'newer kernel: a TODO names its series' grep -q "# TODO Linux $newer is newer" <(todo_if_newer "$newer" false)
+
 # shellcheck source=tests/selfcheck/host.sh
 . "$TOP/tests/selfcheck/host.sh"
 if [[ ${1:-} == host ]]; then

@@ -171,6 +171,34 @@ SERIES=6.18 kernel_mock
 tap 'kernel: an archive without the series fails' says 'has no kernel of the series 6.12' 1 env SERIES=6.18 tests/vm/kernel.sh 6.12
 tap 'kernel: before that new lists are fetched' asked 'apt-get .*update' 1
 
+# Kernel 7. The archive offers the series in the file $MOCK/archive; without that file it cannot be reached.
+backports_mock() {
+	kernel_mock
+	cat >"$copy/tests/vm/backports-kernel.sh" <<'EOF'
+#!/bin/bash
+[[ -e $MOCK/archive ]] || { echo 'the package mirror cannot be reached' >&2; exit 77; }
+release=$(<"$MOCK/archive").4-amd64
+[[ $1 != --offered ]] || { echo "$release" && exit; }
+mkdir -p "$1/root/usr/lib/modules/$release" "$1/root/usr/src/linux-headers-$release"
+touch "$1/root/usr/lib/modules/$release/vmlinuz" "$1/root/usr/src/linux-headers-$release/Makefile"
+echo "$release" >"$1/release"
+EOF
+}
+# is NAME SERIES: expects that build/kernels/NAME is of this series
+is() { grep -qF "$2." "$copy/build/kernels/$1/ready"; }
+moves() { echo "$1" >"$MOCK/archive" && on tests/vm/kernel.sh --renew 7; }
+backports_mock
+tap 'kernel 7: an archive that cannot be reached has a status of its own' says 'cannot be reached' 77 tests/vm/kernel.sh 7
+tap 'kernel 7: the newest is fetched' moves "$passed_7"
+rm "$MOCK/archive"
+tap 'kernel 7: without the archive it stays' says '' 0 tests/vm/kernel.sh --renew 7
+tap 'kernel 7: it is of the series that the archive had' is 7 "$passed_7"
+tap 'kernel 7: the archive moves on' moves "$newer"
+tap 'kernel 7: the newer series is used' is 7 "$newer"
+tap 'kernel 7: the series that passed last stays' is 7-passed "$passed_7"
+tap 'kernel 7: the archive moves on again' moves "$newer.9"
+tap 'kernel 7: a series that has not passed does not replace it' is 7-passed "$passed_7"
+
 # Builds modules with as few tools as possible. They get BTF only if pahole is there.
 fresh
 for tool in bash dirname mkdir nproc tail; do

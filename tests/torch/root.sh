@@ -20,7 +20,7 @@ recipe=$suite:$packages
 need_root "$0"
 if [[ ${1:-} == --remove ]]; then
 	# The files of a root belong to root.
-	for directory in "$BUILD"/torch{,-*}; do
+	for directory in "$BUILD"/torch{,-*} "$BUILD"/kernels/7*; do
 		[[ ! -e $directory ]] || "${as_root[@]}" rm -rf --one-file-system "$directory"
 	done
 	exit
@@ -33,12 +33,7 @@ unavailable() {
 	say "$*"
 	exit 77
 }
-# Takes the mirror that apt uses for this machine's own release.
-release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-# shellcheck disable=SC2016	# apt expands it
-mirror=$(apt-get indextargets --format '$(CODENAME) $(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-	awk -v release="$release" '($1 == release || $2 == release) && $(NF - 1) == "main" { print $NF; exit }')
-[[ $mirror ]] || unavailable "apt's sources name no package mirror for '$release'"
+mirror=$(package_mirror) || unavailable 'the sources of apt name no package mirror'
 mkdir -p "$BUILD/log" "$TORCH"
 log=$BUILD/log/${TORCH##*/}-root
 /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file "${mirror%/}/dists/$suite/InRelease" \

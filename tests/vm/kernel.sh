@@ -4,19 +4,27 @@
 # Makes build/kernels/KIND ready to boot and to build modules against:
 #   vmlinuz  release  initrd.gz
 #   headers  link to the KDIR of external modules
-#   root/    what the packages brought (lib/modules, usr/src), stock kernels only
-# usage: tests/vm/kernel.sh 6.1|6.12|debug|kcsan
+#   root/    what the packages brought (lib/modules, usr/src), stock kernels only. For 7, the newest kernel that Debian's
+#            trixie-backports has, also the programs of Debian 13 that kbuild.sh runs there.
+# usage: tests/vm/kernel.sh 6.1|6.12|7|debug|kcsan
 #        tests/vm/kernel.sh --known KIND        only whether it is one of these
+#        tests/vm/kernel.sh --renew 7           also if there is one, but the archive has a newer series. The image of the
+#                                               series that passed last (lib.sh: passed_7) stays as build/kernels/7-passed.
 # Stock kernels and their headers come as Debian packages that are unpacked and never installed. Everything is made
-# once.
+# once. Exit status: 77: kernel 7 is not there and cannot be fetched; the reason is the last line on standard error.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-if [[ ${1:-} == --known ]]; then
+renew=
+case ${1:-} in
+--known)
 	known_kernel "${2:-}"
-	exit
-fi
+	exit ;;
+--renew)
+	renew=1
+	shift ;;
+esac
 kind=${1:-}
 known_kernel "$kind"
 dir=$BUILD/kernels/$kind
@@ -90,15 +98,48 @@ stock() {
 	echo "$version" >"$dir/ready"
 }
 
+# make_backports DIR
+make_backports() {
+	local release
+	rm -f "$1/ready"
+	"$TOP/tests/vm/backports-kernel.sh" "$1" || return
+	release=$(<"$1/release")
+	cp "$1/root/usr/lib/modules/$release/vmlinuz" "$1/vmlinuz"
+	ln -sfn "root/usr/src/linux-headers-$release" "$1/headers"
+	echo "$release" >"$1/ready"
+}
+# Makes kernel 7 if there is none. With --renew an older series is replaced if the newer one can be fetched.
+backports() {
+	local offered series
+	if ! usable; then
+		make_backports "$dir"
+		return
+	fi
+	[[ $renew ]] && offered=$("$TOP/tests/vm/backports-kernel.sh" --offered 2>/dev/null) || return 0
+	series=$(kernel_series "$kind")
+	[[ $offered != "$series".* ]] || return 0
+	make_backports "$dir-newer" || { say "Linux $series stays, because $offered could not be fetched" && return; }
+	need_root 'rm'
+	if [[ $series == "$passed_7" ]]; then
+		"${as_root[@]}" rm -rf --one-file-system "$dir-passed"
+		mv "$dir" "$dir-passed"
+	else
+		"${as_root[@]}" rm -rf --one-file-system "$dir"
+	fi
+	mv "$dir-newer" "$dir"
+}
+
 lock "kernel-$kind"
-if [[ $kind != 6.* ]]; then
+# The modules that the root file system needs.
+modules=(virtio_pci 9pnet_virtio 9p overlay)
+case $kind in
+6.*) stock ;;
+7) backports ;;
+*)
 	"$TOP/tests/vm/debug-kernel.sh" "$dir" "$kind"
 	modules=()
-else
-	stock
-	# The modules that the root file system needs.
-	modules=(virtio_pci 9pnet_virtio 9p overlay)
-fi
+	;;
+esac
 for source in "$dir/release" "$TOP/tests/vm/init" "$TOP/tests/vm/initrd.sh"; do
 	[[ $dir/initrd.gz -nt $source ]] || {
 		"$TOP/tests/vm/initrd.sh" "$dir" "${modules[@]}"

@@ -4,7 +4,7 @@
 # Builds our modules for a kernel below build/ko/NAME, from a copy of their sources: kbuild writes its output next to
 # the sources, and the output of several kernels must not mix. A warning is an error (W=1), as everywhere in this
 # project.
-# usage: tests/vm/modules.sh 6.1|6.12|debug
+# usage: tests/vm/modules.sh 6.1|6.12|7|debug
 #        tests/vm/modules.sh NAME KDIR [make variable...]
 set -euo pipefail
 # shellcheck disable=SC2034	# for lib.sh

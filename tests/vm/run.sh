@@ -4,7 +4,7 @@
 # Boots a kernel under QEMU. Its root file system is the host's (read-only, under an overlay in memory). Loads our
 # modules, runs a command in the checkout, and returns its output and exit status.
 #
-# usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, debug, kcsan
+# usage: tests/vm/run.sh KIND [option...] -- COMMAND [ARG...]      KIND: 6.1, 6.12, 7, debug, kcsan
 #   --cpus N  --mem MB  --timeout SECONDS  --append 'kernel arguments'  --tries N (of booting, default 3)
 #   --load 'flexmem parameters'  --sim 'flexmem_sim parameters'  --no-load  --no-build
 #   --leaps     ends with status 98 if COMMAND failed and the machine's clock had jumped
@@ -129,7 +129,7 @@ kernel_args="console=ttyS0 loglevel=7 panic=-1 oops=panic log_buf_len=1M printk.
 # On a busy host the interrupt of an emulated timer can be late. The kernel must not conclude that the timer is broken.
 kernel_args+=" no_timer_check"
 # 0x608: the machine's power management timer, which the project's kernels cannot find without ACPI.
-[[ $kind == 6.* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
+[[ $kind == [67]* ]] || kernel_args+=" kunit.enable=1 pmtmr=0x608"
 # An emulated machine is slow: the kernel's watchdogs must wait as long as they can.
 [[ $accel == kvm ]] || kernel_args+=" rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.watchdog_thresh=60 \
 sysctl.kernel.hung_task_timeout_secs=600"

@@ -3,12 +3,12 @@
 #
 # Boots a kernel with suspend.c as its only process, which lets the system sleep while a map is open. Prints TAP. This
 # machine has no file system of the host, because a suspend breaks the connection to it.
-# usage: tests/vm/suspend.sh 6.1|6.12          before: tests/vm/modules.sh KIND
+# usage: tests/vm/suspend.sh 6.1|6.12|7          before: tests/vm/modules.sh KIND
 set -euo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname -- "$0")/../lib.sh"
 
-kind=${1:?usage: suspend.sh 6.1|6.12}
+kind=${1:?usage: suspend.sh 6.1|6.12|7}
 known_kernel "$kind"
 "$TOP/tests/vm/kernel.sh" "$kind"
 dir=$BUILD/vm/suspend-$kind
