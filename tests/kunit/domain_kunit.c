@@ -184,6 +184,39 @@ static void nothing_is_left_for_a_short_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].sizes[0], 3 * GIB);
 }
 
+/* A domain with the most sizes gets no further one for the rest. */
+static void most_sizes_and_a_rest(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_device *fake;
+	struct flexmem_table *table;
+	unsigned int i;
+
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 24 * GIB);
+	fake_device_add_domain(fake, FLEXMEM_DOMAIN_DEVICE, 24 * GIB + SZ_4M);
+	fake->domains[1].short_last = true;
+	fake->domains[1].nr_sizes = FLEXMEM_MAX_FALLBACK_SIZES;
+	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
+		fake->domains[1].sizes[i] = (FLEXMEM_MAX_FALLBACK_SIZES - i) * GIB;
+	table = fake_table_create(test, fake, &settings);
+	KUNIT_EXPECT_EQ(test, table->domain[1].nr_sizes,
+			FLEXMEM_MAX_FALLBACK_SIZES);
+	KUNIT_EXPECT_FALSE(test, table->domain[1].has_rest);
+	KUNIT_EXPECT_EQ(test, table->domain[1].sizes[i - 1], GIB);
+	/* With one size fewer the rest is the last one. */
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 24 * GIB);
+	fake_device_add_domain(fake, FLEXMEM_DOMAIN_DEVICE, 24 * GIB + SZ_4M);
+	fake->domains[1].short_last = true;
+	fake->domains[1].nr_sizes = FLEXMEM_MAX_FALLBACK_SIZES - 1;
+	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES - 1; i++)
+		fake->domains[1].sizes[i] = (FLEXMEM_MAX_FALLBACK_SIZES - i) * GIB;
+	table = fake_table_create(test, fake, &settings);
+	KUNIT_EXPECT_EQ(test, table->domain[1].nr_sizes,
+			FLEXMEM_MAX_FALLBACK_SIZES);
+	KUNIT_EXPECT_TRUE(test, table->domain[1].has_rest);
+	KUNIT_EXPECT_EQ(test, table->domain[1].sizes[i], SZ_4M);
+}
+
 /* The device has less than it said: room for three regions of the short size. */
 static void there_is_one_short_region(struct kunit *test)
 {
@@ -458,6 +491,32 @@ static void refresh_that_fails_is_repeated(struct kunit *test)
 		   "capacity (2), capacity (3), acquire 12G (1), set 0");
 }
 
+/* The device has more memory just after it has answered how much it has. */
+static void grow_once(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	ctx->fake->after_capacity = NULL;
+	ctx->fake->capacity = 12 * GIB;
+	flexmem_table_outdate(ctx->table);
+}
+
+/*
+ * The capacity changes while the firmware answers. flexmem may have the old
+ * answer for now, but asks again before the next acquisition.
+ */
+static void capacity_changes_during_the_answer(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+
+	ctx->fake->capacity = 4 * GIB;
+	ctx->fake->after_capacity = grow_once;
+	ctx->fake->after_capacity_arg = ctx;
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_new_capacity(ctx->table));
+	expect_from(test, ctx, HBM_0, 12 * GIB, 0);
+	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].capacity, 12 * GIB);
+}
+
 /* Each domain gets a region in turn, so that no domain takes all slots. */
 static void prealloc_takes_turns(struct kunit *test)
 {
@@ -672,6 +731,7 @@ static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(domains_have_their_own_sizes),
 	KUNIT_CASE(last_region_may_be_short),
 	KUNIT_CASE(nothing_is_left_for_a_short_region),
+	KUNIT_CASE(most_sizes_and_a_rest),
 	KUNIT_CASE(there_is_one_short_region),
 	KUNIT_CASE(programs_get_the_short_region_last),
 	ORDER_CASE(default_is_device_memory_in_order),
@@ -686,6 +746,7 @@ static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(memory_comes_back_to_its_domain),
 	KUNIT_CASE(reset_reads_each_capacity),
 	KUNIT_CASE(refresh_that_fails_is_repeated),
+	KUNIT_CASE(capacity_changes_during_the_answer),
 	KUNIT_CASE(prealloc_takes_turns),
 	KUNIT_CASE(pressure_is_about_all_domains),
 	KUNIT_CASE(a_free_elsewhere_is_no_event),

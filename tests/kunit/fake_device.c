@@ -436,6 +436,8 @@ static int fake_capacity(void *priv, unsigned int domain, u64 *bytes)
 
 	if (!rc)
 		*bytes = *capacity_of(fake, domain);
+	if (!rc && fake->after_capacity)
+		fake->after_capacity(fake->after_capacity_arg);
 	rc = fake_device_end(fake, FAKE_CAPACITY, 0, rc);
 	log_domain(fake, domain);
 	return rc;

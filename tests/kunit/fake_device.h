@@ -110,6 +110,8 @@ struct fake_failure {
  *	slots
  * @during_scrub: called in the middle of each scrub, if it is not NULL
  * @during_scrub_arg: argument of @during_scrub
+ * @after_capacity: called when the answer to each capacity is known, if not NULL
+ * @after_capacity_arg: argument of @after_capacity
  * @during_acquire: called in the middle of each acquisition, if not NULL
  * @during_acquire_arg: argument of @during_acquire
  * @during_set: called in the middle of each slot_set, if not NULL
@@ -163,6 +165,8 @@ struct fake_device {
 	bool quiet;
 	void (*during_scrub)(void *arg);
 	void *during_scrub_arg;
+	void (*after_capacity)(void *arg);
+	void *after_capacity_arg;
 	void (*during_acquire)(void *arg);
 	void *during_acquire_arg;
 	void (*during_set)(void *arg);

@@ -8,6 +8,7 @@
 #include <linux/wait.h>
 
 #include "client.h"
+#include "compat.h"
 #include "fake_device.h"
 #include "owner.h"
 #include "placement.h"
@@ -247,6 +248,8 @@ static void memory_counts_capacity_to_acquire(struct kunit *test)
  */
 static void quarantined_bytes_stay_in_use(struct kunit *test)
 {
+	struct ctx *ctx = test->priv;
+	struct flexmem_region *region;
 	struct fake_block *block;
 
 	alloc(test, GIB);
@@ -259,8 +262,14 @@ static void quarantined_bytes_stay_in_use(struct kunit *test)
 	expect_event(test, NONE, GIB + GIB / 4, 2 * GIB);
 	block = alloc(test, GIB / 2);
 	expect_event(test, MODERATE, GIB + GIB / 2 + GIB / 4, 2 * GIB);
+	region = block->region;
 	fake_quarantine(block);
 	expect_quiet(test);
+	/* A scrub succeeds, and the block is free. */
+	region->retry_at = jiffies;
+	mod_delayed_work(system_dfl_wq, &ctx->table->scrub_work, 0);
+	flush_work(&ctx->table->scrub_work.work);
+	expect_event(test, NONE, GIB + GIB / 4, 2 * GIB);
 }
 
 /*

@@ -29,6 +29,31 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096 + 128);
 }
 
+/*
+ * Errors that say nothing about the memory: the caller was killed, the kernel
+ * has no memory, or the firmware was not asked. The block is free again.
+ */
+static void errors_without_quarantine(struct kunit *test)
+{
+	static const int errors[] = { -ENOMEM, -EINTR };
+	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	make_dirty(test, client, 4096);
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, errors[i]);
+		KUNIT_EXPECT_EQ(test, errors[i],
+				PTR_ERR(try(ctx, other, 4096, 0)));
+		KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
+		KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 128);
+	}
+	/* The bytes of the former owner are still cleared. */
+	scrubbed(test);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+}
+
 static void trim_repairs_what_is_quarantined(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1), *other = open(test, 2);
@@ -245,6 +270,7 @@ static void killed_caller_returns_the_block_unchanged(struct kunit *test)
 
 static struct kunit_case scrub_failure_cases[] = {
 	KUNIT_CASE(failed_scrub_is_quarantined),
+	KUNIT_CASE(errors_without_quarantine),
 	KUNIT_CASE(trim_repairs_what_is_quarantined),
 	KUNIT_CASE(region_with_quarantined_bytes_is_not_trimmed),
 	KUNIT_CASE(background_repairs_what_is_quarantined),

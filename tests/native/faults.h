@@ -64,6 +64,10 @@ extern const struct sequence card_corners[];
 extern const struct sequence job_corners[];
 /* Tests of programs that are loaded into device memory. */
 extern const struct sequence program_corners[];
+/* Tests of replies and events when an ALLOC fails. */
+extern const struct sequence account_corners[];
+/* Tests of the removal of a function whose programs run. */
+extern const struct sequence removal_corners[];
 extern const struct sequence sleep_corners[];
 extern const struct sequence debugfs_corners[];
 /*

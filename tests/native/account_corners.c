@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Corner cases of accounts: who hears when memory is within reach again. */
+#include "corners.h"
+
+/* Frees the allocation of a reply. */
+static void undo(struct run *r, const struct flexmem_alloc *reply)
+{
+	BY(r, 0, FREE, &CMD(free, .handle = reply->out_handle), 0);
+}
+
+/**
+ * struct gate - a way to forbid an ALLOC and to permit it again
+ * @name: short description
+ * @reason: why the ALLOC fails
+ * @close: forbids it
+ * @open: permits it
+ */
+struct gate {
+	const char *name;
+	u32 reason;
+	void (*close)(struct run *r);
+	void (*open)(struct run *r);
+};
+
+/* The cgroup of the file that waits, and another one. */
+static struct cgroup *waiter, *holder;
+
+static void limit(struct run *r, u32 resource, u64 most)
+{
+	BY(r, 1, SET_LIMIT,
+	   &CMD(resource_limit, .cgroup = cgroup_id(waiter),
+		.resource = resource, .limit = most), 0);
+}
+
+static void close_bytes(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_BYTES, 127);
+}
+
+static void open_bytes(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_BYTES, 128);
+}
+
+static void remove_bytes(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_NO_LIMIT);
+}
+
+static void close_regions(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_REGIONS, 0);
+}
+
+static void open_regions(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_REGIONS, 1);
+}
+
+static void close_handles(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_HANDLES, 0);
+}
+
+static void open_handles(struct run *r)
+{
+	limit(r, FLEXMEM_RESOURCE_HANDLES, 1);
+}
+
+static void default_limit(struct run *r, u64 most)
+{
+	BY(r, 1, SET_LIMIT,
+	   &CMD(resource_limit, .scope = FLEXMEM_SCOPE_DEFAULT,
+		.resource = FLEXMEM_RESOURCE_BYTES, .limit = most), 0);
+}
+
+static void close_default(struct run *r)
+{
+	default_limit(r, 127);
+}
+
+static void open_default(struct run *r)
+{
+	default_limit(r, FLEXMEM_NO_LIMIT);
+}
+
+/* Reserves @count regions of the first size for the other cgroup. */
+static int reserve(struct run *r, u32 count)
+{
+	struct flexmem_info info = CMD(info);
+
+	BY(r, 1, INFO, &info, 0);
+	return native_ioctl(r->file[1], FLEXMEM_IOCTL_RESERVE,
+			    &CMD(reserve, .cgroup = cgroup_id(holder),
+				 .length = count ? info.out_fallback_sizes[0] : 0,
+				 .count = count));
+}
+
+static u32 reserve_all(struct run *r)
+{
+	u32 count = 0;
+
+	while (count < FLEXMEM_MAX_SLOTS && !reserve(r, count + 1))
+		count++;
+	must(r, count, "regions can be reserved");
+	return count;
+}
+
+static void close_reservation(struct run *r)
+{
+	reserve_all(r);
+}
+
+static void open_reservation(struct run *r)
+{
+	run_good(r, "end of a reservation", reserve(r, 0), 0);
+}
+
+static void shorten_reservation(struct run *r)
+{
+	run_good(r, "shorter reservation", reserve(r, 1), 0);
+}
+
+static u64 capacity;
+static u32 filler;
+
+/* There is room for one region, which an allocation fills. */
+static void close_capacity(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc);
+	struct flexmem_info info = CMD(info);
+
+	BY(r, 1, INFO, &info, 0);
+	capacity = info.out_capacity;
+	cmd.length = info.out_fallback_sizes[info.out_nr_fallback_sizes - 1];
+	world_set_capacity(1, cmd.length);
+	BY(r, 1, ALLOC, &cmd, 0);
+	filler = cmd.out_handle;
+}
+
+static void open_capacity(struct run *r)
+{
+	world_set_capacity(1, capacity);
+}
+
+static void open_by_free(struct run *r)
+{
+	BY(r, 1, FREE, &CMD(free, .handle = filler), 0);
+	filler = 0;
+}
+
+static const struct gate gates[] = {
+	{ "limit of bytes", FLEXMEM_REASON_CGROUP_LIMIT, close_bytes,
+	  open_bytes },
+	{ "limit of bytes that ends", FLEXMEM_REASON_CGROUP_LIMIT, close_bytes,
+	  remove_bytes },
+	{ "limit of regions", FLEXMEM_REASON_REGION_LIMIT, close_regions,
+	  open_regions },
+	{ "limit of handles", FLEXMEM_REASON_CGROUP_LIMIT, close_handles,
+	  open_handles },
+	{ "default limit", FLEXMEM_REASON_CGROUP_LIMIT, close_default,
+	  open_default },
+	{ "reservation", FLEXMEM_REASON_RESERVED, close_reservation,
+	  open_reservation },
+	{ "shorter reservation", FLEXMEM_REASON_RESERVED, close_reservation,
+	  shorten_reservation },
+	{ "capacity", FLEXMEM_REASON_CAPACITY, close_capacity, open_capacity },
+	{ "free", FLEXMEM_REASON_CAPACITY, close_capacity, open_by_free },
+};
+
+/* Whether the file has an event, which this reads. */
+static bool has_event(struct run *r)
+{
+	struct flexmem_event event;
+	bool some = false;
+
+	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	native_settle_work();
+	while (native_read(r->file[0], &event, sizeof(event)) > 0)
+		some = true;
+	return some;
+}
+
+/* Whether one more ALLOC by a file that waits is told when it may succeed. */
+static void pass(struct run *r, const struct gate *gate)
+{
+	struct flexmem_alloc reply = CMD(alloc, .length = 1);
+
+	CALL(r, TRIM, &CMD(trim));
+	gate->close(r);
+	if (FAILS(r, ALLOC, &reply, ENOMEM))
+		run_good(r, gate->name, -(long)reply.out_reason, gate->reason);
+	has_event(r);
+	must(r, !has_event(r), "no event while nothing changes");
+	gate->open(r);
+	must(r, has_event(r), gate->name);
+	reply = CMD(alloc, .length = 1);
+	CALL(r, ALLOC, &reply);
+	undo(r, &reply);
+	limit(r, FLEXMEM_RESOURCE_BYTES, FLEXMEM_NO_LIMIT);
+	limit(r, FLEXMEM_RESOURCE_REGIONS, FLEXMEM_NO_LIMIT);
+	limit(r, FLEXMEM_RESOURCE_HANDLES, FLEXMEM_NO_LIMIT);
+	run_good(r, "no reservation", reserve(r, 0), 0);
+	if (filler)
+		open_by_free(r);
+	if (capacity)
+		world_set_capacity(1, capacity);
+}
+
+/*
+ * Opens file 0 in a cgroup whose parent is a child of the root, so that the
+ * default limit applies to it, and file 1 in the root.
+ */
+static struct cgroup *begin_gates(struct run *r)
+{
+	struct cgroup *parent = native_cgroup_make(native_cgroup_root);
+
+	waiter = native_cgroup_make(parent);
+	holder = native_cgroup_make(native_cgroup_root);
+	native_cgroup_move(waiter);
+	open_file(r, 0);
+	native_cgroup_move(native_cgroup_root);
+	open_file(r, 1);
+	return parent;
+}
+
+static void end_gates(struct cgroup *parent)
+{
+	native_cgroup_remove(holder);
+	native_cgroup_remove(waiter);
+	native_cgroup_remove(parent);
+	/*
+	 * Unbinding forgets the accounts, which would otherwise look like
+	 * leaks.
+	 */
+	WARN_ON(world_unbind(1));
+}
+
+static void run_events(struct run *r)
+{
+	struct cgroup *parent = begin_gates(r);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(gates) && !r->wrong; i++)
+		pass(r, &gates[i]);
+	end_gates(parent);
+}
+
+/* ---- a cgroup that has gone ---- */
+
+/*
+ * All regions are reserved for a cgroup. After its removal they can be reserved
+ * for another one at once, without an ALLOC or a TRIM in between.
+ */
+static void run_reserve_again(struct run *r)
+{
+	struct cgroup *parent = begin_gates(r);
+	struct cgroup *gone = holder;
+	u32 count;
+
+	CALL(r, TRIM, &CMD(trim));
+	count = reserve_all(r);
+	holder = native_cgroup_make(native_cgroup_root);
+	native_cgroup_remove(gone);
+	run_good(r, "RESERVE of what a removed cgroup had", reserve(r, count),
+		 0);
+	end_gates(parent);
+}
+
+const struct sequence account_corners[] = {
+	{ "event when an ALLOC may succeed", NULL, run_events },
+	{ "reservation of a removed cgroup", NULL, run_reserve_again },
+	{}
+};
