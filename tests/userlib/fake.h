@@ -15,9 +15,16 @@
 #include <linux/flexmem.h>
 
 #define FAKE_NODES 8
+#define FAKE_LINKS 32
 #define FAKE_REGIONS 16
 #define FAKE_COMMANDS 32
 #define FAKE_USERS 8
+
+/* A symbolic link in sysfs. */
+struct fake_link {
+	char path[96];
+	char target[96];
+};
 
 /* The node /dev/flexmemN. */
 struct fake_node {
@@ -34,6 +41,7 @@ struct fake_node {
  */
 struct fake {
 	struct fake_node nodes[FAKE_NODES];
+	struct fake_link links[FAKE_LINKS];
 	const char *stray_names[4];
 	uint32_t slots;
 	uint32_t max_regions;

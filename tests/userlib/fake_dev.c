@@ -24,6 +24,8 @@ int __real_access(const char *path, int mode);
 int __real_stat(const char *path, struct stat *status);
 int __wrap_access(const char *path, int mode);
 int __wrap_stat(const char *path, struct stat *status);
+ssize_t __real_readlink(const char *path, char *to, size_t size);
+ssize_t __wrap_readlink(const char *path, char *to, size_t size);
 
 /* A listing of /dev: the nodes in descending order, then other files. */
 static struct dirent listed;
@@ -70,17 +72,32 @@ int __wrap_closedir(DIR *dir)
 	return 0;
 }
 
+/* The node with this number in its name, or NULL. */
+static const struct fake_node *numbered(unsigned int number)
+{
+	unsigned int i;
+
+	for (i = 0; i < FAKE_NODES; i++) {
+		if (fake.nodes[i].exists && fake.nodes[i].number == number)
+			return &fake.nodes[i];
+	}
+	return NULL;
+}
+
 /* Returns a descriptor of a file in sysfs, which any caller may read. */
 int open_sysfs(const char *path)
 {
+	const struct fake_node *node;
 	unsigned int number;
 	const char *mode;
 	int ends[2];
 
-	if (sscanf(path, SYSFS_MODE, &number) != 1 ||
-	    number >= FAKE_NODES || !fake.nodes[number].exists || pipe(ends))
+	if (sscanf(path, SYSFS_MODE, &number) != 1)
 		return 0;
-	mode = fake.nodes[number].mode == FLEXMEM_MODE_PF ? "pf\n" : "vf\n";
+	node = numbered(number);
+	if (!node || pipe(ends))
+		return 0;
+	mode = node->mode == FLEXMEM_MODE_PF ? "pf\n" : "vf\n";
 	REQUIRE(write(ends[1], mode, 3) == 3);
 	close(ends[1]);
 	return ends[0];
@@ -101,11 +118,30 @@ int __wrap_stat(const char *path, struct stat *status)
 	if (sscanf(path, "/dev/flexmem%u", &number) != 1)
 		return __real_stat(path, status);
 	errno = ENOENT;
-	if (number >= FAKE_NODES || !fake.nodes[number].exists)
+	if (!numbered(number))
 		return -1;
 	memset(status, 0, sizeof(*status));
 	status->st_mode = S_IFCHR | fake.node_access;
 	status->st_gid = fake.node_group;
 	status->st_rdev = makedev(MAJOR, number);
 	return 0;
+}
+
+ssize_t __wrap_readlink(const char *path, char *to, size_t size)
+{
+	size_t length;
+	unsigned int i;
+
+	if (strncmp(path, "/sys/", 5))
+		return __real_readlink(path, to, size);
+	for (i = 0; i < FAKE_LINKS; i++) {
+		if (strcmp(fake.links[i].path, path))
+			continue;
+		length = strlen(fake.links[i].target);
+		REQUIRE(length < size);
+		memcpy(to, fake.links[i].target, length);
+		return (ssize_t)length;
+	}
+	errno = ENOENT;
+	return -1;
 }

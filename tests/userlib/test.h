@@ -34,6 +34,7 @@ static inline int setup(void **state)
 	(void)state;
 	fake_reset();
 	unsetenv("FLEX_DEVICE");
+	unsetenv("FLEXMEM_VISIBLE_DEVICES");
 	unsetenv("FLEXMEM_DEBUG");
 	unsetenv("TORCH_SPYRE_ALLOC_DEBUG");
 	return 0;

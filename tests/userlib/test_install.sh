@@ -218,10 +218,13 @@ versions_stay() {
 	test "$(version_of flexmem_device_map)" = FLEXMEM_0.2 &&
 	test "$(version_of flexmem_cache_trim)" = FLEXMEM_0.2 &&
 	test "$(version_of flexmem_device_resize)" = FLEXMEM_0.3 &&
+	test "$(version_of flexmem_device_count)" = FLEXMEM_0.4 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		grep -c '@@FLEXMEM_0\.1$')" -eq 24 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
-		grep -c '@@FLEXMEM_0\.2$')" -eq 36
+		grep -c '@@FLEXMEM_0\.2$')" -eq 36 &&
+	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
+		grep -c '@@FLEXMEM_0\.3$')" -eq 40
 }
 
 # A static library cannot hide names, so each must have the library's prefix.

@@ -3,6 +3,7 @@
 """The Python package, with the fake kernel below the library."""
 
 import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -16,7 +17,8 @@ sys.path.insert(0, PACKAGE)
 # pylint: disable=wrong-import-position
 import flexmem.device
 import numpy
-from flexmem import MAPPABLE, Address, Cache, Device, Error, Failure, Info, OutOfMemory, Region, Statistics, version
+from flexmem import (MAPPABLE, Address, Cache, Device, Error, Failure, Identity, Info, OutOfMemory, Region, Statistics,
+                     devices, version)
 from flexmem._native import __file__ as native
 from flexmem._native import ffi, lib
 
@@ -49,7 +51,7 @@ def raised(kind, function, *args, **kwargs):
 @test
 def every_member_of_the_structs_is_there():
     for kind, struct in ((Info, "properties"), (Statistics, "statistics"), (Region, "region_state"), (Failure, "failure"),
-                         (Address, "virtual_address")):
+                         (Address, "virtual_address"), (Identity, "identity")):
         members = {name for name, _ in ffi.typeof(f"struct flexmem_{struct}").fields} - {"reserved", "fallback_count"}
         assert set(kind._fields) == members, (kind, set(kind._fields) ^ members)
 
@@ -59,6 +61,21 @@ def every_function_is_there():
     with open(os.path.join(HERE, "../../userlib/libflexmem.map"), encoding="utf-8") as file:
         names = [line.strip(" \t\n;") for line in file if line.startswith("\t\tflexmem_")]
     assert len(names) > 60 and set(names) <= set(dir(lib)), set(names) - set(dir(lib))
+
+
+@test
+def all_functions_are_listed_and_opened_by_index():
+    (identity,) = devices()
+    assert identity.path == "/dev/flexmem0" and identity.function == "vf" and identity.id == "flexmem0", identity
+    with Device(0) as device:
+        assert device.path == identity.path
+    assert raised(Error, Device, 1).errno == errno.ENODEV
+    os.environ["FLEXMEM_VISIBLE_DEVICES"] = ""
+    try:
+        assert devices() == []
+        assert raised(Error, Device).errno == errno.ENODEV
+    finally:
+        del os.environ["FLEXMEM_VISIBLE_DEVICES"]
 
 
 @test

@@ -19,7 +19,7 @@ from tool import GIB, HERE, MAN, SMALL, TOOL, error_of, good, main, on_terminal,
 def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "alloc", "fill",
+    assert commands == ["list", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "alloc", "fill",
                         "check", "free", "trim", "shell", "replay", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
@@ -716,6 +716,39 @@ def a_pf_is_the_administrators():
         assert "/dev/flexmem1 is for the group" in err, err
     _, _, err = run("info", "--device", "PF", FAKE_MODE=0, FAKE_SECOND=1, FAKE_OPEN_ERROR=13, **mine)
     assert "may open a PF" in err and "usermod" not in err, err
+
+
+@test
+def list_shows_all_functions():
+    found = report("list", FAKE_MODE=0, FAKE_SECOND=1)["functions"]
+    assert [f["index"] for f in found] == [0, 1]
+    # The VF comes first. The fake sysfs has no links, so the names of the nodes are the ids.
+    assert [f["function"] for f in found] == ["VF", "PF"], found
+    assert [f["node"] for f in found] == ["/dev/flexmem1", "/dev/flexmem0"], found
+    assert [f["id"] for f in found] == ["flexmem1", "flexmem0"], found
+    info = report("info", "--device", "/dev/flexmem0", FAKE_MODE=0)
+    assert found[1]["capacity"] == info["capacity"] and found[1]["slots"] == info["slots"], found
+    assert found[1]["domains"] == info["domains"] and found[1]["error"] is None, found
+    text = good("list", FAKE_MODE=0, FAKE_SECOND=1, COLUMNS=120)
+    assert re.fullmatch(r"index +node .*access\n +0 +/dev/flexmem1 .* VF .*\n +1 +/dev/flexmem0 .* PF .*usable\n", text), text
+
+
+@test
+def list_names_what_cannot_be_opened():
+    status, out, err = run("list", "--json", FAKE_OPEN_ERROR=13)
+    found = json.loads(out)["functions"]
+    assert (status, err) == (0, "") and found[0]["error"]["name"] == "EACCES", out
+    assert found[0]["slots"] is found[0]["capacity"] is found[0]["domains"] is None, out
+    assert "usable" not in good("list", FAKE_OPEN_ERROR=13)
+
+
+@test
+def list_of_no_function():
+    assert good("list", FAKE_NODE=0) == "no function\n" and report("list", FAKE_NODE=0) == {"functions": []}
+    assert good("list", FLEXMEM_VISIBLE_DEVICES="") == "no function\n"
+    assert len(report("list", FLEXMEM_VISIBLE_DEVICES="0,0")["functions"]) == 1
+    status, out, err = run("list", "--device", "VF")
+    assert (status, out) == (2, "") and "all functions, not one" in err, err
 
 
 @test

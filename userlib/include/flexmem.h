@@ -781,11 +781,12 @@ FLEXMEM_API const char *flexmem_library_version(void);
 /**
  * flexmem_device_open() - open a device
  * @device: where to put the object; flexmem_device_close() frees it
- * @path: "PF" or "VF", in upper or lower case: the first /dev/flexmemN of that
- *        kind that can be opened, in the order of N. Any other text is the path
- *        of a node. NULL: the environment variable FLEX_DEVICE decides: "PF",
- *        "VF" or a path that begins with '/'. If it is not set, or empty: the
- *        first VF that can be opened, else the first PF.
+ * @path: "PF" or "VF", in upper or lower case: the first function of that kind
+ *        that can be opened, in the order of flexmem_device_count(). Any other
+ *        text is the path of a node. NULL: the environment variable FLEX_DEVICE
+ *        decides: "PF", "VF" or a path that begins with '/'. If it is not set,
+ *        or empty: the first VF that can be opened, else the first PF.
+ *        flexmem_device_path() says which one was opened.
  *
  * If the environment has FLEXMEM_DEBUG=1 or TORCH_SPYRE_ALLOC_DEBUG=1, the
  * object begins with a log callback at FLEXMEM_LOG_DEBUG that writes to stderr.
@@ -799,6 +800,75 @@ FLEXMEM_API const char *flexmem_library_version(void);
  */
 FLEXMEM_API int flexmem_device_open(struct flexmem_device **device,
 				    const char *path);
+
+/**
+ * flexmem_device_count() - number of functions that this process sees
+ * @count: where to put the number
+ *
+ * A function is seen if its node /dev/flexmemN exists. VFs come first, then
+ * PFs, each in the order of the addresses of their devices. So the order stays
+ * the same when a driver is unbound and bound, and after a reboot. The
+ * environment variable FLEXMEM_VISIBLE_DEVICES chooses and renumbers: a list
+ * of indices in this order, or of ids, with commas. The list ends at the first
+ * entry that names no function, or one that an entry before has named; if the
+ * variable is empty there is no function. The variable is no boundary between
+ * users: whoever may open a node can open it by its path.
+ *
+ * Functions come and go. Each call reads /dev and sysfs anew, so an index means
+ * the same function only as long as none comes or goes.
+ *
+ * Return: 0; -EINVAL: @count is NULL; -ENOMEM; or what opendir() returned.
+ */
+FLEXMEM_API int flexmem_device_count(unsigned int *count);
+
+/**
+ * struct flexmem_identity - where a function is, and its name that stays
+ * @path: path of its node
+ * @id: name that stays over rebind and reboot. A VF on PCI: "pci-", the address
+ *	of its PF, "-vf" and its number there. Others: the bus, '-', and the
+ *	address of its device. Without sysfs: the name of the node, which does not
+ *	stay
+ * @bus: bus of its device, such as "pci"; "" without sysfs
+ * @address: address of its device on that bus, such as "0000:03:00.2"; ""
+ *	without sysfs
+ * @parent: address of the PF of a VF on PCI; otherwise ""
+ * @driver: driver of its device; "" if unknown
+ * @function: enum flexmem_function; without sysfs FLEXMEM_VF
+ */
+struct flexmem_identity {
+	char path[64];
+	char id[128];
+	char bus[32];
+	char address[32];
+	char parent[32];
+	char driver[32];
+	uint32_t function;
+};
+
+/**
+ * flexmem_device_identity() - node, id and address of a function
+ * @index: 0 to the result of flexmem_device_count() minus 1
+ * @identity: where to put them
+ * @size: sizeof(*@identity)
+ *
+ * The function is not opened, so no rights are needed.
+ *
+ * Return: 0; -ENODEV: there is no function with this index; -EINVAL: @identity
+ * is NULL or @size too small; -ENOMEM; or what opendir() returned.
+ */
+FLEXMEM_API int flexmem_device_identity(unsigned int index,
+					struct flexmem_identity *identity,
+					size_t size);
+
+/**
+ * flexmem_device_open_index() - open a function by its index
+ * @device: where to put the object; flexmem_device_close() frees it
+ * @index: as in flexmem_device_identity()
+ *
+ * Return: what flexmem_device_identity() and flexmem_device_open() return.
+ */
+FLEXMEM_API int flexmem_device_open_index(struct flexmem_device **device,
+					  unsigned int index);
 
 /**
  * flexmem_device_close() - close a device and free all its allocations

@@ -33,6 +33,7 @@
 #define FMLIB_ALLOWANCE_MIN FMLIB_SIZE_TO(struct flexmem_allowance, used)
 #define FMLIB_DOMAIN_MIN FMLIB_SIZE_TO(struct flexmem_domain_state, sizes)
 #define FMLIB_FAILURE_MIN FMLIB_SIZE_TO(struct flexmem_failure, max_region)
+#define FMLIB_IDENTITY_MIN FMLIB_SIZE_TO(struct flexmem_identity, function)
 #define FMLIB_PRESSURE_MIN \
 	FMLIB_SIZE_TO(struct flexmem_pressure_event, sequence)
 #define FMLIB_PROPERTIES_MIN FMLIB_SIZE_TO(struct flexmem_properties, name)

@@ -8,6 +8,13 @@
 	"A place is named REGION:OFFSET, the way that 'alloc' prints it.\n"
 
 static const struct command commands[] = {
+	{ "list", "", "all functions: node, id, slots, capacity, driver",
+	  "Show all functions of all devices that this process sees, in the order of\n"
+	  "their indices: node, id, slots, capacity, domains and driver, and whether\n"
+	  "the function can be opened. The id stays the same when a driver is bound\n"
+	  "again and after a reboot; the number in the node's name does not.\n"
+	  "FLEXMEM_VISIBLE_DEVICES chooses functions by index or id.",
+	  SHELL_NOT, cmd_list },
 	{ "info", "", "what the device is and how it is set up",
 	  "Show kind, limits and settings of the device.", SHELL_TOO, cmd_info },
 	{ "regions", "[--by-domain]", "the regions, and how full they are",

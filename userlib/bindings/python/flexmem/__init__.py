@@ -17,11 +17,11 @@ its parent.
 """
 
 from .cache import Block, Cache
-from .device import MAPPABLE, PROGRAM, ZEROED, Allocation, Device, version
+from .device import MAPPABLE, PROGRAM, ZEROED, Allocation, Device, devices, version
 from .errors import Error, OutOfMemory
-from .structs import Address, Failure, Info, Region, Statistics
+from .structs import Address, Failure, Identity, Info, Region, Statistics
 
 __all__ = [
-    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Block", "Cache", "Device", "Error", "Failure", "Info",
-    "OutOfMemory", "Region", "Statistics", "version",
+    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Block", "Cache", "Device", "Error", "Failure", "Identity",
+    "Info", "OutOfMemory", "Region", "Statistics", "devices", "version",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ._native import ffi, lib
 from .errors import Owner, check, owned
-from .structs import Address, Info, Region, Statistics, from_c
+from .structs import Address, Identity, Info, Region, Statistics, from_c
 
 PROGRAM: int = lib.FLEXMEM_PROGRAM
 MAPPABLE: int = lib.FLEXMEM_MAPPABLE
@@ -19,12 +19,29 @@ def version() -> str:
     return ffi.string(lib.flexmem_library_version()).decode()
 
 
-class Device(Owner):
-    """An open device. `path`: "PF", "VF" or a node; None: what FLEX_DEVICE says, or the first VF, or else the first PF."""
+def devices() -> list[Identity]:
+    """All functions that this process sees. Device(N) opens the one with index N. FLEXMEM_VISIBLE_DEVICES chooses."""
+    count = ffi.new("unsigned int *")
+    check(lib.flexmem_device_count(count))
+    return [_identity(index) for index in range(count[0])]
 
-    def __init__(self, path: str | None = None) -> None:
+
+def _identity(index: int) -> Identity:
+    found = ffi.new("struct flexmem_identity *")
+    check(lib.flexmem_device_identity(index, found, ffi.sizeof(found[0])))
+    return from_c(Identity, found)
+
+
+class Device(Owner):
+    """An open device. `path`: an index of devices(), "PF", "VF" or a node; None: what FLEX_DEVICE says, or the first VF,
+    or else the first PF."""
+
+    def __init__(self, path: str | int | None = None) -> None:
         found = ffi.new("struct flexmem_device **")
-        check(lib.flexmem_device_open(found, ffi.NULL if path is None else path.encode()))
+        if isinstance(path, int):
+            check(lib.flexmem_device_open_index(found, path))
+        else:
+            check(lib.flexmem_device_open(found, ffi.NULL if path is None else path.encode()))
         self._pointer = owned(found[0], lib.flexmem_device_close)
 
     @property

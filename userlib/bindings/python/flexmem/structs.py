@@ -17,6 +17,18 @@ class Address(NamedTuple):
     offset: int
 
 
+class Identity(NamedTuple):
+    """struct flexmem_identity: where a function is, and its name that stays"""
+
+    path: str
+    id: str
+    bus: str
+    address: str
+    parent: str
+    driver: str
+    function: str
+
+
 class Info(NamedTuple):
     """struct flexmem_properties: what a device is, and how it was set up"""
 
