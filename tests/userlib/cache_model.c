@@ -211,7 +211,7 @@ static bool may_split(const struct model *model,
 		return true;
 	if (model->pools[segment->pool].flags & FLEXMEM_CACHE_POOL_NO_SPLIT)
 		return false;
-	if (segment->kind == FLEXMEM_CACHE_SMALL)
+	if (size <= model->profile.small_limit)
 		return true;
 	return size < model->figures.max_split_size &&
 	       whole - size > model->profile.large_remainder;

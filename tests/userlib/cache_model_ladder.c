@@ -266,7 +266,7 @@ static uint64_t segment_size(const struct model *model,
 		return want->size;
 	if (grows(model, want))
 		return model_round(want->size, profile->growing_step);
-	if (want->kind == FLEXMEM_CACHE_SMALL)
+	if (want->size <= profile->small_limit)
 		return profile->small_segment;
 	if (want->size < profile->large_limit && profile->large_segment < limit)
 		return profile->large_segment;

@@ -168,6 +168,12 @@ static const struct {
 	{ "garbage_collection_threshold", "0.5f", "off" },
 	{ "garbage_collection_threshold", "80%", "off" },
 	{ "garbage_collection_threshold", ".", "off" },
+	{ "garbage_collection_threshold", "e-1", "off" },
+	{ "garbage_collection_threshold", ".e-1", "off" },
+	{ "garbage_collection_threshold", "1e", "off" },
+	{ "garbage_collection_threshold", "1e-", "off" },
+	{ "garbage_collection_threshold", "1e1", "off" },
+	{ "garbage_collection_threshold", "1e-1x", "off" },
 	{ "per_process_memory_fraction", "0", "1.0" },
 	{ "per_process_memory_fraction", "2", "1.0" },
 	{ "expandable_segments", "yes", "False" },
@@ -381,6 +387,13 @@ static void settings_change(void **state)
 	static const char *const good[][2] = {
 		{ "garbage_collection_threshold", "0.25" },
 		{ "garbage_collection_threshold", "0" },
+		{ "garbage_collection_threshold", ".8" },
+		{ "garbage_collection_threshold", "1e-3" },
+		{ "garbage_collection_threshold", "off" },
+		{ "max_split_size_mb", "32" },
+		{ "max_split_size_mb", "off" },
+		{ "max_non_split_rounding_mb", "3" },
+		{ "expandable_segments", "True" },
 		{ "history_entries", "12" },
 		{ "history_entries", "0" },
 		{ "per_process_memory_fraction", "0.5" },
@@ -403,8 +416,8 @@ static void settings_change(void **state)
 	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		assert_true(flexmem_cache_set_setting(cache, refused[i].key,
 						      refused[i].value) < 0);
-	assert_int_equal(flexmem_cache_set_setting(cache, "max_split_size_mb",
-						   "32"), -EPERM);
+	assert_int_equal(flexmem_cache_set_setting(cache, "backend", "direct"),
+			 -EPERM);
 	assert_int_equal(flexmem_cache_set_setting(cache, "nonsense", "1"),
 			 -ENOENT);
 	assert_int_equal(flexmem_cache_set_setting(cache, "history_entries",
@@ -419,6 +432,142 @@ static void settings_change(void **state)
 			 -EINVAL);
 	assert_memory_equal(&before, &cache->config, sizeof(before));
 	flexmem_cache_destroy(cache);
+}
+
+static void set(struct flexmem_cache *cache, const char *key, const char *value)
+{
+	assert_int_equal(flexmem_cache_set_setting(cache, key, value), 0);
+}
+
+/* All notations of a fraction have the value that they have in PyTorch. */
+static void fractions_are_read(void **state)
+{
+	static const struct {
+		const char *text;
+		double value;
+	} cases[] = {
+		{ ".8", 0.8 }, { "1e-3", 0.001 }, { "5.e-1", 0.5 },
+		{ ".25E+0", 0.25 }, { "0.00005e4", 0.5 }, { "10e-1", 1.0 },
+		{ "1.", 1.0 }, { "0", 0.0 },
+	};
+	struct flexmem_cache *cache = mock_cache("");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set(cache, "garbage_collection_threshold", cases[i].text);
+		assert_true(fabs(cache->config.threshold - cases[i].value) <
+			    1e-15);
+	}
+	flexmem_cache_destroy(cache);
+}
+
+/* The figures of all kinds must add up, and the cache must return all memory. */
+static void frees_all(struct flexmem_cache *cache, void **tokens, size_t count)
+{
+	struct flexmem_cache_statistics f = figures(cache);
+	size_t i;
+
+	assert_int_equal(f.allocation[0].current, count);
+	assert_int_equal(f.allocation[1].current + f.allocation[2].current,
+			 count);
+	assert_int_equal(f.allocated_bytes[1].current +
+			 f.allocated_bytes[2].current,
+			 f.allocated_bytes[0].current);
+	assert_int_equal(f.inactive_split_bytes[1].current +
+			 f.inactive_split_bytes[2].current,
+			 f.inactive_split_bytes[0].current);
+	for (i = 0; i < count; i++)
+		give(cache, tokens[i]);
+	f = figures(cache);
+	assert_int_equal(f.allocated_bytes[0].current, 0);
+	assert_int_equal(f.inactive_split_bytes[0].current, 0);
+	assert_int_equal(f.inactive_split[0].current, 0);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* Segments stop to grow, and grow again. Each segment keeps its kind. */
+static void growth_ends_and_begins(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	void *tokens[5];
+
+	(void)state;
+	tokens[0] = take(cache, 3 * MIB, 0);
+	assert_true(mock.last_flags & FLEXMEM_CACHE_GROWABLE);
+	set(cache, "expandable_segments", "False");
+	tokens[1] = take(cache, 5 * MIB, 0);
+	assert_int_equal(mock.grows, 0);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(mock.last_alloc, 20 * MIB);
+	assert_false(mock.last_flags & FLEXMEM_CACHE_GROWABLE);
+	/* The free end of the first segment serves this request. */
+	tokens[2] = take(cache, 1000, 0);
+	assert_int_equal(lookup(cache, tokens[2]).handle,
+			 lookup(cache, tokens[0]).handle);
+	/* Another stream gets a small segment. */
+	tokens[3] = take(cache, 1000, 1);
+	assert_int_equal(mock.last_alloc, 2 * MIB);
+	set(cache, "expandable_segments", "True");
+	tokens[4] = take(cache, 30 * MIB, 0);
+	/* The first segment tries to grow, but has neighbours. */
+	assert_int_equal(mock.grows, 1);
+	assert_true(mock.last_flags & FLEXMEM_CACHE_GROWABLE);
+	frees_all(cache, tokens, 5);
+}
+
+static void growth_begins_and_ends(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:False");
+	void *tokens[7];
+
+	(void)state;
+	tokens[0] = take(cache, 1000, 0);
+	tokens[1] = take(cache, 30 * MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	set(cache, "expandable_segments", "True");
+	/* The small segment has room. */
+	tokens[2] = take(cache, 1000, 0);
+	assert_int_equal(mock.allocs, 2);
+	tokens[3] = take(cache, 3 * MIB, 0);
+	assert_int_equal(mock.allocs, 3);
+	assert_true(mock.last_flags & FLEXMEM_CACHE_GROWABLE);
+	tokens[4] = take(cache, 9 * MIB, 0);
+	assert_int_equal(mock.grows, 1);
+	give(cache, tokens[3]);
+	tokens[3] = take(cache, 2 * MIB, 0);
+	tokens[5] = take(cache, 1000, 1);
+	set(cache, "expandable_segments", "False");
+	tokens[6] = take(cache, 60 * MIB, 0);
+	assert_int_equal(mock.grows, 1);
+	assert_false(mock.last_flags & FLEXMEM_CACHE_GROWABLE);
+	frees_all(cache, tokens, 7);
+}
+
+/* What is oversize follows the setting. */
+static void splitting_changes(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *large = take(cache, 100 * MIB, 0);
+	void *tokens[2];
+
+	(void)state;
+	assert_int_equal(figures(cache).oversize_allocations.current, 0);
+	set(cache, "max_split_size_mb", "64");
+	assert_int_equal(figures(cache).max_split_size, 64 * MIB);
+	assert_int_equal(figures(cache).oversize_allocations.current, 1);
+	assert_int_equal(figures(cache).oversize_segments.current, 1);
+	give(cache, large);
+	assert_int_equal(figures(cache).oversize_allocations.current, 0);
+	tokens[0] = take(cache, 30 * MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	set(cache, "max_split_size_mb", "off");
+	assert_int_equal(figures(cache).oversize_segments.current, 0);
+	tokens[1] = take(cache, 40 * MIB, 0);
+	assert_int_equal(mock.allocs, 2);
+	frees_all(cache, tokens, 2);
 }
 
 /* A fraction is shown with the fewest digits that read back exactly. */
@@ -587,6 +736,10 @@ int main(void)
 		CACHE_TEST(repeated_keys),
 		CACHE_TEST(long_values),
 		CACHE_TEST(settings_change),
+		CACHE_TEST(fractions_are_read),
+		CACHE_TEST(growth_ends_and_begins),
+		CACHE_TEST(growth_begins_and_ends),
+		CACHE_TEST(splitting_changes),
 		CACHE_TEST(fractions_are_shown),
 		CACHE_TEST(source_names),
 		CACHE_TEST(warnings_come_by_default),

@@ -476,14 +476,21 @@ FLEXMEM_API int flexmem_cache_setting(const struct flexmem_cache *cache,
 /**
  * flexmem_cache_set_setting() - change a setting of a cache that is in use
  * @cache: a cache
- * @key: ``garbage_collection_threshold``, ``history_entries`` or
- *	``per_process_memory_fraction``
+ * @key: any but ``backend``, ``release_lock_on_device_malloc`` and
+ *	``roundup_power2_divisions``
  * @value: the value, in the form in which it would be configured
  *
  * flexmem_cache_setting() then shows the new value, with the caller as its
- * source. ``history_entries`` takes effect at once. The other two take effect
- * with the next request that needs memory from the provider. No memory is freed
- * before that. A refused setting has no effect.
+ * source. ``history_entries`` and ``max_split_size_mb`` take effect at once. The
+ * others take effect with the next request that needs memory from the provider.
+ * No memory is freed before that. A refused setting has no effect.
+ *
+ * With ``expandable_segments`` a framework can choose how its next segments are
+ * made, for example while it loads weights. Existing segments keep their kind and
+ * still serve requests; growing ones grow only while the setting is True. The
+ * value with which the cache was made decides whether small requests count
+ * separately. A cache that was made with False takes a longer path for its
+ * growing segments.
  *
  * Return: 0; -ENOENT: there is no such key; -EPERM: the key can only be set
  * when the cache is made; -EINVAL: the value is invalid.
@@ -1145,8 +1152,7 @@ FLEXMEM_API int flexmem_cache_pool_release(struct flexmem_cache *cache,
  * segment of its own, which is not split and does not grow
  *
  * The allocation gets all bytes of its segment. For a request of 1,000 bytes
- * that is 2 MiB. With expandable_segments there are no small segments, so it is
- * 20 MiB. A free segment also serves smaller requests.
+ * that is 2 MiB. A free segment also serves smaller requests.
  * Can be set and cleared only while the pool has no segment.
  */
 #define FLEXMEM_CACHE_POOL_NO_SPLIT (UINT32_C(1) << 1)

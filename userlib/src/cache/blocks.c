@@ -125,7 +125,7 @@ static uint64_t cut(const struct flexmem_cache *cache,
 
 	if (arena->pool->flags & FLEXMEM_CACHE_POOL_NO_SPLIT)
 		return piece->size;
-	if (arena->kind == FLEXMEM_CACHE_SMALL)
+	if (size <= cache->profile.small_limit)
 		return size;
 	if (size < cache->config.max_split &&
 	    piece->size - size > cache->profile.large_remainder)

@@ -102,6 +102,11 @@ void fmlib_cache_complain(struct flexmem_cache *cache, const char *format, ...)
 
 /* Defined in config.c. */
 int fmlib_config_read(struct flexmem_cache *cache, const char *text);
+/*
+ * Computes values that follow from settings, profile and provider. The whole
+ * cache is locked, or is being made.
+ */
+void fmlib_config_apply(struct flexmem_cache *cache);
 
 #define FMLIB_PROVIDER_MIN FMLIB_SIZE_TO(struct flexmem_cache_provider, user)
 
@@ -408,8 +413,7 @@ static inline uint64_t fmlib_size_round(const struct flexmem_cache *cache,
 static inline enum flexmem_cache_pool_kind
 fmlib_size_kind(const struct flexmem_cache *cache, uint64_t size)
 {
-	/* Small and large requests share growing segments. */
-	return !cache->expandable && size <= cache->profile.small_limit ?
+	return !cache->one_kind && size <= cache->profile.small_limit ?
 	       FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
 }
 

@@ -16,6 +16,9 @@
 /* How many digits of a fraction are used: more than a double has. */
 #define FRACTION_DIGITS 17
 #define SCALE_MAX 1e17
+#define WHOLE_MAX 10
+#define EXPONENT_MAX 99
+#define PAGE UINT64_C(4096)
 #define BLANKS " \t\n\v\f\r"
 
 typedef bool (*parse_fn)(struct fmlib_config *config, enum fmlib_key key,
@@ -43,6 +46,10 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 {
 	uint64_t mib;
 
+	if (key == FMLIB_KEY_MAX_SPLIT && !strcmp(value, "off")) {
+		config->max_split = FMLIB_NO_LIMIT;
+		return true;
+	}
 	if (!parse_number(&value, MIB_MAX, &mib) || *value || !mib)
 		return false;
 	*(key == FMLIB_KEY_SLACK ? &config->slack : &config->max_split) =
@@ -50,33 +57,72 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
-/* Parses a fraction from 0 to 1, such as 0.8, whatever the locale is. */
+/* Parses the digits of a number after the point. */
+static bool parse_decimals(const char **value, uint64_t *digits, double *scale)
+{
+	const char *at = *value;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		if (*scale >= SCALE_MAX)
+			continue;
+		*digits = *digits * 10 + (uint64_t)(*at - '0');
+		*scale *= 10;
+	}
+	if (at == *value)
+		return false;
+	*value = at;
+	return true;
+}
+
+/* Parses an exponent, and applies it to @scale. */
+static bool parse_exponent(const char **value, double *scale)
+{
+	bool negative = **value == '-';
+	uint64_t count;
+
+	if (negative || **value == '+')
+		++*value;
+	if (!parse_number(value, EXPONENT_MAX, &count))
+		return false;
+	for (; count; count--)
+		*scale = negative ? *scale * 10 : *scale / 10;
+	return true;
+}
+
+/*
+ * Parses a fraction from 0 to 1, such as 0.8, .8 or 8e-1, whatever the locale
+ * is.
+ */
 static bool parse_fraction(const char *value, double *fraction)
 {
-	uint64_t whole;
+	bool whole;
+	uint64_t digits;
 	double scale = 1;
 
-	if (!parse_number(&value, 1, &whole))
-		return false;
+	whole = parse_number(&value, WHOLE_MAX, &digits);
 	if (*value == '.') {
-		for (value++; *value >= '0' && *value <= '9'; value++) {
-			if (scale >= SCALE_MAX)
-				continue;
-			whole = whole * 10 + (uint64_t)(*value - '0');
-			scale *= 10;
-		}
+		value++;
+		if (!parse_decimals(&value, &digits, &scale) && !whole)
+			return false;
+	} else if (!whole) {
+		return false;
 	}
-	*fraction = (double)whole / scale;
+	if (*value == 'e' || *value == 'E') {
+		value++;
+		if (!parse_exponent(&value, &scale))
+			return false;
+	}
+	*fraction = (double)digits / scale;
 	return !*value && *fraction <= 1.0;
 }
 
 static bool parse_threshold(struct fmlib_config *config, enum fmlib_key key,
 			    const char *value)
 {
-	double fraction;
+	double fraction = 0.0;
 
 	(void)key;
-	if (!parse_fraction(value, &fraction))
+	if (strcmp(value, "off") && !parse_fraction(value, &fraction))
 		return false;
 	config->threshold = fraction;
 	return true;
@@ -445,11 +491,44 @@ int flexmem_cache_setting(const struct flexmem_cache *cache, size_t index,
 			      sizeof(result));
 }
 
+void fmlib_config_apply(struct flexmem_cache *cache)
+{
+	struct flexmem_cache_profile *profile = &cache->profile;
+	struct fmlib_config *config = &cache->config;
+
+	cache->expandable = config->expandable && !config->direct;
+	if (cache->expandable && !cache->provider.grow) {
+		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
+				"expandable_segments has no effect: segments cannot grow here");
+		cache->expandable = false;
+	}
+	/* Each request gets its own segment, which must be whole pages. */
+	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
+	    profile->granule < PAGE)
+		profile->granule = PAGE;
+	/*
+	 * A block exceeds its request by @large_remainder at most. So the block
+	 * of a request below @simple_limit has a narrow token.
+	 */
+	cache->simple_limit = profile->large_remainder < FMLIB_NARROW ?
+			      FMLIB_NARROW - profile->large_remainder : 0;
+	if (cache->simple_limit > config->max_split)
+		cache->simple_limit = config->max_split;
+	/*
+	 * Rounding at most doubles a size and adds a granule. So a request up
+	 * to @hit_limit stays below @simple_limit. The short path counts large
+	 * requests only.
+	 */
+	cache->hit_limit = cache->one_kind &&
+			   cache->simple_limit > 2 * profile->granule ?
+			   cache->simple_limit / 2 - profile->granule : 0;
+}
+
 /* Whether the key can change while the cache is in use. */
 static bool can_change(enum fmlib_key key)
 {
-	return key == FMLIB_KEY_THRESHOLD || key == FMLIB_KEY_HISTORY ||
-	       key == FMLIB_KEY_FRACTION;
+	return key != FMLIB_KEY_BACKEND && key != FMLIB_KEY_RELEASE_LOCK &&
+	       key != FMLIB_KEY_DIVISIONS;
 }
 
 int flexmem_cache_set_setting(struct flexmem_cache *cache, const char *key,
@@ -480,6 +559,10 @@ int flexmem_cache_set_setting(struct flexmem_cache *cache, const char *key,
 	take_value(&cache->config, found, FLEXMEM_CACHE_SOURCE_CALLER, value);
 	if (found == FMLIB_KEY_HISTORY)
 		events = fmlib_history_begin(cache, events);
+	if (found == FMLIB_KEY_EXPANDABLE || found == FMLIB_KEY_MAX_SPLIT)
+		fmlib_config_apply(cache);
+	if (found == FMLIB_KEY_MAX_SPLIT)
+		fmlib_figures_oversize(cache);
 	fmlib_unlock(cache);
 	free(events);
 	return 0;

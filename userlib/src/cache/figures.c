@@ -46,14 +46,11 @@ void fmlib_flow_raise_active(struct fmlib_flow *flow)
 	}
 }
 
-/*
- * With growing segments all requests count as large, so the large ones are also
- * the sum over all kinds.
- */
+/* If all requests count as large, the large ones are also the sum. */
 static enum flexmem_cache_pool_kind
 flow_of(const struct flexmem_cache *cache, enum flexmem_cache_pool_kind kind)
 {
-	return kind || !cache->expandable ? kind : FLEXMEM_CACHE_LARGE;
+	return kind || !cache->one_kind ? kind : FLEXMEM_CACHE_LARGE;
 }
 
 static void flow_wait(struct fmlib_flow *flow, const struct fmlib_block *block,
@@ -91,16 +88,48 @@ uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
 	return all->out[FMLIB_COUNT];
 }
 
+/*
+ * A segment that grows does not count as oversize, whatever its size.
+ */
+static bool is_oversize(const struct flexmem_cache *cache,
+			const struct fmlib_segment *segment)
+{
+	return !segment->growing && segment->size >= cache->config.max_split;
+}
+
+static void set_current(struct flexmem_cache_figure *figure, uint64_t now)
+{
+	if (now > figure->current)
+		fmlib_figure_add(figure, now - figure->current);
+	else
+		fmlib_figure_subtract(figure, figure->current - now);
+}
+
+void fmlib_figures_oversize(struct flexmem_cache *cache)
+{
+	const struct fmlib_segment *segment;
+	const struct fmlib_block *block;
+	uint64_t allocations = 0;
+	uint64_t segments = 0;
+	uint32_t i;
+
+	for (segment = cache->first_segment; segment; segment = segment->next)
+		segments += is_oversize(cache, segment);
+	for (i = 0; i < fmlib_blocks_count(cache); i++) {
+		block = fmlib_block_at(cache, i);
+		allocations += block && fmlib_block_is_live(block) &&
+			       block->size >= cache->config.max_split;
+	}
+	set_current(&cache->figures.oversize_segments, segments);
+	set_current(&cache->figures.oversize_allocations, allocations);
+}
+
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change)
 {
 	enum flexmem_cache_pool_kind kind = segment->arena->kind;
 	struct flexmem_cache_statistics *f = &cache->figures;
-	/*
-	 * A segment that grows does not count as oversize, whatever its size.
-	 */
-	bool oversize = !segment->growing &&
-			segment->size >= cache->config.max_split;
+	bool oversize = is_oversize(cache, segment);
 
 	if (change > 0) {
 		add(f->segment, kind, 1);
@@ -253,8 +282,8 @@ int flexmem_cache_statistics(struct flexmem_cache *cache,
 	/* by_ladder counts the allocations that found no block in the cache. */
 	f.num_hits = f.allocation[FLEXMEM_CACHE_ALL].allocated -
 		     cache->by_ladder;
-	fmlib_unlock(cache);
 	f.max_split_size = cache->config.max_split;
+	fmlib_unlock(cache);
 	return fmlib_copy_out(statistics, size, MIN_SIZE, &f, sizeof(f));
 }
 

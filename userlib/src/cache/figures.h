@@ -26,6 +26,11 @@ void fmlib_figures_wait(struct flexmem_cache *cache,
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
 /* Returns how many allocations were freed so far. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
+/*
+ * Counts again what is oversize, because max_split_size_mb has changed. The
+ * whole cache is locked.
+ */
+void fmlib_figures_oversize(struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
 void fmlib_figures_reserved(struct flexmem_cache *cache,
@@ -98,8 +103,8 @@ static inline void fmlib_flow_out(struct fmlib_flow *flow,
 }
 
 /*
- * Counts an allocation. With growing segments all requests count as large, so
- * the sum over all kinds is not counted separately.
+ * Counts an allocation. If all requests count as large, the sum over all kinds
+ * is not counted separately.
  */
 FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 				      const struct fmlib_block *block)
@@ -107,7 +112,7 @@ FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 	const struct fmlib_arena *arena = block->segment->arena;
 	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
 
-	if (!cache->expandable)
+	if (!cache->one_kind)
 		fmlib_flow_in(&flows[FLEXMEM_CACHE_ALL], block->size,
 			      block->requested);
 	fmlib_flow_in(&flows[arena->kind], block->size, block->requested);
@@ -124,7 +129,7 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 	const struct fmlib_arena *arena = block->segment->arena;
 	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
 
-	if (!cache->expandable)
+	if (!cache->one_kind)
 		fmlib_flow_out(&flows[FLEXMEM_CACHE_ALL], block);
 	fmlib_flow_out(&flows[arena->kind], block);
 	if (cache->tagged && !fmlib_is_tagged(cache, block))
@@ -179,8 +184,8 @@ static inline void fmlib_figures_holes(struct flexmem_cache *cache,
 						      segment->arena->lane);
 	struct fmlib_holes now = fmlib_holes_of(&segment->range);
 
-	account->split_count[FLEXMEM_CACHE_LARGE] += now.count - before.count;
-	account->split_bytes[FLEXMEM_CACHE_LARGE] += now.bytes - before.bytes;
+	account->split_count[segment->arena->kind] += now.count - before.count;
+	account->split_bytes[segment->arena->kind] += now.bytes - before.bytes;
 }
 
 /*
@@ -233,7 +238,7 @@ static inline void fmlib_figures_hole_left(struct fmlib_account *account,
 
 static inline void fmlib_figures_commit_kind(struct fmlib_account *account,
 					     enum flexmem_cache_pool_kind kind,
-					     bool expandable)
+					     bool one_kind)
 {
 	struct fmlib_flow *all = &account->flows[FLEXMEM_CACHE_ALL];
 	int64_t count = account->split_count[kind];
@@ -245,7 +250,7 @@ static inline void fmlib_figures_commit_kind(struct fmlib_account *account,
 	fmlib_flow_move(&account->flows[kind], FMLIB_SPLIT_BYTES, bytes);
 	account->split_count[kind] = 0;
 	account->split_bytes[kind] = 0;
-	if (expandable)
+	if (one_kind)
 		return;
 	fmlib_flow_move(all, FMLIB_SPLIT, count);
 	fmlib_flow_move(all, FMLIB_SPLIT_BYTES, bytes);
@@ -259,7 +264,7 @@ static inline void fmlib_figures_commit_kind(struct fmlib_account *account,
 static inline void fmlib_figures_commit(struct flexmem_cache *cache,
 					struct fmlib_account *account)
 {
-	if (cache->expandable) {
+	if (cache->one_kind) {
 		fmlib_figures_commit_kind(account, FLEXMEM_CACHE_LARGE, true);
 		return;
 	}

@@ -54,13 +54,15 @@ FMLIB_INLINE void *hit(struct flexmem_cache *cache, uint64_t bytes,
 		       uint64_t stream)
 {
 	struct fmlib_lane *lane = fmlib_lane_find(cache, stream);
-	void *token;
+	void *token = NULL;
 
 	/* A stream that has no lane, or shares one, takes the long path. */
 	if (!lane || lane->stream != stream)
 		return NULL;
 	fmlib_lock_take(&lane->lock);
-	token = take(cache, lane, bytes, fmlib_size_round(cache, bytes));
+	if (bytes <= cache->hit_limit)
+		token = take(cache, lane, bytes,
+			     fmlib_size_round(cache, bytes));
 	fmlib_lock_drop(&lane->lock);
 	return token;
 }
@@ -75,11 +77,7 @@ int flexmem_cache_alloc(struct flexmem_cache *cache, uint64_t bytes,
 		return err;
 	if (!token)
 		return -EINVAL;
-	/*
-	 * For 0 bytes the difference wraps to a huge number, so the condition
-	 * is false.
-	 */
-	if (bytes - 1 < cache->hit_limit)
+	if (bytes)
 		made = hit(cache, bytes, stream);
 	if (!made && bytes)
 		return fmlib_cache_alloc(cache, bytes, stream, token);
@@ -108,7 +106,10 @@ static inline void count_free(struct flexmem_cache *cache,
 				block->size);
 }
 
-/* Frees a block of a segment that grows. */
+/*
+ * Frees a block of a segment that grows, in a cache in which all requests count
+ * as large.
+ */
 static inline void give_range(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
 			      const struct fmlib_block *block)
@@ -124,16 +125,29 @@ static inline void give_range(struct flexmem_cache *cache,
 	count_free(cache, account, block, holes);
 }
 
+static void give_memory(struct flexmem_cache *cache,
+			const struct fmlib_block *block)
+{
+	const struct fmlib_found found = {
+		.segment = block->segment,
+		.offset = block->offset,
+		.size = block->size,
+		.piece = block->piece,
+	};
+
+	fmlib_figures_free(cache, block);
+	fmlib_release(cache, &found);
+}
+
 static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 			struct fmlib_block *block)
 {
 	struct fmlib_account *account = fmlib_account(cache, lane);
 
-	if (block->segment->growing) {
+	if (block->segment->growing && cache->one_kind) {
 		give_range(cache, account, block);
 	} else {
-		fmlib_figures_free(cache, block);
-		fmlib_piece_release(cache, block->piece);
+		give_memory(cache, block);
 		fmlib_figures_commit(cache, account);
 	}
 	fmlib_block_rest(&lane->blocks, block);

@@ -96,7 +96,8 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
  */
 static void note_first(const struct fmlib_arena *arena)
 {
-	if (!arena->pool->id && arena->stream == arena->lane->stream)
+	if (!arena->pool->id && arena->stream == arena->lane->stream &&
+	    arena->kind == FLEXMEM_CACHE_LARGE)
 		arena->lane->current = arena->growing;
 }
 
@@ -473,7 +474,7 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	if (err != -ENOENT)
 		return err;
 	arena = fmlib_arena_find(cache, want);
-	if (arena)
+	if (arena && cache->expandable)
 		segment = arena->growing;
 	/*
 	 * Tries each growing segment, because one may have room to grow where

@@ -11,9 +11,7 @@
 #define OPTIONS_MIN FMLIB_SIZE_TO(struct flexmem_cache_options, device_index)
 #define PROFILE_MIN FMLIB_SIZE_TO(struct flexmem_cache_profile, growing_step)
 
-#define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
-#define PAGE (4 * KIB)
 
 static const struct flexmem_cache_profile default_profile = {
 	.granule = 128,
@@ -177,38 +175,6 @@ static void read_log(struct flexmem_cache *cache,
 	cache->log_level = FLEXMEM_LOG_DEBUG;
 }
 
-/* Computes values that follow from settings, profile and provider. */
-static void settle(struct flexmem_cache *cache)
-{
-	struct flexmem_cache_profile *profile = &cache->profile;
-	struct fmlib_config *config = &cache->config;
-
-	cache->expandable = config->expandable && !config->direct;
-	if (cache->expandable && !cache->provider.grow) {
-		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
-				"expandable_segments has no effect: segments cannot grow here");
-		cache->expandable = false;
-	}
-	/* Each request gets its own segment, which must be whole pages. */
-	if (config->direct && cache->flags & FLEXMEM_CACHE_MAPPABLE &&
-	    profile->granule < PAGE)
-		profile->granule = PAGE;
-	/*
-	 * A block exceeds its request by @large_remainder at most. So the block
-	 * of a request below @simple_limit has a narrow token.
-	 */
-	if (profile->large_remainder < FMLIB_NARROW)
-		cache->simple_limit = FMLIB_NARROW - profile->large_remainder;
-	if (cache->simple_limit > config->max_split)
-		cache->simple_limit = config->max_split;
-	/*
-	 * Rounding at most doubles a size and adds a granule. So a request up
-	 * to @hit_limit stays below @simple_limit.
-	 */
-	if (cache->simple_limit > 2 * profile->granule)
-		cache->hit_limit = cache->simple_limit / 2 - profile->granule;
-}
-
 static int begin_history(struct flexmem_cache *cache)
 {
 	struct fmlib_event *events = NULL;
@@ -278,8 +244,11 @@ static int read_settings(struct flexmem_cache *cache, const char *configuration)
 		cache->log_level = FLEXMEM_LOG_WARNING;
 	}
 	err = fmlib_config_read(cache, configuration);
-	if (!err)
-		settle(cache);
+	if (!err) {
+		cache->one_kind = cache->config.expandable &&
+				  !cache->config.direct && cache->provider.grow;
+		fmlib_config_apply(cache);
+	}
 	if (unheard)
 		cache->log = NULL;
 	return err;

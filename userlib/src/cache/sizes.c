@@ -57,7 +57,7 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 		return size;
 	if (fmlib_size_grows(cache, want))
 		return fmlib_round_up(size, profile->growing_step);
-	if (want->kind == FLEXMEM_CACHE_SMALL)
+	if (size <= profile->small_limit)
 		return profile->small_segment;
 	if (size < profile->large_limit && profile->large_segment < max_split)
 		return profile->large_segment;

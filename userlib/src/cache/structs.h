@@ -47,8 +47,9 @@ enum fmlib_key {
  * @threshold: 0 if it is off.
  * @max_split: FMLIB_NO_LIMIT if it was not given.
  * @divides: whether @divisions was given.
- * @threshold, @fraction, @history and their texts in @shown change only while
- * the whole cache is locked. The other members are constant.
+ * @expandable, @threshold, @fraction, @history, @max_split, @slack and their
+ * texts in @shown change only while the whole cache is locked. The other members
+ * are constant.
  */
 struct fmlib_config {
 	bool direct;
@@ -371,10 +372,8 @@ struct flexmem_cache {
 	/*
 	 * Constant after creation, except the members of @config that struct
 	 * fmlib_config lists.
-	 * @simple_limit: a smaller block has a narrow token (tokens.c), and is
-	 * below @config.max_split.
-	 * @hit_limit: a request up to this size is below @simple_limit after
-	 * rounding.
+	 * @one_kind: the cache was made with growing segments, so all requests
+	 * count as large.
 	 * @pointers has its own lock, or is NULL if segments are not mapped.
 	 * @problem: buffer for the reason of a failed creation; or NULL.
 	 */
@@ -384,9 +383,7 @@ struct flexmem_cache {
 	struct flexmem_cache_profile profile;
 	struct fmlib_config config;
 	bool has_events;
-	bool expandable;
-	uint64_t simple_limit;
-	uint64_t hit_limit;
+	bool one_kind;
 	uint32_t device_index;
 	uint32_t flags;
 	unsigned long generation;
@@ -414,8 +411,16 @@ struct flexmem_cache {
 	 * @shared: several threads have allocated or freed.
 	 * @lanes: see lanes.c.
 	 * @waiting: number of blocks that wait for events.
+	 * @expandable: new segments grow.
+	 * @simple_limit: a smaller block has a narrow token (tokens.c), and is
+	 * below @config.max_split.
+	 * @hit_limit: a request up to this size is below @simple_limit after
+	 * rounding.
 	 */
 	uint64_t served;
+	bool expandable;
+	uint64_t simple_limit;
+	uint64_t hit_limit;
 	bool apart;
 	bool tagged;
 	bool shared;
