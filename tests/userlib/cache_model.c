@@ -509,7 +509,7 @@ int model_alloc(struct model *model, const struct model_request *request,
 		want.kind = FLEXMEM_CACHE_SMALL;
 	result->kind = want.kind;
 	want.pool = request->pool ? request->pool :
-		    model_capture_pool(model, request->stream);
+		    model_selected_pool(model, request->stream);
 	if (want.pool && !model_pool_is_open(model, want.pool)) {
 		result->failure.pool = request->pool;
 		result->failure.last_pool = model->last_pool;

@@ -98,7 +98,8 @@ struct model_segment {
 /*
  * A private pool. @own: the pool has a provider of its own. @streams: bit mask
  * of streams whose requests go to the pool. @begun: number of the call of
- * model_pool_begin() that sent them there, or 0.
+ * model_pool_begin() that sent them there, or 0. @captures: work is captured
+ * until then.
  */
 struct model_pool {
 	bool open;
@@ -106,14 +107,15 @@ struct model_pool {
 	uint64_t uses;
 	uint32_t flags;
 	uint64_t begun;
+	bool captures;
 	unsigned int streams;
 };
 
 /*
  * The state of the model. Segments are sorted by age, oldest first. @births:
- * number of allocations. @begun: number of captures that began. @captures:
- * number of captures that have not ended. @deferred: number of frees in
- * captures.
+ * number of allocations. @begun: number of calls of model_pool_begin() so far.
+ * @captures: number of captures that have not ended. @deferred: number of frees
+ * in captures.
  */
 struct model {
 	const struct model_setup *setup;
@@ -207,14 +209,15 @@ struct model_checkpoint {
 
 /* Whether the pool exists and takes requests. */
 bool model_pool_is_open(const struct model *model, uint64_t pool);
-/* The pool that captures the requests of a stream, or 0. */
-uint64_t model_capture_pool(const struct model *model, uint64_t stream);
+/* The pool that gets the requests of a stream, or 0. */
+uint64_t model_selected_pool(const struct model *model, uint64_t stream);
 int model_pool_create(struct model *model, bool own, uint64_t *pool);
 int model_pool_hold(struct model *model, uint64_t pool);
 int model_pool_release(struct model *model, uint64_t pool);
 int model_pool_set_flags(struct model *model, uint64_t pool, uint32_t flags);
 /* @streams: bit mask of the streams that the filter accepts. */
 int model_pool_begin(struct model *model, uint64_t pool, unsigned int streams);
+int model_pool_capture(struct model *model, uint64_t pool);
 int model_pool_end(struct model *model, uint64_t pool);
 int model_pool_empty(struct model *model, uint64_t pool, uint64_t *released);
 int model_pool_usage(const struct model *model, uint64_t pool,

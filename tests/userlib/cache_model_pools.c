@@ -99,9 +99,9 @@ int model_pool_empty(struct model *model, uint64_t pool, uint64_t *released)
 	return wait_error ? wait_error : error;
 }
 
-/* ---- captures ---- */
+/* ---- selections and captures ---- */
 
-uint64_t model_capture_pool(const struct model *model, uint64_t stream)
+uint64_t model_selected_pool(const struct model *model, uint64_t stream)
 {
 	const struct model_pool *pool;
 	uint64_t last = 0;
@@ -124,7 +124,20 @@ int model_pool_begin(struct model *model, uint64_t pool, unsigned int streams)
 		return -EEXIST;
 	model->pools[pool].begun = ++model->begun;
 	model->pools[pool].streams = streams;
-	model->captures++;
+	return 0;
+}
+
+static bool has_begun(const struct model *model, uint64_t pool)
+{
+	return pool && pool <= model->last_pool && model->pools[pool].begun;
+}
+
+int model_pool_capture(struct model *model, uint64_t pool)
+{
+	if (!has_begun(model, pool))
+		return -ENOENT;
+	model->captures += !model->pools[pool].captures;
+	model->pools[pool].captures = true;
 	return 0;
 }
 
@@ -151,9 +164,12 @@ int model_pool_end(struct model *model, uint64_t pool)
 {
 	struct model_block *block;
 
-	if (!pool || pool > model->last_pool || !model->pools[pool].begun)
+	if (!has_begun(model, pool))
 		return -ENOENT;
 	model->pools[pool].begun = 0;
+	if (!model->pools[pool].captures)
+		return 0;
+	model->pools[pool].captures = false;
 	if (--model->captures)
 		return 0;
 	while ((block = last_deferred(model)))

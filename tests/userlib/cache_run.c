@@ -120,7 +120,7 @@ static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 	 * No event was recorded: the stream may use the bytes until the device
 	 * is synchronized.
 	 */
-	if (run->captures || run->real.refuse_record == stream)
+	if (run->model.captures || run->real.refuse_record == stream)
 		return WORLD_NEVER;
 	return recorded[stream] - 1;
 }
@@ -163,7 +163,7 @@ void run_note_pending(struct run *run, const struct slot *slot,
 			forget_pending(run);
 		run->pending[run->pending_count++] = (struct pending){
 			.own = own,
-			.deferred = !own && run->captures,
+			.deferred = !own && run->model.captures,
 			.birth = slot->birth,
 			.start = slot->address,
 			.end = slot->address + slot->size,

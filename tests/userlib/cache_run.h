@@ -64,12 +64,11 @@ struct run {
 	struct owner owners[BIRTHS];
 	uint64_t pools[3];
 	/*
-	 * The pools that capture now, or 0, and for each pool the streams that
+	 * The pools that have begun, or 0, and for each pool the streams that
 	 * its filter accepts.
 	 */
-	uint64_t captured[3];
+	uint64_t begun[3];
 	unsigned int filters[3];
-	size_t captures;
 	struct flexmem_cache_checkpoint *checkpoint;
 	struct model_checkpoint expected;
 	uint64_t random;

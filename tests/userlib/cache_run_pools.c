@@ -64,28 +64,37 @@ static void begin(struct run *run, size_t at)
 	int err;
 
 	/*
-	 * An earlier pool with index @at still captures with filters[at], so
-	 * the filter must not change.
+	 * An earlier pool with index @at still uses filters[at], so the filter
+	 * must not change.
 	 */
-	if (run->captured[at] && run->captured[at] != pool)
+	if (run->begun[at] && run->begun[at] != pool)
 		return;
-	if (!run->captured[at])
+	if (!run->begun[at])
 		run->filters[at] = (unsigned int)
 			run_below(run, 1u << WORLD_STREAMS);
-	run_say(run, "pool %llu captures streams %#x", (unsigned long long)pool,
+	run_say(run, "pool %llu begins for streams %#x", (unsigned long long)pool,
 		run->filters[at]);
 	err = model_pool_begin(&run->model, pool, run->filters[at]);
 	check_result(run, flexmem_cache_pool_begin(run->cache, pool, accepts,
 						   &run->filters[at]), err);
 	if (err)
 		return;
-	run->captured[at] = pool;
-	run->captures++;
+	run->begun[at] = pool;
+}
+
+static void capture(struct run *run, size_t at)
+{
+	uint64_t pool = run->begun[at] ? run->begun[at] : run->pools[at];
+
+	run_say(run, "pool %llu captures", (unsigned long long)pool);
+	check_result(run, flexmem_cache_pool_capture(run->cache, pool),
+		     model_pool_capture(&run->model, pool));
 }
 
 static void end(struct run *run, size_t at)
 {
-	uint64_t pool = run->captured[at] ? run->captured[at] : run->pools[at];
+	uint64_t pool = run->begun[at] ? run->begun[at] : run->pools[at];
+	size_t captures = run->model.captures;
 	uint64_t recorded[WORLD_STREAMS];
 	int err;
 
@@ -95,8 +104,8 @@ static void end(struct run *run, size_t at)
 	check_result(run, flexmem_cache_pool_end(run->cache, pool), err);
 	if (err)
 		return;
-	run->captured[at] = 0;
-	if (!--run->captures)
+	run->begun[at] = 0;
+	if (captures && !run->model.captures)
 		run_end_captures(run, recorded);
 }
 
@@ -198,7 +207,7 @@ static void lose_slot(struct run *run, struct slot *slot, uint64_t *recorded)
 	uint64_t stream;
 
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
-		if (slot->users & 1u << stream && !run->captures &&
+		if (slot->users & 1u << stream && !run->model.captures &&
 		    stream != run->owners[slot->birth].stream &&
 		    run->real.refuse_record != stream)
 			recorded[stream]++;
@@ -274,7 +283,7 @@ void run_pool(struct run *run)
 		create(run, at);
 		return;
 	}
-	switch (run_below(run, 20)) {
+	switch (run_below(run, 22)) {
 	case 0:
 		hold(run, pool);
 		break;
@@ -306,6 +315,10 @@ void run_pool(struct run *run)
 	case 14:
 	case 15:
 		checkpoint(run, pool);
+		break;
+	case 16:
+	case 17:
+		capture(run, at);
 		break;
 	default:
 		restore(run);

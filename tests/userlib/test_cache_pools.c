@@ -142,6 +142,11 @@ static void begin(struct flexmem_cache *cache, uint64_t pool)
 						  NULL), 0);
 }
 
+static void capture(struct flexmem_cache *cache, uint64_t pool)
+{
+	assert_int_equal(flexmem_cache_pool_capture(cache, pool), 0);
+}
+
 static void end(struct flexmem_cache *cache, uint64_t pool)
 {
 	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
@@ -192,6 +197,7 @@ static void no_events_in_a_capture(void **state)
 	assert_int_equal(mock.events, 1);
 	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
 						  &stream), 0);
+	capture(cache, pool);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 2), 0);
 	assert_int_equal(flexmem_cache_record_stream(cache, token, 3), 0);
 	give(cache, token);
@@ -222,6 +228,7 @@ static void no_events_in_a_capture(void **state)
 	 */
 	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
 						  &stream), 0);
+	capture(cache, pool);
 	assert_int_equal(flexmem_cache_record_stream(cache, kept, 2), 0);
 	give(cache, kept);
 	flexmem_cache_destroy(cache);
@@ -247,11 +254,84 @@ static void no_loans_in_a_capture(void **state)
 	give(cache, token);
 	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
 						  &stream), 0);
+	capture(cache, pool);
 	memset(mock.happened, true, sizeof(mock.happened));
 	assert_int_equal(try_alloc(cache, 2 * MIB), -ENOMEM);
 	assert_int_equal(mock.events, 0);
 	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
 	assert_int_equal(try_alloc(cache, 2 * MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/*
+ * A pool that only collects allocations captures nothing: memory of other
+ * streams is recycled, as without the pool.
+ */
+static void events_without_a_capture(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t stream = 1;
+	uint64_t pool;
+	void *token;
+	int i;
+
+	(void)state;
+	mock.capacity = 100 * MIB;
+	cache = mock_cache_events("");
+	pool = new_pool(cache);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, is_stream,
+						  &stream), 0);
+	memset(mock.happened, true, sizeof(mock.happened));
+	for (i = 0; i < 40; i++) {
+		token = take(cache, 10 * MIB, 2);
+		assert_int_equal(flexmem_cache_record_stream(cache, token, 3),
+				 0);
+		give(cache, token);
+	}
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 10 * MIB);
+	/* Work that is not done keeps its memory, and can be waited for. */
+	memset(mock.happened, false, sizeof(mock.happened));
+	token = take(cache, 80 * MIB, 2);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 3), 0);
+	give(cache, token);
+	take(cache, 60 * MIB, 2);
+	assert_int_equal(mock.device_waits, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* Events are recorded when the last capture ends, not the last pool. */
+static void captures_end(void **state)
+{
+	struct flexmem_cache *cache = mock_cache_events("");
+	uint64_t pools[] = {
+		new_pool(cache), new_pool(cache), new_pool(cache),
+	};
+	void *token = take(cache, 1000, 0);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		begin(cache, pools[i]);
+	capture(cache, pools[1]);
+	/* Once more changes nothing. */
+	capture(cache, pools[1]);
+	capture(cache, pools[2]);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 2), 0);
+	give(cache, token);
+	end(cache, pools[2]);
+	assert_int_equal(mock.events, 0);
+	end(cache, pools[1]);
+	assert_int_equal(mock.events, 1);
+	assert_int_equal(flexmem_cache_pool_capture(cache, pools[1]), -ENOENT);
+	/* A pool that begins again captures nothing before that is said. */
+	begin(cache, pools[1]);
+	token = take(cache, 1000, 0);
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 2), 0);
+	give(cache, token);
+	assert_int_equal(mock.events, 2);
+	assert_int_equal(flexmem_cache_pool_release(cache, pools[1]), 0);
+	capture(cache, pools[1]);
+	end(cache, pools[1]);
 	flexmem_cache_destroy(cache);
 }
 
@@ -586,6 +666,8 @@ static void bad_arguments(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_cache_pool_begin(cache, 0, is_stream, &stream),
 			 -ENOENT);
+	assert_int_equal(flexmem_cache_pool_capture(cache, pool), -ENOENT);
+	assert_int_equal(flexmem_cache_pool_capture(NULL, pool), -EINVAL);
 	assert_int_equal(flexmem_cache_pool_end(NULL, pool), -EINVAL);
 	assert_int_equal(flexmem_cache_pool_usage(NULL, 0, NULL, NULL, 0), -EINVAL);
 	flexmem_cache_destroy(cache);
@@ -600,6 +682,8 @@ int main(void)
 		CACHE_TEST(nested),
 		CACHE_TEST(no_events_in_a_capture),
 		CACHE_TEST(no_loans_in_a_capture),
+		CACHE_TEST(events_without_a_capture),
+		CACHE_TEST(captures_end),
 		CACHE_TEST(emptied_alone),
 		CACHE_TEST(emptied_in_vain),
 		CACHE_TEST(usage_by_stream),

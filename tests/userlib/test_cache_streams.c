@@ -608,11 +608,11 @@ static void destruction_without_the_event(void **state)
 	assert_int_equal(mock.destroys, 1);
 }
 
-static bool no_stream(uint64_t stream, void *user)
+static int no_stream(void *user, uint64_t stream)
 {
-	(void)stream;
 	(void)user;
-	return false;
+	(void)stream;
+	return 0;
 }
 
 /*
@@ -630,6 +630,7 @@ static void destruction_in_a_capture(void **state)
 	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
 	assert_int_equal(flexmem_cache_pool_begin(cache, pool, no_stream, NULL),
 			 0);
+	assert_int_equal(flexmem_cache_pool_capture(cache, pool), 0);
 	give(cache, token);
 	mock.fail_waits = 1;
 	flexmem_cache_destroy(cache);

@@ -195,6 +195,7 @@ static void capture_meanwhile(void)
 	mock.on_wait = NULL;
 	assert_int_equal(flexmem_cache_pool_begin(the_cache, captured,
 						  all_streams, NULL), 0);
+	assert_int_equal(flexmem_cache_pool_capture(the_cache, captured), 0);
 }
 
 /*

@@ -1198,7 +1198,7 @@ FLEXMEM_API int flexmem_cache_pool_empty(struct flexmem_cache *cache,
 typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
 
 /**
- * flexmem_cache_pool_begin() - send requests to a private pool, as for a capture
+ * flexmem_cache_pool_begin() - send requests to a private pool
  * @cache: a cache
  * @pool: number of the pool
  * @filter: decides which streams use the pool
@@ -1206,15 +1206,7 @@ typedef int (*flexmem_cache_filter_fn)(void *user, uint64_t stream);
  *
  * Until flexmem_cache_pool_end() a request without a pool goes to this pool if
  * @filter accepts its stream. If several pools accept the stream, the pool that
- * began last gets the request.
- *
- * Until then the framework may capture work, and callbacks of the events would
- * break the capture. So the cache calls none of them, for any pool: freed
- * blocks that other streams use wait at least until the end, the cache does not
- * synchronize the device, and no stream gets memory of another one. The one
- * exception: a thread that already waits for an event or for the device ends
- * this wait, and destroys the events that have happened. All requests and frees
- * take the cache's lock.
+ * began last gets the request. All requests and frees take the cache's lock.
  *
  * Return: 0; -EINVAL: @filter is NULL; -ENOENT: no such pool; -EEXIST: the pool
  * has begun already.
@@ -1225,9 +1217,34 @@ FLEXMEM_API int flexmem_cache_pool_begin(struct flexmem_cache *cache,
 					 void *user);
 
 /**
+ * flexmem_cache_pool_capture() - say that the framework captures work
+ * @cache: a cache
+ * @pool: number of a pool that has begun, even if the pool was released
+ *
+ * A framework calls this after flexmem_cache_pool_begin(), and before it begins
+ * to capture a graph. The capture ends with flexmem_cache_pool_end(). A pool
+ * that only collects allocations of work that runs normally needs no such call.
+ *
+ * Callbacks of the events would break a capture. So the cache calls none of
+ * them while any pool captures, for any pool: freed blocks that other streams
+ * use wait at least until the end of the last capture, the cache does not
+ * synchronize the device, and no stream gets memory of another one. The one
+ * exception: a thread that already waits for an event or for the device ends
+ * this wait, and destroys the events that have happened.
+ *
+ * Return: 0, also for a pool that captures already; -ENOENT:
+ * flexmem_cache_pool_begin() was not called for the pool.
+ */
+FLEXMEM_API int flexmem_cache_pool_capture(struct flexmem_cache *cache,
+					   uint64_t pool);
+
+/**
  * flexmem_cache_pool_end() - end flexmem_cache_pool_begin()
  * @cache: a cache
  * @pool: number of the pool, even if the pool was released
+ *
+ * If the pool was the last one that captures, the cache then records the events
+ * of the blocks that were freed during the captures.
  *
  * Return: 0; -ENOENT: flexmem_cache_pool_begin() was not called for the pool.
  */

@@ -245,8 +245,8 @@ static int alloc_locked(struct flexmem_cache *cache,
 
 	if (request->pool)
 		want->pool = fmlib_pool_find(cache, request->pool);
-	else if (cache->captures)
-		want->pool = fmlib_capture_pool(cache, want->stream);
+	else if (cache->selections)
+		want->pool = fmlib_selected_pool(cache, want->stream);
 	if (!want->pool) {
 		if (allocation) {
 			allocation->failure.pool = request->pool;

@@ -366,10 +366,11 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 
 /*
- * private.c: returns the pool that captures the stream of a request, or NULL.
+ * private.c: returns the pool that flexmem_cache_pool_begin() selects for a
+ * stream, or the common pool.
  */
-struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
-				      uint64_t stream);
+struct fmlib_pool *fmlib_selected_pool(struct flexmem_cache *cache,
+				       uint64_t stream);
 
 /* Defined in ladder.c. */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);

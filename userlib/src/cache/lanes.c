@@ -141,7 +141,7 @@ static void unlock_lanes(struct flexmem_cache *cache)
 	size_t i;
 
 	cache->apart = cache->shared;
-	if (cache->config.direct || cache->history.room || cache->captures ||
+	if (cache->config.direct || cache->history.room || cache->selections ||
 	    fmlib_cache_logs(cache, FLEXMEM_LOG_DEBUG))
 		cache->served = FMLIB_NOBODY;
 	else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Private pools: their holds, which streams they capture, and their sums. */
+/* Private pools: their holds, which streams they serve, and their sums. */
 #include "cache.h"
 
 #include <stdlib.h>
@@ -211,20 +211,21 @@ int flexmem_cache_pool_empty(struct flexmem_cache *cache, uint64_t pool,
 	return wait_err ? wait_err : err;
 }
 
-static bool is_selected(const struct flexmem_cache *cache,
-			const struct fmlib_pool *pool)
+/* Where the list has the selection of a pool, or the end of the list. */
+static struct fmlib_selection **find_selection(struct flexmem_cache *cache,
+					       uint64_t pool)
 {
-	const struct fmlib_capture *capture = cache->captures;
+	struct fmlib_selection **link = &cache->selections;
 
-	while (capture && capture->pool != pool)
-		capture = capture->next;
-	return capture;
+	while (*link && (*link)->pool->id != pool)
+		link = &(*link)->next;
+	return link;
 }
 
 int flexmem_cache_pool_begin(struct flexmem_cache *cache, uint64_t pool,
 			     flexmem_cache_filter_fn filter, void *user)
 {
-	struct fmlib_capture *made;
+	struct fmlib_selection *made;
 	struct fmlib_pool *found;
 	int err;
 
@@ -238,39 +239,54 @@ int flexmem_cache_pool_begin(struct flexmem_cache *cache, uint64_t pool,
 		free(made);
 		return err;
 	}
-	if (is_selected(cache, found)) {
+	if (*find_selection(cache, pool)) {
 		free(made);
 		err = -EEXIST;
 	} else {
-		*made = (struct fmlib_capture){
+		*made = (struct fmlib_selection){
 			.pool = found, .filter = filter, .user = user,
 		};
 		found->pins++;
-		made->next = cache->captures;
-		cache->captures = made;
+		made->next = cache->selections;
+		cache->selections = made;
 	}
 	fmlib_unlock(cache);
 	return err;
 }
 
-int flexmem_cache_pool_end(struct flexmem_cache *cache, uint64_t pool)
+int flexmem_cache_pool_capture(struct flexmem_cache *cache, uint64_t pool)
 {
 	int err = fmlib_cache_check(cache);
-	struct fmlib_capture **link;
-	struct fmlib_capture *ended;
+	struct fmlib_selection *found;
 
 	if (err)
 		return err;
 	fmlib_lock(cache);
-	link = &cache->captures;
-	while (*link && (*link)->pool->id != pool)
-		link = &(*link)->next;
+	found = *find_selection(cache, pool);
+	if (found && !found->captures) {
+		found->captures = true;
+		cache->captures++;
+	}
+	fmlib_unlock(cache);
+	return found ? 0 : -ENOENT;
+}
+
+int flexmem_cache_pool_end(struct flexmem_cache *cache, uint64_t pool)
+{
+	int err = fmlib_cache_check(cache);
+	struct fmlib_selection **link;
+	struct fmlib_selection *ended;
+
+	if (err)
+		return err;
+	fmlib_lock(cache);
+	link = find_selection(cache, pool);
 	ended = *link;
 	if (ended) {
 		*link = ended->next;
 		fmlib_pool_put(cache, ended->pool);
 		/* Events cannot be recorded while work is captured. */
-		if (!cache->captures)
+		if (ended->captures && !--cache->captures)
 			fmlib_uses_resume(cache);
 		fmlib_figures_commit(cache, &cache->account);
 	}
@@ -279,15 +295,15 @@ int flexmem_cache_pool_end(struct flexmem_cache *cache, uint64_t pool)
 	return ended ? 0 : -ENOENT;
 }
 
-struct fmlib_pool *fmlib_capture_pool(struct flexmem_cache *cache,
-				      uint64_t stream)
+struct fmlib_pool *fmlib_selected_pool(struct flexmem_cache *cache,
+				       uint64_t stream)
 {
-	const struct fmlib_capture *capture = cache->captures;
+	const struct fmlib_selection *selection = cache->selections;
 
-	while (capture && (capture->pool->released ||
-			   !capture->filter(capture->user, stream)))
-		capture = capture->next;
-	return capture ? capture->pool : &cache->common;
+	while (selection && (selection->pool->released ||
+			     !selection->filter(selection->user, stream)))
+		selection = selection->next;
+	return selection ? selection->pool : &cache->common;
 }
 
 static bool is_counted(const struct fmlib_arena *arena,

@@ -380,7 +380,7 @@ static void drop_origins(struct flexmem_cache *cache)
 
 void flexmem_cache_destroy(struct flexmem_cache *cache)
 {
-	struct fmlib_capture *capture;
+	struct fmlib_selection *selection;
 	struct fmlib_event *events;
 	bool own;
 	int state;
@@ -396,11 +396,12 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 	flexmem_cache_stop_helper(cache);
 	fmlib_registry_remove(cache);
 	fmlib_lock(cache);
-	/* Frees captures that have not ended. */
-	while ((capture = cache->captures)) {
-		cache->captures = capture->next;
-		free(capture);
+	/* Frees selections that have not ended. */
+	while ((selection = cache->selections)) {
+		cache->selections = selection->next;
+		free(selection);
 	}
+	cache->captures = 0;
 	/*
 	 * Blocks with pending events are freed even if the device cannot be
 	 * synchronized.

@@ -151,7 +151,7 @@ struct fmlib_arena {
 #define FMLIB_LANES 16
 
 /*
- * @pins: number of arenas, captures, and calls under way.
+ * @pins: number of arenas, selections, and calls under way.
  * @uses: number of holds by callers; 0 for the common pool.
  * @askers: number of calls that are making a segment for it.
  * @provider: the provider of the cache, or @own; constant.
@@ -172,12 +172,14 @@ struct fmlib_pool {
 /*
  * @pool serves the requests of streams that @filter accepts. The list has the
  * pool first that began last.
+ * @captures: work is captured until the selection ends.
  */
-struct fmlib_capture {
-	struct fmlib_capture *next;
+struct fmlib_selection {
+	struct fmlib_selection *next;
 	struct fmlib_pool *pool;
 	flexmem_cache_filter_fn filter;
 	void *user;
+	bool captures;
 };
 
 /* Number of hash chains for pools, for arenas, and for queues. */
@@ -410,6 +412,7 @@ struct flexmem_cache {
 	 * FMLIB_NOBODY.
 	 * @shared: several threads have allocated or freed.
 	 * @lanes: see lanes.c.
+	 * @captures: number of @selections that capture work.
 	 * @waiting: number of blocks that wait for events.
 	 * @expandable: new segments grow.
 	 * @simple_limit: a smaller block has a narrow token (tokens.c), and is
@@ -427,7 +430,8 @@ struct flexmem_cache {
 	uint64_t sole;
 	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
 	struct fmlib_pool common;
-	struct fmlib_capture *captures;
+	struct fmlib_selection *selections;
+	size_t captures;
 	size_t waiting;
 
 	/*
