@@ -68,6 +68,8 @@ void compare_failures(const struct run *run,
 		     expected->device_free);
 	check_number(run, "failure.device_total", found->device_total,
 		     expected->device_total);
+	check_number(run, "failure.kept_pool", found->kept_pool,
+		     expected->kept_pool);
 	model_explain(&run->model, request, found, result);
 	compare_obstacles(run, found, expected);
 }

@@ -99,7 +99,7 @@ struct model_segment {
  * A private pool. @own: the pool has a provider of its own. @streams: bit mask
  * of streams whose requests go to the pool. @begun: number of the call of
  * model_pool_begin() that sent them there, or 0. @captures: work is captured
- * until then.
+ * until then. @stays: the pool has captured, or has a checkpoint.
  */
 struct model_pool {
 	bool open;
@@ -108,6 +108,7 @@ struct model_pool {
 	uint32_t flags;
 	uint64_t begun;
 	bool captures;
+	bool stays;
 	unsigned int streams;
 };
 
@@ -222,7 +223,9 @@ int model_pool_end(struct model *model, uint64_t pool);
 int model_pool_empty(struct model *model, uint64_t pool, uint64_t *released);
 int model_pool_usage(const struct model *model, uint64_t pool,
 		     const uint64_t *stream, struct flexmem_cache_usage *usage);
-int model_pool_checkpoint(const struct model *model, uint64_t pool,
+/* Returns the free memory of a pool to the provider, unless it has to stay. */
+uint64_t model_pool_reclaim(struct model *model, uint64_t pool);
+int model_pool_checkpoint(struct model *model, uint64_t pool,
 			  struct model_checkpoint *checkpoint);
 /*
  * @order: the @count live allocations, in the order in which the cache frees.

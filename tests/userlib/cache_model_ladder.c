@@ -404,6 +404,49 @@ static int obtain(struct model *model, struct model_want *want,
 	return make(model, want, place);
 }
 
+/* The bytes of a pool's free segments and free ends. */
+static uint64_t kept(const struct model *model, uint64_t pool)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < model->count; i++) {
+		if (model->segments[i]->pool == pool)
+			sum += model_spare(model, model->segments[i]);
+	}
+	return sum;
+}
+
+/*
+ * The private pool that keeps the most bytes, if the request could have
+ * succeeded with them; or 0. Of equal pools, the oldest.
+ */
+static uint64_t keeper(const struct model *model, const struct model_want *want)
+{
+	const struct flexmem_cache_failure *failure = want->failure;
+	uint64_t best = 0;
+	uint64_t most = 0;
+	uint64_t pool;
+	bool own;
+
+	for (pool = 1; pool <= model->last_pool; pool++) {
+		if (model->pools[pool].open && kept(model, pool) > most) {
+			most = kept(model, pool);
+			best = pool;
+		}
+	}
+	if (!best)
+		return 0;
+	if (failure->allowed_bytes && !failure->error)
+		return failure->reserved_bytes - most + failure->segment <=
+		       failure->allowed_bytes ? best : 0;
+	own = model->pools[best].own;
+	if (own != (want->pool && model->pools[want->pool].own))
+		return 0;
+	return own || failure->device_free + most >= failure->segment ? best :
+	       0;
+}
+
 static void describe(const struct model *model, const struct model_want *want)
 {
 	struct flexmem_cache_failure *failure = want->failure;
@@ -419,6 +462,7 @@ static void describe(const struct model *model, const struct model_want *want)
 	failure->reserved_bytes = reserved(model);
 	failure->device_total = model->world->capacity;
 	failure->device_free = model->world->capacity - model->world->used;
+	failure->kept_pool = keeper(model, want);
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];
 		for (j = 0; j < segment->count && !segment->lost; j++) {
@@ -578,26 +622,29 @@ static int step_four(struct model *model, struct model_want *want,
 	return some ? obtain(model, want, place) : -ENOMEM;
 }
 
-static int step_five(struct model *model, struct model_want *want,
-		     struct model_place *place)
+/* Returns all free memory, also that of the request's own pool. */
+static uint64_t reclaim_all(struct model *model, const struct model_want *want)
 {
 	int error;
 
-	if (!model_reclaim(model, UINT64_MAX, &error))
-		return -ENOMEM;
-	return obtain(model, want, place);
+	return model_reclaim(model, UINT64_MAX, &error) +
+	       model_pool_reclaim(model, want->pool);
+}
+
+static int step_five(struct model *model, struct model_want *want,
+		     struct model_place *place)
+{
+	return reclaim_all(model, want) ? obtain(model, want, place) : -ENOMEM;
 }
 
 static int step_six(struct model *model, struct model_want *want,
 		    struct model_place *place)
 {
-	int error;
-
 	model_wait_for_device(model);
 	*place = model_find(model, want);
 	if (place->segment || !borrow(model, want, place))
 		return 0;
-	model_reclaim(model, UINT64_MAX, &error);
+	reclaim_all(model, want);
 	return obtain(model, want, place);
 }
 

@@ -71,6 +71,15 @@ static int return_all(struct model *model, uint64_t pool)
 	return error;
 }
 
+uint64_t model_pool_reclaim(struct model *model, uint64_t pool)
+{
+	uint64_t before = model_returned(model);
+
+	if (pool && !model->pools[pool].stays)
+		return_all(model, pool);
+	return model_returned(model) - before;
+}
+
 int model_pool_release(struct model *model, uint64_t pool)
 {
 	if (!model_pool_is_open(model, pool))
@@ -138,6 +147,7 @@ int model_pool_capture(struct model *model, uint64_t pool)
 		return -ENOENT;
 	model->captures += !model->pools[pool].captures;
 	model->pools[pool].captures = true;
+	model->pools[pool].stays = true;
 	return 0;
 }
 
@@ -213,7 +223,7 @@ int model_pool_usage(const struct model *model, uint64_t pool,
 
 /* ---- checkpoints ---- */
 
-int model_pool_checkpoint(const struct model *model, uint64_t pool,
+int model_pool_checkpoint(struct model *model, uint64_t pool,
 			  struct model_checkpoint *checkpoint)
 {
 	const struct model_segment *segment;
@@ -223,6 +233,7 @@ int model_pool_checkpoint(const struct model *model, uint64_t pool,
 
 	if (!model_pool_is_open(model, pool))
 		return -ENOENT;
+	model->pools[pool].stays = true;
 	checkpoint->pool = pool;
 	checkpoint->count = 0;
 	for (i = 0; i < model->count; i++) {

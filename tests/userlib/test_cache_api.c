@@ -279,7 +279,8 @@ _Static_assert(offsetof(struct flexmem_cache_failure, device) == 72 &&
 	       offsetof(struct flexmem_cache_failure, obstacle) == 232 &&
 	       offsetof(struct flexmem_cache_failure, largest_pool) == 248 &&
 	       offsetof(struct flexmem_cache_failure, last_pool) == 264 &&
-	       offsetof(struct flexmem_cache_failure, print_user) == 288,
+	       offsetof(struct flexmem_cache_failure, print_user) == 288 &&
+	       offsetof(struct flexmem_cache_failure, kept_pool) == 304,
 	       "struct flexmem_failure grows into FLEXMEM_CACHE_DEVICE_ROOM");
 _Static_assert(sizeof(struct flexmem_failure) +
 	       8 * FLEXMEM_CACHE_DEVICE_ROOM == 232 - 72,

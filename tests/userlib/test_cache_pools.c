@@ -383,6 +383,101 @@ static void emptied_in_vain(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Takes @bytes in a pool, and frees them. The pool keeps the segment. */
+static void keep_in(struct flexmem_cache *cache, uint64_t pool, uint64_t bytes)
+{
+	give(cache, take_in(cache, pool, bytes).token);
+	assert_int_equal(usage_of(cache, pool).reserved_bytes, bytes);
+}
+
+/* Lets a request fail. Its text names @keeper as the pool to empty, if any. */
+static void refuse(struct flexmem_cache *cache, uint64_t pool, uint64_t bytes,
+		   uint64_t keeper)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = bytes, .pool = pool,
+	};
+	struct flexmem_cache_allocation made;
+	char expected[128];
+	char text[512];
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &made,
+						     sizeof(made)), -ENOMEM);
+	assert_int_equal(made.failure.kept_pool, keeper);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &made.failure,
+						  sizeof(made.failure), text,
+						  sizeof(text)), 0);
+	snprintf(expected, sizeof(expected),
+		 "private pool %u keeps free segments: if no graph uses them, flexmem_cache_pool_empty() may help",
+		 (unsigned int)keeper);
+	assert_int_equal(!!strstr(text, expected), !!keeper);
+	assert_int_equal(!!strstr(text, "pool_empty"), !!keeper);
+}
+
+/* Before a pool fails, it returns free segments that are in its way. */
+static void in_its_own_way(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t pools[2];
+	void *token;
+
+	(void)state;
+	mock.capacity = 80 * GIB;
+	cache = mock_cache_events("");
+	pools[0] = new_pool(cache);
+	pools[1] = new_pool(cache);
+	keep_in(cache, pools[0], 60 * GIB);
+	token = take_in(cache, pools[0], 70 * GIB).token;
+	assert_int_equal(usage_of(cache, pools[0]).reserved_bytes, 70 * GIB);
+	/* The cache waits for work that uses the memory. */
+	assert_int_equal(flexmem_cache_record_stream(cache, token, 1), 0);
+	give(cache, token);
+	token = take_in(cache, pools[0], 75 * GIB).token;
+	assert_int_equal(mock.device_waits, 1);
+	give(cache, token);
+	/* Free segments of another pool stay. */
+	refuse(cache, pools[1], 10 * GIB, pools[0]);
+	assert_int_equal(usage_of(cache, pools[0]).reserved_bytes, 75 * GIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* If a graph may use a pool's segments, they stay, and the text says so. */
+static void kept_for_a_graph(void **state)
+{
+	struct flexmem_cache_checkpoint *checkpoint;
+	struct flexmem_cache *cache;
+	uint64_t pool;
+	int i;
+
+	(void)state;
+	mock.capacity = 80 * GIB;
+	cache = mock_cache("");
+	for (i = 0; i < 2; i++) {
+		pool = new_pool(cache);
+		if (i) {
+			assert_int_equal(
+				flexmem_cache_pool_checkpoint(cache, pool,
+							      &checkpoint), 0);
+			flexmem_cache_checkpoint_free(checkpoint);
+		} else {
+			begin(cache, pool);
+			capture(cache, pool);
+			end(cache, pool);
+		}
+		keep_in(cache, pool, 60 * GIB);
+		refuse(cache, pool, 70 * GIB, pool);
+		refuse(cache, 0, 70 * GIB, pool);
+		/* Emptying the pool would not be enough. */
+		refuse(cache, pool, 81 * GIB, 0);
+		assert_int_equal(flexmem_cache_pool_empty(cache, pool, NULL),
+				 0);
+		give(cache, take_in(cache, pool, 70 * GIB).token);
+		assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	}
+	flexmem_cache_destroy(cache);
+}
+
 static void usage_by_stream(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -616,6 +711,42 @@ static void provider_of_its_own(void **state)
 	assert_int_equal(own_allocs, 1);
 }
 
+/* The text names the pool that keeps most, also if a setting is the limit. */
+static void kept_by_several(void **state)
+{
+	struct flexmem_cache_provider other;
+	struct flexmem_cache_flat *flat;
+	struct flexmem_cache *cache;
+	uint64_t keepers[3];
+
+	(void)state;
+	mock.capacity = 100 * GIB;
+	cache = mock_cache("per_process_memory_fraction:0.5");
+	assert_int_equal(flexmem_cache_flat_create(&flat, 100 * GIB, &other,
+						   sizeof(other)), 0);
+	/* The region of the other provider has a number of its own. */
+	own = other;
+	other.alloc = own_alloc;
+	keepers[0] = new_pool(cache);
+	keepers[1] = new_pool(cache);
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &other,
+						      sizeof(other),
+						      &keepers[2]), 0);
+	keep_in(cache, keepers[0], 10 * GIB);
+	keep_in(cache, keepers[1], 20 * GIB);
+	refuse(cache, 0, 30 * GIB, keepers[1]);
+	refuse(cache, 0, 41 * GIB, 0);
+	/* Memory of another provider counts for the fraction only. */
+	take_in(cache, keepers[0], 10 * GIB);
+	assert_int_equal(flexmem_cache_pool_empty(cache, keepers[1], NULL), 0);
+	keep_in(cache, keepers[2], 40 * GIB);
+	refuse(cache, 0, 20 * GIB, keepers[2]);
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
+	refuse(cache, 0, 95 * GIB, 0);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+}
+
 /*
  * Two providers give segments with the same handle and place. The cache cannot
  * use the second one, and must free it at the provider that made it.
@@ -686,6 +817,9 @@ int main(void)
 		CACHE_TEST(captures_end),
 		CACHE_TEST(emptied_alone),
 		CACHE_TEST(emptied_in_vain),
+		CACHE_TEST(in_its_own_way),
+		CACHE_TEST(kept_for_a_graph),
+		CACHE_TEST(kept_by_several),
 		CACHE_TEST(usage_by_stream),
 		CACHE_TEST(used_on_oom),
 		CACHE_TEST(no_split),

@@ -610,7 +610,7 @@ enum flexmem_cache_obstacle {
  * &flexmem_cache_allocation.failure, so that these structs can grow.
  */
 #define FLEXMEM_CACHE_DEVICE_ROOM 7
-#define FLEXMEM_CACHE_ROOM 2
+#define FLEXMEM_CACHE_ROOM 1
 
 /**
  * struct flexmem_cache_failure - details of a failed allocation
@@ -642,6 +642,8 @@ enum flexmem_cache_obstacle {
  * @print_user: what to pass to @print
  * @expandable: 1: segments of the cache grow; 0: they have fixed sizes
  * @reserved: 0
+ * @kept_pool: the private pool with the most bytes in free segments, if
+ *	flexmem_cache_pool_empty() of that pool could help; or 0
  *
  * After -ENOENT only @pool and @last_pool are set. All members are 0 if host
  * memory is exhausted, or if the provider returned another error than -ENOMEM.
@@ -672,6 +674,7 @@ struct flexmem_cache_failure {
 	void *print_user;
 	uint32_t expandable;
 	uint32_t reserved;
+	uint64_t kept_pool;
 };
 
 /**
@@ -748,10 +751,12 @@ struct flexmem_cache_allocation {
  *     blocks and asks the provider again;
  *  4. with a threshold, it repeats step 1. Then it returns free segments that
  *     are large enough, and asks the provider again;
- *  5. it returns all free segments, and asks the provider again;
+ *  5. it returns all free segments, and asks the provider again. A request for a
+ *     private pool returns those of that pool too, unless the pool ever
+ *     captured or has a checkpoint;
  *  6. it synchronizes the device, so that waiting blocks become free, and
  *     searches its blocks, with expandable segments of all streams. If that
- *     does not help, it returns all free segments, and asks the provider again.
+ *     does not help, it returns free segments as in step 5, and asks again.
  *     Under ``release_lock_on_device_malloc`` it then searches once more, for
  *     blocks that other threads have freed;
  *  7. it searches the free blocks of private pools with
@@ -1079,10 +1084,12 @@ FLEXMEM_API int flexmem_cache_remove_oom_callback(struct flexmem_cache *cache,
  * @cache: a cache
  * @pool: where to put the number of the pool, which is never 0 and never reused
  *
- * Private pools are for graphs: the segments of the pool serve only requests
- * for this pool. The segments stay in place while the pool lives, unless
- * flexmem_cache_pool_empty() returns free ones. The caller gets one hold of the
- * pool.
+ * The segments of a private pool serve only requests for this pool. Free
+ * segments stay in the pool until flexmem_cache_pool_empty() returns them, or
+ * until a request for the pool would fail without their bytes. After
+ * flexmem_cache_pool_capture() or flexmem_cache_pool_checkpoint() only
+ * flexmem_cache_pool_empty() returns them, because a graph may use their
+ * addresses. The caller gets one hold of the pool.
  *
  * Return: 0 or a negative errno.
  */

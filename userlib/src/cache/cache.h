@@ -372,6 +372,20 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
 struct fmlib_pool *fmlib_selected_pool(struct flexmem_cache *cache,
 				       uint64_t stream);
 
+/*
+ * private.c: returns the free memory of a private pool to the provider, unless
+ * it has to stay. Returns how many bytes the provider got back.
+ */
+uint64_t fmlib_pool_reclaim(struct flexmem_cache *cache,
+			    const struct fmlib_pool *pool);
+/*
+ * private.c: returns the number of the private pool that keeps the most free
+ * memory, if flexmem_cache_pool_empty() of that pool could help a request that
+ * has failed; or 0.
+ */
+uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
+			    const struct fmlib_want *want);
+
 /* Defined in ladder.c. */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);
 

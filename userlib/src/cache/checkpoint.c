@@ -97,7 +97,7 @@ int flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
 {
 	int err = fmlib_cache_check(cache);
 	struct flexmem_cache_checkpoint *made = NULL;
-	const struct fmlib_pool *found = NULL;
+	struct fmlib_pool *found = NULL;
 
 	if (err)
 		return err;
@@ -108,6 +108,8 @@ int flexmem_cache_pool_checkpoint(struct flexmem_cache *cache, uint64_t pool,
 		found = fmlib_pool_find(cache, pool);
 	if (found)
 		made = copy(cache, found);
+	if (made)
+		found->stays = true;
 	fmlib_unlock(cache);
 	if (made)
 		*checkpoint = made;

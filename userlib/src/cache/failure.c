@@ -248,6 +248,9 @@ static void say_cache(struct out *out,
 static void say_advice(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
+	if (failure->kept_pool)
+		say(out, "; private pool %llu keeps free segments: if no graph uses them, flexmem_cache_pool_empty() may help",
+		    (unsigned long long)failure->kept_pool);
 	if (failure->allowed_bytes && !failure->error)
 		say(out, "; a larger fraction may help");
 	else if (!failure->expandable &&

@@ -93,12 +93,23 @@ static int release_large(struct flexmem_cache *cache, struct fmlib_want *want)
 	return fmlib_segment_obtain(cache, want);
 }
 
-static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
+/*
+ * Returns all free segments to the provider, also those of the request's own
+ * private pool.
+ */
+static uint64_t reclaim_all(struct flexmem_cache *cache,
+			    const struct fmlib_want *want)
 {
+	/* fmlib_reclaim() logs errors, so @err is ignored. */
 	int err;
 
-	/* fmlib_reclaim() logs errors, so @err is ignored. */
-	if (!fmlib_reclaim(cache, UINT64_MAX, &err))
+	return fmlib_reclaim(cache, UINT64_MAX, &err) +
+	       fmlib_pool_reclaim(cache, want->pool);
+}
+
+static int release_all(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	if (!reclaim_all(cache, want))
 		return -ENOMEM;
 	return fmlib_segment_obtain(cache, want);
 }
@@ -118,7 +129,7 @@ static int last_attempt(struct flexmem_cache *cache, struct fmlib_want *want)
 		err = fmlib_borrow(cache, want);
 	if (err != -ENOMEM || want->no_host_memory)
 		return err;
-	fmlib_reclaim(cache, UINT64_MAX, &err);
+	reclaim_all(cache, want);
 	err = fmlib_segment_obtain(cache, want);
 	if (err != -ENOMEM || want->no_host_memory ||
 	    !cache->config.release_lock)
@@ -216,6 +227,7 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 		failure->device_free = 0;
 		failure->device_total = 0;
 	}
+	failure->kept_pool = fmlib_pools_keeper(cache, want);
 }
 
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)

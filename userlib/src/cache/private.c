@@ -160,6 +160,66 @@ static int give_back_all(struct flexmem_cache *cache,
 	return result;
 }
 
+uint64_t fmlib_pool_reclaim(struct flexmem_cache *cache,
+			    const struct fmlib_pool *pool)
+{
+	uint64_t before = cache->returned;
+
+	if (pool->id && !pool->stays)
+		give_back_all(cache, pool, false);
+	return cache->returned - before;
+}
+
+/* Pools have copies of their providers, so the copies are compared. */
+static bool is_same(const struct flexmem_cache_provider *a,
+		    const struct flexmem_cache_provider *b)
+{
+	return a->alloc == b->alloc && a->user == b->user;
+}
+
+/* Whether the free memory of @pool would be enough for the request. */
+static bool could_help(const struct flexmem_cache *cache,
+		       const struct fmlib_pool *pool,
+		       const struct fmlib_want *want)
+{
+	const struct flexmem_cache_failure *failure = want->failure;
+
+	/* A setting has refused the request. */
+	if (failure->allowed_bytes && !failure->error)
+		return failure->reserved_bytes - pool->kept +
+		       failure->segment <= failure->allowed_bytes;
+	if (!is_same(pool->provider, want->pool->provider))
+		return false;
+	return !is_same(pool->provider, &cache->provider) ||
+	       !failure->device_total ||
+	       failure->device_free + pool->kept >= failure->segment;
+}
+
+static bool keeps_more(const struct fmlib_pool *a, const struct fmlib_pool *b)
+{
+	return a->kept != b->kept ? a->kept > b->kept : a->id < b->id;
+}
+
+uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
+			    const struct fmlib_want *want)
+{
+	const struct fmlib_pool *keeper = NULL;
+	const struct fmlib_segment *segment;
+	struct fmlib_pool *pool;
+
+	for (segment = cache->first_segment; segment; segment = segment->next)
+		segment->arena->pool->kept = 0;
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		pool = segment->arena->pool;
+		if (!pool->id || pool->released)
+			continue;
+		pool->kept += fmlib_segment_spare(cache, segment);
+		if (!keeper || keeps_more(pool, keeper))
+			keeper = pool;
+	}
+	return keeper && keeper->kept && could_help(cache, keeper, want) ? keeper->id : 0;
+}
+
 int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
 {
 	struct fmlib_pool *found;
@@ -265,6 +325,7 @@ int flexmem_cache_pool_capture(struct flexmem_cache *cache, uint64_t pool)
 	found = *find_selection(cache, pool);
 	if (found && !found->captures) {
 		found->captures = true;
+		found->pool->stays = true;
 		cache->captures++;
 	}
 	fmlib_unlock(cache);

@@ -154,6 +154,8 @@ struct fmlib_arena {
  * @pins: number of arenas, selections, and calls under way.
  * @uses: number of holds by callers; 0 for the common pool.
  * @askers: number of calls that are making a segment for it.
+ * @stays: a graph or a checkpoint may use its memory, so its segments stay.
+ * @kept: its free bytes, for fmlib_pools_keeper().
  * @provider: the provider of the cache, or @own; constant.
  * @next: next pool in the hash chain.
  */
@@ -161,10 +163,12 @@ struct fmlib_pool {
 	struct fmlib_pool *next;
 	uint64_t id;
 	bool released;
+	bool stays;
 	uint32_t flags;
 	uint32_t askers;
 	size_t pins;
 	uint64_t uses;
+	uint64_t kept;
 	const struct flexmem_cache_provider *provider;
 	struct flexmem_cache_provider own;
 };
