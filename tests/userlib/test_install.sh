@@ -137,7 +137,7 @@ names_known_kernels() {
 			"$vm/modules.sh 5.10" "$vm/kernel.sh 5.10" \
 			"$vm/run.sh 5.10 -- true"; do
 		! $command 2> "$build/kernels.txt" &&
-		grep -q "no kernel '5.10': there are 6.1, 6.12, debug and kcsan$" \
+		grep -q "no kernel '5.10': there are 6.1, 6.12, 7, debug and kcsan$" \
 			"$build/kernels.txt" || return 1
 	done
 }
