@@ -119,15 +119,15 @@ selftests-6.12_suite() {
 # addresses, and what the card does to bytes.
 selftests-7_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	on_7 selftests 7 -1 -exhaust -placement -params -abi_size -scrub -domains -pressure \
+	on_7 selftests 7 -1 -exhaust -placement -params -abi_size -scrub -domains -pressure -conformance \
 		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
 }
-# Runs only what goes through code that compat.h has for older kernels, or through other code of the kernel than on 6.12
-# and 7: nodes, maps, the shrinker, work in the background. The long runs run all.
+# Runs only what goes through code that compat.h has for older kernels: nodes, maps, the removal of a device, work in the
+# background. The long runs run all.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	selftests 6.1 -1 alloc map memcg dispatch unbind
+	selftests 6.1 -1 map memcg unbind
 }
 # The debug kernel is emulated and slow, so only the long runs include these tests: 32-bit programs; repetitions with
 # other settings; tests without races and failing allocations, whose result does not depend on the kernel; and tests
