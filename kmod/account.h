@@ -75,6 +75,9 @@ struct flexmem_slot_charges {
  *	requests that are not placed yet
  * @placed: bytes charged that are in blocks
  * @orphaned: bytes freed but still in use
+ * @leaving: client: its allocations that wait for fences (leaving.c), oldest
+ *	first
+ * @leaving_bytes: client: bytes in @leaving, also in lost regions
  * @peak: largest number of bytes in blocks so far
  * @limit: cgroup: its limits, by resource
  * @each_child: cgroup: limits for each child that has none of its own, by
@@ -88,6 +91,7 @@ struct flexmem_slot_charges {
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
+ * &flexmem_leaving.lock protects @leaving and @leaving_bytes.
  * &flexmem_accounts.lock protects the other members, except @refs.
  */
 struct flexmem_account {
@@ -108,6 +112,8 @@ struct flexmem_account {
 	u64 used[FLEXMEM_NR_RESOURCES];
 	u64 placed;
 	u64 orphaned;
+	struct list_head leaving;
+	u64 leaving_bytes;
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
 	u64 each_child[FLEXMEM_NR_RESOURCES];

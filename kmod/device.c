@@ -17,7 +17,6 @@
 
 #include <linux/debugfs.h>
 #include <linux/devcoredump.h>
-#include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -48,7 +47,6 @@ static void device_release(struct device *dev)
 	 */
 	flush_workqueue(fdev->table.function.worker);
 	flexmem_leaving_fini(&fdev->table.leaving);
-	mutex_destroy(&fdev->power);
 	flexmem_table_fini(&fdev->table);
 	flexmem_chardev_put_inode(fdev);
 	kfree(fdev);
@@ -73,60 +71,6 @@ static void log_registration(struct flexmem_dev *fdev)
 		 fdev->name, dev_name(fdev->dev.parent),
 		 table->function.mode == FLEXMEM_MODE_PF ? "PF" : "VF",
 		 capacity, table->hw_slots, table->settings.max_regions, sizes);
-}
-
-/* Asks the driver to cancel all jobs of the client that @fence belongs to. */
-static void cancel(struct flexmem_dev *fdev, struct dma_fence *fence)
-{
-	struct flexmem_table *table = &fdev->table;
-	int rc;
-
-	mutex_lock(&table->function.data_lock);
-	rc = flexmem_function_cancel(&table->function, fence);
-	mutex_unlock(&table->function.data_lock);
-	dev_warn(&fdev->dev, "freed memory waits too long for a job: its client's jobs are cancelled: %d\n",
-		 rc);
-}
-
-/*
- * Resets a function whose programs do not end. The lock keeps the driver from
- * suspending the function before the reset. If the function is suspended
- * already, watch_fences() tries again later.
- */
-static void reset_stuck(struct flexmem_dev *fdev)
-{
-	mutex_lock(&fdev->power);
-	if (!fdev->table.leaving.asleep) {
-		flexmem_device_failed(fdev);
-		/*
-		 * A function that cannot be reset needs no watch_fences() any
-		 * more.
-		 */
-		if (flexmem_device_reset(fdev) == -EOPNOTSUPP)
-			flexmem_leaving_set_limit(&fdev->table.leaving, 0);
-	}
-	mutex_unlock(&fdev->power);
-}
-
-/* Runs when a fence that freed memory waits for may be overdue. */
-static void watch_fences(struct work_struct *work)
-{
-	struct flexmem_dev *fdev = container_of(to_delayed_work(work),
-						struct flexmem_dev,
-						table.leaving.watch);
-	struct dma_fence *fence;
-
-	switch (flexmem_leaving_overdue(&fdev->table.leaving, &fence)) {
-	case FLEXMEM_OVERDUE:
-		cancel(fdev, fence);
-		dma_fence_put(fence);
-		break;
-	case FLEXMEM_STUCK:
-		reset_stuck(fdev);
-		break;
-	case FLEXMEM_NOT_OVERDUE:
-		break;
-	}
 }
 
 /**
@@ -161,10 +105,6 @@ flexmem_device_register(struct device *parent,
 	if (rc)
 		goto free_device;
 	flexmem_leaving_init(&fdev->table.leaving);
-	INIT_DELAYED_WORK(&fdev->table.leaving.watch, watch_fences);
-	flexmem_leaving_set_limit(&fdev->table.leaving,
-				  msecs_to_jiffies(settings.fence_timeout_ms));
-	mutex_init(&fdev->power);
 	strscpy(fdev->name, desc->name, sizeof(fdev->name));
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		mutex_lock(&fdev->table.acquire_lock);
@@ -215,8 +155,6 @@ void flexmem_device_unregister(struct flexmem_dev *fdev)
 	debugfs_remove(fdev->debugfs);
 	flexmem_chardev_remove(fdev);
 	flexmem_limit_leave(&fdev->table.accounts);
-	flexmem_leaving_set_limit(&fdev->table.leaving, 0);
-	cancel_delayed_work_sync(&fdev->table.leaving.watch);
 	flexmem_table_remove(&fdev->table);
 	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	dev_info(&fdev->dev, "removed\n");
@@ -392,10 +330,7 @@ EXPORT_SYMBOL_GPL(flexmem_segments_unhold);
  */
 void flexmem_device_suspend(struct flexmem_dev *fdev)
 {
-	mutex_lock(&fdev->power);
-	flexmem_leaving_sleep(&fdev->table.leaving);
 	flexmem_table_suspend(&fdev->table);
-	mutex_unlock(&fdev->power);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_suspend);
 
@@ -405,9 +340,6 @@ EXPORT_SYMBOL_GPL(flexmem_device_suspend);
  */
 void flexmem_device_resume(struct flexmem_dev *fdev)
 {
-	mutex_lock(&fdev->power);
-	flexmem_leaving_wake(&fdev->table.leaving);
 	flexmem_table_resume(&fdev->table);
-	mutex_unlock(&fdev->power);
 }
 EXPORT_SYMBOL_GPL(flexmem_device_resume);

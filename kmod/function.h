@@ -19,7 +19,6 @@
 #include <flexmem/device_ops.h>
 
 struct device;
-struct dma_fence;
 struct flexmem_client;
 struct seq_file;
 
@@ -386,8 +385,6 @@ void flexmem_function_vm_show(const struct flexmem_function *function,
 int flexmem_function_fault(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   struct flexmem_frames *frames);
-int flexmem_function_cancel(struct flexmem_function *function,
-			    struct dma_fence *fence);
 void flexmem_function_client_gone(struct flexmem_function *function,
 				  struct flexmem_client *client);
 pgprot_t flexmem_function_protection(const struct flexmem_function *function,

@@ -135,27 +135,6 @@ int flexmem_function_copy(struct flexmem_function *function,
 }
 
 /*
- * Ends all jobs of a client with an overdue job.
- * @fence: fence of the overdue job. The driver has added it to an allocation,
- * or has accepted it.
- * Context: under data_lock. May sleep. Return: 0; -EOPNOTSUPP if the device
- * cannot cancel jobs; or an error of flexmem_function_error() or
- * flexmem_function_outcome().
- */
-int flexmem_function_cancel(struct flexmem_function *function,
-			    struct dma_fence *fence)
-{
-	int rc = flexmem_function_error(function);
-
-	if (rc)
-		return rc;
-	if (!function->ops.cancel)
-		return -EOPNOTSUPP;
-	rc = function->ops.cancel(function->priv, fence);
-	return flexmem_function_outcome(function, "cancel", rc, false);
-}
-
-/*
  * Tells the driver, which has had a reference to the client, that the client
  * has closed its file. The function is in any state but gone. Under data_lock.
  * May sleep.

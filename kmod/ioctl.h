@@ -34,7 +34,6 @@
  * @name: the device's name, for messages and user space
  * @failures: allocations that ended in ENOMEM
  * @debugfs: the function's directory in debugfs
- * @power: held over suspend, resume, and a reset that flexmem itself begins
  * @table: regions of the function
  */
 struct flexmem_dev {
@@ -43,7 +42,6 @@ struct flexmem_dev {
 	char name[32];
 	atomic64_t failures;
 	struct dentry *debugfs;
-	struct mutex power; /* held over suspend, resume and reset */
 	struct flexmem_table table;
 };
 

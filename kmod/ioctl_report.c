@@ -402,7 +402,7 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 
 	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
-	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, limit) ||
+	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, waits_ms) ||
 	    cmd->owner_entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 

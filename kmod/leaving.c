@@ -36,9 +36,7 @@
  * @allocation: the allocation
  * @pending: the fence for which the allocation waits, or waited last; a
  *	reference is held
- * @since: awake_time() when the allocation began to wait for @pending, or when
- *	the driver was asked to cancel the job of @pending
- * @cancelled: the driver was asked to cancel the job of @pending
+ * @wait: in &flexmem_account.leaving, from the last reference on
  * @callback: called when @pending signals
  */
 struct flexmem_fences {
@@ -47,8 +45,7 @@ struct flexmem_fences {
 	struct flexmem_leaving *leaving;
 	struct flexmem_allocation *allocation;
 	struct dma_fence *pending;
-	u64 since;
-	bool cancelled;
+	struct flexmem_wait wait;
 	struct dma_fence_cb callback;
 };
 
@@ -74,6 +71,7 @@ make_fences(struct flexmem_allocation *allocation)
 		return NULL;
 	dma_resv_init(&fences->resv);
 	INIT_LIST_HEAD(&fences->link);
+	INIT_LIST_HEAD(&fences->wait.link);
 	fences->allocation = allocation;
 	first = cmpxchg(&allocation->fences, NULL, fences);
 	if (!first)
@@ -129,13 +127,27 @@ bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation
 						 DMA_RESV_USAGE_BOOKKEEP);
 }
 
+/* The allocation waits no longer, so its file's figures do not count it. */
+static void leave_file(struct flexmem_fences *fences)
+{
+	struct flexmem_allocation *allocation = fences->allocation;
+
+	spin_lock_irq(&fences->leaving->lock);
+	list_del(&fences->wait.link);
+	allocation->owner->leaving_bytes -= allocation->size;
+	spin_unlock_irq(&fences->leaving->lock);
+}
+
 static void give_back(struct flexmem_allocation *allocation,
 		      struct flexmem_stock *stock)
 {
 	struct flexmem_fences *fences = allocation->fences;
 
-	if (fences)
+	if (fences) {
+		if (fences->leaving)
+			leave_file(fences);
 		free_fences(fences);
+	}
 	flexmem_allocation_end(allocation, stock);
 }
 
@@ -175,32 +187,6 @@ static struct dma_fence *next_fence(struct flexmem_fences *fences)
 }
 
 /*
- * The clock for overdue fences: jiffies for which the device was awake. Called
- * under the lists' lock.
- */
-static u64 awake_time(const struct flexmem_leaving *leaving)
-{
-	u64 now = leaving->asleep ? leaving->asleep_since : get_jiffies_64();
-
-	return now - leaving->slept;
-}
-
-/*
- * Queues the watch for the time when the fence may be overdue. Called under the
- * lists' lock.
- */
-static void watch_again(struct flexmem_leaving *leaving,
-			const struct flexmem_fences *fences)
-{
-	u64 waited = awake_time(leaving) - fences->since;
-
-	if (leaving->limit)
-		queue_delayed_work(system_dfl_wq, &leaving->watch,
-				   waited < leaving->limit ?
-				   leaving->limit - waited : 1);
-}
-
-/*
  * Adds a callback to the next fence that has not signalled. Returns false if
  * there is none.
  */
@@ -222,10 +208,7 @@ static bool wait_on(struct flexmem_leaving *leaving,
 		 * because the callback moves it.
 		 */
 		spin_lock_irqsave(&leaving->lock, flags);
-		fences->since = awake_time(leaving);
-		fences->cancelled = false;
 		list_add_tail(&fences->link, &leaving->waiting);
-		watch_again(leaving, fences);
 		spin_unlock_irqrestore(&leaving->lock, flags);
 		if (!dma_fence_add_callback(fences->pending, &fences->callback,
 					    has_signalled))
@@ -316,94 +299,6 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 	end_ready(leaving);
 }
 
-/*
- * Sets the time limit of fences.
- * @limit: jiffies after which a fence is overdue; 0: no fence becomes overdue,
- * and @leaving->watch is not queued any more.
- */
-void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
-			       unsigned long limit)
-{
-	spin_lock_irq(&leaving->lock);
-	leaving->limit = limit;
-	spin_unlock_irq(&leaving->lock);
-}
-
-/* While the device is suspended, no time passes toward the limit of fences. */
-void flexmem_leaving_sleep(struct flexmem_leaving *leaving)
-{
-	spin_lock_irq(&leaving->lock);
-	if (!leaving->asleep)
-		leaving->asleep_since = get_jiffies_64();
-	leaving->asleep = true;
-	spin_unlock_irq(&leaving->lock);
-}
-
-/* The device is awake: time passes toward the limit of fences again. */
-void flexmem_leaving_wake(struct flexmem_leaving *leaving)
-{
-	spin_lock_irq(&leaving->lock);
-	if (leaving->asleep)
-		leaving->slept += get_jiffies_64() - leaving->asleep_since;
-	leaving->asleep = false;
-	spin_unlock_irq(&leaving->lock);
-}
-
-/*
- * Decides what to do about the fence with the longest wait. Called under the
- * lists' lock.
- */
-static enum flexmem_overdue judge(struct flexmem_leaving *leaving,
-				  struct flexmem_fences *fences)
-{
-	u64 now = awake_time(leaving);
-
-	if (!leaving->limit || now - fences->since < leaving->limit)
-		return FLEXMEM_NOT_OVERDUE;
-	/*
-	 * The time limit starts again for this fence, also if the device cannot
-	 * be reset.
-	 */
-	fences->since = now;
-	if (fences->cancelled)
-		return FLEXMEM_STUCK;
-	fences->cancelled = true;
-	return FLEXMEM_OVERDUE;
-}
-
-/*
- * Looks for an overdue fence. Checks the fence with the longest wait. While the
- * job of this fence is cancelled but has not ended, no other job is cancelled.
- * Queues the watch again while an allocation waits for a fence.
- * @fence: receives the fence whose job must be cancelled, with a reference, if
- * the result is FLEXMEM_OVERDUE.
- * Context: may sleep. Return: what to do.
- */
-enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
-					     struct dma_fence **fence)
-{
-	enum flexmem_overdue overdue = FLEXMEM_NOT_OVERDUE;
-	struct flexmem_fences *fences;
-
-	/*
-	 * While @turn is held, no other task frees an allocation of the lists,
-	 * even if its fence signals now.
-	 */
-	mutex_lock(&leaving->turn);
-	spin_lock_irq(&leaving->lock);
-	fences = list_first_entry_or_null(&leaving->waiting,
-					  struct flexmem_fences, link);
-	if (fences) {
-		overdue = judge(leaving, fences);
-		watch_again(leaving, fences);
-	}
-	spin_unlock_irq(&leaving->lock);
-	if (overdue == FLEXMEM_OVERDUE)
-		*fence = dma_fence_get(fences->pending);
-	mutex_unlock(&leaving->turn);
-	return overdue;
-}
-
 static void look_work(struct work_struct *work)
 {
 	struct flexmem_leaving *leaving =
@@ -446,7 +341,10 @@ static void leave(struct flexmem_allocation *allocation)
 
 	trace_flexmem_leaving(allocation);
 	fences->leaving = leaving;
+	fences->wait.since = get_jiffies_64();
 	spin_lock_irq(&leaving->lock);
+	list_add_tail(&fences->wait.link, &allocation->owner->leaving);
+	allocation->owner->leaving_bytes += allocation->size;
 	make_ready(leaving, fences);
 	queue_work(system_dfl_wq, &leaving->work);
 	spin_unlock_irq(&leaving->lock);

@@ -7,22 +7,24 @@
 #define _FLEXMEM_LEAVING_H
 
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
-struct dma_fence;
+#include "account.h"
+
 struct flexmem_allocation;
-struct flexmem_function;
 struct flexmem_stock;
 
 /**
  * struct flexmem_leaving - allocations of one function without a reference that
  * wait for fences
- * @lock: protects the lists. Interrupt handlers take it; a leaf
+ * @lock: protects the lists, and &flexmem_account.leaving of all files.
+ *	Interrupt handlers take it; a leaf
  * @waiting: list of struct flexmem_fences: allocations with a callback on a
- *	fence. The allocation that has waited longest is first
+ *	fence
  * @ready: allocations that a task must look at, because a fence has signalled
  *	or the last reference was just put
  * @nr_ready: number of allocations in @ready, or taken out of it by the
@@ -31,12 +33,6 @@ struct flexmem_stock;
  *	returns does not depend on when @work runs
  * @turn: held by the task that takes allocations out of @ready and ends them
  * @work: ends the allocations in @ready
- * @limit: how long an allocation waits for a fence before the fence is overdue,
- *	in jiffies; 0: without end. Under @lock
- * @watch: runs when a fence may be overdue
- * @asleep: the device is suspended; under @lock
- * @asleep_since: when the device was suspended, in jiffies since boot
- * @slept: how long the device was suspended before @asleep_since, in jiffies
  */
 struct flexmem_leaving {
 	spinlock_t lock; /* protects the lists */
@@ -45,37 +41,22 @@ struct flexmem_leaving {
 	atomic_t nr_ready;
 	struct mutex turn; /* held to end ready allocations */
 	struct work_struct work;
-	unsigned long limit;
-	struct delayed_work watch;
-	bool asleep;
-	u64 asleep_since;
-	u64 slept;
 };
 
 /**
- * enum flexmem_overdue - what to do about the fence that allocations have
- * waited for longest
- * @FLEXMEM_NOT_OVERDUE: nothing
- * @FLEXMEM_OVERDUE: ask the driver to end the program of the fence, and all
- *	others of its client
- * @FLEXMEM_STUCK: the programs did not end: reset the function
+ * struct flexmem_wait - an allocation that waits for fences
+ * @link: in &flexmem_account.leaving
+ * @since: when the wait began, in jiffies since boot
  */
-enum flexmem_overdue {
-	FLEXMEM_NOT_OVERDUE,
-	FLEXMEM_OVERDUE,
-	FLEXMEM_STUCK,
+struct flexmem_wait {
+	struct list_head link;
+	u64 since;
 };
 
 void flexmem_leaving_init(struct flexmem_leaving *leaving);
 void flexmem_leaving_fini(struct flexmem_leaving *leaving);
 int flexmem_leaving_look(struct flexmem_leaving *leaving);
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
-void flexmem_leaving_set_limit(struct flexmem_leaving *leaving,
-			       unsigned long limit);
-void flexmem_leaving_sleep(struct flexmem_leaving *leaving);
-void flexmem_leaving_wake(struct flexmem_leaving *leaving);
-enum flexmem_overdue flexmem_leaving_overdue(struct flexmem_leaving *leaving,
-					     struct dma_fence **fence);
 
 void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
 				    struct flexmem_stock *stock);
@@ -89,6 +70,28 @@ static inline int flexmem_leaving_settle(struct flexmem_leaving *leaving)
 {
 	return unlikely(atomic_read(&leaving->nr_ready)) ?
 		flexmem_leaving_look(leaving) : 0;
+}
+
+/*
+ * Tells how much freed memory of a file device programs still use.
+ * @waits_ms: receives how long the oldest of its allocations has waited.
+ * Return: bytes; 0: no allocation waits, and @waits_ms is 0.
+ */
+static inline u64 flexmem_leaving_of(struct flexmem_leaving *leaving,
+				     struct flexmem_account *file,
+				     u64 *waits_ms)
+{
+	struct flexmem_wait *oldest;
+	u64 bytes;
+
+	spin_lock_irq(&leaving->lock);
+	bytes = file->leaving_bytes;
+	oldest = list_first_entry_or_null(&file->leaving, struct flexmem_wait,
+					  link);
+	*waits_ms = oldest ? jiffies_to_msecs(get_jiffies_64() - oldest->since) :
+			     0;
+	spin_unlock_irq(&leaving->lock);
+	return bytes;
 }
 
 #endif /* _FLEXMEM_LEAVING_H */

@@ -47,9 +47,6 @@ enum flexmem_pf_open {
  * @lease_ms: time of a lease, in milliseconds
  * @lease_total_ms: total time for which a lease can be extended, in
  *	milliseconds; 0: no limit
- * @fence_timeout_ms: how long freed memory waits for a fence. Then flexmem
- *	asks the driver to cancel jobs. After the same time again it resets the
- *	function; 0: no limit
  * @release_after_s: a region is released when it has been empty for this many
  *	seconds; 0: empty regions stay
  * @pf_open: permission to open the node, if the device is a PF
@@ -66,7 +63,6 @@ struct flexmem_settings {
 	unsigned int default_depth;
 	unsigned int lease_ms;
 	unsigned int lease_total_ms;
-	unsigned int fence_timeout_ms;
 	unsigned int release_after_s;
 	enum flexmem_pf_open pf_open;
 	unsigned int nr_sizes;

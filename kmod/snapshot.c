@@ -11,11 +11,26 @@
 #include <linux/bits.h>
 #include <linux/cred.h>
 #include <linux/kernel.h>
+#include <linux/minmax.h>
 #include <linux/pid.h>
 #include <linux/user_namespace.h>
 
 #include "snapshot.h"
 #include "table.h"
+
+/*
+ * Tells which memory of a file waits for device programs. A lost region may have
+ * taken its bytes from @entry->orphaned already.
+ */
+static void fill_leaving(struct flexmem_account *file,
+			 struct flexmem_owner_entry *entry)
+{
+	struct flexmem_table *table =
+		container_of(file->accounts, struct flexmem_table, accounts);
+	u64 bytes = flexmem_leaving_of(&table->leaving, file, &entry->waits_ms);
+
+	entry->leaving = min(bytes, entry->orphaned);
+}
 
 static void fill_owner(struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
@@ -41,6 +56,8 @@ static void fill_owner(struct flexmem_account *account,
 		.reserved = account->reserved,
 	};
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
+	if (client)
+		fill_leaving(account, entry);
 }
 
 static void add_owner(struct flexmem_account *account,

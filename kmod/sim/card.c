@@ -13,11 +13,12 @@
  * @geometry: how the card is built; the caller has checked it. Its domains must
  *	outlive the card
  * @timeout_ms: how long the host waits for the firmware
+ * @job_timeout_ms: how long a job may run
  *
  * Return: 0 or -ENOMEM.
  */
 int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
-		  u32 timeout_ms)
+		  u32 timeout_ms, u32 job_timeout_ms)
 {
 	struct sim_function *fn;
 	unsigned int i;
@@ -25,6 +26,7 @@ int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
 	sim_mailbox_init(&card->mbox, timeout_ms);
 	sim_memory_init(&card->memory);
 	card->slots = geometry->slots;
+	card->job_timeout_ms = job_timeout_ms;
 	card->domains = geometry->domains;
 	card->space = geometry->space;
 	for (i = 0; i < SIM_MAX_FUNCTIONS; i++) {
@@ -176,11 +178,13 @@ int sim_function_resume(struct sim_function *fn)
 	int ret = 0;
 
 	mutex_lock(&fn->lock);
-	if (!fn->fdev)
+	if (!fn->fdev) {
 		ret = -ENODEV;
-	else if (fn->suspended)
+	} else if (fn->suspended) {
 		flexmem_device_resume(fn->fdev);
-	fn->suspended = false;
+		fn->suspended = false;
+		sim_queue_wake(&fn->queue);
+	}
 	mutex_unlock(&fn->lock);
 	return ret;
 }

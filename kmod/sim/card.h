@@ -70,6 +70,7 @@ struct sim_function {
  * @memory: its memory
  * @fw: the firmware
  * @slots: number of slots of each VF
+ * @job_timeout_ms: how long a job may run
  * @domains: memory domains of the card
  * @space: device-virtual spaces
  * @functions: the PF and the VFs
@@ -79,6 +80,7 @@ struct sim_card {
 	struct sim_memory memory;
 	struct sim_firmware *fw;
 	unsigned int slots;
+	unsigned int job_timeout_ms;
 	const struct sim_domains *domains;
 	struct sim_space space;
 	struct sim_function functions[SIM_MAX_FUNCTIONS];
@@ -91,7 +93,7 @@ void sim_ops_reset(struct sim_function *fn);
 
 /* Defined in card.c. */
 int sim_card_init(struct sim_card *card, const struct sim_geometry *geometry,
-		  u32 timeout_ms);
+		  u32 timeout_ms, u32 job_timeout_ms);
 void sim_card_destroy(struct sim_card *card);
 int sim_function_bind(struct sim_function *fn, struct device *dev,
 		      const char *name);

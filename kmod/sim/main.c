@@ -57,6 +57,13 @@ static struct range_param timeout_ms = {
 	.max = SIM_MAX_TIMEOUT_MS,
 };
 
+/* By default a job that takes SIM_MAX_RUN_MS ends by itself. */
+static struct range_param job_timeout_ms = {
+	.value = 2 * SIM_MAX_RUN_MS,
+	.min = 1,
+	.max = 24 * 3600 * 1000,
+};
+
 static struct sim_domains domains;
 static char domains_text[256];
 static struct sim_space space = SIM_DEFAULT_SPACE;
@@ -226,6 +233,8 @@ static const struct kernel_param_ops space_ops = {
 
 module_param_cb(domains, &domains_ops, NULL, 0444);
 MODULE_PARM_DESC(domains, "Memories of the card, such as hbm*4:24G,tcm*4:16M:reserved=1M; each function may have all of each (default memory: one of that size)");
+module_param_cb(job_timeout_ms, &range_ops, &job_timeout_ms, 0444);
+MODULE_PARM_DESC(job_timeout_ms, "How long a job may run before the function is reset, ms (default 120000)");
 module_param_cb(memory, &bytes_ops, &memory, 0444);
 MODULE_PARM_DESC(memory, "Device memory of the card (default 128G)");
 module_param_cb(num_vfs, &num_vfs_ops, &num_vfs, 0644);
@@ -358,7 +367,8 @@ static struct sim_card *sim_card_add(const struct sim_geometry *geometry)
 	card = kzalloc(sizeof(*card), GFP_KERNEL);
 	if (!card)
 		return ERR_PTR(-ENOMEM);
-	ret = sim_card_init(card, geometry, timeout_ms.value);
+	ret = sim_card_init(card, geometry, timeout_ms.value,
+			    job_timeout_ms.value);
 	if (ret) {
 		kfree(card);
 		return ERR_PTR(ret);

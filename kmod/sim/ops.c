@@ -150,14 +150,6 @@ static int sim_op_quiesce(void *priv)
 	return ret;
 }
 
-static int sim_op_cancel(void *priv, struct dma_fence *fence)
-{
-	struct sim_function *fn = priv;
-
-	sim_queue_cancel(&fn->queue, fence);
-	return 0;
-}
-
 static void sim_op_client_gone(void *priv, struct flexmem_client *client)
 {
 	struct sim_function *fn = priv;
@@ -325,7 +317,6 @@ const struct flexmem_device_ops sim_pf_ops = {
 	.vm_map = sim_op_vm_map,
 	.vm_unmap = sim_op_vm_unmap,
 	.fault = sim_op_fault,
-	.cancel = sim_op_cancel,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };
@@ -344,7 +335,6 @@ const struct flexmem_device_ops sim_vf_ops = {
 	.vm_map = sim_op_vm_map,
 	.vm_unmap = sim_op_vm_unmap,
 	.fault = sim_op_fault,
-	.cancel = sim_op_cancel,
 	.client_gone = sim_op_client_gone,
 	.reset = sim_op_reset,
 };

@@ -22,11 +22,15 @@
  * latest fence for each allocation. So the fence of a job that fails or is
  * dropped signals only when all earlier jobs have ended.
  *
+ * A watchdog sees that every fence signals: when a job has run too long, the
+ * watchdog sets the error of its fence to -ETIMEDOUT, and resets the function.
+ *
  * Fences signal in an interrupt. A fence points at code of this module, and
  * lives as long as a process keeps the sync_file. So each fence holds a
  * reference to the module.
  */
 
+#include <linux/device.h>
 #include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/errno.h>
@@ -127,6 +131,19 @@ static void finish_first(struct sim_queue *queue)
 	irq_work_queue(&queue->irq);
 }
 
+static u64 timeout(const struct sim_queue *queue)
+{
+	return msecs_to_jiffies(queue->fn->card->job_timeout_ms);
+}
+
+/* The first job has its full time from now on. */
+static void start_watch(struct sim_queue *queue)
+{
+	lockdep_assert_held(&queue->lock);
+	queue->began = get_jiffies_64();
+	mod_delayed_work(system_dfl_wq, &queue->watchdog, timeout(queue));
+}
+
 /*
  * Ends jobs that have an error, and begins the first job that can run. Does
  * nothing while the card carries out a job. The caller holds the queue's lock.
@@ -139,11 +156,16 @@ static void begin(struct sim_queue *queue)
 		return;
 	while ((job = first_job(queue)) && job->error)
 		finish_first(queue);
+	if (!job) {
+		cancel_delayed_work(&queue->watchdog);
+		return;
+	}
+	start_watch(queue);
 	/*
 	 * Changes the delay, because the work may be queued with the latency
-	 * of a cancelled job.
+	 * of a job that was dropped.
 	 */
-	if (job && !job->hangs)
+	if (!job->hangs)
 		mod_delayed_work(system_dfl_wq, &queue->work,
 				 msecs_to_jiffies(job->latency_ms));
 }
@@ -168,7 +190,7 @@ static void interrupt(struct irq_work *irq)
 }
 
 /*
- * The job for which the work was queued may have been cancelled since. Then the
+ * The job for which the work was queued may have been dropped since. Then the
  * work finds no job, or runs the next job before that job's latency has passed.
  */
 static void run_job(struct work_struct *work)
@@ -190,10 +212,65 @@ static void run_job(struct work_struct *work)
 				 &job->program);
 	spin_lock_irq(&queue->lock);
 	queue->running = NULL;
-	job->error = error;
+	if (job->error != -ETIMEDOUT)
+		job->error = error;
 	finish_first(queue);
 	begin(queue);
 	spin_unlock_irq(&queue->lock);
+}
+
+/*
+ * Ends a job for a reason, unless there is an earlier one. The card ends a
+ * binary before the next record.
+ */
+static void end_job(struct sim_job *job, int error)
+{
+	job->error = job->error ?: error;
+	WRITE_ONCE(job->program.cancelled, true);
+}
+
+static bool is_overdue(struct sim_queue *queue, const struct sim_job *job)
+{
+	return !job->error &&
+	       get_jiffies_64() - queue->began >= timeout(queue);
+}
+
+/*
+ * Notes that the first job has run too long. Returns whether it has. The
+ * function's lock keeps the driver bound.
+ */
+static bool time_out(struct sim_queue *queue)
+{
+	struct sim_job *job;
+	bool overdue;
+
+	spin_lock_irq(&queue->lock);
+	job = first_job(queue);
+	overdue = job && is_overdue(queue, job);
+	if (overdue)
+		end_job(job, -ETIMEDOUT);
+	spin_unlock_irq(&queue->lock);
+	return overdue;
+}
+
+/*
+ * The card cannot end a single job, so the watchdog resets the function. The
+ * time of a job that the function slept through begins again at the resume
+ * (sim_queue_wake()).
+ */
+static void watch(struct work_struct *work)
+{
+	struct sim_queue *queue = container_of(to_delayed_work(work),
+					       struct sim_queue, watchdog);
+	struct sim_function *fn = queue->fn;
+
+	mutex_lock(&fn->lock);
+	if (fn->fdev && !fn->suspended && time_out(queue)) {
+		dev_warn(fn->dev, "a job has run for more than %u ms: reset\n",
+			 fn->card->job_timeout_ms);
+		flexmem_device_reset(fn->fdev);
+	}
+	mutex_unlock(&fn->lock);
 }
 
 /**
@@ -210,6 +287,7 @@ void sim_queue_init(struct sim_queue *queue, struct sim_function *fn)
 	INIT_LIST_HEAD(&queue->ended);
 	queue->stopped = true;
 	INIT_DELAYED_WORK(&queue->work, run_job);
+	INIT_DELAYED_WORK(&queue->watchdog, watch);
 	init_irq_work(&queue->irq, interrupt);
 }
 
@@ -219,6 +297,7 @@ void sim_queue_init(struct sim_queue *queue, struct sim_function *fn)
  */
 void sim_queue_destroy(struct sim_queue *queue)
 {
+	cancel_delayed_work_sync(&queue->watchdog);
 	irq_work_sync(&queue->irq);
 }
 
@@ -503,13 +582,6 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 	return ret;
 }
 
-/* The card ends a binary before the next record. */
-static void cancel_job(struct sim_job *job)
-{
-	job->error = -ECANCELED;
-	WRITE_ONCE(job->program.cancelled, true);
-}
-
 /**
  * sim_queue_client_gone - drop the jobs of a client that have not begun
  * @queue: the queue
@@ -523,30 +595,19 @@ void sim_queue_client_gone(struct sim_queue *queue,
 	spin_lock_irq(&queue->lock);
 	list_for_each_entry(job, &queue->jobs, link)
 		if (job->client == client && job != first_job(queue))
-			cancel_job(job);
+			end_job(job, -ECANCELED);
 	spin_unlock_irq(&queue->lock);
 }
 
 /**
- * sim_queue_cancel - end the jobs of a client
- * @queue: the queue
- * @fence: fence of one of the client's jobs
- *
- * Context: may sleep. A job that hangs is not ended. If the card carries out a
- * job, the job ends after the operation that is under way.
+ * sim_queue_wake - the function wakes up
+ * @queue: the queue, whose first job may take its full time from now on
  */
-void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence)
+void sim_queue_wake(struct sim_queue *queue)
 {
-	struct flexmem_client *client = to_job(fence)->client;
-	struct sim_job *job;
-
 	spin_lock_irq(&queue->lock);
-	list_for_each_entry(job, &queue->jobs, link)
-		if (job->client == client && !job->hangs)
-			cancel_job(job);
-	job = first_job(queue);
-	if (job && job->error)
-		begin(queue);
+	if (first_job(queue))
+		start_watch(queue);
 	spin_unlock_irq(&queue->lock);
 }
 
@@ -579,7 +640,7 @@ void sim_queue_stop(struct sim_queue *queue)
 	spin_lock_irq(&queue->lock);
 	queue->stopped = true;
 	list_for_each_entry(job, &queue->jobs, link)
-		cancel_job(job);
+		end_job(job, -ECANCELED);
 	begin(queue);
 	spin_unlock_irq(&queue->lock);
 	/*

@@ -28,6 +28,9 @@ struct sim_job;
  * @stopped: no job may be queued before the next reset
  * @seqno: sequence number of the latest fence
  * @work: work in which the card carries out the first job
+ * @began: when the first job began, or the function woke up, in jiffies since
+ *	boot
+ * @watchdog: work that runs when the first job may have run too long
  * @irq: the interrupt with which the card reports the end of a job
  */
 struct sim_queue {
@@ -40,6 +43,8 @@ struct sim_queue {
 	bool stopped;
 	u64 seqno;
 	struct delayed_work work;
+	u64 began;
+	struct delayed_work watchdog;
 	struct irq_work irq;
 };
 
@@ -49,7 +54,7 @@ int sim_queue_run(struct sim_queue *queue, const struct sim_run *run,
 		  struct dma_fence **fence);
 void sim_queue_client_gone(struct sim_queue *queue,
 			   struct flexmem_client *client);
-void sim_queue_cancel(struct sim_queue *queue, struct dma_fence *fence);
+void sim_queue_wake(struct sim_queue *queue);
 void sim_queue_drain(struct sim_queue *queue);
 void sim_queue_stop(struct sim_queue *queue);
 void sim_queue_restart(struct sim_queue *queue);

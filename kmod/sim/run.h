@@ -53,7 +53,7 @@ struct sim_record {
 	__aligned_u64 size;
 };
 
-/* In &sim_run.flags: only a reset ends the program, a cancel does not. */
+/* In &sim_run.flags: only a reset ends the program. */
 #define SIM_RUN_HANGS 1
 
 /*

@@ -32,6 +32,7 @@ enum defect {
 	LOST_REPLY,
 	SLEEPING_FAULT,
 	AWAKE,
+	NO_WATCHDOG,
 	NR_DEFECTS,
 };
 
@@ -47,6 +48,7 @@ static const char * const names[NR_DEFECTS] = {
 	[LOST_REPLY] = "lost_reply",
 	[SLEEPING_FAULT] = "sleeping_fault",
 	[AWAKE] = "awake",
+	[NO_WATCHDOG] = "no_watchdog",
 };
 
 static char *defect = "none";
@@ -94,6 +96,18 @@ static void run_program(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(run, run_program);
 
+#define WATCHDOG_MS 1000
+
+/* The card can end a single program. */
+static void end_program(struct work_struct *work)
+{
+	if (program.fence)
+		dma_fence_set_error(program.fence, -ETIMEDOUT);
+	signal_fence();
+}
+
+static DECLARE_DELAYED_WORK(watchdog, end_program);
+
 static void begin_program(unsigned int ms)
 {
 	schedule_delayed_work(&run, msecs_to_jiffies(ms));
@@ -123,7 +137,7 @@ static int add_fence(struct flexmem_allocation *allocation)
  * @text: "HANDLE SIZE VALUE MS". The card fills the allocation HANDLE after MS
  * milliseconds. Descriptor 3 of the calling process is the allocation's file.
  */
-static int fill(const char *text, bool stray)
+static int fill(const char *text, bool stray, bool hangs)
 {
 	struct flexmem_allocation *allocation;
 	struct flexmem_client *client;
@@ -132,6 +146,7 @@ static int fill(const char *text, bool stray)
 	int rc = 0;
 
 	flush_delayed_work(&run);
+	flush_delayed_work(&watchdog);
 	if (sscanf(text, "%u %llu %i %u", &handle, &program.size,
 		   &program.value, &ms) != 4)
 		return -EINVAL;
@@ -148,21 +163,29 @@ static int fill(const char *text, bool stray)
 		rc = -EINVAL;
 	else if (!stray)
 		rc = add_fence(allocation);
-	if (!rc)
+	if (!rc && !hangs)
 		begin_program(ms);
+	else if (!rc && has != NO_WATCHDOG)
+		schedule_delayed_work(&watchdog, msecs_to_jiffies(WATCHDOG_MS));
 	flexmem_allocation_put(allocation);
 	return rc;
 }
 
 static int fill_set(const char *text, const struct kernel_param *kp)
 {
-	return fill(text, false);
+	return fill(text, false, false);
 }
 
 /* Fills without telling flexmem of the program. */
 static int stray_set(const char *text, const struct kernel_param *kp)
 {
-	return fill(text, true);
+	return fill(text, true, false);
+}
+
+/* The program never ends by itself. */
+static int hang_set(const char *text, const struct kernel_param *kp)
+{
+	return fill(text, false, true);
 }
 
 static int suspended_set(const char *text, const struct kernel_param *kp)
@@ -180,11 +203,14 @@ static int suspended_set(const char *text, const struct kernel_param *kp)
 }
 
 static const struct kernel_param_ops fill_ops = { .set = fill_set };
+static const struct kernel_param_ops hang_ops = { .set = hang_set };
 static const struct kernel_param_ops stray_ops = { .set = stray_set };
 static const struct kernel_param_ops suspended_ops = { .set = suspended_set };
 
 module_param_cb(fill, &fill_ops, NULL, 0200);
 MODULE_PARM_DESC(fill, "Begins a program");
+module_param_cb(hang, &hang_ops, NULL, 0200);
+MODULE_PARM_DESC(hang, "Begins a program that never ends");
 module_param_cb(stray, &stray_ops, NULL, 0200);
 MODULE_PARM_DESC(stray, "Begins a program that flexmem does not know");
 module_param_cb(suspended, &suspended_ops, NULL, 0200);
@@ -250,6 +276,8 @@ static int slot_clear(void *priv, unsigned int slot)
 static int quiesce(void *priv)
 {
 	flush_delayed_work(&run);
+	flush_delayed_work(&watchdog);
+	signal_fence();
 	return 0;
 }
 

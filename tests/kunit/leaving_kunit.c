@@ -557,103 +557,52 @@ static void removal_ends_leaving_allocations(struct kunit *test)
 	signal_and_put(fence);
 }
 
-static void do_not_watch(struct work_struct *work)
-{
-}
-
-/* Sets the limit to one jiffy, so that each fence is overdue at once. */
-static struct flexmem_leaving *watch(struct kunit *test)
+static void expect_figures(struct kunit *test, struct flexmem_account *file,
+			   u64 bytes, u64 least_ms)
 {
 	struct ctx *ctx = test->priv;
+	u64 waits_ms = 0;
 
-	INIT_DELAYED_WORK(&ctx->table->leaving.watch, do_not_watch);
-	flexmem_leaving_set_limit(&ctx->table->leaving, 1);
-	return &ctx->table->leaving;
+	KUNIT_EXPECT_EQ(test, bytes, flexmem_leaving_of(&ctx->table->leaving,
+							file, &waits_ms));
+	if (least_ms)
+		KUNIT_EXPECT_GE(test, waits_ms, least_ms);
+	else
+		KUNIT_EXPECT_EQ(test, waits_ms, 0);
 }
 
-static void end_watch(struct flexmem_leaving *leaving)
+/* The figures are those of one file, also if it is closed. */
+static void figures_say_who_waits(struct kunit *test)
 {
-	flexmem_leaving_set_limit(leaving, 0);
-	cancel_delayed_work_sync(&leaving->watch);
-}
-
-static void overdue_fence_is_cancelled_and_then_stuck(struct kunit *test)
-{
-	struct flexmem_leaving *leaving = watch(test);
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = open_client(test);
+	struct flexmem_account *file = other->account;
 	struct dma_fence *first = make_fence(test, NULL);
 	struct dma_fence *second = make_fence(test, NULL);
-	struct dma_fence *found = NULL;
+	struct flexmem_allocation *allocation;
 
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_NOT_OVERDUE);
-	free_it(test, alloc_in_flight(test, GIB, first));
+	allocation = make_public(test, other, GIB);
+	add_fence(test, allocation, first);
+	add_fence(test, allocation, second);
+	add_fence(test, make_public(test, other, 2 * GIB), second);
+	expect_figures(test, file, 0, 0);
+	KUNIT_ASSERT_EQ(test, 0, fake_client_free(other, allocation->handle));
 	expect_leaving(test, GIB);
-	free_it(test, alloc_in_flight(test, GIB, second));
-	expect_leaving(test, 2 * GIB);
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_OVERDUE);
-	KUNIT_EXPECT_PTR_EQ(test, found, first);
-	dma_fence_put(found);
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_STUCK);
-	/*
-	 * The time limit of the second fence starts only when the first fence
-	 * has signalled.
-	 */
+	msleep(100);
+	flexmem_client_fini(other);
+	expect_leaving(test, 3 * GIB);
+	expect_figures(test, file, 3 * GIB, 90);
+	expect_figures(test, ctx->client->account, 0, 0);
+	/* The wait for the second fence is part of the wait. */
 	signal_and_put(first);
-	expect_leaving(test, GIB);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_OVERDUE);
-	KUNIT_EXPECT_PTR_EQ(test, found, second);
-	dma_fence_put(found);
+	expect_leaving(test, 3 * GIB);
+	expect_figures(test, file, 3 * GIB, 90);
+	free_it(test, alloc_in_flight(test, GIB, second));
+	expect_leaving(test, 4 * GIB);
+	expect_figures(test, ctx->client->account, GIB, 0);
 	signal_and_put(second);
 	expect_leaving(test, 0);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_NOT_OVERDUE);
-	end_watch(leaving);
-}
-
-static void no_fence_is_overdue_without_a_limit(struct kunit *test)
-{
-	struct flexmem_leaving *leaving = watch(test);
-	struct dma_fence *fence = make_fence(test, NULL);
-	struct dma_fence *found;
-
-	end_watch(leaving);
-	free_it(test, alloc_in_flight(test, GIB, fence));
-	expect_leaving(test, GIB);
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_NOT_OVERDUE);
-	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&leaving->watch));
-	signal_and_put(fence);
-}
-
-static void clock_stops_while_the_device_sleeps(struct kunit *test)
-{
-	struct flexmem_leaving *leaving = watch(test);
-	struct dma_fence *fence = make_fence(test, NULL);
-	struct dma_fence *found;
-
-	flexmem_leaving_sleep(leaving);
-	free_it(test, alloc_in_flight(test, GIB, fence));
-	expect_leaving(test, GIB);
-	msleep(20);
-	/* A second suspend does not move the time at which the sleep began. */
-	flexmem_leaving_sleep(leaving);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_NOT_OVERDUE);
-	flexmem_leaving_wake(leaving);
-	msleep(20);
-	KUNIT_EXPECT_EQ(test, flexmem_leaving_overdue(leaving, &found),
-			FLEXMEM_OVERDUE);
-	KUNIT_EXPECT_PTR_EQ(test, found, fence);
-	dma_fence_put(found);
-	signal_and_put(fence);
-	expect_leaving(test, 0);
-	end_watch(leaving);
+	expect_figures(test, ctx->client->account, 0, 0);
 }
 
 static int resize(struct kunit *test, struct flexmem_allocation *allocation,
@@ -721,9 +670,7 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(driver_that_is_removed_hears_nothing),
 	KUNIT_CASE(reset_ends_leaving_allocations),
 	KUNIT_CASE(removal_ends_leaving_allocations),
-	KUNIT_CASE(overdue_fence_is_cancelled_and_then_stuck),
-	KUNIT_CASE(no_fence_is_overdue_without_a_limit),
-	KUNIT_CASE(clock_stops_while_the_device_sleeps),
+	KUNIT_CASE(figures_say_who_waits),
 	KUNIT_CASE(end_in_flight_is_not_cut_off),
 	KUNIT_CASE(part_says_where_memory_is),
 	{}

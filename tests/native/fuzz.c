@@ -195,8 +195,6 @@ static void set_params(const struct flexmem_settings *s)
 	set("lease_ms", "%u", s->lease_ms);
 	set("lease_total_ms", "%u", s->lease_total_ms);
 	set("pf_open", s->pf_open ? "mode" : "admin");
-	/* The model knows no program that takes too long. */
-	set("fence_timeout_ms", "0");
 }
 
 /*

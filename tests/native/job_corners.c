@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device programs that still run long after their memory was freed. The driver
- * cancels these programs, and resets the device once if a program runs on. Time
- * is virtual.
+ * Device programs that still run after their memory was freed. The memory waits
+ * until a program ends by itself, or until the driver's watchdog resets the
+ * device. Time is virtual.
  */
 #include "corners.h"
 #include "watch.h"
 
 /* The time limit of a device program, and a margin on either side. */
-#define LIMIT_MS 10000
+#define LIMIT_MS WORLD_JOB_MS
 #define BIT_MS 1000
 
 /* Bytes that a program writes without the knowledge of flexmem. */
@@ -23,13 +23,13 @@ static unsigned int resets(void)
  * Starts a program of a client in memory that the client then frees. Another
  * client has an allocation.
  */
-static struct dma_fence *begin(struct run *r, u32 flags)
+static struct dma_fence *begin(struct run *r, u32 latency_ms, u32 flags)
 {
 	struct sim_run run = {
 		.program = SIM_PROGRAM_FILL,
 		.fd = WORLD_FD,
 		.size = 20000,
-		.latency_ms = SIM_MAX_RUN_MS,
+		.latency_ms = latency_ms,
 		.flags = flags,
 	};
 	struct dma_fence *fence;
@@ -46,9 +46,9 @@ static struct dma_fence *begin(struct run *r, u32 flags)
 	return fence;
 }
 
-static void end(struct run *r, struct dma_fence *fence)
+static void end(struct run *r, struct dma_fence *fence, int status)
 {
-	must(r, dma_fence_get_status(fence) == -ECANCELED, "the job's result");
+	must(r, dma_fence_get_status(fence) == status, "the job's result");
 	dma_fence_put(fence);
 }
 
@@ -66,78 +66,111 @@ static u32 lost(struct run *r)
 	return lookup.out_flags & FLEXMEM_LOOKUP_LOST;
 }
 
-static void run_overdue(struct run *r)
+/* What SNAPSHOT shows of a file's memory that waits for programs. */
+static void must_wait(struct run *r, unsigned int i, u64 bytes, u64 from_ms,
+		      u64 to_ms)
 {
-	unsigned int before = resets();
-	struct dma_fence *fence = begin(r, 0);
+	const struct flexmem_file *file = r->file[i]->private_data;
+	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+	struct flexmem_owner_entry owner[8] = {}, *one = owner;
+	struct flexmem_snapshot cmd = CMD(snapshot,
+		.region_entry_size = sizeof(*region),
+		.region_count = ARRAY_SIZE(region),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(*owner),
+		.owner_count = ARRAY_SIZE(owner),
+		.owners = (uintptr_t)owner);
 
-	if (!fence)
-		return;
-	later(LIMIT_MS - BIT_MS);
-	must(r, !dma_fence_is_signaled(fence), "the job runs until it is overdue");
-	later(2 * BIT_MS);
-	must(r, resets() == before && !lost(r), "a cancel is no reset");
-	end(r, fence);
-	/*
-	 * The job was cancelled, so the card does nothing when its latency is
-	 * over.
-	 */
-	later(SIM_MAX_RUN_MS);
+	CALL(r, SNAPSHOT, &cmd);
+	while (one < owner + ARRAY_SIZE(owner) - 1 &&
+	       (one->kind != FLEXMEM_OWNER_CLIENT ||
+		one->id != file->client.account->id))
+		one++;
+	must(r, one->leaving == bytes && one->orphaned == bytes,
+	     "the file's memory that waits");
+	must(r, one->waits_ms >= from_ms && one->waits_ms <= to_ms,
+	     "how long it has waited");
 }
 
-static void run_hang(struct run *r)
+/* Only the watchdog ends the job, whether the device could still end it or not. */
+static void run_too_long(struct run *r, u32 flags)
 {
 	unsigned int before = resets();
-	struct dma_fence *fence = begin(r, SIM_RUN_HANGS);
+	struct dma_fence *fence = begin(r, SIM_MAX_RUN_MS, flags);
 
 	if (!fence)
 		return;
-	later(2 * LIMIT_MS - BIT_MS);
+	must_wait(r, 0, 20480, 0, 0);
+	later(LIMIT_MS - BIT_MS);
 	must(r, resets() == before && !dma_fence_is_signaled(fence),
-	     "the cancel has the same time");
+	     "the job has its time");
+	must_wait(r, 0, 20480, LIMIT_MS - BIT_MS, LIMIT_MS - BIT_MS / 2);
 	later(2 * BIT_MS);
 	must(r, resets() == before + 1 && lost(r), "then the function is reset");
-	end(r, fence);
+	must_wait(r, 0, 0, 0, 0);
+	end(r, fence, -ETIMEDOUT);
 	later(10 * LIMIT_MS);
 	must(r, resets() == before + 1, "it is reset once");
 }
 
+static void run_overdue(struct run *r)
+{
+	run_too_long(r, 0);
+}
+
+static void run_hang(struct run *r)
+{
+	run_too_long(r, SIM_RUN_HANGS);
+}
+
+/*
+ * Each job has its full time from its begin on. The second job waits for longer
+ * than that behind the first one, and its memory was freed.
+ */
+static void run_behind(struct run *r)
+{
+	struct sim_run run = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = 20000,
+		.latency_ms = LIMIT_MS - BIT_MS,
+	};
+	struct dma_fence *first = begin(r, LIMIT_MS - BIT_MS, 0), *second;
+	unsigned int before = resets();
+
+	if (!first)
+		return;
+	run.to = r->handle[1][0];
+	if (!run_good(r, "run", world_run(r->file[1], &run, &second), 0))
+		return;
+	BY(r, 1, FREE, &CMD(free, .handle = run.to), 0);
+	r->nr[1] = 0;
+	later(LIMIT_MS);
+	must_wait(r, 0, 0, 0, 0);
+	must_wait(r, 1, 20096, LIMIT_MS, LIMIT_MS + BIT_MS);
+	end(r, first, 1);
+	later(LIMIT_MS);
+	end(r, second, 1);
+	must(r, resets() == before, "no job has run too long");
+}
+
 static void run_sleep(struct run *r)
 {
-	struct dma_fence *fence = begin(r, SIM_RUN_HANGS);
+	struct dma_fence *fence = begin(r, 0, SIM_RUN_HANGS);
 	unsigned int before = resets();
 
 	if (!fence)
 		return;
-	later(LIMIT_MS + BIT_MS);
-	/* The job was cancelled, and the second time limit has begun. */
+	later(LIMIT_MS - BIT_MS);
 	world_suspend(1);
-	/* The driver looks at the fences right after the resume. */
-	later(10 * LIMIT_MS - 3 * BIT_MS / 2);
+	later(10 * LIMIT_MS);
 	must(r, resets() == before, "a device that sleeps is not reset");
 	world_resume(1);
-	later(LIMIT_MS - 3 * BIT_MS);
-	must(r, resets() == before, "sleep does not count");
-	later(4 * BIT_MS);
-	must(r, resets() == before + 1, "after it the clock goes on");
-	end(r, fence);
-}
-
-/*
- * The driver cancels nothing while the device sleeps, however long it sleeps.
- */
-static void run_cancel_asleep(struct run *r)
-{
-	struct dma_fence *fence = begin(r, 0);
-
-	if (!fence)
-		return;
-	world_suspend(1);
-	later(3 * LIMIT_MS);
-	must(r, !dma_fence_is_signaled(fence), "the job has its time");
-	world_resume(1);
-	later(LIMIT_MS + BIT_MS);
-	end(r, fence);
+	later(LIMIT_MS - BIT_MS);
+	must(r, resets() == before, "the job has its full time again");
+	later(2 * BIT_MS);
+	must(r, resets() == before + 1, "then the function is reset");
+	end(r, fence, -ETIMEDOUT);
 }
 
 /*
@@ -149,7 +182,7 @@ static void run_no_room(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 1ull << 50);
 	const u32 older = offsetof(struct flexmem_alloc, out_leaving);
-	struct dma_fence *fence = begin(r, 0);
+	struct dma_fence *fence = begin(r, BIT_MS, 0);
 
 	if (!fence)
 		return;
@@ -160,8 +193,8 @@ static void run_no_room(struct run *r)
 	BY(r, 1, ALLOC, &cmd, ENOMEM);
 	must(r, cmd.size == older && cmd.out_leaving == 77,
 	     "struct of an older program");
-	later(LIMIT_MS + BIT_MS);
-	end(r, fence);
+	later(2 * BIT_MS);
+	end(r, fence, 1);
 }
 
 static u64 base_of(unsigned int index)
@@ -271,7 +304,7 @@ static void trim(struct run *r, u32 flags, int error)
 static void run_hold(struct run *r)
 {
 	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
-	struct dma_fence *fence = begin(r, SIM_RUN_HOLDS);
+	struct dma_fence *fence = begin(r, BIT_MS, SIM_RUN_HOLDS);
 
 	if (!fence)
 		return;
@@ -283,13 +316,14 @@ static void run_hold(struct run *r)
 	lease.op = FLEXMEM_LEASE_DROP;
 	CALL(r, LEASE, &lease);
 	trim(r, 0, EBUSY);
-	later(LIMIT_MS + BIT_MS);
-	end(r, fence);
+	later(2 * BIT_MS);
+	end(r, fence, 1);
 	trim(r, 0, 0);
 }
 
 const struct sequence job_corners[] = {
-	{ "job that is overdue", NULL, run_overdue },
+	{ "job that takes too long", NULL, run_overdue },
+	{ "job behind a long job", NULL, run_behind },
 	{ "job under a region of a VF that is released", NULL, run_stray_vf },
 	{ "job under a region of a PF that is released", NULL, run_stray_pf },
 	{ "job under memory that passes from a PF to a VF", NULL,
@@ -299,7 +333,5 @@ const struct sequence job_corners[] = {
 	{ "job that hangs", NULL, run_hang },
 	{ "job that holds the segment table", NULL, run_hold },
 	{ "job that hangs while the device sleeps", NULL, run_sleep },
-	{ "job that is overdue while the device sleeps", NULL,
-	  run_cancel_asleep },
 	{}
 };

@@ -240,7 +240,8 @@ static void reset_from_outside(struct pci_dev *pdev, unsigned int minor,
 	board.closed = true;
 	resets = npu->fdev->table.resets;
 	/*
-	 * flexmem itself resets a device at such a moment if a job is overdue.
+	 * The watchdog of a driver resets a device at such a moment if a job has
+	 * run too long.
 	 */
 	WARN_ON(flexmem_device_reset(npu->fdev) != -EIO);
 	expect_failed(minor);

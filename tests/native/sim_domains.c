@@ -217,7 +217,7 @@ static unsigned int check_card(bool reverse)
 	geometry.pf_capacity = domains.size[0];
 	geometry.vf_capacity = domains.size[0];
 	memset(&card, 0, sizeof(card));
-	if (sim_card_init(&card, &geometry, 1000))
+	if (sim_card_init(&card, &geometry, 1000, 1000))
 		return complain(text, "no card");
 	fn = &card.functions[1];
 	for (i = 0; i < domains.nr; i++) {

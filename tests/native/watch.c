@@ -285,14 +285,6 @@ static int watch_copy(void *priv, const struct flexmem_memory *to,
 	return data_done(watch, "copy", from, rc);
 }
 
-static int watch_cancel(void *priv, struct dma_fence *fence)
-{
-	must_be_awake(watch_of(priv), "cancel");
-	if (kref_read(&fence->refcount) < 1)
-		shim_bug("cancel of a fence that has gone");
-	return sim_vf_ops.cancel(priv, fence);
-}
-
 /* The contract allows this call even if the device is suspended or quiesced. */
 static void watch_client_gone(void *priv, struct flexmem_client *client)
 {
@@ -355,7 +347,6 @@ static int watch_reset(void *priv)
 	.vm_map = watch_vm_map,		\
 	.vm_unmap = watch_vm_unmap,	\
 	.fault = watch_fault,		\
-	.cancel = watch_cancel,		\
 	.client_gone = watch_client_gone, \
 	.reset = watch_reset
 

@@ -21,7 +21,7 @@ static void set_params(const char *params)
 		{ "acquire", "lazy" }, { "fallback_sizes", "12G,8G,4G" },
 		{ "max_regions", "12" }, { "program_slots", "0" },
 		{ "max_handles", "1048576" }, { "default_depth", "2" },
-		{ "lease_ms", "10000" }, { "fence_timeout_ms", "10000" },
+		{ "lease_ms", "10000" },
 		{ "release_after_s", "0" }, { "pf_open", "admin" },
 	};
 	char text[256], *rest = text, *word, *value;
@@ -67,7 +67,7 @@ static void begin(const char *params, u64 pf_capacity, u64 vf_capacity)
 	set_params(params);
 	WARN_ON(native_module_init());
 	memset(&world.card, 0, sizeof(world.card));
-	WARN_ON(sim_card_init(&world.card, &geometry, 1000));
+	WARN_ON(sim_card_init(&world.card, &geometry, 1000, WORLD_JOB_MS));
 	for (i = 0; i < WORLD_FUNCTIONS; i++) {
 		add_function(i);
 		WARN_ON(world_bind(i));

@@ -34,6 +34,8 @@ extern struct world world;
  * use them.
  */
 #define WORLD_FD 99
+/* How long a job may run. */
+#define WORLD_JOB_MS 10000
 
 static inline struct sim_function *world_function(unsigned int index)
 {

@@ -12,6 +12,8 @@
  *    allocation. Descriptor 3 is the file that HANDLE belongs to. Does not wait
  *    for the program.
  *  - stray HANDLE SIZE BYTE MS: the same, but flexmem learns of no fence.
+ *  - hang HANDLE SIZE BYTE MS: begin a program that never ends. Its fence is
+ *    added to the allocation.
  *  - suspend: suspend the function; resume: resume it.
  *
  * The command exits with 0, or with 77 if the driver cannot do that. Then the
@@ -32,6 +34,9 @@
 
 /* Longer than a TRIM and the scrubs of take_all() need. */
 #define STRAY_MS 3000
+
+/* The longest time that a driver's watchdog may give a program. */
+#define WATCHDOG_S 60
 
 #define NO_HOOK 77
 
@@ -69,7 +74,8 @@ FIXTURE_SETUP(device)
 		snprintf(self->path, sizeof(self->path), "%s", named);
 	} else {
 		/* Little memory, because a test reads all of it. */
-		LOAD("fallback_sizes=16M", "memory=256M vf_capacity=64M");
+		LOAD("fallback_sizes=16M",
+		     "memory=256M vf_capacity=64M job_timeout_ms=2000");
 		ASSERT_EQ(0, choose_simulator(self->path));
 	}
 	self->a = open_owner(self->path);
@@ -527,6 +533,44 @@ TEST_F(device, nothing_is_written_after_the_fence)
 	usleep(1000 * WATCH_MS);
 	EXPECT_BYTES(self->b, &b, 0)
 		TH_LOG("the device wrote after the program's fence");
+}
+
+/* Freed memory of an open file that programs still use. */
+static __u64 leaving(int fd)
+{
+	struct flexmem_region_entry regions[64];
+	struct flexmem_owner_entry owners[64];
+	struct flexmem_snapshot s = CMD(snapshot,
+		.region_entry_size = sizeof(regions[0]),
+		.region_count = 64,
+		.regions = (uintptr_t)regions,
+		.owner_entry_size = sizeof(owners[0]), .owner_count = 64,
+		.owners = (uintptr_t)owners);
+	__u64 bytes = 0;
+	unsigned int i;
+
+	if (raw_snapshot(fd, &s))
+		return ~0ULL;
+	for (i = 0; i < s.out_owner_count; i++)
+		bytes += owners[i].leaving;
+	return bytes;
+}
+
+/* The driver's watchdog must end the program: nothing else frees the memory. */
+TEST_F(device, every_program_ends)
+{
+	struct flexmem_alloc a;
+	int tries;
+
+	TAKE(self->a, SIZE, 0, &a);
+	HOOK(self->a, "hang %u %llu %d %d", a.out_handle, SIZE, A, 0);
+	ASSERT_EQ(0, fm_free(self->a, a.out_handle));
+	EXPECT_EQ(SIZE, leaving(self->a));
+	for (tries = 0; leaving(self->a) && tries < WATCHDOG_S * 10; tries++)
+		usleep(100000);
+	EXPECT_EQ(0, leaving(self->a))
+		TH_LOG("a fence has not signalled in %d s", WATCHDOG_S);
+	EXPECT_EQ(0, fm_alloc(self->b, SIZE, &a));
 }
 
 /* Returns 0 if a block has zeroes only, EILSEQ if not, or an errno of READ. */

@@ -281,41 +281,63 @@ TEST_F(dispatch, a_program_holds_the_segment_table)
 	EXPECT_EQ(1, fm_stats(self->root).out_regions);
 }
 
-/*
- * Two endless programs. The first one ends when it is cancelled. The second one
- * ignores its cancellation, so flexmem resets the device.
- */
-TEST_F(dispatch, a_program_ends_when_freed_memory_waits_for_it)
+/* An endless program. The driver's watchdog resets the device. */
+TEST_F(dispatch, a_program_does_not_run_for_ever)
 {
-	struct flexmem_alloc a, b, other;
-	int hangs, fence;
+	struct flexmem_alloc a, other;
+	int hangs;
 
 	CLOSE_ALL();
-	RELOAD(PARAMS " fence_timeout_ms=300", NULL);
+	RELOAD(PARAMS, "job_timeout_ms=300");
 	OPEN_ALL();
 	ASSERT_EQ(0, fm_alloc(self->bob, SIZE, &other));
 	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
-	fence = run_fill(self->queue, self->alice, a.out_handle, 'a', 60000);
-	ASSERT_LE(0, fence);
-	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
-	EXPECT_EQ(-ECANCELED, wait_for(fence));
-	/*
-	 * the driver cancelled the program, and other clients kept their memory
-	 */
-	EXPECT_EQ(0, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
-	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &b));
 	hangs = run(self->queue, (struct sim_run) {
 		.program = SIM_PROGRAM_FILL, .fd = self->alice,
-		.to = b.out_handle, .size = SIZE, .flags = SIM_RUN_HANGS,
+		.to = a.out_handle, .size = SIZE, .flags = SIM_RUN_HANGS,
 	});
 	ASSERT_LE(0, hangs);
-	ASSERT_EQ(0, fm_free(self->alice, b.out_handle));
-	EXPECT_EQ(-ECANCELED, wait_for(hangs));
-	/*
-	 * the program ignored its cancellation, so the driver reset the device
-	 */
+	ASSERT_EQ(0, fm_free(self->alice, a.out_handle));
+	EXPECT_EQ(-ETIMEDOUT, wait_for(hangs));
+	/* READ waits until the reset is done. */
 	EXPECT_EQ(EIO, fm_fill(self->bob, other.out_handle, 0, SIZE, 'o'));
 	EXPECT_EQ(0, leaving(self->root));
+}
+
+/* The administrator sees who waits, also when the file is closed. */
+TEST_F(dispatch, a_closed_file_is_shown_while_it_waits)
+{
+	const struct flexmem_owner_entry *o, *waits = NULL;
+	__u32 handle = fm_take(self->alice, SIZE);
+	struct account a;
+	unsigned int i;
+	int fence;
+
+	fence = run_fill(self->queue, self->alice, handle, 'a', 60000);
+	ASSERT_LE(0, fence);
+	close(self->alice);
+	self->alice = -1;
+	usleep(20000);
+	ASSERT_EQ(0, fm_account(self->root, &a));
+	for (i = 0; i < a.s.out_owner_count; i++) {
+		o = &a.owner[i];
+		if (o->leaving) {
+			EXPECT_EQ(NULL, waits);
+			waits = o;
+		}
+	}
+	ASSERT_NE(NULL, waits);
+	EXPECT_EQ(FLEXMEM_OWNER_CLIENT, waits->kind);
+	EXPECT_EQ(SIZE, waits->leaving);
+	EXPECT_EQ(SIZE, waits->orphaned);
+	EXPECT_EQ(0, waits->files);
+	EXPECT_LE(20, waits->waits_ms);
+	EXPECT_GE(60000, waits->waits_ms);
+	RESET(variant->mode);
+	EXPECT_EQ(-ECANCELED, wait_for(fence));
+	ASSERT_EQ(0, fm_account(self->root, &a));
+	for (i = 0; i < a.s.out_owner_count; i++)
+		EXPECT_EQ(0, a.owner[i].leaving + a.owner[i].waits_ms);
 }
 
 /*

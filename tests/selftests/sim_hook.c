@@ -44,6 +44,8 @@ int main(int argc, char **argv)
 		return begin_fill(function, argv + 2, 0);
 	if (argc == 6 && !strcmp(argv[1], "stray"))
 		return begin_fill(function, argv + 2, SIM_RUN_STRAY);
+	if (argc == 6 && !strcmp(argv[1], "hang"))
+		return begin_fill(function, argv + 2, SIM_RUN_HANGS);
 	if (argc == 2 && !strcmp(argv[1], "suspend"))
 		return set_suspended(function, "1");
 	if (argc == 2 && !strcmp(argv[1], "resume"))

@@ -124,6 +124,8 @@ void fake_from_environment(void)
 	fake.chunks = (uint32_t)from_environment("FAKE_CHUNKS", 1);
 	fake.map_is_gone = from_environment("FAKE_MAP_IS_GONE", false);
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
+	fake.leaving = from_environment("FAKE_LEAVING", 0);
+	fake.waits_ms = from_environment("FAKE_WAITS_MS", 0);
 	fake.other_leases = from_environment("FAKE_LEASES", false);
 	fake.quarantined = from_environment("FAKE_QUARANTINED", 0);
 	fake.scrubbed = from_environment("FAKE_SCRUBBED", 0);

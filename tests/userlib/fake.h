@@ -105,6 +105,9 @@ struct fake {
 	 * orphaned, quarantined or scrubbed.
 	 */
 	uint64_t orphaned;
+	/* Freed memory of the first open file that waits, and how long. */
+	uint64_t leaving;
+	uint64_t waits_ms;
 	uint64_t quarantined;
 	uint64_t scrubbed;
 

@@ -77,6 +77,8 @@ static void usage_lists(void **state)
 	get(second, 1000);
 	get(second, 1000);
 	fake.removed = 1000;
+	fake.leaving = 4096;
+	fake.waits_ms = 1500;
 	set_limit(first, 500, FLEXMEM_CHARGE_REGIONS, 5);
 	assert_int_equal(flexmem_device_usage(first, &usage, sizeof(usage),
 					      &regions, sizeof(*regions),
@@ -91,6 +93,9 @@ static void usage_lists(void **state)
 	assert_int_equal(accounts[0].pid, 0);
 	assert_int_equal(accounts[1].id, 1000);
 	assert_int_equal(accounts[1].bytes, 12 * GIB);
+	assert_int_equal(accounts[2].leaving, 4096);
+	assert_int_equal(accounts[2].waits_ms, 1500);
+	assert_int_equal(accounts[3].leaving, 0);
 	assert_int_equal(accounts[3].kind, FLEXMEM_ACCOUNT_CLIENT);
 	assert_int_equal(accounts[0].removed, 0);
 	assert_int_equal(accounts[1].removed, 1);

@@ -411,8 +411,17 @@ def owners():
                                              "files": None}, found
     assert found["owners"][2] == {
         "kind": "client", "id": 1, "uid": 1000, "pid": 5000000, "process": None, "bytes": GIB, "orphaned": 0,
-        "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False, "reservation": 0, "reserved": 0,
+        "leaving": 0, "waits_ms": 0, "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False, "reservation": 0, "reserved": 0,
         "limit": {"bytes": None, "regions": None, "handles": None, "files": None}}, found
+
+
+@test
+def owners_that_wait():
+    """The command shows how long freed memory of a file has waited for device programs."""
+    waits = {"FAKE_LEAVING": 4096, "FAKE_WAITS_MS": 61999}
+    assert " 4.0 KiB for 61 s " in good("shell", stdin="owners\n", COLUMNS=120, **waits)
+    found = [one for one in json.loads(good("shell", stdin="owners --json\n", **waits))["owners"] if one["leaving"]]
+    assert [(one["kind"], one["leaving"], one["waits_ms"]) for one in found] == [("client", 4096, 61999)], found
 
 
 @test

@@ -1084,6 +1084,9 @@ enum flexmem_limit_flags {
  * @limit: CGROUP: for each enum flexmem_resource, the limit that is in effect
  *	for the cgroup, whatever its scope; FLEXMEM_NO_LIMIT: there is none.
  *	CLIENT: FLEXMEM_NO_LIMIT
+ * @leaving: CLIENT: the part of @orphaned that device programs still use
+ * @waits_ms: CLIENT: how long the oldest allocation in @leaving has waited since
+ *	it was freed, in ms; 0: none waits
  *
  * Bytes that were lost in a reset are charged to no account.
  */
@@ -1102,6 +1105,8 @@ struct flexmem_owner_entry {
 	__u32 reservation;
 	__u32 reserved;
 	__aligned_u64 limit[4];
+	__aligned_u64 leaving;
+	__aligned_u64 waits_ms;
 };
 
 /**

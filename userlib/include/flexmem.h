@@ -715,6 +715,10 @@ struct flexmem_usage {
  * @reserved: FLEXMEM_ACCOUNT_CGROUP: number of regions that are reserved for
  *	the cgroup now; less than @reservation if the device has not granted all
  *	regions again after a reset
+ * @leaving: FLEXMEM_ACCOUNT_CLIENT: the part of @orphaned that device programs
+ *	still use
+ * @waits_ms: FLEXMEM_ACCOUNT_CLIENT: how long the oldest allocation in @leaving
+ *	has waited since it was freed, in milliseconds; 0: none waits
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -731,6 +735,8 @@ struct flexmem_account_state {
 	uint64_t limit[FLEXMEM_CHARGES];
 	uint32_t reservation;
 	uint32_t reserved;
+	uint64_t leaving;
+	uint64_t waits_ms;
 };
 
 /**

@@ -115,6 +115,8 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 		.slots = entry->slots,
 		.handles = entry->handles,
 		.files = entry->files,
+		.leaving = entry->leaving,
+		.waits_ms = entry->waits_ms,
 	};
 
 	memcpy(account.limit, entry->limit, sizeof(account.limit));

@@ -117,6 +117,23 @@ static bool any_reservation(const struct flexmem_account_state *accounts,
 }
 
 /*
+ * Adds the orphaned bytes, and how long the oldest of them have waited for
+ * device programs.
+ */
+static void add_orphaned(struct table *table,
+			 const struct flexmem_account_state *one)
+{
+	char size[FMLIB_HUMAN_MAX];
+
+	fmlib_human(one->orphaned, size);
+	if (one->leaving)
+		table_add(table, "%s for %" PRIu64 " s", size,
+			  one->waits_ms / 1000);
+	else
+		table_add(table, "%s", size);
+}
+
+/*
  * Prints the accounts. The column of reserved regions is printed only if there
  * is a reservation.
  */
@@ -151,7 +168,7 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 		table_add(&table, "%s",
 			  process_name(one->pid, process) ? process : "-");
 		table_add(&table, "%s", fmlib_human(one->bytes, size));
-		table_add(&table, "%s", fmlib_human(one->orphaned, size));
+		add_orphaned(&table, one);
 		table_add(&table, "%s", fmlib_human(one->peak, size));
 		table_add(&table, "%" PRIu64, one->slots);
 		table_add(&table, "%" PRIu64, one->handles);

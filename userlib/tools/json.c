@@ -378,6 +378,8 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 			 json_text(process) : json_null());
 		json_add(object, "bytes", json_number(one->bytes));
 		json_add(object, "orphaned", json_number(one->orphaned));
+		json_add(object, "leaving", json_number(one->leaving));
+		json_add(object, "waits_ms", json_number(one->waits_ms));
 		json_add(object, "peak", json_number(one->peak));
 		json_add(object, "slots", json_number(one->slots));
 		json_add(object, "handles", json_number(one->handles));

@@ -16,7 +16,6 @@
 #include <linux/flexmem.h>
 
 struct device;
-struct dma_fence;
 struct flexmem_client;
 struct flexmem_dev;
 
@@ -97,12 +96,11 @@ struct flexmem_vm_range {
 /**
  * struct flexmem_device_ops - operations of a device
  *
- * Every operation may sleep. An operation that returns an errno may fail and may
- * time out. It waits for the device killably (-EINTR), and no longer than a time
- * that the driver chooses (a second is plenty). flexmem calls one operation at a
- * time for each function, with two exceptions. One of @scrub, @read, @write,
- * @copy, @cancel and @client_gone may run in parallel with one of the others.
- * @fault may run in parallel with any operation.
+ * Every operation may sleep. One that returns an errno may fail and may time
+ * out. It waits killably (-EINTR), and no longer than a time that the driver
+ * chooses (a second is plenty). flexmem calls one operation at a time for each
+ * function, with two exceptions: one of @scrub, @read, @write, @copy and
+ * @client_gone may run beside one of the others, and @fault beside any.
  *
  * Outcomes. 0: done. -ETIMEDOUT or -EINTR: unknown; the device may have carried
  * out the operation, or may still do so. Any other error: nothing was done, and
@@ -321,24 +319,15 @@ struct flexmem_device_ops {
 	int (*vm_unmap)(void *priv, const struct flexmem_vm_range *range);
 
 	/**
-	 * @cancel: freed memory has waited too long for @fence, which the
-	 * driver has added (flexmem_allocation_add_fence()). End all jobs of the
-	 * client that dispatched the job of @fence, including jobs that the
-	 * device has begun. When a job has ended, its fence signals with an
-	 * error; this operation need not wait for that. @fence may have
-	 * signalled by now. If @fence does not signal after this call, flexmem
-	 * resets the function. NULL: only a reset can end a job.
-	 */
-	int (*cancel)(void *priv, struct dma_fence *fence);
-
-	/**
 	 * @client_gone: a client whose file the driver has looked up
 	 * (flexmem_client_from_fd()) has closed the file, by close() or because
 	 * its process ended. Called once, before any memory of the client is
 	 * freed, in any state of the function. The driver sends no command
-	 * here. It may drop jobs of the client that the device has not begun.
-	 * Memory that other jobs use waits for their fences. NULL: the driver
-	 * need not know.
+	 * here. It drops the jobs of the client that the device has not begun,
+	 * and ends the others if the device can do that. Otherwise the driver's
+	 * watchdog ends jobs that do not end by themselves. The client's memory
+	 * stays charged until the fences of its jobs have signalled. NULL: the
+	 * driver need not know.
 	 */
 	void (*client_gone)(void *priv, struct flexmem_client *client);
 

@@ -38,9 +38,12 @@
  * On a device with page tables a program uses addresses of its client's space
  * (flexmem_client_space()).
  *
- * If freed memory waits too long for a fence (parameter fence_timeout_ms),
- * flexmem calls @cancel with that fence. If the fence still does not signal,
- * flexmem resets the function.
+ * Every fence signals in finite time, whatever the program does: flexmem waits
+ * for a fence without end, and freed memory stays charged as long. So a driver
+ * has a watchdog. When a job has run too long, the watchdog ends it, and its
+ * fence signals with -ETIMEDOUT. If the device cannot end a single job, the
+ * watchdog calls flexmem_device_reset(), which costs all clients of the function
+ * their memory.
  */
 #ifndef _FLEXMEM_DISPATCH_H
 #define _FLEXMEM_DISPATCH_H

@@ -400,6 +400,7 @@ bool flush_work(struct work_struct *work);
 struct work_struct *current_work(void);
 bool cancel_work(struct work_struct *work);
 bool flush_delayed_work(struct delayed_work *work);
+bool cancel_delayed_work(struct delayed_work *work);
 bool cancel_delayed_work_sync(struct delayed_work *work);
 void native_settle_work(void);
 bool delayed_work_pending(struct delayed_work *work);

@@ -478,6 +478,21 @@ bool cancel_work(struct work_struct *work)
 	return was_queued;
 }
 
+/* Stops the timer. If the timer has expired, the work may run yet. */
+bool cancel_delayed_work(struct delayed_work *work)
+{
+	bool was_pending;
+
+	native_point();
+	was_pending = native_timer_del(&work->timer);
+	if (was_pending) {
+		raw_lock(&work_lock);
+		__atomic_store_n(&work->work.pending, false, RELAXED);
+		raw_unlock(&work_lock);
+	}
+	return was_pending;
+}
+
 /* When this returns, the work neither runs nor is queued. */
 bool cancel_delayed_work_sync(struct delayed_work *work)
 {
