@@ -292,6 +292,22 @@ static void existing_regions_come_first(struct kunit *test)
 	expect_from(test, ctx, HBM_0 | HBM_1, 128, 0);
 }
 
+/*
+ * A slot can get a region of another domain after placement has read the mask of
+ * a domain's slots. Here the mask has such a slot.
+ */
+static void slot_of_another_domain_is_left_out(struct kunit *test)
+{
+	struct ctx *ctx = make_lazily(test, 8);
+	u64 *filled = ctx->table->domain[0].filled;
+
+	expect_from(test, ctx, HBM_1, 128, 1);
+	filled[FLEXMEM_KIND_TENSOR] |= BIT_ULL(0);
+	expect_from(test, ctx, HBM_0, 128, 0);
+	filled[FLEXMEM_KIND_TENSOR] &= ~BIT_ULL(0);
+	expect_log(test, ctx, "acquire 12G (1), set 0, acquire 12G, set 1");
+}
+
 static void on_chip_memory_is_not_taken_unasked(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 8);
@@ -736,6 +752,7 @@ static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(programs_get_the_short_region_last),
 	ORDER_CASE(default_is_device_memory_in_order),
 	KUNIT_CASE(existing_regions_come_first),
+	KUNIT_CASE(slot_of_another_domain_is_left_out),
 	KUNIT_CASE(on_chip_memory_is_not_taken_unasked),
 	ORDER_CASE(preferred_domains_come_first),
 	KUNIT_CASE(preferred_domain_may_be_too_small),
