@@ -16,24 +16,16 @@
  */
 
 #include <linux/debugfs.h>
-#include <linux/devcoredump.h>
 #include <linux/err.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 
 #include "chardev.h"
 #include "debugfs.h"
 #include "settings.h"
-#include "snapshot.h"
 #include "trace.h"
-
-/*
- * Room for the report of a reset: a line, and the text of a view (snapshot.h).
- */
-#define REPORT_SIZE (FLEXMEM_VIEW_TEXT + 128)
 
 static void device_release(struct device *dev)
 {
@@ -183,39 +175,6 @@ void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 }
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
 
-/* Describes a function before a reset. Returns the length of the text. */
-static size_t write_report(struct flexmem_dev *fdev,
-			   const struct flexmem_view *view, char *text)
-{
-	size_t n = scnprintf(text, REPORT_SIZE, "flexmem %s (%s) before reset %llu\n",
-			     dev_name(&fdev->dev), fdev->name,
-			     view->sum.out_resets + 1);
-
-	return n + flexmem_view_print(view, text + n, REPORT_SIZE - n);
-}
-
-static void dump_core(struct flexmem_dev *fdev)
-{
-	struct flexmem_view *view;
-	char *text;
-
-	view = kzalloc(sizeof(*view), GFP_KERNEL);
-	text = vzalloc(REPORT_SIZE);
-	if (view && text) {
-		flexmem_table_snapshot(&fdev->table, NULL, view);
-		/*
-		 * dev_coredumpv() frees the text. The dump holds a reference to
-		 * its device for minutes. The node's device would keep this
-		 * module loaded, so the dump belongs to the parent.
-		 */
-		dev_coredumpv(fdev->dev.parent, text,
-			      write_report(fdev, view, text), GFP_KERNEL);
-	} else {
-		vfree(text);
-	}
-	kfree(view);
-}
-
 static void announce_reset(struct flexmem_dev *fdev, int error)
 {
 	char result[32], generation[48], broken[48];
@@ -240,8 +199,8 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * The handle of a lost allocation can only be looked up and freed; any other
  * use of it returns EIO. Then the reset operation is called, and the function
  * starts again without memory. Callers that need the device in the meantime get
- * EIO. The operator gets a uevent (FLEXMEM_EVENT=reset) and a devcoredump with
- * the state before the reset.
+ * EIO. The operator gets a uevent (FLEXMEM_EVENT=reset). A driver that makes a
+ * devcoredump does so before this call.
  *
  * Context: may sleep; calls the reset operation, so it must not be called from
  * an operation. Not in parallel with flexmem_device_suspend().
@@ -255,7 +214,6 @@ int flexmem_device_reset(struct flexmem_dev *fdev)
 
 	if (!fdev->table.function.ops.reset)
 		return -EOPNOTSUPP;
-	dump_core(fdev);
 	rc = flexmem_table_reset(&fdev->table);
 	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	announce_reset(fdev, rc);

@@ -13,7 +13,6 @@
 #define PARAMS "max_regions=3 fallback_sizes=4G order=fill_first "	\
 	"strategy=first_fit acquire=lazy program_slots=0 lease_ms=60000"
 #define SIM "num_vfs=1 memory=64G vf_capacity=16G"
-#define DUMPS "/sys/class/devcoredump"
 
 FIXTURE(reset) {
 	int fd;
@@ -27,22 +26,6 @@ FIXTURE_VARIANT(reset) {
 
 FIXTURE_VARIANT_ADD(reset, pf) { FM_PF, "pf/memory" };
 FIXTURE_VARIANT_ADD(reset, vf) { FM_VF, "vf0/memory" };
-
-/* Discards all device dumps: the kernel keeps one for each device. */
-static void discard_dumps(void)
-{
-	char path[PATH_MAX];
-	struct dirent *e;
-	DIR *dir = opendir(DUMPS);
-
-	while (dir && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);
-		if (e->d_name[0] != '.')
-			fm_put(path, "1");
-	}
-	if (dir)
-		closedir(dir);
-}
 
 FIXTURE_SETUP(reset)
 {
@@ -58,7 +41,6 @@ FIXTURE_SETUP(reset)
 FIXTURE_TEARDOWN(reset)
 {
 	fm_mend();
-	discard_dumps();
 	close(self->fd);
 	close(self->other);
 	EXPECT_SETTLED(variant->mode);
@@ -464,62 +446,6 @@ TEST_F(reset, a_uevent_is_sent)
 	EXPECT_TRUE(has(message, n, devname));
 	EXPECT_TRUE(has(message, n, "FLEXMEM_BROKEN_RESERVATIONS=0"));
 	close(nl);
-}
-
-/*
- * Reads the first line of a dump of the device @function. Returns the length of
- * the dump, or -1.
- */
-static long read_dump(const char *function, char line[128])
-{
-	char path[PATH_MAX], device[PATH_MAX];
-	struct dirent *e;
-	DIR *dir = opendir(DUMPS);
-	long n = -1;
-	FILE *f;
-
-	while (dir && n < 0 && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), DUMPS "/%s/failing_device",
-			 e->d_name);
-		/* accepts dumps of the device and of its node */
-		if (!realpath(path, device) || !strstr(device, function))
-			continue;
-		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(line, 128, f))
-			for (n = strlen(line); fgetc(f) != EOF; n++)
-				;
-		fclose(f);
-	}
-	if (dir)
-		closedir(dir);
-	return n;
-}
-
-TEST_F(reset, a_dump_is_left)
-{
-	char line[128] = "";
-	int tries;
-	long n;
-
-	if (access(DUMPS, F_OK))
-		SKIP(return, "the kernel has no devcoredump");
-	discard_dumps();
-	for (tries = 0; tries < 3000 &&
-	     read_dump(FM_FUNCTION(variant->mode), line) >= 0; tries++)
-		usleep(20000);
-	ASSERT_EQ(-1, read_dump(FM_FUNCTION(variant->mode), line));
-	ASSERT_NE(0, fm_take(self->fd, MiB));
-	RESET(variant->mode);
-	for (tries = 0, n = -1; tries < 3000 && n < 0; tries++) {
-		n = read_dump(FM_FUNCTION(variant->mode), line);
-		usleep(20000);
-	}
-	EXPECT_LT(20, n);
-	EXPECT_EQ(0, strncmp(line, "flexmem", strlen("flexmem")))
-		TH_LOG("%s", line);
 }
 
 TEST_HARNESS_MAIN

@@ -152,27 +152,10 @@ int module_load(const char *module, const char *params)
 	return error;
 }
 
-/*
- * Discards the dumps that a reset makes, because each of them holds a reference
- * to a device and its module.
- */
-static void drop_dumps(void)
-{
-	glob_t dumps;
-	size_t i;
-
-	if (glob("/sys/class/devcoredump/devcd*/data", 0, NULL, &dumps))
-		return;
-	for (i = 0; i < dumps.gl_pathc; i++)
-		put_text(dumps.gl_pathv[i], "1");
-	globfree(&dumps);
-}
-
 int module_unload(const char *module)
 {
 	int tries, error = 0;
 
-	drop_dumps();
 	for (tries = 0; module_loaded(module) && tries < 600; tries++) {
 		if (!syscall(SYS_delete_module, module, O_NONBLOCK))
 			return 0;

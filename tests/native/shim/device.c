@@ -78,15 +78,6 @@ int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 	return 0;
 }
 
-/* Takes the dump, and frees @data at once. The kernel would do so later. */
-void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp)
-{
-	might_sleep();
-	if (strnlen(data, size + 1) != size)
-		shim_bug("dump of another length than its text");
-	vfree(data);
-}
-
 /* A file or a directory in debugfs. */
 struct dentry {
 	struct list_head link;

@@ -69,7 +69,6 @@ void class_unregister(struct class *class);
 enum kobject_action { KOBJ_CHANGE };
 int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 		       char *envp[]);
-void dev_coredumpv(struct device *dev, void *data, size_t size, gfp_t gfp);
 
 /* ---- files ---- */
 
