@@ -279,7 +279,7 @@ uncharge:
 	 * otherwise two of them could wake each other for ever.
 	 */
 	if (rc != -ENOMEM)
-		flexmem_pressure_freed(owner->accounts, FLEXMEM_ALL_DOMAINS);
+		flexmem_pressure_freed(owner->accounts);
 	return ERR_PTR(rc);
 }
 

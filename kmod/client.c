@@ -145,17 +145,6 @@ static bool could_come(enum flexmem_reason reason)
 }
 
 /*
- * Whether an ALLOC failed at a limit of its account. Then a FREE in any domain
- * may help, not only in the domains of the ALLOC.
- */
-static bool is_about_account(enum flexmem_reason reason)
-{
-	return reason == FLEXMEM_REASON_HANDLES ||
-	       reason == FLEXMEM_REASON_REGION_LIMIT ||
-	       reason == FLEXMEM_REASON_CGROUP_LIMIT;
-}
-
-/*
  * Makes an allocation that look-ups do not find yet.
  * @place: receives the reason on -ENOMEM, on each path.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
@@ -168,9 +157,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_place *place)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
-	u64 domains = shape->domains, all = flexmem_table_all(client->table);
-	u64 began = flexmem_gauge_frees(&accounts->gauge, domains);
-	u64 others = flexmem_gauge_frees(&accounts->gauge, all & ~domains);
+	u64 began = flexmem_gauge_frees(&accounts->gauge);
 	struct flexmem_allocation *allocation;
 	int rc;
 
@@ -180,17 +167,13 @@ flexmem_client_prepare(struct flexmem_client *client,
 	allocation = flexmem_allocation_make(client->table, client->account,
 					     shape, &client->stock, place);
 	if (IS_ERR(allocation)) {
-		if (is_about_account(place->reason)) {
-			domains = all;
-			began += others;
-		}
 		/*
 		 * The ALLOC has freed @given blocks again before it failed. The
 		 * caller gets no event for these frees.
 		 */
 		if (could_come(place->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
-						domains, began + place->given);
+						began + place->given);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

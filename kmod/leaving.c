@@ -404,5 +404,5 @@ void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
 	 */
 	flexmem_uncharge(owner, 0, 1);
 	if (!put(allocation, stock))
-		flexmem_pressure_freed(owner->accounts, FLEXMEM_ALL_DOMAINS);
+		flexmem_pressure_freed(owner->accounts);
 }

@@ -134,7 +134,7 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 		accounts->default_limit[cmd->resource] = cmd->limit;
 	accounts->changes++;
 	spin_unlock(&accounts->lock);
-	flexmem_pressure_freed(accounts, FLEXMEM_ALL_DOMAINS);
+	flexmem_pressure_freed(accounts);
 }
 
 /* Reads the limit that @cmd names of a client's cgroup. */

@@ -306,8 +306,7 @@ static void end_growth(struct flexmem_job *job)
 	} else if (flexmem_job_is_abandoned(job)) {
 		flexmem_uncharge(growth->request.account,
 				 growth->request.size, 0);
-		flexmem_pressure_freed(growth->request.account->accounts,
-				       FLEXMEM_ALL_DOMAINS);
+		flexmem_pressure_freed(growth->request.account->accounts);
 	}
 	flexmem_spare_drop(&growth->spare, NULL);
 	flexmem_region_destroy(growth->fresh);

@@ -17,9 +17,8 @@
  * has changed, even if the level has changed back by then: if a cache freed
  * memory and another process took that memory, the cache must free more. The
  * second kind is for a file whose last ALLOC failed: since that ALLOC began,
- * memory was freed in a domain that the ALLOC could have used. So the gauge
- * counts the frees of each domain, and the file remembers the domains and the
- * sum of their counts at the begin of the ALLOC.
+ * memory was freed. So the gauge counts the frees, and the file remembers the
+ * count at the begin of the ALLOC.
  */
 
 #include <linux/jiffies.h>
@@ -90,29 +89,10 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	WRITE_ONCE(gauge->moved, true);
 }
 
-/* Whether a file waits for a free in a domain. */
-static bool is_hungry(const struct flexmem_gauge *gauge, unsigned int domain)
+/* Whether a file waits for a free. */
+static bool is_hungry(const struct flexmem_gauge *gauge)
 {
-	return READ_ONCE(gauge->hungry[domain]) >=
-	       READ_ONCE(gauge->told_frees[domain]);
-}
-
-/*
- * Whether memory was freed in a domain in which a file waits for a free. @frees
- * receives the present number of frees in each domain.
- */
-static bool is_relief(const struct flexmem_gauge *gauge,
-		      u64 frees[FLEXMEM_MAX_DOMAINS])
-{
-	bool relief = false;
-	unsigned int i;
-
-	for (i = 0; i < FLEXMEM_MAX_DOMAINS; i++) {
-		frees[i] = atomic64_read(&gauge->frees[i]);
-		relief |= is_hungry(gauge, i) &&
-			  frees[i] != gauge->told_frees[i];
-	}
-	return relief;
+	return READ_ONCE(gauge->hungry) >= READ_ONCE(gauge->told_frees);
 }
 
 /*
@@ -121,9 +101,8 @@ static bool is_relief(const struct flexmem_gauge *gauge,
  */
 static bool make_event(struct flexmem_gauge *gauge)
 {
-	u64 frees[FLEXMEM_MAX_DOMAINS];
-	bool relief = is_relief(gauge, frees);
-	unsigned int i;
+	u64 frees = flexmem_gauge_frees(gauge);
+	bool relief = is_hungry(gauge) && frees != gauge->told_frees;
 	/*
 	 * If the level fell and rose again since the last event, that counts as
 	 * a change, because memory is needed again.
@@ -138,8 +117,7 @@ static bool make_event(struct flexmem_gauge *gauge)
 	if (changed)
 		gauge->told_at = gauge->sequence;
 	WRITE_ONCE(gauge->told, gauge->level);
-	for (i = 0; i < FLEXMEM_MAX_DOMAINS; i++)
-		WRITE_ONCE(gauge->told_frees[i], frees[i]);
+	WRITE_ONCE(gauge->told_frees, frees);
 	WRITE_ONCE(gauge->next, jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS));
 	return true;
 }
@@ -173,16 +151,12 @@ static void deliver_soon(struct flexmem_gauge *gauge)
 /* Initialises a gauge without memory. */
 void flexmem_gauge_init(struct flexmem_gauge *gauge)
 {
-	unsigned int i;
-
 	*gauge = (struct flexmem_gauge) {
 		.sequence = 1,
+		.frees = ATOMIC64_INIT(1),
+		.told_frees = 1,
 		.next = jiffies,
 	};
-	for (i = 0; i < FLEXMEM_MAX_DOMAINS; i++) {
-		gauge->told_frees[i] = 1;
-		atomic64_set(&gauge->frees[i], 1);
-	}
 	INIT_DELAYED_WORK(&gauge->deliver, deliver);
 	init_waitqueue_head(&gauge->readers);
 	flexmem_gauge_settle(gauge, 0);
@@ -216,54 +190,38 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 /*
  * Notes that an ALLOC that failed may succeed now. Called after memory has
  * become free. Also delivers an event if the level has changed.
- * @domains: bit mask of the domains in which the ALLOC may succeed.
  * Context: any, but not under &flexmem_accounts.lock.
  */
-void flexmem_pressure_freed(struct flexmem_accounts *accounts, u64 domains)
+void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
-	bool hungry = false;
 
-	for (; domains; domains &= domains - 1) {
-		unsigned int domain = __ffs64(domains);
-
-		atomic64_inc(&gauge->frees[domain]);
-		/*
-		 * The free must be counted before @hungry is read. Pairs with
-		 * the barrier in flexmem_pressure_failed().
-		 */
-		smp_mb__after_atomic();
-		hungry |= is_hungry(gauge, domain);
-	}
-	if (hungry)
+	atomic64_inc(&gauge->frees);
+	/*
+	 * The free must be counted before @hungry is read. Pairs with the
+	 * barrier in flexmem_pressure_failed().
+	 */
+	smp_mb__after_atomic();
+	if (is_hungry(gauge))
 		deliver_soon(gauge);
 	else
 		flexmem_pressure_tell(accounts);
 }
 
 /*
- * Notes that an ALLOC of a file has failed for lack of memory. The next free in
- * these domains is an event for this file. A free since @began is an event too.
- * @domains: bit mask of the domains in which a free may help. @began:
- * flexmem_gauge_frees() of these domains when the ALLOC began.
+ * Notes that an ALLOC of a file has failed for lack of memory. The next free is
+ * an event for this file, and so is a free since @began: flexmem_gauge_frees()
+ * when the ALLOC began.
  */
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
-			     struct flexmem_listener *listener, u64 domains,
-			     u64 began)
+			     struct flexmem_listener *listener, u64 began)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
-	u64 left, frees;
-	unsigned int i;
 
 	spin_lock(&accounts->lock);
 	WRITE_ONCE(listener->failed_at, began);
-	listener->short_of = domains;
-	for (left = domains; left; left &= left - 1) {
-		i = __ffs64(left);
-		frees = atomic64_read(&gauge->frees[i]);
-		WRITE_ONCE(gauge->hungry[i], max3(gauge->hungry[i],
-						  gauge->told_frees[i], frees));
-	}
+	WRITE_ONCE(gauge->hungry, max3(gauge->hungry, gauge->told_frees,
+				       flexmem_gauge_frees(gauge)));
 	spin_unlock(&accounts->lock);
 	/*
 	 * @hungry must be set before @frees is read. Pairs with
@@ -275,8 +233,8 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	 * more free, because the event about the first one may have been
 	 * delivered already.
 	 */
-	if (flexmem_gauge_frees(gauge, domains) != began)
-		flexmem_pressure_freed(accounts, domains);
+	if (flexmem_gauge_frees(gauge) != began)
+		flexmem_pressure_freed(accounts);
 }
 
 /*
@@ -305,17 +263,6 @@ void flexmem_pressure_listen(struct flexmem_listener *listener)
 	};
 }
 
-/* Whether an event has told of a free that the file waits for. */
-static bool was_told(const struct flexmem_gauge *gauge,
-		     const struct flexmem_listener *listener)
-{
-	u64 left = listener->short_of, told = 0;
-
-	for (; left; left &= left - 1)
-		told += gauge->told_frees[__ffs64(left)];
-	return listener->failed_at < told;
-}
-
 /* Reads the pending event into @reading. Returns whether there is one. */
 bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 			   const struct flexmem_listener *listener,
@@ -327,7 +274,8 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	in_use = flexmem_accounts_in_use(accounts);
-	freed = was_told(gauge, listener);
+	/* Whether an event has told of a free that the file waits for. */
+	freed = listener->failed_at < gauge->told_frees;
 	/*
 	 * If the level rose and fell to FLEXMEM_PRESSURE_NONE again before the
 	 * file read an event, the file gets no event.
@@ -367,8 +315,7 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	same = listener->told_at == reading->before.told_at &&
-	       listener->failed_at == reading->before.failed_at &&
-	       listener->short_of == reading->before.short_of;
+	       listener->failed_at == reading->before.failed_at;
 	if (same) {
 		listener->told = reading->after.told;
 		listener->told_at = reading->after.told_at;

@@ -14,9 +14,6 @@
 
 struct flexmem_accounts;
 
-/* Bit mask of all domains that a function can have. */
-#define FLEXMEM_ALL_DOMAINS (U64_MAX >> (64 - FLEXMEM_MAX_DOMAINS))
-
 /**
  * struct flexmem_gauge - how full a PF or VF is
  * @memory: bytes that the PF or VF has or could acquire
@@ -27,12 +24,11 @@ struct flexmem_accounts;
  * @told: level in the latest event
  * @told_at: number of the latest event about the level
  * @sequence: number of the latest event of any kind
- * @frees: by domain: number of frees, plus 1; changes without the lock
- * @told_frees: by domain: value of @frees at the latest event
- * @hungry: by domain: value of @frees at the latest failure of an ALLOC that
- *	could have used the domain, or @told_frees if that is larger; 0 if no
- *	such ALLOC has failed. If @hungry is below @told_frees, every file with
- *	a failed ALLOC has had its event
+ * @frees: number of frees, plus 1; changes without the lock
+ * @told_frees: value of @frees at the latest event
+ * @hungry: value of @frees at the latest failure of an ALLOC, or @told_frees if
+ *	that is larger; 0 if no ALLOC has failed. If @hungry is below
+ *	@told_frees, every file with a failed ALLOC has had its event
  * @next: earliest time of the next event, in jiffies
  * @deliver: work that delivers the next event
  * @readers: tasks that wait for events; not under the lock
@@ -50,9 +46,9 @@ struct flexmem_gauge {
 	enum flexmem_pressure told;
 	u64 told_at;
 	u64 sequence;
-	atomic64_t frees[FLEXMEM_MAX_DOMAINS];
-	u64 told_frees[FLEXMEM_MAX_DOMAINS];
-	u64 hungry[FLEXMEM_MAX_DOMAINS];
+	atomic64_t frees;
+	u64 told_frees;
+	u64 hungry;
 	unsigned long next;
 	struct delayed_work deliver;
 	wait_queue_head_t readers;
@@ -62,10 +58,9 @@ struct flexmem_gauge {
  * struct flexmem_listener - the state that an open file has read
  * @told: level in the file's last event
  * @told_at: &flexmem_gauge.told_at of that event
- * @failed_at: flexmem_gauge_frees() of @short_of when the file's last ALLOC
- *	began, if that ALLOC failed and the file has not read an event about a
- *	free since; otherwise U64_MAX
- * @short_of: bit mask of the domains in which a free may help that ALLOC
+ * @failed_at: flexmem_gauge_frees() when the file's last ALLOC began, if that
+ *	ALLOC failed and the file has not read an event about a free since;
+ *	otherwise U64_MAX
  *
  * &flexmem_accounts.lock protects the members.
  */
@@ -73,7 +68,6 @@ struct flexmem_listener {
 	enum flexmem_pressure told;
 	u64 told_at;
 	u64 failed_at;
-	u64 short_of;
 };
 
 /**
@@ -98,23 +92,17 @@ static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
 		flexmem_gauge_settle(gauge, in_use);
 }
 
-/* Counts the frees of some domains, given as a bit mask. */
-static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge,
-				      u64 domains)
+/* The number of frees so far, plus 1. */
+static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge)
 {
-	u64 frees = 0;
-
-	for (; domains; domains &= domains - 1)
-		frees += atomic64_read(&gauge->frees[__ffs64(domains)]);
-	return frees;
+	return atomic64_read(&gauge->frees);
 }
 
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
-void flexmem_pressure_freed(struct flexmem_accounts *accounts, u64 domains);
+void flexmem_pressure_freed(struct flexmem_accounts *accounts);
 void flexmem_pressure_failed(struct flexmem_accounts *accounts,
-			     struct flexmem_listener *listener, u64 domains,
-			     u64 began);
+			     struct flexmem_listener *listener, u64 began);
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener);
 void flexmem_pressure_listen(struct flexmem_listener *listener);

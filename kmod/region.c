@@ -260,7 +260,6 @@ void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_stock *stock)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
-	u64 domains = BIT_ULL(region->mem.domain);
 	struct flexmem_spare unused;
 	bool last;
 
@@ -277,7 +276,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
-	flexmem_pressure_freed(accounts, domains);
+	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, stock);
 	if (last)
 		flexmem_region_destroy(region);
@@ -296,7 +295,6 @@ void flexmem_region_shrink(struct flexmem_region *region,
 			   struct flexmem_spare *spare)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
-	u64 domains = BIT_ULL(region->mem.domain);
 	struct flexmem_spare unused;
 	struct flexmem_block *tail;
 
@@ -311,7 +309,7 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	/* The region stays, because @block stays in it. */
 	flexmem_region_free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
-	flexmem_pressure_freed(accounts, domains);
+	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, NULL);
 }
 

@@ -90,7 +90,6 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
-	u64 domains = BIT_ULL(region->mem.domain);
 	struct flexmem_spare unused = {};
 	bool last = false;
 
@@ -107,7 +106,7 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
 	}
 	spin_unlock(&region->lock);
-	flexmem_pressure_freed(accounts, domains);
+	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, NULL);
 	if (last)
 		flexmem_region_destroy(region);

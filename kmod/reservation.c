@@ -83,7 +83,7 @@ static void give_back(struct flexmem_table *table, u64 slots)
 		flexmem_region_unreserve(region);
 		spin_unlock(&region->lock);
 	}
-	flexmem_pressure_freed(&table->accounts, FLEXMEM_ALL_DOMAINS);
+	flexmem_pressure_freed(&table->accounts);
 }
 
 static bool suits(const struct flexmem_table *table,

@@ -110,7 +110,7 @@ void flexmem_table_reopen(struct flexmem_table *table)
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table))
 		WRITE_ONCE(domain->too_large, U64_MAX);
 	flexmem_table_update_memory(table);
-	flexmem_pressure_freed(&table->accounts, FLEXMEM_ALL_DOMAINS);
+	flexmem_pressure_freed(&table->accounts);
 }
 
 /*
@@ -304,8 +304,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	rcu_assign_pointer(table->region[region->slot], region);
 	WRITE_ONCE(*filled, *filled | BIT_ULL(region->slot));
 	update_no_slot(table, region->kind);
-	flexmem_pressure_freed(&table->accounts,
-			       BIT_ULL(region->domain->id));
+	flexmem_pressure_freed(&table->accounts);
 	trace_flexmem_region_add(region);
 	dev_dbg(table->function.dev,
 		"region %#llx in slot %u, %llu bytes of domain %u\n",
@@ -484,7 +483,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	int rc = 0;
 
 	flexmem_table_outdate(table);
-	flexmem_pressure_freed(&table->accounts, FLEXMEM_ALL_DOMAINS);
+	flexmem_pressure_freed(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;
 	if (!flexmem_function_error(&table->function))

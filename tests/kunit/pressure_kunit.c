@@ -19,9 +19,6 @@
 #define MODERATE FLEXMEM_PRESSURE_MODERATE
 #define CRITICAL FLEXMEM_PRESSURE_CRITICAL
 
-/* The only domain of the device. */
-#define ONE BIT_ULL(0)
-
 /* ---- levels ---- */
 
 static void set_memory(struct flexmem_gauge *gauge, u64 memory, u64 in_use)
@@ -566,16 +563,16 @@ static void a_free_in_between_counts(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_listener late;
-	u64 began = flexmem_gauge_frees(gauge, ONE);
+	u64 began = flexmem_gauge_frees(gauge);
 	struct reader reader;
 
 	flexmem_pressure_listen(&late);
 	fake_free(alloc(test, 128));
-	flexmem_pressure_failed(ctx->accounts, &ctx->listener, ONE, began);
+	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
 	expect_event(test, NONE, 0, 2 * GIB);
 	/* The event wakes all readers, even if some have read it before. */
 	add_reader(gauge, &reader);
-	flexmem_pressure_failed(ctx->accounts, &late, ONE, began);
+	flexmem_pressure_failed(ctx->accounts, &late, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
 	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 1);
 	remove_wait_queue(&gauge->readers, &reader.entry);
@@ -584,9 +581,9 @@ static void a_free_in_between_counts(struct kunit *test)
 /* Does what an ALLOC does after a failure. */
 static void fail(struct ctx *ctx, struct flexmem_listener *listener)
 {
-	u64 began = flexmem_gauge_frees(&ctx->accounts->gauge, ONE);
+	u64 began = flexmem_gauge_frees(&ctx->accounts->gauge);
 
-	flexmem_pressure_failed(ctx->accounts, listener, ONE, began);
+	flexmem_pressure_failed(ctx->accounts, listener, began);
 }
 
 /*
@@ -610,29 +607,23 @@ static void several_have_failed(struct kunit *test)
 }
 
 /*
- * An ALLOC fails in another domain while a thread reads an event. The file
- * still gets the event about that domain.
+ * An ALLOC fails while a thread reads an event about an earlier failure. The file
+ * still gets the event about the later one.
  */
 static void failure_during_a_read_keeps_its_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_accounts *accounts = ctx->accounts;
-	const u64 other = BIT_ULL(1);
-	u64 began = flexmem_gauge_frees(&accounts->gauge, ONE);
 
-	/* Gives both domains the same number of frees. */
-	while (flexmem_gauge_frees(&accounts->gauge, other) < began)
-		flexmem_pressure_freed(accounts, other);
-	deliver(ctx);
-	flexmem_pressure_failed(accounts, &ctx->listener, ONE, began);
-	flexmem_pressure_freed(accounts, ONE);
+	fail(ctx, &ctx->listener);
+	flexmem_pressure_freed(accounts);
 	deliver(ctx);
 	KUNIT_ASSERT_TRUE(test, flexmem_pressure_look(accounts, &ctx->listener,
 						      &ctx->reading));
-	flexmem_pressure_failed(accounts, &ctx->listener, other, began);
+	fail(ctx, &ctx->listener);
 	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(accounts, &ctx->listener,
 						       &ctx->reading));
-	flexmem_pressure_freed(accounts, other);
+	flexmem_pressure_freed(accounts);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->listener));
 }
 

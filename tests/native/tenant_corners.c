@@ -572,12 +572,11 @@ typeof(flexmem_pressure_freed) __real_flexmem_pressure_freed,
 			       __wrap_flexmem_pressure_freed;
 
 /* The linker redirects calls of flexmem_pressure_freed() to this function. */
-void __wrap_flexmem_pressure_freed(struct flexmem_accounts *accounts,
-				   u64 domains)
+void __wrap_flexmem_pressure_freed(struct flexmem_accounts *accounts)
 {
 	struct run *r = READ_ONCE(waiting);
 
-	__real_flexmem_pressure_freed(accounts, domains);
+	__real_flexmem_pressure_freed(accounts);
 	if (!r)
 		return;
 	WRITE_ONCE(waiting, NULL);

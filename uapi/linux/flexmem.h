@@ -1503,17 +1503,16 @@ enum flexmem_pressure {
  * it read, even if the level has changed back. A new file has an event if the
  * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if its last
  * ALLOC failed with ENOMEM, and any file has freed memory since that ALLOC
- * began, in a domain that the ALLOC could have used. If the ALLOC failed for the
- * reason HANDLES, REGION_LIMIT or CGROUP_LIMIT, memory of any domain counts. A
- * FREE of memory that stays in use counts for every ALLOC that failed, because
- * it gives back a handle, and so does an ALLOC that fails with another error than
- * ENOMEM. What an ALLOC or a RESIZE was charged before it failed with ENOMEM is
- * no freed memory: otherwise two files that fail could wake each other for ever.
- * The same holds for a RESIZE that fails with EAGAIN. But the chunks that an
- * ALLOC of several chunks got before it failed are freed memory for other files.
- * There is one such event for each failed ALLOC, unless a later ALLOC succeeds,
- * and none if the ALLOC failed for the reason NONE or REGION_SIZE. A file gets
- * at most one event in FLEXMEM_EVENT_MS.
+ * began, in any domain. A FREE of memory that stays in use counts for every
+ * ALLOC that failed, because it gives back a handle, and so does an ALLOC that
+ * fails with another error than ENOMEM. What an ALLOC or a RESIZE was charged
+ * before it failed with ENOMEM is no freed memory: otherwise two files that
+ * fail could wake each other for ever. The same holds for a RESIZE that fails
+ * with EAGAIN. But the chunks that an ALLOC of several chunks got before it
+ * failed are freed memory for other files. There is one such event for each
+ * failed ALLOC, unless a later ALLOC succeeds, and none if the ALLOC failed for
+ * the reason NONE or REGION_SIZE. A file gets at most one event in
+ * FLEXMEM_EVENT_MS.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the
