@@ -38,7 +38,7 @@ kernel_series() { grep -oE '^[0-9]+\.[0-9]+' "$BUILD/kernels/$1/release"; }
 # todo_if_newer SERIES COMMAND...: runs the command, which prints TAP. If it fails and SERIES is newer than $passed_7,
 # prints TAP in which the failures are TODO, and succeeds. The status 98 (run.sh: the clock jumped) stays.
 todo_if_newer() {
-	local series=$1 said status=0 failures
+	local series=$1 said status=0 wrong
 	shift
 	if [[ $(printf '%s\n' "$series" "$passed_7" | sort -V | tail -n 1) == "$passed_7" ]]; then
 		"$@"
@@ -46,13 +46,13 @@ todo_if_newer() {
 	fi
 	said=$("$@") || status=$?
 	((status != 98)) || return 98
-	mapfile -t failures < <(awk -v status="$status" -f "$TOP/tests/tap.awk" <<<"$said" | tail -n +2)
-	if ((!${#failures[@]})); then
+	mapfile -t wrong < <(awk -v status="$status" -f "$TOP/tests/tap.awk" <<<"$said" | tail -n +2)
+	if ((!${#wrong[@]})); then
 		printf '%s\n' "$said"
 		return
 	fi
-	echo "1..${#failures[@]}"
-	printf '%s\n' "${failures[@]}" | awk -v todo="# TODO Linux $series is newer than $passed_7, the last that passed" '
+	echo "1..${#wrong[@]}"
+	printf '%s\n' "${wrong[@]}" | awk -v todo="# TODO Linux $series is newer than $passed_7, the last that passed" '
 		{ sub(/^not ok [0-9]+ (- )?/, ""); print "not ok", NR, "-", $0, todo }'
 }
 

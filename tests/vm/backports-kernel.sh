@@ -33,7 +33,8 @@ if [[ ${1:-} == --sparse ]]; then
 	elif ! apt-get -q download "sparse/forky" "linux-source-$series/trixie-backports"; then
 		echo "the package mirror offers no sparse of forky, or no linux-source-$series" >"$root/no-sparse"
 	else
-		dpkg-deb --fsys-tarfile sparse_*.deb | tar -xC "$root" ./usr/bin/sparse
+		dpkg-deb --fsys-tarfile sparse_*.deb | tar -xC "$root" ./usr/bin/sparse ||
+			echo 'the package sparse of forky has no usr/bin/sparse' >"$root/no-sparse"
 		dpkg-deb --fsys-tarfile linux-source-*.deb | tar -xO --wildcards '*.tar.xz' | xz -dcq |
 			tar -xO --occurrence=1 "linux-source-$series/scripts/checker-valid.sh" >"$headers/scripts/checker-valid.sh" || true
 		chmod 755 "$headers/scripts/checker-valid.sh"
@@ -67,10 +68,11 @@ say "Fetching Linux $release of trixie-backports, with what builds modules for i
 # What kbuild calls, and the headers do not depend on. base-files has the links of / to /usr.
 programs=base-files,bash,binutils,coreutils,dash,diffutils,findutils,grep,libc-bin,make,mawk,sed
 quietly "$log" "${as_root[@]}" mmdebstrap --mode=root --variant=extract --format=directory \
-	'--aptopt=Acquire::Retries "3"' \
+	'--aptopt=Acquire::Retries "3"' '--aptopt=Acquire::Check-Valid-Until "false"' \
 	"--include=$programs,linux-headers-$release,linux-modules-$release,linux-binary-$release" \
 	--extract-hook="'$TOP/tests/vm/backports-kernel.sh' --sparse \"\$1\" $release $mirror" trixie "$dir/root" \
-	"deb $mirror trixie main" "deb $mirror trixie-backports main"
+	"deb $mirror trixie main" "deb $mirror trixie-backports main" ||
+	unavailable "Linux $release could not be fetched: see $log"
 "${as_root[@]}" ln -s mawk "$dir/root/usr/bin/awk"
 "${as_root[@]}" depmod -b "$dir/root" "$release"
 echo "$release" >"$dir/release"

@@ -102,11 +102,12 @@ stock() {
 make_backports() {
 	local release
 	rm -f "$1/ready"
+	# The caller may ask for the status, so errexit has no effect here.
 	"$TOP/tests/vm/backports-kernel.sh" "$1" || return
-	release=$(<"$1/release")
-	cp "$1/root/usr/lib/modules/$release/vmlinuz" "$1/vmlinuz"
-	ln -sfn "root/usr/src/linux-headers-$release" "$1/headers"
-	echo "$release" >"$1/ready"
+	release=$(<"$1/release") &&
+		cp "$1/root/usr/lib/modules/$release/vmlinuz" "$1/vmlinuz" &&
+		ln -sfn "root/usr/src/linux-headers-$release" "$1/headers" &&
+		echo "$release" >"$1/ready"
 }
 # Makes kernel 7 if there is none. With --renew an older series is replaced if the newer one can be fetched.
 backports() {
