@@ -22,7 +22,6 @@
  * those about limits.
  */
 
-#include <linux/dma-fence.h>
 #include <linux/err.h>
 #include <linux/fault-inject-usercopy.h>
 #include <linux/fs.h>

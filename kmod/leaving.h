@@ -88,8 +88,8 @@ static inline u64 flexmem_leaving_of(struct flexmem_leaving *leaving,
 	bytes = file->leaving_bytes;
 	oldest = list_first_entry_or_null(&file->leaving, struct flexmem_wait,
 					  link);
-	*waits_ms = oldest ? jiffies_to_msecs(get_jiffies_64() - oldest->since) :
-			     0;
+	*waits_ms = oldest ?
+		    jiffies64_to_msecs(get_jiffies_64() - oldest->since) : 0;
 	spin_unlock_irq(&leaving->lock);
 	return bytes;
 }

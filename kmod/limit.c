@@ -116,7 +116,12 @@ static void set_of_cgroup(struct flexmem_account *account,
 		__assign_bit(r, &account->own, cmd->limit != FLEXMEM_NO_LIMIT);
 		account->limit[r] = cmd->limit;
 	}
-	keep(account);
+	/*
+	 * The account of a removed cgroup may be in the list of
+	 * flexmem_owner_forget(), which drops the lock.
+	 */
+	if (!flexmem_account_is_removed(account))
+		keep(account);
 }
 
 /*

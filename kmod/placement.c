@@ -104,8 +104,8 @@ static u64 candidates(const struct flexmem_table *table,
 }
 
 /*
- * Looks at the regions in the slots @left that have enough free bytes. Returns
- * a reserved region first, and otherwise the first region in the order of the
+ * Looks at the regions of @domains in the slots @left that have enough free
+ * bytes. Returns a reserved region first, and otherwise the first region in the order of the
  * strategy. For a growable request the size of the largest free block counts
  * more than the order.
  *
@@ -115,7 +115,7 @@ static u64 candidates(const struct flexmem_table *table,
  */
 static struct flexmem_region *next_region(struct flexmem_table *table,
 					  const struct flexmem_request *request,
-					  u64 left)
+					  u64 domains, u64 left)
 {
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
 	struct candidate first = {}, next;
@@ -128,7 +128,7 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 		 * mask was read.
 		 */
 		if (!next.region ||
-		    !(request->domains & BIT_ULL(next.region->mem.domain)))
+		    !(domains & BIT_ULL(next.region->mem.domain)))
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
 		if (next.free < request->size)
@@ -176,7 +176,7 @@ static bool place_in_existing(struct flexmem_table *table,
 	place->gave_up = false;
 	rcu_read_lock();
 	while (!placed) {
-		region = next_region(table, request, left);
+		region = next_region(table, request, asked, left);
 		if (region) {
 			left &= ~BIT_ULL(region->slot);
 			placed = place_in(region, request, spare, place);

@@ -379,10 +379,10 @@ static void cgroup_that_is_removed_keeps_its_limits(struct kunit *test)
 	EXPECT(test, reply.out_used, GIB);
 	/* A limit that is set now is in effect, and keeps no account. */
 	accounts_set_limit(test, client->parent, BYTES, 2 * GIB);
+	KUNIT_EXPECT_FALSE(test, client->parent->kept);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
 	accounts_uncharge(test, client, 0, GIB);
-	flexmem_owner_forget(&ctx->accounts);
 #endif
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_close(client);

@@ -1085,8 +1085,8 @@ enum flexmem_limit_flags {
  *	for the cgroup, whatever its scope; FLEXMEM_NO_LIMIT: there is none.
  *	CLIENT: FLEXMEM_NO_LIMIT
  * @leaving: CLIENT: the part of @orphaned that device programs still use
- * @waits_ms: CLIENT: how long the oldest allocation in @leaving has waited since
- *	it was freed, in ms; 0: none waits
+ * @waits_ms: CLIENT: for how long nothing but device programs has used the
+ *	oldest allocation in @leaving, in ms; 0: none waits
  *
  * Bytes that were lost in a reset are charged to no account.
  */

@@ -717,8 +717,8 @@ struct flexmem_usage {
  *	regions again after a reset
  * @leaving: FLEXMEM_ACCOUNT_CLIENT: the part of @orphaned that device programs
  *	still use
- * @waits_ms: FLEXMEM_ACCOUNT_CLIENT: how long the oldest allocation in @leaving
- *	has waited since it was freed, in milliseconds; 0: none waits
+ * @waits_ms: FLEXMEM_ACCOUNT_CLIENT: for how long nothing but device programs has
+ *	used the oldest allocation in @leaving, in milliseconds; 0: none waits
  */
 struct flexmem_account_state {
 	uint32_t kind;

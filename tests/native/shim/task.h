@@ -15,6 +15,7 @@ unsigned long native_jiffies(void);
 #define jiffies native_jiffies()
 #define get_jiffies_64() ((u64)native_jiffies())
 #define msecs_to_jiffies(ms) (((unsigned long)(ms) * HZ + 999) / 1000)
+#define jiffies64_to_msecs(j) ((u64)(j) * (1000 / HZ))
 #define jiffies_to_msecs(j) ((unsigned int)((j) * (1000 / HZ)))
 #define time_after(a, b) ((long)((b) - (a)) < 0)
 #define time_before(a, b) time_after(b, a)
