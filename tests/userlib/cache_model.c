@@ -515,6 +515,8 @@ int model_alloc(struct model *model, const struct model_request *request,
 		result->failure.last_pool = model->last_pool;
 		return -ENOENT;
 	}
+	if (model->captures)
+		model->pools[want.pool].stays = true;
 	model->clock++;
 	place = model_find(model, &want);
 	if (!place.segment) {

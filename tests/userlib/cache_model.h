@@ -99,7 +99,8 @@ struct model_segment {
  * A private pool. @own: the pool has a provider of its own. @streams: bit mask
  * of streams whose requests go to the pool. @begun: number of the call of
  * model_pool_begin() that sent them there, or 0. @captures: work is captured
- * until then. @stays: the pool has captured, or has a checkpoint.
+ * until then. @stays: the pool has captured, has served a request during a
+ * capture, or has a checkpoint.
  */
 struct model_pool {
 	bool open;

@@ -478,6 +478,29 @@ static void kept_for_a_graph(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* So do those of a pool that serves a request while another pool captures. */
+static void kept_for_a_graph_of_another_pool(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t graph;
+	uint64_t pool;
+
+	(void)state;
+	mock.capacity = 80 * GIB;
+	cache = mock_cache("");
+	graph = new_pool(cache);
+	pool = new_pool(cache);
+	begin(cache, graph);
+	capture(cache, graph);
+	keep_in(cache, pool, 60 * GIB);
+	refuse(cache, pool, 70 * GIB, pool);
+	end(cache, graph);
+	refuse(cache, pool, 70 * GIB, pool);
+	assert_int_equal(flexmem_cache_pool_empty(cache, pool, NULL), 0);
+	give(cache, take_in(cache, pool, 70 * GIB).token);
+	flexmem_cache_destroy(cache);
+}
+
 static void usage_by_stream(void **state)
 {
 	struct flexmem_cache *cache = mock_cache_events("");
@@ -819,6 +842,7 @@ int main(void)
 		CACHE_TEST(emptied_in_vain),
 		CACHE_TEST(in_its_own_way),
 		CACHE_TEST(kept_for_a_graph),
+		CACHE_TEST(kept_for_a_graph_of_another_pool),
 		CACHE_TEST(kept_by_several),
 		CACHE_TEST(usage_by_stream),
 		CACHE_TEST(used_on_oom),

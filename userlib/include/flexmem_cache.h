@@ -752,8 +752,9 @@ struct flexmem_cache_allocation {
  *  4. with a threshold, it repeats step 1. Then it returns free segments that
  *     are large enough, and asks the provider again;
  *  5. it returns all free segments, and asks the provider again. A request for a
- *     private pool returns those of that pool too, unless the pool ever
- *     captured or has a checkpoint;
+ *     private pool returns those of that pool too, unless a graph may use
+ *     them: the pool ever captured, had a checkpoint, or served a request
+ *     while any pool captured;
  *  6. it synchronizes the device, so that waiting blocks become free, and
  *     searches its blocks, with expandable segments of all streams. If that
  *     does not help, it returns free segments as in step 5, and asks again.

@@ -254,6 +254,9 @@ static int alloc_locked(struct flexmem_cache *cache,
 		}
 		return -ENOENT;
 	}
+	/* The graph of the captured work may use the memory of this pool. */
+	if (cache->captures)
+		want->pool->stays = true;
 	if (request->tag && !set_tag(cache, want, request->tag)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
