@@ -36,10 +36,13 @@ build_suite() {
 	done
 	tap 'programs over the driver' "${make[@]}" -C tests/userlib "O=$BUILD/tests/userlib" vm
 	for kind in "${kinds[@]}"; do
-		if [[ $kind == 7 && $lacks_7 ]]; then
-			tap_skip 'modules for 7' "$lacks_7"
-		else
+		if [[ $kind != 7 ]]; then
 			tap "modules for $kind" tests/vm/modules.sh "$kind"
+		elif [[ $lacks_7 ]]; then
+			tap_skip 'modules and example drivers for 7' "$lacks_7"
+		else
+			tap_build_7 'modules for 7' tests/vm/modules.sh 7
+			tap_build_7 'example drivers for 7' tests/conformance/build.sh 7
 		fi
 	done
 	tap_end
@@ -273,13 +276,17 @@ for suite; do
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|deb|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
 # Suites download and enter a Debian 13 as root in the background, where sudo cannot ask for a password. So sudo asks here.
+# The suites for torch cannot do without; of the others kernel.sh finds that they lack kernel 7.
 ask_for_root() {
-	((EUID)) && [[ " $* " == *' torch'* || $machines ]] || return 0
+	local torch=''
+	[[ " $* " != *' torch'* ]] || torch=1
+	((EUID)) && [[ $torch || $machines ]] || return 0
+	[[ $torch ]] || command -v sudo >/dev/null || return 0
 	need_root 'tests/torch/root.sh'
 	export SUDO_ASKS_NOT=1
 	sudo -n true 2>/dev/null || {
 		say 'PyTorch and Linux 7 come as a Debian 13 of their own, which only root can make: sudo asks for your password.'
-		sudo -v || return 1
+		sudo -v || { [[ ! $torch ]] && return || return 1; }
 	}
 	# Renews sudo's permission. Runs outside of the shell's jobs, because check.sh waits for all jobs at its end.
 	while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &

@@ -33,14 +33,19 @@ known_kernel() { [[ ${1:-} =~ ^(6\.1|6\.12|7|debug|kcsan)$ ]] || die "no kernel 
 # The newest series 7 with which all suites have passed. If trixie-backports has a newer one, failures with it are TODO:
 # mend them, then name the new series here.
 export passed_7=7.3
-# kernel_series KIND: prints the series of a kernel that kernel.sh has made: 7.3
-kernel_series() { grep -oE '^[0-9]+\.[0-9]+' "$BUILD/kernels/$1/release"; }
+# series_of RELEASE: prints the series: 7.3
+series_of() { grep -oE '^[0-9]+\.[0-9]+' <<<"$1"; }
+# kernel_series KIND: prints the series of a kernel that kernel.sh has made
+kernel_series() { series_of "$(<"$BUILD/kernels/$1/release")"; }
+# is_newer SERIES THAN: whether the first series is the newer one
+is_newer() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | tail -n 1) == "$1" ]]; }
+todo() { echo "# TODO Linux $1 is newer than $passed_7, the last that passed"; }
 # todo_if_newer SERIES COMMAND...: runs the command, which prints TAP. If it fails and SERIES is newer than $passed_7,
 # prints TAP in which the failures are TODO, and succeeds. The status 98 (run.sh: the clock jumped) stays.
 todo_if_newer() {
 	local series=$1 said status=0 wrong
 	shift
-	if [[ $(printf '%s\n' "$series" "$passed_7" | sort -V | tail -n 1) == "$passed_7" ]]; then
+	if ! is_newer "$series" "$passed_7"; then
 		"$@"
 		return
 	fi
@@ -52,7 +57,7 @@ todo_if_newer() {
 		return
 	fi
 	echo "1..${#wrong[@]}"
-	printf '%s\n' "${wrong[@]}" | awk -v todo="# TODO Linux $series is newer than $passed_7, the last that passed" '
+	printf '%s\n' "${wrong[@]}" | awk -v todo="$(todo "$series")" '
 		{ sub(/^not ok [0-9]+ (- )?/, ""); print "not ok", NR, "-", $0, todo }'
 }
 
@@ -84,6 +89,12 @@ need_root() {
 	((EUID)) || return 0
 	command -v sudo >/dev/null || die "only root may run '$1', and there is no sudo"
 	as_root=(sudo ${SUDO_ASKS_NOT:+-n})
+}
+
+# can_be_root: whether need_root finds a way that works
+can_be_root() {
+	((EUID)) || return 0
+	command -v sudo >/dev/null && { [[ ! ${SUDO_ASKS_NOT:-} ]] || sudo -n true 2>/dev/null; }
 }
 
 # apt_get LOG ARG...: runs apt-get through as_root, with its output in LOG. Waits at most half an hour until another
@@ -184,6 +195,19 @@ tap_skip() {
 tap_end() {
 	echo "1..$tap_count"
 	((tap_failures == 0))
+}
+# tap_build_7 NAME CMD...: a test that builds the modules for kernel 7. If that is newer than the last series that passed,
+# and the modules do not compile even where a warning is no error, the failure is TODO. A warning never is.
+tap_build_7() {
+	local series
+	series=$(kernel_series 7)
+	if ! is_newer "$series" "$passed_7" ||
+		"$TOP/tests/vm/modules.sh" 7-lenient "$BUILD/kernels/7/headers" KCFLAGS=-g0 >/dev/null 2>&1; then
+		tap "$@"
+	else
+		tap_count=$((tap_count + 1))
+		echo "not ok $tap_count - $1 $(todo "$series")"
+	fi
 }
 # silent CMD...: fails if CMD prints anything, for tools that warn and succeed
 silent() {

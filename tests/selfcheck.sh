@@ -50,6 +50,12 @@ tap 'newer kernel: passed tests count' counts_newer '2 0 0' "$newer" 0 '1..2\nok
 tap 'newer kernel: of the series that passed last, failures are failures' counts_newer '1 1 0' "$passed_7" 1 '1..2\nok 1 a\nnot ok 2 b\n'
 tap 'newer kernel: a TODO names its series' grep -q "# TODO Linux $newer is newer" <(todo_if_newer "$newer" false)
 
+# warns LINE: expects that splat.sh finds this line of a console
+warns() { ! "$TOP/tests/vm/splat.sh" <(echo "$1"); }
+tap 'splat: a warning' warns '[    1.5] WARNING: CPU: 0 PID: 1 at x.c:1 y'
+tap 'splat: something deprecated that flexmem uses' warns '[    1.5] workqueue: flexmem_scrub uses system_unbound_wq, which is deprecated'
+tap 'splat: something deprecated that others use' "$TOP/tests/vm/splat.sh" <(echo '[    1.5] usb: the parameter x is deprecated')
+
 # shellcheck source=tests/selfcheck/host.sh
 . "$TOP/tests/selfcheck/host.sh"
 if [[ ${1:-} == host ]]; then

@@ -182,8 +182,11 @@ release=$(<"$MOCK/archive").4-amd64
 mkdir -p "$1/root/usr/lib/modules/$release" "$1/root/usr/src/linux-headers-$release"
 touch "$1/root/usr/lib/modules/$release/vmlinuz" "$1/root/usr/src/linux-headers-$release/Makefile"
 echo "$release" >"$1/release"
+touch "$MOCK/fetched"
 EOF
 }
+# fails COMMAND...: expects that it fails
+fails() { ! "$@"; }
 # is NAME SERIES: expects that build/kernels/NAME is of this series
 is() { grep -qF "$2." "$copy/build/kernels/$1/ready"; }
 moves() { echo "$1" >"$MOCK/archive" && on tests/vm/kernel.sh --renew 7; }
@@ -198,6 +201,46 @@ tap 'kernel 7: the newer series is used' is 7 "$newer"
 tap 'kernel 7: the series that passed last stays' is 7-passed "$passed_7"
 tap 'kernel 7: the archive moves on again' moves "$newer.9"
 tap 'kernel 7: a series that has not passed does not replace it' is 7-passed "$passed_7"
+tap 'kernel 7: a mirror that lags behind' moves "$passed_7"
+tap 'kernel 7: an older series does not replace it' is 7 "$newer"
+tap 'kernel 7: the archive has another major version' moves 8.0
+tap 'kernel 7: that is used' is 7 8.0
+mv "$copy/build/kernels/7" "$copy/build/kernels/lent"
+ln -s lent "$copy/build/kernels/7"
+tap 'kernel 7: a link to one that somebody else keeps' moves 8.1
+tap 'kernel 7: it stays' is lent 8.0
+# renewed SPARSE: expects that a kernel that lacks sparse since the time SPARSE is fetched again
+renewed() {
+	rm -f "$MOCK/fetched"
+	touch -d "$1" "$copy/build/kernels/7/root/no-sparse"
+	on tests/vm/kernel.sh --renew 7 && [[ -e $MOCK/fetched ]]
+}
+rm "$copy/build/kernels/7"
+mv "$copy/build/kernels/lent" "$copy/build/kernels/7"
+echo 8.0 >"$MOCK/archive"
+tap 'kernel 7: sparse is not asked for again at once' fails renewed now
+tap 'kernel 7: sparse is asked for again after a day' renewed '-2 days'
+
+# Modules that do not build for a newer series. The mock of modules.sh builds 7 never, and 7-lenient, where a warning is no
+# error, if the file $MOCK/lenient exists.
+cat >"$copy/tests/vm/modules.sh" <<'EOF'
+#!/bin/bash
+[[ $1 == 7-lenient && -e $MOCK/lenient ]]
+EOF
+# builds 'P F S': expects these counts of the build
+builds() {
+	local got
+	got=$(on bash -c '. tests/lib.sh; tap_build_7 modules tests/vm/modules.sh 7; tap_end' |
+		awk -v status=0 -f "$TOP/tests/tap.awk" | head -n 1)
+	echo "$got"
+	[[ $got == "$1" ]]
+}
+tap 'newer kernel: modules that do not compile are TODO' builds '0 0 1'
+touch "$MOCK/lenient"
+tap 'newer kernel: a warning is a failure' builds '0 1 0'
+rm "$MOCK/lenient"
+echo "$passed_7.4-amd64" >"$copy/build/kernels/7/release"
+tap 'newer kernel: of the series that passed last, modules that do not compile are a failure' builds '0 1 0'
 
 # Builds modules with as few tools as possible. They get BTF only if pahole is there.
 fresh

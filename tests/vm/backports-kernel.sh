@@ -52,8 +52,8 @@ trap 'rm -f "$packages"' EXIT
 /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
 	"${mirror%/}/dists/trixie-backports/main/binary-amd64/Packages.xz" "$packages" >"$log" 2>&1 ||
 	unavailable "the package mirror cannot be reached, or does not offer trixie-backports: see $log"
-release=$(xz -dc <"$packages" | sed -nE 's/^Package: linux-headers-(7\.[0-9.]+\+deb13-amd64)$/\1/p' | sort -V | tail -n 1)
-[[ $release ]] || unavailable 'trixie-backports has no kernel of a series 7'
+release=$(xz -dc <"$packages" | sed -nE 's/^Package: linux-headers-([0-9.]+\+deb13-amd64)$/\1/p' | sort -V | tail -n 1)
+is_newer "$release" 7 || unavailable 'trixie-backports has no kernel of a series 7 or newer'
 if [[ ${1:?usage: backports-kernel.sh DIR} == --offered ]]; then
 	echo "$release"
 	exit

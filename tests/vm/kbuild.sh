@@ -30,8 +30,7 @@ kdir=$(cd -- "$kdir" && pwd -P)
 btf=()
 command -v pahole >/dev/null || btf=(CONFIG_DEBUG_INFO_BTF_MODULES=)
 # The tools of kernel 7, and the programs in its headers, run only in its own Debian root.
-if [[ $kdir == "$BUILD"/kernels/7/root/* ]]; then
-	root=$BUILD/kernels/7/root
+if root=$(cd -- "$BUILD/kernels/7/root" 2>/dev/null && pwd -P) && [[ $kdir == "$root"/* ]]; then
 	quietly "$BUILD/log/ko-${dir##*/}" "$TOP/tests/enter.sh" "$root" make -C "${kdir#"$root"}" \
 		"M=/srv/flexmem/${dir#"$TOP/"}" "-j$(nproc)" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
 	exit

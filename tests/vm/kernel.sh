@@ -109,19 +109,23 @@ make_backports() {
 		ln -sfn "root/usr/src/linux-headers-$release" "$1/headers" &&
 		echo "$release" >"$1/ready"
 }
-# Makes kernel 7 if there is none. With --renew an older series is replaced if the newer one can be fetched.
+# Makes kernel 7 if there is none. With --renew an older series is replaced if the newer one can be fetched, and one
+# without sparse, which the archive may have by now, is fetched again after a day. A folder that is a link or a mount
+# stays, because somebody else keeps it.
 backports() {
 	local offered series
+	can_be_root || { say 'only root can enter the Debian 13 that builds modules for kernel 7' && exit 77; }
 	if ! usable; then
 		make_backports "$dir"
 		return
 	fi
-	[[ $renew ]] && offered=$("$TOP/tests/vm/backports-kernel.sh" --offered 2>/dev/null) || return 0
+	[[ $renew && ! -L $dir ]] && ! mountpoint -q "$dir" || return 0
+	offered=$("$TOP/tests/vm/backports-kernel.sh" --offered 2>/dev/null) || return 0
 	series=$(kernel_series "$kind")
-	[[ $offered != "$series".* ]] || return 0
+	is_newer "$(series_of "$offered")" "$series" || [[ $(find "$dir/root/no-sparse" -mtime +0 2>/dev/null) ]] || return 0
 	make_backports "$dir-newer" || { say "Linux $series stays, because $offered could not be fetched" && return; }
 	need_root 'rm'
-	if [[ $series == "$passed_7" ]]; then
+	if [[ $series == "$passed_7" && $(series_of "$offered") != "$series" ]]; then
 		"${as_root[@]}" rm -rf --one-file-system "$dir-passed"
 		mv "$dir" "$dir-passed"
 	else

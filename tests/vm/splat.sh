@@ -17,7 +17,8 @@ BEGIN {
 		"|Bad page state|INFO: lockdep is turned off|flexmem-vm: splat)" \
 		"|possible (circular|recursive|irq lock inversion) |inconsistent lock state|suspicious RCU usage" \
 		"|BUG: (KASAN|KCSAN|KFENCE|sleeping|scheduling|unable to handle)|scheduling while atomic" \
-		"|sleeping function called from invalid context|bad unlock balance|held lock freed|lock held when returning to user"
+		"|sleeping function called from invalid context|bad unlock balance|held lock freed|lock held when returning to user" \
+		"|flexmem.* deprecated|deprecated.* flexmem"
 	context = 60
 }
 {
