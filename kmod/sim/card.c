@@ -136,6 +136,11 @@ int sim_function_unbind(struct sim_function *fn)
 	if (fdev) {
 		fn->fdev = NULL;
 		fn->suspended = false;
+		/*
+		 * A job may use the device until its end, and flexmem does not
+		 * quiesce a function that is suspended or wedged.
+		 */
+		sim_queue_stop(&fn->queue);
 		flexmem_device_unregister(fdev);
 		sim_ops_reset(fn);
 	}

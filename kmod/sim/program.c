@@ -71,6 +71,9 @@ static int run_operation(struct sim_operation *op)
 	int ret = 0;
 
 	for (done = 0; !ret && done < op->size; done += size) {
+		/* A job may be as large as the card's memory. */
+		if (READ_ONCE(op->cancelled))
+			return -ECANCELED;
 		size = min_t(u64, op->size - done, sizeof(op->buffer[0]));
 		ret = locate_operands(op, done, &size, &to, &from) ?:
 		      sim_memory_populate(memory, to, size);
@@ -78,7 +81,6 @@ static int run_operation(struct sim_operation *op)
 			break;
 		compute(memory, op, to, from, size);
 		ret = sim_memory_write(memory, to, size, op->buffer[0]);
-		/* A job may be as large as the card's memory. */
 		cond_resched();
 	}
 	return ret;
@@ -118,9 +120,6 @@ static int run_binary(struct sim_operation *op)
 	int ret = 0;
 
 	for (left = op->size; !ret && left; left -= sizeof(record)) {
-		/* All records together may take hours. */
-		if (READ_ONCE(op->cancelled))
-			return -ECANCELED;
 		ret = locate_segment(op, &at, sizeof(record), &physical);
 		if (ret)
 			break;
@@ -139,7 +138,7 @@ static int run_binary(struct sim_operation *op)
  * Context: may sleep; in sim_firmware_run().
  *
  * Return: 0; -EFAULT if memory is not the function's, or not mapped; -EINVAL if
- * a record is not valid; -ECANCELED if a binary was cancelled; or -ENOMEM.
+ * a record is not valid; -ECANCELED if the job was cancelled; or -ENOMEM.
  */
 int sim_program_run(void *program)
 {

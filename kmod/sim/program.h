@@ -20,7 +20,7 @@ struct sim_function;
  * @is_virtual: @to and @from are addresses in @space, not physical addresses
  * @space: number of the client's device-virtual space; 0: the client had none
  * @value: byte for a fill
- * @cancelled: LOADED: the card carries out no further record
+ * @cancelled: the card moves no further bytes
  * @buffer: holds bytes between read and write, like registers of the card
  */
 struct sim_operation {

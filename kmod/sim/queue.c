@@ -136,7 +136,10 @@ static u64 timeout(const struct sim_queue *queue)
 	return msecs_to_jiffies(queue->fn->card->job_timeout_ms);
 }
 
-/* The first job has its full time from now on. */
+/*
+ * The time of the first job begins now. If the job has not ended when its time
+ * is over, watch() ends it.
+ */
 static void start_watch(struct sim_queue *queue)
 {
 	lockdep_assert_held(&queue->lock);
@@ -162,8 +165,8 @@ static void begin(struct sim_queue *queue)
 	}
 	start_watch(queue);
 	/*
-	 * Changes the delay, because the work may be queued with the latency
-	 * of a job that was dropped.
+	 * The work may be queued already, to run when the latency of a dropped
+	 * job is over. Then this call replaces that delay.
 	 */
 	if (!job->hangs)
 		mod_delayed_work(system_dfl_wq, &queue->work,
@@ -190,8 +193,26 @@ static void interrupt(struct irq_work *irq)
 }
 
 /*
- * The job for which the work was queued may have been dropped since. Then the
- * work finds no job, or runs the next job before that job's latency has passed.
+ * Carries out a job. No message and no other program is handled meanwhile, so
+ * this may have waited for a program of another function. The time of the job
+ * begins again.
+ */
+static int carry_out(void *data)
+{
+	struct sim_job *job = data;
+	struct sim_queue *queue = &job->program.fn->queue;
+
+	spin_lock_irq(&queue->lock);
+	queue->waits = false;
+	start_watch(queue);
+	spin_unlock_irq(&queue->lock);
+	return sim_program_run(&job->program);
+}
+
+/*
+ * Runs the first job. If the job for which the work was queued has been dropped
+ * since, the queue is empty, or the first job runs before its own latency is
+ * over.
  */
 static void run_job(struct work_struct *work)
 {
@@ -205,11 +226,11 @@ static void run_job(struct work_struct *work)
 	if (job && job->hangs)
 		job = NULL;
 	queue->running = job;
+	queue->waits = job;
 	spin_unlock_irq(&queue->lock);
 	if (!job)
 		return;
-	error = sim_firmware_run(queue->fn->card->fw, sim_program_run,
-				 &job->program);
+	error = sim_firmware_run(queue->fn->card->fw, carry_out, job);
 	spin_lock_irq(&queue->lock);
 	queue->running = NULL;
 	if (job->error != -ETIMEDOUT)
@@ -220,8 +241,8 @@ static void run_job(struct work_struct *work)
 }
 
 /*
- * Ends a job for a reason, unless there is an earlier one. The card ends a
- * binary before the next record.
+ * Ends a job for a reason, unless there is an earlier one. If the card carries
+ * the job out, it moves no further bytes.
  */
 static void end_job(struct sim_job *job, int error)
 {
@@ -231,7 +252,7 @@ static void end_job(struct sim_job *job, int error)
 
 static bool is_overdue(struct sim_queue *queue, const struct sim_job *job)
 {
-	return !job->error &&
+	return !job->error && !queue->waits &&
 	       get_jiffies_64() - queue->began >= timeout(queue);
 }
 

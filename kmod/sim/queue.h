@@ -24,12 +24,13 @@ struct sim_job;
  *	handler takes it
  * @jobs: jobs to do, of struct sim_job; the first one has begun
  * @running: the first job while the card carries it out, or NULL
+ * @waits: @running waits until the firmware or a program of another function
+ *	has ended. This time does not count
  * @ended: jobs whose fence the interrupt handler will signal
  * @stopped: no job may be queued before the next reset
  * @seqno: sequence number of the latest fence
  * @work: work in which the card carries out the first job
- * @began: when the first job began, or the function woke up, in jiffies since
- *	boot
+ * @began: when the time of the first job began, in jiffies since boot
  * @watchdog: work that runs when the first job may have run too long
  * @irq: the interrupt with which the card reports the end of a job
  */
@@ -39,6 +40,7 @@ struct sim_queue {
 	spinlock_t lock; /* protects the members below */
 	struct list_head jobs;
 	struct sim_job *running;
+	bool waits;
 	struct list_head ended;
 	bool stopped;
 	u64 seqno;

@@ -173,6 +173,41 @@ static void run_sleep(struct run *r)
 	end(r, fence, -ETIMEDOUT);
 }
 
+static int occupy(void *data)
+{
+	msleep(3 * LIMIT_MS);
+	return 0;
+}
+
+static int run_other(void *data)
+{
+	sim_firmware_run(world.card.fw, occupy, NULL);
+	complete(data);
+	return 0;
+}
+
+/*
+ * The card carries out one job at a time. A job that waits for a job of another
+ * function has not run too long.
+ */
+static void run_waits(struct run *r)
+{
+	struct dma_fence *fence = begin(r, BIT_MS, 0);
+	unsigned int before = resets();
+	struct completion ended;
+
+	if (!fence)
+		return;
+	init_completion(&ended);
+	native_kthread_run(run_other, &ended, "other");
+	msleep(2 * LIMIT_MS);
+	must(r, !dma_fence_is_signaled(fence), "the job waits");
+	wait_for_completion(&ended);
+	later(BIT_MS);
+	must(r, resets() == before, "the time of another job does not count");
+	end(r, fence, 1);
+}
+
 /*
  * An ALLOC that finds no room reports how many bytes are leaving. An older
  * program has a struct without this member. Then the driver writes nothing
@@ -328,6 +363,7 @@ const struct sequence job_corners[] = {
 	{ "job under a region of a PF that is released", NULL, run_stray_pf },
 	{ "job under memory that passes from a PF to a VF", NULL,
 	  run_stray_heir },
+	{ "job that waits for another function", NULL, run_waits },
 	{ "job whose memory is leaving when there is no room", NULL,
 	  run_no_room },
 	{ "job that hangs", NULL, run_hang },

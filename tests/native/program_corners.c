@@ -3,6 +3,8 @@
  * Programs that are loaded into device memory: the card reads the binary, and
  * follows the addresses in it.
  */
+#include "sim/program.h"
+
 #include "corners.h"
 
 #define SIZE 4096
@@ -486,29 +488,21 @@ static void overdue(void)
 		__atomic_store_n(&during_pause, overdue, __ATOMIC_RELEASE);
 }
 
-/* The time is over while the card carries out the first of many records. */
-static void run_too_long(struct run *r)
+/*
+ * The time is over while the card carries out a job, after @done bytes of the
+ * tensor.
+ */
+static void end_too_long(struct run *r, const struct loaded *l,
+			 struct sim_run *job, u64 done)
 {
-	struct sim_memory *memory = &world_function(1)->card->memory;
-	struct sim_record record[4];
+	u64 tensor = l->piece.base + l->tensor.out_address.offset;
 	struct dma_fence *fence;
 	u8 bytes[SIZE];
-	struct sim_run job;
-	struct loaded l;
-	unsigned int i;
-	u64 tensor;
 	int status;
 
-	if (!begin(r, 1, &l))
-		return;
-	for (i = 0; i < ARRAY_SIZE(record); i++)
-		record[i] = fill_record(&l, i * TILE, 8);
-	load(r, &l, 0, record, ARRAY_SIZE(record));
-	tensor = l.piece.base + l.tensor.out_address.offset;
-	job = job_of(&l, ARRAY_SIZE(record));
-	job.latency_ms = 1000;
+	job->latency_ms = 1000;
 	native_settle_work();
-	if (!run_good(r, "run", world_run(r->file[0], &job, &fence), 0))
+	if (!run_good(r, "run", world_run(r->file[0], job, &fence), 0))
 		return;
 	__atomic_store_n(&during_pause, overdue, __ATOMIC_RELEASE);
 	dma_fence_wait(fence, false);
@@ -520,10 +514,45 @@ static void run_too_long(struct run *r)
 	dma_fence_put(fence);
 	if (status != -ETIMEDOUT)
 		return;
-	sim_memory_read(memory, tensor, SIZE, bytes);
-	/* The first record may have been scrubbed since. */
-	must(r, !memchr_inv(bytes + TILE, 0, SIZE - TILE),
-	     "the card ends the program between two records");
+	sim_memory_read(&world_function(1)->card->memory, tensor, SIZE, bytes);
+	/* The first bytes may have been scrubbed since. */
+	must(r, !memchr_inv(bytes + done, 0, SIZE - done),
+	     "the card ends the program early");
+}
+
+static void run_too_long(struct run *r)
+{
+	struct sim_record record[4];
+	struct sim_run job;
+	struct loaded l;
+	unsigned int i;
+
+	if (!begin(r, 1, &l))
+		return;
+	for (i = 0; i < ARRAY_SIZE(record); i++)
+		record[i] = fill_record(&l, i * TILE, 8);
+	load(r, &l, 0, record, ARRAY_SIZE(record));
+	job = job_of(&l, ARRAY_SIZE(record));
+	end_too_long(r, &l, &job, TILE);
+}
+
+/* How many bytes the card moves at once. */
+#define STEP sizeof_field(struct sim_operation, buffer[0])
+
+static void run_long_fill(struct run *r)
+{
+	struct sim_run job = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = SIZE,
+		.value = 8,
+	};
+	struct loaded l;
+
+	if (!begin(r, 1, &l))
+		return;
+	job.to = l.tensor.out_handle;
+	end_too_long(r, &l, &job, STEP);
 }
 
 const struct sequence program_corners[] = {
@@ -538,5 +567,6 @@ const struct sequence program_corners[] = {
 	{ "program: memory that a job keeps", NULL, run_keeps },
 	{ "program: a killed process", NULL, run_killed },
 	{ "program: a binary that takes too long", NULL, run_too_long },
+	{ "program: a fill that takes too long", NULL, run_long_fill },
 	{}
 };

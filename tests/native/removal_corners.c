@@ -5,13 +5,15 @@
  */
 #include "corners.h"
 
-static void removed_after(struct run *r, void (*end)(unsigned int index))
+static void removed_after(struct run *r, void (*end)(unsigned int index),
+			  u32 flags)
 {
 	struct sim_run run = {
 		.program = SIM_PROGRAM_FILL,
 		.fd = WORLD_FD,
 		.size = 20000,
 		.latency_ms = 1000,
+		.flags = flags,
 	};
 	struct dma_fence *fence;
 
@@ -35,12 +37,12 @@ static void removed_after(struct run *r, void (*end)(unsigned int index))
 
 static void run_up(struct run *r)
 {
-	removed_after(r, NULL);
+	removed_after(r, NULL, 0);
 }
 
 static void run_wedged(struct run *r)
 {
-	removed_after(r, world_fail);
+	removed_after(r, world_fail, 0);
 }
 
 static void sleep_first(unsigned int index)
@@ -48,9 +50,20 @@ static void sleep_first(unsigned int index)
 	WARN_ON(world_suspend(index));
 }
 
+/* The end of a job that holds slots uses the device. */
+static void run_wedged_hold(struct run *r)
+{
+	removed_after(r, world_fail, SIM_RUN_HOLDS);
+}
+
 static void run_asleep(struct run *r)
 {
-	removed_after(r, sleep_first);
+	removed_after(r, sleep_first, 0);
+}
+
+static void run_asleep_hold(struct run *r)
+{
+	removed_after(r, sleep_first, SIM_RUN_HOLDS);
 }
 
 static void die_first(unsigned int index)
@@ -60,13 +73,17 @@ static void die_first(unsigned int index)
 
 static void run_dead(struct run *r)
 {
-	removed_after(r, die_first);
+	removed_after(r, die_first, 0);
 }
 
 const struct sequence removal_corners[] = {
 	{ "program while the function is removed", NULL, run_up },
 	{ "program while a wedged function is removed", NULL, run_wedged },
 	{ "program while a sleeping function is removed", NULL, run_asleep },
+	{ "program that holds slots of a wedged function", NULL,
+	  run_wedged_hold },
+	{ "program that holds slots of a sleeping function", NULL,
+	  run_asleep_hold },
 	{ "program while the firmware of a function is dead", NULL, run_dead },
 	{}
 };
