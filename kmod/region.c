@@ -28,6 +28,19 @@ static u64 program_bytes(const struct flexmem_block *block)
 	return block->program ? block->size : 0;
 }
 
+/*
+ * Whether a block that is being freed may hold bytes that no open file can use.
+ * If the block was never scrubbed for its account, these are bytes of another
+ * file. If the file is closed later, flexmem_client_fini() queues the scrub.
+ */
+static bool is_left(const struct flexmem_block *block)
+{
+	const struct flexmem_account *account = account_of(block);
+
+	return block->bytes_of != FLEXMEM_CLEAN &&
+	       (block->bytes_of != account->id || !READ_ONCE(account->is_open));
+}
+
 /* Frees a region that only readers under RCU may still use. */
 void flexmem_region_destroy(struct flexmem_region *region)
 {
@@ -268,10 +281,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	if (!region->dead)
 		flexmem_uncharge_block(account_of(block), region->slot,
 				       block->size, block->orphaned);
-	/*
-	 * If the file is closed later, flexmem_client_fini() queues the scrub.
-	 */
-	if (!region->dead && !READ_ONCE(account_of(block)->is_open))
+	if (!region->dead && is_left(block))
 		flexmem_scrub_soon(region->table);
 	last = flexmem_region_free_block(region, block, &unused);
 	spin_unlock(&region->lock);

@@ -119,9 +119,13 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	return rc;
 }
 
-/* Queues the background scrub. Also called under a region's lock. */
+/*
+ * Queues the background scrub, which checks all dirty blocks then. Also called
+ * under a region's lock.
+ */
 void flexmem_scrub_soon(struct flexmem_table *table)
 {
+	WRITE_ONCE(table->scrub_anew, true);
 	if (table->function.ops.scrub &&
 	    !delayed_work_pending(&table->scrub_work) &&
 	    !flexmem_function_error(&table->function))

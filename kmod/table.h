@@ -50,6 +50,9 @@ struct device;
  * @resets: number of resets of the function
  * @broken: number of reservations that lacked regions after the last reset
  * @scrub_work: background scrub
+ * @scrub_anew: the background scrub must check all dirty blocks
+ * @scrub_checked: how many dirty blocks of each region @scrub_work has checked
+ *	since it last found work. Only @scrub_work uses it
  * @release_work: releases idle regions
  * @mapping: address space of all CPU mappings of this function, or NULL
  * @map_shift: the mmap() offset of a slot is its number shifted left by this
@@ -88,6 +91,8 @@ struct flexmem_table {
 	u64 resets;
 	unsigned int broken;
 	struct delayed_work scrub_work;
+	bool scrub_anew;
+	u64 scrub_checked;
 	struct delayed_work release_work;
 	struct address_space *mapping;
 	unsigned int map_shift;

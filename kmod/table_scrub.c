@@ -26,6 +26,13 @@
 #define AGAIN_JIFFIES (5 * HZ)
 /* How many blocks of a region the worker checks in one round. */
 #define LOOK_AT 16
+/*
+ * How many blocks of a region the worker checks in one run, without finding
+ * work. Any close() of a file starts a run, so a run must not take long. After
+ * CONTINUE_JIFFIES the next run checks the blocks behind them.
+ */
+#define MOST_LOOKS 2048
+#define CONTINUE_JIFFIES (HZ / 10)
 
 /*
  * Retries the scrub of quarantined blocks.
@@ -134,7 +141,38 @@ static int scrub_round(struct flexmem_table *table, bool *waits, u64 *dirty)
 }
 
 /*
- * Scrubs until nothing is left that may be scrubbed now: until rounds without
+ * Makes rounds until one has no work left, or this run has checked MOST_LOOKS
+ * blocks of a region. Returns the result of the last round. @unchecked receives
+ * whether a block may need a scrub that no round has checked since the latest
+ * flexmem_scrub_soon().
+ */
+static int scrub_rounds(struct flexmem_table *table, bool *waits,
+			bool *unchecked)
+{
+	unsigned int looks = 0;
+	u64 dirty = 0;
+	int rc;
+
+	do {
+		if (xchg(&table->scrub_anew, false))
+			table->scrub_checked = 0;
+		if (!table->scrub_checked)
+			dirty = 0;
+		rc = scrub_round(table, waits, &dirty);
+		if (rc == -ENOENT) {
+			table->scrub_checked += LOOK_AT;
+			looks += LOOK_AT;
+		} else {
+			table->scrub_checked = 0;
+		}
+		*unchecked = !rc || (rc == -ENOENT &&
+				     table->scrub_checked < dirty);
+	} while (*unchecked && looks < MOST_LOOKS && may_scrub(table));
+	return rc;
+}
+
+/*
+ * Scrubs what may be scrubbed now. There is nothing left when rounds without
  * work have checked each dirty block.
  */
 void flexmem_table_scrub_work(struct work_struct *work)
@@ -142,22 +180,18 @@ void flexmem_table_scrub_work(struct work_struct *work)
 	struct delayed_work *delayed = to_delayed_work(work);
 	struct flexmem_table *table =
 		container_of(delayed, struct flexmem_table, scrub_work);
-	u64 checked = 0, dirty = 0;
-	bool waits = false;
+	bool waits = false, unchecked;
 	int rc;
 
 	flexmem_owner_forget(&table->accounts);
-	do {
-		if (!checked)
-			dirty = 0;
-		rc = scrub_round(table, &waits, &dirty);
-		checked = rc ? checked + LOOK_AT : 0;
-	} while ((!rc || (rc == -ENOENT && checked < dirty)) &&
-		 may_scrub(table));
+	rc = scrub_rounds(table, &waits, &unchecked);
+	if (!may_scrub(table))
+		return;
 	/* A block that failed or changed is retried after a delay. */
-	if (may_scrub(table) && (waits || rc != -ENOENT))
+	if (unchecked || waits || rc != -ENOENT)
 		queue_delayed_work(system_dfl_wq, &table->scrub_work,
-				   AGAIN_JIFFIES);
+				   unchecked ? CONTINUE_JIFFIES :
+					       AGAIN_JIFFIES);
 }
 
 /* Stops scrubbing in the background. May sleep, for one operation at most. */

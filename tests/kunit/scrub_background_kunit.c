@@ -181,6 +181,59 @@ static void background_goes_on_after_an_error(struct kunit *test)
 }
 
 /*
+ * Two files leave a block each. The scrub of the first block fails, so the
+ * second block is next, before the first one is tried again.
+ */
+static void a_block_that_fails_delays_no_other(struct kunit *test)
+{
+	struct flexmem_client *a = open(test, 1), *b = open(test, 2);
+	struct flexmem_client *other = open(test, 3);
+	struct ctx *ctx = test->priv;
+
+	alloc(test, a, GIB);
+	alloc(test, other, 128);
+	alloc(test, b, 4096);
+	alloc(test, other, 128);
+	scrubbed(test);
+	/* As in make_mixed(). */
+	flexmem_table_suspend(ctx->table);
+	close_client(a);
+	close_client(b);
+	flexmem_function_resume(&ctx->table->function);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+}
+
+/*
+ * An ALLOC that fails before its scrub gives back a block with the bytes of
+ * another file. That file was closed in the meantime.
+ */
+static void bytes_of_a_closed_file_are_scrubbed_after_a_failed_alloc(struct kunit *test)
+{
+	struct flexmem_client *client = open(test, 1);
+	struct ctx *ctx = test->priv;
+	struct fake_block *block;
+
+	make_dirty(test, client, GIB);
+	block = fake_alloc_in(ctx->table, fake_table_region(ctx->table, 0), GIB,
+			      false);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(block));
+	close_client(client);
+	flush_delayed_work(&ctx->table->scrub_work);
+	/* The file's other block. */
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 128);
+	fake_free(block);
+	flush_delayed_work(&ctx->table->scrub_work);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
+}
+
+/*
  * Allocates a part of the block when the background worker scrubs it for the
  * first time.
  */
@@ -350,6 +403,8 @@ static struct kunit_case scrub_background_cases[] = {
 	KUNIT_CASE(bytes_of_a_closed_file_are_scrubbed_after_their_use),
 	KUNIT_CASE(closed_file_is_found_beside_others),
 	KUNIT_CASE(background_goes_on_after_an_error),
+	KUNIT_CASE(a_block_that_fails_delays_no_other),
+	KUNIT_CASE(bytes_of_a_closed_file_are_scrubbed_after_a_failed_alloc),
 	KUNIT_CASE(block_split_during_its_scrub_stays_dirty),
 	KUNIT_CASE(block_reused_during_its_scrub_stays_dirty),
 	KUNIT_CASE(new_owner_waits_for_the_scrub),

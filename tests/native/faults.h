@@ -59,13 +59,14 @@ extern const struct sequence bare_corners[];
 /* Tests of owners and of reservations. */
 extern const struct sequence tenant_corners[];
 extern const struct sequence card_corners[];
-/* Tests of FREE that names fences. */
 /* Tests of device programs that take too long. */
 extern const struct sequence job_corners[];
 /* Tests of programs that are loaded into device memory. */
 extern const struct sequence program_corners[];
 /* Tests of replies and events when an ALLOC fails. */
 extern const struct sequence account_corners[];
+/* Tests of the background scrub. */
+extern const struct sequence scrub_corners[];
 /* Tests of the removal of a function whose programs run. */
 extern const struct sequence removal_corners[];
 extern const struct sequence sleep_corners[];
