@@ -130,9 +130,9 @@ struct flexmem_account {
  * @link: in the list of all functions' accounts in limit.c, which sets
  *	limits for each function
  * @found: the account that a command of limit.c is about to change
- * @lock: protects the members below; a leaf lock. A charge for a block takes it
- *	under the lock of the region, so that the block and its charge change
- *	together
+ * @lock: protects the members below. A charge for a block takes it under the
+ *	lock of the region, so that the block and its charge change together.
+ *	Only SNAPSHOT takes a lock under it, &flexmem_leaving.lock
  * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: number of accounts in @cgroups

@@ -92,7 +92,7 @@ struct flexmem_allocation {
  *	region strategy
  * @spread: chunk number n comes from the n-th of @domains. Otherwise each chunk
  *	may come from any of @domains
- * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_SLOTS. All chunks have
+ * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_CHUNKS. All chunks have
  *	the same size, a multiple of @alignment, except the last chunk, which
  *	may be smaller. A small allocation has fewer chunks
  */

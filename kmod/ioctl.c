@@ -377,7 +377,7 @@ static __always_inline void batch_begin(struct flexmem_call *call,
 
 /*
  * After this many entries a batch lets other tasks run. An entry has up to
- * FLEXMEM_MAX_SLOTS chunks.
+ * FLEXMEM_MAX_CHUNKS chunks.
  */
 #define BATCH_PAUSE 16
 

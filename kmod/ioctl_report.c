@@ -427,6 +427,23 @@ int flexmem_cmd_get_limit(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
+/*
+ * Sets the limit for each function. The reply was written. If no limit can be
+ * set, takes the reply back.
+ */
+static int set_all(struct flexmem_call *call)
+{
+	struct flexmem_resource_limit *cmd = call->cmd;
+	int rc = flexmem_limit_set_all(cmd);
+
+	if (rc) {
+		cmd->out_limit = 0;
+		cmd->out_used = 0;
+		rc = flexmem_reply(call, sizeof(*cmd)) ?: rc;
+	}
+	return rc;
+}
+
 int flexmem_cmd_set_limit(struct flexmem_call *call)
 {
 	struct flexmem_resource_limit *cmd = call->cmd;
@@ -451,7 +468,7 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	/* The new limit cannot be undone, so the reply is written first. */
 	rc = flexmem_reply(call, sizeof(*cmd));
 	if (!rc && cmd->flags & FLEXMEM_LIMIT_ALL_FUNCTIONS)
-		rc = flexmem_limit_set_all(cmd);
+		rc = set_all(call);
 	else if (!rc)
 		flexmem_limit_set(accounts, account, cmd);
 	flexmem_owner_put(account);

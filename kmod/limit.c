@@ -158,7 +158,7 @@ void flexmem_limit_get(const struct flexmem_account *client,
 /*
  * Sets a limit for each function, present and future. Sets it for all of them,
  * or fails and sets none.
- * @cmd: the ``out_`` members are overwritten.
+ * @cmd: the caller has replied; the ``out_`` members are overwritten.
  * Context: may sleep. O(functions * depth * log cgroups). Return: 0, or an error
  * of flexmem_limit_find().
  */

@@ -428,6 +428,39 @@ static void run_all_refused(struct run *r)
 	bind_again(2);
 }
 
+/*
+ * A limit of all functions fails for lack of kernel memory. Then the reply does
+ * not say that the limit is set.
+ */
+static void run_all_short(struct run *r)
+{
+	struct flexmem_resource_limit cmd;
+	struct cgroup *cgroup;
+	unsigned int n = 0;
+	bool failed;
+	long rc;
+
+	do {
+		cgroup = native_cgroup_make(native_cgroup_root);
+		cmd = CMD(resource_limit, .resource = HANDLES, .limit = 5,
+			  .flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
+			  .cgroup = cgroup_id(cgroup));
+		current->fail_at = ++n;
+		rc = native_ioctl(r->file[0], FLEXMEM_IOCTL_SET_LIMIT, &cmd);
+		failed = !current->fail_at;
+		current->fail_at = 0;
+		/* A fault may be a reply that cannot be written. */
+		must(r, failed ? rc == -ENOMEM || rc == -EFAULT : !rc, "result");
+		must(r, cmd.out_limit == (rc ? 0 : 5), "reply");
+		must(r, limit_in(2, cgroup, HANDLES) ==
+		     (rc ? FLEXMEM_NO_LIMIT : 5), "limit");
+		native_cgroup_remove(cgroup);
+	} while (failed);
+	/* One account for this function, and one for the others. */
+	must(r, n > 2, "allocations that failed");
+	WARN_ON(world_unbind(1));
+}
+
 /* Levels below the root at which a cgroup has an account. */
 #define DEEPEST FLEXMEM_MAX_DEPTH
 
@@ -622,6 +655,7 @@ const struct sequence tenant_corners[] = {
 	{ "limits of all functions", prepare_file, run_all_functions },
 	{ "limits of all functions, removed cgroup", prepare_file,
 	  run_all_removed },
+	{ "limits of all functions, no memory", prepare_file, run_all_short },
 	{ "limits of all functions, refused", prepare_file, run_all_refused },
 	{ "cgroup without an account", prepare_file, run_deep },
 	{ "figures of programs", prepare, run_programs },
