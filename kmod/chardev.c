@@ -32,6 +32,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mount.h>
+#include <linux/mutex.h>
 #include <linux/poll.h>
 #include <linux/pseudo_fs.h>
 #include <linux/sched.h>
@@ -43,10 +44,24 @@
 #include "chardev.h"
 #include "compat.h"
 #include "mapping.h"
-#include "minor.h"
 #include "owner.h"
 
-static struct flexmem_minors minors;
+/*
+ * The functions by minor number. Numbers are given out cyclically, so the number
+ * of a removed function leads nowhere (ENXIO) until all others of its range were
+ * used. PFs and VFs have ranges of their own, so an old node of a VF never leads
+ * to a PF.
+ */
+static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
+/* By mode: how many numbers of the range have been given out so far. */
+static unsigned int given_out[] = {
+	[FLEXMEM_MODE_PF] = 0,
+	[FLEXMEM_MODE_VF] = 0,
+};
+
+/* Protects the variables above. */
+static DEFINE_MUTEX(functions_lock);
+
 static struct cdev cdev;
 static dev_t first_devt;
 static struct vfsmount *inodes;
@@ -83,7 +98,7 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 
 	if (!may_open(fdev))
 		return -EPERM;
-	/* The removal may have begun after flexmem_minor_find(). */
+	/* The removal may have begun after find_function(). */
 	if (flexmem_function_is_gone(&fdev->table.function))
 		return -ENODEV;
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
@@ -104,9 +119,22 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 	return 0;
 }
 
+/* The function that has a number now, with a reference; or NULL. */
+static struct flexmem_dev *find_function(unsigned int minor)
+{
+	struct flexmem_dev *fdev;
+
+	mutex_lock(&functions_lock);
+	fdev = functions[minor];
+	if (fdev)
+		get_device(&fdev->dev);
+	mutex_unlock(&functions_lock);
+	return fdev;
+}
+
 static int flexmem_open(struct inode *inode, struct file *filp)
 {
-	struct flexmem_dev *fdev = flexmem_minor_find(&minors, iminor(inode));
+	struct flexmem_dev *fdev = find_function(iminor(inode));
 	int rc;
 
 	if (!fdev)
@@ -403,6 +431,36 @@ void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 }
 
 /*
+ * Gives a function the next number of its range that is free.
+ * Return: the number, for drop_minor(); or -ENOSPC.
+ */
+static int take_minor(struct flexmem_dev *fdev)
+{
+	unsigned int first = is_pf(fdev) ? 0 : FLEXMEM_MAX_PFS;
+	unsigned int nr = is_pf(fdev) ? FLEXMEM_MAX_PFS : FLEXMEM_MAX_VFS;
+	unsigned int *next = &given_out[fdev->table.function.mode];
+	int minor = -ENOSPC;
+	unsigned int i;
+
+	mutex_lock(&functions_lock);
+	for (i = 0; i < nr && functions[first + *next % nr]; i++)
+		++*next;
+	if (i < nr) {
+		minor = first + (*next)++ % nr;
+		functions[minor] = fdev;
+	}
+	mutex_unlock(&functions_lock);
+	return minor;
+}
+
+static void drop_minor(unsigned int minor)
+{
+	mutex_lock(&functions_lock);
+	functions[minor] = NULL;
+	mutex_unlock(&functions_lock);
+}
+
+/*
  * Gives a function its node. From this call on @fdev is freed when its last
  * reference is put, even if the call fails.
  * @release: frees @fdev.
@@ -425,8 +483,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	 * Takes the minor before the node exists, because udev opens the node
 	 * at once.
 	 */
-	minor = flexmem_minor_get(&minors, fdev->table.function.mode,
-				  dev_name(parent), fdev);
+	minor = take_minor(fdev);
 	if (minor < 0)
 		return minor;
 	fdev->dev.devt = MKDEV(MAJOR(first_devt), minor);
@@ -434,7 +491,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = dev_set_name(&fdev->dev, "flexmem%d", minor);
 	rc = rc ?: device_add(&fdev->dev);
 	if (rc)
-		flexmem_minor_put(&minors, minor);
+		drop_minor(minor);
 	return rc;
 }
 
@@ -442,7 +499,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 void flexmem_chardev_remove(struct flexmem_dev *fdev)
 {
 	device_del(&fdev->dev);
-	flexmem_minor_put(&minors, MINOR(fdev->dev.devt));
+	drop_minor(MINOR(fdev->dev.devt));
 }
 
 int flexmem_chardev_init(void)
@@ -453,7 +510,6 @@ int flexmem_chardev_init(void)
 				 "flexmem");
 	if (rc)
 		return rc;
-	flexmem_minors_init(&minors);
 	rc = class_register(&flexmem_class);
 	if (rc)
 		goto free_region;
@@ -467,7 +523,6 @@ int flexmem_chardev_init(void)
 unregister_class:
 	class_unregister(&flexmem_class);
 free_region:
-	flexmem_minors_fini(&minors);
 	unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
 	return rc;
 }
@@ -477,5 +532,4 @@ void flexmem_chardev_exit(void)
 	cdev_del(&cdev);
 	class_unregister(&flexmem_class);
 	unregister_chrdev_region(first_devt, FLEXMEM_MAX_DEVICES);
-	flexmem_minors_fini(&minors);
 }

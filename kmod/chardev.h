@@ -5,6 +5,11 @@
 
 #include "ioctl.h"
 
+/* Minor numbers: first those of PFs, then those of VFs. */
+#define FLEXMEM_MAX_PFS 64
+#define FLEXMEM_MAX_VFS 960
+#define FLEXMEM_MAX_DEVICES (FLEXMEM_MAX_PFS + FLEXMEM_MAX_VFS)
+
 int flexmem_chardev_init(void);
 void flexmem_chardev_exit(void);
 int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,

@@ -6,7 +6,7 @@
 #include "shim/internal.h"
 
 #include "corners.h"
-#include "minor.h"
+#include "chardev.h"
 
 static u8 bytes[200000];
 
@@ -473,11 +473,23 @@ static void run_twins(struct run *r)
 	native_param_set("acquire", acquire);
 }
 
+/* No number of a PF leads anywhere, except that of the simulated world's PF. */
+static void open_in_vain(struct run *r)
+{
+	unsigned int minor;
+
+	for (minor = 0; minor < FLEXMEM_MAX_PFS; minor++)
+		if (minor != world_minor(0))
+			run_good(r, "open what was never there",
+				 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)),
+				 ENXIO);
+}
+
 /* After a failed registration, open() of its node number fails with ENXIO. */
-static void register_in_vain(struct run *r, unsigned int minor)
+static void register_in_vain(struct run *r)
 {
 	struct flexmem_dev *fdev;
-	unsigned int n;
+	unsigned int minor, n;
 
 	for (n = 1;; n++) {
 		current->fail_at = n;
@@ -485,10 +497,10 @@ static void register_in_vain(struct run *r, unsigned int minor)
 		current->fail_at = 0;
 		if (!IS_ERR(fdev))
 			break;
-		run_good(r, "open what was never there",
-			 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)), ENXIO);
+		open_in_vain(r);
 	}
 	/* An open() that fails leaves nothing behind. */
+	minor = MINOR(fdev->dev.devt);
 	current->fail_at = 1;
 	run_good(r, "open without memory",
 		 PTR_ERR_OR_ZERO(native_open(minor, O_RDWR)), ENOMEM);
@@ -496,8 +508,8 @@ static void register_in_vain(struct run *r, unsigned int minor)
 }
 
 /*
- * Two devices get the same node number one after the other. open() fails while
- * no device has the number, even if a file of an earlier device is open.
+ * A device comes back and gets another node number. Its old node leads nowhere,
+ * even if a file of the earlier device is open.
  */
 static void run_again(struct run *r)
 {
@@ -516,10 +528,36 @@ static void run_again(struct run *r)
 		run_good(r, "open what has gone",
 			 PTR_ERR_OR_ZERO(native_open(minor[i], O_RDWR)), ENXIO);
 	}
-	must(r, minor[0] == minor[1], "number of the node");
+	must(r, minor[0] != minor[1], "number of the node");
 	for (i = 0; i < 2; i++)
 		native_close(file[i]);
-	register_in_vain(r, minor[0]);
+	register_in_vain(r);
+}
+
+/*
+ * A container keeps the node of a PF. While numbers last, the node leads to no
+ * other PF. Then the numbers begin again, but none is given out that is in use.
+ */
+static void run_old_node(struct run *r)
+{
+	struct flexmem_dev *fdev;
+	unsigned int i, old = 0, minor = 0;
+
+	for (i = 0; i < FLEXMEM_MAX_PFS; i++) {
+		fdev = flexmem_device_register(&world.parent[0], &bare);
+		if (!run_good(r, "register", PTR_ERR_OR_ZERO(fdev), 0))
+			return;
+		minor = MINOR(fdev->dev.devt);
+		must(r, minor < FLEXMEM_MAX_PFS && minor != world_minor(0),
+		     "number of a PF");
+		if (i && i < FLEXMEM_MAX_PFS - 1)
+			run_good(r, "open an old node",
+				 PTR_ERR_OR_ZERO(native_open(old, O_RDWR)),
+				 ENXIO);
+		old = i ? old : minor;
+		flexmem_device_unregister(fdev);
+	}
+	must(r, minor == old, "numbers that begin again");
 }
 
 /*
@@ -551,6 +589,7 @@ const struct sequence bare_corners[] = {
 	{ "two functions get the same memory", prepare, run_twins },
 	{ "bytes that stay when a driver is removed", prepare, run_unbind },
 	{ "device that comes back", prepare, run_again },
+	{ "old node", prepare, run_old_node },
 	{ "the most PFs", prepare, run_many },
 	{}
 };

@@ -7,7 +7,7 @@
 #include "shim/internal.h"
 
 #include "checks.h"
-#include "minor.h"
+#include "chardev.h"
 #include "space.h"
 #include "watch.h"
 #include "world.h"
@@ -47,7 +47,6 @@ static void add_function(unsigned int index)
 	device_initialize(parent);
 	WARN_ON(dev_set_name(parent, "card.%u", index));
 	world_function(index)->ops = watch_ops(index);
-	world.minor[index] = -ENODEV;
 }
 
 static struct sim_domains domains;
@@ -114,26 +113,14 @@ void world_end(void)
 	     native_live() - world.live);
 }
 
-/*
- * Checks that a PF or VF has kept the number of its node, and that the number
- * is in the range of PFs or VFs.
- */
+/* Checks that the number of a node is in the range of PFs or VFs. */
 static void check_minor(unsigned int index)
 {
-	int minor = world_minor(index), before;
+	int minor = world_minor(index);
 
-	/*
-	 * Another task may have unbound the PF or VF, and may have bound it
-	 * again.
-	 */
-	if (minor < 0)
-		return;
-	before = READ_ONCE(world.minor[index]);
-	WARN(before >= 0 && before != minor, "node %d was %d before", minor,
-	     before);
-	WARN(!index != (minor < FLEXMEM_MAX_PFS), "function %u has node %d",
-	     index, minor);
-	WRITE_ONCE(world.minor[index], minor);
+	/* Another task may have unbound the PF or VF. */
+	WARN(minor >= 0 && !index != (minor < FLEXMEM_MAX_PFS),
+	     "function %u has node %d", index, minor);
 }
 
 /*

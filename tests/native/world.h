@@ -17,13 +17,11 @@
  * struct world - all functions of the card
  * @card: the card, with WORLD_FUNCTIONS functions here
  * @parent: parent devices of the functions
- * @minor: latest minor numbers of the functions' nodes, or -ENODEV
  * @live: number of objects that existed before the world was made
  */
 struct world {
 	struct sim_card card;
 	struct device parent[WORLD_FUNCTIONS];
-	int minor[WORLD_FUNCTIONS];
 	long live;
 };
 

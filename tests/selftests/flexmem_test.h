@@ -49,7 +49,7 @@
 #define FM_MAX_REGIONS 64
 /* Node numbers of PFs begin at 0, node numbers of VFs at FM_MAX_PFS. */
 #define FM_MAX_PFS 64
-#define FM_MAX_NODES 256
+#define FM_MAX_NODES 1024
 
 #define FM_STAMP "/run/flexmem-selftests"
 

@@ -15,7 +15,7 @@
 #define DRIVER_DIR "/sys/module/flexmem"
 #define NODE_DIR "/dev/"
 /* The driver has this number of minors. */
-#define NODES 256
+#define NODES 1024
 #define NODE_MAX (TOOL_TEXT_MAX / 4)
 
 /* Whether @path is a path, not a kind of node. */
