@@ -18,6 +18,7 @@
 #include <linux/string.h>
 
 #include "account.h"
+#include "settings.h"
 #include "trace.h"
 
 /*
@@ -41,6 +42,10 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->default_depth = default_depth;
 	memset64(accounts->default_limit, FLEXMEM_NO_LIMIT,
 		 FLEXMEM_NR_RESOURCES);
+	accounts->default_limit[FLEXMEM_RESOURCE_HANDLES] =
+		FLEXMEM_DEFAULT_HANDLES;
+	accounts->default_limit[FLEXMEM_RESOURCE_FILES] =
+		FLEXMEM_DEFAULT_FILES;
 	flexmem_gauge_init(&accounts->gauge);
 }
 
@@ -184,22 +189,20 @@ void flexmem_uncharge_file(struct flexmem_account *client)
  * charges the region later. flexmem_uncharge_block() uncharges a region and the
  * bytes of a block. flexmem_uncharge() uncharges the handle, and bytes that are
  * in no block.
- * @handles: 1; 0 for an allocation that grows. @max_handles: most handles that
- * one open file may have, whatever its limits.
+ * @handles: 1; 0 for an allocation that grows.
  * Context: the caller holds no region's lock. O(depth of the cgroup). Return:
  * FLEXMEM_REASON_NONE, or the limit that forbids the charge; then nothing is
  * charged.
  */
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
-				   unsigned int handles,
-				   unsigned int max_handles)
+				   unsigned int handles)
 {
 	struct flexmem_accounts *accounts = client->accounts;
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	spin_lock(&accounts->lock);
-	if (handles && client->used[r] >= max_handles)
+	if (handles && client->used[r] >= FLEXMEM_MAX_HANDLES)
 		reason = FLEXMEM_REASON_HANDLES;
 	else if (is_over(client->parent, size, r, handles))
 		reason = FLEXMEM_REASON_CGROUP_LIMIT;

@@ -235,8 +235,7 @@ static inline void flexmem_account_settle(struct flexmem_account *account)
 }
 
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
-				   unsigned int handles,
-				   unsigned int max_handles);
+				   unsigned int handles);
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
 bool flexmem_charge_file(struct flexmem_account *client);

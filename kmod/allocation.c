@@ -182,8 +182,7 @@ static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
 	    flexmem_place_is_impossible(table, shape->domains, chunk))
 		refusal = FLEXMEM_REASON_REGION_SIZE;
 	else
-		refusal = flexmem_charge(owner, shape->size, 1,
-					 table->settings.max_handles);
+		refusal = flexmem_charge(owner, shape->size, 1);
 	if (!refusal)
 		return true;
 	*place = (struct flexmem_place) {};

@@ -44,7 +44,7 @@ int flexmem_cmd_info(struct flexmem_call *call)
 		.out_acquire = settings->acquire,
 		.out_order = settings->order,
 		.out_fit = settings->fit,
-		.out_max_handles = settings->max_handles,
+		.out_max_handles = FLEXMEM_MAX_HANDLES,
 		.out_max_batch = FLEXMEM_MAX_BATCH,
 		.out_lease_ms = settings->lease_ms,
 		.out_alignment = FLEXMEM_ALIGN,

@@ -32,7 +32,6 @@ static struct flexmem_settings param = {
 	.acquire = FLEXMEM_ACQUIRE_LAZY,
 	.max_regions = 12,
 	.program_slots = 0,
-	.max_handles = 1 << 20,
 	.default_depth = 2,
 	.lease_ms = 10 * 1000,
 	.lease_total_ms = 3600 * 1000,
@@ -263,8 +262,6 @@ RANGE_PARAM(max_regions, 1, FLEXMEM_MAX_SLOTS);
 MODULE_PARM_DESC(max_regions, "Most regions of a function, 1 to 64 (default 12)");
 RANGE_PARAM(program_slots, 0, FLEXMEM_MAX_SLOTS - 1);
 MODULE_PARM_DESC(program_slots, "Slots set aside for programs (default 0: shared with tensors)");
-RANGE_PARAM(max_handles, 1, FLEXMEM_MAX_HANDLES);
-MODULE_PARM_DESC(max_handles, "Most live allocations, and most address ranges and bindings, of one open file (default 1048576)");
 RANGE_PARAM(default_depth, 1, FLEXMEM_MAX_DEPTH);
 MODULE_PARM_DESC(default_depth, "Depth of the cgroups that have the default limits (default 2)");
 RANGE_PARAM(lease_ms, 1, LEASE_MS_LIMIT);

@@ -6,13 +6,21 @@
 #ifndef _FLEXMEM_SETTINGS_H
 #define _FLEXMEM_SETTINGS_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
 struct flexmem_device_desc;
 
-/* The most handles that a client can have in use at a time. */
-#define FLEXMEM_MAX_HANDLES 4000000
+/*
+ * The most live allocations of a client, and the most device-virtual ranges and
+ * bindings together.
+ */
+#define FLEXMEM_MAX_HANDLES BIT(20)
+
+/* The default limits, until the administrator sets others. */
+#define FLEXMEM_DEFAULT_HANDLES BIT(20)
+#define FLEXMEM_DEFAULT_FILES 4096
 
 /*
  * A cgroup below this depth has no account of its own: its files are charged to
@@ -42,8 +50,6 @@ enum flexmem_pf_open {
  * @program_slots: number of slots that are set aside for programs
  * @default_depth: depth in the hierarchy of the cgroups that have the default
  *	limits
- * @max_handles: how many live allocations each client may have, and also
- *	how many device-virtual ranges and bindings together
  * @lease_ms: time of a lease, in milliseconds
  * @lease_total_ms: total time for which a lease can be extended, in
  *	milliseconds; 0: no limit
@@ -59,7 +65,6 @@ struct flexmem_settings {
 	enum flexmem_acquire acquire;
 	unsigned int max_regions;
 	unsigned int program_slots;
-	unsigned int max_handles;
 	unsigned int default_depth;
 	unsigned int lease_ms;
 	unsigned int lease_total_ms;

@@ -135,7 +135,7 @@ static bool is_full(const struct flexmem_space *space)
 {
 	lockdep_assert_held(&space->lock);
 	return space->blocks.nr_used + space->nr_bindings >=
-	       space->table->settings.max_handles;
+	       FLEXMEM_MAX_HANDLES;
 }
 
 static void free_binding(struct flexmem_binding *binding)

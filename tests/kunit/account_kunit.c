@@ -9,6 +9,7 @@
 #include "checks.h"
 #include "fake_device.h"
 #include "owner.h"
+#include "settings.h"
 
 /* ---- limits of an account ---- */
 
@@ -26,10 +27,27 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
 	/* The limit also holds if the sum of used bytes and size overflows. */
 	EXPECT(test, flexmem_charge(accounts_open(test, 1),
-				    -UNIT, 0, 0), CGROUP_LIMIT);
+				    -UNIT, 0), CGROUP_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
+}
+
+/* Each file may have a number of handles, whatever the limits are. */
+static void handles_of_a_file_are_limited(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 1);
+
+	EXPECT(test, flexmem_charge(a, 0, FLEXMEM_MAX_HANDLES - 1), NONE);
+	EXPECT(test, flexmem_charge(a, 0, 1), NONE);
+	EXPECT(test, flexmem_charge(a, 0, 1), FLEXMEM_REASON_HANDLES);
+	EXPECT(test, flexmem_charge(a, UNIT, 0), NONE);
+	EXPECT(test, flexmem_charge(b, 0, 1), NONE);
+	flexmem_uncharge(a, UNIT, 1);
+	EXPECT(test, flexmem_charge(a, 0, 1), NONE);
+	flexmem_uncharge(a, 0, FLEXMEM_MAX_HANDLES);
+	flexmem_uncharge(b, 0, 1);
 }
 
 static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
@@ -259,9 +277,9 @@ static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	flexmem_accounts_remove_region(accounts, 0);
-	EXPECT(test, flexmem_charge(b, UNIT, 0, 0), NONE);
+	EXPECT(test, flexmem_charge(b, UNIT, 0), NONE);
 	EXPECT(test, flexmem_charge_block(b, 1, UNIT), NONE);
-	EXPECT(test, flexmem_charge(a, UNIT, 0, 0), NONE);
+	EXPECT(test, flexmem_charge(a, UNIT, 0), NONE);
 	EXPECT(test, flexmem_charge_block(a, 0, UNIT), REGION_LIMIT);
 	flexmem_uncharge(a, UNIT, 0);
 	accounts_uncharge(test, b, 1, UNIT);
@@ -278,7 +296,7 @@ static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
-	EXPECT(test, flexmem_charge(client, GIB, 0, 0), NONE);
+	EXPECT(test, flexmem_charge(client, GIB, 0), NONE);
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
 	EXPECT(test, flexmem_charge_block(client, 1, GIB), NONE);
 	EXPECT(test, client->parent->peak, GIB + UNIT);
@@ -536,6 +554,7 @@ static void check_notices(struct kunit *test)
 }
 
 static struct kunit_case account_cases[] = {
+	KUNIT_CASE(handles_of_a_file_are_limited),
 	KUNIT_CASE(cgroup_limit_of_bytes_is_exact),
 	KUNIT_CASE(cgroup_limit_of_slots_counts_a_region_once),
 	KUNIT_CASE(limits_of_handles_are_exact),

@@ -101,7 +101,7 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(client, size, 0, 0);
+	reason = flexmem_charge(client, size, 0);
 	if (!reason) {
 		reason = flexmem_charge_block(client, slot, size);
 		if (reason)
@@ -169,7 +169,7 @@ enum flexmem_reason accounts_charge_handle(struct kunit *test,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(client, 0, 1, UINT_MAX);
+	reason = flexmem_charge(client, 0, 1);
 	accounts_check(test);
 	return reason;
 }

@@ -114,12 +114,13 @@ static void handles_are_limited(struct kunit *test)
 	unsigned int i;
 	u64 used;
 
+	fake_client_limit(ctx->client, FLEXMEM_RESOURCE_HANDLES, 5);
 	for (i = 0; i < 5; i++)
 		alloc(test, ctx->client, 128);
 	used = used_bytes(ctx);
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try(ctx->client, 128, &ctx->place)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_HANDLES);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CGROUP_LIMIT);
 	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 12 * GIB - used);
 	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB - used);
 	KUNIT_EXPECT_EQ(test, ctx->place.max_region, 12 * GIB);
@@ -135,24 +136,15 @@ static void reserved_handles_count_too(struct kunit *test)
 	struct flexmem_allocation *allocation[5];
 	unsigned int i;
 
+	fake_client_limit(ctx->client, FLEXMEM_RESOURCE_HANDLES, 5);
 	for (i = 0; i < 5; i++)
 		allocation[i] = prepare(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try(ctx->client, 128, &ctx->place)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_HANDLES);
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CGROUP_LIMIT);
 	for (i = 0; i < 5; i++)
 		flexmem_client_release(ctx->client, allocation[i]);
 	alloc(test, ctx->client, 128);
-}
-
-static void limit_is_of_one_client(struct kunit *test)
-{
-	struct ctx *ctx = test->priv;
-	unsigned int i;
-
-	for (i = 0; i < 5; i++)
-		alloc(test, ctx->client, 128);
-	alloc(test, fake_client_open(test, ctx->table, 1), 128);
 }
 
 static void failed_placement_gives_the_handle_back(struct kunit *test)
@@ -593,7 +585,6 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(freed_handles_come_back_in_another_generation),
 	KUNIT_CASE(handles_are_limited),
 	KUNIT_CASE(reserved_handles_count_too),
-	KUNIT_CASE(limit_is_of_one_client),
 	KUNIT_CASE(failed_placement_gives_the_handle_back),
 	KUNIT_CASE(firmware_error_is_passed_on),
 	KUNIT_CASE(prepared_cannot_be_named),

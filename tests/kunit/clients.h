@@ -44,7 +44,6 @@ static inline int client_test_init(struct kunit *test)
 	struct flexmem_settings settings = fake_settings();
 
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
-	settings.max_handles = 5;
 	test->priv = make(test, FLEXMEM_MODE_VF, &settings);
 	return 0;
 }

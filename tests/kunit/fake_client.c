@@ -36,6 +36,24 @@ struct flexmem_client *fake_client_open(struct kunit *test,
 }
 
 /**
+ * fake_client_limit - limit the cgroup of a client
+ * @client: client
+ * @resource: what is limited
+ * @limit: the limit
+ */
+void fake_client_limit(struct flexmem_client *client,
+		       enum flexmem_resource resource, u64 limit)
+{
+	const struct flexmem_resource_limit cmd = {
+		.resource = resource,
+		.limit = limit,
+	};
+
+	flexmem_limit_set(&client->table->accounts, client->account->parent,
+			  &cmd);
+}
+
+/**
  * fake_client_prepare - begin an ALLOC of one chunk
  * @client: client
  * @size: bytes

@@ -98,7 +98,6 @@ struct flexmem_settings fake_settings(void)
 		.order = FLEXMEM_ORDER_LOAD_BALANCE,
 		.acquire = FLEXMEM_ACQUIRE_LAZY,
 		.max_regions = 12,
-		.max_handles = 1 << 20,
 		.lease_ms = 60 * 1000,
 		.lease_total_ms = 600 * 1000,
 		.nr_sizes = 3,
@@ -371,7 +370,7 @@ static int take_block(struct flexmem_table *table,
 {
 	int rc;
 
-	place->reason = flexmem_charge(request->account, request->size, 0, 0);
+	place->reason = flexmem_charge(request->account, request->size, 0);
 	if (place->reason)
 		return -ENOMEM;
 	rc = region ? take_from(region, request, place) :

@@ -8,6 +8,7 @@
 #include "accounts.h"
 #include "fake_device.h"
 #include "owner.h"
+#include "settings.h"
 
 /* Cgroups: 14 below 13, 13 below 12, 12 below 1; 1 to 11 below 0, the root. */
 
@@ -58,7 +59,14 @@ static void default_is_shared(struct kunit *test)
 	for (n = 0; n < 15; n++)
 		EXPECT(test, limit_of(test, n, BYTES),
 		       n == 12 ? 3 * GIB : NO_LIMIT);
-	EXPECT(test, limit_of(test, 12, HANDLES), NO_LIMIT);
+	/* Handles and open files have a default limit from the first. */
+	for (n = 0; n < 15; n++) {
+		EXPECT(test, limit_of(test, n, HANDLES),
+		       n == 12 ? FLEXMEM_DEFAULT_HANDLES : NO_LIMIT);
+		EXPECT(test, limit_of(test, n, FILES),
+		       n == 12 ? FLEXMEM_DEFAULT_FILES : NO_LIMIT);
+	}
+	EXPECT(test, limit_of(test, 12, NR_SLOTS), NO_LIMIT);
 	EXPECT(test, accounts_charge(test, low, 0, 2 * GIB), NONE);
 	EXPECT(test, accounts_charge(test, mid, 0, GIB + UNIT), CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, mid, 0, GIB), NONE);
@@ -88,7 +96,7 @@ static void nearest_limit_holds(struct kunit *test)
 	accounts_set(test, EACH_CHILD, 1, BYTES, 3 * GIB);
 	accounts_set(test, DEFAULT, 0, BYTES, 2 * GIB);
 	EXPECT(test, limit_of(test, 12, BYTES), 7 * GIB);
-	EXPECT(test, limit_of(test, 12, HANDLES), NO_LIMIT);
+	EXPECT(test, limit_of(test, 12, NR_SLOTS), NO_LIMIT);
 	accounts_limit_cgroup(test, 12, BYTES, NO_LIMIT);
 	EXPECT(test, limit_of(test, 12, BYTES), 3 * GIB);
 	accounts_set(test, EACH_CHILD, 1, BYTES, NO_LIMIT);

@@ -524,7 +524,7 @@ static void a_handle_is_an_event(struct kunit *test)
 	struct flexmem_allocation *allocation;
 	struct ctx *ctx = test->priv;
 
-	ctx->table->settings.max_handles = 1;
+	fake_client_limit(ctx->client, FLEXMEM_RESOURCE_HANDLES, 1);
 	KUNIT_ASSERT_EQ(test, try(ctx->client, 128), 0);
 	allocation = flexmem_client_allocation(ctx->client, 1);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
@@ -546,7 +546,7 @@ static void a_refused_alloc_is_an_event(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
 
-	ctx->table->settings.max_handles = 1;
+	fake_client_limit(ctx->client, FLEXMEM_RESOURCE_HANDLES, 1);
 	KUNIT_ASSERT_EQ(test, try(ctx->client, 128), 0);
 	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), -ENOMEM);
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));

@@ -333,8 +333,7 @@ static int place(struct run *run, const struct model_request *wanted,
 	};
 	int rc;
 
-	ASSERT_SAME(run, flexmem_charge(request.account,
-					request.size, 0, 0), 0);
+	ASSERT_SAME(run, flexmem_charge(request.account, request.size, 0), 0);
 	rc = flexmem_place(run->table, &request, NULL, place);
 	/*
 	 * If flexmem reports success without a block, the test must fail, not
@@ -478,7 +477,7 @@ static void grow(struct run *run, const struct live *live, u64 more)
 	u64 room;
 
 	ASSERT_SAME(run, fill_spare(run), 0);
-	ASSERT_SAME(run, flexmem_charge(account, more, 0, 0), 0);
+	ASSERT_SAME(run, flexmem_charge(account, more, 0), 0);
 	room = flexmem_region_extend(live->region, live->block, more,
 				     &run->spare, &tail);
 	ASSERT_SAME(run, room,

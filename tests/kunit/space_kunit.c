@@ -74,8 +74,9 @@ static void limits_a_client(struct kunit *test)
 	struct flexmem_client *client = ctx->client;
 	u32 handle = alloc_pages_in(test, client, 2, 1);
 
-	ctx->table->settings.max_handles = 3;
 	KUNIT_EXPECT_EQ(test, reserve(test, client, 2), 0);
+	/* Leaves room for two further ones. */
+	client->space->nr_bindings += FLEXMEM_MAX_HANDLES - 3;
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, handle, 0, 0, 1), 0);
 	KUNIT_EXPECT_EQ(test, reserve(test, client, 1), 2);
 	KUNIT_EXPECT_EQ(test, reserve(test, client, 1), -EMFILE);
@@ -86,6 +87,7 @@ static void limits_a_client(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reserve(test, client, 1), -EMFILE);
 	KUNIT_EXPECT_EQ(test, unbind(test, client, 0), 0);
 	KUNIT_EXPECT_EQ(test, reserve(test, client, 1), 2);
+	client->space->nr_bindings -= FLEXMEM_MAX_HANDLES - 3;
 	check_pages(test, client, 1);
 }
 

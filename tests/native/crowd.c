@@ -75,7 +75,7 @@ static enum flexmem_reason charge(struct flexmem_account *client,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(client, UNIT, 0, 0);
+	reason = flexmem_charge(client, UNIT, 0);
 	if (reason)
 		return reason;
 	reason = flexmem_charge_block(client, slot, UNIT);

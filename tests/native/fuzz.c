@@ -129,7 +129,6 @@ static void choose_sizes(struct fuzz *f)
 
 static void choose_settings(struct fuzz *f)
 {
-	static const u32 max_handles[] = { 1 << 20, 1 << 20, 12, 3 };
 	struct flexmem_settings *s = &f->settings;
 	u8 kinds = fuzz_take(f), slots = fuzz_take(f);
 
@@ -139,7 +138,6 @@ static void choose_settings(struct fuzz *f)
 			       FLEXMEM_ORDER_LOAD_BALANCE;
 	s->acquire = kinds & 8 ? FLEXMEM_ACQUIRE_PREALLOC :
 				 FLEXMEM_ACQUIRE_LAZY;
-	s->max_handles = max_handles[kinds >> 4 & 3];
 	s->default_depth = 1 + (kinds >> 7);
 	s->max_regions = 1 + (slots & 7);
 	s->program_slots = (slots >> 3 & 3) % s->max_regions;
@@ -190,7 +188,6 @@ static void set_params(const struct flexmem_settings *s)
 	set("fallback_sizes", "%s", sizes);
 	set("max_regions", "%u", s->max_regions);
 	set("program_slots", "%u", s->program_slots);
-	set("max_handles", "%u", s->max_handles);
 	set("default_depth", "%u", s->default_depth);
 	set("lease_ms", "%u", s->lease_ms);
 	set("lease_total_ms", "%u", s->lease_total_ms);
@@ -333,6 +330,8 @@ void fuzz_run(const u8 *data, size_t size)
 		.model = model,
 	};
 	memset64(f.default_limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
+	f.default_limit[FLEXMEM_RESOURCE_HANDLES] = FLEXMEM_DEFAULT_HANDLES;
+	f.default_limit[FLEXMEM_RESOURCE_FILES] = FLEXMEM_DEFAULT_FILES;
 	live = native_live();
 	begin(&f);
 	while (f.at < f.end && f.command < FUZZ_COMMANDS) {

@@ -121,14 +121,9 @@ static bool is_never_charged(const struct model *model,
 static int charge(struct fuzz *f, const struct model_request *request, u64 most,
 		  struct model_answer *answer)
 {
-	struct fuzz_count count;
-
 	*answer = (struct model_answer) {};
-	fuzz_count(f, &count);
 	if (is_never_charged(f->model, request, most))
 		answer->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (count.of[f->who].used[HANDLES] >= f->settings.max_handles)
-		answer->reason = FLEXMEM_REASON_HANDLES;
 	else
 		answer->reason = fuzz_charge_handle(f, f->who) ?:
 			fuzz_charge_bytes(f, f->who, request->size);

@@ -271,7 +271,7 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, cmd.out_acquire, s->acquire);
 	SAME(f, cmd.out_order, s->order);
 	SAME(f, cmd.out_fit, s->fit);
-	SAME(f, cmd.out_max_handles, s->max_handles);
+	SAME(f, cmd.out_max_handles, FLEXMEM_MAX_HANDLES);
 	SAME(f, cmd.out_lease_ms, s->lease_ms);
 	SAME(f, cmd.out_alignment, 128);
 	SAME(f, cmd.out_max_alignment, SZ_1G);

@@ -27,17 +27,6 @@ static unsigned int page_at(const struct fuzz *f, u64 address)
 	       min_t(u64, (address - FUZZ_VM_START) / f->vm_page, FUZZ_PAGES);
 }
 
-static unsigned int nr_ranges(const struct fuzz_space *space)
-{
-	unsigned int page, nr = 0, last = 0;
-
-	for (page = 0; page < FUZZ_PAGES; page++) {
-		nr += space->range[page] && space->range[page] != last;
-		last = space->range[page];
-	}
-	return nr;
-}
-
 static unsigned int nr_bindings(const struct fuzz_space *space)
 {
 	unsigned int i, nr = 0;
@@ -90,12 +79,6 @@ static unsigned int largest_hole(const struct fuzz_space *space)
 	for (page = 0; page < FUZZ_PAGES; page++)
 		largest = max(largest, hole_at(space, page));
 	return largest;
-}
-
-static bool is_full(const struct fuzz *f, const struct fuzz_space *space)
-{
-	return nr_ranges(space) + nr_bindings(space) >=
-	       f->settings.max_handles;
 }
 
 /* How many bindings use an allocation. @head: its first chunk. */
@@ -174,8 +157,6 @@ static int predict_reserve(struct fuzz *f, u64 length, unsigned int *first)
 	space->there = true;
 	if (!length)
 		return -EINVAL;
-	if (is_full(f, space))
-		return -EMFILE;
 	if (length > FUZZ_PAGES * f->vm_page)
 		return -ENOSPC;
 	pages = (length + f->vm_page - 1) / f->vm_page;
@@ -354,7 +335,7 @@ static int check_place(struct fuzz *f, const struct fuzz_allocation *a,
 		if (binding_with(f, space, a->serial,
 				 cmd->offset + i * f->vm_page))
 			return -EBUSY;
-	return is_full(f, space) ? -EMFILE : 0;
+	return 0;
 }
 
 static int predict_bind(struct fuzz *f, const struct flexmem_va_bind *cmd,

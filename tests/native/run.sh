@@ -68,7 +68,7 @@ for kind; do
 	turn=$seed
 	for params in 'fallback_sizes=16M,8M,4M max_regions=6' \
 		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1 pf_open=mode' \
-		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50 max_handles=20'; do
+		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50'; do
 		# With one of these parameters the card has several memories. The seed decides which one.
 		memories=()
 		((turn++ % 3)) || memories=(-d)

@@ -361,6 +361,8 @@ static void run_all_functions(struct run *r)
 		must(r, limit_in(2, a, HANDLES) == 5, "limit of a cgroup");
 		must(r, limit_in(2, a, BYTES) == FLEXMEM_NO_LIMIT, "no limit");
 		must(r, limit_in(2, b, FILES) == 3, "limit of each child");
+		must(r, limit_in(2, b, HANDLES) == FLEXMEM_DEFAULT_HANDLES,
+		     "first default limit");
 		must(r, limit_in(2, b, BYTES) == SZ_4M, "default limit");
 		bind_again(2);
 	}
@@ -375,7 +377,7 @@ static void run_all_functions(struct run *r)
 	bind_again(2);
 	for (i = 1; i < 3; i++)
 		must(r, limit_in(i, a, HANDLES) == FLEXMEM_NO_LIMIT &&
-		     limit_in(i, b, FILES) == FLEXMEM_NO_LIMIT &&
+		     limit_in(i, b, FILES) == FLEXMEM_DEFAULT_FILES &&
 		     limit_in(i, b, BYTES) == FLEXMEM_NO_LIMIT,
 		     "limits that were removed");
 	native_cgroup_remove(b);
@@ -546,13 +548,12 @@ typeof(flexmem_charge) __real_flexmem_charge, __wrap_flexmem_charge;
 
 /* The linker redirects calls of flexmem_charge() to this function (--wrap). */
 enum flexmem_reason __wrap_flexmem_charge(struct flexmem_account *client,
-					  u64 size, unsigned int handles,
-					  unsigned int max_handles)
+					  u64 size, unsigned int handles)
 {
 	struct run *r = neighbour;
 	enum flexmem_reason reason;
 
-	reason = __real_flexmem_charge(client, size, handles, max_handles);
+	reason = __real_flexmem_charge(client, size, handles);
 	neighbour = NULL;
 	if (r)
 		alloc(r, 1, SZ_2M, 0);

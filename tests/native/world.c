@@ -20,7 +20,7 @@ static void set_params(const char *params)
 		{ "strategy", "first_fit" }, { "order", "load_balance" },
 		{ "acquire", "lazy" }, { "fallback_sizes", "12G,8G,4G" },
 		{ "max_regions", "12" }, { "program_slots", "0" },
-		{ "max_handles", "1048576" }, { "default_depth", "2" },
+		{ "default_depth", "2" },
 		{ "lease_ms", "10000" },
 		{ "release_after_s", "0" }, { "pf_open", "admin" },
 	};

@@ -45,7 +45,7 @@ TEST_F(alloc, info_is_sane)
 	EXPECT_GE(info.out_slots, info.out_max_regions);
 	EXPECT_LE(info.out_program_slots, info.out_max_regions);
 	EXPECT_LE(1, info.out_max_batch);
-	EXPECT_LE(1, info.out_max_handles);
+	EXPECT_EQ(1 << 20, info.out_max_handles);
 	EXPECT_LE(1, info.out_nr_fallback_sizes);
 	EXPECT_GE(FLEXMEM_MAX_FALLBACK_SIZES, info.out_nr_fallback_sizes);
 	EXPECT_EQ(FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
@@ -624,79 +624,6 @@ TEST_F(alloc, cloexec_and_other_file_operations)
 	EXPECT_GT(0, read(self->fd, buf, sizeof(buf)));
 	EXPECT_GT(0, write(self->fd, buf, sizeof(buf)));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, self->fd, 0));
-}
-
-/* ---- the parameter max_handles ---- */
-
-FIXTURE(handles) {
-	int fd;
-	int other;
-};
-
-FIXTURE_VARIANT(handles) {
-	int mode;
-};
-
-FIXTURE_VARIANT_ADD(handles, pf) { .mode = FM_PF };
-FIXTURE_VARIANT_ADD(handles, vf) { .mode = FM_VF };
-
-FIXTURE_SETUP(handles)
-{
-	LOAD("max_handles=4 max_regions=2 program_slots=0", "memory=512G");
-	self->fd = fm_open(variant->mode);
-	self->other = fm_open(variant->mode);
-	ASSERT_LE(0, self->fd);
-	ASSERT_LE(0, self->other);
-}
-
-FIXTURE_TEARDOWN(handles)
-{
-	close(self->fd);
-	close(self->other);
-	EXPECT_EMPTY(variant->mode);
-}
-
-TEST_F(handles, limit_is_its_own_reason)
-{
-	struct flexmem_alloc reply;
-	struct snapshot before;
-	__u32 handle = 0;
-	int i;
-
-	EXPECT_EQ(4, fm_info(self->fd).out_max_handles);
-	for (i = 0; i < 4; i++)
-		ASSERT_NE(0, handle = fm_take(self->fd, 100));
-	SNAP(self->fd, &before);
-	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 100, &reply));
-	EXPECT_EQ(FLEXMEM_REASON_HANDLES, reply.out_reason);
-	EXPECT_EQ(ENOMEM, reply.out_error);
-	EXPECT_EQ(0, reply.out_handle);
-	EXPECT_EQ(128, reply.out_size);
-	EXPECT_UNCHANGED(self->fd, &before);
-
-	/* each file may have 100 handles; a FREE makes room for another one */
-	EXPECT_NE(0, fm_take(self->other, 100));
-	EXPECT_EQ(0, fm_free(self->fd, handle));
-	EXPECT_NE(0, fm_take(self->fd, 100));
-	EXPECT_EQ(0, fm_take(self->fd, 100));
-}
-
-TEST_F(handles, batch_stops_at_the_limit_entry_by_entry)
-{
-	struct flexmem_alloc e[6];
-	struct flexmem_batch batch = CMD(batch, .entry_size = sizeof(e[0]),
-					 .count = ARRAY_SIZE(e),
-					 .entries = (uintptr_t)e);
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(e); i++)
-		e[i] = CMD(alloc, .length = 128);
-	must(alloc_batch, self->fd, &batch);
-	for (i = 0; i < ARRAY_SIZE(e); i++) {
-		EXPECT_EQ(i < 4 ? 0 : ENOMEM, e[i].out_error);
-		EXPECT_EQ(i < 4 ? FLEXMEM_REASON_NONE : FLEXMEM_REASON_HANDLES,
-			  e[i].out_reason);
-	}
 }
 
 TEST_HARNESS_MAIN

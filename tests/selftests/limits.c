@@ -519,13 +519,15 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	EXPECT_EQ(2 * MiB, limit(fd[1], BYTES).out_limit);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit(fd[2], BYTES).out_limit);
 	EXPECT_EQ(3, limit(fd[0], HANDLES).out_limit);
+	EXPECT_EQ(4096, limit(fd[0], FILES).out_limit);
+	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit(fd[2], FILES).out_limit);
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, limit(fd[2], HANDLES).out_limit);
 	for (i = ARRAY_SIZE(in); i--;) {
 		close(fd[i]);
 		EXPECT_EQ(0, fm_remove_cgroup(in[i]));
 	}
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES,
-				FLEXMEM_NO_LIMIT));
+				1 << 20));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES,
 				FLEXMEM_NO_LIMIT));
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));

@@ -77,7 +77,6 @@ static const struct {
 	{ "max_regions", { "", "0", "65", "-1", "12x", "4294967296", "1000000" } },
 	{ "program_slots", { "", "-1", "12", "64", "x", "4294967296" } },
 	{ "default_depth", { "", "0", "-1", "x", "33" } },
-	{ "max_handles", { "", "0", "-1", "x", "4294967296", "4000001" } },
 	{ "lease_ms", { "", "0", "-1", "x", "4294967296" } },
 	{ "lease_total_ms", { "", "-1", "x", "86400001" } },
 	{ "pf_open", { "", "1", "y", "any", "admin,mode" } },
@@ -202,7 +201,6 @@ static const struct {
 	  "6G,512M,2G" },
 	{ "flexmem", "max_regions", "12", "7", "7" },
 	{ "flexmem", "program_slots", "0", "2", "2" },
-	{ "flexmem", "max_handles", "1048576", "1000", "1000" },
 	{ "flexmem", "default_depth", "2", "3", "3" },
 	{ "flexmem", "lease_ms", NULL, "1234", "1234" },
 	{ "flexmem", "lease_total_ms", "3600000", "12345", "12345" },
@@ -274,7 +272,6 @@ TEST_F(params, good_values_are_readable_and_told_by_info)
 	EXPECT_EQ(2 * GiB, info.out_fallback_sizes[2]);
 	EXPECT_EQ(7, info.out_max_regions);
 	EXPECT_EQ(2, info.out_program_slots);
-	EXPECT_EQ(1000, info.out_max_handles);
 	EXPECT_EQ(1234, info.out_lease_ms);
 	EXPECT_EQ(8, info.out_slots);
 	EXPECT_EQ(32 * GiB, info.out_capacity);

@@ -1035,7 +1035,8 @@ enum flexmem_resource {
  * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth ``default_depth`` that has
  *	neither a limit of its own nor one from its parent. The cgroups below
  *	that cgroup share its limit. Cgroups above that depth have no default
- *	limit
+ *	limit. Until SET_LIMIT changes it, the default limit is 1,048,576
+ *	handles and 4,096 open files, and no limit of bytes and regions
  */
 enum flexmem_limit_scope {
 	FLEXMEM_SCOPE_CGROUP = 0,

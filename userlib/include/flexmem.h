@@ -391,7 +391,8 @@ enum flexmem_charge {
  *	of its own
  * @FLEXMEM_FOR_DEFAULT: each cgroup at the depth of the driver's parameter
  *	``default_depth``, if the cgroup has no limit of its own and none from
- *	its parent
+ *	its parent. At first this limit is 1,048,576 handles and 4,096 open
+ *	files
  * @FLEXMEM_FOR_ALL_FUNCTIONS: a bit that is added to one of the others: for each
  *	function of each device, also for those that appear later. Each function
  *	counts for itself

@@ -95,8 +95,8 @@ static const char *region_text(const struct flexmem_failure *failure)
 }
 
 /*
- * Says what determines the largest size. @max_handles is a parameter of the
- * driver, and 0 if the driver did not report the failure.
+ * Says what determines the largest size. @max_handles is 0 if the driver did
+ * not report the failure.
  */
 static const char *size_text(const struct flexmem_failure *failure)
 {
