@@ -16,7 +16,7 @@ packages_of() {
 	# modules for the running kernel
 	host) echo "linux-headers-$(uname -r)" pahole ;;
 	# the Debian packages, and the check of them, which brings 100 packages
-	deb) echo debhelper dh-dkms dh-python dpkg-dev python3-cffi python3-dev libpython3-dev ;;
+	deb) echo build-essential debhelper dh-dkms dh-python dpkg-dev python3-cffi python3-dev libpython3-dev ;;
 	lintian) echo lintian ;;
 	# BTF for modules that are built as on a host
 	btf) echo pahole ;;
