@@ -301,22 +301,6 @@ TEST_F(scrub, after_a_reset)
 	EXPECT_BYTES(self->bob, &b, B);
 }
 
-TEST_F(scrub, after_unbind_and_bind)
-{
-	struct flexmem_alloc a, b;
-
-	FILL(self->alice, SIZE, A, &a);
-	UNBIND(variant->mode);
-	BIND(variant->mode);
-	close(self->bob);
-	close(self->root);
-	self->root = fm_open(variant->mode);
-	self->bob = fm_open_as(variant->mode, BOB);
-	TAKE(self->bob, SIZE, &b);
-	EXPECT_TRUE(fm_same_place(&a, &b));
-	EXPECT_CLEAN(self->bob, &b);
-}
-
 /*
  * The physical address of the first piece of memory that the PF or VF has on
  * the card, or ~0.
@@ -334,6 +318,26 @@ static __u64 first_piece(const char *memory)
 	if (f)
 		fclose(f);
 	return address;
+}
+
+TEST_F(scrub, after_unbind_and_bind)
+{
+	/* The node of the first VF then comes after that of the second one. */
+	const int nth = variant->mode == FM_VF;
+	struct flexmem_alloc a, b;
+
+	FILL(self->alice, SIZE, A, &a);
+	UNBIND(variant->mode);
+	BIND(variant->mode);
+	close(self->bob);
+	close(self->root);
+	self->root = fm_open_nth(variant->mode, nth, NULL);
+	self->bob = fm_open_nth_as(variant->mode, nth, BOB);
+	TAKE(self->bob, SIZE, &b);
+	/* It is the first function that has taken memory. */
+	EXPECT_NE(~0ULL, first_piece(variant->memory));
+	EXPECT_TRUE(fm_same_place(&a, &b));
+	EXPECT_CLEAN(self->bob, &b);
 }
 
 TEST_F(scrub, through_another_function)

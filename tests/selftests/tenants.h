@@ -242,7 +242,17 @@ fm_fn int fm_reset(int mode)
 #define FM_FUNCTION(mode)						\
 	((mode) == FM_PF ? "flexmem_sim_pf.0" : "flexmem_sim_vf.0")
 
-#define UNBIND(mode) ASSERT_EQ(0, fm_put(FM_DRIVER "unbind", FM_FUNCTION(mode)))
+/*
+ * When the function is bound again its node has another number, and may come
+ * after those of other functions. So the next LOAD() loads the modules again.
+ */
+fm_fn int fm_unbind(int mode)
+{
+	unlink(FM_STAMP);
+	return fm_put(FM_DRIVER "unbind", FM_FUNCTION(mode));
+}
+
+#define UNBIND(mode) ASSERT_EQ(0, fm_unbind(mode))
 #define BIND(mode) ASSERT_EQ(0, fm_put(FM_DRIVER "bind", FM_FUNCTION(mode)))
 
 /* ---- allocations and their bytes; each returns 0 or an errno ---- */
