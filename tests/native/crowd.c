@@ -46,6 +46,23 @@ static void result(unsigned int before, const char *what)
 	       what);
 }
 
+static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
+		enum flexmem_resource resource, u64 limit)
+{
+	struct flexmem_resource_limit cmd = {
+		.scope = scope,
+		.resource = resource,
+		.cgroup = cgroup ? cgroup_id(cgroup) : 0,
+		.limit = limit,
+	};
+	struct flexmem_account *account = flexmem_limit_find(&accounts, &cmd);
+
+	MUST(!IS_ERR(account));
+	flexmem_limit_set(&accounts, account, &cmd);
+	if (account)
+		flexmem_owner_put(account);
+}
+
 /*
  * Makes the cgroup @tenant at depth 2, where cgroups have the default limit.
  * The tests make cgroups in it, at depth 3.
@@ -55,6 +72,8 @@ static void begin(void)
 	struct cgroup *above = native_cgroup_make(native_cgroup_root);
 
 	flexmem_accounts_init(&accounts, 2);
+	/* The crowd has more files than the default limit allows. */
+	set(NULL, FLEXMEM_SCOPE_DEFAULT, FILES, FLEXMEM_NO_LIMIT);
 	tenant = native_cgroup_make(above);
 	native_cgroup_remove(above);
 }
@@ -98,23 +117,6 @@ static u64 used(struct flexmem_account *account, enum flexmem_resource r)
 	amount = account->used[r];
 	spin_unlock(&accounts.lock);
 	return amount;
-}
-
-static void set(struct cgroup *cgroup, enum flexmem_limit_scope scope,
-		enum flexmem_resource resource, u64 limit)
-{
-	struct flexmem_resource_limit cmd = {
-		.scope = scope,
-		.resource = resource,
-		.cgroup = cgroup ? cgroup_id(cgroup) : 0,
-		.limit = limit,
-	};
-	struct flexmem_account *account = flexmem_limit_find(&accounts, &cmd);
-
-	MUST(!IS_ERR(account));
-	flexmem_limit_set(&accounts, account, &cmd);
-	if (account)
-		flexmem_owner_put(account);
 }
 
 /*
