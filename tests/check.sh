@@ -41,8 +41,8 @@ build_suite() {
 		elif [[ $lacks_7 ]]; then
 			tap_skip 'modules and example drivers for 7' "$lacks_7"
 		else
-			tap_build_7 'modules for 7' tests/vm/modules.sh 7
-			tap_build_7 'example drivers for 7' tests/conformance/build.sh 7
+			tap_build_7 'modules for 7' tests/vm/modules.sh
+			tap_build_7 'example drivers for 7' tests/conformance/build.sh
 		fi
 	done
 	tap_end
@@ -89,17 +89,25 @@ docs_suite() {
 	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/docs.sh "${pages[@]}" || status=$?
 	return "$status"
 }
+# with_root COMMAND...: runs a suite's command that enters a Debian of its own, which only root can
+with_root() {
+	if [[ $lacks_root ]]; then
+		echo "1..0 # SKIP $lacks_root"
+	else
+		"$@"
+	fi
+}
 # The first run installs a Debian 13 system. The download from the package mirror takes long.
-torch_suite() { tests/torch/run.sh; }
+torch_suite() { with_root tests/torch/run.sh; }
 # Runs in a virtual machine, with the files that the suite torch has built.
 torch-driver_suite() {
 	local vm=(tests/torch/run.sh "${vm[@]}")
-	in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/torch.sh
+	with_root in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/torch.sh
 }
 # Every operator, with PyTorch's own samples.
-torch-ops_suite() { tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/enter.sh python3 tests/torch/opinfo.py; }
+torch-ops_suite() { with_root tests/torch/run.sh env FLEXMEM_TORCH=host:16384 tests/torch/enter.sh python3 tests/torch/opinfo.py; }
 # The newest PyTorch, from Debian sid.
-torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid tests/torch/run.sh; }
+torch-sid_suite() { FLEXMEM_TORCH_SUITE=sid with_root tests/torch/run.sh; }
 deb_suite() { tests/deb/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The native programs make the long random runs. The KUnit runs are short, with the real slab, lockdep and scheduler.
@@ -275,30 +283,33 @@ for suite; do
 	[[ $suite == @(library|deb|torch|torch-ops|torch-sid) ]] || sources=1
 	[[ $suite == @(native|native-fuzz|mutants|coverage|volume-*|library|deb|changed|torch|torch-ops|torch-sid) ]] || machines=1
 done
+# Why nobody can be root here, or nothing.
+lacks_root=
 # Suites download and enter a Debian 13 as root in the background, where sudo cannot ask for a password. So sudo asks here.
-# The suites for torch cannot do without; of the others kernel.sh finds that they lack kernel 7.
+# Without root those for torch are skipped; the others find from kernel.sh that they lack kernel 7.
 ask_for_root() {
-	local torch=''
-	[[ " $* " != *' torch'* ]] || torch=1
-	((EUID)) && [[ $torch || $machines ]] || return 0
-	[[ $torch ]] || command -v sudo >/dev/null || return 0
-	need_root 'tests/torch/root.sh'
-	export SUDO_ASKS_NOT=1
-	sudo -n true 2>/dev/null || {
-		say 'PyTorch and Linux 7 come as a Debian 13 of their own, which only root can make: sudo asks for your password.'
-		sudo -v || { [[ ! $torch ]] && return || return 1; }
-	}
-	# Renews sudo's permission. Runs outside of the shell's jobs, because check.sh waits for all jobs at its end.
-	while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &
-	disown
+	[[ " $* " == *' torch'* || $machines ]] || return 0
+	lacks_root='only root, who may mount, can enter the Debian 13 that has PyTorch and Linux 7'
+	if ((EUID)); then
+		command -v sudo >/dev/null || return 0
+		export SUDO_ASKS_NOT=1
+		sudo -n true 2>/dev/null || {
+			say 'PyTorch and Linux 7 come as a Debian 13 of their own, which only root can make: sudo asks for your password.'
+			sudo -v || return 0
+		}
+		# Renews sudo's permission. Runs outside of the shell's jobs, because check.sh waits for all jobs at its end.
+		while sleep 60 && kill -0 $$; do sudo -n -v; done </dev/null >/dev/null 2>&1 &
+		disown
+	fi
+	! can_be_root || lacks_root=
 }
 # Why there is no kernel 7, or nothing.
 lacks_7=
 set_up() {
 	local kind status=0
-	ask_for_root "$@" || return 1
+	ask_for_root "$@"
 	[[ " $* " != *' deb '* ]] || tests/setup.sh deb || return 1
-	if [[ " $* " == *' torch '* && ! -e $BUILD/torch/root.made ]]; then
+	if [[ " $* " == *' torch '* && ! $lacks_root && ! -e $BUILD/torch/root.made ]]; then
 		tests/setup.sh torch || return 1
 		say "The suite torch makes a Debian 13 with PyTorch, once: 300 MB to fetch, 3 to 8 minutes"
 	fi

@@ -54,26 +54,33 @@ module_build() {
 	# which says nothing about this code.
 	! grep -iE '(^|[: ])(warning|error)(:| )' "$BUILD/log/ko-$1" | grep -v 'the compiler differs'
 }
-# One kernel is enough unless FLEXMEM_LONG is set, because the suite build compiles for all with W=1, and what differs is in
-# compat.h: the newest, which has a newer sparse, or 6.12 in its place.
-kinds=(7 ${FLEXMEM_LONG:+6.12 6.1})
-[[ ! $changed ]] || kinds=()
-for ((i = 0; i < ${#kinds[@]}; i++)); do
-	kind=${kinds[i]} status=0
+# over_kernel KIND: tests a build for it; sets instead to another kind if sparse did not see all that this kind compiles
+instead=
+over_kernel() {
+	local kind=$1 status=0 builds=(tap "W=1 and sparse $1") why
 	why=$("$TOP/tests/vm/kernel.sh" "$kind" 2>&1) || status=$?
 	if ((status == 77)); then
 		tap_skip "W=1 and sparse $kind" "$(tail -n 1 <<<"$why")"
-		[[ ${FLEXMEM_LONG:-} ]] || kinds+=(6.12)
-		continue
+		instead=6.12
+		return
 	fi
-	tap=tap
-	[[ $kind != 7 ]] || tap=tap_build_7
-	"$tap" "W=1 and sparse $kind" module_build "$kind"
+	[[ $kind != 7 ]] || builds=(tap_build_7 "W=1 and sparse 7" tests/vm/modules.sh)
+	"${builds[@]}" module_build "$kind"
 	if [[ -e $BUILD/kernels/$kind/root/no-sparse ]]; then
 		tap_skip "sparse $kind" "$(<"$BUILD/kernels/$kind/root/no-sparse")"
-		[[ ${FLEXMEM_LONG:-} ]] || kinds+=(6.12)
+		instead=6.12
 	fi
-done
+	((!tap_todos)) || instead=6.12
+}
+# One kernel is enough unless FLEXMEM_LONG is set, because the suite build compiles for all with W=1, and what differs is in
+# compat.h: the newest, which has a newer sparse, or 6.12 in its place.
+if [[ ! $changed ]]; then
+	over_kernel 7
+	[[ ! ${FLEXMEM_LONG:-} ]] || instead='6.12 6.1'
+	for kind in $instead; do
+		over_kernel "$kind"
+	done
+fi
 
 # removed_unused FILE...: fails, and prints where, if kernel code uses an identifier that newer kernels have removed.
 # Only compat.h may.

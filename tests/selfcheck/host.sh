@@ -17,18 +17,25 @@ mock() {
 	} >"$MOCK/bin/$1"
 	chmod +x "$MOCK/bin/$1"
 }
-# fresh: a copy of the tree without builds, and no mocked tools; sudo runs commands as they are
+# fresh: a copy of the tree without builds, and no mocked tools. sudo runs commands as they are, and unshare too; their
+# own calls are not listed, so that a test counts the same calls whether root or another user runs it.
 fresh() {
 	rm -rf "$copy" "$MOCK"
 	mkdir -p "$copy/build" "$MOCK/bin"
 	rsync -a --exclude=/selfcheck --include='/*.sh' --include='/*.awk' --include='/vm' --include='/vm/*' --exclude='*' \
 		"$TOP/tests/" "$copy/tests/"
 	: >"$MOCK/calls"
-	mock sudo <<<'exec "$@"'
+	cat >"$MOCK/bin/sudo" <<'EOF'
+#!/bin/bash
+while [[ ${1:-} == -[nv] ]]; do shift; done
+exec "$@"
+EOF
+	printf '#!/bin/bash\nshift\nexec "$@"\n' >"$MOCK/bin/unshare"
+	chmod +x "$MOCK/bin/"{sudo,unshare}
 	mock sleep <<<'exit 0'
 }
-# on COMMAND...: runs COMMAND in the copy with the mocked tools
-on() { (cd "$copy" && PATH=$MOCK/bin:$PATH "$@"); }
+# on COMMAND...: runs COMMAND in the copy with the mocked tools, and without what check.sh has told its suites about sudo
+on() { (cd "$copy" && unset SUDO_ASKS_NOT && PATH=$MOCK/bin:$PATH "$@"); }
 # says WORDS STATUS COMMAND...: expects that COMMAND ends with STATUS and prints WORDS
 says() {
 	local words=$1 want=$2 said status=0
@@ -176,6 +183,7 @@ backports_mock() {
 	kernel_mock
 	cat >"$copy/tests/vm/backports-kernel.sh" <<'EOF'
 #!/bin/bash
+[[ $1 != --offers-sparse ]] || exec test -e "$MOCK/forky"
 [[ -e $MOCK/archive ]] || { echo 'the package mirror cannot be reached' >&2; exit 77; }
 release=$(<"$MOCK/archive").4-amd64
 [[ $1 != --offered ]] || { echo "$release" && exit; }
@@ -185,8 +193,6 @@ echo "$release" >"$1/release"
 touch "$MOCK/fetched"
 EOF
 }
-# fails COMMAND...: expects that it fails
-fails() { ! "$@"; }
 # is NAME SERIES: expects that build/kernels/NAME is of this series
 is() { grep -qF "$2." "$copy/build/kernels/$1/ready"; }
 moves() { echo "$1" >"$MOCK/archive" && on tests/vm/kernel.sh --renew 7; }
@@ -209,38 +215,54 @@ mv "$copy/build/kernels/7" "$copy/build/kernels/lent"
 ln -s lent "$copy/build/kernels/7"
 tap 'kernel 7: a link to one that somebody else keeps' moves 8.1
 tap 'kernel 7: it stays' is lent 8.0
-# renewed SPARSE: expects that a kernel that lacks sparse since the time SPARSE is fetched again
+# renewed N SPARSE: expects that a kernel that lacks sparse since the time SPARSE is fetched again (N = 1) or not (N = 0)
 renewed() {
 	rm -f "$MOCK/fetched"
-	touch -d "$1" "$copy/build/kernels/7/root/no-sparse"
-	on tests/vm/kernel.sh --renew 7 && [[ -e $MOCK/fetched ]]
+	touch -d "$2" "$copy/build/kernels/7/root/no-sparse" && on tests/vm/kernel.sh --renew 7 || return 1
+	(($(find "$MOCK" -name fetched | wc -l) == $1))
 }
+mv "$copy/build/kernels/lent" "$copy/build/kernels/gone"
+tap 'kernel 7: a link to a kernel that is not there' says 'nothing usable' 77 tests/vm/kernel.sh 7
+tap 'kernel 7: nothing is written where it leads' test ! -e "$copy/build/kernels/lent"
+mv "$copy/build/kernels/gone" "$copy/build/kernels/lent"
 rm "$copy/build/kernels/7"
 mv "$copy/build/kernels/lent" "$copy/build/kernels/7"
 echo 8.0 >"$MOCK/archive"
-tap 'kernel 7: sparse is not asked for again at once' fails renewed now
-tap 'kernel 7: sparse is asked for again after a day' renewed '-2 days'
+tap 'kernel 7: a mirror without sparse costs no second download' renewed 0 '-2 days'
+touch "$MOCK/forky"
+tap 'kernel 7: sparse is not asked for again at once' renewed 0 now
+tap 'kernel 7: sparse is asked for again after a day' renewed 1 '-2 days'
+echo 7.9 >"$MOCK/archive"
+tap 'kernel 7: an older series does not replace it for the sake of sparse' renewed 0 '-2 days'
+mock unshare <<<'exit 1'
+tap 'kernel 7: where root may not mount, it is skipped' says 'only root' 77 env SUDO_ASKS_NOT=1 tests/vm/kernel.sh 7
 
-# Modules that do not build for a newer series. The mock of modules.sh builds 7 never, and 7-lenient, where a warning is no
-# error, if the file $MOCK/lenient exists.
+# Modules that do not build for a newer series. The mock of modules.sh prints $MOCK/strict, or with lenient=1, where a
+# warning is no error, $MOCK/lenient, and fails if that says anything.
 cat >"$copy/tests/vm/modules.sh" <<'EOF'
 #!/bin/bash
-[[ $1 == 7-lenient && -e $MOCK/lenient ]]
+said=$MOCK/strict
+[[ ! ${lenient:-} ]] || said=$MOCK/lenient
+cat "$said"
+[[ ! -s $said ]]
 EOF
-# builds 'P F S': expects these counts of the build
+# builds 'P F S' STRICT LENIENT: expects these counts of a build that prints STRICT, and in the lenient way LENIENT
 builds() {
 	local got
-	got=$(on bash -c '. tests/lib.sh; tap_build_7 modules tests/vm/modules.sh 7; tap_end' |
+	printf '%s' "$2" >"$MOCK/strict"
+	printf '%s' "$3" >"$MOCK/lenient"
+	got=$(on bash -c '. tests/lib.sh; tap_build_7 modules tests/vm/modules.sh; tap_end' |
 		awk -v status=0 -f "$TOP/tests/tap.awk" | head -n 1)
 	echo "$got"
 	[[ $got == "$1" ]]
 }
-tap 'newer kernel: modules that do not compile are TODO' builds '0 0 1'
-touch "$MOCK/lenient"
-tap 'newer kernel: a warning is a failure' builds '0 1 0'
-rm "$MOCK/lenient"
+wrong="map.c:7:9: error: unknown type name 'pfn_t'"
+unused='map.c:7:9: error: unused variable [-Werror=unused-variable]'
+tap 'newer kernel: modules that do not compile are TODO' builds '0 0 1' "$wrong" "$wrong"
+tap 'newer kernel: a warning is a failure' builds '0 1 0' "$unused" ''
+tap 'newer kernel: what fails for another reason is a failure' builds '0 1 0' 'No space left on device' 'No space left on device'
 echo "$passed_7.4-amd64" >"$copy/build/kernels/7/release"
-tap 'newer kernel: of the series that passed last, modules that do not compile are a failure' builds '0 1 0'
+tap 'newer kernel: of the series that passed last, modules that do not compile are a failure' builds '0 1 0' "$wrong" "$wrong"
 
 # Builds modules with as few tools as possible. They get BTF only if pahole is there.
 fresh

@@ -7,6 +7,7 @@
 # them, the file DIR/root/no-sparse has the reason. Writes DIR/release.
 # usage: tests/vm/backports-kernel.sh DIR        makes it
 #        tests/vm/backports-kernel.sh --offered  prints the release that the archive offers
+#        tests/vm/backports-kernel.sh --offers-sparse  succeeds if the archive has Debian forky
 # Exit status: 77: the archive cannot be reached or has no such kernel; the reason is the last line on standard error.
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -48,11 +49,18 @@ fi
 mirror=$(package_mirror) || unavailable 'the sources of apt name no package mirror'
 mkdir -p "$BUILD/log"
 packages=$(mktemp)
-trap 'rm -f "$packages"' EXIT
-/usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
-	"${mirror%/}/dists/trixie-backports/main/binary-amd64/Packages.xz" "$packages" >"$log" 2>&1 ||
+trap 'rm -f "$packages" "$packages.text"' EXIT
+# listed FILE: fetches a file of the package mirror's dists/ into $packages
+listed() { /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file "${mirror%/}/dists/$1" "$packages" >"$log" 2>&1; }
+if [[ ${1:-} == --offers-sparse ]]; then
+	listed forky/Release && grep -qx 'Codename: forky' "$packages"
+	exit
+fi
+listed trixie-backports/main/binary-amd64/Packages.xz ||
 	unavailable "the package mirror cannot be reached, or does not offer trixie-backports: see $log"
-release=$(xz -dc <"$packages" | sed -nE 's/^Package: linux-headers-([0-9.]+\+deb13-amd64)$/\1/p' | sort -V | tail -n 1)
+xz -dq <"$packages" >"$packages.text" ||
+	unavailable "what the package mirror sends as the list of trixie-backports is none"
+release=$(sed -nE 's/^Package: linux-headers-([0-9.]+\+deb13-amd64)$/\1/p' "$packages.text" | sort -V | tail -n 1)
 is_newer "$release" 7 || unavailable 'trixie-backports has no kernel of a series 7 or newer'
 if [[ ${1:?usage: backports-kernel.sh DIR} == --offered ]]; then
 	echo "$release"
@@ -61,10 +69,10 @@ fi
 
 dir=$1
 need_root "$0"
-"$TOP/tests/setup.sh" torch
+"$TOP/tests/setup.sh" torch || unavailable 'what makes a Debian 13 could not be installed: tests/setup.sh torch'
 mkdir -p "$dir"
 "${as_root[@]}" rm -rf --one-file-system "$dir/root"
-say "Fetching Linux $release of trixie-backports, with what builds modules for it: 400 MB, 2 minutes, once"
+say "Fetching Linux $release of trixie-backports, with what builds modules for it, once: 400 MB, some minutes without output"
 # What kbuild calls, and the headers do not depend on. base-files has the links of / to /usr.
 programs=base-files,bash,binutils,coreutils,dash,diffutils,findutils,grep,libc-bin,make,mawk,sed
 quietly "$log" "${as_root[@]}" mmdebstrap --mode=root --variant=extract --format=directory \

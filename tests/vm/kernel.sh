@@ -109,20 +109,27 @@ make_backports() {
 		ln -sfn "root/usr/src/linux-headers-$release" "$1/headers" &&
 		echo "$release" >"$1/ready"
 }
+# Whether somebody else keeps the folder: it is a link or a mount.
+kept_elsewhere() { [[ -L $dir ]] || mountpoint -q "$dir"; }
+# lacks_sparse RELEASE: whether the kernel came without sparse, a day has passed, and the archive has sparse and the same series
+lacks_sparse() {
+	[[ $(series_of "$1") == "$(kernel_series "$kind")" && $(find "$dir/root/no-sparse" -mtime +0 2>/dev/null) ]] &&
+		"$TOP/tests/vm/backports-kernel.sh" --offers-sparse 2>/dev/null
+}
 # Makes kernel 7 if there is none. With --renew an older series is replaced if the newer one can be fetched, and one
-# without sparse, which the archive may have by now, is fetched again after a day. A folder that is a link or a mount
-# stays, because somebody else keeps it.
+# without sparse, which the archive may have by now, is fetched again after a day. A folder that somebody else keeps stays.
 backports() {
 	local offered series
-	can_be_root || { say 'only root can enter the Debian 13 that builds modules for kernel 7' && exit 77; }
+	can_be_root || { say 'only root, who may mount, can enter the Debian 13 that builds modules for kernel 7' && exit 77; }
 	if ! usable; then
+		! kept_elsewhere || { say "nothing usable is where $dir leads" && exit 77; }
 		make_backports "$dir"
 		return
 	fi
-	[[ $renew && ! -L $dir ]] && ! mountpoint -q "$dir" || return 0
+	[[ $renew ]] && ! kept_elsewhere || return 0
 	offered=$("$TOP/tests/vm/backports-kernel.sh" --offered 2>/dev/null) || return 0
 	series=$(kernel_series "$kind")
-	is_newer "$(series_of "$offered")" "$series" || [[ $(find "$dir/root/no-sparse" -mtime +0 2>/dev/null) ]] || return 0
+	is_newer "$(series_of "$offered")" "$series" || lacks_sparse "$offered" || return 0
 	make_backports "$dir-newer" || { say "Linux $series stays, because $offered could not be fetched" && return; }
 	need_root 'rm'
 	if [[ $series == "$passed_7" && $(series_of "$offered") != "$series" ]]; then

@@ -18,7 +18,7 @@ BEGIN {
 		"|possible (circular|recursive|irq lock inversion) |inconsistent lock state|suspicious RCU usage" \
 		"|BUG: (KASAN|KCSAN|KFENCE|sleeping|scheduling|unable to handle)|scheduling while atomic" \
 		"|sleeping function called from invalid context|bad unlock balance|held lock freed|lock held when returning to user" \
-		"|flexmem.* deprecated|deprecated.* flexmem"
+		"|flexmem.*[Dd]eprecated|[Dd]eprecated.*flexmem"
 	context = 60
 }
 {
