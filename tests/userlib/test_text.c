@@ -350,6 +350,12 @@ static void collect(enum flexmem_log_level level, const char *text, void *user)
 	strcat(log_text, "\n");
 }
 
+static void expect_log(const char *text)
+{
+	assert_string_equal(log_text, text);
+	log_text[0] = '\0';
+}
+
 static struct flexmem_device *open_logged(void)
 {
 	struct flexmem_device *device = open_device();
@@ -357,13 +363,10 @@ static struct flexmem_device *open_logged(void)
 	log_text[0] = '\0';
 	assert_int_equal(flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG,
 						collect, log_text), 0);
+	expect_log(fake.nodes[0].mode == FLEXMEM_MODE_PF ?
+			   "uses /dev/flexmem0: PF of fake, 8 slots\n" :
+			   "uses /dev/flexmem0: VF of fake, 8 slots\n");
 	return device;
-}
-
-static void expect_log(const char *text)
-{
-	assert_string_equal(log_text, text);
-	log_text[0] = '\0';
 }
 
 static void log_alloc_and_free(void **state)
@@ -528,7 +531,7 @@ static void environment(void **state)
 	assert_string_equal(text, "");
 	setenv("FLEXMEM_DEBUG", "1", 1);
 	capture(text, sizeof(text));
-	assert_non_null(strstr(text, "flexmem: open /dev/flexmem0: VF of fake, 8 slots\n"));
+	assert_non_null(strstr(text, "flexmem: uses /dev/flexmem0: VF of fake, 8 slots\n"));
 	assert_non_null(strstr(text, "flexmem: alloc handle 1: region 0 offset 0"));
 	unsetenv("FLEXMEM_DEBUG");
 	setenv("TORCH_SPYRE_ALLOC_DEBUG", "1", 1);

@@ -752,6 +752,46 @@ def list_names_what_cannot_be_opened():
 
 
 @test
+def list_says_the_id_of_a_node():
+    assert good("list", "--id", "/dev/flexmem1", FAKE_SECOND=1) == "flexmem1\n"
+    assert report("list", "--id", "/dev/flexmem0", FAKE_SECOND=1) == {"id": "flexmem0"}
+    # The node is not opened.
+    assert good("list", "--id", "/dev/flexmem0", FAKE_OPEN_ERROR=13) == "flexmem0\n"
+    for node in ("/dev/null", "/dev/flexmem1", "flexmem0"):
+        assert error_of(("list", "--json", "--id", node))["name"] == "ENODEV"
+
+
+@test
+def reports_on_all_functions():
+    both = dict(FAKE_MODE=0, FAKE_SECOND=1)
+    nodes = ["/dev/flexmem1", "/dev/flexmem0"]
+    # Each open of the fake gets a number, which owners shows.
+    assert [len(f["owners"]) for f in report("owners", "--all", **both)["functions"]] == [2, 2]
+    assert re.findall(r"^/dev/.*", good("owners", "--all", **both), re.M) == [f"{node} ({node[5:]})" for node in nodes]
+    for command in ("info", "segments", "stats", "regions", "regions --by-domain"):
+        command = command.split()
+        found = report(*command, "--all", **both)["functions"]
+        assert [f.pop("device") for f in found] == nodes, found
+        assert [f.pop("id") for f in found] == ["flexmem1", "flexmem0"], found
+        for node, one in zip(nodes, found):
+            alone = report(*command, "--device", node, **both)
+            alone.pop("device", None)
+            assert one == alone, (command, one, alone)
+        text = good(*command, "--all", **both)
+        parts = [f"{node} ({node[5:]})\n" + good(*command, "--device", node, **both) for node in nodes]
+        assert text == "\n".join(parts), text
+    # A function that cannot be opened does not hide the others.
+    status, out, err = run("info", "--all", "--json", FAKE_OPEN_ERROR=13, **both)
+    found = json.loads(out)["functions"]
+    assert status == 1 and [f["error"]["name"] for f in found] == ["EACCES"] * 2 and err.count("flexmem: ") == 2, (out, err)
+    assert [f["device"] for f in found] == nodes, found
+    assert good("info", "--all", FAKE_NODE=0) == "no function\n"
+    assert report("info", "--all", FAKE_NODE=0) == {"functions": []}
+    assert "exclude each other" in run("info", "--all", "--device", "VF")[2]
+    assert "keeps to one device" in run("shell", stdin="info --all\n")[2]
+
+
+@test
 def list_of_no_function():
     assert good("list", FAKE_NODE=0) == "no function\n" and report("list", FAKE_NODE=0) == {"functions": []}
     assert good("list", FLEXMEM_VISIBLE_DEVICES="") == "no function\n"

@@ -96,6 +96,15 @@ in_time() {
 	done
 	return 1
 }
+# Whether the link below /dev/flexmem/by-id leads to the node, for each function. The simulator's bus has no paths.
+linked() {
+	local id path found=
+	while read -r id path; do
+		found=1
+		[[ $(readlink -f "/dev/flexmem/by-id/$id") == "$path" ]] || { echo "$id is not $path" && return 1; }
+	done < <("$command" list --json | jq -r '.functions[] | "\(.id) \(.node)"')
+	[[ $found ]]
+}
 member() { [[ $(user "$group" "$command" alloc 1MiB --hold 0) == 'handle 1  address 0:0x0 '* ]]; }
 outsider() {
 	local said
@@ -104,6 +113,7 @@ outsider() {
 	[[ $said == *"$(node VF) is for the group 'flexmem': 'sudo usermod -aG flexmem USER'"* ]]
 }
 tap 'the rule gives the node of a VF to the group, and only that' in_time modes
+tap 'each node has a link by its id' in_time linked
 tap 'an ordinary user in the group allocates' member
 tap 'one outside it is told which group' outsider
 tap_end || status=$?

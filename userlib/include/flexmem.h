@@ -755,10 +755,11 @@ struct flexmem_allowance {
  * @FLEXMEM_LOG_NONE: nothing
  * @FLEXMEM_LOG_WARNING: a problem that needs attention; only caches report such
  *	problems (flexmem_cache.h)
- * @FLEXMEM_LOG_DEBUG: each allocation and free, each acquired region, and the
- *	free space of the region. At this level the library runs allocations and
- *	frees one at a time and reads the region table before and after each,
- *	which is slow. Changes by other processes may appear in the log
+ * @FLEXMEM_LOG_DEBUG: first the node that is used, then each allocation and
+ *	free, each acquired region, and the free space of the region. At this
+ *	level the library runs allocations and frees one at a time and reads the
+ *	region table before and after each, which is slow. Changes by other
+ *	processes may appear in the log
  */
 enum flexmem_log_level {
 	FLEXMEM_LOG_NONE = 0,

@@ -72,11 +72,6 @@ int flexmem_device_open(struct flexmem_device **device, const char *path)
 	pthread_mutex_init(&new->debug_lock, NULL);
 	pthread_mutex_init(&new->log_lock, NULL);
 	fmlib_log_from_environment(new);
-	fmlib_log(new, FLEXMEM_LOG_DEBUG, "open %s: %s of %.*s, %u slots",
-		  new->path,
-		  new->info.out_mode == FLEXMEM_MODE_PF ? "PF" : "VF",
-		  (int)sizeof(new->info.out_name), new->info.out_name,
-		  new->info.out_slots);
 	*device = new;
 	return 0;
 }

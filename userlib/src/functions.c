@@ -81,19 +81,40 @@ static bool follow(const char *directory, const char *link, char *to,
 	return to[0];
 }
 
-/* Finds the number that the PF in @parent gives the VF with this address. */
-static unsigned int vf_number(const char *device, const char *address)
+/*
+ * Whether the VF in @device, with this address, has this number. Clears @exists
+ * if its PF has no such VF.
+ */
+static bool has_number(const char *device, const char *address,
+		       unsigned int number, bool *exists)
 {
 	char link[32 + sizeof("physfn/virtfn")];
 	char other[sizeof(((struct flexmem_identity *)0)->address)];
-	unsigned int number;
 
-	for (number = 0; number < MAX_VFS; number++) {
-		snprintf(link, sizeof(link), "physfn/virtfn%u", number);
-		if (!follow(device, link, other, sizeof(other)))
-			return NO_VF;
-		if (!strcmp(other, address))
-			return number;
+	snprintf(link, sizeof(link), "physfn/virtfn%u", number);
+	*exists = follow(device, link, other, sizeof(other));
+	return *exists && !strcmp(other, address);
+}
+
+/*
+ * Finds the number that the PF gives the VF in @device with this address. Looks
+ * from @near on in both directions, because the nodes of VFs mostly follow each
+ * other, and a PF may have many.
+ */
+static unsigned int vf_number(const char *device, const char *address,
+			      unsigned int near)
+{
+	bool above = true, below;
+	unsigned int step;
+
+	for (step = 0; step < MAX_VFS; step++) {
+		if (above && has_number(device, address, near + step, &above))
+			return near + step;
+		if (step <= near &&
+		    has_number(device, address, near - step, &below))
+			return near - step;
+		if (!above && step > near)
+			break;
 	}
 	return NO_VF;
 }
@@ -120,11 +141,13 @@ static enum flexmem_function read_function(const char *directory)
  * Fills in what sysfs says of a function. The id is the bus and the address of
  * the function's device. The id of a VF on PCI is the address of its PF and its
  * own number there, because VFs have no bus addresses while SR-IOV is off.
+ * @number: the VF's number, or NO_VF; on entry that of a VF nearby.
  */
 static void identify(struct flexmem_identity *function, unsigned int major,
 		     unsigned int minor, unsigned int *number)
 {
 	char directory[64], device[sizeof(directory) + sizeof("/device")];
+	unsigned int near = *number == NO_VF ? 0 : *number;
 
 	snprintf(directory, sizeof(directory), "/sys/dev/char/%u:%u", major,
 		 minor);
@@ -138,7 +161,7 @@ static void identify(struct flexmem_identity *function, unsigned int major,
 	follow(device, "driver", function->driver, sizeof(function->driver));
 	if (follow(device, "physfn", function->parent,
 		   sizeof(function->parent)))
-		*number = vf_number(device, function->address);
+		*number = vf_number(device, function->address, near);
 	if (*number != NO_VF)
 		snprintf(function->id, sizeof(function->id), "%s-%s-vf%u",
 			 function->bus, function->parent, *number);
@@ -204,6 +227,7 @@ static int add(struct entry **entries, size_t *count, size_t *room, long node)
 	if (stat(entry->identity.path, &status) || !S_ISCHR(status.st_mode))
 		return 0;
 	entry->node = node;
+	entry->vf = *count ? entry[-1].vf : NO_VF;
 	identify(&entry->identity, major(status.st_rdev),
 		 minor(status.st_rdev), &entry->vf);
 	/* Without sysfs the name of the node is all that is known. */

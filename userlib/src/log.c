@@ -65,6 +65,12 @@ int flexmem_device_set_log(struct flexmem_device *device,
 	device->log_user = user;
 	atomic_store(&device->log_level, log ? (int)level : FLEXMEM_LOG_NONE);
 	pthread_mutex_unlock(&device->log_lock);
+	/* The caller may have let flexmem_device_open() choose. */
+	fmlib_log(device, FLEXMEM_LOG_DEBUG, "uses %s: %s of %.*s, %u slots",
+		  device->path,
+		  device->info.out_mode == FLEXMEM_MODE_PF ? "PF" : "VF",
+		  (int)sizeof(device->info.out_name), device->info.out_name,
+		  device->info.out_slots);
 	return 0;
 }
 

@@ -106,19 +106,13 @@ static void print_domains(const struct flexmem_domain_state *domains)
 		print_domain(&domains[i]);
 }
 
-enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
+static enum tool_status show_info(struct tool *tool)
 {
 	struct flexmem_domain_state domains[FLEXMEM_DOMAINS];
 	struct flexmem_properties properties;
-	enum tool_status status;
 	json_t *object;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
-		return status;
-	status = tool_open(tool);
-	if (status)
-		return status;
 	err = flexmem_device_properties(tool->device, &properties,
 					sizeof(properties));
 	if (!err)
@@ -136,6 +130,15 @@ enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 		print_domains(domains);
 	}
 	return TOOL_OK;
+}
+
+enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
+{
+	enum tool_status status;
+
+	if (!report_options(tool, argc, argv, &status))
+		return status;
+	return tool_report(tool, show_info);
 }
 
 static void print_stats(const struct flexmem_statistics *statistics)
@@ -174,19 +177,13 @@ static void print_usage(const struct flexmem_usage *usage)
 	print_count("resets so far", usage->resets);
 }
 
-enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
+static enum tool_status show_stats(struct tool *tool)
 {
 	struct flexmem_statistics statistics;
 	struct flexmem_usage usage;
-	enum tool_status status;
 	json_t *object;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
-		return status;
-	status = tool_open(tool);
-	if (status)
-		return status;
 	err = flexmem_device_statistics(tool->device, &statistics,
 					sizeof(statistics));
 	if (!err)
@@ -203,6 +200,15 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 		print_usage(&usage);
 	}
 	return TOOL_OK;
+}
+
+enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
+{
+	enum tool_status status;
+
+	if (!report_options(tool, argc, argv, &status))
+		return status;
+	return tool_report(tool, show_stats);
 }
 
 static bool trim_arguments(struct tool *tool, int argc, char **argv,

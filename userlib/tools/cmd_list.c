@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* flexmem list: all functions that this process sees. */
 #include "tool.h"
+#include "functions.h"
 #include "policy.h"
 #include "render.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* What is known of a function. @error: why it could not be opened, or 0. */
 struct listed {
@@ -166,17 +168,69 @@ static void report_list(struct tool *tool, const struct listed *functions,
 	json_print(tool, object);
 }
 
-enum tool_status cmd_list(struct tool *tool, int argc, char **argv)
+/* Whether two paths lead to nodes of the same function. */
+static bool is_same_node(const char *path, const char *other)
 {
-	struct listed *functions;
-	enum tool_status status;
-	unsigned int count;
+	struct stat a, b;
+
+	return !stat(path, &a) && !stat(other, &b) && S_ISCHR(a.st_mode) &&
+	       S_ISCHR(b.st_mode) && a.st_rdev == b.st_rdev;
+}
+
+/*
+ * Prints the id of one function, without opening it. udev's rule calls this for
+ * each function, so it lists the functions once.
+ */
+static enum tool_status print_id(struct tool *tool, const char *node)
+{
+	struct fmlib_functions functions;
+	const char *id = NULL;
+	json_t *object;
+	size_t i;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
-		return status;
+	err = fmlib_functions_list(&functions, false);
+	if (err)
+		return tool_error(tool, err, NULL, "list");
+	for (i = 0; i < functions.count && !id; i++) {
+		if (is_same_node(node, functions.list[i].path))
+			id = functions.list[i].id;
+	}
+	if (id && tool->json) {
+		object = json_checked(json_object());
+		json_add(object, "id", json_text(id));
+		json_print(tool, object);
+	} else if (id) {
+		puts(id);
+	}
+	free(functions.list);
+	return id ? TOOL_OK : tool_error(tool, -ENODEV, NULL, "%s", node);
+}
+
+enum tool_status cmd_list(struct tool *tool, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "id", required_argument, NULL, 'i' },
+		COMMON_OPTIONS
+	};
+	struct listed *functions;
+	const char *node = NULL;
+	unsigned int count;
+	int option, err;
+
+	while ((option = next_option(tool, argc, argv, options)) !=
+	       OPTION_END) {
+		if (option != 'i')
+			return option_status(option);
+		node = optarg;
+	}
+	if (optind < argc)
+		return usage_error(tool, "unexpected argument '%s'",
+				   argv[optind]);
 	if (tool->path)
 		return usage_error(tool, "'list' shows all functions, not one");
+	if (node)
+		return print_id(tool, node);
 	err = read_functions(&functions, &count);
 	if (err) {
 		free(functions);

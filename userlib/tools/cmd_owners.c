@@ -193,20 +193,14 @@ static json_t *json_sums(const struct flexmem_usage *usage)
 	return object;
 }
 
-enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
+static enum tool_status show_owners(struct tool *tool)
 {
 	struct flexmem_account_state *accounts;
 	struct flexmem_usage usage;
-	enum tool_status status;
 	json_t *object;
 	size_t count;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
-		return status;
-	status = tool_open(tool);
-	if (status)
-		return status;
 	err = flexmem_device_usage(tool->device, &usage, sizeof(usage), NULL, 0,
 				   &accounts, sizeof(*accounts));
 	if (err)
@@ -223,6 +217,15 @@ enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
 	}
 	flexmem_accounts_free(accounts);
 	return TOOL_OK;
+}
+
+enum tool_status cmd_owners(struct tool *tool, int argc, char **argv)
+{
+	enum tool_status status;
+
+	if (!report_options(tool, argc, argv, &status))
+		return status;
+	return tool_report(tool, show_owners);
 }
 
 /* The limits to set, by charge. @all: for each function. */

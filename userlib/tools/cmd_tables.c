@@ -147,10 +147,9 @@ enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "by-domain", no_argument, NULL, 'b' },
-		COMMON_OPTIONS
+		REPORT_OPTIONS
 	};
 	bool by_domain = false;
-	enum tool_status status;
 	int option;
 
 	while ((option = next_option(tool, argc, argv, options)) !=
@@ -162,10 +161,7 @@ enum tool_status cmd_regions(struct tool *tool, int argc, char **argv)
 	if (optind < argc)
 		return usage_error(tool, "unexpected argument '%s'",
 				   argv[optind]);
-	status = tool_open(tool);
-	if (status)
-		return status;
-	return by_domain ? regions_by_domain(tool) : all_regions(tool);
+	return tool_report(tool, by_domain ? regions_by_domain : all_regions);
 }
 
 static void print_segments(bool is_pf, const struct flexmem_segment *segments,
@@ -192,21 +188,15 @@ static void print_segments(bool is_pf, const struct flexmem_segment *segments,
 	table_clear(&table);
 }
 
-enum tool_status cmd_segments(struct tool *tool, int argc, char **argv)
+static enum tool_status show_segments(struct tool *tool)
 {
 	struct flexmem_segment *segments = NULL;
-	enum tool_status status;
 	uint64_t generation;
 	json_t *object;
 	size_t count;
 	bool is_pf;
 	int err;
 
-	if (!only_common_options(tool, argc, argv, &status))
-		return status;
-	status = tool_open(tool);
-	if (status)
-		return status;
 	err = ask_is_pf(tool, &is_pf);
 	if (!err)
 		err = flexmem_device_segments(tool->device, &segments,
@@ -224,4 +214,13 @@ enum tool_status cmd_segments(struct tool *tool, int argc, char **argv)
 	}
 	flexmem_segments_free(segments);
 	return TOOL_OK;
+}
+
+enum tool_status cmd_segments(struct tool *tool, int argc, char **argv)
+{
+	enum tool_status status;
+
+	if (!report_options(tool, argc, argv, &status))
+		return status;
+	return tool_report(tool, show_segments);
 }

@@ -54,6 +54,11 @@ json_t *json_text(const char *text)
 
 void json_print(struct tool *tool, json_t *value)
 {
+	if (tool->reports) {
+		if (json_array_append_new(tool->reports, value))
+			json_checked(NULL);
+		return;
+	}
 	json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS));
 	putchar('\n');
 	tool->reported = true;

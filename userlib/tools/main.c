@@ -4,37 +4,42 @@
 
 #include <string.h>
 
+#define EACH_FUNCTION \
+	"  --all          of each function that 'flexmem list' shows"
 #define TWO_FORMS \
 	"A place is named REGION:OFFSET, the way that 'alloc' prints it.\n"
 
 static const struct command commands[] = {
-	{ "list", "", "all functions: node, id, slots, capacity, driver",
+	{ "list", "[--id NODE]", "all functions: node, id, slots, capacity, driver",
 	  "Show all functions of all devices that this process sees, in the order of\n"
 	  "their indices: node, id, slots, capacity, domains and driver, and whether\n"
 	  "the function can be opened. The id stays the same when a driver is bound\n"
 	  "again and after a reboot; the number in the node's name does not.\n"
-	  "FLEXMEM_VISIBLE_DEVICES chooses functions by index or id.",
+	  "FLEXMEM_VISIBLE_DEVICES chooses functions by index or id.\n\n"
+	  "  --id NODE      only the id of this node's function, which is not opened",
 	  SHELL_NOT, cmd_list },
-	{ "info", "", "what the device is and how it is set up",
-	  "Show kind, limits and settings of the device.", SHELL_TOO, cmd_info },
-	{ "regions", "[--by-domain]", "the regions, and how full they are",
+	{ "info", "[--all]", "what the device is and how it is set up",
+	  "Show kind, limits and settings of the device.\n\n" EACH_FUNCTION,
+	  SHELL_TOO, cmd_info },
+	{ "regions", "[--all] [--by-domain]", "the regions, and how full they are",
 	  "Show all regions: slot, size, used and free bytes, the largest free piece\n"
 	  "and the number of allocations, and a bar of the terminal's width for each.\n"
+	  EACH_FUNCTION "\n"
 	  "  --by-domain    instead, the sums of the regions of each memory\n"
 	  "                 (domain), which every user may see",
 	  SHELL_TOO, cmd_regions },
-	{ "segments", "", "the segment table and its generation",
-	  "Show the filled slots of the segment table, as a dispatch sees them.",
-	  SHELL_TOO, cmd_segments },
-	{ "stats", "", "statistics of the device and of this open file",
-	  "Show what is allocated now, and what has happened so far.",
-	  SHELL_TOO, cmd_stats },
-	{ "owners", "", "memory by owner",
+	{ "segments", "[--all]", "the segment table and its generation",
+	  "Show the filled slots of the segment table, as a dispatch sees them.\n\n"
+	  EACH_FUNCTION, SHELL_TOO, cmd_segments },
+	{ "stats", "[--all]", "statistics of the device and of this open file",
+	  "Show what is allocated now, and what has happened so far.\n\n"
+	  EACH_FUNCTION, SHELL_TOO, cmd_stats },
+	{ "owners", "[--all]", "memory by owner",
 	  "Show the sums of all regions, and what each cgroup and each open file has:\n"
 	  "bytes, bytes freed that are still mapped, slots, allocations and limits,\n"
 	  "with the process that opened the file. The file of this report is left out.\n"
 	  "The administrator sees all of them, other users only their own cgroup and\n"
-	  "this open file.", SHELL_TOO, cmd_owners },
+	  "this open file.\n\n" EACH_FUNCTION, SHELL_TOO, cmd_owners },
 	{ "limit", "[OPTIONS]", "limits of cgroups",
 	  "Show what the own cgroup may have; or set it, which only the administrator\n"
 	  "may. A limit is a number, or 'none'.\n\n"

@@ -123,6 +123,14 @@ int next_option(struct tool *tool, int argc, char **argv,
 			}
 			tool->path = optarg;
 			break;
+		case 'A':
+			if (tool->shell) {
+				usage_error(tool,
+					    "a shell keeps to one device");
+				return '?';
+			}
+			tool->all = true;
+			break;
 		case 'j':
 			tool->json = true;
 			break;
@@ -145,10 +153,9 @@ enum tool_status option_status(int option)
 	return option == OPTION_HELP ? TOOL_OK : TOOL_USAGE;
 }
 
-bool only_common_options(struct tool *tool, int argc, char **argv,
-			 enum tool_status *status)
+bool no_other_options(struct tool *tool, int argc, char **argv,
+		      const struct option *options, enum tool_status *status)
 {
-	static const struct option options[] = { COMMON_OPTIONS };
 	int option = next_option(tool, argc, argv, options);
 
 	if (option != OPTION_END) {
@@ -161,6 +168,14 @@ bool only_common_options(struct tool *tool, int argc, char **argv,
 		return false;
 	}
 	return true;
+}
+
+bool only_common_options(struct tool *tool, int argc, char **argv,
+			 enum tool_status *status)
+{
+	static const struct option options[] = { COMMON_OPTIONS };
+
+	return no_other_options(tool, argc, argv, options, status);
 }
 
 bool parse_number(const char *text, uint64_t limit, uint64_t *number)

@@ -46,16 +46,19 @@ struct command {
 /*
  * State of a run. @device is NULL until tool_open(). In a shell @device stays
  * open from one command to the next. With @json a command prints exactly one
- * JSON value. @reported: the command has printed this value. @error: the first
+ * JSON value. @reported: the command has printed this value. @all: --all was
+ * given; then @reports collects the values for all functions. @error: the first
  * error.
  */
 struct tool {
 	const char *path;
 	bool json;
+	bool all;
 	bool shell;
 	const struct command *command;
 	struct flexmem_device *device;
 	bool reported;
+	json_t *reports;
 	json_t *error;
 };
 
@@ -96,6 +99,9 @@ enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 	{ "help", no_argument, NULL, 'h' }, \
 	{ NULL, 0, NULL, 0 }
 
+/* The options of a command that reports on functions: report.c. */
+#define REPORT_OPTIONS { "all", no_argument, NULL, 'A' }, COMMON_OPTIONS
+
 /* Results of next_option() other than an option's value. */
 #define OPTION_END (-1)
 #define OPTION_HELP 'h'
@@ -126,9 +132,24 @@ void option_error(struct tool *tool, int option, char **argv,
  */
 bool is_closer(const char *typed, const char *name, unsigned int *least);
 void print_own_help(FILE *file, const struct tool *tool);
-/* Parses the options of a command that has only the common options. */
+/*
+ * Parses the options of a command that has only the common options, or only
+ * @options, which next_option() handles itself.
+ */
 bool only_common_options(struct tool *tool, int argc, char **argv,
 			 enum tool_status *status);
+bool no_other_options(struct tool *tool, int argc, char **argv,
+		      const struct option *options, enum tool_status *status);
+
+/*
+ * Defined in report.c. report_options() parses the options of a report that has
+ * no others. tool_report() opens the device and calls @show; with --all it does so
+ * for each function. @show prints one report; with --json by json_print().
+ */
+typedef enum tool_status (*report_fn)(struct tool *tool);
+bool report_options(struct tool *tool, int argc, char **argv,
+		    enum tool_status *status);
+enum tool_status tool_report(struct tool *tool, report_fn show);
 
 /* Reads a size: "12G", "4MiB", "0x80", "128". K, M, G, T are powers of 1024. */
 bool parse_size(const char *text, uint64_t *bytes);
@@ -242,7 +263,10 @@ json_t *json_text(const char *text);
 json_t *json_checked(json_t *value);
 /* Adds @value to the object. From then on the object owns @value. */
 void json_add(json_t *object, const char *key, json_t *value);
-/* Prints the report of a command, and frees it. */
+/*
+ * Prints the report of a command, and frees it. With --all keeps it for
+ * tool_report().
+ */
 void json_print(struct tool *tool, json_t *value);
 
 #define CAPABILITIES 6
