@@ -65,7 +65,7 @@ BLOCKS = {
     ('simulator.rst', 'cat vf0'): 'in /sys/kernel/debug/flexmem_sim',
     ('testing.rst', 'tests/native/run.sh'): 'no: the suite native is this',
     ('testing.rst', 'build/tests/native'): 'no: the suite native is this',
-    ('testing.rst', "tests/native/mutants.py 'lease"): 'no: the suite mutants is this',
+    ('testing.rst', "tests/native/mutants.py 'flexmem_slots"): 'no: the suite mutants is this',
     ('testing.rst', 'tests/native/mutants.py -l'): 'no: the suite library is this',
     ('testing.rst', 'tests/native/callers.py'): 'no: the suite native runs it',
     ('testing.rst', 'tests/native/volume.sh'): 'no: the suites volume-asan and volume-tsan are these',

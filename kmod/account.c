@@ -442,6 +442,22 @@ void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
+/* Bit mask of the slots whose regions have blocks of an account. O(slots). */
+u64 flexmem_account_slots(struct flexmem_account *account)
+{
+	struct flexmem_accounts *accounts = account->accounts;
+	unsigned int slot;
+	u64 slots = 0;
+
+	spin_lock(&accounts->lock);
+	flexmem_account_settle(account);
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
+		if (account->in[slot].blocks)
+			slots |= BIT_ULL(slot);
+	spin_unlock(&accounts->lock);
+	return slots;
+}
+
 /*
  * Whether a limit forbids a new region for the account of an open file or of a
  * cgroup. Asked before a region is acquired, to avoid a useless acquisition.

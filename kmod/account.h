@@ -13,8 +13,8 @@
 #include <linux/uidgid.h>
 #include <linux/flexmem.h>
 
+#include "function.h"
 #include "pressure.h"
-#include "slot.h"
 
 struct cgroup;
 struct pid;
@@ -252,6 +252,7 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 				  unsigned int slot, u64 size);
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
+u64 flexmem_account_slots(struct flexmem_account *account);
 bool flexmem_account_refuses_region(struct flexmem_account *account);
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);

@@ -47,10 +47,10 @@
 #include "owner.h"
 
 /*
- * The functions by minor number. Numbers are given out cyclically, so the number
- * of a removed function leads nowhere (ENXIO) until all others of its range were
- * used. PFs and VFs have ranges of their own, so an old node of a VF never leads
- * to a PF.
+ * The functions by minor number. Numbers are given out cyclically, so while the
+ * module is loaded the number of a removed function leads nowhere (ENXIO) until
+ * all others of its range were used. PFs and VFs have ranges of their own, so an
+ * old node of a VF never leads to a PF.
  */
 static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
 /* By mode: how many numbers of the range have been given out so far. */

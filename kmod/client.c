@@ -40,7 +40,6 @@ int flexmem_client_init(struct flexmem_client *client,
 	memset(client, 0, sizeof(*client));
 	refcount_set(&client->refs, 1);
 	client->table = table;
-	flexmem_lease_init(&client->lease);
 	client->account = flexmem_owner_open(&table->accounts, uid, cgroup,
 					     pid);
 	if (IS_ERR(client->account))
@@ -432,6 +431,49 @@ u64 flexmem_client_space(struct flexmem_client *client)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_space);
 
+/* The client's account, for flexmem_owner_put(); NULL after close(). */
+static struct flexmem_account *get_account(struct flexmem_client *client)
+{
+	struct flexmem_account *account;
+
+	spin_lock(&client->handles.lock);
+	account = client->account ? flexmem_owner_get(client->account) : NULL;
+	spin_unlock(&client->handles.lock);
+	return account;
+}
+
+/**
+ * flexmem_client_hold - keep the regions of a client for a job
+ * @client: client that the caller has a reference to
+ *
+ * For a driver whose jobs do not name the memory that they use. Holds each
+ * region in which the client has bytes, so that the region keeps its slot. The
+ * caller begins a hold before it queues the job. Memory that the client gets
+ * later may be in a region that is not held.
+ *
+ * Context: not an interrupt; before flexmem_device_unregister() returns.
+ * Return: the hold, for flexmem_regions_unhold(). It is empty if the client has
+ * no bytes, or has closed the file.
+ */
+struct flexmem_hold flexmem_client_hold(struct flexmem_client *client)
+{
+	struct flexmem_slots *slots = &client->table->slots;
+	struct flexmem_account *account = get_account(client);
+	struct flexmem_hold hold = {};
+	u64 generation;
+
+	if (!account)
+		return hold;
+	/* A region may have been released since the account named its slot. */
+	do {
+		generation = flexmem_slots_generation(slots);
+	} while (!flexmem_slots_hold(slots, generation,
+				     flexmem_account_slots(account), &hold));
+	flexmem_owner_put(account);
+	return hold;
+}
+EXPORT_SYMBOL_GPL(flexmem_client_hold);
+
 /*
  * Returns the mappable chunk that starts at @key. If there is none, returns the
  * next one below.
@@ -544,6 +586,18 @@ static void close_space(struct flexmem_client *client)
 		flexmem_space_close(space);
 }
 
+/* Closes the client's account. flexmem_client_hold() may run meanwhile. */
+static void close_account(struct flexmem_client *client)
+{
+	struct flexmem_account *account;
+
+	spin_lock(&client->handles.lock);
+	account = client->account;
+	client->account = NULL;
+	spin_unlock(&client->handles.lock);
+	flexmem_owner_close(account);
+}
+
 /*
  * Frees everything that a client has.
  * @client: client with a closed file. The device's driver may still have a
@@ -558,7 +612,6 @@ void flexmem_client_fini(struct flexmem_client *client)
 
 	if (READ_ONCE(client->is_known))
 		tell_driver(client);
-	flexmem_lease_drop(&client->table->slots, &client->lease);
 	close_space(client);
 	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		flexmem_client_release(client, allocation);
@@ -566,7 +619,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 	}
 	flexmem_handles_fini(&client->handles);
 	flexmem_stock_fini(&client->stock);
-	flexmem_owner_close(client->account);
+	close_account(client);
 	/* From now on the bytes that the file left are worth a scrub. */
 	flexmem_scrub_soon(client->table);
 }

@@ -15,7 +15,6 @@
 #include "account.h"
 #include "allocation.h"
 #include "handle.h"
-#include "slot.h"
 #include "spare.h"
 
 struct cgroup;
@@ -37,8 +36,7 @@ struct vm_area_struct;
  *	driver about close()
  * @free: frees the struct after the last reference; NULL: the caller frees it
  * @table: region table of the function
- * @account: the client's account; a reference is held
- * @lease: the client's lease on the slots
+ * @account: the client's account; a reference is held. NULL after close()
  * @handles: allocations by handle. Its lock also protects the members below. An
  *	allocation that is being made or freed has its handle, but look-ups do
  *	not find it
@@ -61,7 +59,6 @@ struct flexmem_client {
 	void (*free)(struct flexmem_client *client);
 	struct flexmem_table *table;
 	struct flexmem_account *account;
-	struct flexmem_lease_hold lease;
 	struct flexmem_handles handles;
 	struct rb_root by_address[FLEXMEM_ADDRESS_TREES];
 	struct rb_root mappable;

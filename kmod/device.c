@@ -249,31 +249,21 @@ void flexmem_device_failed(struct flexmem_dev *fdev)
 EXPORT_SYMBOL_GPL(flexmem_device_failed);
 
 /**
- * flexmem_segments_hold - keep the segment table as it is for a job
+ * flexmem_regions_unhold - a job that held regions has ended
  * @fdev: what flexmem_device_register() returned
+ * @hold: what flexmem_client_hold() returned for a client of @fdev. Regions
+ *	that a reset has lost since are skipped, and so is an empty hold
  *
- * During the hold only a reset or the removal empties slots. So a job that
- * never ends keeps all regions.
- *
- * Context: not an interrupt.
+ * Context: any in which a spinlock_t may be taken: with PREEMPT_RT only threads,
+ * also threaded interrupt handlers; otherwise interrupt handlers, too. Before
+ * flexmem_device_unregister() returns.
  */
-void flexmem_segments_hold(struct flexmem_dev *fdev)
+void flexmem_regions_unhold(struct flexmem_dev *fdev,
+			    const struct flexmem_hold *hold)
 {
-	flexmem_slots_hold(&fdev->table.slots);
+	flexmem_slots_unhold(&fdev->table.slots, hold);
 }
-EXPORT_SYMBOL_GPL(flexmem_segments_hold);
-
-/**
- * flexmem_segments_unhold - the job has ended
- * @fdev: what flexmem_segments_hold() got
- *
- * Context: any; before flexmem_device_unregister() returns.
- */
-void flexmem_segments_unhold(struct flexmem_dev *fdev)
-{
-	flexmem_slots_unhold(&fdev->table.slots);
-}
-EXPORT_SYMBOL_GPL(flexmem_segments_unhold);
+EXPORT_SYMBOL_GPL(flexmem_regions_unhold);
 
 /**
  * flexmem_device_suspend - the function is about to sleep

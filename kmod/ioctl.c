@@ -10,16 +10,14 @@
  * A handler that allocates or frees works in three steps. It prepares the
  * change, which no other caller can see yet. Then it copies the reply out. Only
  * then it makes the change visible. If the reply cannot be written, the command
- * is undone. LEASE and SET_LIMIT cannot be undone, so they write the reply
- * first. LEASE then acts only if the reply is still true. READ, WRITE and COPY
- * report how many bytes they have copied, and do not undo that. TRIM and
- * RESERVE check first that a reply can be written, and ignore a failure of the
- * last reply.
+ * is undone. SET_LIMIT cannot be undone, so it writes the reply first. READ,
+ * WRITE and COPY report how many bytes they have copied, and do not undo that.
+ * TRIM and RESERVE check first that a reply can be written, and ignore a failure
+ * of the last reply.
  *
- * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM and LEASE,
- * ioctl_data.c the commands about bytes, ioctl_space.c those about
- * device-virtual addresses, ioctl_report.c those that report something and
- * those about limits.
+ * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM, ioctl_data.c the
+ * commands about bytes, ioctl_space.c those about device-virtual addresses,
+ * ioctl_report.c those that report something and those about limits.
  */
 
 #include <linux/err.h>
@@ -504,8 +502,7 @@ static_assert(sizeof(struct flexmem_domain_info) == 192);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);
-static_assert(sizeof(struct flexmem_lease) == 24);
-static_assert(sizeof(struct flexmem_stats) == 120);
+static_assert(sizeof(struct flexmem_stats) == 112);
 static_assert(sizeof(struct flexmem_trim) == 24);
 static_assert(sizeof(struct flexmem_map) == 32);
 static_assert(sizeof(struct flexmem_rw) == 48);
@@ -543,11 +540,9 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_regions),
 	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,
 		flexmem_cmd_segments),
-	COMMAND(FLEXMEM_CMD_LEASE, flexmem_lease, out_generation, CHANGES,
-		flexmem_cmd_lease),
 	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles, LOOKS,
 		flexmem_cmd_stats),
-	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES | HAS_FLAGS,
+	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
 		flexmem_cmd_trim),
 	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
 	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, LOOKS,

@@ -128,7 +128,6 @@ int flexmem_cmd_snapshot(struct flexmem_call *call);
 int flexmem_cmd_get_limit(struct flexmem_call *call);
 int flexmem_cmd_set_limit(struct flexmem_call *call);
 int flexmem_cmd_reserve(struct flexmem_call *call);
-int flexmem_cmd_lease(struct flexmem_call *call);
 int flexmem_cmd_trim(struct flexmem_call *call);
 int flexmem_cmd_map(struct flexmem_call *call);
 int flexmem_cmd_read(struct flexmem_call *call);

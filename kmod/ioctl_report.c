@@ -35,6 +35,8 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	const struct flexmem_domain *domain = &table->domain[0];
 	struct flexmem_info *cmd = call->cmd;
 
+	if (cmd->__reserved)
+		return -EOPNOTSUPP;
 	*cmd = (struct flexmem_info) {
 		.size = cmd->size,
 		.out_mode = table->function.mode,
@@ -46,7 +48,6 @@ int flexmem_cmd_info(struct flexmem_call *call)
 		.out_fit = settings->fit,
 		.out_max_handles = FLEXMEM_MAX_HANDLES,
 		.out_max_batch = FLEXMEM_MAX_BATCH,
-		.out_lease_ms = settings->lease_ms,
 		.out_alignment = FLEXMEM_ALIGN,
 		.out_nr_fallback_sizes = domain->nr_sizes,
 		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,
@@ -292,9 +293,6 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	enum flexmem_kind programs;
 	unsigned int i;
 
-	if (cmd->__reserved)
-		return -EOPNOTSUPP;
-
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
@@ -307,7 +305,6 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 	if (flexmem_table_exhausted(table, programs, domains, 0))
 		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 	cmd->out_regions = view->nr;
-	cmd->out_leases = view->leases;
 	for (i = 0; i < view->nr; i++)
 		cmd->out_allocated += view->region[i].nr_allocated;
 	cmd->out_total = view->sum.out_total;

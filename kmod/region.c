@@ -29,9 +29,10 @@ static u64 program_bytes(const struct flexmem_block *block)
 }
 
 /*
- * Whether a block that is being freed may hold bytes that no open file can use.
- * If the block was never scrubbed for its account, these are bytes of another
- * file. If the file is closed later, flexmem_client_fini() queues the scrub.
+ * Whether a block that is being freed may hold bytes that no open file can use:
+ * those of its file, which is closed, or those of another file, for which nobody
+ * has scrubbed the block. Does not ask whether that other file is open. If a
+ * file is closed later, flexmem_client_fini() queues the scrub.
  */
 static bool is_left(const struct flexmem_block *block)
 {

@@ -125,7 +125,8 @@ int flexmem_scrub_block(struct flexmem_region *region,
  */
 void flexmem_scrub_soon(struct flexmem_table *table)
 {
-	WRITE_ONCE(table->scrub_anew, true);
+	/* The work reads it after it has stopped being pending. */
+	smp_store_mb(table->scrub_anew, 1);
 	if (table->function.ops.scrub &&
 	    !delayed_work_pending(&table->scrub_work) &&
 	    !flexmem_function_error(&table->function))

@@ -22,8 +22,6 @@
 #include "settings.h"
 #include "size_param.h"
 
-#define LEASE_MS_LIMIT (3600U * 1000)
-#define LEASE_TOTAL_MS_LIMIT (24 * LEASE_MS_LIMIT)
 #define RELEASE_AFTER_S_LIMIT (24U * 3600)
 #define REGION_SIZE_LIMIT BIT_ULL(52)
 
@@ -33,8 +31,6 @@ static struct flexmem_settings param = {
 	.max_regions = 12,
 	.program_slots = 0,
 	.default_depth = 2,
-	.lease_ms = 10 * 1000,
-	.lease_total_ms = 3600 * 1000,
 	.pf_open = FLEXMEM_PF_OPEN_ADMIN,
 };
 
@@ -264,10 +260,6 @@ RANGE_PARAM(program_slots, 0, FLEXMEM_MAX_SLOTS - 1);
 MODULE_PARM_DESC(program_slots, "Slots set aside for programs (default 0: shared with tensors)");
 RANGE_PARAM(default_depth, 1, FLEXMEM_MAX_DEPTH);
 MODULE_PARM_DESC(default_depth, "Depth of the cgroups that have the default limits (default 2)");
-RANGE_PARAM(lease_ms, 1, LEASE_MS_LIMIT);
-MODULE_PARM_DESC(lease_ms, "How long a lease on the segment table lasts, ms (default 10000)");
-RANGE_PARAM(lease_total_ms, 0, LEASE_TOTAL_MS_LIMIT);
-MODULE_PARM_DESC(lease_total_ms, "How long a lease can be taken again, ms (default 3600000; 0: for ever)");
 RANGE_PARAM(release_after_s, 0, RELEASE_AFTER_S_LIMIT);
 MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the last empty one (default 0: never)");
 CHOICE_PARAM(pf_open, pf_open, [FLEXMEM_PF_OPEN_ADMIN] = "admin",

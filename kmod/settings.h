@@ -50,9 +50,6 @@ enum flexmem_pf_open {
  * @program_slots: number of slots that are set aside for programs
  * @default_depth: depth in the hierarchy of the cgroups that have the default
  *	limits
- * @lease_ms: time of a lease, in milliseconds
- * @lease_total_ms: total time for which a lease can be extended, in
- *	milliseconds; 0: no limit
  * @release_after_s: a region is released when it has been empty for this many
  *	seconds; 0: empty regions stay
  * @pf_open: permission to open the node, if the device is a PF
@@ -66,8 +63,6 @@ struct flexmem_settings {
 	unsigned int max_regions;
 	unsigned int program_slots;
 	unsigned int default_depth;
-	unsigned int lease_ms;
-	unsigned int lease_total_ms;
 	unsigned int release_after_s;
 	enum flexmem_pf_open pf_open;
 	unsigned int nr_sizes;

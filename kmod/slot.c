@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Firmware slots, and the leases that keep them as they are.
+ * Firmware slots, and the holds that keep them as they are.
  *
  * The segment table has one entry for each slot. Filling a slot asks the
  * firmware first, and then shows the entry under a new generation. Clearing a
  * slot hides the entry before it asks the firmware. So an entry that a dispatch
- * sees is certainly in the firmware's table. A lease keeps the visible entries
- * as they are, so a lease can be taken even while a slot is being filled or
- * cleared. A PF has no firmware table. Its entries exist only here, and the
- * layers above see no difference.
+ * sees is certainly in the firmware's table. The driver of a device can hold
+ * visible entries, even while another slot is being filled or cleared. A PF has
+ * no firmware table. Its entries exist only here, and the layers above see no
+ * difference.
  *
  * Invariant: a slot names at most one region; generations only grow.
  */
 
 #include <linux/bitmap.h>
 #include <linux/errno.h>
-#include <linux/jiffies.h>
-#include <linux/sched.h>
+#include <linux/string.h>
 
-#include "settings.h"
 #include "slot.h"
 #include "trace.h"
 
@@ -36,11 +34,7 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
 	spin_lock_init(&slots->lock);
 	slots->generation = 0;
-	INIT_LIST_HEAD(&slots->leases);
-	slots->nr_leases = 0;
-	INIT_LIST_HEAD(&slots->broken);
-	slots->breaks = 0;
-	atomic_set(&slots->holds, 0);
+	memset(slots->holds, 0, sizeof(slots->holds));
 }
 
 /*
@@ -68,6 +62,7 @@ static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 		return;
 	__assign_bit(slot, slots->filled, filled);
 	slots->generation++;
+	slots->since[slot] = slots->generation;
 	trace_flexmem_slot(slots->function, slot, filled, slots->generation);
 }
 
@@ -91,165 +86,125 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 	if (rc)
 		return rc;
 
-	spin_lock(&slots->lock);
+	spin_lock_irq(&slots->lock);
 	slots->entry[slot] = *entry;
 	show(slots, slot, true);
-	spin_unlock(&slots->lock);
+	spin_unlock_irq(&slots->lock);
 	return 0;
 }
 
-static void unlink_lease(struct flexmem_slots *slots,
-			 struct flexmem_lease_hold *hold)
-{
-	lockdep_assert_held(&slots->lock);
-	list_del_init(&hold->link);
-	if (hold->breaks == slots->breaks)
-		slots->nr_leases--;
-}
-
-/* Whether a lease in a list has expired. */
-static bool is_expired(const struct flexmem_lease_hold *hold)
-{
-	return !time_before64(get_jiffies_64(), hold->expires);
-}
-
-static bool is_held(struct flexmem_slots *slots,
-		    const struct flexmem_lease_hold *hold)
-{
-	lockdep_assert_held(&slots->lock);
-	return !list_empty(&hold->link) && hold->breaks == slots->breaks &&
-	       !is_expired(hold);
-}
-
 /*
- * Whether any lease is held. The last lease in the list expires last, so only
- * that lease is checked.
+ * Hides a slot before it is cleared.
+ * @slot: a filled slot.
+ * Context: under the table's acquire_lock. Return: false if the slot is held;
+ * then the slot stays visible.
  */
-static bool is_leased(struct flexmem_slots *slots)
+bool flexmem_slots_hide(struct flexmem_slots *slots, unsigned int slot)
 {
-	lockdep_assert_held(&slots->lock);
-	return !list_empty(&slots->leases) &&
-	       is_held(slots, list_last_entry(&slots->leases,
-					      struct flexmem_lease_hold, link));
-}
+	bool held;
 
-/*
- * Removes expired leases from the list. One call removes a bounded number,
- * because there may be as many leases as open files. Returns false if expired
- * leases remain.
- */
-static bool drop_expired(struct flexmem_slots *slots)
-{
-	struct flexmem_lease_hold *hold, *next;
-	unsigned int nr = 0;
-
-	lockdep_assert_held(&slots->lock);
-	list_for_each_entry_safe(hold, next, &slots->leases, link) {
-		if (!is_expired(hold))
-			break;
-		if (nr++ == FLEXMEM_LEASES_AT_ONCE)
-			return false;
-		unlink_lease(slots, hold);
-	}
-	return true;
-}
-
-static void end_leases(struct flexmem_slots *slots)
-{
-	lockdep_assert_held(&slots->lock);
-	list_splice_init(&slots->leases, &slots->broken);
-	slots->nr_leases = 0;
-	slots->breaks++;
-}
-
-/*
- * Returns -EBUSY if no slot can be cleared. If a driver holds the table, this
- * ends no lease, because that would not help.
- */
-static int may_clear(struct flexmem_slots *slots, bool break_leases)
-{
-	lockdep_assert_held(&slots->lock);
-	if (flexmem_slots_are_held(slots))
-		return -EBUSY;
-	if (break_leases)
-		end_leases(slots);
-	return is_leased(slots) ? -EBUSY : 0;
-}
-
-/* Hides a slot, or returns -EBUSY. */
-static int begin_clear(struct flexmem_slots *slots, unsigned int slot,
-		       bool break_leases)
-{
-	int rc;
-
-	spin_lock(&slots->lock);
-	rc = may_clear(slots, break_leases);
-	if (!rc)
+	spin_lock_irq(&slots->lock);
+	held = slots->holds[slot];
+	if (!held)
 		show(slots, slot, false);
-	spin_unlock(&slots->lock);
-	return rc;
+	spin_unlock_irq(&slots->lock);
+	return !held;
 }
 
 /*
  * Makes memory unaddressable.
- * @slot: a filled slot. @break_leases: end all leases first, including leases
- * that were just taken.
- * Context: under the table's acquire_lock. May sleep. Return: 0; -EBUSY if
- * there is a lease or a hold; -ETIMEDOUT or -EINTR if the firmware may have
- * emptied the slot: then the slot stays hidden and unused until the firmware
- * has answered; or another error of the firmware: then the slot is still
- * filled.
+ * @slot: a slot that flexmem_slots_hide() has hidden.
+ * Context: under the table's acquire_lock. May sleep. Return: 0; -ETIMEDOUT or
+ * -EINTR if the firmware may have emptied the slot: then the slot stays hidden
+ * and unused until the firmware has answered; or another error of the firmware:
+ * then the slot is filled again.
  */
-int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot,
-			bool break_leases)
+int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot)
 {
 	int rc;
 
-	rc = begin_clear(slots, slot, break_leases);
-	if (rc)
-		return rc;
 	rc = flexmem_function_slot_clear(slots->function, slot);
 	if (!rc || rc == -ETIMEDOUT || rc == -EINTR)
 		return rc;
 
-	spin_lock(&slots->lock);
+	spin_lock_irq(&slots->lock);
 	show(slots, slot, true);
-	spin_unlock(&slots->lock);
+	spin_unlock_irq(&slots->lock);
 	return rc;
 }
 
-/* Keeps the filled slots as they are. Not called from an interrupt. */
-void flexmem_slots_hold(struct flexmem_slots *slots)
+/*
+ * Keeps filled slots as they are, until flexmem_slots_unhold() or a loss of
+ * their regions.
+ * @generation: generation of the table for which the caller has chosen the
+ * slots. @wanted: bit mask of the slots; slots that are not filled are not
+ * held. @hold: receives the hold.
+ * Return: false if the table has another generation; then nothing is held. A
+ * caller of flexmem_slots_hide() sees the hold, or the caller of this function
+ * sees the changed table.
+ */
+bool flexmem_slots_hold(struct flexmem_slots *slots, u64 generation,
+			u64 wanted, struct flexmem_hold *hold)
 {
-	/*
-	 * Under the lock, so that either begin_clear() sees the hold, or the
-	 * holder sees the changed table.
-	 */
-	spin_lock(&slots->lock);
-	atomic_inc(&slots->holds);
-	spin_unlock(&slots->lock);
+	unsigned long flags;
+	unsigned int slot;
+	bool is_same;
+
+	*hold = (struct flexmem_hold){ .generation = generation };
+	spin_lock_irqsave(&slots->lock, flags);
+	is_same = slots->generation == generation;
+	for_each_set_bit(slot, slots->filled, slots->nr) {
+		if (!is_same || !(wanted & BIT_ULL(slot)))
+			continue;
+		slots->holds[slot]++;
+		hold->slots |= BIT_ULL(slot);
+	}
+	spin_unlock_irqrestore(&slots->lock, flags);
+	return is_same;
 }
 
-/* Ends a hold. Any context. */
-void flexmem_slots_unhold(struct flexmem_slots *slots)
+/*
+ * Ends a hold. Skips each slot whose region was lost since, even if another
+ * region has got the slot. Any context in which a spinlock_t may be taken.
+ */
+void flexmem_slots_unhold(struct flexmem_slots *slots,
+			  const struct flexmem_hold *hold)
 {
-	if (WARN_ON(!flexmem_slots_are_held(slots)))
-		return;
-	atomic_dec(&slots->holds);
+	unsigned long flags;
+	unsigned int slot;
+
+	spin_lock_irqsave(&slots->lock, flags);
+	for_each_set_bit(slot, slots->filled, slots->nr)
+		if (hold->slots & BIT_ULL(slot) &&
+		    slots->since[slot] <= hold->generation &&
+		    !WARN_ON(!slots->holds[slot]))
+			slots->holds[slot]--;
+	spin_unlock_irqrestore(&slots->lock, flags);
+}
+
+/* Whether the region in a slot is held. The answer may be stale at once. */
+bool flexmem_slots_are_held(struct flexmem_slots *slots, unsigned int slot)
+{
+	bool held;
+
+	spin_lock_irq(&slots->lock);
+	held = slots->holds[slot];
+	spin_unlock_irq(&slots->lock);
+	return held;
 }
 
 /*
  * Empties the segment table, because the device was reset and has lost its own.
- * All leases end. Under the table's acquire_lock.
+ * All holds end. Under the table's acquire_lock.
  */
 void flexmem_slots_forget(struct flexmem_slots *slots)
 {
-	spin_lock(&slots->lock);
+	spin_lock_irq(&slots->lock);
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
-	end_leases(slots);
+	memset(slots->holds, 0, sizeof(slots->holds));
 	slots->generation++;
 	trace_flexmem_slots_forget(slots->function, slots->generation);
-	spin_unlock(&slots->lock);
+	spin_unlock_irq(&slots->lock);
 }
 
 /*
@@ -264,126 +219,21 @@ unsigned int flexmem_slots_read(struct flexmem_slots *slots,
 {
 	unsigned int slot, nr = 0;
 
-	spin_lock(&slots->lock);
+	spin_lock_irq(&slots->lock);
 	for_each_set_bit(slot, slots->filled, slots->nr)
 		entries[nr++] = slots->entry[slot];
 	*generation = slots->generation;
-	spin_unlock(&slots->lock);
+	spin_unlock_irq(&slots->lock);
 	return nr;
 }
 
 u64 flexmem_slots_generation(struct flexmem_slots *slots)
 {
+	unsigned long flags;
 	u64 generation;
 
-	spin_lock(&slots->lock);
+	spin_lock_irqsave(&slots->lock, flags);
 	generation = slots->generation;
-	spin_unlock(&slots->lock);
+	spin_unlock_irqrestore(&slots->lock, flags);
 	return generation;
-}
-
-/* Whether a held lease has reached its total time and cannot be renewed. */
-static bool is_over(const struct flexmem_lease_hold *hold, unsigned int total_ms,
-		    u64 now)
-{
-	return total_ms &&
-	       !time_before64(now, hold->began + msecs_to_jiffies(total_ms));
-}
-
-/*
- * Keeps the filled slots as they are.
- * @hold: a held lease is renewed, up to the total time of @settings. @settings:
- * times of a lease; the same for all leases of a table. @generation: generation
- * of the table that the client has read.
- * Return: 0; -EAGAIN if the table has changed; or -EBUSY if the lease has
- * reached its total time. After an error no lease is taken or renewed, and a
- * held lease will expire.
- */
-int flexmem_lease_take(struct flexmem_slots *slots,
-		       struct flexmem_lease_hold *hold,
-		       const struct flexmem_settings *settings, u64 generation)
-{
-	int rc = 0;
-	u64 now;
-
-	spin_lock(&slots->lock);
-	if (!list_empty(&hold->link) && !is_held(slots, hold))
-		unlink_lease(slots, hold);
-	now = get_jiffies_64();
-	if (slots->generation != generation) {
-		rc = -EAGAIN;
-	} else if (list_empty(&hold->link)) {
-		slots->nr_leases++;
-		hold->began = now;
-		hold->breaks = slots->breaks;
-	} else if (is_over(hold, settings->lease_total_ms, now)) {
-		rc = -EBUSY;
-	}
-	if (!rc) {
-		list_move_tail(&hold->link, &slots->leases);
-		/* Adds a jiffy, because the current jiffy has begun already. */
-		hold->expires = now + msecs_to_jiffies(settings->lease_ms) + 1;
-	}
-	spin_unlock(&slots->lock);
-	return rc;
-}
-
-/* Whether a lease is held and has not expired. */
-bool flexmem_lease_held(struct flexmem_slots *slots,
-			struct flexmem_lease_hold *hold)
-{
-	bool held;
-
-	spin_lock(&slots->lock);
-	held = is_held(slots, hold);
-	spin_unlock(&slots->lock);
-	return held;
-}
-
-/* Ends a lease. Return: 0, or -EINVAL if it is not held. */
-int flexmem_lease_drop(struct flexmem_slots *slots,
-		       struct flexmem_lease_hold *hold)
-{
-	int rc;
-
-	spin_lock(&slots->lock);
-	rc = is_held(slots, hold) ? 0 : -EINVAL;
-	if (!list_empty(&hold->link))
-		unlink_lease(slots, hold);
-	spin_unlock(&slots->lock);
-	return rc;
-}
-
-/*
- * Number of leases that have not expired. May sleep. Drops the lock between
- * batches of expired leases.
- */
-unsigned int flexmem_lease_count(struct flexmem_slots *slots)
-{
-	unsigned int nr;
-	bool all;
-
-	do {
-		spin_lock(&slots->lock);
-		all = drop_expired(slots);
-		nr = slots->nr_leases;
-		spin_unlock(&slots->lock);
-		cond_resched();
-	} while (!all);
-	return nr;
-}
-
-/*
- * Checks whether slots can be cleared now. @break_leases: ends all leases
- * first, unless a driver holds the table. Return: 0, or -EBUSY if there is a
- * lease or a hold.
- */
-int flexmem_slots_may_clear(struct flexmem_slots *slots, bool break_leases)
-{
-	int rc;
-
-	spin_lock(&slots->lock);
-	rc = may_clear(slots, break_leases);
-	spin_unlock(&slots->lock);
-	return rc;
 }

@@ -187,7 +187,6 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 
 	/* Every region enters and leaves the table under this lock. */
 	mutex_lock(&table->snapshot_lock);
-	view->leases = flexmem_lease_count(&table->slots);
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region[nr] = rcu_dereference(table->region[slot]);

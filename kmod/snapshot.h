@@ -22,7 +22,6 @@ struct flexmem_table;
  *	@sum.out_reserved
  * @used_program: bytes allocated for programs
  * @allocs: number of allocations since the device was registered
- * @leases: held leases
  * @sum: receives the ``out_`` members of the totals; the other members stay
  *	unchanged
  * @owner: receives the owners; NULL if the caller wants none
@@ -35,7 +34,6 @@ struct flexmem_view {
 	u64 closed;
 	u64 used_program;
 	u64 allocs;
-	unsigned int leases;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;
 	unsigned int max_owners;

@@ -91,7 +91,7 @@ struct flexmem_table {
 	u64 resets;
 	unsigned int broken;
 	struct delayed_work scrub_work;
-	bool scrub_anew;
+	unsigned int scrub_anew;
 	u64 scrub_checked;
 	struct delayed_work release_work;
 	struct address_space *mapping;
@@ -138,8 +138,8 @@ void flexmem_table_fini(struct flexmem_table *table);
 int flexmem_table_reset(struct flexmem_table *table);
 void flexmem_table_suspend(struct flexmem_table *table);
 void flexmem_table_resume(struct flexmem_table *table);
-int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
-		       unsigned int *regions, u64 *bytes);
+int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
+		       u64 *bytes);
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id);
 u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot);
 int flexmem_table_new_capacity(struct flexmem_table *table);

@@ -143,7 +143,7 @@ static void take_maps_away(struct flexmem_table *table)
 
 /*
  * Removes all regions from the table, with their CPU mappings, and ends all
- * leases. No mapping of a lost region can be made afterwards.
+ * holds. No mapping of a lost region can be made afterwards.
  */
 static void lose_all(struct flexmem_table *table)
 {

@@ -154,7 +154,7 @@ static int scrub_rounds(struct flexmem_table *table, bool *waits,
 	int rc;
 
 	do {
-		if (xchg(&table->scrub_anew, false))
+		if (xchg(&table->scrub_anew, 0))
 			table->scrub_checked = 0;
 		if (!table->scrub_checked)
 			dirty = 0;

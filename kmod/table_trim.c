@@ -65,17 +65,19 @@ unlock:
 
 /*
  * Removes a retired region from the table and from its slot. Returns false if
- * the region stays.
+ * the region stays: with 0 in @rc if it is held, otherwise with an error of the
+ * firmware.
  */
 static bool remove_region(struct flexmem_table *table,
-			  struct flexmem_region *region, bool break_leases,
-			  int *rc)
+			  struct flexmem_region *region, int *rc)
 {
 	LIST_HEAD(quarantine);
 	u64 start, end;
 
 	lockdep_assert_held(&table->function.data_lock);
-	*rc = flexmem_slots_clear(&table->slots, region->slot, break_leases);
+	if (!flexmem_slots_hide(&table->slots, region->slot))
+		return false;
+	*rc = flexmem_slots_clear(&table->slots, region->slot);
 	if (*rc && *rc != -ETIMEDOUT && *rc != -EINTR)
 		return false;
 	/*
@@ -91,27 +93,29 @@ static bool remove_region(struct flexmem_table *table,
 }
 
 /*
- * Releases the region in a slot if it is empty. Returns false if the region
- * stays.
+ * Releases the region in a slot if it is empty and not held. Returns false if
+ * the region stays.
  */
-static bool trim_slot(struct flexmem_table *table, unsigned int slot,
-		      bool break_leases, int *rc)
+static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
 {
 	struct flexmem_region *region = flexmem_region_at(table, slot);
 	struct flexmem_memory mem;
 	bool removed = false;
 	int released;
 
-	if (!region || !flexmem_region_retire(region))
+	if (!region || flexmem_slots_are_held(&table->slots, slot) ||
+	    !flexmem_region_retire(region))
 		return false;
 	mem = region->mem;
 	*rc = mutex_lock_killable(&table->function.data_lock);
 	if (!*rc) {
-		removed = remove_region(table, region, break_leases, rc);
+		removed = remove_region(table, region, rc);
 		mutex_unlock(&table->function.data_lock);
 	}
 	if (!removed) {
 		flexmem_region_revive(region);
+		/* The background scrub may have left the region out. */
+		flexmem_scrub_soon(table);
 		return false;
 	}
 	released = flexmem_function_release(&table->function, &mem);
@@ -122,13 +126,11 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot,
 /**
  * struct trim - a TRIM
  * @job: the job that runs the TRIM
- * @break_leases: end all leases first
  * @regions: number of regions released so far
  * @bytes: bytes in the released regions
  */
 struct trim {
 	struct flexmem_job job;
-	bool break_leases;
 	unsigned int regions;
 	u64 bytes;
 };
@@ -143,7 +145,7 @@ static int trim_slots(struct flexmem_table *table, struct trim *trim)
 		u64 size = table->slots.entry[slot].length;
 
 		rc = flexmem_function_error(&table->function);
-		if (rc || !trim_slot(table, slot, trim->break_leases, &rc))
+		if (rc || !trim_slot(table, slot, &rc))
 			continue;
 		emptied = true;
 		if (!rc) {
@@ -177,9 +179,6 @@ static int run_trim(struct flexmem_job *job)
 		rc = flexmem_function_error(&table->function);
 	if (rc)
 		return rc;
-	rc = flexmem_slots_may_clear(&table->slots, trim->break_leases);
-	if (rc)
-		return rc;
 	refused = flexmem_table_retry(table, true);
 	rc = is_no_answer(refused) ? refused : trim_slots(table, trim);
 	return rc ?: refused;
@@ -195,15 +194,14 @@ static void free_trim(struct flexmem_job *job)
  * moment. So an allocation that finds no room during a TRIM waits until the
  * TRIM ends, and looks again. Memory that the firmware refused to take back is
  * not counted. Its release is retried before the next region is acquired or
- * trimmed.
- * @break_leases: end all leases, including those taken during the call.
- * Context: may sleep. The worker does the work. Return: 0, -EBUSY if a lease
- * exists or is taken during the call, or if the driver holds the segment table,
- * -ENOMEM, -EINTR, -ENODEV, or the first error of the firmware. @regions and
- * @bytes are valid after an error too, unless the caller was killed.
+ * trimmed. Regions that the device's driver holds stay.
+ * Context: may sleep. The worker does the work. Return: 0, -EBUSY if the
+ * function is suspended, -ENOMEM, -EINTR, -ENODEV, or the first error of the
+ * firmware. @regions and @bytes are valid after an error too, unless the caller
+ * was killed.
  */
-int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
-		       unsigned int *regions, u64 *bytes)
+int flexmem_table_trim(struct flexmem_table *table, unsigned int *regions,
+		       u64 *bytes)
 {
 	struct trim *trim;
 	int rc;
@@ -214,7 +212,6 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 	if (!trim)
 		return -ENOMEM;
 	flexmem_job_init(&trim->job, table, run_trim, free_trim);
-	trim->break_leases = break_leases;
 	if (!flexmem_job_run(&trim->job))
 		return -EINTR;
 	rc = trim->job.rc;
@@ -227,8 +224,8 @@ int flexmem_table_trim(struct flexmem_table *table, bool break_leases,
 /*
  * Releases a region that is not needed any more. Releases one region at most:
  * one that has been empty for the time of the setting release_after_s. One
- * empty region stays for the next allocation. Reserved regions stay too. While
- * a lease exists, no region is released, because no slot can be cleared.
+ * empty region stays for the next allocation. Reserved and held regions stay
+ * too.
  * Context: under acquire_lock. May sleep.
  */
 void flexmem_table_release_idle(struct flexmem_table *table)
@@ -245,7 +242,8 @@ void flexmem_table_release_idle(struct flexmem_table *table)
 		region = flexmem_region_at(table, slot);
 		if (!region)
 			continue;
-		if (flexmem_region_is_idle(region, wait, &empty)) {
+		if (flexmem_region_is_idle(region, wait, &empty) &&
+		    !flexmem_slots_are_held(&table->slots, slot)) {
 			found = true;
 			last = slot;
 		}
@@ -253,7 +251,7 @@ void flexmem_table_release_idle(struct flexmem_table *table)
 	}
 	if (!found || nr_empty < 2 || flexmem_function_error(&table->function))
 		return;
-	if (trim_slot(table, last, false, &rc))
+	if (trim_slot(table, last, &rc))
 		flexmem_table_reopen(table);
 }
 

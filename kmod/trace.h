@@ -130,7 +130,7 @@ TRACE_EVENT(flexmem_slot,
 		  __entry->slot, __entry->filled, __entry->generation)
 );
 
-/* A reset has emptied the segment table and ended all leases. */
+/* A reset has emptied the segment table and ended all holds. */
 TRACE_EVENT(flexmem_slots_forget,
 	TP_PROTO(const struct flexmem_function *function, u64 generation),
 	TP_ARGS(function, generation),

@@ -151,7 +151,6 @@ selftests-debug_suite() {
 	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw -conformance -domains "alloc:$alloc" \
 		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
 		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
-		segments:ends_when_its_holder_is_killed,an_expired_lease_is_none,a_renewed_lease_has_its_full_time \
 		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
 }
 # Runs the conformance tests on cards that no other test uses. The long runs include kernel 6.1 and cards with defects.

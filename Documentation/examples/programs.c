@@ -118,17 +118,9 @@ static int wait_for_the_end(int fence)
 static int run(int queue, struct flexmem_device *device, uint32_t program,
 	       size_t length, const struct patch *patches, size_t count)
 {
-	uint32_t milliseconds;
-	uint64_t generation;
-	int err, fence;
+	int fence = start(queue, device, program, length, patches, count);
 
-	err = flexmem_device_lease_take(device, &milliseconds, &generation);
-	if (!err) {
-		fence = start(queue, device, program, length, patches, count);
-		err = fence < 0 ? fence : wait_for_the_end(fence);
-		flexmem_device_lease_drop(device);
-	}
-	return err;
+	return fence < 0 ? fence : wait_for_the_end(fence);
 }
 
 /* [show] */

@@ -56,7 +56,8 @@
  * @latency_ms: how long the job takes
  * @error: why the job does not run, or 0
  * @hangs: the job writes nothing, and only a reset ends it
- * @holds: the PF or VF whose segment table the job holds until its end, or NULL
+ * @holder: the PF or VF of @hold; NULL if the job holds no regions
+ * @hold: the regions that the job holds until its end
  */
 struct sim_job {
 	struct dma_fence fence;
@@ -66,7 +67,8 @@ struct sim_job {
 	u32 latency_ms;
 	int error;
 	bool hangs;
-	struct flexmem_dev *holds;
+	struct flexmem_dev *holder;
+	struct flexmem_hold hold;
 };
 
 /*
@@ -183,8 +185,8 @@ static void interrupt(struct irq_work *irq)
 	spin_lock_irqsave(&queue->lock, flags);
 	list_splice_init(&queue->ended, &ended);
 	list_for_each_entry(job, &ended, link) {
-		if (job->holds)
-			flexmem_segments_unhold(job->holds);
+		if (job->holder)
+			flexmem_regions_unhold(job->holder, &job->hold);
 		dma_fence_signal_locked(&job->fence);
 	}
 	spin_unlock_irqrestore(&queue->lock, flags);
@@ -538,8 +540,8 @@ static int dispatch(struct sim_queue *queue, const struct sim_run *run,
 		return ret;
 	}
 	if (run->flags == SIM_RUN_HOLDS) {
-		job->holds = queue->fn->fdev;
-		flexmem_segments_hold(job->holds);
+		job->holder = queue->fn->fdev;
+		job->hold = flexmem_client_hold(operands->client);
 	}
 	make_fence(queue, job, operands->client);
 	if (run->flags != SIM_RUN_STRAY)

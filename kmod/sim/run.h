@@ -62,7 +62,10 @@ struct sim_record {
  */
 #define SIM_RUN_STRAY 2
 
-/* In &sim_run.flags: the driver holds the segment table until the job ends. */
+/*
+ * In &sim_run.flags: the driver holds the regions in which @fd has memory until
+ * the job ends, also those whose memory the job does not name.
+ */
 #define SIM_RUN_HOLDS 4
 
 /*
@@ -97,8 +100,8 @@ struct sim_record {
  * No memory that the job names is freed before the job has ended, even if the
  * process is killed.
  *
- * The table must not change while a LOADED job runs: either the job has
- * SIM_RUN_HOLDS, or the process has a lease.
+ * The regions that a LOADED job reaches must keep their slots while it runs:
+ * either the job names memory in each of them, or it has SIM_RUN_HOLDS.
  *
  * Jobs of a function run one by one, in order.
  *

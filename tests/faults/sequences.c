@@ -168,16 +168,6 @@ static void run_lookup(struct run *r)
 	CALL(r, 0, LOOKUP, &lookup);
 }
 
-static void run_lease(struct run *r)
-{
-	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
-
-	if (!CALL(r, 0, LEASE, &lease))
-		return;
-	lease.op = FLEXMEM_LEASE_DROP;
-	CALL(r, 0, LEASE, &lease);
-}
-
 /* ---- allocate, free ---- */
 
 static void prepare_alloc(struct run *r)
@@ -338,16 +328,6 @@ static void run_trim(struct run *r)
 
 	if (free_last(r, 0))
 		CALL(r, 0, TRIM, &trim);
-}
-
-static void run_trim_leased(struct run *r)
-{
-	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
-	struct flexmem_trim trim = CMD(trim);
-
-	if (free_last(r, 0) && CALL(r, 0, LEASE, &lease))
-		good(r, "TRIM under a lease",
-		     fm_ioctl(r->fd[0], FLEXMEM_IOCTL_TRIM, &trim), EBUSY);
 }
 
 /* ---- pressure ---- */
@@ -514,9 +494,7 @@ const struct sequence sequences[] = {
 	{ "SNAPSHOT", prepare_batch, run_snapshot },
 	{ "SNAPSHOT without room", prepare_alloc, run_snapshot_short },
 	{ "fdinfo", prepare_alloc, run_fdinfo },
-	{ "LEASE", prepare_open, run_lease },
 	{ "TRIM", prepare_alloc, run_trim },
-	{ "TRIM under a lease", prepare_alloc, run_trim_leased },
 	{ "WRITE, READ", prepare_alloc, run_write_read },
 	{ "WRITE, READ, large", prepare_large, run_write_read_large },
 	{ "COPY", prepare_large, run_copy_range },

@@ -245,7 +245,7 @@ static void setup(uint64_t seed, int watch[NR_VFS])
 	printf("# flexmem_sim %s\n", sim);
 
 	error = module_load("flexmem",
-			    "order=fill_first fallback_sizes=16M,8M max_regions=6 lease_ms=1000");
+			    "order=fill_first fallback_sizes=16M,8M max_regions=6");
 	if (!error)
 		error = module_load("flexmem_sim", sim);
 	/*

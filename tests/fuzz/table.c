@@ -59,10 +59,8 @@ const struct command commands[] = {
 		LIST_FIELDS(regions, flexmem_region_entry) } },
 	{ COMMAND(SEGMENTS, segments, 2), .field = {
 		LIST_FIELDS(segments, flexmem_segment_entry) } },
-	{ COMMAND(LEASE, lease, 2), .field = {
-		HEAD(lease, 0), FIELD(lease, op, CHOICE, 1) } },
 	{ COMMAND(STATS, stats, 1), .field = {
-		HEAD(stats, 0), FIELD(stats, __reserved, RESERVED, 0) } },
+		HEAD(stats, 0) } },
 	{ COMMAND(TRIM, trim, 3), .field = {
 		HEAD(trim, 0), FIELD(trim, __reserved, RESERVED, 0) } },
 	{ COMMAND(MAP, map, 6), .field = {

@@ -520,15 +520,34 @@ static void fini_may_come_after_the_device_went(struct kunit *test)
 	/* The teardown frees the remaining allocation. */
 }
 
-static void fini_drops_the_lease(struct kunit *test)
+/* A hold covers the regions in which the client has bytes, and no other. */
+static void hold_covers_the_regions_of_the_client(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_slots *slots = &ctx->table->slots;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 1);
+	struct flexmem_hold hold;
+
+	KUNIT_EXPECT_EQ(test, flexmem_client_hold(ctx->client).slots, 0);
+	alloc(test, other, 12 * GIB);
+	alloc(test, ctx->client, 128);
+	KUNIT_EXPECT_EQ(test, flexmem_client_hold(other).slots, BIT_ULL(0));
+	hold = flexmem_client_hold(ctx->client);
+	KUNIT_EXPECT_EQ(test, hold.slots, BIT_ULL(1));
+	KUNIT_EXPECT_TRUE(test, flexmem_slots_are_held(slots, 1));
+	flexmem_slots_unhold(slots, &hold);
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_are_held(slots, 1));
+	KUNIT_EXPECT_TRUE(test, flexmem_slots_are_held(slots, 0));
+}
+
+static void closed_client_holds_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *client = local_client(test, ctx);
 
-	fake_take_lease(&ctx->table->slots, &client->lease, 60 * 60 * 1000);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 1);
+	alloc(test, client, 128);
 	flexmem_client_fini(client);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+	KUNIT_EXPECT_EQ(test, flexmem_client_hold(client).slots, 0);
 }
 
 /* checks_of_client() must notice each fault that is planted here. */
@@ -605,7 +624,8 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(fini_gives_everything_back),
 	KUNIT_CASE(allocation_may_outlive_its_client),
 	KUNIT_CASE(fini_may_come_after_the_device_went),
-	KUNIT_CASE(fini_drops_the_lease),
+	KUNIT_CASE(hold_covers_the_regions_of_the_client),
+	KUNIT_CASE(closed_client_holds_nothing),
 	KUNIT_CASE(check_notices_wrong_counts),
 	KUNIT_CASE(check_notices_a_lost_address),
 	KUNIT_CASE(check_notices_a_wrong_handle_and_owner),

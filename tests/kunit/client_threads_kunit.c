@@ -156,7 +156,7 @@ static int trim_and_look(void *data)
 	unsigned int nr;
 
 	while (!READ_ONCE(worker->stop) && !worker->wrong) {
-		if (flexmem_table_trim(worker->table, false, &nr, &bytes))
+		if (flexmem_table_trim(worker->table, &nr, &bytes))
 			worker->wrong = "trim failed";
 		flexmem_stock_shrink(1);
 		flexmem_table_snapshot(worker->table, NULL,

@@ -236,7 +236,7 @@ static void there_is_one_short_region(struct kunit *test)
 	/* Once the region is released, its size is tried again. */
 	fake_free(block);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	expect_from(test, ctx, HBM_1, GIB, 1);
 }
@@ -462,7 +462,7 @@ static void memory_comes_back_to_its_domain(struct kunit *test)
 			12 * GIB + ON_CHIP_SIZE);
 	fake_free(block);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, bytes, ON_CHIP_SIZE);
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[2].filled[0], 0);
 	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].filled[0], 2);

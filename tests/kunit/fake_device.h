@@ -334,16 +334,14 @@ void fake_free(struct fake_block *block);
 void fake_orphan(struct fake_block *block);
 void fake_quarantine(struct fake_block *block);
 
-/* Takes a lease. Returns the generation that the lease keeps, or U64_MAX. */
-static inline u64 fake_take_lease(struct flexmem_slots *slots,
-				  struct flexmem_lease_hold *hold,
-				  unsigned int ms)
+/* Holds the filled ones of these slots (a bit mask). */
+static inline struct flexmem_hold fake_hold(struct flexmem_slots *slots,
+					    u64 mask)
 {
-	const struct flexmem_settings settings = { .lease_ms = ms };
-	u64 generation = flexmem_slots_generation(slots);
+	struct flexmem_hold hold;
 
-	return flexmem_lease_take(slots, hold, &settings, generation) ?
-		U64_MAX : generation;
+	flexmem_slots_hold(slots, flexmem_slots_generation(slots), mask, &hold);
+	return hold;
 }
 
 const char *fake_fit_name(enum flexmem_fit fit);

@@ -98,8 +98,6 @@ struct flexmem_settings fake_settings(void)
 		.order = FLEXMEM_ORDER_LOAD_BALANCE,
 		.acquire = FLEXMEM_ACQUIRE_LAZY,
 		.max_regions = 12,
-		.lease_ms = 60 * 1000,
-		.lease_total_ms = 600 * 1000,
 		.nr_sizes = 3,
 		.sizes = { 12 * GIB, 8 * GIB, 4 * GIB },
 	};

@@ -66,7 +66,7 @@ static int call_trim(struct ctx *ctx)
 	unsigned int regions;
 	u64 bytes;
 
-	int rc = flexmem_table_trim(ctx->table, false, &regions, &bytes);
+	int rc = flexmem_table_trim(ctx->table, &regions, &bytes);
 
 	ctx->regions = regions;
 	return rc;
@@ -740,7 +740,7 @@ static void strand(struct kunit *test, struct ctx *ctx, unsigned int nr)
 	for (i = 0; i < nr; i++) {
 		/* Each TRIM stops at the first refusal. */
 		fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
-		flexmem_table_trim(ctx->table, false, &regions, &bytes);
+		flexmem_table_trim(ctx->table, &regions, &bytes);
 	}
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
 	KUNIT_ASSERT_EQ(test, nr_regions(ctx->table), 0);

@@ -689,7 +689,7 @@ static int scrub_quarantine(struct model *model)
 }
 
 /**
- * model_begin_trim - the first part of TRIM, in which leases do not matter
+ * model_begin_trim - the first part of TRIM, in which holds do not matter
  * @model: model
  *
  * Return: 0, or an error that ends TRIM.
@@ -711,28 +711,24 @@ int model_begin_trim(struct model *model)
 /**
  * model_trim - release empty regions
  * @model: model, after model_begin_trim()
- * @leased: there is a lease
+ * @held: bit mask of the slots that a driver holds
  * @regions: receives the number of released regions
  * @bytes: receives the bytes in them
  *
- * Return: 0, -EBUSY, or an error of the device.
+ * Return: 0, or an error of the device.
  */
-int model_trim(struct model *model, bool leased, unsigned int *regions,
-	       u64 *bytes)
+int model_trim(struct model *model, u64 held, unsigned int *regions, u64 *bytes)
 {
-	int rc, refused = 0;
 	bool any = false;
 	unsigned int slot;
+	int rc, refused;
 
 	*regions = 0;
 	*bytes = 0;
-	rc = leased ? -EBUSY : 0;
-	if (!rc) {
-		refused = model_retry(model, true);
-		rc = model_is_no_answer(refused) ? refused : 0;
-	}
+	refused = model_retry(model, true);
+	rc = model_is_no_answer(refused) ? refused : 0;
 	for (slot = 0; slot < model->slots && !rc; slot++) {
-		if (!trim_slot(model, slot, &rc))
+		if (held & BIT_ULL(slot) || !trim_slot(model, slot, &rc))
 			continue;
 		any = true;
 		if (!rc) {

@@ -358,8 +358,7 @@ void model_quarantine(struct model *model, unsigned int slot, u64 offset);
 void model_sum(const struct model *model, struct model_sums *sums);
 void model_end_quarantine(struct model *model, unsigned int slot);
 int model_begin_trim(struct model *model);
-int model_trim(struct model *model, bool leased, unsigned int *regions,
-	       u64 *bytes);
+int model_trim(struct model *model, u64 held, unsigned int *regions, u64 *bytes);
 int model_reset(struct model *model);
 int model_call(struct model *model, int *error);
 bool model_is_unresponsive(const struct model *model);

@@ -524,7 +524,7 @@ static void do_trim(struct run *run, bool scrub_fails)
 	ASSERT_SAME(run, model_trim(run->model, false, &want_regions,
 				    &want_bytes), 0);
 	fake_device_fail(run->fake, FAKE_SCRUB, 1, scrub_fails, -EIO);
-	ASSERT_SAME(run, flexmem_table_trim(run->table, false, &regions, &bytes), 0);
+	ASSERT_SAME(run, flexmem_table_trim(run->table, &regions, &bytes), 0);
 	fake_device_fail(run->fake, FAKE_SCRUB, 1, 0, 0);
 	ASSERT_SAME(run, bytes, want_bytes);
 	ASSERT_SAME(run, regions, want_regions);

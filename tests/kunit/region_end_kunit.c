@@ -70,17 +70,17 @@ static void nothing_is_allocated_after_removal(struct kunit *test)
 					      false)));
 }
 
-static void removal_breaks_leases(struct kunit *test)
+static void removal_ends_holds(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
-	struct flexmem_lease_hold hold;
+	struct flexmem_hold hold;
 
-	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 1);
-	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	hold = fake_hold(&ctx->table->slots, BIT_ULL(0));
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_are_held(&ctx->table->slots, 0));
+	flexmem_slots_unhold(&ctx->table->slots, &hold);
 }
 
 static void removal_tries_stranded_memory_once_more(struct kunit *test)
@@ -211,7 +211,7 @@ static void removal_with_stranded_memory_and_a_dead_firmware(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	fake_device_forget(ctx->fake);
 	fake_table_remove(ctx->table);
 	expect_log(test, ctx, "quiesce, release 12G ETIMEDOUT");
@@ -229,7 +229,7 @@ static void removal_ends_a_trim(struct kunit *test)
 	ctx->fake->during_clear = close_table;
 	ctx->fake->during_clear_arg = ctx->table;
 	KUNIT_EXPECT_EQ(test, -ENODEV,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "clear 0, release 12G");
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
@@ -275,7 +275,7 @@ static void trim_after_removal_does_nothing(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, -ENODEV,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 }
@@ -383,7 +383,7 @@ static void allocations_of_past_regions_count(struct kunit *test)
 	fake_free(occupy(test, ctx, 0, 128));
 	fake_free(occupy(test, ctx, 0, 128));
 	occupy(test, ctx, 1, 128);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
 	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
 	KUNIT_ASSERT_EQ(test, acquire_slot(ctx), 0);
@@ -464,7 +464,7 @@ static struct kunit_case region_end_cases[] = {
 	KUNIT_CASE(removal_of_a_pf_does_not_drain),
 	KUNIT_CASE(blocks_can_be_freed_after_removal),
 	KUNIT_CASE(nothing_is_allocated_after_removal),
-	KUNIT_CASE(removal_breaks_leases),
+	KUNIT_CASE(removal_ends_holds),
 	KUNIT_CASE(removal_tries_stranded_memory_once_more),
 	KUNIT_CASE(removal_goes_on_after_errors),
 	KUNIT_CASE(removal_asks_a_dead_firmware_only_once),

@@ -199,7 +199,7 @@ static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
 		   "acquire 12G, set 0, acquire 12G ENOSPC, acquire 8G, set 1");
 	occupy(test, ctx, 1, 128);
 	KUNIT_ASSERT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	fake_device_forget(ctx->fake);
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 0");
@@ -264,7 +264,7 @@ static void region_takes_the_lowest_slot(struct kunit *test)
 	acquire_regions(test, ctx, 3);
 	occupy(test, ctx, 0, 128);
 	occupy(test, ctx, 2, 128);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 1);
 	KUNIT_EXPECT_EQ(test, acquire_slot(ctx), 3);
 }
@@ -380,11 +380,11 @@ static void refused_release_keeps_no_other_region(struct kunit *test)
 	expect_log(test, ctx, "release 12G EIO, acquire 12G, set 0");
 	/* TRIM still tries to release the other region, which is empty. */
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, clear 0, release 12G EIO");
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "release 12G EIO, release 12G");
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB);
@@ -414,7 +414,7 @@ static void unanswered_release_is_given_up(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 0");
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 0, 0);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "release 12G, clear 0, release 12G");
 }
 

@@ -13,7 +13,7 @@ static void trim_gives_empty_regions_back(struct kunit *test)
 
 	acquire_regions(test, ctx, 3);
 	occupy(test, ctx, 1, 128);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 2);
 	KUNIT_EXPECT_EQ(test, bytes, 24 * GIB);
 	expect_log(test, ctx, "clear 0, release 12G, clear 2, release 12G");
@@ -29,7 +29,7 @@ static void trim_reopens(struct kunit *test)
 
 	acquire_regions(test, ctx, 2);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_open(test, ctx);
 	fake_device_forget(ctx->fake);
 	acquire(ctx, 0);
@@ -44,7 +44,7 @@ static void trim_lets_refused_slots_be_tried_again(struct kunit *test)
 
 	ctx->fake->refused_slots = BIT(0);
 	acquire_regions(test, ctx, 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	fake_device_forget(ctx->fake);
 	ctx->fake->refused_slots = 0;
 	acquire(ctx, 0);
@@ -135,7 +135,7 @@ static void used_regions_are_not_idle(struct kunit *test)
 }
 
 /*
- * Makes an empty region dirty, as if an owner had just freed its memory and the
+ * Makes an empty region dirty, as if owners had just freed their memory and the
  * background scrub had not run yet.
  */
 static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
@@ -146,32 +146,30 @@ static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
 	spin_lock(&region->lock);
 	block = list_first_entry(&region->blocks.all, struct flexmem_block,
 				 link);
-	flexmem_block_mark_dirty(block, 1);
+	flexmem_block_mark_dirty(block, FLEXMEM_MIXED);
 	list_add(&block->dirty_link, &region->blocks.dirty);
 	spin_unlock(&region->lock);
 }
 
-static void a_lease_keeps_idle_regions(struct kunit *test)
+/* A region that is held is not idle. Another region is released instead. */
+static void a_hold_keeps_an_idle_region(struct kunit *test)
 {
 	struct ctx *ctx = make_releasing(test);
-	struct flexmem_lease_hold hold;
+	struct flexmem_hold hold;
 
-	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 2);
 	dirty_empty_region(ctx, 1);
 	ctx->fake->scrubbed = 0;
-	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
+	hold = fake_hold(&ctx->table->slots, BIT_ULL(0) | BIT_ULL(1));
 	release_idle(ctx, 60);
-	/*
-	 * With a lease no region is released, so no region is scrubbed for a
-	 * release.
-	 */
+	/* No region is released, so no region is scrubbed for a release. */
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 0);
 	expect_log(test, ctx, "");
-	flexmem_lease_drop(&ctx->table->slots, &hold);
+	flexmem_slots_unhold(&ctx->table->slots, &hold);
+	hold = fake_hold(&ctx->table->slots, BIT_ULL(1));
 	release_idle(ctx, 60);
-	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 12 * GIB);
-	expect_log(test, ctx, "clear 1, release 12G");
+	expect_log(test, ctx, "clear 0, release 12G");
+	flexmem_slots_unhold(&ctx->table->slots, &hold);
 }
 
 /* The worker looks for idle regions by a timer, which the test waits for. */
@@ -198,7 +196,7 @@ static void trim_of_nothing_leaves_the_lock(struct kunit *test)
 
 	acquire_regions(test, ctx, 1);
 	occupy(test, ctx, 0, 128);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	expect_log(test, ctx, "");
@@ -221,7 +219,7 @@ static void trim_leaves_full_kinds_exhausted(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, fake_alloc_in(ctx->table, region,
 							 128, true));
 	acquire_regions(test, ctx, 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test,
 			  fake_exhausted(ctx->table, FLEXMEM_KIND_PROGRAM));
@@ -231,64 +229,65 @@ static void trim_leaves_full_kinds_exhausted(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
-static void trim_is_forbidden_by_a_lease(struct kunit *test)
+static void trim_leaves_held_regions_out(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
-	struct flexmem_lease_hold hold;
+	struct flexmem_hold hold;
 	unsigned int nr = 99;
 	u64 bytes = 99;
 
-	flexmem_lease_init(&hold);
-	acquire_regions(test, ctx, 2);
-	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	flexmem_lease_drop(&ctx->table->slots, &hold);
-	KUNIT_EXPECT_EQ(test, nr, 0);
-	KUNIT_EXPECT_EQ(test, bytes, 0);
-	expect_log(test, ctx, "");
-	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
-}
-
-static void trim_breaks_leases_on_request(struct kunit *test)
-{
-	struct ctx *ctx = make(test, 8, PLENTY);
-	struct flexmem_lease_hold hold[2];
-	unsigned int nr = 99, i;
-	u64 bytes = 99;
-
-	acquire_regions(test, ctx, 2);
+	acquire_regions(test, ctx, 3);
 	occupy(test, ctx, 0, 128);
-	for (i = 0; i < ARRAY_SIZE(hold); i++) {
-		flexmem_lease_init(&hold[i]);
-		fake_take_lease(&ctx->table->slots, &hold[i],
-				60 * 60 * 1000);
-	}
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, true, &nr, &bytes));
+	hold = fake_hold(&ctx->table->slots, BIT_ULL(0) | BIT_ULL(1));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
-	expect_log(test, ctx, "clear 1, release 12G");
-	for (i = 0; i < ARRAY_SIZE(hold); i++)
-		KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->table->slots,
-							    &hold[i]));
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
+	expect_log(test, ctx, "clear 2, release 12G");
+	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
+	/* A region that stays can be used at once. */
+	occupy(test, ctx, 1, 128);
+	flexmem_slots_unhold(&ctx->table->slots, &hold);
 }
 
-static void trim_of_nothing_is_forbidden_by_a_lease_too(struct kunit *test)
+/* A TRIM that releases nothing is no failure. */
+static void trim_may_find_held_regions_only(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, PLENTY);
-	struct flexmem_lease_hold hold;
+	struct flexmem_hold hold;
+	unsigned int nr = 99;
+	u64 bytes = 99;
+
+	acquire_regions(test, ctx, 1);
+	hold = fake_hold(&ctx->table->slots, BIT_ULL(0));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, bytes, 0);
+	/* The region was never retired, so no scrub has left it out. */
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&ctx->table->scrub_work));
+	flexmem_slots_unhold(&ctx->table->slots, &hold);
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, nr, 1);
+	expect_log(test, ctx, "clear 0, release 12G");
+}
+
+/*
+ * The background scrub leaves a retired region out. If the region stays, the
+ * scrub looks at it again.
+ */
+static void scrub_finds_a_region_that_trim_leaves(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
 	unsigned int nr;
 	u64 bytes;
 
-	flexmem_lease_init(&hold);
 	acquire_regions(test, ctx, 1);
-	occupy(test, ctx, 0, 128);
-	fake_take_lease(&ctx->table->slots, &hold, 60 * 60 * 1000);
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
-	flexmem_lease_drop(&ctx->table->slots, &hold);
+	dirty_empty_region(ctx, 0);
+	ctx->fake->scrubbed = 0;
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	flush_delayed_work(&ctx->table->scrub_work);
+	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 12 * GIB);
 }
 
 static void retry(struct kunit *test, struct ctx *ctx)
@@ -308,7 +307,7 @@ static void trim_fails_in_the_middle(struct kunit *test)
 	acquire_regions(test, ctx, 3);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 2, 1, error);
 	KUNIT_EXPECT_EQ(test, error,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
 	expect_open(test, ctx);
@@ -336,7 +335,7 @@ static void unanswered_clear_keeps_slot_and_memory(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB);
@@ -360,7 +359,7 @@ static void unanswered_clear_is_repeated_by_a_caller(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_exhausted(test, ctx, FLEXMEM_REASON_SLOTS);
 	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
@@ -377,13 +376,13 @@ static void reset_and_removal_forget_what_was_unanswered(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
 	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_pieces, 0);
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_pieces, 0);
 }
@@ -397,7 +396,7 @@ static void trim_that_fails_at_once_changes_nothing(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 2);
@@ -414,12 +413,12 @@ static void trim_keeps_memory_that_is_not_taken_back(struct kunit *test)
 	acquire_regions(test, ctx, 2);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "clear 0, release 12G EIO");
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, bytes, 0);
 	KUNIT_EXPECT_EQ(test, nr_regions(ctx), 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	expect_log(test, ctx, "release 12G, clear 1, release 12G");
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, bytes, 12 * GIB);
@@ -437,10 +436,10 @@ static void trim_of_stranded_memory_makes_room(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			0);
@@ -456,13 +455,13 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 	acquire_regions(test, ctx, 1);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	/* The firmware refuses the release again, so no memory is available. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(fake_alloc(ctx->table, 128, FLEXMEM_ALIGN,
 					   false, NULL)));
 	/* From now on the release works. */
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 	block = fake_alloc(ctx->table, 128, FLEXMEM_ALIGN, false, NULL);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(block));
@@ -477,13 +476,13 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(idle_regions_are_released_but_for_one),
 	KUNIT_CASE(released_regions_can_be_acquired_again),
 	KUNIT_CASE(used_regions_are_not_idle),
-	KUNIT_CASE(a_lease_keeps_idle_regions),
+	KUNIT_CASE(a_hold_keeps_an_idle_region),
 	KUNIT_CASE(worker_releases_idle_regions),
 	KUNIT_CASE(trim_of_nothing_leaves_the_lock),
 	KUNIT_CASE(trim_leaves_full_kinds_exhausted),
-	KUNIT_CASE(trim_is_forbidden_by_a_lease),
-	KUNIT_CASE(trim_breaks_leases_on_request),
-	KUNIT_CASE(trim_of_nothing_is_forbidden_by_a_lease_too),
+	KUNIT_CASE(trim_leaves_held_regions_out),
+	KUNIT_CASE(trim_may_find_held_regions_only),
+	KUNIT_CASE(scrub_finds_a_region_that_trim_leaves),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
 	KUNIT_CASE(unanswered_clear_keeps_slot_and_memory),

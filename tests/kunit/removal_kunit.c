@@ -292,18 +292,32 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 	expect_unmapped(test, ctx->client, ~0ULL);
 }
 
-static void reset_breaks_leases_and_counts_a_generation(struct kunit *test)
+/*
+ * The unhold of a region that a reset has lost does nothing, even if another
+ * region has got its slot, and is held too.
+ */
+static void reset_ends_holds_and_counts_a_generation(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	u64 before;
+	struct flexmem_slots *slots = &ctx->table->slots;
+	struct flexmem_hold old, new;
 
 	alloc(test, ctx->client, 128);
-	before = fake_take_lease(&ctx->table->slots, &ctx->client->lease,
-				 60 * 60 * 1000);
+	old = flexmem_client_hold(ctx->client);
+	KUNIT_ASSERT_EQ(test, old.slots, BIT_ULL(0));
 	reset(test, ctx);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->table->slots), 0);
-	KUNIT_EXPECT_GT(test, flexmem_slots_generation(&ctx->table->slots),
-			before);
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_are_held(slots, 0));
+	KUNIT_EXPECT_GT(test, flexmem_slots_generation(slots), old.generation);
+
+	alloc(test, fake_client_open(test, ctx->table, 1), 128);
+	KUNIT_EXPECT_EQ(test, flexmem_client_hold(ctx->client).slots, 0);
+	alloc(test, ctx->client, 128);
+	new = flexmem_client_hold(ctx->client);
+	KUNIT_EXPECT_EQ(test, new.slots, old.slots);
+	flexmem_slots_unhold(slots, &old);
+	KUNIT_EXPECT_TRUE(test, flexmem_slots_are_held(slots, 0));
+	flexmem_slots_unhold(slots, &new);
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_are_held(slots, 0));
 }
 
 static void reset_unlocks_and_reads_the_capacity(struct kunit *test)
@@ -337,7 +351,7 @@ static void failed_reset_stops_everything_but_a_reset(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, lost));
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, ctx->client, 128)), -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), 0);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, lost), 0);
@@ -398,7 +412,7 @@ static void reset_forgets_stranded_memory(struct kunit *test)
 				     fake_table_acquire(ctx->table, false, 0));
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	reset(test, ctx);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 	fake_device_forget(ctx->fake);
@@ -676,7 +690,7 @@ static struct kunit_case removal_cases[] = {
 	KUNIT_CASE(free_after_reset_frees_no_memory),
 	KUNIT_CASE(address_names_the_new_one_after_reset),
 	KUNIT_CASE(map_offset_names_the_new_one_after_reset),
-	KUNIT_CASE(reset_breaks_leases_and_counts_a_generation),
+	KUNIT_CASE(reset_ends_holds_and_counts_a_generation),
 	KUNIT_CASE(reset_unlocks_and_reads_the_capacity),
 	KUNIT_CASE(failed_reset_stops_everything_but_a_reset),
 	KUNIT_CASE(failure_during_a_reset_is_not_lost),

@@ -361,11 +361,11 @@ static void trim_leaves_them(struct kunit *test)
 
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 1), 0);
 	fake_table_acquire(ctx->table, false, 0);
-	EXPECT(test, flexmem_table_trim(ctx->table, false, &regions, &bytes), 0);
+	EXPECT(test, flexmem_table_trim(ctx->table, &regions, &bytes), 0);
 	EXPECT(test, regions, 1);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(0));
 	EXPECT(test, reserve(test, ctx, 2, 0, 0), 0);
-	EXPECT(test, flexmem_table_trim(ctx->table, false, &regions, &bytes), 0);
+	EXPECT(test, flexmem_table_trim(ctx->table, &regions, &bytes), 0);
 	EXPECT(test, regions, 1);
 	KUNIT_EXPECT_NULL(test, fake_table_region(ctx->table, 0));
 }
@@ -610,7 +610,7 @@ static void trim_ends_a_removed_one(struct kunit *test)
 
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	fake_cgroup(3)->self.flags &= ~CSS_ONLINE;
-	EXPECT(test, flexmem_table_trim(ctx->table, false, &regions, &bytes), 0);
+	EXPECT(test, flexmem_table_trim(ctx->table, &regions, &bytes), 0);
 	EXPECT(test, regions, 2);
 	fake_cgroup(3);
 	EXPECT(test, ctx->table->accounts.nr_cgroups, 1);

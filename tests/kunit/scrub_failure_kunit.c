@@ -65,9 +65,9 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
 	/* The first retry of the scrub fails, the second one succeeds. */
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 4096);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
@@ -86,9 +86,9 @@ static void region_with_quarantined_bytes_is_not_trimmed(struct kunit *test)
 	give(test, alloc(test, client, 4096));
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR(try(ctx, other, 4096, 0)));
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }

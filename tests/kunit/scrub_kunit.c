@@ -49,7 +49,7 @@ static void region_acquired_again_is_scrubbed_again(struct kunit *test)
 	u64 bytes;
 
 	give(test, alloc(test, client, 12 * GIB));
-	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, false, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	scrubbed(test);
 	alloc(test, client, 128);
@@ -73,7 +73,7 @@ static void trim_clears_what_owners_left(struct kunit *test)
 	give(test, before);
 	scrubbed(test);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 3 * GIB + 4096);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
@@ -95,7 +95,7 @@ static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 	/* Makes the second of three commands fail. */
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1000, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_total, 0);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
@@ -103,7 +103,7 @@ static void memory_that_cannot_be_cleared_is_not_released(struct kunit *test)
 			12 * GIB);
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 0, 0);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 3 * GIB);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -132,7 +132,7 @@ static void trim_after_a_late_write(struct kunit *test)
 	ctx->fake->during_clear_arg = ctx;
 	/* The fake device checks that released memory has no owner's bytes. */
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_NULL(test, ctx->fake->during_clear);
 }
@@ -159,12 +159,12 @@ static void memory_that_cannot_be_drained_is_not_released(struct kunit *test)
 	scrubbed(test);
 	fake_device_fail(ctx->fake, FAKE_DRAIN, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_RELEASE], 0);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -190,11 +190,11 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 	ctx->fake->during_scrub = wedge;
 	ctx->fake->during_scrub_arg = ctx;
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
 	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
 	KUNIT_EXPECT_TRUE(test, fake_device_is_untouched(ctx->fake));
 }
@@ -216,7 +216,7 @@ static void device_that_clears_is_not_asked_to_before_a_release(struct kunit *te
 	give(test, alloc(test, client, GIB));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 12 * GIB);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 	give(test, alloc(test, client, GIB));
@@ -420,7 +420,7 @@ static void no_owner_sees_other_owners_bytes(struct kunit *test)
 			random_reopen(test, run, roll);
 		} else if (what % 200 == 1) {
 			KUNIT_ASSERT_EQ(test, 0,
-					flexmem_table_trim(ctx->table, false, &nr,
+					flexmem_table_trim(ctx->table, &nr,
 							   &bytes));
 		} else if (what % 200 < 6) {
 			scrub_background(ctx);

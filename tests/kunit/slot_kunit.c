@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The segment table: slots are filled and cleared; generations; leases. */
+/* The segment table: slots are filled and cleared; generations; holds. */
 
 #include <kunit/test.h>
-#include <linux/delay.h>
-#include <linux/jiffies.h>
 
 #include "fake_device.h"
 #include "slot.h"
 
 #define NR_SLOTS 8
-#define LONG_LEASE_MS (60 * 60 * 1000)
 
 struct ctx {
 	struct fake_device *fake;
@@ -85,10 +82,11 @@ static u64 generation(struct ctx *ctx)
 	return flexmem_slots_generation(&ctx->slots);
 }
 
-/* Lets the lease end now, so that the test need not wait. */
-static void expire(struct flexmem_lease_hold *hold)
+/* Hides a slot and clears it, as TRIM does. -EBUSY: the slot is held. */
+static int clear(struct ctx *ctx, unsigned int slot)
 {
-	hold->expires = get_jiffies_64();
+	return flexmem_slots_hide(&ctx->slots, slot) ?
+		flexmem_slots_clear(&ctx->slots, slot) : -EBUSY;
 }
 
 static void begins_empty(struct kunit *test)
@@ -98,7 +96,6 @@ static void begins_empty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 0);
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
 }
 
@@ -108,7 +105,7 @@ static void finds_the_lowest_empty(struct kunit *test)
 
 	fill_first(test, 4);
 	KUNIT_EXPECT_EQ(test, find(ctx), 4);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 2, false));
+	KUNIT_ASSERT_EQ(test, 0, clear(ctx, 2));
 	KUNIT_EXPECT_EQ(test, find(ctx), 2);
 }
 
@@ -181,7 +178,7 @@ static void every_change_is_a_new_generation(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
-	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 0, false));
+	KUNIT_ASSERT_EQ(test, 0, clear(ctx, 0));
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
@@ -192,7 +189,7 @@ static void clear_empties(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 5));
-	KUNIT_ASSERT_EQ(test, 0, flexmem_slots_clear(&ctx->slots, 5, false));
+	KUNIT_ASSERT_EQ(test, 0, clear(ctx, 5));
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 5, clear 5");
 }
@@ -229,12 +226,12 @@ static void failed_clear_changes_nothing(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), -EIO);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), -EIO);
 	/* The generation grew twice: a reader in between saw the slot empty. */
 	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 	KUNIT_EXPECT_EQ(test, find(ctx), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 4);
 }
 
@@ -244,7 +241,7 @@ static void unanswered_clear_hides_the_slot(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0),
 			-ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
@@ -260,9 +257,9 @@ static void unanswered_clear_can_be_repeated(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
 	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EINTR);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0),
 			-EINTR);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_EQ(test, find(ctx), 0);
 	/* The slot can be filled again. */
@@ -270,117 +267,114 @@ static void unanswered_clear_can_be_repeated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
 }
 
-static const struct flexmem_settings limited = {
-	.lease_ms = LONG_LEASE_MS,
-	.lease_total_ms = 10 * LONG_LEASE_MS,
-};
-
-static void lease_is_on_the_table_that_its_holder_knows(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	KUNIT_EXPECT_EQ(test, -EAGAIN,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 1));
-	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
-}
-
 struct seen {
 	struct ctx *ctx;
-	struct flexmem_lease_hold *hold;
+	struct flexmem_hold hold;
 	unsigned int entries;
-	u64 generation;
 };
 
-static void look_and_take(void *arg)
+static void look_and_hold(void *arg)
 {
 	struct seen *seen = arg;
 
 	seen->entries = nr_filled(seen->ctx);
-	seen->generation = fake_take_lease(&seen->ctx->slots, seen->hold,
-					   LONG_LEASE_MS);
-}
-
-static void reset_ends_the_lease_that_came_in_between(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	KUNIT_EXPECT_EQ(test, 0, flexmem_slots_may_clear(&ctx->slots, true));
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	flexmem_slots_forget(&ctx->slots);
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
+	seen->hold = fake_hold(&seen->ctx->slots, BIT_ULL(0) | BIT_ULL(1));
 }
 
 /*
  * While the firmware empties a slot, callers that do not need that slot do not
- * wait.
+ * wait, and cannot hold it any more.
  */
-static void lease_can_be_taken_while_a_slot_is_cleared(struct kunit *test)
+static void hold_can_begin_while_a_slot_is_cleared(struct kunit *test)
 {
-	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
-	struct seen seen = { .ctx = ctx, .hold = &hold };
+	struct seen seen = { .ctx = ctx };
 
-	flexmem_lease_init(&hold);
 	fill_first(test, 2);
-	ctx->fake->during_clear = look_and_take;
+	ctx->fake->during_clear = look_and_hold;
 	ctx->fake->during_clear_arg = &seen;
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
 	ctx->fake->during_clear = NULL;
 	KUNIT_EXPECT_EQ(test, seen.entries, 1);
-	KUNIT_EXPECT_EQ(test, seen.generation, 3);
+	KUNIT_EXPECT_EQ(test, seen.hold.slots, BIT_ULL(1));
+	KUNIT_EXPECT_EQ(test, seen.hold.generation, 3);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 1, false),
-			-EBUSY);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 1), -EBUSY);
 }
 
-/*
- * The administrator's TRIM can end leases, so a client that renews its lease
- * again and again cannot delay the TRIM.
- */
-static void clear_can_end_leases(struct kunit *test)
+static void hold_is_on_the_table_that_its_holder_knows(struct kunit *test)
 {
-	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
+	struct flexmem_hold hold;
 
-	flexmem_lease_init(&hold);
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true), 0);
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold));
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_hold(&ctx->slots, 0, BIT_ULL(0),
+						    &hold));
+	KUNIT_EXPECT_EQ(test, hold.slots, 0);
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_are_held(&ctx->slots, 0));
+	KUNIT_EXPECT_TRUE(test, flexmem_slots_hold(&ctx->slots, 1, BIT_ULL(0),
+						   &hold));
+	KUNIT_EXPECT_EQ(test, hold.slots, BIT_ULL(0));
+	KUNIT_EXPECT_TRUE(test, flexmem_slots_are_held(&ctx->slots, 0));
 }
 
-static void driver_hold_keeps_slots_and_leases(struct kunit *test)
+static void hold_keeps_its_slots_only(struct kunit *test)
 {
-	struct flexmem_lease_hold hold;
 	struct ctx *ctx = test->priv;
+	struct flexmem_hold hold;
 
-	flexmem_lease_init(&hold);
+	fill_first(test, 3);
+	fake_device_forget(ctx->fake);
+	/* Slot 7 is empty. */
+	hold = fake_hold(&ctx->slots, BIT_ULL(0) | BIT_ULL(2) | BIT_ULL(7));
+	KUNIT_EXPECT_EQ(test, hold.slots, BIT_ULL(0) | BIT_ULL(2));
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 2), -EBUSY);
+	KUNIT_EXPECT_EQ(test, generation(ctx), 3);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 1), 0);
+	/* An empty slot can be filled, and nobody holds the new region. */
+	KUNIT_EXPECT_EQ(test, fill(ctx, 7), 0);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 7), 0);
+	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake),
+			   "clear 1, set 7, clear 7");
+	flexmem_slots_unhold(&ctx->slots, &hold);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 2), 0);
+}
+
+static void every_hold_counts(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_hold a, b;
+
+	fill_first(test, 2);
+	a = fake_hold(&ctx->slots, BIT_ULL(0));
+	b = fake_hold(&ctx->slots, BIT_ULL(0) | BIT_ULL(1));
+	flexmem_slots_unhold(&ctx->slots, &b);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 1), 0);
+	flexmem_slots_unhold(&ctx->slots, &a);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
+}
+
+/* The unhold of a lost region must not end the hold of the region after it. */
+static void lost_region_is_not_held(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_hold old, new;
+
 	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	flexmem_slots_hold(&ctx->slots);
-	flexmem_slots_hold(&ctx->slots);
-	KUNIT_EXPECT_EQ(test, 0, fill(ctx, 1));
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	flexmem_slots_unhold(&ctx->slots);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true),
-			-EBUSY);
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			flexmem_slots_may_clear(&ctx->slots, true));
-	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
-			-EBUSY);
-	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 2);
-	flexmem_slots_unhold(&ctx->slots);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	old = fake_hold(&ctx->slots, BIT_ULL(0));
+	flexmem_slots_forget(&ctx->slots);
+	KUNIT_EXPECT_FALSE(test, flexmem_slots_are_held(&ctx->slots, 0));
+	flexmem_slots_unhold(&ctx->slots, &old);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_function_slot_clear(&ctx->function, 0));
+	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
+	new = fake_hold(&ctx->slots, BIT_ULL(0));
+	flexmem_slots_unhold(&ctx->slots, &old);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), -EBUSY);
+	flexmem_slots_unhold(&ctx->slots, &new);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
 }
 
 static void pf_keeps_its_table_alone(struct kunit *test)
@@ -389,376 +383,10 @@ static void pf_keeps_its_table_alone(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, clear(ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 0);
 	KUNIT_EXPECT_EQ(test, generation(ctx), 2);
 	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "");
-}
-
-static void lease_keeps_filled_slots(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	KUNIT_EXPECT_EQ(test, 1, fake_take_lease(&ctx->slots, &hold,
-						 LONG_LEASE_MS));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
-			-EBUSY);
-	KUNIT_EXPECT_EQ(test, nr_filled(ctx), 1);
-	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
-	KUNIT_EXPECT_STREQ(test, fake_device_log(ctx->fake), "set 0");
-}
-
-static void lease_lets_empty_slots_be_filled(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, fill(ctx, 0), 0);
-	KUNIT_EXPECT_EQ(test, generation(ctx), 1);
-}
-
-static void dropped_lease_lets_go(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_generation(&ctx->slots), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
-}
-
-static void held_until_dropped_or_over(struct kunit *test)
-{
-	struct flexmem_lease_hold a, b;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&a);
-	flexmem_lease_init(&b);
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &b));
-	flexmem_lease_drop(&ctx->slots, &a);
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	expire(&a);
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &a));
-}
-
-/*
- * The lease that was renewed last expires last, even if another lease was taken
- * later.
- */
-static void renewed_lease_outlasts_a_later_one(struct kunit *test)
-{
-	struct flexmem_lease_hold a, b;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&a);
-	flexmem_lease_init(&b);
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	expire(&b);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &a));
-}
-
-static void drop_of_no_lease_is_refused(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_generation(&ctx->slots), 0);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold));
-}
-
-static void every_lease_counts(struct kunit *test)
-{
-	struct flexmem_lease_hold a, b;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&a);
-	flexmem_lease_init(&b);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 2);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &a));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
-			-EBUSY);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &b));
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
-}
-
-static void lease_taken_twice_counts_once(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-}
-
-static void expired_lease_lets_go(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	expire(&hold);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold));
-}
-
-static void lease_lasts_as_long_as_it_says(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-	u64 before, after;
-
-	flexmem_lease_init(&hold);
-	before = get_jiffies_64();
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	after = get_jiffies_64();
-	/*
-	 * A lease is never shorter than its duration, even if it was taken at
-	 * the end of a jiffy.
-	 */
-	KUNIT_EXPECT_GT(test, hold.expires,
-			before + msecs_to_jiffies(LONG_LEASE_MS));
-	KUNIT_EXPECT_LE(test, hold.expires,
-			after + msecs_to_jiffies(LONG_LEASE_MS) + 1);
-}
-
-static void short_lease_ends_by_itself(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-	unsigned int i;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, 1);
-	for (i = 0; i < 3000 && flexmem_lease_count(&ctx->slots); i++)
-		msleep(20);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-}
-
-static void renewed_lease_has_its_full_time(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	expire(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-}
-
-/* Makes the lease @ms old. */
-static void age(struct flexmem_lease_hold *hold, unsigned int ms)
-{
-	hold->began = get_jiffies_64() - msecs_to_jiffies(ms);
-}
-
-static void lease_cannot_be_renewed_for_ever(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-	u64 began, expires;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	age(&hold, limited.lease_total_ms / 2);
-	began = hold.began;
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	KUNIT_EXPECT_EQ(test, hold.began, began);
-	age(&hold, limited.lease_total_ms);
-	expires = hold.expires;
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	/* The client keeps its lease until the lease expires. */
-	KUNIT_EXPECT_TRUE(test, flexmem_lease_held(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, hold.expires, expires);
-}
-
-static void lease_that_ended_begins_anew(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	age(&hold, limited.lease_total_ms);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_lease_drop(&ctx->slots, &hold));
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	age(&hold, limited.lease_total_ms);
-	expire(&hold);
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_lease_take(&ctx->slots, &hold, &limited, 0));
-}
-
-static void lease_without_limit_is_renewed(struct kunit *test)
-{
-	struct flexmem_lease_hold hold;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&hold);
-	fake_take_lease(&ctx->slots, &hold, LONG_LEASE_MS);
-	age(&hold, UINT_MAX / 4);
-	KUNIT_EXPECT_EQ(test, 0, fake_take_lease(&ctx->slots, &hold,
-						 LONG_LEASE_MS));
-}
-
-static void one_of_two_leases_expires(struct kunit *test)
-{
-	struct flexmem_lease_hold a, b;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&a);
-	flexmem_lease_init(&b);
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
-	expire(&a);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-}
-
-/*
- * Expects that a call has removed some of the expired leases, but not all of
- * them.
- */
-static void expect_some(struct kunit *test, unsigned int *nr)
-{
-	struct ctx *ctx = test->priv;
-	unsigned int left = ctx->slots.nr_leases;
-
-	KUNIT_EXPECT_LE(test, *nr, left + FLEXMEM_LEASES_AT_ONCE);
-	*nr = left;
-}
-
-/*
- * Expired leases are removed in batches, because there may be as many as open
- * files, and the removal holds a spinlock.
- */
-static void many_leases_expire_in_batches(struct kunit *test)
-{
-	const unsigned int many = 5 * FLEXMEM_LEASES_AT_ONCE;
-	struct flexmem_lease_hold *hold, other;
-	struct ctx *ctx = test->priv;
-	unsigned int i, nr = many;
-
-	hold = kunit_kcalloc(test, many, sizeof(*hold), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, hold);
-	flexmem_lease_init(&other);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	for (i = 0; i < many; i++) {
-		flexmem_lease_init(&hold[i]);
-		fake_take_lease(&ctx->slots, &hold[i], LONG_LEASE_MS);
-	}
-	for (i = 0; i < many; i++)
-		expire(&hold[i]);
-
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold[0]));
-	expect_some(test, &nr);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold[1]));
-	expect_some(test, &nr);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false), 0);
-	expect_some(test, &nr);
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	fake_take_lease(&ctx->slots, &other, LONG_LEASE_MS);
-	expect_some(test, &nr);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
-			-EBUSY);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-	KUNIT_EXPECT_EQ(test, ctx->slots.nr_leases, 1);
-}
-
-/*
- * Broken leases stay in a list until their clients notice. Each client then
- * removes its own lease.
- */
-static void many_leases_are_broken_in_batches(struct kunit *test)
-{
-	struct flexmem_lease_hold hold[4];
-	struct ctx *ctx = test->priv;
-	unsigned int i;
-
-	KUNIT_ASSERT_EQ(test, 0, fill(ctx, 0));
-	for (i = 0; i < ARRAY_SIZE(hold); i++) {
-		flexmem_lease_init(&hold[i]);
-		fake_take_lease(&ctx->slots, &hold[i], LONG_LEASE_MS);
-	}
-	KUNIT_EXPECT_EQ(test, 0, flexmem_slots_may_clear(&ctx->slots, true));
-	for (i = 0; i < ARRAY_SIZE(hold); i++) {
-		KUNIT_EXPECT_FALSE(test, list_empty(&hold[i].link));
-		KUNIT_EXPECT_FALSE(test,
-				   flexmem_lease_held(&ctx->slots, &hold[i]));
-	}
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold[0]));
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	/*
-	 * Clients 2 and 3 have not noticed yet that their leases are broken.
-	 * Client 1 takes a new lease, which is broken too.
-	 */
-	fake_take_lease(&ctx->slots, &hold[1], LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, false),
-			-EBUSY);
-	expire(&hold[2]);
-	fake_take_lease(&ctx->slots, &hold[2], LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_drop(&ctx->slots, &hold[1]), 0);
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 1);
-	KUNIT_EXPECT_EQ(test, flexmem_slots_clear(&ctx->slots, 0, true), 0);
-	KUNIT_EXPECT_FALSE(test, flexmem_lease_held(&ctx->slots, &hold[2]));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &hold[3]));
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-}
-
-static void break_all_ends_every_lease(struct kunit *test)
-{
-	struct flexmem_lease_hold a, b;
-	struct ctx *ctx = test->priv;
-
-	flexmem_lease_init(&a);
-	flexmem_lease_init(&b);
-	fake_take_lease(&ctx->slots, &a, LONG_LEASE_MS);
-	fake_take_lease(&ctx->slots, &b, LONG_LEASE_MS);
-	KUNIT_EXPECT_EQ(test, 0, flexmem_slots_may_clear(&ctx->slots, true));
-	KUNIT_EXPECT_EQ(test, flexmem_lease_count(&ctx->slots), 0);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			flexmem_lease_drop(&ctx->slots, &a));
 }
 
 static struct kunit_case slot_cases[] = {
@@ -776,31 +404,12 @@ static struct kunit_case slot_cases[] = {
 	KUNIT_CASE(failed_clear_changes_nothing),
 	KUNIT_CASE(unanswered_clear_hides_the_slot),
 	KUNIT_CASE(unanswered_clear_can_be_repeated),
-	KUNIT_CASE(lease_is_on_the_table_that_its_holder_knows),
-	KUNIT_CASE(lease_can_be_taken_while_a_slot_is_cleared),
-	KUNIT_CASE(clear_can_end_leases),
-	KUNIT_CASE(driver_hold_keeps_slots_and_leases),
-	KUNIT_CASE(reset_ends_the_lease_that_came_in_between),
+	KUNIT_CASE(hold_can_begin_while_a_slot_is_cleared),
+	KUNIT_CASE(hold_is_on_the_table_that_its_holder_knows),
+	KUNIT_CASE(hold_keeps_its_slots_only),
+	KUNIT_CASE(every_hold_counts),
+	KUNIT_CASE(lost_region_is_not_held),
 	KUNIT_CASE(pf_keeps_its_table_alone),
-	KUNIT_CASE(lease_keeps_filled_slots),
-	KUNIT_CASE(lease_lets_empty_slots_be_filled),
-	KUNIT_CASE(dropped_lease_lets_go),
-	KUNIT_CASE(held_until_dropped_or_over),
-	KUNIT_CASE(renewed_lease_outlasts_a_later_one),
-	KUNIT_CASE(drop_of_no_lease_is_refused),
-	KUNIT_CASE(every_lease_counts),
-	KUNIT_CASE(lease_taken_twice_counts_once),
-	KUNIT_CASE(expired_lease_lets_go),
-	KUNIT_CASE(lease_lasts_as_long_as_it_says),
-	KUNIT_CASE(short_lease_ends_by_itself),
-	KUNIT_CASE(renewed_lease_has_its_full_time),
-	KUNIT_CASE(lease_cannot_be_renewed_for_ever),
-	KUNIT_CASE(lease_that_ended_begins_anew),
-	KUNIT_CASE(lease_without_limit_is_renewed),
-	KUNIT_CASE(one_of_two_leases_expires),
-	KUNIT_CASE(many_leases_expire_in_batches),
-	KUNIT_CASE(many_leases_are_broken_in_batches),
-	KUNIT_CASE(break_all_ends_every_lease),
 	{}
 };
 

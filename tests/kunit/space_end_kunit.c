@@ -301,7 +301,7 @@ static void many_closed_spaces_wait_for_no_delay(struct kunit *test)
 	flexmem_client_fini(&client);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 99, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	close_many_in_vain(test, 40);
 	releases = ctx->fake->calls[FAKE_RELEASE];
 	flush_delayed_work(&function->work);
@@ -329,7 +329,7 @@ static void trim_leaves_spaces_to_the_worker(struct kunit *test)
 	function->work_ms = INT_MAX;
 	close_many_in_vain(test, 20);
 	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, false, &nr, &bytes));
+			flexmem_table_trim(ctx->table, &nr, &bytes));
 	flush_workqueue(function->worker);
 	KUNIT_EXPECT_EQ(test, pages.unmaps, 20);
 	KUNIT_EXPECT_FALSE(test, is_pending(ctx));

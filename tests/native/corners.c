@@ -28,9 +28,8 @@ static void run_flags(struct run *r)
 	      EOPNOTSUPP);
 	FAILS(r, REGIONS, &CMD(regions, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SEGMENTS, &CMD(segments, .flags = 1), EOPNOTSUPP);
-	FAILS(r, LEASE, &CMD(lease, .flags = 1), EOPNOTSUPP);
 	FAILS(r, STATS, &CMD(stats, .flags = 1), EOPNOTSUPP);
-	FAILS(r, TRIM, &CMD(trim, .flags = 2), EOPNOTSUPP);
+	FAILS(r, TRIM, &CMD(trim, .flags = 1), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(rw, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, COPY, &CMD(copy, .to = handle, .flags = 1), EOPNOTSUPP);
@@ -52,7 +51,6 @@ static void run_arguments(struct run *r)
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .alignment = 3), EINVAL);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .address.offset = 128),
 	      EINVAL);
-	FAILS(r, LEASE, &CMD(lease, .op = 9), EINVAL);
 	FAILS(r, REGIONS, &CMD(regions, .entry_size = 8), EINVAL);
 	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
@@ -649,7 +647,7 @@ static void run_read_only(struct run *r)
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
 		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT) |
 		BIT(FLEXMEM_CMD_DOMAIN);
-	static const unsigned int removed = BIT(0x11);
+	static const unsigned int removed = BIT(0x08) | BIT(0x11);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;

@@ -26,8 +26,8 @@ program faults
 program fuzz -n 3000 -c "$here/corpus/fuzz.txt"
 program torture -P 3 -s 1 -n 20000
 program torture -P 3 -s 2 -n 20000 'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1'
-program torture -S -s 3 -n 10000 'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50'
-program torture -c -P 4 -s 4 -n 20000 'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
+program torture -S -s 3 -n 10000 'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8'
+program torture -c -P 4 -s 4 -n 20000 'order=fill_first fallback_sizes=4M max_regions=6'
 
 # A line of a header counts as run if it was run in at least one file that includes the header.
 (cd "$out/gcov" && gcov -t -r -s "$TOP" core-*.gcda) >"$out/gcov/lines" 2>"$out/coverage.log"

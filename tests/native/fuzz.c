@@ -141,8 +141,6 @@ static void choose_settings(struct fuzz *f)
 	s->default_depth = 1 + (kinds >> 7);
 	s->max_regions = 1 + (slots & 7);
 	s->program_slots = (slots >> 3 & 3) % s->max_regions;
-	s->lease_ms = 100;
-	s->lease_total_ms = kinds & 1 ? 250 : 0;
 	choose_sizes(f);
 	f->model->hw_slots = 1 + (slots >> 5);
 	/*
@@ -189,8 +187,6 @@ static void set_params(const struct flexmem_settings *s)
 	set("max_regions", "%u", s->max_regions);
 	set("program_slots", "%u", s->program_slots);
 	set("default_depth", "%u", s->default_depth);
-	set("lease_ms", "%u", s->lease_ms);
-	set("lease_total_ms", "%u", s->lease_total_ms);
 	set("pf_open", s->pf_open ? "mode" : "admin");
 }
 

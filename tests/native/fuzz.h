@@ -126,9 +126,6 @@ struct fuzz_space {
  * @file: the file
  * @next_handle: handle that its next allocation gets
  * @freed: a handle that was freed
- * @leased: it has a lease
- * @lease_begin: time at which the lease was taken, in jiffies
- * @lease_end: time at which the lease has expired, in jiffies
  * @peak: largest number of bytes of its allocations so far
  * @space: its device-virtual addresses
  */
@@ -136,9 +133,6 @@ struct fuzz_file {
 	struct file *file;
 	u32 next_handle;
 	u32 freed;
-	bool leased;
-	unsigned long lease_begin;
-	unsigned long lease_end;
 	u64 peak;
 	struct fuzz_space space;
 };
@@ -189,6 +183,20 @@ struct fuzz_map {
 struct fuzz_job {
 	struct dma_fence *fence;
 	u64 serial;
+};
+
+#define FUZZ_HOLDS 4
+
+/**
+ * struct fuzz_hold - a hold of the driver, or an unused entry
+ * @taken: the entry is used
+ * @hold: the hold
+ * @slots: bit mask of the slots that it keeps; 0 after a reset
+ */
+struct fuzz_hold {
+	bool taken;
+	struct flexmem_hold hold;
+	u64 slots;
 };
 
 /*
@@ -268,6 +276,7 @@ struct fuzz {
 	u64 last_serial;
 	struct fuzz_map map[FUZZ_MAPS];
 	struct fuzz_job job[FUZZ_JOBS];
+	struct fuzz_hold hold[FUZZ_HOLDS];
 	u64 allocs;
 	u64 failures;
 	u64 resets;
@@ -426,8 +435,9 @@ void fuzz_fault(struct fuzz *f);
 void fuzz_heal(struct fuzz *f);
 void fuzz_time(struct fuzz *f);
 void fuzz_follow_scrubs(struct fuzz *f);
-void fuzz_lease(struct fuzz *f);
-bool fuzz_has_lease(const struct fuzz *f, unsigned int file);
+void fuzz_hold(struct fuzz *f);
+u64 fuzz_held(const struct fuzz *f);
+void fuzz_lose_holds(struct fuzz *f);
 void fuzz_trim(struct fuzz *f);
 void fuzz_reset(struct fuzz *f);
 void fuzz_capacity(struct fuzz *f);

@@ -69,7 +69,8 @@ static const struct {
 	size_t start;
 	size_t end;
 } outs[] = {
-	OUT(INFO, flexmem_info, out_mode, out_va_length),
+	OUT(INFO, flexmem_info, out_mode, out_max_batch),
+	OUT(INFO, flexmem_info, out_alignment, out_va_length),
 	OUT(ALLOC, flexmem_alloc, out_handle, out_regions),
 	OUT(ALLOC, flexmem_alloc, out_leaving, out_leaving),
 	OUT(FREE, flexmem_free, out_error, out_error),
@@ -80,9 +81,7 @@ static const struct {
 	OUT(REGIONS, flexmem_regions, out_count, out_count),
 	OUT(SEGMENTS, flexmem_segments, out_count, out_count),
 	OUT(SEGMENTS, flexmem_segments, out_generation, out_generation),
-	OUT(LEASE, flexmem_lease, out_lease_ms, out_generation),
-	OUT(STATS, flexmem_stats, out_flags, out_leases),
-	OUT(STATS, flexmem_stats, out_total, out_client_handles),
+	OUT(STATS, flexmem_stats, out_flags, out_client_handles),
 	OUT(TRIM, flexmem_trim, out_regions, out_regions),
 	OUT(TRIM, flexmem_trim, out_bytes, out_bytes),
 	OUT(MAP, flexmem_map, out_offset, out_size),
@@ -213,7 +212,6 @@ void fuzz_open(struct fuzz *f, unsigned int i)
 	fuzz_new_owner(f, i);
 	file->next_handle = 1;
 	file->freed = 0;
-	file->leased = false;
 	file->peak = 0;
 }
 
@@ -228,7 +226,6 @@ void fuzz_close(struct fuzz *f, unsigned int i)
 	native_close(f->files[i].file);
 	f->files[i].file = NULL;
 	fuzz_close_space(f, i);
-	f->files[i].leased = false;
 	while (a < f->allocation + f->nr) {
 		if (a->file != i)
 			a++;
@@ -292,7 +289,7 @@ static const struct {
 	{ "fault", fuzz_fault, 6 },
 	{ "job", fuzz_job, 4 },
 	{ "TRIM", fuzz_trim, 7 },
-	{ "LEASE", fuzz_lease, 5 },
+	{ "hold", fuzz_hold, 5 },
 	{ "time", fuzz_time, 4 },
 	{ "sleep", fuzz_sleep, 1 },
 	{ "capacity", fuzz_capacity, 4 },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events of the device: faults, the passage of time, leases, resets and
+ * Events of the device: faults, the passage of time, resets and
  * removal.
  */
 #include "shim/internal.h"
@@ -212,93 +212,20 @@ void fuzz_time(struct fuzz *f)
 		f->model->timeouts += f->fake->calls[FAKE_SCRUB] - calls;
 }
 
-/* ---- leases ---- */
-
-bool fuzz_has_lease(const struct fuzz *f, unsigned int file)
-{
-	return f->files[file].leased &&
-	       time_before(jiffies, f->files[file].lease_end);
-}
-
-static bool is_leased(const struct fuzz *f)
-{
-	unsigned int i;
-
-	for (i = 0; i < FUZZ_FILES; i++)
-		if (fuzz_has_lease(f, i))
-			return true;
-	return false;
-}
-
-static void break_leases(struct fuzz *f)
-{
-	unsigned int i;
-
-	for (i = 0; i < FUZZ_FILES; i++)
-		f->files[i].leased = false;
-}
-
-/* Whether the caller may not renew its lease any more. */
-static bool was_leased_long(const struct fuzz *f)
-{
-	unsigned int total = f->settings.lease_total_ms;
-
-	return total && fuzz_has_lease(f, f->who) &&
-	       time_after_eq(jiffies, f->files[f->who].lease_begin +
-				      msecs_to_jiffies(total));
-}
-
-void fuzz_lease(struct fuzz *f)
-{
-	struct flexmem_lease cmd = CMD(lease, .op = fuzz_take(f) % 5 / 2);
-	struct fuzz_file *file = &f->files[f->who];
-	u32 op = cmd.op;
-	int want = 0;
-	long rc;
-
-	if (!fuzz_call(f, FLEXMEM_CMD_LEASE, &cmd, sizeof(cmd), &rc))
-		return;
-	if (op > FLEXMEM_LEASE_DROP ||
-	    (op == FLEXMEM_LEASE_DROP && !fuzz_has_lease(f, f->who)))
-		want = -EINVAL;
-	else if (op == FLEXMEM_LEASE_TAKE && f->model->broken)
-		want = -EIO;
-	else if (f->late)
-		want = -EFAULT;
-	else if (op == FLEXMEM_LEASE_TAKE && was_leased_long(f))
-		want = -EBUSY;
-	SAME(f, rc, want);
-	if (want)
-		return;
-	if (!fuzz_has_lease(f, f->who))
-		file->lease_begin = jiffies;
-	file->leased = op == FLEXMEM_LEASE_TAKE;
-	file->lease_end = jiffies + msecs_to_jiffies(f->settings.lease_ms) + 1;
-	SAME(f, cmd.out_lease_ms, op == FLEXMEM_LEASE_TAKE ?
-				  f->settings.lease_ms : 0);
-	SAME(f, cmd.out_generation, f->model->generation);
-}
-
-static int predict_trim(struct fuzz *f, bool break_them,
-			struct flexmem_trim *want)
+static int predict_trim(struct fuzz *f, struct flexmem_trim *want)
 {
 	int rc;
 
 	if (f->model->broken)
 		return -EIO;
 	rc = model_begin_trim(f->model);
-	if (rc)
-		return rc;
-	if (break_them)
-		break_leases(f);
-	return model_trim(f->model, is_leased(f), &want->out_regions,
-			  &want->out_bytes);
+	return rc ?: model_trim(f->model, fuzz_held(f), &want->out_regions,
+				&want->out_bytes);
 }
 
 void fuzz_trim(struct fuzz *f)
 {
-	struct flexmem_trim cmd = CMD(trim, .flags = fuzz_take(f) % 3 / 2);
-	bool break_them = cmd.flags;
+	struct flexmem_trim cmd = CMD(trim);
 	struct flexmem_trim want = {};
 	int want_rc;
 	long rc;
@@ -309,7 +236,7 @@ void fuzz_trim(struct fuzz *f)
 	if (!want_rc && f->late)
 		want_rc = -EFAULT;
 	if (!want_rc)
-		want_rc = predict_trim(f, break_them, &want);
+		want_rc = predict_trim(f, &want);
 	SAME(f, rc, want_rc);
 	if (f->late)
 		return;
@@ -318,14 +245,14 @@ void fuzz_trim(struct fuzz *f)
 }
 
 /*
- * Models a reset: all leases end, and every allocation is lost. An orphan that
+ * Models a reset: all holds end, and every allocation is lost. An orphan that
  * was only waiting for programs ends.
  */
 static void lose_all(struct fuzz *f)
 {
 	unsigned int i, nr;
 
-	break_leases(f);
+	fuzz_lose_holds(f);
 	for (i = 0; i < f->nr; i++)
 		f->allocation[i].lost = true;
 	for (i = 0; i < f->nr;) {

@@ -101,6 +101,60 @@ void fuzz_end_jobs(struct fuzz *f)
 			end(f, &f->job[i]);
 }
 
+static u64 slots_of(const struct fuzz *f, unsigned int file)
+{
+	const struct fuzz_allocation *a;
+	u64 slots = 0;
+
+	for (a = f->allocation; a < f->allocation + f->nr; a++)
+		if (a->file == file && !a->lost)
+			slots |= BIT_ULL(a->slot);
+	return slots;
+}
+
+/* Holds the regions of a file, or ends a hold. */
+void fuzz_hold(struct fuzz *f)
+{
+	u8 n = fuzz_take(f);
+	unsigned int file = n / FUZZ_HOLDS % FUZZ_FILES;
+	struct fuzz_hold *hold = &f->hold[n % FUZZ_HOLDS];
+	struct flexmem_file *private;
+
+	if (f->gone)
+		return;
+	if (hold->taken) {
+		flexmem_regions_unhold(f->fdev, &hold->hold);
+		hold->taken = false;
+	} else if (f->files[file].file) {
+		private = f->files[file].file->private_data;
+		hold->hold = flexmem_client_hold(&private->client);
+		hold->slots = slots_of(f, file);
+		hold->taken = true;
+		SAME(f, hold->hold.slots, hold->slots);
+	}
+}
+
+/* The slots that holds keep, as a bit mask. */
+u64 fuzz_held(const struct fuzz *f)
+{
+	unsigned int i;
+	u64 slots = 0;
+
+	for (i = 0; i < FUZZ_HOLDS; i++)
+		if (f->hold[i].taken)
+			slots |= f->hold[i].slots;
+	return slots;
+}
+
+/* A reset loses the regions that are held. The holds end later. */
+void fuzz_lose_holds(struct fuzz *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < FUZZ_HOLDS; i++)
+		f->hold[i].slots = 0;
+}
+
 /* A device that cannot be reset would stay failed, so it does not fail. */
 void fuzz_failed(struct fuzz *f)
 {

@@ -272,7 +272,6 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, cmd.out_order, s->order);
 	SAME(f, cmd.out_fit, s->fit);
 	SAME(f, cmd.out_max_handles, FLEXMEM_MAX_HANDLES);
-	SAME(f, cmd.out_lease_ms, s->lease_ms);
 	SAME(f, cmd.out_alignment, 128);
 	SAME(f, cmd.out_max_alignment, SZ_1G);
 	SAME(f, cmd.out_granule, SZ_2M);
@@ -391,15 +390,6 @@ void fuzz_domain(struct fuzz *f)
 	check_domain(f, &cmd);
 }
 
-static unsigned int count_leases(const struct fuzz *f)
-{
-	unsigned int i, nr = 0;
-
-	for (i = 0; i < FUZZ_FILES; i++)
-		nr += fuzz_has_lease(f, i);
-	return nr;
-}
-
 static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
 {
 	const struct model *model = f->model;
@@ -420,7 +410,6 @@ static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
 	}
 	check_exhausted(f, is->out_flags, model->default_domains);
 	SAME(f, is->out_regions, nr_regions(f));
-	SAME(f, is->out_leases, count_leases(f));
 	SAME(f, is->out_total, sums.total);
 	SAME(f, is->out_free, sums.free);
 	SAME(f, is->out_used, sums.total - sums.free);

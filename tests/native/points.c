@@ -20,7 +20,7 @@
 /*
  * The errors that each action may cause. -EFAULT also stands for a SIGBUS in an
  * access to mapped memory. After a reset a lost allocation cannot be found by
- * its address and has no lease. If the reset acquires all regions at once,
+ * its address. If the reset acquires all regions at once,
  * RESERVE finds no free slot (-ENOSPC).
  */
 static const struct {

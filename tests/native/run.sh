@@ -68,7 +68,7 @@ for kind; do
 	turn=$seed
 	for params in 'fallback_sizes=16M,8M,4M max_regions=6' \
 		'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1 pf_open=mode' \
-		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50'; do
+		'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8'; do
 		# With one of these parameters the card has several memories. The seed decides which one.
 		memories=()
 		((turn++ % 3)) || memories=(-d)
@@ -78,7 +78,7 @@ for kind; do
 	done
 	memories=()
 	((seed % 2)) || memories=(-d)
-	close='order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
+	close='order=fill_first fallback_sizes=4M max_regions=6'
 	program "$kind" torture -c "${memories[@]}" -s "$seed" -n "$ops" "$close"
 	program "$kind" torture -c "${memories[@]}" -P 4 -s "$seed" -n $((ops / 10)) "$close"
 done
@@ -103,7 +103,7 @@ tap 'the page has a row for each trace event' diff \
 	<(sed -nE 's/^(TRACE_EVENT\(|DEFINE_EVENT\([a-z_]+, )(flexmem_[a-z_]+),$/\2/p' "$TOP/kmod/trace.h" | sort) \
 	<(sed -nE 's/^``(flexmem_[a-z_]+)`` .*/\1/p' "$TOP/Documentation/tracing.rst" | sort)
 tap 'the tests of a source file are found' grep -E \
-	'^kmod/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; LEASE by .*segments' \
+	'^kmod/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; RESERVE by .*reserve' \
 	<("$here/callers.py" kmod/slot.c)
 # The same seed must give the same run.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }

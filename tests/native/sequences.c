@@ -35,13 +35,6 @@ static bool same_picture(const struct picture *a, const struct picture *b)
 	return true;
 }
 
-static bool same_hold(const struct flexmem_lease_hold *a,
-		      const struct flexmem_lease_hold *b)
-{
-	return a->expires == b->expires &&
-	       a->link.next == b->link.next && a->link.prev == b->link.prev;
-}
-
 /*
  * Whether a call of a killed caller may have had an effect, because it was
  * carried out in part, or by the worker.
@@ -98,9 +91,6 @@ long run_call(struct run *r, unsigned int f, const char *at, unsigned int cmd,
 	      void *arg)
 {
 	static struct picture before, after;
-	struct flexmem_file *file = r->file[f]->private_data;
-	struct flexmem_client *client = &file->client;
-	struct flexmem_lease_hold hold = client->lease;
 	unsigned long fail_at = current->fail_at;
 	int failed = current->failed;
 	long rc;
@@ -121,9 +111,6 @@ long run_call(struct run *r, unsigned int f, const char *at, unsigned int cmd,
 	current->fail_at = fail_at;
 	check_told(r, at, cmd, arg,
 		   !failed && current->failed == 1 + NATIVE_USER, rc);
-	if (rc && cmd == FLEXMEM_IOCTL_LEASE && !points_take_away() &&
-	    !same_hold(&hold, &client->lease))
-		run_wrong(r, "the call failed, and there is another lease", at, rc);
 	if (rc && !points_take_away() && !may_be_done(cmd, rc) &&
 	    !same_picture(&before, &after))
 		run_wrong(r, "the call failed, and changed something", at, rc);
@@ -234,21 +221,6 @@ static void run_ask(struct run *r)
 	CALL(r, 0, SNAPSHOT, &snapshot);
 	snapshot.region_count = 0;
 	FAILS(r, 0, SNAPSHOT, &snapshot, EMSGSIZE);
-}
-
-static void run_lease(struct run *r)
-{
-	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
-	struct flexmem_trim trim = CMD(trim);
-
-	if (!CALL(r, 0, LEASE, &lease))
-		return;
-	FAILS(r, 0, TRIM, &trim, EBUSY);
-	native_time_advance(HZ);
-	if (!CALL(r, 0, LEASE, &lease))
-		return;
-	lease.op = FLEXMEM_LEASE_DROP;
-	CALL(r, 0, LEASE, &lease);
 }
 
 static void run_alloc(struct run *r)
@@ -872,7 +844,6 @@ const struct sequence open_below = {
 const struct sequence sequences[] = {
 	{ "open", prepare_open, run_open },
 	{ "ask", prepare_alloc, run_ask },
-	{ "lease", prepare_alloc, run_lease },
 	{ "alloc, the first", prepare_open, run_alloc },
 	{ "alloc", prepare_alloc, run_alloc },
 	{ "alloc, all kinds", prepare_open, run_alloc_kinds },

@@ -431,14 +431,6 @@ static void do_map(struct tenant *t)
 	native_munmap(vma);
 }
 
-static void do_lease(struct tenant *t)
-{
-	struct flexmem_lease cmd = CMD(lease, .op = chance(t, 2) ?
-				       FLEXMEM_LEASE_TAKE : FLEXMEM_LEASE_DROP);
-
-	ANSWER(t, "LEASE", CALL(t, LEASE, &cmd), EINVAL, EIO);
-}
-
 /* Reads the files of a function that another task may remove meanwhile. */
 static void look_into_debugfs(struct tenant *t)
 {
@@ -565,11 +557,10 @@ static void do_reserve(struct tenant *t)
 
 static void do_trim(struct tenant *t)
 {
-	struct flexmem_trim cmd = CMD(trim,
-		.flags = chance(t, 3) ? FLEXMEM_TRIM_BREAK_LEASES : 0);
+	struct flexmem_trim cmd = CMD(trim);
 	long rc = CALL(t, TRIM, &cmd);
 
-	ANSWER(t, "TRIM", rc, EPERM, EBUSY, EIO, ETIMEDOUT, ENOMEM);
+	ANSWER(t, "TRIM", rc, EPERM, EIO, ETIMEDOUT, ENOMEM);
 	for_admin(rc);
 }
 
@@ -666,7 +657,7 @@ static const struct {
 } steps[] = {
 	{ do_alloc, 30 }, { do_free, 22 }, { do_free_by_address, 5 },
 	{ do_batch, 3 }, { do_free_batch, 4 }, { do_resize, 8 },
-	{ do_copy, 10 }, { do_copy_range, 5 }, { do_run, 8 }, { do_map, 6 }, { do_lease, 2 },
+	{ do_copy, 10 }, { do_copy_range, 5 }, { do_run, 8 }, { do_map, 6 },
 	{ tenant_space, 12 },
 	{ do_ask, 3 },
 	{ do_snapshot, 2 }, { do_limit, 2 }, { do_trim, 1 }, { do_reserve, 1 }, { do_event, 2 },

@@ -32,11 +32,11 @@ export ASAN_OPTIONS=detect_stack_use_after_return=1 TSAN_OPTIONS=exitcode=66
 params=(
 	'fallback_sizes=16M,8M,4M max_regions=6'
 	'order=fill_first strategy=best_fit fallback_sizes=16M,8M max_regions=4 program_slots=1 pf_open=mode'
-	'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8 lease_ms=50'
+	'acquire=prealloc order=fill_first fallback_sizes=8M max_regions=8'
 )
 close=(
-	'order=fill_first fallback_sizes=4M max_regions=6 lease_ms=20'
-	'strategy=best_fit fallback_sizes=4M max_regions=6 lease_ms=20'
+	'order=fill_first fallback_sizes=4M max_regions=6'
+	'strategy=best_fit fallback_sizes=4M max_regions=6'
 )
 # The options of each piece. Most pieces do not schedule their threads (-S, -P), because TSan then finds more.
 case $kind in

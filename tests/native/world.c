@@ -21,7 +21,6 @@ static void set_params(const char *params)
 		{ "acquire", "lazy" }, { "fallback_sizes", "12G,8G,4G" },
 		{ "max_regions", "12" }, { "program_slots", "0" },
 		{ "default_depth", "2" },
-		{ "lease_ms", "10000" },
 		{ "release_after_s", "0" }, { "pf_open", "admin" },
 	};
 	char text[256], *rest = text, *word, *value;

@@ -63,7 +63,7 @@ FIXTURE_VARIANT(command) {
 	FIXTURE_VARIANT_ADD(command, name##_pf) { .mode = FM_PF, __VA_ARGS__ }; \
 	FIXTURE_VARIANT_ADD(command, name##_vf) { .mode = FM_VF, __VA_ARGS__ }
 
-BOTH_MODES(info, COMMAND(INFO, info, 0, -1, false));
+BOTH_MODES(info, COMMAND(INFO, info, 0, RESERVED(info), false));
 BOTH_MODES(alloc, COMMAND(ALLOC, alloc, FLEXMEM_ALLOC_PROGRAM |
 			  FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED |
 			  FLEXMEM_ALLOC_GROWABLE,
@@ -74,10 +74,8 @@ BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, RESERVED(lookup), false));
 BOTH_MODES(regions, COMMAND(REGIONS, regions, 0, RESERVED(regions), false));
 BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
-BOTH_MODES(lease, COMMAND(LEASE, lease, 0, -1, false));
-BOTH_MODES(stats, COMMAND(STATS, stats, 0, RESERVED(stats), false));
-BOTH_MODES(trim, COMMAND(TRIM, trim, FLEXMEM_TRIM_BREAK_LEASES, RESERVED(trim),
-			 false));
+BOTH_MODES(stats, COMMAND(STATS, stats, 0, -1, false));
+BOTH_MODES(trim, COMMAND(TRIM, trim, 0, RESERVED(trim), false));
 BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
 BOTH_MODES(read, COMMAND(READ, rw, 0, RESERVED(rw), false));
 BOTH_MODES(write, COMMAND(WRITE, rw, 0, RESERVED(rw), false));
@@ -549,6 +547,7 @@ TEST_F(number, unknown_numbers_are_enotty)
 			TH_LOG("number %#x", nr);
 	/* a command that was removed */
 	EXPECT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, 0x11), buf));
+	EXPECT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, 0x08), buf));
 }
 
 TEST_F(number, wrong_type_is_enotty)

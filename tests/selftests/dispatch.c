@@ -253,25 +253,27 @@ TEST_F(dispatch, freed_memory_is_charged_until_the_end)
 	EXPECT_EQ(0, leaving(self->root));
 }
 
-TEST_F(dispatch, a_program_holds_the_segment_table)
+/* Starts a program of alice that does not name all of her memory. */
+static int start_holding(FIXTURE_DATA(dispatch) *self, __u32 handle)
 {
-	struct flexmem_trim trim = CMD(trim,
-				       .flags = FLEXMEM_TRIM_BREAK_LEASES);
+	return run(self->queue, (struct sim_run) {
+		.program = SIM_PROGRAM_FILL, .fd = self->alice,
+		.to = handle, .size = SIZE, .value = 'a',
+		.latency_ms = 1000, .flags = SIM_RUN_HOLDS,
+	});
+}
+
+TEST_F(dispatch, a_program_holds_the_regions_of_its_process)
+{
 	struct flexmem_alloc a, b, c;
 	int fence;
 
 	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
-	ASSERT_EQ(0, fm_alloc(self->bob, 4 * GiB, &b));
-	ASSERT_EQ(0, fm_free(self->bob, b.out_handle));
-	EXPECT_EQ(2, fm_stats(self->root).out_regions);
-	fence = run(self->queue, (struct sim_run) {
-		.program = SIM_PROGRAM_FILL, .fd = self->alice,
-		.to = a.out_handle, .size = SIZE, .value = 'a',
-		.latency_ms = 300, .flags = SIM_RUN_HOLDS,
-	});
+	ASSERT_EQ(0, fm_alloc(self->alice, 4 * GiB, &b));
+	fence = start_holding(self, a.out_handle);
 	ASSERT_LE(0, fence);
-	EXPECT_EQ(EBUSY, fm_trim(self->root));
-	EXPECT_EQ(EBUSY, raw_trim(self->root, &trim));
+	ASSERT_EQ(0, fm_free(self->alice, b.out_handle));
+	EXPECT_EQ(0, fm_trim(self->root));
 	EXPECT_EQ(2, fm_stats(self->root).out_regions);
 	/* ALLOC does not wait for the program. */
 	EXPECT_EQ(0, fm_alloc(self->bob, SIZE, &c));
@@ -279,6 +281,21 @@ TEST_F(dispatch, a_program_holds_the_segment_table)
 	EXPECT_EQ(1, wait_for(fence));
 	EXPECT_EQ(0, fm_trim(self->root));
 	EXPECT_EQ(1, fm_stats(self->root).out_regions);
+}
+
+TEST_F(dispatch, a_program_does_not_hold_the_regions_of_others)
+{
+	struct flexmem_alloc a, b;
+	int fence;
+
+	ASSERT_EQ(0, fm_alloc(self->alice, SIZE, &a));
+	ASSERT_EQ(0, fm_alloc(self->bob, 4 * GiB, &b));
+	fence = start_holding(self, a.out_handle);
+	ASSERT_LE(0, fence);
+	ASSERT_EQ(0, fm_free(self->bob, b.out_handle));
+	EXPECT_EQ(0, fm_trim(self->root));
+	EXPECT_EQ(1, fm_stats(self->root).out_regions);
+	EXPECT_EQ(1, wait_for(fence));
 }
 
 /* An endless program. The driver's watchdog resets the device. */
@@ -582,14 +599,18 @@ TEST_F(loaded, a_tile_changes_only_offsets)
 	}
 }
 
-/* The driver does not hold the table. The process has a lease instead. */
-TEST_F(loaded, a_program_runs_under_a_lease)
+/*
+ * The driver holds no regions. The program's fences keep all memory that the
+ * program names, so TRIM leaves its regions in their slots.
+ */
+TEST_F(loaded, a_program_keeps_the_regions_that_it_names)
 {
+	int fence;
+
 	ASSERT_EQ(0, correct(self));
-	ASSERT_EQ(0, fm_lease(self->alice, FLEXMEM_LEASE_TAKE));
-	EXPECT_EQ(EBUSY, fm_trim(self->root));
-	EXPECT_EQ(1, wait_for(start(self, 0)));
-	EXPECT_EQ(0, fm_lease(self->alice, FLEXMEM_LEASE_DROP));
+	fence = start(self, 0);
+	EXPECT_EQ(0, fm_trim(self->root));
+	EXPECT_EQ(1, wait_for(fence));
 	EXPECT_EQ(0, wrong_bytes(self, 1));
 }
 

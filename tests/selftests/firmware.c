@@ -335,8 +335,6 @@ TEST_F(fw, a_slow_firmware_stops_only_its_callers)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, take_region, &self->fd));
 	fm_await_counter("requests", requests);
 	EXPECT_EQ(1, fm_stats(self->fd).out_regions);
-	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_TAKE));
-	EXPECT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_DROP));
 	EXPECT_EQ(0, fm_free(self->fd, reply.out_handle));
 	if (!strcmp(variant->order, "order=fill_first")) {
 		/* an existing region has room, so the firmware is not needed */

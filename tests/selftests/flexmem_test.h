@@ -82,7 +82,6 @@ FM_RAW(free_batch, FREE_BATCH, batch)
 FM_RAW(lookup, LOOKUP, lookup)
 FM_RAW(regions, REGIONS, regions)
 FM_RAW(segments, SEGMENTS, segments)
-FM_RAW(lease, LEASE, lease)
 FM_RAW(stats, STATS, stats)
 FM_RAW(trim, TRIM, trim)
 FM_RAW(map, MAP, map)
@@ -135,11 +134,6 @@ fm_fn int fm_free_address(int fd, struct flexmem_address address)
 {
 	return raw_free(fd, &CMD(free, .flags = FLEXMEM_FREE_BY_ADDRESS,
 				 .address = address));
-}
-
-fm_fn int fm_lease(int fd, __u32 op)
-{
-	return raw_lease(fd, &CMD(lease, .op = op));
 }
 
 fm_fn int fm_trim(int fd)
@@ -290,7 +284,7 @@ fm_fn const char *fm_sums(int fd, bool empty)
 	if (s.stats.out_client_used > s.stats.out_used)
 		return "client uses more than all";
 	if (empty && (s.stats.out_used || s.stats.out_used_program ||
-		      allocated || s.stats.out_leases))
+		      allocated))
 		return "not empty";
 	return "";
 }

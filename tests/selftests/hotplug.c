@@ -10,7 +10,7 @@
 
 #define PAGE 4096
 #define PARAMS "max_regions=3 fallback_sizes=4G order=fill_first "	\
-	"strategy=first_fit acquire=lazy program_slots=0 lease_ms=60000"
+	"strategy=first_fit acquire=lazy program_slots=0"
 #define SIM "num_vfs=2 memory=64G vf_capacity=16G"
 #define NUM_VFS "/sys/module/flexmem_sim/parameters/num_vfs"
 
@@ -129,7 +129,7 @@ static int hold(int fd, struct held *h)
 		return 3;
 	if (fm_free(fd, h->orphan.out_handle))
 		return 4;
-	return fm_lease(fd, FLEXMEM_LEASE_TAKE) ? 5 : 0;
+	return 0;
 }
 
 static void let_go(struct held *h)

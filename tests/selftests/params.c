@@ -77,8 +77,6 @@ static const struct {
 	{ "max_regions", { "", "0", "65", "-1", "12x", "4294967296", "1000000" } },
 	{ "program_slots", { "", "-1", "12", "64", "x", "4294967296" } },
 	{ "default_depth", { "", "0", "-1", "x", "33" } },
-	{ "lease_ms", { "", "0", "-1", "x", "4294967296" } },
-	{ "lease_total_ms", { "", "-1", "x", "86400001" } },
 	{ "pf_open", { "", "1", "y", "any", "admin,mode" } },
 }, bad_sim[] = {
 	{ "memory", { "", "0", "1", "-1G", "128X", "65T", "G" } },
@@ -202,8 +200,6 @@ static const struct {
 	{ "flexmem", "max_regions", "12", "7", "7" },
 	{ "flexmem", "program_slots", "0", "2", "2" },
 	{ "flexmem", "default_depth", "2", "3", "3" },
-	{ "flexmem", "lease_ms", NULL, "1234", "1234" },
-	{ "flexmem", "lease_total_ms", "3600000", "12345", "12345" },
 	{ "flexmem", "pf_open", "admin", "mode", "mode" },
 	{ "flexmem_sim", "memory", "128G", "96G", "96G" },
 	{ "flexmem_sim", "job_timeout_ms", "120000", "12345", "12345" },
@@ -272,7 +268,6 @@ TEST_F(params, good_values_are_readable_and_told_by_info)
 	EXPECT_EQ(2 * GiB, info.out_fallback_sizes[2]);
 	EXPECT_EQ(7, info.out_max_regions);
 	EXPECT_EQ(2, info.out_program_slots);
-	EXPECT_EQ(1234, info.out_lease_ms);
 	EXPECT_EQ(8, info.out_slots);
 	EXPECT_EQ(32 * GiB, info.out_capacity);
 	close(fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The lists of regions and segments, leases, and TRIM. */
+/* The lists of regions and segments, and TRIM. */
 #include "flexmem_test.h"
 
 #include <linux/capability.h>
@@ -158,21 +158,21 @@ TEST_F(list, short_entry_size_is_einval)
 	EXPECT_TRUE(untouched(self->buf, 0, sizeof(self->buf)));
 }
 
-FIXTURE(lease) {
+FIXTURE(trim) {
 	int fd;
 	int other;
 };
 
-FIXTURE_VARIANT(lease) {
+FIXTURE_VARIANT(trim) {
 	int mode;
 };
 
-FIXTURE_VARIANT_ADD(lease, pf) { .mode = FM_PF };
-FIXTURE_VARIANT_ADD(lease, vf) { .mode = FM_VF };
+FIXTURE_VARIANT_ADD(trim, pf) { .mode = FM_PF };
+FIXTURE_VARIANT_ADD(trim, vf) { .mode = FM_VF };
 
-FIXTURE_SETUP(lease)
+FIXTURE_SETUP(trim)
 {
-	LOAD(PARAMS " lease_ms=60000", NULL);
+	LOAD(PARAMS, NULL);
 	self->fd = fm_open(variant->mode);
 	self->other = fm_open(variant->mode);
 	ASSERT_LE(0, self->fd);
@@ -181,16 +181,13 @@ FIXTURE_SETUP(lease)
 	ASSERT_EQ(0, fm_stats(self->fd).out_regions);
 }
 
-FIXTURE_TEARDOWN(lease)
+FIXTURE_TEARDOWN(trim)
 {
 	EXPECT_STREQ("", fm_sums(self->fd, false));
 	close(self->fd);
 	close(self->other);
 	EXPECT_EMPTY(variant->mode);
 }
-
-#define TAKE FLEXMEM_LEASE_TAKE
-#define DROP FLEXMEM_LEASE_DROP
 
 static __u64 generation(int fd)
 {
@@ -201,10 +198,9 @@ static __u64 generation(int fd)
 	return !error || error == EMSGSIZE ? arg.out_generation : 0;
 }
 
-TEST_F(lease, generation_grows_with_every_change_and_no_other)
+TEST_F(trim, generation_grows_with_every_change_and_no_other)
 {
 	__u64 last = generation(self->fd), now;
-	struct flexmem_lease lease;
 	__u32 handle[N + 1];
 	int i;
 
@@ -218,161 +214,25 @@ TEST_F(lease, generation_grows_with_every_change_and_no_other)
 	handle[N] = fm_take(self->fd, KiB);
 	for (i = 0; i <= N; i++)
 		ASSERT_EQ(0, fm_free(self->fd, handle[i]));
-	lease = CMD(lease, .op = TAKE);
-	must(lease, self->fd, &lease);
-	EXPECT_EQ(last, lease.out_generation);
-	lease = CMD(lease, .op = DROP);
-	must(lease, self->fd, &lease);
-	EXPECT_EQ(last, lease.out_generation);
 	EXPECT_EQ(last, generation(self->other));
 	EXPECT_EQ(last, fm_stats(self->fd).out_generation);
 	EXPECT_EQ(0, fm_trim(self->fd));
 	EXPECT_LT(last, generation(self->fd));
 }
 
-TEST_F(lease, take_tells_time_and_generation)
-{
-	struct flexmem_lease lease = CMD(lease, .op = TAKE);
-
-	must(lease, self->fd, &lease);
-	EXPECT_EQ(60000, fm_info(self->fd).out_lease_ms);
-	EXPECT_GE(60000, lease.out_lease_ms);
-	EXPECT_LT(50000, lease.out_lease_ms);
-	EXPECT_EQ(generation(self->fd), lease.out_generation);
-	EXPECT_EQ(1, fm_stats(self->other).out_leases);
-	/* a second LEASE extends the lease */
-	must(lease, self->fd, &lease);
-	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
-	EXPECT_EQ(0, fm_lease(self->other, TAKE));
-	EXPECT_EQ(2, fm_stats(self->fd).out_leases);
-
-	lease = CMD(lease, .op = DROP);
-	must(lease, self->fd, &lease);
-	EXPECT_EQ(0, lease.out_lease_ms);
-	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
-	EXPECT_EQ(0, fm_lease(self->other, DROP));
-	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
-}
-
-TEST_F(lease, drop_without_a_lease_is_einval)
-{
-	struct snapshot before;
-
-	SNAP(self->fd, &before);
-	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
-	EXPECT_UNCHANGED(self->fd, &before);
-	EXPECT_EQ(0, fm_lease(self->fd, TAKE));
-	EXPECT_EQ(EINVAL, fm_lease(self->other, DROP));
-	EXPECT_EQ(0, fm_lease(self->fd, DROP));
-	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
-	EXPECT_UNCHANGED(self->fd, &before);
-}
-
-TEST_F(lease, unknown_op_is_einval)
-{
-	struct snapshot before;
-
-	SNAP(self->fd, &before);
-	EXPECT_EQ(EINVAL, fm_lease(self->fd, 2));
-	EXPECT_EQ(EINVAL, fm_lease(self->fd, UINT_MAX));
-	EXPECT_UNCHANGED(self->fd, &before);
-}
-
-TEST_F(lease, trim_is_ebusy_under_anyones_lease)
+TEST_F(trim, knows_no_flags)
 {
 	__u32 handle = fm_take(self->fd, KiB);
 	struct snapshot before;
-	int i;
 
 	ASSERT_NE(0, handle);
 	ASSERT_EQ(0, fm_free(self->fd, handle));
-	for (i = 0; i < 2; i++) {
-		int holder = i ? self->other : self->fd;
-
-		ASSERT_EQ(0, fm_lease(holder, TAKE));
-		SNAP(self->fd, &before);
-		EXPECT_EQ(EBUSY, fm_trim(self->fd));
-		EXPECT_EQ(EBUSY, fm_trim(self->other));
-		EXPECT_UNCHANGED(self->fd, &before);
-		ASSERT_EQ(0, fm_lease(holder, DROP));
-	}
-	EXPECT_EQ(0, fm_trim(self->fd));
-	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
-}
-
-/* The administrator ends leases with TRIM. A region in use stays. */
-TEST_F(lease, the_administrator_can_break_leases)
-{
-	struct flexmem_trim trim = CMD(trim, .flags = FLEXMEM_TRIM_BREAK_LEASES);
-	const __u32 gone = fm_take(self->fd, KiB);
-	const __u32 kept = fm_take(self->fd, KiB);
-	struct snapshot before, after;
-	struct flexmem_lookup lookup;
-
-	ASSERT_NE(0, kept);
-	ASSERT_EQ(0, fm_free(self->fd, gone));
-	ASSERT_EQ(0, fm_lease(self->fd, TAKE));
-	ASSERT_EQ(0, fm_lease(self->other, TAKE));
 	SNAP(self->fd, &before);
-	ASSERT_EQ(2, before.segments.out_count);
-	must(trim, self->other, &trim);
-	EXPECT_EQ(1, trim.out_regions);
-	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
-	SNAP(self->fd, &after);
-	ASSERT_EQ(1, after.segments.out_count);
-	EXPECT_EQ(before.segment[1].slot, after.segment[0].slot);
-	lookup = CMD(lookup, .handle = kept);
-	must(lookup, self->fd, &lookup);
-	EXPECT_EQ(after.segment[0].region_id, lookup.out_address.region_id);
+	must_fail(EOPNOTSUPP, trim, self->fd, &CMD(trim, .flags = 1));
+	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(lease, empty_slots_may_be_filled)
-{
-	ASSERT_EQ(0, fm_lease(self->other, TAKE));
-	EXPECT_NE(0, fm_take(self->fd, KiB));
-	EXPECT_NE(0, fm_take(self->fd, KiB));
-	EXPECT_EQ(2, fm_stats(self->fd).out_regions);
-}
-
-TEST_F(lease, ends_at_the_last_close)
-{
-	int copy = dup(self->other);
-
-	ASSERT_LE(0, copy);
-	ASSERT_EQ(0, fm_lease(self->other, TAKE));
-	close(self->other);
-	EXPECT_EQ(1, fm_stats(self->fd).out_leases);
-	EXPECT_EQ(EBUSY, fm_trim(self->fd));
-	close(copy);
-	EXPECT_EQ(0, fm_stats(self->fd).out_leases);
-	EXPECT_EQ(0, fm_trim(self->fd));
-}
-
-TEST_F(lease, ends_when_its_holder_is_killed)
-{
-	int fds[2], fd;
-	char byte = 1;
-	pid_t pid;
-
-	ASSERT_EQ(0, pipe(fds));
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid) {
-		fd = fm_open(variant->mode);
-		byte = fm_lease(fd, TAKE);
-		if (write(fds[1], &byte, 1) == 1)
-			pause();
-		_exit(0);
-	}
-	ASSERT_EQ(1, read(fds[0], &byte, 1));
-	EXPECT_EQ(0, byte);
-	EXPECT_EQ(EBUSY, fm_trim(self->fd));
-	kill(pid, SIGKILL);
-	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-	EXPECT_EQ(0, fm_trim(self->fd));
-}
-
-TEST_F(lease, trim_gives_back_empty_regions_only_and_reopens)
+TEST_F(trim, gives_back_empty_regions_only_and_reopens)
 {
 	struct flexmem_trim trim = CMD(trim, .out_regions = 77);
 	struct flexmem_alloc reply[N], again;
@@ -412,7 +272,7 @@ TEST_F(lease, trim_gives_back_empty_regions_only_and_reopens)
 	EXPECT_TRUE(fm_exhausted(self->fd));
 }
 
-TEST_F(lease, figures_survive_trim)
+TEST_F(trim, figures_survive_trim)
 {
 	struct flexmem_stats before, after;
 	__u32 handle = fm_take(self->fd, KiB);
@@ -466,7 +326,7 @@ static int trim_without_sys_admin(void *arg)
 	return fm_trim(((struct trim_child *)arg)->fd);
 }
 
-TEST_F(lease, trim_is_eperm_without_cap_sys_admin)
+TEST_F(trim, is_eperm_without_cap_sys_admin)
 {
 	struct trim_child child = { .fd = self->fd };
 	__u32 handle = fm_take(self->fd, KiB);
@@ -481,7 +341,7 @@ TEST_F(lease, trim_is_eperm_without_cap_sys_admin)
 	EXPECT_EQ(0, fm_trim(self->fd));
 }
 
-TEST_F(lease, trim_is_eperm_for_root_of_a_user_namespace)
+TEST_F(trim, is_eperm_for_root_of_a_user_namespace)
 {
 	struct trim_child child = { .fd = self->fd, .user_ns = true };
 	__u32 handle = fm_take(self->fd, KiB);
@@ -495,77 +355,6 @@ TEST_F(lease, trim_is_eperm_for_root_of_a_user_namespace)
 	EXPECT_EQ(EPERM, fm_child(unprivileged_trim, &child));
 	EXPECT_EQ(EPERM, fm_child(root_of_a_user_ns_trim, &child));
 	EXPECT_UNCHANGED(self->fd, &before);
-}
-
-FIXTURE(expiry) {
-	int fd;
-};
-
-FIXTURE_VARIANT(expiry) {
-	int mode;
-};
-
-FIXTURE_VARIANT_ADD(expiry, pf) { .mode = FM_PF };
-FIXTURE_VARIANT_ADD(expiry, vf) { .mode = FM_VF };
-
-FIXTURE_SETUP(expiry)
-{
-	__u32 handle;
-
-	LOAD(PARAMS " lease_ms=200", NULL);
-	self->fd = fm_open(variant->mode);
-	ASSERT_LE(0, self->fd);
-	handle = fm_take(self->fd, KiB);
-	ASSERT_EQ(0, fm_free(self->fd, handle));
-}
-
-FIXTURE_TEARDOWN(expiry)
-{
-	close(self->fd);
-	EXPECT_EMPTY(variant->mode);
-}
-
-TEST_F(expiry, an_expired_lease_is_none)
-{
-	__u64 start;
-	int error;
-
-	EXPECT_EQ(200, fm_info(self->fd).out_lease_ms);
-	ASSERT_EQ(0, fm_lease(self->fd, TAKE));
-	while (fm_stats(self->fd).out_leases)
-		usleep(10000);
-	EXPECT_EQ(EINVAL, fm_lease(self->fd, DROP));
-	EXPECT_EQ(0, fm_trim(self->fd));
-	EXPECT_EQ(0, fm_stats(self->fd).out_regions);
-	/* the lease can be taken again, and dropped before it expires */
-	do {
-		start = fm_now_ms();
-		EXPECT_EQ(0, fm_lease(self->fd, TAKE));
-		error = fm_lease(self->fd, DROP);
-	} while (error && fm_now_ms() - start >= 200);
-	EXPECT_EQ(0, error);
-}
-
-TEST_F(expiry, a_renewed_lease_has_its_full_time)
-{
-	__u64 start = fm_now_ms();
-	__u32 handle;
-	int i, error;
-
-	for (i = 0; i < 8; i++) {
-		ASSERT_EQ(0, fm_lease(self->fd, TAKE));
-		usleep(60000);
-	}
-	ASSERT_LT(400, fm_now_ms() - start);
-	/* tries again if TRIM came after the lease may have expired */
-	do {
-		handle = fm_take(self->fd, KiB);
-		ASSERT_EQ(0, fm_free(self->fd, handle));
-		start = fm_now_ms();
-		ASSERT_EQ(0, fm_lease(self->fd, TAKE));
-		error = fm_trim(self->fd);
-	} while (!error && fm_now_ms() - start >= 200);
-	EXPECT_EQ(EBUSY, error);
 }
 
 TEST_HARNESS_MAIN

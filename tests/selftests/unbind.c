@@ -96,7 +96,6 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	must_fail(ENODEV, segments, fd,
 		  &CMD(segments, .entry_size = sizeof(segment[0]), .count = 8,
 		       .entries = (uintptr_t)segment));
-	must_fail(ENODEV, lease, fd, &CMD(lease, .op = FLEXMEM_LEASE_TAKE));
 	must_fail(ENODEV, stats, fd, &CMD(stats));
 	must_fail(ENODEV, trim, fd, &CMD(trim));
 	must_fail(ENODEV, map, fd, &CMD(map, .handle = 1));
@@ -112,7 +111,6 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 TEST_F(unbind, every_command_is_enodev)
 {
 	ASSERT_NE(0, fm_take(self->fd, KiB));
-	ASSERT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_TAKE));
 	UNBIND();
 	expect_enodev(_metadata, self->fd);
 	EXPECT_NE(0, access(self->node, F_OK));
@@ -170,7 +168,6 @@ TEST_F(unbind, bind_gives_a_fresh_device)
 
 	for (round = 0; round < 3; round++) {
 		ASSERT_NE(0, fm_take(self->fd, 4 * GiB));
-		ASSERT_EQ(0, fm_lease(self->fd, FLEXMEM_LEASE_TAKE));
 		UNBIND();
 		BIND();
 		fd = fm_open(variant->mode);

@@ -366,7 +366,7 @@ bool events_load(uint64_t seed)
 
 	rng.state = rng_mix(seed, 0xeeee);
 	snprintf(params, sizeof(params),
-		 "strategy=%s order=%s program_slots=%u max_regions=7 lease_ms=100 fallback_sizes=32M,16M,8M",
+		 "strategy=%s order=%s program_slots=%u max_regions=7 fallback_sizes=32M,16M,8M",
 		 fit[rng_below(&rng, 2)], order[rng_below(&rng, 2)],
 		 rng_below(&rng, 2));
 	snprintf(sim_params, sizeof(sim_params),

@@ -47,7 +47,6 @@ const char * const op_names[NR_OPS] = {
 	[OP_INFO] = "INFO",
 	[OP_REGIONS] = "REGIONS",
 	[OP_SEGMENTS] = "SEGMENTS",
-	[OP_LEASE] = "LEASE",
 	[OP_STATS] = "STATS",
 	[OP_SNAPSHOT] = "SNAPSHOT",
 	[OP_GET_LIMIT] = "GET_LIMIT",

@@ -79,7 +79,6 @@ enum op {
 	OP_INFO,
 	OP_REGIONS,
 	OP_SEGMENTS,
-	OP_LEASE,
 	OP_STATS,
 	OP_SNAPSHOT,
 	OP_GET_LIMIT,
@@ -272,7 +271,6 @@ void worker_run(unsigned int slot, unsigned int incarnation)
 bool op_info(struct thread *t);
 bool op_regions(struct thread *t);
 bool op_segments(struct thread *t);
-bool op_lease(struct thread *t);
 bool op_stats(struct thread *t);
 bool op_snapshot(struct thread *t);
 bool op_get_limit(struct thread *t);

@@ -63,26 +63,6 @@ bool op_segments(struct thread *t)
 	return done;
 }
 
-bool op_lease(struct thread *t)
-{
-	struct flexmem_lease lease = CMD(lease, .op = FLEXMEM_LEASE_TAKE);
-	struct file *file = file_pick(t);
-	bool done;
-
-	if (!file)
-		return false;
-	/* While the device is reset no lease can be taken. */
-	done = !call(file, "LEASE", FLEXMEM_IOCTL_LEASE, &lease, MAY_EIO);
-	if (done && !rng_one_in(&t->rng, 4)) {
-		lease.op = FLEXMEM_LEASE_DROP;
-		/* A reset, another thread or time may have ended the lease. */
-		call(file, "LEASE (drop)", FLEXMEM_IOCTL_LEASE, &lease,
-		     MAY_EINVAL);
-	}
-	file_put(file);
-	return done;
-}
-
 static void check_stats(const struct flexmem_stats *s)
 {
 	if (s->out_used + s->out_free != s->out_total ||

@@ -30,7 +30,6 @@ static const struct {
 	[OP_INFO] = { op_info, 12 },
 	[OP_REGIONS] = { op_regions, 10 },
 	[OP_SEGMENTS] = { op_segments, 12 },
-	[OP_LEASE] = { op_lease, 8 },
 	[OP_STATS] = { op_stats, 30 },
 	[OP_SNAPSHOT] = { op_snapshot, 16 },
 	[OP_GET_LIMIT] = { op_get_limit, 30 },

@@ -40,7 +40,6 @@ static const struct {
 	  { offsetof(struct flexmem_regions, entries) } },
 	{ FLEXMEM_CMD_SEGMENTS, sizeof(struct flexmem_segments),
 	  { offsetof(struct flexmem_segments, entries) } },
-	{ FLEXMEM_CMD_LEASE, sizeof(struct flexmem_lease), {} },
 	{ FLEXMEM_CMD_STATS, sizeof(struct flexmem_stats), {} },
 	{ FLEXMEM_CMD_TRIM, sizeof(struct flexmem_trim), {} },
 	{ FLEXMEM_CMD_MAP, sizeof(struct flexmem_map), {} },

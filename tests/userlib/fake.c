@@ -126,7 +126,6 @@ void fake_from_environment(void)
 	fake.orphaned = from_environment("FAKE_ORPHANED", 0);
 	fake.leaving = from_environment("FAKE_LEAVING", 0);
 	fake.waits_ms = from_environment("FAKE_WAITS_MS", 0);
-	fake.other_leases = from_environment("FAKE_LEASES", false);
 	fake.quarantined = from_environment("FAKE_QUARANTINED", 0);
 	fake.scrubbed = from_environment("FAKE_SCRUBBED", 0);
 	fake.nodes[0].mode = (uint32_t)from_environment("FAKE_MODE",
@@ -558,7 +557,6 @@ static int info(struct file *file, struct flexmem_info *cmd)
 	cmd->out_fit = fake.fit;
 	cmd->out_max_handles = fake.max_handles;
 	cmd->out_max_batch = fake.max_batch;
-	cmd->out_lease_ms = 1500;
 	cmd->out_alignment = 128;
 	cmd->out_max_alignment = GIB;
 	cmd->out_granule = 1 << 20;
@@ -747,33 +745,15 @@ static int list_segments(struct flexmem_segments *cmd)
 	return 0;
 }
 
-static int lease(struct file *file, struct flexmem_lease *cmd)
-{
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && cmd->op <= 1);
-	REQUIRE(!cmd->out_lease_ms && !cmd->out_generation);
-	cmd->out_generation = generation;
-	if (cmd->op == FLEXMEM_LEASE_DROP) {
-		if (!file->lease)
-			return EINVAL;
-		file->lease = false;
-		return 0;
-	}
-	file->lease = true;
-	cmd->out_lease_ms = 1500;
-	return 0;
-}
-
 static int stats(const struct file *file, struct flexmem_stats *cmd)
 {
 	struct flexmem_region_entry entry;
 	uint32_t i;
 
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
 	REQUIRE(!cmd->out_regions && !cmd->out_total);
 	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
 	cmd->out_regions = nr_regions;
-	for (i = 0; i < FDS; i++)
-		cmd->out_leases += files[i].lease;
 	for (i = 0; i < nr_regions; i++) {
 		measure(&regions[i], &entry);
 		cmd->out_total += entry.total;
@@ -791,25 +771,6 @@ static int stats(const struct file *file, struct flexmem_stats *cmd)
 	return 0;
 }
 
-static bool is_leased(void)
-{
-	bool leased = fake.other_leases;
-	unsigned int i;
-
-	for (i = 0; i < FDS; i++)
-		leased |= files[i].lease;
-	return leased;
-}
-
-static void break_leases(void)
-{
-	unsigned int i;
-
-	fake.other_leases = false;
-	for (i = 0; i < FDS; i++)
-		files[i].lease = false;
-}
-
 /*
  * Releases only empty regions at the end of the list, which is enough for the
  * tests.
@@ -817,12 +778,7 @@ static void break_leases(void)
 static int trim(struct flexmem_trim *cmd, int injected)
 {
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->__reserved);
-	REQUIRE(!(cmd->flags & ~FLEXMEM_TRIM_BREAK_LEASES));
-	REQUIRE(!cmd->out_regions && !cmd->out_bytes);
-	if (cmd->flags & FLEXMEM_TRIM_BREAK_LEASES)
-		break_leases();
-	if (is_leased())
-		return EBUSY;
+	REQUIRE(!cmd->flags && !cmd->out_regions && !cmd->out_bytes);
 	while (nr_regions && !regions[nr_regions - 1].blocks->next &&
 	       !regions[nr_regions - 1].blocks->handle) {
 		if (injected && cmd->out_regions == fake.trim_fails_after)
@@ -864,8 +820,6 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return list_regions(arg);
 	case FLEXMEM_CMD_SEGMENTS:
 		return list_segments(arg);
-	case FLEXMEM_CMD_LEASE:
-		return lease(file, arg);
 	case FLEXMEM_CMD_STATS:
 		return stats(file, arg);
 	case FLEXMEM_CMD_MAP:

@@ -142,8 +142,6 @@ struct fake {
 	/* Snapshots never have enough room. */
 	bool always_too_small;
 	int mmap_error;
-	/* Another process always holds a lease. */
-	bool other_leases;
 	/* The regions that TRIM releases before an injected error. */
 	unsigned int trim_fails_after;
 

@@ -43,7 +43,6 @@ struct file {
 	uint64_t peak;
 	uint64_t handles;
 	unsigned int events;
-	bool lease;
 };
 
 extern pthread_mutex_t lock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening a device, its properties, statistics, leases, trim. */
+/* Opening a device, its properties, statistics, trim. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -224,7 +224,6 @@ static void properties(void **state)
 	assert_int_equal(p.program_slots, 2);
 	assert_int_equal(p.max_handles, 1000000);
 	assert_int_equal(p.max_batch, 64);
-	assert_int_equal(p.lease_ms, 1500);
 	assert_int_equal(p.alignment, 128);
 	assert_int_equal(p.max_alignment, GIB);
 	assert_int_equal(p.granule, MIB);
@@ -297,7 +296,6 @@ static void statistics(void **state)
 	assert_int_equal(flexmem_device_statistics(device, &s, sizeof(s)), 0);
 	assert_int_equal(s.flags, 0);
 	assert_int_equal(s.regions, 1);
-	assert_int_equal(s.leases, 0);
 	assert_int_equal(s.total, 12 * GIB);
 	assert_int_equal(s.used, 1024);
 	assert_int_equal(s.free, 12 * GIB - 1024);
@@ -329,27 +327,6 @@ static void locked_is_told(void **state)
 	flexmem_device_close(device);
 }
 
-static void lease(void **state)
-{
-	struct flexmem_device *device = open_device();
-	uint64_t generation = 0;
-	uint32_t ms = 0;
-
-	(void)state;
-	assert_int_equal(flexmem_device_lease_drop(device), -EINVAL);
-	assert_int_equal(flexmem_device_lease_take(device, &ms, &generation),
-			 0);
-	assert_int_equal(ms, 1500);
-	assert_int_equal(generation, 1);
-	assert_int_equal(flexmem_device_lease_take(device, NULL, NULL), 0);
-	assert_int_equal(flexmem_device_lease_drop(device), 0);
-	inject(FLEXMEM_CMD_LEASE, 1, EIO);
-	ms = 7;
-	assert_int_equal(flexmem_device_lease_take(device, &ms, NULL), -EIO);
-	assert_int_equal(ms, 7);
-	flexmem_device_close(device);
-}
-
 static void trim(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -366,30 +343,8 @@ static void trim(void **state)
 	assert_int_equal(regions, 1);
 	assert_int_equal(bytes, 12 * GIB);
 	assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL), 0);
-	flexmem_device_close(device);
-}
-
-/* FLEXMEM_BREAK_LEASES ends the leases of all files. */
-static void leases_can_be_broken(void **state)
-{
-	struct flexmem_device *device = open_device();
-	struct flexmem_allocated a;
-	uint32_t regions = 99;
-
-	(void)state;
-	flexmem_device_alloc(device, 128, 0, 0, &a, sizeof(a));
-	flexmem_device_free(device, a.handle);
-	assert_int_equal(flexmem_device_lease_take(device, NULL, NULL), 0);
-	fake.other_leases = true;
-	assert_int_equal(flexmem_device_trim(device, 0, &regions, NULL),
-			 -EBUSY);
-	assert_int_equal(regions, 0);
-	assert_int_equal(flexmem_device_trim(device, 2, NULL, NULL),
+	assert_int_equal(flexmem_device_trim(device, 1, NULL, NULL),
 			 -EOPNOTSUPP);
-	assert_int_equal(flexmem_device_trim(device, FLEXMEM_BREAK_LEASES,
-					     &regions, NULL), 0);
-	assert_int_equal(regions, 1);
-	assert_int_equal(flexmem_device_lease_drop(device), -EINVAL);
 	flexmem_device_close(device);
 }
 
@@ -457,9 +412,6 @@ static void errors_come_through(void **state)
 		assert_int_equal(flexmem_device_segments(device, &segments,
 							 sizeof(*segments),
 							 &count, NULL),
-				 -errors[i]);
-		inject(FLEXMEM_CMD_LEASE, 1, errors[i]);
-		assert_int_equal(flexmem_device_lease_drop(device),
 				 -errors[i]);
 		inject(FLEXMEM_CMD_TRIM, 1, errors[i]);
 		assert_int_equal(flexmem_device_trim(device, 0, NULL, NULL),
@@ -629,8 +581,6 @@ static void nulls(void **state)
 			 -EINVAL);
 	assert_int_equal(flexmem_device_statistics(device, NULL, sizeof(s)),
 			 -EINVAL);
-	assert_int_equal(flexmem_device_lease_take(NULL, NULL, NULL), -EINVAL);
-	assert_int_equal(flexmem_device_lease_drop(NULL), -EINVAL);
 	assert_int_equal(flexmem_device_trim(NULL, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(flexmem_device_set_log(NULL, FLEXMEM_LOG_NONE, NULL,
 						NULL), -EINVAL);
@@ -669,9 +619,7 @@ int main(void)
 		TEST(struct_sizes),
 		TEST(statistics),
 		TEST(locked_is_told),
-		TEST(lease),
 		TEST(trim),
-		TEST(leases_can_be_broken),
 		TEST(trim_fails_in_the_middle),
 		TEST(errors_come_through),
 		TEST(domains),

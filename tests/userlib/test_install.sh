@@ -220,7 +220,7 @@ versions_stay() {
 	test "$(version_of flexmem_device_resize)" = FLEXMEM_0.3 &&
 	test "$(version_of flexmem_device_count)" = FLEXMEM_0.4 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
-		grep -c '@@FLEXMEM_0\.1$')" -eq 24 &&
+		grep -c '@@FLEXMEM_0\.1$')" -eq 22 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |
 		grep -c '@@FLEXMEM_0\.2$')" -eq 36 &&
 	test "$(nm -D --defined-only "$dest$prefix/lib/libflexmem.so" |

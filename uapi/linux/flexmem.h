@@ -45,8 +45,8 @@
  *    FLEXMEM_REASON_NONE means that the kernel itself had no memory.
  *  - EMSGSIZE: the array is too small; ``out_count`` is the length that is
  *    needed.
- *  - EBUSY: a lease or a live allocation forbids the change; a lease cannot be
- *    extended further; or another thread is resizing the allocation.
+ *  - EBUSY: a live allocation, or the sleep of the function, forbids the
+ *    change; or another thread is resizing the allocation.
  *  - ENOSPC, EMFILE, ENXIO, EEXIST: for device-virtual addresses, see
  *    &struct flexmem_va_reserve and &struct flexmem_va_bind.
  *  - EAGAIN: an allocation cannot be extended in place; or there is no event to
@@ -83,7 +83,6 @@
  * @FLEXMEM_CMD_LOOKUP: &struct flexmem_lookup
  * @FLEXMEM_CMD_REGIONS: &struct flexmem_regions
  * @FLEXMEM_CMD_SEGMENTS: &struct flexmem_segments
- * @FLEXMEM_CMD_LEASE: &struct flexmem_lease
  * @FLEXMEM_CMD_STATS: &struct flexmem_stats
  * @FLEXMEM_CMD_TRIM: &struct flexmem_trim
  * @FLEXMEM_CMD_MAP: &struct flexmem_map
@@ -111,7 +110,6 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_LOOKUP = 0x05,
 	FLEXMEM_CMD_REGIONS = 0x06,
 	FLEXMEM_CMD_SEGMENTS = 0x07,
-	FLEXMEM_CMD_LEASE = 0x08,
 	FLEXMEM_CMD_STATS = 0x09,
 	FLEXMEM_CMD_TRIM = 0x0a,
 	FLEXMEM_CMD_MAP = 0x0b,
@@ -250,7 +248,7 @@ enum flexmem_capabilities {
  * @out_fit: enum flexmem_fit
  * @out_max_handles: most live allocations of one open file
  * @out_max_batch: most entries of one batch, at least 1
- * @out_lease_ms: how long a lease lasts, in milliseconds
+ * @__reserved: must be 0
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
  * @out_nr_fallback_sizes: number of used entries of @out_fallback_sizes
  * @out_max_alignment: largest alignment that ALLOC accepts, in bytes
@@ -284,7 +282,7 @@ struct flexmem_info {
 	__u32 out_fit;
 	__u32 out_max_handles;
 	__u32 out_max_batch;
-	__u32 out_lease_ms;
+	__u32 __reserved;
 	__u32 out_alignment;
 	__u32 out_nr_fallback_sizes;
 	__aligned_u64 out_max_alignment;
@@ -766,44 +764,6 @@ struct flexmem_segments {
 #define FLEXMEM_IOCTL_SEGMENTS _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SEGMENTS)
 
 /**
- * enum flexmem_lease_op - what to do with the lease
- * @FLEXMEM_LEASE_TAKE: take or extend the lease. EBUSY: it has been extended
- *	for lease_total_ms. EIO: the device is being reset, or the last reset
- *	failed
- * @FLEXMEM_LEASE_DROP: end the lease. EINVAL: this file holds none, or it has
- *	expired
- */
-enum flexmem_lease_op {
-	FLEXMEM_LEASE_TAKE = 0,
-	FLEXMEM_LEASE_DROP = 1,
-};
-
-/**
- * struct flexmem_lease - ioctl(FLEXMEM_IOCTL_LEASE)
- * @size: sizeof(struct flexmem_lease)
- * @flags: must be 0
- * @op: enum flexmem_lease_op
- * @out_lease_ms: TAKE: milliseconds until the lease expires. DROP: 0
- * @out_generation: generation of the segment table
- *
- * While any open file holds a lease, filled slots stay as they are: a call that
- * would change one fails with EBUSY. Empty slots may be filled. A lease ends
- * when it is dropped or expires, when the file is closed, when the device is
- * reset or removed, and when the administrator breaks it (TRIM). A lease that
- * cannot be extended (EBUSY) stays until it expires. Then the file can take a
- * new one.
- */
-struct flexmem_lease {
-	__u32 size;
-	__u32 flags;
-	__u32 op;
-	__u32 out_lease_ms;
-	__aligned_u64 out_generation;
-};
-
-#define FLEXMEM_IOCTL_LEASE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_LEASE)
-
-/**
  * enum flexmem_stats_flags - states a device can be in
  * @FLEXMEM_STATS_EXHAUSTED: the driver acquires no further region for tensors
  * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the driver acquires no further region for
@@ -820,8 +780,6 @@ enum flexmem_stats_flags {
  * @flags: must be 0
  * @out_flags: bits of enum flexmem_stats_flags
  * @out_regions: number of regions acquired, each in a slot of its own
- * @out_leases: number of leases that are held
- * @__reserved: must be 0
  * @out_total: bytes in all regions
  * @out_free: bytes that are free and not reserved for other cgroups
  * @out_used: all other bytes: allocated, quarantined, or reserved
@@ -844,8 +802,6 @@ struct flexmem_stats {
 	__u32 flags;
 	__u32 out_flags;
 	__u32 out_regions;
-	__u32 out_leases;
-	__u32 __reserved;
 	__aligned_u64 out_total;
 	__aligned_u64 out_free;
 	__aligned_u64 out_used;
@@ -863,19 +819,9 @@ struct flexmem_stats {
 #define FLEXMEM_IOCTL_STATS _IO(FLEXMEM_TYPE, FLEXMEM_CMD_STATS)
 
 /**
- * enum flexmem_trim_flags - how to trim
- * @FLEXMEM_TRIM_BREAK_LEASES: end every lease first. Otherwise a client that
- *	takes leases all the time could keep empty regions forever. A hold of
- *	the device's driver, for a running program, is not ended
- */
-enum flexmem_trim_flags {
-	FLEXMEM_TRIM_BREAK_LEASES = 1 << 0,
-};
-
-/**
  * struct flexmem_trim - ioctl(FLEXMEM_IOCTL_TRIM)
  * @size: sizeof(struct flexmem_trim)
- * @flags: bits of enum flexmem_trim_flags
+ * @flags: must be 0
  * @out_regions: number of released regions
  * @__reserved: must be 0
  * @out_bytes: bytes in them
@@ -883,10 +829,8 @@ enum flexmem_trim_flags {
  * Tries once more to scrub quarantined blocks, and then releases every region
  * without a live allocation to the device. If a region was released, the driver
  * may acquire regions again, even if the device refused one before. Only the
- * administrator may call TRIM (EPERM). While there is a lease, TRIM releases
- * nothing (EBUSY), unless it breaks leases. Slots with live allocations stay in
- * any case, so a dispatch under a broken lease still finds its memory. If the
- * firmware fails in the middle, or a lease is taken (EBUSY), the reply counts
+ * administrator may call TRIM (EPERM). A region that the device's driver holds
+ * for a job stays. If the firmware fails in the middle, the reply counts
  * the regions released so far. If the reply cannot be written, TRIM does
  * nothing (EFAULT). If only the final reply cannot be written, the call still
  * returns its result.

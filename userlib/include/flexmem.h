@@ -239,7 +239,7 @@ enum flexmem_limit {
  * @max_handles: most live allocations of one device object
  * @max_batch: most entries of one call to the driver; batches of the library
  *             may be longer
- * @lease_ms: how long a lease lasts, in milliseconds
+ * @reserved: 0
  * @alignment: every offset and size is a multiple of this (128)
  * @fallback_count: number of used entries of @fallback_sizes
  * @max_alignment: largest alignment of an allocation
@@ -271,7 +271,7 @@ struct flexmem_properties {
 	uint32_t program_slots;
 	uint32_t max_handles;
 	uint32_t max_batch;
-	uint32_t lease_ms;
+	uint32_t reserved;
 	uint32_t alignment;
 	uint32_t fallback_count;
 	uint64_t max_alignment;
@@ -623,8 +623,6 @@ struct flexmem_segment {
  * struct flexmem_statistics - figures of a device at one moment
  * @flags: bits of FLEXMEM_EXHAUSTED and FLEXMEM_PROGRAM_EXHAUSTED
  * @regions: number of regions acquired
- * @leases: number of leases that all open files hold
- * @reserved: 0
  * @total: bytes in all regions
  * @free: bytes in free blocks
  * @used: bytes allocated by any open file
@@ -642,8 +640,6 @@ struct flexmem_segment {
 struct flexmem_statistics {
 	uint32_t flags;
 	uint32_t regions;
-	uint32_t leases;
-	uint32_t reserved;
 	uint64_t total;
 	uint64_t free;
 	uint64_t used;
@@ -1316,51 +1312,19 @@ FLEXMEM_API int flexmem_device_segments(const struct flexmem_device *device,
 FLEXMEM_API void flexmem_segments_free(struct flexmem_segment *segments);
 
 /**
- * flexmem_device_lease_take() - keep filled slots as they are
- * @device: an open device
- * @milliseconds: where to put the time until the lease expires, or NULL
- * @generation: where to put the generation of the segment table, or NULL
- *
- * A device object has at most one lease. Another call extends the lease. It
- * ends when it is dropped or expires, when the device object is closed, and
- * when the device is reset or removed.
- *
- * Return: 0; -EBUSY: the lease has been extended for lease_total_ms in total.
- * The lease stays until it expires or is dropped. A new lease can be taken
- * after that; or another negative errno.
- */
-FLEXMEM_API int flexmem_device_lease_take(struct flexmem_device *device,
-					  uint32_t *milliseconds,
-					  uint64_t *generation);
-
-/**
- * flexmem_device_lease_drop() - end the lease
- * @device: an open device
- *
- * Return: 0; -EINVAL: the device object has no lease, or its lease has expired.
- */
-FLEXMEM_API int flexmem_device_lease_drop(struct flexmem_device *device);
-
-/** FLEXMEM_BREAK_LEASES - flag of flexmem_device_trim(): end all leases first */
-#define FLEXMEM_BREAK_LEASES (UINT32_C(1) << 0)
-
-/**
  * flexmem_device_trim() - release regions without allocations to the device
  * @device: an open device
- * @flags: FLEXMEM_BREAK_LEASES, or 0
+ * @flags: must be 0
  * @regions: where to put the number of released regions, or NULL
  * @bytes: where to put the bytes in them, or NULL
  *
  * @regions and @bytes are written even on failure, because the firmware may
  * have failed in the middle.
  *
- * Without FLEXMEM_BREAK_LEASES a client that takes leases all the time can
- * prevent the release of regions forever. A region with a live allocation is
- * not released, so a dispatch under a broken lease still finds its memory.
+ * A region that the device's driver holds for a job is not released.
  *
- * Return: 0; -EPERM: only the administrator may; -EBUSY: a client has a lease,
- * or has taken one during the call, without FLEXMEM_BREAK_LEASES; -EOPNOTSUPP:
- * an unknown flag.
+ * Return: 0; -EPERM: only the administrator may; -EOPNOTSUPP: @flags is not 0;
+ * or another negative errno.
  */
 FLEXMEM_API int flexmem_device_trim(struct flexmem_device *device,
 				    uint32_t flags, uint32_t *regions,

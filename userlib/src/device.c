@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* The device object: open, close, properties, statistics, leases, trim. */
+/* The device object: open, close, properties, statistics, trim. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -127,7 +127,6 @@ static void properties_from_uapi(const struct flexmem_info *info,
 		.program_slots = info->out_program_slots,
 		.max_handles = info->out_max_handles,
 		.max_batch = info->out_max_batch,
-		.lease_ms = info->out_lease_ms,
 		.alignment = info->out_alignment,
 		.max_alignment = info->out_max_alignment,
 		.granule = info->out_granule,
@@ -183,7 +182,6 @@ static void statistics_from_uapi(const struct flexmem_stats *stats,
 	*statistics = (struct flexmem_statistics){
 		.flags = flags_from_uapi(stats->out_flags),
 		.regions = stats->out_regions,
-		.leases = stats->out_leases,
 		.total = stats->out_total,
 		.free = stats->out_free,
 		.used = stats->out_used,
@@ -266,38 +264,6 @@ int flexmem_device_domain(const struct flexmem_device *device, uint32_t id,
 			      sizeof(now));
 }
 
-static int lease(struct flexmem_device *device, uint32_t op,
-		 struct flexmem_lease *cmd)
-{
-	if (!device)
-		return -EINVAL;
-	*cmd = (struct flexmem_lease){ .size = sizeof(*cmd), .op = op };
-	return fmlib_ioctl(device, FLEXMEM_IOCTL_LEASE, cmd);
-}
-
-int flexmem_device_lease_take(struct flexmem_device *device,
-			      uint32_t *milliseconds, uint64_t *generation)
-{
-	struct flexmem_lease cmd;
-	int err;
-
-	err = lease(device, FLEXMEM_LEASE_TAKE, &cmd);
-	if (err)
-		return err;
-	if (milliseconds)
-		*milliseconds = cmd.out_lease_ms;
-	if (generation)
-		*generation = cmd.out_generation;
-	return 0;
-}
-
-int flexmem_device_lease_drop(struct flexmem_device *device)
-{
-	struct flexmem_lease cmd;
-
-	return lease(device, FLEXMEM_LEASE_DROP, &cmd);
-}
-
 int flexmem_device_trim(struct flexmem_device *device, uint32_t flags,
 			uint32_t *regions, uint64_t *bytes)
 {
@@ -306,10 +272,8 @@ int flexmem_device_trim(struct flexmem_device *device, uint32_t flags,
 
 	if (!device)
 		return -EINVAL;
-	if (flags & ~FLEXMEM_BREAK_LEASES)
+	if (flags)
 		return -EOPNOTSUPP;
-	if (flags & FLEXMEM_BREAK_LEASES)
-		cmd.flags = FLEXMEM_TRIM_BREAK_LEASES;
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_TRIM, &cmd);
 	if (regions)
 		*regions = cmd.out_regions;

@@ -241,7 +241,7 @@ static const char *errno_text(int error)
 	case -EBADF:
 		return "the device is not open for writing";
 	case -EBUSY:
-		return "a lease or a live allocation forbids the change, or it is in use";
+		return "a live allocation forbids the change, or it is in use";
 	case -EAGAIN:
 		return "what follows the allocation is taken, or there is no event";
 	case -EPERM:

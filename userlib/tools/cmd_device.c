@@ -66,7 +66,6 @@ static void print_info(const struct tool *tool,
 	print_count("max batch", properties->max_batch);
 	print_size("alignment", properties->alignment);
 	print_size("max alignment", properties->max_alignment);
-	printf("%-16s %u ms\n", "lease", properties->lease_ms);
 	count = capability_names(properties->capabilities, names);
 	printf("%-16s", "capabilities");
 	for (i = 0; i < count; i++)
@@ -160,7 +159,6 @@ static void print_stats(const struct flexmem_statistics *statistics)
 	print_count("allocs so far", statistics->allocs);
 	print_count("frees so far", statistics->frees);
 	print_count("failures so far", statistics->failures);
-	print_count("leases", statistics->leases);
 	print_count("generation", statistics->generation);
 	print_size("own used", statistics->own_used);
 	print_size("own peak", statistics->own_peak);
@@ -211,46 +209,21 @@ enum tool_status cmd_stats(struct tool *tool, int argc, char **argv)
 	return tool_report(tool, show_stats);
 }
 
-static bool trim_arguments(struct tool *tool, int argc, char **argv,
-			   uint32_t *flags, enum tool_status *status)
-{
-	static const struct option known[] = {
-		{ "break-leases", no_argument, NULL, 'b' },
-		COMMON_OPTIONS
-	};
-	int option;
-
-	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
-		if (option != 'b') {
-			*status = option_status(option);
-			return false;
-		}
-		*flags |= FLEXMEM_BREAK_LEASES;
-	}
-	if (optind < argc) {
-		*status = usage_error(tool, "unexpected argument '%s'",
-				      argv[optind]);
-		return false;
-	}
-	return true;
-}
-
 enum tool_status cmd_trim(struct tool *tool, int argc, char **argv)
 {
 	char text[FMLIB_HUMAN_MAX];
 	enum tool_status status;
 	uint32_t regions = 0;
 	uint64_t bytes = 0;
-	uint32_t flags = 0;
 	json_t *object;
 	int err;
 
-	if (!trim_arguments(tool, argc, argv, &flags, &status))
+	if (!only_common_options(tool, argc, argv, &status))
 		return status;
 	status = tool_open(tool);
 	if (status)
 		return status;
-	err = flexmem_device_trim(tool->device, flags, &regions, &bytes);
+	err = flexmem_device_trim(tool->device, 0, &regions, &bytes);
 	/*
 	 * The report is printed even on failure, because some regions may have
 	 * been released before the failure.

@@ -251,7 +251,6 @@ json_t *json_device(const struct flexmem_properties *properties)
 		 json_number(properties->program_slots));
 	json_add(object, "max_handles", json_number(properties->max_handles));
 	json_add(object, "max_batch", json_number(properties->max_batch));
-	json_add(object, "lease_ms", json_number(properties->lease_ms));
 	json_add(object, "alignment", json_number(properties->alignment));
 	json_add(object, "max_alignment",
 		 json_number(properties->max_alignment));
@@ -326,7 +325,6 @@ json_t *json_statistics(const struct flexmem_statistics *statistics)
 	json_add(object, "program_exhausted",
 		 json_boolean(statistics->flags & FLEXMEM_PROGRAM_EXHAUSTED));
 	json_add(object, "regions", json_number(statistics->regions));
-	json_add(object, "leases", json_number(statistics->leases));
 	json_add(object, "total", json_number(statistics->total));
 	json_add(object, "free", json_number(statistics->free));
 	json_add(object, "used", json_number(statistics->used));

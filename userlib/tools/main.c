@@ -88,10 +88,9 @@ static const struct command commands[] = {
 	  "Give allocations of this open file back. Each run of flexmem is an open\n"
 	  "file of its own, so only 'flexmem shell' has something to free.\n"
 	  TWO_FORMS, SHELL_ONLY, cmd_free },
-	{ "trim", "[--break-leases]", "give unused regions back to the device",
+	{ "trim", "", "give unused regions back to the device",
 	  "Give all regions without an allocation back to the device. Only the\n"
-	  "administrator may, and not while there is a lease.\n\n"
-	  "  --break-leases  end all leases first; regions with an allocation stay",
+	  "administrator may. Regions that the device's driver holds for a job stay.",
 	  SHELL_TOO, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"

@@ -29,11 +29,18 @@
  * all references to allocations before it calls flexmem_device_unregister().
  *
  * Some firmware reads the segment table when a job begins, and some programs
- * contain numbers of slots. Then the driver also holds the table with
- * flexmem_segments_hold(), from before it queues the job until the job has
- * ended. During the hold slots can be filled, but only a reset or the removal
- * of the function clears slots. Idle regions stay, and TRIM fails with EBUSY,
- * even if it breaks the leases of processes.
+ * contain numbers of slots. The fences keep this safe too: a region with an
+ * allocation that a job uses is not empty, and only an empty region leaves its
+ * slot.
+ *
+ * A driver whose jobs name no memory at all cannot add fences. It keeps the
+ * regions of the client in their slots with flexmem_client_hold(), from before
+ * it queues the job until the job has ended (flexmem_regions_unhold()). During
+ * the hold only a reset or the removal of the function empties these slots.
+ * TRIM leaves held regions out. A hold keeps slots only: flexmem does not know
+ * which bytes the job uses, and reuses what the client frees, also for other
+ * clients. So such a driver is only for functions whose clients trust each
+ * other.
  *
  * On a device with page tables a program uses addresses of its client's space
  * (flexmem_client_space()).
@@ -70,6 +77,17 @@ struct flexmem_part {
 	u64 size;
 };
 
+/**
+ * struct flexmem_hold - regions that keep their slots
+ * @slots: bit mask of the slots
+ * @generation: generation of the segment table at the time of the hold. A
+ *	region that got a slot later is not held
+ */
+struct flexmem_hold {
+	u64 slots;
+	u64 generation;
+};
+
 struct flexmem_client *flexmem_client_from_fd(struct flexmem_dev *fdev, int fd);
 void flexmem_client_get(struct flexmem_client *client);
 void flexmem_client_put(struct flexmem_client *client);
@@ -80,8 +98,9 @@ bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 			     unsigned int index, struct flexmem_part *part);
 int flexmem_allocation_error(const struct flexmem_allocation *allocation);
 u64 flexmem_client_space(struct flexmem_client *client);
-void flexmem_segments_hold(struct flexmem_dev *fdev);
-void flexmem_segments_unhold(struct flexmem_dev *fdev);
+struct flexmem_hold flexmem_client_hold(struct flexmem_client *client);
+void flexmem_regions_unhold(struct flexmem_dev *fdev,
+			    const struct flexmem_hold *hold);
 int flexmem_allocation_add_fence(struct flexmem_allocation *allocation,
 				 struct dma_fence *fence);
 

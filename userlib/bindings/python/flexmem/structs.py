@@ -41,7 +41,6 @@ class Info(NamedTuple):
     program_slots: int
     max_handles: int
     max_batch: int
-    lease_ms: int
     alignment: int
     max_alignment: int
     granule: int
@@ -70,7 +69,6 @@ class Statistics(NamedTuple):
 
     flags: int
     regions: int
-    leases: int
     total: int
     free: int
     used: int
