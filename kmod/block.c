@@ -18,7 +18,7 @@
 
 #include "block_fit.h"
 
-/* Mixed blocks always need a scrub, so they are queued first. */
+/* A new mixed block always needs a scrub, so it is queued first. */
 static void list_dirty(struct flexmem_blocks *blocks,
 		       struct flexmem_block *block)
 {

@@ -161,7 +161,10 @@ static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 	return !block->owner;
 }
 
-/* Whether a free block is mixed. */
+/*
+ * Whether a free block is mixed. May be false if the scrub of all mixed blocks
+ * has failed, because these are last. The background scrub tries them again.
+ */
 static inline bool flexmem_blocks_have_mixed(const struct flexmem_blocks *blocks)
 {
 	return !list_empty(&blocks->dirty) &&

@@ -202,8 +202,7 @@ bool flexmem_region_begin_scrub(struct flexmem_region *region, u64 *dirty)
 
 /*
  * Ends a scrub that flexmem_region_begin_scrub() has begun. A block that could
- * not be scrubbed is checked again after all other dirty blocks; but mixed
- * blocks stay first in the list.
+ * not be scrubbed is checked again after all other dirty blocks.
  * @rc: 0 if the part is clean now.
  * Context: takes the region's lock. Return: @rc; or -EAGAIN if the block has
  * changed during the scrub. The block then stays dirty.
@@ -223,7 +222,7 @@ int flexmem_region_end_scrub(struct flexmem_region *region, int rc)
 		WRITE_ONCE(blocks->watched, NULL);
 	if (!rc && !blocks->watched)
 		flexmem_blocks_clean(blocks, block);
-	else if (rc && block && block->bytes_of != FLEXMEM_MIXED)
+	else if (rc && block)
 		list_move_tail(&block->dirty_link, &blocks->dirty);
 	spin_unlock(&region->lock);
 	return rc;

@@ -211,6 +211,38 @@ static void a_block_that_fails_delays_no_other(struct kunit *test)
 }
 
 /*
+ * The same with a block that has bytes of two files, whose scrub never
+ * succeeds.
+ */
+static void a_mixed_block_that_fails_delays_no_other(struct kunit *test)
+{
+	struct flexmem_client *a = open(test, 1), *b = open(test, 2);
+	struct flexmem_client *c = open(test, 3), *other = open(test, 4);
+	struct ctx *ctx = test->priv;
+
+	alloc(test, a, GIB);
+	alloc(test, b, GIB);
+	alloc(test, other, 128);
+	alloc(test, c, 4096);
+	alloc(test, other, 128);
+	scrubbed(test);
+	/* As in make_mixed(). */
+	flexmem_table_suspend(ctx->table);
+	close_client(c);
+	close_client(a);
+	close_client(b);
+	flexmem_function_resume(&ctx->table->function);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
+	fake_device_fail(ctx->fake, FAKE_SCRUB, 2, 1, -EIO);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
+	scrub_background(ctx);
+	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
+}
+
+/*
  * An ALLOC that fails before its scrub gives back a block with the bytes of
  * another file. That file was closed in the meantime.
  */
@@ -404,6 +436,7 @@ static struct kunit_case scrub_background_cases[] = {
 	KUNIT_CASE(closed_file_is_found_beside_others),
 	KUNIT_CASE(background_goes_on_after_an_error),
 	KUNIT_CASE(a_block_that_fails_delays_no_other),
+	KUNIT_CASE(a_mixed_block_that_fails_delays_no_other),
 	KUNIT_CASE(bytes_of_a_closed_file_are_scrubbed_after_a_failed_alloc),
 	KUNIT_CASE(block_split_during_its_scrub_stays_dirty),
 	KUNIT_CASE(block_reused_during_its_scrub_stays_dirty),
