@@ -73,9 +73,11 @@ fi
 wanted=$(for group; do packages_of "$group"; done | tr ' ' '\n' | sort -u)
 
 declare -A installed=()
-while read -r name status; do
-	[[ $status != *"ok installed" ]] || installed[$name]=1
-done < <(dpkg-query -W -f '${Package} ${Status}\n')
+# A package counts if another one provides it, as libelf1t64 provides libelf1 on Debian 13.
+while read -r name; do
+	[[ ! $name ]] || installed[$name]=1
+done < <(dpkg-query -W -f '${Status};${Package} ${Provides}\n' |
+	awk -F ';' '/^[^;]*ok installed;/ { gsub(/\([^)]*\)|,/, "", $2); gsub(/ +/, "\n", $2); print $2 }')
 
 # The headers of the running kernel are installed last and separately, because the archive may lack them, and the other
 # packages are needed anyway.

@@ -29,7 +29,7 @@ END
 cat >"$bin/dpkg-query" <<'END'
 #!/usr/bin/env bash
 /usr/bin/dpkg-query "$@"
-printf '%s install ok installed\n' "linux-headers-$(uname -r)" pahole
+printf 'install ok installed;%s \n' "linux-headers-$(uname -r)" pahole
 END
 # "make modules" does nothing, because the modules for this kernel exist. On an emulated machine make needs half a
 # minute to find that out, and an hour to build them. Loaded modules stay loaded, unless a block asks for others.
