@@ -92,11 +92,12 @@ need_root() {
 }
 
 # can_be_root: whether need_root finds a way that works, and may mount, as enter.sh does. A root in a container may not.
+# In a chroot the mounts cannot be made private, so this does not ask for it.
 can_be_root() {
 	if ((!EUID)); then
-		unshare --mount true 2>/dev/null
+		unshare --mount --propagation unchanged true 2>/dev/null
 	elif [[ ${SUDO_ASKS_NOT:-} ]]; then
-		sudo -n unshare --mount true 2>/dev/null
+		sudo -n unshare --mount --propagation unchanged true 2>/dev/null
 	else
 		command -v sudo >/dev/null
 	fi

@@ -30,7 +30,11 @@ fresh() {
 while [[ ${1:-} == -[nv] ]]; do shift; done
 exec "$@"
 EOF
-	printf '#!/bin/bash\nshift\nexec "$@"\n' >"$MOCK/bin/unshare"
+	cat >"$MOCK/bin/unshare" <<'EOF'
+#!/bin/bash
+while [[ $1 == --* || $1 == unchanged ]]; do shift; done
+exec "$@"
+EOF
 	chmod +x "$MOCK/bin/"{sudo,unshare}
 	mock sleep <<<'exit 0'
 }
@@ -236,6 +240,9 @@ echo 7.9 >"$MOCK/archive"
 tap 'kernel 7: an older series does not replace it for the sake of sparse' renewed 0 '-2 days'
 mock unshare <<<'exit 1'
 tap 'kernel 7: where root may not mount, it is skipped' says 'only root' 77 env SUDO_ASKS_NOT=1 tests/vm/kernel.sh 7
+mock unshare <<<'[[ "$*" == *"--propagation unchanged"* ]]'
+tap 'root: may mount in a chroot, where mounts cannot be private' \
+	on env SUDO_ASKS_NOT=1 bash -c '. tests/lib.sh && can_be_root'
 
 # Modules that do not build for a newer series. The mock of modules.sh prints $MOCK/strict, or with lenient=1, where a
 # warning is no error, $MOCK/lenient, and fails if that says anything.
