@@ -188,22 +188,19 @@ static void lines_are_frames(void **state)
 		{ "c:/x.py:3:std::f", "std::f", "c:/x.py", 3 },
 		{ "a:3x:7:b", "b", "a:3x", 7 },
 		{ "a:99999999999:b", "a:99999999999:b", "", 0 },
-		{ "x:1:\"q\"\t\\", "\"q\"\t\\", "x", 1 },
+		{ "x:1:\"q\"\t\\", "\"q\"\\x09\\\\", "x", 1 },
+		{ "\\x09", "\\\\x09", "", 0 },
 		{ "\xc3\xa4.py:1:\xe2\x82\xac\xf0\x9f\x98\x80",
 		  "\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4.py", 1 },
 		/*
 		 * Invalid UTF-8: a stray byte, an overlong form, half a
 		 * surrogate pair, too large a number, a truncated character.
 		 */
-		{ "<\xa4\xc0\xaf>", "<\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd>",
-		  "", 0 },
-		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "",
-		  0 },
-		{ "\xe0\x80\xaf", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "",
-		  0 },
-		{ "\xf4\x90\x80\x80",
-		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "", 0 },
-		{ "\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd", "", 0 },
+		{ "<\xa4\xc0\xaf>", "<\\xa4\\xc0\\xaf>", "", 0 },
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80", "", 0 },
+		{ "\xe0\x80\xaf", "\\xe0\\x80\\xaf", "", 0 },
+		{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "", 0 },
+		{ "\xe2\x82", "\\xe2\\x82", "", 0 },
 	};
 	struct note note = { 0 };
 	struct flexmem_cache_allocation a;

@@ -489,7 +489,8 @@ static void snapshot_fields(void **state)
 	assert_int_equal(number(block, "token"), (uintptr_t)a.token);
 	assert_int_equal(number(block, "requested_size"), 1000);
 	block = json_array_get(json_object_get(block, "frames"), 0);
-	assert_string_equal(string(block, "name"), request.tag);
+	assert_string_equal(string(block, "name"),
+			    "a \"b\"\\\\\\x0a\xc3\xa4");
 	assert_string_equal(string(json_object_get(json, "allocator_settings"),
 				   "backend"), "native");
 	json_decref(json);

@@ -239,6 +239,38 @@ static void sizes_are_read(void **state)
 		assert_false(parse_size(bad[i], &bytes));
 }
 
+static void print_names(FILE *file, unsigned int width)
+{
+	static const char *const headings[] = { "<name", "size" };
+	/* CSI as one character, and text from right to left. */
+	static const char *const names[] = {
+		"\\x1b", "\x1b", "\xc2\x9b", "\xe2\x80\xae", "\xff\n",
+		"\xc3\xa4\xf0\x9f\x98\x80",
+	};
+	struct table table = { .headings = headings, .columns = 2 };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		table_add(&table, "%s", names[i]);
+		table_add(&table, "%zu", i);
+	}
+	table_print(&table, file, width);
+	table_clear(&table);
+}
+
+static void names_in_tables(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(print_names, 80),
+			    "name          size\n"
+			    "\\\\x1b            0\n"
+			    "\\x1b             1\n"
+			    "\\xc2\\x9b         2\n"
+			    "\\xe2\\x80\\xae     3\n"
+			    "\\xff\\x0a         4\n"
+			    "\xc3\xa4\xf0\x9f\x98\x80               5\n");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -250,6 +282,7 @@ int main(void)
 		TEST(table_at_80_and_200),
 		TEST(hidden_at_80),
 		TEST(table_at_20),
+		TEST(names_in_tables),
 		TEST(region_names),
 		TEST(widths),
 		TEST(sizes_are_read),

@@ -1563,8 +1563,9 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
  * and freed.
  *
  * The frames of an allocation are its tag, and each line that
- * &flexmem_cache_contexts.print writes about its context. UTF-8 stays
- * unchanged; an invalid byte becomes U+FFFD.
+ * &flexmem_cache_contexts.print writes about its context. In both a byte
+ * that is no UTF-8, and each byte of a control character, becomes \xNN, and a
+ * backslash becomes two, so different tags stay different.
  *
  * The cache is locked while the records are copied, but not while the text is
  * written.

@@ -12,8 +12,35 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "escape.h"
+
 static char *format_text(const char *format, va_list arguments)
 	__attribute__((format(printf, 1, 0)));
+
+char *escaped_text(const char *text)
+{
+	size_t left = strlen(text);
+	char *escaped = grow(NULL, left + 1, 4);
+	char *at = escaped;
+	char one[FMLIB_ESCAPED_MAX];
+	size_t size;
+
+	for (; left; text += size, left -= size) {
+		size = fmlib_escape(text, left, one);
+		at = stpcpy(at, one);
+	}
+	*at = '\0';
+	return escaped;
+}
+
+/* Prints the line of an error with one call. The text comes without escapes. */
+static void print_error(const char *text)
+{
+	char *escaped = escaped_text(text);
+
+	fprintf(stderr, "flexmem: %s\n", escaped);
+	free(escaped);
+}
 
 /* The caller frees the text. */
 static char *format_text(const char *format, va_list arguments)
@@ -61,7 +88,7 @@ enum tool_status tool_error(struct tool *tool, int error,
 	length = strlen(what) + strlen(reason) + 3;
 	text = grow(NULL, length, 1);
 	snprintf(text, length, "%s: %s", what, reason);
-	fprintf(stderr, "flexmem: %s\n", text);
+	print_error(text);
 	keep_error(tool, error, text, failure);
 	free(text);
 	free(what);
@@ -77,7 +104,7 @@ enum tool_status tool_fail(struct tool *tool, int error, const char *format,
 	va_start(arguments, format);
 	text = format_text(format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "flexmem: %s\n", text);
+	print_error(text);
 	keep_error(tool, error, text, NULL);
 	free(text);
 	return TOOL_FAILED;
@@ -88,14 +115,17 @@ enum tool_status usage_error(struct tool *tool, const char *format, ...)
 	const char *name = tool->command ? tool->command->name : "";
 	const char *space = tool->command ? " " : "";
 	va_list arguments;
+	char *escaped;
 	char *text;
 
 	va_start(arguments, format);
 	text = format_text(format, arguments);
 	va_end(arguments);
+	escaped = escaped_text(text);
 	fprintf(stderr, "flexmem%s%s: %s\nTry 'flexmem%s%s --help'.\n", space,
-		name, text, space, name);
+		name, escaped, space, name);
 	keep_error(tool, -EINVAL, text, NULL);
+	free(escaped);
 	free(text);
 	return TOOL_USAGE;
 }
@@ -153,7 +183,7 @@ void tool_text(struct tool *tool, const char *key,
 		fclose(file);
 	}
 	object = json_checked(json_object());
-	json_add(object, key, text ? json_text(text) : NULL);
+	json_add(object, key, json_string(text ? text : ""));
 	json_print(tool, object);
 	free(text);
 }

@@ -36,19 +36,10 @@ json_t *json_number(uint64_t number)
 
 json_t *json_text(const char *text)
 {
-	json_t *value = json_string(text);
-	char *copy;
-	char *at;
+	char *escaped = escaped_text(text);
+	json_t *value = json_checked(json_string(escaped));
 
-	if (value)
-		return value;
-	copy = copy_text(text);
-	for (at = copy; *at; at++) {
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	}
-	value = json_checked(json_string(copy));
-	free(copy);
+	free(escaped);
 	return value;
 }
 
@@ -102,9 +93,8 @@ const char *account_kind_name(uint32_t kind)
 bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX])
 {
 	char path[32];
+	size_t length;
 	FILE *file;
-	bool found;
-	char *at;
 
 	if (!pid)
 		return false;
@@ -112,16 +102,12 @@ bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX])
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	found = fgets(name, PROCESS_NAME_MAX, file);
+	length = fread(name, 1, PROCESS_NAME_MAX - 1, file);
 	fclose(file);
-	if (!found)
+	/* The kernel adds a line feed. The name itself may contain others. */
+	if (!length)
 		return false;
-	name[strcspn(name, "\n")] = '\0';
-	/* A process chooses its name, which may contain control characters. */
-	for (at = name; *at; at++) {
-		if (*at < ' ' || *at > '~')
-			*at = '?';
-	}
+	name[length - 1] = '\0';
 	return true;
 }
 

@@ -184,15 +184,23 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 void table_add(struct table *table, const char *format, ...)
 {
 	va_list arguments;
-	char text[256];
+	char *text;
+	int length;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	length = vsnprintf(NULL, 0, format, arguments);
+	va_end(arguments);
+	text = grow(NULL, (size_t)(length < 0 ? 0 : length) + 1, 1);
+	text[0] = '\0';
+	va_start(arguments, format);
+	vsnprintf(text, (size_t)(length < 0 ? 0 : length) + 1, format,
+		  arguments);
 	va_end(arguments);
 	if (!(table->count & (table->count + 1)))
 		table->cells = grow(table->cells, 2 * (table->count + 1),
 				    sizeof(*table->cells));
-	table->cells[table->count++] = copy_text(text);
+	table->cells[table->count++] = escaped_text(text);
+	free(text);
 }
 
 void table_clear(struct table *table)
@@ -216,23 +224,39 @@ static const char *heading(const struct table *table, size_t column)
 	return table->headings[column] + is_left(table, column);
 }
 
+/* How many characters a cell has. Each is one column wide. */
+static size_t text_width(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += ((unsigned char)*text & 0xc0) != 0x80;
+	return width;
+}
+
+static void print_cell(const struct table *table, FILE *file, size_t column,
+		       size_t width, const char *text)
+{
+	int gap = (int)(width - text_width(text));
+
+	fprintf(file, "%*s", column ? GAP : 0, "");
+	if (!is_left(table, column))
+		fprintf(file, "%*s%s", gap, "", text);
+	else if (column + 1 < table->columns)
+		fprintf(file, "%s%*s", text, gap, "");
+	else
+		fputs(text, file);
+}
+
 static void print_row(const struct table *table, FILE *file,
 		      const size_t *widths, size_t first, bool is_heading)
 {
-	const char *text;
 	size_t i;
 
-	for (i = 0; i < table->columns; i++) {
-		text = is_heading ? heading(table, i) :
-				    table->cells[first + i];
-		fprintf(file, "%*s", i ? GAP : 0, "");
-		if (!is_left(table, i))
-			fprintf(file, "%*s", (int)widths[i], text);
-		else if (i + 1 < table->columns)
-			fprintf(file, "%-*s", (int)widths[i], text);
-		else
-			fputs(text, file);
-	}
+	for (i = 0; i < table->columns; i++)
+		print_cell(table, file, i, widths[i],
+			   is_heading ? heading(table, i) :
+					table->cells[first + i]);
 	fputc('\n', file);
 }
 
@@ -263,7 +287,7 @@ void table_print(const struct table *table, FILE *file, unsigned int width)
 	for (i = 0; i < table->columns; i++)
 		widths[i] = strlen(heading(table, i));
 	for (i = 0; i < table->count; i++) {
-		length = strlen(table->cells[i]);
+		length = text_width(table->cells[i]);
 		if (length > widths[i % table->columns])
 			widths[i % table->columns] = length;
 	}

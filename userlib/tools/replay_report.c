@@ -151,8 +151,10 @@ static void print_cache(const struct report *report)
 void report_print(const struct report *report)
 {
 	const struct replay *replay = &report->replay;
+	char *name = escaped_text(report->name);
 
-	printf("%s\n", report->name);
+	puts(name);
+	free(name);
 	print_counts(replay);
 	if (report->cached)
 		print_cache(report);

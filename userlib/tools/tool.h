@@ -200,6 +200,14 @@ void tool_last_words(const char *text, const char *json);
 void tool_text(struct tool *tool, const char *key,
 	       void (*print)(FILE *file, const struct tool *tool));
 
+/*
+ * Names are chosen by tenants, and are escaped where they are printed: by
+ * table_add(), json_text(), and the functions above that print errors. All of
+ * these call escaped_text(), which has the escapes of fmlib_escape(). The caller
+ * frees the text.
+ */
+char *escaped_text(const char *text);
+
 /* realloc() and strdup(), which end the command if there is no memory. */
 void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
@@ -257,7 +265,7 @@ json_t *json_pattern(const struct pattern_job *job, bool checked);
 json_t *json_error(int error, const char *text,
 		   const struct flexmem_failure *failure);
 json_t *json_number(uint64_t number);
-/* The text, in which bytes that are not UTF-8 are replaced. */
+/* The text with the escapes of escaped_text(). */
 json_t *json_text(const char *text);
 /* Ends the command if @value is NULL, because memory is lacking. */
 json_t *json_checked(json_t *value);
@@ -276,8 +284,8 @@ size_t capability_names(uint64_t capabilities, const char *names[CAPABILITIES]);
 const char *account_kind_name(uint32_t kind);
 const char *charge_name(uint32_t charge);
 /*
- * Reads the name that the kernel has for a process, in printable ASCII. Returns
- * false if there is no such process.
+ * Reads the name that the kernel has for a process, unescaped. Returns false if
+ * there is no such process.
  */
 #define PROCESS_NAME_MAX 64
 

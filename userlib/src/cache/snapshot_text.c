@@ -4,6 +4,7 @@
  * Runs without any lock of the cache.
  */
 #include "cache.h"
+#include "../escape.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,53 +70,20 @@ static void put_number(struct text *text, const char *name, uint64_t value)
 	put(text, "\"%s\":%llu,", name, (unsigned long long)value);
 }
 
-/* The length of the UTF-8 character at @bytes, or 0 if it is invalid. */
-static size_t character_length(const unsigned char *bytes, size_t room)
-{
-	uint32_t code;
-	size_t length;
-	size_t i;
-
-	if (bytes[0] < 0x80)
-		return 1;
-	if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
-		return 0;
-	length = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-	if (length > room)
-		return 0;
-	code = bytes[0] & (0x7f >> length);
-	for (i = 1; i < length; i++) {
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (bytes[i] & 0x3f);
-	}
-	/*
-	 * Invalid: an overlong encoding, a UTF-16 surrogate, or a code point
-	 * above U+10FFFF.
-	 */
-	if ((length == 3 && code < 0x800) || (length == 4 && code < 0x10000) ||
-	    (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
-		return 0;
-	return length;
-}
-
-/* Appends bytes from the caller. Invalid UTF-8 becomes U+FFFD. */
+/* Appends bytes from the caller, with the escapes of fmlib_escape(). */
 static void put_string(struct text *text, const char *string, size_t length)
 {
+	char escaped[FMLIB_ESCAPED_MAX];
+	const char *at;
 	size_t size;
 
 	put_bytes(text, "\"", 1);
 	for (; length; string += size, length -= size) {
-		size = character_length((const unsigned char *)string, length);
-		if (!size) {
-			put_bytes(text, "\\ufffd", 6);
-			size = 1;
-		} else if (*string == '"' || *string == '\\') {
-			put(text, "\\%c", *string);
-		} else if (size == 1 && (unsigned char)*string < ' ') {
-			put(text, "\\u%04x", (unsigned char)*string);
-		} else {
-			put_bytes(text, string, size);
+		size = fmlib_escape(string, length, escaped);
+		for (at = escaped; *at; at++) {
+			if (*at == '"' || *at == '\\')
+				put_bytes(text, "\\", 1);
+			put_bytes(text, at, 1);
 		}
 	}
 	put_bytes(text, "\"", 1);
