@@ -417,34 +417,40 @@ static uint64_t kept(const struct model *model, uint64_t pool)
 	return sum;
 }
 
+/* Whether the request could have succeeded with what a pool keeps. */
+static bool would_help(const struct model *model, const struct model_want *want,
+		       uint64_t pool)
+{
+	const struct flexmem_cache_failure *failure = want->failure;
+	uint64_t bytes = kept(model, pool);
+	bool own = model->pools[pool].own;
+
+	if (failure->allowed_bytes && !failure->error)
+		return failure->reserved_bytes - bytes + failure->segment <=
+		       failure->allowed_bytes;
+	if (own != (want->pool && model->pools[want->pool].own))
+		return false;
+	return own || failure->device_free + bytes >= failure->segment;
+}
+
 /*
- * The private pool that keeps the most bytes, if the request could have
- * succeeded with them; or 0. Of equal pools, the oldest.
+ * Of the private pools that would have helped, the one that keeps the most
+ * bytes; or 0. Of equal pools, the oldest.
  */
 static uint64_t keeper(const struct model *model, const struct model_want *want)
 {
-	const struct flexmem_cache_failure *failure = want->failure;
 	uint64_t best = 0;
 	uint64_t most = 0;
 	uint64_t pool;
-	bool own;
 
 	for (pool = 1; pool <= model->last_pool; pool++) {
-		if (model->pools[pool].open && kept(model, pool) > most) {
+		if (model->pools[pool].open && kept(model, pool) > most &&
+		    would_help(model, want, pool)) {
 			most = kept(model, pool);
 			best = pool;
 		}
 	}
-	if (!best)
-		return 0;
-	if (failure->allowed_bytes && !failure->error)
-		return failure->reserved_bytes - most + failure->segment <=
-		       failure->allowed_bytes ? best : 0;
-	own = model->pools[best].own;
-	if (own != (want->pool && model->pools[want->pool].own))
-		return 0;
-	return own || failure->device_free + most >= failure->segment ? best :
-	       0;
+	return best;
 }
 
 static void describe(const struct model *model, const struct model_want *want)

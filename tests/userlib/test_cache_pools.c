@@ -766,6 +766,10 @@ static void kept_by_several(void **state)
 	refuse(cache, 0, 20 * GIB, keepers[2]);
 	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
 	refuse(cache, 0, 95 * GIB, 0);
+	/* The pool that keeps most cannot help, but a smaller one can. */
+	keep_in(cache, keepers[1], 20 * GIB);
+	refuse(cache, 0, 75 * GIB, keepers[1]);
+	refuse(cache, 0, 95 * GIB, 0);
 	flexmem_cache_destroy(cache);
 	flexmem_cache_flat_destroy(flat);
 }

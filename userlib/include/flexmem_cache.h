@@ -642,8 +642,8 @@ enum flexmem_cache_obstacle {
  * @print_user: what to pass to @print
  * @expandable: 1: segments of the cache grow; 0: they have fixed sizes
  * @reserved: 0
- * @kept_pool: the private pool with the most bytes in free segments, if
- *	flexmem_cache_pool_empty() of that pool could help; or 0
+ * @kept_pool: of the private pools for which flexmem_cache_pool_empty() could
+ *	help, the one with the most bytes in free segments; or 0
  *
  * After -ENOENT only @pool and @last_pool are set. All members are 0 if host
  * memory is exhausted, or if the provider returned another error than -ENOMEM.

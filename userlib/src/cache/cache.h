@@ -379,9 +379,9 @@ struct fmlib_pool *fmlib_selected_pool(struct flexmem_cache *cache,
 uint64_t fmlib_pool_reclaim(struct flexmem_cache *cache,
 			    const struct fmlib_pool *pool);
 /*
- * private.c: returns the number of the private pool that keeps the most free
- * memory, if flexmem_cache_pool_empty() of that pool could help a request that
- * has failed; or 0.
+ * private.c: returns the number of a private pool, or 0.
+ * flexmem_cache_pool_empty() of that pool could help a request that has failed.
+ * Of several such pools it is the one that keeps the most free memory.
  */
 uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);

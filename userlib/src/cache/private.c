@@ -211,13 +211,16 @@ uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
 		segment->arena->pool->kept = 0;
 	for (segment = cache->first_segment; segment; segment = segment->next) {
 		pool = segment->arena->pool;
-		if (!pool->id || pool->released)
-			continue;
-		pool->kept += fmlib_segment_spare(cache, segment);
-		if (!keeper || keeps_more(pool, keeper))
+		if (pool->id && !pool->released)
+			pool->kept += fmlib_segment_spare(cache, segment);
+	}
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		pool = segment->arena->pool;
+		if (pool->kept && could_help(cache, pool, want) &&
+		    (!keeper || keeps_more(pool, keeper)))
 			keeper = pool;
 	}
-	return keeper && keeper->kept && could_help(cache, keeper, want) ? keeper->id : 0;
+	return keeper ? keeper->id : 0;
 }
 
 int flexmem_cache_pool_release(struct flexmem_cache *cache, uint64_t pool)
