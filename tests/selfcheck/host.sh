@@ -356,6 +356,40 @@ tap 'boot: a kernel that KVM stops booting fails the run' says 'does not come up
 forgotten() { [[ ! -e $copy/build/vm/accel-6.12 ]]; }
 tap 'boot: KVM is tried again the next time' forgotten
 
+# The options for machines with a device of ours: QEMU gets them, and only QEMU gets the plugin. The mock of QEMU answers as
+# QMP does, and asks the host as a guest would.
+vm_mock
+mock qemu-system-x86_64 <<'EOF'
+echo "preloaded: ${LD_PRELOAD:-none}" >>"$MOCK/calls"
+[[ "$*" =~ path=([^,]*),mount_tag=share ]]
+out=${BASH_REMATCH[1]}
+exec {answers}<>"$out/qmp.out" {commands}<>"$out/qmp.in"
+echo '{"QMP": {}}' >&$answers
+read -r -u "$commands"
+echo '{"return": {}}' >&$answers
+echo 'qmp {"execute": "device_del"}' >"$out/ask/1.new"
+mv "$out/ask/1.new" "$out/ask/1.request"
+read -r -u "$commands" command
+echo "command: $command" >>"$MOCK/calls"
+printf '%s\n' '{"event": "DEVICE_DELETED"}' '{"error": {"desc": "no such device"}}' >&$answers
+until [[ -e $out/ask/1.answer ]]; do
+	/bin/sleep 0.1
+done
+cat "$out/ask/1.answer" >>"$MOCK/calls"
+touch "$out/up"
+echo 0 | tee "$out/status" >"$out/finished"
+EOF
+# shellcheck disable=SC2016	# the mock expands it
+mock timeout <<<'echo "preloaded: ${LD_PRELOAD:-none}" >>"$MOCK/calls"; exec /usr/bin/timeout "$@"'
+tap 'device: a machine of another type, with devices and a plugin' says '' 0 env FLEXMEM_ACCEL=tcg tests/vm/run.sh 6.12 \
+	"${bare[@]}" --machine q35 --device first --device second,x=1 --plugin libm.so.6 --ask '' -- true
+tap 'device: QEMU gets the options' asked 'UTF-8 qemu-system.* -machine q35 .*-device first -device second,x=1' 1
+tap 'device: QEMU gets the plugin' asked 'preloaded: libm.so.6' 1
+tap 'device: timeout does not get the plugin' asked 'preloaded: none' 1
+tap 'device: the host passes a command on to QEMU' asked 'command: {"execute": "device_del"}' 1
+tap 'device: the answer is that of QEMU, with its status' asked '^1$' 1
+tap 'device: the answer skips events' asked '{"desc": "no such device"}' 1
+
 # The static checks must read only files that git tracks.
 tracked() {
 	on git init -q . && on git add tests && echo 'fi' >"$copy/tests/scratch.sh" || return 1

@@ -10,6 +10,11 @@
 #   --leaps     ends with status 98 if COMMAND failed and the machine's clock had jumped
 #   --stdin     COMMAND reads the standard input of this script (otherwise it has none)
 #   --tty       COMMAND has the terminal of this script; with --timeout 0 it has no time limit
+#   --machine TYPE      of QEMU (default pc; q35 has PCIe)
+#   --device SPEC       adds a device: the value of QEMU's -device. May be repeated
+#   --plugin FILE.so    is loaded into QEMU, and into no other program
+#   --ask DIR   lets the guest ask the host for commands of QEMU, and of the card's process in DIR ('' if there is none):
+#               see tests/vm/ask
 #   --out DIR   where to keep what the run leaves: console.log, stdout, stderr, out/ (in the guest: $FLEXMEM_VM_OUT)
 # Exit status: that of COMMAND, or
 #   95   the modules did not load
@@ -34,6 +39,7 @@ kind=${1:-}
 known_kernel "$kind"
 shift
 cpus=2 mem=2048 timeout=600 tries=3 append='' load='' sim='' do_load=1 do_build=1 do_stdin=0 do_tty=0 leaps=0 out=''
+machine_type=pc devices=() plugin='' do_ask=0 card=''
 while (($#)); do
 	case $1 in
 	--cpus) cpus=$2 ;;
@@ -44,6 +50,10 @@ while (($#)); do
 	--load) load=$2 ;;
 	--sim) sim=$2 ;;
 	--out) out=$2 ;;
+	--machine) machine_type=$2 ;;
+	--device) devices+=(-device "$2") ;;
+	--plugin) plugin=$2 ;;
+	--ask) do_ask=1 card=$2 ;;
 	--leaps) leaps=1 && shift && continue ;;
 	--no-load) do_load=0 && shift && continue ;;
 	--no-build) do_build=0 && shift && continue ;;
@@ -98,13 +108,18 @@ esac
 keep=$out
 if [[ $out ]]; then
 	mkdir -p "$out"
-	rm -rf "${out:?}"/{console.log,console.?.log,stdout,stderr,stdin,stdin.end,status,up,hung,finished,out}
+	rm -rf "${out:?}"/{console.log,console.?.log,stdout,stderr,stdin,stdin.end,status,up,hung,finished,out,ask,qmp.in,qmp.out}
 else
 	mkdir -p "$BUILD/vm"
 	out=$(mktemp -d "$BUILD/vm/$kind.XXXXXX")
 fi
 out=$(cd -- "$out" && pwd -P)
 mkdir "$out/out"
+if ((do_ask)); then
+	mkdir "$out/ask"
+	mkfifo "$out/qmp.in" "$out/qmp.out"
+	devices+=(-chardev "pipe,id=qmp,path=$out/qmp" -mon 'chardev=qmp,mode=control')
+fi
 touch "$out/stdout" "$out/stderr"
 
 # The instructions for guest.sh, quoted for a shell.
@@ -164,12 +179,14 @@ boot() {
 	rm -f "$out/hung"
 	: >"$out/console.log"
 	local settings='' shown=()
-	local command=(-k 5 "$timeout" qemu-system-x86_64 "${machine[@]}" -machine pc -smp "$cpus,sockets=$cpus" -m "$mem"
+	local command=(-k 5 "$timeout" env ${plugin:+"LD_PRELOAD=$plugin"} qemu-system-x86_64 "${machine[@]}"
+		-machine "$machine_type" -smp "$cpus,sockets=$cpus" -m "$mem"
 		-nodefaults -no-user-config -display none -no-reboot
 		-kernel "$BUILD/kernels/$kind/vmlinuz" -initrd "$BUILD/kernels/$kind/initrd.gz" -append "$kernel_args"
 		-serial "file:$out/console.log" "${terminal[@]}"
 		-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
-		-virtfs "local,path=$out,mount_tag=share,security_model=none")
+		-virtfs "local,path=$out,mount_tag=share,security_model=none"
+		"${devices[@]}")
 	if ((do_tty)); then
 		settings=$(stty -g)
 		timeout --foreground "${command[@]}" <&"$input" 2>"$out/qemu.log" &
@@ -177,7 +194,12 @@ boot() {
 		setsid timeout "${command[@]}" </dev/null >"$out/qemu.log" 2>&1 &
 	fi
 	qemu=$!
-	trap 'kill "$qemu" $feeder 2>/dev/null || true' EXIT
+	asked=
+	if ((do_ask)); then
+		"$vm/host.py" "$out" ${card:+"$card"} >"$out/host.log" 2>&1 &
+		asked=$!
+	fi
+	trap 'kill "$qemu" $feeder $asked 2>/dev/null || true' EXIT
 	# The output is passed through files, because a serial line could change it or lose some of it.
 	tail -q -f -n +1 -s 0.1 --pid="$qemu" -- "$out/stdout" &
 	shown+=($!)
@@ -197,6 +219,7 @@ boot() {
 	qemu_status=0
 	wait "$qemu" || qemu_status=$?
 	trap - EXIT
+	[[ ! $asked ]] || kill "$asked" 2>/dev/null || true
 	[[ ! $settings ]] || stty "$settings"
 	wait "${shown[@]}"
 }
