@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Example: the part of a driver that gives flexmem the memory of an imagined
- * accelerator's VF. Documentation/driver-guide.rst walks through it.
+ * accelerator's PF and VFs. Documentation/driver-guide.rst walks through it.
  */
 
 #include <linux/aer.h>
@@ -119,10 +119,16 @@ static void npu_take_reply(struct npu *npu)
 	spin_unlock(&npu->lock);
 }
 
-/* Waits at most 1 s, killably. If the reply has come, it decides the result. */
+/* Emulated firmware on a busy host is slower than the real one. */
+static unsigned int reply_ms = 1000;
+module_param(reply_ms, uint, 0644);
+MODULE_PARM_DESC(reply_ms, "How long a reply of the firmware may take");
+
+/* Waits at most reply_ms, killably. If the reply has come, it decides the result. */
 static int npu_wait(struct npu *npu)
 {
-	long left = wait_for_completion_killable_timeout(&npu->reply, HZ);
+	unsigned long limit = msecs_to_jiffies(READ_ONCE(reply_ms));
+	long left = wait_for_completion_killable_timeout(&npu->reply, limit);
 	bool answered;
 
 	spin_lock_irq(&npu->lock);
@@ -341,15 +347,16 @@ static int npu_fault(void *priv, const struct flexmem_memory *mem, u64 offset,
 }
 
 /*
- * Resets the VF in any state of the firmware. The read ends after the write has
- * reached the device: then nothing moves any more. Every bit is 1 if the write
- * did not reach the device.
+ * Resets the function in any state of the firmware. The read ends after the
+ * write has reached the device: then nothing moves any more. If the function is
+ * not on the bus, a read of a register may return anything, but a read of
+ * configuration space returns ones.
  */
 static int npu_write_reset(struct npu *npu)
 {
 	u32 answer;
 
-	if (npu_is_lost(npu))
+	if (npu_is_lost(npu) || !pci_device_is_present(npu->pdev))
 		return -EIO;
 	writel(1, npu->regs + NPU_RESET);
 	answer = readl(npu->regs + NPU_RESET);
@@ -368,11 +375,24 @@ static int npu_reset(void *priv)
 	return rc;
 }
 
-static const struct flexmem_device_ops npu_ops = {
+static const struct flexmem_device_ops npu_vf_ops = {
 	.acquire = npu_acquire,
 	.release = npu_release,
 	.slot_set = npu_slot_set,
 	.slot_clear = npu_slot_clear,
+	.quiesce = npu_quiesce,
+	.capacity = npu_capacity,
+	.scrub = npu_scrub,
+	.read = npu_read,
+	.write = npu_write,
+	.fault = npu_fault,
+	.reset = npu_reset,
+};
+
+/* A PF has no slots. */
+static const struct flexmem_device_ops npu_pf_ops = {
+	.acquire = npu_acquire,
+	.release = npu_release,
 	.quiesce = npu_quiesce,
 	.capacity = npu_capacity,
 	.scrub = npu_scrub,
@@ -445,14 +465,15 @@ static void npu_restore(struct npu *npu)
 
 static int npu_start(struct npu *npu)
 {
+	bool is_vf = npu->pdev->is_virtfn;
 	struct flexmem_device_desc desc = {
 		.name = pci_name(npu->pdev),
-		.mode = FLEXMEM_MODE_VF,
-		.slots = readl(npu->regs + NPU_SLOTS),
+		.mode = is_vf ? FLEXMEM_MODE_VF : FLEXMEM_MODE_PF,
+		.slots = is_vf ? readl(npu->regs + NPU_SLOTS) : 0,
 		.granule = SZ_2M,
 		.caching = FLEXMEM_WRITE_COMBINED,
 		.device = pci_physfn(npu->pdev),
-		.ops = &npu_ops,
+		.ops = is_vf ? &npu_vf_ops : &npu_pf_ops,
 		.priv = npu,
 	};
 
@@ -463,6 +484,26 @@ static int npu_start(struct npu *npu)
 	}
 	npu_listen(npu);
 	return 0;
+}
+
+/*
+ * Claims the window, and makes it write-combining, because npu_start() registers
+ * the memory as write-combining. x86 has one memory type for each physical
+ * range, so the registers must not be in that range: they have their own BAR.
+ */
+static int npu_claim_window(struct pci_dev *pdev)
+{
+	resource_size_t start = pci_resource_start(pdev, NPU_WINDOW);
+	resource_size_t len = pci_resource_len(pdev, NPU_WINDOW);
+
+	/* A plugged device gets no address if the port's window is too small. */
+	if (!len || pdev->resource[NPU_WINDOW].flags & IORESOURCE_UNSET) {
+		dev_err(&pdev->dev, "BAR %d has no address\n", NPU_WINDOW);
+		return -ENODEV;
+	}
+	if (!devm_request_mem_region(&pdev->dev, start, len, KBUILD_MODNAME))
+		return -EBUSY;
+	return devm_arch_io_reserve_memtype_wc(&pdev->dev, start, len);
 }
 
 static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -488,13 +529,10 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (rc)
 		return rc;
 	npu->regs = pcim_iomap_table(pdev)[0];
-	/*
-	 * Makes the window write-combining, because npu_start() registers the
-	 * memory as write-combining.
-	 */
-	rc = devm_arch_io_reserve_memtype_wc(&pdev->dev,
-					     pci_resource_start(pdev, NPU_WINDOW),
-					     pci_resource_len(pdev, NPU_WINDOW));
+	rc = npu_claim_window(pdev);
+	if (rc)
+		return rc;
+	rc = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (rc)
 		return rc;
 	npu->buffer = dmam_alloc_coherent(&pdev->dev, FLEXMEM_RW_MAX,
@@ -502,7 +540,7 @@ static int npu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!npu->buffer)
 		return -ENOMEM;
 	/* A VF has no interrupt pin. */
-	rc = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSI);
+	rc = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSI | PCI_IRQ_MSIX);
 	if (rc < 0)
 		return rc;
 	rc = devm_request_irq(&pdev->dev, pci_irq_vector(pdev, 0),
@@ -674,7 +712,8 @@ static const struct dev_pm_ops npu_pm_ops = {
 
 /* [module] */
 static const struct pci_device_id npu_ids[] = {
-	/* an id for experiments */
+	/* The PF and its VFs, with ids for experiments. */
+	{ PCI_DEVICE(PCI_VENDOR_ID_REDHAT_QUMRANET, 0x10fe) },
 	{ PCI_DEVICE(PCI_VENDOR_ID_REDHAT_QUMRANET, 0x10ff) },
 	{}
 };
@@ -686,6 +725,7 @@ static struct pci_driver npu_driver = {
 	.probe = npu_probe,
 	.remove = npu_remove,
 	.shutdown = npu_shutdown,
+	.sriov_configure = pci_sriov_configure_simple,
 	.err_handler = &npu_errors,
 	.driver.pm = pm_ptr(&npu_pm_ops),
 };

@@ -5,8 +5,9 @@
  * timeout: just before, just after, or at the same moment. Tasks take turns,
  * and a seed decides which one comes first. In some runs the firmware reports
  * that it is dead while the device is registered, suspended or removed, the
- * copy engine hangs, or the PCI core resets the device. The device sleeps
- * whenever the driver permits it. The test fails if the driver takes a reply
+ * copy engine hangs, or the PCI core resets the device. The device is a PF or a
+ * VF, and its BAR 2 may have no address. It sleeps whenever the driver permits
+ * it. The test fails if the driver takes a reply
  * for the reply to another request, uses a device that sleeps, does not reset a
  * dead device, or if firmware and flexmem disagree in the end.
  * usage: npu [-s SEED] [-n RUNS]
@@ -397,6 +398,25 @@ static void interrupt_in_vain(struct npu *npu)
 	WARN_ON(board.resets != resets);
 }
 
+/* BAR 2 has no address, or another driver has it. The kernel must not warn. */
+static void probe_in_vain(struct pci_dev *pdev)
+{
+	static const int expected[] = {
+		[WINDOW_LACKS] = -ENODEV,
+		[WINDOW_UNSET] = -ENODEV,
+		[WINDOW_TAKEN] = -EBUSY,
+	};
+
+	board.window = 1 + draw(3);
+	if (board.window == WINDOW_UNSET)
+		pdev->resource[NPU_WINDOW].flags = IORESOURCE_UNSET;
+	WARN_ON(the_driver->probe(pdev, the_driver->id_table) !=
+		expected[board.window]);
+	drop_objects(pdev);
+	pdev->resource[NPU_WINDOW].flags = 0;
+	board.window = WINDOW_GOOD;
+}
+
 static void run_once(u64 seed)
 {
 	struct task_struct *firmware, *user;
@@ -412,6 +432,9 @@ static void run_once(u64 seed)
 	native_start_schedule(seed, 0, 10000);
 	firmware = native_kthread_create(run_firmware, NULL, "firmware");
 	native_kthread_start(firmware);
+	pdev.is_virtfn = draw(4);
+	if (!draw(4))
+		probe_in_vain(&pdev);
 	/* The firmware may fail to answer during registration. */
 	while (the_driver->probe(&pdev, the_driver->id_table)) {
 		drop_objects(&pdev);

@@ -18,7 +18,11 @@ struct request {
 	u64 memory, length;
 };
 
+/* Whether BAR 2 has an address, and whether another driver has claimed it. */
+enum window { WINDOW_GOOD, WINDOW_LACKS, WINDOW_UNSET, WINDOW_TAKEN };
+
 static struct board {
+	enum window window;
 	struct request queue[PIECES];
 	u32 numbers[PIECES];
 	unsigned int head, tail;
@@ -36,7 +40,10 @@ static struct board {
 	bool posted;
 	/* The latest answer about memory. */
 	unsigned int held;
-	/* The bus is down: reads return ones, and writes are lost. */
+	/*
+	 * The bus is down: writes are lost, and reads return ones or, as on
+	 * some machines, zeroes.
+	 */
 	bool down;
 	/* No task may access the device, or only this task may not. */
 	bool closed;
@@ -60,6 +67,7 @@ static struct board {
 
 static u8 registers[0x100];
 static void *const bars[] = { registers };
+static u64 draw(u64 below);
 static u32 readl(const void *address);
 static u64 readq(const void *address);
 static void writel(u32 value, void *address);
@@ -171,7 +179,7 @@ static u32 readl(const void *address)
 	u32 value;
 
 	if (!is_there(offset))
-		return ~0U;
+		return board.down && draw(2) ? 0 : ~0U;
 	board.posted = false;
 	switch (offset) {
 	case NPU_DONE:

@@ -6,9 +6,15 @@
 #ifndef _NATIVE_NPU_PCI_H
 #define _NATIVE_NPU_PCI_H
 
+struct resource {
+	unsigned long flags;
+};
+
 struct pci_dev {
 	struct device dev;
 	unsigned int irq;
+	bool is_virtfn;
+	struct resource resource[6];
 	void *objects[2];
 	unsigned int nr;
 };
@@ -50,6 +56,7 @@ struct pci_driver {
 	int (*probe)(struct pci_dev *pdev, const struct pci_device_id *id);
 	void (*remove)(struct pci_dev *pdev);
 	void (*shutdown)(struct pci_dev *pdev);
+	int (*sriov_configure)(struct pci_dev *pdev, int numvfs);
 	const struct pci_error_handlers *err_handler;
 	struct {
 		const struct dev_pm_ops *pm;
@@ -59,7 +66,18 @@ struct pci_driver {
 typedef u64 dma_addr_t;
 typedef int irqreturn_t;
 enum { IRQ_NONE, IRQ_HANDLED };
-#define PCI_IRQ_MSI 0
+#define PCI_IRQ_MSI 1
+#define PCI_IRQ_MSIX 2
+#define IORESOURCE_UNSET 0x20000000
+typedef u64 resource_size_t;
+#define DMA_BIT_MASK(n) (~0ull)
+#define dma_set_mask_and_coherent(dev, mask) 0
+/* A read of the configuration space of a device that left the bus returns ones. */
+#define pci_device_is_present(pdev) ((void)(pdev), !board.down)
+/* The memory types of x86 are only known for ranges that have an address. */
+#define devm_request_mem_region(dev, start, len, name) \
+	((void)(start), WARN_ON(board.window == WINDOW_LACKS), \
+	 board.window != WINDOW_TAKEN)
 #define PCI_DEVICE(v, d) .vendor = (v), .device = (d)
 #define PCI_VENDOR_ID_REDHAT_QUMRANET 0x1af4
 #define MODULE_DEVICE_TABLE(bus, ids)
@@ -89,12 +107,15 @@ enum { IRQ_NONE, IRQ_HANDLED };
 #define pci_get_drvdata(pdev) dev_get_drvdata(&(pdev)->dev)
 #define pci_set_drvdata(pdev, data) ((pdev)->dev.driver_data = (data))
 #define pci_name(pdev) "npu"
-#define pci_resource_len(pdev, bar) ((void)(pdev), 64ull << 30)
+#define pci_resource_len(pdev, bar) \
+	((void)(pdev), board.window == WINDOW_LACKS ? 0 : 64ull << 30)
 #define pci_resource_start(pdev, bar) ((void)(pdev), 1ull << 40)
 #define pci_set_master(pdev) ((void)(pdev), board.master = true)
-#define devm_arch_io_reserve_memtype_wc(dev, start, size) ((void)(start), 0)
+#define devm_arch_io_reserve_memtype_wc(dev, start, size) \
+	((void)(start), WARN_ON(board.window != WINDOW_GOOD), 0)
 #define pcim_enable_device(pdev) 0
-#define pci_alloc_irq_vectors(pdev, min, max, flags) (board.msi = true, 1)
+#define pci_alloc_irq_vectors(pdev, min, max, flags) \
+	(board.msi = (flags) & PCI_IRQ_MSIX, 1)
 #define pcim_iomap_regions(pdev, bars, name) 0
 #define pcim_iomap_table(pdev) bars
 #define devm_request_irq(dev, irq, handler, flags, name, data) request_irq(dev)
@@ -120,6 +141,11 @@ static void *devm_kzalloc(struct device *dev, size_t size, gfp_t gfp)
 	struct pci_dev *pdev = container_of(dev, struct pci_dev, dev);
 
 	return pdev->objects[pdev->nr++] = kzalloc(size, gfp);
+}
+
+static int pci_sriov_configure_simple(struct pci_dev *pdev, int numvfs)
+{
+	return numvfs;
 }
 
 static void wait_for_interrupt(void);
