@@ -171,6 +171,28 @@ suspend_suite() {
 	on_7 tests/vm/suspend.sh 7 || status=$?
 	return "$status"
 }
+# The example driver on a PCIe card, which is a process on the host. The long runs put the card behind an IOMMU, too.
+qcard_suite() {
+	local kind status=0 vm=(tests/card/run.sh)
+	if [[ $lacks_headers ]]; then
+		echo "1..0 # SKIP $lacks_headers"
+		return
+	fi
+	for kind in 6.12 ${long:+6.1}; do
+		tests/card/build.sh "$kind" && qcards "$kind" || status=$?
+	done
+	if [[ $long && ! $lacks_7 ]]; then
+		tests/card/build.sh 7 || status=$?
+	fi
+	[[ ! $long ]] || on_7 qcards 7 || status=$?
+	return "$status"
+}
+qcards() {
+	local status=0
+	in_vm "$1" --timeout "$vm_timeout" -- tests/card/qcard.sh || status=$?
+	[[ ! $long ]] || in_vm "$1" --iommu --timeout "$vm_timeout" -- tests/card/qcard.sh || status=$?
+	return "$status"
+}
 # hostile COMMAND...: runs commands (the torture, the fault sweep, the fuzzer, kunit) in one machine with the debug
 # kernel. The native suites run millions of such operations without a machine. Booting the debug kernel and searching
 # for leaks takes half a minute, so `make check` boots it only once for all four commands.
@@ -250,7 +272,7 @@ if [[ $long ]]; then
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
-all+=(library deb selftests-7 selftests-6.1 static torch-driver replay conformance suspend mutants cache)
+all+=(library deb selftests-7 selftests-6.1 static torch-driver replay conformance suspend qcard mutants cache)
 (($#)) || set -- "${all[@]}"
 # If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
@@ -304,6 +326,8 @@ ask_for_root() {
 }
 # Why there is no kernel 7, or nothing.
 lacks_7=
+# Why there are no headers of QEMU, or nothing.
+lacks_headers=
 set_up() {
 	local kind status=0
 	ask_for_root "$@"
@@ -319,6 +343,11 @@ set_up() {
 		return
 	fi
 	tests/setup.sh build vm debug check || return 1
+	if [[ " $* " == *' qcard '* ]]; then
+		tests/card/qemu-headers.sh 2>&1 >/dev/null | tee "$logs/qemu-headers" >&2 || status=$?
+		((status != 77)) || lacks_headers=$(tail -n 1 "$logs/qemu-headers")
+		status=0
+	fi
 	for kind in "${kinds[@]}"; do
 		[[ $kind != 7 ]] || continue
 		tests/vm/kernel.sh "$kind" || return 1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the missing Debian packages that groups of our commands need.
-# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [python] [torch] [bench] [fuzz] [deb] [lintian] [btf] [host]   (default: the first five)
+# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [card] [python] [torch] [bench] [fuzz] [deb] [lintian] [btf] [host]   (default: the first five)
 #        tests/setup.sh --refresh               the package lists
 # It prints the names of the packages before it installs them, and prints nothing if there is nothing to do.
 set -euo pipefail
@@ -30,6 +30,8 @@ packages_of() {
 		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy libpython3-dev openssl systemd udev nodejs ;;
 	# the pages; kernel-doc is in linux-source
 	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
+	# the headers of QEMU, for a PCIe device of our own
+	card) echo qemu-system-x86 gcc dpkg-dev xz-utils ninja-build meson pkg-config libglib2.0-dev libpixman-1-dev libfdt-dev python3-minimal ;;
 	# the Python package, and its examples
 	python) echo python3-cffi python3-numpy libpython3-dev ;;
 	# a Debian 13 with PyTorch
@@ -38,7 +40,7 @@ packages_of() {
 	bench) echo valgrind libmimalloc-dev ;;
 	# libFuzzer, for long runs of the fuzzers
 	fuzz) echo clang libclang-rt-14-dev ;;
-	*) die "unknown group '$1' (build, vm, debug, docs, check, python, torch, bench, fuzz, deb, lintian, btf, host)" ;;
+	*) die "unknown group '$1' (build, vm, debug, docs, check, card, python, torch, bench, fuzz, deb, lintian, btf, host)" ;;
 	esac
 }
 

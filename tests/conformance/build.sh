@@ -10,6 +10,7 @@ set -euo pipefail
 kind=${1:?usage: build.sh 6.1|6.12|7|debug}
 known_kernel "$kind"
 dir=$BUILD/conformance/$kind
+lock "conformance-$kind"
 mkdir -p "$dir"
 rsync -a "$TOP/Documentation/examples/"{npu,ram}.c "$TOP/tests/conformance/"{Kbuild,defects.c} "$dir/"
 # Where the compiler sees this checkout (enter.sh).

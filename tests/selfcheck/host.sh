@@ -390,6 +390,34 @@ tap 'device: the host passes a command on to QEMU' asked 'command: {"execute": "
 tap 'device: the answer is that of QEMU, with its status' asked '^1$' 1
 tap 'device: the answer skips events' asked '{"desc": "no such device"}' 1
 
+# The headers of QEMU. Where they cannot be had, the reason comes last, with a status of its own.
+headers_mock() {
+	fresh
+	rsync -a "$TOP/tests/card" "$copy/tests/"
+	mock dpkg-query <<EOF
+[[ "\$*" != *source:Version* ]] || echo '$1'
+EOF
+	mock dpkg-source <<<'exit 1'
+	mock apt-get <<'EOF'
+case "$*" in
+indextargets*) echo 'Debian|http://mirror.invalid/debian|bookworm|main' ;;
+*Lists=*update) [[ ! -e $MOCK/reached ]] || touch "$copy_of_lists"/mirror_Sources ;;
+*source*) exit 100 ;;
+*install*) [[ ! -e $MOCK/empty ]] || exit 100 ;;
+esac
+EOF
+}
+headers=(env "copy_of_lists=$copy/build/card/qemu-7.2+x-1/lists" tests/card/qemu-headers.sh)
+headers_mock 1:9.0-1
+tap 'headers: another version of QEMU' says 'written for 7.2' 77 "${headers[@]}"
+headers_mock 1:7.2+x-1
+touch "$MOCK/empty"
+tap 'headers: packages that cannot be installed' says 'cannot be installed' 77 "${headers[@]}"
+rm "$MOCK/empty"
+tap 'headers: no network' says 'cannot be reached' 77 "${headers[@]}"
+touch "$MOCK/reached"
+tap 'headers: the archive has dropped the version' says 'does not have the source of QEMU 1:7.2+x-1' 77 "${headers[@]}"
+
 # The static checks must read only files that git tracks.
 tracked() {
 	on git init -q . && on git add tests && echo 'fi' >"$copy/tests/scratch.sh" || return 1
