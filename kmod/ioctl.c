@@ -497,7 +497,6 @@ static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
-static_assert(sizeof(struct flexmem_regions) == 32);
 static_assert(sizeof(struct flexmem_domain_info) == 192);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
@@ -536,8 +535,6 @@ static const struct flexmem_command commands[] = {
 		cmd_free_batch),
 	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS,
 		flexmem_cmd_lookup),
-	COMMAND(FLEXMEM_CMD_REGIONS, flexmem_regions, __reserved, LOOKS,
-		flexmem_cmd_regions),
 	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,
 		flexmem_cmd_segments),
 	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles, LOOKS,

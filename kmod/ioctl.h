@@ -121,7 +121,6 @@ long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int flexmem_cmd_info(struct flexmem_call *call);
 int flexmem_cmd_domain(struct flexmem_call *call);
 int flexmem_cmd_lookup(struct flexmem_call *call);
-int flexmem_cmd_regions(struct flexmem_call *call);
 int flexmem_cmd_segments(struct flexmem_call *call);
 int flexmem_cmd_stats(struct flexmem_call *call);
 int flexmem_cmd_snapshot(struct flexmem_call *call);

@@ -233,32 +233,6 @@ int flexmem_cmd_lookup(struct flexmem_call *call)
 	return reply_rc ?: rc;
 }
 
-int flexmem_cmd_regions(struct flexmem_call *call)
-{
-	struct flexmem_regions *cmd = call->cmd;
-	struct flexmem_view *view;
-	int rc, reply_rc;
-
-	if (cmd->__reserved)
-		return -EOPNOTSUPP;
-	if (cmd->entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
-	    cmd->entry_size > FLEXMEM_MAX_STRUCT)
-		return -EINVAL;
-
-	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
-	if (!view)
-		return -ENOMEM;
-	flexmem_table_snapshot(&call->fdev->table, report_for(call), view);
-	flexmem_view_hide(view);
-	cmd->out_count = view->nr;
-	rc = put_list(cmd->entries, cmd->count, cmd->entry_size,
-		      view->region, view->nr,
-		      sizeof(view->region[0]));
-	kfree(view);
-	reply_rc = flexmem_reply(call, sizeof(*cmd));
-	return rc == -EFAULT ? rc : reply_rc ?: rc;
-}
-
 int flexmem_cmd_segments(struct flexmem_call *call)
 {
 	struct flexmem_segments *cmd = call->cmd;
@@ -321,8 +295,8 @@ int flexmem_cmd_stats(struct flexmem_call *call)
 }
 
 /*
- * Writes both lists, and then the reply. If the caller has too little room for
- * one of the lists, writes only the reply.
+ * Writes the lists that the caller wants, and then the reply. If the caller has
+ * too little room for one of the lists, writes only the reply.
  */
 static int put_snapshot(struct flexmem_call *call,
 			const struct flexmem_view *view)
@@ -344,13 +318,14 @@ static int put_snapshot(struct flexmem_call *call,
 	cmd->out_resets = view->sum.out_resets;
 	cmd->out_generation = view->sum.out_generation;
 
-	if (cmd->region_count < view->nr || view->max_owners < cmd->out_owner_count)
+	if (cmd->region_count < view->nr ||
+	    (cmd->owner_count && view->max_owners < cmd->out_owner_count))
 		rc = -EMSGSIZE;
 	else
 		rc = put_list(cmd->regions, cmd->region_count,
 			      cmd->region_entry_size, view->region, view->nr,
 			      sizeof(view->region[0]));
-	if (!rc)
+	if (!rc && cmd->owner_count)
 		rc = put_list(cmd->owners, cmd->owner_count,
 			      cmd->owner_entry_size, view->owner,
 			      cmd->out_owner_count, sizeof(view->owner[0]));
@@ -375,10 +350,13 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 
 	view->max_owners = min(cmd->owner_count,
 			       flexmem_snapshot_room(table, only) + more);
-	view->owner = kvcalloc(max(view->max_owners, 1U), sizeof(*view->owner),
-			       GFP_KERNEL_ACCOUNT);
-	if (!view->owner)
-		return -ENOMEM;
+	view->owner = NULL;
+	if (view->max_owners) {
+		view->owner = kvcalloc(view->max_owners, sizeof(*view->owner),
+				       GFP_KERNEL_ACCOUNT);
+		if (!view->owner)
+			return -ENOMEM;
+	}
 	if (!only)
 		flexmem_owner_forget(&table->accounts);
 	flexmem_table_snapshot(table, only, view);

@@ -40,23 +40,24 @@ static int allocate(int fd)
 static int show_regions(int fd)
 {
 	struct flexmem_region_entry entries[64];
-	struct flexmem_regions regions = {
-		.size = sizeof(regions),
-		.entry_size = sizeof(entries[0]),
-		.count = sizeof(entries) / sizeof(entries[0]),
-		.entries = (uintptr_t)entries,
+	struct flexmem_snapshot snapshot = {
+		.size = sizeof(snapshot),
+		.region_entry_size = sizeof(entries[0]),
+		.region_count = sizeof(entries) / sizeof(entries[0]),
+		.regions = (uintptr_t)entries,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry),
 	};
 	unsigned int i;
 
 	/*
 	 * If the array is too small, the call fails with EMSGSIZE, and
-	 * out_count is the number of regions.
+	 * out_region_count is the number of regions.
 	 */
-	if (ioctl(fd, FLEXMEM_IOCTL_REGIONS, &regions)) {
-		perror("REGIONS");
+	if (ioctl(fd, FLEXMEM_IOCTL_SNAPSHOT, &snapshot)) {
+		perror("SNAPSHOT");
 		return 1;
 	}
-	for (i = 0; i < regions.out_count; i++)
+	for (i = 0; i < snapshot.out_region_count; i++)
 		printf("slot %u: %llu of %llu bytes free\n", entries[i].slot,
 		       entries[i].free, entries[i].total);
 	return 0;

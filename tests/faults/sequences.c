@@ -119,11 +119,12 @@ static void run_stats(struct run *r)
 static void run_regions(struct run *r)
 {
 	struct flexmem_region_entry entry[MAX_REGIONS];
-	struct flexmem_regions regions = CMD(regions,
-		.entry_size = sizeof(entry[0]), .count = MAX_REGIONS,
-		.entries = (uintptr_t)entry);
+	struct flexmem_snapshot regions = CMD(snapshot,
+		.region_entry_size = sizeof(entry[0]),
+		.region_count = MAX_REGIONS, .regions = (uintptr_t)entry,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 
-	CALL(r, 0, REGIONS, &regions);
+	CALL(r, 0, SNAPSHOT, &regions);
 }
 
 static void run_segments(struct run *r)
@@ -488,7 +489,7 @@ const struct sequence sequences[] = {
 	{ "ALLOC_BATCH", prepare_open, run_alloc_batch },
 	{ "FREE_BATCH", prepare_batch, run_free_batch },
 	{ "LOOKUP", prepare_alloc, run_lookup },
-	{ "REGIONS", prepare_alloc, run_regions },
+	{ "SNAPSHOT of the regions", prepare_alloc, run_regions },
 	{ "SEGMENTS", prepare_alloc, run_segments },
 	{ "STATS", prepare_alloc, run_stats },
 	{ "SNAPSHOT", prepare_batch, run_snapshot },

@@ -81,8 +81,7 @@ def differences(header, description):
         is_, has = description.structs[name], header.structs[name]
         if is_ != has:
             yield f"struct {name}: {is_}, and the header has {has}"
-    for name, entry in (("regions", "region"), ("segments", "segment")):
-        yield from wrong_size(header, description, f"flexmem_{name}", "entry_size", f"flexmem_{entry}_entry")
+    yield from wrong_size(header, description, "flexmem_segments", "entry_size", "flexmem_segment_entry")
     for entry in ("region", "owner"):
         yield from wrong_size(header, description, "flexmem_snapshot", f"{entry}_entry_size", f"flexmem_{entry}_entry")
 

@@ -17,12 +17,6 @@
 	FIELD(batch, entries, ENTRIES, 0),				\
 	FIELD(batch, __reserved, RESERVED, 0)
 
-#define LIST_FIELDS(type, entry)					\
-	HEAD(type, 0),							\
-	FIELD(type, entry_size, ENTRY_SIZE, sizeof(struct entry)),	\
-	FIELD(type, count, COUNT, 0), FIELD(type, entries, ENTRIES, 0),	\
-	FIELD(type, __reserved, RESERVED, 0)
-
 #define COPY_FIELDS							\
 	HEAD(rw, 0), FIELD(rw, handle, HANDLE, 0),			\
 	FIELD(rw, __reserved, RESERVED, 0),				\
@@ -55,10 +49,12 @@ const struct command commands[] = {
 		FIELD(lookup, count, COUNT, 0),
 		FIELD(lookup, entries, ENTRIES, 0),
 		FIELD(lookup, __reserved, RESERVED, 0) } },
-	{ COMMAND(REGIONS, regions, 2), .field = {
-		LIST_FIELDS(regions, flexmem_region_entry) } },
 	{ COMMAND(SEGMENTS, segments, 2), .field = {
-		LIST_FIELDS(segments, flexmem_segment_entry) } },
+		HEAD(segments, 0), FIELD(segments, entry_size, ENTRY_SIZE,
+					 sizeof(struct flexmem_segment_entry)),
+		FIELD(segments, count, COUNT, 0),
+		FIELD(segments, entries, ENTRIES, 0),
+		FIELD(segments, __reserved, RESERVED, 0) } },
 	{ COMMAND(STATS, stats, 1), .field = {
 		HEAD(stats, 0) } },
 	{ COMMAND(TRIM, trim, 3), .field = {
@@ -74,7 +70,7 @@ const struct command commands[] = {
 		FIELD(copy, to_offset, UNITS, 0),
 		FIELD(copy, from_offset, UNITS, 0),
 		FIELD(copy, length, UNITS, 1) } },
-	{ COMMAND(SNAPSHOT, snapshot, 3), .field = {
+	{ COMMAND(SNAPSHOT, snapshot, 5), .field = {
 		HEAD(snapshot, 0),
 		FIELD(snapshot, region_entry_size, ENTRY_SIZE,
 		      sizeof(struct flexmem_region_entry)),

@@ -26,7 +26,6 @@ static void run_flags(struct run *r)
 	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .__reserved = 1),
 	      EOPNOTSUPP);
-	FAILS(r, REGIONS, &CMD(regions, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SEGMENTS, &CMD(segments, .flags = 1), EOPNOTSUPP);
 	FAILS(r, STATS, &CMD(stats, .flags = 1), EOPNOTSUPP);
 	FAILS(r, TRIM, &CMD(trim, .flags = 1), EOPNOTSUPP);
@@ -51,7 +50,6 @@ static void run_arguments(struct run *r)
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1, .alignment = 3), EINVAL);
 	FAILS(r, FREE, &CMD(free, .handle = handle, .address.offset = 128),
 	      EINVAL);
-	FAILS(r, REGIONS, &CMD(regions, .entry_size = 8), EINVAL);
 	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
 	FAILS(r, GET_LIMIT, &CMD(resource_limit, .cgroup = 1), EINVAL);
@@ -74,12 +72,13 @@ static void run_arguments(struct run *r)
 static u32 nr_regions(struct run *r)
 {
 	struct flexmem_region_entry region[16];
-	struct flexmem_regions cmd = CMD(regions, .count = 16,
-					 .entry_size = sizeof(region[0]),
-					 .entries = (uintptr_t)region);
+	struct flexmem_snapshot cmd = CMD(snapshot, .region_count = 16,
+		.region_entry_size = sizeof(region[0]),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 
-	CALL(r, REGIONS, &cmd);
-	return cmd.out_count;
+	CALL(r, SNAPSHOT, &cmd);
+	return cmd.out_region_count;
 }
 
 /* ALLOC refuses lengths that would overflow when they are rounded up. */
@@ -291,23 +290,24 @@ struct long_region {
 static void run_long_regions(struct run *r)
 {
 	struct long_region region[16];
-	struct flexmem_regions cmd = CMD(regions, .count = 16,
-					 .entry_size = sizeof(region[0]),
-					 .entries = (uintptr_t)region);
+	struct flexmem_snapshot cmd = CMD(snapshot, .region_count = 16,
+		.region_entry_size = sizeof(region[0]),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 	unsigned int i;
 
 	memset(region, 0xff, sizeof(region));
-	if (!CALL(r, REGIONS, &cmd))
+	if (!CALL(r, SNAPSHOT, &cmd))
 		return;
-	must(r, cmd.out_count, "number of regions");
-	for (i = 0; i < cmd.out_count; i++)
+	must(r, cmd.out_region_count, "number of regions");
+	for (i = 0; i < cmd.out_region_count; i++)
 		must(r, region[i].entry.total && !region[i].more[0] &&
 		     !region[i].more[1], "end of a longer entry");
 	must(r, region[i].more[1] == ~0ull, "bytes behind the last entry");
 	memset(region, 0xff, sizeof(region));
-	cmd.count = cmd.out_count - 1;
-	FAILS(r, REGIONS, &cmd, EMSGSIZE);
-	must(r, cmd.out_count == i, "number of regions without room");
+	cmd.region_count = cmd.out_region_count - 1;
+	FAILS(r, SNAPSHOT, &cmd, EMSGSIZE);
+	must(r, cmd.out_region_count == i, "number of regions without room");
 	must(r, !memchr_inv(region, 0xff, sizeof(region)), "list without room");
 }
 
@@ -642,12 +642,12 @@ static void run_failed_reads(struct run *r)
 static void run_read_only(struct run *r)
 {
 	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |
-		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_REGIONS) |
-		BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
+		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
 		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT) |
 		BIT(FLEXMEM_CMD_DOMAIN);
-	static const unsigned int removed = BIT(0x08) | BIT(0x11);
+	static const unsigned int removed = BIT(0x06) | BIT(0x08) |
+		BIT(0x11);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;

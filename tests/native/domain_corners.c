@@ -147,16 +147,17 @@ static void run_fdinfo(struct run *r)
 static void run_regions(struct run *r)
 {
 	struct flexmem_region_entry region[8];
-	struct flexmem_regions cmd = CMD(regions, .count = 8,
-					 .entry_size = sizeof(region[0]),
-					 .entries = (uintptr_t)region);
+	struct flexmem_snapshot cmd = CMD(snapshot, .region_count = 8,
+		.region_entry_size = sizeof(region[0]),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 	static const u32 want[] = { 0, 0, 1, 1 };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(want); i++)
 		alloc(r, 0, SZ_8M, 0);
-	CALL(r, REGIONS, &cmd);
-	must(r, cmd.out_count == ARRAY_SIZE(want), "number of regions");
+	CALL(r, SNAPSHOT, &cmd);
+	must(r, cmd.out_region_count == ARRAY_SIZE(want), "number of regions");
 	for (i = 0; i < ARRAY_SIZE(want); i++)
 		must(r, region[i].domain == want[i] && !region[i].__reserved,
 		     "domain of a region");

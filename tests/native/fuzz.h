@@ -423,7 +423,6 @@ void fuzz_info(struct fuzz *f);
 void fuzz_domain(struct fuzz *f);
 void fuzz_stats(struct fuzz *f);
 void fuzz_fdinfo(struct fuzz *f);
-void fuzz_regions(struct fuzz *f);
 void fuzz_segments(struct fuzz *f);
 void fuzz_snapshot(struct fuzz *f);
 void fuzz_get_limit(struct fuzz *f);

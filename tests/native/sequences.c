@@ -200,9 +200,6 @@ static void run_ask(struct run *r)
 	struct flexmem_domain_info domain = CMD(domain_info);
 	struct flexmem_stats stats = CMD(stats);
 	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
-	struct flexmem_regions regions = CMD(regions,
-		.entry_size = sizeof(region[0]), .count = 16,
-		.entries = (uintptr_t)region);
 	struct flexmem_segments segments = CMD(segments,
 		.entry_size = sizeof(segment[0]), .count = 16,
 		.entries = (uintptr_t)segment);
@@ -216,8 +213,9 @@ static void run_ask(struct run *r)
 	CALL(r, 0, DOMAIN, &domain);
 	CALL(r, 0, STATS, &stats);
 	CALL(r, 0, LOOKUP, &lookup);
-	CALL(r, 0, REGIONS, &regions);
 	CALL(r, 0, SEGMENTS, &segments);
+	CALL(r, 0, SNAPSHOT, &snapshot);
+	snapshot.owner_count = 0;
 	CALL(r, 0, SNAPSHOT, &snapshot);
 	snapshot.region_count = 0;
 	FAILS(r, 0, SNAPSHOT, &snapshot, EMSGSIZE);

@@ -445,11 +445,7 @@ static void look_into_debugfs(struct tenant *t)
 
 static void do_ask(struct tenant *t)
 {
-	struct flexmem_region_entry region[16];
 	struct flexmem_segment_entry segment[16];
-	struct flexmem_regions regions = CMD(regions,
-		.entry_size = sizeof(region[0]), .count = draw(t, 17),
-		.entries = (uintptr_t)region);
 	struct flexmem_segments segments = CMD(segments,
 		.entry_size = sizeof(segment[0]), .count = draw(t, 17),
 		.entries = (uintptr_t)segment);
@@ -469,7 +465,6 @@ static void do_ask(struct tenant *t)
 	ANSWER(t, "STATS", rc, ENOMEM);
 	if (!rc && stats.out_free + stats.out_used != stats.out_total)
 		shim_bug("STATS do not add up");
-	ANSWER(t, "REGIONS", CALL(t, REGIONS, &regions), EMSGSIZE, ENOMEM);
 	ANSWER(t, "SEGMENTS", CALL(t, SEGMENTS, &segments), EMSGSIZE, ENOMEM,
 	       EOPNOTSUPP);
 	native_fdinfo(t->file, &m);
@@ -492,17 +487,18 @@ static void do_snapshot(struct tenant *t)
 	struct flexmem_region_entry region[16];
 	struct flexmem_owner_entry owner[64];
 	struct flexmem_snapshot cmd = CMD(snapshot,
-		.region_entry_size = sizeof(region[0]), .region_count = 16,
-		.regions = (uintptr_t)region,
-		.owner_entry_size = sizeof(owner[0]), .owner_count = 64,
-		.owners = (uintptr_t)owner);
+		.region_entry_size = sizeof(region[0]),
+		.region_count = draw(t, 17), .regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(owner[0]),
+		.owner_count = draw(t, 4) ? 64 : 0, .owners = (uintptr_t)owner);
 	long rc = CALL(t, SNAPSHOT, &cmd);
 
 	ANSWER(t, "SNAPSHOT", rc, EMSGSIZE, ENOMEM);
 	if (!rc && cmd.out_free + cmd.out_owned + cmd.out_orphaned +
 		   cmd.out_reserved + cmd.out_quarantined != cmd.out_total)
 		shim_bug("SNAPSHOT does not add up");
-	if (!rc && current->cred.admin && !has_clients(&cmd, owner))
+	if (!rc && cmd.owner_count && current->cred.admin &&
+	    !has_clients(&cmd, owner))
 		shim_bug("SNAPSHOT has other owners than open files");
 }
 

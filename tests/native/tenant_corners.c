@@ -511,9 +511,10 @@ static void prepare_file(struct run *r)
 static void run_programs(struct run *r)
 {
 	struct flexmem_region_entry region[8];
-	struct flexmem_regions regions = CMD(regions, .count = 8,
-					     .entry_size = sizeof(region[0]),
-					     .entries = (uintptr_t)region);
+	struct flexmem_snapshot regions = CMD(snapshot, .region_count = 8,
+		.region_entry_size = sizeof(region[0]),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 	struct flexmem_domain_info is = CMD(domain_info);
 	struct flexmem_info info = CMD(info);
 	u64 largest[2] = {};
@@ -521,9 +522,9 @@ static void run_programs(struct run *r)
 
 	alloc(r, 0, SZ_2M, FLEXMEM_ALLOC_PROGRAM);
 	CALL(r, INFO, &info);
-	CALL(r, REGIONS, &regions);
+	CALL(r, SNAPSHOT, &regions);
 	CALL(r, DOMAIN, &is);
-	for (i = 0; i < regions.out_count; i++) {
+	for (i = 0; i < regions.out_region_count; i++) {
 		of = !!(region[i].flags & FLEXMEM_REGION_PROGRAM);
 		largest[of] = max(largest[of], region[i].largest_free);
 	}

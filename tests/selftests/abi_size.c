@@ -72,7 +72,6 @@ BOTH_MODES(free, COMMAND(FREE, free, FLEXMEM_FREE_BY_ADDRESS, -1, true));
 BOTH_MODES(alloc_batch, COMMAND(ALLOC_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, RESERVED(lookup), false));
-BOTH_MODES(regions, COMMAND(REGIONS, regions, 0, RESERVED(regions), false));
 BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
 BOTH_MODES(stats, COMMAND(STATS, stats, 0, -1, false));
 BOTH_MODES(trim, COMMAND(TRIM, trim, 0, RESERVED(trim), false));
@@ -178,7 +177,7 @@ FIXTURE_TEARDOWN(command)
 static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p)
 {
 	struct flexmem_batch *batch = p;
-	struct flexmem_regions *list = p;
+	struct flexmem_segments *list = p;
 	struct flexmem_snapshot *snapshot = p;
 	struct flexmem_rw *copy = p;
 	struct flexmem_copy *range = p;
@@ -213,11 +212,6 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		batch->entry_size = sizeof(self->frees[0]);
 		batch->count = 1;
 		batch->entries = (uintptr_t)self->frees;
-		break;
-	case FLEXMEM_IOCTL_REGIONS:
-		list->entry_size = sizeof(self->regions[0]);
-		list->count = ARRAY_SIZE(self->regions);
-		list->entries = (uintptr_t)self->regions;
 		break;
 	case FLEXMEM_IOCTL_SEGMENTS:
 		list->entry_size = sizeof(self->segments[0]);
@@ -596,10 +590,10 @@ FIXTURE_VARIANT(array) {
 };
 
 FIXTURE_VARIANT_ADD(array, regions_pf) {
-	FM_PF, FLEXMEM_IOCTL_REGIONS, sizeof(struct flexmem_region_entry)
+	FM_PF, FLEXMEM_IOCTL_SNAPSHOT, sizeof(struct flexmem_region_entry)
 };
 FIXTURE_VARIANT_ADD(array, regions_vf) {
-	FM_VF, FLEXMEM_IOCTL_REGIONS, sizeof(struct flexmem_region_entry)
+	FM_VF, FLEXMEM_IOCTL_SNAPSHOT, sizeof(struct flexmem_region_entry)
 };
 FIXTURE_VARIANT_ADD(array, segments_pf) {
 	FM_PF, FLEXMEM_IOCTL_SEGMENTS, sizeof(struct flexmem_segment_entry)
@@ -644,8 +638,8 @@ FIXTURE_TEARDOWN(array)
 }
 
 /*
- * Calls a command with an array. The structs of these four commands begin with
- * the same members.
+ * Calls a command with an array. The structs of these commands begin with the
+ * same members, but for SNAPSHOT.
  */
 static int call_array(FIXTURE_DATA(array) *self,
 		      const FIXTURE_VARIANT(array) *variant, __u64 where,
@@ -653,14 +647,17 @@ static int call_array(FIXTURE_DATA(array) *self,
 {
 	struct flexmem_segments arg = {
 		.size = variant->nr == FLEXMEM_IOCTL_SEGMENTS ? sizeof(arg) :
-			sizeof(struct flexmem_regions),
+			sizeof(struct flexmem_batch),
 		.entry_size = variant->entry_size,
 		.count = count,
 		.entries = where,
 	};
 
-	_Static_assert(sizeof(struct flexmem_batch) ==
-		       sizeof(struct flexmem_regions), "one size");
+	if (variant->nr == FLEXMEM_IOCTL_SNAPSHOT)
+		return raw_snapshot(self->fd, &CMD(snapshot,
+			.region_entry_size = variant->entry_size,
+			.region_count = count, .regions = where,
+			.owner_entry_size = sizeof(struct flexmem_owner_entry)));
 	return fm_ioctl(self->fd, variant->nr, &arg);
 }
 

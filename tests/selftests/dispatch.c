@@ -561,7 +561,7 @@ static int kind_of(int fd, struct flexmem_address at)
 
 	if (fm_snap(fd, &s))
 		return -1;
-	for (i = 0; i < s.regions.out_count; i++)
+	for (i = 0; i < s.nr_regions; i++)
 		if (s.region[i].region_id == at.region_id)
 			return s.region[i].flags & FLEXMEM_REGION_PROGRAM;
 	return -1;

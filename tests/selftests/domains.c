@@ -293,8 +293,8 @@ TEST_F(domains, reserved_bytes_are_in_no_region)
 	 * First comes one region of each memory, and then a second region of
 	 * each memory.
 	 */
-	ASSERT_EQ(variant->mode == FM_PF ? 6 : 0, s.regions.out_count);
-	for (i = 0; i < s.regions.out_count; i++) {
+	ASSERT_EQ(variant->mode == FM_PF ? 6 : 0, s.nr_regions);
+	for (i = 0; i < s.nr_regions; i++) {
 		r = &s.region[i];
 		ASSERT_LT(r->domain, NR_DOMAINS);
 		EXPECT_EQ(i % NR_DOMAINS, r->domain);

@@ -80,7 +80,6 @@ FM_RAW(free, FREE, free)
 FM_RAW(alloc_batch, ALLOC_BATCH, batch)
 FM_RAW(free_batch, FREE_BATCH, batch)
 FM_RAW(lookup, LOOKUP, lookup)
-FM_RAW(regions, REGIONS, regions)
 FM_RAW(segments, SEGMENTS, segments)
 FM_RAW(stats, STATS, stats)
 FM_RAW(trim, TRIM, trim)
@@ -168,7 +167,7 @@ fm_fn bool fm_exhausted(int fd)
 
 struct snapshot {
 	struct flexmem_stats stats;
-	struct flexmem_regions regions;
+	__u32 nr_regions;
 	struct flexmem_segments segments;
 	struct flexmem_region_entry region[FM_MAX_REGIONS];
 	struct flexmem_segment_entry segment[FM_MAX_REGIONS];
@@ -176,22 +175,23 @@ struct snapshot {
 
 fm_fn int fm_snap(int fd, struct snapshot *s)
 {
+	struct flexmem_snapshot all = CMD(snapshot,
+		.region_entry_size = sizeof(s->region[0]),
+		.region_count = FM_MAX_REGIONS, .regions = (uintptr_t)s->region,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 	int error;
 
 	memset(s, 0, sizeof(*s));
 	s->stats = CMD(stats);
-	s->regions = CMD(regions, .entry_size = sizeof(s->region[0]),
-			 .count = FM_MAX_REGIONS,
-			 .entries = (uintptr_t)s->region);
 	s->segments = CMD(segments, .entry_size = sizeof(s->segment[0]),
 			  .count = FM_MAX_REGIONS,
 			  .entries = (uintptr_t)s->segment);
 	error = raw_stats(fd, &s->stats);
 	if (!error)
-		error = raw_regions(fd, &s->regions);
+		error = raw_snapshot(fd, &all);
 	if (!error)
 		error = raw_segments(fd, &s->segments);
-	s->regions.entries = 0;
+	s->nr_regions = all.out_region_count;
 	s->segments.entries = 0;
 	return error;
 }
@@ -221,7 +221,7 @@ fm_fn const char *fm_diff(const struct snapshot *old,
 		return "live allocations";
 	if (memcmp(&a.stats, &b.stats, sizeof(a.stats)))
 		return "stats";
-	if (memcmp(&a.regions, &b.regions, sizeof(a.regions)) ||
+	if (a.nr_regions != b.nr_regions ||
 	    memcmp(a.region, b.region, sizeof(a.region)))
 		return "regions";
 	if (memcmp(&a.segments, &b.segments, sizeof(a.segments)) ||
@@ -254,7 +254,7 @@ fm_fn const char *fm_sums(int fd, bool empty)
 
 	if (fm_snap(fd, &s))
 		return "no snapshot";
-	for (i = 0; i < s.regions.out_count; i++) {
+	for (i = 0; i < s.nr_regions; i++) {
 		const struct flexmem_region_entry *r = &s.region[i];
 
 		total += r->total;

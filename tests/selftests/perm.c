@@ -179,7 +179,7 @@ static int collect(int fd, __u64 *ids)
 	}
 	if (fm_snap(fd, &s) || fm_account(fd, &a))
 		return -1;
-	for (i = 0; i < s.regions.out_count; i++) {
+	for (i = 0; i < s.nr_regions; i++) {
 		ids[n++] = s.region[i].region_id;
 		ids[n++] = a.region[i].region_id;
 		ids[n++] = s.segment[i].region_id;
@@ -204,7 +204,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 			EXPECT_EQ(0, ids[i] % GiB);
 		}
 	}
-	for (j = 0; j < s.regions.out_count; j++) {
+	for (j = 0; j < s.nr_regions; j++) {
 		if (variant->mode == FM_VF) {
 			EXPECT_EQ(s.region[j].slot, s.region[j].region_id);
 			continue;

@@ -45,7 +45,7 @@ static int slot_of(int fd, struct flexmem_address at, __u32 *flags)
 
 	if (fm_snap(fd, &s))
 		return -1;
-	for (i = 0; i < s.regions.out_count; i++) {
+	for (i = 0; i < s.nr_regions; i++) {
 		if (s.region[i].region_id == at.region_id) {
 			if (flags)
 				*flags = s.region[i].flags;

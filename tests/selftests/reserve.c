@@ -164,7 +164,7 @@ static bool read_region(int fd, uid_t user, unsigned int nr,
 	if (fm_become(user))
 		return false;
 	same = !fm_snap(fd, &s) && !fm_account(fd, &a) &&
-	       nr < s.regions.out_count &&
+	       nr < s.nr_regions &&
 	       !memcmp(&s.region[nr], &a.region[nr], sizeof(*entry));
 	*entry = s.region[nr];
 	return !fm_become(0) && same;

@@ -19,16 +19,13 @@ FIXTURE(list) {
 FIXTURE_VARIANT(list) {
 	int mode;
 	unsigned long nr;
-	__u32 size;
 	__u32 entry_size;
 };
 
 #define REGIONS_LIST							\
-	FLEXMEM_IOCTL_REGIONS, sizeof(struct flexmem_regions),		\
-	sizeof(struct flexmem_region_entry)
+	FLEXMEM_IOCTL_SNAPSHOT, sizeof(struct flexmem_region_entry)
 #define SEGMENTS_LIST							\
-	FLEXMEM_IOCTL_SEGMENTS, sizeof(struct flexmem_segments),	\
-	sizeof(struct flexmem_segment_entry)
+	FLEXMEM_IOCTL_SEGMENTS, sizeof(struct flexmem_segment_entry)
 
 FIXTURE_VARIANT_ADD(list, regions_pf) { FM_PF, REGIONS_LIST };
 FIXTURE_VARIANT_ADD(list, regions_vf) { FM_VF, REGIONS_LIST };
@@ -56,20 +53,23 @@ FIXTURE_TEARDOWN(list)
 	EXPECT_EMPTY(variant->mode);
 }
 
-/* Reads a list. The structs of both commands begin with the same members. */
+/* Reads the list of regions or that of segments. */
 static int list(FIXTURE_DATA(list) *self, const FIXTURE_VARIANT(list) *variant,
 		__u32 entry_size, __u32 count, void *entries, __u32 *out_count)
 {
-	struct flexmem_segments arg = {
-		.size = variant->size,
-		.entry_size = entry_size,
-		.count = count,
-		.entries = (uintptr_t)entries,
-		.out_count = 77,
-	};
-	int error = fm_ioctl(self->fd, variant->nr, &arg);
+	struct flexmem_snapshot regions = CMD(snapshot,
+		.region_entry_size = entry_size, .region_count = count,
+		.regions = (uintptr_t)entries,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry),
+		.out_region_count = 77);
+	struct flexmem_segments segments = CMD(segments,
+		.entry_size = entry_size, .count = count,
+		.entries = (uintptr_t)entries, .out_count = 77);
+	bool is_regions = variant->nr == FLEXMEM_IOCTL_SNAPSHOT;
+	int error = is_regions ? raw_snapshot(self->fd, &regions) :
+				 raw_segments(self->fd, &segments);
 
-	*out_count = arg.out_count;
+	*out_count = is_regions ? regions.out_region_count : segments.out_count;
 	return error;
 }
 
@@ -119,7 +119,7 @@ TEST_F(list, exact_and_larger_arrays_are_filled)
 				  self->buf, &n));
 		EXPECT_EQ(N, n);
 		EXPECT_EQ(0, memcmp(self->buf, variant->nr ==
-				    FLEXMEM_IOCTL_REGIONS ?
+				    FLEXMEM_IOCTL_SNAPSHOT ?
 				    (void *)self->before.region :
 				    (void *)self->before.segment, written));
 		EXPECT_TRUE(untouched(self->buf, written, sizeof(self->buf)));
@@ -129,7 +129,7 @@ TEST_F(list, exact_and_larger_arrays_are_filled)
 TEST_F(list, the_rest_of_larger_entries_is_zeroed)
 {
 	const __u32 step = variant->entry_size + NEWER;
-	const char *want = variant->nr == FLEXMEM_IOCTL_REGIONS ?
+	const char *want = variant->nr == FLEXMEM_IOCTL_SNAPSHOT ?
 		(char *)self->before.region : (char *)self->before.segment;
 	static const char zeroes[NEWER];
 	__u32 n;
@@ -248,7 +248,7 @@ TEST_F(trim, gives_back_empty_regions_only_and_reopens)
 	EXPECT_EQ(2, trim.out_regions);
 	EXPECT_EQ(8 * GiB, trim.out_bytes);
 	SNAP(self->fd, &s);
-	EXPECT_EQ(1, s.regions.out_count);
+	EXPECT_EQ(1, s.nr_regions);
 	EXPECT_EQ(1, s.region[0].slot);
 	EXPECT_EQ(reply[1].out_address.region_id, s.region[0].region_id);
 	EXPECT_EQ(4 * GiB, s.stats.out_total);

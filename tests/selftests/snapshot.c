@@ -78,9 +78,9 @@ TEST_F(snapshot, agrees_with_the_other_commands)
 	EXPECT_EQ(s.stats.out_total, a.s.out_total);
 	EXPECT_EQ(s.stats.out_free, a.s.out_free);
 	EXPECT_EQ(s.stats.out_used, a.s.out_owned);
-	EXPECT_EQ(s.regions.out_count, a.s.out_region_count);
+	EXPECT_EQ(s.nr_regions, a.s.out_region_count);
 	EXPECT_EQ(0, memcmp(s.region, a.region,
-			    s.regions.out_count * sizeof(s.region[0])));
+			    s.nr_regions * sizeof(s.region[0])));
 	EXPECT_EQ(s.segments.out_generation, a.s.out_generation);
 	EXPECT_EQ(0, a.s.out_reserved);
 	EXPECT_EQ(0, a.s.out_quarantined);
@@ -292,7 +292,7 @@ TEST_F(snapshot, too_small_lists_are_not_written)
 	 * that there is room to spare
 	 */
 	static const struct { __u32 regions; int fewer; } counts[] = {
-		{ 0, MIN_OWNERS }, { REGIONS, MIN_OWNERS }, { 0, 0 },
+		{ 0, MIN_OWNERS - 1 }, { REGIONS, MIN_OWNERS - 1 }, { 0, 0 },
 		{ REGIONS - 1, 0 }, { REGIONS, 1 }, { 100, 1 }, { 1, -100 },
 	};
 	struct flexmem_snapshot s;
@@ -320,6 +320,26 @@ TEST_F(snapshot, too_small_lists_are_not_written)
 	s.owners = 16;
 	must_fail(EMSGSIZE, snapshot, self->root, &s);
 	EXPECT_EQ(a.s.out_owner_count, s.out_owner_count);
+}
+
+TEST_F(snapshot, no_room_for_owners_asks_for_no_list_of_them)
+{
+	const size_t regions = REGIONS * sizeof(struct flexmem_region_entry);
+	struct flexmem_snapshot s;
+	struct account a;
+	struct lists lists;
+
+	PREPARE(&a);
+	s = into(&lists, REGIONS, 0);
+	/* this pointer is not used */
+	s.owners = 16;
+	must(snapshot, self->root, &s);
+	EXPECT_EQ(REGIONS, s.out_region_count);
+	EXPECT_EQ(a.s.out_owner_count, s.out_owner_count);
+	EXPECT_EQ(2 * MiB, s.out_owned);
+	EXPECT_EQ(0, memcmp(lists.regions, a.region, regions));
+	EXPECT_TRUE(untouched(lists.regions, regions, sizeof(lists.regions)));
+	EXPECT_TRUE(untouched(lists.owners, 0, sizeof(lists.owners)));
 }
 
 TEST_F(snapshot, exact_and_larger_lists_are_filled)

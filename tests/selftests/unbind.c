@@ -90,9 +90,6 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	must_fail(ENODEV, alloc_batch, fd, &allocs);
 	must_fail(ENODEV, free_batch, fd, &frees);
 	must_fail(ENODEV, lookup, fd, &CMD(lookup, .handle = 1));
-	must_fail(ENODEV, regions, fd,
-		  &CMD(regions, .entry_size = sizeof(region[0]), .count = 8,
-		       .entries = (uintptr_t)region));
 	must_fail(ENODEV, segments, fd,
 		  &CMD(segments, .entry_size = sizeof(segment[0]), .count = 8,
 		       .entries = (uintptr_t)segment));
@@ -103,6 +100,7 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 	must_fail(ENODEV, write, fd, &copy);
 	must_fail(ENODEV, snapshot, fd,
 		  &CMD(snapshot, .region_entry_size = sizeof(region[0]),
+		       .region_count = 8, .regions = (uintptr_t)region,
 		       .owner_entry_size = sizeof(struct flexmem_owner_entry)));
 	must_fail(ENODEV, get_limit, fd, &CMD(resource_limit));
 	must_fail(ENODEV, set_limit, fd, &CMD(resource_limit));

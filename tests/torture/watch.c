@@ -28,21 +28,23 @@ bool op_info(struct thread *t)
 bool op_regions(struct thread *t)
 {
 	struct flexmem_region_entry entry[MAX_REGIONS];
-	struct flexmem_regions regions = CMD(regions,
-		.entry_size = sizeof(entry[0]), .count = MAX_REGIONS,
-		.entries = (uintptr_t)entry);
+	struct flexmem_snapshot regions = CMD(snapshot,
+		.region_entry_size = sizeof(entry[0]),
+		.region_count = MAX_REGIONS, .regions = (uintptr_t)entry,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 	struct file *file = file_pick(t);
 	unsigned int i;
 	bool done;
 
 	if (!file)
 		return false;
-	done = !call(file, "REGIONS", FLEXMEM_IOCTL_REGIONS, &regions, 0);
-	for (i = 0; done && i < regions.out_count; i++)
+	done = !call(file, "SNAPSHOT of the regions", FLEXMEM_IOCTL_SNAPSHOT,
+		     &regions, 0);
+	for (i = 0; done && i < regions.out_region_count; i++)
 		if (entry[i].free > entry[i].total ||
 		    entry[i].largest_free > entry[i].free ||
 		    entry[i].region_id != entry[i].slot)
-			fail("REGIONS: entry %u is impossible", i);
+			fail("SNAPSHOT: region %u is impossible", i);
 	file_put(file);
 	return done;
 }

@@ -36,8 +36,6 @@ static const struct {
 	{ FLEXMEM_CMD_FREE_BATCH, sizeof(struct flexmem_batch),
 	  { offsetof(struct flexmem_batch, entries) } },
 	{ FLEXMEM_CMD_LOOKUP, sizeof(struct flexmem_lookup), {} },
-	{ FLEXMEM_CMD_REGIONS, sizeof(struct flexmem_regions),
-	  { offsetof(struct flexmem_regions, entries) } },
 	{ FLEXMEM_CMD_SEGMENTS, sizeof(struct flexmem_segments),
 	  { offsetof(struct flexmem_segments, entries) } },
 	{ FLEXMEM_CMD_STATS, sizeof(struct flexmem_stats), {} },

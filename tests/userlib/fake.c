@@ -148,10 +148,10 @@ void fake_from_environment(void)
 		(unsigned int)from_environment("FAKE_FREE_AT", 0);
 	fake.inject[FLEXMEM_CMD_FREE].error =
 		(int)from_environment("FAKE_FREE_ERROR", 0);
-	fake.inject[FLEXMEM_CMD_REGIONS].at =
-		(unsigned int)from_environment("FAKE_REGIONS_AT", 0);
-	fake.inject[FLEXMEM_CMD_REGIONS].error =
-		(int)from_environment("FAKE_REGIONS_ERROR", 0);
+	fake.inject[FLEXMEM_CMD_SNAPSHOT].at =
+		(unsigned int)from_environment("FAKE_SNAPSHOT_AT", 0);
+	fake.inject[FLEXMEM_CMD_SNAPSHOT].error =
+		(int)from_environment("FAKE_SNAPSHOT_ERROR", 0);
 	fake.inject[FLEXMEM_CMD_READ].at =
 		(unsigned int)from_environment("FAKE_READ_AT", 0);
 	fake.inject[FLEXMEM_CMD_READ].error =
@@ -701,26 +701,6 @@ static bool room(uint32_t count, uint32_t *out_count, int *err)
 	return !*err;
 }
 
-static int list_regions(struct flexmem_regions *cmd)
-{
-	struct flexmem_region_entry *entry = (void *)(uintptr_t)cmd->entries;
-	uint32_t i;
-	int err;
-
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
-	REQUIRE(cmd->entry_size == sizeof(*entry) && !cmd->out_count);
-	REQUIRE(!cmd->count == !cmd->entries);
-	if (!room(cmd->count, &cmd->out_count, &err))
-		return err;
-	for (i = 0; i < nr_regions; i++) {
-		measure(&regions[i], &entry[i]);
-		entry[i].region_id = region_id(i);
-		entry[i].slot = i;
-		hide(&entry[i]);
-	}
-	return 0;
-}
-
 static int list_segments(struct flexmem_segments *cmd)
 {
 	struct flexmem_segment_entry *entry = (void *)(uintptr_t)cmd->entries;
@@ -816,8 +796,6 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return free_one(file, arg);
 	case FLEXMEM_CMD_LOOKUP:
 		return lookup(file, arg);
-	case FLEXMEM_CMD_REGIONS:
-		return list_regions(arg);
 	case FLEXMEM_CMD_SEGMENTS:
 		return list_segments(arg);
 	case FLEXMEM_CMD_STATS:

@@ -231,7 +231,7 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 	cmd->out_owner_count = list_owners(caller, NULL);
 	if (fake.always_too_small ||
 	    cmd->region_count < cmd->out_region_count ||
-	    cmd->owner_count < cmd->out_owner_count) {
+	    (cmd->owner_count && cmd->owner_count < cmd->out_owner_count)) {
 		if (fake.grow) {
 			fake.grow--;
 			add_region(fake.fallback[2]);
@@ -246,7 +246,8 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 		entry[i].slot = i;
 		hide(&entry[i]);
 	}
-	list_owners(caller, (void *)(uintptr_t)cmd->owners);
+	if (cmd->owner_count)
+		list_owners(caller, (void *)(uintptr_t)cmd->owners);
 	return 0;
 }
 

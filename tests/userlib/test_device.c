@@ -404,7 +404,7 @@ static void errors_come_through(void **state)
 		inject(FLEXMEM_CMD_LOOKUP, 1, errors[i]);
 		assert_int_equal(flexmem_device_lookup(device, 1, &a,
 						       sizeof(a)), -errors[i]);
-		inject(FLEXMEM_CMD_REGIONS, 1, errors[i]);
+		inject(FLEXMEM_CMD_SNAPSHOT, 1, errors[i]);
 		assert_int_equal(flexmem_device_regions(device, &regions,
 							sizeof(*regions),
 							&count), -errors[i]);

@@ -203,7 +203,7 @@ static void growth(void **state)
 						sizeof(*region), &count), 0);
 	assert_int_equal(count, 4);
 	assert_int_equal(region[3].total, 4 * GIB);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_REGIONS], 5);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 5);
 	flexmem_regions_free(region);
 
 	fake.grow = 2;
@@ -230,7 +230,7 @@ static void endless_growth(void **state)
 			 -EAGAIN);
 	assert_ptr_equal(region, (void *)1);
 	assert_int_equal(count, 9);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_REGIONS], 8);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 8);
 	flexmem_device_close(device);
 }
 
@@ -243,7 +243,7 @@ static void second_call_fails(void **state)
 
 	(void)state;
 	use(device, 1);
-	inject(FLEXMEM_CMD_REGIONS, 2, ENODEV);
+	inject(FLEXMEM_CMD_SNAPSHOT, 2, ENODEV);
 	assert_int_equal(flexmem_device_regions(device, &region,
 						sizeof(*region), &count),
 			 -ENODEV);

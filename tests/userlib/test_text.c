@@ -462,7 +462,7 @@ static void log_without_tables(void **state)
 	struct flexmem_allocated a;
 
 	(void)state;
-	inject(FLEXMEM_CMD_REGIONS, 1, EIO);
+	inject(FLEXMEM_CMD_SNAPSHOT, 1, EIO);
 	assert_int_equal(flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a)),
 			 0);
 	inject(FLEXMEM_CMD_LOOKUP, 1, EIO);
@@ -486,7 +486,7 @@ static void log_levels(void **state)
 	assert_int_equal(flexmem_device_set_log(device, FLEXMEM_LOG_DEBUG,
 						NULL, NULL), 0);
 	flexmem_device_alloc(device, 1, 0, 0, &a, sizeof(a));
-	assert_int_equal(fake.calls[FLEXMEM_CMD_REGIONS], 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 0);
 	flexmem_device_close(device);
 }
 

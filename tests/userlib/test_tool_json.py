@@ -28,7 +28,7 @@ def json_of_every_error():
         assert error_of(args)["name"] == name, args
     for command in ("info", "stats", "regions", "segments", "owners", "limit", "trim", "shell"):
         assert error_of((command, "--json"), FAKE_OPEN_ERROR=5)["name"] == "EIO"
-    assert error_of(("regions", "--json"), FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)["name"] == "EIO"
+    assert error_of(("regions", "--json"), FAKE_SNAPSHOT_AT=1, FAKE_SNAPSHOT_ERROR=5)["name"] == "EIO"
     for command in ("fill", "check"):
         status, out, _ = run("shell", stdin=f"{command} 9 --json\n")
         assert status == 1 and json.loads(out)["error"]["name"] == "ENOENT", out

@@ -174,16 +174,16 @@ def a_free_fails():
 @test
 def device_goes_away():
     status, out, _ = run("replay", "--json", "--keep-going", trace(SMALL), FAKE_ALLOC_AT=2,
-                         FAKE_ALLOC_ERROR=19, FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=19)
+                         FAKE_ALLOC_ERROR=19, FAKE_SNAPSHOT_AT=1, FAKE_SNAPSHOT_ERROR=19)
     found = json.loads(out)
     assert status == 1 and found["events"] == 2 and found["first_failure"]["errno"] == -19, found
 
 
 @test
 def regions_cannot_be_read():
-    status, out, err = run("replay", "--json", trace(SMALL), FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)
+    status, out, err = run("replay", "--json", trace(SMALL), FAKE_SNAPSHOT_AT=1, FAKE_SNAPSHOT_ERROR=5)
     assert status == 1 and "error" in json.loads(out) and "regions: the device's firmware" in err
-    status, _, err = run("regions", FAKE_REGIONS_AT=1, FAKE_REGIONS_ERROR=5)
+    status, _, err = run("regions", FAKE_SNAPSHOT_AT=1, FAKE_SNAPSHOT_ERROR=5)
     assert status == 1 and err.startswith("flexmem: regions: ")
 
 

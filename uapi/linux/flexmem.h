@@ -32,8 +32,8 @@
  *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, REGIONS, SEGMENTS, STATS, MAP, READ, SNAPSHOT, GET_LIMIT,
- *    DOMAIN and VA_LOOKUP.
+ *    all but INFO, LOOKUP, SEGMENTS, STATS, MAP, READ, SNAPSHOT, GET_LIMIT, DOMAIN
+ *    and VA_LOOKUP.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
@@ -81,7 +81,6 @@
  * @FLEXMEM_CMD_ALLOC_BATCH: &struct flexmem_batch of &struct flexmem_alloc
  * @FLEXMEM_CMD_FREE_BATCH: &struct flexmem_batch of &struct flexmem_free
  * @FLEXMEM_CMD_LOOKUP: &struct flexmem_lookup
- * @FLEXMEM_CMD_REGIONS: &struct flexmem_regions
  * @FLEXMEM_CMD_SEGMENTS: &struct flexmem_segments
  * @FLEXMEM_CMD_STATS: &struct flexmem_stats
  * @FLEXMEM_CMD_TRIM: &struct flexmem_trim
@@ -108,7 +107,6 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_ALLOC_BATCH = 0x03,
 	FLEXMEM_CMD_FREE_BATCH = 0x04,
 	FLEXMEM_CMD_LOOKUP = 0x05,
-	FLEXMEM_CMD_REGIONS = 0x06,
 	FLEXMEM_CMD_SEGMENTS = 0x07,
 	FLEXMEM_CMD_STATS = 0x09,
 	FLEXMEM_CMD_TRIM = 0x0a,
@@ -692,34 +690,6 @@ struct flexmem_region_entry {
 };
 
 /**
- * struct flexmem_regions - ioctl(FLEXMEM_IOCTL_REGIONS)
- * @size: sizeof(struct flexmem_regions)
- * @flags: must be 0
- * @entry_size: bytes from one entry to the next, at most 4096 and at least
- *              sizeof(struct flexmem_region_entry) of the first version
- * @count: number of entries for which there is room
- * @entries: pointer to the entries; may be 0 if @count is 0
- * @out_count: number of regions
- * @__reserved: must be 0
- *
- * Returns all regions that exist at one moment, in the order of their slots. If
- * @count is less than @out_count, the call fails with EMSGSIZE and writes
- * nothing to @entries. A call with @count 0 returns the number. If an entry is
- * longer than the kernel's struct, the kernel fills the rest with zeroes.
- */
-struct flexmem_regions {
-	__u32 size;
-	__u32 flags;
-	__u32 entry_size;
-	__u32 count;
-	__aligned_u64 entries;
-	__u32 out_count;
-	__u32 __reserved;
-};
-
-#define FLEXMEM_IOCTL_REGIONS _IO(FLEXMEM_TYPE, FLEXMEM_CMD_REGIONS)
-
-/**
  * struct flexmem_segment_entry - one filled entry of the segment table
  * @slot: index of the entry
  * @flags: FLEXMEM_REGION_PROGRAM or 0
@@ -747,8 +717,10 @@ struct flexmem_segment_entry {
  * @out_generation: grows with each change of a slot, even with a change that
  *	may have failed
  *
- * Returns the segment table, for a dispatch. The list is passed in the same way
- * as in &struct flexmem_regions.
+ * Returns the segment table, for a dispatch. If @count is less than @out_count,
+ * the call fails with EMSGSIZE and writes nothing to @entries. A call with @count
+ * 0 returns the number. If an entry is longer than the kernel's struct, the kernel
+ * fills the rest with zeroes.
  */
 struct flexmem_segments {
 	__u32 size;
@@ -1065,7 +1037,8 @@ struct flexmem_owner_entry {
  *           @region_count is 0
  * @owner_entry_size: bytes from one owner to the next, at most 4096 and at
  *	least sizeof(struct flexmem_owner_entry)
- * @owner_count: number of owners for which there is room
+ * @owner_count: number of owners for which there is room; 0: the caller wants no
+ *	list of owners
  * @owners: pointer to &struct flexmem_owner_entry; may be 0 when @owner_count
  *          is 0
  * @out_region_count: number of regions
@@ -1090,9 +1063,11 @@ struct flexmem_owner_entry {
  * The bytes of all clients add up to @out_owned. The root cgroup has the same
  * number of bytes. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
- * callers see the opener's cgroup and this open file. The lists are passed in
- * the same way as in &struct flexmem_regions. If either list is too small, the
- * call fails with EMSGSIZE. Then it writes neither list, but all other members.
+ * callers see the opener's cgroup and this open file. The regions are in the
+ * order of their slots. If @region_count is less than @out_region_count, or
+ * @owner_count is neither 0 nor at least @out_owner_count, the call fails with
+ * EMSGSIZE. Then it writes neither list, but all other members. If an entry is
+ * longer than the kernel's struct, the kernel fills the rest with zeroes.
  */
 struct flexmem_snapshot {
 	__u32 size;

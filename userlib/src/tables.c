@@ -28,16 +28,17 @@ struct table {
 static int send_regions(const struct flexmem_device *device,
 			struct table *table)
 {
-	struct flexmem_regions cmd = {
+	struct flexmem_snapshot cmd = {
 		.size = sizeof(cmd),
-		.entry_size = (uint32_t)table->entry_size,
-		.count = table->room,
-		.entries = (uintptr_t)table->entries,
+		.region_entry_size = (uint32_t)table->entry_size,
+		.region_count = table->room,
+		.regions = (uintptr_t)table->entries,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry),
 	};
 	int err;
 
-	err = fmlib_ioctl(device, FLEXMEM_IOCTL_REGIONS, &cmd);
-	table->count = cmd.out_count;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &cmd);
+	table->count = cmd.out_region_count;
 	return err;
 }
 
