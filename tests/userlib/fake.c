@@ -117,6 +117,7 @@ void fake_from_environment(void)
 	fake.opener = (uint32_t)from_environment("FAKE_OPENER", fake.opener);
 	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
 	fake.limit_for_all = from_environment("FAKE_LIMIT_FOR_ALL", false);
+	fake.removed = from_environment("FAKE_REMOVED", 0);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.region_reserved = from_environment("FAKE_REGION_RESERVED", false);
 	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);

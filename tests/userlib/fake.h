@@ -99,7 +99,7 @@ struct fake {
 	/* Whether each SET_LIMIT must be for all functions, or for one. */
 	bool limit_for_all;
 	/* The number of a cgroup that was removed, or 0. */
-	uint32_t removed;
+	uint64_t removed;
 	/*
 	 * The fake treats these bytes as free. Only a snapshot reports them as
 	 * orphaned, quarantined or scrubbed.

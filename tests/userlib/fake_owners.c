@@ -11,7 +11,7 @@
  * also a cgroup.
  */
 struct user {
-	uint32_t uid;
+	uint64_t uid;
 	uint64_t peak;
 	uint64_t limit[FLEXMEM_NR_RESOURCES];
 	uint32_t reservation;
@@ -26,7 +26,7 @@ void reset_owners(void)
 }
 
 /* Keeps the users in ascending order, as a snapshot lists them. */
-static struct user *get_user(uint32_t uid)
+static struct user *get_user(uint64_t uid)
 {
 	struct user *user = users;
 	uint32_t i;
@@ -53,7 +53,7 @@ void limits_of_new_file(struct file *file)
  * The number of regions with blocks of @file, or of any file of @uid if @file
  * is NULL.
  */
-static uint64_t slots_of(const struct file *file, uint32_t uid)
+static uint64_t slots_of(const struct file *file, uint64_t uid)
 {
 	const struct block *block;
 	uint64_t sum = 0;
@@ -82,7 +82,7 @@ static uint64_t used_by_file(const struct file *file, uint32_t resource)
 	return slots_of(file, 0);
 }
 
-static uint64_t used_by_user(uint32_t uid, uint32_t resource)
+static uint64_t used_by_user(uint64_t uid, uint32_t resource)
 {
 	uint64_t sum = 0;
 	int i;
@@ -251,7 +251,7 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 	return 0;
 }
 
-static void reply_limit(struct flexmem_resource_limit *cmd, uint32_t user,
+static void reply_limit(struct flexmem_resource_limit *cmd, uint64_t user,
 			uint64_t limit)
 {
 	cmd->out_limit = limit;
@@ -285,11 +285,11 @@ static int set_limit(struct flexmem_resource_limit *cmd)
 	if (cmd->cgroup == 99)
 		return ENOENT;
 	if (cmd->scope == FLEXMEM_SCOPE_CGROUP)
-		get_user((uint32_t)cmd->cgroup)->limit[cmd->resource] =
+		get_user(cmd->cgroup)->limit[cmd->resource] =
 			cmd->limit;
 	else
 		fake.other_limit[cmd->scope - 1] = cmd->limit;
-	reply_limit(cmd, (uint32_t)cmd->cgroup, cmd->limit);
+	reply_limit(cmd, cmd->cgroup, cmd->limit);
 	return 0;
 }
 
@@ -312,7 +312,7 @@ static int reserve(struct flexmem_reserve *cmd)
 		cmd->out_reason = FLEXMEM_REASON_CAPACITY;
 		return ENOMEM;
 	}
-	user = get_user((uint32_t)cmd->cgroup);
+	user = get_user(cmd->cgroup);
 	user->reservation = cmd->count;
 	return 0;
 }

@@ -410,7 +410,7 @@ def owners():
     assert found["owners"][0]["limit"] == {"bytes": 8 * GIB, "regions": 4, "handles": None,
                                              "files": None}, found
     assert found["owners"][2] == {
-        "kind": "client", "id": 1, "uid": 1000, "pid": 5000000, "process": None, "bytes": GIB, "orphaned": 0,
+        "kind": "client", "id": 1, "path": None, "uid": 1000, "pid": 5000000, "process": None, "bytes": GIB, "orphaned": 0,
         "leaving": 0, "waits_ms": 0, "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False, "reservation": 0, "reserved": 0,
         "limit": {"bytes": None, "regions": None, "handles": None, "files": None}}, found
 
@@ -437,7 +437,7 @@ def reserves():
     out = good("shell", stdin=f"{reserve}2\nowners\n", COLUMNS=120)
     assert [line.split()[-1] for line in out.splitlines() if "cgroup" in line] == ["GiB", "2", "0"], out
     assert report("reserve", "--cgroup", "7", "--size", "8G", "--regions", "1") == {
-        "cgroup": 7, "regions": 1, "size": 8 * GIB}
+        "cgroup": 7, "path": None, "regions": 1, "size": 8 * GIB}
     # Without --size the first of the region sizes is used, which the fake kernel cannot reserve.
     status, out, err = run("reserve", "--cgroup", "7", "--regions", "1")
     assert (status, out) == (1, "") and err.startswith("flexmem: reserve: "), err

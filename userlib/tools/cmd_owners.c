@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,12 +134,29 @@ static void add_orphaned(struct table *table,
 		table_add(table, "%s", size);
 }
 
+/* Adds who the account belongs to, as "cgroup /a/b" or "client 1". */
+static void add_owner(struct table *table,
+		      const struct flexmem_account_state *one,
+		      const struct cgroup_names *names)
+{
+	const char *kind = account_kind_name(one->kind);
+	const char *path = NULL;
+
+	if (one->kind == FLEXMEM_ACCOUNT_CGROUP)
+		path = cgroup_names_get(names, one->id);
+	if (path)
+		table_add(table, "%s %s", kind, path);
+	else
+		table_add(table, "%s %" PRIu64 "%s", kind, one->id,
+			  one->removed ? " removed" : "");
+}
+
 /*
  * Prints the accounts. The column of reserved regions is printed only if there
  * is a reservation.
  */
 static void print_accounts(const struct flexmem_account_state *accounts,
-			   size_t count)
+			   size_t count, const struct cgroup_names *names)
 {
 	static const char *const headings[] = {
 		"<owner", "uid", "pid", "<process", "bytes", "orphaned",
@@ -158,8 +176,7 @@ static void print_accounts(const struct flexmem_account_state *accounts,
 
 	for (i = 0; i < count; i++) {
 		one = &accounts[i];
-		table_add(&table, "%s %" PRIu64 "%s", account_kind_name(one->kind),
-			  one->id, one->removed ? " removed" : "");
+		add_owner(&table, one, names);
 		table_add(&table, "%u", one->uid);
 		if (one->pid)
 			table_add(&table, "%u", one->pid);
@@ -196,6 +213,7 @@ static json_t *json_sums(const struct flexmem_usage *usage)
 static enum tool_status show_owners(struct tool *tool)
 {
 	struct flexmem_account_state *accounts;
+	struct cgroup_names names;
 	struct flexmem_usage usage;
 	json_t *object;
 	size_t count;
@@ -206,15 +224,18 @@ static enum tool_status show_owners(struct tool *tool)
 	if (err)
 		return tool_error(tool, err, NULL, "owners");
 	count = without_own(tool, accounts, usage.accounts);
+	cgroup_names_find(&names, accounts, count);
 	if (tool->json) {
 		object = json_sums(&usage);
-		json_add(object, "owners", json_accounts(accounts, count));
+		json_add(object, "owners",
+			 json_accounts(accounts, count, &names));
 		json_print(tool, object);
 	} else {
 		print_sums(&usage);
 		putchar('\n');
-		print_accounts(accounts, count);
+		print_accounts(accounts, count, &names);
 	}
+	cgroup_names_clear(&names);
 	flexmem_accounts_free(accounts);
 	return TOOL_OK;
 }
@@ -239,11 +260,15 @@ struct limit_options {
 	uint64_t limit[FLEXMEM_CHARGES];
 };
 
-/* Limits. @allowance[i] is valid only if @known[i] is set. */
+/*
+ * Limits. @allowance[i] is valid only if @known[i] is set. @path: of the cgroup;
+ * or NULL.
+ */
 struct limits {
 	bool own;
 	uint32_t whose;
 	uint64_t cgroup;
+	char *path;
 	bool known[FLEXMEM_CHARGES];
 	struct flexmem_allowance allowance[FLEXMEM_CHARGES];
 };
@@ -466,6 +491,9 @@ static void add_whose(struct table *table, const struct limits *limits)
 		table_add(table, "own cgroup");
 	else if (limits->whose == FLEXMEM_FOR_DEFAULT)
 		table_add(table, "default");
+	else if (limits->path)
+		table_add(table, "%scgroup %s",
+			  limits->whose ? "each child of " : "", limits->path);
 	else
 		table_add(table, "%scgroup %" PRIu64,
 			  limits->whose ? "each child of " : "",
@@ -516,6 +544,7 @@ static json_t *json_limits(const struct limits *limits)
 	json_add(object, "kind", json_string(kinds[limits->whose]));
 	json_add(object, "id", limits->cgroup ? json_number(limits->cgroup) :
 						json_null());
+	json_add(object, "path", json_path(limits->path));
 	for (i = 0; i < FLEXMEM_CHARGES; i++) {
 		if (!limits->known[i])
 			continue;
@@ -551,12 +580,14 @@ enum tool_status cmd_limit(struct tool *tool, int argc, char **argv)
 		status = find_limits(tool, &limits);
 	if (status)
 		return status;
-	if (!tool->json) {
+	limits.path = limits.cgroup ? cgroup_path(limits.cgroup) : NULL;
+	if (tool->json) {
+		array = json_checked(json_array());
+		json_array_append_new(array, json_limits(&limits));
+		json_print(tool, array);
+	} else {
 		print_limits(&limits);
-		return TOOL_OK;
 	}
-	array = json_checked(json_array());
-	json_array_append_new(array, json_limits(&limits));
-	json_print(tool, array);
+	free(limits.path);
 	return TOOL_OK;
 }

@@ -4,6 +4,7 @@
 #include "render.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 struct reserve_options {
 	bool chosen;
@@ -84,24 +85,31 @@ static int choose_size(struct tool *tool, struct reserve_options *options)
 static void print_reservation(struct tool *tool,
 			      const struct reserve_options *options)
 {
+	char *path = cgroup_path(options->cgroup);
 	char text[FMLIB_HUMAN_MAX];
+	char name[24];
+	char *cgroup;
 	json_t *object;
 
+	snprintf(name, sizeof(name), "%" PRIu64, options->cgroup);
+	cgroup = escaped_text(path ? path : name);
 	if (tool->json) {
 		object = json_checked(json_object());
 		json_add(object, "cgroup", json_number(options->cgroup));
+		json_add(object, "path", json_path(path));
 		json_add(object, "regions", json_number(options->regions));
 		json_add(object, "size", json_number(options->size));
 		json_print(tool, object);
 	} else if (!options->regions) {
-		printf("cgroup %" PRIu64 " has no reservation\n",
-		       options->cgroup);
+		printf("cgroup %s has no reservation\n", cgroup);
 	} else {
-		printf("cgroup %" PRIu64 " has %" PRIu64 " reserved %s of %s\n",
-		       options->cgroup, options->regions,
+		printf("cgroup %s has %" PRIu64 " reserved %s of %s\n", cgroup,
+		       options->regions,
 		       options->regions == 1 ? "region" : "regions",
 		       fmlib_human(options->size, text));
 	}
+	free(cgroup);
+	free(path);
 }
 
 enum tool_status cmd_reserve(struct tool *tool, int argc, char **argv)

@@ -343,8 +343,13 @@ json_t *json_limit(uint64_t limit)
 					    json_number(limit);
 }
 
+json_t *json_path(const char *path)
+{
+	return path ? json_text(path) : json_null();
+}
+
 json_t *json_accounts(const struct flexmem_account_state *accounts,
-		      size_t count)
+		      size_t count, const struct cgroup_names *names)
 {
 	json_t *array = json_checked(json_array());
 	const struct flexmem_account_state *one;
@@ -360,6 +365,9 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_add(object, "kind",
 			 json_string(account_kind_name(one->kind)));
 		json_add(object, "id", json_number(one->id));
+		json_add(object, "path",
+			 json_path(one->kind == FLEXMEM_ACCOUNT_CGROUP ?
+				   cgroup_names_get(names, one->id) : NULL));
 		json_add(object, "uid", json_number(one->uid));
 		json_add(object, "pid", json_number(one->pid));
 		json_add(object, "process",

@@ -227,27 +227,6 @@ bool parse_size(const char *text, uint64_t *bytes)
 	return true;
 }
 
-/*
- * Finds the number of a cgroup. Its path is given as in /proc/PID/cgroup, or
- * with the mount point in front.
- */
-static bool cgroup_id(const char *name, uint64_t *id)
-{
-	static const char mount[] = "/sys/fs/cgroup";
-	struct stat state;
-	char path[PATH_MAX];
-	int length;
-
-	length = snprintf(path, sizeof(path), "%s%s%s",
-			  strncmp(name, mount, sizeof(mount) - 1) ? mount : "",
-			  *name == '/' ? "" : "/", name);
-	if (length < 0 || (size_t)length >= sizeof(path) ||
-	    stat(path, &state) || !S_ISDIR(state.st_mode))
-		return false;
-	*id = state.st_ino;
-	return true;
-}
-
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id)
 {
 	if (parse_number(text, UINT64_MAX, id) || cgroup_id(text, id))

@@ -212,6 +212,40 @@ char *escaped_text(const char *text);
 void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
 
+/*
+ * cgroup.c: finds the number of a cgroup. Its path is given as in
+ * /proc/PID/cgroup, or with the mount point in front. Returns false if there is
+ * no such cgroup.
+ */
+bool cgroup_id(const char *name, uint64_t *id);
+
+/* Paths of cgroups, as in /proc/PID/cgroup, by number. */
+struct cgroup_name {
+	uint64_t id;
+	char *path;
+};
+
+struct cgroup_names {
+	struct cgroup_name *entries;
+	size_t count;
+};
+
+/*
+ * Finds the paths of all cgroups among the accounts, with one walk through the
+ * directories of cgroups. The caller frees @names with cgroup_names_clear().
+ */
+void cgroup_names_find(struct cgroup_names *names,
+		       const struct flexmem_account_state *accounts,
+		       size_t count);
+/*
+ * The path of a cgroup; or NULL if the cgroup is removed, or lies outside the
+ * cgroup namespace.
+ */
+const char *cgroup_names_get(const struct cgroup_names *names, uint64_t id);
+void cgroup_names_clear(struct cgroup_names *names);
+/* The same for one cgroup. The caller frees the path. */
+char *cgroup_path(uint64_t id);
+
 /* cmd_pattern.c: fills an allocation with a pattern, or checks it. */
 enum pattern_way {
 	PATTERN_AUTO,
@@ -249,7 +283,9 @@ json_t *json_domains(const struct flexmem_domain_state *domains);
 json_t *json_statistics(const struct flexmem_statistics *statistics);
 void json_add_usage(json_t *object, const struct flexmem_usage *usage);
 json_t *json_accounts(const struct flexmem_account_state *accounts,
-		      size_t count);
+		      size_t count, const struct cgroup_names *names);
+/* The path of a cgroup, or null if it is NULL. */
+json_t *json_path(const char *path);
 /* The limit as a number, or null for FLEXMEM_UNLIMITED. */
 json_t *json_limit(uint64_t limit);
 json_t *json_regions(const struct flexmem_region_state *regions, size_t count);
