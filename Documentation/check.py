@@ -140,7 +140,7 @@ def names_exist():
     for page, match in each(r'\b(FLEXMEM_[A-Z0-9_]*[A-Z0-9])\b(?!\*)'):
         name = match[1]
         public = re.match(r'FLEXMEM_(IOCTL|CMD|REASON|MODE|FIT|ORDER|ALLOC|FREE|STATS|CAP|'
-                          r'LOOKUP|REGION|OWNER|RESOURCE|GET_LIMIT)_(?!CONF)', name)
+                          r'LOOKUP|REGION|OWNER|RESOURCE|SNAPSHOT)_(?!CONF)', name)
         if not re.search(rf'\b{name}\b', ABI if public else SOURCES):
             missing.append(f'{page}: {name}')
     for page, match in each(r'\b(flexmem_\w+)\(\)'):

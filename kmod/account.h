@@ -268,8 +268,6 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 		       struct flexmem_account *account,
 		       const struct flexmem_resource_limit *cmd);
 int flexmem_limit_set_all(struct flexmem_resource_limit *cmd);
-void flexmem_limit_get(const struct flexmem_account *client,
-		       struct flexmem_resource_limit *cmd);
 int flexmem_limit_join(struct flexmem_accounts *accounts);
 void flexmem_limit_leave(struct flexmem_accounts *accounts);
 void flexmem_limit_init(void);

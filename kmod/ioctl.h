@@ -124,7 +124,6 @@ int flexmem_cmd_lookup(struct flexmem_call *call);
 int flexmem_cmd_segments(struct flexmem_call *call);
 int flexmem_cmd_stats(struct flexmem_call *call);
 int flexmem_cmd_snapshot(struct flexmem_call *call);
-int flexmem_cmd_get_limit(struct flexmem_call *call);
 int flexmem_cmd_set_limit(struct flexmem_call *call);
 int flexmem_cmd_reserve(struct flexmem_call *call);
 int flexmem_cmd_trim(struct flexmem_call *call);

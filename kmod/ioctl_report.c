@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands that report memory and owners, and the commands that read or set
- * limits.
+ * The commands that report memory and owners, and the commands that set limits.
  */
 
 #include <linux/capability.h>
@@ -345,7 +344,8 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 {
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_snapshot *cmd = call->cmd;
-	struct flexmem_account *only = report_for(call);
+	struct flexmem_account *only = cmd->flags & FLEXMEM_SNAPSHOT_OWN ?
+				       call->client->account : report_for(call);
 	int rc = -EAGAIN;
 
 	view->max_owners = min(cmd->owner_count,
@@ -375,6 +375,8 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 	unsigned int more;
 	int rc = -EAGAIN;
 
+	if (cmd->flags & ~FLEXMEM_SNAPSHOT_OWN)
+		return -EOPNOTSUPP;
 	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
 	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, waits_ms) ||
@@ -388,18 +390,6 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 		rc = try_snapshot(call, view, more);
 	kfree(view);
 	return rc;
-}
-
-int flexmem_cmd_get_limit(struct flexmem_call *call)
-{
-	struct flexmem_resource_limit *cmd = call->cmd;
-
-	if (cmd->scope || cmd->resource >= FLEXMEM_NR_RESOURCES ||
-	    cmd->cgroup || cmd->limit)
-		return -EINVAL;
-	cmd->resource = array_index_nospec(cmd->resource, FLEXMEM_NR_RESOURCES);
-	flexmem_limit_get(call->client->account, cmd);
-	return flexmem_reply(call, sizeof(*cmd));
 }
 
 /*

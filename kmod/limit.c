@@ -142,19 +142,6 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 	flexmem_pressure_freed(accounts);
 }
 
-/* Reads the limit that @cmd names of a client's cgroup. */
-void flexmem_limit_get(const struct flexmem_account *client,
-		       struct flexmem_resource_limit *cmd)
-{
-	struct flexmem_account *account = client->parent;
-
-	spin_lock(&client->accounts->lock);
-	flexmem_account_settle(account);
-	cmd->out_limit = account->limit[cmd->resource];
-	cmd->out_used = account->used[cmd->resource];
-	spin_unlock(&client->accounts->lock);
-}
-
 /*
  * Sets a limit for each function, present and future. Sets it for all of them,
  * or fails and sets none.

@@ -413,13 +413,6 @@ static bool set_limit(struct run *r, const char *at, struct flexmem_resource_lim
 		    expected);
 }
 
-static void run_get_limit(struct run *r)
-{
-	struct flexmem_resource_limit limit = CMD(resource_limit);
-
-	CALL(r, 0, GET_LIMIT, &limit);
-}
-
 static void run_limit(struct run *r)
 {
 	struct flexmem_alloc a = CMD(alloc, .length = 2 * MiB);
@@ -516,7 +509,6 @@ const struct sequence sequences[] = {
 	{ "map, FREE, TRIM", prepare_alloc, run_map_trim },
 	{ "map, fork", prepare_alloc, run_map_fork },
 	{ "map, privately", prepare_alloc, run_map_wrong },
-	{ "GET_LIMIT", prepare_open, run_get_limit },
 	{ "SET_LIMIT", prepare_limit, run_limit },
 	{ "reset", prepare_alloc, run_reset },
 	{ "reset, FREE", prepare_alloc, run_reset_free },

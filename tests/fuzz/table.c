@@ -23,11 +23,6 @@
 	FIELD(rw, offset, OFFSET, 0), FIELD(rw, length, LENGTH, 0),	\
 	FIELD(rw, data, DATA, 0)
 
-#define LIMIT_FIELDS(known)						\
-	HEAD(resource_limit, known), FIELD(resource_limit, scope, CHOICE, 0),	\
-	FIELD(resource_limit, resource, CHOICE, FLEXMEM_NR_RESOURCES - 1),	\
-	FIELD(resource_limit, cgroup, ID, 0), FIELD(resource_limit, limit, LIMIT, 0)
-
 const struct command commands[] = {
 	{ COMMAND(INFO, info, 1), .field = { HEAD(info, 0) } },
 	{ COMMAND(ALLOC, alloc, 16), .field = {
@@ -71,7 +66,7 @@ const struct command commands[] = {
 		FIELD(copy, from_offset, UNITS, 0),
 		FIELD(copy, length, UNITS, 1) } },
 	{ COMMAND(SNAPSHOT, snapshot, 5), .field = {
-		HEAD(snapshot, 0),
+		HEAD(snapshot, 1),
 		FIELD(snapshot, region_entry_size, ENTRY_SIZE,
 		      sizeof(struct flexmem_region_entry)),
 		FIELD(snapshot, region_count, COUNT, 0),
@@ -80,8 +75,12 @@ const struct command commands[] = {
 		      sizeof(struct flexmem_owner_entry)),
 		FIELD(snapshot, owner_count, COUNT, 0),
 		FIELD(snapshot, owners, ENTRIES, 0) } },
-	{ COMMAND(GET_LIMIT, resource_limit, 2), .field = { LIMIT_FIELDS(0) } },
-	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = { LIMIT_FIELDS(1) } },
+	{ COMMAND(SET_LIMIT, resource_limit, 3), .field = {
+		HEAD(resource_limit, 1), FIELD(resource_limit, scope, CHOICE, 0),
+		FIELD(resource_limit, resource, CHOICE,
+		      FLEXMEM_NR_RESOURCES - 1),
+		FIELD(resource_limit, cgroup, ID, 0),
+		FIELD(resource_limit, limit, LIMIT, 0) } },
 	{ COMMAND(RESIZE, resize, 8), .field = {
 		HEAD(resize, 0), FIELD(resize, handle, HANDLE, 0),
 		FIELD(resize, length, LENGTH, 0) } },

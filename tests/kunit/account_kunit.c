@@ -140,18 +140,14 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 static void cgroup_need_not_have_a_file(struct kunit *test)
 {
 	struct flexmem_account *client;
-	struct flexmem_resource_limit cmd = {
-		.resource = BYTES,
-	};
 
 	accounts_limit_cgroup(test, 7, BYTES, GIB);
 	client = accounts_open(test, 7);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT),
 	       CGROUP_LIMIT);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	flexmem_limit_get(client, &cmd);
-	EXPECT(test, cmd.out_limit, GIB);
-	EXPECT(test, cmd.out_used, GIB);
+	EXPECT(test, client->parent->limit[BYTES], GIB);
+	EXPECT(test, client->parent->used[BYTES], GIB);
 }
 
 /* ---- cgroups below one another ---- */
@@ -371,9 +367,6 @@ static void cgroup_stays_with_a_file_or_a_limit(struct kunit *test)
  */
 static void cgroup_that_is_removed_keeps_its_limits(struct kunit *test)
 {
-	struct flexmem_resource_limit __maybe_unused reply = {
-		.resource = BYTES,
-	};
 	struct accounts_ctx *ctx = test->priv;
 	struct flexmem_account *client = open_in(test, 5);
 
@@ -392,9 +385,8 @@ static void cgroup_that_is_removed_keeps_its_limits(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, account_of(ctx, 6));
 	EXPECT(test, account_of(ctx, 4)->limit[BYTES], 9 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
-	flexmem_limit_get(client, &reply);
-	EXPECT(test, reply.out_limit, GIB);
-	EXPECT(test, reply.out_used, GIB);
+	EXPECT(test, client->parent->limit[BYTES], GIB);
+	EXPECT(test, client->parent->used[BYTES], GIB);
 	/* A limit that is set now is in effect, and keeps no account. */
 	accounts_set_limit(test, client->parent, BYTES, 2 * GIB);
 	KUNIT_EXPECT_FALSE(test, client->parent->kept);

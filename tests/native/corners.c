@@ -32,8 +32,7 @@ static void run_flags(struct run *r)
 	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(rw, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, COPY, &CMD(copy, .to = handle, .flags = 1), EOPNOTSUPP);
-	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 1), EOPNOTSUPP);
-	FAILS(r, GET_LIMIT, &CMD(resource_limit, .flags = 1), EOPNOTSUPP);
+	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 2), EOPNOTSUPP);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 2), EOPNOTSUPP);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .flags = 1u << 31), EOPNOTSUPP);
 	FAILS(r, RESERVE, &CMD(reserve, .flags = 1), EOPNOTSUPP);
@@ -52,9 +51,6 @@ static void run_arguments(struct run *r)
 	      EINVAL);
 	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
-	FAILS(r, GET_LIMIT, &CMD(resource_limit, .cgroup = 1), EINVAL);
-	FAILS(r, GET_LIMIT, &CMD(resource_limit, .limit = 1), EINVAL);
-	FAILS(r, GET_LIMIT, &CMD(resource_limit, .scope = 1), EINVAL);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = 3), EINVAL);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = FLEXMEM_SCOPE_DEFAULT,
 				 .cgroup = 1), EINVAL);
@@ -474,8 +470,7 @@ static void set_another(void)
  */
 static void run_limit(struct run *r)
 {
-	struct flexmem_resource_limit cmd = CMD(resource_limit,
-		.resource = FLEXMEM_RESOURCE_HANDLES);
+	struct world_own own;
 	const u64 root = cgroup_id(native_cgroup_root);
 	struct flexmem_resource_limit set;
 
@@ -484,8 +479,10 @@ static void run_limit(struct run *r)
 	set = set_limit(r, root, 100, 0);
 	must(r, set.out_limit == 100 && set.out_used == 1,
 	     "answer of SET_LIMIT");
-	CALL(r, GET_LIMIT, &cmd);
-	must(r, cmd.out_limit == 100, "limit that was set last");
+	world_own(&own);
+	CALL(r, SNAPSHOT, &own.cmd);
+	must(r, own.owner[0].limit[FLEXMEM_RESOURCE_HANDLES] == 100,
+	     "limit that was set last");
 	set = set_limit(r, ~0ULL, 100, ENOENT);
 	must(r, set.out_limit == 7, "no answer of SET_LIMIT that is refused");
 	set_limit(r, root, FLEXMEM_NO_LIMIT, 0);
@@ -644,10 +641,9 @@ static void run_read_only(struct run *r)
 	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |
 		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
-		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_GET_LIMIT) |
-		BIT(FLEXMEM_CMD_DOMAIN);
+		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_DOMAIN);
 	static const unsigned int removed = BIT(0x06) | BIT(0x08) |
-		BIT(0x11);
+		BIT(0x0f) | BIT(0x11);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;

@@ -125,7 +125,7 @@ static u64 used(struct flexmem_account *account, enum flexmem_resource r)
  */
 enum operation {
 	OPEN, OPEN_FIRST, CLOSE, CHARGE, UNCHARGE, SET_LIMIT, CHARGE_LIMITED,
-	FORGET_LIMITS, GET_LIMIT, IS_OPEN, LOSE_REGION, CHARGE_LOST,
+	FORGET_LIMITS, IS_OPEN, LOSE_REGION, CHARGE_LOST,
 	NR_OPERATIONS
 };
 
@@ -138,7 +138,6 @@ static const char * const operation_name[NR_OPERATIONS] = {
 	[SET_LIMIT] = "set a limit for each child",
 	[CHARGE_LIMITED] = "charge after a limit was set",
 	[FORGET_LIMITS] = "forget limits of removed cgroups",
-	[GET_LIMIT] = "read a limit",
 	[IS_OPEN] = "ask whether a file is open",
 	[LOSE_REGION] = "lose a region in which each has charges",
 	[CHARGE_LOST] = "charge after a region was lost",
@@ -148,7 +147,6 @@ static unsigned long worst[NR_OPERATIONS];
 
 static void count_in(struct cgroup *cgroup, enum operation opening)
 {
-	struct flexmem_resource_limit cmd = { .resource = BYTES };
 	struct flexmem_account *client;
 
 	COUNT(worst[opening], client = open_in(cgroup, 1));
@@ -161,7 +159,6 @@ static void count_in(struct cgroup *cgroup, enum operation opening)
 	COUNT(worst[CHARGE_LIMITED], charge(client, 1));
 	uncharge(client, 1);
 	COUNT(worst[FORGET_LIMITS], flexmem_owner_forget(&accounts));
-	COUNT(worst[GET_LIMIT], flexmem_limit_get(client, &cmd));
 	COUNT(worst[IS_OPEN], flexmem_owner_is_open(&accounts, client->id));
 	COUNT(worst[CLOSE], flexmem_owner_close(client));
 }

@@ -425,7 +425,6 @@ void fuzz_stats(struct fuzz *f);
 void fuzz_fdinfo(struct fuzz *f);
 void fuzz_segments(struct fuzz *f);
 void fuzz_snapshot(struct fuzz *f);
-void fuzz_get_limit(struct fuzz *f);
 void fuzz_set_limit(struct fuzz *f);
 void fuzz_reserve(struct fuzz *f);
 

@@ -71,7 +71,7 @@ static unsigned int nr_regions(const struct fuzz *f)
 	return nr;
 }
 
-static void check_regions(struct fuzz *f, const struct list *list)
+static void check_regions(struct fuzz *f, const struct list *list, bool all)
 {
 	const size_t size = sizeof(struct flexmem_region_entry);
 	unsigned int slot, nr = 0;
@@ -80,8 +80,7 @@ static void check_regions(struct fuzz *f, const struct list *list)
 	for (slot = 0; slot < f->model->slots; slot++) {
 		if (!f->model->region[slot].there)
 			continue;
-		hidden = !fuzz_is_admin(f->who) &&
-			 !model_is_reserved(f->model, slot, f->who);
+		hidden = !all && !model_is_reserved(f->model, slot, f->who);
 		fuzz_check_region(f, slot, hidden,
 				  entry_of(f, list, nr++, size));
 	}
@@ -137,14 +136,14 @@ void fuzz_segments(struct fuzz *f)
 }
 
 /*
- * Lists the owners that the file may see, in the order of the snapshot. Returns
- * their number.
+ * Lists all owners, or those of the file only, in the order of the snapshot.
+ * Returns their number.
  */
-static unsigned int visible(const struct fuzz *f, unsigned int *owner)
+static unsigned int visible(const struct fuzz *f, unsigned int *owner, bool all)
 {
 	unsigned int i, nr = 0, at;
 
-	if (!fuzz_is_admin(f->who)) {
+	if (!all) {
 		owner[0] = fuzz_leaf_of(f->who);
 		owner[1] = f->who;
 		return 2;
@@ -164,9 +163,9 @@ static unsigned int visible(const struct fuzz *f, unsigned int *owner)
 }
 
 static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
-			   unsigned int owners)
+			   unsigned int owners, bool all)
 {
-	u64 reserved = fuzz_held_back(f, fuzz_is_admin(f->who));
+	u64 reserved = fuzz_held_back(f, all);
 	struct model_sums want;
 
 	model_sum(f->model, &want);
@@ -187,11 +186,14 @@ static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
 void fuzz_snapshot(struct fuzz *f)
 {
 	const size_t size = sizeof(struct flexmem_owner_entry);
-	unsigned int owner[FUZZ_OWNERS], nr = visible(f, owner), i;
+	u32 flags = fuzz_take(f) & FLEXMEM_SNAPSHOT_OWN;
+	bool all = fuzz_is_admin(f->who) && !flags;
+	unsigned int owner[FUZZ_OWNERS], nr = visible(f, owner, all), i;
 	struct list regions = draw_list(f, nr_regions(f),
 					sizeof(struct flexmem_region_entry));
 	struct list owners = draw_list(f, nr, size);
 	struct flexmem_snapshot cmd = CMD(snapshot,
+		.flags = flags,
 		.region_entry_size = regions.entry_size,
 		.region_count = regions.count,
 		.regions = (uintptr_t)regions.entries,
@@ -221,10 +223,10 @@ void fuzz_snapshot(struct fuzz *f)
 		want = owners.rc;
 	fuzz_answer(f, rc, want);
 	if (!f->late && want != -EFAULT)
-		check_snapshot(f, &cmd, nr);
+		check_snapshot(f, &cmd, nr, all);
 	if (want)
 		return;
-	check_regions(f, &regions);
+	check_regions(f, &regions, all);
 	fuzz_count(f, &count);
 	for (i = 0; owners.count && i < nr; i++)
 		fuzz_check_owner(f, &count, owner[i],
@@ -465,35 +467,6 @@ static void check_limit(struct fuzz *f, const struct flexmem_resource_limit *is,
 	fuzz_count(f, &count);
 	SAME(f, is->out_limit, fuzz_limit(f, owner, is->resource));
 	SAME(f, is->out_used, count.of[owner].used[is->resource]);
-}
-
-void fuzz_get_limit(struct fuzz *f)
-{
-	u8 kind = fuzz_take(f);
-	struct flexmem_resource_limit cmd = CMD(resource_limit,
-						.resource = kind & 7);
-	bool bad = cmd.resource >= FLEXMEM_NR_RESOURCES;
-	long rc;
-
-	if (kind >> 4 == 0) {
-		cmd.scope = 1;
-		bad = true;
-	} else if (kind >> 4 == 1) {
-		cmd.cgroup = 1;
-		bad = true;
-	} else if (kind >> 4 == 2) {
-		cmd.limit = 1;
-		bad = true;
-	}
-	if (!fuzz_call(f, FLEXMEM_CMD_GET_LIMIT, &cmd, sizeof(cmd), &rc))
-		return;
-	if (bad) {
-		SAME(f, rc, -EINVAL);
-		return;
-	}
-	fuzz_answer(f, rc, 0);
-	if (!f->late)
-		check_limit(f, &cmd, fuzz_leaf_of(f->who));
 }
 
 static u64 draw_amount(struct fuzz *f, unsigned int resource)

@@ -406,10 +406,11 @@ static void run_keeps(struct run *r)
 
 static u64 charged(struct run *r)
 {
-	struct flexmem_resource_limit cmd = CMD(resource_limit);
+	struct world_own own;
 
-	BY(r, 1, GET_LIMIT, &cmd, 0);
-	return cmd.out_used;
+	world_own(&own);
+	BY(r, 1, SNAPSHOT, &own.cmd, 0);
+	return own.owner[0].bytes + own.owner[0].orphaned;
 }
 
 /* Another client allocates as much as the job uses, and gets other bytes. */

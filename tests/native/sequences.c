@@ -512,13 +512,11 @@ static void run_resize_clean(struct run *r)
 
 static void run_limits(struct run *r)
 {
-	struct flexmem_resource_limit limit = CMD(resource_limit);
 	struct flexmem_resource_limit set = CMD(resource_limit,
 				       .cgroup = cgroup_id(native_cgroup_root),
 				       .resource = FLEXMEM_RESOURCE_BYTES,
 				       .limit = SZ_1M);
 
-	CALL(r, 0, GET_LIMIT, &limit);
 	if (CALL(r, 0, SET_LIMIT, &set))
 		refuse(r, CMD(alloc, .length = 2 * SZ_1M));
 }
@@ -529,7 +527,7 @@ static void run_limits(struct run *r)
  */
 static void run_limits_of_all(struct run *r)
 {
-	struct flexmem_resource_limit limit = CMD(resource_limit);
+	struct world_own own;
 	struct flexmem_resource_limit set = CMD(resource_limit,
 				       .flags = FLEXMEM_LIMIT_ALL_FUNCTIONS,
 				       .cgroup = cgroup_id(native_cgroup_root),
@@ -543,9 +541,12 @@ static void run_limits_of_all(struct run *r)
 	if (!run_good(r, "bind", world_bind(1), 0) || !open_file(r, 1))
 		return;
 	/* A command that has failed has set no limit. */
-	if (CALL(r, 1, GET_LIMIT, &limit) &&
-	    limit.out_limit != (done ? SZ_1M : FLEXMEM_NO_LIMIT))
-		run_wrong(r, "another limit", "GET_LIMIT", limit.out_limit);
+	world_own(&own);
+	if (CALL(r, 1, SNAPSHOT, &own.cmd) &&
+	    own.owner[0].limit[FLEXMEM_RESOURCE_BYTES] !=
+	    (done ? SZ_1M : FLEXMEM_NO_LIMIT))
+		run_wrong(r, "another limit", "SNAPSHOT",
+			  own.owner[0].limit[FLEXMEM_RESOURCE_BYTES]);
 }
 
 /* The cgroup of the sequences about tenants, or NULL. */

@@ -490,14 +490,15 @@ static void do_snapshot(struct tenant *t)
 		.region_entry_size = sizeof(region[0]),
 		.region_count = draw(t, 17), .regions = (uintptr_t)region,
 		.owner_entry_size = sizeof(owner[0]),
-		.owner_count = draw(t, 4) ? 64 : 0, .owners = (uintptr_t)owner);
+		.owner_count = draw(t, 4) ? 64 : 0, .owners = (uintptr_t)owner,
+		.flags = chance(t, 2) ? FLEXMEM_SNAPSHOT_OWN : 0);
 	long rc = CALL(t, SNAPSHOT, &cmd);
 
 	ANSWER(t, "SNAPSHOT", rc, EMSGSIZE, ENOMEM);
 	if (!rc && cmd.out_free + cmd.out_owned + cmd.out_orphaned +
 		   cmd.out_reserved + cmd.out_quarantined != cmd.out_total)
 		shim_bug("SNAPSHOT does not add up");
-	if (!rc && cmd.owner_count && current->cred.admin &&
+	if (!rc && cmd.owner_count && current->cred.admin && !cmd.flags &&
 	    !has_clients(&cmd, owner))
 		shim_bug("SNAPSHOT has other owners than open files");
 }
@@ -516,14 +517,11 @@ static void do_limit(struct tenant *t)
 {
 	static const u64 values[] = { 0, 1, 4, SZ_1M, 16 * SZ_1M,
 				      FLEXMEM_NO_LIMIT };
-	struct flexmem_resource_limit cmd = CMD(resource_limit,
-		.resource = draw(t, FLEXMEM_NR_RESOURCES));
 	struct flexmem_resource_limit set = CMD(resource_limit,
-		.scope = draw(t, 3), .resource = cmd.resource,
+		.scope = draw(t, 3), .resource = draw(t, FLEXMEM_NR_RESOURCES),
 		.flags = chance(t, 8) ? FLEXMEM_LIMIT_ALL_FUNCTIONS : 0);
 	long rc;
 
-	ANSWER(t, "GET_LIMIT", CALL(t, GET_LIMIT, &cmd));
 	set.limit = chance(t, 2) ? FLEXMEM_NO_LIMIT :
 				   values[draw(t, ARRAY_SIZE(values))];
 	if (set.scope != FLEXMEM_SCOPE_DEFAULT)

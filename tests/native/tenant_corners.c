@@ -317,8 +317,7 @@ static void limit_all(struct run *r, u32 scope, struct cgroup *cgroup,
 /* The limit that a file has which is opened in a cgroup. */
 static u64 limit_in(unsigned int function, struct cgroup *cgroup, u32 resource)
 {
-	struct flexmem_resource_limit cmd = CMD(resource_limit,
-						.resource = resource);
+	struct world_own own;
 	struct file *file;
 
 	native_cgroup_move(cgroup);
@@ -326,9 +325,10 @@ static u64 limit_in(unsigned int function, struct cgroup *cgroup, u32 resource)
 	native_cgroup_move(native_cgroup_root);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	native_ioctl(file, FLEXMEM_IOCTL_GET_LIMIT, &cmd);
+	world_own(&own);
+	native_ioctl(file, FLEXMEM_IOCTL_SNAPSHOT, &own.cmd);
 	native_close(file);
-	return cmd.out_limit;
+	return own.owner[0].limit[resource];
 }
 
 #define HANDLES FLEXMEM_RESOURCE_HANDLES

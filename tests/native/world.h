@@ -87,4 +87,27 @@ extern bool world_device_done;
 	((struct flexmem_##name) { .size = sizeof(struct flexmem_##name), \
 				   ##__VA_ARGS__ })
 
+/**
+ * struct world_own - what SNAPSHOT shows of the caller's own
+ * @cmd: the command
+ * @region: the regions
+ * @owner: the opener's cgroup, and the open file
+ */
+struct world_own {
+	struct flexmem_snapshot cmd;
+	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+	struct flexmem_owner_entry owner[2];
+};
+
+/* Prepares a command that shows the caller's own. */
+static inline void world_own(struct world_own *own)
+{
+	own->cmd = CMD(snapshot, .flags = FLEXMEM_SNAPSHOT_OWN,
+		       .region_entry_size = sizeof(own->region[0]),
+		       .region_count = FLEXMEM_MAX_SLOTS,
+		       .regions = (uintptr_t)own->region,
+		       .owner_entry_size = sizeof(own->owner[0]),
+		       .owner_count = 2, .owners = (uintptr_t)own->owner);
+}
+
 #endif /* _NATIVE_WORLD_H */

@@ -79,8 +79,8 @@ BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
 BOTH_MODES(read, COMMAND(READ, rw, 0, RESERVED(rw), false));
 BOTH_MODES(write, COMMAND(WRITE, rw, 0, RESERVED(rw), false));
 BOTH_MODES(copy, COMMAND(COPY, copy, 0, -1, false));
-BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, 0, -1, false));
-BOTH_MODES(get_limit, COMMAND(GET_LIMIT, resource_limit, 0, -1, false));
+BOTH_MODES(snapshot, COMMAND(SNAPSHOT, snapshot, FLEXMEM_SNAPSHOT_OWN, -1,
+			     false));
 BOTH_MODES(set_limit, COMMAND(SET_LIMIT, resource_limit,
 			      FLEXMEM_LIMIT_ALL_FUNCTIONS, -1, false));
 BOTH_MODES(reserve, COMMAND(RESERVE, reserve, 0, -1, false));
@@ -498,7 +498,7 @@ TEST(a_limit_that_cannot_be_answered_is_not_set)
 		 .limit = MiB);
 	ASSERT_EQ(0, mprotect(q, getpagesize(), PROT_READ));
 	must_fail(EFAULT, set_limit, fd, q);
-	must(get_limit, fd, &now);
+	ASSERT_EQ(0, fm_get_limit(fd, &now));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT, now.out_limit);
 	close(fd);
 }

@@ -115,7 +115,7 @@ static bool has_limit(int fd, __u64 bytes, __u64 used)
 {
 	struct flexmem_resource_limit q = CMD(resource_limit, .resource = BYTES);
 
-	return !raw_get_limit(fd, &q) && q.out_limit == bytes && q.out_used == used;
+	return !fm_get_limit(fd, &q) && q.out_limit == bytes && q.out_used == used;
 }
 
 /*

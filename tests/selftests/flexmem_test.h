@@ -88,7 +88,6 @@ FM_RAW(read, READ, rw)
 FM_RAW(write, WRITE, rw)
 FM_RAW(copy, COPY, copy)
 FM_RAW(snapshot, SNAPSHOT, snapshot)
-FM_RAW(get_limit, GET_LIMIT, resource_limit)
 FM_RAW(set_limit, SET_LIMIT, resource_limit)
 FM_RAW(reserve, RESERVE, reserve)
 FM_RAW(resize, RESIZE, resize)
@@ -231,6 +230,35 @@ fm_fn const char *fm_diff(const struct snapshot *old,
 }
 
 #define SNAP(fd, s) ASSERT_EQ(0, fm_snap(fd, s))
+
+/*
+ * Reads the limit of @q->resource of the opener's cgroup, and what is charged.
+ * Returns 0 or an errno.
+ */
+fm_fn int fm_get_limit(int fd, struct flexmem_resource_limit *q)
+{
+	struct flexmem_region_entry region[FM_MAX_REGIONS];
+	struct flexmem_owner_entry owner[2] = {};
+	struct flexmem_snapshot s = CMD(snapshot,
+		.flags = FLEXMEM_SNAPSHOT_OWN,
+		.region_entry_size = sizeof(region[0]),
+		.region_count = FM_MAX_REGIONS, .regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(owner[0]),
+		.owner_count = 2, .owners = (uintptr_t)owner);
+	int error = raw_snapshot(fd, &s);
+	const __u64 used[FLEXMEM_NR_RESOURCES] = {
+		[FLEXMEM_RESOURCE_BYTES] = owner[0].bytes + owner[0].orphaned,
+		[FLEXMEM_RESOURCE_REGIONS] = owner[0].slots,
+		[FLEXMEM_RESOURCE_HANDLES] = owner[0].handles,
+		[FLEXMEM_RESOURCE_FILES] = owner[0].files,
+	};
+
+	if (error)
+		return error;
+	q->out_limit = owner[0].limit[q->resource];
+	q->out_used = used[q->resource];
+	return 0;
+}
 
 #define EXPECT_SAME(fd, before, undone) do {				\
 	struct snapshot __now;						\

@@ -680,9 +680,9 @@ TEST_F(snapshot, fdinfo_has_the_same_figures)
 	EXPECT_INFO(self->alice, "flexmem-slots", "3");
 	EXPECT_INFO(self->alice, "flexmem-handles", "2");
 	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));
-	must(get_limit, self->alice, &q);
+	ASSERT_EQ(0, fm_get_limit(self->alice, &q));
 	EXPECT_EQ(3 * MiB + KiB + 2 * PAGE, q.out_used);
-	must(get_limit, self->alice, &slots);
+	ASSERT_EQ(0, fm_get_limit(self->alice, &slots));
 	EXPECT_EQ(3, slots.out_used);
 
 	munmap(p, PAGE);

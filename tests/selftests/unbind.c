@@ -102,7 +102,6 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 		  &CMD(snapshot, .region_entry_size = sizeof(region[0]),
 		       .region_count = 8, .regions = (uintptr_t)region,
 		       .owner_entry_size = sizeof(struct flexmem_owner_entry)));
-	must_fail(ENODEV, get_limit, fd, &CMD(resource_limit));
 	must_fail(ENODEV, set_limit, fd, &CMD(resource_limit));
 }
 

@@ -49,7 +49,6 @@ const char * const op_names[NR_OPS] = {
 	[OP_SEGMENTS] = "SEGMENTS",
 	[OP_STATS] = "STATS",
 	[OP_SNAPSHOT] = "SNAPSHOT",
-	[OP_GET_LIMIT] = "GET_LIMIT",
 	[OP_ADMIN] = "refused TRIM and SET_LIMIT",
 	[OP_FDINFO] = "fdinfo",
 	[OP_OPEN] = "open()",

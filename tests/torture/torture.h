@@ -81,7 +81,6 @@ enum op {
 	OP_SEGMENTS,
 	OP_STATS,
 	OP_SNAPSHOT,
-	OP_GET_LIMIT,
 	OP_ADMIN,
 	OP_FDINFO,
 	OP_OPEN,
@@ -273,7 +272,6 @@ bool op_regions(struct thread *t);
 bool op_segments(struct thread *t);
 bool op_stats(struct thread *t);
 bool op_snapshot(struct thread *t);
-bool op_get_limit(struct thread *t);
 bool op_admin(struct thread *t);
 bool op_fdinfo(struct thread *t);
 bool op_event(struct thread *t);

@@ -112,27 +112,6 @@ bool op_snapshot(struct thread *t)
 	return !error;
 }
 
-bool op_get_limit(struct thread *t)
-{
-	struct flexmem_resource_limit limit = CMD(resource_limit,
-		.resource = rng_below(&t->rng, FLEXMEM_NR_RESOURCES));
-	struct file *file = file_pick(t);
-	bool done;
-
-	if (!file)
-		return false;
-	done = !call(file, "GET_LIMIT", FLEXMEM_IOCTL_GET_LIMIT, &limit, 0);
-	/*
-	 * If a charge had fallen below zero, it would appear as a number this
-	 * large.
-	 */
-	if (done && limit.out_used > 1ULL << 62)
-		fail("GET_LIMIT: %llu is charged",
-		     (unsigned long long)limit.out_used);
-	file_put(file);
-	return done;
-}
-
 /* Calls a command for administrators, which must fail for other users. */
 bool op_admin(struct thread *t)
 {

@@ -32,7 +32,6 @@ static const struct {
 	[OP_SEGMENTS] = { op_segments, 12 },
 	[OP_STATS] = { op_stats, 30 },
 	[OP_SNAPSHOT] = { op_snapshot, 16 },
-	[OP_GET_LIMIT] = { op_get_limit, 30 },
 	[OP_ADMIN] = { op_admin, 10 },
 	[OP_FDINFO] = { op_fdinfo, 5 },
 	[OP_OPEN] = { op_open, 4 },

@@ -49,7 +49,6 @@ static const struct {
 	{ FLEXMEM_CMD_SNAPSHOT, sizeof(struct flexmem_snapshot),
 	  { offsetof(struct flexmem_snapshot, regions),
 	    offsetof(struct flexmem_snapshot, owners) } },
-	{ FLEXMEM_CMD_GET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_SET_LIMIT, sizeof(struct flexmem_resource_limit), {} },
 	{ FLEXMEM_CMD_RESERVE, sizeof(struct flexmem_reserve), {} },
 	{ FLEXMEM_CMD_RESIZE, sizeof(struct flexmem_resize), {} },

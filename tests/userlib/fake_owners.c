@@ -191,23 +191,24 @@ static void fill_client(const struct file *file,
 }
 
 /*
- * Lists the owners that @caller may see. If @entry is NULL it only counts them.
+ * Lists all owners, or only those of @caller. If @entry is NULL it only counts
+ * them.
  */
-static uint32_t list_owners(const struct file *caller,
+static uint32_t list_owners(const struct file *caller, bool all,
 			    struct flexmem_owner_entry *entry)
 {
 	uint32_t count = 0;
 	uint32_t i;
 
 	for (i = 0; i < nr_users; i++) {
-		if (!fake.admin && users[i].uid != caller->uid)
+		if (!all && users[i].uid != caller->uid)
 			continue;
 		count++;
 		if (entry)
 			fill_user(&users[i], entry++);
 	}
 	for (i = 0; i < FDS; i++) {
-		if (!files[i].open || (!fake.admin && &files[i] != caller))
+		if (!files[i].open || (!all && &files[i] != caller))
 			continue;
 		count++;
 		if (entry)
@@ -219,16 +220,18 @@ static uint32_t list_owners(const struct file *caller,
 static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 {
 	struct flexmem_region_entry *entry = (void *)(uintptr_t)cmd->regions;
+	bool all = fake.admin && !(cmd->flags & FLEXMEM_SNAPSHOT_OWN);
 	uint32_t i;
 
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_total);
+	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_total);
+	REQUIRE(!(cmd->flags & ~(uint32_t)FLEXMEM_SNAPSHOT_OWN));
 	REQUIRE(cmd->region_entry_size == sizeof(*entry));
 	REQUIRE(cmd->owner_entry_size == sizeof(struct flexmem_owner_entry));
 	REQUIRE(!cmd->region_count == !cmd->regions);
 	REQUIRE(!cmd->owner_count == !cmd->owners);
 	sums(cmd);
 	cmd->out_region_count = nr_regions;
-	cmd->out_owner_count = list_owners(caller, NULL);
+	cmd->out_owner_count = list_owners(caller, all, NULL);
 	if (fake.always_too_small ||
 	    cmd->region_count < cmd->out_region_count ||
 	    (cmd->owner_count && cmd->owner_count < cmd->out_owner_count)) {
@@ -247,26 +250,8 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 		hide(&entry[i]);
 	}
 	if (cmd->owner_count)
-		list_owners(caller, (void *)(uintptr_t)cmd->owners);
-	return 0;
-}
-
-static void reply_limit(struct flexmem_resource_limit *cmd, uint64_t user,
-			uint64_t limit)
-{
-	cmd->out_limit = limit;
-	cmd->out_used = user ? used_by_user(user, cmd->resource) : 0;
-}
-
-static int get_limit(const struct file *file, struct flexmem_resource_limit *cmd)
-{
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->scope &&
-		!cmd->cgroup && !cmd->limit && !cmd->out_limit &&
-		!cmd->out_used);
-	if (cmd->resource >= FLEXMEM_NR_RESOURCES)
-		return EINVAL;
-	reply_limit(cmd, file->uid,
-		    get_user(file->uid)->limit[cmd->resource]);
+		list_owners(caller, all,
+			    (void *)(uintptr_t)cmd->owners);
 	return 0;
 }
 
@@ -289,7 +274,9 @@ static int set_limit(struct flexmem_resource_limit *cmd)
 			cmd->limit;
 	else
 		fake.other_limit[cmd->scope - 1] = cmd->limit;
-	reply_limit(cmd, cmd->cgroup, cmd->limit);
+	cmd->out_limit = cmd->limit;
+	cmd->out_used = cmd->cgroup ? used_by_user(cmd->cgroup,
+						   cmd->resource) : 0;
 	return 0;
 }
 
@@ -322,8 +309,6 @@ int owner_command(struct file *file, unsigned int number, void *arg)
 	switch (number) {
 	case FLEXMEM_CMD_SNAPSHOT:
 		return snapshot(file, arg);
-	case FLEXMEM_CMD_GET_LIMIT:
-		return get_limit(file, arg);
 	case FLEXMEM_CMD_SET_LIMIT:
 		return set_limit(arg);
 	case FLEXMEM_CMD_RESERVE:

@@ -242,16 +242,18 @@ static void later_structs(void **state)
 static void own_limits(void **state)
 {
 	struct flexmem_device *device = open_device();
+	struct flexmem_device *other = open_as(2000);
 	struct flexmem_allowance a;
 
 	(void)state;
+	fake.orphaned = 4096;
 	get(device, 1000);
 	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES, 8 * GIB);
 	set_limit(device, 1000, FLEXMEM_CHARGE_FILES, 3);
 	assert_int_equal(flexmem_device_get_limit(device, FLEXMEM_CHARGE_BYTES,
 						  &a, sizeof(a)), 0);
 	assert_int_equal(a.limit, 8 * GIB);
-	assert_int_equal(a.used, 1024);
+	assert_int_equal(a.used, 1024 + 4096);
 	assert_int_equal(flexmem_device_get_limit(device, FLEXMEM_CHARGE_FILES,
 						  &a, sizeof(a)), 0);
 	assert_int_equal(a.limit, 3);
@@ -263,6 +265,7 @@ static void own_limits(void **state)
 	assert_int_equal(flexmem_device_get_limit(device, FLEXMEM_CHARGES, &a,
 						  sizeof(a)), -EINVAL);
 	flexmem_device_close(device);
+	flexmem_device_close(other);
 }
 
 /* Zero and "no limit" are valid limits. */
@@ -453,7 +456,7 @@ static void limit_has_gone(void **state)
 
 	(void)state;
 	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES, 1);
-	inject(FLEXMEM_CMD_GET_LIMIT, 1, ENODEV);
+	inject(FLEXMEM_CMD_SNAPSHOT, 1, ENODEV);
 	a = get(device, GIB);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP);
 	assert_true(a.failure.quota == FLEXMEM_UNLIMITED);
@@ -492,7 +495,7 @@ static void limits_in_a_batch(void **state)
 	assert_int_equal(results[MANY - 1].error, -EINVAL);
 	assert_int_equal(results[MANY - 1].failure.own_used, 0);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 0);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_GET_LIMIT], 1);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 1);
 	flexmem_device_close(device);
 }
 

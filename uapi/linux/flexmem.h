@@ -32,8 +32,8 @@
  *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, SEGMENTS, STATS, MAP, READ, SNAPSHOT, GET_LIMIT, DOMAIN
- *    and VA_LOOKUP.
+ *    all but INFO, LOOKUP, SEGMENTS, STATS, MAP, READ, SNAPSHOT, DOMAIN and
+ *    VA_LOOKUP.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
@@ -88,7 +88,6 @@
  * @FLEXMEM_CMD_READ: &struct flexmem_rw
  * @FLEXMEM_CMD_WRITE: &struct flexmem_rw
  * @FLEXMEM_CMD_SNAPSHOT: &struct flexmem_snapshot
- * @FLEXMEM_CMD_GET_LIMIT: &struct flexmem_resource_limit
  * @FLEXMEM_CMD_SET_LIMIT: &struct flexmem_resource_limit
  * @FLEXMEM_CMD_RESIZE: &struct flexmem_resize
  * @FLEXMEM_CMD_COPY: &struct flexmem_copy
@@ -114,7 +113,6 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_READ = 0x0c,
 	FLEXMEM_CMD_WRITE = 0x0d,
 	FLEXMEM_CMD_SNAPSHOT = 0x0e,
-	FLEXMEM_CMD_GET_LIMIT = 0x0f,
 	FLEXMEM_CMD_SET_LIMIT = 0x10,
 	FLEXMEM_CMD_RESIZE = 0x12,
 	FLEXMEM_CMD_COPY = 0x13,
@@ -1027,9 +1025,18 @@ struct flexmem_owner_entry {
 };
 
 /**
+ * enum flexmem_snapshot_flags - what a snapshot shows
+ * @FLEXMEM_SNAPSHOT_OWN: an administrator, too, gets the snapshot of a caller
+ *	that is none: two owners, the opener's cgroup and then this open file
+ */
+enum flexmem_snapshot_flags {
+	FLEXMEM_SNAPSHOT_OWN = 1 << 0,
+};
+
+/**
  * struct flexmem_snapshot - ioctl(FLEXMEM_IOCTL_SNAPSHOT)
  * @size: sizeof(struct flexmem_snapshot)
- * @flags: must be 0
+ * @flags: bits of enum flexmem_snapshot_flags
  * @region_entry_size: bytes from one region to the next, at most 4096 and at
  *                     least sizeof(struct flexmem_region_entry)
  * @region_count: number of regions for which there is room
@@ -1096,20 +1103,19 @@ struct flexmem_snapshot {
 #define FLEXMEM_IOCTL_SNAPSHOT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SNAPSHOT)
 
 /**
- * struct flexmem_resource_limit - ioctl(FLEXMEM_IOCTL_GET_LIMIT, _SET_LIMIT)
+ * struct flexmem_resource_limit - ioctl(FLEXMEM_IOCTL_SET_LIMIT)
  * @size: sizeof(struct flexmem_resource_limit)
- * @flags: SET_LIMIT: bits of enum flexmem_limit_flags. GET_LIMIT: must be 0
- * @scope: enum flexmem_limit_scope. GET_LIMIT: must be 0
+ * @flags: bits of enum flexmem_limit_flags
+ * @scope: enum flexmem_limit_scope
  * @resource: enum flexmem_resource
- * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry. GET_LIMIT and
- *	DEFAULT: must be 0
- * @limit: SET_LIMIT: the limit; FLEXMEM_NO_LIMIT removes it. GET_LIMIT: must be
- *	0
- * @out_limit: GET_LIMIT: the limit that is in effect. SET_LIMIT: @limit
- * @out_used: what is charged to the cgroup on this function; with SET_LIMIT just
- *	before the limit is set; with DEFAULT 0
+ * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry. DEFAULT: must
+ *	be 0
+ * @limit: the limit; FLEXMEM_NO_LIMIT removes it
+ * @out_limit: @limit
+ * @out_used: what was charged to the cgroup on this function just before the
+ *	limit was set; with DEFAULT 0
  *
- * GET_LIMIT reads a limit of the opener's cgroup. SET_LIMIT is for the
+ * SNAPSHOT shows the limits that are in effect. SET_LIMIT is for the
  * administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for all
  * other callers. The caller must be able to see the cgroup (ENOENT). The cgroup
  * need not have an open file. After a limit was removed, the parent's limit for
@@ -1121,8 +1127,8 @@ struct flexmem_snapshot {
  * one. If the limit is below the charge, no memory is taken away, but new
  * charges fail. A cgroup deeper than 32 levels below the root has no limits:
  * SET_LIMIT refuses it (EINVAL), and EACH_CHILD of a cgroup at level 32. Files
- * that are opened in it are charged to its ancestor at level 32, whose limit
- * GET_LIMIT replies. A cgroup that is removed keeps its limits until each file that
+ * that are opened in it are charged to its ancestor at level 32, which SNAPSHOT
+ * shows in its place. A cgroup that is removed keeps its limits until each file that
  * was opened in it is closed and has no memory. SET_LIMIT first checks everything,
  * then writes the reply, and then sets the limit. ENOMEM: SET_LIMIT has set no
  * limit, on any function.
@@ -1138,7 +1144,6 @@ struct flexmem_resource_limit {
 	__aligned_u64 out_used;
 };
 
-#define FLEXMEM_IOCTL_GET_LIMIT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_GET_LIMIT)
 #define FLEXMEM_IOCTL_SET_LIMIT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SET_LIMIT)
 
 /**

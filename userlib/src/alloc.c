@@ -91,28 +91,24 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 static void find_quota(const struct flexmem_device *device,
 		       struct flexmem_failure *failure)
 {
-	struct flexmem_resource_limit cmd;
+	struct flexmem_allowance own[FLEXMEM_CHARGES];
 	uint64_t more;
 	uint32_t i;
 
+	if (fmlib_own_limits(device, own))
+		return;
 	for (i = 0; i < FLEXMEM_CHARGE_FILES; i++) {
 		if ((i == FLEXMEM_CHARGE_REGIONS) !=
 		    (failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS))
 			continue;
-		cmd = (struct flexmem_resource_limit){
-			.size = sizeof(cmd),
-			.resource = i,
-		};
-		if (fmlib_ioctl(device, FLEXMEM_IOCTL_GET_LIMIT, &cmd))
-			return;
-		more = i == FLEXMEM_RESOURCE_BYTES ? failure->asked : 1;
-		if (cmd.out_limit == FLEXMEM_NO_LIMIT ||
-		    (cmd.out_used <= cmd.out_limit &&
-		     more <= cmd.out_limit - cmd.out_used))
+		more = i == FLEXMEM_CHARGE_BYTES ? failure->asked : 1;
+		if (own[i].limit == FLEXMEM_UNLIMITED ||
+		    (own[i].used <= own[i].limit &&
+		     more <= own[i].limit - own[i].used))
 			continue;
 		failure->charge = i;
-		failure->quota = cmd.out_limit;
-		failure->quota_used = cmd.out_used;
+		failure->quota = own[i].limit;
+		failure->quota_used = own[i].used;
 		return;
 	}
 }

@@ -115,6 +115,13 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
  * Adds the limit that was reached, because the driver's reply does not contain
  * it. The limit is read after the failure, so its value may have changed.
  */
+/*
+ * Reads the limits of the opener's cgroup, and what is charged to it, by enum
+ * flexmem_charge.
+ */
+int fmlib_own_limits(const struct flexmem_device *device,
+		     struct flexmem_allowance own[FLEXMEM_CHARGES]);
+
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
 

@@ -20,6 +20,9 @@ _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 #define MAX_TRIES 16
 #define SPARE_OWNERS 8
 
+/* A function never has more regions (&struct flexmem_info.out_max_regions). */
+#define MOST_REGIONS 64
+
 /* A snapshot, and the room in its two lists. */
 struct snapshot {
 	struct flexmem_snapshot reply;
@@ -215,39 +218,53 @@ void flexmem_accounts_free(struct flexmem_account_state *accounts)
 	free(accounts);
 }
 
-/*
- * Sends a command about limits, and returns the reply in @allowance unless
- * @allowance is NULL.
- */
-static int send_limit(const struct flexmem_device *device,
-		      unsigned long command, struct flexmem_resource_limit *cmd,
-		      struct flexmem_allowance *allowance, size_t size)
+int fmlib_own_limits(const struct flexmem_device *device,
+		     struct flexmem_allowance own[FLEXMEM_CHARGES])
 {
-	struct flexmem_allowance now;
+	struct flexmem_region_entry regions[MOST_REGIONS];
+	/* The opener's cgroup, and this open file. */
+	struct flexmem_owner_entry owners[2];
+	const struct flexmem_owner_entry *cgroup = &owners[0];
+	struct flexmem_snapshot cmd = {
+		.size = sizeof(cmd),
+		.flags = FLEXMEM_SNAPSHOT_OWN,
+		.region_entry_size = sizeof(regions[0]),
+		.region_count = MOST_REGIONS,
+		.regions = (uintptr_t)regions,
+		.owner_entry_size = sizeof(owners[0]),
+		.owner_count = 2,
+		.owners = (uintptr_t)owners,
+	};
+	int charge;
 	int err;
 
-	cmd->size = sizeof(*cmd);
-	err = fmlib_ioctl(device, command, cmd);
-	if (err || !allowance)
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &cmd);
+	if (err)
 		return err;
-	now = (struct flexmem_allowance){
-		.limit = cmd->out_limit,
-		.used = cmd->out_used,
-	};
-	return fmlib_copy_out(allowance, size, FMLIB_ALLOWANCE_MIN, &now,
-			      sizeof(now));
+	for (charge = 0; charge < FLEXMEM_CHARGES; charge++)
+		own[charge].limit = cgroup->limit[charge];
+	own[FLEXMEM_CHARGE_BYTES].used = cgroup->bytes + cgroup->orphaned;
+	own[FLEXMEM_CHARGE_REGIONS].used = cgroup->slots;
+	own[FLEXMEM_CHARGE_HANDLES].used = cgroup->handles;
+	own[FLEXMEM_CHARGE_FILES].used = cgroup->files;
+	return 0;
 }
 
 int flexmem_device_get_limit(const struct flexmem_device *device,
 			     uint32_t charge,
 			     struct flexmem_allowance *allowance, size_t size)
 {
-	struct flexmem_resource_limit cmd = { .resource = charge };
+	struct flexmem_allowance own[FLEXMEM_CHARGES];
+	int err;
 
-	if (!device || !allowance || size < FMLIB_ALLOWANCE_MIN)
+	if (!device || !allowance || size < FMLIB_ALLOWANCE_MIN ||
+	    charge >= FLEXMEM_CHARGES)
 		return -EINVAL;
-	return send_limit(device, FLEXMEM_IOCTL_GET_LIMIT, &cmd, allowance,
-			  size);
+	err = fmlib_own_limits(device, own);
+	if (err)
+		return err;
+	return fmlib_copy_out(allowance, size, FMLIB_ALLOWANCE_MIN,
+			      &own[charge], sizeof(own[charge]));
 }
 
 int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,
@@ -255,6 +272,7 @@ int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,
 			     struct flexmem_allowance *allowance, size_t size)
 {
 	struct flexmem_resource_limit cmd = {
+		.size = sizeof(cmd),
 		.flags = whose & FLEXMEM_FOR_ALL_FUNCTIONS ?
 				 FLEXMEM_LIMIT_ALL_FUNCTIONS : 0,
 		.scope = whose & ~(uint32_t)FLEXMEM_FOR_ALL_FUNCTIONS,
@@ -262,11 +280,20 @@ int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,
 		.cgroup = cgroup,
 		.limit = limit,
 	};
+	struct flexmem_allowance now;
+	int err;
 
 	if (!device || (allowance && size < FMLIB_ALLOWANCE_MIN))
 		return -EINVAL;
-	return send_limit(device, FLEXMEM_IOCTL_SET_LIMIT, &cmd, allowance,
-			  size);
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_SET_LIMIT, &cmd);
+	if (err || !allowance)
+		return err;
+	now = (struct flexmem_allowance){
+		.limit = cmd.out_limit,
+		.used = cmd.out_used,
+	};
+	return fmlib_copy_out(allowance, size, FMLIB_ALLOWANCE_MIN, &now,
+			      sizeof(now));
 }
 
 int flexmem_device_reserve(struct flexmem_device *device, uint64_t cgroup,
