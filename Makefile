@@ -79,6 +79,10 @@ torch: ## PyTorch's device "flexmem", in a Debian 13 below build/torch (300 MB t
 torch-check: ## Models train in flexmem's memory as on the CPU; needs no driver
 	tests/check.sh torch
 
+bench-gpu: ## Measure PyTorch on an NVIDIA GPU, with its own allocators and with flexmem's (PYTHON=)
+	$(USERLIB) all
+	@PYTHONPATH=userlib/bindings/python $(or $(PYTHON),python3) tests/gpu/bench.py
+
 bench-torch: ## Measure the device "flexmem" and the CPU, in ns and in instructions
 	tests/torch/bench.sh
 
@@ -110,4 +114,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install uninstall modules_install headers_install deb demo quick check check-long bench-cache bench-driver bench-torch python torch torch-check vm html clean distclean help
+.PHONY: all modules install uninstall modules_install headers_install deb demo quick check check-long bench-cache bench-driver bench-gpu bench-torch python torch torch-check vm html clean distclean help

@@ -40,6 +40,7 @@ BLOCKS = {
     ('cache.rst', 'make\nexport'): 'host',
     ('driver-guide.rst', 'mkdir'): NONE,
     ('driver-guide.rst', 'make -C tests/selftests'): DRIVER,
+    ('gpu.rst', 'tests/setup.sh'): 'no: needs an NVIDIA GPU, and a PyTorch with CUDA',
     ('install.rst', 'tests/setup.sh'): NONE,
     ('install.rst', 'make\nexport'): 'host',
     ('install.rst', 'sudo systemd-sysusers'): DRIVER,

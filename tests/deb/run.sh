@@ -34,7 +34,7 @@ complete() {
 	rm -rf "$tree"
 	make -s -C userlib "O=$BUILD/userlib" prefix=/usr "libdir=/usr/lib/$multiarch" docdir=/usr/share/doc/flexmem-tools \
 		"DESTDIR=$tree" install || return 1
-	for package in libflexmem0 libflexmem-dev flexmem-tools; do
+	for package in libflexmem0 libflexmem-cuda0 libflexmem-dev flexmem-tools; do
 		contents "$package"
 	done | sed -E '/\/man[0-9]\//s/\.gz$//' | sort >"$out/packaged"
 	(cd "$tree" && find . ! -type d | cut -c2- | sort) >"$out/installed"

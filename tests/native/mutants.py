@@ -64,8 +64,8 @@ class Project:
 
 CORE = Project("tests/native", "kmod", ("*.[ch]",), ("kmod", "tests/kunit", "tests/native"), True)
 LIBRARY = Project("tests/userlib", "userlib",
-                  ("src/*.[ch]", "src/cache/*.[ch]", "tools/*.[ch]"),
-                  ("userlib/src", "userlib/tools", "tests/userlib"), False)
+                  ("src/*.[ch]", "src/cache/*.[ch]", "tools/*.[ch]", "bindings/cuda/*.[ch]"),
+                  ("userlib/src", "userlib/tools", "userlib/bindings/cuda", "tests/userlib"), False)
 
 
 class Problem(Exception):

@@ -35,8 +35,9 @@ installs() {
 		DESTDIR="$dest" prefix=$prefix || return 1
 	for file in bin/flexmem lib/libflexmem.so lib/libflexmem.so.0 \
 			lib/libflexmem.a lib/pkgconfig/libflexmem.pc \
+			lib/libflexmem_cuda.so lib/libflexmem_cuda.so.0 \
 			include/flexmem.h include/flexmem_cache.h \
-			include/linux/flexmem.h \
+			include/flexmem_cuda.h include/linux/flexmem.h \
 			lib/udev/rules.d/60-flexmem.rules \
 			lib/sysusers.d/flexmem.conf \
 			share/doc/flexmem/modprobe.d/flexmem.conf \
@@ -52,7 +53,7 @@ installs() {
 			return 1
 	done
 	# No other file was installed.
-	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 13
+	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 17
 }
 
 flags() {
@@ -233,6 +234,18 @@ static_names() {
 		grep ' [A-Z] ' | grep -v ' [A-Z] \(flexmem_\|fmlib_\)'
 }
 
+# The library for NVIDIA GPUs exports what its header declares, and needs neither CUDA nor PyTorch.
+cuda_library() {
+	library=$dest$prefix/lib/libflexmem_cuda.so
+	tr '\n' ' ' < "$dest$prefix/include/flexmem_cuda.h" |
+		grep -o 'FLEXMEM_API[^(]*(' | grep -o '[a-z_]* *($' |
+		tr -d ' (' | sort > "$build/header.txt"
+	nm -D --defined-only "$library" | sed -n 's/.* T \(.*\)@@FLEXMEM_CUDA_0\.3$/\1/p' |
+		grep -v '^flexmem_cuda_torch_' | sort | diff "$build/header.txt" - &&
+	! nm -D --defined-only "$library" | grep -v "FLEXMEM_CUDA_0\.3$" &&
+	! readelf -d "$library" | grep NEEDED | grep -vE '(lib(c|m|gcc_s|stdc\+\+)|ld-linux.*)\.so'
+}
+
 soname() {
 	readelf -d "$dest$prefix/lib/libflexmem.so" |
 		grep -q 'SONAME.*\[libflexmem.so.0\]'
@@ -245,7 +258,7 @@ stays() {
 prints_nothing() {
 	# Only log.c and the callbacks of FLEXMEM_DEBUG may print.
 	! grep -lE '\b(exit|abort|printf|puts|perror)\(' "$userlib"/src/*.c \
-		"$userlib"/src/cache/*.c &&
+		"$userlib"/src/cache/*.c "$userlib"/bindings/cuda/*.c* &&
 	test "$(cd "$userlib/src" && grep -l 'stderr' ./*.c cache/*.c)" = ./log.c
 }
 
@@ -301,7 +314,7 @@ fi
 check example_fails_without_an_address example_fails
 check missing_headers_are_named names_missing_headers
 check known_kernels_are_named names_known_kernels
-for header in flexmem flexmem_cache; do
+for header in flexmem flexmem_cache flexmem_cuda; do
 	check ${header}_alone_c11 header_alone c $header.h \
 		${CC:-cc} -std=c11 "$build/alone.c"
 	check ${header}_alone_cxx header_alone cc $header.h \
@@ -317,6 +330,7 @@ check symbols_are_those_of_the_header symbols_are_the_header
 check nothing_else_is_exported nothing_else_is_exported
 check versions_of_symbols_stay versions_stay
 check names_of_the_static_library static_names
+check library_for_gpus cuda_library
 check soname soname
 check stays_when_it_is_closed stays
 check prints_nothing_and_never_exits prints_nothing
