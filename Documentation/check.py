@@ -139,7 +139,7 @@ def names_exist():
     missing = []
     for page, match in each(r'\b(FLEXMEM_[A-Z0-9_]*[A-Z0-9])\b(?!\*)'):
         name = match[1]
-        public = re.match(r'FLEXMEM_(IOCTL|CMD|REASON|MODE|FIT|ORDER|ALLOC|FREE|STATS|CAP|'
+        public = re.match(r'FLEXMEM_(IOCTL|CMD|REASON|MODE|FIT|ORDER|ALLOC|FREE|REPORT|CAP|'
                           r'LOOKUP|REGION|OWNER|RESOURCE|SNAPSHOT)_(?!CONF)', name)
         if not re.search(rf'\b{name}\b', ABI if public else SOURCES):
             missing.append(f'{page}: {name}')

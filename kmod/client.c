@@ -199,9 +199,7 @@ void flexmem_client_publish(struct flexmem_client *client,
 	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
 		rb_add(&chunk->by_address, tree_of_chunk(client, chunk),
 		       address_less);
-	client->nr_published++;
 	client->used += allocation->size;
-	client->peak = max(client->peak, client->used);
 	spin_unlock(&client->handles.lock);
 }
 
@@ -251,7 +249,6 @@ static void detach_locked(struct flexmem_client *client,
 	allocation->named = false;
 	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
 		rb_erase(&chunk->by_address, tree_of_chunk(client, chunk));
-	client->nr_published--;
 	client->used -= allocation->size;
 }
 
@@ -546,17 +543,6 @@ u64 flexmem_client_used(struct flexmem_client *client)
 	 * includes allocations that are not published yet.
 	 */
 	return min(used, charged);
-}
-
-/* Fills in the client's part of the statistics. */
-void flexmem_client_usage(struct flexmem_client *client,
-			  struct flexmem_stats *out)
-{
-	out->out_client_used = flexmem_client_used(client);
-	spin_lock(&client->handles.lock);
-	out->out_client_peak = client->peak;
-	out->out_client_handles = client->nr_published;
-	spin_unlock(&client->handles.lock);
 }
 
 /* Tells the device's driver of the close before any allocation is freed. */

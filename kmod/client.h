@@ -46,9 +46,8 @@ struct vm_area_struct;
  *	chosen by a hash, so that a look-up takes few steps
  * @mappable: mappable chunks, in one tree because mmap() finds a chunk by any
  *	of its pages; these are not in @by_address
- * @nr_published: allocations that look-ups find
- * @used: bytes in these allocations, including bytes in lost regions
- * @peak: largest value of @used so far
+ * @used: bytes in the allocations that look-ups find, including bytes in lost
+ *	regions
  * @listener: which pressure events the client has read
  * @stock: freed objects that are kept for the client's next allocations
  * @space: the client's device-virtual space; NULL if it has none yet
@@ -62,9 +61,7 @@ struct flexmem_client {
 	struct flexmem_handles handles;
 	struct rb_root by_address[FLEXMEM_ADDRESS_TREES];
 	struct rb_root mappable;
-	u32 nr_published;
 	u64 used;
-	u64 peak;
 	struct flexmem_listener listener;
 	struct flexmem_stock stock;
 	struct flexmem_space *space;
@@ -103,7 +100,5 @@ struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client);
 struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client);
 
 u64 flexmem_client_used(struct flexmem_client *client);
-void flexmem_client_usage(struct flexmem_client *client,
-			  struct flexmem_stats *out);
 
 #endif /* _FLEXMEM_CLIENT_H */

@@ -501,12 +501,11 @@ static_assert(sizeof(struct flexmem_domain_info) == 192);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);
-static_assert(sizeof(struct flexmem_stats) == 112);
 static_assert(sizeof(struct flexmem_trim) == 24);
 static_assert(sizeof(struct flexmem_map) == 32);
 static_assert(sizeof(struct flexmem_rw) == 48);
 static_assert(sizeof(struct flexmem_copy) == 48);
-static_assert(sizeof(struct flexmem_snapshot) == 136);
+static_assert(sizeof(struct flexmem_snapshot) == 184);
 static_assert(sizeof(struct flexmem_owner_entry) == 128);
 static_assert(sizeof(struct flexmem_resource_limit) == 48);
 static_assert(sizeof(struct flexmem_resize) == 40);
@@ -537,8 +536,6 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_lookup),
 	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,
 		flexmem_cmd_segments),
-	COMMAND(FLEXMEM_CMD_STATS, flexmem_stats, out_client_handles, LOOKS,
-		flexmem_cmd_stats),
 	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
 		flexmem_cmd_trim),
 	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
@@ -546,8 +543,8 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_read),
 	COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done, CHANGES,
 		flexmem_cmd_write),
-	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_generation,
-		HAS_FLAGS, flexmem_cmd_snapshot),
+	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_failures, HAS_FLAGS,
+		flexmem_cmd_snapshot),
 	COMMAND(FLEXMEM_CMD_SET_LIMIT, flexmem_resource_limit, out_used,
 		CHANGES | HAS_FLAGS, flexmem_cmd_set_limit),
 	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,

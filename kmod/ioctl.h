@@ -122,7 +122,6 @@ int flexmem_cmd_info(struct flexmem_call *call);
 int flexmem_cmd_domain(struct flexmem_call *call);
 int flexmem_cmd_lookup(struct flexmem_call *call);
 int flexmem_cmd_segments(struct flexmem_call *call);
-int flexmem_cmd_stats(struct flexmem_call *call);
 int flexmem_cmd_snapshot(struct flexmem_call *call);
 int flexmem_cmd_set_limit(struct flexmem_call *call);
 int flexmem_cmd_reserve(struct flexmem_call *call);

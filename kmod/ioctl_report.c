@@ -66,6 +66,20 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	return flexmem_reply(call, sizeof(*cmd));
 }
 
+/* The bits of enum flexmem_report_flags for a bit mask of domains. */
+static u32 exhausted(const struct flexmem_table *table, u64 domains)
+{
+	enum flexmem_kind programs = flexmem_table_kind(table,
+							FLEXMEM_KIND_PROGRAM);
+	u32 flags = 0;
+
+	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, domains, 0))
+		flags |= FLEXMEM_REPORT_EXHAUSTED;
+	if (flexmem_table_exhausted(table, programs, domains, 0))
+		flags |= FLEXMEM_REPORT_PROGRAM_EXHAUSTED;
+	return flags;
+}
+
 /* Fills in the members that only one domain has. */
 static void describe_domain(const struct flexmem_domain *domain,
 			    struct flexmem_domain_info *cmd)
@@ -86,11 +100,11 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 			     struct flexmem_domain_info *cmd)
 {
 	const struct flexmem_domain *domain;
-	enum flexmem_kind programs;
 
 	*cmd = (struct flexmem_domain_info) {
 		.size = cmd->size,
 		.domain = cmd->domain,
+		.out_flags = exhausted(table, domains),
 		.out_nr_domains = table->function.nr_domains,
 		.out_max_region = flexmem_table_max_region(table, domains),
 	};
@@ -100,11 +114,6 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 		if (domain->id == cmd->domain)
 			describe_domain(domain, cmd);
 	}
-	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, domains, 0))
-		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
-	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
-	if (flexmem_table_exhausted(table, programs, domains, 0))
-		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
 }
 
 /*
@@ -181,13 +190,6 @@ static int put_list(u64 to, u32 capacity, u32 user_entry_size,
 	return 0;
 }
 
-/* The account that a report is limited to; NULL for an administrator. */
-static struct flexmem_account *report_for(const struct flexmem_call *call)
-{
-	return ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN) ?
-	       NULL : call->client->account;
-}
-
 /* Copies out the list of an allocation's chunks. */
 static int put_chunks(struct flexmem_call *call, struct flexmem_lookup *cmd)
 {
@@ -257,40 +259,25 @@ int flexmem_cmd_segments(struct flexmem_call *call)
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-int flexmem_cmd_stats(struct flexmem_call *call)
+/*
+ * Adds the members that are not of the snapshot's moment, and removes the figures
+ * that are not for the caller.
+ */
+static void finish_view(struct flexmem_call *call, struct flexmem_view *view,
+			bool admin)
 {
 	struct flexmem_table *table = &call->fdev->table;
-	u64 domains = table->default_domains;
-	struct flexmem_stats *cmd = call->cmd;
-	struct flexmem_view *view;
-	enum flexmem_kind programs;
-	unsigned int i;
 
-	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
-	if (!view)
-		return -ENOMEM;
-	flexmem_table_snapshot(table, call->client->account, view);
-
-	*cmd = (struct flexmem_stats) { .size = cmd->size };
-	if (flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, domains, 0))
-		cmd->out_flags |= FLEXMEM_STATS_EXHAUSTED;
-	programs = flexmem_table_kind(table, FLEXMEM_KIND_PROGRAM);
-	if (flexmem_table_exhausted(table, programs, domains, 0))
-		cmd->out_flags |= FLEXMEM_STATS_PROGRAM_EXHAUSTED;
-	cmd->out_regions = view->nr;
-	for (i = 0; i < view->nr; i++)
-		cmd->out_allocated += view->region[i].nr_allocated;
-	cmd->out_total = view->sum.out_total;
-	cmd->out_free = view->sum.out_free;
-	cmd->out_used = cmd->out_total - cmd->out_free;
-	cmd->out_used_program = view->used_program;
-	cmd->out_allocs = view->allocs;
-	cmd->out_frees = view->allocs - cmd->out_allocated;
-	cmd->out_failures = atomic64_read(&call->fdev->failures);
-	cmd->out_generation = view->sum.out_generation;
-	flexmem_client_usage(call->client, cmd);
-	kfree(view);
-	return flexmem_reply(call, sizeof(*cmd));
+	flexmem_view_hide(view);
+	view->sum.out_flags = exhausted(table, table->default_domains);
+	view->sum.out_failures = atomic64_read(&call->fdev->failures);
+	if (!admin) {
+		view->sum.out_flags |= FLEXMEM_REPORT_HIDDEN;
+		view->sum.out_allocated = 0;
+		view->sum.out_allocs = 0;
+		view->sum.out_frees = 0;
+		view->sum.out_failures = 0;
+	}
 }
 
 /*
@@ -303,20 +290,7 @@ static int put_snapshot(struct flexmem_call *call,
 	struct flexmem_snapshot *cmd = call->cmd;
 	int rc, reply_rc;
 
-	cmd->out_region_count = view->sum.out_region_count;
-	cmd->out_owner_count = view->sum.out_owner_count;
-	cmd->out_capacity = view->sum.out_capacity;
-	cmd->out_total = view->sum.out_total;
-	cmd->out_free = view->sum.out_free;
-	cmd->out_owned = view->sum.out_owned;
-	cmd->out_orphaned = view->sum.out_orphaned;
-	cmd->out_reserved = view->sum.out_reserved;
-	cmd->out_quarantined = view->sum.out_quarantined;
-	cmd->out_scrubbed = view->sum.out_scrubbed;
-	cmd->out_clients = view->sum.out_clients;
-	cmd->out_resets = view->sum.out_resets;
-	cmd->out_generation = view->sum.out_generation;
-
+	*cmd = view->sum;
 	if (cmd->region_count < view->nr ||
 	    (cmd->owner_count && view->max_owners < cmd->out_owner_count))
 		rc = -EMSGSIZE;
@@ -344,8 +318,9 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 {
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_snapshot *cmd = call->cmd;
-	struct flexmem_account *only = cmd->flags & FLEXMEM_SNAPSHOT_OWN ?
-				       call->client->account : report_for(call);
+	bool admin = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
+	bool all = admin && !(cmd->flags & FLEXMEM_SNAPSHOT_OWN);
+	struct flexmem_account *only = all ? NULL : call->client->account;
 	int rc = -EAGAIN;
 
 	view->max_owners = min(cmd->owner_count,
@@ -360,7 +335,7 @@ static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 	if (!only)
 		flexmem_owner_forget(&table->accounts);
 	flexmem_table_snapshot(table, only, view);
-	flexmem_view_hide(view);
+	finish_view(call, view, admin);
 	if (view->sum.out_owner_count <= view->max_owners ||
 	    view->max_owners == cmd->owner_count || more == MOST_MORE)
 		rc = put_snapshot(call, view);
@@ -386,6 +361,7 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
+	view->sum = *cmd;
 	for (more = 16; more <= MOST_MORE && rc == -EAGAIN; more *= 16)
 		rc = try_snapshot(call, view, more);
 	kfree(view);

@@ -57,7 +57,6 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 
 	spin_lock(&client->handles.lock);
 	client->used += size - allocation->size;
-	client->peak = max(client->peak, client->used);
 	allocation->size = size;
 	if (allocation->nr_chunks == 1)
 		allocation->chunks[0].size = size;

@@ -146,18 +146,20 @@ static void fill_regions(struct flexmem_table *table,
 
 	view->nr = nr;
 	view->closed = 0;
-	view->used_program = 0;
-	view->allocs = table->past_allocs;
 	view->sum.out_total = 0;
 	view->sum.out_free = 0;
 	view->sum.out_reserved = 0;
+	view->sum.out_used_program = 0;
+	view->sum.out_allocated = 0;
+	view->sum.out_allocs = table->past_allocs;
 	for (i = 0; i < nr; i++) {
 		flexmem_region_describe(region[i], &view->region[i]);
 		if (is_hidden(region[i], only))
 			view->region[i].flags |= FLEXMEM_REGION_HIDDEN;
-		view->used_program += region[i]->used_program;
-		view->allocs += region[i]->allocs;
 		view->sum.out_total += view->region[i].total;
+		view->sum.out_used_program += region[i]->used_program;
+		view->sum.out_allocated += view->region[i].nr_allocated;
+		view->sum.out_allocs += region[i]->allocs;
 		free = &view->sum.out_free;
 		if (is_held_back(region[i], only)) {
 			free = &view->sum.out_reserved;
@@ -165,6 +167,7 @@ static void fill_regions(struct flexmem_table *table,
 		}
 		*free += view->region[i].free;
 	}
+	view->sum.out_frees = view->sum.out_allocs - view->sum.out_allocated;
 	view->sum.out_region_count = nr;
 	view->sum.out_capacity = flexmem_table_capacity(table);
 	view->sum.out_scrubbed = atomic64_read(&table->function.scrubbed);

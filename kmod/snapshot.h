@@ -20,10 +20,8 @@ struct flexmem_table;
  * @nr: number of regions
  * @closed: bit mask of the entries of @region whose free bytes count as
  *	@sum.out_reserved
- * @used_program: bytes allocated for programs
- * @allocs: number of allocations since the device was registered
- * @sum: receives the ``out_`` members of the totals; the other members stay
- *	unchanged
+ * @sum: receives the ``out_`` members except @out_flags and @out_failures; the
+ *	other members stay unchanged
  * @owner: receives the owners; NULL if the caller wants none
  * @max_owners: room in @owner
  * @region: the regions, in the order of their slots; flexmem_view_hide()
@@ -32,8 +30,6 @@ struct flexmem_table;
 struct flexmem_view {
 	unsigned int nr;
 	u64 closed;
-	u64 used_program;
-	u64 allocs;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;
 	unsigned int max_owners;

@@ -109,13 +109,6 @@ static void run_domain(struct run *r)
 	CALL(r, 0, DOMAIN, &domain);
 }
 
-static void run_stats(struct run *r)
-{
-	struct flexmem_stats stats = CMD(stats);
-
-	CALL(r, 0, STATS, &stats);
-}
-
 static void run_regions(struct run *r)
 {
 	struct flexmem_region_entry entry[MAX_REGIONS];
@@ -484,7 +477,6 @@ const struct sequence sequences[] = {
 	{ "LOOKUP", prepare_alloc, run_lookup },
 	{ "SNAPSHOT of the regions", prepare_alloc, run_regions },
 	{ "SEGMENTS", prepare_alloc, run_segments },
-	{ "STATS", prepare_alloc, run_stats },
 	{ "SNAPSHOT", prepare_batch, run_snapshot },
 	{ "SNAPSHOT without room", prepare_alloc, run_snapshot_short },
 	{ "fdinfo", prepare_alloc, run_fdinfo },

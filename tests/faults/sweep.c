@@ -181,16 +181,16 @@ static bool watch_open(void)
 /* Checks that each file has the noted allocations, and frees them. */
 static const char *check_file(struct run *r, unsigned int f)
 {
-	struct flexmem_stats stats = CMD(stats);
+	static struct accounts accounts;
 	unsigned int i;
 	int error;
 
-	error = fm_ioctl(r->fd[f], FLEXMEM_IOCTL_STATS, &stats);
+	error = accounts_read_own(r->fd[f], &accounts);
 	if (error == ENODEV)
 		return NULL;
 	if (error)
-		return "STATS afterwards fail";
-	if (stats.out_client_handles != r->live[f].nr)
+		return "SNAPSHOT afterwards fails";
+	if (accounts.owner[1].handles != r->live[f].nr)
 		return "another number of allocations than the answers say";
 	for (i = 0; i < r->live[f].nr; i++) {
 		struct flexmem_free a = CMD(free,

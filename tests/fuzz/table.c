@@ -50,8 +50,6 @@ const struct command commands[] = {
 		FIELD(segments, count, COUNT, 0),
 		FIELD(segments, entries, ENTRIES, 0),
 		FIELD(segments, __reserved, RESERVED, 0) } },
-	{ COMMAND(STATS, stats, 1), .field = {
-		HEAD(stats, 0) } },
 	{ COMMAND(TRIM, trim, 3), .field = {
 		HEAD(trim, 0), FIELD(trim, __reserved, RESERVED, 0) } },
 	{ COMMAND(MAP, map, 6), .field = {
@@ -65,7 +63,7 @@ const struct command commands[] = {
 		FIELD(copy, to_offset, UNITS, 0),
 		FIELD(copy, from_offset, UNITS, 0),
 		FIELD(copy, length, UNITS, 1) } },
-	{ COMMAND(SNAPSHOT, snapshot, 5), .field = {
+	{ COMMAND(SNAPSHOT, snapshot, 6), .field = {
 		HEAD(snapshot, 1),
 		FIELD(snapshot, region_entry_size, ENTRY_SIZE,
 		      sizeof(struct flexmem_region_entry)),

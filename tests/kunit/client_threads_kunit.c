@@ -163,9 +163,9 @@ static int trim_and_look(void *data)
 				       &worker->snapshot);
 		if (!worker->wrong)
 			worker->wrong = check_snapshot(&worker->snapshot);
-		if (worker->snapshot.allocs < allocs)
+		if (worker->snapshot.sum.out_allocs < allocs)
 			worker->wrong = "allocations were lost count of";
-		allocs = worker->snapshot.allocs;
+		allocs = worker->snapshot.sum.out_allocs;
 		cond_resched();
 	}
 	complete(&worker->done);

@@ -351,7 +351,7 @@ static void snapshot_shows_each_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entry->nr_allocated, 2);
 	KUNIT_EXPECT_EQ(test, entry->nr_free, 2);
 	KUNIT_EXPECT_EQ(test, entry->sequence, 4);
-	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_allocs, 3);
 }
 
 static void snapshot_counts_bytes_of_programs(struct kunit *test)
@@ -367,10 +367,10 @@ static void snapshot_counts_bytes_of_programs(struct kunit *test)
 	program = fake_alloc_in(ctx->table, region, 128, true);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, program);
 	nr_regions(ctx);
-	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 128);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_used_program, 128);
 	fake_free(program);
 	nr_regions(ctx);
-	KUNIT_EXPECT_EQ(test, ctx->snapshot.used_program, 0);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_used_program, 0);
 }
 
 static void allocations_of_past_regions_count(struct kunit *test)
@@ -385,11 +385,11 @@ static void allocations_of_past_regions_count(struct kunit *test)
 	occupy(test, ctx, 1, 128);
 	KUNIT_ASSERT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_ASSERT_EQ(test, nr_regions(ctx), 1);
-	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 3);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_allocs, 3);
 	KUNIT_ASSERT_EQ(test, acquire_slot(ctx), 0);
 	fake_free(occupy(test, ctx, 0, 128));
 	nr_regions(ctx);
-	KUNIT_EXPECT_EQ(test, ctx->snapshot.allocs, 4);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_allocs, 4);
 }
 
 /* fake_table_check() must notice each fault that is planted here. */

@@ -27,7 +27,6 @@ static void run_flags(struct run *r)
 	FAILS(r, LOOKUP, &CMD(lookup, .handle = handle, .__reserved = 1),
 	      EOPNOTSUPP);
 	FAILS(r, SEGMENTS, &CMD(segments, .flags = 1), EOPNOTSUPP);
-	FAILS(r, STATS, &CMD(stats, .flags = 1), EOPNOTSUPP);
 	FAILS(r, TRIM, &CMD(trim, .flags = 1), EOPNOTSUPP);
 	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(rw, .handle = handle, .flags = 1), EOPNOTSUPP);
@@ -639,11 +638,11 @@ static void run_failed_reads(struct run *r)
 static void run_read_only(struct run *r)
 {
 	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |
-		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_SEGMENTS) | BIT(FLEXMEM_CMD_STATS) |
+		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_SEGMENTS) |
 		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
 		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_DOMAIN);
 	static const unsigned int removed = BIT(0x06) | BIT(0x08) |
-		BIT(0x0f) | BIT(0x11);
+		BIT(0x09) | BIT(0x0f) | BIT(0x11);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;

@@ -99,7 +99,7 @@ static void run_figures(struct run *r)
 	alloc(r, 0, SZ_8M, 0);
 	alloc(r, 0, SZ_8M, 0);
 	must_be_used(r, 0, 2, SZ_16M, 3 * SZ_1M, SZ_2M,
-		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
+		     FLEXMEM_REPORT_EXHAUSTED | FLEXMEM_REPORT_PROGRAM_EXHAUSTED);
 	must_be_used(r, 1, 1, SZ_8M, 0, 0, 0);
 	must_be_used(r, TCM, 0, 0, 0, 0, 0);
 	must_be_used(r, FLEXMEM_DOMAIN_ALL, 3, SZ_16M + SZ_8M, 3 * SZ_1M, SZ_2M,
@@ -339,7 +339,7 @@ static void run_prefer(struct run *r)
 	/* This request takes the last slot. */
 	prefer(r, BIT(TCM) | BIT(TCM + 1), 128, 0, &reply);
 	must_be_used(r, TCM + 1, 1, SZ_4M, SZ_4M - 128, SZ_4M - 128,
-		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
+		     FLEXMEM_REPORT_EXHAUSTED | FLEXMEM_REPORT_PROGRAM_EXHAUSTED);
 }
 
 static void run_prefer_wrong(struct run *r)
@@ -413,7 +413,7 @@ static void run_interleave_full(struct run *r)
 	must_be_used(r, 1, 1, SZ_8M, SZ_8M - 128, SZ_8M - 128, 0);
 	interleave(r, BIT(1) | BIT(TCM), 256, 0, &reply);
 	must_be_used(r, TCM, 1, SZ_1M - SZ_128K, 0, 0,
-		     FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED);
+		     FLEXMEM_REPORT_EXHAUSTED | FLEXMEM_REPORT_PROGRAM_EXHAUSTED);
 }
 
 /*

@@ -350,6 +350,7 @@ void fuzz_run(const u8 *data, size_t size)
 static void load(void)
 {
 	native_shim_init();
+	fuzz_check_weights();
 	WARN_ON(native_module_init());
 	fuzz_cgroup[0] = native_cgroup_root;
 	fuzz_cgroup[1] = native_cgroup_make(fuzz_cgroup[0]);

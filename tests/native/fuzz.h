@@ -126,14 +126,12 @@ struct fuzz_space {
  * @file: the file
  * @next_handle: handle that its next allocation gets
  * @freed: a handle that was freed
- * @peak: largest number of bytes of its allocations so far
  * @space: its device-virtual addresses
  */
 struct fuzz_file {
 	struct file *file;
 	u32 next_handle;
 	u32 freed;
-	u64 peak;
 	struct fuzz_space space;
 };
 
@@ -359,6 +357,7 @@ u64 fuzz_memory(const struct fuzz *f);
 /* fuzz_calls.c */
 extern struct cgroup *fuzz_cgroup[FUZZ_CGROUPS];
 void fuzz_command(struct fuzz *f);
+void fuzz_check_weights(void);
 bool fuzz_call(struct fuzz *f, unsigned int nr, void *arg, size_t size,
 	       long *rc);
 void fuzz_answer(struct fuzz *f, long rc, int want);
@@ -421,7 +420,6 @@ void fuzz_event(struct fuzz *f);
 /* fuzz_report.c */
 void fuzz_info(struct fuzz *f);
 void fuzz_domain(struct fuzz *f);
-void fuzz_stats(struct fuzz *f);
 void fuzz_fdinfo(struct fuzz *f);
 void fuzz_segments(struct fuzz *f);
 void fuzz_snapshot(struct fuzz *f);

@@ -171,18 +171,6 @@ static void check_chunk(struct fuzz *f, const struct fuzz_allocation *a,
 		       fuzz_tag(f));
 }
 
-static void note_file_peak(struct fuzz *f)
-{
-	struct fuzz_file *file = &f->files[f->who];
-	u64 bytes = 0;
-	unsigned int i;
-
-	for (i = 0; i < f->nr; i++)
-		if (f->allocation[i].file == f->who && f->allocation[i].handle)
-			bytes += f->allocation[i].size;
-	file->peak = max(file->peak, bytes);
-}
-
 /* ---- ALLOC ---- */
 
 static bool is_named_right(u32 policy, u64 domains)
@@ -328,7 +316,6 @@ void fuzz_publish(struct fuzz *f, u64 serial)
 		a->named = true;
 		check_chunk(f, a, 0);
 	}
-	note_file_peak(f);
 }
 
 void fuzz_undo_alloc(struct fuzz *f, u64 serial)
@@ -600,7 +587,6 @@ static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
 	if (!f->late)
 		a->whole = size;
 	want->out_size = size;
-	note_file_peak(f);
 	return 0;
 }
 

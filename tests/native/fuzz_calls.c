@@ -80,14 +80,13 @@ static const struct {
 	OUT(LOOKUP, flexmem_lookup, out_count, out_count),
 	OUT(SEGMENTS, flexmem_segments, out_count, out_count),
 	OUT(SEGMENTS, flexmem_segments, out_generation, out_generation),
-	OUT(STATS, flexmem_stats, out_flags, out_client_handles),
 	OUT(TRIM, flexmem_trim, out_regions, out_regions),
 	OUT(TRIM, flexmem_trim, out_bytes, out_bytes),
 	OUT(MAP, flexmem_map, out_offset, out_size),
 	OUT(READ, flexmem_rw, out_done, out_done),
 	OUT(WRITE, flexmem_rw, out_done, out_done),
 	OUT(COPY, flexmem_copy, out_done, out_done),
-	OUT(SNAPSHOT, flexmem_snapshot, out_region_count, out_generation),
+	OUT(SNAPSHOT, flexmem_snapshot, out_region_count, out_failures),
 	OUT(SET_LIMIT, flexmem_resource_limit, out_limit, out_used),
 	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
 	OUT(RESIZE, flexmem_resize, out_size, out_max),
@@ -211,7 +210,6 @@ void fuzz_open(struct fuzz *f, unsigned int i)
 	fuzz_new_owner(f, i);
 	file->next_handle = 1;
 	file->freed = 0;
-	file->peak = 0;
 }
 
 void fuzz_close(struct fuzz *f, unsigned int i)
@@ -264,7 +262,10 @@ static void open_another(struct fuzz *f)
 	native_close(file);
 }
 
-/* The weights add up to 256. The corpus depends on the order of the rows. */
+/*
+ * The weights add up to 256, the number of values of a byte. The corpus depends
+ * on the order of the rows.
+ */
 static const struct {
 	const char *name;
 	void (*run)(struct fuzz *f);
@@ -300,12 +301,25 @@ static const struct {
 	{ "WRITE", fuzz_write, 4 },
 	{ "read", fuzz_event, 4 },
 	{ "SEGMENTS", fuzz_segments, 2 },
-	{ "SNAPSHOT", fuzz_snapshot, 5 },
-	{ "STATS", fuzz_stats, 3 },
+	{ "SNAPSHOT", fuzz_snapshot, 8 },
 	{ "INFO", fuzz_info, 1 },
 	{ "no command", fuzz_no_command, 4 },
 	{ "close", close_file, 2 },
 };
+
+/**
+ * fuzz_check_weights - stop unless each value of a byte chooses a command
+ */
+void fuzz_check_weights(void)
+{
+	unsigned int i, sum = 0;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		sum += commands[i].weight;
+	if (sum != 256)
+		shim_bug("the weights of the commands add up to %u, not 256",
+			 sum);
+}
 
 /**
  * fuzz_command - carry out the next command of an input

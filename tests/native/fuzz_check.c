@@ -105,8 +105,8 @@ static void check_sums(struct fuzz *f, const struct fuzz_count *count)
 	SAME(f, is->out_clients, clients);
 	SAME(f, is->out_resets, f->resets);
 	SAME(f, is->out_generation, f->model->generation);
-	SAME(f, view.used_program, program);
-	SAME(f, view.allocs, f->allocs);
+	SAME(f, is->out_used_program, program);
+	SAME(f, is->out_allocs, f->allocs);
 	for (i = 0; i < f->model->nr_domains; i++)
 		taken += f->model->domain[i].taken;
 	if (!f->model->broken)

@@ -162,12 +162,50 @@ static unsigned int visible(const struct fuzz *f, unsigned int *owner, bool all)
 	return nr;
 }
 
+/* Checks the flags which say that the domains have no further region. */
+static void check_exhausted(struct fuzz *f, u32 flags, u64 domains)
+{
+	const struct model *model = f->model;
+	const struct model_range *programs = model->program_slots ?
+		&model->programs : &model->tensors;
+
+	SAME(f, !!(flags & FLEXMEM_REPORT_EXHAUSTED),
+	     !!model_exhausted(model, &model->tensors, domains, 0));
+	SAME(f, !!(flags & FLEXMEM_REPORT_PROGRAM_EXHAUSTED),
+	     !!model_exhausted(model, programs, domains, 0));
+}
+
+/* Checks the figures of calls, which are hidden from users. */
+static void check_counts(struct fuzz *f, const struct flexmem_snapshot *is)
+{
+	const struct model *model = f->model;
+	struct flexmem_region_entry region;
+	bool admin = fuzz_is_admin(f->who);
+	u64 allocated = 0;
+	unsigned int i;
+
+	for (i = 0; i < model->slots; i++) {
+		model_region_entry(f->model, i, &region);
+		allocated += region.nr_allocated;
+	}
+	SAME(f, !!(is->out_flags & FLEXMEM_REPORT_HIDDEN), !admin);
+	SAME(f, is->out_allocated, admin ? allocated : 0);
+	SAME(f, is->out_allocs, admin ? f->allocs : 0);
+	SAME(f, is->out_frees, admin ? f->allocs - allocated : 0);
+	SAME(f, is->out_failures, admin ? f->failures : 0);
+}
+
 static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
 			   unsigned int owners, bool all)
 {
-	u64 reserved = fuzz_held_back(f, all);
+	u64 reserved = fuzz_held_back(f, all), program = 0;
+	struct fuzz_count count;
 	struct model_sums want;
+	unsigned int i;
 
+	fuzz_count(f, &count);
+	for (i = 0; i < FUZZ_FILES; i++)
+		program += count.of[i].program;
 	model_sum(f->model, &want);
 	SAME(f, is->out_region_count, nr_regions(f));
 	SAME(f, is->out_owner_count, owners);
@@ -181,6 +219,9 @@ static void check_snapshot(struct fuzz *f, const struct flexmem_snapshot *is,
 	SAME(f, is->out_scrubbed, f->fake->scrubbed);
 	SAME(f, is->out_resets, f->resets);
 	SAME(f, is->out_generation, f->model->generation);
+	SAME(f, is->out_used_program, program);
+	check_exhausted(f, is->out_flags, f->model->default_domains);
+	check_counts(f, is);
 }
 
 void fuzz_snapshot(struct fuzz *f)
@@ -304,19 +345,6 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 	SAME(f, is->out_reserved, reserved);
 }
 
-/* Checks the flags which say that the domains have no further region. */
-static void check_exhausted(struct fuzz *f, u32 flags, u64 domains)
-{
-	const struct model *model = f->model;
-	const struct model_range *programs = model->program_slots ?
-		&model->programs : &model->tensors;
-
-	SAME(f, !!(flags & FLEXMEM_STATS_EXHAUSTED),
-	     !!model_exhausted(model, &model->tensors, domains, 0));
-	SAME(f, !!(flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED),
-	     !!model_exhausted(model, programs, domains, 0));
-}
-
 /* Checks the members that only one domain has. */
 static void check_description(struct fuzz *f,
 			      const struct flexmem_domain_info *is)
@@ -370,52 +398,6 @@ void fuzz_domain(struct fuzz *f)
 	SAME(f, cmd.out_max_region, model_max_region(model, domains));
 	check_description(f, &cmd);
 	check_domain(f, &cmd);
-}
-
-static void check_stats(struct fuzz *f, const struct flexmem_stats *is)
-{
-	const struct model *model = f->model;
-	struct flexmem_region_entry region;
-	struct fuzz_count count;
-	u64 program = 0, allocated = 0;
-	struct model_sums sums;
-	unsigned int i;
-
-	fuzz_count(f, &count);
-	model_sum(f->model, &sums);
-	sums.free -= fuzz_held_back(f, false);
-	for (i = 0; i < FUZZ_FILES; i++)
-		program += count.of[i].program;
-	for (i = 0; i < model->slots; i++) {
-		model_region_entry(f->model, i, &region);
-		allocated += region.nr_allocated;
-	}
-	check_exhausted(f, is->out_flags, model->default_domains);
-	SAME(f, is->out_regions, nr_regions(f));
-	SAME(f, is->out_total, sums.total);
-	SAME(f, is->out_free, sums.free);
-	SAME(f, is->out_used, sums.total - sums.free);
-	SAME(f, is->out_used_program, program);
-	SAME(f, is->out_allocated, allocated);
-	SAME(f, is->out_allocs, f->allocs);
-	SAME(f, is->out_frees, f->allocs - allocated);
-	SAME(f, is->out_failures, f->failures);
-	SAME(f, is->out_generation, f->model->generation);
-	SAME(f, is->out_client_used, fuzz_client_used(f));
-	SAME(f, is->out_client_peak, f->files[f->who].peak);
-	SAME(f, is->out_client_handles, count.of[f->who].used[HANDLES]);
-}
-
-void fuzz_stats(struct fuzz *f)
-{
-	struct flexmem_stats cmd = CMD(stats);
-	long rc;
-
-	if (!fuzz_call(f, FLEXMEM_CMD_STATS, &cmd, sizeof(cmd), &rc))
-		return;
-	fuzz_answer(f, rc, 0);
-	if (!f->late)
-		check_stats(f, &cmd);
 }
 
 void fuzz_fdinfo(struct fuzz *f)

@@ -198,7 +198,6 @@ static void run_ask(struct run *r)
 	struct flexmem_owner_entry owner[16];
 	struct flexmem_info info = CMD(info);
 	struct flexmem_domain_info domain = CMD(domain_info);
-	struct flexmem_stats stats = CMD(stats);
 	struct flexmem_lookup lookup = CMD(lookup, .handle = last(r, 0));
 	struct flexmem_segments segments = CMD(segments,
 		.entry_size = sizeof(segment[0]), .count = 16,
@@ -211,9 +210,10 @@ static void run_ask(struct run *r)
 
 	CALL(r, 0, INFO, &info);
 	CALL(r, 0, DOMAIN, &domain);
-	CALL(r, 0, STATS, &stats);
 	CALL(r, 0, LOOKUP, &lookup);
 	CALL(r, 0, SEGMENTS, &segments);
+	CALL(r, 0, SNAPSHOT, &snapshot);
+	snapshot.flags = FLEXMEM_SNAPSHOT_OWN;
 	CALL(r, 0, SNAPSHOT, &snapshot);
 	snapshot.owner_count = 0;
 	CALL(r, 0, SNAPSHOT, &snapshot);

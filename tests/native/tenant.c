@@ -449,7 +449,6 @@ static void do_ask(struct tenant *t)
 	struct flexmem_segments segments = CMD(segments,
 		.entry_size = sizeof(segment[0]), .count = draw(t, 17),
 		.entries = (uintptr_t)segment);
-	struct flexmem_stats stats = CMD(stats);
 	struct flexmem_info info = CMD(info);
 	struct flexmem_domain_info domain = CMD(domain_info);
 	struct seq_file m;
@@ -461,10 +460,6 @@ static void do_ask(struct tenant *t)
 	if (!rc && (domain.out_free > domain.out_total ||
 		    domain.out_largest_free > domain.out_free))
 		shim_bug("more is free in a domain than it has");
-	rc = CALL(t, STATS, &stats);
-	ANSWER(t, "STATS", rc, ENOMEM);
-	if (!rc && stats.out_free + stats.out_used != stats.out_total)
-		shim_bug("STATS do not add up");
 	ANSWER(t, "SEGMENTS", CALL(t, SEGMENTS, &segments), EMSGSIZE, ENOMEM,
 	       EOPNOTSUPP);
 	native_fdinfo(t->file, &m);
@@ -498,6 +493,8 @@ static void do_snapshot(struct tenant *t)
 	if (!rc && cmd.out_free + cmd.out_owned + cmd.out_orphaned +
 		   cmd.out_reserved + cmd.out_quarantined != cmd.out_total)
 		shim_bug("SNAPSHOT does not add up");
+	if (!rc && cmd.out_allocs - cmd.out_frees != cmd.out_allocated)
+		shim_bug("SNAPSHOT has lost an allocation");
 	if (!rc && cmd.owner_count && current->cred.admin && !cmd.flags &&
 	    !has_clients(&cmd, owner))
 		shim_bug("SNAPSHOT has other owners than open files");

@@ -156,7 +156,7 @@ struct guest {
 	struct cgroup *cgroup;
 	struct run *run;
 	struct flexmem_alloc cmd;
-	struct flexmem_stats stats;
+	struct world_own own;
 	struct flexmem_domain_info all;
 	struct completion done;
 };
@@ -168,7 +168,7 @@ static int be_guest(void *data)
 
 	native_cgroup_move(guest->cgroup);
 	file = native_open(world_minor(1), O_RDWR);
-	native_ioctl(file, FLEXMEM_IOCTL_STATS, &guest->stats);
+	native_ioctl(file, FLEXMEM_IOCTL_SNAPSHOT, &guest->own.cmd);
 	native_ioctl(file, FLEXMEM_IOCTL_DOMAIN, &guest->all);
 	native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &guest->cmd);
 	native_close(file);
@@ -180,11 +180,12 @@ static int be_guest(void *data)
 static struct guest send_guest(struct run *r, struct cgroup *cgroup)
 {
 	struct guest guest = {
-		.cgroup = cgroup, .run = r, .stats = CMD(stats),
+		.cgroup = cgroup, .run = r,
 		.all = CMD(domain_info, .domain = FLEXMEM_DOMAIN_ALL),
 		.cmd = CMD(alloc, .length = 128),
 	};
 
+	world_own(&guest.own);
 	init_completion(&guest.done);
 	native_kthread_run(be_guest, &guest, "guest");
 	wait_for_completion(&guest.done);
@@ -212,15 +213,15 @@ static void run_reserved(struct run *r)
 	must(r, nr, "no region can be reserved");
 	guest = send_guest(r, below);
 	must(r, !guest.cmd.out_error, "below");
-	must(r, guest.stats.out_free == nr * size &&
-	     guest.stats.out_used == 0, "free for those below");
+	must(r, guest.own.cmd.out_free == nr * size &&
+	     guest.own.cmd.out_total == nr * size, "free for those below");
 	must(r, guest.all.out_free == nr * size &&
 	     guest.all.out_tensor_largest == size && !guest.all.out_reserved,
 	     "domains of those below");
 	guest = send_guest(r, b);
 	must(r, guest.cmd.out_error == ENOMEM &&
 	     guest.cmd.out_reason == FLEXMEM_REASON_RESERVED, "others");
-	must(r, !guest.stats.out_free, "free for others");
+	must(r, !guest.own.cmd.out_free, "free for others");
 	must(r, guest.all.out_total == nr * size && !guest.all.out_free &&
 	     !guest.all.out_largest_free && !guest.all.out_tensor_largest,
 	     "domains of others");

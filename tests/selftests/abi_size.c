@@ -73,7 +73,6 @@ BOTH_MODES(alloc_batch, COMMAND(ALLOC_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, RESERVED(lookup), false));
 BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
-BOTH_MODES(stats, COMMAND(STATS, stats, 0, -1, false));
 BOTH_MODES(trim, COMMAND(TRIM, trim, 0, RESERVED(trim), false));
 BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
 BOTH_MODES(read, COMMAND(READ, rw, 0, RESERVED(rw), false));
@@ -539,9 +538,10 @@ TEST_F(number, unknown_numbers_are_enotty)
 	for (nr = FLEXMEM_CMD_VA_LOOKUP + 1; nr <= 0xff; nr++)
 		ASSERT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, nr), buf))
 			TH_LOG("number %#x", nr);
-	/* a command that was removed */
+	/* commands that were removed */
 	EXPECT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, 0x11), buf));
 	EXPECT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, 0x08), buf));
+	EXPECT_EQ(ENOTTY, fm_ioctl(self->fd, _IO(FLEXMEM_TYPE, 0x09), buf));
 }
 
 TEST_F(number, wrong_type_is_enotty)

@@ -415,7 +415,7 @@ TEST_F(alloc, lookup_equals_the_reply_of_alloc)
 
 TEST_F(alloc, stats_follow_every_step)
 {
-	struct flexmem_stats old = fm_stats(self->fd), now;
+	struct fm_stats old = fm_stats(self->fd), now;
 	struct flexmem_alloc a, p = CMD(alloc, .length = 2 * KiB,
 					.flags = FLEXMEM_ALLOC_PROGRAM);
 

@@ -134,7 +134,7 @@ TEST_F(domains, allocations_go_to_device_memory)
 		EXPECT_EQ(i < 2 ? 2 : 0, is.out_regions);
 		EXPECT_EQ(i < 2 ? want[i].capacity : 0, is.out_total);
 		EXPECT_EQ(0, is.out_free);
-		EXPECT_EQ(i < 2, !!(is.out_flags & FLEXMEM_STATS_EXHAUSTED));
+		EXPECT_EQ(i < 2, !!(is.out_flags & FLEXMEM_REPORT_EXHAUSTED));
 	}
 }
 

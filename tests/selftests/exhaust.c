@@ -168,8 +168,8 @@ TEST_F(exhaust, the_reply_says_which_limit_and_how_much)
 	EXPECT_EQ(0, reply.out_largest_free);
 	EXPECT_EQ(variant->max_region * GiB, reply.out_max_region);
 	EXPECT_EQ(variant->max_region * GiB, info.out_max_region);
-	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_EXHAUSTED);
-	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_STATS_PROGRAM_EXHAUSTED);
+	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_REPORT_EXHAUSTED);
+	EXPECT_TRUE(before.stats.out_flags & FLEXMEM_REPORT_PROGRAM_EXHAUSTED);
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 

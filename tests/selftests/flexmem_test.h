@@ -81,7 +81,6 @@ FM_RAW(alloc_batch, ALLOC_BATCH, batch)
 FM_RAW(free_batch, FREE_BATCH, batch)
 FM_RAW(lookup, LOOKUP, lookup)
 FM_RAW(segments, SEGMENTS, segments)
-FM_RAW(stats, STATS, stats)
 FM_RAW(trim, TRIM, trim)
 FM_RAW(map, MAP, map)
 FM_RAW(read, READ, rw)
@@ -148,24 +147,89 @@ fm_fn struct flexmem_info fm_info(int fd)
 	return info;
 }
 
-fm_fn struct flexmem_stats fm_stats(int fd)
-{
-	struct flexmem_stats stats = CMD(stats);
+/* ---- figures ---- */
 
-	if (raw_stats(fd, &stats))
+/* What SNAPSHOT shows of the caller's own: its cgroup, and the open file. */
+struct fm_own {
+	struct flexmem_snapshot sums;
+	struct flexmem_owner_entry cgroup;
+	struct flexmem_owner_entry file;
+};
+
+/* Returns 0 or an errno. */
+fm_fn int fm_own(int fd, struct fm_own *own)
+{
+	struct flexmem_region_entry region[FM_MAX_REGIONS];
+	struct flexmem_owner_entry owner[2] = {};
+	int error;
+
+	own->sums = CMD(snapshot,
+		.flags = FLEXMEM_SNAPSHOT_OWN,
+		.region_entry_size = sizeof(region[0]),
+		.region_count = FM_MAX_REGIONS, .regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(owner[0]),
+		.owner_count = 2, .owners = (uintptr_t)owner);
+	error = raw_snapshot(fd, &own->sums);
+	own->cgroup = owner[0];
+	own->file = owner[1];
+	return error;
+}
+
+/* The figures of a function and of an open file that most tests look at. */
+struct fm_stats {
+	__u64 out_flags;
+	__u64 out_regions;
+	__u64 out_total;
+	__u64 out_free;
+	__u64 out_used;
+	__u64 out_used_program;
+	__u64 out_allocated;
+	__u64 out_allocs;
+	__u64 out_frees;
+	__u64 out_failures;
+	__u64 out_generation;
+	__u64 out_client_used;
+	__u64 out_client_peak;
+	__u64 out_client_handles;
+};
+
+/* After an error all figures are ~0. */
+fm_fn struct fm_stats fm_stats(int fd)
+{
+	struct fm_stats stats;
+	struct fm_own own;
+
+	if (fm_own(fd, &own)) {
 		memset(&stats, 0xff, sizeof(stats));
-	return stats;
+		return stats;
+	}
+	return (struct fm_stats) {
+		.out_flags = own.sums.out_flags,
+		.out_regions = own.sums.out_region_count,
+		.out_total = own.sums.out_total,
+		.out_free = own.sums.out_free,
+		.out_used = own.sums.out_total - own.sums.out_free,
+		.out_used_program = own.sums.out_used_program,
+		.out_allocated = own.sums.out_allocated,
+		.out_allocs = own.sums.out_allocs,
+		.out_frees = own.sums.out_frees,
+		.out_failures = own.sums.out_failures,
+		.out_generation = own.sums.out_generation,
+		.out_client_used = own.file.bytes,
+		.out_client_peak = own.file.peak,
+		.out_client_handles = own.file.handles,
+	};
 }
 
 fm_fn bool fm_exhausted(int fd)
 {
-	return fm_stats(fd).out_flags & FLEXMEM_STATS_EXHAUSTED;
+	return fm_stats(fd).out_flags & FLEXMEM_REPORT_EXHAUSTED;
 }
 
 /* ---- snapshot: everything that a call could have changed ---- */
 
 struct snapshot {
-	struct flexmem_stats stats;
+	struct fm_stats stats;
 	__u32 nr_regions;
 	struct flexmem_segments segments;
 	struct flexmem_region_entry region[FM_MAX_REGIONS];
@@ -181,13 +245,11 @@ fm_fn int fm_snap(int fd, struct snapshot *s)
 	int error;
 
 	memset(s, 0, sizeof(*s));
-	s->stats = CMD(stats);
 	s->segments = CMD(segments, .entry_size = sizeof(s->segment[0]),
 			  .count = FM_MAX_REGIONS,
 			  .entries = (uintptr_t)s->segment);
-	error = raw_stats(fd, &s->stats);
-	if (!error)
-		error = raw_snapshot(fd, &all);
+	s->stats = fm_stats(fd);
+	error = raw_snapshot(fd, &all);
 	if (!error)
 		error = raw_segments(fd, &s->segments);
 	s->nr_regions = all.out_region_count;
@@ -237,25 +299,19 @@ fm_fn const char *fm_diff(const struct snapshot *old,
  */
 fm_fn int fm_get_limit(int fd, struct flexmem_resource_limit *q)
 {
-	struct flexmem_region_entry region[FM_MAX_REGIONS];
-	struct flexmem_owner_entry owner[2] = {};
-	struct flexmem_snapshot s = CMD(snapshot,
-		.flags = FLEXMEM_SNAPSHOT_OWN,
-		.region_entry_size = sizeof(region[0]),
-		.region_count = FM_MAX_REGIONS, .regions = (uintptr_t)region,
-		.owner_entry_size = sizeof(owner[0]),
-		.owner_count = 2, .owners = (uintptr_t)owner);
-	int error = raw_snapshot(fd, &s);
+	struct fm_own own;
+	int error = fm_own(fd, &own);
+	const struct flexmem_owner_entry *cgroup = &own.cgroup;
 	const __u64 used[FLEXMEM_NR_RESOURCES] = {
-		[FLEXMEM_RESOURCE_BYTES] = owner[0].bytes + owner[0].orphaned,
-		[FLEXMEM_RESOURCE_REGIONS] = owner[0].slots,
-		[FLEXMEM_RESOURCE_HANDLES] = owner[0].handles,
-		[FLEXMEM_RESOURCE_FILES] = owner[0].files,
+		[FLEXMEM_RESOURCE_BYTES] = cgroup->bytes + cgroup->orphaned,
+		[FLEXMEM_RESOURCE_REGIONS] = cgroup->slots,
+		[FLEXMEM_RESOURCE_HANDLES] = cgroup->handles,
+		[FLEXMEM_RESOURCE_FILES] = cgroup->files,
 	};
 
 	if (error)
 		return error;
-	q->out_limit = owner[0].limit[q->resource];
+	q->out_limit = cgroup->limit[q->resource];
 	q->out_used = used[q->resource];
 	return 0;
 }

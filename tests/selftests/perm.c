@@ -224,7 +224,7 @@ TEST_F(perm, region_ids_are_of_the_modes_kind)
 TEST_F(perm, a_second_file_starts_empty)
 {
 	int other = fm_open(variant->mode);
-	struct flexmem_stats stats;
+	struct fm_stats stats;
 
 	ASSERT_LE(0, other);
 	ASSERT_NE(0, fm_take(self->fd, KiB));

@@ -261,7 +261,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		"program_slots=1 order=fill_first acquire=prealloc" SMALL,
 	};
 	unsigned int p, i, flags = 0;
-	struct flexmem_stats stats;
+	struct fm_stats stats;
 	int program, slot;
 
 	for (p = 0; p < ARRAY_SIZE(params); p++) {
@@ -295,7 +295,7 @@ TEST_F(place, tensors_and_programs_keep_to_their_slots)
 		stats = fm_stats(self->fd);
 		EXPECT_EQ(3, stats.out_regions);
 		EXPECT_EQ(4 * GiB, stats.out_used_program);
-		EXPECT_EQ(FLEXMEM_STATS_EXHAUSTED | FLEXMEM_STATS_PROGRAM_EXHAUSTED,
+		EXPECT_EQ(FLEXMEM_REPORT_EXHAUSTED | FLEXMEM_REPORT_PROGRAM_EXHAUSTED,
 			  (int)stats.out_flags);
 	}
 }
@@ -308,7 +308,7 @@ TEST_F(place, full_programs_do_not_stop_tensors)
 	ASSERT_LE(0, place_program(self, 4 * GiB, NULL));
 	program = self->last;
 	EXPECT_EQ(-ENOMEM, place_program(self, 128, NULL));
-	EXPECT_EQ(FLEXMEM_STATS_PROGRAM_EXHAUSTED,
+	EXPECT_EQ(FLEXMEM_REPORT_PROGRAM_EXHAUSTED,
 		  (int)fm_stats(self->fd).out_flags);
 	EXPECT_LE(0, place(self, 4 * GiB));
 	EXPECT_LE(0, place(self, 4 * GiB));

@@ -95,7 +95,7 @@ static void *churn(void *arg)
 static void *watch(void *arg)
 {
 	struct work *w = arg;
-	struct flexmem_stats s;
+	struct fm_stats s;
 
 	while (goes_on(w)) {
 		s = fm_stats(w->fd);

@@ -101,7 +101,7 @@ static __u64 used(int fd)
 
 TEST_F(resize, grows_and_shrinks_in_place)
 {
-	struct flexmem_stats before, after;
+	struct fm_stats before, after;
 	struct flexmem_alloc a;
 
 	TAKE(self->alice, SIZE, &a);

@@ -274,7 +274,7 @@ TEST_F(trim, gives_back_empty_regions_only_and_reopens)
 
 TEST_F(trim, figures_survive_trim)
 {
-	struct flexmem_stats before, after;
+	struct fm_stats before, after;
 	__u32 handle = fm_take(self->fd, KiB);
 
 	ASSERT_NE(0, handle);

@@ -193,6 +193,50 @@ TEST_F(snapshot, users_see_their_own_entries_only)
 	close(second);
 }
 
+/*
+ * Only an administrator sees how many calls others have made, in each snapshot.
+ * Users see how many bytes are in use.
+ */
+TEST_F(snapshot, users_see_no_counts_of_calls)
+{
+	struct fm_stats old = fm_stats(self->root);
+	struct account a;
+	struct fm_own own;
+	__u32 handle = fm_take(self->alice, MiB);
+	struct flexmem_alloc p = CMD(alloc, .length = 2 * MiB,
+				     .flags = FLEXMEM_ALLOC_PROGRAM);
+	struct flexmem_alloc large;
+
+	ASSERT_NE(0, handle);
+	ASSERT_EQ(0, fm_free(self->alice, handle));
+	must(alloc, self->alice, &p);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->alice, 1ULL << 50, &large));
+	ACCOUNT(self->root, &a);
+	EXPECT_EQ(0, a.s.out_flags & FLEXMEM_REPORT_HIDDEN);
+	EXPECT_EQ(1, a.s.out_allocated);
+	EXPECT_EQ(old.out_allocs + 2, a.s.out_allocs);
+	EXPECT_EQ(old.out_frees + 1, a.s.out_frees);
+	EXPECT_EQ(old.out_failures + 1, a.s.out_failures);
+	EXPECT_EQ(2 * MiB, a.s.out_used_program);
+	ASSERT_EQ(0, fm_own(self->root, &own));
+	EXPECT_EQ(2, own.sums.out_owner_count);
+	EXPECT_EQ(a.s.out_allocs, own.sums.out_allocs);
+	EXPECT_EQ(a.s.out_failures, own.sums.out_failures);
+
+	BECOME(BOB);
+	ACCOUNT(self->bob, &a);
+	ASSERT_EQ(0, fm_own(self->bob, &own));
+	BECOME(0);
+	EXPECT_EQ(FLEXMEM_REPORT_HIDDEN, a.s.out_flags);
+	EXPECT_EQ(0, a.s.out_allocated);
+	EXPECT_EQ(0, a.s.out_allocs);
+	EXPECT_EQ(0, a.s.out_frees);
+	EXPECT_EQ(0, a.s.out_failures);
+	EXPECT_EQ(2 * MiB, a.s.out_used_program);
+	EXPECT_EQ(FLEXMEM_REPORT_HIDDEN, own.sums.out_flags);
+	EXPECT_EQ(0, own.sums.out_allocs);
+}
+
 struct stranger {
 	int fd;
 	int flags;		/* the namespaces that the child unshares */

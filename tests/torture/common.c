@@ -209,9 +209,10 @@ int open_vf(unsigned int vf)
 	return open_node(node);
 }
 
-int accounts_read(int fd, struct accounts *a)
+static int read_snapshot(int fd, struct accounts *a, uint32_t flags)
 {
 	a->head = CMD(snapshot,
+		      .flags = flags,
 		      .region_entry_size = sizeof(a->region[0]),
 		      .region_count = MAX_REGIONS,
 		      .regions = (uintptr_t)a->region,
@@ -219,6 +220,16 @@ int accounts_read(int fd, struct accounts *a)
 		      .owner_count = MAX_OWNERS,
 		      .owners = (uintptr_t)a->owner);
 	return fm_ioctl(fd, FLEXMEM_IOCTL_SNAPSHOT, &a->head);
+}
+
+int accounts_read(int fd, struct accounts *a)
+{
+	return read_snapshot(fd, a, 0);
+}
+
+int accounts_read_own(int fd, struct accounts *a)
+{
+	return read_snapshot(fd, a, FLEXMEM_SNAPSHOT_OWN);
 }
 
 static const char *owner_wrong(const struct flexmem_owner_entry *o,
@@ -234,6 +245,26 @@ static const char *owner_wrong(const struct flexmem_owner_entry *o,
 	if (before && (before->kind < o->kind ||
 		       (before->kind == o->kind && before->id >= o->id)))
 		return "owners are not in order";
+	return NULL;
+}
+
+/* Counts of calls are for the administrator. */
+static const char *counts_wrong(const struct accounts *a, bool admin)
+{
+	const struct flexmem_snapshot *h = &a->head;
+	uint64_t allocated = 0;
+	unsigned int i;
+
+	for (i = 0; i < h->out_region_count; i++)
+		allocated += a->region[i].nr_allocated;
+	if (h->out_used_program > h->out_owned + h->out_orphaned)
+		return "programs have more than all";
+	if (!(h->out_flags & FLEXMEM_REPORT_HIDDEN) != admin ||
+	    (!admin && (h->out_allocs || h->out_frees || h->out_failures)))
+		return "counts that are hidden from the wrong caller";
+	if (h->out_allocated != allocated ||
+	    h->out_allocs - h->out_frees != allocated)
+		return "number of allocations";
 	return NULL;
 }
 
@@ -258,6 +289,9 @@ const char *accounts_wrong(const struct accounts *a, bool admin)
 		if (!(a->region[i].flags & FLEXMEM_REGION_HIDDEN) != admin)
 			return "figures of a region that are hidden from the wrong caller";
 	}
+	wrong = counts_wrong(a, admin);
+	if (wrong)
+		return wrong;
 	if (total != h->out_total)
 		return "the regions are not the total";
 	if (free != (admin ? h->out_free + h->out_reserved : 0))
@@ -315,6 +349,8 @@ const char *accounts_not_empty(const struct accounts *a)
 		return "bytes are reserved";
 	if (h->out_clients != 1)
 		return "files are open besides this one";
+	if (h->out_used_program || h->out_allocated)
+		return "something is allocated";
 	for (i = 0; i < h->out_region_count; i++)
 		if (a->region[i].nr_allocated ||
 		    a->region[i].largest_free != a->region[i].total)

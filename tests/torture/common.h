@@ -103,6 +103,8 @@ struct accounts {
 };
 
 int accounts_read(int fd, struct accounts *a);
+/* As accounts_read(), but owner[0] is the opener's cgroup, and owner[1] the file. */
+int accounts_read_own(int fd, struct accounts *a);
 /*
  * Returns the sum that does not add up, or NULL if all sums do. @admin: the
  * caller must see all owners.

@@ -47,7 +47,6 @@ const char * const op_names[NR_OPS] = {
 	[OP_INFO] = "INFO",
 	[OP_REGIONS] = "SNAPSHOT of the regions",
 	[OP_SEGMENTS] = "SEGMENTS",
-	[OP_STATS] = "STATS",
 	[OP_SNAPSHOT] = "SNAPSHOT",
 	[OP_ADMIN] = "refused TRIM and SET_LIMIT",
 	[OP_FDINFO] = "fdinfo",

@@ -79,7 +79,6 @@ enum op {
 	OP_INFO,
 	OP_REGIONS,
 	OP_SEGMENTS,
-	OP_STATS,
 	OP_SNAPSHOT,
 	OP_ADMIN,
 	OP_FDINFO,
@@ -270,7 +269,6 @@ void worker_run(unsigned int slot, unsigned int incarnation)
 bool op_info(struct thread *t);
 bool op_regions(struct thread *t);
 bool op_segments(struct thread *t);
-bool op_stats(struct thread *t);
 bool op_snapshot(struct thread *t);
 bool op_admin(struct thread *t);
 bool op_fdinfo(struct thread *t);

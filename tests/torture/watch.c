@@ -65,32 +65,6 @@ bool op_segments(struct thread *t)
 	return done;
 }
 
-static void check_stats(const struct flexmem_stats *s)
-{
-	if (s->out_used + s->out_free != s->out_total ||
-	    s->out_used_program > s->out_used ||
-	    s->out_client_used > s->out_client_peak)
-		fail("STATS: used %llu + free %llu, total %llu",
-		     (unsigned long long)s->out_used,
-		     (unsigned long long)s->out_free,
-		     (unsigned long long)s->out_total);
-}
-
-bool op_stats(struct thread *t)
-{
-	struct flexmem_stats stats = CMD(stats);
-	struct file *file = file_pick(t);
-	bool done;
-
-	if (!file)
-		return false;
-	done = !call(file, "STATS", FLEXMEM_IOCTL_STATS, &stats, 0);
-	if (done)
-		check_stats(&stats);
-	file_put(file);
-	return done;
-}
-
 bool op_snapshot(struct thread *t)
 {
 	struct file *file = file_pick(t);
@@ -163,7 +137,6 @@ bool op_fdinfo(struct thread *t)
 static bool watch_one(int fd)
 {
 	static struct accounts accounts;
-	struct flexmem_stats stats = CMD(stats);
 	const char *wrong;
 	int error;
 
@@ -181,11 +154,6 @@ static bool watch_one(int fd)
 		     (unsigned long long)accounts.head.out_total);
 	else
 		count(COUNT_SNAPSHOTS, 1);
-	error = fm_ioctl(fd, FLEXMEM_IOCTL_STATS, &stats);
-	if (!error)
-		check_stats(&stats);
-	else if (error != ENODEV)
-		fail("STATS of all: %s", strerror(error));
 	return true;
 }
 

@@ -38,7 +38,6 @@ static const struct {
 	{ FLEXMEM_CMD_LOOKUP, sizeof(struct flexmem_lookup), {} },
 	{ FLEXMEM_CMD_SEGMENTS, sizeof(struct flexmem_segments),
 	  { offsetof(struct flexmem_segments, entries) } },
-	{ FLEXMEM_CMD_STATS, sizeof(struct flexmem_stats), {} },
 	{ FLEXMEM_CMD_TRIM, sizeof(struct flexmem_trim), {} },
 	{ FLEXMEM_CMD_MAP, sizeof(struct flexmem_map), {} },
 	{ FLEXMEM_CMD_READ, sizeof(struct flexmem_rw),
@@ -227,7 +226,7 @@ static void wrong_call(struct thread *t)
 		break;
 	case 3:
 		if (!ioctl(fd, _IOC(rng_below(&t->rng, 4), FLEXMEM_TYPE,
-				    FLEXMEM_CMD_STATS, 1 +
+				    FLEXMEM_CMD_SNAPSHOT, 1 +
 				    rng_below(&t->rng, 200)), t->arena))
 			fail("a command with another number works");
 		break;

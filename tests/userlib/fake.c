@@ -17,9 +17,9 @@ struct region regions[FAKE_REGIONS];
 uint32_t nr_regions;
 uint64_t generation;
 
-static uint64_t allocs, frees, failures;
+uint64_t allocs, frees, failures;
 static uint64_t made_by_batch;
-static bool exhausted;
+bool exhausted;
 
 void require(bool condition, const char *text, const char *file, int line)
 {
@@ -603,7 +603,7 @@ static int domain(struct flexmem_domain_info *cmd)
 	REQUIRE(!cmd->out_reserved);
 	if (cmd->domain >= fake.nr_domains && cmd->domain != FLEXMEM_DOMAIN_ALL)
 		return EINVAL;
-	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
+	cmd->out_flags = exhausted ? FLEXMEM_REPORT_EXHAUSTED : 0;
 	cmd->out_nr_domains = fake.nr_domains;
 	if (cmd->domain != FLEXMEM_DOMAIN_ALL)
 		describe(cmd);
@@ -726,32 +726,6 @@ static int list_segments(struct flexmem_segments *cmd)
 	return 0;
 }
 
-static int stats(const struct file *file, struct flexmem_stats *cmd)
-{
-	struct flexmem_region_entry entry;
-	uint32_t i;
-
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags);
-	REQUIRE(!cmd->out_regions && !cmd->out_total);
-	cmd->out_flags = exhausted ? FLEXMEM_STATS_EXHAUSTED : 0;
-	cmd->out_regions = nr_regions;
-	for (i = 0; i < nr_regions; i++) {
-		measure(&regions[i], &entry);
-		cmd->out_total += entry.total;
-		cmd->out_free += entry.free;
-		cmd->out_allocated += entry.nr_allocated;
-	}
-	cmd->out_used = cmd->out_total - cmd->out_free;
-	cmd->out_allocs = allocs;
-	cmd->out_frees = frees;
-	cmd->out_failures = failures;
-	cmd->out_generation = generation;
-	cmd->out_client_used = file->used;
-	cmd->out_client_peak = file->peak;
-	cmd->out_client_handles = file->handles;
-	return 0;
-}
-
 /*
  * Releases only empty regions at the end of the list, which is enough for the
  * tests.
@@ -799,8 +773,6 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return lookup(file, arg);
 	case FLEXMEM_CMD_SEGMENTS:
 		return list_segments(arg);
-	case FLEXMEM_CMD_STATS:
-		return stats(file, arg);
 	case FLEXMEM_CMD_MAP:
 		return map(file, arg);
 	case FLEXMEM_CMD_RESIZE:

@@ -110,6 +110,8 @@ struct fake {
 	uint64_t waits_ms;
 	uint64_t quarantined;
 	uint64_t scrubbed;
+	/* The part of the used bytes that is told as programs'. */
+	uint64_t used_program;
 
 	/* Call @at of a command, counted from 1, fails with @error. */
 	struct {

@@ -136,6 +136,7 @@ static void sums(struct flexmem_snapshot *cmd)
 		measure(&regions[i], &entry);
 		cmd->out_total += entry.total;
 		cmd->out_free += entry.free;
+		cmd->out_allocated += entry.nr_allocated;
 	}
 	for (i = 0; i < FDS; i++) {
 		cmd->out_clients += files[i].open;
@@ -148,6 +149,18 @@ static void sums(struct flexmem_snapshot *cmd)
 	cmd->out_capacity = fake.capacity;
 	cmd->out_resets = 3;
 	cmd->out_generation = generation;
+	cmd->out_flags = exhausted ? FLEXMEM_REPORT_EXHAUSTED : 0;
+	cmd->out_used_program = fake.used_program;
+	cmd->out_allocs = allocs;
+	cmd->out_frees = frees;
+	cmd->out_failures = failures;
+	if (!fake.admin) {
+		cmd->out_flags |= FLEXMEM_REPORT_HIDDEN;
+		cmd->out_allocated = 0;
+		cmd->out_allocs = 0;
+		cmd->out_frees = 0;
+		cmd->out_failures = 0;
+	}
 }
 
 static void fill_user(const struct user *user,
@@ -224,6 +237,7 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 	uint32_t i;
 
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_total);
+	REQUIRE(!cmd->out_allocated && !cmd->out_failures);
 	REQUIRE(!(cmd->flags & ~(uint32_t)FLEXMEM_SNAPSHOT_OWN));
 	REQUIRE(cmd->region_entry_size == sizeof(*entry));
 	REQUIRE(cmd->owner_entry_size == sizeof(struct flexmem_owner_entry));

@@ -50,6 +50,8 @@ extern struct region regions[FAKE_REGIONS];
 extern uint32_t nr_regions;
 extern struct file files[FDS];
 extern uint64_t generation;
+extern uint64_t allocs, frees, failures;
+extern bool exhausted;
 
 #define REQUIRE(condition) require(condition, #condition, __FILE__, __LINE__)
 void require(bool condition, const char *text, const char *file, int line);

@@ -224,7 +224,7 @@ static void host_memory_is_no_limit(void **state)
 			 -ENOMEM);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_NONE);
 	assert_int_equal(a.failure.slots, 0);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 0);
 	flexmem_device_close(device);
 }
 
@@ -239,14 +239,14 @@ static void a_failure_is_one_call(void **state)
 
 	(void)state;
 	alloc_ok(device, 1);
-	inject(FLEXMEM_CMD_STATS, 1, EIO);
+	inject(FLEXMEM_CMD_SNAPSHOT, 1, EIO);
 	assert_int_equal(flexmem_device_alloc(device, 13 * GIB, 0, 0, &a,
 					      sizeof(a)), -ENOMEM);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
 	assert_int_equal(a.failure.regions, 1);
 	assert_int_equal(a.failure.own_used, 128);
 	assert_int_equal(a.failure.region_limit, FLEXMEM_LIMIT_NONE);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 0);
 	flexmem_device_close(device);
 }
 
@@ -608,7 +608,7 @@ static void batch_asks_no_second_time(void **state)
 						    sizeof(results[0]), MANY),
 			 0);
 	assert_int_equal(results[MANY - 1].failure.regions, 1);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_STATS], 0);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 0);
 	flexmem_device_close(device);
 }
 

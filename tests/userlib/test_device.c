@@ -289,6 +289,7 @@ static void statistics(void **state)
 	struct flexmem_statistics s;
 
 	(void)state;
+	fake.used_program = 256;
 	flexmem_device_alloc(device, 1000, 0, 0, &a, sizeof(a));
 	flexmem_device_alloc(other, 128, 0, 0, &a, sizeof(a));
 	flexmem_device_free(other, a.handle);
@@ -298,6 +299,7 @@ static void statistics(void **state)
 	assert_int_equal(s.regions, 1);
 	assert_int_equal(s.total, 12 * GIB);
 	assert_int_equal(s.used, 1024);
+	assert_int_equal(s.used_program, 256);
 	assert_int_equal(s.free, 12 * GIB - 1024);
 	assert_int_equal(s.allocated, 1);
 	assert_int_equal(s.allocs, 2);
@@ -308,6 +310,27 @@ static void statistics(void **state)
 	assert_int_equal(s.own_peak, 1024);
 	assert_int_equal(s.own_handles, 1);
 	flexmem_device_close(other);
+	flexmem_device_close(device);
+}
+
+/* Only an administrator sees how many calls others have made. */
+static void counts_are_hidden(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+	struct flexmem_statistics s;
+
+	(void)state;
+	fake.admin = false;
+	flexmem_device_alloc(device, 1000, 0, 0, &a, sizeof(a));
+	assert_int_equal(flexmem_device_statistics(device, &s, sizeof(s)), 0);
+	assert_int_equal(s.flags, FLEXMEM_HIDDEN);
+	assert_int_equal(s.used, 1024);
+	assert_int_equal(s.own_used, 1024);
+	assert_int_equal(s.own_handles, 1);
+	assert_int_equal(s.allocated, 0);
+	assert_int_equal(s.allocs, 0);
+	assert_int_equal(s.failures, 0);
 	flexmem_device_close(device);
 }
 
@@ -390,7 +413,7 @@ static void errors_come_through(void **state)
 		assert_int_equal(flexmem_device_properties(device, &p,
 							   sizeof(p)),
 				 -errors[i]);
-		inject(FLEXMEM_CMD_STATS, 1, errors[i]);
+		inject(FLEXMEM_CMD_SNAPSHOT, 1, errors[i]);
 		assert_int_equal(flexmem_device_statistics(device, &s,
 							   sizeof(s)),
 				 -errors[i]);
@@ -618,6 +641,7 @@ int main(void)
 		TEST(too_many_fallback_sizes),
 		TEST(struct_sizes),
 		TEST(statistics),
+		TEST(counts_are_hidden),
 		TEST(locked_is_told),
 		TEST(trim),
 		TEST(trim_fails_in_the_middle),

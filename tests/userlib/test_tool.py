@@ -242,6 +242,18 @@ def capabilities():
 def stats():
     assert "own allocations  0\n" in good("stats")
     assert report("stats")["own_handles"] == 0
+    assert "failures so far  0\n" in good("stats")
+    assert report("stats")["failures"] == 0
+
+
+@test
+def stats_of_a_user():
+    out = good("stats", FAKE_ADMIN=0)
+    for label in ("allocations", "allocs so far", "frees so far", "failures so far"):
+        assert f"{label:16} -\n" in out, out
+    found = report("stats", FAKE_ADMIN=0)
+    assert all(found[key] is None for key in ("allocated", "allocs", "frees", "failures")), found
+    assert found["own_handles"] == 0 and not found["exhausted"]
 
 
 @test

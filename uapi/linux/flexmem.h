@@ -32,8 +32,7 @@
  *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, SEGMENTS, STATS, MAP, READ, SNAPSHOT, DOMAIN and
- *    VA_LOOKUP.
+ *    all but INFO, LOOKUP, SEGMENTS, MAP, READ, SNAPSHOT, DOMAIN and VA_LOOKUP.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is
@@ -82,7 +81,6 @@
  * @FLEXMEM_CMD_FREE_BATCH: &struct flexmem_batch of &struct flexmem_free
  * @FLEXMEM_CMD_LOOKUP: &struct flexmem_lookup
  * @FLEXMEM_CMD_SEGMENTS: &struct flexmem_segments
- * @FLEXMEM_CMD_STATS: &struct flexmem_stats
  * @FLEXMEM_CMD_TRIM: &struct flexmem_trim
  * @FLEXMEM_CMD_MAP: &struct flexmem_map
  * @FLEXMEM_CMD_READ: &struct flexmem_rw
@@ -107,7 +105,6 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_FREE_BATCH = 0x04,
 	FLEXMEM_CMD_LOOKUP = 0x05,
 	FLEXMEM_CMD_SEGMENTS = 0x07,
-	FLEXMEM_CMD_STATS = 0x09,
 	FLEXMEM_CMD_TRIM = 0x0a,
 	FLEXMEM_CMD_MAP = 0x0b,
 	FLEXMEM_CMD_READ = 0x0c,
@@ -299,11 +296,25 @@ struct flexmem_info {
 #define FLEXMEM_DOMAIN_ALL 0xffffffffU
 
 /**
+ * enum flexmem_report_flags - what DOMAIN and SNAPSHOT say of all regions
+ * @FLEXMEM_REPORT_EXHAUSTED: the driver acquires no further region for tensors
+ * @FLEXMEM_REPORT_PROGRAM_EXHAUSTED: the driver acquires no further region for
+ *	programs. Equal to the bit above if no slots are set aside for programs
+ * @FLEXMEM_REPORT_HIDDEN: SNAPSHOT: the caller is not the administrator, so
+ *	@out_allocated to @out_failures of &struct flexmem_snapshot are 0
+ */
+enum flexmem_report_flags {
+	FLEXMEM_REPORT_EXHAUSTED = 1 << 0,
+	FLEXMEM_REPORT_PROGRAM_EXHAUSTED = 1 << 1,
+	FLEXMEM_REPORT_HIDDEN = 1 << 2,
+};
+
+/**
  * struct flexmem_domain_info - ioctl(FLEXMEM_IOCTL_DOMAIN)
  * @size: sizeof(struct flexmem_domain_info)
  * @flags: must be 0
  * @domain: number of the domain, from 0 on; or FLEXMEM_DOMAIN_ALL
- * @out_flags: bits of enum flexmem_stats_flags, about regions of this domain
+ * @out_flags: bits of enum flexmem_report_flags, about regions of this domain
  * @out_nr_domains: number of domains of the function, at least 1
  * @out_type: enum flexmem_domain_type
  * @out_nr_sizes: number of used entries of @out_sizes
@@ -651,8 +662,7 @@ struct flexmem_lookup {
  *
  * The administrator (CAP_SYS_ADMIN) sees the figures of each region. Others see
  * those of regions that are reserved for their cgroup or for a cgroup above.
- * Every caller gets the sums of a domain by DOMAIN, and of the PF or VF by
- * STATS.
+ * Every caller gets the sums of a domain by DOMAIN, and those of the PF or VF.
  */
 enum flexmem_region_flags {
 	FLEXMEM_REGION_PROGRAM = 1 << 0,
@@ -732,61 +742,6 @@ struct flexmem_segments {
 };
 
 #define FLEXMEM_IOCTL_SEGMENTS _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SEGMENTS)
-
-/**
- * enum flexmem_stats_flags - states a device can be in
- * @FLEXMEM_STATS_EXHAUSTED: the driver acquires no further region for tensors
- * @FLEXMEM_STATS_PROGRAM_EXHAUSTED: the driver acquires no further region for
- *	programs. Equal to the bit above if no slots are set aside for programs
- */
-enum flexmem_stats_flags {
-	FLEXMEM_STATS_EXHAUSTED = 1 << 0,
-	FLEXMEM_STATS_PROGRAM_EXHAUSTED = 1 << 1,
-};
-
-/**
- * struct flexmem_stats - ioctl(FLEXMEM_IOCTL_STATS)
- * @size: sizeof(struct flexmem_stats)
- * @flags: must be 0
- * @out_flags: bits of enum flexmem_stats_flags
- * @out_regions: number of regions acquired, each in a slot of its own
- * @out_total: bytes in all regions
- * @out_free: bytes that are free and not reserved for other cgroups
- * @out_used: all other bytes: allocated, quarantined, or reserved
- * @out_used_program: the part of @out_used that was allocated with
- *	FLEXMEM_ALLOC_PROGRAM
- * @out_allocated: number of live allocations of all open files
- * @out_allocs: number of allocations since the device was registered
- * @out_frees: number of frees since then
- * @out_failures: number of allocations since then that failed with ENOMEM
- * @out_generation: generation of the segment table
- * @out_client_used: bytes of this open file's allocations, without lost ones
- * @out_client_peak: largest value of @out_client_used so far
- * @out_client_handles: number of live allocations of this open file
- *
- * The figures of all regions (@out_total to @out_frees) are from the same
- * moment, and @out_free + @out_used = @out_total holds in each reply.
- */
-struct flexmem_stats {
-	__u32 size;
-	__u32 flags;
-	__u32 out_flags;
-	__u32 out_regions;
-	__aligned_u64 out_total;
-	__aligned_u64 out_free;
-	__aligned_u64 out_used;
-	__aligned_u64 out_used_program;
-	__aligned_u64 out_allocated;
-	__aligned_u64 out_allocs;
-	__aligned_u64 out_frees;
-	__aligned_u64 out_failures;
-	__aligned_u64 out_generation;
-	__aligned_u64 out_client_used;
-	__aligned_u64 out_client_peak;
-	__aligned_u64 out_client_handles;
-};
-
-#define FLEXMEM_IOCTL_STATS _IO(FLEXMEM_TYPE, FLEXMEM_CMD_STATS)
 
 /**
  * struct flexmem_trim - ioctl(FLEXMEM_IOCTL_TRIM)
@@ -1064,9 +1019,20 @@ enum flexmem_snapshot_flags {
  * @out_clients: number of open files
  * @out_resets: number of resets of the device
  * @out_generation: generation of the segment table
+ * @out_flags: bits of enum flexmem_report_flags, about the domains that allocations
+ *	come from by default
+ * @out_used_program: bytes that were allocated with FLEXMEM_ALLOC_PROGRAM, live
+ *	or orphaned
+ * @out_allocated: number of chunks in use, of all open files
+ * @out_allocs: number of chunks allocated since the device was registered
+ * @out_frees: number of chunks since then that are no longer in use
+ * @out_failures: number of ALLOCs since then that failed with ENOMEM
  *
  * Returns device, regions, owners and sums, all from the same moment: @out_free
  * + @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total.
+ * Only @out_flags and @out_failures may be of a later moment. The last four
+ * members are for the administrator, with FLEXMEM_SNAPSHOT_OWN, too
+ * (FLEXMEM_REPORT_HIDDEN).
  * The bytes of all clients add up to @out_owned. The root cgroup has the same
  * number of bytes. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
@@ -1098,6 +1064,12 @@ struct flexmem_snapshot {
 	__aligned_u64 out_clients;
 	__aligned_u64 out_resets;
 	__aligned_u64 out_generation;
+	__aligned_u64 out_flags;
+	__aligned_u64 out_used_program;
+	__aligned_u64 out_allocated;
+	__aligned_u64 out_allocs;
+	__aligned_u64 out_frees;
+	__aligned_u64 out_failures;
 };
 
 #define FLEXMEM_IOCTL_SNAPSHOT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SNAPSHOT)

@@ -178,7 +178,8 @@ enum flexmem_limit {
 #define FLEXMEM_GROWABLE (UINT32_C(1) << 3)
 
 /**
- * FLEXMEM_HIDDEN - flag of regions: their figures are hidden from the caller
+ * FLEXMEM_HIDDEN - flag of regions and statistics: figures are hidden from the
+ * caller
  *
  * Only the administrator sees the figures of one region. If the region is
  * reserved for a cgroup, that cgroup and the cgroups below it see them too.
@@ -621,20 +622,23 @@ struct flexmem_segment {
 
 /**
  * struct flexmem_statistics - figures of a device at one moment
- * @flags: bits of FLEXMEM_EXHAUSTED and FLEXMEM_PROGRAM_EXHAUSTED
+ * @flags: bits of FLEXMEM_EXHAUSTED, FLEXMEM_PROGRAM_EXHAUSTED and
+ *	FLEXMEM_HIDDEN. With FLEXMEM_HIDDEN @allocated to @failures are 0: only
+ *	an administrator sees them
  * @regions: number of regions acquired
  * @total: bytes in all regions
- * @free: bytes in free blocks
- * @used: bytes allocated by any open file
+ * @free: bytes that are free and not reserved for other cgroups
+ * @used: all other bytes: allocated, quarantined, or reserved
  * @used_program: the part of @used that was allocated with FLEXMEM_PROGRAM
- * @allocated: number of live allocations of all open files
- * @allocs: number of allocations since the device was registered
- * @frees: number of frees since then
+ * @allocated: number of chunks in use, of all open files
+ * @allocs: number of chunks allocated since the device was registered
+ * @frees: number of chunks since then that are no longer in use
  * @failures: number of allocations since then that failed for lack of device
  *	memory
  * @generation: generation of the segment table
  * @own_used: bytes allocated through this device object
- * @own_peak: largest value of @own_used so far
+ * @own_peak: largest value so far of @own_used and of the bytes that were freed
+ *	but still in use, together
  * @own_handles: number of live allocations of this device object
  */
 struct flexmem_statistics {

@@ -78,16 +78,16 @@ int flexmem_device_open(struct flexmem_device **device, const char *path)
 
 static void log_close(struct flexmem_device *device)
 {
-	struct flexmem_stats stats = { .size = sizeof(stats) };
+	struct fmlib_own own;
 
 	if (!fmlib_log_wants(device, FLEXMEM_LOG_DEBUG))
 		return;
-	if (fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats))
+	if (fmlib_own(device, &own))
 		return;
 	fmlib_log(device, FLEXMEM_LOG_DEBUG,
 		  "close %s: %llu allocations of %llu bytes go back",
-		  device->path, (unsigned long long)stats.out_client_handles,
-		  (unsigned long long)stats.out_client_used);
+		  device->path, (unsigned long long)own.file.handles,
+		  (unsigned long long)own.file.bytes);
 }
 
 void flexmem_device_close(struct flexmem_device *device)
@@ -165,35 +165,39 @@ int flexmem_device_properties(const struct flexmem_device *device,
 			      sizeof(now));
 }
 
-static uint32_t flags_from_uapi(uint32_t from)
+static uint32_t flags_from_uapi(uint64_t from)
 {
 	uint32_t flags = 0;
 
-	if (from & FLEXMEM_STATS_EXHAUSTED)
+	if (from & FLEXMEM_REPORT_EXHAUSTED)
 		flags |= FLEXMEM_EXHAUSTED;
-	if (from & FLEXMEM_STATS_PROGRAM_EXHAUSTED)
+	if (from & FLEXMEM_REPORT_PROGRAM_EXHAUSTED)
 		flags |= FLEXMEM_PROGRAM_EXHAUSTED;
+	if (from & FLEXMEM_REPORT_HIDDEN)
+		flags |= FLEXMEM_HIDDEN;
 	return flags;
 }
 
-static void statistics_from_uapi(const struct flexmem_stats *stats,
+static void statistics_from_uapi(const struct fmlib_own *own,
 				 struct flexmem_statistics *statistics)
 {
+	const struct flexmem_snapshot *sums = &own->sums;
+
 	*statistics = (struct flexmem_statistics){
-		.flags = flags_from_uapi(stats->out_flags),
-		.regions = stats->out_regions,
-		.total = stats->out_total,
-		.free = stats->out_free,
-		.used = stats->out_used,
-		.used_program = stats->out_used_program,
-		.allocated = stats->out_allocated,
-		.allocs = stats->out_allocs,
-		.frees = stats->out_frees,
-		.failures = stats->out_failures,
-		.generation = stats->out_generation,
-		.own_used = stats->out_client_used,
-		.own_peak = stats->out_client_peak,
-		.own_handles = stats->out_client_handles,
+		.flags = flags_from_uapi(sums->out_flags),
+		.regions = sums->out_region_count,
+		.total = sums->out_total,
+		.free = sums->out_free,
+		.used = sums->out_total - sums->out_free,
+		.used_program = sums->out_used_program,
+		.allocated = sums->out_allocated,
+		.allocs = sums->out_allocs,
+		.frees = sums->out_frees,
+		.failures = sums->out_failures,
+		.generation = sums->out_generation,
+		.own_used = own->file.bytes,
+		.own_peak = own->file.peak,
+		.own_handles = own->file.handles,
 	};
 }
 
@@ -201,16 +205,16 @@ int flexmem_device_statistics(const struct flexmem_device *device,
 			      struct flexmem_statistics *statistics,
 			      size_t size)
 {
-	struct flexmem_stats stats = { .size = sizeof(stats) };
 	struct flexmem_statistics now;
+	struct fmlib_own own;
 	int err;
 
 	if (!device || !statistics || size < FMLIB_STATISTICS_MIN)
 		return -EINVAL;
-	err = fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats);
+	err = fmlib_own(device, &own);
 	if (err)
 		return err;
-	statistics_from_uapi(&stats, &now);
+	statistics_from_uapi(&own, &now);
 	return fmlib_copy_out(statistics, size, FMLIB_STATISTICS_MIN, &now,
 			      sizeof(now));
 }

@@ -112,16 +112,30 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 				const struct flexmem_alloc *reply,
 				struct flexmem_allocated *allocation);
 /*
- * Adds the limit that was reached, because the driver's reply does not contain
- * it. The limit is read after the failure, so its value may have changed.
+ * usage.c: the figures of a device and of the caller's own.
+ * @sums: reply of SNAPSHOT, without its lists
+ * @cgroup: the opener's cgroup
+ * @file: this open file
  */
+struct fmlib_own {
+	struct flexmem_snapshot sums;
+	struct flexmem_owner_entry cgroup;
+	struct flexmem_owner_entry file;
+};
+
+int fmlib_own(const struct flexmem_device *device, struct fmlib_own *own);
+
 /*
- * Reads the limits of the opener's cgroup, and what is charged to it, by enum
- * flexmem_charge.
+ * usage.c: reads the limits of the opener's cgroup, and what is charged to it,
+ * by enum flexmem_charge.
  */
 int fmlib_own_limits(const struct flexmem_device *device,
 		     struct flexmem_allowance own[FLEXMEM_CHARGES]);
 
+/*
+ * Adds the limit that was reached, because the driver's reply does not contain
+ * it. The limit is read after the failure, so its value may have changed.
+ */
 void fmlib_failure_details(const struct flexmem_device *device,
 			   struct flexmem_failure *failure);
 

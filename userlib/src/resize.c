@@ -22,8 +22,8 @@ static void failure_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_resize *reply,
 			      struct flexmem_failure *failure)
 {
-	struct flexmem_stats stats = { .size = sizeof(stats) };
 	const struct flexmem_info *info = &device->info;
+	struct fmlib_own own;
 	uint64_t rounded = reply->length + info->out_alignment - 1;
 
 	rounded -= rounded % info->out_alignment;
@@ -38,9 +38,9 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.quota = FLEXMEM_UNLIMITED,
 	};
 	/* Without these figures the error text has fewer details. */
-	if (!fmlib_ioctl(device, FLEXMEM_IOCTL_STATS, &stats)) {
-		failure->regions = stats.out_regions;
-		failure->own_used = stats.out_client_used;
+	if (!fmlib_own(device, &own)) {
+		failure->regions = own.sums.out_region_count;
+		failure->own_used = own.file.bytes;
 	}
 	add_free(device, failure);
 	fmlib_failure_details(device, failure);

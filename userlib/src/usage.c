@@ -218,15 +218,14 @@ void flexmem_accounts_free(struct flexmem_account_state *accounts)
 	free(accounts);
 }
 
-int fmlib_own_limits(const struct flexmem_device *device,
-		     struct flexmem_allowance own[FLEXMEM_CHARGES])
+int fmlib_own(const struct flexmem_device *device, struct fmlib_own *own)
 {
 	struct flexmem_region_entry regions[MOST_REGIONS];
-	/* The opener's cgroup, and this open file. */
 	struct flexmem_owner_entry owners[2];
-	const struct flexmem_owner_entry *cgroup = &owners[0];
-	struct flexmem_snapshot cmd = {
-		.size = sizeof(cmd),
+	int err;
+
+	own->sums = (struct flexmem_snapshot){
+		.size = sizeof(own->sums),
 		.flags = FLEXMEM_SNAPSHOT_OWN,
 		.region_entry_size = sizeof(regions[0]),
 		.region_count = MOST_REGIONS,
@@ -235,10 +234,23 @@ int fmlib_own_limits(const struct flexmem_device *device,
 		.owner_count = 2,
 		.owners = (uintptr_t)owners,
 	};
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &own->sums);
+	if (err)
+		return err;
+	own->cgroup = owners[0];
+	own->file = owners[1];
+	return 0;
+}
+
+int fmlib_own_limits(const struct flexmem_device *device,
+		     struct flexmem_allowance own[FLEXMEM_CHARGES])
+{
+	struct fmlib_own now;
+	const struct flexmem_owner_entry *cgroup = &now.cgroup;
 	int charge;
 	int err;
 
-	err = fmlib_ioctl(device, FLEXMEM_IOCTL_SNAPSHOT, &cmd);
+	err = fmlib_own(device, &now);
 	if (err)
 		return err;
 	for (charge = 0; charge < FLEXMEM_CHARGES; charge++)

@@ -140,8 +140,17 @@ enum tool_status cmd_info(struct tool *tool, int argc, char **argv)
 	return tool_report(tool, show_info);
 }
 
+static void print_figure(const char *label, bool hidden, uint64_t count)
+{
+	if (hidden)
+		print_text(label, "-");
+	else
+		print_count(label, count);
+}
+
 static void print_stats(const struct flexmem_statistics *statistics)
 {
+	const bool hidden = statistics->flags & FLEXMEM_HIDDEN;
 	const char *exhausted = "no";
 
 	if (statistics->flags & FLEXMEM_EXHAUSTED)
@@ -155,10 +164,10 @@ static void print_stats(const struct flexmem_statistics *statistics)
 	print_size("used", statistics->used);
 	print_size("  for programs", statistics->used_program);
 	print_size("free", statistics->free);
-	print_count("allocations", statistics->allocated);
-	print_count("allocs so far", statistics->allocs);
-	print_count("frees so far", statistics->frees);
-	print_count("failures so far", statistics->failures);
+	print_figure("allocations", hidden, statistics->allocated);
+	print_figure("allocs so far", hidden, statistics->allocs);
+	print_figure("frees so far", hidden, statistics->frees);
+	print_figure("failures so far", hidden, statistics->failures);
 	print_count("generation", statistics->generation);
 	print_size("own used", statistics->own_used);
 	print_size("own peak", statistics->own_peak);

@@ -302,8 +302,14 @@ json_t *json_domains(const struct flexmem_domain_state *domains)
 	return array;
 }
 
+static json_t *figure(bool hidden, uint64_t number)
+{
+	return hidden ? json_checked(json_null()) : json_number(number);
+}
+
 json_t *json_statistics(const struct flexmem_statistics *statistics)
 {
+	const bool hidden = statistics->flags & FLEXMEM_HIDDEN;
 	json_t *object = json_checked(json_object());
 
 	json_add(object, "exhausted",
@@ -315,10 +321,10 @@ json_t *json_statistics(const struct flexmem_statistics *statistics)
 	json_add(object, "free", json_number(statistics->free));
 	json_add(object, "used", json_number(statistics->used));
 	json_add(object, "used_program", json_number(statistics->used_program));
-	json_add(object, "allocated", json_number(statistics->allocated));
-	json_add(object, "allocs", json_number(statistics->allocs));
-	json_add(object, "frees", json_number(statistics->frees));
-	json_add(object, "failures", json_number(statistics->failures));
+	json_add(object, "allocated", figure(hidden, statistics->allocated));
+	json_add(object, "allocs", figure(hidden, statistics->allocs));
+	json_add(object, "frees", figure(hidden, statistics->frees));
+	json_add(object, "failures", figure(hidden, statistics->failures));
 	json_add(object, "generation", json_number(statistics->generation));
 	json_add(object, "own_used", json_number(statistics->own_used));
 	json_add(object, "own_peak", json_number(statistics->own_peak));
@@ -392,11 +398,6 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_array_append_new(array, object);
 	}
 	return array;
-}
-
-static json_t *figure(bool hidden, uint64_t number)
-{
-	return hidden ? json_checked(json_null()) : json_number(number);
 }
 
 static json_t *json_region(const struct flexmem_region_state *region)
