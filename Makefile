@@ -97,7 +97,7 @@ html: ## The documentation, as build/docs/html/index.html
 	@echo build/docs/html/index.html
 
 clean: ## Remove what was built, but neither the kernels nor PyTorch
-	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/fuzz build/tests build/docs build/check \
+	rm -rf build/userlib build/ko build/selftests build/torture build/faults build/tests build/docs build/check \
 		build/check-long build/selfcheck build/vm build/first build/streams build/raw build/npu build/own.trace \
 		build/torch/made build/torch/bench build/torch-sid/made
 

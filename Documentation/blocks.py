@@ -73,7 +73,7 @@ BLOCKS = {
     ('testing.rst', 'make -C tests/selftests'): 'no: the suite selftests-6.12 is this',
     ('testing.rst', 'make vm KERNEL=6.12'): DRIVER,
     ('testing.rst', 'tests/vm/run.sh'): 'no: the suite kunit is this',
-    ('testing.rst', 'FLEXMEM_SEED=7'): 'no: the suites torture and fuzz are these',
+    ('testing.rst', 'FLEXMEM_SEED=7'): 'no: the suite torture is this',
     ('testing.rst', 'make -C tests/userlib'): 'no: the suites library and cache are these',
     ('testing.rst', 'make vm CMD='): DRIVER,
     ('tracing.rst', 'echo 1'): 'no: the last command does not end; tests/selftests/trace.c does the same',

@@ -13,7 +13,7 @@ cd "$TOP"
 # Removes all settings from the environment, except those of the tests, because the tested programs would read them.
 for name in "${!FLEX@}"; do
 	case ${name#FLEXMEM_} in
-	ACCEL | BATCH | BATCHES | BITS | DEATHS | FUZZ_SECONDS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
+	ACCEL | BITS | DEATHS | FUZZ_SECONDS | KILLS | LONG | OPS | SEED | SEQUENCE | TEST_TIMEOUT | UNBINDS) ;;
 	*) unset "$name" ;;
 	esac
 done
@@ -31,7 +31,7 @@ vm=(tests/vm/run.sh)
 build_suite() {
 	local make=(make "-j$(nproc)")
 	tap 'library and command' "${make[@]}" -C userlib "O=$BUILD/userlib" all
-	for tests in selftests torture faults fuzz; do
+	for tests in selftests torture faults; do
 		tap "$tests" "${make[@]}" -C "tests/$tests" "O=$BUILD/$tests" all
 	done
 	tap 'programs over the driver' "${make[@]}" -C tests/userlib "O=$BUILD/tests/userlib" vm
@@ -193,20 +193,19 @@ qcards() {
 	[[ ! $long ]] || in_vm "$1" --iommu --timeout "$vm_timeout" -- tests/card/qcard.sh || status=$?
 	return "$status"
 }
-# hostile COMMAND...: runs commands (the torture, the fault sweep, the fuzzer, kunit) in one machine with the debug
-# kernel. The native suites run millions of such operations without a machine. Booting the debug kernel and searching
-# for leaks takes half a minute, so `make check` boots it only once for all four commands.
+# hostile COMMAND...: runs commands (the torture, the fault sweep, kunit) in one machine with the debug kernel. The
+# native suites run millions of such operations without a machine. Booting the debug kernel and searching for leaks takes
+# half a minute, so `make check` boots it only once for all three commands.
 hostile() {
 	local ops=2000
 	[[ ! $long ]] || ops=50000
-	export FLEXMEM_OPS=${FLEXMEM_OPS:-$ops} FLEXMEM_BATCHES=${FLEXMEM_BATCHES:-${long:+4}20}
+	export FLEXMEM_OPS=${FLEXMEM_OPS:-$ops}
 	# shellcheck disable=SC2016	# the machine's shell expands it
 	in_vm debug --cpus 4 --no-load --timeout "$((vm_timeout * ${long:-1}))" -- \
 		bash -c 'for command; do $command || status=$?; done; exit ${status:-0}' - "$@"
 }
-debug_suite() { hostile "${kunit[*]}" tests/torture/run.sh tests/fuzz/run.sh tests/faults/run.sh; }
+debug_suite() { hostile "${kunit[*]}" tests/torture/run.sh tests/faults/run.sh; }
 torture_suite() { hostile tests/torture/run.sh; }
-fuzz_suite() { hostile tests/fuzz/run.sh; }
 faults_suite() { hostile tests/faults/run.sh; }
 # Runs the torture with the kernel that detects data races. Only in the long runs.
 torture-kcsan_suite() {
@@ -268,7 +267,7 @@ passed_before() {
 # The order: first the suites that others need, then the longest ones.
 if [[ $long ]]; then
 	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
-	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults fuzz coverage)
+	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults coverage)
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi

@@ -116,11 +116,6 @@ over cppcheck ${#user_code[@]} cppcheck --quiet --inline-suppr --enable=warning,
 	--suppress=missingIncludeSystem --suppress=internalAstError --std=c11 \
 	-I userlib/include -I userlib/src -I uapi "${user_code[@]}"
 
-if [[ $(pick '^(uapi/linux/flexmem.h|tests/fuzz/(description.py|flexmem.txt))$') ]]; then
-	tap 'the description for syzkaller is that of the header' silent python3 tests/fuzz/description.py \
-		uapi/linux/flexmem.h tests/fuzz/flexmem.txt
-fi
-
 unlicensed() {
 	local f bad=0
 	for f in "${code[@]}"; do

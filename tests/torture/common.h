@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by torture, the fault sweep and the fuzzer: the commands, random
- * numbers, the simulator's knobs and the modules, and the sums of a snapshot.
+ * Shared by the torture and the fault sweep: the commands, random numbers, the
+ * simulator's knobs and the modules, and the sums of a snapshot.
  */
 #ifndef FLEXMEM_TESTS_COMMON_H
 #define FLEXMEM_TESTS_COMMON_H
