@@ -126,4 +126,19 @@ uint64_t count_by_callgrind(const char *what, const char *trace);
 bool mimalloc_find(void);
 uint64_t mimalloc_replay(const struct work *work);
 
+/* How the operations of a trace are spread over four streams. */
+enum bench_streams {
+	BENCH_ROUND_ROBIN,
+	BENCH_IN_TURNS,
+	BENCH_OWN_STREAMS,
+};
+
+/*
+ * Replays on four streams. Returns the peak of reserved bytes over the peak of
+ * live bytes. @waits receives how often a stream waits for another one, for 100
+ * allocations.
+ */
+double streams_ratio(const struct work *work, const char *configuration,
+		     enum bench_streams streams, double *waits);
+
 #endif /* BENCH_H */

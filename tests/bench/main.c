@@ -58,7 +58,11 @@ static const struct {
 	{ "llama-decode", 1.008 },
 	{ "azure-conv-kv", 1.116 },
 	{ "azure-conv-kv-layers", 1.045 },
+	{ "gpt-h100", 1.103 },
 };
+
+/* A trace of a program with four streams. */
+#define SERVING "serve4-h100"
 
 #define TRACES (sizeof(known) / sizeof(known[0]))
 
@@ -500,6 +504,81 @@ static void table_of_failures(const struct work *works)
 	}
 }
 
+/*
+ * @max: the most that four streams may reserve: the geometric mean over the
+ * traces, round robin and in turns, and the trace of a program with four
+ * streams.
+ */
+static const struct {
+	const char *name;
+	const char *configuration;
+	double max[3];
+} reuses[] = {
+	{ "wait", GROWING ",reuse:wait", { 1.10, 1.09, 1.07 } },
+	{ "done", GROWING ",reuse:done", { 1.15, 1.15, 1.15 } },
+};
+
+#define REUSES (sizeof(reuses) / sizeof(reuses[0]))
+
+static double cell_of_streams(const struct work *work, size_t reuse,
+			      enum bench_streams streams)
+{
+	double waits;
+	double ratio = streams_ratio(work, reuses[reuse].configuration, streams,
+				     &waits);
+
+	printf(" %7.3f %6.2f", ratio, waits);
+	return ratio;
+}
+
+static void print_means(const double *logarithms)
+{
+	double ratio;
+	size_t i;
+
+	printf("%-22s", "geometric mean");
+	for (i = 0; i < 2 * REUSES; i++) {
+		ratio = exp(logarithms[i] / TRACES);
+		printf(" %7.3f %6s", ratio,
+		       ratio <= reuses[i / 2].max[i % 2] ? "" : "MISSED");
+		failed |= ratio > reuses[i / 2].max[i % 2];
+	}
+	printf("\n");
+}
+
+/* One cell for each setting of reuse, and for round robin and turns. */
+static void table_of_streams(const struct work *works, const char *directory)
+{
+	double logarithms[2 * REUSES] = { 0 };
+	struct work serving;
+	char path[4096];
+	double ratio;
+	size_t i;
+	size_t j;
+
+	printf("\nReserved / live of four streams, and waits of a stream for 100 allocations,\n");
+	printf("with the settings reuse:wait and reuse:done, round robin and in turns:\n");
+	printf("%-22s %14s %14s %14s %14s\n", "trace", "wait", "in turns",
+	       "done", "in turns");
+	for (i = 0; i < TRACES; i++) {
+		printf("%-22s", known[i].name);
+		for (j = 0; j < 2 * REUSES; j++)
+			logarithms[j] +=
+				log(cell_of_streams(&works[i], j / 2, j % 2));
+		printf("\n");
+	}
+	print_means(logarithms);
+	snprintf(path, sizeof(path), "%s/%s.trace.gz", directory, SERVING);
+	work_read(&serving, path);
+	for (j = 0; j < REUSES; j++) {
+		printf("%-22s", j ? " the same, done" : SERVING);
+		ratio = cell_of_streams(&serving, j, BENCH_OWN_STREAMS);
+		printf("%s\n", ratio <= reuses[j].max[2] ? "" : "  MISSED");
+		failed |= ratio > reuses[j].max[2];
+	}
+	work_free(&serving);
+}
+
 typedef void (*table_fn)(const struct work *works);
 
 /* Returns the only table that an option prints, or NULL. */
@@ -516,18 +595,24 @@ int main(int argc, char **argv)
 {
 	struct work works[TRACES];
 	char path[4096];
+	bool streams;
 	size_t i;
 
 	if (argc == 4 && !strcmp(argv[1], "--count"))
 		return count(argv[2], argv[3]);
-	if (argc != 2 && !(argc == 3 && find_table(argv[1]))) {
-		fprintf(stderr, "usage: bench [--copies | --failures | --threads] DIRECTORY-OF-TRACES\n");
+	streams = argc == 3 && !strcmp(argv[1], "--streams");
+	if (argc != 2 && !streams && !(argc == 3 && find_table(argv[1]))) {
+		fprintf(stderr, "usage: bench [--copies | --failures | --streams | --threads] DIRECTORY-OF-TRACES\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 0; i < TRACES; i++) {
 		path_of(argv[argc - 1], i, path, sizeof(path));
 		work_read(&works[i], path);
+	}
+	if (streams) {
+		table_of_streams(works, argv[2]);
+		return failed;
 	}
 	if (argc == 3) {
 		find_table(argv[1])(works);
@@ -550,6 +635,7 @@ int main(int argc, char **argv)
 	table_of_threads(works);
 	table_of_copies(works);
 	table_of_failures(works);
+	table_of_streams(works, argv[1]);
 	for (i = 0; i < TRACES; i++)
 		work_free(&works[i]);
 	return failed;

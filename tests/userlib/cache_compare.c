@@ -155,6 +155,8 @@ void compare_figures(const struct run *run)
 		     e->num_first_failures);
 	check_number(run, "num_sync_all_streams", f.num_sync_all_streams,
 		     e->num_sync_all_streams);
+	check_number(run, "num_stream_waits", f.num_stream_waits,
+		     e->num_stream_waits);
 	check_number(run, "num_device_alloc", f.num_device_alloc,
 		     e->num_device_alloc);
 	check_number(run, "num_device_free", f.num_device_free,

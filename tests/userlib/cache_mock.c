@@ -336,6 +336,15 @@ const struct flexmem_cache_events mock_events = {
 	.synchronize_device = device_synchronize,
 };
 
+static int event_wait(void *user, uint64_t stream, uint64_t event)
+{
+	(void)user;
+	mock.stream_waits++;
+	mock.waiting_stream = stream;
+	mock.waited_event = event;
+	return 0;
+}
+
 static void keep_log(enum flexmem_log_level level, const char *text, void *user)
 {
 	size_t length = strlen(mock.log);
@@ -435,6 +444,17 @@ struct flexmem_cache *mock_cache_events(const char *configuration)
 
 	options.events = &mock_events;
 	options.events_size = sizeof(mock_events);
+	return create(options);
+}
+
+struct flexmem_cache *mock_cache_waits(const char *configuration)
+{
+	struct flexmem_cache_options options = mock_options(configuration);
+	struct flexmem_cache_events events = mock_events;
+
+	events.wait = event_wait;
+	options.events = &events;
+	options.events_size = sizeof(events);
 	return create(options);
 }
 

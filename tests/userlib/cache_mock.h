@@ -68,6 +68,9 @@ struct mock {
 	unsigned int queries;
 	unsigned int waits;
 	unsigned int device_waits;
+	unsigned int stream_waits;
+	uint64_t waiting_stream;
+	uint64_t waited_event;
 	/* Called when the cache waits, and when it makes a segment. */
 	void (*on_wait)(void);
 	void (*on_alloc)(void);
@@ -105,6 +108,8 @@ struct flexmem_cache *mock_cache_events(const char *configuration);
  */
 struct flexmem_cache_options mock_options(const char *configuration);
 extern const struct flexmem_cache_events mock_events;
+/* A cache with events, whose streams can wait for events. */
+struct flexmem_cache *mock_cache_waits(const char *configuration);
 
 /* Sends an event to the caches over the mock. The device has @memory bytes. */
 void press(uint32_t level, uint64_t in_use, uint64_t memory);

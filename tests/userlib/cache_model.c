@@ -45,6 +45,7 @@ void model_start(struct model *model, const struct model_setup *setup,
 		.growing_step = 2 * MIB,
 	};
 	change_profile(&model->profile, &setup->profile);
+	model->share.epoch = 1;
 	model->figures.max_split_size = setup->max_split ?
 		setup->max_split * MIB : UINT64_MAX;
 }
@@ -58,6 +59,7 @@ void model_end(struct model *model)
 		free(model->segments[i]);
 	}
 	free(model->segments);
+	model_share_end(model);
 }
 
 /* ---- sizes ---- */
@@ -172,7 +174,7 @@ static struct model_place find_in(const struct model *model,
 			    block->size < want->size ||
 			    block->size >= best_size)
 				continue;
-			best = (struct model_place){ segment, j };
+			best = (struct model_place){ segment, j, 0 };
 			if (segment->growing)
 				return best;
 			best_size = block->size;
@@ -185,7 +187,8 @@ struct model_place model_find(const struct model *model,
 			      const struct model_want *want)
 {
 	uint64_t limit = model->figures.max_split_size;
-	struct model_place best = find_in(model, want, true);
+	struct model_place best = model_shares(model, want) ?
+		model_share_find(model, want) : find_in(model, want, true);
 	uint64_t size;
 
 	if (!best.segment)
@@ -226,6 +229,16 @@ static void take(struct model *model, const struct model_want *want,
 	struct model_block *block = &segment->blocks[place.index];
 	struct model_block *rest;
 
+	if (place.at) {
+		rest = model_insert(segment, place.index + 1);
+		block = rest - 1;
+		rest->offset = block->offset + place.at;
+		rest->size = block->size - place.at;
+		rest->stamp = block->stamp;
+		block->size = place.at;
+		block = rest;
+		place.index++;
+	}
 	if (may_split(model, segment, block->size, want->size)) {
 		rest = model_insert(segment, place.index + 1);
 		block = rest - 1;
@@ -241,8 +254,10 @@ static void take(struct model *model, const struct model_want *want,
 	block->tag = request->tag;
 	block->stream = request->stream;
 	block->used = 0;
-	if (model->setup->events && block->stream != segment->stream)
+	if (model->setup->events && !segment->shared &&
+	    block->stream != segment->stream)
 		block->used = 1u << block->stream;
+	model_share_taken(model, segment, block);
 	model_count_alloc(model, segment, block);
 	result->address = segment->address + block->offset;
 	result->size = block->size;
@@ -258,6 +273,7 @@ static void settle(struct model *model, struct model_place place)
 
 	segment->releases++;
 	block->state = MODEL_FREE;
+	model_share_freed(model, segment, block);
 	if (at + 1 < segment->count && block[1].state == MODEL_FREE) {
 		block->size += block[1].size;
 		take_out(segment, at + 1);
@@ -360,7 +376,10 @@ void model_wait_for_device(struct model *model)
 	model->figures.num_sync_all_streams++;
 	if (world_events.synchronize_device(model->world))
 		return;
+	model_share_synchronized(model);
+	model->share.is_done = true;
 	bring_back(model, true, 0);
+	model->share.is_done = false;
 	for (i = 0; i < model->count; i++)
 		model->segments[i]->quiet = model->segments[i]->releases;
 }
@@ -411,8 +430,9 @@ static int wait_for_stream(struct model *model, uint64_t stream)
 				last = segment->blocks[j].event[stream];
 		}
 	}
-	if (model->world->done[stream] <= last)
-		model->world->done[stream] = last + 1;
+	world_progress(model->world, stream,
+		       model->world->done[stream] <= last ?
+		       last + 1 - model->world->done[stream] : 0);
 	return 0;
 }
 
@@ -448,15 +468,16 @@ void model_record(struct model *model, struct model_block *block)
 {
 	struct world *world = model->world;
 	uint64_t stream;
+	uint64_t event;
 
 	block->lost = 0;
 	for (stream = 0; stream < WORLD_STREAMS; stream++) {
 		if (!(block->waits & 1u << stream))
 			continue;
-		if (world->refuse_record == stream)
+		if (world_events.record(world, stream, &event))
 			block->lost |= 1u << stream;
 		else
-			block->event[stream] = world->recorded[stream]++;
+			block->event[stream] = event & UINT32_MAX;
 	}
 	block->deferred = 0;
 }
@@ -517,12 +538,17 @@ int model_alloc(struct model *model, const struct model_request *request,
 	}
 	if (model->captures)
 		model->pools[want.pool].stays = true;
+	if (model_shares(model, &want))
+		model_share_enter(model, request->stream);
 	model->clock++;
 	place = model_find(model, &want);
 	if (!place.segment) {
 		model_poll(model);
 		place = model_find(model, &want);
 	}
+	if (!place.segment && model_shares(model, &want) &&
+	    model_share_poll(model))
+		place = model_find(model, &want);
 	if (place.segment)
 		model->figures.num_hits++;
 	else
@@ -565,7 +591,9 @@ int model_record_stream(struct model *model, size_t id, uint64_t stream)
 	if (!place.segment)
 		return -EINVAL;
 	block = &place.segment->blocks[place.index];
-	if (model->setup->events && stream != place.segment->stream)
+	if (model->setup->events &&
+	    stream != (place.segment->shared ? block->stream :
+					       place.segment->stream))
 		block->used |= 1u << stream;
 	return 0;
 }

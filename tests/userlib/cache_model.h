@@ -28,12 +28,20 @@ struct model_rounding {
  * in MiB. @threshold and @fraction are 0 if not set. @rounding ends with a
  * @steps of 0. @profile: sizes that are not 0 replace the defaults.
  */
+/* When a stream uses free memory of others; 0 is the default. */
+enum model_reuse {
+	MODEL_REUSE_OWN,
+	MODEL_REUSE_DONE,
+	MODEL_REUSE_WAIT,
+};
+
 struct model_setup {
 	const char *name;
 	const char *configuration;
 	bool direct;
 	bool growing;
 	bool events;
+	enum model_reuse reuse;
 	double threshold;
 	double fraction;
 	uint64_t max_split;
@@ -77,7 +85,7 @@ struct model_block {
  * segment was found to be lost. @releases: number of frees in the segment.
  * @quiet: value of @releases when all work was last known to be done. If
  * @releases has the same value now, no other stream uses free memory of the
- * segment.
+ * segment. @shared: all streams share the segment.
  */
 struct model_segment {
 	bool stuck;
@@ -89,6 +97,7 @@ struct model_segment {
 	uint64_t stream;
 	uint64_t pool;
 	bool growing;
+	bool shared;
 	uint64_t releases;
 	uint64_t quiet;
 	struct model_block *blocks;
@@ -113,6 +122,44 @@ struct model_pool {
 	unsigned int streams;
 };
 
+/* Free memory from @from to @to that work of a stream may still use. */
+struct model_part {
+	struct model_segment *segment;
+	uint64_t from;
+	uint64_t to;
+	uint64_t epoch;
+};
+
+/* An event of a stream ends all its epochs up to @epoch. */
+struct model_event {
+	uint64_t event;
+	uint64_t epoch;
+};
+
+struct model_stream {
+	struct model_part *parts;
+	size_t part_count;
+	struct model_event *events;
+	size_t event_count;
+	unsigned int frees;
+};
+
+/*
+ * The growing segments of the common pool, which all streams share.
+ * @tracks: more than one stream has used them. @sole: the first stream.
+ * @maker: the stream that they have in snapshots. @is_done: blocks are freed
+ * whose work is done.
+ */
+struct model_share {
+	bool tracks;
+	bool is_done;
+	uint64_t sole;
+	uint64_t maker;
+	uint64_t epoch;
+	uint64_t peak;
+	struct model_stream streams[WORLD_STREAMS];
+};
+
 /*
  * The state of the model. Segments are sorted by age, oldest first. @births:
  * number of allocations. @begun: number of calls of model_pool_begin() so far.
@@ -126,6 +173,7 @@ struct model {
 	struct model_segment **segments;
 	size_t count;
 	struct model_pool pools[MODEL_POOLS];
+	struct model_share share;
 	uint64_t last_pool;
 	uint64_t births;
 	uint64_t begun;
@@ -247,11 +295,40 @@ struct model_want {
 	struct flexmem_cache_failure *failure;
 };
 
-/* Where a block is; @segment is NULL if there is no block. */
+/*
+ * Where a block is; @segment is NULL if there is no block. @at: how many bytes
+ * of a free block stay free in front of a request.
+ */
 struct model_place {
 	struct model_segment *segment;
 	size_t index;
+	uint64_t at;
 };
+
+/* Defined in cache_model_share.c. */
+bool model_shares(const struct model *model, const struct model_want *want);
+void model_share_clear(struct model *model, const struct model_segment *segment,
+		       uint64_t from, uint64_t to);
+bool model_share_poll(struct model *model);
+void model_share_synchronized(struct model *model);
+void model_share_freed(struct model *model, struct model_segment *segment,
+		       const struct model_block *block);
+void model_share_enter(struct model *model, uint64_t stream);
+void model_share_begin(struct model *model, struct model_segment *segment,
+		       uint64_t stream);
+void model_share_taken(struct model *model, const struct model_segment *segment,
+		       const struct model_block *block);
+struct model_place model_share_find_in(const struct model *model,
+				       const struct model_want *want,
+				       struct model_segment *segment);
+struct model_place model_share_find(const struct model *model,
+				    const struct model_want *want);
+uint64_t model_share_tail(const struct model *model,
+			  const struct model_want *want,
+			  const struct model_segment *segment);
+bool model_share_wait(struct model *model, const struct model_want *want,
+		      bool is_short, struct model_place *place);
+void model_share_end(struct model *model);
 
 int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place);
@@ -264,7 +341,7 @@ uint64_t model_reclaim(struct model *model, uint64_t bytes, int *error);
 uint64_t model_excess(const struct model *model,
 		      const struct model_segment *segment);
 /* Finds out whether the segment is lost, as the cache would. */
-bool model_is_lost(const struct model *model, struct model_segment *segment);
+bool model_is_lost(struct model *model, struct model_segment *segment);
 uint64_t model_spare(const struct model *model,
 		     const struct model_segment *segment);
 /*

@@ -24,10 +24,13 @@ static bool keeps(const struct model *model,
 	       !segment->lost;
 }
 
-bool model_is_lost(const struct model *model, struct model_segment *segment)
+bool model_is_lost(struct model *model, struct model_segment *segment)
 {
-	if (model_provider(model, segment)->lost(model->world, segment->handle))
+	if (!segment->lost &&
+	    model_provider(model, segment)->lost(model->world, segment->handle)) {
+		model_share_clear(model, segment, 0, segment->size);
 		segment->lost = true;
+	}
 	return segment->lost;
 }
 
@@ -62,6 +65,7 @@ static void remove_segment(struct model *model, struct model_segment *segment)
 	if (!segment->growing &&
 	    segment->size >= model->figures.max_split_size)
 		model_subtract_one(&model->figures.oversize_segments, 1);
+	model_share_clear(model, segment, 0, segment->size);
 	while (model->segments[i] != segment)
 		i++;
 	model->count--;
@@ -101,6 +105,8 @@ bool model_give_back(struct model *model, struct model_segment *segment)
 	}
 	model_subtract(model->figures.reserved_bytes, segment->kind, excess);
 	model->figures.num_device_shrink++;
+	model_share_clear(model, segment, segment->size - excess,
+			  segment->size);
 	segment->size -= excess;
 	last->size -= excess;
 	if (!last->size)
@@ -298,9 +304,13 @@ static int grow(struct model *model, struct model_want *want,
 {
 	struct model_block *last = model_last(segment);
 	bool is_free = last->state == MODEL_FREE;
-	uint64_t more = model_round(want->size - (is_free ? last->size : 0),
-				    model->profile.growing_step);
+	uint64_t tail = is_free ? last->size : 0;
+	uint64_t more;
 	int err;
+
+	if (segment->shared)
+		tail = model_share_tail(model, want, segment);
+	more = model_round(want->size - tail, model->profile.growing_step);
 
 	if (!allowed(model, want, more))
 		return -ENOMEM;
@@ -360,6 +370,9 @@ static int make(struct model *model, struct model_want *want,
 	segment->stream = want->request->stream;
 	segment->pool = want->pool;
 	segment->growing = grows(model, want);
+	segment->shared = segment->growing && model_shares(model, want);
+	if (segment->shared)
+		model_share_begin(model, segment, segment->stream);
 	block = model_insert(segment, 0);
 	block->size = size;
 	block->stamp = model->clock;
@@ -368,7 +381,7 @@ static int make(struct model *model, struct model_want *want,
 	model->figures.num_device_alloc++;
 	if (!segment->growing && size >= model->figures.max_split_size)
 		model_add_one(&model->figures.oversize_segments, 1);
-	*place = (struct model_place){ segment, 0 };
+	*place = (struct model_place){ segment, 0, 0 };
 	return 0;
 }
 
@@ -381,23 +394,31 @@ static int obtain(struct model *model, struct model_want *want,
 	int err;
 
 	memset(&want->failure->device, 0, sizeof(want->failure->device));
+	if (model_shares(model, want))
+		model_share_enter(model, want->request->stream);
 	/* A block may have become free since the search. */
 	*place = model_find(model, want);
 	if (place->segment)
+		return 0;
+	if (model_shares(model, want) &&
+	    model_share_wait(model, want, false, place))
 		return 0;
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];
 		if (!segment->growing || segment->lost ||
 		    segment->kind != want->kind ||
 		    segment->pool != want->pool ||
-		    segment->stream != want->request->stream)
+		    (!segment->shared &&
+		     segment->stream != want->request->stream))
 			continue;
 		err = grow(model, want, segment);
-		if (!err) {
-			*place = (struct model_place){ segment,
-						       segment->count - 1 };
+		if (!err && segment->shared)
+			*place = model_share_find_in(model, want, segment);
+		else if (!err)
+			*place = (struct model_place){
+				segment, segment->count - 1, 0 };
+		if (!err)
 			return 0;
-		}
 		if (err != -EAGAIN && err != -ENOMEM)
 			return err;
 	}
@@ -511,7 +532,7 @@ static enum flexmem_cache_obstacle obstacle(const struct model *model,
 	if (segment->pool != result->failure.pool &&
 	    (result->failure.pool || !lends(model, segment->pool)))
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
-	if (segment->stream != request->stream)
+	if (segment->shared || segment->stream != request->stream)
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
 	if (segment->kind != result->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
@@ -581,7 +602,7 @@ static int borrow(struct model *model, struct model_want *want,
 		segment = model->segments[i];
 		if (!segment->growing || segment->lost ||
 		    segment->kind != want->kind ||
-		    segment->pool != want->pool ||
+		    segment->pool != want->pool || segment->shared ||
 		    segment->stream == want->request->stream)
 			continue;
 		for (j = 0; j < segment->count; j++) {
@@ -591,7 +612,7 @@ static int borrow(struct model *model, struct model_want *want,
 		}
 		if (j == segment->count || !is_quiet(model, segment))
 			continue;
-		*place = (struct model_place){ segment, j };
+		*place = (struct model_place){ segment, j, 0 };
 		return 0;
 	}
 	return -ENOMEM;
@@ -683,7 +704,10 @@ int model_ladder(struct model *model, struct model_want *want,
 	if (err != -ENOMEM)
 		return err;
 	model->figures.num_first_failures++;
-	err = borrow(model, want, place);
+	err = model_shares(model, want) &&
+	      model_share_wait(model, want, true, place) ? 0 : -ENOMEM;
+	if (err == -ENOMEM)
+		err = borrow(model, want, place);
 	if (err == -ENOMEM)
 		err = step_three(model, want, place);
 	if (err == -ENOMEM)

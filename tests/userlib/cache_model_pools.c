@@ -192,6 +192,7 @@ int model_pool_usage(const struct model *model, uint64_t pool,
 {
 	const struct model_segment *segment;
 	const struct model_block *block;
+	bool shared;
 	size_t i;
 	size_t j;
 
@@ -201,14 +202,17 @@ int model_pool_usage(const struct model *model, uint64_t pool,
 	usage->uses = model->pools[pool].uses;
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];
-		if (segment->pool != pool ||
-		    (stream && segment->stream != *stream))
+		if (segment->pool != pool)
 			continue;
-		usage->segments++;
-		usage->reserved_bytes += segment->size;
+		shared = stream && segment->shared;
+		if (stream && !shared && segment->stream != *stream)
+			continue;
+		usage->segments += !shared;
+		usage->reserved_bytes += shared ? 0 : segment->size;
 		for (j = 0; j < segment->count; j++) {
 			block = &segment->blocks[j];
-			if (block->state == MODEL_FREE)
+			if (block->state == MODEL_FREE ||
+			    (shared && block->stream != *stream))
 				continue;
 			usage->active_bytes += block->size;
 			if (block->state != MODEL_LIVE)

@@ -45,6 +45,28 @@ static bool still_used(const struct run *run, const struct pending *pending)
 	return pending->number >= run->real.done[pending->stream];
 }
 
+/*
+ * Whether the bytes that a freed and a new slot have in common went back to the
+ * provider in between. Then the provider is to see to it that no work uses them.
+ */
+static bool was_returned(const struct run *run, const struct pending *pending,
+			 const struct slot *made)
+{
+	uint64_t from = pending->start > made->address ? pending->start :
+							 made->address;
+	const struct world *world = &run->real;
+	uint64_t i = pending->shrinks;
+
+	if (world->shrinks > WORLD_SHRINKS + i)
+		i = world->shrinks - WORLD_SHRINKS;
+	for (; i < world->shrinks; i++) {
+		if (world->shrunk_from[i % WORLD_SHRINKS] <= from &&
+		    world->shrunk_to[i % WORLD_SHRINKS] > from)
+			return true;
+	}
+	return false;
+}
+
 static void check_properties(struct run *run, struct slot *made,
 			     uint64_t pool)
 {
@@ -75,15 +97,22 @@ static void check_properties(struct run *run, struct slot *made,
 		check_number(run, "the segment's pool", pool, owner->pool);
 	}
 	else
-		*owner = (struct owner){ true, made->stream, pool };
+		*owner = (struct owner){
+			true, made->stream, pool,
+			!pool && run->setup->growing &&
+			run->setup->reuse != MODEL_REUSE_OWN,
+		};
 	made->birth = piece->birth;
-	if (made->stream != owner->stream)
+	if (made->stream != owner->stream && !owner->shared)
 		made->users |= 1u << made->stream;
 	for (i = 0; i < run->pending_count; i++) {
 		pending = &run->pending[i];
 		if (pending->start < end && pending->end > made->address &&
-		    !(pending->own && (pending->stream == made->stream ||
-				       pending->birth != piece->birth)))
+		    !was_returned(run, pending, made) && !(pending->own &&
+		      (pending->stream == made->stream ||
+		       pending->birth != piece->birth ||
+		       run->real.clock[made->stream][pending->stream] >
+		       pending->number)))
 			check_true(run, "no other stream uses it any more",
 				   !still_used(run, pending));
 	}
@@ -108,14 +137,14 @@ static void forget_pending(struct run *run)
 
 /*
  * Called when a slot is freed. Returns the number of an event of @stream. Until
- * the next event of @stream has happened, the stream may use the bytes of the
- * slot.
+ * this event has happened, the stream may use the bytes of the slot. @before,
+ * @recorded: numbers of events before and after the free.
  */
 static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
-			 const uint64_t *recorded)
+			 const uint64_t *before, const uint64_t *recorded)
 {
 	if (own)
-		return recorded[stream];
+		return before[stream];
 	/*
 	 * No event was recorded: the stream may use the bytes until the device
 	 * is synchronized.
@@ -132,19 +161,20 @@ static uint64_t last_use(const struct run *run, uint64_t stream, bool own,
 static bool is_user(const struct run *run, const struct slot *slot,
 		    uint64_t stream, bool *own)
 {
-	uint64_t owner = run->owners[slot->birth].stream;
+	const struct owner *owner = &run->owners[slot->birth];
 	bool uses = slot->users & 1u << stream;
 
 	/*
 	 * A block in another stream's segment waits for one more event. After
 	 * that the segment's own stream may have the block.
 	 */
-	*own = uses ? stream == owner : stream == slot->stream;
+	*own = uses && !owner->shared ? stream == owner->stream :
+					stream == slot->stream;
 	return uses || *own;
 }
 
 void run_note_pending(struct run *run, const struct slot *slot,
-		      const uint64_t *recorded)
+		      const uint64_t *before, const uint64_t *recorded)
 {
 	uint64_t stream;
 	size_t kept = 0;
@@ -168,8 +198,9 @@ void run_note_pending(struct run *run, const struct slot *slot,
 			.start = slot->address,
 			.end = slot->address + slot->size,
 			.stream = stream,
-			.number = last_use(run, stream, own, recorded),
+			.number = last_use(run, stream, own, before, recorded),
 			.device_waits = run->real.device_waits,
+			.shrinks = run->real.shrinks,
 		};
 	}
 }
@@ -232,9 +263,12 @@ void run_keep(struct run *run, size_t slot,
 
 void run_free(struct run *run, size_t slot)
 {
+	uint64_t before[WORLD_STREAMS];
+
+	memcpy(before, run->real.recorded, sizeof(before));
 	assert_int_equal(flexmem_cache_free(run->cache,
 					    run->slots[slot].token), 0);
-	run_note_pending(run, &run->slots[slot], run->real.recorded);
+	run_note_pending(run, &run->slots[slot], before, run->real.recorded);
 	run->slots[slot].last_token = run->slots[slot].token;
 	run->slots[slot].token = NULL;
 }

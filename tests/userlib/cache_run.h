@@ -42,13 +42,18 @@ struct pending {
 	uint64_t stream;
 	uint64_t number;
 	uint64_t device_waits;
+	uint64_t shrinks;
 };
 
-/* The stream and the pool that a provider's segment belongs to. */
+/*
+ * The stream and the pool that a provider's segment belongs to. @shared: the
+ * first of the streams that share it.
+ */
 struct owner {
 	bool known;
 	uint64_t stream;
 	uint64_t pool;
+	bool shared;
 };
 
 struct run {
@@ -110,7 +115,7 @@ void run_free(struct run *run, size_t slot);
  * those of this free.
  */
 void run_note_pending(struct run *run, const struct slot *slot,
-		      const uint64_t *recorded);
+		      const uint64_t *before, const uint64_t *recorded);
 /*
  * Notes that the last capture has ended. @recorded: numbers of events before
  * its end, by stream.

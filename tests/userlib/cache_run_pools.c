@@ -212,7 +212,7 @@ static void lose_slot(struct run *run, struct slot *slot, uint64_t *recorded)
 		    run->real.refuse_record != stream)
 			recorded[stream]++;
 	}
-	run_note_pending(run, slot, recorded);
+	run_note_pending(run, slot, recorded, recorded);
 	slot->last_token = slot->token;
 	slot->token = NULL;
 }

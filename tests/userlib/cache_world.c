@@ -28,6 +28,7 @@ void world_heal(struct world *world)
 	world->refuse_frees = false;
 	world->refuse_record = WORLD_NEVER;
 	world->refuse_wait = WORLD_NEVER;
+	world->refuse_stream_wait = WORLD_NEVER;
 	world->refuse_device_wait = false;
 }
 
@@ -39,11 +40,28 @@ void world_lose(struct world *world)
 		world->pieces[i].lost = true;
 }
 
+/*
+ * An event of a stream happens after all events that the stream had waited for.
+ */
+static void reach(struct world *world, uint64_t stream, uint64_t done)
+{
+	uint64_t other;
+
+	while (world->done[stream] < done) {
+		const uint64_t *clock =
+			world->clocks[stream][world->done[stream]++ %
+					      WORLD_EVENTS];
+
+		for (other = 0; other < WORLD_STREAMS; other++)
+			reach(world, other, clock[other]);
+	}
+}
+
 void world_progress(struct world *world, uint64_t stream, uint64_t count)
 {
 	uint64_t left = world->recorded[stream] - world->done[stream];
 
-	world->done[stream] += count < left ? count : left;
+	reach(world, stream, world->done[stream] + (count < left ? count : left));
 }
 
 const struct world_piece *world_find(const struct world *world,
@@ -165,6 +183,10 @@ static int world_shrink(void *user, uint64_t handle, uint64_t old_bytes,
 	if (world->refuse_frees || piece->lost)
 		return -EIO;
 	world->used -= old_bytes - bytes;
+	world->shrunk_from[world->shrinks % WORLD_SHRINKS] =
+		piece->start + bytes;
+	world->shrunk_to[world->shrinks++ % WORLD_SHRINKS] =
+		piece->start + old_bytes;
 	piece->size = bytes;
 	return 0;
 }
@@ -240,6 +262,8 @@ static int event_record(void *user, uint64_t stream, uint64_t *event)
 
 	if (stream == world->refuse_record)
 		return -EIO;
+	memcpy(world->clocks[stream][world->recorded[stream] % WORLD_EVENTS],
+	       world->clock[stream], sizeof(world->clock[stream]));
 	*event = stream << STREAM_SHIFT | world->recorded[stream]++;
 	return 0;
 }
@@ -264,8 +288,7 @@ static int event_synchronize(void *user, uint64_t event)
 
 	if (stream == world->refuse_wait)
 		return -EIO;
-	if (world->done[stream] <= number_of(event))
-		world->done[stream] = number_of(event) + 1;
+	reach(world, stream, number_of(event) + 1);
 	return 0;
 }
 
@@ -288,10 +311,29 @@ static int device_synchronize(void *user)
 	return 0;
 }
 
+static int event_wait(void *user, uint64_t stream, uint64_t event)
+{
+	uint64_t other = event >> STREAM_SHIFT;
+	struct world *world = user;
+	uint64_t *own = world->clock[stream];
+	const uint64_t *clock =
+		world->clocks[other][number_of(event) % WORLD_EVENTS];
+	uint64_t s;
+
+	if (stream == world->refuse_stream_wait)
+		return -EIO;
+	for (s = 0; s < WORLD_STREAMS; s++)
+		own[s] = clock[s] > own[s] ? clock[s] : own[s];
+	if (own[other] <= number_of(event))
+		own[other] = number_of(event) + 1;
+	return 0;
+}
+
 const struct flexmem_cache_events world_events = {
 	.record = event_record,
 	.query = event_query,
 	.synchronize = event_synchronize,
 	.destroy = event_destroy,
 	.synchronize_device = device_synchronize,
+	.wait = event_wait,
 };

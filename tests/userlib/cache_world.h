@@ -14,6 +14,9 @@
 
 #define WORLD_PIECES 512
 #define WORLD_STREAMS 4
+/* Number of events of a stream whose clocks are kept. */
+#define WORLD_EVENTS 4096
+#define WORLD_SHRINKS 256
 #define WORLD_NEVER UINT64_MAX
 
 /* A segment. @birth: part of the handle; each segment gets a new number. */
@@ -36,12 +39,23 @@ struct world {
 	struct world_piece pieces[WORLD_PIECES];
 	size_t count;
 
-	/* A stream's events happen in the order of recording. */
+	/*
+	 * A stream's events happen in the order of recording.
+	 * @clock[s][t]: the work of stream s comes after this many events of
+	 * stream t, because s has waited. @clocks: @clock of the stream when it
+	 * recorded the event.
+	 */
 	uint64_t recorded[WORLD_STREAMS];
 	uint64_t done[WORLD_STREAMS];
+	uint64_t clock[WORLD_STREAMS][WORLD_STREAMS];
+	uint64_t clocks[WORLD_STREAMS][WORLD_EVENTS][WORLD_STREAMS];
 	uint64_t destroyed;
 	uint64_t device_waits;
 	uint64_t own_calls;
+	/* The latest intervals by which segments shrank. */
+	uint64_t shrinks;
+	uint64_t shrunk_from[WORLD_SHRINKS];
+	uint64_t shrunk_to[WORLD_SHRINKS];
 
 	unsigned int refuse_allocs;
 	int alloc_error;
@@ -50,6 +64,7 @@ struct world {
 	/* The stream that refuses to record, or WORLD_NEVER. */
 	uint64_t refuse_record;
 	uint64_t refuse_wait;
+	uint64_t refuse_stream_wait;
 	bool refuse_device_wait;
 };
 

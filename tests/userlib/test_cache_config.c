@@ -40,6 +40,7 @@ static void defaults(void **state)
 		{ "max_split_size_mb", "off" },
 		{ "per_process_memory_fraction", "1.0" },
 		{ "release_lock_on_device_malloc", "False" },
+		{ "reuse", "own" },
 		{ "roundup_power2_divisions", "off" },
 	};
 	struct flexmem_cache *cache = mock_cache(NULL);

@@ -306,6 +306,7 @@ static void break_world(struct run *run, struct world *world)
 		break;
 	case 1:
 		world->refuse_record = run_below(run, WORLD_STREAMS);
+		world->refuse_stream_wait = run_below(run, WORLD_STREAMS);
 		break;
 	case 2:
 		world->refuse_wait = run_below(run, WORLD_STREAMS);
@@ -335,6 +336,7 @@ static void copy_breakage(struct world *to, const struct world *from)
 	to->refuse_frees = from->refuse_frees;
 	to->refuse_record = from->refuse_record;
 	to->refuse_wait = from->refuse_wait;
+	to->refuse_stream_wait = from->refuse_stream_wait;
 	to->refuse_device_wait = from->refuse_device_wait;
 }
 
@@ -500,6 +502,15 @@ static struct model_setup setups[] = {
 	  .growing = true },
 	{ .name = "growing_streams", .growing = true, .events = true,
 	  .configuration = "expandable_segments:True" },
+	{ .name = "growing_done", .growing = true, .events = true,
+	  .reuse = MODEL_REUSE_DONE,
+	  .configuration = "expandable_segments:True,reuse:done" },
+	{ .name = "growing_wait", .growing = true, .events = true,
+	  .reuse = MODEL_REUSE_WAIT,
+	  .configuration = "expandable_segments:True,reuse:wait" },
+	{ .name = "growing_no_events", .growing = true,
+	  .reuse = MODEL_REUSE_WAIT,
+	  .configuration = "expandable_segments:True,reuse:wait" },
 	{ .name = "threshold", .threshold = 0.5, .events = true,
 	  .configuration = "garbage_collection_threshold:0.5" },
 	{ .name = "growing_threshold", .growing = true, .threshold = 0.6,
@@ -521,9 +532,10 @@ static struct model_setup setups[] = {
 	  .configuration = "expandable_segments:True",
 	  .profile = { .granule = 256, .growing_step = 512 * KIB } },
 	{ .name = "all", .growing = true, .events = true,
+	  .reuse = MODEL_REUSE_WAIT,
 	  .threshold = 0.7, .fraction = 0.9, .rounding = { { 0, 8 } },
 	  .configuration =
-		"expandable_segments:True,"
+		"expandable_segments:True,reuse:wait,"
 		"garbage_collection_threshold:0.7,"
 		"per_process_memory_fraction:0.9,roundup_power2_divisions:8" },
 };

@@ -238,16 +238,15 @@ static void no_events_in_a_capture(void **state)
  * During a capture no holes of other streams are used, because it is unknown
  * which work still uses the holes.
  */
-static void no_loans_in_a_capture(void **state)
+static void nothing_moves(const char *configuration)
 {
 	struct flexmem_cache *cache;
 	uint64_t stream = 9;
 	uint64_t pool;
 	void *token;
 
-	(void)state;
 	mock.capacity = 4 * MIB;
-	cache = mock_cache_events("expandable_segments:True");
+	cache = mock_cache_events(configuration);
 	pool = new_pool(cache);
 	token = take(cache, 2 * MIB, 1);
 	take(cache, 2 * MIB, 1);
@@ -261,6 +260,18 @@ static void no_loans_in_a_capture(void **state)
 	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
 	assert_int_equal(try_alloc(cache, 2 * MIB), 0);
 	flexmem_cache_destroy(cache);
+}
+
+static void no_loans_in_a_capture(void **state)
+{
+	(void)state;
+	nothing_moves("expandable_segments:True");
+}
+
+static void no_sharing_in_a_capture(void **state)
+{
+	(void)state;
+	nothing_moves("expandable_segments:True,reuse:wait");
 }
 
 /*
@@ -536,6 +547,31 @@ static void usage_by_stream(void **state)
 					     sizeof(usage)), -ENOENT);
 	assert_int_equal(flexmem_cache_pool_usage(cache, 0, NULL, &usage, 8),
 			 -EINVAL);
+	flexmem_cache_destroy(cache);
+}
+
+/* A segment that all streams share counts for none of them. */
+static void usage_of_a_shared_segment(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("expandable_segments:True,reuse:wait");
+	struct flexmem_cache_usage usage;
+	uint64_t stream;
+
+	(void)state;
+	for (stream = 1; stream < 3; stream++)
+		take(cache, stream * 1000, stream);
+	for (stream = 1; stream < 3; stream++) {
+		assert_int_equal(flexmem_cache_pool_usage(cache, 0, &stream,
+							  &usage,
+							  sizeof(usage)), 0);
+		assert_int_equal(usage.segments, 0);
+		assert_int_equal(usage.reserved_bytes, 0);
+		assert_int_equal(usage.allocations, 1);
+		assert_int_equal(usage.requested_bytes, stream * 1000);
+	}
+	assert_int_equal(usage_of(cache, 0).segments, 1);
+	assert_int_equal(usage_of(cache, 0).allocations, 2);
 	flexmem_cache_destroy(cache);
 }
 
@@ -840,6 +876,7 @@ int main(void)
 		CACHE_TEST(nested),
 		CACHE_TEST(no_events_in_a_capture),
 		CACHE_TEST(no_loans_in_a_capture),
+		CACHE_TEST(no_sharing_in_a_capture),
 		CACHE_TEST(events_without_a_capture),
 		CACHE_TEST(captures_end),
 		CACHE_TEST(emptied_alone),
@@ -849,6 +886,7 @@ int main(void)
 		CACHE_TEST(kept_for_a_graph_of_another_pool),
 		CACHE_TEST(kept_by_several),
 		CACHE_TEST(usage_by_stream),
+		CACHE_TEST(usage_of_a_shared_segment),
 		CACHE_TEST(used_on_oom),
 		CACHE_TEST(no_split),
 		CACHE_TEST(no_split_while_it_asks),

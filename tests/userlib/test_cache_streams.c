@@ -45,7 +45,7 @@ static void own_stream(void **state)
 }
 
 /* More streams than lanes, so that some streams share a lane and its lock. */
-static void many_streams(const char *configuration)
+static void many_streams(const char *configuration, unsigned int segments)
 {
 	struct flexmem_cache *cache = mock_cache_events(configuration);
 	void *tokens[3 * FMLIB_LANES];
@@ -57,29 +57,36 @@ static void many_streams(const char *configuration)
 		places[i] = place(cache, tokens[i]);
 		assert_int_equal(lookup(cache, tokens[i]).stream, i);
 	}
-	/*
-	 * Each stream has a segment of its own, whichever lane the stream is
-	 * in.
-	 */
-	assert_int_equal(mock.allocs, 3 * FMLIB_LANES);
+	assert_int_equal(mock.allocs, segments);
 	for (i = 0; i < 3 * FMLIB_LANES; i++)
 		give(cache, tokens[i]);
 	for (i = 3 * FMLIB_LANES; i--;)
 		assert_int_equal(place(cache, take(cache, 1000, i)), places[i]);
-	assert_int_equal(mock.allocs, 3 * FMLIB_LANES);
+	assert_int_equal(mock.allocs, segments);
 	flexmem_cache_destroy(cache);
 }
 
+/* Each stream has a segment of its own, whichever lane the stream is in. */
 static void streams_that_share_a_lock(void **state)
 {
 	(void)state;
-	many_streams("");
+	many_streams("", 3 * FMLIB_LANES);
 }
 
 static void growing_streams_that_share_a_lock(void **state)
 {
 	(void)state;
-	many_streams("expandable_segments:True");
+	many_streams("expandable_segments:True", 3 * FMLIB_LANES);
+}
+
+/*
+ * All streams have one segment. Each gets its own memory again, because no
+ * event has happened.
+ */
+static void streams_that_share_a_segment(void **state)
+{
+	(void)state;
+	many_streams("expandable_segments:True,reuse:wait", 1);
 }
 
 /* The next stream in the same hash chain, outside of pools. */
@@ -644,6 +651,7 @@ int main(void)
 		CACHE_TEST(own_stream),
 		CACHE_TEST(streams_that_share_a_lock),
 		CACHE_TEST(growing_streams_that_share_a_lock),
+		CACHE_TEST(streams_that_share_a_segment),
 		CACHE_TEST(streams_that_share_a_chain),
 		CACHE_TEST(waits_for_all),
 		CACHE_TEST(in_order),

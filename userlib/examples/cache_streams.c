@@ -102,8 +102,12 @@ int main(void)
 {
 	struct queues queues = { 0 };
 	struct flexmem_cache_events events = {
-		record, query, synchronize, destroy, synchronize_device,
-		&queues,
+		.record = record,
+		.query = query,
+		.synchronize = synchronize,
+		.destroy = destroy,
+		.synchronize_device = synchronize_device,
+		.user = &queues,
 	};
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_options options = {

@@ -56,8 +56,10 @@ extern "C" {
  * Streams are opaque numbers. A freed block can be reused on its own stream at
  * once, because work on one stream runs in order. If the provider has refused
  * memory, another stream may get the block. This requires that the segment is
- * expandable, and that the work of the block's stream is done. If another
- * stream uses an allocation, the caller says so with
+ * expandable, and that the work of the block's stream is done. With the setting
+ * ``reuse:done`` or ``reuse:wait``, all streams share expandable segments, except
+ * those of private pools, and get each other's memory before the cache asks the
+ * provider. If another stream uses an allocation, the caller says so with
  * flexmem_cache_record_stream(). The freed block can then be reused when the
  * events recorded on those streams have happened.
  *
@@ -234,10 +236,15 @@ flexmem_cache_device_provider(struct flexmem_device *device,
  * @destroy: frees an event, whether it has happened or not
  * @synchronize_device: waits until all work on all streams is done
  * @user: passed to each callback
+ * @wait: lets all later work of the stream wait on the device until the event
+ *	has happened, like cudaStreamWaitEvent(). The host does not wait. NULL:
+ *	a stream never waits for another one. Returns 0 or an errno
  *
- * @record, @query and @destroy run with the cache locked, the other two without
- * any lock of the cache. None may be NULL. Without this struct the cache
- * assumes that all work is done at once, as on a device without queues.
+ * @synchronize and @synchronize_device run without any lock of the cache. The
+ * others run with a lock of the cache, so they must not call it. Several threads
+ * may run them at the same time, for different events. None but @wait may be
+ * NULL. Without this struct the cache assumes that all work is done at once, as
+ * on a device without queues.
  */
 struct flexmem_cache_events {
 	int (*record)(void *user, uint64_t stream, uint64_t *event);
@@ -246,6 +253,7 @@ struct flexmem_cache_events {
 	void (*destroy)(void *user, uint64_t event);
 	int (*synchronize_device)(void *user);
 	void *user;
+	int (*wait)(void *user, uint64_t stream, uint64_t event);
 };
 
 /**
@@ -369,6 +377,13 @@ struct flexmem_cache_profile {
  * release_lock_on_device_malloc True or False (default): the provider makes
  *                               segments with the cache unlocked. PyTorch's
  *                               release_lock_on_cudamalloc is accepted, too
+ * reuse                         when a stream gets memory that another stream
+ *                               has freed in an expandable segment: own
+ *                               (default): when the provider has refused more
+ *                               memory; done: when an event tells that the work
+ *                               is done; wait: also before, and the stream
+ *                               waits on the device
+ *                               (&flexmem_cache_events.wait)
  * roundup_power2_divisions      sizes are rounded up to one of that many steps
  *                               between powers of two: a power of two up to
  *                               64; or a list like [256:1,512:2,>:4], by
@@ -745,8 +760,11 @@ struct flexmem_cache_allocation {
  *  1. while garbage_collection_threshold is exceeded, it returns free segments
  *     to the provider, the oldest first;
  *  2. it asks the provider for a segment (num_first_failures counts a refusal);
- *  3. it takes a hole in an expandable segment of another stream, if the work
- *     of that stream is done. Otherwise it runs the callbacks of
+ *  3. with ``reuse:wait`` it takes free memory in an expandable segment that
+ *     work of other streams may still use, and lets the stream wait for this
+ *     work on the device. With ``reuse:own``, and in private pools, it takes a
+ *     hole in an expandable segment of another stream, if the work of that
+ *     stream is done. Otherwise it runs the callbacks of
  *     flexmem_cache_add_oom_callback(). If they freed memory, it searches its
  *     blocks and asks the provider again;
  *  4. with a threshold, it repeats step 1. Then it returns free segments that
@@ -1329,7 +1347,8 @@ flexmem_cache_checkpoint_free(struct flexmem_cache_checkpoint *checkpoint);
  * @allocated_bytes: bytes in them
  * @requested_bytes: bytes in them before rounding
  *
- * An allocation counts for the pool and stream of its segment.
+ * An allocation counts for the pool and stream of its segment. A segment that
+ * all streams share counts for no stream, and its allocations for their own.
  */
 struct flexmem_cache_usage {
 	uint64_t uses;
@@ -1419,6 +1438,7 @@ struct flexmem_cache_figure {
  * @num_limit_errors: number of allocations that failed with
  *	FLEXMEM_CACHE_LIMIT_ALLOCATIONS; no other counter of failures includes
  *	them
+ * @num_stream_waits: number of calls of &flexmem_cache_events.wait
  *
  * The index of the arrays is enum flexmem_cache_pool_kind.
  *
@@ -1457,6 +1477,7 @@ struct flexmem_cache_statistics {
 	uint64_t num_pressure_events;
 	uint64_t pressure_bytes;
 	uint64_t num_limit_errors;
+	uint64_t num_stream_waits;
 };
 
 /**

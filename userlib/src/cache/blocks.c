@@ -209,15 +209,23 @@ static void release_growing(struct flexmem_cache *cache,
 			    const struct fmlib_found *found)
 {
 	struct fmlib_segment *segment = found->segment;
-	struct fmlib_holes before = fmlib_holes_of(&segment->range);
-	uint64_t tail = fmlib_range_tail(&segment->range);
+	struct fmlib_lane *lane = segment->shared ? found->owner->lane :
+						    segment->arena->lane;
+	struct fmlib_holes before;
+	uint64_t tail;
 
+	fmlib_share_lock(cache, segment);
+	before = fmlib_holes_of(&segment->range);
+	tail = fmlib_range_tail(&segment->range);
 	/* Cannot fail, because these bytes are reserved. */
 	fmlib_range_release(&segment->range, found->offset, found->size);
 	if (fmlib_range_tail(&segment->range) != tail)
-		segment->stamp = fmlib_account(cache,
-					       segment->arena->lane)->clock;
-	fmlib_figures_holes(cache, segment, before);
+		segment->stamp = fmlib_account(cache, lane)->clock;
+	fmlib_figures_holes(cache, lane, segment, before);
+	if (segment->tracks)
+		fmlib_share_free(cache, segment, found->owner, found->offset,
+				 found->size);
+	fmlib_share_unlock(cache, segment);
 }
 
 void fmlib_release(struct flexmem_cache *cache,
@@ -236,16 +244,22 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	uint64_t offset;
 	int err;
 
+	if (segment->tracks) {
+		err = fmlib_share_reserve(cache, segment, want);
+		want->no_host_memory = err == -ENOMEM;
+		return err;
+	}
 	err = fmlib_range_reserve(&segment->range, want->size, &offset);
 	if (err) {
 		want->no_host_memory = err == -ENOMEM;
 		return err;
 	}
-	fmlib_figures_holes(cache, segment, before);
+	fmlib_figures_holes(cache, want->lane, segment, before);
 	want->found = (struct fmlib_found){
 		.segment = segment,
 		.offset = offset,
 		.size = want->size,
+		.owner = segment->shared ? cache->share.sole : NULL,
 	};
 	return 0;
 }
@@ -283,28 +297,69 @@ void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	};
 	if (segment->growing) {
 		fmlib_range_claim(&segment->range, offset, size);
-		fmlib_figures_holes(cache, segment, before);
+		fmlib_figures_holes(cache, segment->arena->lane, segment,
+				    before);
 	} else {
 		want->found.piece = claim_piece(cache, segment, offset, size);
 	}
 }
 
-int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
+/* Looks for memory in the growing segments of an arena. */
+static int obtain_growing(struct flexmem_cache *cache, struct fmlib_want *want,
+			  const struct fmlib_arena *arena)
 {
 	struct fmlib_segment *segment;
+	int err = -ENOSPC;
+
+	for (segment = arena->growing; segment && err == -ENOSPC;
+	     segment = segment->next_growing)
+		err = fmlib_reserve(cache, segment, want);
+	return err == -ENOSPC ? -ENOENT : err;
+}
+
+static int obtain_shared(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	bool locks;
+	int err;
+
+	/*
+	 * Without an owner only the lane is locked. With one, another stream
+	 * may have made the first segment while the lock was dropped.
+	 */
+	if (fmlib_share_is_shut(cache, want)) {
+		if (!want->owner)
+			return -ENOENT;
+		err = fmlib_share_open(cache, want);
+		want->no_host_memory = err;
+		if (err)
+			return err;
+	}
+	locks = !cache->share.sole;
+	if (locks)
+		fmlib_lock_take(&cache->share.lock);
+	err = obtain_growing(cache, want, cache->share.arena);
+	if (locks)
+		fmlib_lock_drop(&cache->share.lock);
+	return err;
+}
+
+int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
+{
 	struct fmlib_arena *arena;
 	struct fmlib_piece *best;
 	int err;
 
+	if (cache->share.arena && fmlib_share_serves(cache, want->pool)) {
+		err = obtain_shared(cache, want);
+		if (err != -ENOENT)
+			return err;
+	}
 	arena = fmlib_arena_find(cache, want);
 	if (!arena)
 		return -ENOENT;
-	for (segment = arena->growing; segment;
-	     segment = segment->next_growing) {
-		err = fmlib_reserve(cache, segment, want);
-		if (err != -ENOSPC)
-			return err;
-	}
+	err = obtain_growing(cache, want, arena);
+	if (err != -ENOENT)
+		return err;
 	/*
 	 * If the smallest piece that fits is too large by the oversize rule,
 	 * all larger pieces are too large.

@@ -42,7 +42,7 @@ static bool may_serve(const struct fmlib_segment *segment,
 {
 	const struct fmlib_arena *arena = segment->arena;
 
-	return segment->growing && !segment->lost &&
+	return segment->growing && !segment->shared && !segment->lost &&
 	       arena->pool == want->pool && arena->stream != want->stream &&
 	       fmlib_range_largest(&segment->range) >= want->size;
 }
@@ -63,16 +63,16 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 		segment = segment->next;
 	if (!segment)
 		return -ENOMEM;
-	want->owner = fmlib_use_new(cache, want->stream);
-	if (!want->owner) {
+	want->loan = fmlib_use_new(cache, want->stream);
+	if (!want->loan) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}
-	want->owner->owns = true;
+	want->loan->owns = true;
 	err = fmlib_reserve(cache, segment, want);
 	if (err) {
-		fmlib_use_drop(cache, want->owner);
-		want->owner = NULL;
+		fmlib_use_drop(cache, want->loan);
+		want->loan = NULL;
 	}
 	return err;
 }

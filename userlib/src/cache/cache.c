@@ -42,12 +42,15 @@ FMLIB_INLINE void give_token(struct flexmem_cache *cache,
 {
 	fmlib_block_put(block, want->found.segment, want->found.offset,
 			want->found.size);
-	block->piece = want->found.piece;
+	if (want->found.owner)
+		block->owner = want->found.owner;
+	else
+		block->piece = want->found.piece;
 	block->requested = want->bytes;
 	block->origin = want->origin;
 	block->uses = NULL;
-	if (want->owner)
-		fmlib_use_begin(block, want->owner);
+	if (want->loan)
+		fmlib_use_begin(block, want->loan);
 	fmlib_figures_alloc(cache, block);
 	if (fmlib_is_tagged(cache, block))
 		fmlib_tag_add(block->origin->tag, block);
@@ -95,7 +98,7 @@ static int refuse(struct flexmem_cache *cache, struct fmlib_want *want)
 	 */
 	fmlib_lock_rest(cache);
 	fmlib_put_back(cache, &want->found);
-	fmlib_use_drop(cache, want->owner);
+	fmlib_use_drop(cache, want->loan);
 	explain_tokens(cache, want, want->found.size);
 	return -ENOMEM;
 }
@@ -130,7 +133,8 @@ static int complete(struct flexmem_cache *cache, struct fmlib_want *want,
 	 * The block struct comes from the lane of the memory. The lane may be
 	 * another stream's.
 	 */
-	*block = fmlib_block_take(cache, want->found.segment->arena->lane,
+	*block = fmlib_block_take(cache, want->owner ? want->lane :
+				  want->found.segment->arena->lane,
 				  want->found.size);
 	if (!*block)
 		return refuse(cache, want);
@@ -147,8 +151,8 @@ static void tick(struct flexmem_cache *cache, struct fmlib_lane *lane)
 	fmlib_account(cache, lane)->clock++;
 }
 
-static int find(struct flexmem_cache *cache, struct fmlib_want *want,
-		struct fmlib_block **block)
+static int find_memory(struct flexmem_cache *cache, struct fmlib_want *want,
+		       struct fmlib_block **block)
 {
 	bool missed;
 	int err;
@@ -159,6 +163,8 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 		fmlib_uses_poll(cache);
 		err = fmlib_obtain(cache, want);
 	}
+	if (err == -ENOENT && fmlib_share_poll(cache, want))
+		err = fmlib_obtain(cache, want);
 	missed = err == -ENOENT;
 	if (missed) {
 		/* The pin keeps the pool while the lock is dropped. */
@@ -173,6 +179,17 @@ static int find(struct flexmem_cache *cache, struct fmlib_want *want,
 	return err;
 }
 
+static int find(struct flexmem_cache *cache, struct fmlib_want *want,
+		struct fmlib_block **block)
+{
+	int err = fmlib_share_join(cache, want);
+
+	if (!err)
+		err = find_memory(cache, want, block);
+	fmlib_share_leave(cache, want);
+	return err;
+}
+
 /* The stream that a live block was allocated for. */
 static uint64_t stream_of(const struct fmlib_block *block)
 {
@@ -180,7 +197,7 @@ static uint64_t stream_of(const struct fmlib_block *block)
 
 	while (use && !use->owns)
 		use = use->next;
-	return use ? use->queue->stream : block->segment->arena->stream;
+	return use ? use->queue->stream : fmlib_stream_of(block);
 }
 
 static void fill(const struct fmlib_block *block,
@@ -281,6 +298,16 @@ static inline bool is_simple(const struct flexmem_cache *cache,
 	       want->size < cache->simple_limit && fmlib_lane_serves(cache);
 }
 
+/* Whether the arena for a new segment exists. */
+static bool has_arena(const struct flexmem_cache *cache,
+		      const struct fmlib_want *want)
+{
+	return fmlib_share_serves(cache, want->pool) &&
+	       fmlib_size_grows(cache, want) ?
+	       cache->share.arena != NULL :
+	       fmlib_arena_find(cache, want) != NULL;
+}
+
 /* Whether a miss needs only the lane's lock. */
 static bool is_simple_miss(const struct flexmem_cache *cache,
 			   const struct flexmem_cache_request *request,
@@ -288,7 +315,7 @@ static bool is_simple_miss(const struct flexmem_cache *cache,
 {
 	return is_simple(cache, request, want) &&
 	       cache->config.threshold <= 0.0 && !cache->config.release_lock &&
-	       fmlib_arena_find(cache, want);
+	       has_arena(cache, want);
 }
 
 /*

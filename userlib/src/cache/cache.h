@@ -15,7 +15,9 @@
  *           (MemPool).
  *  arena    the segments that a pool has for one stream: one arena for all
  *           requests if segments are expandable; otherwise one for small
- *           requests and one for large ones.
+ *           requests and one for large ones. With reuse:done and reuse:wait,
+ *           the growing segments of the common pool are in one arena for all
+ *           streams (share.c).
  *  lane     the state of one stream, seldom of several: a lock, its arenas,
  *           idle blocks, spare pieces and its part of the account.
  *  use      a block is used on another stream (record_stream). The uses that
@@ -27,13 +29,13 @@
  *  excess   bytes of a segment that could be returned to the provider.
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
- * and range, ladder -> borrow -> streams, and helper -> pressure -> reclaim.
- * All of them count figures.
+ * and range, blocks and segments -> share, ladder -> borrow -> streams, and
+ * helper -> pressure -> reclaim. All of them count figures.
  *
  * The order of locks: helper, registry (fork.c), cache, lanes in the order of
- * their table, account. A thread that holds a lane's lock but not the cache's
- * takes no other lock except the account's. A thread holds one of these sets of
- * locks (lanes.c):
+ * their table, share, account. A thread that holds a lane's lock but not the
+ * cache's takes no other lock except the last two. A thread holds one of these
+ * sets of locks (lanes.c):
  *
  *  - one lane's lock: to allocate free memory of the lane, and to free;
  *  - the cache's and one lane's: to get more from the provider as well;
@@ -221,6 +223,12 @@ struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
  */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
+/*
+ * Like fmlib_arena_get(), for the arena that all streams share, whose segments
+ * count as large. The request has an owner.
+ */
+struct fmlib_arena *fmlib_arena_share(struct flexmem_cache *cache,
+				      const struct fmlib_want *want);
 void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena);
 /*
  * The largest free block, and its arena, which is NULL if there is no free
@@ -364,6 +372,125 @@ void fmlib_uses_forget(struct flexmem_cache *cache, bool destroy_events);
  * cache locked. Returns 0; -ENOMEM: no hole is safe to use.
  */
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want);
+
+/*
+ * Defined in parts.c: the streams that use shared segments, and the free parts
+ * that their work may still use. The caller holds the lock of the share.
+ */
+
+/* Finds or makes the owner of a stream. Returns NULL if there is no memory. */
+struct fmlib_owner *fmlib_owner_get(struct fmlib_share *share,
+				    struct fmlib_lane *lane, uint64_t stream);
+/* Frees an owner, unless it is still needed. */
+void fmlib_owner_put(struct flexmem_cache *cache, struct fmlib_owner *owner);
+/* Forgets the first event of an owner, and destroys it if @destroy. */
+void fmlib_epoch_drop(struct flexmem_cache *cache, struct fmlib_owner *owner,
+		      bool destroy);
+
+static inline uint64_t fmlib_part_end(const struct fmlib_pending *part)
+{
+	return part->offset + part->size;
+}
+
+/* The first part that ends behind @offset, or NULL. */
+struct fmlib_pending *fmlib_part_from(const struct fmlib_segment *segment,
+				      uint64_t offset);
+/* Prepares spare parts. Returns 0 or -ENOMEM. */
+int fmlib_parts_prepare(struct fmlib_share *share, size_t count);
+/* Adds a part of the present epoch. The caller has prepared a spare part. */
+void fmlib_part_add(struct fmlib_share *share, struct fmlib_segment *segment,
+		    struct fmlib_owner *owner, uint64_t offset, uint64_t size);
+/* Removes a part. This may free its owner. */
+void fmlib_part_remove(struct flexmem_cache *cache,
+		       struct fmlib_pending *part);
+/* From now on no part of the interval is pending. */
+void fmlib_parts_clear(struct flexmem_cache *cache,
+		       struct fmlib_segment *segment, uint64_t offset,
+		       uint64_t end);
+
+/* Defined in share.c: the shared segments. */
+
+/* Whether requests of this pool may get shared memory. */
+static inline bool fmlib_share_serves(const struct flexmem_cache *cache,
+				      const struct fmlib_pool *pool)
+{
+	return !pool->id && cache->config.reuse != FMLIB_REUSE_OWN &&
+	       (cache->expandable || cache->share.arena);
+}
+
+/*
+ * Whether only another stream has used the shared segments so far.
+ * fmlib_share_open() lets the stream of the request in. It may lock the whole
+ * cache. It returns 0 or -ENOMEM.
+ */
+bool fmlib_share_is_shut(const struct flexmem_cache *cache,
+			 const struct fmlib_want *want);
+int fmlib_share_open(struct flexmem_cache *cache,
+		     const struct fmlib_want *want);
+/*
+ * Sets the owner of a request that may get shared memory, until
+ * fmlib_share_leave(). The caller holds the cache's lock and the lane's; the
+ * function may lock the whole cache. Returns 0 or -ENOMEM.
+ */
+int fmlib_share_join(struct flexmem_cache *cache, struct fmlib_want *want);
+void fmlib_share_leave(struct flexmem_cache *cache, struct fmlib_want *want);
+/* An arena for shared segments has come, for a first stream, and has gone. */
+void fmlib_share_begin(struct flexmem_cache *cache, struct fmlib_arena *arena,
+		       struct fmlib_owner *owner);
+void fmlib_share_end(struct flexmem_cache *cache);
+/* Frees all host memory. The segments are gone. */
+void fmlib_share_free_all(struct flexmem_cache *cache, bool destroy_events);
+
+/* Locks a segment, if several streams use it. */
+static inline void fmlib_share_lock(struct flexmem_cache *cache,
+				    const struct fmlib_segment *segment)
+{
+	if (segment->tracks)
+		fmlib_lock_take(&cache->share.lock);
+}
+
+static inline void fmlib_share_unlock(struct flexmem_cache *cache,
+				      const struct fmlib_segment *segment)
+{
+	if (segment->tracks)
+		fmlib_lock_drop(&cache->share.lock);
+}
+
+/*
+ * These functions are for locked segments that track. fmlib_share_reserve() is
+ * like fmlib_reserve(). fmlib_share_tail() returns how many bytes of the free
+ * end a stream can use.
+ */
+int fmlib_share_reserve(struct flexmem_cache *cache,
+			struct fmlib_segment *segment, struct fmlib_want *want);
+void fmlib_share_free(struct flexmem_cache *cache,
+		      struct fmlib_segment *segment, struct fmlib_owner *owner,
+		      uint64_t offset, uint64_t size);
+uint64_t fmlib_share_tail(const struct fmlib_segment *segment,
+			  const struct fmlib_owner *owner);
+/* No part from @end on is pending. The whole cache is locked. */
+void fmlib_share_cut(struct flexmem_cache *cache,
+		     struct fmlib_segment *segment, uint64_t end);
+/*
+ * Queries the events of the other streams. Returns whether one has happened.
+ */
+bool fmlib_share_poll(struct flexmem_cache *cache,
+		      const struct fmlib_want *want);
+/*
+ * Takes memory that work of other streams may still use. The stream of the
+ * request waits for this work. @is_short: the provider has refused more memory;
+ * otherwise the segments first grow to a little more than the peak of live
+ * bytes. Returns 0; -ENOENT: there is none, or the stream cannot wait; or
+ * -ENOMEM: no host memory.
+ */
+int fmlib_share_wait(struct flexmem_cache *cache, struct fmlib_want *want,
+		     bool is_short);
+/*
+ * Before and after a synchronization of the device: ends the epoch, and notes
+ * that it is done. The whole cache is locked.
+ */
+uint64_t fmlib_share_mark(struct flexmem_cache *cache);
+void fmlib_share_done(struct flexmem_cache *cache, uint64_t epoch);
 
 /*
  * private.c: returns the pool that flexmem_cache_pool_begin() selects for a

@@ -166,6 +166,21 @@ static bool parse_switch(struct fmlib_config *config, enum fmlib_key key,
 	return true;
 }
 
+static bool parse_reuse(struct fmlib_config *config, enum fmlib_key key,
+			const char *value)
+{
+	(void)key;
+	if (!strcmp(value, "own"))
+		config->reuse = FMLIB_REUSE_OWN;
+	else if (!strcmp(value, "done"))
+		config->reuse = FMLIB_REUSE_DONE;
+	else if (!strcmp(value, "wait"))
+		config->reuse = FMLIB_REUSE_WAIT;
+	else
+		return false;
+	return true;
+}
+
 static bool parse_backend(struct fmlib_config *config, enum fmlib_key key,
 			  const char *value)
 {
@@ -286,6 +301,7 @@ static const struct {
 				 parse_share },
 	[FMLIB_KEY_RELEASE_LOCK] = { "release_lock_on_device_malloc", "False",
 				     parse_switch },
+	[FMLIB_KEY_REUSE] = { "reuse", "own", parse_reuse },
 	[FMLIB_KEY_DIVISIONS] = { "roundup_power2_divisions", "off",
 				  parse_divisions },
 };
@@ -451,6 +467,7 @@ int fmlib_config_read(struct flexmem_cache *cache, const char *text)
 	config->fraction = 1.0;
 	config->max_split = FMLIB_NO_LIMIT;
 	config->slack = cache->profile.oversize_slack;
+	config->reuse = FMLIB_REUSE_OWN;
 	for (key = 0; key < FMLIB_KEYS; key++)
 		strcpy(config->shown[key].value, keys[key].initial);
 	snprintf(config->shown[FMLIB_KEY_SLACK].value, VALUE_MAX, "%llu",

@@ -32,7 +32,7 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_SIZE;
 	if (is_barred(arena->pool, want))
 		return FLEXMEM_CACHE_OBSTACLE_POOL;
-	if (arena->stream != want->stream)
+	if (arena == cache->share.arena || arena->stream != want->stream)
 		return FLEXMEM_CACHE_OBSTACLE_STREAM;
 	if (arena->kind != want->kind)
 		return FLEXMEM_CACHE_OBSTACLE_KIND;

@@ -80,6 +80,14 @@ uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache)
 	return (uint64_t)fmlib_flow_now(all, FMLIB_BYTES);
 }
 
+uint64_t fmlib_figures_peak(const struct flexmem_cache *cache)
+{
+	const struct fmlib_flow *all =
+		&cache->account.flows[flow_of(cache, FLEXMEM_CACHE_ALL)];
+
+	return (uint64_t)all->peak[FMLIB_BYTES];
+}
+
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache)
 {
 	const struct fmlib_flow *all =
@@ -362,6 +370,7 @@ int flexmem_cache_reset_accumulated(struct flexmem_cache *cache)
 	f->num_alloc_retries = 0;
 	f->num_first_failures = 0;
 	f->num_sync_all_streams = 0;
+	f->num_stream_waits = 0;
 	f->num_device_alloc = 0;
 	f->num_device_free = 0;
 	f->num_device_grow = 0;

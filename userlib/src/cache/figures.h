@@ -24,6 +24,8 @@ void fmlib_figures_wait(struct flexmem_cache *cache,
 			const struct fmlib_block *block, int change);
 /* The caller has locked the whole cache. */
 uint64_t fmlib_figures_allocated(const struct flexmem_cache *cache);
+/* Returns the most bytes that were allocated. The whole cache is locked. */
+uint64_t fmlib_figures_peak(const struct flexmem_cache *cache);
 /* Returns how many allocations were freed so far. */
 uint64_t fmlib_figures_freed(const struct flexmem_cache *cache);
 /*
@@ -110,7 +112,8 @@ FMLIB_INLINE void fmlib_figures_alloc(struct flexmem_cache *cache,
 				      const struct fmlib_block *block)
 {
 	const struct fmlib_arena *arena = block->segment->arena;
-	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
+	struct fmlib_flow *flows =
+		fmlib_account(cache, fmlib_lane_of(block))->flows;
 
 	if (!cache->one_kind)
 		fmlib_flow_in(&flows[FLEXMEM_CACHE_ALL], block->size,
@@ -127,7 +130,8 @@ static inline void fmlib_figures_free(struct flexmem_cache *cache,
 				      const struct fmlib_block *block)
 {
 	const struct fmlib_arena *arena = block->segment->arena;
-	struct fmlib_flow *flows = fmlib_account(cache, arena->lane)->flows;
+	struct fmlib_flow *flows =
+		fmlib_account(cache, fmlib_lane_of(block))->flows;
 
 	if (!cache->one_kind)
 		fmlib_flow_out(&flows[FLEXMEM_CACHE_ALL], block);
@@ -175,13 +179,16 @@ fmlib_holes_of(const struct fmlib_range *range)
 	return holes;
 }
 
-/* Counts the change in holes after a block was taken or freed. */
+/*
+ * Counts the change in holes after a block was taken or freed. @lane: a locked
+ * lane.
+ */
 static inline void fmlib_figures_holes(struct flexmem_cache *cache,
+				       struct fmlib_lane *lane,
 				       const struct fmlib_segment *segment,
 				       struct fmlib_holes before)
 {
-	struct fmlib_account *account = fmlib_account(cache,
-						      segment->arena->lane);
+	struct fmlib_account *account = fmlib_account(cache, lane);
 	struct fmlib_holes now = fmlib_holes_of(&segment->range);
 
 	account->split_count[segment->arena->kind] += now.count - before.count;

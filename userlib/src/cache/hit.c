@@ -37,6 +37,7 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 		return NULL;
 	block = fmlib_block_pop(&lane->blocks);
 	fmlib_block_put(block, segment, offset, size);
+	block->owner = cache->share.sole;
 	block->requested = bytes;
 	block->origin = &cache->untagged.origin;
 	block->uses = NULL;
@@ -106,10 +107,7 @@ static inline void count_free(struct flexmem_cache *cache,
 				block->size);
 }
 
-/*
- * Frees a block of a segment that grows, in a cache in which all requests count
- * as large.
- */
+/* Frees a block of a quick segment. */
 static inline void give_range(struct flexmem_cache *cache,
 			      struct fmlib_account *account,
 			      const struct fmlib_block *block)
@@ -125,31 +123,30 @@ static inline void give_range(struct flexmem_cache *cache,
 	count_free(cache, account, block, holes);
 }
 
-static void give_memory(struct flexmem_cache *cache,
-			const struct fmlib_block *block)
+static __attribute__((noinline)) void
+give_memory(struct flexmem_cache *cache, struct fmlib_lane *lane,
+	    const struct fmlib_block *block)
 {
 	const struct fmlib_found found = {
 		.segment = block->segment,
 		.offset = block->offset,
 		.size = block->size,
 		.piece = block->piece,
+		.owner = block->owner,
 	};
 
 	fmlib_figures_free(cache, block);
 	fmlib_release(cache, &found);
+	fmlib_figures_commit(cache, fmlib_account(cache, lane));
 }
 
 static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 			struct fmlib_block *block)
 {
-	struct fmlib_account *account = fmlib_account(cache, lane);
-
-	if (block->segment->growing && cache->one_kind) {
-		give_range(cache, account, block);
-	} else {
-		give_memory(cache, block);
-		fmlib_figures_commit(cache, account);
-	}
+	if (block->segment->quick)
+		give_range(cache, fmlib_account(cache, lane), block);
+	else
+		give_memory(cache, lane, block);
 	fmlib_block_rest(&lane->blocks, block);
 	fmlib_lane_done(cache, lane);
 }

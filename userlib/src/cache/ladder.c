@@ -59,6 +59,14 @@ static uint64_t freed(const struct flexmem_cache *cache)
 	       cache->figures.num_device_shrink;
 }
 
+/* The stream waits on the device for the work of other streams. */
+static int wait_on_device(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	int err = fmlib_share_wait(cache, want, true);
+
+	return err == -ENOENT ? -ENOMEM : err;
+}
+
 static int ask_framework(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	uint64_t before;
@@ -234,8 +242,8 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want) = {
-		fmlib_borrow, ask_framework, release_large, release_all,
-		last_attempt, use_pools, wait_for_others,
+		wait_on_device, fmlib_borrow, ask_framework, release_large,
+		release_all, last_attempt, use_pools, wait_for_others,
 	};
 	size_t i;
 	int err;

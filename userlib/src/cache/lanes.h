@@ -111,7 +111,15 @@ void fmlib_lanes_free(struct flexmem_cache *cache);
 
 static inline struct fmlib_lane *fmlib_lane_of(const struct fmlib_block *block)
 {
-	return block->segment->arena->lane;
+	return block->segment->shared ? block->owner->lane :
+	       block->segment->arena->lane;
+}
+
+/* The stream that may use a block again without an event. */
+static inline uint64_t fmlib_stream_of(const struct fmlib_block *block)
+{
+	return block->segment->shared ? block->owner->stream :
+	       block->segment->arena->stream;
 }
 
 /*

@@ -48,6 +48,20 @@ static struct fmlib_arena **chain_of(struct flexmem_cache *cache,
 	return &cache->arenas[fmlib_arena_chain(stream, pool->id)];
 }
 
+static struct fmlib_arena *make_arena(const struct fmlib_want *want)
+{
+	struct fmlib_arena *arena = calloc(1, sizeof(*arena));
+
+	if (!arena)
+		return NULL;
+	arena->pool = want->pool;
+	arena->lane = want->lane;
+	arena->kind = want->kind;
+	arena->stream = want->stream;
+	want->pool->pins++;
+	return arena;
+}
+
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want)
 {
@@ -55,16 +69,27 @@ struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 	struct fmlib_arena *arena = fmlib_arena_find(cache, want);
 
 	if (!arena) {
-		arena = calloc(1, sizeof(*arena));
+		arena = make_arena(want);
 		if (!arena)
 			return NULL;
-		arena->pool = want->pool;
-		arena->lane = want->lane;
-		arena->kind = want->kind;
-		arena->stream = want->stream;
 		arena->next = *first;
 		*first = arena;
-		want->pool->pins++;
+	}
+	arena->pins++;
+	return arena;
+}
+
+struct fmlib_arena *fmlib_arena_share(struct flexmem_cache *cache,
+				      const struct fmlib_want *want)
+{
+	struct fmlib_arena *arena = cache->share.arena;
+
+	if (!arena) {
+		arena = make_arena(want);
+		if (!arena)
+			return NULL;
+		arena->kind = FLEXMEM_CACHE_LARGE;
+		fmlib_share_begin(cache, arena, want->owner);
 	}
 	arena->pins++;
 	return arena;
@@ -76,9 +101,13 @@ void fmlib_arena_put(struct flexmem_cache *cache, struct fmlib_arena *arena)
 
 	if (--arena->pins)
 		return;
-	while (*link != arena)
-		link = &(*link)->next;
-	*link = arena->next;
+	if (arena == cache->share.arena) {
+		fmlib_share_end(cache);
+	} else {
+		while (*link != arena)
+			link = &(*link)->next;
+		*link = arena->next;
+	}
 	fmlib_pool_put(cache, arena->pool);
 	free(arena);
 }
@@ -112,6 +141,8 @@ struct fmlib_largest fmlib_pools_largest(const struct flexmem_cache *cache)
 	struct fmlib_largest largest = { 0 };
 	size_t i;
 
+	if (cache->share.arena)
+		find_largest_in(cache->share.arena, &largest);
 	for (i = 0; i < FMLIB_CHAINS; i++)
 		find_largest_in(cache->arenas[i], &largest);
 	return largest;

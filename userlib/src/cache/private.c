@@ -370,12 +370,6 @@ struct fmlib_pool *fmlib_selected_pool(struct flexmem_cache *cache,
 	return selection ? selection->pool : &cache->common;
 }
 
-static bool is_counted(const struct fmlib_arena *arena,
-		       const struct fmlib_pool *pool, const uint64_t *stream)
-{
-	return arena->pool == pool && (!stream || arena->stream == *stream);
-}
-
 static void count(const struct flexmem_cache *cache,
 		  const struct fmlib_pool *pool, const uint64_t *stream,
 		  struct flexmem_cache_usage *usage)
@@ -385,14 +379,17 @@ static void count(const struct flexmem_cache *cache,
 	uint32_t i;
 
 	for (segment = cache->first_segment; segment; segment = segment->next) {
-		if (!is_counted(segment->arena, pool, stream))
+		if (segment->arena->pool != pool ||
+		    (stream && (segment->shared ||
+				segment->arena->stream != *stream)))
 			continue;
 		usage->segments++;
 		usage->reserved_bytes += segment->size;
 	}
 	for (i = 0; i < fmlib_blocks_count(cache); i++) {
 		block = fmlib_block_at(cache, i);
-		if (!block || !is_counted(block->segment->arena, pool, stream))
+		if (!block || block->segment->arena->pool != pool ||
+		    (stream && fmlib_stream_of(block) != *stream))
 			continue;
 		usage->active_bytes += block->size;
 		if (!fmlib_block_is_live(block))

@@ -484,8 +484,8 @@ static void remove_hole(struct fmlib_range *range, struct path *path,
  * Fills @path down to the lowest hole that is large enough. Returns false if
  * there is none. Corrects sizes of children that it finds to be too high.
  */
-static bool find_fit(const struct fmlib_range *range, int32_t size,
-		     struct path *path)
+static inline __attribute__((always_inline)) bool
+find_fit(const struct fmlib_range *range, int32_t size, struct path *path)
 {
 	struct fmlib_range_node *node = range->root;
 	unsigned int level = 0;
@@ -740,6 +740,63 @@ uint64_t fmlib_range_largest(const struct fmlib_range *range)
 {
 	return (uint64_t)find_largest(range->root, range->height, 0) <<
 	       range->shift;
+}
+
+/*
+ * Moves @path from the entry @at of the node at @level to the first hole of at
+ * least @size units at this entry or behind it. Returns false if there is none.
+ */
+static bool find_next_fit(const struct fmlib_range *range, int32_t size,
+			  struct path *path, unsigned int level,
+			  unsigned int at)
+{
+	uint32_t found;
+
+	for (;;) {
+		found = at < FANOUT ? at_least(&path->nodes[level]->sizes,
+					       size) >> at << at : 0;
+		if (found) {
+			at = (unsigned int)__builtin_ctz(found);
+			path->at[level] = at;
+			if (level + 1 == range->height)
+				return true;
+			path->nodes[level + 1] =
+				path->nodes[level]->children[at];
+			level++;
+			at = 0;
+		} else {
+			if (!level)
+				return false;
+			level--;
+			at = path->at[level] + 1;
+		}
+	}
+}
+
+bool fmlib_range_fit(const struct fmlib_range *range, uint64_t size,
+		     uint64_t *offset, uint64_t *hole)
+{
+	uint64_t from = *offset >> range->shift;
+	uint64_t units = size >> range->shift;
+	unsigned int leaf = range->height - 1;
+	const struct fmlib_range_node *node;
+	struct path path;
+	unsigned int at;
+
+	if (!units || units >= NOWHERE || from >= NOWHERE)
+		return false;
+	if (from) {
+		at = descend(range, (int32_t)from - 1, &path);
+		if (!find_next_fit(range, (int32_t)units, &path, leaf, at))
+			return false;
+	} else if (!find_fit(range, (int32_t)units, &path)) {
+		return false;
+	}
+	node = path.nodes[leaf];
+	at = path.at[leaf];
+	*offset = (uint64_t)node->offsets.of[at] << range->shift;
+	*hole = (uint64_t)node->sizes.of[at] << range->shift;
+	return true;
 }
 
 bool fmlib_range_hole(const struct fmlib_range *range, uint64_t *offset,

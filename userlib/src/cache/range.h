@@ -61,6 +61,14 @@ int fmlib_range_reserve(struct fmlib_range *range, uint64_t size,
 			uint64_t *offset);
 
 /*
+ * Finds the lowest hole of at least @size bytes at *@offset or behind it.
+ * *@offset is 0 or the end of a hole. Returns false if there is none; otherwise
+ * *@offset and *@hole receive the offset and the size of the hole.
+ */
+bool fmlib_range_fit(const struct fmlib_range *range, uint64_t size,
+		     uint64_t *offset, uint64_t *hole);
+
+/*
  * Frees a whole reserved part. Returns 0; or -EINVAL if a byte of it is free
  * already, or beyond the end.
  */
@@ -101,6 +109,11 @@ static inline uint64_t fmlib_range_tail(const struct fmlib_range *range)
 	return (uint64_t)range->tail << range->shift;
 }
 
+/* The bytes of the reserved parts. */
+static inline uint64_t fmlib_range_used(const struct fmlib_range *range)
+{
+	return (uint64_t)range->used << range->shift;
+}
 
 /*
  * Finds the first hole at *@offset or behind it. Returns false if there is

@@ -94,11 +94,18 @@ static int check_allowance(struct flexmem_cache *cache, struct fmlib_want *want,
 /*
  * Notes from which segment the lane allocates, because that may have changed.
  */
-static void note_first(const struct fmlib_arena *arena)
+static void note_first(struct flexmem_cache *cache,
+		       const struct fmlib_arena *arena)
 {
-	if (!arena->pool->id && arena->stream == arena->lane->stream &&
-	    arena->kind == FLEXMEM_CACHE_LARGE)
+	const struct fmlib_owner *sole = cache->share.sole;
+
+	if (arena == cache->share.arena) {
+		if (sole && sole->stream == sole->lane->stream)
+			sole->lane->current = arena->growing;
+	} else if (!arena->pool->id && arena->stream == arena->lane->stream &&
+		   arena->kind == FLEXMEM_CACHE_LARGE) {
 		arena->lane->current = arena->growing;
+	}
 }
 
 static void link_segment(struct flexmem_cache *cache,
@@ -117,18 +124,19 @@ static void link_segment(struct flexmem_cache *cache,
 	while (*link)
 		link = &(*link)->next_growing;
 	*link = segment;
-	note_first(segment->arena);
+	note_first(cache, segment->arena);
 }
 
 /* Removes a segment from the list of growing segments that serve requests. */
-static void unlink_growing(struct fmlib_segment *segment)
+static void unlink_growing(struct flexmem_cache *cache,
+			   struct fmlib_segment *segment)
 {
 	struct fmlib_segment **link = &segment->arena->growing;
 
 	while (*link != segment)
 		link = &(*link)->next_growing;
 	*link = segment->next_growing;
-	note_first(segment->arena);
+	note_first(cache, segment->arena);
 }
 
 static void unlink_segment(struct flexmem_cache *cache,
@@ -143,7 +151,7 @@ static void unlink_segment(struct flexmem_cache *cache,
 	else
 		cache->last_segment = segment->previous;
 	if (segment->growing && !segment->lost)
-		unlink_growing(segment);
+		unlink_growing(cache, segment);
 }
 
 /*
@@ -151,12 +159,12 @@ static void unlink_segment(struct flexmem_cache *cache,
  * segment.
  */
 static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
-		   struct fmlib_piece *piece)
+		   struct fmlib_lane *lane, struct fmlib_piece *piece)
 {
 	segment->serial = ++cache->segment_serial;
 	/* The pool may have been released while the lock was dropped. */
 	atomic_init(&segment->leaving, segment->arena->pool->released);
-	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
+	segment->stamp = fmlib_account(cache, lane)->clock;
 	link_segment(cache, segment);
 	if (segment->growing) {
 		/* Cannot fail: the nodes are prepared. */
@@ -298,6 +306,8 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 {
 	struct fmlib_segment *segment;
 	struct fmlib_arena *arena;
+	bool shared;
+	bool grows;
 
 	/*
 	 * Prepares two pieces: one for the request, and one for the rest of a
@@ -305,7 +315,10 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	 */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
-	arena = fmlib_arena_get(cache, want);
+	grows = fmlib_size_grows(cache, want);
+	shared = grows && want->owner;
+	arena = shared ? fmlib_arena_share(cache, want) :
+			 fmlib_arena_get(cache, want);
 	if (!arena)
 		return NULL;
 	segment = new_segment(cache);
@@ -314,7 +327,8 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 		return NULL;
 	}
 	segment->arena = arena;
-	segment->growing = fmlib_size_grows(cache, want);
+	segment->growing = grows;
+	segment->shared = shared;
 	if (segment->growing &&
 	    fmlib_range_start(&segment->range, cache->profile.granule)) {
 		dispose(cache, segment);
@@ -366,19 +380,26 @@ static int make(struct flexmem_cache *cache, struct fmlib_want *want)
 		dispose(cache, segment);
 		return err;
 	}
-	attach(cache, segment, whole);
-	return use(cache, want, segment);
+	/* A second stream may have appeared while the lock was dropped. */
+	segment->tracks = segment->shared && !cache->share.sole;
+	segment->quick = segment->growing && cache->one_kind &&
+			 !segment->tracks;
+	fmlib_share_lock(cache, segment);
+	attach(cache, segment, want->lane, whole);
+	err = use(cache, want, segment);
+	fmlib_share_unlock(cache, segment);
+	return err;
 }
 
-static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
-		   uint64_t more)
+static void extend(struct flexmem_cache *cache, struct fmlib_lane *lane,
+		   struct fmlib_segment *segment, uint64_t more)
 {
 	struct fmlib_holes before = fmlib_holes_of(&segment->range);
 
 	/* Cannot fail: the nodes are prepared. */
 	fmlib_range_grow(&segment->range, more);
-	segment->stamp = fmlib_account(cache, segment->arena->lane)->clock;
-	fmlib_figures_holes(cache, segment, before);
+	segment->stamp = fmlib_account(cache, lane)->clock;
+	fmlib_figures_holes(cache, lane, segment, before);
 	fmlib_history_segment(cache, segment, segment->size, more, true);
 	segment->size += more;
 	segment->stuck = false;
@@ -390,7 +411,8 @@ static void extend(struct flexmem_cache *cache, struct fmlib_segment *segment,
  * From now on the free memory of a segment serves no request, and is returned
  * when possible.
  */
-static void withdraw(struct fmlib_segment *segment)
+static void withdraw(struct flexmem_cache *cache,
+		     struct fmlib_segment *segment)
 {
 	struct fmlib_piece *piece;
 
@@ -399,7 +421,8 @@ static void withdraw(struct fmlib_segment *segment)
 			fmlib_fit_remove(&segment->arena->free, piece);
 	}
 	if (segment->growing)
-		unlink_growing(segment);
+		unlink_growing(cache, segment);
+	fmlib_share_cut(cache, segment, 0);
 	segment->lost = true;
 	atomic_store(&segment->leaving, true);
 }
@@ -415,7 +438,7 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 	if (!provider->lost ||
 	    provider->lost(provider->user, segment->handle) <= 0)
 		return false;
-	withdraw(segment);
+	withdraw(cache, segment);
 	fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,
 			"a reset of the device has lost a segment of %llu bytes",
 			(unsigned long long)segment->size);
@@ -427,10 +450,17 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 {
 	const struct flexmem_cache_provider *provider =
 		fmlib_provider_of(segment);
-	uint64_t more = fmlib_round_up(want->size - fmlib_segment_tail(segment),
+	uint64_t tail = segment->tracks ?
+			fmlib_share_tail(segment, want->owner) :
+			fmlib_segment_tail(segment);
+	uint64_t more = fmlib_round_up(want->size - tail,
 				       cache->profile.growing_step);
 	uint64_t size = segment->size + more;
 	int err;
+
+	/* Another thread has freed the end of the segment. */
+	if (tail >= want->size)
+		return 0;
 
 	if (size > fmlib_range_limit(cache->profile.granule))
 		return -EAGAIN;
@@ -452,35 +482,25 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	want->failure->error = err;
 	if (!err)
-		extend(cache, segment, more);
+		extend(cache, want->lane, segment, more);
 	else if (err == -EIO && fmlib_segment_is_lost(cache, segment))
 		err = -EAGAIN;
 	return err;
 }
 
-int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
+/*
+ * Tries each growing segment, because one may have room to grow where another
+ * has none. Returns -ENOENT if none can grow.
+ */
+static int obtain_by_growth(struct flexmem_cache *cache,
+			    struct fmlib_want *want,
+			    const struct fmlib_arena *arena)
 {
-	struct fmlib_segment *segment = NULL;
+	struct fmlib_segment *segment;
 	struct fmlib_segment *next;
-	struct fmlib_arena *arena;
 	int err;
 
-	/*
-	 * While the lock was dropped, an event or another thread may have freed
-	 * memory. If the search fails again, the free end of each growing
-	 * segment is too small.
-	 */
-	err = fmlib_obtain(cache, want);
-	if (err != -ENOENT)
-		return err;
-	arena = fmlib_arena_find(cache, want);
-	if (arena && cache->expandable)
-		segment = arena->growing;
-	/*
-	 * Tries each growing segment, because one may have room to grow where
-	 * another has none.
-	 */
-	for (; segment; segment = next) {
+	for (segment = arena->growing; segment; segment = next) {
 		next = segment->next_growing;
 		err = grow(cache, want, segment);
 		if (!err)
@@ -489,7 +509,50 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 		    (err != -EAGAIN && err != -ENOMEM))
 			return err;
 	}
-	return make(cache, want);
+	return -ENOENT;
+}
+
+static int obtain_shared(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	const struct fmlib_arena *arena = cache->share.arena;
+	bool locks = !cache->share.sole;
+	int err = fmlib_share_wait(cache, want, false);
+
+	if (err != -ENOENT || !arena || !cache->expandable)
+		return err;
+	if (locks)
+		fmlib_lock_take(&cache->share.lock);
+	err = obtain_by_growth(cache, want, arena);
+	if (locks)
+		fmlib_lock_drop(&cache->share.lock);
+	return err;
+}
+
+int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	const struct fmlib_arena *arena;
+	int err;
+
+	/* The setting may have changed while the lock was dropped. */
+	err = fmlib_share_join(cache, want);
+	if (err)
+		return err;
+	/*
+	 * While the lock was dropped, an event or another thread may have freed
+	 * memory. If the search fails again, the free end of each growing
+	 * segment is too small.
+	 */
+	err = fmlib_obtain(cache, want);
+	if (err != -ENOENT)
+		return err;
+	if (want->owner) {
+		err = obtain_shared(cache, want);
+	} else {
+		arena = fmlib_arena_find(cache, want);
+		if (arena && cache->expandable)
+			err = obtain_by_growth(cache, want, arena);
+	}
+	return err == -ENOENT ? make(cache, want) : err;
 }
 
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
@@ -532,7 +595,8 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	if (err)
 		return err;
 	fmlib_range_shrink(&segment->range, less);
-	fmlib_figures_holes(cache, segment, before);
+	fmlib_share_cut(cache, segment, size);
+	fmlib_figures_holes(cache, segment->arena->lane, segment, before);
 	segment->size = size;
 	fmlib_history_segment(cache, segment, size, less, false);
 	fmlib_figures_reserved(cache, segment->arena->kind, 0, less);
@@ -554,7 +618,7 @@ static int free_whole(struct flexmem_cache *cache,
 		fmlib_segment_forget(cache, segment);
 	else if (!segment->pointer && !segment->lost &&
 		 fmlib_segment_map(cache, segment))
-		withdraw(segment);
+		withdraw(cache, segment);
 	return err;
 }
 
@@ -607,11 +671,13 @@ void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block)
 		.offset = block->offset,
 		.size = block->size,
 		.piece = block->piece,
+		.owner = block->owner,
 	};
+	struct fmlib_lane *lane = fmlib_lane_of(block);
 
 	fmlib_history_block(cache, FMLIB_FREE_COMPLETED, block);
 	fmlib_origin_drop(cache, block->origin);
-	fmlib_block_give(cache, fmlib_lane_of(block), block);
+	fmlib_block_give(cache, lane, block);
 	fmlib_put_back(cache, &found);
 }
 
@@ -630,6 +696,7 @@ void fmlib_segment_forget(struct flexmem_cache *cache,
 			fmlib_piece_remove(cache, piece);
 		fmlib_piece_drop(segment->arena->lane, piece);
 	}
+	fmlib_share_cut(cache, segment, 0);
 	unlink_segment(cache, segment);
 	dispose(cache, segment);
 }

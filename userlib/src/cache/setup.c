@@ -277,6 +277,8 @@ static int fill(struct flexmem_cache *cache,
 	 */
 	cache->common.pins = 1;
 	cache->common.provider = &cache->provider;
+	cache->share.epoch = 1;
+	cache->share.random = UINT32_C(0x9e3779b9);
 	return begin_history(cache);
 }
 
@@ -415,6 +417,7 @@ void flexmem_cache_destroy(struct flexmem_cache *cache)
 			give_back(cache, cache->first_segment);
 		fmlib_segment_forget(cache, cache->first_segment);
 	}
+	fmlib_share_free_all(cache, own);
 	events = fmlib_history_end(cache);
 	fmlib_unlock(cache);
 	free(events);

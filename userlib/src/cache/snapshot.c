@@ -43,13 +43,12 @@ static struct fmlib_event *next_event(struct flexmem_cache *cache,
 void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
 		       const struct fmlib_block *block)
 {
-	const struct fmlib_arena *arena = block->segment->arena;
 	struct fmlib_event *event = next_event(cache, action, block->origin);
 
 	event->address = flat_address(block->segment, block->offset);
 	event->size = block->size;
-	event->stream = arena->stream;
-	event->pool = arena->pool->id;
+	event->stream = block->segment->arena->stream;
+	event->pool = block->segment->arena->pool->id;
 }
 
 void fmlib_history_segment(struct flexmem_cache *cache,

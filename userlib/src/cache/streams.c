@@ -100,7 +100,7 @@ int fmlib_use_add(struct flexmem_cache *cache, struct fmlib_block *block,
 {
 	struct fmlib_use *use;
 
-	if (!cache->has_events || stream == block->segment->arena->stream)
+	if (!cache->has_events || stream == fmlib_stream_of(block))
 		return 0;
 	for (use = block->uses; use; use = use->next) {
 		if (use->queue->stream == stream)
@@ -354,6 +354,7 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 {
 	uint64_t serial = cache->use_serial;
 	struct fmlib_queue *queue;
+	uint64_t epoch;
 	int state;
 	int gone;
 	int err;
@@ -362,6 +363,7 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 		return 0;
 	cache->figures.num_sync_all_streams++;
 	note_releases(cache);
+	epoch = fmlib_share_mark(cache);
 	state = fmlib_pause(cache);
 	err = cache->events.synchronize_device(cache->events.user);
 	gone = fmlib_go_on(cache, state);
@@ -375,11 +377,15 @@ int fmlib_uses_synchronize_device(struct flexmem_cache *cache)
 				-err);
 	} else {
 		keep_quiet(cache);
+		fmlib_share_done(cache, epoch);
+		/* The streams of the blocks below have done their work, too. */
+		cache->share.is_done = true;
 		cache->walks++;
 		for (queue = cache->busy; queue; queue = queue->next_busy)
 			complete_to(cache, queue, serial);
 		complete_to(cache, &cache->lost, serial);
 		end_walk(cache);
+		cache->share.is_done = false;
 		become_quiet(cache);
 	}
 	return err;

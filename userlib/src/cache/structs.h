@@ -32,6 +32,7 @@ enum fmlib_key {
 	FMLIB_KEY_MAX_SPLIT,
 	FMLIB_KEY_FRACTION,
 	FMLIB_KEY_RELEASE_LOCK,
+	FMLIB_KEY_REUSE,
 	FMLIB_KEY_DIVISIONS,
 	FMLIB_KEYS,
 };
@@ -41,6 +42,17 @@ enum fmlib_key {
  * larger sizes.
  */
 #define FMLIB_DIVISIONS 17
+
+/*
+ * When a stream uses free memory of another stream. FMLIB_REUSE_OWN: if the
+ * provider has refused more memory (borrow.c). The other values: whenever that
+ * work is done, or also before that (share.c).
+ */
+enum fmlib_reuse {
+	FMLIB_REUSE_OWN,
+	FMLIB_REUSE_DONE,
+	FMLIB_REUSE_WAIT,
+};
 
 /*
  * The settings of a cache.
@@ -56,6 +68,7 @@ struct fmlib_config {
 	bool expandable;
 	bool release_lock;
 	bool divides;
+	enum fmlib_reuse reuse;
 	double threshold;
 	double fraction;
 	uint64_t history;
@@ -99,6 +112,12 @@ struct fmlib_piece {
  * memory of the segment. While the two are equal, that is still so (borrow.c).
  * @noted: @range.releases when the present synchronization of the device began,
  * or QUIET (streams.c).
+ * @shared: all streams share the segment (share.c). Constant.
+ * @tracks: the segment is shared, and several streams have used it. Changed
+ * while the whole cache is locked.
+ * @quick: the segment grows, one stream uses it, and all requests of the cache
+ * count as large. So the short path of a free (hit.c) serves it.
+ * @pending: the free parts that work of streams may still use, by offset.
  * Only fixed segments use @first and @last.
  * @stuck: the provider could not shrink the segment, so the segment is only
  * returned as a whole.
@@ -119,6 +138,9 @@ struct fmlib_segment {
 	void *pointer;
 	uint32_t region;
 	bool growing;
+	bool shared;
+	bool tracks;
+	bool quick;
 	bool stuck;
 	bool lost;
 	atomic_bool leaving;
@@ -126,10 +148,101 @@ struct fmlib_segment {
 	struct fmlib_piece *first;
 	struct fmlib_piece *last;
 	struct fmlib_range range;
+	struct fmlib_pending *pending;
 	uint64_t stamp;
 	uint64_t quiet;
 	uint64_t noted;
 	struct flexmem_virtual_address address;
+};
+
+/*
+ * share.c: an event on a stream. It ends the epochs of the stream up to
+ * @number.
+ */
+struct fmlib_epoch {
+	struct fmlib_epoch *next;
+	uint64_t event;
+	uint64_t number;
+	bool complained;
+};
+
+/*
+ * share.c: a stream that uses the shared segments.
+ * @blocks: number of its blocks in tracking segments, plus its requests under
+ * way. @first_part, @last_part: its pending parts, by epoch. The owner exists
+ * while it has blocks or parts.
+ * @frees: number of frees since the last event was recorded.
+ * @waited: the request with the number @request waits for all epochs up to this
+ * one.
+ * @first, @last: the events that have not happened yet, the oldest first.
+ * @next: next owner in the hash chain. @previous_pending, @next_pending: the
+ * list of owners with pending parts.
+ */
+struct fmlib_owner {
+	struct fmlib_owner *next;
+	struct fmlib_owner *previous_pending;
+	struct fmlib_owner *next_pending;
+	struct fmlib_lane *lane;
+	uint64_t stream;
+	size_t blocks;
+	struct fmlib_pending *first_part;
+	struct fmlib_pending *last_part;
+	unsigned int frees;
+	uint64_t waited;
+	uint64_t request;
+	struct fmlib_epoch *first;
+	struct fmlib_epoch *last;
+};
+
+/*
+ * share.c: a free part of a shared segment that work of @owner may still use,
+ * until @epoch is done. @left and @right: the tree of the segment. @previous and
+ * @next: the list of the owner. @left of a spare part points at the next spare part.
+ */
+struct fmlib_pending {
+	struct fmlib_pending *left;
+	struct fmlib_pending *right;
+	struct fmlib_pending *previous;
+	struct fmlib_pending *next;
+	struct fmlib_segment *segment;
+	struct fmlib_owner *owner;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t epoch;
+	uint32_t priority;
+};
+
+#define FMLIB_OWNER_CHAINS 256
+
+/*
+ * share.c: the growing segments of the common pool, which all streams share.
+ * @arena: has these segments; NULL if there are none. @sole: the only stream
+ * that has used the segments so far. While there is one, its lane's lock
+ * protects the segments, and no part is pending. Both change while the whole
+ * cache is locked.
+ * @lock protects everything else, and the segments if @sole is NULL. A thread
+ * takes it last.
+ * @live: number of blocks in tracking segments. There are as many spare parts.
+ * @peak: the most bytes in blocks so far.
+ * @epoch: the present epoch.
+ * @request: number of requests whose streams were to wait.
+ * @is_done: blocks are being freed whose streams have done their work. Changed
+ * while the whole cache is locked.
+ */
+struct fmlib_share {
+	struct fmlib_arena *arena;
+	struct fmlib_owner *sole;
+	bool is_done;
+	struct fmlib_lock lock;
+	struct fmlib_owner *owners[FMLIB_OWNER_CHAINS];
+	struct fmlib_owner *pending;
+	struct fmlib_pending *spare;
+	size_t spare_count;
+	size_t live;
+	uint64_t peak;
+	uint64_t epoch;
+	uint64_t request;
+	uint32_t random;
 };
 
 /*
@@ -320,6 +433,19 @@ struct fmlib_account {
 };
 
 /*
+ * An interval of a segment that serves a request. @piece: the piece that has
+ * the interval, if the segment is fixed. @owner: the stream that has it, if the
+ * segment is shared.
+ */
+struct fmlib_found {
+	struct fmlib_segment *segment;
+	uint64_t offset;
+	uint64_t size;
+	struct fmlib_piece *piece;
+	struct fmlib_owner *owner;
+};
+
+/*
  * lanes.c: see cache.h.
  * @stream: the stream for which the lane was made. If there are many streams,
  * other streams use the lane too. A lane lives as long as the cache.
@@ -434,6 +560,7 @@ struct flexmem_cache {
 	uint64_t sole;
 	_Atomic(struct fmlib_lane *) lanes[FMLIB_LANES];
 	struct fmlib_pool common;
+	struct fmlib_share share;
 	struct fmlib_selection *selections;
 	size_t captures;
 	size_t waiting;
@@ -531,23 +658,14 @@ struct flexmem_cache {
 };
 
 /*
- * An interval of a segment that serves a request. @piece: the piece that has
- * the interval, if the segment is fixed.
- */
-struct fmlib_found {
-	struct fmlib_segment *segment;
-	uint64_t offset;
-	uint64_t size;
-	struct fmlib_piece *piece;
-};
-
-/*
  * A request under way.
  * @lane: lane of the stream.
  * @no_host_memory: -ENOMEM is for lack of host memory, so device memory would
  * not help.
  * @found: the memory that becomes the block.
- * @owner: if the block will be in another stream's segment, its first use, on
+ * @owner: the stream of the request, if the request may get shared memory. The
+ * request counts in its @blocks.
+ * @loan: if the block will be in another stream's segment, its first use, on
  * the stream of the request.
  * @failure: receives the reason of a failure.
  */
@@ -561,7 +679,8 @@ struct fmlib_want {
 	struct fmlib_origin *origin;
 	bool no_host_memory;
 	struct fmlib_found found;
-	struct fmlib_use *owner;
+	struct fmlib_owner *owner;
+	struct fmlib_use *loan;
 	struct flexmem_cache_failure *failure;
 };
 

@@ -11,6 +11,7 @@
 struct flexmem_cache;
 struct fmlib_lane;
 struct fmlib_origin;
+struct fmlib_owner;
 struct fmlib_piece;
 struct fmlib_segment;
 struct fmlib_use;
@@ -24,6 +25,7 @@ struct fmlib_use;
  * idle block has size 0.
  * @word: the token of the first byte, plus FMLIB_LIVE if the block is live.
  * @piece: the piece of the block in a fixed segment.
+ * @owner: the stream of the block in a shared segment.
  * @next: the next idle block.
  * @uses: the uses of a live block.
  * @waits: number of events that a freed block waits for.
@@ -37,6 +39,7 @@ struct fmlib_block {
 	struct fmlib_origin *origin;
 	union {
 		struct fmlib_piece *piece;
+		struct fmlib_owner *owner;
 		struct fmlib_block *next;
 	};
 	union {
