@@ -39,24 +39,34 @@ struct page {
 	bool released;
 };
 
-/* An entry of a stream's queue: memory to fill, or an event. */
+/*
+ * An entry of a stream's queue: memory to fill, an event, or a wait until
+ * another stream has run its entries before the number @until.
+ */
 struct entry {
 	struct entry *next;
 	struct event *event;
+	struct stream *awaited;
+	uint64_t until;
 	unsigned char *address;
 	uint64_t bytes;
 	unsigned char value;
 };
 
+/* @queued, @ran: number of entries so far. */
 struct stream {
 	struct stream *next;
 	struct entry *first;
+	uint64_t queued;
+	uint64_t ran;
 	int device;
 };
 
+/* @number: the entries of the stream before the event, and the event. */
 struct event {
 	struct event *next;
 	struct stream *stream;
+	uint64_t number;
 	int device;
 	bool happened;
 	bool recorded;
@@ -207,22 +217,24 @@ static bool is_accessible(uint64_t start, uint64_t bytes)
 	return covered == bytes;
 }
 
-static void run(struct stream *stream, const struct event *until)
+/* Runs the entries of a stream up to the one with the number @until. */
+static void run(struct stream *stream, uint64_t until)
 {
 	struct entry *entry;
-	bool last = false;
 
-	while (!last && (entry = stream->first)) {
+	while (stream->ran < until && (entry = stream->first)) {
 		stream->first = entry->next;
 		if (entry->event) {
 			entry->event->happened = true;
-			last = entry->event == until;
+		} else if (entry->awaited) {
+			run(entry->awaited, entry->until);
 		} else {
 			if (!is_accessible((uintptr_t)entry->address,
 					   entry->bytes))
 				WRONG("work uses memory that is not there");
 			memset(entry->address, entry->value, entry->bytes);
 		}
+		stream->ran++;
 		free(entry);
 	}
 }
@@ -233,8 +245,8 @@ static void run_all(int device)
 
 	for (stream = streams; stream; stream = stream->next)
 		if (stream->device == device)
-			run(stream, NULL);
-	run(&devices[device].stream, NULL);
+			run(stream, UINT64_MAX);
+	run(&devices[device].stream, UINT64_MAX);
 }
 
 static void queue(struct stream *stream, struct entry entry)
@@ -246,6 +258,7 @@ static void queue(struct stream *stream, struct entry entry)
 		abort();
 	*made = entry;
 	made->next = NULL;
+	stream->queued++;
 	while (*last)
 		last = &(*last)->next;
 	*last = made;
@@ -365,7 +378,7 @@ void fake_cuda_fill(void *stream, void *address, uint64_t bytes,
 void fake_cuda_run(void *stream)
 {
 	pthread_mutex_lock(&lock);
-	run(stream_of(stream, 0), NULL);
+	run(stream_of(stream, 0), UINT64_MAX);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -811,6 +824,24 @@ int cuEventRecord(struct event *event, void *to)
 	event->recorded = true;
 	event->stream = stream;
 	queue(stream, (struct entry){ .event = event });
+	event->number = stream->queued;
+	END;
+}
+
+API int cuStreamWaitEvent(void *to, struct event *event, unsigned int flags);
+int cuStreamWaitEvent(void *to, struct event *event, unsigned int flags)
+{
+	struct stream *stream;
+
+	BEGIN_DEVICE;
+	NEVER_IN_CAPTURE;
+	stream = stream_of(to, here);
+	if (event->device != here || stream->device != here ||
+	    !event->recorded || flags)
+		WRONG("wait of another context, or for no work");
+	/* The wait stays if the event is destroyed. */
+	queue(stream, (struct entry){ .awaited = event->stream,
+				      .until = event->number });
 	END;
 }
 
@@ -834,7 +865,7 @@ int cuEventSynchronize(struct event *event)
 	if (event->device != here || !event->recorded)
 		WRONG("event of another context, or not recorded");
 	if (!event->happened)
-		run(event->stream, event);
+		run(event->stream, event->number);
 	END;
 }
 

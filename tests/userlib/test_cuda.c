@@ -70,8 +70,10 @@ static void grows(int device)
 						  "True"), 0);
 }
 
+#define GROWING "expandable_segments:True"
+
 /* A cache of one's own over the provider. */
-static struct flexmem_cache *own_cache(bool growing)
+static struct flexmem_cache *own_cache(const char *configuration)
 {
 	const struct flexmem_cache_profile profile = {
 		.granule = 512,
@@ -86,7 +88,7 @@ static struct flexmem_cache *own_cache(bool growing)
 		.events_size = sizeof(events),
 		.profile = &profile,
 		.profile_size = sizeof(profile),
-		.configuration = growing ? "expandable_segments:True" : "",
+		.configuration = configuration,
 	};
 	struct flexmem_cache *cache;
 
@@ -234,6 +236,37 @@ static void streams_of_two_devices(void **state)
 	}
 }
 
+/* A stream waits on the GPU for the stream whose memory it gets. */
+static void a_stream_waits_for_another(void **state)
+{
+	struct flexmem_cache *cache = own_cache(GROWING ",reuse:wait");
+	void *streams[2] = { fake_cuda_stream(0), fake_cuda_stream(0) };
+	struct flexmem_virtual_address places[2];
+	unsigned char *bytes;
+	void *token;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(flexmem_cache_alloc(cache, 40 * MIB,
+						     (uintptr_t)streams[i],
+						     &token), 0);
+		assert_int_equal(flexmem_cache_address(cache, token,
+						       &places[i]), 0);
+		bytes = (unsigned char *)(uintptr_t)places[i].offset;
+		fake_cuda_fill(streams[i], bytes, 40 * MIB, i + 1);
+		assert_int_equal(flexmem_cache_free(cache, token), 0);
+	}
+	assert_int_equal(places[0].offset, places[1].offset);
+	/* The work of the first stream runs first, and the host did not wait. */
+	fake_cuda_run(streams[1]);
+	fake_cuda_run(streams[0]);
+	assert_int_equal(bytes[0], 2);
+	assert_int_equal(fake_cuda_waits(), 0);
+	flexmem_cache_destroy(cache);
+	assert_int_equal(fake_cuda_events(), 0);
+}
+
 /* Pages that queued work uses are not unmapped before it is done. */
 static void empty_waits_for_the_device(void **state)
 {
@@ -344,13 +377,16 @@ static bool loses(const char *call)
 /* One call of the driver fails. The memory comes back all the same. */
 static void each_call_fails(void **state)
 {
+	static const char *const configurations[] = { "", GROWING,
+						      GROWING ",reuse:wait" };
 	unsigned int at, last;
-	int growing;
+	size_t i;
 
 	(void)state;
-	for (growing = 0; growing < 2; growing++) {
+	for (i = 0; i < 3; i++) {
 		for (at = 1, last = at; at <= last; at++) {
-			struct flexmem_cache *cache = own_cache(growing);
+			struct flexmem_cache *cache =
+				own_cache(configurations[i]);
 			const char *failed;
 
 			fake_cuda_fail(at, at % 2 ? OTHER : OUT_OF_MEMORY);
@@ -425,7 +461,7 @@ static void a_kernel_crashes(void **state)
 
 	(void)state;
 	for (growing = 0; growing < 2; growing++) {
-		cache = own_cache(growing);
+		cache = own_cache(growing ? GROWING : "");
 		assert_int_equal(flexmem_cache_alloc(cache, 50 * MIB, 0,
 						     &token), 0);
 		fake_cuda_crash(0, ILLEGAL_ADDRESS);
@@ -553,6 +589,7 @@ int main(void)
 		CUDA_TEST(growing_segments_grow_and_shrink),
 		CUDA_TEST(wrong_pointers),
 		CUDA_TEST(streams_of_two_devices),
+		CUDA_TEST(a_stream_waits_for_another),
 		CUDA_TEST(empty_waits_for_the_device),
 		CUDA_TEST(out_of_memory_at_each_size),
 		CUDA_TEST(a_limit_in_bytes),

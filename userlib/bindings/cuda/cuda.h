@@ -94,6 +94,8 @@ enum fmcuda_result {
 	F(EventRecord, "", (void *event, void *stream)) \
 	F(EventQuery, "", (void *event)) \
 	F(EventSynchronize, "", (void *event)) \
+	F(StreamWaitEvent, "", (void *stream, void *event, \
+				unsigned int flags)) \
 	F(EventDestroy, "_v2", (void *event))
 
 #define FMCUDA_MEMBER(name, suffix, parameters) int (*name) parameters;

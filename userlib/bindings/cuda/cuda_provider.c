@@ -397,6 +397,20 @@ static int event_synchronize(void *user, uint64_t event)
 		     FMCUDA(EventSynchronize, (void *)(uintptr_t)event));
 }
 
+static int event_wait(void *user, uint64_t stream, uint64_t event)
+{
+	struct section section;
+	int result;
+	int err;
+
+	err = enter(&section, user, &result);
+	if (err)
+		return err;
+	return leave(&section,
+		     FMCUDA(StreamWaitEvent, (void *)(uintptr_t)stream,
+			    (void *)(uintptr_t)event, 0));
+}
+
 static void event_destroy(void *user, uint64_t event)
 {
 	struct section section;
@@ -441,5 +455,6 @@ void fmcuda_provider(struct fmcuda_device *device,
 		.destroy = event_destroy,
 		.synchronize_device = synchronize_device,
 		.user = device,
+		.wait = event_wait,
 	};
 }
