@@ -458,6 +458,40 @@ u64 flexmem_account_slots(struct flexmem_account *account)
 	return slots;
 }
 
+static u64 bytes_in(const struct flexmem_account *account, u64 slots)
+{
+	u64 bytes = 0;
+
+	for (; slots; slots &= slots - 1)
+		bytes += account->in[__ffs64(slots)].bytes;
+	return bytes;
+}
+
+/*
+ * The smallest limit of bytes of an account and those above it, each less what
+ * the account has in the slots @programs. FLEXMEM_NO_LIMIT if there is none.
+ * @left: receives the smallest number of bytes that these limits still allow.
+ * Context: under &flexmem_accounts.lock. O(depth * slots).
+ */
+u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
+			  u64 *left)
+{
+	u64 limit, smallest = FLEXMEM_NO_LIMIT;
+
+	*left = FLEXMEM_NO_LIMIT;
+	for (; account; account = account->parent) {
+		flexmem_account_settle(account);
+		limit = account->limit[FLEXMEM_RESOURCE_BYTES];
+		if (limit == FLEXMEM_NO_LIMIT)
+			continue;
+		*left = min(*left, limit -
+			    min(account->used[FLEXMEM_RESOURCE_BYTES], limit));
+		smallest = min(smallest,
+			       limit - min(bytes_in(account, programs), limit));
+	}
+	return smallest;
+}
+
 /*
  * Whether a limit forbids a new region for the account of an open file or of a
  * cgroup. Asked before a region is acquired, to avoid a useless acquisition.

@@ -253,6 +253,8 @@ void flexmem_uncharge_quarantined(struct flexmem_account *client,
 void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
 			       unsigned int slot, s64 size);
 u64 flexmem_account_slots(struct flexmem_account *account);
+u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
+			  u64 *left);
 bool flexmem_account_refuses_region(struct flexmem_account *account);
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);

@@ -497,7 +497,7 @@ static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
-static_assert(sizeof(struct flexmem_domain_info) == 192);
+static_assert(sizeof(struct flexmem_domain_info) == 216);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);

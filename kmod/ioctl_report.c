@@ -129,6 +129,7 @@ static void add_region(struct flexmem_domain_info *cmd,
 	cmd->out_total += entry->total;
 	if (closed) {
 		cmd->out_reserved += entry->free;
+		cmd->out_reserved_total += entry->total;
 		return;
 	}
 	cmd->out_free += entry->free;
@@ -164,6 +165,11 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 		entry = &view->region[i];
 		if (domains & BIT_ULL(entry->domain))
 			add_region(cmd, entry, view->closed & BIT_ULL(i));
+	}
+	if (view->limit != FLEXMEM_NO_LIMIT) {
+		cmd->out_flags |= FLEXMEM_REPORT_LIMITED;
+		cmd->out_limit = view->limit;
+		cmd->out_limit_left = view->limit_left;
 	}
 	kfree(view);
 	return flexmem_reply(call, sizeof(*cmd));

@@ -80,6 +80,8 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->sum.out_quarantined = accounts->quarantined;
 	view->sum.out_clients = accounts->nr_clients;
 	view->sum.out_owner_count = 0;
+	view->limit = flexmem_account_limit(only, view->programs,
+					    &view->limit_left);
 	if (only) {
 		add_owner(only->parent, view);
 		add_owner(only, view);
@@ -146,6 +148,7 @@ static void fill_regions(struct flexmem_table *table,
 
 	view->nr = nr;
 	view->closed = 0;
+	view->programs = 0;
 	view->sum.out_total = 0;
 	view->sum.out_free = 0;
 	view->sum.out_reserved = 0;
@@ -156,6 +159,8 @@ static void fill_regions(struct flexmem_table *table,
 		flexmem_region_describe(region[i], &view->region[i]);
 		if (is_hidden(region[i], only))
 			view->region[i].flags |= FLEXMEM_REGION_HIDDEN;
+		if (view->region[i].flags & FLEXMEM_REGION_PROGRAM)
+			view->programs |= BIT_ULL(region[i]->slot);
 		view->sum.out_total += view->region[i].total;
 		view->sum.out_used_program += region[i]->used_program;
 		view->sum.out_allocated += view->region[i].nr_allocated;

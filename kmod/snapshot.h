@@ -20,6 +20,10 @@ struct flexmem_table;
  * @nr: number of regions
  * @closed: bit mask of the entries of @region whose free bytes count as
  *	@sum.out_reserved
+ * @programs: bit mask of the slots whose regions are for programs only
+ * @limit: the client's flexmem_account_limit(); FLEXMEM_NO_LIMIT if all owners
+ *	are reported
+ * @limit_left: what @limit still allows
  * @sum: receives the ``out_`` members except @out_flags and @out_failures; the
  *	other members stay unchanged
  * @owner: receives the owners; NULL if the caller wants none
@@ -30,6 +34,9 @@ struct flexmem_table;
 struct flexmem_view {
 	unsigned int nr;
 	u64 closed;
+	u64 programs;
+	u64 limit;
+	u64 limit_left;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;
 	unsigned int max_owners;

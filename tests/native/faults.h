@@ -65,6 +65,8 @@ extern const struct sequence job_corners[];
 extern const struct sequence program_corners[];
 /* Tests of replies and events when an ALLOC fails. */
 extern const struct sequence account_corners[];
+/* Tests of what limits let an open file have. */
+extern const struct sequence limit_corners[];
 /* Tests of the background scrub. */
 extern const struct sequence scrub_corners[];
 /* Tests of the removal of a function whose programs run. */

@@ -346,6 +346,7 @@ void fuzz_drop(struct fuzz *f, struct fuzz_allocation *allocation);
 enum flexmem_reason fuzz_charge(struct fuzz *f, unsigned int file,
 				unsigned int slot, u64 size);
 u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r);
+u64 fuzz_bytes_limit(const struct fuzz *f, unsigned int file, u64 *left);
 bool fuzz_may_open(const struct fuzz *f, unsigned int file);
 enum flexmem_reason fuzz_charge_handle(struct fuzz *f, unsigned int file);
 enum flexmem_reason fuzz_charge_bytes(const struct fuzz *f, unsigned int file,

@@ -279,6 +279,33 @@ u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 	       f->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
+/**
+ * fuzz_bytes_limit - what the limits of bytes let a file have
+ * @f: input
+ * @file: number of the file
+ * @left: receives what they still allow
+ *
+ * Return: the smallest limit, each less the bytes in regions for programs.
+ */
+u64 fuzz_bytes_limit(const struct fuzz *f, unsigned int file, u64 *left)
+{
+	u64 limit, programs, smallest = FLEXMEM_NO_LIMIT;
+	struct fuzz_count count;
+	unsigned int i;
+
+	*left = FLEXMEM_NO_LIMIT;
+	fuzz_count(f, &count);
+	for_each_account(i, file) {
+		limit = fuzz_limit(f, i, BYTES);
+		if (limit == FLEXMEM_NO_LIMIT)
+			continue;
+		programs = f->model->program_slots ? count.of[i].program : 0;
+		*left = min(*left, limit - min(limit, count.of[i].used[BYTES]));
+		smallest = min(smallest, limit - min(limit, programs));
+	}
+	return smallest;
+}
+
 static enum flexmem_reason refuses(const struct fuzz *f,
 				   const struct fuzz_count *count,
 				   unsigned int owner, u64 size, u64 slots)

@@ -315,7 +315,8 @@ void fuzz_info(struct fuzz *f)
 static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 {
 	/* Figures of tensors, and of programs. */
-	u64 total[2] = {}, free[2] = {}, largest[2] = {}, reserved = 0;
+	u64 total[2] = {}, free[2] = {}, largest[2] = {};
+	u64 reserved = 0, reserved_total = 0;
 	struct flexmem_region_entry region;
 	unsigned int i, of, nr = 0;
 
@@ -329,6 +330,7 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 		total[of] += region.total;
 		if (model_is_closed(f->model, i, f->who)) {
 			reserved += region.free;
+			reserved_total += region.total;
 			continue;
 		}
 		free[of] += region.free;
@@ -343,6 +345,17 @@ static void check_domain(struct fuzz *f, const struct flexmem_domain_info *is)
 	SAME(f, is->out_program_largest, largest[1]);
 	SAME(f, is->out_tensor_largest, largest[0]);
 	SAME(f, is->out_reserved, reserved);
+	SAME(f, is->out_reserved_total, reserved_total);
+}
+
+static void check_limits(struct fuzz *f, const struct flexmem_domain_info *is)
+{
+	u64 left, limit = fuzz_bytes_limit(f, f->who, &left);
+	bool limited = limit != FLEXMEM_NO_LIMIT;
+
+	SAME(f, !!(is->out_flags & FLEXMEM_REPORT_LIMITED), limited);
+	SAME(f, is->out_limit, limited ? limit : 0);
+	SAME(f, is->out_limit_left, limited ? left : 0);
 }
 
 /* Checks the members that only one domain has. */
@@ -398,6 +411,7 @@ void fuzz_domain(struct fuzz *f)
 	SAME(f, cmd.out_max_region, model_max_region(model, domains));
 	check_description(f, &cmd);
 	check_domain(f, &cmd);
+	check_limits(f, &cmd);
 }
 
 void fuzz_fdinfo(struct fuzz *f)
@@ -440,16 +454,6 @@ void fuzz_fdinfo(struct fuzz *f)
 }
 
 /* ---- limits ---- */
-
-static void check_limit(struct fuzz *f, const struct flexmem_resource_limit *is,
-			unsigned int owner)
-{
-	struct fuzz_count count;
-
-	fuzz_count(f, &count);
-	SAME(f, is->out_limit, fuzz_limit(f, owner, is->resource));
-	SAME(f, is->out_used, count.of[owner].used[is->resource]);
-}
 
 static u64 draw_amount(struct fuzz *f, unsigned int resource)
 {

@@ -238,13 +238,15 @@ static uint64_t reclaim_large(struct model *model, uint64_t size)
  */
 static bool collect(struct model *model)
 {
+	double share = model->setup->threshold;
 	uint64_t limit;
 	int error;
 
-	if (!model->setup->threshold)
+	if (!share)
 		return false;
-	limit = (uint64_t)(model->setup->threshold *
-			   (double)model->world->capacity);
+	if (model->setup->fraction)
+		share *= model->setup->fraction;
+	limit = (uint64_t)(share * (double)model->world->capacity);
 	if (reserved(model) <= limit)
 		return false;
 	if (!model_reclaim(model, reserved(model) - limit, &error))

@@ -591,7 +591,7 @@ static void describe(struct flexmem_domain_info *cmd)
 }
 
 /* Domain 0 has all regions, unless fake.region_domain says otherwise. */
-static int domain(struct flexmem_domain_info *cmd)
+static int domain(const struct file *file, struct flexmem_domain_info *cmd)
 {
 	struct flexmem_region_entry entry;
 	__u64 *largest;
@@ -600,7 +600,7 @@ static int domain(struct flexmem_domain_info *cmd)
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
 	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
 	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
-	REQUIRE(!cmd->out_reserved);
+	REQUIRE(!cmd->out_reserved && !cmd->out_limit);
 	if (cmd->domain >= fake.nr_domains && cmd->domain != FLEXMEM_DOMAIN_ALL)
 		return EINVAL;
 	cmd->out_flags = exhausted ? FLEXMEM_REPORT_EXHAUSTED : 0;
@@ -619,6 +619,7 @@ static int domain(struct flexmem_domain_info *cmd)
 		cmd->out_total += entry.total;
 		if (regions[i].reserved) {
 			cmd->out_reserved += entry.free;
+			cmd->out_reserved_total += entry.total;
 			continue;
 		}
 		cmd->out_free += entry.free;
@@ -633,6 +634,7 @@ static int domain(struct flexmem_domain_info *cmd)
 		cmd->out_program_total += entry.total;
 		cmd->out_program_free += entry.free;
 	}
+	describe_limit(file, cmd);
 	return 0;
 }
 
@@ -778,7 +780,7 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 	case FLEXMEM_CMD_RESIZE:
 		return resize(file, arg);
 	case FLEXMEM_CMD_DOMAIN:
-		return domain(arg);
+		return domain(file, arg);
 	case FLEXMEM_CMD_VA_RESERVE:
 	case FLEXMEM_CMD_VA_FREE:
 	case FLEXMEM_CMD_VA_BIND:

@@ -118,6 +118,18 @@ uint32_t limit_reached(const struct file *file, uint64_t size)
 	return FLEXMEM_REASON_NONE;
 }
 
+void describe_limit(const struct file *file, struct flexmem_domain_info *cmd)
+{
+	uint64_t limit = get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES];
+	uint64_t used = used_by_user(file->uid, FLEXMEM_RESOURCE_BYTES);
+
+	if (limit == FLEXMEM_NO_LIMIT)
+		return;
+	cmd->out_flags |= FLEXMEM_REPORT_LIMITED;
+	cmd->out_limit = limit;
+	cmd->out_limit_left = used < limit ? limit - used : 0;
+}
+
 void note_peak(const struct file *file)
 {
 	uint64_t used = used_by_user(file->uid, FLEXMEM_RESOURCE_BYTES);

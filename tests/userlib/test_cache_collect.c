@@ -233,6 +233,46 @@ static void memory_info(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/*
+ * A fraction counts from what the provider can give, a threshold from the
+ * fraction of that. A fraction that is set again does not compound.
+ */
+static void memory_info_of_a_fraction(void **state)
+{
+	struct flexmem_cache *cache =
+		mock_cache_events("per_process_memory_fraction:0.5,"
+				  "garbage_collection_threshold:0.25");
+	uint64_t free_bytes;
+	uint64_t total;
+	void *live;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, GIB / 2);
+	assert_int_equal(free_bytes, GIB / 2);
+	live = take(cache, 100 * MIB, 0);
+	give(cache, take(cache, 100 * MIB, 1));
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(free_bytes, GIB / 2 - 200 * MIB);
+	/* The threshold is 128 MiB, and 200 MiB are reserved. */
+	take(cache, 200 * MIB, 2);
+	assert_int_equal(figures(cache).num_collections, 1);
+	assert_int_equal(mock.frees, 1);
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.5), 0);
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, GIB / 2);
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.125), 0);
+	assert_int_equal(flexmem_cache_memory_info(cache, &free_bytes, &total),
+			 0);
+	assert_int_equal(total, GIB / 8);
+	assert_int_equal(free_bytes, 0);
+	give(cache, live);
+	flexmem_cache_destroy(cache);
+}
+
 static void fraction(void **state)
 {
 	struct flexmem_cache *cache =
@@ -459,6 +499,7 @@ int main(void)
 		CACHE_TEST(threshold_on_oom),
 		CACHE_TEST(no_memory_info),
 		CACHE_TEST(memory_info),
+		CACHE_TEST(memory_info_of_a_fraction),
 		CACHE_TEST(fraction),
 		CACHE_TEST(fraction_changes),
 		CACHE_TEST(threshold_changes),

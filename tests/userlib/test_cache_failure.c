@@ -54,7 +54,7 @@ static void failure_details(void **state)
 						  sizeof(a.failure), text,
 						  sizeof(text)), 0);
 	assert_string_equal(text,
-		"out of device memory: tried to allocate 30.0 MiB; the device has 1.0 GiB, free: 1002.0 MiB; this cache has allocated 3.0 MiB, reserved but unallocated: 19.0 MiB, the largest free block has 18.0 MiB; the device says: no slot left (0 of 0 used)");
+		"out of device memory: tried to allocate 30.0 MiB; this process can have 1.0 GiB, free: 1002.0 MiB; this cache has allocated 3.0 MiB, reserved but unallocated: 19.0 MiB, the largest free block has 18.0 MiB; the device says: no slot left (0 of 0 used)");
 	expect_no_size_twice(text);
 	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
 						  sizeof(a.failure), text, 30),
@@ -94,7 +94,7 @@ static void parts_of_the_text(void **state)
 	mock.fail_allocs = 9;
 	text_of(cache, 951 * MIB, text, sizeof(text));
 	assert_string_equal(text,
-		"out of device memory: tried to allocate 951.0 MiB in a segment of 952.0 MiB; the device has 1.0 GiB, free: 904.0 MiB, in use by others: 100.0 MiB; this cache has allocated 2.0 MiB, reserved but unallocated: 18.0 MiB, in one block; the device says: no slot left (0 of 0 used)");
+		"out of device memory: tried to allocate 951.0 MiB in a segment of 952.0 MiB; this process can have 1.0 GiB, free: 904.0 MiB, in use by others: 100.0 MiB; this cache has allocated 2.0 MiB, reserved but unallocated: 18.0 MiB, in one block; the device says: no slot left (0 of 0 used)");
 	expect_no_size_twice(text);
 	flexmem_cache_destroy(other);
 	flexmem_cache_destroy(cache);
@@ -142,7 +142,7 @@ static void advice(void **state)
 	mock.fail_allocs = 0;
 	text_of(cache, 600 * MIB, text, sizeof(text));
 	assert_string_equal(text,
-		"out of device memory: tried to allocate 600.0 MiB; the device has 1.0 GiB, all of it free; this cache has allocated 0 B and reserved no more; per_process_memory_fraction allows 512.0 MiB; a larger fraction may help");
+		"out of device memory: tried to allocate 600.0 MiB; this process can have 1.0 GiB, all of it free; this cache has allocated 0 B and reserved no more; per_process_memory_fraction allows 512.0 MiB; a larger fraction may help");
 	flexmem_cache_destroy(cache);
 }
 

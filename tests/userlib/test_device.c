@@ -547,6 +547,69 @@ static void domain_of_programs(void **state)
 	flexmem_device_close(device);
 }
 
+static void must_have(const struct flexmem_device *device,
+			  uint64_t free_bytes, uint64_t total)
+{
+	uint64_t is_free;
+	uint64_t is_total;
+
+	assert_int_equal(flexmem_device_memory_info(device, &is_free,
+						    &is_total), 0);
+	assert_int_equal(is_total, total);
+	assert_int_equal(is_free, free_bytes);
+}
+
+/* A process can have what its limit and the reservations of others leave. */
+static void memory_of_a_process(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+	uint64_t bytes;
+
+	(void)state;
+	fake.capacity = 40 * GIB;
+	must_have(device, 40 * GIB, 40 * GIB);
+	assert_int_equal(flexmem_device_alloc(device, GIB, 0, 0, &a, sizeof(a)),
+			 0);
+	must_have(device, 39 * GIB, 40 * GIB);
+	fake.region_reserved = true;
+	assert_int_equal(flexmem_device_alloc(device, 12 * GIB, 0, 0, &a,
+					      sizeof(a)), 0);
+	must_have(device, 27 * GIB, 28 * GIB);
+	assert_int_equal(flexmem_device_memory_info(device, NULL, &bytes),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_memory_info(device, &bytes, NULL),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_memory_info(NULL, &bytes, &bytes),
+			 -EINVAL);
+	flexmem_device_close(device);
+}
+
+static void memory_below_a_limit(void **state)
+{
+	struct flexmem_device *device;
+	struct flexmem_domain_state d;
+	struct flexmem_allocated a;
+
+	(void)state;
+	fake.capacity = 4 * GIB;
+	fake.limit = 8 * GIB;
+	device = open_device();
+	/* The device has less than the limit. */
+	must_have(device, 4 * GIB, 4 * GIB);
+	fake.capacity = 40 * GIB;
+	must_have(device, 8 * GIB, 8 * GIB);
+	assert_int_equal(flexmem_device_alloc(device, 6 * GIB, 0, 0, &a,
+					      sizeof(a)), 0);
+	must_have(device, 2 * GIB, 8 * GIB);
+	assert_int_equal(flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &d,
+					       sizeof(d)), 0);
+	assert_int_equal(d.flags, FLEXMEM_LIMITED);
+	assert_int_equal(d.limit, 8 * GIB);
+	assert_int_equal(d.limit_left, 2 * GIB);
+	flexmem_device_close(device);
+}
+
 /* Free bytes that others have reserved are not free, and not in use either. */
 static void domain_of_others(void **state)
 {
@@ -650,6 +713,8 @@ int main(void)
 		TEST(domain_refused),
 		TEST(domain_of_programs),
 		TEST(domain_of_others),
+		TEST(memory_of_a_process),
+		TEST(memory_below_a_limit),
 		TEST(domain_is_full),
 		TEST(nulls),
 		TEST(version),

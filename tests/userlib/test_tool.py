@@ -178,6 +178,9 @@ def info():
                  "order            fill_first", "fallback sizes   12.0 GiB, 8.0 GiB, 4.0 GiB",
                  "slots            8", "address space    64.0 GiB from 0x100000000 on, pages of 2.0 MiB"):
         assert line + "\n" in out, (line, out)
+    assert "available        64.0 GiB, of which 64.0 GiB are free\n" in out, out
+    found = report("info", FAKE_LIMIT=8 * GIB)
+    assert (found["available_total"], found["available_free"], found["capacity"]) == (8 * GIB, 8 * GIB, 64 * GIB), found
     found = report("info")
     assert found["fallback_sizes"] == [12 * GIB, 8 * GIB, 4 * GIB]
     assert (found["function"], found["order"], found["strategy"], found["acquire"]) == \
@@ -201,7 +204,8 @@ def domains():
     assert found[1] == {"id": 1, "memory": "on-chip", "granule": 65536, "capacity": 15 << 20, "set_aside": 1 << 20,
                         "max_region": 15 << 20, "sizes": [15 << 20], "regions": 0,
                         "total": 0, "free": 0, "largest_free": 0, "program_total": 0, "program_free": 0,
-                        "program_largest": 0, "tensor_largest": 0, "reserved": 0, "exhausted": False, "program_exhausted": False}
+                        "program_largest": 0, "tensor_largest": 0, "reserved": 0, "reserved_total": 0,
+                        "exhausted": False, "program_exhausted": False}
 
 
 @test

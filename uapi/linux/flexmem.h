@@ -302,11 +302,14 @@ struct flexmem_info {
  *	programs. Equal to the bit above if no slots are set aside for programs
  * @FLEXMEM_REPORT_HIDDEN: SNAPSHOT: the caller is not the administrator, so
  *	@out_allocated to @out_failures of &struct flexmem_snapshot are 0
+ * @FLEXMEM_REPORT_LIMITED: DOMAIN: the opener's cgroup, or one above it, has a
+ *	limit of bytes
  */
 enum flexmem_report_flags {
 	FLEXMEM_REPORT_EXHAUSTED = 1 << 0,
 	FLEXMEM_REPORT_PROGRAM_EXHAUSTED = 1 << 1,
 	FLEXMEM_REPORT_HIDDEN = 1 << 2,
+	FLEXMEM_REPORT_LIMITED = 1 << 3,
 };
 
 /**
@@ -334,16 +337,21 @@ enum flexmem_report_flags {
  * @out_tensor_largest: bytes of the largest free block in the other regions,
  *	without those that are reserved for other cgroups
  * @out_reserved: free bytes in regions that are reserved for other cgroups; not
- *	in @out_free. These regions are for tensors. An older kernel does not
- *	write the last five members
+ *	in @out_free. These regions are for tensors
+ * @out_reserved_total: bytes of these regions, free or not
+ * @out_limit: the smallest limit of bytes of the opener's cgroup and those above
+ *	it, each less what the cgroup has in regions of slots for programs
+ * @out_limit_left: the smallest number of bytes that these limits still allow
  *
  * Describes one of the function's memories, or all of them. The figures of the
  * regions are from the same moment. What is neither free nor reserved is in use,
  * or cannot be handed out: @out_total - @out_free - @out_reserved. For all
  * domains, the members that only one domain has are 0: @out_type, @out_nr_sizes,
  * @out_granule and @out_sizes. If no slots are set aside for programs, programs
- * and tensors share regions, and the figures of programs are 0. EINVAL: there is
- * no such domain.
+ * and tensors share regions, and the figures of programs are 0. @out_limit and
+ * @out_limit_left are about all domains; they are 0 without
+ * FLEXMEM_REPORT_LIMITED. EINVAL: there is no such domain. An older kernel does
+ * not write the last eight members.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -367,6 +375,9 @@ struct flexmem_domain_info {
 	__aligned_u64 out_program_largest;
 	__aligned_u64 out_tensor_largest;
 	__aligned_u64 out_reserved;
+	__aligned_u64 out_reserved_total;
+	__aligned_u64 out_limit;
+	__aligned_u64 out_limit_left;
 };
 
 #define FLEXMEM_IOCTL_DOMAIN _IO(FLEXMEM_TYPE, FLEXMEM_CMD_DOMAIN)

@@ -225,6 +225,12 @@ enum flexmem_limit {
  */
 #define FLEXMEM_PROGRAM_EXHAUSTED (UINT32_C(1) << 1)
 
+/**
+ * FLEXMEM_LIMITED - flag of a domain's state: the cgroup that opened the device,
+ * or one above it, has a limit of bytes
+ */
+#define FLEXMEM_LIMITED (UINT32_C(1) << 2)
+
 #define FLEXMEM_FALLBACK_SIZES 8
 
 /**
@@ -310,7 +316,7 @@ enum flexmem_memory_type {
  * @count: number of domains of the device, 1 to FLEXMEM_DOMAINS
  * @memory: enum flexmem_memory_type
  * @flags: bits of FLEXMEM_EXHAUSTED and FLEXMEM_PROGRAM_EXHAUSTED, about
- *	regions of this domain
+ *	regions of this domain, and FLEXMEM_LIMITED
  * @regions: number of regions acquired
  * @size_count: number of used entries of @sizes
  * @granule: sizes of regions are multiples of this
@@ -333,6 +339,14 @@ enum flexmem_memory_type {
  *	@free. These regions are for tensors. So @total - @free - @reserved are
  *	in use, or cannot be handed out. 0 also if the driver is older than this
  *	member
+ * @reserved_total: bytes of these regions, free or not; 0 also if the driver is
+ *	older than this member
+ * @limit: with FLEXMEM_LIMITED in @flags, the smallest limit of bytes of the
+ *	cgroup that opened the device and of those above it, each less what the
+ *	cgroup has in regions of slots that are set aside for programs. Else 0.
+ *	It is about all domains
+ * @limit_left: with FLEXMEM_LIMITED, the smallest number of bytes that these
+ *	limits still allow. Else 0
  */
 struct flexmem_domain_state {
 	uint32_t id;
@@ -354,6 +368,9 @@ struct flexmem_domain_state {
 	uint64_t program_largest;
 	uint64_t tensor_largest;
 	uint64_t reserved;
+	uint64_t reserved_total;
+	uint64_t limit;
+	uint64_t limit_left;
 };
 
 /**
@@ -961,6 +978,26 @@ FLEXMEM_API int flexmem_device_domain(const struct flexmem_device *device,
 				      uint32_t id,
 				      struct flexmem_domain_state *domain,
 				      size_t size);
+
+/**
+ * flexmem_device_memory_info() - read how much memory the process can have
+ * @device: a device
+ * @free: where to put the bytes that the process can still get
+ * @total: where to put the bytes that the process can have in all
+ *
+ * @total is the smallest of what the device has outside the reservations of
+ * other cgroups, and of each limit of bytes of the cgroup that opened the device
+ * and of those above it. @free is the smallest of what is left of each. Other
+ * processes may take the same bytes, and what is free may be in several pieces.
+ * If slots of the device are set aside for programs, the regions in these slots
+ * count neither as free nor as total. flexmem_device_domain() has the figures of
+ * the whole device.
+ *
+ * Return: 0; -EINVAL: an argument is NULL; or an error of the driver, as for
+ * flexmem_device_domain().
+ */
+FLEXMEM_API int flexmem_device_memory_info(const struct flexmem_device *device,
+					   uint64_t *free, uint64_t *total);
 
 /**
  * flexmem_device_alloc() - allocate device memory

@@ -156,7 +156,8 @@ struct flexmem_cache_memory {
  *	again for that segment until the segment has grown. -EBUSY: a use of the
  *	segment, such as a mapping, forbids it; the cache calls it again later
  *	and logs nothing. NULL: no segment can shrink.
- * @memory_info: the device's free and total bytes. NULL: not known.
+ * @memory_info: how many bytes this process can have, and how many of them it
+ *	can still get. NULL: not known.
  * @user: passed to each callback
  * @pressure: fills ``event`` with the next event and returns 0; -EAGAIN: there
  *	is none; it does not wait. An event with a smaller ``sequence`` than an
@@ -175,6 +176,9 @@ struct flexmem_cache_memory {
  *	be mapped.
  * @unmap: ends the mapping. The cache calls it before @free; if @free then
  *	fails, the cache calls @map again. NULL if @map is NULL.
+ * @device_info: the free and total bytes of the whole device, whatever this
+ *	process can have. The cache decides with them how much it gives back
+ *	under pressure. NULL: @memory_info is about the whole device.
  *
  * The cache checks the results. It treats a positive result and -ECHILD like
  * -EIO. It frees memory from @alloc or @grow that is misaligned, extends beyond
@@ -206,6 +210,7 @@ struct flexmem_cache_provider {
 	int (*map)(void *user, uint64_t handle, uint64_t bytes, void **pointer);
 	int (*unmap)(void *user, uint64_t handle, void *pointer,
 		     uint64_t bytes);
+	int (*device_info)(void *user, uint64_t *free, uint64_t *total);
 };
 
 /**
@@ -923,15 +928,19 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
 		      struct flexmem_virtual_address *address);
 
 /**
- * flexmem_cache_memory_info() - read the device's free and total memory
+ * flexmem_cache_memory_info() - read how much memory the cache can have
  * @cache: a cache
- * @free: where to put the free bytes
- * @total: where to put the total bytes of the device
+ * @free: where to put the bytes that the cache can still get
+ * @total: where to put the bytes that the cache can have in all
  *
- * Free blocks of the cache do not count as free here. If slots of the device are
- * set aside for programs, the regions in these slots count neither as free nor as
- * total. So the total falls when the driver acquires the first of these regions,
- * and again with each further one.
+ * @total is the smallest of what the device has outside the reservations of
+ * other cgroups, and of each limit of bytes of the process's cgroups, times
+ * per_process_memory_fraction. @free is the smallest of what is left of each.
+ * Other processes may take the same bytes. Free blocks of the cache do not count
+ * as free here. If slots of the device are set aside for programs, the regions in
+ * these slots count neither as free nor as total. So the total falls when the
+ * driver acquires the first of these regions, and again with each further one.
+ * flexmem_device_domain() has the figures of the whole device.
  *
  * Return: 0; -EOPNOTSUPP: the provider does not know; or the provider's error.
  */

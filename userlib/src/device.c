@@ -175,6 +175,8 @@ static uint32_t flags_from_uapi(uint64_t from)
 		flags |= FLEXMEM_PROGRAM_EXHAUSTED;
 	if (from & FLEXMEM_REPORT_HIDDEN)
 		flags |= FLEXMEM_HIDDEN;
+	if (from & FLEXMEM_REPORT_LIMITED)
+		flags |= FLEXMEM_LIMITED;
 	return flags;
 }
 
@@ -242,6 +244,9 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 		.program_largest = info->out_program_largest,
 		.tensor_largest = info->out_tensor_largest,
 		.reserved = info->out_reserved,
+		.reserved_total = info->out_reserved_total,
+		.limit = info->out_limit,
+		.limit_left = info->out_limit_left,
 	};
 	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
 		domain->sizes[i] = info->out_sizes[i];
@@ -266,6 +271,49 @@ int flexmem_device_domain(const struct flexmem_device *device, uint32_t id,
 	domain_from_uapi(&info, &now);
 	return fmlib_copy_out(domain, size, FMLIB_DOMAIN_MIN, &now,
 			      sizeof(now));
+}
+
+void fmlib_tensor_memory(const struct flexmem_domain_state *all, uint64_t *free,
+			 uint64_t *total)
+{
+	uint64_t used = all->total - all->free -
+			(all->program_total - all->program_free);
+
+	/*
+	 * After the capacity has shrunk, the regions may be larger than the
+	 * capacity.
+	 */
+	*total = all->capacity > all->total ? all->capacity : all->total;
+	*total -= all->program_total;
+	*free = *total - used;
+}
+
+int flexmem_device_memory_info(const struct flexmem_device *device,
+			       uint64_t *free, uint64_t *total)
+{
+	struct flexmem_domain_state all;
+	int err;
+
+	if (!free || !total)
+		return -EINVAL;
+	/*
+	 * The figures of the regions and limits in one reply are from the same
+	 * moment. The driver reads the capacity a little later.
+	 */
+	err = flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
+				    sizeof(all));
+	if (err)
+		return err;
+	fmlib_tensor_memory(&all, free, total);
+	*total -= all.reserved_total;
+	if (all.flags & FLEXMEM_LIMITED) {
+		*total = all.limit < *total ? all.limit : *total;
+		*free = all.limit_left < *free ? all.limit_left : *free;
+	}
+	/* A limit may have been set below what is in use. */
+	if (*free > *total)
+		*free = *total;
+	return 0;
 }
 
 int flexmem_device_trim(struct flexmem_device *device, uint32_t flags,

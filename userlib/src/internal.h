@@ -75,6 +75,13 @@ int fmlib_ioctl(const struct flexmem_device *device, unsigned long command,
 		void *argument);
 
 /*
+ * device.c: the free and total bytes of the whole device, without regions that
+ * only programs can use.
+ */
+void fmlib_tensor_memory(const struct flexmem_domain_state *all, uint64_t *free,
+			 uint64_t *total);
+
+/*
  * Fills a struct of the caller, whose size may differ from the library's. The
  * first version of the struct has @min bytes.
  */

@@ -285,6 +285,7 @@ static json_t *json_domain(const struct flexmem_domain_state *domain)
 		 json_number(domain->program_largest));
 	json_add(object, "tensor_largest", json_number(domain->tensor_largest));
 	json_add(object, "reserved", json_number(domain->reserved));
+	json_add(object, "reserved_total", json_number(domain->reserved_total));
 	json_add(object, "exhausted",
 		 json_boolean(domain->flags & FLEXMEM_EXHAUSTED));
 	json_add(object, "program_exhausted",

@@ -299,10 +299,13 @@ void fmlib_put_back(struct flexmem_cache *cache,
 /* Calls fmlib_put_back() for the memory of a block that is no longer in use. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /*
- * Asks the provider for the free and total bytes of the device. Returns 0,
- * -EOPNOTSUPP, or the error of the provider.
+ * Asks the provider for the free and total bytes that the process can have.
+ * Returns 0, -EOPNOTSUPP, or the error of the provider.
  */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
+		      uint64_t *total);
+/* The same for the whole device, whatever the process can have. */
+int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
 /*
  * Returns a share of the device's memory in bytes. If that is unknown, returns

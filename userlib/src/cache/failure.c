@@ -209,7 +209,7 @@ static void say_device(struct out *out,
 
 	if (!failure->device_total)
 		return;
-	say_size(out, "; the device has ", failure->device_total);
+	say_size(out, "; this process can have ", failure->device_total);
 	if (failure->device_free == failure->device_total)
 		say(out, ", all of it free");
 	else

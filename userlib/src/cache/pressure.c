@@ -121,7 +121,7 @@ void fmlib_pressure_look(struct flexmem_cache *cache)
 
 	fmlib_lock(cache);
 	if (cache->level >= FLEXMEM_LEVEL_CRITICAL &&
-	    !fmlib_memory_info(cache, &free_bytes, &now.memory)) {
+	    !fmlib_device_info(cache, &free_bytes, &now.memory)) {
 		now.in_use = now.memory - free_bytes;
 		/*
 		 * Ignores errors: the cache logs a segment that the provider

@@ -109,31 +109,21 @@ static int device_unmap(void *user, uint64_t handle, void *pointer,
 	return flexmem_device_unmap(user, pointer, (size_t)bytes);
 }
 
-/*
- * Makes a single call, so that the figures of the regions are from the same
- * moment. The driver reads the capacity a little later. What is reserved for
- * other cgroups counts as used, because the cache cannot get it. Leaves out
- * regions that only programs can use, because a cache allocates no programs.
- */
 static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 {
+	return flexmem_device_memory_info(user, free, total);
+}
+
+static int device_device_info(void *user, uint64_t *free, uint64_t *total)
+{
 	struct flexmem_domain_state all;
-	uint64_t used;
 	int err;
 
 	err = flexmem_device_domain(user, FLEXMEM_WHOLE_DEVICE, &all,
 				    sizeof(all));
-	if (err)
-		return err;
-	used = all.total - all.free - (all.program_total - all.program_free);
-	/*
-	 * After the capacity has shrunk, the regions may be larger than the
-	 * capacity.
-	 */
-	*total = all.capacity > all.total ? all.capacity : all.total;
-	*total -= all.program_total;
-	*free = *total - used;
-	return 0;
+	if (!err)
+		fmlib_tensor_memory(&all, free, total);
+	return err;
 }
 
 void fmlib_provider_device(struct flexmem_device *device,
@@ -143,6 +133,7 @@ void fmlib_provider_device(struct flexmem_device *device,
 		.alloc = device_alloc,
 		.free = device_free,
 		.memory_info = device_memory_info,
+		.device_info = device_device_info,
 		.user = device,
 		.lost = device_lost,
 		.grow = device_grow,

@@ -170,7 +170,8 @@ void fmlib_collect(struct flexmem_cache *cache)
 
 	if (cache->config.threshold <= 0.0)
 		return;
-	limit = fmlib_share_of_device(cache, cache->config.threshold);
+	limit = fmlib_share_of_device(cache, cache->config.threshold *
+					     cache->config.fraction);
 	reserved = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
 	if (!limit || reserved <= limit)
 		return;
@@ -223,6 +224,19 @@ int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
 	return wait_err ? wait_err : err;
 }
 
+static void apply_fraction(const struct flexmem_cache *cache, uint64_t *free,
+			   uint64_t *total)
+{
+	uint64_t reserved =
+		cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
+	uint64_t left;
+
+	*total = (uint64_t)(cache->config.fraction * (double)*total);
+	left = *total > reserved ? *total - reserved : 0;
+	if (*free > left)
+		*free = left;
+}
+
 int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 			      uint64_t *total)
 {
@@ -236,6 +250,8 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
 	err = fmlib_memory_info(cache, free, total);
+	if (!err && cache->config.fraction < 1.0)
+		apply_fraction(cache, free, total);
 	pthread_mutex_unlock(&cache->lock);
 	fmlib_cancel_as(state);
 	return err;

@@ -36,15 +36,31 @@ static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 	return i + 1;
 }
 
-int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
-		      uint64_t *total)
+static int read_info(const struct flexmem_cache *cache,
+		     int (*info)(void *user, uint64_t *free, uint64_t *total),
+		     uint64_t *free, uint64_t *total)
 {
 	int err;
 
-	if (!cache->provider.memory_info)
+	if (!info)
 		return -EOPNOTSUPP;
-	err = cache->provider.memory_info(cache->provider.user, free, total);
+	err = info(cache->provider.user, free, total);
 	return err ? fmlib_callback_result(err) : *free > *total ? -EIO : 0;
+}
+
+int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
+		      uint64_t *total)
+{
+	return read_info(cache, cache->provider.memory_info, free, total);
+}
+
+int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
+		      uint64_t *total)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+
+	return read_info(cache, provider->device_info ? provider->device_info :
+			 provider->memory_info, free, total);
 }
 
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)
