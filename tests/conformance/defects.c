@@ -33,6 +33,8 @@ enum defect {
 	SLEEPING_FAULT,
 	AWAKE,
 	NO_WATCHDOG,
+	RESET_EARLY,
+	RESET_KEEPS,
 	NR_DEFECTS,
 };
 
@@ -49,6 +51,8 @@ static const char * const names[NR_DEFECTS] = {
 	[SLEEPING_FAULT] = "sleeping_fault",
 	[AWAKE] = "awake",
 	[NO_WATCHDOG] = "no_watchdog",
+	[RESET_EARLY] = "reset_early",
+	[RESET_KEEPS] = "reset_keeps",
 };
 
 static char *defect = "none";
@@ -202,9 +206,15 @@ static int suspended_set(const char *text, const struct kernel_param *kp)
 	return 0;
 }
 
+static int reset_set(const char *text, const struct kernel_param *kp)
+{
+	return flexmem_device_reset(ram_device);
+}
+
 static const struct kernel_param_ops fill_ops = { .set = fill_set };
 static const struct kernel_param_ops hang_ops = { .set = hang_set };
 static const struct kernel_param_ops stray_ops = { .set = stray_set };
+static const struct kernel_param_ops reset_ops = { .set = reset_set };
 static const struct kernel_param_ops suspended_ops = { .set = suspended_set };
 
 module_param_cb(fill, &fill_ops, NULL, 0200);
@@ -213,6 +223,8 @@ module_param_cb(hang, &hang_ops, NULL, 0200);
 MODULE_PARM_DESC(hang, "Begins a program that never ends");
 module_param_cb(stray, &stray_ops, NULL, 0200);
 MODULE_PARM_DESC(stray, "Begins a program that flexmem does not know");
+module_param_cb(reset, &reset_ops, NULL, 0200);
+MODULE_PARM_DESC(reset, "Resets the device");
 module_param_cb(suspended, &suspended_ops, NULL, 0200);
 MODULE_PARM_DESC(suspended, "1: suspends the device, 0: resumes it");
 
@@ -283,8 +295,9 @@ static int quiesce(void *priv)
 
 static int reset(void *priv)
 {
-	flush_delayed_work(&run);
-	return ram_reset(priv);
+	if (has != RESET_EARLY)
+		flush_delayed_work(&run);
+	return has == RESET_KEEPS ? 0 : ram_reset(priv);
 }
 
 static int scrub(void *priv, const struct flexmem_memory *mem, u64 offset,

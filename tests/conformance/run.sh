@@ -25,6 +25,8 @@ lost_reply     reads_return_what_was_written
 sleeping_fault page_faults_do_not_wait
 awake          nothing_is_accessed_while_it_is_suspended
 no_watchdog    every_program_ends
+reset_early    a_reset_ends_programs_and_frees_all_memory
+reset_keeps    a_reset_ends_programs_and_frees_all_memory
 '
 out=$(mktemp)
 
@@ -45,14 +47,16 @@ with() {
 	return "$status"
 }
 
-# as_the_guide_says: whether the card conforms, with the output that driver-guide.rst shows
+# as_the_guide_says: whether the card without a hook conforms partly, with the output that driver-guide.rst shows
 as_the_guide_says() {
-	with ram -- "$here/flexmem-conformance" &&
-		diff -u <(sed -n '/^   TAP version 13/,/ conforms: /s/^   //p' "$TOP/Documentation/driver-guide.rst") "$out"
+	local status=0
+	with ram -- "$here/flexmem-conformance" || status=$?
+	((status == 3)) &&
+		diff -u <(sed -n '/^   TAP version 13/,/ conforms partly: /s/^   //p' "$TOP/Documentation/driver-guide.rst") "$out"
 }
 conforms() {
 	with defects -- "$here/flexmem-conformance" --hook "$here/hook" &&
-		grep -q '^# .* conforms: 14 checks passed, 0 skipped$' "$out"
+		grep -q '^# .* conforms: 15 checks passed, 0 skipped$' "$out"
 }
 # finds DEFECT TEST: whether TEST fails on a card with DEFECT
 finds() {
@@ -65,7 +69,7 @@ finds() {
 echo 'TAP version 13'
 insmod "$FLEXMEM_KO/flexmem.ko" || exit 1
 if ((!$#)); then
-	tap 'the card in vmalloc memory conforms, and the guide shows it' as_the_guide_says
+	tap 'the card in vmalloc memory conforms partly, and the guide shows it' as_the_guide_says
 	tap 'the card with programs conforms' conforms
 fi
 while read -r defect test; do

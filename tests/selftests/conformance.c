@@ -15,6 +15,7 @@
  *  - hang HANDLE SIZE BYTE MS: begin a program that never ends. Its fence is
  *    added to the allocation.
  *  - suspend: suspend the function; resume: resume it.
+ *  - reset: call flexmem_device_reset().
  *
  * The command exits with 0, or with 77 if the driver cannot do that. Then the
  * test is skipped.
@@ -635,6 +636,47 @@ TEST_F(device, a_release_drains)
 		EXPECT_EQ(0, is_zero(self->b, &blocks[i]))
 			TH_LOG("the device wrote to memory that was released");
 	EXPECT_EQ(0, free_all(self->b, blocks, nr));
+}
+
+/*
+ * A program without a fence is to write to memory of an owner. The reset waits
+ * for the program or ends it, and then all memory is free.
+ */
+TEST_F(device, a_reset_ends_programs_and_frees_all_memory)
+{
+	struct block before[MAX_BLOCKS], after[MAX_BLOCKS];
+	unsigned int i, nr, nr_after;
+	char *map = NULL;
+
+	ASSERT_EQ(ENOMEM, take_all(self->a, before, &nr));
+	ASSERT_LE(1, nr);
+	ASSERT_LE(SIZE, before[0].size);
+	if (self->can & FLEXMEM_CAP_MAP) {
+		struct flexmem_alloc a;
+
+		ASSERT_EQ(0, fm_free(self->a, before[--nr].handle));
+		TAKE(self->a, before[nr].size, FLEXMEM_ALLOC_MAPPABLE, &a);
+		before[nr++].handle = a.out_handle;
+		map = fm_mmap(self->a, a.out_handle, 0, 4096);
+		ASSERT_NE(MAP_FAILED, (void *)map);
+		ASSERT_EQ(0, fm_touch(map, true));
+	}
+	HOOK(self->a, "stray %u %llu %d %d", before[0].handle, SIZE, A,
+	     STRAY_MS);
+	HOOK(self->a, "reset");
+	if (map)
+		EXPECT_EQ(SIGBUS, fm_touch(map, false))
+			TH_LOG("a map shows memory after a reset");
+	EXPECT_EQ(0, free_all(self->a, before, nr));
+	ASSERT_EQ(ENOMEM, take_all(self->b, after, &nr_after));
+	EXPECT_EQ(sum(before, nr), sum(after, nr_after))
+		TH_LOG("the device has other free memory after a reset");
+	usleep(1000 * (STRAY_MS + 500));
+	for (i = 0; i < nr_after && self->can & FLEXMEM_CAP_SCRUB &&
+	     self->can & FLEXMEM_CAP_RW; i++)
+		EXPECT_EQ(0, is_zero(self->b, &after[i]))
+			TH_LOG("the device wrote to memory after a reset");
+	EXPECT_EQ(0, free_all(self->b, after, nr_after));
 }
 
 /*

@@ -28,11 +28,11 @@ static int begin_fill(const char *function, char **argv, __u32 flags)
 	return queue < 0 || ioctl(queue, SIM_IOCTL_RUN, &run);
 }
 
-static int set_suspended(const char *function, const char *value)
+static int set(const char *function, const char *knob, const char *value)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s/suspended", function);
+	snprintf(name, sizeof(name), "%s/%s", function, knob);
 	return !!fm_knob(name, value);
 }
 
@@ -47,8 +47,10 @@ int main(int argc, char **argv)
 	if (argc == 6 && !strcmp(argv[1], "hang"))
 		return begin_fill(function, argv + 2, SIM_RUN_HANGS);
 	if (argc == 2 && !strcmp(argv[1], "suspend"))
-		return set_suspended(function, "1");
+		return set(function, "suspended", "1");
 	if (argc == 2 && !strcmp(argv[1], "resume"))
-		return set_suspended(function, "0");
+		return set(function, "suspended", "0");
+	if (argc == 2 && !strcmp(argv[1], "reset"))
+		return set(function, "reset", "1");
 	return 77;
 }
