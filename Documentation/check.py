@@ -25,6 +25,8 @@ DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
 LINUX = os.path.join(TOP, 'build', 'linux-source')
 OUT = os.environ.get('O') or os.path.join(TOP, 'build', 'docs')
+# Where `make` builds the library, and where the suite build has built it.
+USERLIB = os.path.join(TOP, 'build', 'userlib')
 
 # Items of the roadmap that a row of the proof table may name.
 SUBJECTS = ('Placement', 'Speed', 'Product')
@@ -136,18 +138,21 @@ def errnos_are_complete():
 
 def names_exist():
     """Pages name only constants, functions, structs and enums of flexmem that exist."""
+    public_words, words = set(re.findall(r'\w+', ABI)), set(re.findall(r'\w+', SOURCES))
+    called = set(re.findall(r'(\w+)\(', SOURCES))
+    types = set(re.findall(r'\b(?:struct|enum) flexmem_\w+', SOURCES))
     missing = []
     for page, match in each(r'\b(FLEXMEM_[A-Z0-9_]*[A-Z0-9])\b(?!\*)'):
         name = match[1]
         public = re.match(r'FLEXMEM_(IOCTL|CMD|REASON|MODE|FIT|ORDER|ALLOC|FREE|REPORT|CAP|'
                           r'LOOKUP|REGION|OWNER|RESOURCE|SNAPSHOT)_(?!CONF)', name)
-        if not re.search(rf'\b{name}\b', ABI if public else SOURCES):
+        if name not in (public_words if public else words):
             missing.append(f'{page}: {name}')
     for page, match in each(r'\b(flexmem_\w+)\(\)'):
-        if not re.search(rf'\b{match[1]}\(', SOURCES):
+        if match[1] not in called:
             missing.append(f'{page}: {match[1]}()')
     for page, match in each(r'\b((?:struct|enum) flexmem_\w+)'):
-        if not re.search(rf'\b{match[1]}\b', SOURCES):
+        if match[1] not in types:
             missing.append(f'{page}: {match[1]}')
     nothing(missing)
 
@@ -334,7 +339,7 @@ def figures_of_the_cache():
     are those in the test."""
     table = re.search(r'^     - best known\n.*?\n\n', TEXT['Documentation/cache.rst'], re.DOTALL | re.MULTILINE)[0]
     rows = re.findall(r'^   \* - ([\w-]+)' + r'\n     - ([\d.]+)' * 4 + '$', table, re.MULTILINE)
-    run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', 'all')
+    run('make', '-s', '-C', 'userlib', f'O={USERLIB}', 'all')
     test = read('tests/userlib/test_tool_cache.py')
     others = [dict(re.findall(r'"([\w-]+)": ([\d.]+)', re.search(rf'^{known} = {{(.*?)}}', test, re.DOTALL | re.MULTILINE)[1]))
               for known in ('BEST', 'PYTORCH')]
@@ -345,7 +350,7 @@ def figures_of_the_cache():
             problems.append(f'{name}: not the figures of others that tests/userlib/test_tool_cache.py has')
         for settings, size, expected in (('', '128G', defaults),
                                          ('expandable_segments:True', '64G', growing)):
-            found = json.loads(run(os.path.join(OUT, 'userlib', 'flexmem'), 'replay', '--json',
+            found = json.loads(run(os.path.join(USERLIB, 'flexmem'), 'replay', '--json',
                                    '--cache', '--provider', f'flat:{size}', '--config', settings,
                                    f'tests/traces/{name}.trace.gz'))
             ratio = f'{found["reserved_to_live"]:.3f}'
@@ -397,7 +402,7 @@ def readme_commands_exist():
 
 def install(prefix):
     shutil.rmtree(prefix, ignore_errors=True)
-    run('make', '-s', '-C', 'userlib', f'O={OUT}/userlib', f'prefix={prefix}', 'DESTDIR=', 'install-lib')
+    run('make', '-s', '-C', 'userlib', f'O={USERLIB}', f'prefix={prefix}', 'DESTDIR=', 'install-lib')
 
 
 def first_program():

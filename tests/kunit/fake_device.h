@@ -133,6 +133,7 @@ struct fake_failure {
  *	out all the same
  * @breach: first breach of the contract, or NULL
  * @failure: planned failures of each operation
+ * @piece_lock: protects @piece, because a scrub may run beside a release
  * @piece: acquired memory; size 0: unused entry
  * @max_pages: number of entries that @page may have
  * @page: the page table, of a device that a test has given vm_map and vm_unmap
@@ -187,7 +188,7 @@ struct fake_device {
 	const char *breach;
 
 	struct fake_failure failure[FAKE_NR_OPS];
-	spinlock_t piece_lock; /* protects piece: a scrub may run beside a release */
+	spinlock_t piece_lock; /* protects piece */
 	struct flexmem_memory piece[FAKE_MAX_PIECES];
 	unsigned int max_pages;
 	struct fake_page page[FAKE_MAX_PAGES];

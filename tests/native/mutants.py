@@ -76,6 +76,12 @@ def squeeze(lines):
     return " ".join(" ".join(lines).split())
 
 
+@functools.cache
+def texts(sources, pattern):
+    """Returns the path and the text of each file below the sources that matches."""
+    return [(path, path.read_text()) for path in sorted(sources.glob(pattern))]
+
+
 class Mutant:
     """A planted bug: the lines that it replaces, the lines that it puts there, and the test that must notice."""
 
@@ -93,10 +99,11 @@ class Mutant:
         """Returns the path and the text of the file, and the match of the function in the text."""
         function = re.compile(rf"^(?![ \t#*/])(?:[^\n]*[ *])?{self.function}\(.*?^}}", re.M | re.S)
         sources = self.project.sources
-        found = [(path, path.read_text(), match)
+        found = [(path, text, match)
                  for pattern in ([self.file] if self.file else self.project.files)
-                 for path in sorted(sources.glob(pattern))
-                 for match in function.finditer(path.read_text())
+                 for path, text in texts(sources, pattern)
+                 if f"{self.function}(" in text
+                 for match in function.finditer(text)
                  # Skips declarations, and matches that begin with a call in front of another function.
                  if re.match(r"[^;{]*\{", match[0])]
         if len(found) != 1:
