@@ -15,26 +15,21 @@ device_* of the library.
 """
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 import mutants  # noqa: E402
+from edges import symbols  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 NATIVE = TOP / "build/tests/native/asan"
 USERLIB = TOP / "build/tests/userlib/asan"
 
 
-def symbols(path):
-    """Returns the functions that an object file defines, and the names that it needs."""
-    said = subprocess.run(["nm", "--format=posix", path], check=True, capture_output=True, text=True).stdout
-    kinds = [line.split()[:2] for line in said.splitlines()]
-    return {name for name, kind in kinds if kind == "T"}, {name for name, kind in kinds if kind == "U"}
-
-
 def objects(folder, pattern):
-    return {path.stem: symbols(path) for path in sorted(folder.glob(pattern))}
+    """Returns {object file: (the functions that it defines, the names that it needs)}."""
+    read = symbols(sorted(folder.glob(pattern)), "T")
+    return {pathlib.Path(path).stem: each for path, each in read.items()}
 
 
 def table(sources, tests):

@@ -44,23 +44,27 @@ def read_parts(page):
     return files, calls
 
 
-def symbols(path):
-    """Returns the symbols that an object file defines, and those that it refers to."""
-    defined, wanted = set(), set()
-    for line in subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout.splitlines():
-        kind, symbol = line.split()[-2:]
+def symbols(paths, kinds="TDBRCVW"):
+    """Returns {path of an object file: (the symbols of these kinds that it defines, the symbols that it refers to)}. One
+    process reads all files, because the start of nm takes a tenth of a second."""
+    found = {str(path): (set(), set()) for path in paths}
+    said = subprocess.run(["nm", "-A", *found], check=True, capture_output=True, text=True).stdout if found else ""
+    for line in said.splitlines():
+        path, _, rest = line.rpartition(":")
+        kind, symbol = rest.split()[-2:]
         if kind == "U":
-            wanted.add(symbol)
-        elif kind in "TDBRCVW":
-            defined.add(symbol)
-    return defined, wanted
+            found[path][1].add(symbol)
+        elif kind in kinds:
+            found[path][0].add(symbol)
+    return found
 
 
 def find_calls(objects, names):
     """Returns for each pair of files the symbols that the first refers to and the second defines."""
     home, wanted = {}, {}
+    read = symbols(f"{objects}/core-{name}.o" for name in names)
     for name in names:
-        defined, wanted[name] = symbols(f"{objects}/core-{name}.o")
+        defined, wanted[name] = read[f"{objects}/core-{name}.o"]
         home |= {symbol: name for symbol in defined}
     calls = collections.defaultdict(set)
     for name in names:

@@ -26,8 +26,7 @@ def read_exports(top):
 def read_objects(folder, prefix):
     """Returns the symbols that the objects of a module define, and those that they refer to."""
     defined, wanted = set(), set()
-    for path in folder.glob(f"{prefix}-*.o"):
-        some, others = symbols(path)
+    for some, others in symbols(folder.glob(f"{prefix}-*.o")).values():
         defined |= some
         wanted |= others
     return defined, wanted

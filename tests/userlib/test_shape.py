@@ -7,19 +7,16 @@ import os
 import subprocess
 import sys
 
-from tool import BUILD, HERE, main, test, tests
+sys.dont_write_bytecode = True
+from tool import BUILD, HERE, main, test, tests  # noqa: E402
+
+sys.path.append(os.path.join(HERE, "../native"))
+from edges import symbols  # noqa: E402
 
 SOURCES = os.path.join(HERE, "../../userlib/src/cache")
 OBJECTS = os.path.join(BUILD, "shipped/src/cache")
 # The largest number of files that may depend on each other in a circle.
 CIRCLE_MAX = 5
-
-
-def symbols(path):
-    """Returns the symbols that an object defines, and those that it needs."""
-    lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
-    kinds = [line.split()[-2:] for line in lines]
-    return ({name for kind, name in kinds if kind in "TDBR"}, {name for kind, name in kinds if kind == "U"})
 
 
 def reached(calls, begin):
@@ -34,7 +31,7 @@ def reached(calls, begin):
 
 @test
 def no_circle_of_more_than_five_files():
-    files = {os.path.basename(path)[:-2]: symbols(path) for path in glob.glob(f"{OBJECTS}/*.o")}
+    files = {os.path.basename(path)[:-2]: each for path, each in symbols(glob.glob(f"{OBJECTS}/*.o"), "TDBR").items()}
     assert len(files) > 20, files.keys()
     home = {name: file for file, (defined, _) in files.items() for name in defined}
     calls = {file: {home[name] for name in needed if name in home} for file, (_, needed) in files.items()}
