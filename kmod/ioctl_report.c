@@ -287,74 +287,60 @@ static void finish_view(struct flexmem_call *call, struct flexmem_view *view,
 }
 
 /*
+ * Writes the list of owners in batches, without a lock. Owners may have appeared
+ * for which the caller has no room.
+ */
+static int put_owners(struct flexmem_table *table, struct flexmem_snapshot *cmd,
+		      struct flexmem_view *view, bool all)
+{
+	u32 done = 0;
+	int rc;
+
+	for (;;) {
+		cmd->out_owner_count = done + view->nr_owners;
+		rc = put_list(cmd->owners + (u64)done * cmd->owner_entry_size,
+			      cmd->owner_count - done, cmd->owner_entry_size,
+			      view->owner, view->nr_owners,
+			      sizeof(view->owner[0]));
+		if (rc || !all || view->nr_owners < FLEXMEM_VIEW_OWNERS)
+			return rc;
+		done += view->nr_owners;
+		flexmem_table_more_owners(table, view);
+	}
+}
+
+/*
  * Writes the lists that the caller wants, and then the reply. If the caller has
  * too little room for one of the lists, writes only the reply.
  */
-static int put_snapshot(struct flexmem_call *call,
-			const struct flexmem_view *view)
+static int put_snapshot(struct flexmem_call *call, struct flexmem_view *view,
+			bool all)
 {
 	struct flexmem_snapshot *cmd = call->cmd;
 	int rc, reply_rc;
 
 	*cmd = view->sum;
 	if (cmd->region_count < view->nr ||
-	    (cmd->owner_count && view->max_owners < cmd->out_owner_count))
+	    (cmd->owner_count && cmd->owner_count < cmd->out_owner_count))
 		rc = -EMSGSIZE;
 	else
 		rc = put_list(cmd->regions, cmd->region_count,
 			      cmd->region_entry_size, view->region, view->nr,
 			      sizeof(view->region[0]));
 	if (!rc && cmd->owner_count)
-		rc = put_list(cmd->owners, cmd->owner_count,
-			      cmd->owner_entry_size, view->owner,
-			      cmd->out_owner_count, sizeof(view->owner[0]));
+		rc = put_owners(&call->fdev->table, cmd, view, all);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	return rc == -EFAULT ? rc : reply_rc ?: rc;
 }
 
-/* Room for owners that appear between the count and the snapshot. */
-#define MOST_MORE 4096
-
-/*
- * Takes a snapshot, with room for the present owners and @more others. Returns
- * -EAGAIN if more owners have appeared and the caller has room for them.
- */
-static int try_snapshot(struct flexmem_call *call, struct flexmem_view *view,
-			unsigned int more)
+int flexmem_cmd_snapshot(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
 	struct flexmem_snapshot *cmd = call->cmd;
 	bool admin = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
 	bool all = admin && !(cmd->flags & FLEXMEM_SNAPSHOT_OWN);
-	struct flexmem_account *only = all ? NULL : call->client->account;
-	int rc = -EAGAIN;
-
-	view->max_owners = min(cmd->owner_count,
-			       flexmem_snapshot_room(table, only) + more);
-	view->owner = NULL;
-	if (view->max_owners) {
-		view->owner = kvcalloc(view->max_owners, sizeof(*view->owner),
-				       GFP_KERNEL_ACCOUNT);
-		if (!view->owner)
-			return -ENOMEM;
-	}
-	if (!only)
-		flexmem_owner_forget(&table->accounts);
-	flexmem_table_snapshot(table, only, view);
-	finish_view(call, view, admin);
-	if (view->sum.out_owner_count <= view->max_owners ||
-	    view->max_owners == cmd->owner_count || more == MOST_MORE)
-		rc = put_snapshot(call, view);
-	kvfree(view->owner);
-	return rc;
-}
-
-int flexmem_cmd_snapshot(struct flexmem_call *call)
-{
-	struct flexmem_snapshot *cmd = call->cmd;
 	struct flexmem_view *view;
-	unsigned int more;
-	int rc = -EAGAIN;
+	int rc = -ENOMEM;
 
 	if (cmd->flags & ~FLEXMEM_SNAPSHOT_OWN)
 		return -EOPNOTSUPP;
@@ -367,9 +353,19 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
-	view->sum = *cmd;
-	for (more = 16; more <= MOST_MORE && rc == -EAGAIN; more *= 16)
-		rc = try_snapshot(call, view, more);
+	if (cmd->owner_count)
+		view->owner = kcalloc(FLEXMEM_VIEW_OWNERS, sizeof(*view->owner),
+				      GFP_KERNEL_ACCOUNT);
+	if (view->owner || !cmd->owner_count) {
+		if (all)
+			flexmem_owner_forget(&table->accounts);
+		view->sum = *cmd;
+		flexmem_table_snapshot(table,
+				       all ? NULL : call->client->account, view);
+		finish_view(call, view, admin);
+		rc = put_snapshot(call, view, all);
+	}
+	kfree(view->owner);
 	kfree(view);
 	return rc;
 }

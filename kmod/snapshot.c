@@ -60,46 +60,63 @@ static void fill_owner(struct flexmem_account *account,
 		fill_leaving(account, entry);
 }
 
-static void add_owner(struct flexmem_account *account,
-		      struct flexmem_view *view)
+static int is_below(const void *id, const struct rb_node *node)
 {
-	if (view->owner && view->sum.out_owner_count < view->max_owners)
-		fill_owner(account, &view->owner[view->sum.out_owner_count]);
-	view->sum.out_owner_count++;
+	return rb_entry(node, struct flexmem_account, by_id)->id < *(u64 *)id;
+}
+
+/* Adds the owners in a tree whose ids are @id or more, as long as there is room. */
+static void add_owners(const struct rb_root *tree, u64 id,
+		       struct flexmem_view *view)
+{
+	struct rb_node *node = rb_find_first(&id, tree, is_below);
+
+	for (; node && view->nr_owners < FLEXMEM_VIEW_OWNERS;
+	     node = rb_next(node))
+		fill_owner(rb_entry(node, struct flexmem_account, by_id),
+			   &view->owner[view->nr_owners++]);
+}
+
+/*
+ * Replaces the owners in a view by those that follow them in the list: cgroups
+ * first, then clients, each by id. A view without owners gets the first ones.
+ */
+static void next_owners(struct flexmem_accounts *accounts,
+			struct flexmem_view *view)
+{
+	const struct flexmem_owner_entry *last =
+		view->nr_owners ? &view->owner[view->nr_owners - 1] : NULL;
+	u64 id = last ? last->id + 1 : 0;
+
+	lockdep_assert_held(&accounts->lock);
+	view->nr_owners = 0;
+	if (!last || last->kind == FLEXMEM_OWNER_CGROUP) {
+		add_owners(&accounts->cgroups, id, view);
+		id = 0;
+	}
+	add_owners(&accounts->clients, id, view);
 }
 
 static void fill_accounts(struct flexmem_accounts *accounts,
 			  struct flexmem_account *only,
 			  struct flexmem_view *view)
 {
-	struct rb_node *node;
-
 	lockdep_assert_held(&accounts->lock);
 	view->sum.out_owned = accounts->owned;
 	view->sum.out_orphaned = accounts->orphaned;
 	view->sum.out_quarantined = accounts->quarantined;
 	view->sum.out_clients = accounts->nr_clients;
-	view->sum.out_owner_count = 0;
 	view->limit = flexmem_account_limit(only, view->programs,
 					    &view->limit_left);
-	if (only) {
-		add_owner(only->parent, view);
-		add_owner(only, view);
-		return;
+	view->sum.out_owner_count = only ? 2 : accounts->nr_cgroups +
+					       accounts->nr_clients;
+	view->nr_owners = 0;
+	if (view->owner && only) {
+		fill_owner(only->parent, &view->owner[view->nr_owners++]);
+		fill_owner(only, &view->owner[view->nr_owners++]);
+	} else if (view->owner) {
+		next_owners(accounts, view);
 	}
-	/*
-	 * A system can have many owners. They are visited one by one only if
-	 * the caller wants a list of them.
-	 */
-	if (!view->owner) {
-		view->sum.out_owner_count = accounts->nr_cgroups +
-					    accounts->nr_clients;
-		return;
-	}
-	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
-		add_owner(rb_entry(node, struct flexmem_account, by_id), view);
-	for (node = rb_first(&accounts->clients); node; node = rb_next(node))
-		add_owner(rb_entry(node, struct flexmem_account, by_id), view);
 }
 
 /*
@@ -181,10 +198,10 @@ static void fill_regions(struct flexmem_table *table,
 }
 
 /*
- * Takes a snapshot: regions, owners and sums as they are at one moment.
+ * Takes a snapshot: regions, sums and the first owners as they are at one
+ * moment.
  * @only: report only what this client may see; NULL: all owners.
  * Context: may sleep until another snapshot is done, but not for firmware.
- * Takes O(open files) for all owners.
  */
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,
@@ -214,6 +231,19 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 	spin_unlock(&table->accounts.lock);
 	rcu_read_unlock();
 	mutex_unlock(&table->snapshot_lock);
+}
+
+/*
+ * Replaces the owners in a view of all owners by the next ones in the list, as
+ * they are now. There are fewer than FLEXMEM_VIEW_OWNERS only at the end of the
+ * list.
+ */
+void flexmem_table_more_owners(struct flexmem_table *table,
+			       struct flexmem_view *view)
+{
+	spin_lock(&table->accounts.lock);
+	next_owners(&table->accounts, view);
+	spin_unlock(&table->accounts.lock);
 }
 
 /*
@@ -260,22 +290,4 @@ size_t flexmem_view_print(const struct flexmem_view *view, char *text,
 			       entry->largest_free, entry->nr_allocated,
 			       entry->sequence);
 	return n;
-}
-
-/*
- * About how many owners the next snapshot will report.
- * @only: report only what this client may see; NULL: all owners.
- */
-unsigned int flexmem_snapshot_room(struct flexmem_table *table,
-				   const struct flexmem_account *only)
-{
-	unsigned int nr;
-
-	/* A client sees two owners: its file and the cgroup of the file. */
-	if (only)
-		return 2;
-	spin_lock(&table->accounts.lock);
-	nr = table->accounts.nr_clients + table->accounts.nr_cgroups;
-	spin_unlock(&table->accounts.lock);
-	return nr;
 }

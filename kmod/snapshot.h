@@ -12,6 +12,9 @@
 struct flexmem_account;
 struct flexmem_table;
 
+/* Owners are read in batches of this number. */
+#define FLEXMEM_VIEW_OWNERS 64
+
 /* Room for the description of a view: a line for each slot, and two others. */
 #define FLEXMEM_VIEW_TEXT SZ_8K
 
@@ -26,8 +29,9 @@ struct flexmem_table;
  * @limit_left: what @limit still allows
  * @sum: receives the ``out_`` members except @out_flags and @out_failures; the
  *	other members stay unchanged
- * @owner: receives the owners; NULL if the caller wants none
- * @max_owners: room in @owner
+ * @owner: receives the first FLEXMEM_VIEW_OWNERS owners of the list, and then
+ *	others, see flexmem_table_more_owners(); NULL if the caller wants none
+ * @nr_owners: number of owners in @owner
  * @region: the regions, in the order of their slots; flexmem_view_hide()
  *	removes the figures that the caller must not see
  */
@@ -39,17 +43,17 @@ struct flexmem_view {
 	u64 limit_left;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;
-	unsigned int max_owners;
+	unsigned int nr_owners;
 	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
 };
 
 void flexmem_table_snapshot(struct flexmem_table *table,
 			    struct flexmem_account *only,
 			    struct flexmem_view *view);
+void flexmem_table_more_owners(struct flexmem_table *table,
+			       struct flexmem_view *view);
 void flexmem_view_hide(struct flexmem_view *view);
 size_t flexmem_view_print(const struct flexmem_view *view, char *text,
 			  size_t size);
-unsigned int flexmem_snapshot_room(struct flexmem_table *table,
-				   const struct flexmem_account *only);
 
 #endif /* _FLEXMEM_SNAPSHOT_H */

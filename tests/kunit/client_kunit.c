@@ -424,22 +424,60 @@ static void unknown_handles_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), 128);
 }
 
+/* Opens so many files that the snapshot's list of owners has @nr entries. */
+static void fill_list(struct kunit *test, struct ctx *ctx, unsigned int nr)
+{
+	struct flexmem_accounts *accounts = &ctx->table->accounts;
+
+	while (accounts->nr_cgroups + accounts->nr_clients < nr)
+		fake_client_open(test, ctx->table, 2);
+	KUNIT_ASSERT_EQ(test, accounts->nr_cgroups + accounts->nr_clients, nr);
+}
+
 /*
- * A client that may not see other owners needs no memory for their entries in a
- * snapshot.
+ * Reads the list of owners to its end, batch by batch, and checks its order and
+ * number.
  */
-static void snapshot_of_ones_own_needs_little_room(struct kunit *test)
+static void check_list(struct kunit *test, struct ctx *ctx, unsigned int nr)
+{
+	struct flexmem_view *view = &ctx->snapshot;
+	const struct flexmem_owner_entry *is, *last;
+	struct flexmem_owner_entry before;
+	unsigned int seen = 0, i;
+
+	view->owner = kunit_kcalloc(test, FLEXMEM_VIEW_OWNERS,
+				    sizeof(*view->owner), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, view->owner);
+	flexmem_table_snapshot(ctx->table, NULL, view);
+	KUNIT_EXPECT_EQ(test, view->sum.out_owner_count, nr);
+	for (last = NULL; view->nr_owners; last = &before) {
+		for (i = 0; i < view->nr_owners; i++, seen++, last = is) {
+			is = &view->owner[i];
+			KUNIT_ASSERT_TRUE(test, !last || last->kind > is->kind ||
+					  (last->kind == is->kind &&
+					   last->id < is->id));
+		}
+		before = view->owner[view->nr_owners - 1];
+		if (view->nr_owners < FLEXMEM_VIEW_OWNERS)
+			break;
+		flexmem_table_more_owners(ctx->table, view);
+	}
+	KUNIT_EXPECT_EQ(test, seen, nr);
+	view->owner = NULL;
+}
+
+static void owners_come_in_batches(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	unsigned int i;
 
-	for (i = 2; i < 6; i++)
-		fake_client_open(test, ctx->table, i);
-	KUNIT_EXPECT_EQ(test, 2,
-			flexmem_snapshot_room(ctx->table, ctx->client->account));
-	KUNIT_EXPECT_GE(test, flexmem_snapshot_room(ctx->table, NULL),
-			ctx->table->accounts.nr_clients +
-			ctx->table->accounts.nr_cgroups);
+	fill_list(test, ctx, FLEXMEM_VIEW_OWNERS - 1);
+	check_list(test, ctx, FLEXMEM_VIEW_OWNERS - 1);
+	fill_list(test, ctx, FLEXMEM_VIEW_OWNERS);
+	check_list(test, ctx, FLEXMEM_VIEW_OWNERS);
+	fill_list(test, ctx, FLEXMEM_VIEW_OWNERS + 1);
+	check_list(test, ctx, FLEXMEM_VIEW_OWNERS + 1);
+	fill_list(test, ctx, 3 * FLEXMEM_VIEW_OWNERS + 5);
+	check_list(test, ctx, 3 * FLEXMEM_VIEW_OWNERS + 5);
 }
 
 /* ---- the end of a client ---- */
@@ -546,6 +584,49 @@ static void closed_client_holds_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_client_hold(client).slots, 0);
 }
 
+/* The last owner of a batch can be a cgroup, whose number no client has. */
+static void clients_follow_the_last_cgroup(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_view *view = &ctx->snapshot;
+
+	view->owner = kunit_kcalloc(test, FLEXMEM_VIEW_OWNERS,
+				    sizeof(*view->owner), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, view->owner);
+	view->owner[0].kind = FLEXMEM_OWNER_CGROUP;
+	view->owner[0].id = U32_MAX;
+	view->nr_owners = 1;
+	flexmem_table_more_owners(ctx->table, view);
+	KUNIT_EXPECT_EQ(test, view->nr_owners, ctx->table->accounts.nr_clients);
+	KUNIT_EXPECT_EQ(test, view->owner[0].kind, FLEXMEM_OWNER_CLIENT);
+	KUNIT_EXPECT_EQ(test, view->owner[0].id, 1);
+	view->owner = NULL;
+}
+
+/* The file that the next batch of owners would follow may be closed by then. */
+static void owners_close_between_two_batches(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_view *view = &ctx->snapshot;
+	struct flexmem_client *client;
+	u64 id;
+
+	fill_list(test, ctx, FLEXMEM_VIEW_OWNERS - 1);
+	client = local_client(test, ctx);
+	id = client->account->id;
+	fill_list(test, ctx, FLEXMEM_VIEW_OWNERS + 9);
+	view->owner = kunit_kcalloc(test, FLEXMEM_VIEW_OWNERS,
+				    sizeof(*view->owner), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, view->owner);
+	flexmem_table_snapshot(ctx->table, NULL, view);
+	KUNIT_EXPECT_EQ(test, view->owner[FLEXMEM_VIEW_OWNERS - 1].id, id);
+	flexmem_client_fini(client);
+	flexmem_table_more_owners(ctx->table, view);
+	KUNIT_EXPECT_EQ(test, view->nr_owners, 9);
+	KUNIT_EXPECT_EQ(test, view->owner[0].id, id + 1);
+	view->owner = NULL;
+}
+
 /* checks_of_client() must notice each fault that is planted here. */
 
 static void expect_wrong(struct kunit *test, struct ctx *ctx, const char *what)
@@ -613,7 +694,9 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(address_is_of_one_region),
 	KUNIT_CASE(names_of_others_are_unknown),
 	KUNIT_CASE(unknown_handles_are_refused),
-	KUNIT_CASE(snapshot_of_ones_own_needs_little_room),
+	KUNIT_CASE(owners_come_in_batches),
+	KUNIT_CASE(owners_close_between_two_batches),
+	KUNIT_CASE(clients_follow_the_last_cgroup),
 	KUNIT_CASE(fini_gives_everything_back),
 	KUNIT_CASE(allocation_may_outlive_its_client),
 	KUNIT_CASE(fini_may_come_after_the_device_went),

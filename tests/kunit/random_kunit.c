@@ -149,7 +149,7 @@ struct run {
 	u64 grown;
 	u64 shrunk;
 	struct flexmem_account *account[MODEL_OWNERS];
-	struct flexmem_owner_entry owner[2 * MODEL_OWNERS];
+	struct flexmem_owner_entry owner[FLEXMEM_VIEW_OWNERS];
 	struct flexmem_view snapshot;
 };
 
@@ -270,7 +270,6 @@ static void check_table(struct run *run)
 	KUNIT_ASSERT_NULL_MSG(run->test, wrong, "operation %u: %s", run->done,
 			      wrong);
 	run->snapshot.owner = run->owner;
-	run->snapshot.max_owners = ARRAY_SIZE(run->owner);
 	flexmem_table_snapshot(run->table, NULL, &run->snapshot);
 	for (slot = 0; slot < run->table->slots.nr; slot++) {
 		struct flexmem_region_entry want, *is;

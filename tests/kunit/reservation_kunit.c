@@ -391,25 +391,22 @@ static void idle_release_leaves_them(struct kunit *test)
 
 static struct flexmem_view *look(struct kunit *test, struct ctx *ctx,
 				 struct flexmem_account *only,
-				 struct flexmem_owner_entry *owner,
-				 unsigned int room)
+				 struct flexmem_owner_entry *owner)
 {
 	struct flexmem_view *view;
 
 	view = kunit_kzalloc(test, sizeof(*view), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, view);
 	view->owner = owner;
-	view->max_owners = room;
 	flexmem_table_snapshot(ctx->table, only, view);
 	return view;
 }
 
 static const struct flexmem_snapshot *sums(struct kunit *test, struct ctx *ctx,
 					   struct flexmem_account *only,
-					   struct flexmem_owner_entry *owner,
-					   unsigned int room)
+					   struct flexmem_owner_entry *owner)
 {
-	return &look(test, ctx, only, owner, room)->sum;
+	return &look(test, ctx, only, owner)->sum;
 }
 
 /*
@@ -427,13 +424,13 @@ static void snapshot_shows_them(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	expect_slot(test, ctx, own, GIB, 0);
 	fake_table_acquire(ctx->table, false, 0);
-	sum = sums(test, ctx, NULL, NULL, 0);
+	sum = sums(test, ctx, NULL, NULL);
 	EXPECT(test, sum->out_reserved, 23 * GIB);
 	EXPECT(test, sum->out_free, 12 * GIB);
-	sum = sums(test, ctx, other, owner, 2);
+	sum = sums(test, ctx, other, owner);
 	EXPECT(test, sum->out_reserved, 23 * GIB);
 	EXPECT(test, owner[0].reservation, 0);
-	sum = sums(test, ctx, own, owner, 2);
+	sum = sums(test, ctx, own, owner);
 	EXPECT(test, sum->out_reserved, 0);
 	EXPECT(test, sum->out_free, 35 * GIB);
 	EXPECT(test, owner[0].reservation, 2);
@@ -447,7 +444,7 @@ static struct flexmem_region_entry shown(struct kunit *test, struct ctx *ctx,
 					 struct flexmem_account *only,
 					 unsigned int slot)
 {
-	struct flexmem_view *view = look(test, ctx, only, NULL, 0);
+	struct flexmem_view *view = look(test, ctx, only, NULL);
 
 	flexmem_view_hide(view);
 	KUNIT_ASSERT_TRUE(test, slot < view->nr);
@@ -533,14 +530,14 @@ static void broken_until_there_is_memory(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	ctx->fake->capacity = 12 * GIB;
 	reset(test, ctx);
-	sums(test, ctx, own, owner, 2);
+	sums(test, ctx, own, owner);
 	EXPECT(test, owner[0].reservation, 2);
 	EXPECT(test, owner[0].reserved, 1);
 	EXPECT(test, broken(ctx->table), 1);
 	ctx->fake->capacity = 36 * GIB;
 	EXPECT(test, flexmem_table_new_capacity(ctx->table), 0);
 	flexmem_table_work(&ctx->table->function.work.work);
-	sums(test, ctx, own, owner, 2);
+	sums(test, ctx, own, owner);
 	EXPECT(test, owner[0].reserved, 2);
 	EXPECT(test, broken(ctx->table), 0);
 }

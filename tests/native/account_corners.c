@@ -267,8 +267,104 @@ static void run_reserve_again(struct run *r)
 	end_gates(parent);
 }
 
+/* ---- the list of owners ---- */
+
+/* Enough files for three batches. */
+static struct file *crowd[2 * FLEXMEM_VIEW_OWNERS + 10];
+static struct flexmem_owner_entry list[ARRAY_SIZE(crowd) + 20];
+
+static struct flexmem_snapshot ask_for(u32 room)
+{
+	static struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+
+	memset(list, 0xee, sizeof(list));
+	return CMD(snapshot,
+		   .region_entry_size = sizeof(region[0]),
+		   .region_count = FLEXMEM_MAX_SLOTS,
+		   .regions = (uintptr_t)region,
+		   .owner_entry_size = sizeof(list[0]), .owner_count = room,
+		   .owners = (uintptr_t)list);
+}
+
+/* The list has @nr owners in order, and nothing is written behind it. */
+static void must_be_list(struct run *r, u32 nr)
+{
+	u32 i;
+
+	for (i = 1; i < nr && !r->wrong; i++)
+		must(r, list[i].kind < list[i - 1].kind ||
+		     (list[i].kind == list[i - 1].kind &&
+		      list[i].id > list[i - 1].id), "order of the owners");
+	must(r, !memchr_inv(list + nr, 0xee, sizeof(list) - nr * sizeof(*list)),
+	     "bytes behind the list");
+}
+
+static void open_another(void)
+{
+	crowd[ARRAY_SIZE(crowd) - 1] = native_open(world_minor(1), O_RDWR);
+}
+
+static void close_crowd(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(crowd); i++)
+		if (crowd[i])
+			native_close(crowd[i]);
+	memset(crowd, 0, sizeof(crowd));
+}
+
+/* Takes a snapshot. Calls @meanwhile while its first batch is written. */
+static struct flexmem_snapshot ask_during(struct run *r, u32 room,
+					  void (*meanwhile)(void), int error)
+{
+	struct flexmem_snapshot cmd = ask_for(room);
+
+	current->meanwhile = meanwhile;
+	current->meanwhile_at = FLEXMEM_VIEW_OWNERS;
+	FAILS(r, SNAPSHOT, &cmd, error);
+	must(r, !current->meanwhile, "a call while the list is written");
+	return cmd;
+}
+
+/* A list with several batches. In between, files are opened and closed. */
+static void run_many_owners(struct run *r)
+{
+	struct flexmem_snapshot cmd = ask_for(ARRAY_SIZE(list));
+	unsigned int i;
+	u32 nr;
+
+	for (i = 0; i < ARRAY_SIZE(crowd) - 1; i++)
+		crowd[i] = native_open(world_minor(1), O_RDWR);
+	CALL(r, SNAPSHOT, &cmd);
+	nr = cmd.out_owner_count;
+	must(r, nr == cmd.out_clients + 1, "number of owners");
+	must_be_list(r, nr);
+	cmd = ask_for(nr);
+	CALL(r, SNAPSHOT, &cmd);
+	must_be_list(r, nr);
+	cmd = ask_for(nr - 1);
+	FAILS(r, SNAPSHOT, &cmd, EMSGSIZE);
+	must(r, cmd.out_owner_count == nr, "number without room");
+	must_be_list(r, 0);
+
+	cmd = ask_during(r, nr, open_another, EMSGSIZE);
+	must(r, cmd.out_owner_count == nr + 1, "number with the new file");
+	must_be_list(r, nr / FLEXMEM_VIEW_OWNERS * FLEXMEM_VIEW_OWNERS);
+	native_close(crowd[ARRAY_SIZE(crowd) - 1]);
+	cmd = ask_during(r, nr + 1, open_another, 0);
+	must(r, cmd.out_owner_count == nr + 1 && cmd.out_clients == nr - 1,
+	     "list with the new file");
+	must_be_list(r, nr + 1);
+	cmd = ask_during(r, nr + 1, close_crowd, 0);
+	must(r, cmd.out_owner_count == FLEXMEM_VIEW_OWNERS,
+	     "list without the files that were closed");
+	must_be_list(r, FLEXMEM_VIEW_OWNERS);
+}
+
 const struct sequence account_corners[] = {
 	{ "event when an ALLOC may succeed", NULL, run_events },
 	{ "reservation of a removed cgroup", NULL, run_reserve_again },
+	{ "many owners", prepare, run_many_owners },
 	{}
 };

@@ -7,7 +7,7 @@
 #include "snapshot.h"
 
 static struct flexmem_view view;
-static struct flexmem_owner_entry owners[FUZZ_OWNERS];
+static struct flexmem_owner_entry owners[FLEXMEM_VIEW_OWNERS];
 
 /* The region's id in the ABI. */
 u64 fuzz_region_id(const struct fuzz *f, unsigned int slot)
@@ -203,7 +203,6 @@ void fuzz_check(struct fuzz *f)
 	check_invariants(f);
 	fuzz_count(f, &count);
 	view.owner = owners;
-	view.max_owners = ARRAY_SIZE(owners);
 	flexmem_table_snapshot(&f->fdev->table, NULL, &view);
 	check_regions(f);
 	check_sums(f, &count);

@@ -270,6 +270,8 @@ static const char *sums_wrong(const struct flexmem_view *view)
 	u64 clients = 0, root = 0, orphans = 0;
 	unsigned int i;
 
+	if (sum->out_owner_count > view->nr_owners)
+		return "more owners than in the first batch";
 	if (sum->out_free + sum->out_owned + sum->out_orphaned +
 	    sum->out_reserved + sum->out_quarantined != sum->out_total)
 		return "the sums do not add up";
@@ -293,7 +295,6 @@ static void take_picture(struct flexmem_table *table, struct picture *picture)
 {
 	memset(picture, 0, sizeof(*picture));
 	picture->view.owner = picture->owner;
-	picture->view.max_owners = ARRAY_SIZE(picture->owner);
 	flexmem_table_snapshot(table, NULL, &picture->view);
 }
 

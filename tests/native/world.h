@@ -47,7 +47,7 @@ static inline struct sim_function *world_function(unsigned int index)
  */
 struct picture {
 	struct flexmem_view view;
-	struct flexmem_owner_entry owner[256];
+	struct flexmem_owner_entry owner[FLEXMEM_VIEW_OWNERS];
 };
 
 void world_begin(const char *params, u64 memory);

@@ -445,6 +445,8 @@ fm_fn const char *fm_wrong(const struct account *a)
 	const struct flexmem_owner_entry *o, *last = NULL;
 	__u64 total = 0, free = 0;
 	unsigned int i, clients = 0;
+	/* Of a longer list only the first 64 owners are of the sums' moment. */
+	bool whole = a->s.out_owner_count <= 64;
 
 	if (a->s.out_free + a->s.out_owned + a->s.out_orphaned +
 	    a->s.out_reserved + a->s.out_quarantined != a->s.out_total)
@@ -486,15 +488,15 @@ fm_fn const char *fm_wrong(const struct account *a)
 		if (o->peak < o->bytes + o->orphaned)
 			return "less at the peak than now";
 	}
-	if (clients != a->s.out_clients)
+	if (whole && clients != a->s.out_clients)
 		return "number of clients";
-	for (i = 0; i < 2; i++) {
+	for (i = !whole; i < 2; i++) {
 		if (bytes[i] != a->s.out_owned)
 			return "bytes of the owners";
 		if (orphaned[i] != a->s.out_orphaned)
 			return "orphaned bytes of the owners";
 	}
-	if (handles[0] != handles[1])
+	if (whole && handles[0] != handles[1])
 		return "handles of the owners";
 	return "";
 }

@@ -1015,7 +1015,8 @@ enum flexmem_snapshot_flags {
  * @owners: pointer to &struct flexmem_owner_entry; may be 0 when @owner_count
  *          is 0
  * @out_region_count: number of regions
- * @out_owner_count: number of owners that this caller may see
+ * @out_owner_count: number of owners that this caller may see; with a list, of
+ *	those in it
  * @out_capacity: bytes that this function may acquire
  * @out_total: bytes of the acquired regions
  * @out_free: free bytes in regions that are open to the caller. For the
@@ -1041,16 +1042,19 @@ enum flexmem_snapshot_flags {
  *
  * Returns device, regions, owners and sums, all from the same moment: @out_free
  * + @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total.
- * Only @out_flags and @out_failures may be of a later moment. The last four
+ * Only @out_flags and @out_failures may be of a later moment, and the owners
+ * after the first 64 of the list: those are read in batches of 64. The last four
  * members are for the administrator, with FLEXMEM_SNAPSHOT_OWN, too
  * (FLEXMEM_REPORT_HIDDEN).
- * The bytes of all clients add up to @out_owned. The root cgroup has the same
- * number of bytes. The administrator (CAP_SYS_ADMIN in the initial user
+ * The root cgroup has @out_owned bytes. The bytes of all clients add up to that,
+ * if the list has no more than 64 owners. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
  * callers see the opener's cgroup and this open file. The regions are in the
  * order of their slots. If @region_count is less than @out_region_count, or
  * @owner_count is neither 0 nor at least @out_owner_count, the call fails with
- * EMSGSIZE. Then it writes neither list, but all other members. If an entry is
+ * EMSGSIZE. Then it writes neither list, but all other members. It fails with
+ * EMSGSIZE, too, if owners appear while it writes a list of more than 64, and the
+ * list has no room for them. Then parts of the lists are written. If an entry is
  * longer than the kernel's struct, the kernel fills the rest with zeroes.
  */
 struct flexmem_snapshot {

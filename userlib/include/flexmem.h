@@ -1669,7 +1669,7 @@ flexmem_device_space_lookup_address(const struct flexmem_device *device,
 				    size_t size);
 
 /**
- * flexmem_device_usage() - read the memory of each owner at one moment
+ * flexmem_device_usage() - read the memory of each owner
  * @device: an open device
  * @usage: to be filled with the sums
  * @usage_size: sizeof(*@usage)
@@ -1682,9 +1682,10 @@ flexmem_device_space_lookup_address(const struct flexmem_device *device,
  * @account_size: sizeof(**@accounts); ignored with NULL
  *
  * The administrator sees all accounts. Other users see only the accounts of the
- * opener's cgroup and of this device object. The bytes of all clients add up to
- * ``usage->owned``. The bytes of a cgroup include those of all cgroups below
- * it.
+ * opener's cgroup and of this device object. The bytes of a cgroup include those
+ * of all cgroups below it. The sums, the regions and the first 64 accounts are
+ * of one moment. If there are no more accounts, the bytes of all clients add up
+ * to ``usage->owned``. Other accounts are read a little later.
  *
  * Return: 0; -EAGAIN: regions or accounts grew faster than they could be
  * listed.
