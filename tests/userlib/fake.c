@@ -101,6 +101,25 @@ static uint64_t from_environment(const char *name, uint64_t value)
 	return text ? strtoull(text, NULL, 0) : value;
 }
 
+/* Gives the first two nodes addresses on PCI: 0000:03:00.0 and 0000:03:00.1. */
+static void add_addresses(void)
+{
+	struct fake_link *link = fake.links;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		snprintf(link->path, sizeof(link->path),
+			 "/sys/dev/char/511:%u/device", i);
+		snprintf(link->target, sizeof(link->target),
+			 "../../0000:03:00.%u", i);
+		link++;
+		snprintf(link->path, sizeof(link->path),
+			 "/sys/dev/char/511:%u/device/subsystem", i);
+		strcpy(link->target, "../../bus/pci");
+		link++;
+	}
+}
+
 void fake_from_environment(void)
 {
 	fake_reset();
@@ -116,7 +135,10 @@ void fake_from_environment(void)
 	fake.admin = from_environment("FAKE_ADMIN", true);
 	fake.opener = (uint32_t)from_environment("FAKE_OPENER", fake.opener);
 	fake.limit = from_environment("FAKE_LIMIT", fake.limit);
-	fake.limit_for_all = from_environment("FAKE_LIMIT_FOR_ALL", false);
+	fake.limit_for_all =
+		(unsigned int)from_environment("FAKE_LIMIT_FOR_ALL", 0);
+	fake.keeps_limits = from_environment("FAKE_KEEPS_LIMITS", false);
+	fake.log = getenv("FAKE_LOG");
 	fake.removed = from_environment("FAKE_REMOVED", 0);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.region_reserved = from_environment("FAKE_REGION_RESERVED", false);
@@ -138,6 +160,8 @@ void fake_from_environment(void)
 		fake_node(1, 1, (uint32_t)from_environment("FAKE_SECOND", 0));
 		fake.nodes[1].open_error = fake.nodes[0].open_error;
 	}
+	if (getenv("FAKE_PCI"))
+		add_addresses();
 	fake.no_module = from_environment("FAKE_NO_MODULE", false);
 	fake.node_access = (unsigned int)from_environment("FAKE_ACCESS", 0600);
 	fake.node_group = (unsigned int)from_environment("FAKE_GROUP", 0);

@@ -96,8 +96,14 @@ struct fake {
 	 * default limit.
 	 */
 	uint64_t other_limit[2];
-	/* Whether each SET_LIMIT must be for all functions, or for one. */
-	bool limit_for_all;
+	/*
+	 * Whether each SET_LIMIT must be for all functions, or for one; 2: either.
+	 */
+	unsigned int limit_for_all;
+	/* SET_LIMIT changes nothing, although it succeeds. */
+	bool keeps_limits;
+	/* The name of a file to which SET_LIMIT and RESERVE are appended. */
+	const char *log;
 	/* The number of a cgroup that was removed, or 0. */
 	uint64_t removed;
 	/*

@@ -3,6 +3,8 @@
 #include "fake_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,27 +19,35 @@ struct user {
 	uint32_t reservation;
 };
 
-static struct user users[FAKE_USERS];
-static uint32_t nr_users;
+/* The users of each node. */
+static struct users {
+	struct user list[FAKE_USERS];
+	uint32_t count;
+} all_users[FAKE_NODES];
 
 void reset_owners(void)
 {
-	nr_users = 0;
+	memset(all_users, 0, sizeof(all_users));
+}
+
+static struct users *users_of(const struct file *file)
+{
+	return &all_users[file->node - fake.nodes];
 }
 
 /* Keeps the users in ascending order, as a snapshot lists them. */
-static struct user *get_user(uint64_t uid)
+static struct user *get_user(struct users *users, uint64_t uid)
 {
-	struct user *user = users;
+	struct user *user = users->list;
 	uint32_t i;
 
-	while (user < users + nr_users && user->uid < uid)
+	while (user < users->list + users->count && user->uid < uid)
 		user++;
-	if (user < users + nr_users && user->uid == uid)
+	if (user < users->list + users->count && user->uid == uid)
 		return user;
-	REQUIRE(nr_users < FAKE_USERS);
+	REQUIRE(users->count < FAKE_USERS);
 	memmove(user + 1, user,
-		(size_t)(users + nr_users++ - user) * sizeof(*user));
+		(size_t)(users->list + users->count++ - user) * sizeof(*user));
 	*user = (struct user){ .uid = uid };
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
 		user->limit[i] = FLEXMEM_NO_LIMIT;
@@ -46,7 +56,7 @@ static struct user *get_user(uint64_t uid)
 
 void limits_of_new_file(struct file *file)
 {
-	get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
+	get_user(users_of(file), file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
 }
 
 /*
@@ -101,7 +111,7 @@ static uint64_t used_by_user(uint64_t uid, uint32_t resource)
  */
 uint32_t limit_reached(const struct file *file, uint64_t size)
 {
-	const struct user *own = get_user(file->uid);
+	const struct user *own = get_user(users_of(file), file->uid);
 	uint64_t used[FLEXMEM_NR_RESOURCES];
 	const uint64_t *limit = own->limit;
 	uint32_t i;
@@ -120,7 +130,7 @@ uint32_t limit_reached(const struct file *file, uint64_t size)
 
 void describe_limit(const struct file *file, struct flexmem_domain_info *cmd)
 {
-	uint64_t limit = get_user(file->uid)->limit[FLEXMEM_RESOURCE_BYTES];
+	uint64_t limit = get_user(users_of(file), file->uid)->limit[FLEXMEM_RESOURCE_BYTES];
 	uint64_t used = used_by_user(file->uid, FLEXMEM_RESOURCE_BYTES);
 
 	if (limit == FLEXMEM_NO_LIMIT)
@@ -133,7 +143,7 @@ void describe_limit(const struct file *file, struct flexmem_domain_info *cmd)
 void note_peak(const struct file *file)
 {
 	uint64_t used = used_by_user(file->uid, FLEXMEM_RESOURCE_BYTES);
-	struct user *user = get_user(file->uid);
+	struct user *user = get_user(users_of(file), file->uid);
 
 	if (used > user->peak)
 		user->peak = used;
@@ -175,14 +185,14 @@ static void sums(struct flexmem_snapshot *cmd)
 	}
 }
 
-static void fill_user(const struct user *user,
+static void fill_user(const struct user *user, bool is_first,
 		      struct flexmem_owner_entry *entry)
 {
 	*entry = (struct flexmem_owner_entry){
 		.kind = FLEXMEM_OWNER_CGROUP,
 		.id = user->uid,
 		.bytes = used_by_user(user->uid, FLEXMEM_RESOURCE_BYTES),
-		.orphaned = user == users ? fake.orphaned : 0,
+		.orphaned = is_first ? fake.orphaned : 0,
 		.peak = user->peak,
 		.slots = used_by_user(user->uid, FLEXMEM_RESOURCE_REGIONS),
 		.handles = used_by_user(user->uid, FLEXMEM_RESOURCE_HANDLES),
@@ -222,15 +232,16 @@ static void fill_client(const struct file *file,
 static uint32_t list_owners(const struct file *caller, bool all,
 			    struct flexmem_owner_entry *entry)
 {
+	const struct users *users = users_of(caller);
 	uint32_t count = 0;
 	uint32_t i;
 
-	for (i = 0; i < nr_users; i++) {
-		if (!all && users[i].uid != caller->uid)
+	for (i = 0; i < users->count; i++) {
+		if (!all && users->list[i].uid != caller->uid)
 			continue;
 		count++;
 		if (entry)
-			fill_user(&users[i], entry++);
+			fill_user(&users->list[i], !i, entry++);
 	}
 	for (i = 0; i < FDS; i++) {
 		if (!files[i].open || (!all && &files[i] != caller))
@@ -266,7 +277,7 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 			add_region(fake.fallback[2]);
 		}
 		if (fake.grow_users)
-			get_user(2000 + fake.grow_users--);
+			get_user(users_of(caller), 2000 + fake.grow_users--);
 		return EMSGSIZE;
 	}
 	for (i = 0; i < nr_regions; i++) {
@@ -281,13 +292,31 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 	return 0;
 }
 
-/* A cgroup with the number 99 does not exist. */
-static int set_limit(struct flexmem_resource_limit *cmd)
+/* Appends the command to the file FAKE_LOG. */
+static void note_command(const struct file *file, bool all, const char *format,
+			 uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
+	FILE *log = fake.log ? fopen(fake.log, "a") : NULL;
+
+	if (!log)
+		return;
+	fprintf(log, all ? "all " : "%u ", file->node->number);
+	fprintf(log, format, a, b, c, d);
+	fclose(log);
+}
+
+/* A cgroup with the number 99 does not exist. */
+static int set_limit(const struct file *file,
+		     struct flexmem_resource_limit *cmd)
+{
+	bool all = cmd->flags & FLEXMEM_LIMIT_ALL_FUNCTIONS;
+	uint32_t i;
+
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->out_limit &&
 		!cmd->out_used);
-	REQUIRE(cmd->flags ==
-		(fake.limit_for_all ? FLEXMEM_LIMIT_ALL_FUNCTIONS : 0));
+	REQUIRE(fake.limit_for_all > 1 ?
+			!(cmd->flags & ~(uint32_t)FLEXMEM_LIMIT_ALL_FUNCTIONS) :
+			all == fake.limit_for_all);
 	if (!fake.admin)
 		return EPERM;
 	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
@@ -295,14 +324,20 @@ static int set_limit(struct flexmem_resource_limit *cmd)
 		return EINVAL;
 	if (cmd->cgroup == 99)
 		return ENOENT;
-	if (cmd->scope == FLEXMEM_SCOPE_CGROUP)
-		get_user(cmd->cgroup)->limit[cmd->resource] =
-			cmd->limit;
-	else
-		fake.other_limit[cmd->scope - 1] = cmd->limit;
+	note_command(file, all, "limit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		     cmd->scope, cmd->cgroup, cmd->resource, cmd->limit);
 	cmd->out_limit = cmd->limit;
 	cmd->out_used = cmd->cgroup ? used_by_user(cmd->cgroup,
 						   cmd->resource) : 0;
+	if (fake.keeps_limits)
+		return 0;
+	if (cmd->scope != FLEXMEM_SCOPE_CGROUP)
+		fake.other_limit[cmd->scope - 1] = cmd->limit;
+	for (i = 0; i < FAKE_NODES; i++)
+		if (cmd->scope == FLEXMEM_SCOPE_CGROUP &&
+		    (all || file->node == &fake.nodes[i]))
+			get_user(&all_users[i], cmd->cgroup)
+				->limit[cmd->resource] = cmd->limit;
 	return 0;
 }
 
@@ -310,7 +345,7 @@ static int set_limit(struct flexmem_resource_limit *cmd)
  * The fake device has 4 regions of 8 GiB. Only regions of this size can be
  * reserved.
  */
-static int reserve(struct flexmem_reserve *cmd)
+static int reserve(const struct file *file, struct flexmem_reserve *cmd)
 {
 	struct user *user;
 
@@ -325,7 +360,9 @@ static int reserve(struct flexmem_reserve *cmd)
 		cmd->out_reason = FLEXMEM_REASON_CAPACITY;
 		return ENOMEM;
 	}
-	user = get_user(cmd->cgroup);
+	note_command(file, false, "reserve %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", cmd->cgroup,
+		     cmd->count, cmd->length, 0);
+	user = get_user(users_of(file), cmd->cgroup);
 	user->reservation = cmd->count;
 	return 0;
 }
@@ -336,9 +373,9 @@ int owner_command(struct file *file, unsigned int number, void *arg)
 	case FLEXMEM_CMD_SNAPSHOT:
 		return snapshot(file, arg);
 	case FLEXMEM_CMD_SET_LIMIT:
-		return set_limit(arg);
+		return set_limit(file, arg);
 	case FLEXMEM_CMD_RESERVE:
-		return reserve(arg);
+		return reserve(file, arg);
 	}
 	return ENOTTY;
 }

@@ -57,7 +57,7 @@ def help_as_a_command():
 def help_names_every_option():
     source = os.path.join(HERE, "../../userlib/tools")
     for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c"),
-                          ("limit", "cmd_owners.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
+                          ("limit", "cmd_limit.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
                           ("check", "cmd_pattern.c")):
         with open(os.path.join(source, file), encoding="ascii") as text:
             options = re.findall(r'{ "([a-z-]+)", (?:no|required)_argument', text.read())
@@ -496,27 +496,27 @@ def own_limits():
 def sets_limits():
     out = good("limit", "--cgroup", "1000", "--bytes", "8G", "--regions", "3", "--files", "9")
     assert [re.split(r" {2,}", line.strip()) for line in out.splitlines()[1:]] == [
-        ["cgroup 1000", "bytes", "0 B", "8.0 GiB"],
-        ["cgroup 1000", "regions", "0", "3"],
-        ["cgroup 1000", "files", "1", "9"]], out
+        ["cgroup 1000", "bytes", "0 B", "8.0 GiB", "8.0 GiB", "1000"],
+        ["cgroup 1000", "regions", "0", "3", "3", "1000"],
+        ["cgroup 1000", "files", "1", "9", "9", "1000"]], out
     for args, name, kind in ((("--cgroup", "1000", "--each-child"), "each child of cgroup 1000", "each_child"),
                              (("--default",), "default", "default")):
         rows = good("limit", *args, "--handles", "3").splitlines()[1:]
         assert rows[0].split("  ")[0] == name and rows[0].endswith("  3") and len(rows) == 1, rows
         found, = report("limit", *args, "--handles", "3")
         assert (found["kind"], found["handles"]["limit"]) == (kind, 3), found
-    assert "cgroup 7  bytes  0 B  1.0 GiB" in re.sub(r" {2,}", "  ", good(
+    assert "cgroup 7  bytes  0 B  1.0 GiB  1.0 GiB  7\n" in re.sub(r" {2,}", "  ", good(
         "limit", "--all", "--cgroup", "7", "--bytes", "1G", FAKE_LIMIT_FOR_ALL=1))
     # Orphaned bytes still count against the limit.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000\n", FAKE_ORPHANED=8192)
-    assert "cgroup 1000  bytes    9.0 KiB   none\n" in out, out
+    assert "cgroup 1000  bytes    9.0 KiB   none       none  -\n" in out, out
     # The first command "limit" sets and shows a limit. The second removes it.
     out = good("shell", stdin="alloc 1K\nlimit --cgroup 1000 --handles 5\n"
                "limit --cgroup 1000 --handles none\nlimit --cgroup 1000 --json\n")
-    assert "cgroup 1000  handles     1      5\n" in out, out
+    assert "cgroup 1000  handles     1      5          5  1000\n" in out, out
     found, = json.loads(out[out.index("[\n"):])
     assert (found["kind"], found["id"], found["handles"], found["bytes"]["used"]) == \
-        ("cgroup", 1000, {"used": 1, "limit": None}, 1024), found
+        ("cgroup", 1000, {"used": 1, "limit": None, "effective": None, "set_by": None, "set_by_id": None}, 1024), found
 
 
 @test
@@ -622,7 +622,9 @@ def man_page_has_every_key():
     keys |= set(bad["region_peaks"][0])
     owners_found = report("owners")
     keys |= set(owners_found) | set(owners_found["owners"][0]) | set(report("limit")[0]) | \
-        set(report("limit")[0]["bytes"])
+        set(report("limit")[0]["bytes"]) | set(report("limit", "--cgroup", "7", "--bytes", "1")[0]["bytes"])
+    limits = trace("/a all bytes=1\n")
+    keys |= set(report("limit", "--check", limits)) | set(report("limit", "--apply", limits)["lines"][0])
     out = good("shell", stdin="alloc 1 --pattern 0\ncheck 1 --json\n")
     keys |= set(json.loads(out[out.index("{"):]))
     keys |= set(error_of(("info", "--json"), FAKE_NODE=0)) | {"help", "version", "freed", "pattern"}

@@ -6,34 +6,10 @@ import json
 import os
 import re
 import resource
-import shutil
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
-from tool import GIB, good, main, report, run, test, tests, tmp
-
-
-class Tree:
-    """Directories in place of a mounted cgroup file system. The number of a cgroup is its directory's inode number."""
-
-    def __init__(self, *paths, kind="cgroup2"):
-        self.root = tempfile.mkdtemp(dir=tmp.name, prefix="cgroup ")
-        for path in paths:
-            os.makedirs(self.root + path)
-        self.mounts = self.root + ".mounts"
-        with open(self.mounts, "w", encoding="ascii") as file:
-            name = self.root.replace(" ", "\\040")
-            file.write(f"proc /proc proc rw 0 0\n{kind} {name} {kind} rw 0 0\nother /nowhere cgroup2 rw 0 0\n")
-
-    def id(self, path):
-        return os.stat(self.root + path).st_ino
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.root)
+from tool import GIB, Tree, good, main, report, run, test, tests
 
 
 def rows(out):

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pty
+import shutil
 import struct
 import subprocess
 import sys
@@ -60,6 +61,28 @@ def error_of(args, **kwargs):
     assert err.startswith(("flexmem: ", "flexmem " + args[0])) and found["text"] in err, (found, err)
     assert status == 1 or found["name"] == "EINVAL", found
     return found
+
+
+class Tree:
+    """Directories in place of a mounted cgroup file system. The number of a cgroup is its directory's inode number."""
+
+    def __init__(self, *paths, kind="cgroup2"):
+        self.root = tempfile.mkdtemp(dir=tmp.name, prefix="cgroup ")
+        for path in paths:
+            os.makedirs(self.root + path)
+        self.mounts = self.root + ".mounts"
+        with open(self.mounts, "w", encoding="ascii") as file:
+            name = self.root.replace(" ", "\\040")
+            file.write(f"proc /proc proc rw 0 0\n{kind} {name} {kind} rw 0 0\nother /nowhere cgroup2 rw 0 0\n")
+
+    def id(self, path):
+        return os.stat(self.root + path).st_ino
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.root)
 
 
 def six_digits(number):

@@ -14,11 +14,7 @@
 /* No deeper cgroup has an account in the driver. */
 #define DEPTH_MAX 32
 
-/*
- * Fills @root with the directory where the cgroups are mounted, without a slash
- * at the end. Returns false if they are not.
- */
-static bool find_root(char root[PATH_MAX])
+bool cgroup_root(char root[PATH_MAX])
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "re");
 	struct mntent *mount;
@@ -37,18 +33,13 @@ static bool find_root(char root[PATH_MAX])
 	return found;
 }
 
-bool cgroup_id(const char *name, uint64_t *id)
+/* The number of the cgroup with this path below @root. */
+static bool find_id(const char *root, const char *name, uint64_t *id)
 {
 	struct stat state;
-	char root[PATH_MAX];
 	char path[PATH_MAX];
 	size_t length;
 
-	if (!find_root(root))
-		return false;
-	length = strlen(root);
-	if (!strncmp(name, root, length) && (!name[length] || name[length] == '/'))
-		name += length;
 	length = (size_t)snprintf(path, sizeof(path), "%s%s%s", root,
 				  *name == '/' ? "" : "/", name);
 	if (length >= sizeof(path) || stat(path, &state) ||
@@ -56,6 +47,26 @@ bool cgroup_id(const char *name, uint64_t *id)
 		return false;
 	*id = state.st_ino;
 	return true;
+}
+
+bool cgroup_id(const char *name, uint64_t *id)
+{
+	char root[PATH_MAX];
+	size_t length;
+
+	if (!cgroup_root(root))
+		return false;
+	length = strlen(root);
+	if (!strncmp(name, root, length) && (!name[length] || name[length] == '/'))
+		name += length;
+	return find_id(root, name, id);
+}
+
+bool cgroup_at(const char *path, uint64_t *id)
+{
+	char root[PATH_MAX];
+
+	return cgroup_root(root) && find_id(root, path, id);
 }
 
 /* A walk through all cgroups. @path: of the cgroup where the walk is. */
@@ -140,7 +151,7 @@ static void find_paths(struct cgroup_names *names)
 	struct stat state;
 	char root[PATH_MAX];
 
-	if (!names->count || !find_root(root))
+	if (!names->count || !cgroup_root(root))
 		return;
 	if (!*root)
 		strcpy(root, "/");

@@ -43,14 +43,18 @@ static const struct command commands[] = {
 	{ "limit", "[OPTIONS]", "limits of cgroups",
 	  "Show what the own cgroup may have; or set it, which only the administrator\n"
 	  "may. A limit is a number, or 'none'.\n\n"
-	  "  --cgroup PATH          of a cgroup and all below it\n"
+	  "  --cgroup PATH|ID       of a cgroup, or a container, and all below it\n"
 	  "  --each-child           of each child of that cgroup\n"
 	  "  --default              of each cgroup at the default depth\n"
 	  "  --all                  on each PF and VF, present and future\n"
 	  "  --bytes BYTES          at most so much memory (8G, none)\n"
 	  "  --regions N            memory in at most so many regions\n"
 	  "  --handles N            at most so many live allocations\n"
-	  "  --files N              at most so many open files",
+	  "  --files N              at most so many open files\n\n"
+	  "Or the limits that a file has, such as /etc/flexmem/limits.conf:\n\n"
+	  "  --check FILE           name the lines that are wrong, and set nothing\n"
+	  "  --apply FILE           set all of them\n"
+	  "  --watch FILE           set all, and again when a cgroup appears; does not end",
 	  SHELL_TOO, cmd_limit },
 	{ "reserve", "--cgroup PATH --regions N [--size BYTES]",
 	  "reserve regions for a cgroup",

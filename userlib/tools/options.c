@@ -229,10 +229,22 @@ bool parse_size(const char *text, uint64_t *bytes)
 
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id)
 {
+	int err;
+
 	if (parse_number(text, UINT64_MAX, id) || cgroup_id(text, id))
 		return true;
-	usage_error(tool, "'%s' is no cgroup", text);
-	return false;
+	if (!is_container(text)) {
+		usage_error(tool, "'%s' is no cgroup", text);
+		return false;
+	}
+	err = container_cgroup(text, id);
+	if (err == -ENOTUNIQ)
+		usage_error(tool,
+			    "several cgroups have the container's id '%s': give the path of one",
+			    text);
+	else if (err)
+		usage_error(tool, "no container has the id '%s' here", text);
+	return !err;
 }
 
 static void check_memory(const void *pointer)

@@ -2,6 +2,7 @@
 #include "render.h"
 #include "tool.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,21 @@ void render_region_table(FILE *file, unsigned int width, bool is_pf,
 	}
 	table_print(&table, file, width);
 	table_clear(&table);
+}
+
+const char *render_amount(uint32_t charge, uint64_t amount,
+			  char text[RENDER_AMOUNT_MAX])
+{
+	char human[FMLIB_HUMAN_MAX];
+
+	if (amount == FLEXMEM_UNLIMITED)
+		snprintf(text, RENDER_AMOUNT_MAX, "none");
+	else if (charge == FLEXMEM_CHARGE_BYTES)
+		snprintf(text, RENDER_AMOUNT_MAX, "%s",
+			 fmlib_human(amount, human));
+	else
+		snprintf(text, RENDER_AMOUNT_MAX, "%" PRIu64, amount);
+	return text;
 }
 
 void table_add(struct table *table, const char *format, ...)

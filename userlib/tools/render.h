@@ -42,6 +42,11 @@ const char *render_kind(uint32_t flags);
 const char *render_region_id(bool is_pf, uint64_t region_id,
 			     char text[RENDER_REGION_MAX]);
 
+/* Room for the amount of a charge: "8.0 GiB", "3", or "none". */
+#define RENDER_AMOUNT_MAX 24
+const char *render_amount(uint32_t charge, uint64_t amount,
+			  char text[RENDER_AMOUNT_MAX]);
+
 /*
  * A table, filled cell by cell, row by row. Columns are as wide as their cells.
  * If the table is wider than the terminal, each row becomes a list. Cells are

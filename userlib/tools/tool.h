@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -154,7 +155,10 @@ enum tool_status tool_report(struct tool *tool, report_fn show);
 /* Reads a size: "12G", "4MiB", "0x80", "128". K, M, G, T are powers of 1024. */
 bool parse_size(const char *text, uint64_t *bytes);
 bool parse_number(const char *text, uint64_t limit, uint64_t *number);
-/* Parses the number or the path of a cgroup. Prints an error on failure. */
+/*
+ * Parses the number or the path of a cgroup, or the id of a container. Prints an
+ * error on failure.
+ */
 bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id);
 
 /* Opens the device if it is not open. Prints an error on failure. */
@@ -213,11 +217,25 @@ void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
 
 /*
- * cgroup.c: finds the number of a cgroup. Its path is given as in
- * /proc/PID/cgroup, or with the mount point in front. Returns false if there is
- * no such cgroup.
+ * cgroup.c: fills @root with the directory where the cgroups are mounted,
+ * without a slash at the end. Returns false if they are not.
+ */
+bool cgroup_root(char root[PATH_MAX]);
+/*
+ * Finds the number of a cgroup. Its path is given as in /proc/PID/cgroup, or
+ * with the mount point in front. Returns false if there is no such cgroup.
  */
 bool cgroup_id(const char *name, uint64_t *id);
+/* The same for a path as in /proc/PID/cgroup, which begins with a slash. */
+bool cgroup_at(const char *path, uint64_t *id);
+
+/* container.c: whether a text is the whole id of a container. */
+bool is_container(const char *text);
+/*
+ * Finds the cgroup of a container's first process. Returns 0, -ENOENT, or
+ * -ENOTUNIQ if several cgroups have this id.
+ */
+int container_cgroup(const char *id, uint64_t *cgroup);
 
 /* Paths of cgroups, as in /proc/PID/cgroup, by number. */
 struct cgroup_name {
