@@ -40,6 +40,9 @@ installs() {
 			include/flexmem_cuda.h include/linux/flexmem.h \
 			lib/udev/rules.d/60-flexmem.rules \
 			lib/sysusers.d/flexmem.conf \
+			lib/systemd/system/flexmem-limits.service \
+			lib/systemd/system/flexmem-limits@.service \
+			share/doc/flexmem/limits.conf \
 			share/doc/flexmem/modprobe.d/flexmem.conf \
 			share/man/man1/flexmem.1 \
 			share/man/man3/flexmem_cache_alloc.3; do
@@ -53,7 +56,7 @@ installs() {
 			return 1
 	done
 	# No other file was installed.
-	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 17
+	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 20
 }
 
 flags() {
@@ -98,11 +101,28 @@ uninstalled_program() {
 			libflexmem) "$dir/abi.c"
 }
 
+# systemd accepts the units, and they may do little. The installed command is in another place than the units say.
+units() {
+	mkdir -p "$build/units" || return 1
+	for unit in flexmem-limits.service flexmem-limits@.service; do
+		sed "s|=$prefix/bin|=$dest$prefix/bin|" "$dest$prefix/lib/systemd/system/$unit" > "$build/units/$unit" || return 1
+		for line in ProtectSystem=strict CapabilityBoundingSet=CAP_SYS_ADMIN PrivateNetwork=yes; do
+			grep -qx "$line" "$build/units/$unit" || { echo "$unit: no $line"; return 1; }
+		done
+	done
+	systemd-analyze verify --man=no "$build/units/flexmem-limits.service" \
+		"$build/units/flexmem-limits@flexmem64.service" > "$build/units/output" 2>&1 && test ! -s "$build/units/output" ||
+		{ cat "$build/units/output"; return 1; }
+	# The example is right.
+	"$dest$prefix/bin/flexmem" limit --check "$dest$prefix/share/doc/flexmem/limits.conf"
+}
+
 # systemd, udev and modprobe must accept the installed files.
 system_files() {
 	udevadm verify --help > /dev/null 2>&1 &&
 		{ udevadm verify "$dest$prefix/lib/udev/rules.d/60-flexmem.rules" ||
 			return 1; }
+	units || return 1
 	rm -rf "$build/sysroot" &&
 	mkdir -p "$build/sysroot/etc" &&
 	systemd-sysusers --root="$build/sysroot" \
