@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,41 +12,6 @@
 
 /* No deeper cgroup has an account in the driver. */
 #define DEPTH_MAX 32
-
-bool cgroup_root(char root[PATH_MAX])
-{
-	FILE *mounts = setmntent("/proc/self/mounts", "re");
-	struct mntent *mount;
-	bool found = false;
-
-	while (mounts && !found && (mount = getmntent(mounts))) {
-		found = !strcmp(mount->mnt_type, "cgroup2") &&
-			strlen(mount->mnt_dir) < PATH_MAX;
-		if (found)
-			strcpy(root, mount->mnt_dir);
-	}
-	if (mounts)
-		endmntent(mounts);
-	if (found && !strcmp(root, "/"))
-		*root = '\0';
-	return found;
-}
-
-/* The number of the cgroup with this path below @root. */
-static bool find_id(const char *root, const char *name, uint64_t *id)
-{
-	struct stat state;
-	char path[PATH_MAX];
-	size_t length;
-
-	length = (size_t)snprintf(path, sizeof(path), "%s%s%s", root,
-				  *name == '/' ? "" : "/", name);
-	if (length >= sizeof(path) || stat(path, &state) ||
-	    !S_ISDIR(state.st_mode))
-		return false;
-	*id = state.st_ino;
-	return true;
-}
 
 bool cgroup_id(const char *name, uint64_t *id)
 {
@@ -59,14 +23,7 @@ bool cgroup_id(const char *name, uint64_t *id)
 	length = strlen(root);
 	if (!strncmp(name, root, length) && (!name[length] || name[length] == '/'))
 		name += length;
-	return find_id(root, name, id);
-}
-
-bool cgroup_at(const char *path, uint64_t *id)
-{
-	char root[PATH_MAX];
-
-	return cgroup_root(root) && find_id(root, path, id);
+	return cgroup_below(root, name, id);
 }
 
 /* A walk through all cgroups. @path: of the cgroup where the walk is. */

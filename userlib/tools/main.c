@@ -65,6 +65,20 @@ static const struct command commands[] = {
 	  "  --regions N    so many; 0 ends the reservation\n"
 	  "  --size BYTES   bytes of each (default: the size that is tried first)",
 	  SHELL_TOO, cmd_reserve },
+	{ "cdi", "OPTIONS", "give a share of a function to containers",
+	  "Write CDI files, with which podman, docker and Kubernetes give part of a\n"
+	  "function to a container, as the device flexmem.org/share=NAME. A hook sets\n"
+	  "the limits of the container before its first process runs. Only the\n"
+	  "administrator may.\n\n"
+	  "  --share NAME:FUNCTION:BYTES[:REGIONS:HANDLES]\n"
+	  "                  a share of a function, which 'flexmem list' shows\n"
+	  "  --unlimited NAME:FUNCTION\n"
+	  "                  all of it, without a limit: flexmem.org/vf=NAME\n"
+	  "  --transient     until the next boot\n"
+	  "  --pod           the limits are for all containers of a pod together\n"
+	  "  --remove NAME   take the share away; containers that run keep it\n"
+	  "  --refresh       write all files again, after nodes have new numbers",
+	  SHELL_NOT, cmd_cdi },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"

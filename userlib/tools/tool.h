@@ -5,12 +5,12 @@
 
 #include <getopt.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cgroup_mount.h"
 #include "flexmem.h"
 
 /* The longest line of text. */
@@ -74,6 +74,7 @@ const char *suggestion(const char *name, char text[TOOL_TEXT_MAX]);
 bool wants_json(int argc, char **argv);
 
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_cdi(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_check(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_fill(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_free(struct tool *tool, int argc, char **argv);
@@ -217,17 +218,11 @@ void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
 
 /*
- * cgroup.c: fills @root with the directory where the cgroups are mounted,
- * without a slash at the end. Returns false if they are not.
- */
-bool cgroup_root(char root[PATH_MAX]);
-/*
- * Finds the number of a cgroup. Its path is given as in /proc/PID/cgroup, or
- * with the mount point in front. Returns false if there is no such cgroup.
+ * cgroup.c: finds the number of a cgroup. Its path is given as in
+ * /proc/PID/cgroup, or with the mount point in front. Returns false if there is
+ * no such cgroup.
  */
 bool cgroup_id(const char *name, uint64_t *id);
-/* The same for a path as in /proc/PID/cgroup, which begins with a slash. */
-bool cgroup_at(const char *path, uint64_t *id);
 
 /* container.c: whether a text is the whole id of a container. */
 bool is_container(const char *text);

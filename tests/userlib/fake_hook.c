@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Makes the hook of containers see the cgroups of processes that a test chooses. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+/* /proc/PID/cgroup is the file PID in the folder FAKE_PROC, or "self". */
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	const char *folder = getenv("FAKE_PROC");
+	char name[32], file[512];
+	int length = 0;
+
+	if (!folder || sscanf(path, "/proc/%31[^/]/cgroup%n", name, &length) != 1 ||
+	    !length || path[length])
+		return __real_fopen(path, mode);
+	snprintf(file, sizeof(file), "%s/%s", folder, name);
+	return __real_fopen(file, mode);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#ifndef CGROUP_MOUNT_H
+#define CGROUP_MOUNT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Fills @root with the directory where the cgroups are mounted, without a slash
+ * at the end. Returns false if they are not.
+ */
+bool cgroup_root(char root[PATH_MAX]);
+/*
+ * Finds the number of a cgroup by its path below @root. Returns false if there is
+ * no such cgroup.
+ */
+bool cgroup_below(const char *root, const char *path, uint64_t *id);
+/* The same for a path as in /proc/PID/cgroup, which begins with a slash. */
+bool cgroup_at(const char *path, uint64_t *id);
+
+#endif /* CGROUP_MOUNT_H */
