@@ -143,6 +143,8 @@ void fake_from_environment(void)
 		(unsigned int)from_environment("FAKE_LIMIT_FOR_ALL", 0);
 	fake.keeps_limits = from_environment("FAKE_KEEPS_LIMITS", false);
 	fake.log = getenv("FAKE_LOG");
+	fake.held = from_environment("FAKE_HELD", 0);
+	fake.held_for = (unsigned int)from_environment("FAKE_HELD_FOR", 0);
 	fake.removed = from_environment("FAKE_REMOVED", 0);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.region_reserved = from_environment("FAKE_REGION_RESERVED", false);

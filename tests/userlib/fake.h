@@ -102,6 +102,9 @@ struct fake {
 	unsigned int limit_for_all;
 	/* SET_LIMIT changes nothing, although it succeeds. */
 	bool keeps_limits;
+	/* In the first @held_for snapshots this cgroup has an allocation and a file. */
+	uint64_t held;
+	unsigned int held_for;
 	/* The name of a file to which SET_LIMIT and RESERVE are appended. */
 	const char *log;
 	/* The number of a cgroup that was removed, or 0. */

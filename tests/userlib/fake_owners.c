@@ -56,6 +56,8 @@ static struct user *get_user(struct users *users, uint64_t uid)
 
 void limits_of_new_file(struct file *file)
 {
+	if (fake.held)
+		get_user(users_of(file), fake.held);
 	get_user(users_of(file), file->uid)->limit[FLEXMEM_RESOURCE_BYTES] = fake.limit;
 }
 
@@ -199,6 +201,12 @@ static void fill_user(const struct user *user, bool is_first,
 		.files = used_by_user(user->uid, FLEXMEM_RESOURCE_FILES),
 		.flags = user->uid == fake.removed ? FLEXMEM_OWNER_REMOVED : 0,
 	};
+	if (fake.held && user->uid == fake.held &&
+	    fake.calls[FLEXMEM_CMD_SNAPSHOT] <= fake.held_for) {
+		entry->bytes = GIB;
+		entry->handles = 1;
+		entry->files = 1;
+	}
 	entry->reservation = user->reservation;
 	entry->reserved = user->reservation;
 	memcpy(entry->limit, user->limit, sizeof(entry->limit));

@@ -19,8 +19,8 @@ from tool import GIB, HERE, MAN, SMALL, TOOL, error_of, good, main, on_terminal,
 def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["list", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi", "alloc",
-                        "fill", "check", "free", "trim", "shell", "replay", "help", "version"], commands
+    assert commands == ["list", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
+                        "release", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
@@ -57,7 +57,7 @@ def help_as_a_command():
 def help_names_every_option():
     source = os.path.join(HERE, "../../userlib/tools")
     for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c"),
-                          ("limit", "cmd_limit.c"), ("cdi", "cmd_cdi.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
+                          ("limit", "cmd_limit.c"), ("cdi", "cmd_cdi.c"), ("release", "cmd_release.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
                           ("check", "cmd_pattern.c")):
         with open(os.path.join(source, file), encoding="ascii") as text:
             options = re.findall(r'{ "([a-z-]+)", (?:no|required)_argument', text.read())
@@ -623,7 +623,7 @@ def man_page_has_every_key():
     owners_found = report("owners")
     keys |= set(owners_found) | set(owners_found["owners"][0]) | set(report("limit")[0]) | \
         set(report("limit")[0]["bytes"]) | set(report("limit", "--cgroup", "7", "--bytes", "1")[0]["bytes"])
-    keys |= {"devices", "device", "file", "function", "node", "removed"}
+    keys |= {"devices", "device", "file", "function", "node", "removed"} | set(report("release", "--cgroup", "7"))
     limits = trace("/a all bytes=1\n")
     keys |= set(report("limit", "--check", limits)) | set(report("limit", "--apply", limits)["lines"][0])
     out = good("shell", stdin="alloc 1 --pattern 0\ncheck 1 --json\n")

@@ -325,5 +325,29 @@ def the_hook_refuses():
         assert done.returncode == 1 and b"argument" in done.stderr, done.stderr
 
 
+@test
+def release_waits():
+    with Tree("/a") as tree:
+        held = {"FAKE_HELD": tree.id("/a"), "FAKE_MOUNTS": tree.mounts, **TWO}
+        assert good("release", "--cgroup", "/a", FAKE_HELD_FOR=9, **held) == ""
+        for _ in range(2):
+            assert report("release", "--cgroup", "/a", "--timeout", "100", FAKE_HELD_FOR=4, **held) == {
+                "cgroup": tree.id("/a"), "path": "/a", "released": True, "functions": []}
+        # Nobody else's memory counts, and a cgroup that is not known holds nothing.
+        assert good("release", "--cgroup", str(tree.id("/")), "--timeout", "0", FAKE_HELD_FOR=1000000, **held) == ""
+        status, out, err = run("release", "--cgroup", "/a", "--timeout", "0", "--json", FAKE_HELD_FOR=1000000, **held)
+        assert status == 1 and json.loads(out) == {
+            "cgroup": tree.id("/a"), "path": "/a", "released": False, "functions": [
+                {"function": name, "node": node, "bytes": GIB, "handles": 1, "files": 1}
+                for name, node in ((ONE, "/dev/flexmem0"), (OTHER, "/dev/flexmem1"))]}, out
+        assert err.startswith(f"flexmem: release: cgroup /a still holds 1.0 GiB, 1 allocations and 1 open files on {ONE}\n"), err
+        assert run("release", "--cgroup", "/a", "--timeout", "1", FAKE_HELD_FOR=1000000, **held)[0] == 1
+    status, _, err = run("release", "--cgroup", "7", FAKE_SNAPSHOT_AT=1, FAKE_SNAPSHOT_ERROR=5)
+    assert status == 1 and err.startswith("flexmem: release: "), err
+    for args in ((), ("--cgroup", "x"), ("--cgroup", "7", "--timeout", "x"), ("--cgroup", "7", "x"),
+                 ("--cgroup", "7", "--device", "VF")):
+        assert run("release", *args)[0] == 2, args
+
+
 if __name__ == "__main__":
     sys.exit(main(tests))

@@ -79,6 +79,14 @@ static const struct command commands[] = {
 	  "  --remove NAME   take the share away; containers that run keep it\n"
 	  "  --refresh       write all files again, after nodes have new numbers",
 	  SHELL_NOT, cmd_cdi },
+	{ "release", "--cgroup PATH [--timeout SECONDS]",
+	  "wait until a cgroup holds nothing",
+	  "Wait until no file that was opened in the cgroup or below it is open or has\n"
+	  "memory, on any function. Ends no process. The administrator sees all\n"
+	  "cgroups, other users only their own.\n\n"
+	  "  --cgroup PATH|ID   the cgroup, or a container; a number if it was removed\n"
+	  "  --timeout SECONDS  fail after so long (default: never); 0: ask once",
+	  SHELL_NOT, cmd_release },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"

@@ -84,6 +84,7 @@ enum tool_status cmd_list(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_limit(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_owners(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_regions(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_release(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_replay(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_reserve(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_segments(struct tool *tool, int argc, char **argv);
