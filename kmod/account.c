@@ -5,9 +5,9 @@
  * Every allocation is charged to its open file, to the opener's cgroup, and to
  * all ancestors of the cgroup. Bytes and handle are charged before the
  * allocation is placed. A region is charged when a block in it is allocated.
- * Both happen under the lock of the region, so blocks and accounts always
- * agree. The charge itself checks the limits, so limits are exact even if many
- * callers allocate at once.
+ * A block and its charge change together, under the lock of the region, so they
+ * always agree. The charge itself checks the limits, so limits are exact even
+ * if many callers allocate at once.
  *
  * Accounts do not know how much memory the device has: domain.c does.
  */
@@ -93,7 +93,7 @@ static void forget_lost(struct flexmem_account *account)
 
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++) {
 		in = &account->in[slot];
-		if (!in->blocks || in->era == account->accounts->in[slot].era)
+		if (!in->bytes || in->era == account->accounts->in[slot].era)
 			continue;
 		account->placed -= in->bytes;
 		account->used[FLEXMEM_RESOURCE_BYTES] -= in->bytes;
@@ -185,10 +185,10 @@ void flexmem_uncharge_file(struct flexmem_account *client)
 }
 
 /*
- * Charges what an allocation needs, before it is placed. flexmem_charge_block()
- * charges the region later. flexmem_uncharge_block() uncharges a region and the
- * bytes of a block. flexmem_uncharge() uncharges the handle, and bytes that are
- * in no block.
+ * Charges what an allocation needs, before it is placed. flexmem_account_take()
+ * charges the region of a block later. flexmem_account_move() uncharges a region
+ * and the bytes of a block. flexmem_uncharge() uncharges the handle, and bytes
+ * that are in no block.
  * @handles: 1; 0 for an allocation that grows.
  * Context: the caller holds no region's lock. O(depth of the cgroup). Return:
  * FLEXMEM_REASON_NONE, or the limit that forbids the charge; then nothing is
@@ -233,216 +233,149 @@ static bool refuses_region(struct flexmem_account *account, unsigned int slot)
 {
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
-		if (!account->in[slot].blocks &&
+		if (!flexmem_charges_region(&account->in[slot]) &&
 		    refuses(account, FLEXMEM_RESOURCE_REGIONS, 1))
 			return true;
 	}
 	return false;
 }
 
-static void add_to(struct flexmem_account *account, unsigned int slot, u64 size)
+/* Charges a region, unless the account is charged for it already. */
+static void enter_region(struct flexmem_account *account, unsigned int slot)
 {
-	struct flexmem_charges *in = &account->in[slot];
-
-	if (!in->blocks++) {
-		in->era = account->accounts->in[slot].era;
+	if (!flexmem_charges_region(&account->in[slot])) {
+		account->in[slot].era = account->accounts->in[slot].era;
 		account->used[FLEXMEM_RESOURCE_REGIONS]++;
 	}
-	in->bytes += size;
-	account->placed += size;
-	account->peak = max(account->peak, account->placed);
 }
 
-static void take_from(struct flexmem_account *account, unsigned int slot,
-		      u64 size)
+/* Uncharges a region if the account was charged for it for the last time. */
+static void leave_region(struct flexmem_account *account, unsigned int slot)
 {
-	struct flexmem_charges *in = &account->in[slot];
-
-	if (!--in->blocks)
+	if (!flexmem_charges_region(&account->in[slot]))
 		account->used[FLEXMEM_RESOURCE_REGIONS]--;
-	in->bytes -= size;
-	account->placed -= size;
-	account->used[FLEXMEM_RESOURCE_BYTES] -= size;
 }
 
-static void count_owned(struct flexmem_accounts *accounts, unsigned int slot,
-			s64 size)
-{
-	accounts->in[slot].owned += size;
-	accounts->owned += size;
-}
-
-static void undo_charge(struct flexmem_accounts *accounts,
-			struct flexmem_account *client, unsigned int slot,
-			u64 size)
+/* Charges a block and its region; flexmem_charge() has charged the bytes. */
+static void charge_block(struct flexmem_account *client, unsigned int slot,
+			 u64 size)
 {
 	struct flexmem_account *account;
 
-	lockdep_assert_held(&accounts->lock);
-	for_each_charged(account, client)
-		take_from(account, slot, size);
-	count_owned(accounts, slot, -size);
+	for_each_charged(account, client) {
+		flexmem_account_settle(account);
+		enter_region(account, slot);
+		account->in[slot].bytes += size;
+		account->placed += size;
+		if (unlikely(account->placed > account->peak))
+			account->peak = account->placed;
+	}
 }
 
-static void count_orphaned(struct flexmem_accounts *accounts,
-			   struct flexmem_account *client, unsigned int slot,
+static void uncharge_block(struct flexmem_account *client, unsigned int slot,
+			   u64 size)
+{
+	struct flexmem_account *account;
+
+	for_each_charged(account, client) {
+		account->in[slot].bytes -= size;
+		leave_region(account, slot);
+		account->placed -= size;
+		account->used[FLEXMEM_RESOURCE_BYTES] -= size;
+	}
+}
+
+static void count_orphaned(struct flexmem_account *client, unsigned int slot,
 			   s64 size)
 {
 	struct flexmem_account *account;
 
-	lockdep_assert_held(&accounts->lock);
 	for_each_charged(account, client) {
 		account->orphaned += size;
 		account->in[slot].orphaned += size;
 	}
-	accounts->in[slot].orphaned += size;
-	accounts->orphaned += size;
-	count_owned(accounts, slot, -size);
 }
 
 /*
- * Recomputes the pressure. The caller delivers the event after it has dropped
- * the region's lock.
+ * Counts the bytes of a block under another use. All bytes in blocks are
+ * counted here, so that charges, sums and pressure always agree. Inline: the
+ * compiler makes a short copy for ALLOC, and one for FREE.
  */
-static void gauge_move(struct flexmem_accounts *accounts)
+static __always_inline enum flexmem_reason
+recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
+	unsigned int slot, u64 size, enum flexmem_use from, enum flexmem_use to)
 {
-	lockdep_assert_held(&accounts->lock);
-	flexmem_gauge_move(&accounts->gauge, flexmem_accounts_in_use(accounts));
-}
-
-/*
- * Charges a block that is about to be allocated.
- * @size: size of the block in bytes; flexmem_charge() has charged them.
- * Context: under the lock of the region. O(depth of the cgroup). Return:
- * FLEXMEM_REASON_NONE, or the region limit that forbids the block; then the
- * bytes stay charged, but in no region.
- */
-enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
-					 unsigned int slot, u64 size)
-{
-	struct flexmem_accounts *accounts = client->accounts;
+	bool ends = flexmem_use_is_charged(from) && !flexmem_use_is_charged(to);
+	struct flexmem_slot_charges *in = &accounts->in[slot];
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
-	struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
-	flexmem_account_settle(client);
-	/*
-	 * If the client has a block in this region, so do all accounts above
-	 * it, and a further block exceeds no limit of regions.
-	 */
-	if (!client->in[slot].blocks && refuses_region(client->parent, slot)) {
-		reason = FLEXMEM_REASON_REGION_LIMIT;
-		goto unlock;
+	if (to == FLEXMEM_USE_OWNED) {
+		flexmem_account_settle(client);
+		/*
+		 * If the client has a block in this region, so do all accounts
+		 * above it, and a further block exceeds no limit of regions.
+		 */
+		if (!client->in[slot].bytes &&
+		    refuses_region(client->parent, slot)) {
+			reason = FLEXMEM_REASON_REGION_LIMIT;
+			goto unlock;
+		}
+		charge_block(client, slot, size);
 	}
-	for_each_charged(account, client) {
-		flexmem_account_settle(account);
-		add_to(account, slot, size);
-	}
-	count_owned(accounts, slot, size);
-	gauge_move(accounts);
+	if (from == FLEXMEM_USE_ORPHANED)
+		count_orphaned(client, slot, -size);
+	else if (to == FLEXMEM_USE_ORPHANED)
+		count_orphaned(client, slot, size);
+	if (ends)
+		uncharge_block(client, slot, size);
+	in->bytes[from] -= size;
+	in->bytes[to] += size;
+	accounts->bytes[from] -= size;
+	accounts->bytes[to] += size;
+	flexmem_gauge_move(&accounts->gauge, flexmem_accounts_in_use(accounts));
 unlock:
 	spin_unlock(&accounts->lock);
+	if (ends)
+		trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
 	return reason;
 }
 
 /*
- * Uncharges a block that is freed, and its bytes.
- * @client: account that the block was charged to. @orphaned: whether
- * flexmem_charge_orphan() was called for the block.
- * Context: under the lock of the region. O(depth of the cgroup).
+ * Charges a block that is about to be allocated.
+ * @size: bytes of the block; flexmem_charge() has charged them.
+ * Context: as flexmem_account_move(). Return: FLEXMEM_REASON_NONE, or the
+ * region limit that forbids the block; then the bytes stay charged, but in no
+ * region.
  */
-void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
-			    u64 size, bool orphaned)
+enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
+					 unsigned int slot, u64 size)
 {
-	struct flexmem_accounts *accounts = client->accounts;
-
-	spin_lock(&accounts->lock);
-	if (orphaned)
-		count_orphaned(accounts, client, slot, -size);
-	undo_charge(accounts, client, slot, size);
-	gauge_move(accounts);
-	spin_unlock(&accounts->lock);
-	trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
+	return recount(client->accounts, client, slot, size, FLEXMEM_USE_FREE,
+		       FLEXMEM_USE_OWNED);
 }
 
 /*
- * Changes the number of charged blocks by one.
- * @client: account that the bytes are charged to. @slot: slot of the region, in
- * which at least one charged block stays. @more: 1 or -1. The charged bytes
- * stay the same.
- * Context: under the lock of the region. O(1).
+ * Counts the bytes of a block under another use. A block that is freed or goes
+ * into quarantine is uncharged.
+ * @client: account that is charged for the block before the move; NULL if none
+ * is. @size: bytes of the block. @from: its use until now. @to: not
+ * FLEXMEM_USE_OWNED.
+ * Context: under the lock of the region. The caller delivers the event about
+ * pressure after it has dropped that lock. O(depth of the cgroup).
  */
-void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
-			   int more)
+void flexmem_account_move(struct flexmem_accounts *accounts,
+			  struct flexmem_account *client, unsigned int slot,
+			  u64 size, enum flexmem_use from, enum flexmem_use to)
 {
-	struct flexmem_accounts *accounts = client->accounts;
-	struct flexmem_account *account;
-
-	spin_lock(&accounts->lock);
-	for_each_charged(account, client)
-		account->in[slot].blocks += more;
-	spin_unlock(&accounts->lock);
+	if (likely(from == FLEXMEM_USE_OWNED && to == FLEXMEM_USE_FREE))
+		recount(accounts, client, slot, size, FLEXMEM_USE_OWNED,
+			FLEXMEM_USE_FREE);
+	else
+		recount(accounts, client, slot, size, from, to);
 }
 
-/*
- * Counts the bytes of a block as orphaned. The owner has freed the block, but
- * the block stays charged, because something still uses it.
- * @client: account that the block is charged to.
- * Context: under the lock of the region. O(1).
- */
-void flexmem_charge_orphan(struct flexmem_account *client, unsigned int slot,
-			   u64 size)
-{
-	struct flexmem_accounts *accounts = client->accounts;
-
-	spin_lock(&accounts->lock);
-	count_orphaned(accounts, client, slot, size);
-	spin_unlock(&accounts->lock);
-}
-
-static void count_quarantined(struct flexmem_accounts *accounts,
-			      unsigned int slot, s64 size)
-{
-	lockdep_assert_held(&accounts->lock);
-	accounts->in[slot].quarantined += size;
-	accounts->quarantined += size;
-}
-
-/*
- * Uncharges a block that goes into quarantine. Uncharges the owner and counts
- * the bytes as quarantined under one lock, so that the bytes count as in use
- * all the time.
- * @client: account that the block was charged to.
- * Context: under the lock of the region. O(1).
- */
-void flexmem_uncharge_quarantined(struct flexmem_account *client,
-				  unsigned int slot, u64 size)
-{
-	struct flexmem_accounts *accounts = client->accounts;
-
-	spin_lock(&accounts->lock);
-	undo_charge(accounts, client, slot, size);
-	count_quarantined(accounts, slot, size);
-	spin_unlock(&accounts->lock);
-	trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
-}
-
-/*
- * Changes the number of quarantined bytes.
- * @slot: slot of the region that has the bytes. @size: negative if bytes leave
- * the quarantine.
- * Context: under the lock of the region. O(1).
- */
-void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
-			       unsigned int slot, s64 size)
-{
-	spin_lock(&accounts->lock);
-	count_quarantined(accounts, slot, size);
-	gauge_move(accounts);
-	spin_unlock(&accounts->lock);
-}
-
-/* Bit mask of the slots whose regions have blocks of an account. O(slots). */
+/* Bit mask of the slots in which an account has blocks. O(slots). */
 u64 flexmem_account_slots(struct flexmem_account *account)
 {
 	struct flexmem_accounts *accounts = account->accounts;
@@ -452,7 +385,7 @@ u64 flexmem_account_slots(struct flexmem_account *account)
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(account);
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
-		if (account->in[slot].blocks)
+		if (account->in[slot].bytes)
 			slots |= BIT_ULL(slot);
 	spin_unlock(&accounts->lock);
 	return slots;
@@ -495,7 +428,7 @@ u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 /*
  * Whether a limit forbids a new region for the account of an open file or of a
  * cgroup. Asked before a region is acquired, to avoid a useless acquisition.
- * The later check in flexmem_charge_block() or flexmem_charge_region() is
+ * The later check in flexmem_account_take() or flexmem_charge_region() is
  * decisive.
  */
 bool flexmem_account_refuses_region(struct flexmem_account *account)
@@ -510,9 +443,9 @@ bool flexmem_account_refuses_region(struct flexmem_account *account)
 }
 
 /*
- * Charges a region that is reserved for a cgroup, as if a block without bytes
- * were in it. Under the lock of the region. O(depth of the cgroup). Return:
- * false if a region limit forbids the charge; then nothing is charged.
+ * Charges a region that is reserved for a cgroup. Under the lock of the region.
+ * O(depth of the cgroup). Return: false if a region limit forbids the charge;
+ * then nothing is charged.
  */
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
@@ -523,8 +456,10 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 	spin_lock(&accounts->lock);
 	refused = refuses_region(cgroup, slot);
 	if (!refused) {
-		for_each_charged(account, cgroup)
-			add_to(account, slot, 0);
+		for_each_charged(account, cgroup) {
+			enter_region(account, slot);
+			account->in[slot].reserved = true;
+		}
 		WRITE_ONCE(cgroup->reserved, cgroup->reserved + 1);
 	}
 	spin_unlock(&accounts->lock);
@@ -541,8 +476,10 @@ void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 	struct flexmem_account *account;
 
 	spin_lock(&accounts->lock);
-	for_each_charged(account, cgroup)
-		take_from(account, slot, 0);
+	for_each_charged(account, cgroup) {
+		account->in[slot].reserved = false;
+		leave_region(account, slot);
+	}
 	WRITE_ONCE(cgroup->reserved, cgroup->reserved - 1);
 	spin_unlock(&accounts->lock);
 }
@@ -565,21 +502,20 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)
 {
 	struct flexmem_slot_charges *in = &accounts->in[slot];
+	enum flexmem_use use;
 	u64 lost;
 
 	spin_lock(&accounts->lock);
-	lost = in->owned + in->orphaned;
+	lost = in->bytes[FLEXMEM_USE_OWNED] + in->bytes[FLEXMEM_USE_ORPHANED];
 	if (lost) {
 		in->era++;
 		accounts->losses++;
 		accounts->changes++;
 	}
-	accounts->owned -= in->owned;
-	accounts->orphaned -= in->orphaned;
-	accounts->quarantined -= in->quarantined;
-	in->owned = 0;
-	in->orphaned = 0;
-	in->quarantined = 0;
+	for (use = 0; use < FLEXMEM_NR_USES; use++) {
+		accounts->bytes[use] -= in->bytes[use];
+		in->bytes[use] = 0;
+	}
 	spin_unlock(&accounts->lock);
 	if (lost)
 		trace_flexmem_charges_lost(accounts, slot, lost);

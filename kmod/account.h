@@ -13,6 +13,7 @@
 #include <linux/uidgid.h>
 #include <linux/flexmem.h>
 
+#include "block.h"
 #include "function.h"
 #include "pressure.h"
 
@@ -23,7 +24,7 @@ struct pid;
  * struct flexmem_charges - charges of an account in one region
  * @bytes: bytes charged, including @orphaned
  * @orphaned: bytes freed but still in use
- * @blocks: number of blocks
+ * @reserved: the region is reserved for the account, or for one below it
  * @era: value of &flexmem_slot_charges.era at the first of these charges.
  *	If that value has grown since, the region was lost, and these charges
  *	are void
@@ -31,21 +32,23 @@ struct pid;
 struct flexmem_charges {
 	u64 bytes;
 	u64 orphaned;
-	u32 blocks;
 	u32 era;
+	bool reserved;
 };
 
+/* Whether an account is charged for the region. */
+static inline bool flexmem_charges_region(const struct flexmem_charges *in)
+{
+	return in->bytes || in->reserved;
+}
+
 /**
- * struct flexmem_slot_charges - what all owners are charged in one region
- * @owned: bytes in live allocations
- * @orphaned: bytes freed but still in use
- * @quarantined: bytes that could not be scrubbed
+ * struct flexmem_slot_charges - what the blocks of one region are used for
+ * @bytes: as &flexmem_accounts.bytes
  * @era: how many regions with charges were lost in this slot
  */
 struct flexmem_slot_charges {
-	u64 owned;
-	u64 orphaned;
-	u64 quarantined;
+	u64 bytes[FLEXMEM_NR_USES];
 	u32 era;
 };
 
@@ -148,11 +151,11 @@ struct flexmem_account {
  * @default_limit: the default limits, by resource
  * @nr_clients: number of accounts in @clients
  * @last_id: number of the newest client
- * @owned: bytes in live allocations
- * @orphaned: bytes freed but still in use
- * @quarantined: bytes that could not be scrubbed
+ * @bytes: bytes in blocks, by use. As accounts do not know how much memory there
+ *	is, the number of free bytes begins at 0 and counts down: its negative is
+ *	the number of all other bytes
  * @gauge: how full the function's memory is
- * @in: the parts of @owned, @orphaned and @quarantined in each region, by slot
+ * @in: the parts of @bytes in each region, by slot
  */
 struct flexmem_accounts {
 	const struct flexmem_function *function;
@@ -169,9 +172,7 @@ struct flexmem_accounts {
 	u64 default_limit[FLEXMEM_NR_RESOURCES];
 	unsigned int nr_clients;
 	u64 last_id;
-	u64 owned;
-	u64 orphaned;
-	u64 quarantined;
+	u64 bytes[FLEXMEM_NR_USES];
 	struct flexmem_gauge gauge;
 	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
@@ -180,7 +181,7 @@ struct flexmem_accounts {
 static inline u64
 flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 {
-	return accounts->owned + accounts->orphaned + accounts->quarantined;
+	return -accounts->bytes[FLEXMEM_USE_FREE];
 }
 
 /* Bytes freed but still in use. Takes accounts->lock. */
@@ -189,7 +190,7 @@ static inline u64 flexmem_accounts_leaving(struct flexmem_accounts *accounts)
 	u64 bytes;
 
 	spin_lock(&accounts->lock);
-	bytes = accounts->orphaned;
+	bytes = accounts->bytes[FLEXMEM_USE_ORPHANED];
 	spin_unlock(&accounts->lock);
 	return bytes;
 }
@@ -240,18 +241,12 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
 bool flexmem_charge_file(struct flexmem_account *client);
 void flexmem_uncharge_file(struct flexmem_account *client);
-enum flexmem_reason flexmem_charge_block(struct flexmem_account *client,
+enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
 					 unsigned int slot, u64 size);
-void flexmem_uncharge_block(struct flexmem_account *client, unsigned int slot,
-			    u64 size, bool orphaned);
-void flexmem_charge_pieces(struct flexmem_account *client, unsigned int slot,
-			   int more);
-void flexmem_charge_orphan(struct flexmem_account *client, unsigned int slot,
-			   u64 size);
-void flexmem_uncharge_quarantined(struct flexmem_account *client,
-				  unsigned int slot, u64 size);
-void flexmem_charge_quarantine(struct flexmem_accounts *accounts,
-			       unsigned int slot, s64 size);
+void flexmem_account_move(struct flexmem_accounts *accounts,
+			  struct flexmem_account *client, unsigned int slot,
+			  u64 size, enum flexmem_use from,
+			  enum flexmem_use to);
 u64 flexmem_account_slots(struct flexmem_account *account);
 u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 			  u64 *left);

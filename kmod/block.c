@@ -8,9 +8,7 @@
  *
  * flexmem_blocks_check() checks the invariants: the blocks tile the region, and
  * no two neighbours are both free. Every start and size is a multiple of
- * FLEXMEM_ALIGN. The counters and the tree agree with the list. While an
- * occupied block is being extended or shortened, the part that it gains or
- * loses is a separate block directly behind it, called its tail.
+ * FLEXMEM_ALIGN. The counters and the tree agree with the list.
  */
 
 #include <linux/align.h>
@@ -31,7 +29,7 @@ static void list_dirty(struct flexmem_blocks *blocks,
 static void mark_free(struct flexmem_blocks *blocks,
 		      struct flexmem_block *block)
 {
-	block->owner = NULL;
+	block->use = FLEXMEM_USE_FREE;
 	blocks->fit->insert(&blocks->index, block);
 	blocks->nr_free++;
 	if (block->bytes_of == FLEXMEM_CLEAN)
@@ -267,15 +265,15 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
  * dirty range. Until the occupied block is freed, its dirty fields belong to
  * the caller.
  * @found: result of flexmem_blocks_find(), with no change of the blocks since.
- * @size: as for flexmem_blocks_find(). @owner: token of the owner, not NULL.
- * @spare: has at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES
- * for a growable block; nodes that are used are removed.
+ * @size: as for flexmem_blocks_find(). @spare: has at least
+ * flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES for a growable block;
+ * nodes that are used are removed.
  * Context: the caller holds the lock of the region. O(log n). Return: the
- * block.
+ * block, charged to no account.
  */
 struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 					  const struct flexmem_found *found,
-					  u64 size, void *owner,
+					  u64 size,
 					  struct flexmem_spare *spare)
 {
 	struct flexmem_block *hole = found->block, *block, *rest;
@@ -304,10 +302,9 @@ struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 		shrink_free(blocks, hole, hole->start, front);
 	}
 
-	block->owner = owner;
-	block->tail = false;
+	block->use = FLEXMEM_USE_OWNED;
 	block->program = false;
-	block->orphaned = false;
+	block->account = NULL;
 	blocks->nr_used++;
 	/* Placement reads blocks->free without the lock. */
 	WRITE_ONCE(blocks->free, blocks->free - size);
@@ -343,8 +340,7 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 
 	*unused = (struct flexmem_spare) {};
 	WRITE_ONCE(blocks->free, blocks->free + block->size);
-	blocks->nr_used -= !block->tail;
-	block->tail = false;
+	blocks->nr_used--;
 
 	if (!prev && !next) {
 		mark_free(blocks, block);
@@ -384,40 +380,11 @@ u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 }
 
 /*
- * Occupies bytes directly behind a block. The new block is the *tail* of
- * @block. The tail stays a block of its own until the caller joins, frees or
- * parts it.
- * @block: occupied block, without a tail. @size: bytes, a multiple of
- * FLEXMEM_ALIGN, not 0, at most flexmem_blocks_room(). @spare: has at least one
- * node; a node that is used is removed.
- * Context: the caller holds the lock of the region. O(log n). Return: the tail.
- */
-struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
-					    struct flexmem_block *block,
-					    u64 size,
-					    struct flexmem_spare *spare)
-{
-	const struct flexmem_found found = {
-		.block = list_next_entry(block, link),
-		.start = flexmem_block_end(block),
-	};
-	struct flexmem_block *tail;
-
-	tail = flexmem_blocks_take(blocks, &found, size, block->owner, spare);
-	tail->tail = true;
-	tail->program = block->program;
-	blocks->nr_used--;
-	return tail;
-}
-
-/*
- * Cuts the end off an occupied block. The end becomes a block of its own, the
- * tail of @block. flexmem_blocks_extend() explains what a tail is.
- * @block: occupied block, without a tail. @size: bytes that @block keeps: a
- * multiple of FLEXMEM_ALIGN, not 0, less than the present size of @block.
- * @spare: has at least one node; one is removed.
- * Context: the caller holds the lock of the region. O(1). Return: the tail, as
- * from flexmem_blocks_extend().
+ * Cuts the end off an occupied block.
+ * @size: bytes that @block keeps: a multiple of FLEXMEM_ALIGN, not 0, less than
+ * the present size of @block. @spare: has at least one node; one is removed.
+ * Context: the caller holds the lock of the region. O(1). Return: the block
+ * that was cut off, with the same use.
  */
 struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 					   struct flexmem_block *block,
@@ -428,37 +395,29 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 
 	tail = add_after(block, take_spare(spare), block->start + size,
 			 block->size - size);
-	tail->owner = block->owner;
-	tail->tail = true;
+	tail->use = block->use;
 	tail->program = block->program;
-	tail->orphaned = false;
+	tail->account = block->account;
 	inherit(tail, block);
 	block->size = size;
 	inherit(block, block);
+	blocks->nr_used++;
 	return tail;
 }
 
 /*
- * Merges a block with its tail, whose node belongs to the caller afterwards.
- * Context: the caller holds the lock of the region. O(1).
+ * Merges an occupied block with the one directly behind it, which has the same
+ * use. The node of @tail belongs to the caller afterwards. Context: the caller
+ * holds the lock of the region. O(1).
  */
-void flexmem_blocks_join(struct flexmem_block *block,
+void flexmem_blocks_join(struct flexmem_blocks *blocks,
+			 struct flexmem_block *block,
 			 struct flexmem_block *tail)
 {
 	list_del(&tail->link);
 	block->size += tail->size;
 	blend(block, tail);
-}
-
-/*
- * Turns a tail into an ordinary block. Context: the caller holds the lock of
- * the region. O(1).
- */
-void flexmem_blocks_part(struct flexmem_blocks *blocks,
-			 struct flexmem_block *tail)
-{
-	tail->tail = false;
-	blocks->nr_used++;
+	blocks->nr_used--;
 }
 
 /*

@@ -49,6 +49,24 @@
 #define FLEXMEM_CLEAN 0ULL
 #define FLEXMEM_MIXED (~0ULL)
 
+struct flexmem_account;
+
+/**
+ * enum flexmem_use - what a block is used for
+ * @FLEXMEM_USE_FREE: nothing
+ * @FLEXMEM_USE_OWNED: an allocation; or addresses of a device-virtual space
+ * @FLEXMEM_USE_ORPHANED: an allocation that was freed, but is still in use
+ * @FLEXMEM_USE_QUARANTINED: nothing, because its bytes could not be scrubbed
+ * @FLEXMEM_NR_USES: number of uses
+ */
+enum flexmem_use {
+	FLEXMEM_USE_FREE,
+	FLEXMEM_USE_OWNED,
+	FLEXMEM_USE_ORPHANED,
+	FLEXMEM_USE_QUARANTINED,
+	FLEXMEM_NR_USES,
+};
+
 /**
  * struct flexmem_block - an interval of a region, free or occupied
  * @link: in &flexmem_blocks.all, by @start
@@ -64,11 +82,10 @@
  *	clean block
  * @dirty_end: the bytes from this offset on are zero; without meaning in a
  *	clean block
- * @owner: token of the owner; NULL means that the block is free
- * @tail: the block is occupied and will be joined to the block before it; the
- *	counters do not count it
+ * @use: what the block is used for
  * @program: for region.c: the block is memory of a program
- * @orphaned: for region.c: the owner has freed the block, which is still in use
+ * @account: for region.c: the account that is charged for the block. NULL in
+ *	quarantine; without meaning in a free block
  */
 struct flexmem_block {
 	struct list_head link;
@@ -80,10 +97,9 @@ struct flexmem_block {
 	u64 bytes_of;
 	u64 dirty_start;
 	u64 dirty_end;
-	void *owner;
-	bool tail;
+	enum flexmem_use use;
 	bool program;
-	bool orphaned;
+	struct flexmem_account *account;
 };
 
 struct flexmem_fit_ops;
@@ -98,7 +114,7 @@ struct flexmem_fit_ops;
  * @fit: block strategy
  * @total: bytes of the region
  * @free: bytes in free blocks
- * @nr_used: number of occupied blocks, without tails
+ * @nr_used: number of occupied blocks
  * @nr_free: number of free blocks
  */
 struct flexmem_blocks {
@@ -158,7 +174,13 @@ flexmem_block_mark_dirty(struct flexmem_block *block, u64 owner)
 
 static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 {
-	return !block->owner;
+	return block->use == FLEXMEM_USE_FREE;
+}
+
+/* Whether the bytes of a block with this use are charged to an account. */
+static inline bool flexmem_use_is_charged(enum flexmem_use use)
+{
+	return use == FLEXMEM_USE_OWNED || use == FLEXMEM_USE_ORPHANED;
 }
 
 /*
@@ -191,24 +213,19 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 			 struct flexmem_found *found);
 struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 					  const struct flexmem_found *found,
-					  u64 size, void *owner,
+					  u64 size,
 					  struct flexmem_spare *spare);
 void flexmem_blocks_free(struct flexmem_blocks *blocks,
 			 struct flexmem_block *block,
 			 struct flexmem_spare *unused);
 void flexmem_blocks_clean(struct flexmem_blocks *blocks,
 			  struct flexmem_block *block);
-struct flexmem_block *flexmem_blocks_extend(struct flexmem_blocks *blocks,
-					    struct flexmem_block *block,
-					    u64 size,
-					    struct flexmem_spare *spare);
 struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 					   struct flexmem_block *block,
 					   u64 size,
 					   struct flexmem_spare *spare);
-void flexmem_blocks_join(struct flexmem_block *block,
-			 struct flexmem_block *tail);
-void flexmem_blocks_part(struct flexmem_blocks *blocks,
+void flexmem_blocks_join(struct flexmem_blocks *blocks,
+			 struct flexmem_block *block,
 			 struct flexmem_block *tail);
 u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 			const struct flexmem_block *block);

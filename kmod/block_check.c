@@ -70,7 +70,6 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 {
 	u64 end = 0, free = 0, nr_free = 0, used = 0, largest = 0;
 	const struct flexmem_block *block;
-	const void *prev_owner = NULL;
 	bool prev_free = false, clean;
 
 	list_for_each_entry(block, &blocks->all, link) {
@@ -100,13 +99,10 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 			free += block->size;
 			nr_free++;
 			largest = max(largest, block->size);
-		} else if (!block->tail) {
+		} else {
 			used++;
-		} else if (block->owner != prev_owner) {
-			return "tail of nothing";
 		}
 		prev_free = is_free;
-		prev_owner = block->owner;
 		end = flexmem_block_end(block);
 	}
 	if (end != blocks->total)

@@ -16,12 +16,6 @@
 #include "spare.h"
 #include "table.h"
 
-/* The account that is charged for an occupied block. */
-static struct flexmem_account *account_of(const struct flexmem_block *block)
-{
-	return block->owner;
-}
-
 /* How many bytes of a block count as memory of programs: all or none. */
 static u64 program_bytes(const struct flexmem_block *block)
 {
@@ -30,13 +24,13 @@ static u64 program_bytes(const struct flexmem_block *block)
 
 /*
  * Whether a block that is being freed may hold bytes that no open file can use:
- * those of its file, which is closed, or those of another file, for which nobody
- * has scrubbed the block. Does not ask whether that other file is open. If a
+ * those of its file, which is closed, or those of another file, for which the
+ * block was not scrubbed. Does not ask whether that other file is open. If a
  * file is closed later, flexmem_client_fini() queues the scrub.
  */
 static bool is_left(const struct flexmem_block *block)
 {
-	const struct flexmem_account *account = account_of(block);
+	const struct flexmem_account *account = block->account;
 
 	return block->bytes_of != FLEXMEM_CLEAN &&
 	       (block->bytes_of != account->id || !READ_ONCE(account->is_open));
@@ -113,6 +107,41 @@ static void debug_check(struct flexmem_region *region)
 #endif
 
 /*
+ * Changes the use of an occupied block, and counts its bytes under the new use.
+ * Only flexmem_region_free_block() makes a block free. Under the region's lock.
+ */
+void flexmem_region_set_use(struct flexmem_region *region,
+			    struct flexmem_block *block, enum flexmem_use use)
+{
+	lockdep_assert_held(&region->lock);
+	if (!region->dead)
+		flexmem_account_move(&region->table->accounts, block->account,
+				     region->slot, block->size, block->use,
+				     use);
+	if (!flexmem_use_is_charged(use))
+		region->used_program -= program_bytes(block);
+	if (block->use == FLEXMEM_USE_QUARANTINED)
+		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined - 1);
+	if (use == FLEXMEM_USE_QUARANTINED) {
+		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined + 1);
+		block->program = false;
+		block->account = NULL;
+	}
+	block->use = use;
+}
+
+/* Sets the user of a new block, which is charged already. */
+static void set_user(struct flexmem_region *region, struct flexmem_block *block,
+		     struct flexmem_account *account, bool program)
+{
+	block->account = account;
+	block->program = program;
+	region->used_program += program_bytes(block);
+	region->sequence++;
+	debug_check(region);
+}
+
+/*
  * Allocates a block of a region, and charges it.
  * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES.
  * @refusal: receives the reason if a limit or a reservation forbids a block
@@ -146,19 +175,17 @@ flexmem_region_alloc(struct flexmem_region *region,
 	}
 	reason = flexmem_region_is_closed(region, request->account) ?
 			FLEXMEM_REASON_RESERVED :
-			flexmem_charge_block(request->account, region->slot,
+			flexmem_account_take(request->account, region->slot,
 					     request->size);
 	if (reason) {
 		*refusal = reason;
 		goto unlock;
 	}
 	block = flexmem_blocks_take(&region->blocks, &found, request->size,
-				    request->account, spare);
-	block->program = request->kind == FLEXMEM_KIND_PROGRAM;
-	region->sequence++;
+				    spare);
+	set_user(region, block, request->account,
+		 request->kind == FLEXMEM_KIND_PROGRAM);
 	region->allocs++;
-	region->used_program += program_bytes(block);
-	debug_check(region);
 unlock:
 	spin_unlock(&region->lock);
 	flexmem_pressure_tell(accounts);
@@ -182,6 +209,7 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 			  struct flexmem_block **tail)
 {
 	struct flexmem_accounts *accounts = &region->table->accounts;
+	struct flexmem_found found = {};
 	u64 room = 0;
 
 	*tail = NULL;
@@ -194,11 +222,11 @@ u64 flexmem_region_extend(struct flexmem_region *region,
 	 * No limit of regions is checked, because the account has a block in
 	 * this region already.
 	 */
-	flexmem_charge_block(account_of(block), region->slot, size);
-	*tail = flexmem_blocks_extend(&region->blocks, block, size, spare);
-	region->sequence++;
-	region->used_program += program_bytes(*tail);
-	debug_check(region);
+	flexmem_account_take(block->account, region->slot, size);
+	found.block = list_next_entry(block, link);
+	found.start = flexmem_block_end(block);
+	*tail = flexmem_blocks_take(&region->blocks, &found, size, spare);
+	set_user(region, *tail, block->account, block->program);
 unlock:
 	spin_unlock(&region->lock);
 	flexmem_pressure_tell(accounts);
@@ -206,9 +234,9 @@ unlock:
 }
 
 /*
- * Merges a block with its tail.
- * @block: occupied block. @tail: tail from flexmem_region_extend(); @block gets
- * the bytes, and the node of @tail is freed.
+ * Merges a block with the one directly behind it.
+ * @block: occupied block. @tail: from flexmem_region_extend(); @block gets the
+ * bytes, and the node of @tail is freed.
  * Context: takes the region's lock.
  */
 void flexmem_region_join(struct flexmem_region *region,
@@ -218,9 +246,7 @@ void flexmem_region_join(struct flexmem_region *region,
 	struct flexmem_spare unused = { .block = { tail } };
 
 	spin_lock(&region->lock);
-	flexmem_blocks_join(block, tail);
-	if (!region->dead)
-		flexmem_charge_pieces(account_of(block), region->slot, -1);
+	flexmem_blocks_join(&region->blocks, block, tail);
 	region->sequence++;
 	debug_check(region);
 	spin_unlock(&region->lock);
@@ -235,15 +261,13 @@ void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block)
 {
 	spin_lock(&region->lock);
-	if (!region->dead && !block->orphaned)
-		flexmem_charge_orphan(account_of(block), region->slot,
-				      block->size);
-	block->orphaned = true;
+	if (block->use != FLEXMEM_USE_ORPHANED)
+		flexmem_region_set_use(region, block, FLEXMEM_USE_ORPHANED);
 	spin_unlock(&region->lock);
 }
 
 /*
- * Makes a block free.
+ * Uncharges a block, and makes it free.
  * @block: occupied block of @region. @unused: receives nodes; the caller drops
  * the lock and then calls flexmem_spare_drop().
  * Context: under the region's lock. Return: true if @block was the last block
@@ -253,7 +277,7 @@ bool flexmem_region_free_block(struct flexmem_region *region,
 			       struct flexmem_block *block,
 			       struct flexmem_spare *unused)
 {
-	lockdep_assert_held(&region->lock);
+	flexmem_region_set_use(region, block, FLEXMEM_USE_FREE);
 	flexmem_blocks_free(&region->blocks, block, unused);
 	region->sequence++;
 	debug_check(region);
@@ -263,7 +287,7 @@ bool flexmem_region_free_block(struct flexmem_region *region,
 }
 
 /*
- * Uncharges and frees a block.
+ * Frees a block.
  * @block: occupied block of @region. @stock: receives nodes that are left over;
  * NULL: the nodes are freed.
  * Context: takes the region's lock. The caller must not use @block or @region
@@ -278,10 +302,6 @@ void flexmem_region_free(struct flexmem_region *region,
 	bool last;
 
 	spin_lock(&region->lock);
-	region->used_program -= program_bytes(block);
-	if (!region->dead)
-		flexmem_uncharge_block(account_of(block), region->slot,
-				       block->size, block->orphaned);
 	if (!region->dead && is_left(block))
 		flexmem_scrub_soon(region->table);
 	last = flexmem_region_free_block(region, block, &unused);
@@ -311,12 +331,6 @@ void flexmem_region_shrink(struct flexmem_region *region,
 
 	spin_lock(&region->lock);
 	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
-	region->used_program -= program_bytes(tail);
-	if (!region->dead) {
-		flexmem_charge_pieces(account_of(block), region->slot, 1);
-		flexmem_uncharge_block(account_of(block),
-				       region->slot, tail->size, false);
-	}
 	/* The region stays, because @block stays in it. */
 	flexmem_region_free_block(region, tail, &unused);
 	spin_unlock(&region->lock);

@@ -173,6 +173,8 @@ void flexmem_region_join(struct flexmem_region *region,
 void flexmem_region_shrink(struct flexmem_region *region,
 			   struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare);
+void flexmem_region_set_use(struct flexmem_region *region,
+			    struct flexmem_block *block, enum flexmem_use use);
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block);
 bool flexmem_region_free_block(struct flexmem_region *region,

@@ -20,12 +20,6 @@
 #define RETRY_JIFFIES (30 * HZ)
 
 /*
- * The address of this variable marks a quarantined block: it is the token of
- * the block's owner.
- */
-static char quarantine_owner;
-
-/*
  * Puts a block into quarantine after a failed scrub. The block is not allocated
  * before it is clean. The background worker and TRIM retry the scrub. If the
  * region is dead, the block is freed instead.
@@ -41,15 +35,9 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	dead = region->dead;
 	if (!dead) {
-		flexmem_uncharge_quarantined(block->owner, region->slot,
-					     block->size);
-		if (block->program)
-			region->used_program -= block->size;
-		if (block->tail)
-			flexmem_blocks_part(&region->blocks, block);
-		block->owner = &quarantine_owner;
+		flexmem_region_set_use(region, block,
+				       FLEXMEM_USE_QUARANTINED);
 		list_add_tail(&block->dirty_link, &region->quarantine);
-		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined + 1);
 		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
 		flexmem_scrub_soon(region->table);
 	}
@@ -89,27 +77,19 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 void flexmem_region_end_quarantine(struct flexmem_region *region,
 				   struct flexmem_block *block, bool scrubbed)
 {
-	struct flexmem_accounts *accounts = &region->table->accounts;
-	struct flexmem_spare unused = {};
-	bool last = false;
+	bool ends;
 
 	spin_lock(&region->lock);
-	if (scrubbed || region->dead) {
-		WRITE_ONCE(region->nr_quarantined, region->nr_quarantined - 1);
+	ends = scrubbed || region->dead;
+	if (ends) {
 		block->bytes_of = FLEXMEM_CLEAN;
-		if (!region->dead)
-			flexmem_charge_quarantine(accounts, region->slot,
-						  -block->size);
-		last = flexmem_region_free_block(region, block, &unused);
 	} else {
 		list_add_tail(&block->dirty_link, &region->quarantine);
 		WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
 	}
 	spin_unlock(&region->lock);
-	flexmem_pressure_freed(accounts);
-	flexmem_spare_drop(&unused, NULL);
-	if (last)
-		flexmem_region_destroy(region);
+	if (ends)
+		flexmem_region_free(region, block, NULL);
 }
 
 /*

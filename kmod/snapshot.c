@@ -102,9 +102,10 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 			  struct flexmem_view *view)
 {
 	lockdep_assert_held(&accounts->lock);
-	view->sum.out_owned = accounts->owned;
-	view->sum.out_orphaned = accounts->orphaned;
-	view->sum.out_quarantined = accounts->quarantined;
+	view->sum.out_owned = accounts->bytes[FLEXMEM_USE_OWNED];
+	view->sum.out_orphaned = accounts->bytes[FLEXMEM_USE_ORPHANED];
+	view->sum.out_quarantined =
+		accounts->bytes[FLEXMEM_USE_QUARANTINED];
 	view->sum.out_clients = accounts->nr_clients;
 	view->limit = flexmem_account_limit(only, view->programs,
 					    &view->limit_left);

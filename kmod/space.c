@@ -256,7 +256,7 @@ static int take_addresses(struct flexmem_space *space, u64 size,
 	if (!flexmem_blocks_find(&space->blocks, size, FLEXMEM_ALIGN, false,
 				 &found))
 		return -ENOSPC;
-	range = flexmem_blocks_take(&space->blocks, &found, size, space, spare);
+	range = flexmem_blocks_take(&space->blocks, &found, size, spare);
 	rb_add(&range->node, &space->ranges, range_less);
 	cmd->out_address = function_of(space)->vm_start + range->start;
 	return 0;

@@ -121,17 +121,19 @@ static void orphaned_bytes_stay_charged(struct kunit *test)
 
 	accounts_set_limit(test, client->parent, BYTES, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
-	flexmem_charge_orphan(client, 0, GIB);
+	accounts_move(test, client, 0, GIB,
+		      FLEXMEM_USE_OWNED, FLEXMEM_USE_ORPHANED);
 	accounts_check(test);
-	EXPECT(test, ctx->accounts.owned, 0);
-	EXPECT(test, ctx->accounts.orphaned, GIB);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_OWNED], 0);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_ORPHANED], GIB);
 	EXPECT(test, client->used[BYTES], GIB);
 	EXPECT(test, client->orphaned, GIB);
 	EXPECT(test, client->parent->in[0].orphaned, GIB);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), CGROUP_LIMIT);
-	flexmem_uncharge_block(client, 0, GIB, true);
+	accounts_move(test, client, 0, GIB,
+		      FLEXMEM_USE_ORPHANED, FLEXMEM_USE_FREE);
 	accounts_check(test);
-	EXPECT(test, ctx->accounts.orphaned, 0);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_ORPHANED], 0);
 	EXPECT(test, client->orphaned, 0);
 	EXPECT(test, accounts_charge(test, client, 0, UNIT), NONE);
 	EXPECT(test, client->peak, GIB);
@@ -242,13 +244,16 @@ static void lost_region_has_no_charges(struct kunit *test)
 	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, a, 1, GIB), NONE);
 	EXPECT(test, accounts_charge(test, b, 0, 4 * GIB), NONE);
-	flexmem_charge_orphan(b, 0, 4 * GIB);
-	flexmem_charge_quarantine(&ctx->accounts, 0, GIB);
-	accounts_check(test);
+	EXPECT(test, accounts_charge(test, b, 0, GIB), NONE);
+	accounts_move(test, b, 0, 4 * GIB,
+		      FLEXMEM_USE_OWNED, FLEXMEM_USE_ORPHANED);
+	accounts_move(test, b, 0, GIB,
+		      FLEXMEM_USE_OWNED, FLEXMEM_USE_QUARANTINED);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_QUARANTINED], GIB);
 	accounts_remove_region(test, 0);
-	EXPECT(test, ctx->accounts.owned, GIB);
-	EXPECT(test, ctx->accounts.orphaned, 0);
-	EXPECT(test, ctx->accounts.quarantined, 0);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_OWNED], GIB);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_ORPHANED], 0);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_QUARANTINED], 0);
 	EXPECT(test, a->used[BYTES], GIB);
 	EXPECT(test, a->used[NR_SLOTS], 1);
 	EXPECT(test, b->used[BYTES], 0);
@@ -274,9 +279,9 @@ static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	flexmem_accounts_remove_region(accounts, 0);
 	EXPECT(test, flexmem_charge(b, UNIT, 0), NONE);
-	EXPECT(test, flexmem_charge_block(b, 1, UNIT), NONE);
+	EXPECT(test, flexmem_account_take(b, 1, UNIT), NONE);
 	EXPECT(test, flexmem_charge(a, UNIT, 0), NONE);
-	EXPECT(test, flexmem_charge_block(a, 0, UNIT), REGION_LIMIT);
+	EXPECT(test, flexmem_account_take(a, 0, UNIT), REGION_LIMIT);
 	flexmem_uncharge(a, UNIT, 0);
 	accounts_uncharge(test, b, 1, UNIT);
 }
@@ -294,7 +299,7 @@ static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
 	EXPECT(test, flexmem_charge(client, GIB, 0), NONE);
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
-	EXPECT(test, flexmem_charge_block(client, 1, GIB), NONE);
+	EXPECT(test, flexmem_account_take(client, 1, GIB), NONE);
 	EXPECT(test, client->parent->peak, GIB + UNIT);
 	accounts_uncharge(test, client, 1, GIB);
 	accounts_uncharge(test, client, 1, UNIT);
@@ -311,12 +316,12 @@ static void charges_after_a_loss_stay(struct kunit *test)
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
 	EXPECT(test, accounts_charge(test, a, 0, 2 * GIB), NONE);
 	EXPECT(test, a->used[BYTES], 3 * GIB);
-	EXPECT(test, a->in[0].blocks, 1);
+	EXPECT(test, a->in[0].bytes, 2 * GIB);
 	accounts_remove_region(test, 1);
 	EXPECT(test, a->used[BYTES], 2 * GIB);
 	EXPECT(test, a->parent->used[BYTES], 2 * GIB);
 	EXPECT(test, a->parent->used[NR_SLOTS], 1);
-	EXPECT(test, ctx->accounts.owned, 2 * GIB);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_OWNED], 2 * GIB);
 	accounts_uncharge(test, a, 0, 2 * GIB);
 }
 
@@ -458,7 +463,7 @@ static void account_stays_while_referenced(struct kunit *test)
 	accounts_check(test);
 	/* The charges have not changed. */
 	EXPECT(test, ctx->accounts.nr_clients, 1);
-	EXPECT(test, ctx->accounts.owned, GIB);
+	EXPECT(test, ctx->accounts.bytes[FLEXMEM_USE_OWNED], GIB);
 	EXPECT(test, parent->used[BYTES], GIB);
 	accounts_uncharge(test, client, 0, GIB);
 	flexmem_owner_put(client);
@@ -517,12 +522,18 @@ static const struct wrong_figure wrong_figures[] = {
 	  "bytes of an account miscounted" },
 	{ "orphaned of a client", OF_CLIENT, IN_ACCOUNT(orphaned),
 	  "orphaned bytes of an account miscounted" },
-	{ "bytes without a block", OF_CLIENT, IN_ACCOUNT(in[3].bytes),
-	  "bytes charged without a block" },
-	{ "owned", OF_ACCOUNTS, IN_ACCOUNTS(owned),
+	{ "bytes of a client in a region", OF_CLIENT, IN_ACCOUNT(in[3].bytes),
+	  "bytes of an account miscounted" },
+	{ "owned", OF_ACCOUNTS, IN_ACCOUNTS(bytes[FLEXMEM_USE_OWNED]),
 	  "bytes of the clients are not all bytes" },
-	{ "orphaned", OF_ACCOUNTS, IN_ACCOUNTS(orphaned),
+	{ "orphaned", OF_ACCOUNTS, IN_ACCOUNTS(bytes[FLEXMEM_USE_ORPHANED]),
 	  "bytes of the clients are not all bytes" },
+	{ "quarantined", OF_ACCOUNTS,
+	  IN_ACCOUNTS(bytes[FLEXMEM_USE_QUARANTINED]),
+	  "sums by use miscounted" },
+	{ "quarantined in a region", OF_ACCOUNTS,
+	  IN_ACCOUNTS(in[3].bytes[FLEXMEM_USE_QUARANTINED]),
+	  "sums by use miscounted" },
 	{ "handles of a client", OF_CLIENT, IN_ACCOUNT(used[HANDLES]),
 	  "charges of a cgroup are not those below it" },
 };

@@ -25,8 +25,8 @@ static void accounts_teardown(void *data)
 
 	accounts_check(test);
 	KUNIT_EXPECT_EQ(test, ctx->accounts.nr_clients, 0);
-	KUNIT_EXPECT_EQ(test, ctx->accounts.owned, 0);
-	KUNIT_EXPECT_EQ(test, ctx->accounts.orphaned, 0);
+	KUNIT_EXPECT_EQ(test, ctx->accounts.bytes[FLEXMEM_USE_OWNED], 0);
+	KUNIT_EXPECT_EQ(test, ctx->accounts.bytes[FLEXMEM_USE_ORPHANED], 0);
 	flexmem_accounts_fini(&ctx->accounts);
 }
 
@@ -52,7 +52,7 @@ static void close_file(void *data)
 	 * file has blocks. That also drops other files' charges in the region.
 	 */
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
-		if (account->in[slot].blocks)
+		if (account->in[slot].bytes)
 			flexmem_accounts_remove_region(account->accounts, slot);
 	while (account->used[HANDLES])
 		flexmem_uncharge(account, 0, 1);
@@ -103,7 +103,7 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 
 	reason = flexmem_charge(client, size, 0);
 	if (!reason) {
-		reason = flexmem_charge_block(client, slot, size);
+		reason = flexmem_account_take(client, slot, size);
 		if (reason)
 			flexmem_uncharge(client, size, 0);
 	}
@@ -111,11 +111,19 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 	return reason;
 }
 
+void accounts_move(struct kunit *test, struct flexmem_account *client,
+		   unsigned int slot, u64 size, enum flexmem_use from,
+		   enum flexmem_use to)
+{
+	flexmem_account_move(client->accounts, client, slot, size, from, to);
+	accounts_check(test);
+}
+
 void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size)
 {
-	flexmem_uncharge_block(client, slot, size, false);
-	accounts_check(test);
+	accounts_move(test, client, slot, size,
+		      FLEXMEM_USE_OWNED, FLEXMEM_USE_FREE);
 }
 
 /*

@@ -34,6 +34,9 @@ void accounts_remove_region(struct kunit *test, unsigned int slot);
 enum flexmem_reason accounts_charge(struct kunit *test,
 				    struct flexmem_account *client,
 				    unsigned int slot, u64 size);
+void accounts_move(struct kunit *test, struct flexmem_account *client,
+		   unsigned int slot, u64 size, enum flexmem_use from,
+		   enum flexmem_use to);
 void accounts_uncharge(struct kunit *test, struct flexmem_account *client,
 		       unsigned int slot, u64 size);
 void accounts_set(struct kunit *test, enum flexmem_limit_scope scope,

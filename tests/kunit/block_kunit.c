@@ -374,7 +374,7 @@ static void misaligned_size(struct corrupt_ctx *c)
 
 static void adjacent_free(struct corrupt_ctx *c)
 {
-	c->block[1]->owner = NULL;
+	c->block[1]->use = FLEXMEM_USE_FREE;
 }
 
 static void free_bytes(struct corrupt_ctx *c)
@@ -405,7 +405,7 @@ static void missing_in_index_and_count(struct corrupt_ctx *c)
 
 static void used_in_index(struct corrupt_ctx *c)
 {
-	c->block[0]->owner = c;
+	c->block[0]->use = FLEXMEM_USE_OWNED;
 	c->blocks->free -= c->block[0]->size;
 	c->blocks->nr_used++;
 	c->blocks->nr_free--;

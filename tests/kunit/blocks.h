@@ -89,7 +89,7 @@ static inline struct flexmem_block *try_aligned(struct kunit *test, u64 units,
 	if (flexmem_blocks_find(&ctx->blocks, units * UNIT, alignment * UNIT,
 				false, &ctx->found))
 		block = flexmem_blocks_take(&ctx->blocks, &ctx->found,
-					    units * UNIT, test, &ctx->spare);
+					    units * UNIT, &ctx->spare);
 	check(test);
 	return block;
 }
@@ -110,7 +110,7 @@ static inline struct flexmem_block *take_aligned(struct kunit *test, u64 units,
 	KUNIT_ASSERT_NOT_NULL(test, block);
 	KUNIT_ASSERT_EQ(test, block->size, units * UNIT);
 	KUNIT_ASSERT_EQ(test, block->start % (alignment * UNIT), 0);
-	KUNIT_ASSERT_PTR_EQ(test, block->owner, (const void *)test);
+	KUNIT_ASSERT_EQ(test, block->use, FLEXMEM_USE_OWNED);
 	return block;
 }
 
@@ -146,7 +146,7 @@ static inline const char *layout(struct kunit *test)
 
 	list_for_each_entry(block, &ctx->blocks.all, link)
 		at += scnprintf(ctx->layout + at, LAYOUT_SIZE - at, "%s%c%llu",
-				at ? " " : "", block->owner ? 'u' : 'f',
+				at ? " " : "", block->use ? 'u' : 'f',
 				block->size / UNIT);
 	return ctx->layout;
 }

@@ -28,9 +28,7 @@ static const char *check_account(const struct flexmem_account *account,
 	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
 		bytes += account->in[i].bytes;
 		orphaned += account->in[i].orphaned;
-		slots += !!account->in[i].blocks;
-		if (!account->in[i].blocks && account->in[i].bytes)
-			return "bytes charged without a block";
+		slots += flexmem_charges_region(&account->in[i]);
 	}
 	if (bytes != account->placed ||
 	    bytes > account->used[FLEXMEM_RESOURCE_BYTES])
@@ -62,7 +60,7 @@ static void add_if_below(const struct flexmem_account *account,
 	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
 		sum->in[i].bytes += account->in[i].bytes;
 		sum->in[i].orphaned += account->in[i].orphaned;
-		sum->in[i].blocks += account->in[i].blocks;
+		sum->in[i].reserved |= account->in[i].reserved;
 	}
 }
 
@@ -73,8 +71,8 @@ static struct flexmem_account *to_account(struct rb_node *node)
 
 /*
  * A cgroup's charges must be the sum of the charges of its files and of its
- * child cgroups. Each region that is reserved for the cgroup adds one block
- * without bytes.
+ * child cgroups. A region that is reserved for a child cgroup counts as reserved
+ * for the cgroup.
  */
 static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)
@@ -92,9 +90,9 @@ static bool adds_up(struct flexmem_accounts *accounts,
 	for (i = 0; i < FLEXMEM_MAX_SLOTS; i++) {
 		if (sum.in[i].bytes != above->in[i].bytes ||
 		    sum.in[i].orphaned != above->in[i].orphaned ||
-		    above->in[i].blocks - sum.in[i].blocks > 1)
+		    above->in[i].reserved < sum.in[i].reserved)
 			return false;
-		reserved += above->in[i].blocks - sum.in[i].blocks;
+		reserved += above->in[i].reserved - sum.in[i].reserved;
 	}
 	return reserved == above->reserved && sum.orphaned == above->orphaned &&
 	       sum.used[FLEXMEM_RESOURCE_BYTES] ==
@@ -103,6 +101,24 @@ static bool adds_up(struct flexmem_accounts *accounts,
 	       above->used[FLEXMEM_RESOURCE_FILES] &&
 	       sum.used[FLEXMEM_RESOURCE_HANDLES] ==
 	       above->used[FLEXMEM_RESOURCE_HANDLES];
+}
+
+/* No byte may be in two uses, or in none. */
+static bool sums_agree(const struct flexmem_accounts *accounts)
+{
+	u64 in_slots, all = 0;
+	enum flexmem_use use;
+	unsigned int i;
+
+	for (use = 0; use < FLEXMEM_NR_USES; use++) {
+		all += accounts->bytes[use];
+		in_slots = 0;
+		for (i = 0; i < FLEXMEM_MAX_SLOTS; i++)
+			in_slots += accounts->in[i].bytes[use];
+		if (in_slots != accounts->bytes[use])
+			return false;
+	}
+	return !all;
 }
 
 /**
@@ -118,6 +134,7 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 	struct flexmem_account *account;
 	const char *wrong = NULL;
 	struct rb_node *node;
+	u64 orphaned;
 
 	spin_lock(&accounts->lock);
 	for (node = rb_first(&accounts->cgroups); node; node = rb_next(node))
@@ -133,10 +150,14 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 		if (!wrong && !adds_up(accounts, account))
 			wrong = "charges of a cgroup are not those below it";
 	}
-	if (!wrong && clients.bytes != accounts->owned + accounts->orphaned)
+	orphaned = accounts->bytes[FLEXMEM_USE_ORPHANED];
+	if (!wrong && clients.bytes !=
+		      accounts->bytes[FLEXMEM_USE_OWNED] + orphaned)
 		wrong = "bytes of the clients are not all bytes";
-	if (!wrong && clients.orphaned != accounts->orphaned)
+	if (!wrong && clients.orphaned != orphaned)
 		wrong = "orphaned bytes differ";
+	if (!wrong && !sums_agree(accounts))
+		wrong = "sums by use miscounted";
 	spin_unlock(&accounts->lock);
 	return wrong;
 }
@@ -158,7 +179,7 @@ static const char *check_chunks(const struct flexmem_client *client,
 			return "chunk of another allocation";
 		if (!allocation->resizing && chunk->size != chunk->block->size)
 			return "block of another size";
-		if (chunk->block->owner != client->account)
+		if (chunk->block->account != client->account)
 			return "block of another owner";
 	}
 	return size ? "chunks of another size" : NULL;

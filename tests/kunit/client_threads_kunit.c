@@ -79,7 +79,7 @@ static u32 worker_alloc(struct worker *worker, struct rnd_state *rnd)
 	}
 	if (!IS_ALIGNED(allocation->chunks[0].block->start, alignment) ||
 	    allocation->chunks[0].block->size != size ||
-	    allocation->chunks[0].block->owner != worker->client->account)
+	    allocation->chunks[0].block->account != worker->client->account)
 		worker->wrong = "another block than was asked for";
 	handle = allocation->handle;
 	flexmem_client_publish(worker->client, allocation);

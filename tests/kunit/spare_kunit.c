@@ -60,11 +60,11 @@ static void reused_objects_are_like_new_ones(struct kunit *test)
 	flexmem_client_publish(ctx->client, a);
 	flexmem_allocation_get(a);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, a->handle), 0);
-	KUNIT_EXPECT_TRUE(test, a->chunks[0].block->orphaned);
+	KUNIT_EXPECT_EQ(test, a->chunks[0].block->use, FLEXMEM_USE_ORPHANED);
 	flexmem_allocation_put(a);
 	churn(test, 1);
 	a = prepare(test, ctx->client, 128);
-	KUNIT_EXPECT_FALSE(test, a->chunks[0].block->orphaned);
+	KUNIT_EXPECT_EQ(test, a->chunks[0].block->use, FLEXMEM_USE_OWNED);
 	KUNIT_EXPECT_FALSE(test, a->named);
 	KUNIT_EXPECT_FALSE(test, a->resizing);
 	KUNIT_EXPECT_EQ(test, refcount_read(&a->refs), 1);

@@ -97,7 +97,7 @@ static enum flexmem_reason charge(struct flexmem_account *client,
 	reason = flexmem_charge(client, UNIT, 0);
 	if (reason)
 		return reason;
-	reason = flexmem_charge_block(client, slot, UNIT);
+	reason = flexmem_account_take(client, slot, UNIT);
 	if (reason)
 		flexmem_uncharge(client, UNIT, 0);
 	return reason;
@@ -105,7 +105,8 @@ static enum flexmem_reason charge(struct flexmem_account *client,
 
 static void uncharge(struct flexmem_account *client, unsigned int slot)
 {
-	flexmem_uncharge_block(client, slot, UNIT, false);
+	flexmem_account_move(&accounts, client, slot, UNIT,
+			     FLEXMEM_USE_OWNED, FLEXMEM_USE_FREE);
 }
 
 static u64 used(struct flexmem_account *account, enum flexmem_resource r)
@@ -185,7 +186,7 @@ static void count_among(unsigned int nr, unsigned long *counted)
 	flexmem_owner_close(open_in(below[0], 1));
 	MUST(current->points - points == 1);
 	COUNT(worst[LOSE_REGION], flexmem_accounts_remove_region(&accounts, 0));
-	MUST(!accounts.owned);
+	MUST(!accounts.bytes[FLEXMEM_USE_OWNED]);
 	for (i = 0; i < nr; i++) {
 		COUNT_ONE_IN(nr / 20, i);
 		COUNT(worst[CHARGE_LOST], charge(file[i], 1));

@@ -20,10 +20,10 @@ WAY = {
     "client": "flexmem_client_prepare flexmem_client_publish tree_of_chunk",
     "allocation": "flexmem_allocation_make create charge take_chunks take_chunk chunk_size chunk_domains clean_chunks "
                   "flexmem_chunk_clean flexmem_allocation_address",
-    "account": "flexmem_charge count is_over refuses flexmem_charge_block refuses_region add_to count_owned gauge_move",
+    "account": "flexmem_charge count is_over refuses flexmem_account_take recount charge_block refuses_region enter_region",
     "pressure": "flexmem_pressure_tell flexmem_pressure_succeeded",
     "placement": "flexmem_place place_once wants_new place_in_existing candidates next_region comes_before place_in",
-    "region": "flexmem_region_room flexmem_region_alloc program_bytes",
+    "region": "flexmem_region_room flexmem_region_alloc set_user program_bytes",
     "block": "flexmem_blocks_find find_block flexmem_blocks_largest flexmem_blocks_take take_spare add_after inherit "
              "shrink_free mark_free unmark_free",
     "block_fit": "first_fit_find first_fit_lowest first_fit_resize",

@@ -83,7 +83,7 @@ static struct flexmem_block *alloc(struct run *run, u64 alignment,
 	      if (flexmem_blocks_find(&run->blocks, bytes, alignment, growable,
 				      &found))
 		      new = flexmem_blocks_take(&run->blocks, &found, bytes,
-						run, &run->spare));
+						&run->spare));
 	if (new)
 		used[nr_used++] = new;
 	return new;
@@ -110,8 +110,7 @@ static void take(struct run *run, u64 bytes)
 	fill(&run->spare);
 	if (flexmem_blocks_find(&run->blocks, bytes, FLEXMEM_ALIGN, false,
 				&found))
-		flexmem_blocks_take(&run->blocks, &found, bytes, run,
-				    &run->spare);
+		flexmem_blocks_take(&run->blocks, &found, bytes, &run->spare);
 }
 
 /* Makes @nr blocks. Every second one is free. */
