@@ -21,7 +21,6 @@
 
 #include "allocation.h"
 #include "owner.h"
-#include "region_dirty.h"
 #include "scrub.h"
 #include "spare.h"
 #include "table.h"

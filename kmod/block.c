@@ -16,33 +16,13 @@
 
 #include "block_fit.h"
 
-/* A new mixed block always needs a scrub, so it is queued first. */
-static void list_dirty(struct flexmem_blocks *blocks,
-		       struct flexmem_block *block)
-{
-	if (block->bytes_of == FLEXMEM_MIXED)
-		list_add(&block->dirty_link, &blocks->dirty);
-	else
-		list_add_tail(&block->dirty_link, &blocks->dirty);
-}
-
 static void mark_free(struct flexmem_blocks *blocks,
 		      struct flexmem_block *block)
 {
 	block->use = FLEXMEM_USE_FREE;
 	blocks->fit->insert(&blocks->index, block);
 	blocks->nr_free++;
-	if (block->bytes_of == FLEXMEM_CLEAN)
-		INIT_LIST_HEAD(&block->dirty_link);
-	else
-		list_dirty(blocks, block);
-}
-
-static void unwatch(struct flexmem_blocks *blocks,
-		    const struct flexmem_block *block)
-{
-	if (blocks->watched == block)
-		WRITE_ONCE(blocks->watched, NULL);
+	flexmem_residue_free(&blocks->residues, &block->residue);
 }
 
 static void unmark_free(struct flexmem_blocks *blocks,
@@ -50,76 +30,36 @@ static void unmark_free(struct flexmem_blocks *blocks,
 {
 	blocks->fit->remove(&blocks->index, block);
 	blocks->nr_free--;
-	list_del_init(&block->dirty_link);
-	unwatch(blocks, block);
+	flexmem_residue_take(&blocks->residues, &block->residue);
 }
 
-static void resize_free(struct flexmem_blocks *blocks,
-			struct flexmem_block *block, u64 start, u64 size)
-{
-	blocks->fit->resize(&blocks->index, block, start, size);
-	unwatch(blocks, block);
-}
-
-/* @block takes over the part of @from's dirty range that lies in @block. */
+/* @block is a part of @from's old range, and gets its share of the residue. */
 static void inherit(struct flexmem_block *block,
 		    const struct flexmem_block *from)
 {
-	u64 start = max(block->start, from->dirty_start);
-	u64 end = min(flexmem_block_end(block), from->dirty_end);
-
-	block->bytes_of = start < end ? from->bytes_of : FLEXMEM_CLEAN;
-	block->dirty_start = start;
-	block->dirty_end = end;
+	flexmem_residue_split(&block->residue, &from->residue, block->start,
+			      flexmem_block_end(block));
 }
 
 /*
- * Shrinks a free block from which a part was cut off. The part has taken over
- * its share of the dirty range before.
+ * Shrinks a free block from which a part was cut off. The part has inherited
+ * before.
  */
 static void shrink_free(struct flexmem_blocks *blocks,
 			struct flexmem_block *hole, u64 start, u64 size)
 {
-	resize_free(blocks, hole, start, size);
-	inherit(hole, hole);
-	if (hole->bytes_of == FLEXMEM_CLEAN)
-		list_del_init(&hole->dirty_link);
+	blocks->fit->resize(&blocks->index, hole, start, size);
+	flexmem_residue_cut(&blocks->residues, &hole->residue, start,
+			    start + size);
 }
 
-/* Merges the dirty range of @other into @block, which has absorbed @other. */
-static void blend(struct flexmem_block *block,
-		  const struct flexmem_block *other)
+/* Extends a free block, which absorbs @other. */
+static void grow_free(struct flexmem_blocks *blocks, struct flexmem_block *hole,
+		      u64 start, u64 end, const struct flexmem_block *other)
 {
-	if (other->bytes_of == FLEXMEM_CLEAN)
-		return;
-	if (block->bytes_of == FLEXMEM_CLEAN) {
-		block->bytes_of = other->bytes_of;
-		block->dirty_start = other->dirty_start;
-		block->dirty_end = other->dirty_end;
-		return;
-	}
-	block->dirty_start = min(block->dirty_start, other->dirty_start);
-	block->dirty_end = max(block->dirty_end, other->dirty_end);
-	if (block->bytes_of != other->bytes_of)
-		block->bytes_of = FLEXMEM_MIXED;
-}
-
-/*
- * Adds the dirty range of @other to @block, a free block that has absorbed
- * @other.
- */
-static void take_in(struct flexmem_blocks *blocks, struct flexmem_block *block,
-		    const struct flexmem_block *other)
-{
-	u64 before = block->bytes_of;
-
-	blend(block, other);
-	if (block->bytes_of == before)
-		return;
-	if (before == FLEXMEM_CLEAN)
-		list_dirty(blocks, block);
-	else
-		list_move(&block->dirty_link, &blocks->dirty);
+	blocks->fit->resize(&blocks->index, hole, start, end - start);
+	flexmem_residue_absorb(&blocks->residues, &hole->residue,
+			       &other->residue);
 }
 
 static struct flexmem_block *add_after(struct flexmem_block *prev,
@@ -153,14 +93,14 @@ void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 	*blocks = (struct flexmem_blocks) {
 		.all = LIST_HEAD_INIT(blocks->all),
 		.index = RB_ROOT,
-		.dirty = LIST_HEAD_INIT(blocks->dirty),
+		.residues.dirty = LIST_HEAD_INIT(blocks->residues.dirty),
 		.fit = &flexmem_fits[fit],
 		.total = total,
 		.free = total,
 	};
 	first->start = 0;
 	first->size = total;
-	first->bytes_of = FLEXMEM_CLEAN;
+	first->residue.bytes_of = FLEXMEM_CLEAN;
 	list_add(&first->link, &blocks->all);
 	mark_free(blocks, first);
 }
@@ -354,16 +294,13 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 		unmark_free(blocks, next);
 		list_del(&next->link);
 		unused->block[1] = next;
-		take_in(blocks, prev, next);
+		flexmem_residue_merge(&block->residue, &next->residue);
 	}
-	if (prev) {
-		resize_free(blocks, prev, prev->start, end - prev->start);
-		take_in(blocks, prev, block);
-	} else {
-		resize_free(blocks, next, block->start,
-			    flexmem_block_end(next) - block->start);
-		take_in(blocks, next, block);
-	}
+	if (prev)
+		grow_free(blocks, prev, prev->start, end, block);
+	else
+		grow_free(blocks, next, block->start, flexmem_block_end(next),
+			  block);
 }
 
 /*
@@ -416,19 +353,8 @@ void flexmem_blocks_join(struct flexmem_blocks *blocks,
 {
 	list_del(&tail->link);
 	block->size += tail->size;
-	blend(block, tail);
+	flexmem_residue_merge(&block->residue, &tail->residue);
 	blocks->nr_used--;
-}
-
-/*
- * Marks a free block clean after a scrub. Context: the caller holds the lock of
- * the region. O(1).
- */
-void flexmem_blocks_clean(struct flexmem_blocks *blocks,
-			  struct flexmem_block *block)
-{
-	block->bytes_of = FLEXMEM_CLEAN;
-	list_del_init(&block->dirty_link);
 }
 
 /*

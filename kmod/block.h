@@ -15,7 +15,8 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
-#include <asm/barrier.h>
+
+#include "residue.h"
 
 /* Smallest block, and alignment of every start and size, in bytes. */
 #define FLEXMEM_ALIGN 128ULL
@@ -37,17 +38,6 @@
  */
 #define FLEXMEM_GROWABLE_ALIGN BIT_ULL(21)
 #define FLEXMEM_GROWABLE_TIMES 8
-
-/*
- * &flexmem_block.bytes_of says whose bytes a block may hold: the number of an
- * open file, FLEXMEM_CLEAN or FLEXMEM_MIXED. The bytes can only be in the dirty
- * range of the block. So a small block that is freed next to much clean memory
- * does not make all the memory dirty. When a block is split, both parts inherit
- * the owner and the dirty range. When blocks of different owners are merged,
- * the result is mixed, and its dirty range covers both ranges.
- */
-#define FLEXMEM_CLEAN 0ULL
-#define FLEXMEM_MIXED (~0ULL)
 
 struct flexmem_account;
 
@@ -72,16 +62,10 @@ enum flexmem_use {
  * @link: in &flexmem_blocks.all, by @start
  * @node: in &flexmem_blocks.index while the block is free. While the block
  *	is occupied, its owner may use the node
- * @dirty_link: in &flexmem_blocks.dirty while the block is free and not clean
  * @start: offset of the first byte from the start of the region
  * @size: bytes
  * @subtree_max: for first fit: the largest @size in the subtree of @node
- * @bytes_of: number of the file whose bytes may be in the block; or
- *	FLEXMEM_CLEAN (all bytes are zero) or FLEXMEM_MIXED
- * @dirty_start: the bytes before this offset are zero; without meaning in a
- *	clean block
- * @dirty_end: the bytes from this offset on are zero; without meaning in a
- *	clean block
+ * @residue: bytes that may be left in the block
  * @use: what the block is used for
  * @program: for region.c: the block is memory of a program
  * @account: for region.c: the account that is charged for the block. NULL in
@@ -90,13 +74,10 @@ enum flexmem_use {
 struct flexmem_block {
 	struct list_head link;
 	struct rb_node node;
-	struct list_head dirty_link;
 	u64 start;
 	u64 size;
 	u64 subtree_max;
-	u64 bytes_of;
-	u64 dirty_start;
-	u64 dirty_end;
+	struct flexmem_residue residue;
 	enum flexmem_use use;
 	bool program;
 	struct flexmem_account *account;
@@ -108,9 +89,7 @@ struct flexmem_fit_ops;
  * struct flexmem_blocks - all blocks of one region
  * @all: every block, ordered by offset; they tile [0, @total)
  * @index: the free blocks, in the order that the block strategy needs
- * @dirty: the free blocks that are not clean, mixed ones first
- * @watched: the free block that a background scrub works on; becomes NULL when
- *	that block changes in any way
+ * @residues: the free blocks that are not clean
  * @fit: block strategy
  * @total: bytes of the region
  * @free: bytes in free blocks
@@ -120,8 +99,7 @@ struct flexmem_fit_ops;
 struct flexmem_blocks {
 	struct list_head all;
 	struct rb_root index;
-	struct list_head dirty;
-	struct flexmem_block *watched;
+	struct flexmem_residues residues;
 	const struct flexmem_fit_ops *fit;
 	u64 total;
 	u64 free;
@@ -166,10 +144,10 @@ static inline u64 flexmem_block_end(const struct flexmem_block *block)
 static inline void
 flexmem_block_mark_dirty(struct flexmem_block *block, u64 owner)
 {
-	WRITE_ONCE(block->dirty_start, block->start);
-	WRITE_ONCE(block->dirty_end, block->start + block->size);
+	WRITE_ONCE(block->residue.start, block->start);
+	WRITE_ONCE(block->residue.end, block->start + block->size);
 	/* Pairs with flexmem_blocks_check(). */
-	smp_store_release(&block->bytes_of, owner);
+	smp_store_release(&block->residue.bytes_of, owner);
 }
 
 static inline bool flexmem_block_is_free(const struct flexmem_block *block)
@@ -181,17 +159,6 @@ static inline bool flexmem_block_is_free(const struct flexmem_block *block)
 static inline bool flexmem_use_is_charged(enum flexmem_use use)
 {
 	return use == FLEXMEM_USE_OWNED || use == FLEXMEM_USE_ORPHANED;
-}
-
-/*
- * Whether a free block is mixed. May be false if the scrub of all mixed blocks
- * has failed, because these are last. The background scrub tries them again.
- */
-static inline bool flexmem_blocks_have_mixed(const struct flexmem_blocks *blocks)
-{
-	return !list_empty(&blocks->dirty) &&
-	       list_first_entry(&blocks->dirty, struct flexmem_block,
-				dirty_link)->bytes_of == FLEXMEM_MIXED;
 }
 
 /* How many spare nodes flexmem_blocks_take() can need for an alignment. */
@@ -218,8 +185,6 @@ struct flexmem_block *flexmem_blocks_take(struct flexmem_blocks *blocks,
 void flexmem_blocks_free(struct flexmem_blocks *blocks,
 			 struct flexmem_block *block,
 			 struct flexmem_spare *unused);
-void flexmem_blocks_clean(struct flexmem_blocks *blocks,
-			  struct flexmem_block *block);
 struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 					   struct flexmem_block *block,
 					   u64 size,

@@ -86,10 +86,11 @@ const char *flexmem_blocks_check(const struct flexmem_blocks *blocks)
 		 * Pairs with flexmem_block_mark_dirty(), which runs without
 		 * the lock.
 		 */
-		clean = smp_load_acquire(&block->bytes_of) == FLEXMEM_CLEAN;
-		dirty_start = READ_ONCE(block->dirty_start);
-		dirty_end = READ_ONCE(block->dirty_end);
-		if (is_free && list_empty(&block->dirty_link) != clean)
+		clean = smp_load_acquire(&block->residue.bytes_of) ==
+			FLEXMEM_CLEAN;
+		dirty_start = READ_ONCE(block->residue.start);
+		dirty_end = READ_ONCE(block->residue.end);
+		if (is_free && list_empty(&block->residue.link) != clean)
 			return "free block wrongly listed as clean or dirty";
 		if (!clean && (dirty_start < block->start ||
 			       dirty_start >= dirty_end ||

@@ -16,6 +16,9 @@
 #include "spare.h"
 #include "table.h"
 
+/* Delay before the scrub of a block in quarantine is retried. */
+#define RETRY_JIFFIES (30 * HZ)
+
 /* How many bytes of a block count as memory of programs: all or none. */
 static u64 program_bytes(const struct flexmem_block *block)
 {
@@ -31,9 +34,10 @@ static u64 program_bytes(const struct flexmem_block *block)
 static bool is_left(const struct flexmem_block *block)
 {
 	const struct flexmem_account *account = block->account;
+	u64 bytes_of = block->residue.bytes_of;
 
-	return block->bytes_of != FLEXMEM_CLEAN &&
-	       (block->bytes_of != account->id || !READ_ONCE(account->is_open));
+	return bytes_of != FLEXMEM_CLEAN &&
+	       (bytes_of != account->id || !READ_ONCE(account->is_open));
 }
 
 /* Frees a region that only readers under RCU may still use. */
@@ -108,10 +112,10 @@ static void debug_check(struct flexmem_region *region)
 
 /*
  * Changes the use of an occupied block, and counts its bytes under the new use.
- * Only flexmem_region_free_block() makes a block free. Under the region's lock.
+ * Only free_block() makes a block free. Under the region's lock.
  */
-void flexmem_region_set_use(struct flexmem_region *region,
-			    struct flexmem_block *block, enum flexmem_use use)
+static void set_use(struct flexmem_region *region, struct flexmem_block *block,
+		    enum flexmem_use use)
 {
 	lockdep_assert_held(&region->lock);
 	if (!region->dead)
@@ -192,6 +196,14 @@ unlock:
 	return block;
 }
 
+/* Queues a block for the next scrub of the quarantine. */
+static void quarantine(struct flexmem_region *region,
+		       struct flexmem_block *block)
+{
+	list_add_tail(&block->residue.link, &region->quarantine);
+	WRITE_ONCE(region->retry_at, jiffies + RETRY_JIFFIES);
+}
+
 /*
  * Allocates bytes directly behind a block.
  * @block: occupied block of @region; the caller ensures that no other task
@@ -262,7 +274,7 @@ void flexmem_region_orphan(struct flexmem_region *region,
 {
 	spin_lock(&region->lock);
 	if (block->use != FLEXMEM_USE_ORPHANED)
-		flexmem_region_set_use(region, block, FLEXMEM_USE_ORPHANED);
+		set_use(region, block, FLEXMEM_USE_ORPHANED);
 	spin_unlock(&region->lock);
 }
 
@@ -273,15 +285,15 @@ void flexmem_region_orphan(struct flexmem_region *region,
  * Context: under the region's lock. Return: true if @block was the last block
  * of a dead region. Then the caller drops the lock and destroys the region.
  */
-bool flexmem_region_free_block(struct flexmem_region *region,
-			       struct flexmem_block *block,
-			       struct flexmem_spare *unused)
+static bool free_block(struct flexmem_region *region,
+		       struct flexmem_block *block,
+		       struct flexmem_spare *unused)
 {
-	flexmem_region_set_use(region, block, FLEXMEM_USE_FREE);
+	set_use(region, block, FLEXMEM_USE_FREE);
 	flexmem_blocks_free(&region->blocks, block, unused);
 	region->sequence++;
 	debug_check(region);
-	if (!region->dead && flexmem_blocks_have_mixed(&region->blocks))
+	if (!region->dead && flexmem_residues_have_mixed(&region->blocks.residues))
 		flexmem_scrub_soon(region->table);
 	return region->dead && !region->blocks.nr_used;
 }
@@ -304,7 +316,7 @@ void flexmem_region_free(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	if (!region->dead && is_left(block))
 		flexmem_scrub_soon(region->table);
-	last = flexmem_region_free_block(region, block, &unused);
+	last = free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
 	flexmem_pressure_freed(accounts);
@@ -332,10 +344,95 @@ void flexmem_region_shrink(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
 	/* The region stays, because @block stays in it. */
-	flexmem_region_free_block(region, tail, &unused);
+	free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
 	flexmem_pressure_freed(accounts);
 	flexmem_spare_drop(&unused, NULL);
+}
+
+/*
+ * Puts a block into quarantine after a failed scrub. The block is not allocated
+ * before it is clean. The background worker and TRIM retry the scrub. If the
+ * region is dead, the block is freed instead.
+ * @block: new block of @region, not visible to its owner yet.
+ * Context: takes the region's lock. The caller must not use @block or @region
+ * afterwards.
+ */
+void flexmem_region_quarantine(struct flexmem_region *region,
+			       struct flexmem_block *block)
+{
+	bool dead;
+
+	spin_lock(&region->lock);
+	dead = region->dead;
+	if (!dead) {
+		set_use(region, block, FLEXMEM_USE_QUARANTINED);
+		quarantine(region, block);
+		flexmem_scrub_soon(region->table);
+	}
+	spin_unlock(&region->lock);
+	if (dead)
+		flexmem_region_free(region, block, NULL);
+}
+
+/*
+ * Takes a block out of quarantine for a retry.
+ * @region: region that the caller keeps, or that is dying; the returned block
+ * keeps the region from now on.
+ * Context: takes the region's lock. Return: the block, for
+ * flexmem_region_end_quarantine(); NULL if there is none.
+ */
+struct flexmem_block *
+flexmem_region_take_quarantined(struct flexmem_region *region)
+{
+	struct flexmem_block *block;
+
+	spin_lock(&region->lock);
+	block = list_first_entry_or_null(&region->quarantine,
+					 struct flexmem_block, residue.link);
+	if (block)
+		list_del(&block->residue.link);
+	spin_unlock(&region->lock);
+	return block;
+}
+
+/*
+ * Ends a retry that flexmem_region_take_quarantined() has begun. Frees @block
+ * if it was scrubbed or its region is dead. Otherwise the block goes back into
+ * quarantine. Context: takes the region's lock. The caller must not use @block
+ * afterwards, and must not use @region if it is dead.
+ */
+void flexmem_region_end_quarantine(struct flexmem_region *region,
+				   struct flexmem_block *block, bool scrubbed)
+{
+	bool ends;
+
+	spin_lock(&region->lock);
+	ends = scrubbed || region->dead;
+	if (ends)
+		block->residue.bytes_of = FLEXMEM_CLEAN;
+	else
+		quarantine(region, block);
+	spin_unlock(&region->lock);
+	if (ends)
+		flexmem_region_free(region, block, NULL);
+}
+
+/*
+ * Finds the part of an empty, retired region that needs a scrub: from the first
+ * byte that an owner may have written up to the last one. @end is exclusive.
+ * @end is equal to @start if there is no such byte. Takes the region's lock.
+ */
+void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
+			       u64 *end)
+{
+	const struct flexmem_residue *residue;
+
+	spin_lock(&region->lock);
+	residue = flexmem_residues_first(&region->blocks.residues);
+	*start = residue ? residue->start : 0;
+	*end = residue ? residue->end : 0;
+	spin_unlock(&region->lock);
 }
 
 /* Whether a region is empty, and no reservation keeps it. */

@@ -40,13 +40,9 @@ struct flexmem_table;
  *	region, and the region is not released while it is empty; NULL: all
  *	cgroups get blocks. Set under the table's acquire_lock as well
  * @blocks: blocks of the region
- * @quarantine: blocks that could not be scrubbed, by dirty_link
+ * @quarantine: blocks that could not be scrubbed, by their residue's link
  * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
  * @retry_at: earliest time to retry a quarantined block, in jiffies
- * @scrub_next: offset from which the background scrub continues in
- *	@blocks.watched
- * @scrub_start: start of the range that is being scrubbed in the background
- * @scrub_end: end of that range; equal to @scrub_start if there is none
  * @used_program: bytes allocated for programs
  * @sequence: number of changes so far
  * @allocs: number of allocations so far
@@ -72,9 +68,6 @@ struct flexmem_region {
 	struct list_head quarantine;
 	u64 nr_quarantined;
 	unsigned long retry_at;
-	u64 scrub_next;
-	u64 scrub_start;
-	u64 scrub_end;
 	u64 used_program;
 	u64 sequence;
 	u64 allocs;
@@ -173,15 +166,19 @@ void flexmem_region_join(struct flexmem_region *region,
 void flexmem_region_shrink(struct flexmem_region *region,
 			   struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare);
-void flexmem_region_set_use(struct flexmem_region *region,
-			    struct flexmem_block *block, enum flexmem_use use);
 void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block);
-bool flexmem_region_free_block(struct flexmem_region *region,
-			       struct flexmem_block *block,
-			       struct flexmem_spare *unused);
 void flexmem_region_free(struct flexmem_region *region,
 			 struct flexmem_block *block,
 			 struct flexmem_stock *stock);
+
+void flexmem_region_quarantine(struct flexmem_region *region,
+			       struct flexmem_block *block);
+struct flexmem_block *
+flexmem_region_take_quarantined(struct flexmem_region *region);
+void flexmem_region_end_quarantine(struct flexmem_region *region,
+				   struct flexmem_block *block, bool scrubbed);
+void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
+			       u64 *end);
 
 #endif /* _FLEXMEM_REGION_H */

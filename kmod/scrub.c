@@ -8,8 +8,8 @@
  * block while the background worker is scrubbing a part of it (table_scrub.c).
  * The allocation waits until that scrub ends, and scrubs the block again.
  *
- * A block that the device fails to scrub goes into quarantine (region_dirty.c). The
- * block is not allocated until it is clean.
+ * A block that the device fails to scrub goes into quarantine: it is charged to
+ * no account, and is not allocated until it is clean (region.c).
  */
 
 #include <linux/jiffies.h>
@@ -102,7 +102,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 			struct flexmem_block *block, u64 owner, bool zeroed)
 {
 	struct flexmem_function *function = &region->table->function;
-	u64 bytes_of = block->bytes_of;
+	u64 bytes_of = block->residue.bytes_of;
 	int rc = 0;
 
 	if (!function->ops.scrub)
@@ -112,8 +112,8 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	 * are not the owner's, and this waits for data_lock.
 	 */
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed))
-		rc = scrub_range(region, block->dirty_start, block->dirty_end,
-				 lock_data);
+		rc = scrub_range(region, block->residue.start,
+				 block->residue.end, lock_data);
 	if (!rc)
 		flexmem_block_mark_dirty(block, owner);
 	return rc;

@@ -14,7 +14,6 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 
-#include "region_dirty.h"
 #include "reservation.h"
 #include "scrub.h"
 #include "table.h"
@@ -125,7 +124,7 @@ static void lose_region(struct flexmem_table *table,
 	 * Freeing the last block destroys the region. A region with other
 	 * blocks stays.
 	 */
-	list_for_each_entry_safe(block, next, &quarantine, dirty_link)
+	list_for_each_entry_safe(block, next, &quarantine, residue.link)
 		flexmem_region_end_quarantine(region, block, true);
 }
 

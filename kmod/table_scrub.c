@@ -18,7 +18,6 @@
 
 #include "compat.h"
 #include "owner.h"
-#include "region_dirty.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -33,6 +32,22 @@
  */
 #define MOST_LOOKS 2048
 #define CONTINUE_JIFFIES (HZ / 10)
+
+/*
+ * Scrubs a quarantined block.
+ * @region: region, which @block keeps. @block: from
+ * flexmem_region_take_quarantined(); becomes free, or goes back into
+ * quarantine.
+ * Context: may sleep. Return: 0, or an error of flexmem_scrub_whole().
+ */
+int flexmem_table_retry_scrub(struct flexmem_region *region,
+			      struct flexmem_block *block)
+{
+	int rc = flexmem_scrub_whole(region, block);
+
+	flexmem_region_end_quarantine(region, block, !rc);
+	return rc;
+}
 
 /*
  * Retries the scrub of quarantined blocks.
@@ -54,7 +69,7 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 			block = flexmem_region_take_quarantined(region);
 			if (!block)
 				break;
-			rc = flexmem_region_retry(region, block);
+			rc = flexmem_table_retry_scrub(region, block);
 		}
 	}
 	return rc;
@@ -70,6 +85,60 @@ static bool may_scrub(const struct flexmem_table *table)
 }
 
 /*
+ * The first dirty block, if it is worth a scrub: it is mixed, or its bytes are
+ * those of a file that is closed. Otherwise moves the block to the end of the
+ * list and returns NULL; the next call checks the next block.
+ */
+static struct flexmem_residue *find_worthy(struct flexmem_region *region)
+{
+	struct flexmem_residues *residues = &region->blocks.residues;
+	struct flexmem_residue *first = flexmem_residues_first(residues);
+
+	lockdep_assert_held(&region->lock);
+	if (!first || first->bytes_of == FLEXMEM_MIXED ||
+	    !flexmem_owner_is_open(&region->table->accounts, first->bytes_of))
+		return first;
+	list_move_tail(&first->link, &residues->dirty);
+	return NULL;
+}
+
+/*
+ * Finds the next part of a free block to scrub.
+ * @region: region that the caller keeps. @dirty: receives a number that the
+ * number of dirty blocks does not exceed. So after this many calls without a
+ * part, each dirty block has been checked.
+ * Context: under data_lock until end_scrub(). Takes the region's lock.
+ * O(log files). Return: true if there is a part to scrub.
+ */
+static bool begin_scrub(struct flexmem_region *region, u64 *start, u64 *end,
+			u64 *dirty)
+{
+	struct flexmem_residues *residues = &region->blocks.residues;
+	struct flexmem_residue *worthy = NULL;
+	bool found;
+
+	spin_lock(&region->lock);
+	if (!region->dead && !residues->watched)
+		worthy = find_worthy(region);
+	if (worthy)
+		flexmem_residues_watch(residues, worthy);
+	found = !region->dead &&
+		flexmem_residues_begin_scrub(residues, FLEXMEM_SCRUB_MAX,
+					     start, end);
+	*dirty = list_empty(&residues->dirty) ? 0 : region->blocks.nr_free;
+	spin_unlock(&region->lock);
+	return found;
+}
+
+static int end_scrub(struct flexmem_region *region, u64 end, int rc)
+{
+	spin_lock(&region->lock);
+	rc = flexmem_residues_end_scrub(&region->blocks.residues, end, rc);
+	spin_unlock(&region->lock);
+	return rc;
+}
+
+/*
  * Scrubs one part of a free block of a region. The caller holds data_lock, so
  * the region stays. Checks at most LOOK_AT blocks; raises @dirty to how many
  * must be checked. Returns -ENOENT if none of them needs a scrub.
@@ -77,20 +146,19 @@ static bool may_scrub(const struct flexmem_table *table)
 static int scrub_free_piece(struct flexmem_region *region, u64 *dirty)
 {
 	struct flexmem_table *table = region->table;
+	u64 nr = 1, start, end;
 	bool found = false;
 	unsigned int i;
-	u64 nr = 1;
 	int rc;
 
 	for (i = 0; i < min_t(u64, LOOK_AT, nr) && !found; i++)
-		found = flexmem_region_begin_scrub(region, &nr);
+		found = begin_scrub(region, &start, &end, &nr);
 	*dirty = max(*dirty, nr);
 	if (!found)
 		return -ENOENT;
-	rc = flexmem_function_scrub(&table->function, &region->mem,
-				    region->scrub_start,
-				    region->scrub_end - region->scrub_start);
-	return flexmem_region_end_scrub(region, rc);
+	rc = flexmem_function_scrub(&table->function, &region->mem, start,
+				    end - start);
+	return end_scrub(region, end, rc);
 }
 
 /* Returns a quarantined block that may be retried now, or NULL. */
@@ -132,7 +200,7 @@ static int scrub_round(struct flexmem_table *table, bool *waits, u64 *dirty)
 		}
 		mutex_unlock(&table->function.data_lock);
 		if (block)
-			one = flexmem_region_retry(region, block);
+			one = flexmem_table_retry_scrub(region, block);
 		if (one != -ENOENT && (rc == -ENOENT || !rc))
 			rc = one;
 		cond_resched();

@@ -10,7 +10,6 @@
 #include <linux/slab.h>
 
 #include "job.h"
-#include "region_dirty.h"
 #include "reservation.h"
 #include "scrub.h"
 #include "table.h"

@@ -14,10 +14,10 @@ static const char *bytes_of(struct kunit *test)
 	unsigned int at = 0;
 
 	list_for_each_entry(block, &ctx->blocks.all, link)
-		at += block->bytes_of == FLEXMEM_MIXED ?
+		at += block->residue.bytes_of == FLEXMEM_MIXED ?
 			scnprintf(ctx->layout + at, LAYOUT_SIZE - at, "*") :
 			scnprintf(ctx->layout + at, LAYOUT_SIZE - at, "%llu",
-				  block->bytes_of);
+				  block->residue.bytes_of);
 	return ctx->layout;
 }
 
@@ -25,7 +25,7 @@ static unsigned int nr_dirty(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
-	return list_count_nodes(&ctx->blocks.dirty);
+	return list_count_nodes(&ctx->blocks.residues.dirty);
 }
 
 static struct flexmem_block *take_for(struct kunit *test, u64 units, u64 owner)
@@ -109,14 +109,14 @@ static void merge_keeps_the_strictest(struct kunit *test)
 		give(test, block[(order + 2 - order / 3) % 3]);
 		block[0] = list_first_entry(&((struct ctx *)test->priv)->blocks.all,
 					    struct flexmem_block, link);
-		KUNIT_EXPECT_EQ_MSG(test, block[0]->bytes_of, want, "case %u",
+		KUNIT_EXPECT_EQ_MSG(test, block[0]->residue.bytes_of, want, "case %u",
 				    n);
 		KUNIT_EXPECT_EQ(test, nr_dirty(test), want != FLEXMEM_CLEAN);
 		if (want == FLEXMEM_CLEAN)
 			continue;
-		KUNIT_EXPECT_EQ_MSG(test, block[0]->dirty_start, first,
+		KUNIT_EXPECT_EQ_MSG(test, block[0]->residue.start, first,
 				    "case %u", n);
-		KUNIT_EXPECT_EQ_MSG(test, block[0]->dirty_end, last, "case %u",
+		KUNIT_EXPECT_EQ_MSG(test, block[0]->residue.end, last, "case %u",
 				    n);
 	}
 }
@@ -133,16 +133,16 @@ static void split_knows_where_it_is_dirty(struct kunit *test)
 		give(test, block[i]);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "5");
 	/* Of the 12 units, those from 3 to 5 are dirty. */
-	KUNIT_EXPECT_EQ(test, take(test, 3)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, take(test, 3)->residue.bytes_of, FLEXMEM_CLEAN);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "05");
 	block[0] = take(test, 2);
-	KUNIT_EXPECT_EQ(test, block[0]->bytes_of, 5);
-	KUNIT_EXPECT_EQ(test, block[0]->dirty_start, 3 * UNIT);
-	KUNIT_EXPECT_EQ(test, block[0]->dirty_end, 5 * UNIT);
+	KUNIT_EXPECT_EQ(test, block[0]->residue.bytes_of, 5);
+	KUNIT_EXPECT_EQ(test, block[0]->residue.start, 3 * UNIT);
+	KUNIT_EXPECT_EQ(test, block[0]->residue.end, 5 * UNIT);
 	block[1] = take(test, 4);
-	KUNIT_EXPECT_EQ(test, block[1]->bytes_of, 5);
-	KUNIT_EXPECT_EQ(test, block[1]->dirty_start, 5 * UNIT);
-	KUNIT_EXPECT_EQ(test, block[1]->dirty_end, 6 * UNIT);
+	KUNIT_EXPECT_EQ(test, block[1]->residue.bytes_of, 5);
+	KUNIT_EXPECT_EQ(test, block[1]->residue.start, 5 * UNIT);
+	KUNIT_EXPECT_EQ(test, block[1]->residue.end, 6 * UNIT);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0550");
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 0);
 }
@@ -161,7 +161,7 @@ static void aligned_split_knows_where_it_is_dirty(struct kunit *test)
 	 * Unit 1 is dirty. It lies in front of the aligned block, which begins
 	 * at 8.
 	 */
-	KUNIT_EXPECT_EQ(test, take_aligned(test, 2, 8)->bytes_of,
+	KUNIT_EXPECT_EQ(test, take_aligned(test, 2, 8)->residue.bytes_of,
 			FLEXMEM_CLEAN);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0500");
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
@@ -180,8 +180,8 @@ static void mixed_comes_first(struct kunit *test)
 	}
 	for (i = 0; i < 3; i++)
 		give(test, block[i]);
-	first = list_first_entry(&ctx->blocks.dirty, struct flexmem_block,
-				 dirty_link);
+	first = list_first_entry(&ctx->blocks.residues.dirty, struct flexmem_block,
+				 residue.link);
 	KUNIT_EXPECT_PTR_EQ(test, first, block[1]);
 }
 
@@ -198,7 +198,10 @@ static void cleaned_block_is_clean(struct kunit *test)
 	give(test, block);
 	give(test, other);
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 2);
-	flexmem_blocks_clean(&ctx->blocks, block);
+	flexmem_residues_watch(&ctx->blocks.residues, &block->residue);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_residues_end_scrub(&ctx->blocks.residues,
+						   UNIT, 0), 0);
 	check(test);
 	KUNIT_EXPECT_STREQ(test, bytes_of(test), "0060");
 	KUNIT_EXPECT_EQ(test, nr_dirty(test), 1);
@@ -214,24 +217,25 @@ static void watched_block_is_noticed_to_change(struct kunit *test)
 	a = take(test, 1);
 	take(test, 2);
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
-	blocks->watched = hole;
+	blocks->residues.watched = &hole->residue;
 	give(test, a);
-	KUNIT_EXPECT_PTR_EQ(test, blocks->watched, hole);
+	KUNIT_EXPECT_PTR_EQ(test, blocks->residues.watched,
+			    &hole->residue);
 	/*
 	 * Two changes: a part of the block is taken, and then a neighbour is
 	 * freed and merges with the block.
 	 */
 	b = take(test, 4);
-	KUNIT_EXPECT_NULL(test, blocks->watched);
+	KUNIT_EXPECT_NULL(test, blocks->residues.watched);
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
-	blocks->watched = hole;
+	blocks->residues.watched = &hole->residue;
 	give(test, b);
-	KUNIT_EXPECT_NULL(test, blocks->watched);
+	KUNIT_EXPECT_NULL(test, blocks->residues.watched);
 	/* The whole watched block is taken. */
 	hole = list_last_entry(&blocks->all, struct flexmem_block, link);
-	blocks->watched = hole;
+	blocks->residues.watched = &hole->residue;
 	take(test, 13);
-	KUNIT_EXPECT_NULL(test, blocks->watched);
+	KUNIT_EXPECT_NULL(test, blocks->residues.watched);
 }
 
 static struct kunit_case block_bytes_cases[] = {

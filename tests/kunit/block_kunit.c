@@ -463,7 +463,7 @@ static void maximum_of_the_root(struct corrupt_ctx *c)
 
 static void clean_but_listed(struct corrupt_ctx *c)
 {
-	c->block[2]->bytes_of = FLEXMEM_CLEAN;
+	c->block[2]->residue.bytes_of = FLEXMEM_CLEAN;
 }
 
 static void dirty_but_not_listed(struct corrupt_ctx *c)
@@ -473,17 +473,17 @@ static void dirty_but_not_listed(struct corrupt_ctx *c)
 
 static void dirty_before_its_start(struct corrupt_ctx *c)
 {
-	c->block[2]->dirty_start -= UNIT;
+	c->block[2]->residue.start -= UNIT;
 }
 
 static void dirty_beyond_its_end(struct corrupt_ctx *c)
 {
-	c->block[2]->dirty_end += UNIT;
+	c->block[2]->residue.end += UNIT;
 }
 
 static void dirty_nowhere(struct corrupt_ctx *c)
 {
-	c->block[2]->dirty_end = c->block[2]->dirty_start;
+	c->block[2]->residue.end = c->block[2]->residue.start;
 }
 
 struct corruption {

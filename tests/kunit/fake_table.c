@@ -13,7 +13,6 @@
 #include "checks.h"
 #include "fake_device.h"
 #include "owner.h"
-#include "region_dirty.h"
 #include "snapshot.h"
 #include "spare.h"
 

@@ -17,7 +17,6 @@
 #include "compat.h"
 #include "fake_device.h"
 #include "owner.h"
-#include "region_dirty.h"
 #include "snapshot.h"
 #include "table.h"
 

@@ -20,7 +20,6 @@
 #include "fake_device.h"
 #include "model.h"
 #include "placement.h"
-#include "region_dirty.h"
 #include "snapshot.h"
 #include "spare.h"
 #include "table.h"

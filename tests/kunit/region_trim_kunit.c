@@ -147,7 +147,8 @@ static void dirty_empty_region(struct ctx *ctx, unsigned int slot)
 	block = list_first_entry(&region->blocks.all, struct flexmem_block,
 				 link);
 	flexmem_block_mark_dirty(block, FLEXMEM_MIXED);
-	list_add(&block->dirty_link, &region->blocks.dirty);
+	list_add(&block->residue.link,
+		 &region->blocks.residues.dirty);
 	spin_unlock(&region->lock);
 }
 

@@ -244,9 +244,9 @@ static struct flexmem_block *take_dirty(struct kunit *test,
 {
 	struct flexmem_block *block = take(test, ctx, 6 * UNIT);
 
-	block->bytes_of = OWNER;
-	block->dirty_start = UNIT;
-	block->dirty_end = 4 * UNIT;
+	block->residue.bytes_of = OWNER;
+	block->residue.start = UNIT;
+	block->residue.end = 4 * UNIT;
 	return block;
 }
 
@@ -254,9 +254,9 @@ static struct flexmem_block *take_dirty(struct kunit *test,
 #define EXPECT_DIRTY(test, block, whose, from, to) do {			\
 	const struct flexmem_block *__b = block;			\
 									\
-	KUNIT_EXPECT_EQ(test, __b->bytes_of, whose);			\
-	KUNIT_EXPECT_EQ(test, __b->dirty_start, (from) * UNIT);		\
-	KUNIT_EXPECT_EQ(test, __b->dirty_end, (to) * UNIT);		\
+	KUNIT_EXPECT_EQ(test, __b->residue.bytes_of, whose);			\
+	KUNIT_EXPECT_EQ(test, __b->residue.start, (from) * UNIT);		\
+	KUNIT_EXPECT_EQ(test, __b->residue.end, (to) * UNIT);		\
 } while (0)
 
 static void split_block_keeps_its_dirty_range(struct kunit *test)
@@ -265,7 +265,7 @@ static void split_block_keeps_its_dirty_range(struct kunit *test)
 	struct flexmem_block *block = take_dirty(test, ctx), *tail;
 
 	tail = split(test, ctx, block, 5 * UNIT);
-	KUNIT_EXPECT_EQ(test, tail->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, tail->residue.bytes_of, FLEXMEM_CLEAN);
 	EXPECT_DIRTY(test, block, OWNER, 1, 4);
 	give(test, ctx, tail);
 	tail = split(test, ctx, block, 2 * UNIT);
@@ -273,7 +273,7 @@ static void split_block_keeps_its_dirty_range(struct kunit *test)
 	EXPECT_DIRTY(test, tail, OWNER, 2, 4);
 	give(test, ctx, tail);
 	tail = split(test, ctx, block, UNIT);
-	KUNIT_EXPECT_EQ(test, block->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, block->residue.bytes_of, FLEXMEM_CLEAN);
 	EXPECT_DIRTY(test, tail, OWNER, 1, 2);
 	give(test, ctx, tail);
 	/* The units [1, 4) of the free bytes behind the block are dirty. */
@@ -291,7 +291,7 @@ static void joined_block_has_both_dirty_ranges(struct kunit *test)
 	join(test, ctx, block, tail);
 	EXPECT_DIRTY(test, block, OWNER, 1, 4);
 	tail = extend(test, ctx, block, 2 * UNIT);
-	KUNIT_EXPECT_EQ(test, tail->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, tail->residue.bytes_of, FLEXMEM_CLEAN);
 	join(test, ctx, block, tail);
 	EXPECT_DIRTY(test, block, OWNER, 1, 4);
 	tail = extend(test, ctx, block, UNIT);

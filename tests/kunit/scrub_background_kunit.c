@@ -55,10 +55,10 @@ static void mixed_block_is_scrubbed(struct kunit *test)
 	struct flexmem_region *region = make_mixed(test);
 	struct ctx *ctx = test->priv;
 
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_MIXED);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_CLEAN);
 	KUNIT_EXPECT_NULL(test, fake_table_check(ctx->table));
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake, &region->mem, 0,
 					     2 * GIB, 0));
@@ -172,12 +172,12 @@ static void background_goes_on_after_an_error(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EIO);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_MIXED);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 	KUNIT_EXPECT_TRUE(test,
 			  delayed_work_pending(&ctx->table->scrub_work));
 	scrub_background(ctx);
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_CLEAN);
 }
 
 /*
@@ -281,7 +281,7 @@ static void take_a_part(void *arg)
 	if (IS_ERR(block))
 		return;
 	KUNIT_EXPECT_EQ(test, block->block->start, 0);
-	KUNIT_EXPECT_EQ(test, block->block->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, block->block->residue.bytes_of, FLEXMEM_MIXED);
 }
 
 /*
@@ -312,12 +312,12 @@ static void block_split_during_its_scrub_stays_dirty(struct kunit *test)
 	scrub_background(ctx);
 	/* The background worker stops after the piece that it was scrubbing. */
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
-	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, second_block(region)->residue.bytes_of, FLEXMEM_MIXED);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB - 4096);
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_MIXED);
-	KUNIT_EXPECT_EQ(test, second_block(region)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_MIXED);
+	KUNIT_EXPECT_EQ(test, second_block(region)->residue.bytes_of, FLEXMEM_CLEAN);
 }
 
 static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
@@ -332,7 +332,7 @@ static void block_reused_during_its_scrub_stays_dirty(struct kunit *test)
 	scrub_background(ctx);
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB + 2 * GIB);
-	KUNIT_EXPECT_EQ(test, first_block(region)->bytes_of, FLEXMEM_CLEAN);
+	KUNIT_EXPECT_EQ(test, first_block(region)->residue.bytes_of, FLEXMEM_CLEAN);
 }
 
 /* Stops a scrub until the test lets the scrub go on. */

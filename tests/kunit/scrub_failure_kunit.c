@@ -231,7 +231,7 @@ static void reset_ends_a_retry(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, block);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
 	fake_device_forget(ctx->fake);
-	KUNIT_EXPECT_EQ(test, flexmem_region_retry(region, block), -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_retry_scrub(region, block), -EIO);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 }
@@ -246,7 +246,7 @@ static void suspend_interrupts_a_retry(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, block);
 	flexmem_table_suspend(ctx->table);
 	fake_device_forget(ctx->fake);
-	KUNIT_EXPECT_EQ(test, flexmem_region_retry(region, block), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, flexmem_table_retry_scrub(region, block), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
 	flexmem_table_resume(ctx->table);

@@ -147,7 +147,7 @@ static void follow_in(struct fuzz *f, unsigned int slot)
 		model_end_quarantine(f->model, slot);
 	list_for_each_entry(block, &region->blocks.all, link)
 		if (flexmem_block_is_free(block) &&
-		    block->bytes_of == FLEXMEM_CLEAN &&
+		    block->residue.bytes_of == FLEXMEM_CLEAN &&
 		    model_dirty(f->model, slot, block->start, 0, false))
 			model_mark_dirty(f->model, slot, block->start, 0);
 	rcu_read_unlock();
