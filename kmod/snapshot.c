@@ -190,7 +190,12 @@ static void fill_regions(struct flexmem_table *table,
 		}
 		*free += view->region[i].free;
 	}
-	view->sum.out_frees = view->sum.out_allocs - view->sum.out_allocated;
+	/*
+	 * The bytes that a RESIZE adds are a block in use before they are part
+	 * of an allocation, so there may be one more in use than was allocated.
+	 */
+	view->sum.out_frees = view->sum.out_allocs -
+		min(view->sum.out_allocs, view->sum.out_allocated);
 	view->sum.out_region_count = nr;
 	view->sum.out_capacity = flexmem_table_capacity(table);
 	view->sum.out_scrubbed = atomic64_read(&table->function.scrubbed);

@@ -1037,7 +1037,9 @@ enum flexmem_snapshot_flags {
  *	or orphaned
  * @out_allocated: number of chunks in use, of all open files
  * @out_allocs: number of chunks allocated since the device was registered
- * @out_frees: number of chunks since then that are no longer in use
+ * @out_frees: number of chunks since then that are no longer in use; the bytes
+ *	that a RESIZE is adding count as a chunk in use, so it is one less until
+ *	the RESIZE returns
  * @out_failures: number of ALLOCs since then that failed with ENOMEM
  *
  * Returns device, regions, owners and sums, all from the same moment: @out_free
