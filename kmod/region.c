@@ -273,7 +273,8 @@ void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block)
 {
 	spin_lock(&region->lock);
-	set_use(region, block, FLEXMEM_USE_ORPHANED);
+	if (block->use != FLEXMEM_USE_ORPHANED)
+		set_use(region, block, FLEXMEM_USE_ORPHANED);
 	spin_unlock(&region->lock);
 }
 
