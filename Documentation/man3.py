@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes the man pages of section 3 from the kernel-doc of the library's headers.
 
-Usage: man3.py        writes Documentation/man/*.3; check.py says if they are not current
+Usage: man3.py DIRECTORY        writes the pages there, and a link for each function that another function's page
+                                describes; removes what else is there. The build of the library does this.
 
 A page is a section of library-reference.rst, or of the reference in cache.rst: the section's title becomes the subject
 of the page, and the page describes the identifiers of its kernel-doc directives. The first function gives the page its
 name.
 """
-import glob
 import os
 import re
+import shutil
 import sys
 import textwrap
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
-MAN = os.path.join(DOCS, 'man')
 DATE = 'November 23, 2026'
 HEADERS = {'flexmem.h': 'library-reference.rst', 'flexmem_cache.h': 'cache.rst'}
 # The end of a sentence. mdoc wants each sentence on a line of its own.
@@ -212,17 +212,29 @@ def pages():
     return dict(page(header, title, docs, names, found, every) for header, found, (title, docs, names) in parts)
 
 
+def write(directory):
+    """Writes the pages and the links. `man` finds a page by the name of each function on it."""
+    new, aside = pages(), f'{directory}.new'
+    shutil.rmtree(aside, ignore_errors=True)
+    os.makedirs(aside)
+    for name, text in new.items():
+        with open(os.path.join(aside, f'{name}.3'), 'w', encoding='utf-8') as file:
+            file.write(text)
+        for other in re.findall(r'^\.Nm (\w+)', text, re.MULTILINE):
+            if other != name:
+                os.symlink(f'{name}.3', os.path.join(aside, f'{other}.3'))
+    # What an interrupted run leaves does not look finished.
+    shutil.rmtree(directory, ignore_errors=True)
+    os.rename(aside, directory)
+
+
 def main():
+    if len(sys.argv) != 2:
+        sys.exit('usage: man3.py DIRECTORY')
     try:
-        new = pages()
+        write(sys.argv[1])
     except AssertionError as error:
         sys.exit(str(error))
-    for path in glob.glob(os.path.join(MAN, '*.3')):
-        if os.path.basename(path)[:-2] not in new:
-            os.remove(path)
-    for name, text in new.items():
-        with open(os.path.join(MAN, f'{name}.3'), 'w', encoding='utf-8') as file:
-            file.write(text)
 
 
 if __name__ == '__main__':

@@ -12,7 +12,7 @@ set -euo pipefail
 packages_of() {
 	case $1 in
 	# building library, command, and modules for the kernels that are downloaded
-	build) echo gcc g++ gcc-multilib libc6-dev make perl pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
+	build) echo gcc g++ gcc-multilib libc6-dev make perl python3 pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
 	# modules for the running kernel
 	host) echo "linux-headers-$(uname -r)" pahole ;;
 	# the Debian packages, and the check of them, which brings 100 packages

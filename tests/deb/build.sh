@@ -11,7 +11,8 @@ set -euo pipefail
 "$TOP/tests/setup.sh" build deb
 out=$BUILD/deb
 # The tests and their traces are no part of the source package.
-parts=(Kbuild Makefile README.md dkms.conf debian kmod uapi userlib LICENSES Documentation/man)
+parts=(Kbuild Makefile README.md dkms.conf debian kmod uapi userlib LICENSES
+	Documentation/man Documentation/man3.py Documentation/library-reference.rst Documentation/cache.rst)
 version=$(dpkg-parsechangelog -l "$TOP/debian/changelog" -S Version)
 profiles=()
 ! dpkg-query -W -f '${Status}' libtorch-dev 2>/dev/null | grep -q 'ok installed' || profiles=(-Ppkg.flexmem.torch)
