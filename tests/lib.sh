@@ -12,6 +12,15 @@ export TORCH=$BUILD/torch${FLEXMEM_TORCH_SUITE:+-$FLEXMEM_TORCH_SUITE}
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 
+# A version manager puts a shell script in the place of python3, which takes five times as long to start. What it would
+# start comes first in PATH instead.
+python=$(command -v python3 || true)
+if [[ $python ]] && read -rn 2 python <"$python" 2>/dev/null && [[ $python == '#!' ]]; then
+	python=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))' 2>/dev/null || true)
+	PATH=${python:+$python:}$PATH
+fi
+unset python
+
 # The builds in scripts must not depend on the caller's environment. So this script unsets the variables that a calling
 # make exports, and those that choose an architecture, a compiler or flags. keep_tools is set for modules of the user's
 # own kernel, which are built with the user's tools.
