@@ -326,6 +326,34 @@ def the_hook_refuses():
 
 
 @test
+def the_hook_reads_whole_lines():
+    clean()
+    longest = os.pathconf("/", "PC_PATH_MAX") - 1
+    with Tree("/c/1", "/c/2") as tree, Container(tree, "/c/1") as container:
+        args = share("a:0:1G")
+        # The file of version 1 has a long path, whose end looks like the line of version 2.
+        for length in range(longest - 10, longest + 16):
+            first = "1:name=x:/"
+            first += "x" * (length - len(first))
+            container.write(container.process.pid, f"{first}0::/c/2\n0::/c/1\n")
+            assert container.hook(args) == (0, ""), length
+            assert {row[1] for row in container.limits()} == {tree.id("/c/1")}, length
+        # The kernel writes " (deleted)" after a path of any length.
+        for length in range(longest - 10, longest + 16):
+            path = "/" + "x" * (length - 1)
+            text = "the cgroup /xxx" if length <= longest else "has no cgroup of version 2 whose path has less than 4096 bytes"
+            container.move(path)
+            container.refused(args, text)
+            container.move("/c/1")
+            container.write("self", f"0::{path}\n")
+            if length <= longest:
+                assert container.hook(args) == (0, ""), length
+            else:
+                container.refused(args, "the hook has no cgroup of version 2")
+            container.write("self", "0::/own\n")
+
+
+@test
 def release_waits():
     with Tree("/a") as tree:
         held = {"FAKE_HELD": tree.id("/a"), "FAKE_MOUNTS": tree.mounts, **TWO}

@@ -5,26 +5,35 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cgroup_mount.h"
 
-/* Reads the path of a process' cgroup (version 2). */
+/*
+ * Reads the path of a process' cgroup (version 2). Reads whole lines, because the
+ * name of a cgroup of version 1 may contain what begins the line of version 2.
+ * The kernel may add " (deleted)" to a path that is as long as paths can be.
+ */
 static bool read_path(const char *file, char path[PATH_MAX])
 {
-	char line[PATH_MAX + 8];
 	FILE *stream = fopen(file, "re");
+	char *line = NULL;
 	bool found = false;
+	ssize_t length;
+	size_t room = 0;
 
-	while (stream && !found && fgets(line, sizeof(line), stream)) {
-		found = !strncmp(line, "0::/", 4) && strchr(line, '\n');
-		if (found) {
-			*strchr(line, '\n') = '\0';
+	while (stream && !found &&
+	       (length = getline(&line, &room, stream)) > 0) {
+		if (line[length - 1] == '\n')
+			line[--length] = '\0';
+		found = !strncmp(line, "0::/", 4) && length - 3 < PATH_MAX;
+		if (found)
 			strcpy(path, line + 3);
-		}
 	}
+	free(line);
 	if (stream)
 		fclose(stream);
 	return found;
@@ -79,10 +88,12 @@ bool hook_find_cgroup(struct hook *hook)
 	if (hook->pidfd < 0)
 		return hook_fail("the container's process %ld is gone: %s",
 				 (long)hook->pid, strerror(errno));
-	if (!read_process(hook, hook->process_path) ||
-	    !read_path("/proc/self/cgroup", own))
-		return hook_fail("the container's process %ld has no cgroup of version 2",
-				 (long)hook->pid);
+	if (!read_process(hook, hook->process_path))
+		return hook_fail("the container's process %ld has no cgroup of version 2 whose path has less than %d bytes",
+				 (long)hook->pid, PATH_MAX);
+	if (!read_path("/proc/self/cgroup", own))
+		return hook_fail("the hook has no cgroup of version 2 whose path has less than %d bytes",
+				 PATH_MAX);
 	strcpy(hook->path, hook->process_path);
 	if (!strcmp(hook->path, "/") || !strncmp(hook->path, "/../", 4) ||
 	    !strcmp(hook->path, "/.."))
