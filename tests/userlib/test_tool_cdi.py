@@ -141,6 +141,42 @@ def refresh_finds_the_new_nodes():
 
 
 @test
+def refresh_leaves_files_of_others_alone():
+    """Files with the name of one of flexmem's, in which some part is missing or is another one."""
+    clean()
+    good("cdi", "--share", "a:0:1G:2:3", **TWO)
+    path = f"{ETC}/flexmem.org-share-a.json"
+    mine = load("a")
+    hook = ("devices", 0, "containerEdits", "hooks", 0)
+    # A node that has changed is what --refresh is for.
+    changes = [((*hook, "args", at), value) for at in range(len(arguments(mine))) for value in (7, "x", None)
+               if (at, value) != (6, "x")]
+    changes += [(place, value) for place in (("devices",), (*hook[:2], "name"), hook[:3], hook[:4], hook, (*hook, "hookName"),
+                                             (*hook, "path"), (*hook, "args"))
+                for value in (7, "x", [], {}, ["x"], [None], None)]
+    changes += [(("devices",), mine["devices"] * 2), (hook[:4], [mine["devices"][0]["containerEdits"]["hooks"][0]] * 2),
+                ((*hook, "args"), ["flexmem-cdi-hook"]), ((*hook, "args"), arguments(mine) + ["--pod", 1]),
+                ((*hook, "args"), arguments(mine) + ["--unlimited"])]
+    for place, value in changes:
+        theirs = json.loads(json.dumps(mine))
+        inner = theirs
+        for key in place[:-1]:
+            inner = inner[key]
+        if value is None:
+            del inner[place[-1]]
+        else:
+            inner[place[-1]] = value
+        text = json.dumps(theirs)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        assert good("cdi", "--refresh", FAKE_SECOND=1, FAKE_PCI=2) == "", (place, value)
+        assert open(path, encoding="ascii").read() == text, (place, value)
+    with open(path, "w", encoding="ascii") as file:
+        json.dump(mine, file)
+    assert good("cdi", "--refresh", FAKE_SECOND=1, FAKE_PCI=2).count("\n") == 1
+
+
+@test
 def the_schema_takes_the_file():
     try:
         import jsonschema  # pylint: disable=import-outside-toplevel
@@ -268,6 +304,41 @@ def a_share_is_for_one_container():
 
 
 @test
+def a_use_that_cannot_be_read_counts():
+    """Whatever keeps the hook from finding out whether a share is in use, no second container gets it."""
+    clean()
+    with Tree("/c/1", "/c/2") as tree, Container(tree, "/c/1") as container:
+        args = share("a:0:1G")
+        assert container.hook(args) == (0, "")
+        container.move("/c/2")
+        use = os.path.join(USES, "a")
+        with open(use, encoding="ascii") as file:
+            text = file.read()
+        for name in ("a", "b"):
+            path = os.path.join(USES, name)
+            for bad in ("", "\n", "x", "1", f"1 {ONE}", f"1 {ONE} ", f"1 {ONE} c/1\n", f"x {ONE} /c/1\n", f"1 {ONE} /{'x' * 256}\n"):
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(bad)
+                container.refused(args, f"whether the share {name} is in use cannot be found out: ")
+            os.unlink(path)
+            os.mkdir(path)
+            container.refused(args, f"whether the share {name} is in use cannot be found out: Is a directory")
+            os.rmdir(path)
+            os.symlink("/dev/null", path)
+            container.refused(args, f"whether the share {name} is in use cannot be found out: Too many levels")
+            os.unlink(path)
+        with open(use, "w", encoding="ascii") as file:
+            file.write(text)
+        container.refused(args, "cannot be found", FAKE_MOUNTS="/dev/null")
+        container.refused(args, "the share a is in use by /c/1")
+        # These say that the container is gone.
+        for gone in ("1 x /gone\n", "1 x /gone/child\n", "1 x /c/1\n"):
+            with open(use, "w", encoding="ascii") as file:
+                file.write(gone)
+            assert container.hook(args) == (0, ""), gone
+
+
+@test
 def containers_of_a_pod_have_one_share():
     clean()
     pods = {"/machine.slice/machine-libpod_pod_1.slice": "/libpod-{}.scope/container", "/libpod_parent/" + "a" * 64: "/libpod-{}",
@@ -341,7 +412,7 @@ def the_hook_reads_whole_lines():
         # The kernel writes " (deleted)" after a path of any length.
         for length in range(longest - 10, longest + 16):
             path = "/" + "x" * (length - 1)
-            text = "the cgroup /xxx" if length <= longest else "has no cgroup of version 2 whose path has less than 4096 bytes"
+            text = "cgroup cannot be found: File name too long: /x" if length <= longest else "has no cgroup of version 2 whose path has less than 4096 bytes"
             container.move(path)
             container.refused(args, text)
             container.move("/c/1")

@@ -82,6 +82,7 @@ static bool go_to_pod(char path[PATH_MAX])
 bool hook_find_cgroup(struct hook *hook)
 {
 	char own[PATH_MAX];
+	int err;
 
 	/* The descriptor keeps the number from being given to another process. */
 	hook->pidfd = (int)syscall(SYS_pidfd_open, hook->pid, 0);
@@ -103,8 +104,12 @@ bool hook_find_cgroup(struct hook *hook)
 	if (hook->pod && !go_to_pod(hook->path))
 		return hook_fail("the container's cgroup %s is in no pod",
 				 hook->process_path);
-	if (!cgroup_at(hook->path, &hook->cgroup))
+	err = cgroup_at(hook->path, &hook->cgroup);
+	if (err == -ENOENT)
 		return hook_fail("the cgroup %s is gone", hook->path);
+	if (err)
+		return hook_fail("the container's cgroup cannot be found: %s: %s",
+				 strerror(-err), hook->path);
 	return true;
 }
 

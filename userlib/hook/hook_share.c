@@ -31,27 +31,49 @@ struct use {
 	char path[PATH_MAX];
 };
 
-/* Reads the use of a share. Returns false if its container is gone. */
-static bool read_use(int shares, const char *name, struct use *use)
+/* Reads the file of a share. Returns 0 or a negative errno. */
+static int read_file(int shares, const char *name, struct use *use)
 {
 	int fd = openat(shares, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	int err = file ? 0 : -errno;
 	char line[PATH_MAX + FUNCTION_MAX + 32];
-	uint64_t now;
 	int length = 0;
-	bool good;
 
-	if (!file)
-		return false;
-	good = fgets(line, sizeof(line), file) &&
-	       sscanf(line, "%" SCNu64 " %127s %n", &use->cgroup,
-		      use->function, &length) == 2 && length;
+	if (!file) {
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	if (!fgets(line, sizeof(line), file))
+		err = ferror(file) ? -errno : -EBADMSG;
+	else if (sscanf(line, "%" SCNu64 " %127s %n", &use->cgroup,
+			use->function, &length) != 2 || line[length] != '/')
+		err = -EBADMSG;
 	fclose(file);
-	if (!good)
-		return false;
+	if (err)
+		return err;
 	line[strcspn(line, "\n")] = '\0';
 	snprintf(use->path, sizeof(use->path), "%s", line + length);
-	return cgroup_at(use->path, &now) && now == use->cgroup;
+	return 0;
+}
+
+/*
+ * Whether a container uses a share, and what of: @use. If that cannot be found
+ * out, reports it and clears @good: another container may have the share.
+ */
+static bool is_used(const struct hook *hook, const char *name, struct use *use,
+		    bool *good)
+{
+	int err = read_file(hook->shares, name, use);
+	uint64_t now = 0;
+
+	if (!err)
+		err = cgroup_at(use->path, &now);
+	if (err && err != -ENOENT)
+		*good = hook_fail("whether the share %s is in use cannot be found out: %s; if it is not, remove %s",
+				  name, strerror(-err), SHARES_DIR "/share");
+	return !err && now == use->cgroup;
 }
 
 static int open_shares(void)
@@ -73,44 +95,60 @@ static int open_shares(void)
 	return shares;
 }
 
-/* Whether another share of the function has the same cgroup. */
-static bool has_other_share(const struct hook *hook)
+/* Checks that the cgroup has no other share of the function. */
+static bool check_other(const struct hook *hook, const char *name)
 {
-	int fd = dup(hook->shares);
+	struct use use;
+	bool good = true;
+
+	if (name[0] != '.' && strcmp(name, hook->share) &&
+	    is_used(hook, name, &use, &good) && use.cgroup == hook->cgroup &&
+	    !strcmp(use.function, hook->function))
+		return hook_fail("the container has another share of the function %s: %s",
+				 hook->function, name);
+	return good;
+}
+
+static bool check_others(const struct hook *hook)
+{
+	int fd = openat(hook->shares, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *file;
-	struct use use;
-	bool found = false;
+	bool good = true;
 
 	if (!directory)
-		return !hook_fail("the shares in use cannot be read");
-	rewinddir(directory);
-	while (!found && (file = readdir(directory)))
-		found = file->d_name[0] != '.' &&
-			strcmp(file->d_name, hook->share) &&
-			read_use(hook->shares, file->d_name, &use) &&
-			use.cgroup == hook->cgroup &&
-			!strcmp(use.function, hook->function) &&
-			!hook_fail("the container has another share of the function %s: %s",
-				   hook->function, file->d_name);
+		return hook_fail("the shares in use cannot be read: %s",
+				 strerror(errno));
+	do {
+		errno = 0;
+		file = readdir(directory);
+		if (file)
+			good = check_other(hook, file->d_name);
+		else if (errno)
+			good = hook_fail("the shares in use cannot be read: %s",
+					 strerror(errno));
+	} while (file && good);
 	closedir(directory);
-	return found;
+	return good;
 }
 
 bool hook_take_share(struct hook *hook)
 {
 	struct use use;
+	bool good = true;
 
 	hook->shares = open_shares();
 	/* The lock ends with this process. */
 	if (hook->shares < 0 || flock(hook->shares, LOCK_EX))
 		return hook_fail("the shares in use cannot be locked: %s",
 				 strerror(errno));
-	if (!hook->unlimited && read_use(hook->shares, hook->share, &use) &&
+	if (hook->unlimited)
+		return true;
+	if (is_used(hook, hook->share, &use, &good) &&
 	    use.cgroup != hook->cgroup)
 		return hook_fail("the share %s is in use by %s", hook->share,
 				 use.path);
-	return hook->unlimited || !has_other_share(hook);
+	return good && check_others(hook);
 }
 
 bool hook_keep_share(const struct hook *hook)

@@ -23,6 +23,7 @@
 #define CDI_RUN_DIR "/var/run/cdi"
 #endif
 #define HOOK "flexmem-cdi-hook"
+#define HOOK_NAME "createRuntime"
 
 static const char *const folders[CDI_FOLDERS] = {
 	[CDI_PERMANENT] = CDI_DIR,
@@ -117,7 +118,7 @@ static json_t *json_hook(const struct cdi_share *share)
 {
 	json_t *object = json_checked(json_object());
 
-	json_add(object, "hookName", json_string("createRuntime"));
+	json_add(object, "hookName", json_string(HOOK_NAME));
 	json_add(object, "path", hook_path());
 	json_add(object, "args", hook_arguments(share));
 	json_add(object, "env", one(json_string("PATH=/usr/sbin:/usr/bin:/sbin:/bin")));
@@ -225,7 +226,22 @@ int cdi_remove(const char *name, bool unlimited)
 	return 0;
 }
 
-/* Reads one argument of the hook, and how many elements of the array it has. */
+/* Reads the amount of one option. */
+static bool read_amount(struct cdi_share *share, const char *option,
+			const char *value)
+{
+	uint64_t *amount = !strcmp(option, "--bytes") ? &share->bytes :
+			   !strcmp(option, "--regions") ? &share->regions :
+			   !strcmp(option, "--handles") ? &share->handles :
+			   NULL;
+
+	return amount && parse_number(value, UINT64_MAX, amount) && *amount;
+}
+
+/*
+ * Reads one argument of the hook. Returns how many elements of the array it has; 0
+ * if hook_arguments() would not write it.
+ */
 static size_t read_argument(struct cdi_share *share, const char *option,
 			    const char *value)
 {
@@ -238,19 +254,15 @@ static size_t read_argument(struct cdi_share *share, const char *option,
 		return 1;
 	}
 	if (!value)
-		return 1;
+		return 0;
 	if (!strcmp(option, "--function") && !share->function)
 		share->function = copy_text(value);
 	else if (!strcmp(option, "--node") && !share->node)
 		share->node = copy_text(value);
-	else if (!strcmp(option, "--bytes"))
-		parse_number(value, UINT64_MAX, &share->bytes);
-	else if (!strcmp(option, "--regions"))
-		parse_number(value, UINT64_MAX, &share->regions);
-	else if (!strcmp(option, "--handles"))
-		parse_number(value, UINT64_MAX, &share->handles);
 	else if (!strcmp(option, "--share") && cdi_is_name(value))
 		strcpy(share->name, value);
+	else if (!read_amount(share, option, value))
+		return 0;
 	return 2;
 }
 
@@ -259,23 +271,50 @@ static const char *text_at(json_t *array, size_t at)
 	return json_string_value(json_array_get(array, at));
 }
 
-/* Reads the share of a file. Returns false if it is no file of cdi_write(). */
+/* The only element of an array; or NULL. */
+static json_t *only(json_t *array)
+{
+	return json_array_size(array) == 1 ? json_array_get(array, 0) : NULL;
+}
+
+static bool is_text(json_t *value, const char *text)
+{
+	return json_is_string(value) && !strcmp(json_string_value(value), text);
+}
+
+/* Whether the value is a text that ends like this. */
+static bool ends_with(json_t *value, const char *end)
+{
+	const char *text = json_string_value(value);
+
+	return text && strlen(text) >= strlen(end) &&
+	       !strcmp(text + strlen(text) - strlen(end), end);
+}
+
+/*
+ * Reads the share of a file. Returns false if it is no file of cdi_write(): any
+ * part of such a file may be missing, or be of another kind.
+ */
 static bool read_file(const char *path, struct cdi_share *share)
 {
 	json_t *object = json_load_file(path, 0, NULL);
-	json_t *edits = json_object_get(
-		json_array_get(json_object_get(object, "devices"), 0),
-		"containerEdits");
-	json_t *arguments = json_object_get(
-		json_array_get(json_object_get(edits, "hooks"), 0), "args");
-	size_t at = 1;
+	json_t *device = only(json_object_get(object, "devices"));
+	json_t *hook = only(json_object_get(
+		json_object_get(device, "containerEdits"), "hooks"));
+	json_t *arguments = json_object_get(hook, "args");
+	size_t at = 1, step = 1;
 	bool good;
 
-	while (at < json_array_size(arguments) && text_at(arguments, at))
-		at += read_argument(share, text_at(arguments, at),
-				    text_at(arguments, at + 1));
+	for (; step && text_at(arguments, at); at += step)
+		step = read_argument(share, text_at(arguments, at),
+				     text_at(arguments, at + 1));
 	good = share->name[0] && share->function && share->node &&
-	       !strcmp(text_at(arguments, 0), HOOK);
+	       share->unlimited == !share->bytes &&
+	       step && at == json_array_size(arguments) &&
+	       is_text(json_array_get(arguments, 0), HOOK) &&
+	       is_text(json_object_get(hook, "hookName"), HOOK_NAME) &&
+	       ends_with(json_object_get(hook, "path"), "/" HOOK) &&
+	       is_text(json_object_get(device, "name"), share->name);
 	json_decref(object);
 	return good;
 }

@@ -23,7 +23,7 @@ bool cgroup_id(const char *name, uint64_t *id)
 	length = strlen(root);
 	if (!strncmp(name, root, length) && (!name[length] || name[length] == '/'))
 		name += length;
-	return cgroup_below(root, name, id);
+	return !cgroup_below(root, name, id);
 }
 
 /* A walk through all cgroups. @path: of the cgroup where the walk is. */

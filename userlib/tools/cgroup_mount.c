@@ -2,6 +2,7 @@
 /* Where cgroups (version 2) are mounted. Also linked into the hook of containers. */
 #include "cgroup_mount.h"
 
+#include <errno.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,7 @@ bool cgroup_root(char root[PATH_MAX])
 	return found;
 }
 
-bool cgroup_below(const char *root, const char *name, uint64_t *id)
+int cgroup_below(const char *root, const char *name, uint64_t *id)
 {
 	struct stat state;
 	char path[PATH_MAX];
@@ -34,16 +35,19 @@ bool cgroup_below(const char *root, const char *name, uint64_t *id)
 
 	length = (size_t)snprintf(path, sizeof(path), "%s%s%s", root,
 				  *name == '/' ? "" : "/", name);
-	if (length >= sizeof(path) || stat(path, &state) ||
-	    !S_ISDIR(state.st_mode))
-		return false;
+	if (length >= sizeof(path))
+		return -ENAMETOOLONG;
+	if (stat(path, &state))
+		return errno == ENOTDIR ? -ENOENT : -errno;
+	if (!S_ISDIR(state.st_mode))
+		return -ENOENT;
 	*id = state.st_ino;
-	return true;
+	return 0;
 }
 
-bool cgroup_at(const char *path, uint64_t *id)
+int cgroup_at(const char *path, uint64_t *id)
 {
 	char root[PATH_MAX];
 
-	return cgroup_root(root) && cgroup_below(root, path, id);
+	return cgroup_root(root) ? cgroup_below(root, path, id) : -ENODEV;
 }

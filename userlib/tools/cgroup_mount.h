@@ -12,11 +12,14 @@
  */
 bool cgroup_root(char root[PATH_MAX]);
 /*
- * Finds the number of a cgroup by its path below @root. Returns false if there is
- * no such cgroup.
+ * Finds the number of a cgroup by its path below @root. Returns 0; -ENOENT: there
+ * is no such cgroup; or what else stat() failed with.
  */
-bool cgroup_below(const char *root, const char *path, uint64_t *id);
-/* The same for a path as in /proc/PID/cgroup, which begins with a slash. */
-bool cgroup_at(const char *path, uint64_t *id);
+int cgroup_below(const char *root, const char *path, uint64_t *id);
+/*
+ * The same for a path as in /proc/PID/cgroup, which begins with a slash. -ENODEV:
+ * no cgroups are mounted.
+ */
+int cgroup_at(const char *path, uint64_t *id);
 
 #endif /* CGROUP_MOUNT_H */

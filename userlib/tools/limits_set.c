@@ -205,7 +205,7 @@ static void set_line(const struct setter *setter,
 	uint32_t amount;
 	size_t i;
 
-	if (line->path && !cgroup_at(line->path, &outcome->cgroup)) {
+	if (line->path && cgroup_at(line->path, &outcome->cgroup)) {
 		outcome->state = LIMITS_NO_CGROUP;
 		return;
 	}

@@ -118,7 +118,7 @@ static bool find_new(struct watcher *watcher)
 	for (i = 0; i < watcher->file->count; i++) {
 		line = &watcher->file->lines[i];
 		cgroup = 1;
-		if (line->path && !cgroup_at(line->path, &cgroup)) {
+		if (line->path && cgroup_at(line->path, &cgroup)) {
 			if (watcher->known[i])
 				printf("%s:%u: no cgroup\n", watcher->name,
 				       line->number);
