@@ -27,7 +27,8 @@ packages_of() {
 		xz-utils rsync kmod ;;
 	# other tools of `make check`; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
-		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy libpython3-dev openssl systemd udev nodejs ;;
+		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy libpython3-dev openssl systemd udev nodejs \
+		python3-jsonschema zsh ;;
 	# the pages; kernel-doc is in linux-source
 	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
 	# the headers of QEMU, for a PCIe device of our own

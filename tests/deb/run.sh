@@ -33,6 +33,7 @@ complete() {
 	multiarch=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
 	rm -rf "$tree"
 	make -s -C userlib "O=$BUILD/userlib" prefix=/usr "libdir=/usr/lib/$multiarch" docdir=/usr/share/doc/flexmem-tools \
+		zshdir=/usr/share/zsh/vendor-completions \
 		"DESTDIR=$tree" install || return 1
 	for package in libflexmem0 libflexmem-cuda0 libflexmem-dev flexmem-tools; do
 		contents "$package"

@@ -84,6 +84,7 @@ void fake_reset(void)
 		/* A process number that no process of Linux can have. */
 		.opener = 5000000,
 		.admin = true,
+		.resets = 3,
 		.limit = FLEXMEM_NO_LIMIT,
 	};
 	fake_node(0, 0, FLEXMEM_MODE_VF);
@@ -165,6 +166,11 @@ void fake_from_environment(void)
 	if (getenv("FAKE_SECOND")) {
 		fake_node(1, 1, (uint32_t)from_environment("FAKE_SECOND", 0));
 		fake.nodes[1].open_error = fake.nodes[0].open_error;
+	}
+	/* A node that is not there yet. */
+	if (getenv("FAKE_LATE")) {
+		fake_node(1, 1, FLEXMEM_MODE_VF);
+		fake.nodes[1].exists = false;
 	}
 	if (getenv("FAKE_PCI"))
 		add_addresses();

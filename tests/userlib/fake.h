@@ -107,6 +107,8 @@ struct fake {
 	unsigned int held_for;
 	/* The name of a file to which SET_LIMIT and RESERVE are appended. */
 	const char *log;
+	/* How often the device was reset. */
+	uint64_t resets;
 	/* The number of a cgroup that was removed, or 0. */
 	uint64_t removed;
 	/*
@@ -186,6 +188,8 @@ void fake_reset(void);
 void fake_node(unsigned int index, unsigned int number, uint32_t mode);
 /* Whether every file that was opened has been closed. */
 bool fake_all_closed(void);
+/* Removes a function: its node, and what its open files can do. */
+void fake_remove(unsigned int index);
 /* Simulates a reset of the device: all live allocations are lost. */
 void fake_lose(void);
 /* Reads settings from FAKE_* variables, for tests of the command. */

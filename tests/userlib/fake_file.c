@@ -27,6 +27,18 @@ void reset_files(void)
 	memset(files, 0, sizeof(files));
 }
 
+void fake_remove(unsigned int index)
+{
+	int i;
+
+	pthread_mutex_lock(&lock);
+	fake.nodes[index].exists = false;
+	for (i = 0; i < FDS; i++)
+		if (files[i].node == &fake.nodes[index])
+			files[i].gone = true;
+	pthread_mutex_unlock(&lock);
+}
+
 static const struct fake_node *find_node(const char *path)
 {
 	char name[32];
@@ -124,7 +136,7 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	REQUIRE(_IOC_DIR(request) == _IOC_NONE && number < FAKE_COMMANDS);
 	if (++fake.calls[number] == fake.inject[number].at)
 		injected = fake.inject[number].error;
-	err = dispatch(file, number, arg, injected);
+	err = file->gone ? ENODEV : dispatch(file, number, arg, injected);
 	pthread_mutex_unlock(&lock);
 	errno = err;
 	return err ? -1 : 0;

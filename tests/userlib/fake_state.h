@@ -33,8 +33,10 @@ struct region {
 	struct block *blocks;
 };
 
+/* @gone: its function was removed. */
 struct file {
 	bool open;
+	bool gone;
 	const struct fake_node *node;
 	uint64_t id;
 	uint32_t uid;

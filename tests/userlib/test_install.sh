@@ -44,6 +44,11 @@ installs() {
 			lib/systemd/system/flexmem-cdi@.service \
 			lib/systemd/system/flexmem-limits.service \
 			lib/systemd/system/flexmem-limits@.service \
+			share/bash-completion/completions/flexmem \
+			share/zsh/site-functions/_flexmem \
+			share/flexmem/schema/list.json \
+			share/flexmem/schema/release.json \
+			share/flexmem/schema/watch.json \
 			share/doc/flexmem/limits.conf \
 			share/doc/flexmem/modprobe.d/flexmem.conf \
 			share/man/man1/flexmem.1 \
@@ -58,7 +63,7 @@ installs() {
 			return 1
 	done
 	# No other file was installed.
-	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 22
+	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 27
 }
 
 flags() {

@@ -87,6 +87,16 @@ static const struct command commands[] = {
 	  "  --cgroup PATH|ID   the cgroup, or a container; a number if it was removed\n"
 	  "  --timeout SECONDS  fail after so long (default: never); 0: ask once",
 	  SHELL_NOT, cmd_release },
+	{ "watch", "[--count N] [--timeout SECONDS]",
+	  "a line for each event of a function",
+	  "Print a line for each event of a function: it was reset or removed, it has\n"
+	  "another state or capacity, it is exhausted or no longer, or the pressure has\n"
+	  "changed. A function that appears has an event 'state'. Events that follow each\n"
+	  "other quickly may be one. The functions that are there at the beginning have\n"
+	  "no event, so see 'flexmem list' first. Does not end by itself.\n\n"
+	  "  --count N          end after so many events\n"
+	  "  --timeout SECONDS  end after so long; 0: look once",
+	  SHELL_NOT, cmd_watch },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"

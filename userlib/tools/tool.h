@@ -92,6 +92,7 @@ enum tool_status cmd_shell(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_stats(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_watch(struct tool *tool, int argc, char **argv);
 
 /* Defined in options.c. */
 

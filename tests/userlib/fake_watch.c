@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What happens to the fake device while `flexmem watch` waits. FAKE_EVENTS has words
+ * with a space between them. Each poll() carries out the next word, or several that
+ * are joined by '+'. Without FAKE_EVENTS poll() is that of the host.
+ */
+#include "fake.h"
+#include "fake_state.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+int __real_poll(struct pollfd *files, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *files, nfds_t count, int timeout);
+
+static void carry_out(const char *word)
+{
+	const char *colon = strchr(word, ':');
+	uint64_t number = colon ? strtoull(colon + 1, NULL, 0) : 0;
+
+	if (!strcmp(word, "reset")) {
+		fake.resets++;
+	} else if (!strncmp(word, "capacity", 8)) {
+		fake.capacity = number;
+	} else if (!strncmp(word, "exhausted", 9)) {
+		exhausted = number;
+	} else if (!strncmp(word, "pressure", 8)) {
+		fake.level = (uint32_t)number;
+		fake.events++;
+	} else if (!strncmp(word, "remove", 6)) {
+		fake_remove((unsigned int)number);
+	} else if (!strncmp(word, "add", 3)) {
+		fake.nodes[number].exists = true;
+	} else if (!strncmp(word, "refuse", 6)) {
+		fake.nodes[0].open_error = (int)number;
+	} else {
+		REQUIRE(!strcmp(word, "nothing"));
+	}
+}
+
+int __wrap_poll(struct pollfd *list, nfds_t count, int timeout)
+{
+	static char *text, *place;
+	char *words, *word, *rest;
+
+	if (!text && getenv("FAKE_EVENTS"))
+		text = place = strdup(getenv("FAKE_EVENTS"));
+	if (!text)
+		return __real_poll(list, count, timeout);
+	words = strsep(&place, " ");
+	for (word = words ? strtok_r(words, "+", &rest) : NULL; word;
+	     word = strtok_r(NULL, "+", &rest))
+		carry_out(word);
+	return 0;
+}
