@@ -11,6 +11,7 @@
 #include "settings.h"
 #include "spare.h"
 #include "table.h"
+#include "version.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
@@ -47,3 +48,4 @@ module_exit(flexmem_exit);
 
 MODULE_DESCRIPTION("Device memory of AI accelerators: regions, slots, blocks");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(FLEXMEM_VERSION);

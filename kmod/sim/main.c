@@ -27,6 +27,7 @@
 #include "compat.h"
 #include "debugfs.h"
 #include "size_param.h"
+#include "version.h"
 
 #define SIM_DEFAULT_MEMORY (128ULL * SZ_1G)
 #define SIM_DEFAULT_VF_CAPACITY (64ULL * SZ_1G)
@@ -496,3 +497,4 @@ module_exit(sim_exit);
 MODULE_DESCRIPTION("Simulated accelerator for flexmem");
 MODULE_AUTHOR("The flexmem authors");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(FLEXMEM_VERSION);

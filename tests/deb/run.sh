@@ -16,8 +16,8 @@ contents() {
 }
 version_is_one() {
 	local version=$1 name
-	[[ $(sed -n 's/^VERSION := //p' userlib/Makefile) == "$version" ]] || {
-		echo "debian/changelog has $version, userlib/Makefile has another version"
+	grep -qxF "#define FLEXMEM_VERSION \"$version\"" kmod/version.h || {
+		echo "debian/changelog has $version, kmod/version.h has another version"
 		return 1
 	}
 	name=$(contents flexmem-dkms | grep '/dkms.conf$')

@@ -174,6 +174,7 @@ void fake_from_environment(void)
 	}
 	if (getenv("FAKE_PCI"))
 		add_addresses();
+	fake.version = getenv("FAKE_VERSION");
 	fake.no_module = from_environment("FAKE_NO_MODULE", false);
 	fake.node_access = (unsigned int)from_environment("FAKE_ACCESS", 0600);
 	fake.node_group = (unsigned int)from_environment("FAKE_GROUP", 0);

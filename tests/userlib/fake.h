@@ -175,6 +175,8 @@ struct fake {
 	unsigned int node_access;
 	unsigned int node_group;
 	bool no_module;
+	/* Its version; NULL: that of the library; "": it has none. */
+	const char *version;
 };
 
 extern struct fake fake;

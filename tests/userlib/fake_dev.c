@@ -84,23 +84,34 @@ static const struct fake_node *numbered(unsigned int number)
 	return NULL;
 }
 
+/* Returns a descriptor of a file with this text, or 0. */
+static int open_text(const char *text)
+{
+	int ends[2];
+
+	if (pipe(ends))
+		return 0;
+	REQUIRE(write(ends[1], text, strlen(text)) == (ssize_t)strlen(text));
+	close(ends[1]);
+	return ends[0];
+}
+
 /* Returns a descriptor of a file in sysfs, which any caller may read. */
 int open_sysfs(const char *path)
 {
+	const char *version = fake.version ? fake.version : FLEXMEM_VERSION "\n";
 	const struct fake_node *node;
 	unsigned int number;
-	const char *mode;
-	int ends[2];
 
+	if (!strcmp(path, "/sys/module/flexmem/version") && !fake.no_module &&
+	    *version)
+		return open_text(version);
 	if (sscanf(path, SYSFS_MODE, &number) != 1)
 		return 0;
 	node = numbered(number);
-	if (!node || pipe(ends))
+	if (!node)
 		return 0;
-	mode = node->mode == FLEXMEM_MODE_PF ? "pf\n" : "vf\n";
-	REQUIRE(write(ends[1], mode, 3) == 3);
-	close(ends[1]);
-	return ends[0];
+	return open_text(node->mode == FLEXMEM_MODE_PF ? "pf\n" : "vf\n");
 }
 
 int __wrap_access(const char *path, int mode)

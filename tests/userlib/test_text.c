@@ -285,6 +285,39 @@ static void documented_errors(void **state)
 		assert_null(strstr(text_of(-errors[i], NULL), "error "));
 }
 
+/* A module of another version is named where it may be the cause. */
+static void versions(void **state)
+{
+	static const char *const same[] = { NULL, FLEXMEM_VERSION, FLEXMEM_VERSION "\n", FLEXMEM_VERSION "9" };
+	static const char *const others[] = { "9" FLEXMEM_VERSION "\n", "0." FLEXMEM_VERSION, "x", "0.", "" };
+	static const int errors[] = { ENOTTY, E2BIG, EOPNOTSUPP };
+	char *other, wanted[128];
+	size_t i, j;
+
+	(void)state;
+	for (j = 0; j < sizeof(errors) / sizeof(errors[0]); j++) {
+		fake_reset();
+		for (i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+			fake.version = same[i];
+			assert_null(strstr(text_of(-errors[j], NULL), "module"));
+		}
+		for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+			fake.version = others[i];
+			other = strdup(*others[i] ? others[i] : "without a version");
+			other[strcspn(other, "\n")] = '\0';
+			snprintf(wanted, sizeof(wanted),
+				 " (module %s, library " FLEXMEM_VERSION ": reboot or reload flexmem.ko)",
+				 other);
+			assert_non_null(strstr(text_of(-errors[j], NULL), wanted));
+			assert_null(strstr(text_of(-EIO, NULL), "module"));
+			free(other);
+		}
+		fake.no_module = true;
+		assert_null(strstr(text_of(-errors[j], NULL), "module"));
+	}
+	fake_reset();
+}
+
 static void short_buffers(void **state)
 {
 	struct flexmem_failure failure = example(FLEXMEM_LIMIT_SLOTS);
@@ -565,6 +598,7 @@ int main(void)
 		TEST(other_errors),
 		TEST(invalid_requests),
 		TEST(documented_errors),
+		TEST(versions),
 		TEST(short_buffers),
 		TEST(longest_text_fits),
 		TEST(log_alloc_and_free),

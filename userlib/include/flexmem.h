@@ -1793,6 +1793,9 @@ FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
  * use. "Own" are bytes of this device object. The text leaves out "leaving" or
  * "own" if its figure is 0.
  *
+ * For -ENOTTY, -E2BIG and -EOPNOTSUPP the text ends with both versions if the
+ * module that is loaded is of another one than the library.
+ *
  * Return: 0; -EMSGSIZE: the text is cut off; -EINVAL: @size is too small.
  */
 FLEXMEM_API int flexmem_error_text(int error,

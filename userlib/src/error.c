@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 #include "human.h"
+#include "version.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -271,11 +272,28 @@ static const char *errno_text(int error)
 	}
 }
 
+/*
+ * Describes an errno. If the driver does not know a command or a struct, the cause
+ * may be a module of another version.
+ */
+static int plain_text(int error, char *text, size_t length)
+{
+	const bool unknown = error == -ENOTTY || error == -E2BIG ||
+			     error == -EOPNOTSUPP;
+	const char *description = errno_text(error);
+	char version[FMLIB_VERSION_TEXT];
+
+	if (!description)
+		return snprintf(text, length, "error %lld", -(long long)error);
+	if (unknown && fmlib_version_differs(version))
+		return snprintf(text, length, "%s (%s)", description, version);
+	return snprintf(text, length, "%s", description);
+}
+
 int flexmem_error_text(int error, const struct flexmem_failure *failure,
 		       size_t size, char *text, size_t length)
 {
 	struct flexmem_failure known;
-	const char *description;
 	int needed;
 	int err;
 
@@ -294,12 +312,7 @@ int flexmem_error_text(int error, const struct flexmem_failure *failure,
 		needed = memory_text(&known, text, length);
 	} else if (error != -EINVAL || !failure ||
 		   !invalid_text(&known, text, length, &needed)) {
-		description = errno_text(error);
-		if (description)
-			needed = snprintf(text, length, "%s", description);
-		else
-			needed = snprintf(text, length, "error %lld",
-					  -(long long)error);
+		needed = plain_text(error, text, length);
 	}
 	return needed >= 0 && (size_t)needed < length ? 0 : -EMSGSIZE;
 }

@@ -222,6 +222,7 @@ struct module;
 #define __module_get(module) ((void)(module))
 #define module_put(module) ((void)(module))
 #define MODULE_LICENSE(text)
+#define MODULE_VERSION(text)
 #define MODULE_DESCRIPTION(text)
 #define MODULE_AUTHOR(text)
 #define MODULE_IMPORT_NS(space)
