@@ -166,7 +166,7 @@ static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
 	if (mock.on_alloc)
 		mock.on_alloc();
 	if (counts(&mock.allocs, &mock.fail_allocs)) {
-		failure->limit = FLEXMEM_LIMIT_SLOTS;
+		*failure = mock.reason;
 		return mock.error;
 	}
 	return below_alloc(bytes, alignment, flags, memory, failure);
@@ -360,6 +360,7 @@ int mock_setup(void **state)
 	memset(&mock, 0, sizeof(mock));
 	mock.capacity = GIB;
 	mock.error = -ENOMEM;
+	mock.reason.limit = FLEXMEM_LIMIT_SLOTS;
 	unsetenv("FLEXMEM_ALLOC_CONF");
 	unsetenv("MINDTORCH_NPU_ALLOC_CONF");
 	unsetenv("PYTORCH_ALLOC_CONF");

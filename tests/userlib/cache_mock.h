@@ -35,6 +35,8 @@ struct mock {
 	unsigned int fail_records;
 	unsigned int fail_waits;
 	int error;
+	/* Why allocations fail; by default for lack of a slot. */
+	struct flexmem_failure reason;
 	/* The total that memory_info reports; 0: the true one. */
 	uint64_t total;
 

@@ -313,82 +313,9 @@ static void providers_of_the_first_version(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/*
- * Other processes have 1 GiB. The provider refuses the next @refusals requests.
- */
-static struct flexmem_cache *cache_beside_others(unsigned int refusals)
-{
-	struct flexmem_cache *cache = pressed_cache("");
-
-	mock.total = 2 * mock.capacity;
-	mock.error = -ENOMEM;
-	mock.fail_allocs = refusals;
-	return cache;
-}
-
-static void others_get_time(void **state)
-{
-	struct flexmem_cache *cache = cache_beside_others(4);
-
-	(void)state;
-	/*
-	 * The cache makes two attempts, and then one attempt after each of
-	 * three waits.
-	 */
-	assert_int_equal(try_alloc(cache, MIB), 0);
-	assert_int_equal(mock.allocs, 5);
-	expect_counters(cache, 1, 1, 0);
-	flexmem_cache_destroy(cache);
-}
-
-static void others_get_a_second_only(void **state)
-{
-	struct flexmem_cache *cache = cache_beside_others(1000);
-
-	(void)state;
-	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
-	assert_int_equal(mock.allocs, 9);
-	expect_counters(cache, 1, 0, 1);
-	flexmem_cache_destroy(cache);
-}
-
-static void waits_only_for_others_with_enough(void **state)
-{
-	struct flexmem_cache *cache = cache_beside_others(1000);
-
-	(void)state;
-	/*
-	 * The request needs more than all other processes could free, so the
-	 * cache does not wait.
-	 */
-	assert_int_equal(try_alloc(cache, 3 * mock.capacity), -ENOMEM);
-	assert_int_equal(mock.allocs, 2);
-	/* No other process uses the device. */
-	mock.total = 0;
-	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
-	assert_int_equal(mock.allocs, 4);
-	/* The provider has no memory_info function. */
-	mock.no_info = true;
-	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
-	assert_int_equal(mock.allocs, 6);
-	flexmem_cache_destroy(cache);
-	/* The provider's memory_info fails. */
-	mock.no_info = false;
-	mock.has_pressure = false;
-	mock.total = 2 * mock.capacity;
-	cache = mock_cache("");
-	mock.fail_allocs = 1000;
-	assert_int_equal(try_alloc(cache, MIB), -ENOMEM);
-	assert_int_equal(mock.allocs, 8);
-	flexmem_cache_destroy(cache);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		CACHE_TEST(others_get_time),
-		CACHE_TEST(others_get_a_second_only),
-		CACHE_TEST(waits_only_for_others_with_enough),
 		CACHE_TEST(moderate_gives_half),
 		CACHE_TEST(moderate_gives_the_oldest_half),
 		CACHE_TEST(falling_levels),

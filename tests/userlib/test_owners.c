@@ -448,6 +448,29 @@ static void cgroup_limits(void **state)
 	flexmem_device_close(other);
 }
 
+/* What other files are charged is not the caller's, and what it freed is. */
+static void charges_of_one_file(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_device *other = open_device();
+	struct flexmem_allocated a;
+
+	(void)state;
+	get(device, GIB);
+	get(other, GIB / 2);
+	set_limit(device, 1000, FLEXMEM_CHARGE_BYTES, 2 * GIB);
+	a = get(device, GIB);
+	assert_int_equal(a.failure.quota_used, GIB + GIB / 2);
+	assert_int_equal(a.failure.quota_own, GIB);
+	a = get(other, GIB);
+	assert_int_equal(a.failure.quota_own, GIB / 2);
+	fake.leaving = MIB;
+	a = get(device, GIB);
+	assert_int_equal(a.failure.quota_own, GIB + MIB);
+	flexmem_device_close(device);
+	flexmem_device_close(other);
+}
+
 /* The error text names no limit if the limit was removed after the failure. */
 static void limit_has_gone(void **state)
 {
@@ -490,6 +513,7 @@ static void limits_in_a_batch(void **state)
 				 FLEXMEM_LIMIT_CGROUP);
 		assert_int_equal(results[i].failure.quota, 3 * GIB);
 		assert_int_equal(results[i].failure.quota_used, 3 * GIB);
+		assert_int_equal(results[i].failure.quota_own, 3 * GIB);
 		assert_int_equal(results[i].failure.own_used, 3 * GIB);
 	}
 	assert_int_equal(results[MANY - 1].error, -EINVAL);
@@ -568,6 +592,7 @@ int main(void)
 		TEST(reserves),
 		TEST(limit_of_bytes),
 		TEST(cgroup_limits),
+		TEST(charges_of_one_file),
 		TEST(limit_has_gone),
 		TEST(limits_in_a_batch),
 		TEST(older_allocation),

@@ -456,6 +456,8 @@ enum flexmem_limit_for {
  * @leaving: bytes that any program has freed, but that are still mapped or used
  *	by a program of the device. The bytes become free when that use ends. 0
  *	for a failed resize
+ * @quota_own: the part of @quota_used that this device object is charged. If it
+ *	is all of it, no other program can help
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -476,6 +478,7 @@ struct flexmem_failure {
 	uint32_t region_limit;
 	uint32_t reserved;
 	uint64_t leaving;
+	uint64_t quota_own;
 };
 
 /**

@@ -629,7 +629,7 @@ enum flexmem_cache_obstacle {
  * Spare words behind &flexmem_cache_failure.device and behind
  * &flexmem_cache_allocation.failure, so that these structs can grow.
  */
-#define FLEXMEM_CACHE_DEVICE_ROOM 7
+#define FLEXMEM_CACHE_DEVICE_ROOM 6
 #define FLEXMEM_CACHE_ROOM 1
 
 /**
@@ -786,10 +786,13 @@ struct flexmem_cache_allocation {
  *  7. it searches the free blocks of private pools with
  *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool.
  *     Only blocks and segments of the request's own stream serve it;
- *  8. if the provider has pressure events, and other programs have memory of
- *     the device, the cache gives these programs time to free memory: it asks
- *     the provider seven times in little more than a second. In between the
- *     cache is unlocked.
+ *  8. if the provider has pressure events, and other programs could help, the
+ *     cache gives these programs time to free memory: it asks the provider
+ *     seven times in 1.27 seconds, whatever signals arrive. In between the cache
+ *     is unlocked. Others cannot help if they have too little memory of the
+ *     device, if per_process_memory_fraction is in the way, if the segment is
+ *     larger than the largest region, or if a limit of the cgroup is, to which
+ *     no other open file is charged.
  *
  * Steps 4 and 5 ask the provider only if they have returned a segment. An error
  * other than -ENOMEM ends the request at once. num_alloc_retries counts

@@ -91,24 +91,27 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 static void find_quota(const struct flexmem_device *device,
 		       struct flexmem_failure *failure)
 {
-	struct flexmem_allowance own[FLEXMEM_CHARGES];
+	struct fmlib_charges own;
+	const struct flexmem_allowance *cgroup;
 	uint64_t more;
 	uint32_t i;
 
-	if (fmlib_own_limits(device, own))
+	if (fmlib_own_charges(device, &own))
 		return;
 	for (i = 0; i < FLEXMEM_CHARGE_FILES; i++) {
 		if ((i == FLEXMEM_CHARGE_REGIONS) !=
 		    (failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS))
 			continue;
 		more = i == FLEXMEM_CHARGE_BYTES ? failure->asked : 1;
-		if (own[i].limit == FLEXMEM_UNLIMITED ||
-		    (own[i].used <= own[i].limit &&
-		     more <= own[i].limit - own[i].used))
+		cgroup = &own.cgroup[i];
+		if (cgroup->limit == FLEXMEM_UNLIMITED ||
+		    (cgroup->used <= cgroup->limit &&
+		     more <= cgroup->limit - cgroup->used))
 			continue;
 		failure->charge = i;
-		failure->quota = own[i].limit;
-		failure->quota_used = own[i].used;
+		failure->quota = cgroup->limit;
+		failure->quota_used = cgroup->used;
+		failure->quota_own = own.file[i].used;
 		return;
 	}
 }

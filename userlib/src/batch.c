@@ -75,6 +75,7 @@ static void add_details(const struct flexmem_device *device,
 	failure->charge = known->charge;
 	failure->quota = known->quota;
 	failure->quota_used = known->quota_used;
+	failure->quota_own = known->quota_own;
 }
 
 /*

@@ -133,11 +133,17 @@ struct fmlib_own {
 int fmlib_own(const struct flexmem_device *device, struct fmlib_own *own);
 
 /*
- * usage.c: reads the limits of the opener's cgroup, and what is charged to it,
- * by enum flexmem_charge.
+ * usage.c: limits, and what is charged to them, by enum flexmem_charge.
+ * @cgroup: of the opener's cgroup
+ * @file: of this open file, which has no limits of its own
  */
-int fmlib_own_limits(const struct flexmem_device *device,
-		     struct flexmem_allowance own[FLEXMEM_CHARGES]);
+struct fmlib_charges {
+	struct flexmem_allowance cgroup[FLEXMEM_CHARGES];
+	struct flexmem_allowance file[FLEXMEM_CHARGES];
+};
+
+int fmlib_own_charges(const struct flexmem_device *device,
+		      struct fmlib_charges *charges);
 
 /*
  * Adds the limit that was reached, because the driver's reply does not contain

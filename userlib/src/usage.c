@@ -242,23 +242,30 @@ int fmlib_own(const struct flexmem_device *device, struct fmlib_own *own)
 	return 0;
 }
 
-int fmlib_own_limits(const struct flexmem_device *device,
-		     struct flexmem_allowance own[FLEXMEM_CHARGES])
+static void charges_of(const struct flexmem_owner_entry *entry,
+		       struct flexmem_allowance charges[FLEXMEM_CHARGES])
+{
+	int charge;
+
+	for (charge = 0; charge < FLEXMEM_CHARGES; charge++)
+		charges[charge].limit = entry->limit[charge];
+	charges[FLEXMEM_CHARGE_BYTES].used = entry->bytes + entry->orphaned;
+	charges[FLEXMEM_CHARGE_REGIONS].used = entry->slots;
+	charges[FLEXMEM_CHARGE_HANDLES].used = entry->handles;
+	charges[FLEXMEM_CHARGE_FILES].used = entry->files;
+}
+
+int fmlib_own_charges(const struct flexmem_device *device,
+		      struct fmlib_charges *charges)
 {
 	struct fmlib_own now;
-	const struct flexmem_owner_entry *cgroup = &now.cgroup;
-	int charge;
 	int err;
 
 	err = fmlib_own(device, &now);
 	if (err)
 		return err;
-	for (charge = 0; charge < FLEXMEM_CHARGES; charge++)
-		own[charge].limit = cgroup->limit[charge];
-	own[FLEXMEM_CHARGE_BYTES].used = cgroup->bytes + cgroup->orphaned;
-	own[FLEXMEM_CHARGE_REGIONS].used = cgroup->slots;
-	own[FLEXMEM_CHARGE_HANDLES].used = cgroup->handles;
-	own[FLEXMEM_CHARGE_FILES].used = cgroup->files;
+	charges_of(&now.cgroup, charges->cgroup);
+	charges_of(&now.file, charges->file);
 	return 0;
 }
 
@@ -266,17 +273,17 @@ int flexmem_device_get_limit(const struct flexmem_device *device,
 			     uint32_t charge,
 			     struct flexmem_allowance *allowance, size_t size)
 {
-	struct flexmem_allowance own[FLEXMEM_CHARGES];
+	struct fmlib_charges own;
 	int err;
 
 	if (!device || !allowance || size < FMLIB_ALLOWANCE_MIN ||
 	    charge >= FLEXMEM_CHARGES)
 		return -EINVAL;
-	err = fmlib_own_limits(device, own);
+	err = fmlib_own_charges(device, &own);
 	if (err)
 		return err;
 	return fmlib_copy_out(allowance, size, FMLIB_ALLOWANCE_MIN,
-			      &own[charge], sizeof(own[charge]));
+			      &own.cgroup[charge], sizeof(own.cgroup[charge]));
 }
 
 int flexmem_device_set_limit(struct flexmem_device *device, uint32_t whose,

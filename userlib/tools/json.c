@@ -473,6 +473,7 @@ static void add_failure(json_t *object, const struct flexmem_failure *failure)
 		 json_string(charge_name(failure->charge)));
 	json_add(object, "quota", json_limit(failure->quota));
 	json_add(object, "quota_used", json_number(failure->quota_used));
+	json_add(object, "quota_own", json_number(failure->quota_own));
 }
 
 json_t *json_error(int error, const char *text,

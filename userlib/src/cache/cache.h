@@ -299,9 +299,12 @@ void fmlib_put_back(struct flexmem_cache *cache,
 /* Calls fmlib_put_back() for the memory of a block that is no longer in use. */
 void fmlib_settle(struct flexmem_cache *cache, struct fmlib_block *block);
 /*
- * Asks the provider for the free and total bytes that the process can have.
+ * Asks a provider for the free and total bytes that the process can have.
  * Returns 0, -EOPNOTSUPP, or the error of the provider.
  */
+int fmlib_provider_memory(const struct flexmem_cache_provider *provider,
+			  uint64_t *free, uint64_t *total);
+/* The same for the provider of the cache. */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
 /* The same for the whole device, whatever the process can have. */
@@ -515,6 +518,13 @@ uint64_t fmlib_pool_reclaim(struct flexmem_cache *cache,
  */
 uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
+
+/*
+ * Defined in others.c: gives other processes time to free memory, if they can
+ * help. Returns what the last attempt returned; -ENOMEM without an attempt if
+ * no other process can help; or -ECHILD.
+ */
+int fmlib_others_wait(struct flexmem_cache *cache, struct fmlib_want *want);
 
 /* Defined in ladder.c. */
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want);

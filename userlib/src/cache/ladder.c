@@ -7,14 +7,6 @@
 #include "cache.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-/*
- * The first wait for other processes, in milliseconds, and how often the wait
- * doubles.
- */
-#define WAIT_MS 10
-#define WAITS 7
 
 /*
  * The number of callbacks that this thread is in. A request made in a callback
@@ -172,51 +164,6 @@ static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err == -ENOENT ? -ENOMEM : err;
 }
 
-/*
- * Whether other processes have so much memory that the request could succeed if
- * they freed it.
- */
-static bool others_could_help(const struct flexmem_cache *cache,
-			      const struct fmlib_want *want)
-{
-	uint64_t own = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
-	uint64_t free_bytes;
-	uint64_t total;
-
-	if (!cache->provider.pressure_fd ||
-	    fmlib_memory_info(cache, &free_bytes, &total))
-		return false;
-	return total - free_bytes > own && want->size <= total - own;
-}
-
-/*
- * The driver has refused memory, so the other processes on the device get a
- * pressure event. The helper threads of their caches release memory within some
- * milliseconds.
- */
-static int wait_for_others(struct flexmem_cache *cache, struct fmlib_want *want)
-{
-	struct timespec pause = { .tv_nsec = WAIT_MS * 1000000L };
-	int state;
-	int err;
-	int i;
-
-	if (!others_could_help(cache, want))
-		return -ENOMEM;
-	for (i = 0; i < WAITS; i++) {
-		state = fmlib_pause(cache);
-		nanosleep(&pause, NULL);
-		err = fmlib_go_on(cache, state);
-		if (err)
-			return err;
-		err = fmlib_segment_obtain(cache, want);
-		if (err != -ENOMEM || want->no_host_memory)
-			return err;
-		pause.tv_nsec *= 2;
-	}
-	return -ENOMEM;
-}
-
 static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	const struct flexmem_cache_statistics *f = &cache->figures;
@@ -243,7 +190,7 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want) = {
 		wait_on_device, fmlib_borrow, ask_framework, release_large,
-		release_all, last_attempt, use_pools, wait_for_others,
+		release_all, last_attempt, use_pools, fmlib_others_wait,
 	};
 	size_t i;
 	int err;

@@ -36,7 +36,7 @@ static uint32_t region_number(struct flexmem_cache *cache, uint64_t region_id)
 	return i + 1;
 }
 
-static int read_info(const struct flexmem_cache *cache,
+static int read_info(const struct flexmem_cache_provider *provider,
 		     int (*info)(void *user, uint64_t *free, uint64_t *total),
 		     uint64_t *free, uint64_t *total)
 {
@@ -44,14 +44,20 @@ static int read_info(const struct flexmem_cache *cache,
 
 	if (!info)
 		return -EOPNOTSUPP;
-	err = info(cache->provider.user, free, total);
+	err = info(provider->user, free, total);
 	return err ? fmlib_callback_result(err) : *free > *total ? -EIO : 0;
+}
+
+int fmlib_provider_memory(const struct flexmem_cache_provider *provider,
+			  uint64_t *free, uint64_t *total)
+{
+	return read_info(provider, provider->memory_info, free, total);
 }
 
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total)
 {
-	return read_info(cache, cache->provider.memory_info, free, total);
+	return fmlib_provider_memory(&cache->provider, free, total);
 }
 
 int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
@@ -59,8 +65,9 @@ int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
 {
 	const struct flexmem_cache_provider *provider = &cache->provider;
 
-	return read_info(cache, provider->device_info ? provider->device_info :
-			 provider->memory_info, free, total);
+	return read_info(provider, provider->device_info ?
+			 provider->device_info : provider->memory_info, free,
+			 total);
 }
 
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share)

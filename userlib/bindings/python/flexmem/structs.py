@@ -118,6 +118,7 @@ class Failure(NamedTuple):
     quota_used: int
     region_limit: str
     leaving: int
+    quota_own: int
 
 
 # Members that are shown as names: the enum, and the prefix of its names. A number without a name stays a

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waiting for memory of other processes, with a clock that only the test moves.
+ */
+#include "cache_mock.h"
+
+#include <time.h>
+
+/* All waits of a request together. */
+#define WHOLE_MS (10 + 20 + 40 + 80 + 160 + 320 + 640)
+#define MS 1000000
+
+/* The test's clock, and how many milliseconds pass between two signals. */
+static int64_t now_ns;
+static int64_t signal_ns;
+static unsigned int interrupted;
+static unsigned int sleeps;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, time);
+	time->tv_sec = now_ns / 1000 / MS;
+	time->tv_nsec = now_ns % (1000 * (int64_t)MS);
+	return 0;
+}
+
+int __wrap_clock_nanosleep(clockid_t clock, int flags,
+			   const struct timespec *until, struct timespec *left)
+{
+	int64_t end = until->tv_sec * 1000 * (int64_t)MS + until->tv_nsec;
+
+	(void)left;
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	assert_int_equal(flags, TIMER_ABSTIME);
+	assert_in_range(until->tv_nsec, 0, 999999999);
+	sleeps++;
+	if (signal_ns && now_ns + signal_ns < end) {
+		now_ns += signal_ns;
+		interrupted++;
+		return EINTR;
+	}
+	if (now_ns < end)
+		now_ns = end;
+	return 0;
+}
+
+/* The clock begins just before a full second. */
+static void start_clock(void)
+{
+	now_ns = 999 * (int64_t)MS;
+	signal_ns = 0;
+	interrupted = 0;
+	sleeps = 0;
+}
+
+/* How long a request takes that fails. */
+static int64_t failure_ms(struct flexmem_cache *cache, uint64_t bytes)
+{
+	int64_t began = now_ns;
+
+	assert_int_equal(try_alloc(cache, bytes), -ENOMEM);
+	return (now_ns - began) / MS;
+}
+
+/* Other processes have 1 GiB. The provider refuses for @reason. */
+static struct flexmem_cache *beside_others(const char *configuration,
+					   struct flexmem_failure reason)
+{
+	struct flexmem_cache *cache;
+
+	start_clock();
+	mock.has_pressure = true;
+	cache = mock_cache(configuration);
+	mock.total = 2 * mock.capacity;
+	mock.error = -ENOMEM;
+	mock.fail_allocs = 1000;
+	mock.reason = reason;
+	return cache;
+}
+
+static const struct flexmem_failure slots = { .limit = FLEXMEM_LIMIT_SLOTS };
+
+static void others_get_time(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+	int64_t began = now_ns;
+
+	(void)state;
+	mock.fail_allocs = 4;
+	/*
+	 * The cache makes two attempts, and then one attempt after each of
+	 * three waits.
+	 */
+	assert_int_equal(try_alloc(cache, MIB), 0);
+	assert_int_equal(mock.allocs, 5);
+	assert_int_equal(now_ns - began, (10 + 20 + 40) * (int64_t)MS);
+	expect_counters(cache, 1, 1, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void others_get_the_promised_time(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	assert_int_equal(mock.allocs, 9);
+	expect_counters(cache, 1, 0, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void a_storm_of_signals(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+
+	(void)state;
+	signal_ns = 100000;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	assert_int_equal(mock.allocs, 9);
+	assert_true(interrupted > 10 * WHOLE_MS - 10);
+	flexmem_cache_destroy(cache);
+}
+
+static void waits_only_for_others_with_enough(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+
+	(void)state;
+	/* The request needs more than all other processes could free. */
+	assert_int_equal(failure_ms(cache, 3 * mock.capacity), 0);
+	assert_int_equal(mock.allocs, 2);
+	assert_int_equal(failure_ms(cache, mock.capacity), WHOLE_MS);
+	/* What this process has outside of the cache is its own. */
+	mock.reason.own_used = 512 * MIB;
+	assert_int_equal(failure_ms(cache, 1536 * MIB), WHOLE_MS);
+	mock.reason.own_used += 2 * MIB;
+	assert_int_equal(failure_ms(cache, 1536 * MIB), 0);
+	mock.reason.own_used = GIB;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.reason.own_used = 0;
+	/* No other process uses the device. */
+	mock.total = 0;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.total = 2 * mock.capacity;
+	mock.no_info = true;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.no_info = false;
+	flexmem_cache_destroy(cache);
+	/* The provider has no events, so others do not learn of the request. */
+	mock.has_pressure = false;
+	cache = mock_cache("");
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* The segment counts, not the request: others must be able to free it all. */
+static void a_whole_segment_is_needed(void **state)
+{
+	struct flexmem_cache *cache;
+
+	(void)state;
+	mock.capacity = 4 * MIB;
+	cache = beside_others("", slots);
+	mock.total = 15 * MIB;
+	/* A request of 9 MiB needs a segment of 20 MiB. */
+	assert_int_equal(failure_ms(cache, 9 * MIB), 0);
+	assert_int_equal(failure_ms(cache, 14 * MIB), WHOLE_MS);
+	flexmem_cache_destroy(cache);
+	cache = beside_others("expandable_segments:True", slots);
+	mock.total = 15 * MIB;
+	assert_int_equal(failure_ms(cache, 9 * MIB), WHOLE_MS);
+	flexmem_cache_destroy(cache);
+}
+
+static void nobody_helps_the_own_fraction(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("per_process_memory_fraction:0.25", slots);
+
+	(void)state;
+	mock.fail_allocs = 0;
+	assert_int_equal(failure_ms(cache, 600 * MIB), 0);
+	assert_int_equal(mock.allocs, 0);
+	assert_int_equal(sleeps, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void nobody_helps_a_fixed_limit(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("", (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_REGION_SIZE });
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.reason.limit = FLEXMEM_LIMIT_HANDLES;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	assert_int_equal(sleeps, 0);
+	mock.reason.limit = FLEXMEM_LIMIT_FRAGMENTATION;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.limit = FLEXMEM_LIMIT_RESERVED;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	flexmem_cache_destroy(cache);
+}
+
+static void a_limit_of_the_cgroup(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("", (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_CGROUP,
+			      .charge = FLEXMEM_CHARGE_BYTES,
+			      .quota = 100 * MIB,
+			      .quota_used = 100 * MIB,
+			      .quota_own = 100 * MIB });
+
+	(void)state;
+	/* Only this file is charged, also if others use the device. */
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	/* Another file has 10 MiB of it. */
+	mock.reason.quota_own = 90 * MIB;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	assert_int_equal(failure_ms(cache, 12 * MIB), 0);
+	/* The limit was set below what this file has. */
+	mock.reason.quota = 50 * MIB;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	/* The limit of a cgroup above: its charges are not known. */
+	mock.reason.quota = FLEXMEM_UNLIMITED;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.own_used = 2 * mock.capacity;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A segment that could grow within the limit waits for others, not for itself. */
+static void a_growing_segment_below_a_limit(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("expandable_segments:True",
+			      (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_CGROUP,
+			      .charge = FLEXMEM_CHARGE_BYTES,
+			      .quota = 100 * MIB,
+			      .quota_used = 91 * MIB,
+			      .quota_own = 91 * MIB });
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, 9 * MIB), 0);
+	mock.reason.quota_own = 90 * MIB;
+	assert_int_equal(failure_ms(cache, 9 * MIB), WHOLE_MS);
+	flexmem_cache_destroy(cache);
+}
+
+static void a_limit_of_regions_or_handles(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("", (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_CGROUP_REGIONS,
+			      .charge = FLEXMEM_CHARGE_REGIONS,
+			      .quota = 2,
+			      .quota_used = 2,
+			      .quota_own = 2 });
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.reason.quota_own = 1;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.limit = FLEXMEM_LIMIT_CGROUP;
+	mock.reason.charge = FLEXMEM_CHARGE_HANDLES;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.quota_own = 2;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* During the wait others give all they have, and then nobody can help. */
+static void the_cause_changes(void)
+{
+	if (mock.allocs == 3)
+		mock.reason.limit = FLEXMEM_LIMIT_REGION_SIZE;
+}
+
+static void the_wait_ends_with_its_cause(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+
+	(void)state;
+	mock.on_alloc = the_cause_changes;
+	assert_int_equal(failure_ms(cache, MIB), 10 + 20);
+	assert_int_equal(mock.allocs, 4);
+	flexmem_cache_destroy(cache);
+}
+
+/* A pool with a provider of its own waits for others on that provider only. */
+static void a_pool_on_its_own_provider(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_request request = { .bytes = MIB };
+	struct flexmem_cache_provider provider;
+
+	(void)state;
+	provider = *mock_options("").provider;
+	provider.pressure = NULL;
+	provider.pressure_fd = NULL;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider),
+						      &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(sleeps, 0);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* A cache over a device, in a cgroup with a limit of 1 GiB. */
+static void a_device_below_a_limit(void **state)
+{
+	struct flexmem_cache_options options = { .configuration = "" };
+	struct flexmem_device *other;
+	struct flexmem_allocated a;
+	struct flexmem_cache *cache;
+
+	(void)state;
+	start_clock();
+	fake.limit = GIB;
+	options.device = open_device();
+	other = open_device();
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	take(cache, GIB / 2, 0);
+	assert_int_equal(failure_ms(cache, GIB / 2 + 1), 0);
+	assert_int_equal(failure_ms(cache, 2 * GIB), 0);
+	assert_int_equal(sleeps, 0);
+	assert_int_equal(flexmem_device_alloc(other, GIB / 4, 0, 0, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(failure_ms(cache, GIB / 2), WHOLE_MS);
+	flexmem_cache_destroy(cache);
+	flexmem_device_close(other);
+	flexmem_device_close(options.device);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(others_get_time),
+		CACHE_TEST(others_get_the_promised_time),
+		CACHE_TEST(a_storm_of_signals),
+		CACHE_TEST(waits_only_for_others_with_enough),
+		CACHE_TEST(a_whole_segment_is_needed),
+		CACHE_TEST(nobody_helps_the_own_fraction),
+		CACHE_TEST(nobody_helps_a_fixed_limit),
+		CACHE_TEST(a_limit_of_the_cgroup),
+		CACHE_TEST(a_growing_segment_below_a_limit),
+		CACHE_TEST(a_limit_of_regions_or_handles),
+		CACHE_TEST(the_wait_ends_with_its_cause),
+		CACHE_TEST(a_pool_on_its_own_provider),
+		CACHE_TEST(a_device_below_a_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
