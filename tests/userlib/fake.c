@@ -86,6 +86,8 @@ void fake_reset(void)
 		.admin = true,
 		.resets = 3,
 		.limit = FLEXMEM_NO_LIMIT,
+		.devices = "Character devices:\n  1 mem\n511 flexmem\n\n"
+			   "Block devices:\n259 blkext\n",
 	};
 	fake_node(0, 0, FLEXMEM_MODE_VF);
 }

@@ -43,6 +43,8 @@ struct fake {
 	struct fake_node nodes[FAKE_NODES];
 	struct fake_link links[FAKE_LINKS];
 	const char *stray_names[4];
+	/* The text of /proc/devices; "": there is no such file. */
+	const char *devices;
 	uint32_t slots;
 	uint32_t max_regions;
 	uint32_t program_slots;

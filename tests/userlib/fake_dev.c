@@ -11,7 +11,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define MAJOR 511
 #define SYSFS_MODE "/sys/dev/char/511:%u/mode"
 
 DIR *__real_opendir(const char *path);
@@ -84,19 +83,19 @@ static const struct fake_node *numbered(unsigned int number)
 	return NULL;
 }
 
-/* Returns a descriptor of a file with this text, or 0. */
+/* Returns a descriptor from which @text can be read. */
 static int open_text(const char *text)
 {
+	ssize_t length = (ssize_t)strlen(text);
 	int ends[2];
 
-	if (pipe(ends))
-		return 0;
-	REQUIRE(write(ends[1], text, strlen(text)) == (ssize_t)strlen(text));
+	REQUIRE(!pipe(ends));
+	REQUIRE(write(ends[1], text, (size_t)length) == length);
 	close(ends[1]);
 	return ends[0];
 }
 
-/* Returns a descriptor of a file in sysfs, which any caller may read. */
+/* Returns a descriptor of a file in sysfs or proc, which any caller may read. */
 int open_sysfs(const char *path)
 {
 	const char *version = fake.version ? fake.version : FLEXMEM_VERSION "\n";
@@ -106,6 +105,10 @@ int open_sysfs(const char *path)
 	if (!strcmp(path, "/sys/module/flexmem/version") && !fake.no_module &&
 	    *version)
 		return open_text(version);
+	if (!strcmp(path, "/proc/devices")) {
+		errno = ENOENT;
+		return *fake.devices ? open_text(fake.devices) : -1;
+	}
 	if (sscanf(path, SYSFS_MODE, &number) != 1)
 		return 0;
 	node = numbered(number);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 struct file files[FDS];
 
@@ -19,6 +21,8 @@ int __real_close(int fd);
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_close(int fd);
+int __real_fstat(int fd, struct stat *status);
+int __wrap_fstat(int fd, struct stat *status);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 
 void reset_files(void)
@@ -96,6 +100,16 @@ int __wrap_open(const char *path, int flags, ...)
 	}
 	pthread_mutex_unlock(&lock);
 	return fd;
+}
+
+int __wrap_fstat(int fd, struct stat *status)
+{
+	if (fd < FIRST_FD || fd >= FIRST_FD + FDS)
+		return __real_fstat(fd, status);
+	memset(status, 0, sizeof(*status));
+	status->st_mode = S_IFCHR;
+	status->st_rdev = makedev(MAJOR, files[fd - FIRST_FD].node->number);
+	return 0;
 }
 
 int __wrap_close(int fd)

@@ -79,7 +79,12 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected);
 /* fake_file.c: forgets all open files. */
 void reset_files(void);
 
-/* fake_dev.c: returns a descriptor of a file in sysfs, or 0. */
+/* The major number of the nodes. */
+#define MAJOR 511
+/*
+ * fake_dev.c: returns a descriptor of a file in sysfs or of /proc/devices; 0 for
+ * any other file; or -1 and an errno.
+ */
 int open_sysfs(const char *path);
 
 /* fake_bytes.c: bytes of the memory. Each function returns 0 or an errno. */

@@ -96,6 +96,20 @@ def a_device_says_what_it_is():
 
 
 @test
+def a_descriptor_is_adopted():
+    with open(os.devnull, "rb") as null:
+        assert raised(Error, Device.adopt, null.fileno()).errno == errno.EINVAL
+        assert not os.get_inheritable(null.fileno())
+    descriptor = getattr(kernel, "__wrap_open")(b"/dev/flexmem0", os.O_RDWR)
+    with Device.adopt(descriptor) as device:
+        assert device.fileno() == descriptor
+        with device.alloc(1000) as memory:
+            assert memory.size == 1024
+        assert "was adopted" in str(raised(ValueError, Cache, device))
+    assert all_closed()
+
+
+@test
 def bytes_go_in_and_out():
     with Device("VF") as device, device.alloc(1024) as a, device.alloc(1024) as b:
         a.write(bytes(range(256)) * 4)

@@ -17,7 +17,7 @@ run() {
 	echo 'TAP version 14'
 }
 
-(($#)) || set -- device_space device_cache device_pressure
+(($#)) || set -- device_space device_adopt device_cache device_pressure
 if [[ $1 == device_space ]]; then
 	shift
 	# The VF may acquire all of each memory, and keeps it.

@@ -899,15 +899,42 @@ FLEXMEM_API int flexmem_device_open_index(struct flexmem_device **device,
 					  unsigned int index);
 
 /**
+ * flexmem_device_adopt() - use a descriptor that another program has passed
+ * @device: where to put the object; flexmem_device_close() frees it
+ * @fd: a descriptor of an open node, for example from SCM_RIGHTS. On success it
+ *	belongs to the object, and exec() closes it; on failure it stays the
+ *	caller's
+ *
+ * A passed descriptor is the same open file. So both programs see, free and map
+ * all its allocations, they read one stream of pressure events, and what either
+ * allocates is charged to the cgroup of the program that opened the node. Its
+ * limits hold, not those of the receiver: do this only if the programs trust
+ * each other, and know that it is a way past the receiver's limit. The driver
+ * frees the allocations when both programs have closed the file.
+ *
+ * No cache can be made over such an object, because a cache expects to be alone
+ * with its allocations and its events. flexmem_device_path() says what
+ * /proc/self/fd says, or "". The node should have been opened with O_NONBLOCK,
+ * as flexmem_device_open() does; otherwise flexmem_device_pressure() waits.
+ *
+ * Return: 0; -EINVAL: @fd is no open descriptor of a node of flexmem, which is
+ * a character device with the driver's number in /proc/devices that replies to
+ * INFO; -ENODEV: the device was removed; -ENOMEM; or what open() of
+ * /proc/devices returned.
+ */
+FLEXMEM_API int flexmem_device_adopt(struct flexmem_device **device, int fd);
+
+/**
  * flexmem_device_close() - close a device and free all its allocations
  * @device: object to free, or NULL
  *
- * Unmap all mappings first, because mapped bytes stay charged.
+ * Unmap all mappings first, because mapped bytes stay charged. The allocations
+ * of an adopted descriptor stay as long as another one of the same file is open.
  */
 FLEXMEM_API void flexmem_device_close(struct flexmem_device *device);
 
 /**
- * flexmem_device_path() - path of the node that was opened
+ * flexmem_device_path() - path of the node that was opened or adopted
  * @device: an open device, or NULL
  *
  * Return: a string that lives as long as @device; NULL for NULL.

@@ -222,7 +222,8 @@ struct flexmem_cache_provider {
  * For a caller that wraps some of the callbacks, for example to count or limit
  * memory. Callbacks that this device does not support are NULL.
  *
- * Return: 0; -EINVAL: @device or @provider is NULL, or @size too small.
+ * Return: 0; -EINVAL: @device or @provider is NULL, or @size too small;
+ * -EOPNOTSUPP: @device is from flexmem_device_adopt().
  */
 FLEXMEM_API int
 flexmem_cache_device_provider(struct flexmem_device *device,
@@ -439,7 +440,7 @@ struct flexmem_cache_options {
  * or @options is NULL, or @size too small; -EOPNOTSUPP: unknown bits in
  * @options->flags, or FLEXMEM_CACHE_MAPPABLE and a device without
  * FLEXMEM_CAN_MAP, or FLEXMEM_CACHE_MAPPED and a provider without ``map`` and
- * ``unmap``.
+ * ``unmap``, or a device from flexmem_device_adopt().
  */
 FLEXMEM_API int flexmem_cache_create(struct flexmem_cache **cache,
 				     const struct flexmem_cache_options *options,

@@ -52,19 +52,10 @@ const char *flexmem_library_version(void)
 	return FLEXMEM_VERSION;
 }
 
-int flexmem_device_open(struct flexmem_device **device, const char *path)
+/* Hands out a device object, unless its descriptor is missing. */
+static int finish(struct flexmem_device *new, int err,
+		  struct flexmem_device **device)
 {
-	struct flexmem_device *new;
-	int err;
-
-	if (!device)
-		return -EINVAL;
-	new = calloc(1, sizeof(*new));
-	if (!new)
-		return -ENOMEM;
-	new->fd = -1;
-
-	err = fmlib_open(new, path);
 	if (err) {
 		free(new);
 		return err;
@@ -76,13 +67,39 @@ int flexmem_device_open(struct flexmem_device **device, const char *path)
 	return 0;
 }
 
+int flexmem_device_open(struct flexmem_device **device, const char *path)
+{
+	struct flexmem_device *new;
+
+	if (!device)
+		return -EINVAL;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	new->fd = -1;
+	return finish(new, fmlib_open(new, path), device);
+}
+
+int flexmem_device_adopt(struct flexmem_device **device, int fd)
+{
+	struct flexmem_device *new;
+
+	if (!device)
+		return -EINVAL;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	return finish(new, fmlib_adopt(new, fd), device);
+}
+
 static void log_close(struct flexmem_device *device)
 {
 	struct fmlib_own own;
 
 	if (!fmlib_log_wants(device, FLEXMEM_LOG_DEBUG))
 		return;
-	if (fmlib_own(device, &own))
+	/* The program that passed the descriptor keeps the allocations. */
+	if (device->adopted || fmlib_own(device, &own))
 		return;
 	fmlib_log(device, FLEXMEM_LOG_DEBUG,
 		  "close %s: %llu allocations of %llu bytes go back",

@@ -50,7 +50,7 @@
 #define FMLIB_USAGE_MIN FMLIB_SIZE_TO(struct flexmem_usage, generation)
 
 /*
- * fd, path and info never change after open. log_lock protects log and
+ * fd, adopted, path and info never change after open. log_lock protects log and
  * log_user, and is held while the log callback runs. It also protects writes of
  * log_level; readers without the lock may see a stale value, which does no
  * harm.
@@ -61,6 +61,7 @@
  */
 struct flexmem_device {
 	int fd;
+	bool adopted;
 	char *path;
 	struct flexmem_info info;
 	pthread_mutex_t debug_lock;
@@ -106,6 +107,8 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 
 /* open.c: opens the node that @path or the environment chooses. */
 int fmlib_open(struct flexmem_device *device, const char *path);
+/* open.c: takes over a descriptor of a node. On failure it stays open. */
+int fmlib_adopt(struct flexmem_device *device, int fd);
 
 /*
  * alloc.c: converts a request to the driver's struct. Passes unknown flags on;

@@ -5,10 +5,17 @@
 #include "internal.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#define DEVICES "/proc/devices"
+#define NAME "flexmem"
 
 /*
  * Opens one node and reads its properties. -ENOTTY: it is a node of another
@@ -136,4 +143,87 @@ int fmlib_open(struct flexmem_device *device, const char *path)
 	if (from_environment && path[0] != '/')
 		return -EINVAL;
 	return open_node(device, path);
+}
+
+/*
+ * Whether a line of /proc/devices says that flexmem has this major number. The
+ * list of block devices has other names.
+ */
+static bool is_ours(const char *line, unsigned int number)
+{
+	char name[sizeof(NAME) + 1];
+	unsigned int found;
+
+	return sscanf(line, "%u %8s", &found, name) == 2 && found == number &&
+	       !strcmp(name, NAME);
+}
+
+/* Whether the driver of the character devices with this number is flexmem. */
+static int check_major(unsigned int number)
+{
+	char line[128];
+	int err = -EINVAL;
+	FILE *file;
+	int fd;
+
+	fd = open(DEVICES, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	file = fdopen(fd, "r");
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (err && fgets(line, sizeof(line), file)) {
+		if (is_ours(line, number))
+			err = 0;
+	}
+	fclose(file);
+	return err;
+}
+
+/*
+ * Before the first command, because other drivers may give the number of INFO
+ * another meaning.
+ */
+static int check_node(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) || !S_ISCHR(status.st_mode))
+		return -EINVAL;
+	return check_major(major(status.st_rdev));
+}
+
+/* The path by which this process would reach the file, if there is one. */
+static char *path_of(int fd)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	path[length < 0 ? 0 : length] = '\0';
+	return strdup(path);
+}
+
+int fmlib_adopt(struct flexmem_device *device, int fd)
+{
+	struct flexmem_info info = { .size = sizeof(info) };
+	int err;
+
+	err = check_node(fd);
+	if (err)
+		return err;
+	device->fd = fd;
+	err = fmlib_ioctl(device, FLEXMEM_IOCTL_INFO, &info);
+	if (err)
+		return err == -ENODEV ? err : -EINVAL;
+	device->path = path_of(fd);
+	if (!device->path)
+		return -ENOMEM;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	device->info = info;
+	device->adopted = true;
+	return 0;
 }

@@ -155,6 +155,8 @@ int flexmem_cache_device_provider(struct flexmem_device *device,
 
 	if (!device || !provider)
 		return -EINVAL;
+	if (device->adopted)
+		return -EOPNOTSUPP;
 	fmlib_provider_device(device, &known);
 	return fmlib_copy_out(provider, size, FMLIB_PROVIDER_MIN, &known,
 			      sizeof(known));

@@ -55,6 +55,10 @@ static int read_provider(struct flexmem_cache *cache,
 		return refuse(cache, options->device ?
 			      "there is both a device and a provider" :
 			      "there is neither a device nor a provider");
+	if (options->device && options->device->adopted) {
+		refuse(cache, "the device was adopted: open one for the cache");
+		return -EOPNOTSUPP;
+	}
 	if (options->device) {
 		fmlib_provider_device(options->device, provider);
 		return options->flags & FLEXMEM_CACHE_MAPPABLE &&

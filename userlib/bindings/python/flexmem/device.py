@@ -44,6 +44,16 @@ class Device(Owner):
             check(lib.flexmem_device_open(found, ffi.NULL if path is None else path.encode()))
         self._pointer = owned(found[0], lib.flexmem_device_close)
 
+    @classmethod
+    def adopt(cls, descriptor: int) -> Device:
+        """Takes over a descriptor of a node that another program has passed. Both programs then have all allocations
+        in common, and the limits of the program that opened the node hold. A cache cannot be made over it."""
+        found = ffi.new("struct flexmem_device **")
+        check(lib.flexmem_device_adopt(found, descriptor))
+        device = cls.__new__(cls)
+        device._pointer = owned(found[0], lib.flexmem_device_close)
+        return device
+
     @property
     def path(self) -> str:
         """The node that was opened."""
