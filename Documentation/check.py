@@ -284,6 +284,29 @@ def has_test(path, name):
     return re.search(word, read(path), re.MULTILINE)
 
 
+def error_texts(path):
+    """Returns the texts in a source of error texts, without the punctuation around them. "…" stands for a figure."""
+    source = re.sub(r'/\*.*?\*/|^\s*#.*?$', '', read(path), flags=re.DOTALL | re.MULTILINE)
+    source = re.sub(r'"\s*\n\s*"', '', source)
+    texts = {re.sub(r'…+', '…', re.sub(r'%[#0-9l.]*[a-z]', '…', text)).strip(' ,;:')
+             for text in re.findall(r'"((?:[^"\\]|\\.)*)"', source)}
+    return {text for text in texts if ' ' in text and re.search('[a-z]{2}', text)}
+
+
+def error_texts_have_rows():
+    """The tables of out-of-memory.rst have each error text of the library once, and a test for each row."""
+    page = TEXT['Documentation/tasks/out-of-memory.rst'].split('All texts\n')[1]
+    cells = re.findall(r'^   \* - (\| ``.*?)^     - (.*?)^     - ``([^:`]+): ([^`]+)``$', page, re.DOTALL | re.MULTILINE)
+    rows = [text for cell in cells for text in re.findall(r'``(.+?)``\n', cell[0])]
+    texts = error_texts('userlib/src/error.c') | error_texts('userlib/src/cache/failure.c')
+    assert len(texts) > 60 and len(cells) > 30, 'the texts or the rows were not found'
+    nothing([f'no row: "{text}"' for text in sorted(texts - set(rows))]
+            + [f'no such text: "{text}"' for text in sorted(set(rows) - texts)]
+            + [f'two rows: "{text}"' for text in sorted(set(rows)) if rows.count(text) > 1]
+            + [f'no test "{name}" in {path}' for _, _, path, name in cells
+               if not os.path.exists(os.path.join(TOP, path)) or not has_test(path, name)])
+
+
 # The pages of section 3, as the build of the library makes them.
 MAN3 = os.path.join(OUT, 'man3')
 CACHE = read('userlib/include/flexmem_cache.h')
@@ -655,6 +678,7 @@ CHECKS = (
     ('the example driver builds for 6.1 and 6.12', driver_example),
     ('the table of operations has each operation', operations_table),
     ('the defects that flexmem-conformance finds', defects_are_listed),
+    ('error texts have rows with remedies', error_texts_have_rows),
     ('names of other documents are translated truly', names_of_other_documents),
     ('figures are those of the sources', figures_of_the_sources),
     ("sizes of DRM's structs are those of 6.12", sizes_of_structs),
