@@ -176,6 +176,9 @@ void fake_from_environment(void)
 	}
 	if (getenv("FAKE_PCI"))
 		add_addresses();
+	fake.opened_bytes = from_environment("FAKE_OPENED_BYTES", 0);
+	fake.broken = (uint32_t)from_environment("FAKE_BROKEN", 0);
+	exhausted = from_environment("FAKE_EXHAUSTED", false);
 	fake.version = getenv("FAKE_VERSION");
 	fake.no_module = from_environment("FAKE_NO_MODULE", false);
 	fake.node_access = (unsigned int)from_environment("FAKE_ACCESS", 0600);

@@ -118,6 +118,10 @@ struct fake {
 	 * orphaned, quarantined or scrubbed.
 	 */
 	uint64_t orphaned;
+	/* What a snapshot says that the first open file has, beside its own. */
+	uint64_t opened_bytes;
+	/* Regions that the first cgroup should have reserved, and has not. */
+	uint32_t broken;
 	/* Freed memory of the first open file that waits, and how long. */
 	uint64_t leaving;
 	uint64_t waits_ms;

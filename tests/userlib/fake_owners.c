@@ -209,6 +209,8 @@ static void fill_user(const struct user *user, bool is_first,
 	}
 	entry->reservation = user->reservation;
 	entry->reserved = user->reservation;
+	if (is_first && fake.broken)
+		entry->reservation = fake.broken;
 	memcpy(entry->limit, user->limit, sizeof(entry->limit));
 }
 
@@ -221,7 +223,7 @@ static void fill_client(const struct file *file,
 		.uid = file->uid,
 		.pid = fake.opener == UINT32_MAX ? (uint32_t)getpid() :
 						   fake.opener,
-		.bytes = file->used,
+		.bytes = file->used + (file == files ? fake.opened_bytes : 0),
 		.orphaned = file == files ? fake.leaving : 0,
 		.leaving = file == files ? fake.leaving : 0,
 		.waits_ms = file == files ? fake.waits_ms : 0,

@@ -19,7 +19,7 @@ from tool import GIB, HERE, MAN, SMALL, TOOL, error_of, good, main, on_terminal,
 def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["list", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
+    assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
                         "release", "watch", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
@@ -624,6 +624,8 @@ def man_page_has_every_key():
     keys |= set(owners_found) | set(owners_found["owners"][0]) | set(report("limit")[0]) | \
         set(report("limit")[0]["bytes"]) | set(report("limit", "--cgroup", "7", "--bytes", "1")[0]["bytes"])
     keys |= {"devices", "device", "file", "function", "node", "removed"} | set(report("release", "--cgroup", "7"))
+    doctor = json.loads(run("doctor", "--json", FAKE_NODE=0)[1])
+    keys |= set(doctor) | set(doctor["findings"][0])
     limits = trace("/a all bytes=1\n")
     keys |= set(report("limit", "--check", limits)) | set(report("limit", "--apply", limits)["lines"][0])
     out = good("shell", stdin="alloc 1 --pattern 0\ncheck 1 --json\n")

@@ -3,6 +3,7 @@
 #ifndef HOST_H
 #define HOST_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -12,6 +13,16 @@
 /* Reads the first line of a file, without its end. */
 bool host_read(const char *path, char line[HOST_LINE_MAX]);
 bool host_exists(const char *path);
+/* Calls @call for each name in a folder that does not begin with a dot. */
+void host_list(const char *path, void (*call)(const char *name, void *user),
+	       void *user);
+/* Finds flexmem.ko among the modules that are installed for a kernel. */
+bool host_module(const char *release, char path[PATH_MAX]);
+/*
+ * Whether a module is signed. True, too, if it is compressed, so that the file
+ * does not show it.
+ */
+bool host_is_signed(const char *path);
 /*
  * The state that the driver has for the function of a node, which only root may
  * see: "usable", "unresponsive", "suspended" or "wedged". NULL: not known.

@@ -18,6 +18,14 @@ static const struct command commands[] = {
 	  "FLEXMEM_VISIBLE_DEVICES chooses functions by index or id.\n\n"
 	  "  --id NODE      only the id of this node's function, which is not opened",
 	  SHELL_NOT, cmd_list },
+	{ "doctor", "", "what is wrong with this host, and how to mend it",
+	  "Look for what is wrong with this host: a module that is not installed, not\n"
+	  "signed, not loaded or of another version; kernels, groups, nodes, cgroups and\n"
+	  "CDI files; functions that have failed or have nothing left, and memory that\n"
+	  "device programs or dead processes hold. Print a remedy with each. Root sees\n"
+	  "more than others. The exit status is 1 if there is an error, and not if there\n"
+	  "are only warnings. Changes nothing.",
+	  SHELL_NOT, cmd_doctor },
 	{ "info", "[--all]", "what the device is and how it is set up",
 	  "Show kind, limits and settings of the device.\n\n" EACH_FUNCTION,
 	  SHELL_TOO, cmd_info },

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
+ * Parts of the host for the flexmem command.
+ *
  * What happens to the fake device while `flexmem watch` waits. FAKE_EVENTS has words
  * with a space between them. Each poll() carries out the next word, or several that
  * are joined by '+'. Without FAKE_EVENTS poll() is that of the host.
@@ -7,12 +9,27 @@
 #include "fake.h"
 #include "fake_state.h"
 
+#include <grp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+struct group *__real_getgrnam(const char *name);
+struct group *__wrap_getgrnam(const char *name);
 int __real_poll(struct pollfd *files, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *files, nfds_t count, int timeout);
+
+/* The group flexmem has the number FAKE_GROUP_ID; 0: there is none. */
+struct group *__wrap_getgrnam(const char *name)
+{
+	static struct group group = { .gr_name = (char *)"flexmem" };
+	const char *id = getenv("FAKE_GROUP_ID");
+
+	if (!id || strcmp(name, "flexmem"))
+		return __real_getgrnam(name);
+	group.gr_gid = (gid_t)strtoul(id, NULL, 0);
+	return group.gr_gid ? &group : NULL;
+}
 
 static void carry_out(const char *word)
 {
