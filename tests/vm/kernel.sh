@@ -41,8 +41,9 @@ offered() {
 	done
 }
 # Finds the newest image of the series that apt prefers, and its headers. The image and the headers must be of the
-# same build, because a module that was built with the headers of another build does not load. Other flavours
-# (cloud, rt) do not match.
+# same build, because a module that was built with the headers of another build does not load. The programs that build
+# modules serve a whole series: while the archive changes to a new build it has only the new ones. Other flavours (cloud,
+# rt) do not match.
 newest() {
 	local package
 	read -r _ image version < <(apt-cache pkgnames "linux-image-$kind." |
@@ -52,7 +53,11 @@ newest() {
 	packages=("$image=$version")
 	for package in "linux-headers-$release" $(apt-cache depends "linux-headers-$release" 2>/dev/null |
 		awk '$1 == "Depends:" && $2 ~ /^linux-(headers|kbuild)-/ { print $2 }'); do
-		packages+=("$package=$version")
+		if [[ $package == linux-kbuild-* ]] && ! apt-cache madison "$package" | grep -qF " $version "; then
+			packages+=("$package")
+		else
+			packages+=("$package=$version")
+		fi
 	done
 }
 # The packages of headers refer to each other by absolute paths, as if they were installed. This makes the paths
@@ -85,9 +90,9 @@ stock() {
 	if ! deb_unpack "$dir/root" "${packages[@]}"; then
 		# The archive has a newer kernel than the old package lists named. deb_unpack has fetched the lists
 		# again, so this starts over with the new ones.
-		before=$image=$version
+		before=${packages[*]}
 		newest
-		[[ $image && $image=$version != "$before" ]] || die "cannot fetch ${before/=/ }"
+		[[ $image && ${packages[*]} != "$before" ]] || die "cannot fetch ${before//=/ }"
 		say "Fetching $image $version instead"
 		deb_unpack "$dir/root" "${packages[@]}" || die "cannot fetch $image $version"
 	fi
