@@ -78,29 +78,50 @@ static unsigned int try_function(struct cdi_share *share, const char *text,
 	return ways;
 }
 
+enum function_name { BY_ID, BY_ADDRESS, BY_INDEX, FUNCTION_NAMES };
+
+/* In how many ways the text can be read with one kind of name for functions. */
+static unsigned int try_functions(struct cdi_share *share, const char *text,
+				  const struct fmlib_functions *functions,
+				  enum function_name kind)
+{
+	unsigned int ways = 0;
+	const char *name;
+	char index[24];
+	size_t i;
+
+	for (i = 0; i < functions->count; i++) {
+		const struct flexmem_identity *one = &functions->list[i];
+
+		snprintf(index, sizeof(index), "%zu", i);
+		name = kind == BY_ID ? one->id :
+		       kind == BY_INDEX ? index :
+		       strcmp(one->bus, "pci") ? "" : one->address;
+		ways += try_function(share, text, one, name);
+	}
+	return ways;
+}
+
+/*
+ * An amount looks like an index, so the id of a function counts before an address,
+ * and that before an index.
+ */
 static bool add_share(struct tool *tool, struct cdi_options *options,
 		      const char *text, bool unlimited)
 {
 	struct cdi_share share = { .unlimited = unlimited };
 	struct fmlib_functions functions;
 	unsigned int ways = 0;
-	char index[24];
-	size_t i;
+	int kind;
 	int err = fmlib_functions_list(&functions, false);
 
 	if (err) {
 		tool_error(tool, err, NULL, "cdi");
 		return false;
 	}
-	for (i = 0; i < functions.count; i++) {
-		const struct flexmem_identity *one = &functions.list[i];
-
-		snprintf(index, sizeof(index), "%zu", i);
-		ways += try_function(&share, text, one, one->id);
-		ways += try_function(&share, text, one, index);
-		if (!strcmp(one->bus, "pci"))
-			ways += try_function(&share, text, one, one->address);
-	}
+	for (kind = 0; kind < FUNCTION_NAMES && !ways; kind++)
+		ways = try_functions(&share, text, &functions,
+				     (enum function_name)kind);
 	free(functions.list);
 	if (ways != 1) {
 		free(share.function);
