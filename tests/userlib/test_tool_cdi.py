@@ -105,6 +105,19 @@ def files_can_be_written_and_removed_twice():
 
 
 @test
+def a_killed_command_leaves_nothing_for_long():
+    clean()
+    os.mkdir(ETC)
+    left = ETC + "/.flexmem.org-share-a.json"
+    for args in (("--share", "a:0:1G"), ("--remove", "a")):
+        with open(left, "w", encoding="ascii") as file:
+            file.write("x" * 9999)
+        good("cdi", *args, **TWO)
+        assert os.listdir(ETC) == (["flexmem.org-share-a.json"] if args[0] == "--share" else []), args
+        assert args[0] == "--remove" or load("a")
+
+
+@test
 def without_a_limit():
     clean()
     assert good("cdi", "--unlimited", "all:0", **TWO).startswith("flexmem.org/vf=all ")

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,15 +156,26 @@ static json_t *json_file(const struct cdi_share *share)
 	return object;
 }
 
-/* Writes the file under another name, and renames it. */
-static int write_file(const char *path, const char *folder, json_t *object)
+/* The name under which the file of a share is written. */
+static void temporary_path(const struct cdi_share *share, char path[PATH_MAX])
 {
-	char temporary[PATH_MAX];
+	snprintf(path, PATH_MAX, "%s/.flexmem.org-%s-%s.json",
+		 folders[share->folder], kind_of(share->unlimited),
+		 share->name);
+}
+
+/*
+ * Writes the file under another name, and renames it. If the command is killed,
+ * the other name stays until the next write or removal of this share.
+ */
+static int write_locked(const char *path, const char *temporary,
+			json_t *object)
+{
 	FILE *file;
 	int fd, err = 0;
 
-	snprintf(temporary, sizeof(temporary), "%s/.flexmem-XXXXXX", folder);
-	fd = mkstemp(temporary);
+	fd = open(temporary,
+		  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	file = fdopen(fd, "w");
@@ -177,6 +189,23 @@ static int write_file(const char *path, const char *folder, json_t *object)
 		err = -errno;
 	if (err)
 		unlink(temporary);
+	return err;
+}
+
+static int write_file(const struct cdi_share *share, const char *path,
+		      json_t *object)
+{
+	char temporary[PATH_MAX];
+	int err, lock;
+
+	temporary_path(share, temporary);
+	lock = open(folders[share->folder],
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lock < 0)
+		return -errno;
+	err = flock(lock, LOCK_EX) ? -errno :
+				     write_locked(path, temporary, object);
+	close(lock);
 	return err;
 }
 
@@ -205,7 +234,7 @@ int cdi_write(const struct cdi_share *share, bool replace)
 	else if (!replace && !access(path, F_OK))
 		err = -EEXIST;
 	else
-		err = write_file(path, folders[share->folder], object);
+		err = write_file(share, path, object);
 	json_decref(object);
 	return err;
 }
@@ -220,6 +249,9 @@ int cdi_remove(const char *name, bool unlimited)
 	for (folder = 0; folder < CDI_FOLDERS; folder++) {
 		share.folder = (enum cdi_folder)folder;
 		cdi_path(&share, path);
+		if (unlink(path) && errno != ENOENT)
+			return -errno;
+		temporary_path(&share, path);
 		if (unlink(path) && errno != ENOENT)
 			return -errno;
 	}
