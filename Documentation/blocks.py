@@ -85,6 +85,8 @@ BLOCKS = {
     ('tasks/limits.rst', 'flexmem limit'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes none'): 'as above',
     ('tasks/limits.rst', 'sudo systemctl'): 'no: the machine runs no systemd',
+    ('tasks/metrics.rst', 'sudo flexmem export'): DRIVER,
+    ('tasks/metrics.rst', 'sudo systemctl'): 'no: the machine runs no systemd',
     ('tasks/containers.rst', 'sudo flexmem cdi'): 'no: needs a container engine and an image',
     ('tasks/containers.rst', 'sudo docker'): 'no: needs a container engine and an image',
     ('tasks/containers.rst', '$ unshare'): DRIVER,

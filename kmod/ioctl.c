@@ -506,7 +506,7 @@ static_assert(sizeof(struct flexmem_map) == 32);
 static_assert(sizeof(struct flexmem_rw) == 48);
 static_assert(sizeof(struct flexmem_copy) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 184);
-static_assert(sizeof(struct flexmem_owner_entry) == 128);
+static_assert(sizeof(struct flexmem_owner_entry) == 136);
 static_assert(sizeof(struct flexmem_resource_limit) == 48);
 static_assert(sizeof(struct flexmem_resize) == 40);
 static_assert(sizeof(struct flexmem_reserve) == 32);

@@ -54,6 +54,7 @@ static void fill_owner(struct flexmem_account *account,
 		.files = account->used[FLEXMEM_RESOURCE_FILES],
 		.reservation = account->reservation,
 		.reserved = account->reserved,
+		.parent = account->parent ? account->parent->id : 0,
 	};
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
 	if (client)
@@ -114,6 +115,8 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->nr_owners = 0;
 	if (view->owner && only) {
 		fill_owner(only->parent, &view->owner[view->nr_owners++]);
+		/* A container does not learn about cgroups outside of it. */
+		view->owner[0].parent = 0;
 		fill_owner(only, &view->owner[view->nr_owners++]);
 	} else if (view->owner) {
 		next_owners(accounts, view);

@@ -584,6 +584,44 @@ static void closed_client_holds_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_client_hold(client).slots, 0);
 }
 
+/*
+ * Each owner names the cgroup to which its bytes are charged, too. So the bytes
+ * that are a cgroup's alone can be told, and they add up.
+ */
+static void owners_name_the_cgroup_above(struct kunit *test)
+{
+	static const u64 above[] = { 0, 1, 2, 13 };
+	struct ctx *ctx = test->priv;
+	struct flexmem_view *view = &ctx->snapshot;
+	struct flexmem_client *client;
+	unsigned int i;
+
+	client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_client_init(client, ctx->table, fake_uid(2),
+					    fake_cgroup(13), NULL));
+	view->owner = kunit_kcalloc(test, FLEXMEM_VIEW_OWNERS,
+				    sizeof(*view->owner), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, view->owner);
+	flexmem_table_snapshot(ctx->table, NULL, view);
+	for (i = 0; i < view->nr_owners; i++) {
+		const struct flexmem_owner_entry *owner = &view->owner[i];
+
+		if (owner->kind == FLEXMEM_OWNER_CGROUP)
+			KUNIT_EXPECT_EQ(test, owner->parent,
+					i < ARRAY_SIZE(above) ? above[i] : 0);
+		else
+			KUNIT_EXPECT_NE(test, owner->parent, 0);
+	}
+	KUNIT_EXPECT_EQ(test, view->owner[view->nr_owners - 1].parent, 14);
+	flexmem_table_snapshot(ctx->table, client->account, view);
+	KUNIT_EXPECT_EQ(test, view->owner[0].parent, 0);
+	KUNIT_EXPECT_EQ(test, view->owner[1].parent, 14);
+	view->owner = NULL;
+	flexmem_client_fini(client);
+}
+
 /* The last owner of a batch can be a cgroup, whose number no client has. */
 static void clients_follow_the_last_cgroup(struct kunit *test)
 {
@@ -696,6 +734,7 @@ static struct kunit_case client_cases[] = {
 	KUNIT_CASE(unknown_handles_are_refused),
 	KUNIT_CASE(owners_come_in_batches),
 	KUNIT_CASE(owners_close_between_two_batches),
+	KUNIT_CASE(owners_name_the_cgroup_above),
 	KUNIT_CASE(clients_follow_the_last_cgroup),
 	KUNIT_CASE(fini_gives_everything_back),
 	KUNIT_CASE(allocation_may_outlive_its_client),

@@ -149,6 +149,8 @@ void fake_from_environment(void)
 	fake.held = from_environment("FAKE_HELD", 0);
 	fake.held_for = (unsigned int)from_environment("FAKE_HELD_FOR", 0);
 	fake.removed = from_environment("FAKE_REMOVED", 0);
+	fake.parent = from_environment("FAKE_PARENT", 0);
+	fake.uid = (uint32_t)from_environment("FAKE_UID", fake.uid);
 	fake.region_flags = (uint32_t)from_environment("FAKE_REGION_FLAGS", 0);
 	fake.region_reserved = from_environment("FAKE_REGION_RESERVED", false);
 	fake.nr_domains = (uint32_t)from_environment("FAKE_DOMAINS", 1);

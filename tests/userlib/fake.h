@@ -113,6 +113,8 @@ struct fake {
 	uint64_t resets;
 	/* The number of a cgroup that was removed, or 0. */
 	uint64_t removed;
+	/* The number of a cgroup above all others, or 0. */
+	uint64_t parent;
 	/*
 	 * The fake treats these bytes as free. Only a snapshot reports them as
 	 * orphaned, quarantined or scrubbed.

@@ -94,6 +94,7 @@ static uint64_t used_by_file(const struct file *file, uint32_t resource)
 	return slots_of(file, 0);
 }
 
+/* The cgroup above all others has what these have. */
 static uint64_t used_by_user(uint64_t uid, uint32_t resource)
 {
 	uint64_t sum = 0;
@@ -102,7 +103,7 @@ static uint64_t used_by_user(uint64_t uid, uint32_t resource)
 	if (resource == FLEXMEM_RESOURCE_REGIONS)
 		return slots_of(NULL, uid);
 	for (i = 0; i < FDS; i++) {
-		if (files[i].open && files[i].uid == uid)
+		if (files[i].open && (files[i].uid == uid || fake.parent == uid))
 			sum += used_by_file(&files[i], resource);
 	}
 	return sum;
@@ -200,6 +201,7 @@ static void fill_user(const struct user *user, bool is_first,
 		.handles = used_by_user(user->uid, FLEXMEM_RESOURCE_HANDLES),
 		.files = used_by_user(user->uid, FLEXMEM_RESOURCE_FILES),
 		.flags = user->uid == fake.removed ? FLEXMEM_OWNER_REMOVED : 0,
+		.parent = user->uid == fake.parent ? 0 : fake.parent,
 	};
 	if (fake.held && user->uid == fake.held &&
 	    fake.calls[FLEXMEM_CMD_SNAPSHOT] <= fake.held_for) {
@@ -231,6 +233,7 @@ static void fill_client(const struct file *file,
 		.slots = used_by_file(file, FLEXMEM_RESOURCE_REGIONS),
 		.handles = file->handles,
 		.files = 1,
+		.parent = file->uid,
 	};
 	memset(entry->limit, 0xff, sizeof(entry->limit));
 }

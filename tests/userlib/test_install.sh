@@ -42,6 +42,8 @@ installs() {
 			lib/sysusers.d/flexmem.conf \
 			libexec/flexmem/flexmem-cdi-hook \
 			lib/systemd/system/flexmem-cdi@.service \
+			lib/systemd/system/flexmem-export.service \
+			lib/systemd/system/flexmem-export.timer \
 			lib/systemd/system/flexmem-limits.service \
 			lib/systemd/system/flexmem-limits@.service \
 			share/bash-completion/completions/flexmem \
@@ -50,6 +52,7 @@ installs() {
 			share/flexmem/schema/release.json \
 			share/flexmem/schema/watch.json \
 			share/doc/flexmem/limits.conf \
+			share/doc/flexmem/flexmem.rules.yml \
 			share/doc/flexmem/modprobe.d/flexmem.conf \
 			share/man/man1/flexmem.1 \
 			share/man/man3/flexmem_cache_alloc.3; do
@@ -63,7 +66,7 @@ installs() {
 			return 1
 	done
 	# No other file was installed.
-	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 27
+	test "$(find "$dest" ! -type d ! -path '*/man3/*' | wc -l)" -eq 30
 }
 
 flags() {

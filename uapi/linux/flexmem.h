@@ -968,6 +968,9 @@ enum flexmem_limit_flags {
  * @leaving: CLIENT: the part of @orphaned that device programs still use
  * @waits_ms: CLIENT: for how long nothing but device programs has used the
  *	oldest allocation in @leaving, in ms; 0: none waits
+ * @parent: id of the cgroup to which everything of this owner is charged, too.
+ *	CLIENT: the opener's cgroup. CGROUP: the cgroup above it; 0: there is none,
+ *	or the caller is not an administrator
  *
  * Bytes that were lost in a reset are charged to no account.
  */
@@ -988,6 +991,7 @@ struct flexmem_owner_entry {
 	__aligned_u64 limit[4];
 	__aligned_u64 leaving;
 	__aligned_u64 waits_ms;
+	__aligned_u64 parent;
 };
 
 /**

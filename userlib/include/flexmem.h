@@ -695,6 +695,11 @@ struct flexmem_statistics {
  * @clients: number of open files
  * @resets: number of resets of the device
  * @generation: generation of the segment table
+ * @used_program: bytes allocated with FLEXMEM_PROGRAM, live or orphaned
+ * @allocs: number of chunks allocated since the device was registered; 0 if the
+ *	caller is not an administrator
+ * @failures: number of allocations since then that failed for lack of memory; 0
+ *	if the caller is not an administrator
  *
  * @free + @owned + @orphaned + @reserved + @quarantined = @total.
  */
@@ -712,6 +717,9 @@ struct flexmem_usage {
 	uint64_t clients;
 	uint64_t resets;
 	uint64_t generation;
+	uint64_t used_program;
+	uint64_t allocs;
+	uint64_t failures;
 };
 
 /**
@@ -740,6 +748,9 @@ struct flexmem_usage {
  *	still use
  * @waits_ms: FLEXMEM_ACCOUNT_CLIENT: for how long nothing but device programs has
  *	used the oldest allocation in @leaving, in milliseconds; 0: none waits
+ * @parent: id of the cgroup to which everything of this account is charged, too:
+ *	of a client the opener's, of a cgroup the one above it. 0: there is none, or
+ *	the caller is not an administrator
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -758,6 +769,7 @@ struct flexmem_account_state {
 	uint32_t reserved;
 	uint64_t leaving;
 	uint64_t waits_ms;
+	uint64_t parent;
 };
 
 /**

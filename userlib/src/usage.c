@@ -120,6 +120,7 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 		.files = entry->files,
 		.leaving = entry->leaving,
 		.waits_ms = entry->waits_ms,
+		.parent = entry->parent,
 	};
 
 	memcpy(account.limit, entry->limit, sizeof(account.limit));
@@ -145,6 +146,9 @@ static void usage_from_uapi(const struct flexmem_snapshot *reply,
 		.clients = reply->out_clients,
 		.resets = reply->out_resets,
 		.generation = reply->out_generation,
+		.used_program = reply->out_used_program,
+		.allocs = reply->out_allocs,
+		.failures = reply->out_failures,
 	};
 }
 

@@ -375,6 +375,8 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 		json_add(object, "path",
 			 json_path(one->kind == FLEXMEM_ACCOUNT_CGROUP ?
 				   cgroup_names_get(names, one->id) : NULL));
+		json_add(object, "parent",
+			 one->parent ? json_number(one->parent) : json_null());
 		json_add(object, "uid", json_number(one->uid));
 		json_add(object, "pid", json_number(one->pid));
 		json_add(object, "process",

@@ -105,6 +105,14 @@ static const struct command commands[] = {
 	  "  --count N          end after so many events\n"
 	  "  --timeout SECONDS  end after so long; 0: look once",
 	  SHELL_NOT, cmd_watch },
+	{ "export", "[--show PARENT]... [--output FILE]", "figures for Prometheus",
+	  "Write figures of all functions in the text format of Prometheus. The figures\n"
+	  "of a function are of one moment and add up. Only the administrator may.\n\n"
+	  "  --show PARENT   name the cgroups below this one, which is given by its whole\n"
+	  "                  path; all others together are cgroup=\"other\", because who\n"
+	  "                  reads the figures may be anybody\n"
+	  "  --output FILE   write this file aside, with mode 0640, and rename it",
+	  SHELL_TOO, cmd_export },
 	{ "alloc", "LENGTH [OPTIONS]", "allocate, for trying things out",
 	  "Allocate LENGTH bytes (128, 4MiB, 12G) and show handle and address. The\n"
 	  "allocation belongs to the open file: it is kept until Enter is pressed,\n"
