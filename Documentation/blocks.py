@@ -114,6 +114,7 @@ BLOCKS = {
     ('tasks/replay.rst', 'flexmem replay --json'): 'as above',
     ('tasks/watch.rst', 'FLEXMEM_DEBUG=1'): DRIVER,
     ('tasks/watch.rst', 'flexmem info'): 'as above',
+    ('tasks/watch.rst', 'flexmem watch'): 'as above',
     ('uapi.rst', 'cc'): DRIVER,
     ('flexmem.1', '$ make modules'): NONE,
     ('flexmem.1', '$ cd'): DRIVER,
