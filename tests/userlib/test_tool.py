@@ -20,7 +20,7 @@ def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
-                        "release", "watch", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help", "version"], commands
+                        "release", "watch", "export", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
@@ -40,7 +40,7 @@ def help_as_a_command():
         assert run("help", *args) == (2, "", f"flexmem help: {text}\nTry 'flexmem help --help'.\n"), args
     out = good("shell", stdin="help\nhelp free\n")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "alloc", "fill",
+    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "export", "alloc", "fill",
                         "check", "free", "trim", "help", "quit"], commands
     assert out.endswith(good("shell", stdin="free --help\n")), out
     assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands

@@ -146,7 +146,7 @@ static const struct command commands[] = {
 	  SHELL_TOO, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"
-	  "open file: info, regions, segments, stats, owners, limit, alloc, fill,\n"
+	  "open file: info, regions, segments, stats, owners, limit, export, alloc, fill,\n"
 	  "check, free, trim, help, quit.\n"
 	  "All allocations are freed at the end. Lines that begin with '#' are\n"
 	  "skipped. If the input is not a terminal the exit status is that of the\n"
