@@ -20,7 +20,8 @@ def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
-                        "release", "watch", "export", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help", "version"], commands
+                        "release", "watch", "export", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help",
+                        "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
