@@ -149,14 +149,13 @@ void fmcuda_provider(struct fmcuda_device *device,
 		     struct flexmem_cache_events *events);
 
 /*
- * cuda_pointers.c: the token of the live allocation that begins at an address. No
- * locks: the caller may not use one address on two threads at the same time.
+ * cuda_pointers.c: the token of the last allocation that began at an address; the
+ * cache says whether it is still valid. No locks: the caller may not use one
+ * address on two threads at the same time.
  */
 int fmcuda_pointer_put(uint64_t address, void *token);
 /* Returns the token, or NULL. */
 void *fmcuda_pointer_get(uint64_t address);
-/* Removes the token, before the allocation is freed. */
-void fmcuda_pointer_remove(uint64_t address);
 
 /* Multiples of this can be addresses of allocations. */
 #define FMCUDA_GRANULE 512

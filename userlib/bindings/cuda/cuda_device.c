@@ -188,8 +188,6 @@ int flexmem_cuda_free(void *pointer, ptrdiff_t bytes, int number, void *stream)
 		return fmcuda_fail(-EINVAL,
 				   "no allocation of device %d begins at %p",
 				   number, pointer);
-	/* The next owner of the address may put its token as soon as it is free. */
-	fmcuda_pointer_remove((uintptr_t)pointer);
 	err = flexmem_cache_free(device->cache, token);
 	return err ? explain(err, NULL) : 0;
 }

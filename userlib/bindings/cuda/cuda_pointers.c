@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The tokens of live allocations, by their addresses: a table of two levels. A
- * leaf has the tokens of 64 MiB of device memory. Only the pages of a leaf that
- * hold a token use host memory: a page for each 256 KiB of device memory in
- * which an allocation begins.
+ * The last token at each address: a table of two levels. A leaf has the tokens
+ * of 64 MiB of device memory. Only the pages of a leaf that hold a token use
+ * host memory: a page for each 256 KiB of device memory in which an allocation
+ * began. A token stays here when its allocation is freed. The caller asks the
+ * cache whether the token is still valid, and where its allocation begins.
  */
 #include "cuda.h"
 
@@ -76,12 +77,4 @@ void *fmcuda_pointer_get(uint64_t address)
 	token *found = find(address);
 
 	return found ? atomic_load_explicit(found, memory_order_relaxed) : NULL;
-}
-
-void fmcuda_pointer_remove(uint64_t address)
-{
-	token *found = find(address);
-
-	if (found)
-		atomic_store_explicit(found, NULL, memory_order_relaxed);
 }
