@@ -485,6 +485,11 @@ unsigned int fake_cuda_waits(void)
 	READ(unsigned int, waits);
 }
 
+unsigned int fake_cuda_contexts(void)
+{
+	return depth;
+}
+
 bool fake_cuda_balanced(void)
 {
 	return !depth && !mode;

@@ -52,7 +52,9 @@ FAKE_CUDA_API uint64_t fake_cuda_peak(int device);
 /* Events that exist, and waits for the whole device. */
 FAKE_CUDA_API unsigned int fake_cuda_events(void);
 FAKE_CUDA_API unsigned int fake_cuda_waits(void);
-/* Each context that was pushed by this thread was popped, too. */
+/* The contexts that this thread has pushed and not popped. */
+FAKE_CUDA_API unsigned int fake_cuda_contexts(void);
+/* This thread has popped each context, and its mode is as before. */
 FAKE_CUDA_API bool fake_cuda_balanced(void);
 
 #endif /* FAKE_CUDA_H */

@@ -231,6 +231,72 @@ static void holes_without_events(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* An event says nothing about memory that was freed after it was recorded. */
+static void memory_freed_after_the_event_stays(void **state)
+{
+	struct flexmem_cache *cache;
+	void *a, *b;
+
+	(void)state;
+	mock.capacity = 20 * MIB;
+	cache = mock_cache_waits("expandable_segments:True,reuse:done");
+	a = take(cache, 4 * MIB, 1);
+	b = take(cache, 4 * MIB, 1);
+	take(cache, 4 * MIB, 2);
+	give(cache, a);
+	/* Stream 2 asks for the memory, so an event is recorded. */
+	assert_int_equal(place(cache, take(cache, 4 * MIB, 2)), 12 * MIB);
+	assert_int_equal(mock.events, 1);
+	give(cache, b);
+	mock.happened[0] = true;
+	assert_int_equal(place(cache, take(cache, 4 * MIB, 2)), 0);
+	assert_int_equal(place(cache, take(cache, 4 * MIB, 2)), 16 * MIB);
+	assert_int_equal(mock.device_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* So the memory can be free before another stream asks for it. */
+static void many_frees_record_an_event(void **state)
+{
+	struct flexmem_cache *cache;
+	void *tokens[50];
+	int i;
+
+	(void)state;
+	cache = mock_cache_waits("expandable_segments:True,reuse:done");
+	for (i = 0; i < 50; i++)
+		tokens[i] = take(cache, MIB, 1);
+	take(cache, MIB, 2);
+	for (i = 0; i < 50; i++)
+		give(cache, tokens[i]);
+	/* One after each 24 frees. */
+	assert_int_equal(mock.events, 2);
+	assert_int_equal(mock.streams[0], 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* Blocks belong to their stream also if they were taken while it was alone. */
+static void the_first_stream_keeps_its_blocks(void **state)
+{
+	struct flexmem_cache *cache;
+	void *tokens[3];
+	int i;
+
+	(void)state;
+	mock.capacity = 16 * MIB;
+	cache = mock_cache_waits("expandable_segments:True,reuse:done");
+	give(cache, take(cache, 12 * MIB, 1));
+	/* The segment need not grow, so the cache takes its shortest path. */
+	for (i = 0; i < 3; i++)
+		tokens[i] = take(cache, 4 * MIB, 1);
+	take(cache, 4 * MIB, 2);
+	for (i = 0; i < 3; i++)
+		give(cache, tokens[i]);
+	assert_int_equal(place(cache, take(cache, 12 * MIB, 1)), 0);
+	assert_int_equal(mock.device_waits, 0);
+	flexmem_cache_destroy(cache);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +309,9 @@ int main(void)
 		CACHE_TEST(a_hole_freed_after_the_second_wait_stays),
 		CACHE_TEST(a_block_that_waited_moves),
 		CACHE_TEST(holes_without_events),
+		CACHE_TEST(memory_freed_after_the_event_stays),
+		CACHE_TEST(many_frees_record_an_event),
+		CACHE_TEST(the_first_stream_keeps_its_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

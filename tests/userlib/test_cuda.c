@@ -219,17 +219,25 @@ static void streams_of_two_devices(void **state)
 		void *own = fake_cuda_stream(device);
 		void *other = fake_cuda_stream(device);
 		unsigned char *a = take(4 * MIB, device, own);
+		void *rest[2] = { take(16 * MIB, device, own) };
 		void *b;
 
 		fake_cuda_fill(other, a, 4 * MIB, 7);
 		assert_int_equal(flexmem_cuda_record_stream(a, other), 0);
 		give(a, device);
 		assert_int_equal(fake_cuda_events(), 1);
+		/* The segment of 20 MiB is full, so the cache asks for the event. */
 		b = take(4 * MIB, device, own);
-		assert_ptr_not_equal(a, b);
+		assert_int_equal(fake_cuda_used(device), 40 * MIB);
 		fake_cuda_run(other);
 		assert_int_equal(a[0], 7);
+		rest[1] = take(16 * MIB, device, own);
+		assert_ptr_equal(take(4 * MIB, device, own), a);
+		assert_int_equal(fake_cuda_used(device), 40 * MIB);
+		give(a, device);
 		give(b, device);
+		give(rest[0], device);
+		give(rest[1], device);
 		assert_int_equal(flexmem_cuda_empty(), 0);
 		assert_int_equal(fake_cuda_used(device), 0);
 		assert_int_equal(fake_cuda_events(), 0);
@@ -291,6 +299,9 @@ static void out_of_memory_at_each_size(void **state)
 	int n;
 
 	(void)state;
+	/* The library asks for the device's size when it first uses it. */
+	give(take(1, 0, NULL), 0);
+	assert_int_equal(flexmem_cuda_empty(), 0);
 	for (growing = 0; growing < 2; growing++) {
 		if (growing)
 			grows(0);
@@ -395,6 +406,8 @@ static void each_call_fails(void **state)
 			failed = fake_cuda_failed();
 			fake_cuda_fail(0, 0);
 			flexmem_cache_destroy(cache);
+			if (!failed || strcmp(failed, "cuCtxPopCurrent_v2"))
+				assert_int_equal(fake_cuda_contexts(), 0);
 			if (failed && loses(failed)) {
 				fake_cuda_revive();
 				continue;
