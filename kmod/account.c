@@ -325,7 +325,7 @@ recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
 	}
 	if (from == FLEXMEM_USE_ORPHANED)
 		count_orphaned(client, slot, -size);
-	else if (to == FLEXMEM_USE_ORPHANED)
+	if (to == FLEXMEM_USE_ORPHANED)
 		count_orphaned(client, slot, size);
 	if (ends)
 		uncharge_block(client, slot, size);

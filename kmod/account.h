@@ -184,17 +184,6 @@ flexmem_accounts_in_use(const struct flexmem_accounts *accounts)
 	return -accounts->bytes[FLEXMEM_USE_FREE];
 }
 
-/* Bytes freed but still in use. Takes accounts->lock. */
-static inline u64 flexmem_accounts_leaving(struct flexmem_accounts *accounts)
-{
-	u64 bytes;
-
-	spin_lock(&accounts->lock);
-	bytes = accounts->bytes[FLEXMEM_USE_ORPHANED];
-	spin_unlock(&accounts->lock);
-	return bytes;
-}
-
 void flexmem_accounts_init(struct flexmem_accounts *accounts,
 			   unsigned int default_depth);
 void flexmem_accounts_fini(struct flexmem_accounts *accounts);

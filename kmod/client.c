@@ -199,7 +199,6 @@ void flexmem_client_publish(struct flexmem_client *client,
 	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
 		rb_add(&chunk->by_address, tree_of_chunk(client, chunk),
 		       address_less);
-	client->used += allocation->size;
 	spin_unlock(&client->handles.lock);
 }
 
@@ -249,7 +248,6 @@ static void detach_locked(struct flexmem_client *client,
 	allocation->named = false;
 	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
 		rb_erase(&chunk->by_address, tree_of_chunk(client, chunk));
-	client->used -= allocation->size;
 }
 
 /*
@@ -524,25 +522,18 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 
 /*
  * Bytes that the client could free: those of its allocations that are not in
- * lost regions.
+ * lost regions. Allocations that look-ups do not find yet count.
  */
 u64 flexmem_client_used(struct flexmem_client *client)
 {
 	struct flexmem_account *account = client->account;
-	u64 charged, used;
+	u64 used;
 
 	spin_lock(&client->table->accounts.lock);
 	flexmem_account_settle(account);
-	charged = account->placed - account->orphaned;
+	used = account->placed - account->orphaned;
 	spin_unlock(&client->table->accounts.lock);
-	spin_lock(&client->handles.lock);
-	used = client->used;
-	spin_unlock(&client->handles.lock);
-	/*
-	 * @used includes lost allocations, which are not charged. @charged
-	 * includes allocations that are not published yet.
-	 */
-	return min(used, charged);
+	return used;
 }
 
 /* Tells the device's driver of the close before any allocation is freed. */

@@ -46,8 +46,6 @@ struct vm_area_struct;
  *	chosen by a hash, so that a look-up takes few steps
  * @mappable: mappable chunks, in one tree because mmap() finds a chunk by any
  *	of its pages; these are not in @by_address
- * @used: bytes in the allocations that look-ups find, including bytes in lost
- *	regions
  * @listener: which pressure events the client has read
  * @stock: freed objects that are kept for the client's next allocations
  * @space: the client's device-virtual space; NULL if it has none yet
@@ -61,7 +59,6 @@ struct flexmem_client {
 	struct flexmem_handles handles;
 	struct rb_root by_address[FLEXMEM_ADDRESS_TREES];
 	struct rb_root mappable;
-	u64 used;
 	struct flexmem_listener listener;
 	struct flexmem_stock stock;
 	struct flexmem_space *space;

@@ -439,7 +439,9 @@ void flexmem_place_stats(struct flexmem_table *table,
 	}
 	rcu_read_unlock();
 	place->max_region = flexmem_table_max_region(table, domains);
-	place->leaving = flexmem_accounts_leaving(&table->accounts);
+	spin_lock(&table->accounts.lock);
+	place->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
+	spin_unlock(&table->accounts.lock);
 }
 
 /*

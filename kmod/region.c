@@ -273,8 +273,7 @@ void flexmem_region_orphan(struct flexmem_region *region,
 			   struct flexmem_block *block)
 {
 	spin_lock(&region->lock);
-	if (block->use != FLEXMEM_USE_ORPHANED)
-		set_use(region, block, FLEXMEM_USE_ORPHANED);
+	set_use(region, block, FLEXMEM_USE_ORPHANED);
 	spin_unlock(&region->lock);
 }
 

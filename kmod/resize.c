@@ -56,7 +56,6 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 	struct flexmem_client *client = resizing->client;
 
 	spin_lock(&client->handles.lock);
-	client->used += size - allocation->size;
 	allocation->size = size;
 	if (allocation->nr_chunks == 1)
 		allocation->chunks[0].size = size;

@@ -568,10 +568,10 @@ static void charges_follow_the_new_size(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 8192), 0);
 	KUNIT_EXPECT_EQ(test, in[0].bytes, 8192);
-	KUNIT_EXPECT_EQ(test, ctx->client->used, 8192);
+	KUNIT_EXPECT_EQ(test, flexmem_client_used(ctx->client), 8192);
 	KUNIT_EXPECT_EQ(test, resize(test, a->handle, 129), 0);
 	KUNIT_EXPECT_EQ(test, in[0].bytes, 256);
-	KUNIT_EXPECT_EQ(test, ctx->client->used, 256);
+	KUNIT_EXPECT_EQ(test, flexmem_client_used(ctx->client), 256);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_allocs, 1);
 	KUNIT_EXPECT_EQ(test, ctx->view.region[0].nr_allocated, 1);
 	free_handle(test, ctx->client, a->handle);

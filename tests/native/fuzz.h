@@ -44,7 +44,6 @@
  * @region_id: region_id of its address
  * @domain: domain of its region
  * @lost: its memory was lost in a reset
- * @named: the handle is valid in its file
  * @maps: number of mappings of the chunk
  * @jobs: first chunk: number of programs that use the allocation
  */
@@ -63,7 +62,6 @@ struct fuzz_allocation {
 	u64 region_id;
 	u32 domain;
 	bool lost;
-	bool named;
 	unsigned int maps;
 	unsigned int jobs;
 };

@@ -242,16 +242,9 @@ u64 fuzz_memory(const struct fuzz *f)
 u64 fuzz_client_used(const struct fuzz *f)
 {
 	struct fuzz_count count;
-	u64 bytes = 0;
-	unsigned int i;
 
 	fuzz_count(f, &count);
-	for (i = 0; i < f->nr; i++)
-		if (f->allocation[i].file == f->who && f->allocation[i].named &&
-		    f->allocation[i].handle)
-			bytes += f->allocation[i].size;
-	return min(bytes, count.of[f->who].used[BYTES] -
-			  count.of[f->who].orphaned);
+	return count.of[f->who].used[BYTES] - count.of[f->who].orphaned;
 }
 
 /* ---- limits ---- */

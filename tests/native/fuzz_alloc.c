@@ -312,10 +312,8 @@ void fuzz_publish(struct fuzz *f, u64 serial)
 {
 	struct fuzz_allocation *a = fuzz_of_serial(f, serial);
 
-	for (; a; a = fuzz_chunk(f, serial, a->index + 1)) {
-		a->named = true;
+	for (; a; a = fuzz_chunk(f, serial, a->index + 1))
 		check_chunk(f, a, 0);
-	}
 }
 
 void fuzz_undo_alloc(struct fuzz *f, u64 serial)

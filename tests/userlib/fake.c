@@ -18,7 +18,6 @@ uint32_t nr_regions;
 uint64_t generation;
 
 uint64_t allocs, frees, failures;
-static uint64_t made_by_batch;
 bool exhausted;
 
 void require(bool condition, const char *text, const char *file, int line)
@@ -360,11 +359,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	}
 	cmd->out_reason = reason;
 	cmd->out_max_region = fake.fallback[0];
-	/*
-	 * The caller cannot free allocations of this batch, because it has not
-	 * received their handles yet. So the bytes of the batch do not count.
-	 */
-	cmd->out_client_used = file->used - made_by_batch;
+	cmd->out_client_used = file->used;
 	cmd->out_regions = nr_regions;
 	cmd->out_leaving = fake.orphaned;
 	failures++;
@@ -563,7 +558,6 @@ static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 		 int injected)
 {
 	char *entry = (char *)(uintptr_t)cmd->entries;
-	uint64_t used = file->used;
 	uint32_t i;
 	int err;
 
@@ -582,7 +576,6 @@ static int batch(struct file *file, struct flexmem_batch *cmd, bool is_free,
 		} else {
 			err = alloc_one(file, (void *)entry);
 			((struct flexmem_alloc *)entry)->out_error = err;
-			made_by_batch = file->used - used;
 		}
 		cmd->out_done++;
 	}
@@ -795,7 +788,6 @@ static int trim(struct flexmem_trim *cmd, int injected)
 
 int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 {
-	made_by_batch = 0;
 	if (number == FLEXMEM_CMD_ALLOC_BATCH)
 		return batch(file, arg, false, injected);
 	if (number == FLEXMEM_CMD_FREE_BATCH)

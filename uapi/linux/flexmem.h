@@ -497,7 +497,8 @@ enum flexmem_policy {
  *	regions
  * @out_max_region: on ENOMEM: bytes of the largest possible region in these
  *	domains
- * @out_client_used: on ENOMEM: bytes allocated by this open file
+ * @out_client_used: on ENOMEM: bytes allocated by this open file, also by
+ *	earlier entries of the same batch
  * @out_regions: on ENOMEM: number of acquired regions, of all domains
  * @policy: enum flexmem_policy; EOPNOTSUPP: the driver does not know it
  * @domains: bit mask of the domains that @policy is about

@@ -56,17 +56,14 @@ static void *nth(void *array, size_t stride, size_t n)
 
 /*
  * Details are read once and kept in @known, because a batch may have hundreds
- * of failures for the same reason. @made: bytes that the batch has allocated so
- * far. @made is added to @own_used, because the program can free these bytes,
- * but the driver counts the bytes only after the batch.
+ * of failures for the same reason.
  */
 static void add_details(const struct flexmem_device *device,
-			struct flexmem_failure *known, uint64_t made,
+			struct flexmem_failure *known,
 			struct flexmem_failure *failure)
 {
 	if (failure->limit == FLEXMEM_LIMIT_NONE)
 		return;
-	failure->own_used += made;
 	if (known->limit != failure->limit) {
 		fmlib_failure_details(device, failure);
 		*known = *failure;
@@ -104,7 +101,6 @@ static int alloc_piece(struct flexmem_device *device,
 	struct flexmem_allocated result;
 	struct flexmem_alloc_request request;
 	struct fmlib_debug debug;
-	uint64_t made = 0;
 	size_t i;
 	int err;
 
@@ -121,8 +117,7 @@ static int alloc_piece(struct flexmem_device *device,
 		fmlib_allocation_from_uapi(device, -entries[i].out_error,
 					   &request, &entries[i], &result);
 		if (result.error == -ENOMEM)
-			add_details(device, &known, made, &result.failure);
-		made += result.size;
+			add_details(device, &known, &result.failure);
 		fmlib_debug_alloc(device, &debug, &request, &result);
 		fmlib_copy_out(nth(allocations, result_stride, i),
 			       result_stride, FMLIB_ALLOCATION_MIN, &result,
