@@ -57,10 +57,10 @@ static u64 chunk_domains(const struct flexmem_shape *shape, unsigned int index)
 {
 	u64 left = shape->domains;
 
-	if (!shape->spread)
+	if (shape->chunks == 1)
 		return left;
 	while (index--)
-		left &= left - 1;
+		left = (left & (left - 1)) ?: shape->domains;
 	return BIT_ULL(__ffs64(left));
 }
 

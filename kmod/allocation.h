@@ -90,11 +90,10 @@ struct flexmem_allocation {
  *	is preferred
  * @reuses: existing regions are tried before one is acquired, whatever the
  *	region strategy
- * @spread: chunk number n comes from the n-th of @domains. Otherwise each chunk
- *	may come from any of @domains
- * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_CHUNKS. All chunks have
- *	the same size, a multiple of @alignment, except the last chunk, which
- *	may be smaller. A small allocation has fewer chunks
+ * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_CHUNKS. A single chunk may
+ *	come from any of @domains. Several chunks come from them in turn. All
+ *	chunks have the same size, a multiple of @alignment, except the last
+ *	chunk, which may be smaller. A small allocation has fewer chunks
  */
 struct flexmem_shape {
 	u64 size;
@@ -102,7 +101,6 @@ struct flexmem_shape {
 	u64 domains;
 	u64 first;
 	bool reuses;
-	bool spread;
 	u32 flags;
 	unsigned int chunks;
 };

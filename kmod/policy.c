@@ -68,7 +68,6 @@ int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
 		return -EINVAL;
 	shape->domains = asked ?: table->default_domains;
 	shape->first = shape->domains;
-	shape->spread = ops->spreads;
 	shape->chunks = 1;
 	shape->reuses = ops->spills;
 	if (ops->spills)

@@ -428,7 +428,6 @@ static void interleave_needs_a_slot_for_each(struct kunit *test)
 		.alignment = FLEXMEM_ALIGN,
 		.domains = HBM_0 | HBM_1 | WINDOW,
 		.first = HBM_0 | HBM_1 | WINDOW,
-		.spread = true,
 		.chunks = 3,
 	};
 	struct flexmem_allocation *allocation;
