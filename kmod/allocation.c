@@ -31,25 +31,22 @@
  * the block, the block goes into quarantine. If a signal interrupted the wait,
  * or if no command was sent because the firmware may be dead, the block is
  * freed unchanged.
- * @chunk: chunk to which the block belongs, or will belong. @block: block of
- * the chunk's region that has just been allocated, for the chunk or for its
- * extension.
+ * @block: block that has just been allocated, for a chunk of @allocation or for
+ * its extension.
  * Context: may sleep. Return: 0; or an error of flexmem_scrub_block(): then the
  * caller must not use the block any more.
  */
-int flexmem_chunk_clean(struct flexmem_chunk *chunk,
+int flexmem_chunk_clean(const struct flexmem_allocation *allocation,
 			struct flexmem_block *block)
 {
-	struct flexmem_allocation *allocation = chunk->allocation;
-	struct flexmem_region *region = chunk->region;
 	int rc;
 
-	rc = flexmem_scrub_block(region, block, allocation->owner->id,
+	rc = flexmem_scrub_block(block, allocation->owner->id,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
-		flexmem_region_free(region, block, NULL);
+		flexmem_region_free(block, NULL);
 	else if (rc)
-		flexmem_region_quarantine(region, block);
+		flexmem_region_quarantine(block);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
@@ -64,14 +61,14 @@ static u64 chunk_domains(const struct flexmem_shape *shape, unsigned int index)
 	return BIT_ULL(__ffs64(left));
 }
 
-static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
-		      const struct flexmem_shape *shape,
+static int take_chunk(struct flexmem_table *table,
+		      struct flexmem_allocation *allocation, unsigned int index,
+		      u64 size, const struct flexmem_shape *shape,
 		      struct flexmem_stock *stock, struct flexmem_place *place)
 {
-	const struct flexmem_allocation *allocation = chunk->allocation;
-	u64 domains = chunk_domains(shape, chunk - allocation->chunks);
+	u64 domains = chunk_domains(shape, index);
 	const struct flexmem_request request = {
-		.size = chunk->size,
+		.size = size,
 		.alignment = shape->alignment,
 		.kind = flexmem_kind_of(shape->flags),
 		.domains = domains,
@@ -83,8 +80,9 @@ static int take_chunk(struct flexmem_table *table, struct flexmem_chunk *chunk,
 	};
 	int rc = flexmem_place(table, &request, stock, place);
 
-	chunk->region = place->region;
-	chunk->block = place->block;
+	allocation->chunks[index] = place->block;
+	if (!rc)
+		place->block->allocation = allocation;
 	return rc;
 }
 
@@ -92,12 +90,8 @@ static void give_chunks(struct flexmem_allocation *allocation,
 			unsigned int first, unsigned int end,
 			struct flexmem_stock *stock)
 {
-	struct flexmem_chunk *chunk;
-
-	for (; first < end; first++) {
-		chunk = &allocation->chunks[first];
-		flexmem_region_free(chunk->region, chunk->block, stock);
-	}
+	for (; first < end; first++)
+		flexmem_region_free(allocation->chunks[first], stock);
 }
 
 /*
@@ -106,17 +100,17 @@ static void give_chunks(struct flexmem_allocation *allocation,
  */
 static int take_chunks(struct flexmem_table *table,
 		       struct flexmem_allocation *allocation,
-		       const struct flexmem_shape *shape,
+		       u64 part, const struct flexmem_shape *shape,
 		       struct flexmem_stock *stock, struct flexmem_place *place)
 {
-	u64 untried = allocation->size;
+	u64 untried = allocation->size, size;
 	unsigned int i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < allocation->nr_chunks; i++) {
-		rc = take_chunk(table, &allocation->chunks[i], shape, stock,
+	for (i = 0; !rc && untried; i++, untried -= size) {
+		size = min(part, untried);
+		rc = take_chunk(table, allocation, i, size, shape, stock,
 				place);
-		untried -= allocation->chunks[i].size;
 	}
 	if (!rc || allocation->single)
 		return rc;
@@ -140,8 +134,7 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 	int rc = 0;
 
 	for (i = 0; !rc && i < nr; i++)
-		rc = flexmem_chunk_clean(&allocation->chunks[i],
-					 allocation->chunks[i].block);
+		rc = flexmem_chunk_clean(allocation, allocation->chunks[i]);
 	if (rc) {
 		give_chunks(allocation, 0, i - 1, NULL);
 		give_chunks(allocation, i, nr, NULL);
@@ -197,8 +190,7 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 					 u64 part, struct flexmem_stock *stock)
 {
 	struct flexmem_allocation *allocation;
-	u64 left = shape->size;
-	unsigned int i, nr = 1;
+	unsigned int nr = 1;
 
 	if (shape->chunks > 1)
 		nr = div64_u64(shape->size - 1, part) + 1;
@@ -215,11 +207,6 @@ static struct flexmem_allocation *create(struct flexmem_account *owner,
 		.single = nr == 1,
 		.nr_chunks = nr,
 	};
-	/* The other members of a chunk are set before they are used. */
-	for (i = 0; i < nr; i++, left -= min(part, left)) {
-		allocation->chunks[i].allocation = allocation;
-		allocation->chunks[i].size = min(part, left);
-	}
 	return allocation;
 }
 
@@ -260,7 +247,7 @@ flexmem_allocation_make(struct flexmem_table *table,
 	}
 	/* Each of the following calls uncharges the bytes if it fails. */
 	unplaced = 0;
-	rc = take_chunks(table, allocation, shape, stock, place) ?:
+	rc = take_chunks(table, allocation, part, shape, stock, place) ?:
 	     clean_chunks(allocation);
 	if (rc)
 		goto destroy;
@@ -307,11 +294,10 @@ void flexmem_allocation_end(struct flexmem_allocation *allocation,
  */
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 {
-	struct flexmem_chunk *chunk = allocation->chunks;
 	unsigned int i;
 
-	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
-		flexmem_region_orphan(chunk->region, chunk->block);
+	for (i = 0; i < allocation->nr_chunks; i++)
+		flexmem_region_orphan(allocation->chunks[i]);
 }
 
 /* Whether the bytes of at least one chunk are lost. */
@@ -320,7 +306,7 @@ bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 	unsigned int i;
 
 	for (i = 0; i < allocation->nr_chunks; i++)
-		if (flexmem_region_is_lost(allocation->chunks[i].region))
+		if (flexmem_region_is_lost(allocation->chunks[i]->region))
 			return true;
 	return false;
 }
@@ -339,7 +325,7 @@ int flexmem_allocation_error(const struct flexmem_allocation *allocation)
 	int rc = 0;
 
 	for (i = 0; !rc && i < allocation->nr_chunks; i++)
-		rc = flexmem_region_error(allocation->chunks[i].region);
+		rc = flexmem_region_error(allocation->chunks[i]->region);
 	return rc;
 }
 EXPORT_SYMBOL_GPL(flexmem_allocation_error);
@@ -360,14 +346,15 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_error);
 bool flexmem_allocation_part(const struct flexmem_allocation *allocation,
 			     unsigned int index, struct flexmem_part *part)
 {
-	const struct flexmem_chunk *chunk = &allocation->chunks[index];
+	const struct flexmem_block *chunk;
 
 	if (index >= allocation->nr_chunks)
 		return false;
+	chunk = allocation->chunks[index];
 	*part = (struct flexmem_part) {
 		.mem = chunk->region->mem,
 		.slot = chunk->region->slot,
-		.offset = chunk->block->start,
+		.offset = chunk->start,
 		.size = chunk->size,
 	};
 	return true;
@@ -379,25 +366,26 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_part);
  * @offset: in: position of the byte in the allocation, less than its size.
  * Out: position of the byte in the chunk.
  */
-struct flexmem_chunk *
-flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset)
+struct flexmem_block *
+flexmem_allocation_chunk(const struct flexmem_allocation *allocation,
+			 u64 *offset)
 {
-	struct flexmem_chunk *chunk = allocation->chunks;
+	struct flexmem_block *const *chunk = allocation->chunks;
 
-	for (; *offset >= chunk->size; chunk++)
-		*offset -= chunk->size;
-	return chunk;
+	for (; *offset >= (*chunk)->size; chunk++)
+		*offset -= (*chunk)->size;
+	return *chunk;
 }
 
 /* The address of the first byte of an allocation. */
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation)
 {
-	const struct flexmem_chunk *first = &allocation->chunks[0];
+	const struct flexmem_block *first = allocation->chunks[0];
 
 	return (struct flexmem_address) {
 		.region_id = first->region->id,
-		.offset = first->block->start,
+		.offset = first->start,
 	};
 }
 
@@ -406,12 +394,12 @@ void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
 				 unsigned int index,
 				 struct flexmem_chunk_entry *entry)
 {
-	const struct flexmem_chunk *chunk = &allocation->chunks[index];
+	const struct flexmem_block *chunk = allocation->chunks[index];
 	bool mappable = allocation->flags & FLEXMEM_ALLOC_MAPPABLE;
 
 	*entry = (struct flexmem_chunk_entry) {
 		.address.region_id = chunk->region->id,
-		.address.offset = chunk->block->start,
+		.address.offset = chunk->start,
 		.length = chunk->size,
 		.map_offset = mappable ? flexmem_chunk_map_offset(chunk) : 0,
 		.domain = chunk->region->domain->id,
@@ -422,10 +410,10 @@ void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
  * The mmap() offset of a chunk; a multiple of the page size if the allocation
  * is mappable.
  */
-u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk)
+u64 flexmem_chunk_map_offset(const struct flexmem_block *chunk)
 {
 	const struct flexmem_region *region = chunk->region;
 
 	return ((u64)region->slot << region->table->map_shift) |
-	       chunk->block->start;
+	       chunk->start;
 }

@@ -24,22 +24,6 @@ struct flexmem_stock;
 struct flexmem_table;
 
 /**
- * struct flexmem_chunk - a part of an allocation in one block
- * @allocation: its allocation; never changes
- * @region: region of @block; stays as long as the block is occupied
- * @block: block
- * @size: bytes; changes only together with &flexmem_allocation.size
- * @by_address: in &flexmem_client.by_address while the allocation is published
- */
-struct flexmem_chunk {
-	struct flexmem_allocation *allocation;
-	struct flexmem_region *region;
-	struct flexmem_block *block;
-	u64 size;
-	struct rb_node by_address;
-};
-
-/**
  * struct flexmem_allocation - an allocation
  * @refs: one reference for its handle, and one for each CPU mapping, each
  *	copy, each binding at device-virtual addresses, and each kernel user (a
@@ -59,11 +43,11 @@ struct flexmem_chunk {
  * @single: the object has room for one chunk, so a client's stock may keep
  *	it after the free
  * @nr_chunks: number of @chunks, at least 1
- * @chunks: parts of the allocation, in order. The first chunk has the address
- *	of the allocation
+ * @chunks: parts of the allocation, in order: an occupied block each. The first
+ *	chunk has the address of the allocation
  *
  * After the allocation has got its handle, only @refs, @fences, @named, @size
- * and @resizing change, and the members size and by_address of the chunks.
+ * and @resizing change, and the size, node and residue of the chunks.
  */
 struct flexmem_allocation {
 	refcount_t refs;
@@ -76,7 +60,7 @@ struct flexmem_allocation {
 	bool resizing;
 	bool single;
 	unsigned int nr_chunks;
-	struct flexmem_chunk chunks[];
+	struct flexmem_block *chunks[];
 };
 
 /**
@@ -139,20 +123,21 @@ flexmem_allocation_make(struct flexmem_table *table,
 			const struct flexmem_shape *shape,
 			struct flexmem_stock *stock,
 			struct flexmem_place *place);
-int flexmem_chunk_clean(struct flexmem_chunk *chunk,
+int flexmem_chunk_clean(const struct flexmem_allocation *allocation,
 			struct flexmem_block *block);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation);
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock);
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation);
-struct flexmem_chunk *
-flexmem_allocation_chunk(struct flexmem_allocation *allocation, u64 *offset);
+struct flexmem_block *
+flexmem_allocation_chunk(const struct flexmem_allocation *allocation,
+			 u64 *offset);
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation);
 void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
 				 unsigned int index,
 				 struct flexmem_chunk_entry *entry);
-u64 flexmem_chunk_map_offset(const struct flexmem_chunk *chunk);
+u64 flexmem_chunk_map_offset(const struct flexmem_block *chunk);
 
 #endif /* _FLEXMEM_ALLOCATION_H */

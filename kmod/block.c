@@ -335,8 +335,9 @@ struct flexmem_block *flexmem_blocks_split(struct flexmem_blocks *blocks,
 	tail->use = block->use;
 	tail->program = block->program;
 	tail->account = block->account;
+	tail->region = block->region;
 	inherit(tail, block);
-	block->size = size;
+	WRITE_ONCE(block->size, size);
 	inherit(block, block);
 	blocks->nr_used++;
 	return tail;
@@ -352,7 +353,8 @@ void flexmem_blocks_join(struct flexmem_blocks *blocks,
 			 struct flexmem_block *tail)
 {
 	list_del(&tail->link);
-	block->size += tail->size;
+	/* mmap() reads the size of a chunk without the lock. */
+	WRITE_ONCE(block->size, block->size + tail->size);
 	flexmem_residue_merge(&block->residue, &tail->residue);
 	blocks->nr_used--;
 }

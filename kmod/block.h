@@ -40,6 +40,8 @@
 #define FLEXMEM_GROWABLE_TIMES 8
 
 struct flexmem_account;
+struct flexmem_allocation;
+struct flexmem_region;
 
 /**
  * enum flexmem_use - what a block is used for
@@ -61,7 +63,8 @@ enum flexmem_use {
  * struct flexmem_block - an interval of a region, free or occupied
  * @link: in &flexmem_blocks.all, by @start
  * @node: in &flexmem_blocks.index while the block is free. While the block
- *	is occupied, its owner may use the node
+ *	is occupied, its owner may use the node: that of a chunk is in a tree of
+ *	&struct flexmem_client while the allocation is published
  * @start: offset of the first byte from the start of the region
  * @size: bytes
  * @subtree_max: for first fit: the largest @size in the subtree of @node
@@ -70,6 +73,9 @@ enum flexmem_use {
  * @program: for region.c: the block is memory of a program
  * @account: for region.c: the account that is charged for the block. NULL in
  *	quarantine; without meaning in a free block
+ * @region: for region.c: region of an occupied block, which stays as long as
+ *	the block is occupied
+ * @allocation: for allocation.c: the allocation of which the block is a chunk
  */
 struct flexmem_block {
 	struct list_head link;
@@ -81,6 +87,8 @@ struct flexmem_block {
 	enum flexmem_use use;
 	bool program;
 	struct flexmem_account *account;
+	struct flexmem_region *region;
+	struct flexmem_allocation *allocation;
 };
 
 struct flexmem_fit_ops;

@@ -165,7 +165,7 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct flexmem_file *file = filp->private_data;
-	struct flexmem_chunk *chunk;
+	struct flexmem_block *chunk;
 
 	if (flexmem_function_is_gone(&file->fdev->table.function))
 		return -ENODEV;

@@ -82,11 +82,11 @@ struct place_key {
 	u64 offset;
 };
 
-static struct place_key key_of(const struct flexmem_chunk *chunk)
+static struct place_key key_of(const struct flexmem_block *chunk)
 {
 	return (struct place_key) {
 		.serial = chunk->region->serial,
-		.offset = chunk->block->start,
+		.offset = chunk->start,
 	};
 }
 
@@ -99,9 +99,9 @@ static int compare_keys(const struct place_key *a, const struct place_key *b)
 	return 0;
 }
 
-static struct flexmem_chunk *to_chunk(const struct rb_node *node)
+static struct flexmem_block *to_chunk(const struct rb_node *node)
 {
-	return rb_entry(node, struct flexmem_chunk, by_address);
+	return rb_entry(node, struct flexmem_block, node);
 }
 
 static bool address_less(struct rb_node *a, const struct rb_node *b)
@@ -128,7 +128,7 @@ static struct rb_root *tree_of(struct flexmem_client *client,
 }
 
 static struct rb_root *tree_of_chunk(struct flexmem_client *client,
-				     const struct flexmem_chunk *chunk)
+				     const struct flexmem_block *chunk)
 {
 	const struct place_key key = key_of(chunk);
 
@@ -191,14 +191,16 @@ flexmem_client_prepare(struct flexmem_client *client,
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
-	struct flexmem_chunk *chunk = allocation->chunks;
+	struct flexmem_block *chunk;
 	unsigned int i;
 
 	spin_lock(&client->handles.lock);
 	allocation->named = true;
-	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
-		rb_add(&chunk->by_address, tree_of_chunk(client, chunk),
+	for (i = 0; i < allocation->nr_chunks; i++) {
+		chunk = allocation->chunks[i];
+		rb_add(&chunk->node, tree_of_chunk(client, chunk),
 		       address_less);
+	}
 	spin_unlock(&client->handles.lock);
 }
 
@@ -241,13 +243,15 @@ struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 static void detach_locked(struct flexmem_client *client,
 			  struct flexmem_allocation *allocation)
 {
-	struct flexmem_chunk *chunk = allocation->chunks;
+	struct flexmem_block *chunk;
 	unsigned int i;
 
 	lockdep_assert_held(&client->handles.lock);
 	allocation->named = false;
-	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
-		rb_erase(&chunk->by_address, tree_of_chunk(client, chunk));
+	for (i = 0; i < allocation->nr_chunks; i++) {
+		chunk = allocation->chunks[i];
+		rb_erase(&chunk->node, tree_of_chunk(client, chunk));
+	}
 }
 
 /*
@@ -269,11 +273,11 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	return allocation;
 }
 
-static struct flexmem_allocation *starts_with(const struct flexmem_chunk *chunk)
+static struct flexmem_allocation *starts_with(const struct flexmem_block *chunk)
 {
 	struct flexmem_allocation *allocation = chunk->allocation;
 
-	return chunk == &allocation->chunks[0] ? allocation : NULL;
+	return chunk == allocation->chunks[0] ? allocation : NULL;
 }
 
 /*
@@ -473,11 +477,11 @@ EXPORT_SYMBOL_GPL(flexmem_client_hold);
  * Returns the mappable chunk that starts at @key. If there is none, returns the
  * next one below.
  */
-static struct flexmem_chunk *find_floor(struct flexmem_client *client,
+static struct flexmem_block *find_floor(struct flexmem_client *client,
 					const struct place_key *key)
 {
 	struct rb_node *node = client->mappable.rb_node;
-	struct flexmem_chunk *floor = NULL;
+	struct flexmem_block *floor = NULL;
 
 	lockdep_assert_held(&client->handles.lock);
 	while (node) {
@@ -495,12 +499,12 @@ static struct flexmem_chunk *find_floor(struct flexmem_client *client,
  * The mappable chunk that an mmap() offset is in, with a reference to its
  * allocation; or an error of flexmem_client_allocation().
  */
-struct flexmem_chunk *
+struct flexmem_block *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 {
 	unsigned int shift = client->table->map_shift;
 	struct flexmem_allocation *allocation = NULL;
-	struct flexmem_chunk *chunk;
+	struct flexmem_block *chunk;
 	struct place_key key = {
 		.offset = map_offset & (BIT_ULL(shift) - 1),
 	};
@@ -511,7 +515,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	spin_lock(&client->handles.lock);
 	chunk = find_floor(client, &key);
 	if (chunk && chunk->region->serial == key.serial &&
-	    key.offset - chunk->block->start < chunk->size)
+	    key.offset - chunk->start < READ_ONCE(chunk->size))
 		allocation = chunk->allocation;
 	allocation = usable(allocation);
 	if (!IS_ERR(allocation))

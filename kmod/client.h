@@ -86,7 +86,7 @@ struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address);
 
-struct flexmem_chunk *
+struct flexmem_block *
 flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset);
 
 int flexmem_client_lookup(struct flexmem_client *client, u32 handle,

@@ -61,14 +61,14 @@ struct place {
 
 static struct place place_of(struct flexmem_allocation *allocation, u64 offset)
 {
-	struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk;
 
 	if (!allocation)
 		return (struct place) { .room = U64_MAX };
 	chunk = flexmem_allocation_chunk(allocation, &offset);
 	return (struct place) {
 		.region = chunk->region,
-		.offset = chunk->block->start + offset,
+		.offset = chunk->start + offset,
 		.room = chunk->size - offset,
 	};
 }

@@ -336,7 +336,7 @@ void flexmem_leaving_fini(struct flexmem_leaving *leaving)
 static void leave(struct flexmem_allocation *allocation)
 {
 	struct flexmem_leaving *leaving =
-		&allocation->chunks[0].region->table->leaving;
+		&allocation->chunks[0]->region->table->leaving;
 	struct flexmem_fences *fences = allocation->fences;
 
 	trace_flexmem_leaving(allocation);

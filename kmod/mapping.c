@@ -34,7 +34,7 @@
 int flexmem_mapping_describe(struct flexmem_allocation *allocation,
 			     struct flexmem_map *map)
 {
-	const struct flexmem_chunk *first = &allocation->chunks[0];
+	const struct flexmem_block *first = allocation->chunks[0];
 	int rc = flexmem_allocation_error(allocation);
 
 	if (!rc && !(allocation->flags & FLEXMEM_ALLOC_MAPPABLE))
@@ -49,14 +49,14 @@ int flexmem_mapping_describe(struct flexmem_allocation *allocation,
 
 static void mapping_open(struct vm_area_struct *vma)
 {
-	struct flexmem_chunk *chunk = vma->vm_private_data;
+	struct flexmem_block *chunk = vma->vm_private_data;
 
 	flexmem_allocation_get(chunk->allocation);
 }
 
 static void mapping_close(struct vm_area_struct *vma)
 {
-	struct flexmem_chunk *chunk = vma->vm_private_data;
+	struct flexmem_block *chunk = vma->vm_private_data;
 
 	flexmem_allocation_put(chunk->allocation);
 }
@@ -122,7 +122,7 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 						    u64 offset,
 						    const struct flexmem_frames *))
 {
-	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
+	struct flexmem_block *chunk = vmf->vma->vm_private_data;
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
 	struct flexmem_frames frames;
@@ -191,7 +191,7 @@ static vm_fault_t wait_awake(struct vm_fault *vmf,
  */
 static vm_fault_t mapping_fault(struct vm_fault *vmf)
 {
-	struct flexmem_chunk *chunk = vmf->vma->vm_private_data;
+	struct flexmem_block *chunk = vmf->vma->vm_private_data;
 	vm_fault_t ret = handle_fault(vmf, insert_pages);
 
 	if (ret != VM_FAULT_FALLBACK)
@@ -222,7 +222,7 @@ static const struct vm_operations_struct mapping_vm_ops = {
 };
 
 /* Whether @size bytes from the mmap() offset @start lie in the chunk. */
-static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
+static bool is_within(const struct flexmem_block *chunk, u64 start, u64 size)
 {
 	u64 first = flexmem_chunk_map_offset(chunk);
 
@@ -240,7 +240,7 @@ static bool is_within(const struct flexmem_chunk *chunk, u64 start, u64 size)
  * mapped, or the range is not inside the chunk, -EIO if the allocation is lost,
  * or -ENODEV if the device is removed.
  */
-int flexmem_mapping_mmap(struct flexmem_chunk *chunk,
+int flexmem_mapping_mmap(struct flexmem_block *chunk,
 			 struct vm_area_struct *vma)
 {
 	struct flexmem_allocation *allocation = chunk->allocation;

@@ -6,12 +6,12 @@
 #include <linux/flexmem.h>
 
 struct flexmem_allocation;
-struct flexmem_chunk;
+struct flexmem_block;
 struct vm_area_struct;
 
 int flexmem_mapping_describe(struct flexmem_allocation *allocation,
 			     struct flexmem_map *map);
-int flexmem_mapping_mmap(struct flexmem_chunk *chunk,
+int flexmem_mapping_mmap(struct flexmem_block *chunk,
 			 struct vm_area_struct *vma);
 
 #endif /* _FLEXMEM_MAPPING_H */

@@ -150,7 +150,6 @@ static bool place_in(struct flexmem_region *region,
 {
 	place->block = flexmem_region_alloc(region, request, spare,
 					    &place->reason, &place->gave_up);
-	place->region = region;
 	return place->block;
 }
 
@@ -301,8 +300,7 @@ static void end_growth(struct flexmem_job *job)
 	struct growth *growth = container_of(job, struct growth, job);
 
 	if (growth->place.block) {
-		flexmem_region_free(growth->place.region, growth->place.block,
-				    NULL);
+		flexmem_region_free(growth->place.block, NULL);
 	} else if (flexmem_job_is_abandoned(job)) {
 		flexmem_uncharge(growth->request.account,
 				 growth->request.size, 0);

@@ -19,8 +19,7 @@ struct flexmem_table;
 
 /**
  * struct flexmem_place - result of a placement
- * @region: region
- * @block: block of the region
+ * @block: block
  * @reason: on -ENOMEM: the reason; FLEXMEM_REASON_NONE if the kernel had no
  *	memory. During the search: the limit that refused a block which was
  *	large enough
@@ -41,7 +40,6 @@ struct flexmem_table;
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
  */
 struct flexmem_place {
-	struct flexmem_region *region;
 	struct flexmem_block *block;
 	enum flexmem_reason reason;
 	enum flexmem_reason region_reason;

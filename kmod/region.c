@@ -138,6 +138,7 @@ static void set_use(struct flexmem_region *region, struct flexmem_block *block,
 static void set_user(struct flexmem_region *region, struct flexmem_block *block,
 		     struct flexmem_account *account, bool program)
 {
+	block->region = region;
 	block->account = account;
 	block->program = program;
 	region->used_program += program_bytes(block);
@@ -206,8 +207,8 @@ static void quarantine(struct flexmem_region *region,
 
 /*
  * Allocates bytes directly behind a block.
- * @block: occupied block of @region; the caller ensures that no other task
- * extends or frees @block. @size: bytes to add, a multiple of FLEXMEM_ALIGN,
+ * @block: occupied block; the caller ensures that no other task extends or frees
+ * it. @size: bytes to add, a multiple of FLEXMEM_ALIGN,
  * not 0; charged. @spare: at least one node. @tail: receives the new block, for
  * flexmem_region_join(), flexmem_region_free() or flexmem_region_quarantine().
  * Receives NULL if fewer than @size bytes are free behind @block; then nothing
@@ -215,11 +216,11 @@ static void quarantine(struct flexmem_region *region,
  * Context: takes the region's lock. Return: the number of free bytes directly
  * behind the block before the call.
  */
-u64 flexmem_region_extend(struct flexmem_region *region,
-			  struct flexmem_block *block, u64 size,
+u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail)
 {
+	struct flexmem_region *region = block->region;
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_found found = {};
 	u64 room = 0;
@@ -251,10 +252,10 @@ unlock:
  * bytes, and the node of @tail is freed.
  * Context: takes the region's lock.
  */
-void flexmem_region_join(struct flexmem_region *region,
-			 struct flexmem_block *block,
+void flexmem_region_join(struct flexmem_block *block,
 			 struct flexmem_block *tail)
 {
+	struct flexmem_region *region = block->region;
 	struct flexmem_spare unused = { .block = { tail } };
 
 	spin_lock(&region->lock);
@@ -269,9 +270,10 @@ void flexmem_region_join(struct flexmem_region *region,
  * Marks a block as orphaned: the owner has freed it, but it is still in use.
  * Calls after the first one have no effect. Takes the region's lock.
  */
-void flexmem_region_orphan(struct flexmem_region *region,
-			   struct flexmem_block *block)
+void flexmem_region_orphan(struct flexmem_block *block)
 {
+	struct flexmem_region *region = block->region;
+
 	spin_lock(&region->lock);
 	set_use(region, block, FLEXMEM_USE_ORPHANED);
 	spin_unlock(&region->lock);
@@ -299,15 +301,15 @@ static bool free_block(struct flexmem_region *region,
 
 /*
  * Frees a block.
- * @block: occupied block of @region. @stock: receives nodes that are left over;
- * NULL: the nodes are freed.
- * Context: takes the region's lock. The caller must not use @block or @region
- * afterwards.
+ * @block: occupied block. @stock: receives nodes that are left over; NULL: the
+ * nodes are freed.
+ * Context: takes the region's lock. The caller must not use @block afterwards,
+ * nor its region.
  */
-void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block,
+void flexmem_region_free(struct flexmem_block *block,
 			 struct flexmem_stock *stock)
 {
+	struct flexmem_region *region = block->region;
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_spare unused;
 	bool last;
@@ -326,16 +328,16 @@ void flexmem_region_free(struct flexmem_region *region,
 
 /*
  * Frees the end of a block.
- * @block: occupied block of @region; the caller ensures that no other task
- * extends or frees @block. @size: bytes that @block keeps: a multiple of
+ * @block: occupied block; the caller ensures that no other task extends or frees
+ * it. @size: bytes that @block keeps: a multiple of
  * FLEXMEM_ALIGN, not 0, less than the present size of @block. @spare: at least
  * one node.
  * Context: takes the region's lock.
  */
-void flexmem_region_shrink(struct flexmem_region *region,
-			   struct flexmem_block *block, u64 size,
+void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare)
 {
+	struct flexmem_region *region = block->region;
 	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_spare unused;
 	struct flexmem_block *tail;
@@ -353,13 +355,13 @@ void flexmem_region_shrink(struct flexmem_region *region,
  * Puts a block into quarantine after a failed scrub. The block is not allocated
  * before it is clean. The background worker and TRIM retry the scrub. If the
  * region is dead, the block is freed instead.
- * @block: new block of @region, not visible to its owner yet.
- * Context: takes the region's lock. The caller must not use @block or @region
- * afterwards.
+ * @block: new block, not visible to its owner yet.
+ * Context: takes the region's lock. The caller must not use @block afterwards,
+ * nor its region.
  */
-void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block)
+void flexmem_region_quarantine(struct flexmem_block *block)
 {
+	struct flexmem_region *region = block->region;
 	bool dead;
 
 	spin_lock(&region->lock);
@@ -371,7 +373,7 @@ void flexmem_region_quarantine(struct flexmem_region *region,
 	}
 	spin_unlock(&region->lock);
 	if (dead)
-		flexmem_region_free(region, block, NULL);
+		flexmem_region_free(block, NULL);
 }
 
 /*
@@ -399,11 +401,11 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
  * Ends a retry that flexmem_region_take_quarantined() has begun. Frees @block
  * if it was scrubbed or its region is dead. Otherwise the block goes back into
  * quarantine. Context: takes the region's lock. The caller must not use @block
- * afterwards, and must not use @region if it is dead.
+ * afterwards, nor its region if that is dead.
  */
-void flexmem_region_end_quarantine(struct flexmem_region *region,
-				   struct flexmem_block *block, bool scrubbed)
+void flexmem_region_end_quarantine(struct flexmem_block *block, bool scrubbed)
 {
+	struct flexmem_region *region = block->region;
 	bool ends;
 
 	spin_lock(&region->lock);
@@ -414,7 +416,7 @@ void flexmem_region_end_quarantine(struct flexmem_region *region,
 		quarantine(region, block);
 	spin_unlock(&region->lock);
 	if (ends)
-		flexmem_region_free(region, block, NULL);
+		flexmem_region_free(block, NULL);
 }
 
 /*

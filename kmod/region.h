@@ -156,28 +156,21 @@ flexmem_region_alloc(struct flexmem_region *region,
 		     const struct flexmem_request *request,
 		     struct flexmem_spare *spare, enum flexmem_reason *refusal,
 		     bool *gave_up);
-u64 flexmem_region_extend(struct flexmem_region *region,
-			  struct flexmem_block *block, u64 size,
+u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail);
-void flexmem_region_join(struct flexmem_region *region,
-			 struct flexmem_block *block,
+void flexmem_region_join(struct flexmem_block *block,
 			 struct flexmem_block *tail);
-void flexmem_region_shrink(struct flexmem_region *region,
-			   struct flexmem_block *block, u64 size,
+void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare);
-void flexmem_region_orphan(struct flexmem_region *region,
-			   struct flexmem_block *block);
-void flexmem_region_free(struct flexmem_region *region,
-			 struct flexmem_block *block,
+void flexmem_region_orphan(struct flexmem_block *block);
+void flexmem_region_free(struct flexmem_block *block,
 			 struct flexmem_stock *stock);
 
-void flexmem_region_quarantine(struct flexmem_region *region,
-			       struct flexmem_block *block);
+void flexmem_region_quarantine(struct flexmem_block *block);
 struct flexmem_block *
 flexmem_region_take_quarantined(struct flexmem_region *region);
-void flexmem_region_end_quarantine(struct flexmem_region *region,
-				   struct flexmem_block *block, bool scrubbed);
+void flexmem_region_end_quarantine(struct flexmem_block *block, bool scrubbed);
 void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 			       u64 *end);
 

@@ -57,8 +57,6 @@ static void end(struct flexmem_resizing *resizing, u64 size)
 
 	spin_lock(&client->handles.lock);
 	allocation->size = size;
-	if (allocation->nr_chunks == 1)
-		allocation->chunks[0].size = size;
 	allocation->resizing = false;
 	spin_unlock(&client->handles.lock);
 	flexmem_spare_drop(&resizing->spare, NULL);
@@ -69,7 +67,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 		    struct flexmem_resize *cmd)
 {
 	struct flexmem_allocation *allocation = resizing->allocation;
-	struct flexmem_chunk *chunk = &allocation->chunks[0];
+	struct flexmem_block *chunk = allocation->chunks[0];
 	struct flexmem_account *owner = allocation->owner;
 	u64 more = resizing->size - allocation->size;
 	bool may_fit = resizing->size <= chunk->region->mem.size;
@@ -88,11 +86,10 @@ static int get_tail(struct flexmem_resizing *resizing,
 	 * If a limit forbids the growth, this call only computes the room: no
 	 * region has U64_MAX bytes.
 	 */
-	room = flexmem_region_extend(chunk->region, chunk->block,
-				     refusal ? U64_MAX : more,
+	room = flexmem_region_extend(chunk, refusal ? U64_MAX : more,
 				     &resizing->spare, &resizing->tail);
 	if (resizing->tail) {
-		rc = flexmem_chunk_clean(chunk, resizing->tail);
+		rc = flexmem_chunk_clean(allocation, resizing->tail);
 		if (rc)
 			resizing->tail = NULL;
 		return rc;
@@ -168,14 +165,12 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
 	const struct flexmem_allocation *allocation = resizing->allocation;
-	const struct flexmem_chunk *chunk = &allocation->chunks[0];
 
 	if (resizing->tail)
-		flexmem_region_join(chunk->region, chunk->block,
-				    resizing->tail);
+		flexmem_region_join(allocation->chunks[0], resizing->tail);
 	else if (resizing->size < allocation->size)
-		flexmem_region_shrink(chunk->region, chunk->block,
-				      resizing->size, &resizing->spare);
+		flexmem_region_shrink(allocation->chunks[0], resizing->size,
+				      &resizing->spare);
 	end(resizing, resizing->size);
 }
 
@@ -185,7 +180,6 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 	const struct flexmem_allocation *allocation = resizing->allocation;
 
 	if (resizing->tail)
-		flexmem_region_free(allocation->chunks[0].region,
-				    resizing->tail, NULL);
+		flexmem_region_free(resizing->tail, NULL);
 	end(resizing, allocation->size);
 }

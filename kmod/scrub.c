@@ -77,31 +77,28 @@ static int lock_data_while_up(struct flexmem_function *function)
 
 /*
  * Zeroes a block.
- * @region: the caller keeps it. @block: block of @region that only the caller
- * uses.
+ * @block: occupied block that only the caller uses.
  * Context: may sleep. Return: 0; an error of flexmem_function_error(); -ENODEV
  * or -EIO if the region is lost; or an error of the firmware.
  */
-int flexmem_scrub_whole(struct flexmem_region *region,
-			const struct flexmem_block *block)
+int flexmem_scrub_whole(const struct flexmem_block *block)
 {
-	return scrub_range(region, block->start, flexmem_block_end(block),
+	return scrub_range(block->region, block->start, flexmem_block_end(block),
 			   lock_data_while_up);
 }
 
 /*
  * Prepares a block for its new owner.
- * @block: new block of @region, not visible to its owner yet. @zeroed: scrub
- * the block even if the bytes in it are the new owner's own.
+ * @block: new block, not visible to its owner yet. @zeroed: scrub the block even
+ * if the bytes in it are the new owner's own.
  * Context: may sleep. Return: 0; -EINTR if the caller was killed; -ENODEV or
  * -EIO if the region is lost; -EAGAIN if the firmware may be dead and was not
  * asked; or an error of the firmware. After an error the block still counts as
  * dirty.
  */
-int flexmem_scrub_block(struct flexmem_region *region,
-			struct flexmem_block *block, u64 owner, bool zeroed)
+int flexmem_scrub_block(struct flexmem_block *block, u64 owner, bool zeroed)
 {
-	struct flexmem_function *function = &region->table->function;
+	struct flexmem_function *function = &block->region->table->function;
 	u64 bytes_of = block->residue.bytes_of;
 	int rc = 0;
 
@@ -112,7 +109,7 @@ int flexmem_scrub_block(struct flexmem_region *region,
 	 * are not the owner's, and this waits for data_lock.
 	 */
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed))
-		rc = scrub_range(region, block->residue.start,
+		rc = scrub_range(block->region, block->residue.start,
 				 block->residue.end, lock_data);
 	if (!rc)
 		flexmem_block_mark_dirty(block, owner);

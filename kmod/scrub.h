@@ -6,13 +6,10 @@
 #include <linux/types.h>
 
 struct flexmem_block;
-struct flexmem_region;
 struct flexmem_table;
 
-int flexmem_scrub_whole(struct flexmem_region *region,
-			const struct flexmem_block *block);
-int flexmem_scrub_block(struct flexmem_region *region,
-			struct flexmem_block *block, u64 owner, bool zeroed);
+int flexmem_scrub_whole(const struct flexmem_block *block);
+int flexmem_scrub_block(struct flexmem_block *block, u64 owner, bool zeroed);
 void flexmem_scrub_soon(struct flexmem_table *table);
 
 #endif /* _FLEXMEM_SCRUB_H */

@@ -18,6 +18,7 @@
 #include <linux/align.h>
 #include <linux/atomic.h>
 #include <linux/errno.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -317,7 +318,7 @@ static int map_next(struct flexmem_binding *binding)
 	struct flexmem_function *function = function_of(binding->space);
 	struct flexmem_vm *vm = &binding->space->vm;
 	u64 offset = binding->bytes.start + binding->mapped;
-	const struct flexmem_chunk *chunk =
+	const struct flexmem_block *chunk =
 		flexmem_allocation_chunk(binding->allocation, &offset);
 	const struct flexmem_vm_range range = {
 		.space = vm->space,
@@ -328,7 +329,7 @@ static int map_next(struct flexmem_binding *binding)
 	int rc;
 
 	rc = flexmem_function_vm_map(function, &range, &chunk->region->mem,
-				     chunk->block->start + offset,
+				     chunk->start + offset,
 				     binding->access);
 	if (rc == -ENOSPC)
 		return rc;
@@ -444,11 +445,11 @@ static int run(struct flexmem_binding *binding,
 static bool has_whole_pages(const struct flexmem_allocation *allocation,
 			    u64 page)
 {
-	const struct flexmem_chunk *chunk = allocation->chunks;
 	unsigned int i;
 
-	for (i = 0; i < allocation->nr_chunks; i++, chunk++)
-		if (!IS_ALIGNED(chunk->block->start | chunk->size, page))
+	for (i = 0; i < allocation->nr_chunks; i++)
+		if (!IS_ALIGNED(allocation->chunks[i]->start |
+				allocation->chunks[i]->size, page))
 			return false;
 	return true;
 }
@@ -544,12 +545,6 @@ int flexmem_space_unbind(struct flexmem_space *space, u64 address)
 	return rc ?: run(binding, run_unbind);
 }
 
-static u32 chunk_number(struct flexmem_allocation *allocation, u64 offset)
-{
-	return flexmem_allocation_chunk(allocation, &offset) -
-	       allocation->chunks;
-}
-
 /*
  * Looks for the byte @cmd->offset of @allocation, or for the address
  * @cmd->address if @allocation is NULL. @cmd receives the results, except the
@@ -576,7 +571,9 @@ flexmem_space_lookup(struct flexmem_space *space,
 		cmd->out_offset = binding->bytes.start + at;
 		cmd->out_length = binding->bytes.size - at;
 		cmd->out_access = binding->access;
-		cmd->out_chunk = chunk_number(found, cmd->out_offset);
+		/* All chunks but the last have the size of the first. */
+		cmd->out_chunk = div64_u64(cmd->out_offset,
+					   found->chunks[0]->size);
 	}
 	spin_unlock(&space->lock);
 	return found;

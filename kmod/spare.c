@@ -111,7 +111,7 @@ int flexmem_spare_init(void)
 	cache[FLEXMEM_OBJECT_ALLOCATION] =
 		kmem_cache_create("flexmem_allocation",
 				  sizeof(struct flexmem_allocation) +
-				  sizeof(struct flexmem_chunk), 0,
+				  sizeof(struct flexmem_block *), 0,
 				  SLAB_ACCOUNT, NULL);
 	cache[FLEXMEM_OBJECT_BLOCK] =
 		kmem_cache_create("flexmem_block",

@@ -156,8 +156,7 @@ flexmem_table_exhausted(const struct flexmem_table *table,
  * table_*.c, placement.c and reservation.c. Reports also call
  * flexmem_table_kind().
  */
-int flexmem_table_retry_scrub(struct flexmem_region *region,
-			      struct flexmem_block *block);
+int flexmem_table_retry_scrub(struct flexmem_block *block);
 int flexmem_table_scrub_quarantine(struct flexmem_table *table);
 void flexmem_table_scrub_work(struct work_struct *work);
 void flexmem_table_scrub_stop(struct flexmem_table *table);

@@ -125,7 +125,7 @@ static void lose_region(struct flexmem_table *table,
 	 * blocks stays.
 	 */
 	list_for_each_entry_safe(block, next, &quarantine, residue.link)
-		flexmem_region_end_quarantine(region, block, true);
+		flexmem_region_end_quarantine(block, true);
 }
 
 /*

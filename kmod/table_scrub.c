@@ -35,17 +35,15 @@
 
 /*
  * Scrubs a quarantined block.
- * @region: region, which @block keeps. @block: from
- * flexmem_region_take_quarantined(); becomes free, or goes back into
+ * @block: from flexmem_region_take_quarantined(); becomes free, or goes back into
  * quarantine.
  * Context: may sleep. Return: 0, or an error of flexmem_scrub_whole().
  */
-int flexmem_table_retry_scrub(struct flexmem_region *region,
-			      struct flexmem_block *block)
+int flexmem_table_retry_scrub(struct flexmem_block *block)
 {
-	int rc = flexmem_scrub_whole(region, block);
+	int rc = flexmem_scrub_whole(block);
 
-	flexmem_region_end_quarantine(region, block, !rc);
+	flexmem_region_end_quarantine(block, !rc);
 	return rc;
 }
 
@@ -69,7 +67,7 @@ int flexmem_table_scrub_quarantine(struct flexmem_table *table)
 			block = flexmem_region_take_quarantined(region);
 			if (!block)
 				break;
-			rc = flexmem_table_retry_scrub(region, block);
+			rc = flexmem_table_retry_scrub(block);
 		}
 	}
 	return rc;
@@ -200,7 +198,7 @@ static int scrub_round(struct flexmem_table *table, bool *waits, u64 *dirty)
 		}
 		mutex_unlock(&table->function.data_lock);
 		if (block)
-			one = flexmem_table_retry_scrub(region, block);
+			one = flexmem_table_retry_scrub(block);
 		if (one != -ENOENT && (rc == -ENOENT || !rc))
 			rc = one;
 		cond_resched();

@@ -160,7 +160,7 @@ DECLARE_EVENT_CLASS(flexmem_allocation,
 		__field(u64, size)
 	),
 	TP_fast_assign(
-		const struct flexmem_chunk *chunk = allocation->chunks;
+		const struct flexmem_block *chunk = allocation->chunks[0];
 
 		__entry->minor = chunk->region->table->function.minor;
 		__entry->handle = allocation->handle;
@@ -168,7 +168,7 @@ DECLARE_EVENT_CLASS(flexmem_allocation,
 		__entry->slot = chunk->region->slot;
 		__entry->chunks = allocation->nr_chunks;
 		__entry->client = allocation->owner->id;
-		__entry->offset = chunk->block->start;
+		__entry->offset = chunk->start;
 		__entry->size = allocation->size;
 	),
 	TP_printk("minor=%d client=%llu handle=%u flags=%#x slot=%u offset=%#llx size=%llu chunks=%u",
@@ -213,11 +213,11 @@ DECLARE_EVENT_CLASS(flexmem_fence,
 		__field(u64, seqno)
 	),
 	TP_fast_assign(
-		const struct flexmem_chunk *chunk = allocation->chunks;
+		const struct flexmem_block *chunk = allocation->chunks[0];
 
 		__entry->minor = chunk->region->table->function.minor;
 		__entry->client = allocation->owner->id;
-		__entry->offset = chunk->block->start;
+		__entry->offset = chunk->start;
 		__entry->context = fence->context;
 		__entry->seqno = fence->seqno;
 	),

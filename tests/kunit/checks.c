@@ -169,20 +169,19 @@ const char *checks_of_accounts(struct flexmem_accounts *accounts)
 static const char *check_chunks(const struct flexmem_client *client,
 				const struct flexmem_allocation *allocation)
 {
-	const struct flexmem_chunk *chunk = allocation->chunks;
+	const struct flexmem_block *chunk;
 	u64 size = allocation->size;
 	unsigned int i;
 
-	for (i = 0; i < allocation->nr_chunks; i++, chunk++) {
+	for (i = 0; i < allocation->nr_chunks; i++) {
+		chunk = allocation->chunks[i];
 		size -= chunk->size;
 		if (chunk->allocation != allocation)
 			return "chunk of another allocation";
-		if (!allocation->resizing && chunk->size != chunk->block->size)
-			return "block of another size";
-		if (chunk->block->account != client->account)
+		if (chunk->account != client->account)
 			return "block of another owner";
 	}
-	return size ? "chunks of another size" : NULL;
+	return size && !allocation->resizing ? "chunks of another size" : NULL;
 }
 
 static u32 count_nodes(const struct rb_root *root)

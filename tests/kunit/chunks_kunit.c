@@ -82,7 +82,7 @@ static void chunks_are_equal_but_for_the_last(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct flexmem_allocation *allocation;
-	const struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk;
 	struct flexmem_allocation *first;
 	unsigned int i, j;
 
@@ -93,12 +93,11 @@ static void chunks_are_equal_but_for_the_last(struct kunit *test)
 					  shapes[i].alignment,
 					  shapes[i].chunks);
 		for (j = 0; j < allocation->nr_chunks; j++) {
-			chunk = &allocation->chunks[j];
+			chunk = allocation->chunks[j];
 			KUNIT_ASSERT_TRUE(test, j < MOST);
 			KUNIT_EXPECT_EQ(test, chunk->size, shapes[i].sizes[j]);
-			KUNIT_EXPECT_EQ(test, chunk->size, chunk->block->size);
 			KUNIT_EXPECT_TRUE(test,
-					  IS_ALIGNED(chunk->block->start,
+					  IS_ALIGNED(chunk->start,
 						     shapes[i].alignment));
 		}
 		KUNIT_EXPECT_TRUE(test, j == MOST || !shapes[i].sizes[j]);
@@ -123,8 +122,8 @@ static void several_are_more_than_a_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_SIZE);
 	allocation = alloc_chunks(test, client, 30 * GIB, 128, 3);
 	KUNIT_EXPECT_EQ(test, allocation->nr_chunks, 3);
-	KUNIT_EXPECT_NE(test, allocation->chunks[0].region->slot,
-			allocation->chunks[2].region->slot);
+	KUNIT_EXPECT_NE(test, allocation->chunks[0]->region->slot,
+			allocation->chunks[2]->region->slot);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_owned, 30 * GIB);
 	release(test, client, allocation);
 }
@@ -208,12 +207,12 @@ static void only_the_first_gives_the_address(struct kunit *test)
 	allocation = alloc_chunks(test, client, 1024, 128, 2);
 	address = flexmem_allocation_address(allocation);
 	KUNIT_EXPECT_EQ(test, address.offset,
-			allocation->chunks[0].block->start);
-	address.offset = allocation->chunks[1].block->start;
+			allocation->chunks[0]->start);
+	address.offset = allocation->chunks[1]->start;
 	KUNIT_EXPECT_EQ(test, -ENOENT,
 			PTR_ERR(flexmem_client_detach_address(client,
 							      &address)));
-	address.offset = allocation->chunks[0].block->start;
+	address.offset = allocation->chunks[0]->start;
 	KUNIT_EXPECT_PTR_EQ(test, allocation,
 			    flexmem_client_detach_address(client, &address));
 	flexmem_client_release(client, allocation);
@@ -221,9 +220,9 @@ static void only_the_first_gives_the_address(struct kunit *test)
 }
 
 static void expect_mapped(struct kunit *test, struct flexmem_client *client,
-			  u64 offset, struct flexmem_chunk *expected)
+			  u64 offset, struct flexmem_block *expected)
 {
-	struct flexmem_chunk *chunk;
+	struct flexmem_block *chunk;
 
 	chunk = flexmem_client_get_mapped(client, offset);
 	KUNIT_EXPECT_PTR_EQ(test, chunk, expected);
@@ -235,13 +234,13 @@ static void map_offset_finds_its_chunk(struct kunit *test)
 {
 	struct flexmem_client *client = open(test, 1);
 	struct flexmem_allocation *allocation;
-	struct flexmem_chunk *chunk;
+	struct flexmem_block *chunk;
 	unsigned int i;
 	u64 offset;
 
 	allocation = alloc_chunks(test, client, 3 * 4096, 4096, 3);
 	for (i = 0; i < 3; i++) {
-		chunk = &allocation->chunks[i];
+		chunk = allocation->chunks[i];
 		offset = flexmem_chunk_map_offset(chunk);
 		expect_mapped(test, client, offset, chunk);
 		expect_mapped(test, client, offset + 4095, chunk);
@@ -258,7 +257,7 @@ static void byte_is_in_one_chunk(struct kunit *test)
 	allocation = alloc_chunks(test, client, 128 * 5, 128, 3);
 	for (byte = 0; byte < 128 * 5; byte++) {
 		offset = byte;
-		KUNIT_EXPECT_PTR_EQ(test, &allocation->chunks[byte / 256],
+		KUNIT_EXPECT_PTR_EQ(test, allocation->chunks[byte / 256],
 				    flexmem_allocation_chunk(allocation,
 							     &offset));
 		KUNIT_EXPECT_EQ(test, offset, byte % 256);
@@ -290,8 +289,8 @@ static void one_lost_chunk_loses_the_allocation(struct kunit *test)
 	struct flexmem_region *region;
 
 	allocation = alloc_chunks(test, client, 20 * GIB, 128, 2);
-	region = allocation->chunks[1].region;
-	KUNIT_ASSERT_FALSE(test, allocation->chunks[0].region == region);
+	region = allocation->chunks[1]->region;
+	KUNIT_ASSERT_FALSE(test, allocation->chunks[0]->region == region);
 	region->lost = true;
 	KUNIT_EXPECT_EQ(test, flexmem_allocation_error(allocation), -EIO);
 	KUNIT_EXPECT_EQ(test, 0,

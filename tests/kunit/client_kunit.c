@@ -694,9 +694,9 @@ static void check_notices_a_wrong_handle_and_owner(struct kunit *test)
 	allocation->handle++;
 	expect_wrong(test, ctx, "allocation under another handle");
 	allocation->handle--;
-	allocation->chunks[0].block->account = NULL;
+	allocation->chunks[0]->account = NULL;
 	expect_wrong(test, ctx, "block of another owner");
-	allocation->chunks[0].block->account = ctx->client->account;
+	allocation->chunks[0]->account = ctx->client->account;
 }
 
 static struct kunit_case client_cases[] = {

@@ -77,9 +77,9 @@ static u32 worker_alloc(struct worker *worker, struct rnd_state *rnd)
 			worker->wrong = "allocation failed without a reason";
 		return 0;
 	}
-	if (!IS_ALIGNED(allocation->chunks[0].block->start, alignment) ||
-	    allocation->chunks[0].block->size != size ||
-	    allocation->chunks[0].block->account != worker->client->account)
+	if (!IS_ALIGNED(allocation->chunks[0]->start, alignment) ||
+	    allocation->chunks[0]->size != size ||
+	    allocation->chunks[0]->account != worker->client->account)
 		worker->wrong = "another block than was asked for";
 	handle = allocation->handle;
 	flexmem_client_publish(worker->client, allocation);

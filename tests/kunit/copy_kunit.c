@@ -24,11 +24,11 @@ struct at {
 static void fill(struct kunit *test, struct at at, u64 size, u8 value)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk =
+		flexmem_allocation_chunk(at.allocation, &at.offset);
 
-	chunk = flexmem_allocation_chunk(at.allocation, &at.offset);
 	fake_data_fill(ctx->fake, &chunk->region->mem,
-		       chunk->block->start + at.offset, size, value);
+		       chunk->start + at.offset, size, value);
 }
 
 static struct flexmem_allocation *make_filled(struct kunit *test, u64 size,
@@ -46,11 +46,11 @@ static struct flexmem_allocation *make_filled(struct kunit *test, u64 size,
 static bool is_all(struct kunit *test, struct at at, u64 size, u8 value)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk =
+		flexmem_allocation_chunk(at.allocation, &at.offset);
 
-	chunk = flexmem_allocation_chunk(at.allocation, &at.offset);
 	return fake_data_is(ctx->fake, &chunk->region->mem,
-			    chunk->block->start + at.offset, size, value);
+			    chunk->start + at.offset, size, value);
 }
 
 static int copy(struct kunit *test, struct at to, struct at from, u64 length,
@@ -93,7 +93,7 @@ static void copies_between_regions_in_pieces(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	u64 done;
 
-	KUNIT_ASSERT_TRUE(test, from->chunks[0].region != to->chunks[0].region);
+	KUNIT_ASSERT_TRUE(test, from->chunks[0]->region != to->chunks[0]->region);
 	KUNIT_EXPECT_EQ(test, 0, copy(test, AT(to, GIB), AT(from, 128), length,
 				      &done));
 	KUNIT_EXPECT_EQ(test, done, length);
@@ -135,7 +135,7 @@ static void copies_across_the_ends_of_chunks(struct kunit *test)
 
 	chunked = flexmem_client_prepare(ctx->client, &shape, &ctx->place);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, chunked);
-	KUNIT_ASSERT_EQ(test, chunked->chunks[0].size, 10 * GIB);
+	KUNIT_ASSERT_EQ(test, chunked->chunks[0]->size, 10 * GIB);
 	flexmem_client_publish(ctx->client, chunked);
 	fill(test, AT(chunked, 0), 10 * GIB, 3);
 	fill(test, AT(chunked, 10 * GIB), 10 * GIB, 4);
@@ -271,7 +271,7 @@ static void copy_ends_when_a_region_is_lost(struct kunit *test)
 	struct flexmem_allocation *from = make_filled(test, 8 * GIB, 7);
 	struct flexmem_allocation *to = make_filled(test, 8 * GIB, 3);
 	bool *lost[] = {
-		&from->chunks[0].region->lost, &to->chunks[0].region->lost,
+		&from->chunks[0]->region->lost, &to->chunks[0]->region->lost,
 	};
 	struct ctx *ctx = test->priv;
 	struct meanwhile meanwhile = {};

@@ -349,7 +349,6 @@ static int take_from(struct flexmem_region *region,
 				NULL);
 	if (rc)
 		return rc;
-	place->region = region;
 	place->block = flexmem_region_alloc(region, request, &spare,
 					    &place->reason, &place->gave_up);
 	flexmem_spare_drop(&spare, NULL);
@@ -397,7 +396,7 @@ static struct fake_block *new_block(struct flexmem_table *table,
 		kfree(block);
 		return ERR_PTR(rc);
 	}
-	block->region = place->region;
+	block->region = place->block->region;
 	block->block = place->block;
 	block->account = request->account;
 	list_add_tail(&block->link, &to_fake_table(table)->blocks);
@@ -541,13 +540,13 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 void fake_free(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_free(block->region, block->block, NULL);
+	flexmem_region_free(block->block, NULL);
 	kfree(block);
 }
 
 void fake_orphan(struct fake_block *block)
 {
-	flexmem_region_orphan(block->region, block->block);
+	flexmem_region_orphan(block->block);
 }
 
 /*
@@ -556,7 +555,7 @@ void fake_orphan(struct fake_block *block)
 void fake_quarantine(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_quarantine(block->region, block->block);
+	flexmem_region_quarantine(block->block);
 	kfree(block);
 }
 

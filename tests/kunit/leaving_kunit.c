@@ -654,7 +654,7 @@ static void part_says_where_memory_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, part.offset, GIB);
 	KUNIT_EXPECT_EQ(test, part.size, 4096);
 	KUNIT_EXPECT_EQ(test, part.mem.id,
-			second->chunks[0].region->mem.id);
+			second->chunks[0]->region->mem.id);
 	KUNIT_EXPECT_EQ(test, part.mem.size, REGION);
 	KUNIT_EXPECT_FALSE(test, flexmem_allocation_part(second, 1, &part));
 }

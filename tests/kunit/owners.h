@@ -112,9 +112,9 @@ static inline bool holds_own(struct ctx *ctx,
 			     const struct flexmem_allocation *allocation,
 			     u8 value)
 {
-	return fake_data_is_own(ctx->fake, &allocation->chunks[0].region->mem,
-				allocation->chunks[0].block->start,
-				allocation->chunks[0].block->size, value);
+	return fake_data_is_own(ctx->fake, &allocation->chunks[0]->region->mem,
+				allocation->chunks[0]->start,
+				allocation->chunks[0]->size, value);
 }
 
 static inline struct flexmem_allocation *try(struct ctx *ctx,
@@ -139,8 +139,8 @@ alloc_flags(struct kunit *test, struct flexmem_client *client, u64 size,
 			  holds_own(ctx, allocation,
 				    flags & FLEXMEM_ALLOC_ZEROED ? 0 : value));
 	flexmem_client_publish(client, allocation);
-	fake_data_fill(ctx->fake, &allocation->chunks[0].region->mem,
-		       allocation->chunks[0].block->start, size, value);
+	fake_data_fill(ctx->fake, &allocation->chunks[0]->region->mem,
+		       allocation->chunks[0]->start, size, value);
 	return allocation;
 }
 
@@ -159,9 +159,9 @@ static inline void give(struct kunit *test,
 
 	/* The bytes must still be those that this owner wrote. */
 	KUNIT_EXPECT_TRUE(test, fake_data_is(ctx->fake,
-					     &allocation->chunks[0].region->mem,
-					     allocation->chunks[0].block->start,
-					     allocation->chunks[0].block->size,
+					     &allocation->chunks[0]->region->mem,
+					     allocation->chunks[0]->start,
+					     allocation->chunks[0]->size,
 					     value_of(client)));
 	allocation = flexmem_client_detach(client, allocation->handle);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);

@@ -363,7 +363,7 @@ static void do_alloc(struct run *run)
 	rc = place(run, &request, owner, &is);
 	if (!rc) {
 		run->live[run->nr_live++] = (struct live) {
-			.region = is.region,
+			.region = is.block->region,
 			.block = is.block,
 			.owner = owner,
 		};
@@ -379,7 +379,7 @@ static void do_alloc(struct run *run)
 		return;
 	}
 	ASSERT_SAME(run, want.rc, 0);
-	ASSERT_SAME(run, is.region->slot, want.slot);
+	ASSERT_SAME(run, is.block->region->slot, want.slot);
 	ASSERT_SAME(run, is.block->start, want.offset);
 	ASSERT_SAME(run, is.block->size, request.size);
 	model_set_owner(run->model, want.slot, want.offset, owner);
@@ -391,7 +391,7 @@ static void free_live(struct run *run, unsigned int i)
 	struct live live = run->live[i];
 
 	run->live[i] = run->live[--run->nr_live];
-	flexmem_region_free(live.region, live.block, NULL);
+	flexmem_region_free(live.block, NULL);
 }
 
 static void do_free(struct run *run)
@@ -425,12 +425,12 @@ static void do_orphan_or_quarantine(struct run *run)
 		return;
 	if (percent(run, 50)) {
 		model_orphan(run->model, slot, live->block->start);
-		flexmem_region_orphan(live->region, live->block);
+		flexmem_region_orphan(live->block);
 		live->orphaned = true;
 		run->orphans++;
 	} else {
 		model_quarantine(run->model, slot, live->block->start);
-		flexmem_region_quarantine(live->region, live->block);
+		flexmem_region_quarantine(live->block);
 		*live = run->live[--run->nr_live];
 		run->quarantines++;
 	}
@@ -448,14 +448,14 @@ static void end_growth(struct run *run, const struct live *live,
 
 	if (roll < 6) {
 		model_join(run->model, slot, live->block->start);
-		flexmem_region_join(live->region, live->block, tail);
+		flexmem_region_join(live->block, tail);
 		run->grown++;
 	} else if (roll < 9) {
 		model_free(run->model, slot, tail->start);
-		flexmem_region_free(live->region, tail, NULL);
+		flexmem_region_free(tail, NULL);
 	} else {
 		model_quarantine(run->model, slot, tail->start);
-		flexmem_region_quarantine(live->region, tail);
+		flexmem_region_quarantine(tail);
 		run->quarantines++;
 	}
 }
@@ -476,8 +476,7 @@ static void grow(struct run *run, const struct live *live, u64 more)
 
 	ASSERT_SAME(run, fill_spare(run), 0);
 	ASSERT_SAME(run, flexmem_charge(account, more, 0), 0);
-	room = flexmem_region_extend(live->region, live->block, more,
-				     &run->spare, &tail);
+	room = flexmem_region_extend(live->block, more, &run->spare, &tail);
 	ASSERT_SAME(run, room,
 		    model_room(run->model, slot, live->block->start));
 	ASSERT_SAME(run, !!tail, more <= room);
@@ -506,7 +505,7 @@ static void do_resize(struct run *run)
 	}
 	model_shrink(run->model, live->region->slot, live->block->start, size);
 	ASSERT_SAME(run, fill_spare(run), 0);
-	flexmem_region_shrink(live->region, live->block, size, &run->spare);
+	flexmem_region_shrink(live->block, size, &run->spare);
 	ASSERT_SAME(run, live->block->size, size);
 	run->shrunk++;
 }

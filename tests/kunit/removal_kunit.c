@@ -267,14 +267,14 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *lost, *new;
-	struct flexmem_chunk *found;
+	struct flexmem_block *found;
 	u64 offset;
 
 	alloc(test, ctx->client, 4096);
 	lost = alloc(test, ctx->client, GIB);
-	offset = flexmem_chunk_map_offset(&lost->chunks[0]);
+	offset = flexmem_chunk_map_offset(lost->chunks[0]);
 	found = flexmem_client_get_mapped(ctx->client, offset + 4096);
-	KUNIT_EXPECT_PTR_EQ(test, found, &lost->chunks[0]);
+	KUNIT_EXPECT_PTR_EQ(test, found, lost->chunks[0]);
 	flexmem_allocation_put(lost);
 	expect_unmapped(test, ctx->client, offset + GIB);
 	reset(test, ctx);
@@ -282,10 +282,10 @@ static void map_offset_names_the_new_one_after_reset(struct kunit *test)
 	alloc(test, ctx->client, 4096);
 	expect_unmapped(test, ctx->client, offset);
 	new = alloc(test, ctx->client, GIB);
-	KUNIT_EXPECT_EQ(test, flexmem_chunk_map_offset(&new->chunks[0]),
+	KUNIT_EXPECT_EQ(test, flexmem_chunk_map_offset(new->chunks[0]),
 			offset);
 	found = flexmem_client_get_mapped(ctx->client, offset);
-	KUNIT_EXPECT_PTR_EQ(test, found, &new->chunks[0]);
+	KUNIT_EXPECT_PTR_EQ(test, found, new->chunks[0]);
 	flexmem_allocation_put(new);
 	/* Another file cannot map the memory. */
 	expect_unmapped(test, fake_client_open(test, ctx->table, 1), offset);
@@ -545,14 +545,14 @@ static void orphan_keeps_its_address(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), -ENOENT);
 	KUNIT_EXPECT_EQ(test, free_address(ctx->client, 0, 0), 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0].block->start, GIB);
+	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0]->start, GIB);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, GIB);
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_owned, GIB);
 	check(test, ctx);
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_orphaned, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, ctx->client, GIB)->chunks[0]->start, 0);
 }
 
 /* ---- suspend and resume ---- */

@@ -513,7 +513,7 @@ static void memory_being_resized_is_busy(struct kunit *test)
 	const struct flexmem_address address = flexmem_allocation_address(a);
 	struct flexmem_resizing second;
 	struct flexmem_resize cmd = { .handle = a->handle, .length = 128 };
-	u64 offset = flexmem_chunk_map_offset(&a->chunks[0]);
+	u64 offset = flexmem_chunk_map_offset(a->chunks[0]);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
@@ -611,7 +611,7 @@ static struct flexmem_allocation *beside_dirt(struct kunit *test)
 	struct flexmem_allocation *a = alloc(test, ctx->client, 4096);
 	struct flexmem_allocation *b = alloc(test, ctx->other, 4096);
 
-	fake_data_fill(ctx->fake, &b->chunks[0].region->mem, b->chunks[0].block->start, 4096, 0xbb);
+	fake_data_fill(ctx->fake, &b->chunks[0]->region->mem, b->chunks[0]->start, 4096, 0xbb);
 	free_handle(test, ctx->other, b->handle);
 	return a;
 }
@@ -619,7 +619,7 @@ static struct flexmem_allocation *beside_dirt(struct kunit *test)
 static bool added_is(struct ctx *ctx, const struct flexmem_allocation *a,
 		     u8 value)
 {
-	return fake_data_is(ctx->fake, &a->chunks[0].region->mem, a->chunks[0].block->start + 4096,
+	return fake_data_is(ctx->fake, &a->chunks[0]->region->mem, a->chunks[0]->start + 4096,
 			    4096, value);
 }
 

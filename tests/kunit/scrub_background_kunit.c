@@ -26,7 +26,7 @@ static struct flexmem_region *make_mixed(struct kunit *test)
 	 * them.
 	 */
 	alloc(test, open(test, 3), 128);
-	region = a->chunks[0].region;
+	region = a->chunks[0]->region;
 	/*
 	 * Stops the background worker, which on a slow machine could run before
 	 * the test wants it to.
@@ -397,7 +397,7 @@ static void new_owner_waits_for_the_scrub(struct kunit *test)
 	wait_for_completion(&taker.done);
 	KUNIT_EXPECT_EQ(test, early, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, taker.allocation);
-	KUNIT_EXPECT_EQ(test, taker.allocation->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, taker.allocation->chunks[0]->start, 0);
 	flexmem_client_release(taker.client, taker.allocation);
 }
 

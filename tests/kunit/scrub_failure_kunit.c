@@ -26,7 +26,7 @@ static void failed_scrub_is_quarantined(struct kunit *test)
 	 * in it.
 	 */
 	allocation = alloc(test, client, 4096);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096 + 128);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 4096 + 128);
 }
 
 /*
@@ -50,7 +50,7 @@ static void errors_without_quarantine(struct kunit *test)
 	}
 	/* The bytes of the former owner are still cleared. */
 	scrubbed(test);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0]->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
@@ -72,7 +72,7 @@ static void trim_repairs_what_is_quarantined(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_free, 12 * GIB - 128);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0]->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
@@ -116,7 +116,7 @@ static void background_repairs_what_is_quarantined(struct kunit *test)
 	region->retry_at = jiffies;
 	scrub_background(ctx);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0]->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 
@@ -231,7 +231,7 @@ static void reset_ends_a_retry(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, block);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_reset(ctx->table));
 	fake_device_forget(ctx->fake);
-	KUNIT_EXPECT_EQ(test, flexmem_table_retry_scrub(region, block), -EIO);
+	KUNIT_EXPECT_EQ(test, flexmem_table_retry_scrub(block), -EIO);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
 }
@@ -246,7 +246,7 @@ static void suspend_interrupts_a_retry(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, block);
 	flexmem_table_suspend(ctx->table);
 	fake_device_forget(ctx->fake);
-	KUNIT_EXPECT_EQ(test, flexmem_table_retry_scrub(region, block), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, flexmem_table_retry_scrub(block), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_SCRUB], 0);
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 3 * GIB);
 	flexmem_table_resume(ctx->table);
@@ -264,7 +264,7 @@ static void killed_caller_returns_the_block_unchanged(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_SCRUB, 1, 1, -EINTR);
 	KUNIT_EXPECT_EQ(test, -EINTR, PTR_ERR(try(ctx, other, 4096, 0)));
 	KUNIT_EXPECT_EQ(test, sums(ctx)->out_quarantined, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, other, 4096)->chunks[0]->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 }
 

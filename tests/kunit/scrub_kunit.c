@@ -235,8 +235,8 @@ static void same_owner_pays_nothing(struct kunit *test)
 	scrubbed(test);
 	give(test, allocation);
 	allocation = alloc(test, client, GIB / 2);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
-	KUNIT_EXPECT_EQ(test, alloc(test, client, GIB / 2)->chunks[0].block->start,
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, client, GIB / 2)->chunks[0]->start,
 			GIB / 2);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
@@ -251,11 +251,11 @@ static void another_owner_gets_scrubbed_memory(struct kunit *test)
 	scrubbed(test);
 	give(test, allocation);
 	allocation = alloc(test, other, 4096);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 	/* The rest of the block still holds the first owner's bytes. */
 	allocation = alloc(test, client, GIB - 4096);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 4096);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 4096);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
 
@@ -268,7 +268,7 @@ static void only_dirty_bytes_are_scrubbed(struct kunit *test)
 	give(test, alloc(test, client, 4096));
 	scrubbed(test);
 	allocation = alloc_flags(test, other, GIB, FLEXMEM_ALLOC_ZEROED);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 4096);
 	/*
 	 * All bytes of the block count as the new owner's now, whichever part
@@ -323,7 +323,7 @@ static void zeroed_is_zero(struct kunit *test)
 	give(test, allocation);
 	allocation = alloc_flags(test, client, 1024, FLEXMEM_ALLOC_ZEROED);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 1024);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
 }
 
 static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
@@ -339,7 +339,7 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 	flexmem_client_release(client, allocation);
 	allocation = try(ctx, open(test, 2), 4096, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0].block->start, 0);
+	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
 	flexmem_client_release(client_of(ctx, allocation), allocation);
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
 }
@@ -378,8 +378,8 @@ static void random_alloc(struct kunit *test, struct random_run *run,
 	}
 	KUNIT_ASSERT_TRUE(test, holds_own(ctx, allocation, flags ? 0 : value));
 	flexmem_client_publish(client, allocation);
-	fake_data_fill(ctx->fake, &allocation->chunks[0].region->mem,
-		       allocation->chunks[0].block->start, size, value);
+	fake_data_fill(ctx->fake, &allocation->chunks[0]->region->mem,
+		       allocation->chunks[0]->start, size, value);
 	*live = allocation;
 }
 

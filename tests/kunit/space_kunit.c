@@ -118,7 +118,7 @@ static void check_page(struct kunit *test, u32 handle, unsigned int page,
 		flexmem_client_allocation(ctx->client, handle);
 	struct flexmem_space *space = ctx->client->space;
 	u64 offset = page * page_of(test) + byte, inner = offset;
-	const struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk;
 	struct flexmem_va_lookup by_byte = { .offset = offset };
 	struct flexmem_va_lookup by_address = {
 		.address = at(test, 3) + offset,
@@ -134,7 +134,7 @@ static void check_page(struct kunit *test, u32 handle, unsigned int page,
 	KUNIT_EXPECT_EQ(test, by_address.out_offset, offset);
 	KUNIT_EXPECT_EQ(test, by_byte.out_offset, offset);
 	KUNIT_EXPECT_EQ(test, by_byte.out_length, 7 * page_of(test) - offset);
-	KUNIT_EXPECT_EQ(test, by_address.out_chunk, chunk - allocation->chunks);
+	KUNIT_EXPECT_PTR_EQ(test, allocation->chunks[by_address.out_chunk], chunk);
 	KUNIT_EXPECT_EQ(test, by_address.out_access, RW);
 	flexmem_allocation_put(allocation);
 	flexmem_allocation_put(allocation);

@@ -240,14 +240,14 @@ static inline bool is_right(struct flexmem_space *space,
 	struct flexmem_va_lookup cmd = { .address = entry->range.address };
 	struct flexmem_allocation *found =
 		flexmem_space_lookup(space, NULL, &cmd);
-	const struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk;
 	bool right;
 
 	if (!found)
 		return false;
 	chunk = flexmem_allocation_chunk(found, &cmd.out_offset);
 	right = entry->id == chunk->region->mem.id &&
-		entry->offset == chunk->block->start + cmd.out_offset &&
+		entry->offset == chunk->start + cmd.out_offset &&
 		entry->access == cmd.out_access &&
 		entry->range.size <= chunk->size - cmd.out_offset &&
 		entry->range.size <= cmd.out_length;

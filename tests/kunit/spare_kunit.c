@@ -40,13 +40,13 @@ static void freed_objects_are_used_again(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_allocation *a = prepare(test, ctx->client, 128);
-	struct flexmem_block *block = a->chunks[0].block;
+	struct flexmem_block *block = a->chunks[0];
 
 	flexmem_client_release(ctx->client, a);
 	KUNIT_EXPECT_EQ(test, kept(test, FLEXMEM_OBJECT_ALLOCATION), 1);
 	KUNIT_EXPECT_EQ(test, kept(test, FLEXMEM_OBJECT_BLOCK), 1);
 	KUNIT_EXPECT_PTR_EQ(test, a, prepare(test, ctx->client, 256));
-	KUNIT_EXPECT_PTR_EQ(test, a->chunks[0].block, block);
+	KUNIT_EXPECT_PTR_EQ(test, a->chunks[0], block);
 	KUNIT_EXPECT_EQ(test, kept(test, FLEXMEM_OBJECT_ALLOCATION), 0);
 	KUNIT_EXPECT_EQ(test, kept(test, FLEXMEM_OBJECT_BLOCK), 0);
 	flexmem_client_release(ctx->client, a);
@@ -60,15 +60,21 @@ static void reused_objects_are_like_new_ones(struct kunit *test)
 	flexmem_client_publish(ctx->client, a);
 	flexmem_allocation_get(a);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, a->handle), 0);
-	KUNIT_EXPECT_EQ(test, a->chunks[0].block->use, FLEXMEM_USE_ORPHANED);
+	KUNIT_EXPECT_EQ(test, a->chunks[0]->use, FLEXMEM_USE_ORPHANED);
 	flexmem_allocation_put(a);
 	churn(test, 1);
 	a = prepare(test, ctx->client, 128);
-	KUNIT_EXPECT_EQ(test, a->chunks[0].block->use, FLEXMEM_USE_OWNED);
+	KUNIT_EXPECT_EQ(test, a->chunks[0]->use, FLEXMEM_USE_OWNED);
 	KUNIT_EXPECT_FALSE(test, a->named);
 	KUNIT_EXPECT_FALSE(test, a->resizing);
 	KUNIT_EXPECT_EQ(test, refcount_read(&a->refs), 1);
 	flexmem_client_release(ctx->client, a);
+}
+
+static void an_allocation_needs_little_memory(struct kunit *test)
+{
+	KUNIT_EXPECT_LE(test, sizeof(struct flexmem_allocation) + sizeof(struct flexmem_block *) +
+			      sizeof(struct flexmem_block), 200);
 }
 
 static void no_more_is_kept_than_is_allowed(struct kunit *test)
@@ -111,6 +117,7 @@ static void shrinker_takes_no_more_stocks_than_it_must(struct kunit *test)
 static struct kunit_case spare_cases[] = {
 	KUNIT_CASE(freed_objects_are_used_again),
 	KUNIT_CASE(reused_objects_are_like_new_ones),
+	KUNIT_CASE(an_allocation_needs_little_memory),
 	KUNIT_CASE(no_more_is_kept_than_is_allowed),
 	KUNIT_CASE(shrinker_empties_the_stocks),
 	KUNIT_CASE(shrinker_takes_no_more_stocks_than_it_must),

@@ -719,7 +719,7 @@ static bool alloc_chunks(struct run *r, u64 *second)
 	allocation = flexmem_client_prepare(&file->client, &shape, &place);
 	if (!run_good(r, "chunks", PTR_ERR_OR_ZERO(allocation), 0))
 		return false;
-	*second = flexmem_chunk_map_offset(&allocation->chunks[1]);
+	*second = flexmem_chunk_map_offset(allocation->chunks[1]);
 	keep(r, 0, allocation->handle);
 	flexmem_client_publish(&file->client, allocation);
 	return true;

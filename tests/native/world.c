@@ -365,7 +365,7 @@ static const char *mapping_wrong(const struct flexmem_space *space,
 {
 	struct rb_node *node = rb_first(&space->by_address);
 	const struct flexmem_binding *binding;
-	const struct flexmem_chunk *chunk;
+	const struct flexmem_block *chunk;
 	u64 at, offset;
 
 	while (node && map->address - to_binding(node)->addresses.start >=
@@ -377,7 +377,7 @@ static const char *mapping_wrong(const struct flexmem_space *space,
 	at = map->address - binding->addresses.start;
 	offset = binding->bytes.start + at;
 	chunk = flexmem_allocation_chunk(binding->allocation, &offset);
-	if (map->physical != chunk->region->mem.base + chunk->block->start +
+	if (map->physical != chunk->region->mem.base + chunk->start +
 			     offset ||
 	    map->size > chunk->size - offset ||
 	    map->size > binding->addresses.size - at)
@@ -518,15 +518,16 @@ const char *world_file_wrong(struct file *file)
 static void add_chunks(struct flexmem_client *client, u64 *bytes)
 {
 	struct flexmem_allocation *allocation;
-	const struct flexmem_chunk *chunk;
-	u32 index = 0;
+	const struct flexmem_block *chunk;
+	u32 index = 0, i;
 
 	spin_lock(&client->handles.lock);
 	while ((allocation = flexmem_handles_next(&client->handles, &index)))
-		for (chunk = allocation->chunks;
-		     chunk < allocation->chunks + allocation->nr_chunks; chunk++)
+		for (i = 0; i < allocation->nr_chunks; i++) {
+			chunk = allocation->chunks[i];
 			if (!flexmem_region_is_lost(chunk->region))
 				bytes[chunk->region->slot] += chunk->size;
+		}
 	spin_unlock(&client->handles.lock);
 }
 
