@@ -583,10 +583,10 @@ def sizes_of_structs():
     lines = [f'static_assert(sizeof(struct {name}) == {match[1] or match[2]});' for name, match in sizes.items()]
     kept = re.search(r'at most (\d+) KiB of kernel memory', ' '.join(TEXT['Documentation/decisions.rst'].split()))
     lines += [f'static_assert(DIV_ROUND_UP(FLEXMEM_STOCK_MOST * (sizeof(struct flexmem_block) + sizeof(struct flexmem_allocation) +',
-              f'              sizeof(struct flexmem_chunk)), SZ_1K) == {kept[1]});',
+              f'              sizeof(struct flexmem_block *)), SZ_1K) == {kept[1]});',
               'static_assert(sizeof(struct flexmem_block) < sizeof(struct drm_mm_node));',
               'static_assert(sizeof(struct flexmem_block) + sizeof(struct flexmem_allocation) +',
-              '              sizeof(struct flexmem_chunk) < sizeof(struct drm_gem_object));']
+              '              sizeof(struct flexmem_block *) < sizeof(struct drm_gem_object));']
     with open(os.path.join(work, 'sizes.c'), 'w', encoding='utf-8') as file:
         file.write('\n'.join(['#include <drm/drm_mm.h>', '#include <drm/drm_gem.h>', '#include <drm/ttm/ttm_bo.h>',
                               '#include "allocation.h"', '#include "block.h"', '#include "spare.h"', *lines, '']))

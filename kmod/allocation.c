@@ -21,6 +21,7 @@
 
 #include "allocation.h"
 #include "owner.h"
+#include "placement.h"
 #include "scrub.h"
 #include "spare.h"
 #include "table.h"
@@ -50,40 +51,14 @@ int flexmem_chunk_clean(const struct flexmem_allocation *allocation,
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-static u64 chunk_domains(const struct flexmem_shape *shape, unsigned int index)
+/* The domain of chunk number @index, if there are several in @domains. */
+static u64 chunk_domain(u64 domains, unsigned int index)
 {
-	u64 left = shape->domains;
+	u64 left = domains;
 
-	if (shape->chunks == 1)
-		return left;
 	while (index--)
-		left = (left & (left - 1)) ?: shape->domains;
+		left = (left & (left - 1)) ?: domains;
 	return BIT_ULL(__ffs64(left));
-}
-
-static int take_chunk(struct flexmem_table *table,
-		      struct flexmem_allocation *allocation, unsigned int index,
-		      u64 size, const struct flexmem_shape *shape,
-		      struct flexmem_stock *stock, struct flexmem_place *place)
-{
-	u64 domains = chunk_domains(shape, index);
-	const struct flexmem_request request = {
-		.size = size,
-		.alignment = shape->alignment,
-		.kind = flexmem_kind_of(shape->flags),
-		.domains = domains,
-		.first = shape->first & domains,
-		.reuses = shape->reuses,
-		.growable = allocation->single &&
-			    shape->flags & FLEXMEM_ALLOC_GROWABLE,
-		.account = allocation->owner,
-	};
-	int rc = flexmem_place(table, &request, stock, place);
-
-	allocation->chunks[index] = place->block;
-	if (!rc)
-		place->block->allocation = allocation;
-	return rc;
 }
 
 static void give_chunks(struct flexmem_allocation *allocation,
@@ -96,35 +71,31 @@ static void give_chunks(struct flexmem_allocation *allocation,
 
 /*
  * Allocates a block for each chunk. If a block finds no room, frees the other
- * blocks and uncharges all bytes.
+ * blocks.
  */
-static int take_chunks(struct flexmem_table *table,
-		       struct flexmem_allocation *allocation,
-		       u64 part, const struct flexmem_shape *shape,
-		       struct flexmem_stock *stock, struct flexmem_place *place)
+static int take_chunks(struct flexmem_allocation *allocation,
+		       struct flexmem_request *request)
 {
-	u64 untried = allocation->size, size;
+	u64 part = request->part, domains = request->domains;
 	unsigned int i;
-	int rc = 0;
+	int rc;
 
-	for (i = 0; !rc && untried; i++, untried -= size) {
-		size = min(part, untried);
-		rc = take_chunk(table, allocation, i, size, shape, stock,
-				place);
+	for (i = 0; request->unplaced; i++) {
+		request->part = min(part, request->unplaced);
+		if (request->chunks > 1) {
+			request->domains = chunk_domain(domains, i);
+			request->first = request->domains;
+		}
+		rc = flexmem_place(request);
+		if (rc)
+			goto undo;
+		allocation->chunks[i] = request->block;
+		request->block->allocation = allocation;
 	}
-	if (!rc || allocation->single)
-		return rc;
-	flexmem_uncharge(allocation->owner, untried, 0);
-	give_chunks(allocation, 0, i - 1, NULL);
-	place->given = i - 1;
-	/*
-	 * give_chunks() has freed memory, so the figures of the failed chunk
-	 * are outdated.
-	 */
-	if (place->reason)
-		flexmem_place_stats(table, allocation->owner,
-				    flexmem_kind_of(shape->flags),
-				    chunk_domains(shape, i - 1), place);
+	return 0;
+undo:
+	give_chunks(allocation, 0, i, NULL);
+	request->given = i;
 	return rc;
 }
 
@@ -142,10 +113,10 @@ static int clean_chunks(struct flexmem_allocation *allocation)
 	return rc;
 }
 
-static u64 chunk_size(const struct flexmem_shape *shape)
+static u64 chunk_size(const struct flexmem_request *request)
 {
-	if (shape->chunks == 1)
-		return shape->size;
+	if (request->chunks == 1)
+		return request->size;
 	/*
 	 * All chunks together have enough bytes. If the quotient is no multiple
 	 * of the alignment, ALIGN() adds more to each chunk than the division
@@ -154,56 +125,28 @@ static u64 chunk_size(const struct flexmem_shape *shape)
 	 * than the number of chunks (at most 64), so it is 0. ALIGN() does not
 	 * overflow, because the quotient is at most half of U64_MAX.
 	 */
-	return ALIGN(div_u64(shape->size, shape->chunks), shape->alignment);
-}
-
-static bool charge(struct flexmem_table *table, struct flexmem_account *owner,
-		   const struct flexmem_shape *shape, u64 chunk,
-		   struct flexmem_place *place)
-{
-	enum flexmem_reason refusal;
-
-	/*
-	 * Even a short charge can make another caller with the same limit fail.
-	 * So a chunk that is larger than any region of these domains is refused
-	 * without a charge. Most chunks are no larger than the first size, and
-	 * skip the full check. If the capacity turns out too small later,
-	 * flexmem_place() refuses the chunk.
-	 */
-	if (chunk > table->domain[__ffs64(shape->domains)].sizes[0] &&
-	    flexmem_place_is_impossible(table, shape->domains, chunk))
-		refusal = FLEXMEM_REASON_REGION_SIZE;
-	else
-		refusal = flexmem_charge(owner, shape->size, 1);
-	if (!refusal)
-		return true;
-	*place = (struct flexmem_place) {};
-	flexmem_place_stats(table, owner, flexmem_kind_of(shape->flags),
-			    shape->domains, place);
-	place->reason = refusal;
-	return false;
+	return ALIGN(div_u64(request->size, request->chunks),
+		     request->alignment);
 }
 
 /* Creates an allocation without blocks. */
-static struct flexmem_allocation *create(struct flexmem_account *owner,
-					 const struct flexmem_shape *shape,
-					 u64 part, struct flexmem_stock *stock)
+static struct flexmem_allocation *create(const struct flexmem_request *request)
 {
 	struct flexmem_allocation *allocation;
 	unsigned int nr = 1;
 
-	if (shape->chunks > 1)
-		nr = div64_u64(shape->size - 1, part) + 1;
+	if (request->chunks > 1)
+		nr = div64_u64(request->size - 1, request->part) + 1;
 	allocation = nr == 1 ?
-		flexmem_stock_take(stock, FLEXMEM_OBJECT_ALLOCATION) :
+		flexmem_stock_take(request->stock, FLEXMEM_OBJECT_ALLOCATION) :
 		kmalloc(struct_size(allocation, chunks, nr), GFP_KERNEL_ACCOUNT);
 	if (!allocation)
 		return NULL;
 	*allocation = (struct flexmem_allocation) {
 		.refs = REFCOUNT_INIT(1),
-		.owner = owner,
-		.size = shape->size,
-		.flags = shape->flags,
+		.owner = request->account,
+		.size = request->size,
+		.flags = request->flags,
 		.single = nr == 1,
 		.nr_chunks = nr,
 	};
@@ -221,51 +164,32 @@ static void destroy(struct flexmem_allocation *allocation,
 }
 
 /*
- * Makes an allocation.
- * @place: receives the reason on failure.
- * Context: may sleep. Return: the allocation, with one reference; or an error of
- * flexmem_place() or flexmem_scrub_block().
+ * Makes an allocation, which takes the request's charge and its reference to
+ * the account.
+ * @request: receives the reason on failure.
+ * Context: may sleep. Return: the allocation, with one reference; or an error
+ * of flexmem_place_fail().
  */
 struct flexmem_allocation *
-flexmem_allocation_make(struct flexmem_table *table,
-			struct flexmem_account *owner,
-			const struct flexmem_shape *shape,
-			struct flexmem_stock *stock,
-			struct flexmem_place *place)
+flexmem_allocation_make(struct flexmem_request *request)
 {
-	u64 part = chunk_size(shape);
 	struct flexmem_allocation *allocation;
-	u64 unplaced = shape->size;
-	int rc = -ENOMEM;
+	int rc;
 
-	if (!charge(table, owner, shape, part, place))
-		return ERR_PTR(-ENOMEM);
-	allocation = create(owner, shape, part, stock);
-	if (!allocation) {
-		*place = (struct flexmem_place) {};
-		goto uncharge;
-	}
-	/* Each of the following calls uncharges the bytes if it fails. */
-	unplaced = 0;
-	rc = take_chunks(table, allocation, part, shape, stock, place) ?:
-	     clean_chunks(allocation);
+	request->part = chunk_size(request);
+	rc = flexmem_place_charge(request);
 	if (rc)
-		goto destroy;
-	flexmem_owner_get(owner);
-	return allocation;
-
-destroy:
-	destroy(allocation, stock);
-uncharge:
-	flexmem_uncharge(owner, unplaced, 1);
-	/*
-	 * Other callers may have failed because of this charge. A caller that
-	 * gets ENOMEM may wait for the event itself, so it causes none:
-	 * otherwise two of them could wake each other for ever.
-	 */
-	if (rc != -ENOMEM)
-		flexmem_pressure_freed(owner->accounts);
-	return ERR_PTR(rc);
+		goto fail;
+	rc = -ENOMEM;
+	allocation = create(request);
+	if (!allocation)
+		goto fail;
+	rc = take_chunks(allocation, request) ?: clean_chunks(allocation);
+	if (!rc)
+		return allocation;
+	destroy(allocation, request->stock);
+fail:
+	return ERR_PTR(flexmem_place_fail(request, rc));
 }
 
 /* Takes a further reference. */

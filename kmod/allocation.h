@@ -14,14 +14,13 @@
 
 #include "block.h"
 #include "domain.h"
-#include "placement.h"
+#include "request.h"
 
 struct flexmem_account;
 struct flexmem_allocation;
 struct flexmem_fences;
 struct flexmem_region;
 struct flexmem_stock;
-struct flexmem_table;
 
 /**
  * struct flexmem_allocation - an allocation
@@ -63,38 +62,6 @@ struct flexmem_allocation {
 	struct flexmem_block *chunks[];
 };
 
-/**
- * struct flexmem_shape - the properties of an allocation to make
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: of each chunk's offset; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @flags: of enum flexmem_alloc_flags
- * @domains: bit mask of the domains that the allocation may come from; not 0
- * @first: domains of @domains that are tried first; equal to @domains if none
- *	is preferred
- * @reuses: existing regions are tried before one is acquired, whatever the
- *	region strategy
- * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_CHUNKS. A single chunk may
- *	come from any of @domains. Several chunks come from them in turn. All
- *	chunks have the same size, a multiple of @alignment, except the last
- *	chunk, which may be smaller. A small allocation has fewer chunks
- */
-struct flexmem_shape {
-	u64 size;
-	u64 alignment;
-	u64 domains;
-	u64 first;
-	bool reuses;
-	u32 flags;
-	unsigned int chunks;
-};
-
-static inline enum flexmem_kind flexmem_kind_of(u32 flags)
-{
-	return flags & FLEXMEM_ALLOC_PROGRAM ? FLEXMEM_KIND_PROGRAM :
-					       FLEXMEM_KIND_TENSOR;
-}
-
 /*
  * The unit of the start and length of an allocation with @flags. A mappable
  * allocation consists of whole pages, so no two mappable allocations share a
@@ -118,11 +85,7 @@ static inline u64 flexmem_round_length(u32 flags, u64 length)
 }
 
 struct flexmem_allocation *
-flexmem_allocation_make(struct flexmem_table *table,
-			struct flexmem_account *owner,
-			const struct flexmem_shape *shape,
-			struct flexmem_stock *stock,
-			struct flexmem_place *place);
+flexmem_allocation_make(struct flexmem_request *request);
 int flexmem_chunk_clean(const struct flexmem_allocation *allocation,
 			struct flexmem_block *block);
 void flexmem_allocation_get(struct flexmem_allocation *allocation);

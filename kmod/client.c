@@ -145,15 +145,14 @@ static bool could_come(enum flexmem_reason reason)
 
 /*
  * Makes an allocation that look-ups do not find yet.
- * @place: receives the reason on -ENOMEM, on each path.
+ * @request: receives the reason on -ENOMEM, on each path.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
- * flexmem_client_release(); or an error of flexmem_leaving_look(),
- * flexmem_place() or flexmem_scrub_block().
+ * flexmem_client_release(); or an error of flexmem_leaving_look() or
+ * flexmem_allocation_make().
  */
 struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client,
-		       const struct flexmem_shape *shape,
-		       struct flexmem_place *place)
+		       struct flexmem_request *request)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
 	u64 began = flexmem_gauge_frees(&accounts->gauge);
@@ -163,16 +162,18 @@ flexmem_client_prepare(struct flexmem_client *client,
 	rc = flexmem_leaving_settle(&client->table->leaving);
 	if (rc)
 		return ERR_PTR(rc);
-	allocation = flexmem_allocation_make(client->table, client->account,
-					     shape, &client->stock, place);
+	request->table = client->table;
+	request->account = client->account;
+	request->stock = &client->stock;
+	allocation = flexmem_allocation_make(request);
 	if (IS_ERR(allocation)) {
 		/*
 		 * The ALLOC has freed @given blocks again before it failed. The
 		 * caller gets no event for these frees.
 		 */
-		if (could_come(place->reason))
+		if (could_come(request->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
-						began + place->given);
+						began + request->given);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

@@ -71,8 +71,7 @@ void flexmem_client_fini(struct flexmem_client *client);
 
 struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client,
-		       const struct flexmem_shape *shape,
-		       struct flexmem_place *place);
+		       struct flexmem_request *request);
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation);
 void flexmem_client_release(struct flexmem_client *client,

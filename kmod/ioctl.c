@@ -91,15 +91,15 @@ static void alloc_reply(struct flexmem_alloc *cmd, u64 size,
 
 /* Says in the reply why an ALLOC has failed with ENOMEM. */
 static void alloc_explain(struct flexmem_alloc *cmd,
-			  const struct flexmem_place *place)
+			  const struct flexmem_request *request)
 {
-	cmd->out_reason = place->reason;
-	cmd->out_region_reason = place->region_reason;
-	cmd->out_total_free = place->total_free;
-	cmd->out_largest_free = place->largest_free;
-	cmd->out_max_region = place->max_region;
-	cmd->out_regions = place->regions;
-	cmd->out_leaving = place->leaving;
+	cmd->out_reason = request->reason;
+	cmd->out_region_reason = request->region_reason;
+	cmd->out_total_free = request->total_free;
+	cmd->out_largest_free = request->largest_free;
+	cmd->out_max_region = request->max_region;
+	cmd->out_regions = request->regions;
+	cmd->out_leaving = request->leaving;
 }
 
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
@@ -111,14 +111,14 @@ static u32 alloc_flags(const struct flexmem_device_ops *ops)
 
 static int alloc_check(const struct flexmem_client *client,
 		       const struct flexmem_alloc *cmd,
-		       struct flexmem_shape *shape)
+		       struct flexmem_request *request)
 {
 	const struct flexmem_table *table = client->table;
 	int rc;
 
 	if (cmd->flags & ~alloc_flags(&table->function.ops))
 		return -EOPNOTSUPP;
-	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains, shape);
+	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains, request);
 	if (!rc && (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
 		    (cmd->alignment && !is_power_of_2(cmd->alignment))))
 		rc = -EINVAL;
@@ -132,22 +132,21 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 					      void *entry)
 {
 	struct flexmem_alloc *cmd = entry;
-	struct flexmem_shape shape = {
+	struct flexmem_request request = {
 		.size = flexmem_round_length(cmd->flags, cmd->length),
 		.alignment = max(cmd->alignment,
 				 flexmem_granule_of(cmd->flags)),
 		.flags = cmd->flags,
 	};
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place;
 	int rc;
 
-	rc = alloc_check(call->client, cmd, &shape);
+	rc = alloc_check(call->client, cmd, &request);
 	allocation = rc ? ERR_PTR(rc) :
-			  flexmem_client_prepare(call->client, &shape, &place);
-	alloc_reply(cmd, shape.size, allocation);
+			  flexmem_client_prepare(call->client, &request);
+	alloc_reply(cmd, request.size, allocation);
 	if (allocation == ERR_PTR(-ENOMEM)) {
-		alloc_explain(cmd, &place);
+		alloc_explain(cmd, &request);
 		cmd->out_client_used = flexmem_client_used(call->client);
 		atomic64_inc(&call->fdev->failures);
 	}

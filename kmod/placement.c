@@ -15,10 +15,10 @@
  * A region may be reserved for a cgroup. Files of that cgroup and of the
  * cgroups below it try this region first, and other files do not try it at all.
  *
- * The caller has charged the bytes. A region in which the account may not have
- * a block is skipped like a full one. If the account may not have a block in a
- * further region, no region is acquired. These checks only save work: the
- * charge when a block is taken decides.
+ * A request is charged before it is placed. A region in which the account may
+ * not have a block is skipped like a full one. If the account may not have a
+ * block in a further region, no region is acquired. These checks only save
+ * work: the charge when a block is taken decides.
  *
  * The address of an allocation depends only on the calls before it: equal
  * regions are ordered by slot, and background work has no influence.
@@ -32,6 +32,7 @@
 #include "job.h"
 #include "owner.h"
 #include "placement.h"
+#include "request.h"
 #include "reservation.h"
 #include "spare.h"
 #include "table.h"
@@ -91,14 +92,25 @@ static bool comes_before(const struct flexmem_order_ops *order,
 	return order->before(a->free, b->free);
 }
 
-/* Returns a bit mask of the slots with regions that a request may use. */
-static u64 candidates(const struct flexmem_table *table,
-		      enum flexmem_kind kind, u64 domains)
+/*
+ * The kind of slots that a request uses: programs use slots for tensors unless
+ * slots are set aside for programs.
+ */
+static enum flexmem_kind kind_of(const struct flexmem_request *request)
 {
+	return flexmem_table_kind(request->table,
+				  request->flags & FLEXMEM_ALLOC_PROGRAM ?
+				  FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR);
+}
+
+/* Returns a bit mask of the slots with regions that a request may use. */
+static u64 candidates(const struct flexmem_request *request, u64 domains)
+{
+	enum flexmem_kind kind = kind_of(request);
 	const struct flexmem_domain *domain;
 	u64 slots = 0;
 
-	flexmem_for_each_domain(domain, table, domains)
+	flexmem_for_each_domain(domain, request->table, domains)
 		slots |= READ_ONCE(domain->filled[kind]);
 	return slots;
 }
@@ -113,10 +125,11 @@ static u64 candidates(const struct flexmem_table *table,
  * allocation and free. The figures may be stale, because the region's lock is
  * not held until the block is taken. The search under the lock decides.
  */
-static struct flexmem_region *next_region(struct flexmem_table *table,
-					  const struct flexmem_request *request,
+static struct flexmem_region *next_region(const struct flexmem_request *request,
 					  u64 domains, u64 left)
 {
+	const struct flexmem_table *table = request->table;
+	bool growable = flexmem_request_is_growable(request);
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
 	struct candidate first = {}, next;
 	u64 unused;
@@ -131,12 +144,12 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 		    !(domains & BIT_ULL(next.region->mem.domain)))
 			continue;
 		next.free = READ_ONCE(next.region->blocks.free);
-		if (next.free < request->size)
+		if (next.free < request->part)
 			continue;
 		next.reserved_for = READ_ONCE(next.region->reserved_for);
 		if (flexmem_is_closed_by(next.reserved_for, request->account))
 			continue;
-		next.room = request->growable ?
+		next.room = growable ?
 			flexmem_region_room(next.region, &unused) : 0;
 		if (comes_before(order, &next, &first))
 			first = next;
@@ -144,24 +157,10 @@ static struct flexmem_region *next_region(struct flexmem_table *table,
 	return first.region;
 }
 
-static bool place_in(struct flexmem_region *region,
-		     const struct flexmem_request *request,
-		     struct flexmem_spare *spare, struct flexmem_place *place)
-{
-	place->block = flexmem_region_alloc(region, request, spare,
-					    &place->reason, &place->gave_up);
-	return place->block;
-}
-
 /* Tries the existing regions, those of preferred domains first. */
-static bool place_in_existing(struct flexmem_table *table,
-			      enum flexmem_kind kind,
-			      const struct flexmem_request *request,
-			      struct flexmem_spare *spare,
-			      struct flexmem_place *place)
+static bool place_in_existing(struct flexmem_request *request)
 {
-	u64 left = candidates(table, kind, request->first);
-	u64 asked = request->first;
+	u64 asked = request->first, left = candidates(request, asked);
 	struct flexmem_region *region;
 	bool placed = false;
 
@@ -172,44 +171,38 @@ static bool place_in_existing(struct flexmem_table *table,
 	 * block keeps the region, because a region with a block in use is not
 	 * destroyed.
 	 */
-	place->gave_up = false;
+	request->gave_up = false;
 	rcu_read_lock();
 	while (!placed) {
-		region = next_region(table, request, asked, left);
+		region = next_region(request, asked, left);
 		if (region) {
 			left &= ~BIT_ULL(region->slot);
-			placed = place_in(region, request, spare, place);
+			placed = flexmem_region_alloc(region, request);
 			continue;
 		}
 		if (asked == request->domains)
 			break;
-		left = candidates(table, kind, request->domains & ~asked);
+		left = candidates(request, request->domains & ~asked);
 		asked = request->domains;
 	}
 	rcu_read_unlock();
 	if (placed)
-		place->reason = FLEXMEM_REASON_NONE;
+		request->reason = FLEXMEM_REASON_NONE;
 	return placed;
 }
 
 /**
- * struct growth - an allocation for which a region may be acquired
+ * struct growth - a request for which a region may be acquired
  * @job: job of the worker
- * @request: request; holds a reference to its account
- * @kind: kind of slots that the allocation may use
+ * @request: the request
  * @acquire_first: acquire a region before the existing ones are tried
- * @spare: block nodes for the split; unused ones are freed at the end
  * @fresh: region object to be filled; NULL once it is used
- * @place: result; @place->block is NULL if none was found or the caller took it
  */
 struct growth {
 	struct flexmem_job job;
 	struct flexmem_request request;
-	enum flexmem_kind kind;
 	bool acquire_first;
-	struct flexmem_spare spare;
 	struct flexmem_region *fresh;
-	struct flexmem_place place;
 };
 
 /* Acquires a region, of a preferred domain if one can give it. */
@@ -217,15 +210,15 @@ static struct flexmem_region *acquire(struct growth *growth)
 {
 	const struct flexmem_request *request = &growth->request;
 	u64 others = request->domains & ~request->first;
+	enum flexmem_kind kind = kind_of(request);
 	struct flexmem_region *region;
 
-	region = flexmem_region_acquire(growth->job.table, growth->kind,
-					request->first, request->size, U64_MAX,
-					&growth->fresh);
+	region = flexmem_region_acquire(request->table, kind, request->first,
+					request->part, U64_MAX, &growth->fresh);
 	if (region != ERR_PTR(-ENOSPC) || !others)
 		return region;
-	return flexmem_region_acquire(growth->job.table, growth->kind, others,
-				      request->size, U64_MAX, &growth->fresh);
+	return flexmem_region_acquire(request->table, kind, others,
+				      request->part, U64_MAX, &growth->fresh);
 }
 
 /*
@@ -234,9 +227,8 @@ static struct flexmem_region *acquire(struct growth *growth)
  */
 static int place_in_new(struct growth *growth)
 {
-	const struct flexmem_request *request = &growth->request;
-	struct flexmem_table *table = growth->job.table;
-	struct flexmem_place *place = &growth->place;
+	struct flexmem_request *request = &growth->request;
+	struct flexmem_table *table = request->table;
 	struct flexmem_region *region;
 	bool placed;
 	int rc;
@@ -245,7 +237,7 @@ static int place_in_new(struct growth *growth)
 	if (rc)
 		return rc;
 	if (flexmem_account_refuses_region(request->account)) {
-		place->reason = FLEXMEM_REASON_REGION_LIMIT;
+		request->reason = FLEXMEM_REASON_REGION_LIMIT;
 		return -ENOSPC;
 	}
 	region = acquire(growth);
@@ -259,7 +251,7 @@ static int place_in_new(struct growth *growth)
 	 */
 	mutex_lock(&table->snapshot_lock);
 	placed = !flexmem_job_is_abandoned(&growth->job) &&
-		 place_in(region, request, &growth->spare, place);
+		 flexmem_region_alloc(region, request);
 	flexmem_region_publish(table, region);
 	mutex_unlock(&table->snapshot_lock);
 	return placed ? 0 : -ENOSPC;
@@ -272,66 +264,58 @@ static int place_in_new(struct growth *growth)
 static int grow(struct flexmem_job *job)
 {
 	struct growth *growth = container_of(job, struct growth, job);
-	struct flexmem_place *place = &growth->place;
-	struct flexmem_table *table = growth->job.table;
 	int rc = -ENOSPC;
 
-	lockdep_assert_held(&table->acquire_lock);
-	flexmem_reservations_forget(table);
-	place->reason = FLEXMEM_REASON_NONE;
+	lockdep_assert_held(&job->table->acquire_lock);
+	flexmem_reservations_forget(job->table);
+	growth->request.reason = FLEXMEM_REASON_NONE;
 	if (growth->acquire_first)
 		rc = place_in_new(growth);
 	if (growth->acquire_first && (!rc || rc == -EAGAIN))
 		return rc;
-	if (place_in_existing(table, growth->kind, &growth->request,
-			      &growth->spare, place))
+	if (place_in_existing(&growth->request))
 		return 0;
 	if (!growth->acquire_first)
 		rc = place_in_new(growth);
 	return rc;
 }
 
-/*
- * Frees a job. If the caller was killed in the meantime, frees the block too.
- * If there is no block, uncharges the bytes of the request instead.
- */
+static void free_growth(struct growth *growth)
+{
+	flexmem_region_destroy(growth->fresh);
+	kfree(growth);
+}
+
+/* Ends the request of a killed caller. */
 static void end_growth(struct flexmem_job *job)
 {
 	struct growth *growth = container_of(job, struct growth, job);
 
-	if (growth->place.block) {
-		flexmem_region_free(growth->place.block, NULL);
-	} else if (flexmem_job_is_abandoned(job)) {
-		flexmem_uncharge(growth->request.account,
-				 growth->request.size, 0);
-		flexmem_pressure_freed(growth->request.account->accounts);
-	}
-	flexmem_spare_drop(&growth->spare, NULL);
-	flexmem_region_destroy(growth->fresh);
-	flexmem_owner_put(growth->request.account);
-	kfree(growth);
+	if (growth->request.block)
+		flexmem_region_free(growth->request.block, NULL);
+	flexmem_spare_drop(&growth->request.spare, NULL);
+	flexmem_place_fail(&growth->request, -EINTR);
+	free_growth(growth);
 }
 
-static struct growth *make_growth(struct flexmem_table *table,
-				  const struct flexmem_request *request,
-				  struct flexmem_spare *spare)
+static struct growth *make_growth(const struct flexmem_request *request,
+				  bool acquire_first)
 {
 	struct growth *growth;
 
-	growth = kzalloc(sizeof(*growth), GFP_KERNEL_ACCOUNT);
+	growth = kmalloc(sizeof(*growth), GFP_KERNEL_ACCOUNT);
 	if (!growth)
 		return NULL;
-	growth->fresh = flexmem_region_create(table);
+	*growth = (struct growth) {
+		.request = *request,
+		.acquire_first = acquire_first,
+		.fresh = flexmem_region_create(request->table),
+	};
 	if (!growth->fresh) {
 		kfree(growth);
 		return NULL;
 	}
-	flexmem_job_init(&growth->job, table, grow, end_growth);
-	growth->request = *request;
-	flexmem_owner_get(request->account);
-	growth->kind = flexmem_table_kind(table, request->kind);
-	growth->spare = *spare;
-	*spare = (struct flexmem_spare) {};
+	flexmem_job_init(&growth->job, request->table, grow, end_growth);
 	return growth;
 }
 
@@ -345,13 +329,10 @@ static bool is_unsure(const struct flexmem_table *table, u64 domains)
 	return false;
 }
 
-static bool may_acquire(const struct flexmem_table *table,
-			const struct flexmem_request *request)
+static bool may_acquire(const struct flexmem_request *request)
 {
-	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-
-	return !flexmem_table_exhausted(table, kind, request->domains,
-					request->size);
+	return !flexmem_table_exhausted(request->table, kind_of(request),
+					request->domains, request->part);
 }
 
 /*
@@ -359,15 +340,15 @@ static bool may_acquire(const struct flexmem_table *table,
  * while the firmware may be dead, for a cgroup with reserved regions, if the
  * policy prefers some domains, and if a limit forbids a further region.
  */
-static bool wants_new(const struct flexmem_table *table,
-		      const struct flexmem_request *request)
+static bool wants_new(const struct flexmem_request *request)
 {
+	const struct flexmem_table *table = request->table;
+
 	return orders[table->settings.order].acquire_first &&
 	       !request->reuses &&
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
-	       (is_unsure(table, request->domains) ||
-		may_acquire(table, request)) &&
+	       (is_unsure(table, request->domains) || may_acquire(request)) &&
 	       !flexmem_account_has_regions(request->account) &&
 	       !flexmem_account_refuses_region(request->account);
 }
@@ -388,57 +369,78 @@ static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
 }
 
 /*
- * Whether a block is larger than any region of these domains (a bit mask) could
- * be. If a capacity may have changed, only the sizes of regions are compared.
+ * Whether the chunk is larger than any region of its domains could be. If a
+ * capacity may have changed, only the sizes of regions are compared.
  */
-bool flexmem_place_is_impossible(struct flexmem_table *table, u64 domains,
-				 u64 size)
+static bool is_impossible(const struct flexmem_request *request)
 {
-	return exceeds_sizes(table, domains, size) ||
-	       (size > flexmem_table_max_region(table, domains) &&
+	struct flexmem_table *table = request->table;
+	u64 domains = request->domains;
+
+	return exceeds_sizes(table, domains, request->part) ||
+	       (request->part > flexmem_table_max_region(table, domains) &&
 		!is_unsure(table, domains));
 }
 
 /*
- * Counts free memory for the report of a failure.
- * @domains: bit mask of the domains that the request could use. @place:
- * receives the present figures of all regions of this kind in these domains.
+ * Charges a request, and takes a reference to its account.
+ * Context: the caller holds no region's lock. Return: 0, or -ENOSPC with the
+ * reason in @request. After an error the caller calls flexmem_place_fail().
  */
-void flexmem_place_stats(struct flexmem_table *table,
-			 const struct flexmem_account *account,
-			 enum flexmem_kind kind, u64 domains,
-			 struct flexmem_place *place)
+int flexmem_place_charge(struct flexmem_request *request)
 {
-	u64 slots = candidates(table, flexmem_table_kind(table, kind), domains);
+	const struct flexmem_domain *domain = request->table->domain;
+
+	/*
+	 * Even a short charge can make another caller with the same limit fail.
+	 * So a chunk that is larger than any region of these domains is refused
+	 * without a charge. Most chunks are no larger than the first size, and
+	 * skip the full check. If the capacity turns out too small later,
+	 * flexmem_place() refuses the chunk.
+	 */
+	if (request->part > domain[__ffs64(request->domains)].sizes[0] &&
+	    is_impossible(request))
+		request->reason = FLEXMEM_REASON_REGION_SIZE;
+	else
+		request->reason = flexmem_charge(request->account,
+						 request->size, 1);
+	if (request->reason)
+		return -ENOSPC;
+	flexmem_owner_get(request->account);
+	request->unplaced = request->size;
+	request->charged = true;
+	return 0;
+}
+
+/* Counts free memory for the report of a failure, as it is now. */
+static void add_stats(struct flexmem_request *request)
+{
+	u64 slots = candidates(request, request->domains), room, free;
+	struct flexmem_table *table = request->table;
 	struct flexmem_region *region;
 	unsigned int slot;
-	u64 room, free;
 
-	place->total_free = 0;
-	place->largest_free = 0;
-	place->largest_closed = 0;
-	place->regions = 0;
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = rcu_dereference(table->region[slot]);
 		if (!region)
 			continue;
-		place->regions++;
+		request->regions++;
 		if (!(slots & BIT_ULL(slot)))
 			continue;
 		room = flexmem_region_room(region, &free);
-		if (flexmem_region_is_closed(region, account)) {
-			place->largest_closed = max(place->largest_closed,
-						    room);
+		if (flexmem_region_is_closed(region, request->account)) {
+			request->largest_closed =
+				max(request->largest_closed, room);
 			continue;
 		}
-		place->total_free += free;
-		place->largest_free = max(place->largest_free, room);
+		request->total_free += free;
+		request->largest_free = max(request->largest_free, room);
 	}
 	rcu_read_unlock();
-	place->max_region = flexmem_table_max_region(table, domains);
+	request->max_region = flexmem_table_max_region(table, request->domains);
 	spin_lock(&table->accounts.lock);
-	place->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
+	request->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
 	spin_unlock(&table->accounts.lock);
 }
 
@@ -452,65 +454,83 @@ static bool is_in_pieces(enum flexmem_reason reason)
 	       reason == FLEXMEM_REASON_ALIGNMENT;
 }
 
-static enum flexmem_reason why_no_region(const struct flexmem_table *table,
-					 const struct flexmem_request *request)
+static enum flexmem_reason why_no_region(const struct flexmem_request *request)
 {
-	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-
-	return flexmem_table_exhausted(table, kind, request->domains, 0) ?:
+	return flexmem_table_exhausted(request->table, kind_of(request),
+				       request->domains, 0) ?:
 	       FLEXMEM_REASON_CAPACITY;
 }
 
-static int explain(struct flexmem_table *table,
-		   const struct flexmem_request *request,
-		   struct flexmem_place *place)
+static void explain(struct flexmem_request *request)
 {
-	enum flexmem_reason refusal = place->reason;
-
-	flexmem_place_stats(table, request->account, request->kind,
-			    request->domains, place);
-	if (refusal)
-		place->reason = refusal;
-	else if (request->size > place->max_region)
-		place->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (request->size <= place->largest_closed)
-		place->reason = FLEXMEM_REASON_RESERVED;
-	else if (request->size > place->total_free)
-		place->reason = why_no_region(table, request);
-	else if (place->gave_up)
-		place->reason = FLEXMEM_REASON_ALIGNMENT;
+	add_stats(request);
+	if (request->reason)
+		return;
+	if (request->part > request->max_region)
+		request->reason = FLEXMEM_REASON_REGION_SIZE;
+	else if (request->part <= request->largest_closed)
+		request->reason = FLEXMEM_REASON_RESERVED;
+	else if (request->part > request->total_free)
+		request->reason = why_no_region(request);
+	else if (request->gave_up)
+		request->reason = FLEXMEM_REASON_ALIGNMENT;
 	else
-		place->reason = FLEXMEM_REASON_FRAGMENTATION;
-	if (is_in_pieces(place->reason))
-		place->region_reason = why_no_region(table, request);
-	return -ENOMEM;
+		request->reason = FLEXMEM_REASON_FRAGMENTATION;
+	if (is_in_pieces(request->reason))
+		request->region_reason = why_no_region(request);
+}
+
+/*
+ * Ends a request that has failed: gives back what is left of its charge, and
+ * explains the failure.
+ * @request: its blocks are free again. Receives the reason. @rc: the error;
+ * -ENOSPC: the device has no room.
+ * Context: may sleep. Return: the error for the caller: -ENOMEM for -ENOSPC,
+ * otherwise @rc.
+ */
+int flexmem_place_fail(struct flexmem_request *request, int rc)
+{
+	struct flexmem_account *account = request->account;
+
+	if (rc == -ENOSPC)
+		explain(request);
+	else
+		request->reason = FLEXMEM_REASON_NONE;
+	if (!request->charged)
+		goto out;
+	request->charged = false;
+	flexmem_uncharge(account, request->unplaced, 1);
+	/*
+	 * Other callers may have failed because of this charge. A caller that
+	 * gets ENOMEM may wait for the event itself, so it causes none:
+	 * otherwise two of them could wake each other for ever.
+	 */
+	if (rc != -ENOSPC && rc != -ENOMEM)
+		flexmem_pressure_freed(account->accounts);
+	flexmem_owner_put(account);
+out:
+	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
 /*
  * Lets the worker send the commands to the firmware. If the caller is killed,
- * the worker uncharges the bytes.
+ * the worker ends the request.
  */
-static int place_by_growing(struct flexmem_table *table,
-			    const struct flexmem_request *request,
-			    struct flexmem_spare *spare,
-			    struct flexmem_place *place, bool acquire_first)
+static int place_by_growing(struct flexmem_request *request, bool acquire_first)
 {
-	struct growth *growth = make_growth(table, request, spare);
+	struct growth *growth = make_growth(request, acquire_first);
 	int rc;
 
 	if (!growth)
 		return -ENOMEM;
-	growth->acquire_first = acquire_first;
 	if (!flexmem_job_run(&growth->job)) {
-		place->abandoned = true;
+		request->charged = false;
+		request->spare = (struct flexmem_spare) {};
 		return -EINTR;
 	}
 	rc = growth->job.rc;
-	*place = growth->place;
-	*spare = growth->spare;
-	growth->place.block = NULL;
-	growth->spare = (struct flexmem_spare) {};
-	end_growth(&growth->job);
+	*request = growth->request;
+	free_growth(growth);
 	return rc;
 }
 
@@ -519,93 +539,71 @@ static int place_by_growing(struct flexmem_table *table,
  * Takes acquire_lock, because a TRIM under way may hide a region that it does
  * not release in the end. Returns -EAGAIN if a region may be acquired now.
  */
-static int place_without_growing(struct flexmem_table *table,
-				 const struct flexmem_request *request,
-				 struct flexmem_spare *spare,
-				 struct flexmem_place *place)
+static int place_without_growing(struct flexmem_request *request)
 {
-	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
+	struct flexmem_table *table = request->table;
 	int rc;
 
 	if (mutex_lock_killable(&table->acquire_lock))
 		return -EINTR;
 	flexmem_reservations_forget(table);
 	rc = flexmem_function_fatal(&table->function);
-	if (!rc && (may_acquire(table, request) ||
+	if (!rc && (may_acquire(request) ||
 		    !flexmem_function_is_settled(&table->function) ||
 		    is_unsure(table, request->domains)))
 		rc = -EAGAIN;
-	if (!rc && !place_in_existing(table, kind, request, spare, place))
+	if (!rc && !place_in_existing(request))
 		rc = -ENOSPC;
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }
 
-static int place_once(struct flexmem_table *table,
-		      const struct flexmem_request *request,
-		      struct flexmem_spare *spare, struct flexmem_place *place)
+static int place_once(struct flexmem_request *request)
 {
-	enum flexmem_kind kind = flexmem_table_kind(table, request->kind);
-	bool acquire_first;
+	bool acquire_first = wants_new(request);
 	int rc;
 
-	*place = (struct flexmem_place) {};
-	acquire_first = wants_new(table, request);
-	if (!acquire_first &&
-	    place_in_existing(table, kind, request, spare, place))
+	if (!acquire_first && place_in_existing(request))
 		return 0;
 
-	place->reason = FLEXMEM_REASON_NONE;
-	if (flexmem_place_is_impossible(table, request->domains, request->size))
-		return explain(table, request, place);
-	rc = may_acquire(table, request) ?
-		-EAGAIN : place_without_growing(table, request, spare, place);
+	request->reason = FLEXMEM_REASON_NONE;
+	if (is_impossible(request))
+		return -ENOSPC;
+	rc = may_acquire(request) ? -EAGAIN : place_without_growing(request);
 	if (rc == -EAGAIN)
-		rc = place_by_growing(table, request, spare, place,
-				      acquire_first);
+		rc = place_by_growing(request, acquire_first);
 	/*
 	 * Tries the existing regions: they may have room, although no region
 	 * could be acquired.
 	 */
 	if ((rc == -ETIMEDOUT || rc == -ENOMEM) && acquire_first &&
-	    place_in_existing(table, kind, request, spare, place))
+	    place_in_existing(request))
 		return 0;
-	if (rc == -ENOSPC)
-		return explain(table, request, place);
-	/* Only -ENOMEM for lack of device memory has a reason. */
-	place->reason = FLEXMEM_REASON_NONE;
 	return rc;
 }
 
 /*
- * Finds room for an allocation.
- * @request: request, whose bytes are charged; after an error they are
- * uncharged. @stock: stock of the client's spare block nodes, or NULL. @place:
- * receives the block; on -ENOMEM, the reason.
+ * Finds room for a chunk of a request.
+ * @request: charged; receives the block.
  * Context: may sleep: it allocates block nodes, charged to the caller's memory
  * cgroup, and waits for the worker if a region may have to be acquired. Return:
- * 0; -ENOMEM, with the reason in @place (FLEXMEM_REASON_NONE if the kernel has
- * no memory); -EINTR if the caller was killed while it waited; -ENODEV if the
- * device is being removed; or an error of the firmware.
+ * 0; -ENOSPC: the device has no room; -ENOMEM: the kernel has no memory; -EINTR
+ * if the caller was killed while it waited; -ENODEV if the device is being
+ * removed; or an error of the firmware. After an error the caller frees the
+ * other blocks and calls flexmem_place_fail().
  */
-int flexmem_place(struct flexmem_table *table,
-		  const struct flexmem_request *request,
-		  struct flexmem_stock *stock, struct flexmem_place *place)
+int flexmem_place(struct flexmem_request *request)
 {
-	struct flexmem_spare spare;
+	unsigned int nr = flexmem_request_is_growable(request) ?
+			  FLEXMEM_GROWABLE_SPARES :
+			  flexmem_spares_for(request->alignment);
 	int rc;
 
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request),
-				stock);
-	if (rc) {
-		*place = (struct flexmem_place) {};
-		goto uncharge;
-	}
-	rc = place_once(table, request, &spare, place);
-	flexmem_spare_drop(&spare, stock);
-	if (!rc || place->abandoned)
+	request->block = NULL;
+	rc = flexmem_spare_fill(&request->spare, nr, request->stock);
+	if (rc)
 		return rc;
-uncharge:
-	flexmem_uncharge(request->account, request->size, 0);
+	rc = place_once(request);
+	flexmem_spare_drop(&request->spare, request->stock);
 	return rc;
 }

@@ -9,8 +9,8 @@
 #include <linux/kernel.h>
 #include <linux/nospec.h>
 
-#include "allocation.h"
 #include "policy.h"
+#include "request.h"
 #include "table.h"
 
 enum naming {
@@ -51,12 +51,12 @@ static bool is_valid_naming(enum naming naming, u64 asked)
 /*
  * Chooses domains and the number of chunks.
  * @policy: enum flexmem_policy, from a user. @asked: bit mask of the domains
- * that the user names. @shape: receives its members about domains and chunks.
+ * that the user names. @request: receives its members about domains and chunks.
  * Return: 0; -EOPNOTSUPP if there is no such policy; or -EINVAL if @asked does
  * not suit the policy.
  */
 int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
-			 u64 asked, struct flexmem_shape *shape)
+			 u64 asked, struct flexmem_request *request)
 {
 	const struct flexmem_policy_ops *ops;
 
@@ -66,13 +66,13 @@ int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
 	if (!is_valid_naming(ops->naming, asked) ||
 	    asked & ~flexmem_table_all(table))
 		return -EINVAL;
-	shape->domains = asked ?: table->default_domains;
-	shape->first = shape->domains;
-	shape->chunks = 1;
-	shape->reuses = ops->spills;
+	request->domains = asked ?: table->default_domains;
+	request->first = request->domains;
+	request->chunks = 1;
+	request->reuses = ops->spills;
 	if (ops->spills)
-		shape->domains |= table->default_domains;
+		request->domains |= table->default_domains;
 	if (ops->spreads)
-		shape->chunks = hweight64(shape->domains);
-	return ops->spreads && shape->chunks < 2 ? -EINVAL : 0;
+		request->chunks = hweight64(request->domains);
+	return ops->spreads && request->chunks < 2 ? -EINVAL : 0;
 }

@@ -5,10 +5,10 @@
 
 #include <linux/types.h>
 
-struct flexmem_shape;
+struct flexmem_request;
 struct flexmem_table;
 
 int flexmem_policy_apply(const struct flexmem_table *table, u32 policy,
-			 u64 asked, struct flexmem_shape *shape);
+			 u64 asked, struct flexmem_request *request);
 
 #endif /* _FLEXMEM_POLICY_H */

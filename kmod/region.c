@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "region.h"
+#include "request.h"
 #include "scrub.h"
 #include "spare.h"
 #include "table.h"
@@ -147,23 +148,19 @@ static void set_user(struct flexmem_region *region, struct flexmem_block *block,
 }
 
 /*
- * Allocates a block of a region, and charges it.
- * @spare: nodes, see flexmem_spares_for() and FLEXMEM_GROWABLE_SPARES.
- * @refusal: receives the reason if a limit or a reservation forbids a block
- * that would fit. @gave_up: set if the search ended early, so a hole that would
- * fit may exist.
- * Context: takes the region's lock. Return: the block, or NULL.
+ * Allocates a block of a region for the chunk that a request places. The charge
+ * of the bytes belongs to the block from then on.
+ * @request: receives the block; or the reason if a limit or a reservation
+ * forbids a block that would fit. @gave_up is set if the search ended early.
+ * Context: takes the region's lock. Return: true if there is a block.
  */
-struct flexmem_block *
-flexmem_region_alloc(struct flexmem_region *region,
-		     const struct flexmem_request *request,
-		     struct flexmem_spare *spare, enum flexmem_reason *refusal,
-		     bool *gave_up)
+bool flexmem_region_alloc(struct flexmem_region *region,
+			  struct flexmem_request *request)
 {
-	struct flexmem_accounts *accounts = &region->table->accounts;
-	struct flexmem_block *block = NULL;
+	struct flexmem_account *account = request->account;
 	struct flexmem_found found;
 	enum flexmem_reason reason;
+	bool placed = false;
 
 	spin_lock(&region->lock);
 	if (region->dead)
@@ -172,29 +169,31 @@ flexmem_region_alloc(struct flexmem_region *region,
 	 * Finds a hole first, so that a request that does not fit is never
 	 * charged.
 	 */
-	if (!flexmem_blocks_find(&region->blocks, request->size,
-				 request->alignment, request->growable,
-				 &found)) {
-		*gave_up |= found.gave_up;
+	if (!flexmem_blocks_find(&region->blocks, request->part,
+				 request->alignment,
+				 flexmem_request_is_growable(request), &found)) {
+		request->gave_up |= found.gave_up;
 		goto unlock;
 	}
-	reason = flexmem_region_is_closed(region, request->account) ?
+	reason = flexmem_region_is_closed(region, account) ?
 			FLEXMEM_REASON_RESERVED :
-			flexmem_account_take(request->account, region->slot,
-					     request->size);
+			flexmem_account_take(account, region->slot,
+					     request->part);
 	if (reason) {
-		*refusal = reason;
+		request->reason = reason;
 		goto unlock;
 	}
-	block = flexmem_blocks_take(&region->blocks, &found, request->size,
-				    spare);
-	set_user(region, block, request->account,
-		 request->kind == FLEXMEM_KIND_PROGRAM);
+	request->block = flexmem_blocks_take(&region->blocks, &found,
+					     request->part, &request->spare);
+	request->unplaced -= request->part;
+	set_user(region, request->block, account,
+		 request->flags & FLEXMEM_ALLOC_PROGRAM);
 	region->allocs++;
+	placed = true;
 unlock:
 	spin_unlock(&region->lock);
-	flexmem_pressure_tell(accounts);
-	return block;
+	flexmem_pressure_tell(&region->table->accounts);
+	return placed;
 }
 
 /* Queues a block for the next scrub of the quarantine. */

@@ -14,6 +14,7 @@
 #include "domain.h"
 #include "function.h"
 
+struct flexmem_request;
 struct flexmem_stock;
 struct flexmem_table;
 
@@ -75,40 +76,6 @@ struct flexmem_region {
 	unsigned long idle_since;
 };
 
-/**
- * struct flexmem_request - what to allocate
- * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
- * @alignment: alignment of the offset; a power of two from FLEXMEM_ALIGN to
- *	FLEXMEM_MAX_ALIGNMENT
- * @kind: kind of memory
- * @domains: bit mask of the domains that the memory may come from; not 0
- * @first: bit mask of the preferred domains; equal to @domains if no domain is
- *	preferred
- * @reuses: existing regions are tried before a region is acquired, whatever the
- *	region strategy
- * @growable: choose the place with the most free bytes behind it, because
- *	the allocation may grow
- * @account: account to charge
- */
-struct flexmem_request {
-	u64 size;
-	u64 alignment;
-	enum flexmem_kind kind;
-	u64 domains;
-	u64 first;
-	bool reuses;
-	bool growable;
-	struct flexmem_account *account;
-};
-
-/* How many spare nodes flexmem_region_alloc() can need. */
-static inline unsigned int
-flexmem_spares_for_request(const struct flexmem_request *request)
-{
-	return request->growable ? FLEXMEM_GROWABLE_SPARES :
-				   flexmem_spares_for(request->alignment);
-}
-
 /*
  * Whether the bytes of a region are gone. A reader that gets true also sees the
  * new state of the PF or VF, which explains the loss.
@@ -151,11 +118,8 @@ u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
 
-struct flexmem_block *
-flexmem_region_alloc(struct flexmem_region *region,
-		     const struct flexmem_request *request,
-		     struct flexmem_spare *spare, enum flexmem_reason *refusal,
-		     bool *gave_up);
+bool flexmem_region_alloc(struct flexmem_region *region,
+			  struct flexmem_request *request);
 u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 			  struct flexmem_spare *spare,
 			  struct flexmem_block **tail);

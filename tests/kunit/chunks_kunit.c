@@ -16,7 +16,9 @@ static struct flexmem_allocation *try_chunks(struct kunit *test,
 					     u64 size, u64 alignment,
 					     unsigned int chunks)
 {
-	const struct flexmem_shape shape = {
+	struct ctx *ctx = test->priv;
+
+	ctx->request = (struct flexmem_request) {
 		.size = size,
 		.alignment = alignment,
 		.flags = alignment == PAGE_SIZE ? FLEXMEM_ALLOC_MAPPABLE : 0,
@@ -24,9 +26,7 @@ static struct flexmem_allocation *try_chunks(struct kunit *test,
 		.first = client->table->default_domains,
 		.chunks = chunks,
 	};
-	struct ctx *ctx = test->priv;
-
-	return flexmem_client_prepare(client, &shape, &ctx->place);
+	return flexmem_client_prepare(client, &ctx->request);
 }
 
 static struct flexmem_allocation *alloc_chunks(struct kunit *test,
@@ -119,7 +119,7 @@ static void several_are_more_than_a_region(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 30 * GIB, 128, 1)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_SIZE);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_REGION_SIZE);
 	allocation = alloc_chunks(test, client, 30 * GIB, 128, 3);
 	KUNIT_EXPECT_EQ(test, allocation->nr_chunks, 3);
 	KUNIT_EXPECT_NE(test, allocation->chunks[0]->region->slot,
@@ -153,12 +153,12 @@ static void chunk_without_room_undoes_all(struct kunit *test)
 	 */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 90 * GIB, 128, 9)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
-	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_FRAGMENTATION);
+	KUNIT_EXPECT_EQ(test, ctx->request.region_reason, FLEXMEM_REASON_SLOTS);
 	/* The failed ALLOC has freed the chunks that it had got. */
-	KUNIT_EXPECT_EQ(test, ctx->place.regions, 8);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 96 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.regions, 8);
+	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 96 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, 12 * GIB);
 	expect_nothing(test, client, 0);
 	/*
 	 * Of 11 chunks the ninth finds no room, and the last two are not tried.
@@ -177,7 +177,7 @@ static void limit_counts_all_chunks(struct kunit *test)
 	client->account->parent->limit[FLEXMEM_RESOURCE_BYTES] = 25 * GIB;
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try_chunks(test, client, 30 * GIB, 128, 3)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CGROUP_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_CGROUP_LIMIT);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_ACQUIRE], 0);
 	expect_nothing(test, client, 0);
 	release(test, client, alloc_chunks(test, client, 24 * GIB, 128, 3));

@@ -119,11 +119,11 @@ static void handles_are_limited(struct kunit *test)
 		alloc(test, ctx->client, 128);
 	used = used_bytes(ctx);
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
-			PTR_ERR(try(ctx->client, 128, &ctx->place)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CGROUP_LIMIT);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 12 * GIB - used);
-	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 12 * GIB - used);
-	KUNIT_EXPECT_EQ(test, ctx->place.max_region, 12 * GIB);
+			PTR_ERR(try(ctx->client, 128, &ctx->request)));
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_CGROUP_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 12 * GIB - used);
+	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, 12 * GIB - used);
+	KUNIT_EXPECT_EQ(test, ctx->request.max_region, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), used);
 	check(test, ctx->client);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 3), 0);
@@ -140,8 +140,8 @@ static void reserved_handles_count_too(struct kunit *test)
 	for (i = 0; i < 5; i++)
 		allocation[i] = prepare(test, ctx->client, 128);
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
-			PTR_ERR(try(ctx->client, 128, &ctx->place)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CGROUP_LIMIT);
+			PTR_ERR(try(ctx->client, 128, &ctx->request)));
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_CGROUP_LIMIT);
 	for (i = 0; i < 5; i++)
 		flexmem_client_release(ctx->client, allocation[i]);
 	alloc(test, ctx->client, 128);
@@ -155,8 +155,8 @@ static void failed_placement_gives_the_handle_back(struct kunit *test)
 	for (i = 0; i < 10; i++) {
 		KUNIT_EXPECT_EQ(test, -ENOMEM,
 				PTR_ERR(try(ctx->client, 13 * GIB,
-					    &ctx->place)));
-		KUNIT_EXPECT_EQ(test, ctx->place.reason,
+					    &ctx->request)));
+		KUNIT_EXPECT_EQ(test, ctx->request.reason,
 				FLEXMEM_REASON_REGION_SIZE);
 	}
 	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
@@ -169,7 +169,7 @@ static void firmware_error_is_passed_on(struct kunit *test)
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
-			PTR_ERR(try(ctx->client, 128, &ctx->place)));
+			PTR_ERR(try(ctx->client, 128, &ctx->request)));
 	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
 	check(test, ctx->client);
 }
@@ -212,7 +212,7 @@ static void published_is_found(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.out_address.region_id, 0);
 	KUNIT_EXPECT_EQ(test, out.out_address.offset, 128);
 	/* LOOKUP returns the address of the block that was allocated. */
-	KUNIT_EXPECT_EQ(test, ctx->place.block->start, 128);
+	KUNIT_EXPECT_EQ(test, ctx->request.block->start, 128);
 	KUNIT_EXPECT_EQ(test, out.out_size, GIB);
 	KUNIT_EXPECT_EQ(test, out.out_flags, 0);
 }
@@ -224,7 +224,7 @@ static void flags_are_kept(struct kunit *test)
 	struct flexmem_lookup out = {};
 
 	allocation = fake_client_prepare(ctx->client, 128, FLEXMEM_ALIGN,
-					 FLEXMEM_ALLOC_PROGRAM, &ctx->place);
+					 FLEXMEM_ALLOC_PROGRAM, &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(ctx->client, allocation);
 	KUNIT_EXPECT_EQ(test, 0,
@@ -504,7 +504,7 @@ static void fini_gives_everything_back(struct kunit *test)
 	alloc(test, ctx->client, 128);
 	for (i = 0; i < 5; i++) {
 		struct flexmem_allocation *allocation =
-			try(client, GIB, &ctx->place);
+			try(client, GIB, &ctx->request);
 
 		if (IS_ERR(allocation))
 			break;

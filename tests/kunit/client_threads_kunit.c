@@ -67,13 +67,13 @@ static u32 worker_alloc(struct worker *worker, struct rnd_state *rnd)
 	u64 size = BIT_ULL(7 + prandom_u32_state(rnd) % 20);
 	u64 alignment = BIT_ULL(7 + prandom_u32_state(rnd) % 8);
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place;
+	struct flexmem_request request;
 	u32 handle;
 
 	allocation = fake_client_prepare(worker->client, size, alignment, 0,
-					 &place);
+					 &request);
 	if (IS_ERR(allocation)) {
-		if (PTR_ERR(allocation) != -ENOMEM || !place.reason)
+		if (PTR_ERR(allocation) != -ENOMEM || !request.reason)
 			worker->wrong = "allocation failed without a reason";
 		return 0;
 	}

@@ -22,7 +22,7 @@ struct ctx {
 	struct fake_device *fake;
 	struct flexmem_table *table;
 	struct flexmem_client *client;
-	struct flexmem_place place;
+	struct flexmem_request request;
 	struct flexmem_view snapshot;
 };
 
@@ -62,9 +62,9 @@ static inline void check(struct kunit *test, struct flexmem_client *client)
 
 static inline struct flexmem_allocation *try(struct flexmem_client *client,
 					     u64 size,
-					     struct flexmem_place *place)
+					     struct flexmem_request *request)
 {
-	return fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, place);
+	return fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, request);
 }
 
 static inline struct flexmem_allocation *prepare(struct kunit *test,
@@ -72,7 +72,7 @@ static inline struct flexmem_allocation *prepare(struct kunit *test,
 						 u64 size)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_allocation *allocation = try(client, size, &ctx->place);
+	struct flexmem_allocation *allocation = try(client, size, &ctx->request);
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	check(test, client);

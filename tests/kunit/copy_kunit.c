@@ -123,17 +123,17 @@ static void copies_within_an_allocation(struct kunit *test)
 static void copies_across_the_ends_of_chunks(struct kunit *test)
 {
 	struct flexmem_allocation *whole = make_filled(test, MIB, 7), *chunked;
-	static const struct flexmem_shape shape = {
+	struct ctx *ctx = test->priv;
+	u64 done;
+
+	ctx->request = (struct flexmem_request) {
 		.size = 30 * GIB,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = 1,
 		.first = 1,
 		.chunks = 3,
 	};
-	struct ctx *ctx = test->priv;
-	u64 done;
-
-	chunked = flexmem_client_prepare(ctx->client, &shape, &ctx->place);
+	chunked = flexmem_client_prepare(ctx->client, &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, chunked);
 	KUNIT_ASSERT_EQ(test, chunked->chunks[0]->size, 10 * GIB);
 	flexmem_client_publish(ctx->client, chunked);

@@ -55,7 +55,7 @@ static struct ctx *make_lazily(struct kunit *test, unsigned int slots)
 
 static struct fake_block *from(struct ctx *ctx, u64 domains, u64 size)
 {
-	return fake_alloc_from(ctx->table, domains, domains, size, &ctx->place);
+	return fake_alloc_from(ctx->table, domains, domains, size, &ctx->request);
 }
 
 static void expect_in(struct kunit *test, struct ctx *ctx,
@@ -79,7 +79,7 @@ static void expect_preferred(struct kunit *test, struct ctx *ctx, u64 preferred,
 {
 	expect_in(test, ctx,
 		  fake_alloc_from(ctx->table, HBM_0 | HBM_1 | preferred,
-				  preferred, size, &ctx->place), domain);
+				  preferred, size, &ctx->request), domain);
 }
 
 /*
@@ -91,9 +91,9 @@ static void expect_full(struct kunit *test, struct ctx *ctx, u64 domains,
 			u64 max_region)
 {
 	KUNIT_EXPECT_EQ(test, PTR_ERR(from(ctx, domains, size)), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, total_free);
-	KUNIT_EXPECT_EQ(test, ctx->place.max_region, max_region);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->request.total_free, total_free);
+	KUNIT_EXPECT_EQ(test, ctx->request.max_region, max_region);
 }
 
 static void one_domain_by_default(struct kunit *test)
@@ -356,11 +356,11 @@ static void preferred_domain_may_be_too_small(struct kunit *test)
 	expect_preferred(test, ctx, ON_CHIP, GIB, 0);
 	expect_log(test, ctx, "acquire 12G, set 0");
 	block = fake_alloc_from(ctx->table, HBM_0 | ON_CHIP, ON_CHIP, 13 * GIB,
-				&ctx->place);
+				&ctx->request);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_SIZE);
-	KUNIT_EXPECT_EQ(test, ctx->place.max_region, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 11 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_REGION_SIZE);
+	KUNIT_EXPECT_EQ(test, ctx->request.max_region, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 11 * GIB);
 }
 
 /* After an error of the firmware the driver does not try another domain. */
@@ -371,7 +371,7 @@ static void error_of_the_preferred_domain_counts(struct kunit *test)
 
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -EIO);
 	block = fake_alloc_from(ctx->table, HBM_0 | HBM_1, HBM_1, 128,
-				&ctx->place);
+				&ctx->request);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -EIO);
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 }
@@ -423,7 +423,7 @@ static void interleave_needs_a_slot_for_each(struct kunit *test)
 {
 	struct ctx *ctx = make_lazily(test, 2);
 	struct flexmem_client *client = fake_client_open(test, ctx->table, 1);
-	struct flexmem_shape shape = {
+	struct flexmem_request request = {
 		.size = 3 * FLEXMEM_ALIGN,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = HBM_0 | HBM_1 | WINDOW,
@@ -432,14 +432,18 @@ static void interleave_needs_a_slot_for_each(struct kunit *test)
 	};
 	struct flexmem_allocation *allocation;
 
-	allocation = flexmem_client_prepare(client, &shape, &ctx->place);
+	allocation = flexmem_client_prepare(client, &request);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(allocation), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_SLOTS);
-	KUNIT_EXPECT_EQ(test, ctx->place.regions, 2);
-	shape.domains = HBM_0 | HBM_1;
-	shape.first = shape.domains;
-	shape.chunks = 2;
-	allocation = flexmem_client_prepare(client, &shape, &ctx->place);
+	KUNIT_EXPECT_EQ(test, request.reason, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, request.regions, 2);
+	request = (struct flexmem_request) {
+		.size = 3 * FLEXMEM_ALIGN,
+		.alignment = FLEXMEM_ALIGN,
+		.domains = HBM_0 | HBM_1,
+		.first = HBM_0 | HBM_1,
+		.chunks = 2,
+	};
+	allocation = flexmem_client_prepare(client, &request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	KUNIT_EXPECT_EQ(test, allocation->nr_chunks, 2);
 	flexmem_client_publish(client, allocation);
@@ -570,7 +574,7 @@ static void pressure_is_about_all_domains(struct kunit *test)
 /* Allocates for a client, from the given domains. */
 static int try_from(struct flexmem_client *client, u64 domains, u64 size)
 {
-	const struct flexmem_shape shape = {
+	struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = domains,
@@ -578,9 +582,8 @@ static int try_from(struct flexmem_client *client, u64 domains, u64 size)
 		.chunks = 1,
 	};
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place;
 
-	allocation = flexmem_client_prepare(client, &shape, &place);
+	allocation = flexmem_client_prepare(client, &request);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
 	flexmem_client_publish(client, allocation);

@@ -59,16 +59,16 @@ void fake_client_limit(struct flexmem_client *client,
  * @size: bytes
  * @alignment: of the offset
  * @flags: of enum flexmem_alloc_flags
- * @place: receives the address, or the reason on failure
+ * @request: receives the address, or the reason on failure
  *
  * Return: what flexmem_client_prepare() returned.
  */
 struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 					       u64 size, u64 alignment,
 					       u32 flags,
-					       struct flexmem_place *place)
+					       struct flexmem_request *request)
 {
-	const struct flexmem_shape shape = {
+	*request = (struct flexmem_request) {
 		.size = size,
 		.alignment = alignment,
 		.domains = client->table->default_domains,
@@ -77,7 +77,7 @@ struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 		.chunks = 1,
 	};
 
-	return flexmem_client_prepare(client, &shape, place);
+	return flexmem_client_prepare(client, request);
 }
 
 /**

@@ -17,6 +17,7 @@
 
 #include "account.h"
 #include "placement.h"
+#include "request.h"
 #include "settings.h"
 #include "slot.h"
 #include "table.h"
@@ -307,7 +308,7 @@ struct flexmem_client *fake_client_open(struct kunit *test,
 struct flexmem_allocation *fake_client_prepare(struct flexmem_client *client,
 					       u64 size, u64 alignment,
 					       u32 flags,
-					       struct flexmem_place *place);
+					       struct flexmem_request *request);
 int fake_client_free(struct flexmem_client *client, u32 handle);
 int fake_table_prealloc(struct flexmem_table *table);
 struct flexmem_region *fake_table_region(struct flexmem_table *table,
@@ -315,18 +316,19 @@ struct flexmem_region *fake_table_region(struct flexmem_table *table,
 struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 					  bool program, u64 min_size);
 
+int fake_place(struct flexmem_request *request, struct flexmem_region *region);
 struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,
-			      struct flexmem_place *place);
+			      struct flexmem_request *request);
 struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
 				   u64 first, u64 size,
-				   struct flexmem_place *place);
+				   struct flexmem_request *request);
 struct fake_block *fake_alloc_in(struct flexmem_table *table,
 				 struct flexmem_region *region, u64 size,
 				 bool program);
 struct fake_block *fake_alloc_for(struct flexmem_table *table,
 				  struct flexmem_account *account, u64 size,
-				  struct flexmem_place *place);
+				  struct flexmem_request *request);
 struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 				     struct flexmem_region *region,
 				     struct flexmem_account *account, u64 size,

@@ -339,51 +339,56 @@ struct flexmem_region *fake_table_acquire(struct flexmem_table *table,
 }
 
 static int take_from(struct flexmem_region *region,
-		     const struct flexmem_request *request,
-		     struct flexmem_place *place)
+		     struct flexmem_request *request)
 {
-	struct flexmem_spare spare;
+	bool placed;
 	int rc;
 
-	rc = flexmem_spare_fill(&spare, flexmem_spares_for_request(request),
-				NULL);
+	rc = flexmem_spare_fill(&request->spare, FLEXMEM_GROWABLE_SPARES, NULL);
 	if (rc)
 		return rc;
-	place->block = flexmem_region_alloc(region, request, &spare,
-					    &place->reason, &place->gave_up);
-	flexmem_spare_drop(&spare, NULL);
-	return place->block ? 0 : -ENOSPC;
+	placed = flexmem_region_alloc(region, request);
+	flexmem_spare_drop(&request->spare, NULL);
+	return placed ? 0 : -ENOSPC;
 }
 
-/*
- * Allocates from @region, or from a region that the table chooses if @region is
- * NULL.
+/**
+ * fake_place - place a request of one chunk, without a handle
+ * @request: has its table and its account
+ * @region: region to allocate from; NULL: one that the table chooses
+ *
+ * Return: 0; an error of flexmem_place_fail(); or -ENOSPC if @region has no
+ * room.
  */
-static int take_block(struct flexmem_table *table,
-		      struct flexmem_region *region,
-		      const struct flexmem_request *request,
-		      struct flexmem_place *place)
+int fake_place(struct flexmem_request *request, struct flexmem_region *region)
 {
+	enum flexmem_reason reason;
 	int rc;
 
-	place->reason = flexmem_charge(request->account, request->size, 0);
-	if (place->reason)
-		return -ENOMEM;
-	rc = region ? take_from(region, request, place) :
-		      flexmem_place(table, request, NULL, place);
-	if (rc && region)
-		flexmem_uncharge(request->account, request->size, 0);
+	request->part = request->size;
+	rc = flexmem_place_charge(request);
+	if (rc)
+		return flexmem_place_fail(request, rc);
+	rc = region ? take_from(region, request) : flexmem_place(request);
+	if (rc) {
+		reason = request->reason;
+		if (!region)
+			return flexmem_place_fail(request, rc);
+		flexmem_place_fail(request, rc);
+		request->reason = reason;
+		return rc;
+	}
+	flexmem_uncharge(request->account, 0, 1);
+	flexmem_owner_put(request->account);
 	/*
 	 * If flexmem reports success without a block, the test must fail, not
 	 * crash.
 	 */
-	return !rc && !place->block ? -EFAULT : rc;
+	return request->block ? 0 : -EFAULT;
 }
 
-static struct fake_block *new_block(struct flexmem_table *table,
-				    struct flexmem_region *region,
-				    const struct flexmem_request *request,
-				    struct flexmem_place *place)
+static struct fake_block *new_block(struct flexmem_request *request,
+				    struct flexmem_region *region)
 {
 	struct fake_block *block;
 	int rc;
@@ -391,15 +396,15 @@ static struct fake_block *new_block(struct flexmem_table *table,
 	block = kzalloc(sizeof(*block), GFP_KERNEL);
 	if (!block)
 		return ERR_PTR(-ENOMEM);
-	rc = take_block(table, region, request, place);
+	rc = fake_place(request, region);
 	if (rc) {
 		kfree(block);
 		return ERR_PTR(rc);
 	}
-	block->region = place->block->region;
-	block->block = place->block;
+	block->region = request->block->region;
+	block->block = request->block;
 	block->account = request->account;
-	list_add_tail(&block->link, &to_fake_table(table)->blocks);
+	list_add_tail(&block->link, &to_fake_table(request->table)->blocks);
 	return block;
 }
 
@@ -409,26 +414,29 @@ static struct fake_block *new_block(struct flexmem_table *table,
  * @size: bytes
  * @alignment: of the offset
  * @program: whether the memory is for a program
- * @place: receives the address, or the reason on failure; may be NULL
+ * @request: receives the address, or the reason on failure; may be NULL
  *
  * Return: the block, for fake_free() (the teardown frees those that are left),
  * or an ERR_PTR() with the error of flexmem_place().
  */
 struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
 			      u64 alignment, bool program,
-			      struct flexmem_place *place)
+			      struct flexmem_request *request)
 {
-	const struct flexmem_request request = {
+	struct flexmem_request unseen;
+
+	request = request ?: &unseen;
+	*request = (struct flexmem_request) {
 		.size = size,
 		.alignment = alignment,
-		.kind = fake_kind(program),
+		.flags = program ? FLEXMEM_ALLOC_PROGRAM : 0,
 		.domains = table->default_domains,
 		.first = table->default_domains,
+		.chunks = 1,
+		.table = table,
 		.account = fake_table_account(table),
 	};
-	struct flexmem_place unseen;
-
-	return new_block(table, NULL, &request, place ?: &unseen);
+	return new_block(request, NULL);
 }
 
 /**
@@ -437,24 +445,25 @@ struct fake_block *fake_alloc(struct flexmem_table *table, u64 size,
  * @domains: bit mask of the domains
  * @first: bit mask of the domains to try first
  * @size: bytes
- * @place: receives the address, or the reason on failure
+ * @request: receives the address, or the reason on failure
  *
  * Return: as fake_alloc().
  */
 struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
 				   u64 first, u64 size,
-				   struct flexmem_place *place)
+				   struct flexmem_request *request)
 {
-	const struct flexmem_request request = {
+	*request = (struct flexmem_request) {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = domains,
 		.first = first,
 		.reuses = first != domains,
+		.chunks = 1,
+		.table = table,
 		.account = fake_table_account(table),
 	};
-
-	return new_block(table, NULL, &request, place);
+	return new_block(request, NULL);
 }
 
 /**
@@ -462,23 +471,24 @@ struct fake_block *fake_alloc_from(struct flexmem_table *table, u64 domains,
  * @table: table of fake_table_create()
  * @account: account
  * @size: bytes
- * @place: receives the address, or the reason on failure
+ * @request: receives the address, or the reason on failure
  *
  * Return: as fake_alloc().
  */
 struct fake_block *fake_alloc_for(struct flexmem_table *table,
 				  struct flexmem_account *account, u64 size,
-				  struct flexmem_place *place)
+				  struct flexmem_request *request)
 {
-	const struct flexmem_request request = {
+	*request = (struct flexmem_request) {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
 		.domains = table->default_domains,
 		.first = table->default_domains,
+		.chunks = 1,
+		.table = table,
 		.account = account,
 	};
-
-	return new_block(table, NULL, &request, place);
+	return new_block(request, NULL);
 }
 
 /**
@@ -494,17 +504,18 @@ struct fake_block *fake_alloc_in(struct flexmem_table *table,
 				 struct flexmem_region *region, u64 size,
 				 bool program)
 {
-	const struct flexmem_request request = {
+	struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
-		.kind = fake_kind(program),
+		.flags = program ? FLEXMEM_ALLOC_PROGRAM : 0,
+		.chunks = 1,
+		.table = table,
 		.domains = table->default_domains,
 		.first = table->default_domains,
 		.account = fake_table_account(table),
 	};
-	struct flexmem_place place = {};
 
-	return new_block(table, region, &request, &place);
+	return new_block(&request, region);
 }
 
 /**
@@ -522,18 +533,19 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 				     struct flexmem_account *account, u64 size,
 				     enum flexmem_reason *refusal)
 {
-	const struct flexmem_request request = {
+	struct flexmem_request request = {
 		.size = size,
 		.alignment = FLEXMEM_ALIGN,
+		.chunks = 1,
+		.table = table,
 		.domains = table->default_domains,
 		.first = table->default_domains,
 		.account = account,
 	};
-	struct flexmem_place place = {};
 	struct fake_block *block;
 
-	block = new_block(table, region, &request, &place);
-	*refusal = place.reason;
+	block = new_block(&request, region);
+	*refusal = request.reason;
 	return block;
 }
 

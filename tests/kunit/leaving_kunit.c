@@ -112,7 +112,7 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
 	struct dma_fence *fence = make_fence(test, NULL);
 	struct flexmem_allocation *next;
-	struct flexmem_place place;
+	struct flexmem_request request;
 	u64 scrubbed;
 
 	free_it(test, alloc_in_flight(test, REGION, fence));
@@ -124,8 +124,8 @@ static void freed_memory_waits_for_its_fence(struct kunit *test)
 	/* An ALLOC that finds no room says how much is leaving. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(fake_client_prepare(other, 2 * REGION, 0, 0,
-						    &place)));
-	KUNIT_EXPECT_EQ(test, place.leaving, REGION);
+						    &request)));
+	KUNIT_EXPECT_EQ(test, request.leaving, REGION);
 	scrubbed = ctx->fake->scrubbed;
 	/* An ALLOC does not wait for the fence: it gets another region. */
 	next = make_public(test, other, REGION);
@@ -241,12 +241,12 @@ struct killed {
 static int alloc_until_killed(void *data)
 {
 	struct killed *killed = data;
-	struct flexmem_place place;
+	struct flexmem_request request;
 
 	allow_signal(SIGKILL);
 	complete(&killed->ready);
 	killed->rc = PTR_ERR_OR_ZERO(fake_client_prepare(killed->client, GIB,
-							 0, 0, &place));
+							 0, 0, &request));
 	complete(&killed->done);
 	return 0;
 }

@@ -25,7 +25,7 @@
 struct ctx {
 	struct fake_device *fake;
 	struct flexmem_table *table;
-	struct flexmem_place place;
+	struct flexmem_request request;
 	struct flexmem_view view;
 	struct list_head opened;
 };
@@ -122,7 +122,7 @@ static inline struct flexmem_allocation *try(struct ctx *ctx,
 					     u64 size, u32 flags)
 {
 	return fake_client_prepare(client, size, FLEXMEM_ALIGN, flags,
-				   &ctx->place);
+				   &ctx->request);
 }
 
 static inline struct flexmem_allocation *

@@ -184,7 +184,7 @@ static void what_was_refused_sends_no_command(struct kunit *test)
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 		KUNIT_ASSERT_EQ(test, -ENOMEM,
 				PTR_ERR(try(ctx, 6 * GIB, false)));
-		KUNIT_ASSERT_EQ(test, ctx->place.reason,
+		KUNIT_ASSERT_EQ(test, ctx->request.reason,
 				FLEXMEM_REASON_CAPACITY);
 		fake_free(block);
 	}
@@ -335,14 +335,14 @@ static void same_step(struct kunit *test, struct twin *twin, unsigned int i,
 		return;
 	}
 	a = fake_alloc(twin[0].ctx->table, size, alignment, program,
-		       &twin[0].ctx->place);
+		       &twin[0].ctx->request);
 	b = fake_alloc(twin[1].ctx->table, size, alignment, program,
-		       &twin[1].ctx->place);
+		       &twin[1].ctx->request);
 	KUNIT_ASSERT_EQ(test, IS_ERR(a), IS_ERR(b));
 	if (IS_ERR(a)) {
 		KUNIT_EXPECT_EQ(test, PTR_ERR(a), PTR_ERR(b));
-		KUNIT_EXPECT_EQ(test, twin[0].ctx->place.total_free,
-				twin[1].ctx->place.total_free);
+		KUNIT_EXPECT_EQ(test, twin[0].ctx->request.total_free,
+				twin[1].ctx->request.total_free);
 		return;
 	}
 	twin[0].live[i] = a;

@@ -81,18 +81,18 @@ static void limit_of_slots_acquires_nothing(struct kunit *test)
 	struct fake_block *first, *block;
 
 	account->parent->limit[FLEXMEM_RESOURCE_REGIONS] = 1;
-	first = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->place);
+	first = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, first);
 	fake_device_forget(ctx->fake);
-	block = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->place);
+	block = fake_alloc_for(ctx->table, account, 8 * GIB, &ctx->request);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_REGION_LIMIT);
 	expect_log(test, ctx, "");
 	/*
 	 * A further block in a region in which the owner has bytes does not
 	 * count against the limit.
 	 */
-	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->place);
+	block = fake_alloc_for(ctx->table, account, 4 * GIB, &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	expect_log(test, ctx, "");
 	fake_free(block);
@@ -142,9 +142,9 @@ static void reason_fragmentation_by_alignment(struct kunit *test)
 	occupy(test, ctx, 0, 11 * GIB + 128);
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(fake_alloc(ctx->table, 128, GIB, false,
-					   &ctx->place)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_FRAGMENTATION);
-	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, GIB - 128);
+					   &ctx->request)));
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_FRAGMENTATION);
+	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, GIB - 128);
 }
 
 /* The memory is fragmented, and the device has no further memory. */
@@ -158,15 +158,15 @@ static void fragmentation_does_not_hide_exhaustion(struct kunit *test)
 	fake_free(first);
 	expect_reason(test, ctx, 8 * GIB, false, FLEXMEM_REASON_FRAGMENTATION,
 		      8 * GIB, 4 * GIB, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->place.region_reason,
+	KUNIT_EXPECT_EQ(test, ctx->request.region_reason,
 			FLEXMEM_REASON_CAPACITY);
-	KUNIT_EXPECT_EQ(test, ctx->place.regions, 1);
+	KUNIT_EXPECT_EQ(test, ctx->request.regions, 1);
 	/*
 	 * A request for more than all free bytes has only the reason CAPACITY.
 	 */
 	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      8 * GIB, 4 * GIB, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->request.region_reason, FLEXMEM_REASON_NONE);
 }
 
 static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
@@ -174,11 +174,11 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 {
 	struct fake_block *block;
 
-	block = fake_alloc(ctx->table, 256, 256, false, &ctx->place);
+	block = fake_alloc(ctx->table, 256, 256, false, &ctx->request);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
-	KUNIT_EXPECT_EQ(test, ctx->place.region_reason, FLEXMEM_REASON_SLOTS);
-	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, 256);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->request.region_reason, FLEXMEM_REASON_SLOTS);
+	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, 256);
 }
 
 /* The bounded search ends one hole before the hole that would fit. */
@@ -213,7 +213,7 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 	occupy(test, ctx, 0, 256);
 	KUNIT_EXPECT_EQ(test, 0,
 			PTR_ERR_OR_ZERO(fake_alloc(ctx->table, 256, 256, false,
-						   &ctx->place)));
+						   &ctx->request)));
 }
 
 static void reason_region_size_acquires_nothing(struct kunit *test)

@@ -73,7 +73,7 @@ static void unknown_capacity_is_asked_for_again(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 2, -EIO);
 	KUNIT_EXPECT_EQ(test, flexmem_table_new_capacity(ctx->table), -EIO);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -EIO);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_NONE);
 	expect_tensor(test, ctx, 128, 0, 0);
 	expect_tensor(test, ctx, 128, 0, 128);
 	KUNIT_EXPECT_EQ(test, ctx->fake->calls[FAKE_CAPACITY], 4);
@@ -147,7 +147,7 @@ static void nothing_is_placed_after_removal(struct kunit *test)
 	expect_tensor(test, ctx, 128, 0, 0);
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ENODEV);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_NONE);
 }
 
 static void firmware_error_when_nothing_fits(struct kunit *test)
@@ -157,8 +157,8 @@ static void firmware_error_when_nothing_fits(struct kunit *test)
 	expect_tensor(test, ctx, 12 * GIB, 0, 0);
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 0);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 0);
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 
@@ -234,7 +234,7 @@ static void limit_and_error(struct kunit *test, int rc)
 	flexmem_table_outdate(ctx->table);
 	fake_device_fail(ctx->fake, FAKE_CAPACITY, 1, 1, rc);
 	KUNIT_EXPECT_EQ(test, rc, PTR_ERR(try(ctx, 128, false)));
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_NONE);
 }
 
 static void timeout_has_no_reason(struct kunit *test)

@@ -19,7 +19,7 @@
 struct ctx {
 	struct fake_device *fake;
 	struct flexmem_table *table;
-	struct flexmem_place place;
+	struct flexmem_request request;
 };
 
 static const enum flexmem_order orders[] = {
@@ -104,7 +104,7 @@ static inline struct fake_block *occupy(struct kunit *test, struct ctx *ctx,
 static inline struct fake_block *try(struct ctx *ctx, u64 size, bool program)
 {
 	return fake_alloc(ctx->table, size, FLEXMEM_ALIGN, program,
-			  &ctx->place);
+			  &ctx->request);
 }
 
 /* Allocates, and expects the given slot and offset. */
@@ -118,7 +118,7 @@ static inline struct fake_block *expect_at(struct kunit *test, struct ctx *ctx,
 	KUNIT_EXPECT_EQ(test, block->region->slot, slot);
 	KUNIT_EXPECT_EQ(test, block->block->start, offset);
 	KUNIT_EXPECT_EQ(test, block->block->size, size);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_NONE);
 	return block;
 }
 
@@ -134,11 +134,11 @@ static inline void expect_reason(struct kunit *test, struct ctx *ctx, u64 size,
 				 u64 max_region)
 {
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, size, program)), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, reason);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, total_free);
-	KUNIT_EXPECT_EQ(test, ctx->place.largest_free, largest_free);
-	KUNIT_EXPECT_EQ(test, ctx->place.max_region, max_region);
-	KUNIT_EXPECT_NULL(test, ctx->place.block);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, reason);
+	KUNIT_EXPECT_EQ(test, ctx->request.total_free, total_free);
+	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, largest_free);
+	KUNIT_EXPECT_EQ(test, ctx->request.max_region, max_region);
+	KUNIT_EXPECT_NULL(test, ctx->request.block);
 }
 
 /* Expects exactly these calls to the device since the last check. */

@@ -438,10 +438,10 @@ static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
 static int try(struct flexmem_client *client, u64 size)
 {
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place;
+	struct flexmem_request request;
 
 	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, 0,
-					 &place);
+					 &request);
 	if (IS_ERR(allocation))
 		return PTR_ERR(allocation);
 	flexmem_client_publish(client, allocation);

@@ -300,17 +300,17 @@ static void check_table(struct run *run)
 }
 
 static void compare_failure(struct run *run, int rc,
-			    const struct flexmem_place *place,
+			    const struct flexmem_request *is,
 			    const struct model_answer *want)
 {
 	ASSERT_SAME(run, rc, want->rc);
-	ASSERT_SAME(run, place->reason, want->reason);
-	ASSERT_SAME(run, place->region_reason, want->region_reason);
-	ASSERT_SAME(run, place->regions, want->regions);
-	ASSERT_SAME(run, place->total_free, want->total_free);
-	ASSERT_SAME(run, place->largest_free, want->largest_free);
-	ASSERT_SAME(run, place->max_region, want->max_region);
-	ASSERT_SAME(run, place->leaving, want->leaving);
+	ASSERT_SAME(run, is->reason, want->reason);
+	ASSERT_SAME(run, is->region_reason, want->region_reason);
+	ASSERT_SAME(run, is->regions, want->regions);
+	ASSERT_SAME(run, is->total_free, want->total_free);
+	ASSERT_SAME(run, is->largest_free, want->largest_free);
+	ASSERT_SAME(run, is->max_region, want->max_region);
+	ASSERT_SAME(run, is->leaving, want->leaving);
 	if (rc == -ENOMEM)
 		run->reached[want->reason]++;
 	else
@@ -318,26 +318,20 @@ static void compare_failure(struct run *run, int rc,
 }
 
 static int place(struct run *run, const struct model_request *wanted,
-		 unsigned int owner, struct flexmem_place *place)
+		 unsigned int owner, struct flexmem_request *request)
 {
-	struct flexmem_request request = {
+	*request = (struct flexmem_request) {
 		.size = wanted->size,
 		.alignment = wanted->alignment,
-		.kind = fake_kind(wanted->program),
+		.flags = (wanted->program ? FLEXMEM_ALLOC_PROGRAM : 0) |
+			 (wanted->growable ? FLEXMEM_ALLOC_GROWABLE : 0),
 		.domains = run->table->default_domains,
 		.first = run->table->default_domains,
-		.growable = wanted->growable,
+		.chunks = 1,
+		.table = run->table,
 		.account = run->account[owner],
 	};
-	int rc;
-
-	ASSERT_SAME(run, flexmem_charge(request.account, request.size, 0), 0);
-	rc = flexmem_place(run->table, &request, NULL, place);
-	/*
-	 * If flexmem reports success without a block, the test must fail, not
-	 * crash.
-	 */
-	return !rc && !place->block ? -EFAULT : rc;
+	return fake_place(request, NULL);
 }
 
 static void do_alloc(struct run *run)
@@ -350,7 +344,7 @@ static void do_alloc(struct run *run)
 		.growable = percent(run, 15),
 	};
 	unsigned int owner = below(run, MODEL_OWNERS);
-	struct flexmem_place is;
+	struct flexmem_request is;
 	struct model_answer want;
 	int rc;
 

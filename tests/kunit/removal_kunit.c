@@ -24,7 +24,7 @@ struct ctx {
 	struct fake_device *fake;
 	struct flexmem_table *table;
 	struct flexmem_client *client;
-	struct flexmem_place place;
+	struct flexmem_request request;
 	struct flexmem_view view;
 };
 
@@ -55,7 +55,7 @@ static struct flexmem_allocation *try(struct ctx *ctx,
 				      struct flexmem_client *client, u64 size)
 {
 	return fake_client_prepare(client, size, FLEXMEM_ALIGN,
-				   FLEXMEM_ALLOC_MAPPABLE, &ctx->place);
+				   FLEXMEM_ALLOC_MAPPABLE, &ctx->request);
 }
 
 static struct flexmem_allocation *alloc(struct kunit *test,

@@ -39,7 +39,7 @@ static int reserve(struct kunit *test, struct ctx *ctx, unsigned int cgroup,
 	int rc;
 
 	rc = flexmem_reservation_set(ctx->table, account, size, count,
-				     &ctx->place.reason);
+				     &ctx->request.reason);
 	flexmem_owner_put(account);
 	return rc;
 }
@@ -68,7 +68,7 @@ static void expect_slot(struct kunit *test, struct ctx *ctx,
 {
 	struct fake_block *block;
 
-	block = fake_alloc_for(ctx->table, client, size, &ctx->place);
+	block = fake_alloc_for(ctx->table, client, size, &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	EXPECT(test, block->region->slot, slot);
 }
@@ -79,9 +79,9 @@ static void expect_refused(struct kunit *test, struct ctx *ctx,
 {
 	struct fake_block *block;
 
-	block = fake_alloc_for(ctx->table, client, size, &ctx->place);
+	block = fake_alloc_for(ctx->table, client, size, &ctx->request);
 	EXPECT(test, PTR_ERR(block), -ENOMEM);
-	EXPECT(test, ctx->place.reason, reason);
+	EXPECT(test, ctx->request.reason, reason);
 }
 
 /*
@@ -117,8 +117,8 @@ static void holds_against_others(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	expect_slot(test, ctx, other, 12 * GIB, 2);
 	expect_refused(test, ctx, other, GIB, FLEXMEM_REASON_RESERVED);
-	EXPECT(test, ctx->place.total_free, 0);
-	EXPECT(test, ctx->place.largest_free, 0);
+	EXPECT(test, ctx->request.total_free, 0);
+	EXPECT(test, ctx->request.largest_free, 0);
 	expect_refused(test, ctx, other, 13 * GIB, FLEXMEM_REASON_REGION_SIZE);
 	expect_slot(test, ctx, own, 12 * GIB, 0);
 	expect_slot(test, ctx, own, 12 * GIB, 1);
@@ -167,7 +167,7 @@ static void takes_empty_regions_first(struct kunit *test)
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(1));
 	/* A cgroup cannot reserve a region that another cgroup has reserved. */
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), -ENOMEM);
-	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
+	EXPECT(test, ctx->request.reason, FLEXMEM_REASON_CAPACITY);
 	EXPECT(test, reserved_for(test, ctx, 3), 0);
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 1), 0);
 	EXPECT(test, reserved_for(test, ctx, 3), BIT(2));
@@ -205,7 +205,7 @@ static void all_or_nothing(struct kunit *test)
 	unsigned int slot;
 
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 3), -ENOMEM);
-	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
+	EXPECT(test, ctx->request.reason, FLEXMEM_REASON_CAPACITY);
 	EXPECT(test, reserved_for(test, ctx, 2), 0);
 	EXPECT(test, reserve(test, ctx, 2, 4 * GIB, 1), 0);
 	slot = __ffs64(reserved_for(test, ctx, 2));
@@ -214,7 +214,7 @@ static void all_or_nothing(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 3), -ENOMEM);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(slot));
 	EXPECT(test, reserve(test, ctx, 2, 4 * GIB, 3), -ENOMEM);
-	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
+	EXPECT(test, ctx->request.reason, FLEXMEM_REASON_CAPACITY);
 	EXPECT(test, reserved_for(test, ctx, 2), BIT(slot));
 	/* A reservation with another size replaces the old one. */
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 2), 0);
@@ -254,7 +254,7 @@ static void failure_gives_back(struct kunit *test)
 	fake_table_acquire(ctx->table, false, 0);
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 2, 1, -EIO);
 	EXPECT(test, reserve(test, ctx, 2, 12 * GIB, 3), -EIO);
-	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_NONE);
+	EXPECT(test, ctx->request.reason, FLEXMEM_REASON_NONE);
 	EXPECT(test, reserved_for(test, ctx, 2), 0);
 	/* The region that was acquired stays, and all cgroups may use it. */
 	EXPECT(test, ctx->table->domain[0].filled[FLEXMEM_KIND_TENSOR], 3);
@@ -301,7 +301,7 @@ static void regions_are_charged(struct kunit *test)
 
 	limit_regions(test, ctx, 1, 2);
 	EXPECT(test, reserve(test, ctx, 12, 12 * GIB, 3), -ENOMEM);
-	EXPECT(test, ctx->place.reason, FLEXMEM_REASON_REGION_LIMIT);
+	EXPECT(test, ctx->request.reason, FLEXMEM_REASON_REGION_LIMIT);
 	EXPECT(test, used_regions(test, ctx, 1), 0);
 	/* flexmem did not ask the device for the third region. */
 	expect_log(test, ctx, "acquire 12G, set 0, acquire 12G, set 1");
@@ -578,7 +578,7 @@ static void ends_with_the_cgroup(struct kunit *test)
 	expect_slot(test, ctx, other, GIB, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&ctx->table->reservations));
 	EXPECT(test, flexmem_reservation_set(ctx->table, account, 12 * GIB, 1,
-					     &ctx->place.reason), -ENOENT);
+					     &ctx->request.reason), -ENOENT);
 	flexmem_owner_put(account);
 	fake_cgroup(3);
 }

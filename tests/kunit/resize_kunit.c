@@ -395,7 +395,7 @@ struct ctx {
 	struct flexmem_table *table;
 	struct flexmem_client *client;
 	struct flexmem_client *other;
-	struct flexmem_place place;
+	struct flexmem_request request;
 	struct flexmem_resize cmd;
 	struct flexmem_resizing resizing;
 	struct flexmem_view view;
@@ -445,7 +445,7 @@ static struct flexmem_allocation *alloc_flags(struct kunit *test,
 	struct flexmem_allocation *allocation;
 
 	allocation = fake_client_prepare(client, size, UNIT, flags,
-					 &ctx->place);
+					 &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(client, allocation);
 	return allocation;

@@ -300,7 +300,7 @@ static void refuses_wrong_bindings(struct kunit *test)
 	odd = alloc(test, client, 2 * page);
 	KUNIT_EXPECT_EQ(test, bind_pages(test, client, odd, 4, 0, 1), -EINVAL);
 	allocation = fake_client_prepare(client, 2 * page - 128, page, 0,
-					 &ctx->place);
+					 &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(client, allocation);
 	KUNIT_EXPECT_EQ(test, -EINVAL,

@@ -198,21 +198,21 @@ static inline int bind_pages(struct kunit *test, struct flexmem_client *client,
 }
 
 /* Allocates @nr pages in @chunks chunks. */
-static inline u32 alloc_pages_in(struct kunit *test,
-				 struct flexmem_client *client, unsigned int nr,
-				 unsigned int chunks)
+static noinline __maybe_unused u32
+alloc_pages_in(struct kunit *test, struct flexmem_client *client,
+	       unsigned int nr, unsigned int chunks)
 {
-	const struct flexmem_shape shape = {
+	struct flexmem_allocation *allocation;
+	struct ctx *ctx = test->priv;
+
+	ctx->request = (struct flexmem_request) {
 		.size = nr * page_of(test),
 		.alignment = page_of(test),
 		.domains = client->table->default_domains,
 		.first = client->table->default_domains,
 		.chunks = chunks,
 	};
-	struct flexmem_allocation *allocation;
-	struct ctx *ctx = test->priv;
-
-	allocation = flexmem_client_prepare(client, &shape, &ctx->place);
+	allocation = flexmem_client_prepare(client, &ctx->request);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
 	flexmem_client_publish(client, allocation);
 	return allocation->handle;

@@ -6,23 +6,24 @@ usage: returns.py TOP
 
 The way has each function of kmod/*.c that the task runs for an ALLOC of one chunk. The allocation fits into a hole of an
 existing region, found by first fit. The bytes in the hole are the owner's own. Inline functions of headers are not
-counted. Prints the figures. Fails if a function is not in its file, if no other function of the way names it, or if
-there are more returns than MOST.
+counted. Prints the figures. Fails if a function is not in its file, if no other function of the way names it, if there
+are more returns than MOST, or if these files give an ALLOC's charge back in more than one place.
 """
 import re
 import sys
 
-MOST = 93
+MOST = 88
 WAY = {
     "ioctl": "flexmem_ioctl call_command read_struct read_words cmd_alloc do_entry alloc_begin alloc_check alloc_flags "
              "alloc_reply",
     "policy": "flexmem_policy_apply is_valid_naming",
     "client": "flexmem_client_prepare flexmem_client_publish tree_of_chunk",
-    "allocation": "flexmem_allocation_make create charge take_chunks take_chunk chunk_size chunk_domains clean_chunks "
-                  "flexmem_chunk_clean flexmem_allocation_address",
+    "allocation": "flexmem_allocation_make create take_chunks chunk_size clean_chunks flexmem_chunk_clean "
+                  "flexmem_allocation_address",
     "account": "flexmem_charge count is_over refuses flexmem_account_take recount charge_block refuses_region enter_region",
     "pressure": "flexmem_pressure_tell flexmem_pressure_succeeded",
-    "placement": "flexmem_place place_once wants_new place_in_existing candidates next_region comes_before place_in",
+    "placement": "flexmem_place_charge flexmem_place place_once wants_new place_in_existing candidates kind_of "
+                 "next_region comes_before",
     "region": "flexmem_region_room flexmem_region_alloc set_user program_bytes",
     "block": "flexmem_blocks_find find_block flexmem_blocks_largest flexmem_blocks_take take_spare add_after inherit "
              "shrink_free mark_free unmark_free",
@@ -41,11 +42,12 @@ def bodies(text):
 
 
 def main():
-    wrong, functions = [], {}
+    wrong, functions, back = [], {}, 0
     for file, names in WAY.items():
         with open(f"{sys.argv[1]}/kmod/{file}.c", encoding="utf-8") as source:
             text = source.read()
         found = bodies(text)
+        back += sum(len(re.findall(r"\bflexmem_uncharge\(", body)) for name, body in found.items() if name != "flexmem_uncharge")
         wrong += [f"{file}.c has no {name}()" for name in names.split() if name not in found]
         functions |= {name: found.get(name, "") for name in names.split()}
         # A table of functions counts as a caller.
@@ -56,7 +58,9 @@ def main():
     returns = sum(len(re.findall(r"\breturn\b", functions[name])) for name in functions.keys() - WAY.keys())
     if returns > MOST:
         wrong.append(f"more than {MOST} returns")
-    print("\n".join(sorted(wrong) + [f"{len(WAY)} files, {returns} returns"]))
+    if back != 1:
+        wrong.append("an ALLOC's charge is given back in more than one place, or nowhere")
+    print("\n".join(sorted(wrong) + [f"{len(WAY)} files, {returns} returns, {back} place that gives the charge back"]))
     return bool(wrong)
 
 

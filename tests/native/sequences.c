@@ -704,7 +704,7 @@ static void run_map_reset(struct run *r)
  */
 static bool alloc_chunks(struct run *r, u64 *second)
 {
-	const struct flexmem_shape shape = {
+	struct flexmem_request request = {
 		.size = 21 * SZ_1M,
 		.alignment = PAGE_SIZE,
 		.domains = 1,
@@ -714,9 +714,8 @@ static bool alloc_chunks(struct run *r, u64 *second)
 	};
 	struct flexmem_file *file = r->file[0]->private_data;
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place;
 
-	allocation = flexmem_client_prepare(&file->client, &shape, &place);
+	allocation = flexmem_client_prepare(&file->client, &request);
 	if (!run_good(r, "chunks", PTR_ERR_OR_ZERO(allocation), 0))
 		return false;
 	*second = flexmem_chunk_map_offset(allocation->chunks[1]);

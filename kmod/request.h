@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* An ALLOC under way, from the ioctl to its blocks. */
+#ifndef _FLEXMEM_REQUEST_H
+#define _FLEXMEM_REQUEST_H
+
+#include <linux/types.h>
+#include <linux/flexmem.h>
+
+#include "block.h"
+
+struct flexmem_account;
+struct flexmem_stock;
+struct flexmem_table;
+
+/**
+ * struct flexmem_request - an ALLOC under way
+ * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0
+ * @alignment: of each chunk's offset; a power of two from FLEXMEM_ALIGN to
+ *	FLEXMEM_MAX_ALIGNMENT
+ * @domains: bit mask of the domains that the memory may come from; not 0. While
+ *	one of several chunks is placed: the domain of that chunk
+ * @first: domains of @domains that are tried first; equal to @domains if none
+ *	is preferred
+ * @flags: of enum flexmem_alloc_flags
+ * @chunks: largest number of chunks, 1 to FLEXMEM_MAX_CHUNKS. A single chunk
+ *	may come from any of @domains. Several chunks come from them in turn.
+ *	All chunks have the same size, a multiple of @alignment, except the last
+ *	chunk, which may be smaller. A small allocation has fewer chunks
+ * @reuses: existing regions are tried before one is acquired, whatever the
+ *	region strategy
+ * @charged: @account is charged for a handle and for @unplaced, and a reference
+ *	to it is held
+ * @gave_up: the search in a region ended early, so a block that would fit may
+ *	exist
+ * @table: region table of the function
+ * @account: account of the open file
+ * @stock: keeps freed objects of the open file; NULL: none
+ * @part: bytes of the chunk that is placed
+ * @unplaced: bytes that are charged, but are in no block yet
+ * @spare: block nodes for the chunk that is placed
+ * @block: block of that chunk; NULL if there is none yet
+ * @given: blocks that a failed ALLOC of several chunks has freed again
+ * @reason: on -ENOMEM: the reason; FLEXMEM_REASON_NONE if the kernel had no
+ *	memory. During the search: the limit that refused a block which was
+ *	large enough
+ * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
+ *	region was acquired
+ * @regions: on -ENOMEM: number of acquired regions
+ * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory,
+ *	of @domains, without regions that are reserved for others
+ * @largest_free: on -ENOMEM: largest free block in these regions
+ * @largest_closed: on -ENOMEM: largest free block in regions that are reserved
+ *	for others
+ * @max_region: on -ENOMEM: largest possible region
+ * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
+ *
+ * The ioctl sets the members up to @reuses, and zeroes the others. A request is
+ * on its caller's stack. If it needs the worker, the job has a copy, which owns
+ * the charge and the nodes. The caller takes them back, unless it was killed.
+ */
+struct flexmem_request {
+	u64 size;
+	u64 alignment;
+	u64 domains;
+	u64 first;
+	u32 flags;
+	unsigned int chunks;
+	bool reuses;
+	bool charged;
+	bool gave_up;
+	struct flexmem_table *table;
+	struct flexmem_account *account;
+	struct flexmem_stock *stock;
+	u64 part;
+	u64 unplaced;
+	struct flexmem_spare spare;
+	struct flexmem_block *block;
+	unsigned int given;
+	enum flexmem_reason reason;
+	enum flexmem_reason region_reason;
+	unsigned int regions;
+	u64 total_free;
+	u64 largest_free;
+	u64 largest_closed;
+	u64 max_region;
+	u64 leaving;
+};
+
+/* Whether a request is for the place with the most free bytes behind it. */
+static inline bool
+flexmem_request_is_growable(const struct flexmem_request *request)
+{
+	return request->flags & FLEXMEM_ALLOC_GROWABLE &&
+	       request->part == request->size;
+}
+
+#endif /* _FLEXMEM_REQUEST_H */
