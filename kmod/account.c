@@ -391,10 +391,15 @@ u64 flexmem_account_slots(struct flexmem_account *account)
 	return slots;
 }
 
-static u64 bytes_in(const struct flexmem_account *account, u64 slots)
+/*
+ * Bytes that an account has in some slots. Under &flexmem_accounts.lock, after
+ * flexmem_account_settle(). O(slots).
+ */
+u64 flexmem_account_in(const struct flexmem_account *account, u64 slots)
 {
 	u64 bytes = 0;
 
+	lockdep_assert_held(&account->accounts->lock);
 	for (; slots; slots &= slots - 1)
 		bytes += account->in[__ffs64(slots)].bytes;
 	return bytes;
@@ -420,7 +425,8 @@ u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 		*left = min(*left, limit -
 			    min(account->used[FLEXMEM_RESOURCE_BYTES], limit));
 		smallest = min(smallest,
-			       limit - min(bytes_in(account, programs), limit));
+			       limit - min(flexmem_account_in(account, programs),
+					   limit));
 	}
 	return smallest;
 }

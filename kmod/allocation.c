@@ -147,7 +147,6 @@ static struct flexmem_allocation *create(const struct flexmem_request *request)
 		.owner = request->account,
 		.size = request->size,
 		.flags = request->flags,
-		.single = nr == 1,
 		.nr_chunks = nr,
 	};
 	return allocation;
@@ -156,7 +155,7 @@ static struct flexmem_allocation *create(const struct flexmem_request *request)
 static void destroy(struct flexmem_allocation *allocation,
 		    struct flexmem_stock *stock)
 {
-	if (allocation->single)
+	if (allocation->nr_chunks == 1)
 		flexmem_stock_give(stock, FLEXMEM_OBJECT_ALLOCATION,
 				   allocation);
 	else

@@ -39,9 +39,8 @@ struct flexmem_stock;
  *	only while the handle has the only reference
  * @resizing: @size is about to change, so no task can take a reference. Under
  *	the lock of the handles
- * @single: the object has room for one chunk, so a client's stock may keep
- *	it after the free
- * @nr_chunks: number of @chunks, at least 1
+ * @nr_chunks: number of @chunks, at least 1. A client's stock may keep an object
+ *	with room for one chunk after the free
  * @chunks: parts of the allocation, in order: an occupied block each. The first
  *	chunk has the address of the allocation
  *
@@ -57,7 +56,6 @@ struct flexmem_allocation {
 	u32 flags;
 	bool named;
 	bool resizing;
-	bool single;
 	unsigned int nr_chunks;
 	struct flexmem_block *chunks[];
 };

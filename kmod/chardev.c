@@ -244,21 +244,6 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 	}
 }
 
-/* Bytes that an account is charged in the regions of a domain. */
-static u64 bytes_in(const struct flexmem_account *account,
-		    const struct flexmem_domain *domain)
-{
-	u64 bytes = 0, slots = 0;
-	unsigned int kind;
-
-	lockdep_assert_held(&account->accounts->lock);
-	for (kind = 0; kind < FLEXMEM_NR_KINDS; kind++)
-		slots |= domain->filled[kind];
-	for (; slots; slots &= slots - 1)
-		bytes += account->in[__ffs64(slots)].bytes;
-	return bytes;
-}
-
 /* Prints the client's figures in the format of gpu/drm-usage-stats.rst. */
 static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
@@ -266,6 +251,7 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	struct flexmem_account *account = file->client.account;
 	unsigned int i, nr = file->fdev->table.function.nr_domains;
 	u64 bytes, orphaned, slots, handles, part[FLEXMEM_MAX_DOMAINS];
+	const struct flexmem_domain *domain = file->fdev->table.domain;
 
 	/*
 	 * A region of a domain, and the charges in it, become visible under
@@ -280,7 +266,9 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;
 	for (i = 0; nr > 1 && i < nr; i++)
-		part[i] = bytes_in(account, &file->fdev->table.domain[i]);
+		part[i] = flexmem_account_in(account,
+					     domain[i].filled[FLEXMEM_KIND_TENSOR] |
+					     domain[i].filled[FLEXMEM_KIND_PROGRAM]);
 	spin_unlock(&file->fdev->table.accounts.lock);
 	if (nr > 1)
 		mutex_unlock(&file->fdev->table.snapshot_lock);
