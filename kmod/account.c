@@ -466,7 +466,7 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 			enter_region(account, slot);
 			account->in[slot].reserved = true;
 		}
-		WRITE_ONCE(cgroup->reserved, cgroup->reserved + 1);
+		WRITE_ONCE(cgroup->reserved, cgroup->reserved | BIT_ULL(slot));
 	}
 	spin_unlock(&accounts->lock);
 	return !refused;
@@ -486,17 +486,8 @@ void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 		account->in[slot].reserved = false;
 		leave_region(account, slot);
 	}
-	WRITE_ONCE(cgroup->reserved, cgroup->reserved - 1);
+	WRITE_ONCE(cgroup->reserved, cgroup->reserved & ~BIT_ULL(slot));
 	spin_unlock(&accounts->lock);
-}
-
-/* Sets how many regions are reserved for a cgroup; 0 ends the reservation. */
-void flexmem_account_reserve(struct flexmem_account *cgroup,
-			     unsigned int count)
-{
-	spin_lock(&cgroup->accounts->lock);
-	cgroup->reservation = count;
-	spin_unlock(&cgroup->accounts->lock);
 }
 
 /*

@@ -89,12 +89,17 @@ struct flexmem_slot_charges {
  *	brought up to date
  * @losses: value of &flexmem_accounts.losses when the account was last
  *	brought up to date
+ * @reserves: cgroup: in &flexmem_table.reservations while it has a @reservation
  * @reservation: cgroup: number of regions that should be reserved for it
- * @reserved: cgroup: number of regions that are reserved for it now
+ * @reservation_size: cgroup: bytes of each of these regions
+ * @told: cgroup: a message in the log has said that it has too few of them
+ * @reserved: cgroup: bit mask of the slots whose regions are reserved for it now
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
- * &flexmem_leaving.lock protects @leaving and @leaving_bytes.
+ * &flexmem_leaving.lock protects @leaving and @leaving_bytes. acquire_lock
+ * protects @reserves, @reservation_size and @told, and is held as well while
+ * @reservation and @reserved change.
  * &flexmem_accounts.lock protects the other members, except @refs.
  */
 struct flexmem_account {
@@ -122,8 +127,11 @@ struct flexmem_account {
 	u64 each_child[FLEXMEM_NR_RESOURCES];
 	u64 changes;
 	u64 losses;
+	struct list_head reserves;
 	unsigned int reservation;
-	unsigned int reserved;
+	u64 reservation_size;
+	bool told;
+	u64 reserved;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -243,8 +251,6 @@ u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 bool flexmem_account_refuses_region(struct flexmem_account *account);
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);
-void flexmem_account_reserve(struct flexmem_account *cgroup,
-			     unsigned int count);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot);
 

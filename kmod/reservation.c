@@ -24,29 +24,11 @@
 #include "table.h"
 
 /**
- * struct flexmem_reservation - regions that a cgroup should have
- * @link: in &flexmem_table.reservations
- * @account: account of the cgroup; a reference is held. The account counts the
- *	regions
- * @size: bytes of each region
- * @told: a message in the log has said that there are too few regions
- *
- * acquire_lock protects the members.
- */
-struct flexmem_reservation {
-	struct list_head link;
-	struct flexmem_account *account;
-	u64 size;
-	bool told;
-};
-
-/**
  * struct reserving - a RESERVE
  * @job: job of the worker that runs it
  * @account: account of the cgroup; a reference is held
  * @size: bytes of each region
  * @count: number of regions
- * @reservation: struct for a new reservation; NULL once it is used
  * @reason: why the regions could not be reserved
  */
 struct reserving {
@@ -54,24 +36,8 @@ struct reserving {
 	struct flexmem_account *account;
 	u64 size;
 	unsigned int count;
-	struct flexmem_reservation *reservation;
 	enum flexmem_reason reason;
 };
-
-static u64 slots_of(struct flexmem_table *table,
-		    const struct flexmem_account *account)
-{
-	struct flexmem_region *region;
-	unsigned int slot;
-	u64 slots = 0;
-
-	for (slot = 0; slot < table->slots.nr; slot++) {
-		region = flexmem_region_at(table, slot);
-		if (region && region->reserved_for == account)
-			slots |= BIT_ULL(slot);
-	}
-	return slots;
-}
 
 static void give_back(struct flexmem_table *table, u64 slots)
 {
@@ -151,46 +117,27 @@ static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 	return 0;
 }
 
-static struct flexmem_reservation *find(struct flexmem_table *table,
-					const struct flexmem_account *account)
+/*
+ * Records a reservation. The list of reservations holds a reference to the
+ * account. Cannot fail.
+ */
+static void record(struct flexmem_table *table, struct flexmem_account *account,
+		   u64 size, unsigned int count)
 {
-	struct flexmem_reservation *reservation;
+	unsigned int before = account->reservation;
 
-	list_for_each_entry(reservation, &table->reservations, link)
-		if (reservation->account == account)
-			return reservation;
-	return NULL;
-}
-
-static void end(struct flexmem_table *table,
-		struct flexmem_reservation *reservation)
-{
-	flexmem_account_reserve(reservation->account, 0);
-	list_del(&reservation->link);
-	flexmem_owner_put(reservation->account);
-	kfree(reservation);
-}
-
-/* Records the reservation when all its regions are reserved. Cannot fail. */
-static void record(struct reserving *reserving)
-{
-	struct flexmem_table *table = reserving->job.table;
-	struct flexmem_reservation *reservation;
-
-	reservation = find(table, reserving->account);
-	if (!reservation && reserving->count) {
-		reservation = reserving->reservation;
-		reserving->reservation = NULL;
-		reservation->account = flexmem_owner_get(reserving->account);
-		list_add_tail(&reservation->link, &table->reservations);
+	account->reservation_size = size;
+	account->told = false;
+	spin_lock(&table->accounts.lock);
+	account->reservation = count;
+	spin_unlock(&table->accounts.lock);
+	if (count && !before) {
+		list_add_tail(&account->reserves, &table->reservations);
+		flexmem_owner_get(account);
+	} else if (before && !count) {
+		list_del(&account->reserves);
+		flexmem_owner_put(account);
 	}
-	if (!reservation)
-		return;
-	reservation->size = reserving->size;
-	reservation->told = false;
-	flexmem_account_reserve(reservation->account, reserving->count);
-	if (!reserving->count)
-		end(table, reservation);
 }
 
 static enum flexmem_reason explain(const struct flexmem_table *table,
@@ -221,19 +168,19 @@ static int run(struct flexmem_job *job)
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	before = slots_of(table, account);
+	before = account->reserved;
 	rc = reserve(table, account, reserving->size, reserving->count, &slots);
 	if (!rc && flexmem_job_is_abandoned(job))
 		rc = -EINTR;
 	if (rc) {
-		give_back(table, slots_of(table, account) & ~before);
+		give_back(table, account->reserved & ~before);
 		if (rc != -ENOSPC && rc != -EDQUOT)
 			return rc;
 		reserving->reason = explain(table, reserving->size, rc);
 		return -ENOMEM;
 	}
 	give_back(table, before & ~slots);
-	record(reserving);
+	record(table, account, reserving->size, reserving->count);
 	return 0;
 }
 
@@ -242,7 +189,6 @@ static void free_reserving(struct flexmem_job *job)
 	struct reserving *reserving = container_of(job, struct reserving, job);
 
 	flexmem_owner_put(reserving->account);
-	kfree(reserving->reservation);
 	kfree(reserving);
 }
 
@@ -284,12 +230,6 @@ int flexmem_reservation_set(struct flexmem_table *table,
 	reserving = kzalloc(sizeof(*reserving), GFP_KERNEL_ACCOUNT);
 	if (!reserving)
 		return -ENOMEM;
-	reserving->reservation = kzalloc(sizeof(*reserving->reservation),
-					 GFP_KERNEL_ACCOUNT);
-	if (!reserving->reservation) {
-		kfree(reserving);
-		return -ENOMEM;
-	}
 	flexmem_job_init(&reserving->job, table, run, free_reserving);
 	reserving->account = flexmem_owner_get(account);
 	reserving->size = size;
@@ -309,26 +249,25 @@ int flexmem_reservation_set(struct flexmem_table *table,
  */
 void flexmem_reservations_restore(struct flexmem_table *table)
 {
-	struct flexmem_reservation *reservation;
 	struct flexmem_account *account;
 	u64 slots;
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
 	flexmem_reservations_forget(table);
-	list_for_each_entry(reservation, &table->reservations, link) {
-		account = reservation->account;
-		if (account->reserved == account->reservation)
+	list_for_each_entry(account, &table->reservations, reserves) {
+		if (hweight64(account->reserved) == account->reservation)
 			continue;
 		rc = flexmem_table_refresh(table);
-		rc = rc ?: reserve(table, account, reservation->size,
+		rc = rc ?: reserve(table, account, account->reservation_size,
 				   account->reservation, &slots);
-		if (rc && !reservation->told)
+		if (rc && !account->told)
 			dev_warn(table->function.dev,
 				 "cgroup %llu has %u of its %u reserved regions: error %d\n",
-				 account->id, account->reserved,
+				 account->id,
+				 (unsigned int)hweight64(account->reserved),
 				 account->reservation, rc);
-		reservation->told = rc;
+		account->told = rc;
 	}
 }
 
@@ -337,13 +276,12 @@ void flexmem_reservations_restore(struct flexmem_table *table)
  */
 unsigned int flexmem_reservations_broken(struct flexmem_table *table)
 {
-	struct flexmem_reservation *reservation;
+	const struct flexmem_account *account;
 	unsigned int broken = 0;
 
 	lockdep_assert_held(&table->acquire_lock);
-	list_for_each_entry(reservation, &table->reservations, link)
-		broken += reservation->account->reserved <
-			  reservation->account->reservation;
+	list_for_each_entry(account, &table->reservations, reserves)
+		broken += hweight64(account->reserved) < account->reservation;
 	return broken;
 }
 
@@ -354,22 +292,22 @@ unsigned int flexmem_reservations_broken(struct flexmem_table *table)
  */
 void flexmem_reservations_forget(struct flexmem_table *table)
 {
-	struct flexmem_reservation *reservation, *next;
+	struct flexmem_account *account, *next;
 
 	lockdep_assert_held(&table->acquire_lock);
-	list_for_each_entry_safe(reservation, next, &table->reservations, link) {
-		if (!flexmem_account_is_removed(reservation->account))
+	list_for_each_entry_safe(account, next, &table->reservations, reserves) {
+		if (!flexmem_account_is_removed(account))
 			continue;
-		give_back(table, slots_of(table, reservation->account));
-		end(table, reservation);
+		give_back(table, account->reserved);
+		record(table, account, 0, 0);
 	}
 }
 
 /* Ends all reservations of a removed table without regions. */
 void flexmem_reservations_fini(struct flexmem_table *table)
 {
-	struct flexmem_reservation *reservation, *next;
+	struct flexmem_account *account, *next;
 
-	list_for_each_entry_safe(reservation, next, &table->reservations, link)
-		end(table, reservation);
+	list_for_each_entry_safe(account, next, &table->reservations, reserves)
+		record(table, account, 0, 0);
 }

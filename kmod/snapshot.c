@@ -53,7 +53,7 @@ static void fill_owner(struct flexmem_account *account,
 		.handles = account->used[FLEXMEM_RESOURCE_HANDLES],
 		.files = account->used[FLEXMEM_RESOURCE_FILES],
 		.reservation = account->reservation,
-		.reserved = account->reserved,
+		.reserved = hweight64(account->reserved),
 		.parent = account->parent ? account->parent->id : 0,
 	};
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));

@@ -42,7 +42,7 @@ struct device;
  *	empty unless slots are set aside
  * @region: regions by slot, or NULL. Written under @acquire_lock, read under
  *	RCU.
- * @reservations: regions that cgroups should have, see reservation.c; under
+ * @reservations: accounts of the cgroups that have reservations; under
  *	@acquire_lock
  * @past_allocs: number of allocations in regions that were released; under
  *	@snapshot_lock

@@ -78,8 +78,8 @@ static bool adds_up(struct flexmem_accounts *accounts,
 		    const struct flexmem_account *above)
 {
 	static struct flexmem_account sum;
-	u64 reserved = 0;
 	struct rb_node *node;
+	u64 reserved = 0;
 	unsigned int i;
 
 	memset(&sum, 0, sizeof(sum));
@@ -92,7 +92,8 @@ static bool adds_up(struct flexmem_accounts *accounts,
 		    sum.in[i].orphaned != above->in[i].orphaned ||
 		    above->in[i].reserved < sum.in[i].reserved)
 			return false;
-		reserved += above->in[i].reserved - sum.in[i].reserved;
+		if (above->in[i].reserved && !sum.in[i].reserved)
+			reserved |= BIT_ULL(i);
 	}
 	return reserved == above->reserved && sum.orphaned == above->orphaned &&
 	       sum.used[FLEXMEM_RESOURCE_BYTES] ==
@@ -324,7 +325,7 @@ static bool reservations_add_up(struct flexmem_table *table)
 	spin_lock(&table->accounts.lock);
 	for (node = rb_first(&table->accounts.cgroups); node;
 	     node = rb_next(node))
-		reserved -= to_account(node)->reserved;
+		reserved -= hweight64(to_account(node)->reserved);
 	spin_unlock(&table->accounts.lock);
 	return !reserved;
 }
