@@ -95,8 +95,8 @@ static void alloc_explain(struct flexmem_alloc *cmd,
 {
 	cmd->out_reason = request->reason;
 	cmd->out_region_reason = request->region_reason;
-	cmd->out_total_free = request->total_free;
-	cmd->out_largest_free = request->largest_free;
+	cmd->out_total_free = request->sum.free;
+	cmd->out_largest_free = request->sum.largest;
 	cmd->out_max_region = request->max_region;
 	cmd->out_regions = request->regions;
 	cmd->out_leaving = request->leaving;

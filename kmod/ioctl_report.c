@@ -116,40 +116,36 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 	}
 }
 
-/*
- * @closed: the region is reserved for other cgroups, so its free bytes count as
- * reserved. No region for programs is reserved.
- */
-static void add_region(struct flexmem_domain_info *cmd,
-		       const struct flexmem_region_entry *entry, bool closed)
+/* Fills in the other members. No region for programs is reserved. */
+static void describe_regions(const struct flexmem_view *view,
+			     struct flexmem_domain_info *cmd)
 {
-	u64 *largest = &cmd->out_tensor_largest;
+	const struct flexmem_sum *tensor = &view->kinds[FLEXMEM_KIND_TENSOR];
+	const struct flexmem_sum *program = &view->kinds[FLEXMEM_KIND_PROGRAM];
 
-	cmd->out_regions++;
-	cmd->out_total += entry->total;
-	if (closed) {
-		cmd->out_reserved += entry->free;
-		cmd->out_reserved_total += entry->total;
-		return;
+	cmd->out_regions = tensor->regions + program->regions;
+	cmd->out_total = tensor->total + program->total;
+	cmd->out_reserved = tensor->closed_free;
+	cmd->out_reserved_total = tensor->closed_total;
+	cmd->out_free = tensor->free + program->free;
+	cmd->out_largest_free = max(tensor->largest, program->largest);
+	cmd->out_tensor_largest = tensor->largest;
+	cmd->out_program_total = program->total;
+	cmd->out_program_free = program->free;
+	cmd->out_program_largest = program->largest;
+	if (view->limit != FLEXMEM_NO_LIMIT) {
+		cmd->out_flags |= FLEXMEM_REPORT_LIMITED;
+		cmd->out_limit = view->limit;
+		cmd->out_limit_left = view->limit_left;
 	}
-	cmd->out_free += entry->free;
-	cmd->out_largest_free = max(cmd->out_largest_free, entry->largest_free);
-	if (entry->flags & FLEXMEM_REGION_PROGRAM) {
-		cmd->out_program_total += entry->total;
-		cmd->out_program_free += entry->free;
-		largest = &cmd->out_program_largest;
-	}
-	*largest = max(*largest, entry->largest_free);
 }
 
 int flexmem_cmd_domain(struct flexmem_call *call)
 {
 	struct flexmem_table *table = &call->fdev->table;
-	const struct flexmem_region_entry *entry;
 	struct flexmem_domain_info *cmd = call->cmd;
 	u64 domains = flexmem_table_all(table);
 	struct flexmem_view *view;
-	unsigned int i;
 
 	if (cmd->domain != FLEXMEM_DOMAIN_ALL) {
 		if (cmd->domain >= table->function.nr_domains)
@@ -159,18 +155,10 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 	view = kzalloc(sizeof(*view), GFP_KERNEL_ACCOUNT);
 	if (!view)
 		return -ENOMEM;
+	view->domains = domains;
 	flexmem_table_snapshot(table, call->client->account, view);
 	describe_domains(table, domains, cmd);
-	for (i = 0; i < view->nr; i++) {
-		entry = &view->region[i];
-		if (domains & BIT_ULL(entry->domain))
-			add_region(cmd, entry, view->closed & BIT_ULL(i));
-	}
-	if (view->limit != FLEXMEM_NO_LIMIT) {
-		cmd->out_flags |= FLEXMEM_REPORT_LIMITED;
-		cmd->out_limit = view->limit;
-		cmd->out_limit_left = view->limit_left;
-	}
+	describe_regions(view, cmd);
 	kfree(view);
 	return flexmem_reply(call, sizeof(*cmd));
 }

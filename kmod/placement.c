@@ -132,7 +132,6 @@ static struct flexmem_region *next_region(const struct flexmem_request *request,
 	bool growable = flexmem_request_is_growable(request);
 	const struct flexmem_order_ops *order = &orders[table->settings.order];
 	struct candidate first = {}, next;
-	u64 unused;
 
 	for (; left; left &= left - 1) {
 		next.region = rcu_dereference(table->region[__ffs64(left)]);
@@ -149,8 +148,7 @@ static struct flexmem_region *next_region(const struct flexmem_request *request,
 		next.reserved_for = READ_ONCE(next.region->reserved_for);
 		if (flexmem_is_closed_by(next.reserved_for, request->account))
 			continue;
-		next.room = growable ?
-			flexmem_region_room(next.region, &unused) : 0;
+		next.room = growable ? flexmem_region_room(next.region) : 0;
 		if (comes_before(order, &next, &first))
 			first = next;
 	}
@@ -415,10 +413,11 @@ int flexmem_place_charge(struct flexmem_request *request)
 /* Counts free memory for the report of a failure, as it is now. */
 static void add_stats(struct flexmem_request *request)
 {
-	u64 slots = candidates(request, request->domains), room, free;
+	u64 slots = candidates(request, request->domains);
 	struct flexmem_table *table = request->table;
 	struct flexmem_region *region;
 	unsigned int slot;
+	bool closed;
 
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
@@ -428,14 +427,11 @@ static void add_stats(struct flexmem_request *request)
 		request->regions++;
 		if (!(slots & BIT_ULL(slot)))
 			continue;
-		room = flexmem_region_room(region, &free);
-		if (flexmem_region_is_closed(region, request->account)) {
-			request->largest_closed =
-				max(request->largest_closed, room);
-			continue;
-		}
-		request->total_free += free;
-		request->largest_free = max(request->largest_free, room);
+		closed = flexmem_region_is_closed(region, request->account);
+		spin_lock(&region->lock);
+		if (!region->dead)
+			flexmem_region_add_to(region, closed, &request->sum);
+		spin_unlock(&region->lock);
 	}
 	rcu_read_unlock();
 	request->max_region = flexmem_table_max_region(table, request->domains);
@@ -468,9 +464,9 @@ static void explain(struct flexmem_request *request)
 		return;
 	if (request->part > request->max_region)
 		request->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (request->part <= request->largest_closed)
+	else if (request->part <= request->sum.closed_largest)
 		request->reason = FLEXMEM_REASON_RESERVED;
-	else if (request->part > request->total_free)
+	else if (request->part > request->sum.free)
 		request->reason = why_no_region(request);
 	else if (request->gave_up)
 		request->reason = FLEXMEM_REASON_ALIGNMENT;

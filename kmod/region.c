@@ -531,19 +531,39 @@ void flexmem_region_revive(struct flexmem_region *region)
 }
 
 /*
- * Size of the largest free block of a region; @free receives the free bytes.
- * The caller's reference or lock keeps the struct. Blocks of a dead region may
- * be freed during the call. Takes the region's lock.
+ * Size of the largest free block of a region. The caller's reference or lock
+ * keeps the struct. Takes the region's lock.
  */
-u64 flexmem_region_room(struct flexmem_region *region, u64 *free)
+u64 flexmem_region_room(struct flexmem_region *region)
 {
 	u64 room;
 
 	spin_lock(&region->lock);
-	*free = region->dead ? 0 : region->blocks.free;
-	room = region->dead ? 0 : flexmem_blocks_largest(&region->blocks);
+	room = flexmem_blocks_largest(&region->blocks);
 	spin_unlock(&region->lock);
 	return room;
+}
+
+/*
+ * Adds a region to sums. @closed: it is reserved for others. Under the region's
+ * lock.
+ */
+void flexmem_region_add_to(const struct flexmem_region *region, bool closed,
+			   struct flexmem_sum *sum)
+{
+	u64 largest = flexmem_blocks_largest(&region->blocks);
+
+	lockdep_assert_held(&region->lock);
+	sum->regions++;
+	sum->total += region->blocks.total;
+	if (closed) {
+		sum->closed_total += region->blocks.total;
+		sum->closed_free += region->blocks.free;
+		sum->closed_largest = max(sum->closed_largest, largest);
+	} else {
+		sum->free += region->blocks.free;
+		sum->largest = max(sum->largest, largest);
+	}
 }
 
 /* Fills in the report entry of a region. Under the region's lock. */

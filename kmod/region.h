@@ -76,6 +76,26 @@ struct flexmem_region {
 	unsigned long idle_since;
 };
 
+/**
+ * struct flexmem_sum - sums over regions
+ * @regions: number of regions
+ * @total: bytes of the regions
+ * @free: free bytes, without @closed_free
+ * @largest: the largest of these blocks
+ * @closed_total: bytes of regions that are reserved for others
+ * @closed_free: free bytes in these regions
+ * @closed_largest: the largest free block in these regions
+ */
+struct flexmem_sum {
+	unsigned int regions;
+	u64 total;
+	u64 free;
+	u64 largest;
+	u64 closed_total;
+	u64 closed_free;
+	u64 closed_largest;
+};
+
 /*
  * Whether the bytes of a region are gone. A reader that gets true also sees the
  * new state of the PF or VF, which explains the loss.
@@ -114,7 +134,9 @@ bool flexmem_region_retire(struct flexmem_region *region);
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty);
 void flexmem_region_revive(struct flexmem_region *region);
-u64 flexmem_region_room(struct flexmem_region *region, u64 *free);
+u64 flexmem_region_room(struct flexmem_region *region);
+void flexmem_region_add_to(const struct flexmem_region *region, bool closed,
+			   struct flexmem_sum *sum);
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry);
 

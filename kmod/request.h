@@ -6,11 +6,9 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "block.h"
+#include "region.h"
 
-struct flexmem_account;
 struct flexmem_stock;
-struct flexmem_table;
 
 /**
  * struct flexmem_request - an ALLOC under way
@@ -46,11 +44,7 @@ struct flexmem_table;
  * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
  *	region was acquired
  * @regions: on -ENOMEM: number of acquired regions
- * @total_free: on -ENOMEM: free bytes in all regions for this kind of memory,
- *	of @domains, without regions that are reserved for others
- * @largest_free: on -ENOMEM: largest free block in these regions
- * @largest_closed: on -ENOMEM: largest free block in regions that are reserved
- *	for others
+ * @sum: on -ENOMEM: sums over the regions of @domains for this kind of memory
  * @max_region: on -ENOMEM: largest possible region
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
  *
@@ -79,9 +73,7 @@ struct flexmem_request {
 	enum flexmem_reason reason;
 	enum flexmem_reason region_reason;
 	unsigned int regions;
-	u64 total_free;
-	u64 largest_free;
-	u64 largest_closed;
+	struct flexmem_sum sum;
 	u64 max_region;
 	u64 leaving;
 };

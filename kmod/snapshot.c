@@ -164,15 +164,13 @@ static void fill_regions(struct flexmem_table *table,
 			 const struct flexmem_account *only,
 			 struct flexmem_view *view)
 {
+	struct flexmem_sum all = {};
 	unsigned int i;
-	u64 *free;
+	bool closed;
 
+	memset(view->kinds, 0, sizeof(view->kinds));
 	view->nr = nr;
-	view->closed = 0;
 	view->programs = 0;
-	view->sum.out_total = 0;
-	view->sum.out_free = 0;
-	view->sum.out_reserved = 0;
 	view->sum.out_used_program = 0;
 	view->sum.out_allocated = 0;
 	view->sum.out_allocs = table->past_allocs;
@@ -182,17 +180,18 @@ static void fill_regions(struct flexmem_table *table,
 			view->region[i].flags |= FLEXMEM_REGION_HIDDEN;
 		if (view->region[i].flags & FLEXMEM_REGION_PROGRAM)
 			view->programs |= BIT_ULL(region[i]->slot);
-		view->sum.out_total += view->region[i].total;
+		closed = is_held_back(region[i], only);
+		flexmem_region_add_to(region[i], closed, &all);
+		if (view->domains & BIT_ULL(region[i]->domain->id))
+			flexmem_region_add_to(region[i], closed,
+					      &view->kinds[region[i]->kind]);
 		view->sum.out_used_program += region[i]->used_program;
 		view->sum.out_allocated += view->region[i].nr_allocated;
 		view->sum.out_allocs += region[i]->allocs;
-		free = &view->sum.out_free;
-		if (is_held_back(region[i], only)) {
-			free = &view->sum.out_reserved;
-			view->closed |= BIT_ULL(i);
-		}
-		*free += view->region[i].free;
 	}
+	view->sum.out_total = all.total;
+	view->sum.out_free = all.free;
+	view->sum.out_reserved = all.closed_free;
 	/*
 	 * The bytes that a RESIZE adds are a block in use before they are part
 	 * of an allocation, so there may be one more in use than was allocated.

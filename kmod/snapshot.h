@@ -7,6 +7,7 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+#include "region.h"
 #include "slot.h"
 
 struct flexmem_account;
@@ -20,9 +21,9 @@ struct flexmem_table;
 
 /**
  * struct flexmem_view - a PF or VF at one moment
+ * @domains: bit mask of the domains that @kinds is about; set by the caller
+ * @kinds: sums over the regions of @domains, by kind of slot
  * @nr: number of regions
- * @closed: bit mask of the entries of @region whose free bytes count as
- *	@sum.out_reserved
  * @programs: bit mask of the slots whose regions are for programs only
  * @limit: the client's flexmem_account_limit(); FLEXMEM_NO_LIMIT if all owners
  *	are reported
@@ -36,8 +37,9 @@ struct flexmem_table;
  *	removes the figures that the caller must not see
  */
 struct flexmem_view {
+	u64 domains;
+	struct flexmem_sum kinds[FLEXMEM_NR_KINDS];
 	unsigned int nr;
-	u64 closed;
 	u64 programs;
 	u64 limit;
 	u64 limit_left;

@@ -157,8 +157,8 @@ static void chunk_without_room_undoes_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->request.region_reason, FLEXMEM_REASON_SLOTS);
 	/* The failed ALLOC has freed the chunks that it had got. */
 	KUNIT_EXPECT_EQ(test, ctx->request.regions, 8);
-	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 96 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, 96 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.largest, 12 * GIB);
 	expect_nothing(test, client, 0);
 	/*
 	 * Of 11 chunks the ninth finds no room, and the last two are not tried.

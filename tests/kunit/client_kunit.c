@@ -121,8 +121,8 @@ static void handles_are_limited(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOMEM,
 			PTR_ERR(try(ctx->client, 128, &ctx->request)));
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_CGROUP_LIMIT);
-	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 12 * GIB - used);
-	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, 12 * GIB - used);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, 12 * GIB - used);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.largest, 12 * GIB - used);
 	KUNIT_EXPECT_EQ(test, ctx->request.max_region, 12 * GIB);
 	KUNIT_EXPECT_EQ(test, used_bytes(ctx), used);
 	check(test, ctx->client);

@@ -92,7 +92,7 @@ static void expect_full(struct kunit *test, struct ctx *ctx, u64 domains,
 {
 	KUNIT_EXPECT_EQ(test, PTR_ERR(from(ctx, domains, size)), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, reason);
-	KUNIT_EXPECT_EQ(test, ctx->request.total_free, total_free);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, total_free);
 	KUNIT_EXPECT_EQ(test, ctx->request.max_region, max_region);
 }
 
@@ -360,7 +360,7 @@ static void preferred_domain_may_be_too_small(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_REGION_SIZE);
 	KUNIT_EXPECT_EQ(test, ctx->request.max_region, 12 * GIB);
-	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 11 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, 11 * GIB);
 }
 
 /* After an error of the firmware the driver does not try another domain. */

@@ -341,8 +341,8 @@ static void same_step(struct kunit *test, struct twin *twin, unsigned int i,
 	KUNIT_ASSERT_EQ(test, IS_ERR(a), IS_ERR(b));
 	if (IS_ERR(a)) {
 		KUNIT_EXPECT_EQ(test, PTR_ERR(a), PTR_ERR(b));
-		KUNIT_EXPECT_EQ(test, twin[0].ctx->request.total_free,
-				twin[1].ctx->request.total_free);
+		KUNIT_EXPECT_EQ(test, twin[0].ctx->request.sum.free,
+				twin[1].ctx->request.sum.free);
 		return;
 	}
 	twin[0].live[i] = a;

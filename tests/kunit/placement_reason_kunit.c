@@ -144,7 +144,7 @@ static void reason_fragmentation_by_alignment(struct kunit *test)
 			PTR_ERR(fake_alloc(ctx->table, 128, GIB, false,
 					   &ctx->request)));
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_FRAGMENTATION);
-	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, GIB - 128);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.largest, GIB - 128);
 }
 
 /* The memory is fragmented, and the device has no further memory. */
@@ -178,7 +178,7 @@ static void expect_in_pieces(struct kunit *test, struct ctx *ctx,
 	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, reason);
 	KUNIT_EXPECT_EQ(test, ctx->request.region_reason, FLEXMEM_REASON_SLOTS);
-	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, 256);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.largest, 256);
 }
 
 /* The bounded search ends one hole before the hole that would fit. */

@@ -158,7 +158,7 @@ static void firmware_error_when_nothing_fits(struct kunit *test)
 	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 1, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 128, false)), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_NONE);
-	KUNIT_EXPECT_EQ(test, ctx->request.total_free, 0);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, 0);
 	expect_tensor(test, ctx, 128, 1, 0);
 }
 

@@ -135,8 +135,8 @@ static inline void expect_reason(struct kunit *test, struct ctx *ctx, u64 size,
 {
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, size, program)), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, ctx->request.reason, reason);
-	KUNIT_EXPECT_EQ(test, ctx->request.total_free, total_free);
-	KUNIT_EXPECT_EQ(test, ctx->request.largest_free, largest_free);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, total_free);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.largest, largest_free);
 	KUNIT_EXPECT_EQ(test, ctx->request.max_region, max_region);
 	KUNIT_EXPECT_NULL(test, ctx->request.block);
 }

@@ -307,8 +307,8 @@ static void compare_failure(struct run *run, int rc,
 	ASSERT_SAME(run, is->reason, want->reason);
 	ASSERT_SAME(run, is->region_reason, want->region_reason);
 	ASSERT_SAME(run, is->regions, want->regions);
-	ASSERT_SAME(run, is->total_free, want->total_free);
-	ASSERT_SAME(run, is->largest_free, want->largest_free);
+	ASSERT_SAME(run, is->sum.free, want->total_free);
+	ASSERT_SAME(run, is->sum.largest, want->largest_free);
 	ASSERT_SAME(run, is->max_region, want->max_region);
 	ASSERT_SAME(run, is->leaving, want->leaving);
 	if (rc == -ENOMEM)

@@ -117,8 +117,8 @@ static void holds_against_others(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	expect_slot(test, ctx, other, 12 * GIB, 2);
 	expect_refused(test, ctx, other, GIB, FLEXMEM_REASON_RESERVED);
-	EXPECT(test, ctx->request.total_free, 0);
-	EXPECT(test, ctx->request.largest_free, 0);
+	EXPECT(test, ctx->request.sum.free, 0);
+	EXPECT(test, ctx->request.sum.largest, 0);
 	expect_refused(test, ctx, other, 13 * GIB, FLEXMEM_REASON_REGION_SIZE);
 	expect_slot(test, ctx, own, 12 * GIB, 0);
 	expect_slot(test, ctx, own, 12 * GIB, 1);
