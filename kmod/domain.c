@@ -23,29 +23,10 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 	unsigned int i;
 
 	below = min(below, domain->too_large);
-	for (i = 0; i < flexmem_domain_nr_sizes(domain); i++)
+	for (i = 0; i < domain->nr_sizes; i++)
 		if (domain->sizes[i] < below)
 			size = max(size, domain->sizes[i]);
 	return size;
-}
-
-static bool is_rest(const struct flexmem_domain *domain, u64 size)
-{
-	return domain->has_rest && size == domain->sizes[domain->nr_sizes - 1];
-}
-
-/* Adds the size of a last region that takes what the other sizes leave. */
-static void add_rest(struct flexmem_domain *domain)
-{
-	u64 rest = domain->capacity, size = U64_MAX;
-
-	while ((size = next_size(domain, size)))
-		rest -= div64_u64(rest, size) * size;
-	rest = round_down(rest, domain->desc->granule);
-	if (!rest || domain->nr_sizes == FLEXMEM_MAX_FALLBACK_SIZES)
-		return;
-	domain->sizes[domain->nr_sizes++] = rest;
-	domain->has_rest = true;
 }
 
 /*
@@ -64,6 +45,7 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 {
 	const struct flexmem_domain_desc *desc = &function->domains[id];
 	const u64 *sizes = desc->nr_sizes ? desc->sizes : settings->sizes;
+	u64 smallest = U64_MAX;
 	unsigned int i;
 	int rc;
 
@@ -81,26 +63,25 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 				domain->sizes[i], desc->granule);
 			return -EINVAL;
 		}
+		smallest = min(smallest, domain->sizes[i]);
 	}
 	rc = flexmem_domain_refresh(domain);
-	if (!rc && desc->short_last && flexmem_domain_largest(domain))
-		add_rest(domain);
-	if (rc || flexmem_domain_largest(domain))
+	if (rc || domain->capacity >= smallest)
 		return rc;
 
 	memset(domain->sizes, 0, sizeof(domain->sizes));
 	domain->nr_sizes = 1;
-	domain->sizes[0] = round_down(domain->capacity, desc->granule);
+	domain->sizes[0] = domain->capacity;
 	if (!domain->sizes[0]) {
-		dev_err(function->dev, "domain %u: capacity %llu: less than its granule %llu, so no region fits\n",
-			id, domain->capacity, desc->granule);
+		dev_err(function->dev, "domain %u: capacity is less than its granule %llu, so no region fits\n",
+			id, desc->granule);
 		return -EINVAL;
 	}
 	return 0;
 }
 
 /*
- * Reads the capacity again. Under the table's acquire_lock. May sleep. Return:
+ * Reads the capacity again, in whole granules. Under the table's acquire_lock. May sleep. Return:
  * 0, or an error of the firmware; then the old capacity stays in use.
  */
 int flexmem_domain_refresh(struct flexmem_domain *domain)
@@ -117,43 +98,58 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 	if (rc)
 		WRITE_ONCE(domain->capacity_is_old, true);
 	else
-		WRITE_ONCE(domain->capacity, capacity);
+		WRITE_ONCE(domain->capacity,
+			   round_down(capacity, domain->desc->granule));
 	return rc;
 }
 
-/*
- * Notes that a region of @size bytes now exists, or no longer exists. Under the
- * table's acquire_lock.
- */
-void flexmem_domain_note(struct flexmem_domain *domain, u64 size, bool exists)
+/* What @held bytes leave of the capacity. */
+static u64 left_of(const struct flexmem_domain *domain, u64 held)
 {
-	if (is_rest(domain, size))
-		WRITE_ONCE(domain->rest_taken, exists);
+	return domain->capacity > held ? domain->capacity - held : 0;
 }
 
 /*
- * The largest region size that is not above @most, or 0 if there is none. With
- * U64_MAX: the size that no region of the domain exceeds, whatever the capacity
- * is.
+ * Notes how many bytes of the domain the function has acquired. Under the
+ * table's acquire_lock, or before the table is visible to others.
  */
-u64 flexmem_domain_largest_of(const struct flexmem_domain *domain, u64 most)
+void flexmem_domain_note(struct flexmem_domain *domain, u64 held)
 {
-	u64 largest = 0;
+	WRITE_ONCE(domain->left, left_of(domain, held));
+}
+
+/* The size that no region of the domain exceeds, whatever the capacity is. */
+u64 flexmem_domain_most(const struct flexmem_domain *domain)
+{
+	u64 most = 0;
 	unsigned int i;
 
 	for (i = 0; i < domain->nr_sizes; i++)
-		if (domain->sizes[i] <= most)
-			largest = max(largest, domain->sizes[i]);
-	return largest;
+		most = max(most, domain->sizes[i]);
+	return most;
 }
 
 /*
- * Size of the largest region that could be acquired; 0 if the capacity is too
- * small for any region.
+ * Size of the largest region that could be acquired if the domain had no
+ * regions; 0 if there is no capacity. A region that is shorter than the largest
+ * size can take the whole capacity.
  */
 u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 {
-	return flexmem_domain_largest_of(domain, READ_ONCE(domain->capacity));
+	return min(flexmem_domain_most(domain), READ_ONCE(domain->capacity));
+}
+
+/*
+ * Size of a region that takes the rest of the capacity, all that the other
+ * regions have left; 0 if no such region is tried, because nothing is left, or a
+ * region of the largest size, or because the device has refused as much.
+ */
+u64 flexmem_domain_rest(const struct flexmem_domain *domain)
+{
+	u64 rest = READ_ONCE(domain->left);
+
+	return rest < flexmem_domain_most(domain) &&
+	       rest < READ_ONCE(domain->too_large) ? rest : 0;
 }
 
 /*
@@ -164,13 +160,14 @@ bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 				 u64 min_size)
 {
 	u64 too_large = READ_ONCE(domain->too_large);
+	u64 rest = flexmem_domain_rest(domain);
 	unsigned int i;
 
-	for (i = 0; i < flexmem_domain_nr_sizes(domain); i++)
+	for (i = 0; i < domain->nr_sizes; i++)
 		if (domain->sizes[i] >= min_size &&
 		    domain->sizes[i] < too_large)
 			return false;
-	return true;
+	return !rest || rest < min_size;
 }
 
 /*
@@ -178,23 +175,25 @@ bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
  * @held: bytes of the domain that the function has acquired. @slots: empty
  * slots for tensor regions; receives the number that is left.
  * Context: under the table's acquire_lock. Return: @held plus the bytes of as
- * many regions as capacity and slots allow, largest first.
+ * many regions as capacity and slots allow, largest first, the rest last.
  */
 u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
 			  unsigned int *slots)
 {
-	u64 capacity, memory = held, size;
+	u64 capacity = left_of(domain, held), memory = held, size;
 	unsigned int nr;
 
-	capacity = domain->capacity > held ? domain->capacity - held : 0;
 	for (size = next_size(domain, U64_MAX); size && *slots;
 	     size = next_size(domain, size)) {
 		nr = min_t(u64, *slots, div64_u64(capacity, size));
-		if (is_rest(domain, size))
-			nr = min(nr, 1U);
 		*slots -= nr;
 		capacity -= nr * size;
 		memory += nr * size;
+	}
+	if (capacity && *slots && capacity < domain->too_large &&
+	    capacity < flexmem_domain_most(domain)) {
+		--*slots;
+		memory += capacity;
 	}
 	return memory;
 }

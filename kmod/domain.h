@@ -33,10 +33,8 @@ enum flexmem_kind {
  * @desc: what the device's driver says about the domain
  * @nr_sizes: number of @sizes, at least 1
  * @sizes: sizes of regions in bytes, in the order in which they are tried
- * @has_rest: the last size is that of a short region, which is tried only after
- *	all others
- * @rest_taken: the short region exists, so its size is not tried again
- * @capacity: bytes that the function may acquire
+ * @capacity: bytes that the function may acquire, a multiple of the granule
+ * @left: what the acquired bytes leave of @capacity
  * @too_large: the smallest size that the device has refused. No size of at
  *	least @too_large is requested until the device got memory back or
  *	announced a new capacity
@@ -46,7 +44,7 @@ enum flexmem_kind {
  *	domain. A reader without acquire_lock may see a change too early or too
  *	late
  *
- * @capacity, @rest_taken, @too_large and @filled change under the table's
+ * @capacity, @left, @too_large and @filled change under the table's
  * acquire_lock and are read without it. @capacity_is_old is set in any context
  * and cleared under acquire_lock. The other members never change.
  */
@@ -56,32 +54,22 @@ struct flexmem_domain {
 	const struct flexmem_domain_desc *desc;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
-	bool has_rest;
-	bool rest_taken;
 	u64 capacity;
+	u64 left;
 	u64 too_large;
 	bool capacity_is_old;
 	u64 filled[FLEXMEM_NR_KINDS];
 };
 
-/* How many of the sizes a further region can have. */
-static inline unsigned int
-flexmem_domain_nr_sizes(const struct flexmem_domain *domain)
-{
-	return domain->nr_sizes - READ_ONCE(domain->rest_taken);
-}
-
 /*
- * The size of the @i-th attempt to acquire a region. Regions for programs are
- * tried in reverse order, because programs are small.
+ * The size of the @i-th attempt to acquire a region, before the rest is tried.
+ * Regions for programs are tried in reverse order, because programs are small.
  */
 static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
 				      enum flexmem_kind kind, unsigned int i)
 {
-	unsigned int usual = domain->nr_sizes - domain->has_rest;
-
-	return domain->sizes[kind == FLEXMEM_KIND_PROGRAM && i < usual ?
-			     usual - 1 - i : i];
+	return domain->sizes[kind == FLEXMEM_KIND_PROGRAM ?
+			     domain->nr_sizes - 1 - i : i];
 }
 
 /* Makes the next user of the capacity read it from the firmware first. */
@@ -105,9 +93,10 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
-void flexmem_domain_note(struct flexmem_domain *domain, u64 size, bool exists);
-u64 flexmem_domain_largest_of(const struct flexmem_domain *domain, u64 most);
+void flexmem_domain_note(struct flexmem_domain *domain, u64 held);
+u64 flexmem_domain_most(const struct flexmem_domain *domain);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
+u64 flexmem_domain_rest(const struct flexmem_domain *domain);
 bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 				 u64 min_size);
 u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,

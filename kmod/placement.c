@@ -361,7 +361,7 @@ static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
 	const struct flexmem_domain *domain;
 
 	flexmem_for_each_domain(domain, table, domains)
-		if (size <= flexmem_domain_largest_of(domain, U64_MAX))
+		if (size <= flexmem_domain_most(domain))
 			return false;
 	return true;
 }

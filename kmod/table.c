@@ -43,8 +43,9 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 }
 
 /*
- * Recomputes how much memory the function can have. The memory pressure is
- * relative to this figure. Called whenever a region is acquired or released,
+ * Recomputes how much memory the function can have, and what is left for a
+ * region that takes the rest. The memory pressure is relative to the first
+ * figure. Called whenever a region is acquired or released,
  * and whenever the number of possible regions changes.
  * Context: under acquire_lock, or before the table is visible to others.
  */
@@ -59,9 +60,10 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	if (table->range[FLEXMEM_KIND_TENSOR].no_slot)
 		slots = 0;
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
-		held = wedged ? 0 : flexmem_function_held_in(&table->function,
-							     domain->id);
-		memory += flexmem_domain_memory(domain, held, &slots);
+		held = flexmem_function_held_in(&table->function, domain->id);
+		flexmem_domain_note(domain, held);
+		memory += flexmem_domain_memory(domain, wedged ? 0 : held,
+						&slots);
 	}
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }
@@ -155,7 +157,8 @@ flexmem_table_exhausted(const struct flexmem_table *table,
 
 /*
  * Acquires memory of the first size that the domain grants, from @min_size to
- * @max_size. Skips sizes that the domain has refused before.
+ * @max_size; the rest of its capacity comes last. Skips sizes that the domain
+ * has refused before.
  */
 static int acquire_from(struct flexmem_table *table,
 			struct flexmem_domain *domain, enum flexmem_kind kind,
@@ -164,10 +167,12 @@ static int acquire_from(struct flexmem_table *table,
 	int rc = -ENOSPC;
 	unsigned int i;
 
-	for (i = 0; i < flexmem_domain_nr_sizes(domain); i++) {
-		u64 size = flexmem_domain_size(domain, kind, i);
+	for (i = 0; i <= domain->nr_sizes; i++) {
+		u64 size = i < domain->nr_sizes ?
+			flexmem_domain_size(domain, kind, i) :
+			flexmem_domain_rest(domain);
 
-		if (size < min_size || size > max_size ||
+		if (!size || size < min_size || size > max_size ||
 		    size >= domain->too_large)
 			continue;
 		rc = flexmem_function_error(&table->function);
@@ -177,7 +182,7 @@ static int acquire_from(struct flexmem_table *table,
 					      size, mem);
 		dev_dbg(table->function.dev,
 			"domain %u: acquire %llu bytes (try %u of %u): %d\n",
-			domain->id, size, i + 1, domain->nr_sizes, rc);
+			domain->id, size, i + 1, domain->nr_sizes + 1, rc);
 		if (rc != -ENOSPC)
 			break;
 		WRITE_ONCE(domain->too_large, size);
@@ -282,7 +287,6 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 		return ERR_PTR(rc);
 	}
 	region->serial = ++table->last_serial;
-	flexmem_domain_note(region->domain, mem.size, true);
 	flexmem_table_update_memory(table);
 	*fresh = NULL;
 	return region;
@@ -433,7 +437,6 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 	 */
 	smp_store_release(&table->region[region->slot], RCU_INITIALIZER(NULL));
 	WRITE_ONCE(*filled, *filled & ~BIT_ULL(region->slot));
-	flexmem_domain_note(region->domain, region->mem.size, false);
 	spin_unlock(&region->lock);
 	mutex_unlock(&table->snapshot_lock);
 	return empty;

@@ -41,14 +41,12 @@ static const struct group_type {
  * @nr: number of memories
  * @size: bytes of each memory
  * @reserved: bytes of each memory that the card keeps for itself
- * @short_last: the last region in each memory may be short
  */
 struct group {
 	const struct group_type *type;
 	unsigned int nr;
 	u64 size;
 	u64 reserved;
-	bool short_last;
 };
 
 /* Copies the word at the cursor. Returns its length, or 0 if it is too long. */
@@ -148,8 +146,6 @@ static const char *parse_group(const char **text, struct group *group)
 		wrong = parse_bytes(text, group, &group->size);
 	if (!wrong && skip(text, ":reserved="))
 		wrong = parse_reserved(text, group);
-	if (!wrong)
-		group->short_last = skip(text, ":short");
 	return wrong;
 }
 
@@ -167,7 +163,6 @@ static const char *add_group(struct sim_domains *domains,
 			.type = group->type->type,
 			.granule = group->type->granule,
 			.set_aside = group->reserved,
-			.short_last = group->short_last,
 		};
 		domains->size[domains->nr] = group->size - group->reserved;
 	}
@@ -191,7 +186,7 @@ void sim_domains_one(struct sim_domains *domains, u64 size)
 /**
  * sim_domains_parse - read a description
  * @domains: receives the memories; not valid after an error
- * @text: groups of the form TYPE[*NUMBER]:SIZE[:reserved=SIZE][:short] with
+ * @text: groups of the form TYPE[*NUMBER]:SIZE[:reserved=SIZE] with
  *	commas between them; a newline may follow
  * @at: receives the place of an error: how many characters are before it
  *

@@ -113,8 +113,9 @@ static void domains_have_their_own_sizes(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, ctx->table->function.nr_domains, 4);
 	KUNIT_EXPECT_EQ(test, ctx->table->default_domains, HBM_0 | HBM_1);
+	/* A part of a granule cannot be acquired, so it is no capacity. */
 	KUNIT_EXPECT_EQ(test, flexmem_table_capacity(ctx->table),
-			47 * GIB + SZ_16M - SZ_4K);
+			47 * GIB + ON_CHIP_SIZE);
 	expect_from(test, ctx, HBM_1, 128, 1);
 	expect_log(test, ctx, "acquire 12G (1), set 0");
 	/*
@@ -133,128 +134,139 @@ static void domains_have_their_own_sizes(struct kunit *test)
 			2 * GIB);
 }
 
-/* Makes two equal domains; the second one declares its last region short. */
-static struct ctx *make_short(struct kunit *test, u64 capacity,
-			      unsigned int program_slots)
+/* A device with one domain whose sizes are @first and @second GiB. */
+static struct ctx *make_odd(struct kunit *test, u64 capacity, u64 first,
+			    u64 second)
 {
 	struct flexmem_settings settings = fake_settings();
-	struct ctx *ctx;
 
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
-	settings.program_slots = program_slots;
-	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, capacity);
-	fake_device_add_domain(ctx->fake, FLEXMEM_DOMAIN_DEVICE, capacity);
-	ctx->fake->domains[1].short_last = true;
-	ctx->table = fake_table_create(test, ctx->fake, &settings);
-	return ctx;
+	settings.nr_sizes = 2;
+	settings.sizes[0] = first * GIB;
+	settings.sizes[1] = second * GIB;
+	return make(test, FLEXMEM_MODE_VF, 16, capacity, &settings);
 }
 
-static void last_region_may_be_short(struct kunit *test)
+/* Takes memory in pieces of 2 MiB until there is none; returns the bytes. */
+static u64 take_all(struct kunit *test, struct ctx *ctx)
 {
-	const u64 rest = 3 * GIB + SZ_4M;
-	struct ctx *ctx = make_short(test, 8 * GIB + rest + SZ_4K, 0);
+	u64 bytes = 0, size;
 
-	KUNIT_EXPECT_EQ(test, ctx->table->domain[0].nr_sizes, 3);
-	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].nr_sizes, 4);
-	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].sizes[3], rest);
-	/* The rest is tried only when the domain has refused all others. */
-	expect_from(test, ctx, HBM_1, 8 * GIB, 1);
-	expect_log(test, ctx, "acquire 12G ENOSPC (1), acquire 8G (1), set 0");
-	expect_from(test, ctx, HBM_1, rest, 1);
-	expect_log(test, ctx,
-		   "acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 3G (1), set 1");
-	expect_full(test, ctx, HBM_1, 128, FLEXMEM_REASON_CAPACITY, 0,
-		    8 * GIB);
-	/* The other domain leaves the same bytes unused. */
-	expect_from(test, ctx, HBM_0, 8 * GIB, 0);
-	expect_full(test, ctx, HBM_0, 128, FLEXMEM_REASON_CAPACITY, 0,
-		    8 * GIB);
+	for (size = GIB; size >= SZ_2M; size /= 2)
+		while (!IS_ERR(try(ctx, size, false)))
+			bytes += size;
+	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 0);
+	return bytes;
 }
 
-static void nothing_is_left_for_a_short_region(struct kunit *test)
+/* All of a device can be allocated, in granules, whatever its size is. */
+static void the_last_region_takes_the_rest(struct kunit *test)
 {
-	struct ctx *ctx = make_short(test, 40 * GIB + SZ_1M, 0);
+	static const u64 sizes[] = {
+		10 * GIB, 31 * GIB, 33 * GIB, 27 * GIB, 3 * GIB + SZ_2M,
+		13 * GIB + 3 * SZ_2M, 8 * GIB, 26 * GIB + SZ_2M + SZ_1M,
+	};
+	static const u8 list[][2] = { { 8, 5 }, { 5, 12 }, { 12, 4 }, { 64, 4 } };
+	unsigned int i, j;
+	struct ctx *ctx;
 
-	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].nr_sizes, 3);
-	/* A domain that is smaller than all sizes is one region, as others. */
-	ctx = make_short(test, 3 * GIB + SZ_1M, 0);
-	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].nr_sizes, 1);
-	KUNIT_EXPECT_EQ(test, ctx->table->domain[1].sizes[0], 3 * GIB);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		u64 most = round_down(sizes[i], SZ_2M);
+
+		for (j = 0; j < ARRAY_SIZE(list); j++) {
+			ctx = make_odd(test, sizes[i], list[j][0], list[j][1]);
+			KUNIT_EXPECT_EQ(test, most,
+					flexmem_table_capacity(ctx->table));
+			KUNIT_EXPECT_EQ(test, most,
+					ctx->table->accounts.gauge.memory);
+			KUNIT_EXPECT_EQ(test, most, take_all(test, ctx));
+			KUNIT_EXPECT_EQ(test, most,
+					ctx->table->accounts.gauge.memory);
+		}
+	}
 }
 
-/* A domain with the most sizes gets no further one for the rest. */
-static void most_sizes_and_a_rest(struct kunit *test)
+/* The rest is tried last, with the bytes that the capacity has left. */
+static void the_rest_comes_last(struct kunit *test)
 {
-	struct flexmem_settings settings = fake_settings();
-	struct fake_device *fake;
-	struct flexmem_table *table;
-	unsigned int i;
-
-	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 24 * GIB);
-	fake_device_add_domain(fake, FLEXMEM_DOMAIN_DEVICE, 24 * GIB + SZ_4M);
-	fake->domains[1].short_last = true;
-	fake->domains[1].nr_sizes = FLEXMEM_MAX_FALLBACK_SIZES;
-	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES; i++)
-		fake->domains[1].sizes[i] = (FLEXMEM_MAX_FALLBACK_SIZES - i) * GIB;
-	table = fake_table_create(test, fake, &settings);
-	KUNIT_EXPECT_EQ(test, table->domain[1].nr_sizes,
-			FLEXMEM_MAX_FALLBACK_SIZES);
-	KUNIT_EXPECT_FALSE(test, table->domain[1].has_rest);
-	KUNIT_EXPECT_EQ(test, table->domain[1].sizes[i - 1], GIB);
-	/* With one size fewer the rest is the last one. */
-	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 24 * GIB);
-	fake_device_add_domain(fake, FLEXMEM_DOMAIN_DEVICE, 24 * GIB + SZ_4M);
-	fake->domains[1].short_last = true;
-	fake->domains[1].nr_sizes = FLEXMEM_MAX_FALLBACK_SIZES - 1;
-	for (i = 0; i < FLEXMEM_MAX_FALLBACK_SIZES - 1; i++)
-		fake->domains[1].sizes[i] = (FLEXMEM_MAX_FALLBACK_SIZES - i) * GIB;
-	table = fake_table_create(test, fake, &settings);
-	KUNIT_EXPECT_EQ(test, table->domain[1].nr_sizes,
-			FLEXMEM_MAX_FALLBACK_SIZES);
-	KUNIT_EXPECT_TRUE(test, table->domain[1].has_rest);
-	KUNIT_EXPECT_EQ(test, table->domain[1].sizes[i], SZ_4M);
-}
-
-/* The device has less than it said: room for three regions of the short size. */
-static void there_is_one_short_region(struct kunit *test)
-{
-	struct ctx *ctx = make_short(test, 9 * GIB, 0);
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
+				    11 * GIB + SZ_4M);
 	struct fake_block *block;
 	unsigned int nr;
 	u64 bytes;
 
-	ctx->fake->capacity_of[1] = 3 * GIB;
-	block = from(ctx, HBM_1, GIB);
-	expect_in(test, ctx, block, 1);
+	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G, set 0");
+	block = try(ctx, GIB, false);
+	expect_in(test, ctx, block, 0);
+	KUNIT_EXPECT_EQ(test, block->region->mem.size, 3 * GIB + SZ_4M);
 	expect_log(test, ctx,
-		   "acquire 12G ENOSPC (1), acquire 8G ENOSPC (1), acquire 4G ENOSPC (1), acquire 1G (1), set 0");
-	expect_full(test, ctx, HBM_1, 128, FLEXMEM_REASON_CAPACITY, 0,
-		    8 * GIB);
+		   "acquire 8G ENOSPC, acquire 4G ENOSPC, acquire 3G, set 1");
+	/* No command is sent if nothing is left. */
+	expect_reason(test, ctx, 3 * GIB, false, FLEXMEM_REASON_CAPACITY,
+		      2 * GIB + SZ_4M,
+		      2 * GIB + SZ_4M, 11 * GIB + SZ_4M);
 	expect_log(test, ctx, "");
-	/* Once the region is released, its size is tried again. */
+	/* Once the region is released, its bytes are the rest again. */
 	fake_free(block);
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, nr, 1);
-	expect_from(test, ctx, HBM_1, GIB, 1);
+	expect_tensor(test, ctx, 3 * GIB + SZ_4M, 1, 0);
 }
 
-/* A program gets the smallest usual region first, and then the short one. */
-static void programs_get_the_short_region_last(struct kunit *test)
+/* A request that only the rest can hold gets it, although a size would fit. */
+static void a_large_request_gets_the_rest(struct kunit *test)
 {
-	struct ctx *ctx = make_short(test, 5 * GIB, 2);
-	struct fake_block *block;
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8,
+				    10 * GIB);
 
-	ctx->table->default_domains = HBM_1;
-	block = try(ctx, 128, true);
-	expect_in(test, ctx, block, 1);
-	KUNIT_EXPECT_EQ(test, block->region->mem.size, 4 * GIB);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1),
+			10 * GIB);
+	expect_tensor(test, ctx, 9 * GIB, 0, 0);
+	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 10G, set 0");
+	expect_tensor(test, ctx, GIB, 0, 9 * GIB);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      10 * GIB);
+	/* A region is never longer than the largest size. */
+	ctx = make_odd(test, 10 * GIB, 2, 4);
+	expect_reason(test, ctx, 5 * GIB, false, FLEXMEM_REASON_REGION_SIZE, 0,
+		      0, 4 * GIB);
+}
+
+/* The device has less than it said, and refuses the rest. */
+static void a_refused_rest_is_not_tried_again(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8, 9 * GIB);
+
+	ctx->fake->capacity = 8 * GIB;
+	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+	fake_device_forget(ctx->fake);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      9 * GIB);
+	expect_log(test, ctx,
+		   "acquire 8G ENOSPC, acquire 4G ENOSPC, acquire 1G ENOSPC");
+	KUNIT_EXPECT_EQ(test, 8 * GIB, ctx->table->accounts.gauge.memory);
+	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      9 * GIB);
+	expect_log(test, ctx, "");
+}
+
+/* A program gets the smallest usual region first, and then the rest. */
+static void programs_get_the_rest_last(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_block *block;
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.program_slots = 2;
+	ctx = make(test, FLEXMEM_MODE_VF, 8, 5 * GIB, &settings);
 	block = try(ctx, 4 * GIB - 128, true);
-	expect_in(test, ctx, block, 1);
+	expect_in(test, ctx, block, 0);
+	KUNIT_EXPECT_EQ(test, block->region->mem.size, 4 * GIB);
 	block = try(ctx, GIB, true);
-	expect_in(test, ctx, block, 1);
+	expect_in(test, ctx, block, 0);
 	KUNIT_EXPECT_EQ(test, block->region->mem.size, GIB);
 }
 
@@ -717,11 +729,11 @@ static void each_domain_needs_room_for_a_region(struct kunit *test)
 static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(one_domain_by_default),
 	KUNIT_CASE(domains_have_their_own_sizes),
-	KUNIT_CASE(last_region_may_be_short),
-	KUNIT_CASE(nothing_is_left_for_a_short_region),
-	KUNIT_CASE(most_sizes_and_a_rest),
-	KUNIT_CASE(there_is_one_short_region),
-	KUNIT_CASE(programs_get_the_short_region_last),
+	KUNIT_CASE(the_last_region_takes_the_rest),
+	KUNIT_CASE(the_rest_comes_last),
+	KUNIT_CASE(a_large_request_gets_the_rest),
+	KUNIT_CASE(a_refused_rest_is_not_tried_again),
+	KUNIT_CASE(programs_get_the_rest_last),
 	ORDER_CASE(default_is_device_memory_in_order),
 	KUNIT_CASE(existing_regions_come_first),
 	KUNIT_CASE(slot_of_another_domain_is_left_out),

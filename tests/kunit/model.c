@@ -35,15 +35,41 @@ bool model_is_unsure(const struct model *model, u64 domains)
 	return false;
 }
 
+/**
+ * model_most - the size that no region of a domain exceeds
+ * @domain: domain
+ *
+ * Return: the largest size.
+ */
+u64 model_most(const struct model_domain *domain)
+{
+	unsigned int i;
+	u64 most = 0;
+
+	for (i = 0; i < domain->nr_sizes; i++)
+		most = max(most, domain->sizes[i]);
+	return most;
+}
+
+/* The size of a region that takes the rest of the capacity, or 0. */
+static u64 rest_of(const struct model_domain *domain)
+{
+	u64 rest = domain->capacity > domain->taken ?
+		domain->capacity - domain->taken : 0;
+
+	return rest < model_most(domain) && rest < domain->too_large ? rest : 0;
+}
+
 static bool may_grant(const struct model_domain *domain, u64 min_size)
 {
+	u64 rest = rest_of(domain);
 	unsigned int i;
 
 	for (i = 0; i < domain->nr_sizes; i++)
 		if (domain->sizes[i] >= min_size &&
 		    domain->sizes[i] < domain->too_large)
 			return true;
-	return false;
+	return rest && rest >= min_size;
 }
 
 /*
@@ -156,12 +182,16 @@ static int acquire_from(struct model *model, struct model_range *range,
 	unsigned int i;
 	int rc;
 
-	for (i = 0; i < domain->nr_sizes; i++) {
-		u64 size = domain->sizes[i];
+	for (i = 0; i <= domain->nr_sizes; i++) {
+		u64 size;
 
-		if (range == &model->programs)
+		if (i == domain->nr_sizes)
+			size = rest_of(domain);
+		else if (range == &model->programs)
 			size = domain->sizes[domain->nr_sizes - 1 - i];
-		if (size < min_size || size > max_size ||
+		else
+			size = domain->sizes[i];
+		if (!size || size < min_size || size > max_size ||
 		    size >= domain->too_large)
 			continue;
 		rc = model_acquire(model, d, size);
@@ -218,10 +248,9 @@ u64 model_max_region(const struct model *model, u64 domains)
 
 	for (d = 0; d < model->nr_domains; d++) {
 		domain = &model->domain[d];
-		for (i = 0; i < domain->nr_sizes; i++)
-			if (domains >> d & 1 &&
-			    domain->sizes[i] <= domain->capacity)
-				largest = max(largest, domain->sizes[i]);
+		if (domains >> d & 1)
+			largest = max(largest, min(model_most(domain),
+						   domain->capacity));
 	}
 	for (i = 0; i < model->slots; i++)
 		if (is_in(&model->region[i], domains))

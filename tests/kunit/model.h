@@ -339,6 +339,7 @@ int model_reserve(struct model *model, const struct model_reservation *wanted,
 		  enum flexmem_reason *reason);
 void model_restore(struct model *model);
 u64 model_all_domains(const struct model *model);
+u64 model_most(const struct model_domain *domain);
 enum flexmem_reason model_exhausted(const struct model *model,
 				    const struct model_range *range,
 				    u64 domains, u64 min_size);

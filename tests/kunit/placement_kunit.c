@@ -243,6 +243,7 @@ static void preallocated_asks_for_nothing(struct kunit *test)
 	fake_device_forget(ctx->fake);
 	expect_tensor(test, ctx, 12 * GIB, 0, 0);
 	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+	expect_tensor(test, ctx, GIB, 2, 0);
 	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
 		      12 * GIB);
 	expect_log(test, ctx, "");

@@ -28,6 +28,11 @@ static void reason_capacity(struct kunit *test)
 	expect_tensor(test, ctx, 4 * GIB, 1, 0);
 	expect_reason(test, ctx, 2 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      1 * GIB, 1 * GIB, 12 * GIB);
+	/* The last GiB is too small for this request, but not for all. */
+	KUNIT_EXPECT_FALSE(test,
+			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, try(ctx, GIB, false));
+	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, try(ctx, GIB, false));
 	KUNIT_EXPECT_TRUE(test,
 			  fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
@@ -231,10 +236,10 @@ static void reason_region_size_goes_by_capacity(struct kunit *test)
 {
 	struct ctx *ctx = make_lazy(test, param_order(test), 8, 11 * GIB);
 
-	expect_reason(test, ctx, 8 * GIB + 128, false,
-		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 8 * GIB);
+	expect_reason(test, ctx, 11 * GIB + 128, false,
+		      FLEXMEM_REASON_REGION_SIZE, 0, 0, 11 * GIB);
 	expect_log(test, ctx, "");
-	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+	expect_tensor(test, ctx, 11 * GIB, 0, 0);
 }
 
 static void reason_region_size_has_the_figures(struct kunit *test)

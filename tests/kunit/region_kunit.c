@@ -139,10 +139,12 @@ static void falls_back_12_8_4_then_exhausted(struct kunit *test)
 	expect_log(test, ctx, "acquire 12G, set 0");
 	acquire(ctx, 0);
 	expect_log(test, ctx, "acquire 12G, set 1");
-	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	acquire(ctx, 0);
 	expect_log(test, ctx,
-		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC");
+		   "acquire 12G ENOSPC, acquire 8G ENOSPC, acquire 4G ENOSPC, acquire 1G, set 2");
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 0)), -ENOSPC);
+	expect_log(test, ctx, "");
 }
 
 static void each_size_of_the_fallback_is_used(struct kunit *test)
@@ -185,6 +187,8 @@ static void size_above_a_refused_one_is_not_requested(struct kunit *test)
 	expect_log(test, ctx, "acquire 8G ENOSPC, acquire 4G, set 0");
 	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 5 * GIB)), -ENOSPC);
 	expect_log(test, ctx, "");
+	acquire(ctx, 3 * GIB);
+	expect_log(test, ctx, "acquire 4G ENOSPC, acquire 3G, set 1");
 }
 
 static void memory_that_goes_back_may_be_asked_for(struct kunit *test)
@@ -221,7 +225,7 @@ static void too_small_sizes_are_skipped(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 6 * GIB);
 
-	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 5 * GIB)), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(acquire(ctx, 6 * GIB + 128)), -ENOSPC);
 	expect_log(test, ctx, "acquire 12G ENOSPC, acquire 8G ENOSPC");
 	expect_open(test, ctx);
 	KUNIT_EXPECT_NOT_ERR_OR_NULL(test, acquire(ctx, 4 * GIB));
@@ -633,8 +637,11 @@ static void largest_region_is_bounded_by_capacity(struct kunit *test)
 {
 	struct ctx *ctx = make(test, 8, 11 * GIB);
 
-	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 8 * GIB);
-	ctx->fake->capacity = 3 * GIB;
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 11 * GIB);
+	ctx->fake->capacity = 3 * GIB + SZ_1M;
+	flexmem_table_new_capacity(ctx->table);
+	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 3 * GIB);
+	ctx->fake->capacity = SZ_1M;
 	flexmem_table_new_capacity(ctx->table);
 	KUNIT_EXPECT_EQ(test, flexmem_table_max_region(ctx->table, 1), 0);
 }
@@ -692,11 +699,12 @@ static void memory_counts_regions_to_acquire(struct kunit *test)
 		.too_large = U64_MAX,
 	};
 
-	/*
-	 * Regions of 12 GiB and 8 GiB fit. The remaining bytes are too small
-	 * for a region.
-	 */
-	expect_memory(test, &domain, 0, 4, 20 * GIB);
+	/* Regions of 12 GiB and 8 GiB fit, and one with the remaining bytes. */
+	expect_memory(test, &domain, 0, 4, 23 * GIB);
+	expect_memory(test, &domain, 0, 2, 20 * GIB);
+	domain.too_large = 3 * GIB;
+	expect_memory(test, &domain, 20 * GIB, 4, 20 * GIB);
+	domain.too_large = U64_MAX;
 	domain.capacity = 24 * GIB;
 	expect_memory(test, &domain, 0, 4, 24 * GIB);
 	domain.too_large = 12 * GIB;
@@ -742,7 +750,7 @@ static void prealloc_takes_all_capacity(struct kunit *test)
 	struct ctx *ctx = make(test, 8, 37 * GIB);
 
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
-	EXPECT_TOTALS(test, ctx, 12, 12, 12);
+	EXPECT_TOTALS(test, ctx, 12, 12, 12, 1);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 
@@ -751,7 +759,7 @@ static void prealloc_falls_back(struct kunit *test)
 	struct ctx *ctx = make(test, 8, 35 * GIB);
 
 	KUNIT_EXPECT_EQ(test, fake_table_prealloc(ctx->table), 0);
-	EXPECT_TOTALS(test, ctx, 12, 12, 8);
+	EXPECT_TOTALS(test, ctx, 12, 12, 8, 3);
 	expect_exhausted(test, ctx, FLEXMEM_REASON_CAPACITY);
 }
 

@@ -211,6 +211,11 @@ static u64 acquirable(const struct model_domain *domain, unsigned int *slots)
 		capacity -= size;
 		bytes += size;
 	}
+	if (*slots && capacity && capacity < model_most(domain) &&
+	    capacity < domain->too_large) {
+		--*slots;
+		bytes += capacity;
+	}
 	return bytes;
 }
 

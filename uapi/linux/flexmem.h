@@ -247,13 +247,14 @@ enum flexmem_capabilities {
  * @out_max_alignment: largest alignment that ALLOC accepts, in bytes
  * @out_granule: region sizes of domain 0 are multiples of this, in bytes
  * @out_capacity: bytes that this function may acquire from the device, in all
- *	domains
+ *	domains; of each domain a multiple of its granule
  * @out_max_region: bytes of the largest possible region in the domains that
  *                  allocations come from by default; no such allocation can be
  *                  larger
  * @out_capabilities: bits of enum flexmem_capabilities
  * @out_fallback_sizes: region sizes of domain 0 in the order in which they are
- *	tried, in bytes. The last one may be that of a single short region
+ *	tried, in bytes. After them a shorter region is tried, which takes the
+ *	rest of the capacity
  * @out_name: name of the device behind this function, NUL-terminated
  * @out_va_page: page size of device-virtual address spaces, in bytes; a power
  *	of two from 4 KiB on. 0 without FLEXMEM_CAP_PAGE_TABLES
@@ -329,7 +330,8 @@ enum flexmem_report_flags {
  * @out_total: bytes in the acquired regions
  * @out_free: bytes in them that are free and not reserved for other cgroups
  * @out_largest_free: bytes of the largest block of these
- * @out_sizes: region sizes in the order in which they are tried, in bytes
+ * @out_sizes: region sizes in the order in which they are tried, in bytes; after
+ *	them a shorter region is tried, which takes the rest of the capacity
  * @out_program_total: the part of @out_total in regions of the slots that are
  *	set aside for programs. The rest is for tensors
  * @out_program_free: the part of @out_free in these regions

@@ -381,12 +381,10 @@ enum flexmem_caching {
  * @nr_sizes: number of @sizes; 0: the sizes of &struct flexmem_device_desc
  * @sizes: sizes of new regions in bytes, in the order they are tried; multiples
  *	of the granule. The administrator cannot change them
- * @short_last: the last region may be shorter: what the capacity at
- *	registration has left after as many regions as possible, largest first,
- *	is one more size, unless there are FLEXMEM_MAX_FALLBACK_SIZES already.
- *	A function has at most one region of this size
  *
- * A domain with less memory than the smallest size becomes one region.
+ * A capacity that is no sum of these sizes is used up, too: if no size that a
+ * request needs fits, one more, shorter region takes the rest, in granules. So
+ * @acquire is called with any multiple of the granule below the largest size.
  */
 struct flexmem_domain_desc {
 	enum flexmem_domain_type type;
@@ -394,7 +392,6 @@ struct flexmem_domain_desc {
 	u64 set_aside;
 	unsigned int nr_sizes;
 	u64 sizes[FLEXMEM_MAX_FALLBACK_SIZES];
-	bool short_last;
 };
 
 /**
