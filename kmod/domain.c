@@ -130,16 +130,6 @@ u64 flexmem_domain_most(const struct flexmem_domain *domain)
 }
 
 /*
- * Size of the largest region that could be acquired if the domain had no
- * regions; 0 if there is no capacity. A region that is shorter than the largest
- * size can take the whole capacity.
- */
-u64 flexmem_domain_largest(const struct flexmem_domain *domain)
-{
-	return min(flexmem_domain_most(domain), READ_ONCE(domain->capacity));
-}
-
-/*
  * Size of a region that takes the rest of the capacity, all that the other
  * regions have left; 0 if no such region is tried, because nothing is left, or a
  * region of the largest size, or because the device has refused as much.
@@ -150,6 +140,23 @@ u64 flexmem_domain_rest(const struct flexmem_domain *domain)
 
 	return rest < flexmem_domain_most(domain) &&
 	       rest < READ_ONCE(domain->too_large) ? rest : 0;
+}
+
+/*
+ * Size of the largest region that could be acquired; 0 if the capacity is too
+ * small for any region. Regions that exist do not count against a size of the
+ * list, but against the rest.
+ */
+u64 flexmem_domain_largest(const struct flexmem_domain *domain)
+{
+	u64 capacity = READ_ONCE(domain->capacity);
+	u64 largest = flexmem_domain_rest(domain);
+	unsigned int i;
+
+	for (i = 0; i < domain->nr_sizes; i++)
+		if (domain->sizes[i] <= capacity)
+			largest = max(largest, domain->sizes[i]);
+	return largest;
 }
 
 /*

@@ -206,7 +206,7 @@ static void the_rest_comes_last(struct kunit *test)
 	/* No command is sent if nothing is left. */
 	expect_reason(test, ctx, 3 * GIB, false, FLEXMEM_REASON_CAPACITY,
 		      2 * GIB + SZ_4M,
-		      2 * GIB + SZ_4M, 11 * GIB + SZ_4M);
+		      2 * GIB + SZ_4M, 8 * GIB);
 	expect_log(test, ctx, "");
 	/* Once the region is released, its bytes are the rest again. */
 	fake_free(block);
@@ -228,6 +228,13 @@ static void a_large_request_gets_the_rest(struct kunit *test)
 	expect_tensor(test, ctx, GIB, 0, 9 * GIB);
 	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
 		      10 * GIB);
+	/* With other regions there is no such rest. */
+	ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8, 10 * GIB);
+	expect_tensor(test, ctx, GIB, 0, 0);
+	fake_device_forget(ctx->fake);
+	expect_reason(test, ctx, 9 * GIB, false, FLEXMEM_REASON_REGION_SIZE,
+		      7 * GIB, 7 * GIB, 8 * GIB);
+	expect_log(test, ctx, "");
 	/* A region is never longer than the largest size. */
 	ctx = make_odd(test, 10 * GIB, 2, 4);
 	expect_reason(test, ctx, 5 * GIB, false, FLEXMEM_REASON_REGION_SIZE, 0,
@@ -243,12 +250,12 @@ static void a_refused_rest_is_not_tried_again(struct kunit *test)
 	expect_tensor(test, ctx, 8 * GIB, 0, 0);
 	fake_device_forget(ctx->fake);
 	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
-		      9 * GIB);
+		      8 * GIB);
 	expect_log(test, ctx,
 		   "acquire 8G ENOSPC, acquire 4G ENOSPC, acquire 1G ENOSPC");
 	KUNIT_EXPECT_EQ(test, 8 * GIB, ctx->table->accounts.gauge.memory);
 	expect_reason(test, ctx, 128, false, FLEXMEM_REASON_CAPACITY, 0, 0,
-		      9 * GIB);
+		      8 * GIB);
 	expect_log(test, ctx, "");
 }
 

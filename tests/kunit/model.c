@@ -248,9 +248,12 @@ u64 model_max_region(const struct model *model, u64 domains)
 
 	for (d = 0; d < model->nr_domains; d++) {
 		domain = &model->domain[d];
-		if (domains >> d & 1)
-			largest = max(largest, min(model_most(domain),
-						   domain->capacity));
+		if (!(domains >> d & 1))
+			continue;
+		largest = max(largest, rest_of(domain));
+		for (i = 0; i < domain->nr_sizes; i++)
+			if (domain->sizes[i] <= domain->capacity)
+				largest = max(largest, domain->sizes[i]);
 	}
 	for (i = 0; i < model->slots; i++)
 		if (is_in(&model->region[i], domains))

@@ -357,8 +357,8 @@ TEST_F(fw, new_capacity_reopens)
 	char old[32], more[32];
 
 	snprintf(old, sizeof(old), "%llu", fm_info(self->fd).out_capacity);
-	ASSERT_EQ(0, knob(variant->dir, "capacity", "6442450944"));	/* 6 GiB */
-	EXPECT_EQ(6 * GiB, fm_info(self->fd).out_capacity);
+	ASSERT_EQ(0, knob(variant->dir, "capacity", "4294967296"));	/* 4 GiB */
+	EXPECT_EQ(4 * GiB, fm_info(self->fd).out_capacity);
 	ASSERT_EQ(0, fm_alloc(self->fd, REGION, &reply));
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_CAPACITY, reply.out_reason);
@@ -386,7 +386,7 @@ TEST_F(fw, no_region_could_be_that_large_follows_the_capacity)
 	char old[32];
 
 	snprintf(old, sizeof(old), "%llu", fm_info(self->fd).out_capacity);
-	ASSERT_EQ(0, knob(variant->dir, "capacity", "2147483648"));	/* 2 GiB */
+	ASSERT_EQ(0, knob(variant->dir, "capacity", "1048576"));	/* 1 MiB */
 	EXPECT_EQ(0, fm_info(self->fd).out_max_region);
 	EXPECT_EQ(ENOMEM, fm_alloc(self->fd, 128, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, reply.out_reason);
