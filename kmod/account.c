@@ -137,19 +137,22 @@ static bool refuses(const struct flexmem_account *account,
 	for ((account) = (client); (account); (account) = (account)->parent)
 
 /*
- * Whether a charge of @bytes bytes and of @more units of resource @r would
- * exceed a limit of @account or of an account above it. The account of an open
- * file has no limits.
+ * Whether a charge of @bytes bytes and of @more units of resource @r to @charged
+ * would exceed a limit of @account or of an account above it. The account of an
+ * open file has no limits.
  */
-static __always_inline bool is_over(struct flexmem_account *account,
+static __always_inline bool is_over(struct flexmem_account *charged,
+				    struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
 				    unsigned int more)
 {
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
 		if (refuses(account, FLEXMEM_RESOURCE_BYTES, bytes) ||
-		    refuses(account, r, more))
+		    refuses(account, r, more)) {
+			charged->refused_by = account;
 			return true;
+		}
 	}
 	return false;
 }
@@ -172,7 +175,7 @@ static __always_inline void count(struct flexmem_account *client, u64 bytes,
  */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
-	if (is_over(client->parent, 0, FLEXMEM_RESOURCE_FILES, 1))
+	if (is_over(client, client->parent, 0, FLEXMEM_RESOURCE_FILES, 1))
 		return false;
 	count(client, 0, FLEXMEM_RESOURCE_FILES, 1);
 	return true;
@@ -204,7 +207,7 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 	spin_lock(&accounts->lock);
 	if (handles && client->used[r] >= FLEXMEM_MAX_HANDLES)
 		reason = FLEXMEM_REASON_HANDLES;
-	else if (is_over(client->parent, size, r, handles))
+	else if (is_over(client, client->parent, size, r, handles))
 		reason = FLEXMEM_REASON_CGROUP_LIMIT;
 	else
 		count(client, size, r, handles);
@@ -229,13 +232,16 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
-static bool refuses_region(struct flexmem_account *account, unsigned int slot)
+static bool refuses_region(struct flexmem_account *charged,
+			   struct flexmem_account *account, unsigned int slot)
 {
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
 		if (!flexmem_charges_region(&account->in[slot]) &&
-		    refuses(account, FLEXMEM_RESOURCE_REGIONS, 1))
+		    refuses(account, FLEXMEM_RESOURCE_REGIONS, 1)) {
+			charged->refused_by = account;
 			return true;
+		}
 	}
 	return false;
 }
@@ -317,7 +323,7 @@ recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
 		 * above it, and a further block exceeds no limit of regions.
 		 */
 		if (!client->in[slot].bytes &&
-		    refuses_region(client->parent, slot)) {
+		    refuses_region(client, client->parent, slot)) {
 			reason = FLEXMEM_REASON_REGION_LIMIT;
 			goto unlock;
 		}
@@ -443,9 +449,74 @@ bool flexmem_account_refuses_region(struct flexmem_account *account)
 	bool refused;
 
 	spin_lock(&accounts->lock);
-	refused = is_over(account, 0, FLEXMEM_RESOURCE_REGIONS, 1);
+	refused = is_over(account, account, 0, FLEXMEM_RESOURCE_REGIONS, 1);
 	spin_unlock(&accounts->lock);
 	return refused;
+}
+
+/*
+ * Whether an allocation of @bytes bytes could succeed if no other file had
+ * memory or handles.
+ */
+static bool could_fit(struct flexmem_account *client, u64 bytes)
+{
+	const u64 *own = client->used;
+	struct flexmem_account *account;
+	u64 memory = client->accounts->gauge.memory;
+	const u64 *limit;
+
+	if (bytes > memory - min(memory, own[FLEXMEM_RESOURCE_BYTES]))
+		return false;
+	for (account = client->parent; account; account = account->parent) {
+		flexmem_account_settle(account);
+		limit = account->limit;
+		if (bytes > limit[FLEXMEM_RESOURCE_BYTES] -
+			    min(limit[FLEXMEM_RESOURCE_BYTES],
+				own[FLEXMEM_RESOURCE_BYTES]) ||
+		    own[FLEXMEM_RESOURCE_HANDLES] >=
+			    limit[FLEXMEM_RESOURCE_HANDLES] ||
+		    !limit[FLEXMEM_RESOURCE_REGIONS])
+			return false;
+	}
+	return true;
+}
+
+/* The wishes that the files may fulfil whose memory an ALLOC lacked, or NULL. */
+static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
+					 enum flexmem_reason reason)
+{
+	switch (reason) {
+	case FLEXMEM_REASON_NONE:
+	case FLEXMEM_REASON_REGION_SIZE:
+	case FLEXMEM_REASON_HANDLES:
+		return NULL;
+	case FLEXMEM_REASON_REGION_LIMIT:
+	case FLEXMEM_REASON_CGROUP_LIMIT:
+		return client->refused_by ? &client->refused_by->wishes : NULL;
+	default:
+		return &client->accounts->gauge.wishes;
+	}
+}
+
+/*
+ * Tells other files that an ALLOC of @bytes bytes has failed, if memory that
+ * they have could have served it: all files if the device had no room, and the
+ * files that are charged to a limit if the limit refused it.
+ * Context: not under &flexmem_accounts.lock. O(depth of the cgroup).
+ */
+void flexmem_account_want(struct flexmem_account *client, u64 bytes,
+			  enum flexmem_reason reason)
+{
+	struct flexmem_accounts *accounts = client->accounts;
+	struct flexmem_wishes *wishes;
+
+	spin_lock(&accounts->lock);
+	flexmem_account_settle(client);
+	wishes = wishes_for(client, reason);
+	if (wishes && could_fit(client, bytes))
+		flexmem_gauge_wish(&accounts->gauge, wishes, bytes, client->id);
+	spin_unlock(&accounts->lock);
+	flexmem_pressure_wanted(accounts);
 }
 
 /*
@@ -460,7 +531,7 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 	bool refused;
 
 	spin_lock(&accounts->lock);
-	refused = refuses_region(cgroup, slot);
+	refused = refuses_region(cgroup, cgroup, slot);
 	if (!refused) {
 		for_each_charged(account, cgroup) {
 			enter_region(account, slot);

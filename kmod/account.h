@@ -94,6 +94,9 @@ struct flexmem_slot_charges {
  * @reservation_size: cgroup: bytes of each of these regions
  * @told: cgroup: a message in the log has said that it has too few of them
  * @reserved: cgroup: bit mask of the slots whose regions are reserved for it now
+ * @refused_by: the account whose limit last refused a charge of this account; it
+ *	is this account or above it. NULL: there was none
+ * @wishes: cgroup: wishes that files with charges in it could fulfil
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
@@ -132,6 +135,8 @@ struct flexmem_account {
 	u64 reservation_size;
 	bool told;
 	u64 reserved;
+	struct flexmem_account *refused_by;
+	struct flexmem_wishes wishes;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -248,6 +253,8 @@ u64 flexmem_account_slots(struct flexmem_account *account);
 u64 flexmem_account_in(const struct flexmem_account *account, u64 slots);
 u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 			  u64 *left);
+void flexmem_account_want(struct flexmem_account *client, u64 bytes,
+			  enum flexmem_reason reason);
 bool flexmem_account_refuses_region(struct flexmem_account *account);
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);

@@ -46,7 +46,8 @@ int flexmem_client_init(struct flexmem_client *client,
 		return PTR_ERR(client->account);
 	flexmem_handles_init(&client->handles);
 	flexmem_stock_init(&client->stock);
-	flexmem_pressure_listen(&client->listener);
+	flexmem_pressure_listen(&table->accounts, &client->listener,
+				client->account);
 	return 0;
 }
 
@@ -174,6 +175,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 		if (could_come(request->reason))
 			flexmem_pressure_failed(accounts, &client->listener,
 						began + request->given);
+		flexmem_account_want(client->account, request->size,
+				     request->reason);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

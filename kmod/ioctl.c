@@ -514,7 +514,8 @@ static_assert(sizeof(struct flexmem_va_free) == 16);
 static_assert(sizeof(struct flexmem_va_bind) == 40);
 static_assert(sizeof(struct flexmem_va_unbind) == 16);
 static_assert(sizeof(struct flexmem_va_lookup) == 64);
-static_assert(sizeof(struct flexmem_event) == FLEXMEM_EVENT_MIN);
+static_assert(sizeof(struct flexmem_event) == 48);
+static_assert(offsetofend(struct flexmem_event, sequence) == FLEXMEM_EVENT_MIN);
 
 /*
  * "last" is the last member of the struct's first version, so "last" never

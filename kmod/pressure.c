@@ -13,12 +13,16 @@
  * state, at most once in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC
  * or a FREE never spends time on the readers of other files.
  *
- * There are two kinds of events. The first kind tells every file that the level
+ * There are three kinds of events. The first kind tells every file that the level
  * has changed, even if the level has changed back by then: if a cache freed
  * memory and another process took that memory, the cache must free more. The
  * second kind is for a file whose last ALLOC failed: since that ALLOC began,
  * memory was freed. So the gauge counts the frees, and the file remembers the
- * count at the begin of the ALLOC.
+ * count at the begin of the ALLOC. The third kind tells the other files that an
+ * ALLOC has failed, and how many bytes it lacks: a *wish*. A wish for room is in
+ * the gauge, one that a limit has refused in the account that has the limit.
+ * Each file finds the wishes that concern it on the way from its own account to
+ * the root. So neither an ALLOC nor the worker walks over files.
  */
 
 #include <linux/jiffies.h>
@@ -96,13 +100,14 @@ static bool is_hungry(const struct flexmem_gauge *gauge)
 }
 
 /*
- * Makes a new event if the level has changed, or if memory was freed and a file
- * with a failed ALLOC waits for a free.
+ * Makes a new event if the level has changed, if memory was freed and a file
+ * with a failed ALLOC waits for a free, or if there is a wish.
  */
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = flexmem_gauge_frees(gauge);
 	bool relief = is_hungry(gauge) && frees != gauge->told_frees;
+	bool wanted = gauge->wanted;
 	/*
 	 * If the level fell and rose again since the last event, that counts as
 	 * a change, because memory is needed again.
@@ -111,7 +116,8 @@ static bool make_event(struct flexmem_gauge *gauge)
 					gauge->told != FLEXMEM_PRESSURE_NONE);
 
 	WRITE_ONCE(gauge->moved, false);
-	if (!changed && !relief)
+	WRITE_ONCE(gauge->wanted, false);
+	if (!changed && !relief && !wanted)
 		return false;
 	gauge->sequence++;
 	if (changed)
@@ -251,16 +257,94 @@ void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
+/* Lets files read the wish of the next event if that event was made since. */
+static void settle_wishes(const struct flexmem_gauge *gauge,
+			  struct flexmem_wishes *wishes)
+{
+	if (!wishes->next.at || wishes->next.at > gauge->sequence)
+		return;
+	wishes->told = wishes->next;
+	wishes->next = (struct flexmem_wish) {};
+}
+
+/*
+ * Adds a wish of the file @by to those of the next event, which
+ * flexmem_pressure_wanted() delivers. Under &flexmem_accounts.lock.
+ */
+void flexmem_gauge_wish(struct flexmem_gauge *gauge,
+			struct flexmem_wishes *wishes, u64 bytes, u64 by)
+{
+	struct flexmem_wish *next = &wishes->next;
+
+	settle_wishes(gauge, wishes);
+	next->at = gauge->sequence + 1;
+	if (by == next->by) {
+		next->bytes = max(next->bytes, bytes);
+	} else if (bytes > next->bytes) {
+		next->others = next->bytes;
+		next->bytes = bytes;
+		next->by = by;
+	} else {
+		next->others = max(next->others, bytes);
+	}
+	WRITE_ONCE(gauge->wanted, true);
+}
+
+/* Delivers an event if there is a wish. Not under &flexmem_accounts.lock. */
+void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
+{
+	struct flexmem_gauge *gauge = &accounts->gauge;
+
+	if (READ_ONCE(gauge->wanted))
+		deliver_soon(gauge);
+}
+
+/* The bytes of a wish that a file has not read yet and could fulfil. */
+static u64 unread_wish(const struct flexmem_gauge *gauge,
+		       struct flexmem_wishes *wishes,
+		       const struct flexmem_listener *listener)
+{
+	const struct flexmem_wish *told = &wishes->told;
+
+	settle_wishes(gauge, wishes);
+	if (told->at <= listener->wanted_at)
+		return 0;
+	return listener->account && told->by == listener->account->id ?
+		told->others : told->bytes;
+}
+
+/* The largest of the wishes that a file has not read yet and could fulfil. */
+static u64 unread_wishes(struct flexmem_gauge *gauge,
+			 const struct flexmem_listener *listener)
+{
+	u64 most = unread_wish(gauge, &gauge->wishes, listener);
+	struct flexmem_account *account = listener->account;
+
+	for (; account; account = account->parent)
+		most = max(most, unread_wish(gauge, &account->wishes,
+					     listener));
+	return most;
+}
+
 /*
  * Initialises the state of a new file. The file has an event at once, unless
  * the level is FLEXMEM_PRESSURE_NONE.
+ * @account: the file's account; NULL in unit tests.
  */
-void flexmem_pressure_listen(struct flexmem_listener *listener)
+void flexmem_pressure_listen(struct flexmem_accounts *accounts,
+			     struct flexmem_listener *listener,
+			     struct flexmem_account *account)
 {
 	*listener = (struct flexmem_listener) {
 		.told = FLEXMEM_PRESSURE_NONE,
 		.failed_at = NOT_FAILED,
+		.account = account,
 	};
+	spin_lock(&accounts->lock);
+	/* A wish of the next event may be older than the file, too. */
+	listener->wanted_at = accounts->gauge.sequence +
+			      accounts->gauge.wanted;
+	spin_unlock(&accounts->lock);
 }
 
 /* Reads the pending event into @reading. Returns whether there is one. */
@@ -268,9 +352,9 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 			   const struct flexmem_listener *listener,
 			   struct flexmem_reading *reading)
 {
-	const struct flexmem_gauge *gauge = &accounts->gauge;
-	bool freed, is_new;
-	u64 in_use;
+	struct flexmem_gauge *gauge = &accounts->gauge;
+	bool freed, changed;
+	u64 in_use, wanted;
 
 	spin_lock(&accounts->lock);
 	in_use = flexmem_accounts_in_use(accounts);
@@ -280,13 +364,15 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	 * If the level rose and fell to FLEXMEM_PRESSURE_NONE again before the
 	 * file read an event, the file gets no event.
 	 */
-	is_new = freed || (listener->told_at != gauge->told_at &&
-			   (listener->told != FLEXMEM_PRESSURE_NONE ||
-			    gauge->told != FLEXMEM_PRESSURE_NONE));
+	changed = listener->told_at != gauge->told_at &&
+		  (listener->told != FLEXMEM_PRESSURE_NONE ||
+		   gauge->told != FLEXMEM_PRESSURE_NONE);
+	wanted = unread_wishes(gauge, listener);
 	reading->before = *listener;
 	reading->after.told = gauge->told;
 	reading->after.told_at = gauge->told_at;
 	reading->after.failed_at = freed ? NOT_FAILED : listener->failed_at;
+	reading->after.wanted_at = max(gauge->sequence, listener->wanted_at);
 	reading->event = (struct flexmem_event) {
 		.size = sizeof(reading->event),
 		.level = gauge->told,
@@ -298,9 +384,13 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 		 */
 		.memory = max(gauge->memory, in_use),
 		.sequence = gauge->sequence,
+		.wanted = wanted,
+		.flags = (changed ? FLEXMEM_EVENT_LEVEL : 0) |
+			 (freed ? FLEXMEM_EVENT_FREED : 0) |
+			 (wanted ? FLEXMEM_EVENT_WANTED : 0),
 	};
 	spin_unlock(&accounts->lock);
-	return is_new;
+	return reading->event.flags;
 }
 
 /*
@@ -315,10 +405,12 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	same = listener->told_at == reading->before.told_at &&
-	       listener->failed_at == reading->before.failed_at;
+	       listener->failed_at == reading->before.failed_at &&
+	       listener->wanted_at == reading->before.wanted_at;
 	if (same) {
 		listener->told = reading->after.told;
 		listener->told_at = reading->after.told_at;
+		listener->wanted_at = reading->after.wanted_at;
 		WRITE_ONCE(listener->failed_at, reading->after.failed_at);
 	}
 	spin_unlock(&accounts->lock);

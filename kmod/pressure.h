@@ -12,7 +12,34 @@
 #include <linux/workqueue.h>
 #include <linux/flexmem.h>
 
+struct flexmem_account;
 struct flexmem_accounts;
+
+/**
+ * struct flexmem_wish - bytes that failed ALLOCs lack
+ * @at: number of the event that tells of them; 0: there is no wish
+ * @bytes: most bytes that one of these ALLOCs lacks
+ * @by: number of the file of this ALLOC
+ * @others: most bytes that an ALLOC of another file lacks
+ */
+struct flexmem_wish {
+	u64 at;
+	u64 bytes;
+	u64 by;
+	u64 others;
+};
+
+/**
+ * struct flexmem_wishes - wishes that the same files could fulfil
+ * @told: the latest wish that files can read
+ * @next: the wish of the next event, or of the latest one (settle_wishes())
+ *
+ * &flexmem_accounts.lock protects the members.
+ */
+struct flexmem_wishes {
+	struct flexmem_wish told;
+	struct flexmem_wish next;
+};
 
 /**
  * struct flexmem_gauge - how full a PF or VF is
@@ -29,12 +56,14 @@ struct flexmem_accounts;
  * @hungry: value of @frees at the latest failure of an ALLOC, or @told_frees if
  *	that is larger; 0 if no ALLOC has failed. If @hungry is below
  *	@told_frees, every file with a failed ALLOC has had its event
+ * @wishes: wishes that all files could fulfil
+ * @wanted: there is a wish for the next event, here or in an account
  * @next: earliest time of the next event, in jiffies
  * @deliver: work that delivers the next event
  * @readers: tasks that wait for events; not under the lock
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
- * @moved, @told_frees, @hungry and @next are also read without the lock, to see
+ * @moved, @told_frees, @hungry, @wanted and @next are also read without the lock, to see
  * whether the worker has an event to deliver.
  */
 struct flexmem_gauge {
@@ -49,6 +78,8 @@ struct flexmem_gauge {
 	atomic64_t frees;
 	u64 told_frees;
 	u64 hungry;
+	struct flexmem_wishes wishes;
+	bool wanted;
 	unsigned long next;
 	struct delayed_work deliver;
 	wait_queue_head_t readers;
@@ -61,13 +92,17 @@ struct flexmem_gauge {
  * @failed_at: flexmem_gauge_frees() when the file's last ALLOC began, if that
  *	ALLOC failed and the file has not read an event about a free since;
  *	otherwise U64_MAX
+ * @account: the file's account; NULL in unit tests. Never changes
+ * @wanted_at: number of the latest event whose wishes the file has read
  *
- * &flexmem_accounts.lock protects the members.
+ * &flexmem_accounts.lock protects the other members.
  */
 struct flexmem_listener {
 	enum flexmem_pressure told;
 	u64 told_at;
 	u64 failed_at;
+	struct flexmem_account *account;
+	u64 wanted_at;
 };
 
 /**
@@ -83,6 +118,8 @@ struct flexmem_reading {
 };
 
 void flexmem_gauge_init(struct flexmem_gauge *gauge);
+void flexmem_gauge_wish(struct flexmem_gauge *gauge,
+			struct flexmem_wishes *wishes, u64 bytes, u64 by);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 
 /* Notes that the bytes in use have changed. Under &flexmem_accounts.lock. */
@@ -105,7 +142,10 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener, u64 began);
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener);
-void flexmem_pressure_listen(struct flexmem_listener *listener);
+void flexmem_pressure_wanted(struct flexmem_accounts *accounts);
+void flexmem_pressure_listen(struct flexmem_accounts *accounts,
+			     struct flexmem_listener *listener,
+			     struct flexmem_account *account);
 bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 			   const struct flexmem_listener *listener,
 			   struct flexmem_reading *reading);

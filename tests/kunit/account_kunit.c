@@ -109,6 +109,8 @@ static void refused_charge_changes_nothing(struct kunit *test)
 	before[0] = *client;
 	before[1] = *client->parent;
 	EXPECT(test, accounts_charge(test, client, 0, 5 * GIB), CGROUP_LIMIT);
+	/* The account only remembers which limit refused the charge. */
+	before[0].refused_by = client->parent;
 	KUNIT_EXPECT_EQ(test, 0, memcmp(&before[0], client, sizeof(*client)));
 	KUNIT_EXPECT_EQ(test, 0,
 			memcmp(&before[1], client->parent, sizeof(*client)));

@@ -163,7 +163,7 @@ static int pressure_test_init(struct kunit *test)
 	ctx->table = fake_table_create(test, ctx->fake, &settings);
 	ctx->accounts = &ctx->table->accounts;
 	ctx->client = fake_client_open(test, ctx->table, 1);
-	flexmem_pressure_listen(&ctx->listener);
+	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
 	test->priv = ctx;
 	return 0;
 }
@@ -295,7 +295,7 @@ static void new_file_gets_the_level_as_event(struct kunit *test)
 	alloc(test, GIB);
 	alloc(test, GIB);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-	flexmem_pressure_listen(&ctx->listener);
+	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 }
 
@@ -348,7 +348,7 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	/*
 	 * A file that is opened now gets no event about the past level either.
 	 */
-	flexmem_pressure_listen(&ctx->listener);
+	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
 	expect_quiet(test);
 }
 
@@ -376,7 +376,7 @@ static void pressure_that_returns_is_an_event(struct kunit *test)
 	 */
 	fake_free(block);
 	expect_event(test, NONE, GIB, 2 * GIB);
-	flexmem_pressure_listen(&ctx->listener);
+	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
 	expect_quiet(test);
 }
 
@@ -466,7 +466,9 @@ static void a_free_is_an_event_after_a_failure(struct kunit *test)
 	fake_free(block[0]);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
 	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, GIB + GIB / 2);
-	/* The other file has had no failed ALLOC, so it gets no event. */
+	/* The other file has had no failed ALLOC. It hears of the failure. */
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &other->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags, FLEXMEM_EVENT_WANTED);
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &other->listener));
 	/* A second event needs another failed ALLOC. */
 	fake_free(alloc(test, 128));
@@ -567,7 +569,7 @@ static void a_free_in_between_counts(struct kunit *test)
 	u64 began = flexmem_gauge_frees(gauge);
 	struct reader reader;
 
-	flexmem_pressure_listen(&late);
+	flexmem_pressure_listen(ctx->accounts, &late, NULL);
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
 	expect_event(test, NONE, 0, 2 * GIB);
@@ -596,7 +598,7 @@ static void several_have_failed(struct kunit *test)
 	struct ctx *ctx = test->priv;
 	struct flexmem_listener second;
 
-	flexmem_pressure_listen(&second);
+	flexmem_pressure_listen(ctx->accounts, &second, NULL);
 	fail(ctx, &ctx->listener);
 	fake_free(alloc(test, 128));
 	fail(ctx, &second);

@@ -364,6 +364,8 @@ static void check_event(struct fuzz *f, const struct flexmem_event *event,
 	SAME(f, event->size, sizeof(*event));
 	SAME(f, event->in_use, in_use);
 	SAME(f, event->memory, memory);
+	SAME(f, !event->wanted, !(event->flags & FLEXMEM_EVENT_WANTED));
+	SAME(f, !event->flags, false);
 	/* Between two thresholds the level depends on the previous level. */
 	if (event->level > FLEXMEM_PRESSURE_CRITICAL ||
 	    (percent >= FLEXMEM_CRITICAL_ENTER &&

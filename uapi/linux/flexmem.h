@@ -1411,6 +1411,22 @@ enum flexmem_pressure {
 #define FLEXMEM_EVENT_MS 100
 
 /**
+ * enum flexmem_event_flags - what an event tells
+ * @FLEXMEM_EVENT_LEVEL: the level has changed since the last event that the file
+ *	read, even if it has changed back
+ * @FLEXMEM_EVENT_FREED: memory was freed since the file's last ALLOC, which
+ *	failed, so a new try may succeed
+ * @FLEXMEM_EVENT_WANTED: another file lacks @wanted bytes
+ *
+ * An event has at least one of these bits.
+ */
+enum flexmem_event_flags {
+	FLEXMEM_EVENT_LEVEL = 1 << 0,
+	FLEXMEM_EVENT_FREED = 1 << 1,
+	FLEXMEM_EVENT_WANTED = 1 << 2,
+};
+
+/**
  * struct flexmem_event - result of read() of a node
  * @size: sizeof(struct flexmem_event) of this kernel, or the length of the
  *        buffer if that is less
@@ -1419,6 +1435,10 @@ enum flexmem_pressure {
  * @memory: bytes of the function's memory, see enum flexmem_pressure; at least
  *          @in_use
  * @sequence: number of the event; a file can miss events
+ * @wanted: with FLEXMEM_EVENT_WANTED: bytes of the largest ALLOC of another file
+ *          that has failed and could succeed if this file freed memory. Else 0
+ * @flags: bits of enum flexmem_event_flags
+ * @__reserved: 0
  *
  * An open file has an event if the level has changed since the last event that
  * it read, even if the level has changed back. A new file has an event if the
@@ -1435,16 +1455,30 @@ enum flexmem_pressure {
  * the reason NONE or REGION_SIZE. A file gets at most one event in
  * FLEXMEM_EVENT_MS.
  *
+ * An ALLOC that fails for lack of room is an event for all other files of the
+ * function, whatever the level is. An ALLOC that a limit of a cgroup refuses is
+ * an event for the other files that are charged to this limit, and for no
+ * others. It is no event if it would fail even if no other file had memory:
+ * with the reasons NONE, REGION_SIZE and HANDLES, or if the file itself has too
+ * much for its limits or for the memory of the function. The event has the
+ * bytes of the ALLOC. If several ALLOCs fail within FLEXMEM_EVENT_MS, it has the
+ * largest number. A file gets no such event for an ALLOC of its own, and none
+ * for an ALLOC that failed before the file was opened.
+ *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the
  * latest event, and the present bytes. It waits for an event, interruptibly,
  * unless the file is O_NONBLOCK (EAGAIN). EINVAL: the buffer is shorter than
  * FLEXMEM_EVENT_MIN bytes. EFAULT: the event stays. ENODEV: the device was
- * removed.
+ * removed. An older kernel writes the first FLEXMEM_EVENT_MIN bytes, and @size
+ * says so.
  *
  * After an event a program should free memory that it does not need, before
  * other programs run out of memory. The cache of a framework is an example. A
- * program that waits for memory polls with a time limit, and repeats its ALLOC.
+ * program that waits for memory polls with a time limit, and repeats its ALLOC
+ * after an event with FLEXMEM_EVENT_FREED. After an event with
+ * FLEXMEM_EVENT_WANTED a program frees memory that it holds but does not use, at
+ * most @wanted bytes.
  */
 struct flexmem_event {
 	__u32 size;
@@ -1452,6 +1486,9 @@ struct flexmem_event {
 	__aligned_u64 in_use;
 	__aligned_u64 memory;
 	__aligned_u64 sequence;
+	__aligned_u64 wanted;
+	__u32 flags;
+	__u32 __reserved;
 };
 
 #define FLEXMEM_EVENT_MIN 32

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Wishes: the events that tell other files how many bytes an ALLOC lacks.
+ * pressure_kunit.c tests the other events.
+ */
+
+#include <kunit/test.h>
+#include <linux/err.h>
+#include <linux/sizes.h>
+
+#include "client.h"
+#include "fake_device.h"
+#include "pressure.h"
+#include "table.h"
+
+struct ctx {
+	struct flexmem_table *table;
+	struct flexmem_accounts *accounts;
+	/* Files in the cgroups 1, 12, which is below 1, and 2. */
+	struct flexmem_client *file, *below, *other;
+	struct flexmem_reading reading;
+};
+
+/* A device with room for two regions of 1 GiB. */
+static int wish_test_init(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct fake_device *fake;
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.max_regions = 2;
+	settings.nr_sizes = 1;
+	settings.sizes[0] = GIB;
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 8 * GIB);
+	ctx->table = fake_table_create(test, fake, &settings);
+	ctx->accounts = &ctx->table->accounts;
+	ctx->file = fake_client_open(test, ctx->table, 1);
+	ctx->below = fake_client_open(test, ctx->table, 12);
+	ctx->other = fake_client_open(test, ctx->table, 2);
+	test->priv = ctx;
+	return 0;
+}
+
+/* Allocates. Returns the allocation, which close() frees, or an ERR_PTR(). */
+static struct flexmem_allocation *try(struct flexmem_client *client, u64 size)
+{
+	struct flexmem_allocation *allocation;
+	struct flexmem_place place;
+
+	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, &place);
+	if (!IS_ERR(allocation))
+		flexmem_client_publish(client, allocation);
+	return allocation;
+}
+
+static struct flexmem_allocation *alloc(struct kunit *test,
+					struct flexmem_client *client, u64 size)
+{
+	struct flexmem_allocation *allocation = try(client, size);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
+	return allocation;
+}
+
+static void fail(struct kunit *test, struct flexmem_client *client, u64 size)
+{
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(client, size)), -ENOMEM);
+}
+
+static void deliver(struct ctx *ctx)
+{
+	flush_delayed_work(&ctx->accounts->gauge.deliver);
+}
+
+/*
+ * Reads the event of a file. Returns false, and empties the event, if there is
+ * none.
+ */
+static bool read_event(struct ctx *ctx, struct flexmem_client *client)
+{
+	bool is_new;
+
+	deliver(ctx);
+	is_new = flexmem_pressure_look(ctx->accounts, &client->listener,
+				       &ctx->reading) &&
+		 flexmem_pressure_take(ctx->accounts, &client->listener,
+				       &ctx->reading);
+	if (!is_new)
+		ctx->reading.event = (struct flexmem_event) {};
+	return is_new;
+}
+
+/* Expects that a file is told of @bytes, once; 0: that it has no event. */
+static void expect_wish(struct kunit *test, struct flexmem_client *client,
+			u64 bytes)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, read_event(ctx, client), !!bytes);
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, bytes);
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags,
+			bytes ? FLEXMEM_EVENT_WANTED : 0);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, client));
+}
+
+static void expect_wishes(struct kunit *test, u64 file, u64 below, u64 other)
+{
+	struct ctx *ctx = test->priv;
+
+	expect_wish(test, ctx->file, file);
+	expect_wish(test, ctx->below, below);
+	expect_wish(test, ctx->other, other);
+}
+
+/* All other files hear of it, at each level. */
+static void a_lack_of_room_is_for_all_others(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, GIB / 2);
+	fail(test, ctx->file, GIB);
+	expect_wishes(test, 0, GIB, GIB);
+	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.level,
+			FLEXMEM_PRESSURE_NONE);
+	fail(test, ctx->other, 3 * (u64)SZ_512M / 2);
+	/* The file has one and a half GiB, and there are only two. */
+	expect_wishes(test, 0, 0, 0);
+	fail(test, ctx->below, SZ_512M + SZ_2M);
+	expect_wishes(test, SZ_512M + SZ_2M, 0, SZ_512M + SZ_2M);
+}
+
+/* No file hears of an ALLOC that fails even if no other file has memory. */
+static void what_is_impossible_is_no_wish(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->other, GIB / 2);
+	fail(test, ctx->file, GIB + FLEXMEM_ALIGN);
+	fail(test, ctx->file, 1ULL << 62);
+	expect_wishes(test, 0, 0, 0);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, GIB / 2);
+	fail(test, ctx->file, GIB / 2 + FLEXMEM_ALIGN);
+	expect_wishes(test, 0, 0, 0);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_HANDLES, 0);
+	fail(test, ctx->file, FLEXMEM_ALIGN);
+	expect_wishes(test, 0, 0, 0);
+}
+
+/* Only files that are charged to a limit hear that the limit has refused. */
+static void a_limit_is_for_files_below_it(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, SZ_512M);
+	alloc(test, ctx->below, SZ_256M);
+	alloc(test, ctx->file, SZ_128M);
+	fail(test, ctx->file, SZ_256M);
+	expect_wishes(test, 0, SZ_256M, 0);
+	fail(test, ctx->below, SZ_128M + SZ_2M);
+	expect_wishes(test, SZ_128M + SZ_2M, 0, 0);
+	/* The file itself has too much. */
+	fail(test, ctx->file, SZ_512M - SZ_64M);
+	expect_wishes(test, 0, 0, 0);
+	/* A limit below: the file above has nothing that is charged to it. */
+	fake_client_limit(ctx->below, FLEXMEM_RESOURCE_BYTES, SZ_256M + SZ_2M);
+	/* A new limit may be higher, so it is an event after a failure. */
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->file));
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->below));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags, FLEXMEM_EVENT_FREED);
+	fail(test, ctx->below, SZ_4M);
+	expect_wishes(test, 0, 0, 0);
+}
+
+/* The same for a limit of handles, and for one of regions. */
+static void a_limit_of_handles_or_regions(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_HANDLES, 1);
+	allocation = alloc(test, ctx->below, GIB);
+	fail(test, ctx->file, SZ_2M);
+	expect_wishes(test, 0, SZ_2M, 0);
+	KUNIT_EXPECT_PTR_EQ(test, ctx->file->account->refused_by,
+			    ctx->file->account->parent);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_HANDLES,
+			  FLEXMEM_NO_LIMIT);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_REGIONS, 1);
+	fail(test, ctx->file, SZ_4M);
+	expect_wishes(test, 0, SZ_4M, 0);
+	flexmem_client_detach(ctx->below, allocation->handle);
+	flexmem_client_release(ctx->below, allocation);
+	alloc(test, ctx->file, SZ_4M);
+}
+
+/* Several ALLOCs fail before an event: each file hears of the largest other. */
+static void several_wishes_are_one_event(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u64 sequence = ctx->accounts->gauge.sequence;
+
+	alloc(test, ctx->other, GIB / 2);
+	alloc(test, ctx->file, GIB - SZ_64M);
+	deliver(ctx);
+	/* The next event may be delivered only in an hour. */
+	ctx->accounts->gauge.next = jiffies + 3600 * HZ;
+	fail(test, ctx->below, SZ_512M + SZ_2M);
+	fail(test, ctx->other, SZ_512M + SZ_8M);
+	fail(test, ctx->below, SZ_512M + SZ_16M);
+	fail(test, ctx->below, SZ_512M + SZ_4M);
+	fail(test, ctx->other, SZ_512M + SZ_4M);
+	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.sequence, sequence);
+	expect_wishes(test, SZ_512M + SZ_16M, SZ_512M + SZ_8M,
+		      SZ_512M + SZ_16M);
+	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.sequence, sequence + 1);
+}
+
+/* A file that misses events reads the latest wish. */
+static void a_late_reader_gets_the_latest_wish(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *late;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_512M);
+	fail(test, ctx->file, GIB);
+	deliver(ctx);
+	late = fake_client_open(test, ctx->table, 3);
+	expect_wish(test, late, 0);
+	fail(test, ctx->file, SZ_512M + SZ_2M);
+	/* Until the event is delivered, the file reads the wish before. */
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
+						      &ctx->other->listener,
+						      &ctx->reading));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, GIB);
+	expect_wish(test, late, SZ_512M + SZ_2M);
+	expect_wish(test, ctx->other, SZ_512M + SZ_2M);
+}
+
+/* Two threads look at a wish. One of them gets the event. */
+static void a_wish_is_taken_once(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_listener *listener = &ctx->other->listener;
+	struct flexmem_reading second;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->below, SZ_2M);
+	fail(test, ctx->file, GIB);
+	deliver(ctx);
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts, listener,
+						      &ctx->reading));
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts, listener,
+						      &second));
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_take(ctx->accounts, listener,
+						      &second));
+	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(ctx->accounts, listener,
+						       &ctx->reading));
+}
+
+/* The flags tell what the event is about. */
+static void flags_tell_the_kind(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+
+	alloc(test, ctx->other, GIB);
+	allocation = alloc(test, ctx->other, GIB / 4 * 3);
+	fail(test, ctx->file, GIB / 2);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->below));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags,
+			FLEXMEM_EVENT_LEVEL | FLEXMEM_EVENT_WANTED);
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, GIB / 2);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->file));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags, FLEXMEM_EVENT_LEVEL);
+	flexmem_client_detach(ctx->other, allocation->handle);
+	flexmem_client_release(ctx->other, allocation);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->file));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags,
+			FLEXMEM_EVENT_LEVEL | FLEXMEM_EVENT_FREED);
+}
+
+static struct kunit_case wish_cases[] = {
+	KUNIT_CASE(a_lack_of_room_is_for_all_others),
+	KUNIT_CASE(what_is_impossible_is_no_wish),
+	KUNIT_CASE(a_limit_is_for_files_below_it),
+	KUNIT_CASE(a_limit_of_handles_or_regions),
+	KUNIT_CASE(several_wishes_are_one_event),
+	KUNIT_CASE(a_late_reader_gets_the_latest_wish),
+	KUNIT_CASE(a_wish_is_taken_once),
+	KUNIT_CASE(flags_tell_the_kind),
+	{}
+};
+
+static struct kunit_suite wish_suite = {
+	.name = "flexmem_wish",
+	.init = wish_test_init,
+	.test_cases = wish_cases,
+};
+
+kunit_test_suite(wish_suite);
