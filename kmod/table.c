@@ -60,10 +60,10 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	if (table->range[FLEXMEM_KIND_TENSOR].no_slot)
 		slots = 0;
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
-		held = flexmem_function_held_in(&table->function, domain->id);
+		held = wedged ? 0 : flexmem_function_held_in(&table->function,
+							     domain->id);
 		flexmem_domain_note(domain, held);
-		memory += flexmem_domain_memory(domain, wedged ? 0 : held,
-						&slots);
+		memory += flexmem_domain_memory(domain, held, &slots);
 	}
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }
