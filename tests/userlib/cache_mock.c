@@ -194,11 +194,19 @@ static int mock_pressure_fd(void *user)
 
 void press(uint32_t level, uint64_t in_use, uint64_t memory)
 {
+	press_wanted(level, in_use, memory, 0);
+}
+
+void press_wanted(uint32_t level, uint64_t in_use, uint64_t memory,
+		  uint64_t wanted)
+{
 	const struct flexmem_pressure_event event = {
 		.level = level,
+		.flags = mock.event_flags,
 		.in_use = in_use,
 		.memory = memory,
 		.sequence = mock.sequence,
+		.wanted = wanted,
 	};
 
 	assert_int_equal(write(mock.pipe[1], &event, sizeof(event)),

@@ -84,8 +84,9 @@ struct mock {
 
 	/* The error of the next read of an event, or 0. Used once. */
 	atomic_int pressure_error;
-	/* The number of the next event. */
+	/* The number of the next event, and what it tells. */
 	uint64_t sequence;
+	uint32_t event_flags;
 	int pipe[2];
 	struct flexmem_cache_flat *flat;
 	struct flexmem_cache_provider below;
@@ -115,6 +116,9 @@ struct flexmem_cache *mock_cache_waits(const char *configuration);
 
 /* Sends an event to the caches over the mock. The device has @memory bytes. */
 void press(uint32_t level, uint64_t in_use, uint64_t memory);
+/* The same while another process lacks @wanted bytes. */
+void press_wanted(uint32_t level, uint64_t in_use, uint64_t memory,
+		  uint64_t wanted);
 
 /* Marks all segments as lost, so that no segment can grow or shrink. */
 void mock_lose(void);

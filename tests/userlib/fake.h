@@ -153,6 +153,8 @@ struct fake {
 	unsigned int events;
 	/* A read of an event returns this number of bytes; 0: all. */
 	size_t event_bytes;
+	uint32_t event_flags;
+	uint64_t wanted;
 	/*
 	 * The most bytes that one copy moves (0: all), and the bytes that are
 	 * copied before an injected error.

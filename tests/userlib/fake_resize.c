@@ -156,6 +156,8 @@ ssize_t __wrap_read(int fd, void *buffer, size_t length)
 		event.in_use = memory_used();
 		event.memory = fake.capacity;
 		event.sequence = fake.events;
+		event.flags = fake.event_flags;
+		event.wanted = fake.wanted;
 		if (length > sizeof(event))
 			length = sizeof(event);
 		if (fake.event_bytes && length > fake.event_bytes)

@@ -182,19 +182,26 @@ static void events_are_read_once(void **state)
 						 sizeof(event)), -EAGAIN);
 	fake.level = FLEXMEM_PRESSURE_CRITICAL;
 	fake.events = 3;
+	fake.event_flags = FLEXMEM_EVENT_WANTED;
+	fake.wanted = 5 * GIB;
 	memset(&event, 0xaa, sizeof(event));
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), 0);
 	assert_int_equal(event.level, FLEXMEM_LEVEL_CRITICAL);
-	assert_int_equal(event.reserved, 0);
+	assert_int_equal(event.flags, FLEXMEM_TELLS_WANTED);
+	assert_int_equal(event.wanted, 5 * GIB);
 	assert_int_equal(event.in_use, 2 * GIB);
 	assert_int_equal(event.memory, 64 * GIB);
 	assert_int_equal(event.sequence, 3);
 	assert_int_equal(flexmem_device_pressure(device, &event,
 						 sizeof(event)), -EAGAIN);
-	/* Each open file reads its own events. */
+	/* Each open file reads its own events. An older driver tells less. */
+	fake.event_bytes = FLEXMEM_EVENT_MIN;
 	assert_int_equal(flexmem_device_pressure(other, &event, sizeof(event)),
 			 0);
+	assert_int_equal(event.flags, 0);
+	assert_int_equal(event.wanted, 0);
+	assert_int_equal(event.sequence, 3);
 	flexmem_device_close(other);
 	flexmem_device_close(device);
 }
@@ -211,7 +218,8 @@ static void event_errors(void **state)
 	assert_int_equal(flexmem_device_pressure(device, NULL, sizeof(event)),
 			 -EINVAL);
 	assert_int_equal(flexmem_device_pressure(device, &event,
-						 sizeof(event) - 8), -EINVAL);
+						 offsetof(struct flexmem_pressure_event,
+							  sequence)), -EINVAL);
 	/*
 	 * The event was not lost, and is read again. An event that is shorter
 	 * than FLEXMEM_EVENT_MIN is an error.

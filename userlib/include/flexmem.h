@@ -580,21 +580,38 @@ enum flexmem_pressure_level {
 };
 
 /**
+ * enum flexmem_pressure_flags - what an event tells
+ * @FLEXMEM_TELLS_LEVEL: the level has changed, even if it has changed back
+ * @FLEXMEM_TELLS_FREED: memory was freed since an allocation of this device
+ *	object has failed
+ * @FLEXMEM_TELLS_WANTED: an allocation of another device object has failed
+ */
+enum flexmem_pressure_flags {
+	FLEXMEM_TELLS_LEVEL = 1 << 0,
+	FLEXMEM_TELLS_FREED = 1 << 1,
+	FLEXMEM_TELLS_WANTED = 1 << 2,
+};
+
+/**
  * struct flexmem_pressure_event - how full a PF or VF is now
  * @level: enum flexmem_pressure_level
- * @reserved: 0
+ * @flags: bits of enum flexmem_pressure_flags; 0: the driver does not say
  * @in_use: bytes in use
  * @memory: bytes that the PF or VF has acquired or could still acquire
  * @sequence: number of the event; a device object can miss events
+ * @wanted: bytes of an allocation that has failed for another device object, and
+ *	could succeed if this one freed memory; 0: there is none, or the driver
+ *	does not say
  *
  * @in_use and @memory are the values at the moment of the read.
  */
 struct flexmem_pressure_event {
 	uint32_t level;
-	uint32_t reserved;
+	uint32_t flags;
 	uint64_t in_use;
 	uint64_t memory;
 	uint64_t sequence;
+	uint64_t wanted;
 };
 
 /**

@@ -1019,6 +1019,10 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  *  - FLEXMEM_LEVEL_CRITICAL: at least half of the free memory, and enough to
  *    have less than 90 percent of the device in use.
  *  - FLEXMEM_LEVEL_NONE: nothing.
+ *  - At any level, if an allocation of another process has failed that could
+ *    succeed if this one freed memory: that many bytes, and not more than one
+ *    segment too many; nothing if it did so less than a second ago and nobody
+ *    took that memory.
  *
  * Free memory is what flexmem_cache_trim() could return: free segments, and the
  * free ends of growing ones, each as a whole.
@@ -1040,7 +1044,10 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * @cache: a cache
  *
  * For a framework without a loop. The thread waits for events and serves them
- * like flexmem_cache_serve_pressure(). The device sends no event for memory
+ * like flexmem_cache_serve_pressure(). What another process lacked and the
+ * program still used is returned when the program has allocated nothing for a
+ * tenth of a second, for as long as a cache of that process waits. The device
+ * sends no event for memory
  * that the program frees after the level has become FLEXMEM_LEVEL_CRITICAL. So
  * while that level lasts, the thread looks once a second. If the program has
  * allocated nothing since the last look, the thread returns free memory as

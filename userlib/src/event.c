@@ -20,6 +20,9 @@ int flexmem_device_pressure(struct flexmem_device *device,
 	if (length < FLEXMEM_EVENT_MIN)
 		return -EIO;
 	now.level = read_event.level;
+	/* An older driver writes neither. */
+	now.flags = read_event.flags;
+	now.wanted = read_event.wanted;
 	now.in_use = read_event.in_use;
 	now.memory = read_event.memory;
 	now.sequence = read_event.sequence;

@@ -283,6 +283,10 @@ bool fmlib_segment_is_lost(struct flexmem_cache *cache,
 			   struct fmlib_segment *segment);
 int fmlib_segment_give_back(struct flexmem_cache *cache,
 			    struct fmlib_segment *segment, uint64_t *released);
+/* The same, but of a growing segment only as much as reaches @bytes. */
+int fmlib_segment_give_some(struct flexmem_cache *cache,
+			    struct fmlib_segment *segment, uint64_t bytes,
+			    uint64_t *released);
 /*
  * Removes a segment from the cache, even if it has live blocks. Does not return
  * its memory to the provider. Another segment may reuse the struct.
@@ -323,6 +327,12 @@ void fmlib_collect(struct flexmem_cache *cache);
  * got back.
  */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
+/*
+ * Returns @bytes, or as much as is free, and not more than one segment too
+ * many: the smallest segment that is large enough, or else the largest ones.
+ */
+uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
+			      int *error);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
 
 /*
@@ -343,6 +353,23 @@ bool fmlib_pressure_lasts(struct flexmem_cache *cache);
  * has allocated nothing since the last call.
  */
 void fmlib_pressure_look(struct flexmem_cache *cache);
+
+/* Called while fmlib_wanted_lasts(): gives what became free, like the above. */
+void fmlib_pressure_again(struct flexmem_cache *cache);
+
+/*
+ * wanted.c: under the lock. fmlib_wanted_answer() answers an event about what
+ * another process lacks, and fmlib_wanted_look() gives what the program has
+ * freed since, if it has allocated nothing since the last look. Both return the
+ * number of bytes that they have released. @released: what the cache has
+ * released for the level of the same event, less than is lacking.
+ */
+uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
+			     const struct flexmem_pressure_event *event,
+			     uint64_t released, int *error);
+uint64_t fmlib_wanted_look(struct flexmem_cache *cache);
+/* Without the lock: whether another process still lacks memory. */
+bool fmlib_wanted_lasts(struct flexmem_cache *cache);
 
 /* helper.c: closes what a child inherited from the helper of its parent. */
 void fmlib_helper_in_child(struct flexmem_cache *cache);

@@ -30,6 +30,9 @@
  */
 #define IDLE_MS 1000
 
+/* How often it looks while another process lacks memory, in milliseconds. */
+#define AGAIN_MS 100
+
 /* After how many milliseconds the helper looks at its descriptors. */
 #define LOOK_MS 10000
 
@@ -83,10 +86,18 @@ static int wait_for(struct fmlib_helper *helper, struct pollfd *fd, int timeout)
 	return fds[1].revents ? -EBADF : 0;
 }
 
+/* For how long to wait for an event, in milliseconds. */
+static int patience(struct flexmem_cache *cache)
+{
+	if (fmlib_wanted_lasts(cache))
+		return AGAIN_MS;
+	return fmlib_pressure_lasts(cache) ? IDLE_MS : LOOK_MS;
+}
+
 /*
  * Waits for an event on the provider's descriptor. Returns 0 if there is one;
- * -ETIME if there was none for LOOK_MS, or for IDLE_MS while the pressure
- * lasts; or -EBADF if the descriptor no longer refers to @source.
+ * -ETIME if there was none for that time; or -EBADF if the descriptor no longer
+ * refers to @source.
  */
 static int wait_for_event(struct flexmem_cache *cache,
 			  const struct stat *source)
@@ -98,8 +109,7 @@ static int wait_for_event(struct flexmem_cache *cache,
 		return fd.fd;
 	if (!is_file(fd.fd, source))
 		return -EBADF;
-	err = wait_for(&cache->helper, &fd,
-		       fmlib_pressure_lasts(cache) ? IDLE_MS : LOOK_MS);
+	err = wait_for(&cache->helper, &fd, patience(cache));
 	if (!err && !is_file(fd.fd, source))
 		err = -EBADF;
 	if (!err && !fd.revents)
@@ -116,7 +126,9 @@ static int serve_next(struct flexmem_cache *cache, const struct stat *source)
 	int err = wait_for_event(cache, source);
 
 	if (err == -ETIME) {
-		if (fmlib_pressure_lasts(cache))
+		if (fmlib_wanted_lasts(cache))
+			fmlib_pressure_again(cache);
+		else if (fmlib_pressure_lasts(cache))
 			fmlib_pressure_look(cache);
 		return 0;
 	}

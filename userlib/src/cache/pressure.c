@@ -56,11 +56,27 @@ static uint64_t relieve(struct flexmem_cache *cache,
 	if (event->level < FLEXMEM_LEVEL_MODERATE ||
 	    (event->level < FLEXMEM_LEVEL_CRITICAL && event->level < before))
 		return 0;
+	/* The event tells of another process, not of the level. */
+	if (event->wanted && event->level == before &&
+	    !(event->flags & FLEXMEM_TELLS_LEVEL))
+		return 0;
 	fmlib_uses_poll(cache);
 	bytes = (spare(cache) + 1) / 2;
 	if (event->level >= FLEXMEM_LEVEL_CRITICAL && bytes < surplus(event))
 		bytes = surplus(event);
 	return fmlib_reclaim(cache, bytes, error);
+}
+
+static void count(struct flexmem_cache *cache,
+		  const struct flexmem_pressure_event *event, uint64_t released)
+{
+	cache->figures.pressure_bytes += released;
+	fmlib_figures_commit(cache, &cache->account);
+	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
+			"pressure: level %u, %llu of %llu bytes in use: %llu given back",
+			event->level, (unsigned long long)event->in_use,
+			(unsigned long long)event->memory,
+			(unsigned long long)released);
 }
 
 static int give(struct flexmem_cache *cache,
@@ -69,14 +85,24 @@ static int give(struct flexmem_cache *cache,
 	int err;
 
 	*released = relieve(cache, event, &err);
-	cache->figures.pressure_bytes += *released;
-	fmlib_figures_commit(cache, &cache->account);
-	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
-			"pressure: level %u, %llu of %llu bytes in use: %llu given back",
-			event->level, (unsigned long long)event->in_use,
-			(unsigned long long)event->memory,
-			(unsigned long long)*released);
+	count(cache, event, *released);
 	return err;
+}
+
+/* An event can be about the level, and about what another process lacks. */
+static int answer(struct flexmem_cache *cache,
+		  const struct flexmem_pressure_event *event,
+		  uint64_t *released)
+{
+	int wanted_err = 0;
+	int err;
+
+	*released = relieve(cache, event, &err);
+	if (event->wanted > *released)
+		*released += fmlib_wanted_answer(cache, event, *released,
+						 &wanted_err);
+	count(cache, event, *released);
+	return err ? err : wanted_err;
 }
 
 int fmlib_pressure_answer(struct flexmem_cache *cache,
@@ -91,7 +117,7 @@ int fmlib_pressure_answer(struct flexmem_cache *cache,
 	if (event->sequence >= cache->answered) {
 		cache->answered = event->sequence;
 		cache->figures.num_pressure_events++;
-		err = give(cache, event, released);
+		err = answer(cache, event, released);
 	}
 	fmlib_unlock(cache);
 	return err;
@@ -131,6 +157,14 @@ void fmlib_pressure_look(struct flexmem_cache *cache)
 			give(cache, &now, &released);
 	}
 	cache->looked_at = cache->account.clock;
+	fmlib_unlock(cache);
+}
+
+void fmlib_pressure_again(struct flexmem_cache *cache)
+{
+	fmlib_lock(cache);
+	cache->figures.pressure_bytes += fmlib_wanted_look(cache);
+	fmlib_figures_commit(cache, &cache->account);
 	fmlib_unlock(cache);
 }
 

@@ -162,6 +162,29 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 	return released;
 }
 
+uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
+			      int *error)
+{
+	struct fmlib_segment *segment = victims(cache, larger);
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+	int err;
+
+	*error = 0;
+	for (; segment && released < bytes; segment = next) {
+		next = segment->next_victim;
+		/* A smaller one is enough. */
+		if (next && fmlib_segment_excess(cache, next) >=
+			    bytes - released)
+			continue;
+		err = fmlib_segment_give_some(cache, segment, bytes - released,
+					      &released);
+		if (err && !*error)
+			*error = err;
+	}
+	return released;
+}
+
 void fmlib_collect(struct flexmem_cache *cache)
 {
 	uint64_t reserved;

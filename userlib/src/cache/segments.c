@@ -645,11 +645,10 @@ static int free_whole(struct flexmem_cache *cache,
 	return err;
 }
 
-int fmlib_segment_give_back(struct flexmem_cache *cache,
-			    struct fmlib_segment *segment, uint64_t *released)
+/* Returns @excess bytes: the whole segment, or its end if it @shrinks. */
+static int give(struct flexmem_cache *cache, struct fmlib_segment *segment,
+		uint64_t excess, bool shrinks, uint64_t *released)
 {
-	uint64_t excess = fmlib_segment_spare(cache, segment);
-	bool shrinks = fmlib_segment_tail(segment) < segment->size;
 	int err;
 
 	err = shrinks ? shrink(cache, segment, excess) :
@@ -667,6 +666,29 @@ int fmlib_segment_give_back(struct flexmem_cache *cache,
 	*released += excess;
 	cache->returned += excess;
 	return 0;
+}
+
+int fmlib_segment_give_back(struct flexmem_cache *cache,
+			    struct fmlib_segment *segment, uint64_t *released)
+{
+	return give(cache, segment, fmlib_segment_spare(cache, segment),
+		    fmlib_segment_tail(segment) < segment->size, released);
+}
+
+int fmlib_segment_give_some(struct flexmem_cache *cache,
+			    struct fmlib_segment *segment, uint64_t bytes,
+			    uint64_t *released)
+{
+	uint64_t step = cache->profile.growing_step;
+
+	if (!segment->growing || segment->lost || segment->stuck ||
+	    !fmlib_provider_of(segment)->shrink ||
+	    bytes >= fmlib_segment_excess(cache, segment))
+		return fmlib_segment_give_back(cache, segment, released);
+	bytes = fmlib_round_up(bytes, step);
+	if (bytes >= fmlib_segment_excess(cache, segment))
+		return fmlib_segment_give_back(cache, segment, released);
+	return give(cache, segment, bytes, true, released);
 }
 
 void fmlib_put_back(struct flexmem_cache *cache,

@@ -497,6 +497,23 @@ struct fmlib_helper {
 };
 
 /*
+ * What another process lacks (wanted.c). Times are in milliseconds.
+ * @bytes: what it lacks still; 0: nothing
+ * @until: until when that counts
+ * @looked_at: @account.clock at the last look
+ * @gave: whether the cache has given anything, at @gave_at
+ * @others: what others had then
+ */
+struct fmlib_wanted {
+	uint64_t bytes;
+	uint64_t until;
+	uint64_t looked_at;
+	bool gave;
+	uint64_t gave_at;
+	uint64_t others;
+};
+
+/*
  * The members are grouped by the lock that protects them. cache.h describes the
  * locks.
  */
@@ -652,6 +669,7 @@ struct flexmem_cache {
 	uint32_t level;
 	uint64_t answered;
 	uint64_t looked_at;
+	struct fmlib_wanted wanted;
 	struct fmlib_pool *pools[FMLIB_CHAINS];
 	struct fmlib_arena *arenas[FMLIB_CHAINS];
 	struct fmlib_queue *queues[FMLIB_CHAINS];

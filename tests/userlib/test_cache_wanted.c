@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cache gives back what an allocation of another process lacked, with a
+ * clock that only the test moves.
+ */
+#include "cache_mock.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+
+#define PATIENCE_MS 60000
+
+static _Atomic int64_t now_ms;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int64_t now = atomic_load(&now_ms);
+
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, time);
+	time->tv_sec = now / 1000;
+	time->tv_nsec = now % 1000 * 1000000;
+	return 0;
+}
+
+static struct flexmem_cache *pressed_cache(const char *configuration)
+{
+	atomic_store(&now_ms, 5000);
+	mock.has_pressure = true;
+	return mock_cache(configuration);
+}
+
+/* What others have: all that is in use, less what the cache has reserved. */
+static uint64_t others = 500 * MIB;
+
+static uint64_t reserved(struct flexmem_cache *cache)
+{
+	return figures(cache).reserved_bytes[FLEXMEM_CACHE_ALL].current;
+}
+
+/* Another process lacks @bytes. Returns what the cache gives. */
+static uint64_t lack(struct flexmem_cache *cache, uint32_t level,
+		     uint64_t bytes)
+{
+	uint64_t released = UINT64_MAX;
+
+	press_wanted(level, others + reserved(cache), GIB, bytes);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, &released), 0);
+	return released;
+}
+
+static void at_any_level(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	others = 500 * MIB;
+	/* 20, 40 and 60 MiB are free. */
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 0), 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 40 * MIB);
+	assert_int_equal(reserved(cache), 80 * MIB);
+	assert_int_equal(figures(cache).num_pressure_events, 2);
+	assert_int_equal(figures(cache).pressure_bytes, 40 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* If no segment is large enough, the largest go, and then one that suffices. */
+static void several_segments(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 75 * MIB), 80 * MIB);
+	assert_int_equal(reserved(cache), 40 * MIB);
+	flexmem_cache_destroy(cache);
+	cache = pressed_cache("");
+	three_free(cache);
+	take(cache, 100 * MIB, 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, GIB), 120 * MIB);
+	assert_int_equal(reserved(cache), 100 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void as_much_of_a_growing_one(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("expandable_segments:True");
+	void *first;
+
+	(void)state;
+	first = take(cache, 100 * MIB, 0);
+	give(cache, take(cache, 200 * MIB, 0));
+	assert_int_equal(reserved(cache), 300 * MIB);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB + 1),
+			 32 * MIB);
+	assert_int_equal(reserved(cache), 268 * MIB);
+	give(cache, first);
+	atomic_fetch_add(&now_ms, 1000);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 200 * MIB), 200 * MIB);
+	atomic_fetch_add(&now_ms, 1000);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 67 * MIB), 68 * MIB);
+	assert_int_equal(reserved(cache), 0);
+	assert_int_equal(mock.frees, 1);
+	flexmem_cache_destroy(cache);
+	/* A segment that cannot shrink goes as a whole. */
+	cache = pressed_cache("expandable_segments:True");
+	give(cache, take(cache, 100 * MIB, 0));
+	mock.fail_frees = 1;
+	mock.error = -EIO;
+	press_wanted(FLEXMEM_LEVEL_NONE, others, GIB, 30 * MIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), -EIO);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 100 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* Nobody takes what the cache has given: nothing more for a second. */
+static void nothing_in_vain(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	others = 500 * MIB;
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 20 * MIB);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 0);
+	atomic_fetch_add(&now_ms, 999);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 0);
+	/* An event that is in vain does not make the pause longer. */
+	atomic_fetch_add(&now_ms, 1);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 40 * MIB);
+	/* Another process has taken it, so the next one is served at once. */
+	others += 10 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 60 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* What goes for the level counts for the other process, too. */
+static void the_rest_of_what_is_lacking(void **state)
+{
+	static const uint64_t sizes[] = { 80, 60, 20, 40 };
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[4];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		tokens[i] = take(cache, sizes[i] * MIB, 0);
+	for (i = 0; i < 4; i++)
+		give(cache, tokens[i]);
+	/* At least half are the oldest two; 10 MiB are lacking then. */
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_MODERATE, 150 * MIB),
+			 160 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* An event about both; and one at a level that lasts, which is about one. */
+static void levels_and_what_is_lacking(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	others = 500 * MIB;
+	three_free(cache);
+	/* Half of it, of 20 and 40 MiB, and the last one for the other 10. */
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_MODERATE, 70 * MIB),
+			 120 * MIB);
+	flexmem_cache_destroy(cache);
+	cache = pressed_cache("");
+	three_free(cache);
+	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), 0);
+	assert_int_equal(reserved(cache), 60 * MIB);
+	give(cache, take(cache, 20 * MIB, 1));
+	assert_int_equal(reserved(cache), 80 * MIB);
+	/* Half of the free memory would be 60 MiB, since it is the older. */
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_MODERATE, MIB), 20 * MIB);
+	flexmem_cache_destroy(cache);
+	/* The level has fallen and risen again: half of 20 and 60 MiB. */
+	cache = pressed_cache("");
+	three_free(cache);
+	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), 0);
+	give(cache, take(cache, 20 * MIB, 1));
+	mock.event_flags = FLEXMEM_TELLS_LEVEL | FLEXMEM_TELLS_WANTED;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_MODERATE, MIB), 60 * MIB);
+	mock.event_flags = 0;
+	flexmem_cache_destroy(cache);
+	/* What the level returns is enough, so nothing more goes. */
+	cache = pressed_cache("");
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_MODERATE, 60 * MIB),
+			 60 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* What was in use at the event goes when the program is idle. */
+static void what_becomes_idle_goes(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[2];
+
+	(void)state;
+	tokens[0] = take(cache, 20 * MIB, 0);
+	tokens[1] = take(cache, 40 * MIB, 0);
+	assert_false(fmlib_wanted_lasts(cache));
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	assert_true(fmlib_wanted_lasts(cache));
+	give(cache, tokens[0]);
+	fmlib_pressure_again(cache);
+	assert_int_equal(reserved(cache), 40 * MIB);
+	assert_true(fmlib_wanted_lasts(cache));
+	/* The program is not idle. */
+	give(cache, tokens[1]);
+	give(cache, take(cache, 40 * MIB, 0));
+	fmlib_pressure_again(cache);
+	assert_int_equal(reserved(cache), 40 * MIB);
+	fmlib_pressure_again(cache);
+	assert_int_equal(reserved(cache), 0);
+	assert_false(fmlib_wanted_lasts(cache));
+	assert_int_equal(figures(cache).pressure_bytes, 60 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* The other process has given up by then. */
+static void a_wish_ends(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *token;
+
+	(void)state;
+	token = take(cache, 20 * MIB, 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	give(cache, token);
+	atomic_fetch_add(&now_ms, 1299);
+	assert_true(fmlib_wanted_lasts(cache));
+	atomic_fetch_add(&now_ms, 1);
+	fmlib_pressure_again(cache);
+	assert_false(fmlib_wanted_lasts(cache));
+	assert_int_equal(reserved(cache), 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+static void the_helper_looks_again(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *token = take(cache, 20 * MIB, 0);
+	int waited = 0;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_start_helper(cache), 0);
+	press_wanted(FLEXMEM_LEVEL_NONE, others + 20 * MIB, GIB, 50 * MIB);
+	while (!figures(cache).num_pressure_events) {
+		assert_true(waited++ < PATIENCE_MS);
+		usleep(1000);
+	}
+	give(cache, token);
+	while (reserved(cache)) {
+		assert_true(waited++ < PATIENCE_MS);
+		usleep(1000);
+	}
+	assert_int_equal(flexmem_cache_stop_helper(cache), 0);
+	flexmem_cache_destroy(cache);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(at_any_level),
+		CACHE_TEST(several_segments),
+		CACHE_TEST(as_much_of_a_growing_one),
+		CACHE_TEST(nothing_in_vain),
+		CACHE_TEST(the_rest_of_what_is_lacking),
+		CACHE_TEST(levels_and_what_is_lacking),
+		CACHE_TEST(what_becomes_idle_goes),
+		CACHE_TEST(a_wish_ends),
+		CACHE_TEST(the_helper_looks_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
