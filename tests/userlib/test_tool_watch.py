@@ -104,6 +104,15 @@ def a_function_that_cannot_be_opened():
 
 
 @test
+def a_node_without_a_function():
+    """A container may keep the node of a function that is gone."""
+    found = events("nothing nothing nothing refuse:0 reset", 2, FAKE_OPEN_ERROR=19)
+    assert [one.get("state", one["event"]) for one in found] == ["usable", "reset"], found
+    found = events("refuse:19+remove:0+add:0 nothing nothing refuse:0", 3)
+    assert [one.get("state", one["event"]) for one in found] == ["removed", "unusable", "usable"], found
+
+
+@test
 def states_that_the_driver_tells_root():
     state("state up timeouts 0\nmore\n")
     process = subprocess.Popen([TOOL, "watch", "--json"], stdout=subprocess.PIPE, text=True,

@@ -25,7 +25,9 @@
 
 /*
  * What is known of a function. @device: NULL if it cannot be opened, because of
- * @error. @exhausted: bits of EXHAUSTED. @listed: it is still there.
+ * @error. @exhausted: bits of EXHAUSTED. @listed: its node is still there. @gone:
+ * it was open, and was removed. A node may be there without a function, for
+ * instance in a container.
  */
 struct watched {
 	struct flexmem_identity identity;
@@ -36,6 +38,7 @@ struct watched {
 	uint64_t capacity;
 	uint32_t exhausted;
 	bool listed;
+	bool gone;
 };
 
 /* @number: of the last event. @most: of the last one to print; 0: no end. */
@@ -174,6 +177,7 @@ static int ask(struct watched *function)
  */
 static void look(struct watched *function)
 {
+	const bool was_open = function->device;
 	const char *state;
 
 	function->error = 0;
@@ -186,6 +190,7 @@ static void look(struct watched *function)
 		flexmem_device_close(function->device);
 		function->device = NULL;
 		function->state = "unusable";
+		function->gone = was_open && function->error == -ENODEV;
 		return;
 	}
 	state = host_state(function->identity.path);
@@ -200,7 +205,7 @@ static void look_again(struct watch *watch, struct watched *function)
 	char text[FMLIB_HUMAN_MAX];
 
 	look(function);
-	if (before.device && function->error == -ENODEV)
+	if (function->gone)
 		return;
 	if (strcmp(function->state, before.state) ||
 	    function->error != before.error)
@@ -260,7 +265,7 @@ static void remove_gone(struct watch *watch)
 
 	for (i = 0; i < watch->count; i++) {
 		function = &watch->functions[i];
-		if (function->listed && function->error != -ENODEV)
+		if (function->listed && !function->gone)
 			watch->functions[kept++] = *function;
 		else
 			tell_removed(watch, function);
