@@ -59,8 +59,8 @@ program asan ram
 for kind; do
 	program "$kind" misuse
 	# TSan finds nothing in programs with a single task, so under TSan they run few operations.
-	volume=()
-	[[ $kind == asan ]] || volume=(-o ops=2000 -o sampled_ops=5000)
+	volume=(-o histories=10000)
+	[[ $kind == asan ]] || volume=(-o ops=2000 -o sampled_ops=5000 -o histories=200)
 	program "$kind" kunit -s "$seed" "${volume[@]}"
 	[[ $kind != asan ]] || program asan faults
 	[[ $kind != asan ]] || program asan faults -p "$stride"
