@@ -155,8 +155,8 @@ static u64 take_all(struct kunit *test, struct ctx *ctx)
 	for (size = GIB; size >= SZ_2M; size /= 2)
 		while (!IS_ERR(try(ctx, size, false)))
 			bytes += size;
-	KUNIT_EXPECT_EQ(test, ctx->place.reason, FLEXMEM_REASON_CAPACITY);
-	KUNIT_EXPECT_EQ(test, ctx->place.total_free, 0);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, 0);
 	return bytes;
 }
 
