@@ -48,9 +48,9 @@ static int wish_test_init(struct kunit *test)
 static struct flexmem_allocation *try(struct flexmem_client *client, u64 size)
 {
 	struct flexmem_allocation *allocation;
-	struct flexmem_place place;
+	struct flexmem_request request;
 
-	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, &place);
+	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, &request);
 	if (!IS_ERR(allocation))
 		flexmem_client_publish(client, allocation);
 	return allocation;
