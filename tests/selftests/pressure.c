@@ -306,16 +306,20 @@ TEST_F(pressure, an_event_that_cannot_be_written_is_not_lost)
 TEST_F(pressure, a_free_after_a_failure_is_an_event)
 {
 	struct flexmem_alloc reply;
+	struct flexmem_event wish;
 
 	USE(GiB);
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, REGION, &reply));
 	EXPECT_QUIET(self->bob);
 	USE(GiB - UNIT);
 	EXPECT_EVENT(self->bob, NONE, GiB - UNIT);
-	/* a failed ALLOC causes one event, and only for the file that failed */
+	/* a failed ALLOC causes one event about a free, and only for its file */
 	USE(UNIT);
 	EXPECT_QUIET(self->bob);
-	EXPECT_EQ(0, events(self->root, 0));
+	ASSERT_EQ(0, next(self->root, &wish));
+	EXPECT_EQ(FLEXMEM_EVENT_WANTED, wish.flags);
+	EXPECT_EQ(REGION, wish.wanted);
+	EXPECT_QUIET(self->root);
 	/* a request that can never fit causes no event */
 	EXPECT_EQ(ENOMEM, fm_alloc(self->bob, REGION + 1, &reply));
 	EXPECT_EQ(FLEXMEM_REASON_REGION_SIZE, reply.out_reason);
