@@ -204,12 +204,12 @@ static void alloc(struct kunit *test, struct ctx *ctx)
 	u64 alignment = FLEXMEM_ALIGN << (draw(ctx, 3) ? 0 : draw(ctx, 20));
 	struct flexmem_allocation *allocation;
 	u64 size = draw_size(ctx);
-	struct flexmem_place place;
+	struct flexmem_request request;
 	const char *found;
 
 	if (ctx->nr == MAX_LIVE)
 		return;
-	allocation = fake_client_prepare(file, size, alignment, 0, &place);
+	allocation = fake_client_prepare(file, size, alignment, 0, &request);
 	if (!IS_ERR(allocation)) {
 		flexmem_client_publish(file, allocation);
 		ctx->live[ctx->nr].file = file;
@@ -222,7 +222,7 @@ static void alloc(struct kunit *test, struct ctx *ctx)
 	ctx->wrong |= !!found;
 	KUNIT_EXPECT_NULL_MSG(test, found,
 			      "%llu bytes failed for reason %u, but there is %s",
-			      size, place.reason, found);
+			      size, request.reason, found);
 }
 
 static void free_one(struct ctx *ctx)
