@@ -387,6 +387,18 @@ static int make(struct model *model, struct model_want *want,
 	return 0;
 }
 
+/*
+ * Looks for free memory again. The callback of a request may have made a shared
+ * segment for another stream.
+ */
+static struct model_place find_again(struct model *model,
+				     const struct model_want *want)
+{
+	if (model_shares(model, want))
+		model_share_enter(model, want->request->stream);
+	return model_find(model, want);
+}
+
 /* Grows the oldest segment that can grow. If none can, makes a new one. */
 static int obtain(struct model *model, struct model_want *want,
 		  struct model_place *place)
@@ -396,10 +408,8 @@ static int obtain(struct model *model, struct model_want *want,
 	int err;
 
 	memset(&want->failure->device, 0, sizeof(want->failure->device));
-	if (model_shares(model, want))
-		model_share_enter(model, want->request->stream);
 	/* A block may have become free since the search. */
-	*place = model_find(model, want);
+	*place = find_again(model, want);
 	if (place->segment)
 		return 0;
 	if (model_shares(model, want) &&
@@ -670,7 +680,7 @@ static int step_six(struct model *model, struct model_want *want,
 		    struct model_place *place)
 {
 	model_wait_for_device(model);
-	*place = model_find(model, want);
+	*place = find_again(model, want);
 	if (place->segment || !borrow(model, want, place))
 		return 0;
 	reclaim_all(model, want);
