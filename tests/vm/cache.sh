@@ -3,7 +3,7 @@
 #
 # Runs in the guest. Tests the library with the driver, on a VF and on the PF: device-virtual addresses on a card with a
 # memory for each slice of HBM and for each TCM; then the cache on functions of 2 GiB in regions of 1 GiB, and the
-# examples of the Python package. Prints TAP.
+# examples of the Python package; without arguments also containers with shares of a VF (shares.sh). Prints TAP.
 # `make -C tests/userlib vm` must have built the programs.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [device_space] [PROGRAM...]
 set -euo pipefail
@@ -17,7 +17,9 @@ run() {
 	echo 'TAP version 14'
 }
 
-(($#)) || set -- device_space device_adopt device_cache device_pressure
+all=0
+(($#)) || all=1
+((!all)) || set -- device_space device_adopt device_cache device_pressure
 if [[ $1 == device_space ]]; then
 	shift
 	# The VF may acquire all of each memory, and keeps it.
@@ -38,4 +40,9 @@ for example in bytes cached; do
 	tap "Python's example $example" /usr/bin/python3 -B "$TOP/userlib/bindings/python/examples/$example.py"
 done
 tap_end || status=1
+if ((all)); then
+	rmmod flexmem_sim flexmem
+	echo 'TAP version 14'
+	"$TOP/tests/vm/shares.sh" || status=$?
+fi
 exit "$status"

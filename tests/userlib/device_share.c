@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A process in a container with a share of a VF, for tests/vm/shares.sh:
+ *
+ *	device_share exact	allocates exactly what it is told that it can
+ *				have, each time as much as it is told that one
+ *				allocation can have
+ *	device_share pieces	the same in pieces of at most PIECE bytes, while
+ *				others allocate and free
+ *	device_share churn	allocates and frees up to its limit, until it is
+ *				killed; prints a line when it has reached it
+ *
+ * Exit status: 0; 1: an allocation has failed, or the figures are wrong.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flexmem.h"
+
+/* All sizes are multiples of this, so no hole is smaller. */
+#define PIECE (UINT64_C(64) << 10)
+#define MANY 1024
+
+static struct flexmem_device *device;
+
+static void check(int err, const char *what, const struct flexmem_failure *why)
+{
+	char text[512];
+
+	if (!err)
+		return;
+	flexmem_error_text(err, why, why ? sizeof(*why) : 0, text,
+			   sizeof(text));
+	printf("%s: %s\n", what, text);
+	exit(1);
+}
+
+static int get(uint64_t bytes, struct flexmem_allocated *a)
+{
+	return flexmem_device_alloc(device, bytes, 0, 0, a, sizeof(*a));
+}
+
+/* How many bytes one allocation can have. */
+static uint64_t largest(void)
+{
+	struct flexmem_domain_state all;
+	uint64_t fresh;
+
+	check(flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
+				    sizeof(all)), "domain", NULL);
+	fresh = all.capacity > all.total ? all.capacity - all.total : 0;
+	if (fresh > all.max_region)
+		fresh = all.max_region;
+	return fresh > all.tensor_largest ? fresh : all.tensor_largest;
+}
+
+static int fill(uint64_t most)
+{
+	struct flexmem_allocated a;
+	uint64_t free_bytes;
+	uint64_t total;
+	uint64_t bytes;
+
+	check(flexmem_device_memory_info(device, &free_bytes, &total), "info",
+	      NULL);
+	if (free_bytes != total) {
+		printf("%llu of %llu bytes are free at the start\n",
+		       (unsigned long long)free_bytes,
+		       (unsigned long long)total);
+		return 1;
+	}
+	for (; free_bytes; free_bytes -= bytes) {
+		bytes = largest();
+		if (bytes > most)
+			bytes = most;
+		if (bytes > free_bytes)
+			bytes = free_bytes;
+		check(get(bytes, &a), "alloc", &a.failure);
+	}
+	/* That was all. */
+	if (get(1, &a) != -ENOMEM || a.failure.limit != FLEXMEM_LIMIT_CGROUP) {
+		printf("more than %llu bytes can be had\n",
+		       (unsigned long long)total);
+		return 1;
+	}
+	return 0;
+}
+
+/* The same numbers in each run. */
+static uint32_t next(void)
+{
+	static uint32_t state = 1;
+
+	state = state * 1664525 + 1013904223;
+	return state >> 8;
+}
+
+static void churn(void)
+{
+	static uint32_t handles[MANY];
+	struct flexmem_allocated a;
+	uint32_t count = 0;
+	uint32_t victim;
+	bool full = false;
+	int err;
+
+	for (;;) {
+		err = count < MANY ? get((1 + next() % 16) * PIECE, &a) :
+		      -ENOMEM;
+		if (!err) {
+			handles[count++] = a.handle;
+			continue;
+		}
+		if (err != -ENOMEM || a.failure.limit != FLEXMEM_LIMIT_CGROUP)
+			check(err, "churn", &a.failure);
+		if (!full) {
+			puts("full");
+			fflush(stdout);
+		}
+		full = true;
+		/* The others get most of the processor. */
+		usleep(1000);
+		for (victim = next() % 8; victim && count; victim--) {
+			uint32_t at = next() % count;
+
+			check(flexmem_device_free(device, handles[at]), "free",
+			      NULL);
+			handles[at] = handles[--count];
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc == 2 ? argv[1] : "";
+	int status = 1;
+
+	check(flexmem_device_open(&device, "VF"), "open", NULL);
+	if (!strcmp(what, "churn"))
+		churn();
+	else if (!strcmp(what, "exact"))
+		status = fill(UINT64_MAX);
+	else if (!strcmp(what, "pieces"))
+		status = fill(PIECE);
+	flexmem_device_close(device);
+	return status;
+}
