@@ -23,9 +23,9 @@
 #include "reservation.h"
 #include "table.h"
 
-static unsigned int histories = 1000;
+static unsigned int histories = 40;
 module_param(histories, uint, 0444);
-MODULE_PARM_DESC(histories, "Random histories after whose failures every placement is tried (default 1000)");
+MODULE_PARM_DESC(histories, "Random histories after whose failures every placement is tried (default 40)");
 
 /* Steps of a history, and the most live allocations in it. */
 #define STEPS 60
