@@ -532,21 +532,23 @@ void flexmem_region_revive(struct flexmem_region *region)
 
 /*
  * Size of the largest free block of a region. The caller's reference or lock
- * keeps the struct. Takes the region's lock.
+ * keeps the struct, but not the blocks: those of a dead region may be freed
+ * during the call. Takes the region's lock.
  */
 u64 flexmem_region_room(struct flexmem_region *region)
 {
 	u64 room;
 
 	spin_lock(&region->lock);
-	room = flexmem_blocks_largest(&region->blocks);
+	room = region->dead ? 0 : flexmem_blocks_largest(&region->blocks);
 	spin_unlock(&region->lock);
 	return room;
 }
 
 /*
  * Adds a region to sums. @closed: it is reserved for others. Under the region's
- * lock.
+ * lock. The caller ensures that the region is not dead, or that no other task
+ * destroys it: see flexmem_region_room().
  */
 void flexmem_region_add_to(const struct flexmem_region *region, bool closed,
 			   struct flexmem_sum *sum)

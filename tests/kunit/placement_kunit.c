@@ -249,6 +249,24 @@ static void preallocated_asks_for_nothing(struct kunit *test)
 	expect_log(test, ctx, "");
 }
 
+/*
+ * A search finds the region under RCU, which keeps the struct only. The blocks
+ * may be freed at once.
+ */
+static void a_dying_region_has_no_room(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, FLEXMEM_ORDER_FILL_FIRST, 8, PLENTY);
+	struct flexmem_region *region;
+
+	fake_free(expect_at(test, ctx, 128, false, 0, 0));
+	region = region_in(test, ctx, 0);
+	KUNIT_EXPECT_EQ(test, flexmem_region_room(region), 12 * GIB);
+	KUNIT_ASSERT_TRUE(test, flexmem_region_retire(region));
+	KUNIT_EXPECT_EQ(test, flexmem_region_room(region), 0);
+	flexmem_region_revive(region);
+	KUNIT_EXPECT_EQ(test, flexmem_region_room(region), 12 * GIB);
+}
+
 /* ---- placement of programs ---- */
 
 static u64 bytes_of_programs(struct kunit *test, struct ctx *ctx,
@@ -396,6 +414,7 @@ static struct kunit_case placement_cases[] = {
 	KUNIT_CASE(load_balance_skips_sizes_without_locking),
 	KUNIT_CASE(fill_first_acquires_when_nothing_fits),
 	KUNIT_CASE(fill_first_acquires_when_fragmented),
+	KUNIT_CASE(a_dying_region_has_no_room),
 	ORDER_CASE(preallocated_asks_for_nothing),
 	ORDER_CASE(programs_have_their_own_slots),
 	ORDER_CASE(tensors_never_use_program_slots),
