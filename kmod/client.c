@@ -156,6 +156,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_request *request)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
+	u64 event = flexmem_gauge_event(&accounts->gauge);
 	u64 began = flexmem_gauge_frees(&accounts->gauge);
 	struct flexmem_allocation *allocation;
 	int rc;
@@ -172,9 +173,11 @@ flexmem_client_prepare(struct flexmem_client *client,
 		 * The ALLOC has freed @given blocks again before it failed. The
 		 * caller gets no event for these frees.
 		 */
-		if (could_come(request->reason))
+		if (could_come(request->reason)) {
+			request->event = event;
 			flexmem_pressure_failed(accounts, &client->listener,
 						began + request->given);
+		}
 		flexmem_account_want(client->account, request->size,
 				     request->reason);
 		return allocation;

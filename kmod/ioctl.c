@@ -54,7 +54,7 @@ static __always_inline int read_words(void *to, const void __user *from,
 	if (should_fail_usercopy() || !user_read_access_begin(from, nr * size))
 		return rc;
 	for (; nr; nr--, word += words, user += words) {
-#pragma GCC unroll 15
+#pragma GCC unroll 16
 		for (i = 0; i < words; i++)
 			unsafe_get_user(word[i], &user[i], fault);
 	}
@@ -87,6 +87,7 @@ static void alloc_reply(struct flexmem_alloc *cmd, u64 size,
 	cmd->out_regions = 0;
 	cmd->out_chunks = failed ? 0 : allocation->nr_chunks;
 	cmd->out_leaving = 0;
+	cmd->out_event = 0;
 }
 
 /* Says in the reply why an ALLOC has failed with ENOMEM. */
@@ -100,6 +101,7 @@ static void alloc_explain(struct flexmem_alloc *cmd,
 	cmd->out_max_region = request->max_region;
 	cmd->out_regions = request->regions;
 	cmd->out_leaving = request->leaving;
+	cmd->out_event = request->event;
 }
 
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
@@ -473,7 +475,7 @@ struct flexmem_command {
 enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 
 /* Room on the stack for the struct of any command. */
-#define LONGEST_STRUCT sizeof(struct flexmem_info)
+#define LONGEST_STRUCT sizeof(struct flexmem_domain_info)
 
 /* checkpatch: MACRO_ARG_REUSE - it is a constant */
 #define COMMAND(number, type, last, kind, function)              \
@@ -491,12 +493,12 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 
 /* The ABI is the same for each compiler, in 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 216);
-static_assert(sizeof(struct flexmem_alloc) == 120);
+static_assert(sizeof(struct flexmem_alloc) == 128);
 static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
-static_assert(sizeof(struct flexmem_domain_info) == 216);
+static_assert(sizeof(struct flexmem_domain_info) == 232);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);

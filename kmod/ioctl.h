@@ -88,7 +88,7 @@ static __always_inline int flexmem_write_words(void __user *to,
 	if (should_fail_usercopy() || !user_write_access_begin(to, nr * size))
 		return rc;
 	for (; nr; nr--, word += words, user += words) {
-#pragma GCC unroll 15
+#pragma GCC unroll 16
 		for (i = 0; i < words; i++)
 			unsafe_put_user(word[i], &user[i], fault);
 	}

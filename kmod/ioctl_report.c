@@ -133,6 +133,9 @@ static void describe_regions(const struct flexmem_view *view,
 	cmd->out_program_total = program->total;
 	cmd->out_program_free = program->free;
 	cmd->out_program_largest = program->largest;
+	cmd->out_freed = view->freed_at;
+	if (cmd->domain == FLEXMEM_DOMAIN_ALL)
+		cmd->out_memory = view->memory;
 	if (view->limit != FLEXMEM_NO_LIMIT) {
 		cmd->out_flags |= FLEXMEM_REPORT_LIMITED;
 		cmd->out_limit = view->limit;

@@ -119,7 +119,9 @@ static bool make_event(struct flexmem_gauge *gauge)
 	WRITE_ONCE(gauge->wanted, false);
 	if (!changed && !relief && !wanted)
 		return false;
-	gauge->sequence++;
+	WRITE_ONCE(gauge->sequence, gauge->sequence + 1);
+	if (frees != gauge->told_frees)
+		gauge->freed_at = gauge->sequence;
 	if (changed)
 		gauge->told_at = gauge->sequence;
 	WRITE_ONCE(gauge->told, gauge->level);

@@ -51,6 +51,8 @@ struct flexmem_wishes {
  * @told: level in the latest event
  * @told_at: number of the latest event about the level
  * @sequence: number of the latest event of any kind
+ * @freed_at: number of the latest event before which memory was freed; 0: there
+ *	was none
  * @frees: number of frees, plus 1; changes without the lock
  * @told_frees: value of @frees at the latest event
  * @hungry: value of @frees at the latest failure of an ALLOC, or @told_frees if
@@ -64,7 +66,7 @@ struct flexmem_wishes {
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
  * @moved, @told_frees, @hungry, @wanted and @next are also read without the lock, to see
- * whether the worker has an event to deliver.
+ * whether the worker has an event to deliver, and @sequence is read before an ALLOC.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -75,6 +77,7 @@ struct flexmem_gauge {
 	enum flexmem_pressure told;
 	u64 told_at;
 	u64 sequence;
+	u64 freed_at;
 	atomic64_t frees;
 	u64 told_frees;
 	u64 hungry;
@@ -133,6 +136,15 @@ static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
 static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge)
 {
 	return atomic64_read(&gauge->frees);
+}
+
+/*
+ * The number of the latest event. After a failed ALLOC, @freed_at is larger than
+ * the number before the ALLOC if memory was freed since.
+ */
+static inline u64 flexmem_gauge_event(const struct flexmem_gauge *gauge)
+{
+	return READ_ONCE(gauge->sequence);
 }
 
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);

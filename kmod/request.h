@@ -47,6 +47,8 @@ struct flexmem_stock;
  * @sum: on -ENOMEM: sums over the regions of @domains for this kind of memory
  * @max_region: on -ENOMEM: largest possible region
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
+ * @event: on -ENOMEM: flexmem_gauge_event() when the ALLOC began; 0 if no free
+ *	can let it succeed
  *
  * The ioctl sets the members up to @reuses, and zeroes the others. A request is
  * on its caller's stack. If it needs the worker, the job has a copy, which owns
@@ -76,6 +78,7 @@ struct flexmem_request {
 	struct flexmem_sum sum;
 	u64 max_region;
 	u64 leaving;
+	u64 event;
 };
 
 /* Whether a request is for the place with the most free bytes behind it. */

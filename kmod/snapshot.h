@@ -28,6 +28,8 @@ struct flexmem_table;
  * @limit: the client's flexmem_account_limit(); FLEXMEM_NO_LIMIT if all owners
  *	are reported
  * @limit_left: what @limit still allows
+ * @freed_at: &flexmem_gauge.freed_at
+ * @memory: &flexmem_gauge.memory, or the bytes in use if these are more
  * @sum: receives the ``out_`` members except @out_flags and @out_failures; the
  *	other members stay unchanged
  * @owner: receives the first FLEXMEM_VIEW_OWNERS owners of the list, and then
@@ -43,6 +45,8 @@ struct flexmem_view {
 	u64 programs;
 	u64 limit;
 	u64 limit_left;
+	u64 freed_at;
+	u64 memory;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;
 	unsigned int nr_owners;

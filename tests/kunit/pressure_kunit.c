@@ -590,6 +590,33 @@ static void fail(struct ctx *ctx, struct flexmem_listener *listener)
 }
 
 /*
+ * The number of the event before which memory was freed stays, whichever events
+ * follow it.
+ */
+static void the_latest_free_has_a_number(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+	struct fake_block *block = alloc(test, GIB);
+	u64 since;
+
+	alloc(test, GIB - 128);
+	expect_event(test, CRITICAL, 2 * GIB - 128, 2 * GIB);
+	since = flexmem_gauge_event(gauge);
+	fail(ctx, &ctx->listener);
+	fake_free(alloc(test, 128));
+	expect_event(test, CRITICAL, 2 * GIB - 128, 2 * GIB);
+	KUNIT_EXPECT_EQ(test, gauge->freed_at, since + 1);
+	fake_free(block);
+	expect_event(test, NONE, GIB - 128, 2 * GIB);
+	KUNIT_EXPECT_EQ(test, gauge->freed_at, since + 2);
+	alloc(test, GIB);
+	expect_event(test, CRITICAL, 2 * GIB - 128, 2 * GIB);
+	KUNIT_EXPECT_EQ(test, gauge->freed_at, since + 2);
+	KUNIT_EXPECT_EQ(test, flexmem_gauge_event(gauge), since + 3);
+}
+
+/*
  * Each file with a failed ALLOC gets an event, even if its ALLOC failed while
  * events for other files were delivered.
  */
@@ -699,6 +726,7 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(a_handle_is_an_event),
 	KUNIT_CASE(a_refused_alloc_is_an_event),
 	KUNIT_CASE(a_free_in_between_counts),
+	KUNIT_CASE(the_latest_free_has_a_number),
 	KUNIT_CASE(several_have_failed),
 	KUNIT_CASE(failure_during_a_read_keeps_its_event),
 	KUNIT_CASE(only_the_worker_wakes_readers),

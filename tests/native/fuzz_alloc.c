@@ -288,9 +288,22 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 	return rc;
 }
 
+/* Only a failure that a FREE can end has the number of an event. */
+static void check_event(struct fuzz *f, const struct flexmem_alloc *is)
+{
+	u64 latest = flexmem_gauge_event(&f->fdev->table.accounts.gauge);
+
+	SAME(f, !!is->out_event, is->out_error == ENOMEM &&
+				 is->out_reason != FLEXMEM_REASON_NONE &&
+				 is->out_reason != FLEXMEM_REASON_REGION_SIZE);
+	if (is->out_event > latest)
+		fuzz_wrong(f, "event %llu after %llu", is->out_event, latest);
+}
+
 void fuzz_compare_alloc(struct fuzz *f, const struct flexmem_alloc *is,
 			const struct flexmem_alloc *want)
 {
+	check_event(f, is);
 	SAME(f, is->out_error, want->out_error);
 	SAME(f, is->out_handle, want->out_handle);
 	SAME(f, is->out_address.region_id, want->out_address.region_id);

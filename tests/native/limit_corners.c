@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What limits let an open file have, as DOMAIN tells it. */
+/* What limits let an open file have, and whether memory was freed, as DOMAIN tells it. */
 #include "corners.h"
 
 #define NONE FLEXMEM_NO_LIMIT
@@ -100,8 +100,87 @@ static void run_programs(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
+/* The memory that DOMAIN tells can be had, even if the slots do not take all. */
+static void run_memory(struct run *r)
+{
+	struct flexmem_domain_info is = CMD(domain_info,
+					    .domain = FLEXMEM_DOMAIN_ALL);
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
+	u64 have, had = 0;
+
+	open_file(r, 0);
+	if (!CALL(r, DOMAIN, &is))
+		return;
+	have = is.out_memory - is.out_program_total;
+	while (r->nr[0] < RUN_HANDLES &&
+	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC, &cmd)) {
+		r->handle[0][r->nr[0]++] = cmd.out_handle;
+		had += cmd.out_size;
+	}
+	must(r, had <= have, "more than what was told");
+	if (r->nr[0] < RUN_HANDLES && cmd.out_reason)
+		must(r, have - had < cmd.length, "what was told can be had");
+	CALL(r, DOMAIN, &is);
+	must(r, is.out_memory - is.out_program_total == have,
+	     "what was told does not change");
+	is.domain = 0;
+	CALL(r, DOMAIN, &is);
+	must(r, !is.out_memory, "memory of one domain");
+}
+
+static u64 freed(struct run *r)
+{
+	struct flexmem_domain_info is = CMD(domain_info,
+					    .domain = FLEXMEM_DOMAIN_ALL);
+
+	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	native_settle_work();
+	CALL(r, DOMAIN, &is);
+	return is.out_freed;
+}
+
+/*
+ * File 0 waits for memory that file 1 has. A program of another thread reads the
+ * event first.
+ */
+static void run_wait(struct run *r)
+{
+	const u32 older = offsetof(struct flexmem_alloc, out_event);
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
+	struct flexmem_event event;
+
+	open_file(r, 1);
+	while (r->nr[1] < RUN_HANDLES &&
+	       !native_ioctl(r->file[1], FLEXMEM_IOCTL_ALLOC, &cmd))
+		r->handle[1][r->nr[1]++] = cmd.out_handle;
+	/* Without a reason it was a fault that ended the loop. */
+	if (!cmd.out_reason || !r->nr[1])
+		return;
+	/* Tells of what was freed before, if anything was. */
+	freed(r);
+	BY(r, 0, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_event, "number of the event before an ALLOC");
+	must(r, freed(r) <= cmd.out_event, "nothing was freed");
+	BY(r, 1, FREE, &CMD(free, .handle = r->handle[1][--r->nr[1]]), 0);
+	must(r, freed(r) > cmd.out_event, "memory was freed");
+	must(r, native_read(r->file[0], &event, sizeof(event)) == sizeof(event) &&
+	     event.flags & FLEXMEM_EVENT_FREED && event.sequence == freed(r),
+	     "event that tells of it");
+	must(r, freed(r) > cmd.out_event, "memory was freed before a read");
+	cmd = CMD(alloc, .length = 1ull << 50, .out_event = 77);
+	BY(r, 0, ALLOC, &cmd, ENOMEM);
+	must(r, !cmd.out_event, "an ALLOC that no FREE can help");
+	cmd = CMD(alloc, .length = 1ull << 50, .out_event = 77);
+	cmd.size = older;
+	BY(r, 0, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.size == older && cmd.out_event == 77,
+	     "struct of an older program");
+}
+
 const struct sequence limit_corners[] = {
 	{ "limits: what can be had", NULL, run_limits },
 	{ "limits: programs", NULL, run_programs },
+	{ "memory that the slots take", NULL, run_memory },
+	{ "waiting for memory", prepare, run_wait },
 	{}
 };

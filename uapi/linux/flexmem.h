@@ -344,6 +344,11 @@ enum flexmem_report_flags {
  * @out_limit: the smallest limit of bytes of the opener's cgroup and those above
  *	it, each less what the cgroup has in regions of slots for programs
  * @out_limit_left: the smallest number of bytes that these limits still allow
+ * @out_freed: number of the latest event before which memory was freed, by any
+ *	file and in any domain; 0: there was none
+ * @out_memory: for all domains: bytes of the function's memory, see
+ *	enum flexmem_pressure: what it has acquired and what the empty slots could
+ *	take. 0 for one domain
  *
  * Describes one of the function's memories, or all of them. The figures of the
  * regions are from the same moment. What is neither free nor reserved is in use,
@@ -352,8 +357,9 @@ enum flexmem_report_flags {
  * @out_granule and @out_sizes. If no slots are set aside for programs, programs
  * and tensors share regions, and the figures of programs are 0. @out_limit and
  * @out_limit_left are about all domains; they are 0 without
- * FLEXMEM_REPORT_LIMITED. EINVAL: there is no such domain. An older kernel does
- * not write the last eight members.
+ * FLEXMEM_REPORT_LIMITED. After a failed ALLOC, a larger @out_freed than its
+ * out_event says that memory was freed, whichever events were read. EINVAL: there
+ * is no such domain. An older kernel does not write the last ten members.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -380,6 +386,8 @@ struct flexmem_domain_info {
 	__aligned_u64 out_reserved_total;
 	__aligned_u64 out_limit;
 	__aligned_u64 out_limit_left;
+	__aligned_u64 out_freed;
+	__aligned_u64 out_memory;
 };
 
 #define FLEXMEM_IOCTL_DOMAIN _IO(FLEXMEM_TYPE, FLEXMEM_CMD_DOMAIN)
@@ -508,6 +516,9 @@ enum flexmem_policy {
  * @out_leaving: on ENOMEM: bytes that any open file has freed, but that are
  *	still mapped or used by a program of the device. They become free when
  *	the mapping or the program ends
+ * @out_event: on ENOMEM: number of the latest event when the ALLOC began, see
+ *	&struct flexmem_domain_info.out_freed; 0 if no FREE can let it succeed:
+ *	with the reasons NONE and REGION_SIZE
  *
  * Allocates device memory, never less than @length. The reply is also written
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
@@ -543,6 +554,7 @@ struct flexmem_alloc {
 	__u32 domains;
 	__u32 out_chunks;
 	__aligned_u64 out_leaving;
+	__aligned_u64 out_event;
 };
 
 #define FLEXMEM_IOCTL_ALLOC _IO(FLEXMEM_TYPE, FLEXMEM_CMD_ALLOC)
@@ -1476,7 +1488,9 @@ enum flexmem_event_flags {
  * After an event a program should free memory that it does not need, before
  * other programs run out of memory. The cache of a framework is an example. A
  * program that waits for memory polls with a time limit, and repeats its ALLOC
- * after an event with FLEXMEM_EVENT_FREED. After an event with
+ * after an event with FLEXMEM_EVENT_FREED. A thread that waits beside a reader
+ * of events compares &struct flexmem_domain_info.out_freed instead, because each
+ * event is read once. After an event with
  * FLEXMEM_EVENT_WANTED a program frees memory that it holds but does not use, at
  * most @wanted bytes.
  */
