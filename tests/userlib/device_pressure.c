@@ -170,19 +170,15 @@ static int64_t now_ms(void)
 }
 
 /*
- * Like flexmem_cache_alloc_request(), but waits for memory until @until. After
- * a failed allocation the open device gets an event when memory is freed.
+ * Like flexmem_cache_alloc_request(), but waits for memory until @until. It tries
+ * again each second, because a failed allocation asks other processes once.
  */
 static int patient_alloc(struct flexmem_cache *cache,
 			 struct flexmem_device *device,
 			 const struct flexmem_cache_request *request,
 			 struct flexmem_cache_allocation *made, int64_t until)
 {
-	struct pollfd pollfd = {
-		.fd = flexmem_device_fd(device),
-		.events = POLLIN,
-	};
-	struct flexmem_pressure_event event;
+	const struct flexmem_failure *failure = &made->failure.device;
 	int64_t left;
 	int err;
 
@@ -191,10 +187,10 @@ static int patient_alloc(struct flexmem_cache *cache,
 						  sizeof(*request), made,
 						  sizeof(*made));
 		left = until - now_ms();
-		if (err != -ENOMEM || left <= 0)
+		if (err != -ENOMEM || left <= 0 || !failure->event)
 			return err;
-		if (poll(&pollfd, 1, left < 1000 ? (int)left : 1000) > 0)
-			flexmem_device_pressure(device, &event, sizeof(event));
+		flexmem_device_wait(device, failure->event, failure->asked,
+				    left < 1000 ? (uint32_t)left : 1000);
 	}
 }
 

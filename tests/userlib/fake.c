@@ -82,6 +82,7 @@ void fake_reset(void)
 		.uid = 1000,
 		/* A process number that no process of Linux can have. */
 		.opener = 5000000,
+		.sequence = 1,
 		.admin = true,
 		.resets = 3,
 		.limit = FLEXMEM_NO_LIMIT,
@@ -362,6 +363,8 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	cmd->out_client_used = file->used;
 	cmd->out_regions = nr_regions;
 	cmd->out_leaving = fake.orphaned;
+	cmd->out_event = reason == FLEXMEM_REASON_REGION_SIZE ? 0 :
+								fake.sequence;
 	failures++;
 }
 
@@ -371,7 +374,7 @@ static void check_entry(const struct flexmem_alloc *cmd)
 	REQUIRE(!cmd->out_handle && !cmd->out_error && !cmd->out_size);
 	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
 	REQUIRE(!cmd->out_region_reason && !cmd->out_regions);
-	REQUIRE(!cmd->out_client_used);
+	REQUIRE(!cmd->out_client_used && !cmd->out_event);
 }
 
 static bool flags_are_good(uint32_t flags)
@@ -637,7 +640,8 @@ static int domain(const struct file *file, struct flexmem_domain_info *cmd)
 	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->out_regions);
 	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
 	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
-	REQUIRE(!cmd->out_reserved && !cmd->out_limit);
+	REQUIRE(!cmd->out_reserved && !cmd->out_limit && !cmd->out_freed);
+	REQUIRE(!cmd->out_memory);
 	if (cmd->domain >= fake.nr_domains && cmd->domain != FLEXMEM_DOMAIN_ALL)
 		return EINVAL;
 	cmd->out_flags = exhausted ? FLEXMEM_REPORT_EXHAUSTED : 0;
@@ -672,6 +676,9 @@ static int domain(const struct file *file, struct flexmem_domain_info *cmd)
 		cmd->out_program_free += entry.free;
 	}
 	describe_limit(file, cmd);
+	cmd->out_freed = fake.freed;
+	if (cmd->domain == FLEXMEM_DOMAIN_ALL)
+		cmd->out_memory = fake.memory;
 	return 0;
 }
 

@@ -155,6 +155,11 @@ struct fake {
 	size_t event_bytes;
 	uint32_t event_flags;
 	uint64_t wanted;
+	/* The latest event, and the latest one that tells of freed memory. */
+	uint64_t sequence;
+	uint64_t freed;
+	/* What the driver tells that the device has or could have. */
+	uint64_t memory;
 	/*
 	 * The most bytes that one copy moves (0: all), and the bytes that are
 	 * copied before an injected error.

@@ -610,6 +610,31 @@ static void memory_below_a_limit(void **state)
 	flexmem_device_close(device);
 }
 
+/* The slots that are left cannot take the capacity. */
+static void memory_without_slots(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+	struct flexmem_domain_state d;
+
+	(void)state;
+	fake.capacity = 40 * GIB;
+	fake.memory = 24 * GIB;
+	must_have(device, 24 * GIB, 24 * GIB);
+	assert_int_equal(flexmem_device_alloc(device, GIB, 0, 0, &a, sizeof(a)),
+			 0);
+	must_have(device, 23 * GIB, 24 * GIB);
+	/* The regions are more than what the driver told a little earlier. */
+	fake.memory = 6 * GIB;
+	must_have(device, 11 * GIB, 12 * GIB);
+	assert_int_equal(flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &d,
+					       sizeof(d)), 0);
+	assert_int_equal(d.memory_total, 6 * GIB);
+	assert_int_equal(flexmem_device_domain(device, 0, &d, sizeof(d)), 0);
+	assert_int_equal(d.memory_total, 0);
+	flexmem_device_close(device);
+}
+
 /* Free bytes that others have reserved are not free, and not in use either. */
 static void domain_of_others(void **state)
 {
@@ -715,6 +740,7 @@ int main(void)
 		TEST(domain_of_others),
 		TEST(memory_of_a_process),
 		TEST(memory_below_a_limit),
+		TEST(memory_without_slots),
 		TEST(domain_is_full),
 		TEST(nulls),
 		TEST(version),

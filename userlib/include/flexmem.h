@@ -347,6 +347,13 @@ enum flexmem_memory_type {
  *	It is about all domains
  * @limit_left: with FLEXMEM_LIMITED, the smallest number of bytes that these
  *	limits still allow. Else 0
+ * @freed: number of the latest event before which memory was freed, by any
+ *	program and in any domain (&struct flexmem_pressure_event.sequence); 0:
+ *	there was none, or the driver is older than this member
+ * @memory_total: for the whole device: bytes that it has or could acquire with the
+ *	slots that are left, without slots that are set aside for programs. It is
+ *	less than @capacity if the slots cannot take it. 0 for one domain, or if
+ *	the driver is older than this member
  */
 struct flexmem_domain_state {
 	uint32_t id;
@@ -371,6 +378,8 @@ struct flexmem_domain_state {
 	uint64_t reserved_total;
 	uint64_t limit;
 	uint64_t limit_left;
+	uint64_t freed;
+	uint64_t memory_total;
 };
 
 /**
@@ -458,6 +467,9 @@ enum flexmem_limit_for {
  *	for a failed resize
  * @quota_own: the part of @quota_used that this device object is charged. If it
  *	is all of it, no other program can help
+ * @event: number of the latest event when the allocation began, for
+ *	flexmem_device_wait(); 0: memory that becomes free cannot help, or the
+ *	driver is older than this member, or a resize failed
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -479,6 +491,7 @@ struct flexmem_failure {
 	uint32_t reserved;
 	uint64_t leaving;
 	uint64_t quota_own;
+	uint64_t event;
 };
 
 /**
@@ -1279,14 +1292,47 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  *
  * poll() on flexmem_device_fd() reports events, at most ten in a second. After
  * an event a program should free unused memory. A program that waits for memory
- * polls with a time limit, and tries again. If several threads read, one of
- * them gets the event.
+ * calls flexmem_device_wait(). If several threads read, one of them gets the
+ * event.
  *
  * Return: 0; -EAGAIN: there is no event.
  */
 FLEXMEM_API int
 flexmem_device_pressure(struct flexmem_device *device,
 			struct flexmem_pressure_event *event, size_t size);
+
+/**
+ * flexmem_device_wait() - wait until memory has become free
+ * @device: the device object whose allocation failed
+ * @since: &flexmem_failure.event of the failed allocation
+ * @bytes: how many bytes must be free in the end, as flexmem_device_memory_info()
+ *	counts them; 0: any number, for example if a handle or memory for
+ *	programs was lacking
+ * @milliseconds: for how long to wait at most; 0: do not wait
+ *
+ * Waits until any program has freed memory of the device since the failed
+ * allocation began, and @bytes are free. Then the caller tries again. Another
+ * program may have taken the memory by then, or it may be in pieces, so a
+ * caller tries and waits in turn.
+ *
+ * The failed allocation has asked the caches of other programs for memory. The
+ * wait does not ask again, so wait for a second or two at a time, and then try
+ * again.
+ *
+ * The wait reads no event, so it takes none from another thread that serves
+ * pressure, such as the helper of a cache. Signals do not end it early. It can
+ * end up to a tenth of a second after the memory has become free. It can also end
+ * because of memory that became free shortly before the allocation.
+ *
+ * Context: waits; a cancellation point. Any thread; several may wait.
+ *
+ * Return: 0: memory has become free; -ETIMEDOUT: it has not; -EINVAL: @device is
+ * NULL, or @since is 0: there is nothing to wait for; -ENODEV: the device was
+ * removed; another negative errno of flexmem_device_domain().
+ */
+FLEXMEM_API int flexmem_device_wait(const struct flexmem_device *device,
+				    uint64_t since, uint64_t bytes,
+				    uint32_t milliseconds);
 
 /**
  * flexmem_device_alloc_request() - allocate device memory of chosen domains

@@ -24,6 +24,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.leaving = reply->out_leaving,
 		.quota = FLEXMEM_UNLIMITED,
 		.region_limit = reply->out_region_reason,
+		.event = reply->out_event,
 	};
 }
 

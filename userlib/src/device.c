@@ -264,6 +264,8 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 		.reserved_total = info->out_reserved_total,
 		.limit = info->out_limit,
 		.limit_left = info->out_limit_left,
+		.freed = info->out_freed,
+		.memory_total = info->out_memory,
 	};
 	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
 		domain->sizes[i] = info->out_sizes[i];
@@ -297,12 +299,28 @@ void fmlib_tensor_memory(const struct flexmem_domain_state *all, uint64_t *free,
 			(all->program_total - all->program_free);
 
 	/*
-	 * After the capacity has shrunk, the regions may be larger than the
-	 * capacity.
+	 * Not the capacity, because the slots that are left may be too few for
+	 * it. But an older driver does not tell the rest. After the capacity
+	 * has shrunk, the regions may be larger than the capacity.
 	 */
-	*total = all->capacity > all->total ? all->capacity : all->total;
+	*total = all->memory_total ? all->memory_total : all->capacity;
+	*total = *total > all->total ? *total : all->total;
 	*total -= all->program_total;
 	*free = *total - used;
+}
+
+void fmlib_own_memory(const struct flexmem_domain_state *all, uint64_t *free,
+		      uint64_t *total)
+{
+	fmlib_tensor_memory(all, free, total);
+	*total -= all->reserved_total;
+	if (all->flags & FLEXMEM_LIMITED) {
+		*total = all->limit < *total ? all->limit : *total;
+		*free = all->limit_left < *free ? all->limit_left : *free;
+	}
+	/* A limit may have been set below what is in use. */
+	if (*free > *total)
+		*free = *total;
 }
 
 int flexmem_device_memory_info(const struct flexmem_device *device,
@@ -319,18 +337,9 @@ int flexmem_device_memory_info(const struct flexmem_device *device,
 	 */
 	err = flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
 				    sizeof(all));
-	if (err)
-		return err;
-	fmlib_tensor_memory(&all, free, total);
-	*total -= all.reserved_total;
-	if (all.flags & FLEXMEM_LIMITED) {
-		*total = all.limit < *total ? all.limit : *total;
-		*free = all.limit_left < *free ? all.limit_left : *free;
-	}
-	/* A limit may have been set below what is in use. */
-	if (*free > *total)
-		*free = *total;
-	return 0;
+	if (!err)
+		fmlib_own_memory(&all, free, total);
+	return err;
 }
 
 int flexmem_device_trim(struct flexmem_device *device, uint32_t flags,

@@ -81,6 +81,19 @@ int fmlib_ioctl(const struct flexmem_device *device, unsigned long command,
  */
 void fmlib_tensor_memory(const struct flexmem_domain_state *all, uint64_t *free,
 			 uint64_t *total);
+/* device.c: what this process can have of it, and can still get. */
+void fmlib_own_memory(const struct flexmem_domain_state *all, uint64_t *free,
+		      uint64_t *total);
+
+#define FMLIB_SECOND UINT64_C(1000000000)
+#define FMLIB_MS UINT64_C(1000000)
+
+/*
+ * event.c: the time of a clock that only runs on, in nanoseconds; and a sleep
+ * until this time, whatever signals arrive.
+ */
+uint64_t fmlib_now(void);
+void fmlib_sleep_until(uint64_t time);
 
 /*
  * Fills a struct of the caller, whose size may differ from the library's. The

@@ -7,8 +7,6 @@
  */
 #include "cache.h"
 
-#include <time.h>
-
 /*
  * The first wait, in milliseconds, and how often the wait doubles. The
  * description of flexmem_cache_alloc() promises seven attempts.
@@ -76,23 +74,6 @@ static bool others_could_help(const struct flexmem_cache *cache,
 	return memory_could_yield(provider, own, bytes);
 }
 
-/* Sleeps for the whole time, whatever signals arrive. */
-static void sleep_ms(unsigned int ms)
-{
-	struct timespec end;
-
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += ms / 1000;
-	end.tv_nsec += ms % 1000 * 1000000L;
-	if (end.tv_nsec >= 1000000000L) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000L;
-	}
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) ==
-	       EINTR)
-		;
-}
-
 int fmlib_others_wait(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	unsigned int ms = WAIT_MS;
@@ -102,7 +83,7 @@ int fmlib_others_wait(struct flexmem_cache *cache, struct fmlib_want *want)
 
 	for (i = 0; i < WAITS && others_could_help(cache, want); i++) {
 		state = fmlib_pause(cache);
-		sleep_ms(ms);
+		fmlib_sleep_until(fmlib_now() + ms * FMLIB_MS);
 		err = fmlib_go_on(cache, state);
 		if (err)
 			return err;

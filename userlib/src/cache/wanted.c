@@ -11,8 +11,6 @@
  */
 #include "cache.h"
 
-#include <time.h>
-
 /* How long nothing is given after a gift that nobody took. */
 #define PAUSE_MS 1000
 
@@ -21,10 +19,7 @@
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return fmlib_now() / FMLIB_MS;
 }
 
 /* What others have, if @in_use bytes of the device are in use. */

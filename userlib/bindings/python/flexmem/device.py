@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from ._native import ffi, lib
 from .errors import Owner, check, owned
-from .structs import Address, Identity, Info, Region, Statistics, from_c
+from .structs import Address, Failure, Identity, Info, Region, Statistics, from_c
 
 PROGRAM: int = lib.FLEXMEM_PROGRAM
 MAPPABLE: int = lib.FLEXMEM_MAPPABLE
@@ -84,6 +85,18 @@ class Device(Owner):
     def alloc(self, size: int, flags: int = 0, alignment: int = 0) -> Allocation:
         """Allocates. `flags`: any of PROGRAM, MAPPABLE, ZEROED. `alignment`: of the address; 0: the device's own."""
         return Allocation(self._use(), size, flags, alignment)
+
+    def wait(self, failure: Failure, size: int = 0, milliseconds: int = 1000) -> bool:
+        """Waits until memory was freed since a failed allocation and `size` bytes are free: whether that happened.
+
+        `failure`: of the OutOfMemory. False at once if memory that becomes free cannot help.
+        """
+        if not failure.event:
+            return False
+        error = lib.flexmem_device_wait(self._use(), failure.event, size, milliseconds)
+        if error != -errno.ETIMEDOUT:
+            check(error)
+        return not error
 
 
 class Allocation(Owner):

@@ -119,6 +119,7 @@ class Failure(NamedTuple):
     region_limit: str
     leaving: int
     quota_own: int
+    event: int
 
 
 # Members that are shown as names: the enum, and the prefix of its names. A number without a name stays a
