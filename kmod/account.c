@@ -571,11 +571,9 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 {
 	struct flexmem_slot_charges *in = &accounts->in[slot];
 	enum flexmem_use use;
-	u64 lost;
 
 	spin_lock(&accounts->lock);
-	lost = in->bytes[FLEXMEM_USE_OWNED] + in->bytes[FLEXMEM_USE_ORPHANED];
-	if (lost) {
+	if (in->bytes[FLEXMEM_USE_OWNED] + in->bytes[FLEXMEM_USE_ORPHANED]) {
 		in->era++;
 		accounts->losses++;
 		accounts->changes++;
@@ -585,6 +583,4 @@ void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 		in->bytes[use] = 0;
 	}
 	spin_unlock(&accounts->lock);
-	if (lost)
-		trace_flexmem_charges_lost(accounts, slot, lost);
 }

@@ -203,7 +203,6 @@ void flexmem_slots_forget(struct flexmem_slots *slots)
 	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
 	memset(slots->holds, 0, sizeof(slots->holds));
 	slots->generation++;
-	trace_flexmem_slots_forget(slots->function, slots->generation);
 	spin_unlock_irq(&slots->lock);
 }
 

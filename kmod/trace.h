@@ -21,7 +21,6 @@
 /* Only main.c, which defines the events, needs more of these. */
 struct dma_fence;
 struct flexmem_account;
-struct flexmem_accounts;
 struct flexmem_allocation;
 struct flexmem_region;
 
@@ -128,22 +127,6 @@ TRACE_EVENT(flexmem_slot,
 	),
 	TP_printk("minor=%d slot=%u filled=%d generation=%llu", __entry->minor,
 		  __entry->slot, __entry->filled, __entry->generation)
-);
-
-/* A reset has emptied the segment table and ended all holds. */
-TRACE_EVENT(flexmem_slots_forget,
-	TP_PROTO(const struct flexmem_function *function, u64 generation),
-	TP_ARGS(function, generation),
-	TP_STRUCT__entry(
-		__field(int, minor)
-		__field(u64, generation)
-	),
-	TP_fast_assign(
-		__entry->minor = function->minor;
-		__entry->generation = generation;
-	),
-	TP_printk("minor=%d generation=%llu", __entry->minor,
-		  __entry->generation)
 );
 
 DECLARE_EVENT_CLASS(flexmem_allocation,
@@ -304,27 +287,6 @@ DEFINE_EVENT(flexmem_charge, flexmem_uncharge,
 	TP_PROTO(const struct flexmem_account *account, u64 size,
 		 unsigned int handles, unsigned int reason),
 	TP_ARGS(account, size, handles, reason)
-);
-
-/* A region was lost: the bytes in it are no longer charged to any client. */
-TRACE_EVENT(flexmem_charges_lost,
-	TP_PROTO(const struct flexmem_accounts *accounts, unsigned int slot,
-		 u64 size),
-	TP_ARGS(accounts, slot, size),
-	TP_STRUCT__entry(
-		__field(int, minor)
-		__field(unsigned int, slot)
-		__field(u64, size)
-	),
-	TP_fast_assign(
-		const struct flexmem_function *function = accounts->function;
-
-		__entry->minor = function ? function->minor : -1;
-		__entry->slot = slot;
-		__entry->size = size;
-	),
-	TP_printk("minor=%d slot=%u size=%llu", __entry->minor, __entry->slot,
-		  __entry->size)
 );
 
 /* flexmem_device_reset() has ended. */

@@ -144,9 +144,8 @@ TEST_F(trace, a_reset_with_an_allocation)
 	NEXT(at, "flexmem_charge", "minor=64 client=");
 	NEXT(at, "flexmem_alloc", "size=%llu chunks=1\n",
 	     (unsigned long long)SIZE);
-	NEXT(at, "flexmem_charges_lost", "minor=64 slot=0 size=%llu\n",
-	     (unsigned long long)SIZE);
-	NEXT(at, "flexmem_slots_forget", "minor=64 generation=");
+	NEXT(at, "flexmem_region_remove", "minor=64 slot=0 region=");
+	NEXT(at, "flexmem_reset", "minor=64 rc=0");
 }
 
 /* A scrub fails, so the memory goes into quarantine instead of to its owner. */
