@@ -97,6 +97,11 @@ bool fake_all_closed(void)
 	return fake.opens == fake.closes && fake.maps == fake.unmaps;
 }
 
+void fake_tells_of_a_free(void)
+{
+	fake.freed = ++fake.sequence;
+}
+
 static uint64_t from_environment(const char *name, uint64_t value)
 {
 	const char *text = getenv(name);

@@ -214,12 +214,39 @@ def errors_say_why():
     with Device() as device:
         assert raised(Error, device.alloc, 0).errno == 22
         error = raised(OutOfMemory, device.alloc, 1 << 40)
+        # No free can help, so there is nothing to wait for.
+        assert error.failure.event == 0 and device.wait(error.failure) is False
         assert isinstance(error, Error) and isinstance(error, MemoryError) and error.errno == 12
         assert error.failure.limit == "region_size" and error.failure.asked == 1 << 40, error.failure
         assert error.strerror.startswith("out of device memory: no region can be that large"), error
         # The error is in no reference cycle, so it is freed at once, with the
         # objects that it refers to.
         del error
+    assert all_closed()
+
+
+@test
+def a_program_waits_for_memory():
+    with Device() as device:
+        held = []
+        error = None
+        while not error:
+            try:
+                held.append(device.alloc(GIB))
+            except OutOfMemory as failed:
+                error = failed
+        failure = error.failure
+        del error
+        assert failure.event and device.wait(failure, GIB, 0) is False
+        held.pop().free()
+        # Memory is free, but since when, only an event tells.
+        assert device.wait(failure, GIB, 0) is False
+        kernel.fake_tells_of_a_free()
+        assert device.wait(failure, GIB, 0) is True
+        # The bytes count, too.
+        assert device.wait(failure, 2 * GIB, 0) is False
+        for allocation in held:
+            allocation.free()
     assert all_closed()
 
 

@@ -106,12 +106,7 @@ static void after(int64_t ms, void (*function)(void))
 static void frees(void)
 {
 	assert_int_equal(flexmem_device_free(other, held.handle), 0);
-	fake.freed = 8;
-}
-
-static void tells_of_a_free(void)
-{
-	fake.freed = 8;
+	fake_tells_of_a_free();
 }
 
 static void frees_in_silence(void)
@@ -154,7 +149,7 @@ static void a_storm_of_signals(void **state)
 static void too_little_is_free(void **state)
 {
 	(void)state;
-	fake.freed = 8;
+	fake_tells_of_a_free();
 	assert_int_equal(wait_for(GIB, 100, 0), 0);
 	assert_int_equal(wait_for(0, 100, 0), 0);
 	assert_int_equal(wait_for(GIB + 1, 100, 100), -ETIMEDOUT);
@@ -168,7 +163,7 @@ static void pieces_are_not_waited_for(void **state)
 {
 	(void)state;
 	assert_int_equal(wait_for(GIB, 50, 50), -ETIMEDOUT);
-	after(5, tells_of_a_free);
+	after(5, fake_tells_of_a_free);
 	assert_int_equal(wait_for(GIB, 50, 10), 0);
 }
 
@@ -180,7 +175,7 @@ static void a_limit_is_in_the_way(void **state)
 						  fake.uid,
 						  FLEXMEM_CHARGE_BYTES,
 						  11 * GIB + 128, NULL, 0), 0);
-	fake.freed = 8;
+	fake_tells_of_a_free();
 	assert_int_equal(wait_for(129, 50, 50), -ETIMEDOUT);
 	assert_int_equal(wait_for(128, 50, 0), 0);
 }
