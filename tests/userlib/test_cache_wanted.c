@@ -70,15 +70,44 @@ static void at_any_level(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/*
+ * Allocates segments of so many MiB, up to a 0. A negative number stays in use,
+ * the others become free.
+ */
+static struct flexmem_cache *cache_with(const int64_t *sizes)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[8];
+	size_t i;
+
+	others = 500 * MIB;
+	for (i = 0; sizes[i]; i++)
+		tokens[i] = take(cache, (uint64_t)llabs(sizes[i]) * MIB, 0);
+	while (i--)
+		if (sizes[i] > 0)
+			give(cache, tokens[i]);
+	return cache;
+}
+
+/* What a cache with such segments gives if @bytes are lacking, in MiB. */
+static uint64_t gift(const int64_t *sizes, uint64_t bytes)
+{
+	struct flexmem_cache *cache = cache_with(sizes);
+	uint64_t released = lack(cache, FLEXMEM_LEVEL_NONE, bytes * MIB);
+
+	flexmem_cache_destroy(cache);
+	return released / MIB;
+}
+
 /* If no segment is large enough, the largest go, and then one that suffices. */
 static void several_segments(void **state)
 {
-	struct flexmem_cache *cache = pressed_cache("");
+	static const int64_t apart[] = { 20, -12, 40, -12, 60, 0 };
+	struct flexmem_cache *cache = cache_with(apart);
 
 	(void)state;
-	three_free(cache);
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 75 * MIB), 80 * MIB);
-	assert_int_equal(reserved(cache), 40 * MIB);
+	assert_int_equal(reserved(cache), 64 * MIB);
 	flexmem_cache_destroy(cache);
 	cache = pressed_cache("");
 	three_free(cache);
@@ -86,6 +115,32 @@ static void several_segments(void **state)
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, GIB), 120 * MIB);
 	assert_int_equal(reserved(cache), 100 * MIB);
 	flexmem_cache_destroy(cache);
+}
+
+/*
+ * The other process needs one piece, so adjacent segments go, even if fewer
+ * bytes of others would be enough. Of those that are large enough together, the
+ * ones with the fewest bytes go.
+ */
+static void adjacent_segments(void **state)
+{
+	static const int64_t three[] = { 20, 40, 60, 0 };
+	static const int64_t equal[] = { 30, 30, 30, 30, 34, 0 };
+	static const int64_t higher[] = { 20, 40, 20, 20, 0 };
+	static const int64_t apart[] = { 60, -12, 30, 22, 0 };
+	static const int64_t pieces[] = { 40, -12, 22, 22, -12, 40, 0 };
+	static const int64_t gaps[] = { 24, -12, 20, -12, 40, 0 };
+
+	(void)state;
+	assert_int_equal(gift(three, 75), 100);
+	assert_int_equal(gift(equal, 60), 60);
+	assert_int_equal(gift(equal, 61), 64);
+	assert_int_equal(gift(higher, 60), 60);
+	assert_int_equal(gift(apart, 50), 52);
+	assert_int_equal(gift(apart, 53), 60);
+	assert_int_equal(gift(pieces, 44), 44);
+	assert_int_equal(gift(pieces, 45), 62);
+	assert_int_equal(gift(gaps, 42), 60);
 }
 
 static void as_much_of_a_growing_one(void **state)
@@ -273,6 +328,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(at_any_level),
 		CACHE_TEST(several_segments),
+		CACHE_TEST(adjacent_segments),
 		CACHE_TEST(as_much_of_a_growing_one),
 		CACHE_TEST(nothing_in_vain),
 		CACHE_TEST(the_rest_of_what_is_lacking),

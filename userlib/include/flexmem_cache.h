@@ -1021,8 +1021,9 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  *  - FLEXMEM_LEVEL_NONE: nothing.
  *  - At any level, if an allocation of another process has failed that could
  *    succeed if this one freed memory: that many bytes, and not more than one
- *    segment too many; nothing if it did so less than a second ago and nobody
- *    took that memory.
+ *    segment too many; adjacent segments if it has enough of them, because the
+ *    other process needs one piece. Nothing if it did so less than a second ago
+ *    and nobody took that memory.
  *
  * Free memory is what flexmem_cache_trim() could return: free segments, and the
  * free ends of growing ones, each as a whole.

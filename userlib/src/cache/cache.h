@@ -329,7 +329,8 @@ void fmlib_collect(struct flexmem_cache *cache);
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 /*
  * Returns @bytes, or as much as is free, and not more than one segment too
- * many: the smallest segment that is large enough, or else the largest ones.
+ * many: adjacent segments that are large enough together, or else the largest
+ * ones.
  */
 uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
 			      int *error);

@@ -162,15 +162,76 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 	return released;
 }
 
-uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
-			      int *error)
+/* Where the bytes begin that a segment could return. */
+static uint64_t spare_begins(const struct flexmem_cache *cache,
+			     const struct fmlib_segment *segment)
+{
+	return segment->address.offset + segment->size -
+	       fmlib_segment_excess(cache, segment);
+}
+
+static bool higher(const struct flexmem_cache *cache,
+		   const struct fmlib_segment *a, const struct fmlib_segment *b)
+{
+	(void)cache;
+	if (a->address.region_id != b->address.region_id)
+		return a->address.region_id > b->address.region_id;
+	return a->address.offset > b->address.offset;
+}
+
+/* Whether what a segment could return ends where that of @above begins. */
+static bool touches(const struct flexmem_cache *cache,
+		    const struct fmlib_segment *segment,
+		    const struct fmlib_segment *above)
+{
+	return segment->address.region_id == above->address.region_id &&
+	       segment->address.offset + segment->size ==
+	       spare_begins(cache, above);
+}
+
+/*
+ * Finds segments that could return at least @size bytes without a gap, and as
+ * few more as possible. Returns the highest of them, with the others as its next
+ * victims up to @last; or NULL.
+ */
+static struct fmlib_segment *find_run(struct flexmem_cache *cache,
+				      uint64_t size,
+				      struct fmlib_segment **last)
+{
+	struct fmlib_segment *segment = victims(cache, higher);
+	struct fmlib_segment *above = NULL;
+	struct fmlib_segment *found = NULL;
+	struct fmlib_segment *top = NULL;
+	uint64_t least = UINT64_MAX;
+	uint64_t sum = 0;
+
+	for (; segment; above = segment, segment = segment->next_victim) {
+		if (!above || !touches(cache, segment, above)) {
+			top = segment;
+			sum = 0;
+		}
+		sum += fmlib_segment_excess(cache, segment);
+		for (; sum - fmlib_segment_excess(cache, top) >= size;
+		     top = top->next_victim)
+			sum -= fmlib_segment_excess(cache, top);
+		if (sum >= size && sum < least) {
+			least = sum;
+			found = top;
+			*last = segment;
+		}
+	}
+	return found;
+}
+
+/* Returns the largest segments, until @bytes have been returned. */
+static uint64_t reclaim_largest(struct flexmem_cache *cache, uint64_t bytes,
+				int *error)
 {
 	struct fmlib_segment *segment = victims(cache, larger);
 	struct fmlib_segment *next;
 	uint64_t released = 0;
 	int err;
 
-	*error = 0;
 	for (; segment && released < bytes; segment = next) {
 		next = segment->next_victim;
 		/* A smaller one is enough. */
@@ -182,6 +243,34 @@ uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
 		if (err && !*error)
 			*error = err;
 	}
+	return released;
+}
+
+/*
+ * The other process needs one piece of that size. So the cache returns adjacent
+ * segments if it has them, from the highest address down: a growing segment can
+ * return a part of its end, which then touches the others.
+ */
+uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
+			      int *error)
+{
+	struct fmlib_segment *last = NULL;
+	struct fmlib_segment *segment = find_run(cache, bytes, &last);
+	struct fmlib_segment *next;
+	uint64_t released = 0;
+	int err;
+
+	*error = 0;
+	if (!segment)
+		return reclaim_largest(cache, bytes, error);
+	do {
+		next = segment == last ? NULL : segment->next_victim;
+		err = fmlib_segment_give_some(cache, segment, bytes - released,
+					      &released);
+		if (err && !*error)
+			*error = err;
+		segment = next;
+	} while (segment && released < bytes);
 	return released;
 }
 
