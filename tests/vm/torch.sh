@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs in the guest. Tests the C++ programs of tests/torch with the driver, on a VF of 2 GiB. The long runs also test
-# the Python programs, for which PyTorch takes minutes to start. Prints TAP.
-# `make torch` must have built the programs.
+# the Python programs, for which PyTorch takes minutes to start; first in a container with a quarter of the VF, beside a
+# container that allocates and frees up to its own limit. Prints TAP.
+# `make torch` and `make -C tests/userlib vm` must have built the programs.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -14,7 +15,29 @@ insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 3
 echo 'TAP version 14'
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/driver /sys/kernel/debug/flexmem_sim/vf0/reset
+
+# in_container NAME MIB COMMAND...: becomes a command in a container with a limit, which sees its own cgroup as the root
+in_container() {
+	mkdir "/sys/fs/cgroup/$1"
+	"$BUILD/tests/userlib/shipped/flexmem" limit --cgroup "/$1" --bytes "$2M" >/dev/null
+	echo "$BASHPID" >"/sys/fs/cgroup/$1/cgroup.procs"
+	exec unshare --cgroup -- "${@:3}"
+}
 if [[ ${FLEXMEM_LONG:-} ]]; then
+	export LD_LIBRARY_PATH=$BUILD/tests/userlib/shipped
+	echo 'TAP version 14'
+	churned=$(mktemp)
+	FLEX_DEVICE=VF in_container other 32 "$BUILD/tests/userlib/vm/device_share" churn >"$churned" 2>&1 &
+	other=$!
+	until [[ -s $churned ]]; do
+		kill -0 "$other"
+		sleep 0.1
+	done
+	(FLEX_DEVICE=VF in_container own 512 tests/torch/enter.sh python3 tests/torch/exact.py $((512 << 20)))
+	# It has not failed.
+	[[ $(<"$churned") == full ]]
+	kill "$other"
+	wait "$other" || true
 	echo 'TAP version 14'
 	# Leaves out tests that start Python again with host memory.
 	FLEX_DEVICE=VF tests/torch/enter.sh python3 tests/torch/tap.py \
