@@ -79,7 +79,7 @@ BLOCKS = {
     ('tracing.rst', 'echo 1'): 'no: the last command does not end; tests/selftests/trace.c does the same',
     ('tracing.rst', 'tests/vm/run.sh'): 'no: the suite selftests-6.12 runs this test',
     ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1000.slice --bytes 8G'): DRIVER,
-    ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice --each-child'): 'as above',
+    ('tasks/limits.rst', 'sudo flexmem limit --cgroup user.slice/user-1001.slice --all --bytes 4G'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem limit --default --bytes 16G'): 'as above',
     ('tasks/limits.rst', 'sudo flexmem owners'): 'as above',
     ('tasks/limits.rst', 'flexmem limit'): 'as above',

@@ -64,25 +64,19 @@ bool flexmem_account_is_removed(const struct flexmem_account *account)
 #endif
 }
 
-static u64 inherited(const struct flexmem_account *account, unsigned int r)
-{
-	const struct flexmem_account *parent = account->parent;
-
-	if (parent && parent->each_child[r] != FLEXMEM_NO_LIMIT)
-		return parent->each_child[r];
-	return account->depth == account->accounts->default_depth ?
-	       account->accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
-}
-
+/* A cgroup without a limit of its own has the default, or none. */
 static void inherit_limits(struct flexmem_account *account)
 {
+	const struct flexmem_accounts *accounts = account->accounts;
+	bool defaults = account->depth == accounts->default_depth;
 	unsigned int r;
 
 	if (account->kind != FLEXMEM_OWNER_CGROUP)
 		return;
 	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
 		if (!(account->own & BIT(r)))
-			account->limit[r] = inherited(account, r);
+			account->limit[r] = defaults ?
+				accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
 /* Drops an account's charges for regions that were lost. */

@@ -69,8 +69,7 @@ struct flexmem_slot_charges {
  * @uid: client: the opener of the file
  * @pid: client: the process that opened the file
  * @is_open: client: the file is open
- * @kept: cgroup: a limit was set for it or its children, so it has a reference to
- *	itself
+ * @kept: cgroup: it has a limit of its own, so it has a reference to itself
  * @depth: cgroup: number of ancestors
  * @own: cgroup: bit mask of the resources for which it has a limit of its own;
  *	for the others it inherits one
@@ -83,8 +82,6 @@ struct flexmem_slot_charges {
  * @leaving_bytes: client: bytes in @leaving, also in lost regions
  * @peak: largest number of bytes in blocks so far
  * @limit: cgroup: its limits, by resource
- * @each_child: cgroup: limits for each child that has none of its own, by
- *	resource
  * @changes: value of &flexmem_accounts.changes when the account was last
  *	brought up to date
  * @losses: value of &flexmem_accounts.losses when the account was last
@@ -127,7 +124,6 @@ struct flexmem_account {
 	u64 leaving_bytes;
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
-	u64 each_child[FLEXMEM_NR_RESOURCES];
 	u64 changes;
 	u64 losses;
 	struct list_head reserves;
@@ -152,9 +148,8 @@ struct flexmem_account {
  * @clients: accounts of open files, and of closed files with charges, by id
  * @cgroups: accounts of cgroups, by id
  * @nr_cgroups: number of accounts in @cgroups
- * @limited: the accounts of @cgroups that are kept, because a limit was set for
- *	the cgroup or for its children. flexmem_owner_forget() checks the first
- *	one next
+ * @limited: the accounts of @cgroups that are kept, because the cgroup has a
+ *	limit of its own. flexmem_owner_forget() checks the first one next
  * @changes: number of changes that concern all accounts: limits set, and
  *	regions lost. Each account applies the changes at its next use
  *	(flexmem_account_settle()), so the time of a change does not depend on

@@ -387,7 +387,8 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 
 	if (cmd->flags & ~FLEXMEM_LIMIT_ALL_FUNCTIONS)
 		return -EOPNOTSUPP;
-	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
+	if ((cmd->scope != FLEXMEM_SCOPE_CGROUP &&
+	     cmd->scope != FLEXMEM_SCOPE_DEFAULT) ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES ||
 	    (cmd->scope == FLEXMEM_SCOPE_DEFAULT && cmd->cgroup))
 		return -EINVAL;

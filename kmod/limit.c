@@ -2,10 +2,9 @@
 /*
  * Limits of cgroups. The administrator sets them.
  *
- * For each resource a cgroup has a limit of its own or inherits a limit. The
- * inherited limit is the parent's limit for each child, or the default limit if
- * the cgroup is at the default depth. Each account stores the resulting limit,
- * so a charge only compares.
+ * For each resource a cgroup has a limit of its own; without one it has the
+ * default limit if it is at the default depth. Each account stores the resulting
+ * limit, so a charge only compares.
  *
  * A limit is for one function, or for each function. The limits for each
  * function are kept in the accounts of @everywhere. A function that is
@@ -31,30 +30,6 @@ static LIST_HEAD(all);
 /* Protects @all, and is held while limits in @everywhere change. */
 static DEFINE_MUTEX(all_lock);
 
-static bool has_limit(const struct flexmem_account *account)
-{
-	unsigned int r;
-
-	for (r = 0; r < FLEXMEM_NR_RESOURCES; r++)
-		if (account->each_child[r] != FLEXMEM_NO_LIMIT)
-			return true;
-	return account->own;
-}
-
-/*
- * Whether the limit of @cmd can be set for an account. Refuses a limit of the
- * root cgroup's open files, because the administrator must always be able to
- * open a file. Refuses limits for children that are too deep to have accounts,
- * because they would have no effect.
- */
-static bool may_have(const struct flexmem_account *account,
-		     const struct flexmem_resource_limit *cmd)
-{
-	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD)
-		return account->depth < FLEXMEM_MAX_DEPTH;
-	return account->parent || cmd->resource != FLEXMEM_RESOURCE_FILES;
-}
-
 /*
  * Finds the account for a new limit.
  * @cmd: receives the ``out_`` members of the reply.
@@ -76,7 +51,8 @@ flexmem_limit_find(struct flexmem_accounts *accounts,
 	account = flexmem_owner_by_id(accounts, cmd->cgroup);
 	if (IS_ERR(account))
 		return account;
-	if (!may_have(account, cmd)) {
+	/* The administrator must always be able to open a file. */
+	if (!account->parent && cmd->resource == FLEXMEM_RESOURCE_FILES) {
 		flexmem_owner_put(account);
 		return ERR_PTR(-EINVAL);
 	}
@@ -95,7 +71,7 @@ static void keep(struct flexmem_account *account)
 {
 	bool kept = account->kept;
 
-	account->kept = has_limit(account);
+	account->kept = account->own;
 	if (account->kept && !kept) {
 		list_add_tail(&account->link, &account->accounts->limited);
 		flexmem_owner_get(account);
@@ -110,12 +86,8 @@ static void set_of_cgroup(struct flexmem_account *account,
 {
 	unsigned int r = cmd->resource;
 
-	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD) {
-		account->each_child[r] = cmd->limit;
-	} else {
-		__assign_bit(r, &account->own, cmd->limit != FLEXMEM_NO_LIMIT);
-		account->limit[r] = cmd->limit;
-	}
+	__assign_bit(r, &account->own, cmd->limit != FLEXMEM_NO_LIMIT);
+	account->limit[r] = cmd->limit;
 	/*
 	 * The account of a removed cgroup may be in the list of
 	 * flexmem_owner_forget(), which drops the lock.
@@ -181,7 +153,6 @@ static void copy_limits(struct flexmem_account *to,
 	spin_lock(&to->accounts->lock);
 	to->own = from->own;
 	memcpy(to->limit, from->limit, sizeof(to->limit));
-	memcpy(to->each_child, from->each_child, sizeof(to->each_child));
 	keep(to);
 	spin_unlock(&to->accounts->lock);
 }

@@ -92,7 +92,6 @@ account_create(struct flexmem_accounts *accounts, enum flexmem_owner_kind kind)
 	account->kind = kind;
 	INIT_LIST_HEAD(&account->leaving);
 	memset64(account->limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
-	memset64(account->each_child, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
 	return account;
 }
 

@@ -41,7 +41,6 @@ static u64 limit_of(struct kunit *test, unsigned int cgroup,
 }
 
 #define DEFAULT FLEXMEM_SCOPE_DEFAULT
-#define EACH_CHILD FLEXMEM_SCOPE_EACH_CHILD
 #define NO_LIMIT FLEXMEM_NO_LIMIT
 
 /*
@@ -78,7 +77,7 @@ static void default_is_shared(struct kunit *test)
 	flexmem_owner_close(high);
 }
 
-/* A cgroup's own limit counts first, then its parent's, then the default. */
+/* A cgroup's own limit counts first, then the default. */
 static void nearest_limit_holds(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
@@ -88,45 +87,17 @@ static void nearest_limit_holds(struct kunit *test)
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 	client = open_in(test, 12);
 	EXPECT(test, limit_of(test, 12, BYTES), 5 * GIB);
-	accounts_set(test, EACH_CHILD, 1, BYTES, 4 * GIB);
-	EXPECT(test, limit_of(test, 12, BYTES), 4 * GIB);
+	accounts_limit_cgroup(test, 12, BYTES, 7 * GIB);
 	EXPECT(test, limit_of(test, 1, BYTES), NO_LIMIT);
 	EXPECT(test, limit_of(test, 13, BYTES), NO_LIMIT);
-	accounts_limit_cgroup(test, 12, BYTES, 7 * GIB);
-	accounts_set(test, EACH_CHILD, 1, BYTES, 3 * GIB);
 	accounts_set(test, DEFAULT, 0, BYTES, 2 * GIB);
 	EXPECT(test, limit_of(test, 12, BYTES), 7 * GIB);
 	EXPECT(test, limit_of(test, 12, NR_SLOTS), NO_LIMIT);
 	accounts_limit_cgroup(test, 12, BYTES, NO_LIMIT);
-	EXPECT(test, limit_of(test, 12, BYTES), 3 * GIB);
-	accounts_set(test, EACH_CHILD, 1, BYTES, NO_LIMIT);
 	EXPECT(test, limit_of(test, 12, BYTES), 2 * GIB);
 	accounts_set(test, DEFAULT, 0, BYTES, NO_LIMIT);
 	EXPECT(test, limit_of(test, 12, BYTES), NO_LIMIT);
 	flexmem_owner_close(client);
-	EXPECT(test, ctx->accounts.nr_cgroups, 0);
-}
-
-/*
- * A parent's limit for each child also holds for children that are made later.
- */
-static void each_child_has_a_limit_from_the_first(struct kunit *test)
-{
-	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *a, *b;
-
-	accounts_set(test, EACH_CHILD, 0, BYTES, GIB);
-	EXPECT(test, ctx->accounts.nr_cgroups, 1);
-	a = open_in(test, 2);
-	b = open_in(test, 3);
-	EXPECT(test, accounts_charge(test, a, 0, GIB + UNIT), CGROUP_LIMIT);
-	EXPECT(test, accounts_charge(test, a, 0, GIB), NONE);
-	EXPECT(test, accounts_charge(test, b, 0, GIB), NONE);
-	accounts_remove_region(test, 0);
-	flexmem_owner_close(a);
-	flexmem_owner_close(b);
-	EXPECT(test, ctx->accounts.nr_cgroups, 1);
-	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 	/*
 	 * The limits of an account are freed with the account: the next account
@@ -142,28 +113,28 @@ static void each_child_has_a_limit_from_the_first(struct kunit *test)
 static void removed_cgroup_inherits_limits(struct kunit *test)
 {
 	struct accounts_ctx *ctx = test->priv;
-	struct flexmem_account *client = open_in(test, 5);
+	struct flexmem_account *client = open_in(test, 12);
 
-	accounts_set(test, EACH_CHILD, 0, BYTES, GIB);
-	accounts_set(test, EACH_CHILD, 5, BYTES, GIB);
-	EXPECT(test, limit_of(test, 5, BYTES), GIB);
+	accounts_set(test, DEFAULT, 0, BYTES, GIB);
+	accounts_limit_cgroup(test, 12, FILES, 5);
+	EXPECT(test, limit_of(test, 12, BYTES), GIB);
 	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client->parent));
 #ifdef CONFIG_CGROUPS
-	fake_cgroup(5)->self.flags &= ~CSS_ONLINE;
+	fake_cgroup(12)->self.flags &= ~CSS_ONLINE;
 	flexmem_owner_forget(&ctx->accounts);
 	accounts_check(test);
 	KUNIT_EXPECT_TRUE(test, flexmem_account_is_removed(client->parent));
 	KUNIT_EXPECT_FALSE(test, flexmem_account_is_removed(client));
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), CGROUP_LIMIT);
-	accounts_set(test, EACH_CHILD, 0, BYTES, 2 * GIB);
+	accounts_set(test, DEFAULT, 0, BYTES, 2 * GIB);
 	EXPECT(test, accounts_charge(test, client, 0, GIB + UNIT), NONE);
 	EXPECT(test, client->parent->limit[BYTES], 2 * GIB);
 	accounts_uncharge(test, client, 0, GIB + UNIT);
 #endif
 	flexmem_owner_close(client);
-	fake_cgroup(5);
-	accounts_set(test, EACH_CHILD, 5, BYTES, NO_LIMIT);
-	accounts_set(test, EACH_CHILD, 0, BYTES, NO_LIMIT);
+	fake_cgroup(12);
+	accounts_limit_cgroup(test, 12, FILES, NO_LIMIT);
+	accounts_set(test, DEFAULT, 0, BYTES, NO_LIMIT);
 	EXPECT(test, ctx->accounts.nr_cgroups, 0);
 }
 
@@ -205,7 +176,6 @@ static void open_files_are_limited(struct kunit *test)
 static struct kunit_case limit_cases[] = {
 	KUNIT_CASE(default_is_shared),
 	KUNIT_CASE(nearest_limit_holds),
-	KUNIT_CASE(each_child_has_a_limit_from_the_first),
 	KUNIT_CASE(removed_cgroup_inherits_limits),
 	KUNIT_CASE(open_files_are_limited),
 	{}

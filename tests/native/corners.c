@@ -51,6 +51,9 @@ static void run_arguments(struct run *r)
 	FAILS(r, SEGMENTS, &CMD(segments, .entry_size = 8), EINVAL);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .region_entry_size = 8), EINVAL);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = 3), EINVAL);
+	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = 1, .limit = SZ_1G,
+				 .cgroup = cgroup_id(native_cgroup_root)),
+	      EINVAL);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .scope = FLEXMEM_SCOPE_DEFAULT,
 				 .cgroup = 1), EINVAL);
 	FAILS(r, SET_LIMIT, &CMD(resource_limit, .cgroup = 1ull << 32), ENOENT);

@@ -136,7 +136,7 @@ static const char * const operation_name[NR_OPERATIONS] = {
 	[CLOSE] = "close",
 	[CHARGE] = "charge",
 	[UNCHARGE] = "uncharge",
-	[SET_LIMIT] = "set a limit for each child",
+	[SET_LIMIT] = "set the default limit",
 	[CHARGE_LIMITED] = "charge after a limit was set",
 	[FORGET_LIMITS] = "forget limits of removed cgroups",
 	[IS_OPEN] = "ask whether a file is open",
@@ -155,8 +155,8 @@ static void count_in(struct cgroup *cgroup, enum operation opening)
 	COUNT(worst[UNCHARGE], uncharge(client, 1));
 	/* SET_LIMIT causes an event, which starts a worker. */
 	COUNT_UNLESS_STARTING(worst[SET_LIMIT],
-			      set(tenant, FLEXMEM_SCOPE_EACH_CHILD, BYTES,
-				  9 * UNIT));
+			      set(NULL, FLEXMEM_SCOPE_DEFAULT, BYTES,
+				  2ULL * MANY * UNIT));
 	COUNT(worst[CHARGE_LIMITED], charge(client, 1));
 	uncharge(client, 1);
 	COUNT(worst[FORGET_LIMITS], flexmem_owner_forget(&accounts));

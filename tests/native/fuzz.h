@@ -71,14 +71,12 @@ struct fuzz_allocation {
  * @there: whether it exists
  * @id: its id in the ABI
  * @limit: limits of its own, by resource
- * @each_child: limits that its children inherit, by resource
  * @peak: largest number of bytes charged so far
  */
 struct fuzz_owner {
 	bool there;
 	u64 id;
 	u64 limit[FLEXMEM_NR_RESOURCES];
-	u64 each_child[FLEXMEM_NR_RESOURCES];
 	u64 peak;
 };
 

@@ -97,8 +97,7 @@ void fuzz_new_owner(struct fuzz *f, unsigned int owner)
 		.id = owner < FUZZ_FILES ? ++f->last_id : 0,
 	};
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		f->owner[owner].limit[i] = f->owner[owner].each_child[i] =
-			FLEXMEM_NO_LIMIT;
+		f->owner[owner].limit[i] = FLEXMEM_NO_LIMIT;
 }
 
 /*
@@ -129,8 +128,7 @@ static bool is_needed(const struct fuzz *f, unsigned int cgroup)
 	unsigned int i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
-		if (f->owner[cgroup].limit[i] != FLEXMEM_NO_LIMIT ||
-		    f->owner[cgroup].each_child[i] != FLEXMEM_NO_LIMIT)
+		if (f->owner[cgroup].limit[i] != FLEXMEM_NO_LIMIT)
 			return true;
 	for (i = 0; i < FUZZ_FILES; i++)
 		if (f->owner[i].there && fuzz_leaf_of(i) == cgroup)
@@ -260,8 +258,7 @@ u64 fuzz_client_used(const struct fuzz *f)
  * @owner: number of a file, which has no limit, or of a cgroup
  * @r: resource
  *
- * Return: the account's own limit; without one, its parent's limit for each
- * child; without that, the default.
+ * Return: the account's own limit; without one, the default.
  */
 u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 {
@@ -270,9 +267,6 @@ u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 	if (f->owner[owner].there &&
 	    f->owner[owner].limit[r] != FLEXMEM_NO_LIMIT)
 		return f->owner[owner].limit[r];
-	if (owner > FUZZ_FILES && f->owner[owner - 1].there &&
-	    f->owner[owner - 1].each_child[r] != FLEXMEM_NO_LIMIT)
-		return f->owner[owner - 1].each_child[r];
 	return owner - FUZZ_FILES == f->settings.default_depth ?
 	       f->default_limit[r] : FLEXMEM_NO_LIMIT;
 }

@@ -483,7 +483,7 @@ static unsigned int draw_owner(struct fuzz *f,
 	u8 n = fuzz_take(f);
 	unsigned int i = FUZZ_FILES + n % (FUZZ_OWNERS - FUZZ_FILES);
 
-	cmd->scope = n >> 4 & 3;
+	cmd->scope = (n >> 4 & 3) % 3;
 	if (cmd->scope == FLEXMEM_SCOPE_DEFAULT)
 		return 0;
 	if (n >= 250) {
@@ -500,7 +500,8 @@ static int check_set_limit(struct fuzz *f,
 	if (cmd->flags)
 		return -EOPNOTSUPP;
 	if (cmd->resource >= FLEXMEM_NR_RESOURCES ||
-	    cmd->scope > FLEXMEM_SCOPE_DEFAULT)
+	    (cmd->scope != FLEXMEM_SCOPE_CGROUP &&
+	     cmd->scope != FLEXMEM_SCOPE_DEFAULT))
 		return -EINVAL;
 	if (!fuzz_is_admin(f->who))
 		return -EPERM;
@@ -515,10 +516,7 @@ static void note_limit(struct fuzz *f, unsigned int owner,
 		return;
 	}
 	fuzz_need_cgroup(f, owner);
-	if (cmd->scope == FLEXMEM_SCOPE_EACH_CHILD)
-		f->owner[owner].each_child[cmd->resource] = cmd->limit;
-	else
-		f->owner[owner].limit[cmd->resource] = cmd->limit;
+	f->owner[owner].limit[cmd->resource] = cmd->limit;
 }
 
 void fuzz_set_limit(struct fuzz *f)
@@ -544,8 +542,7 @@ void fuzz_set_limit(struct fuzz *f)
 	want = check_set_limit(f, &given);
 	if (!want && owner == FUZZ_OWNERS)
 		want = -ENOENT;
-	if (!want && owner == FUZZ_FILES && given.resource == FILES &&
-	    given.scope == FLEXMEM_SCOPE_CGROUP)
+	if (!want && owner == FUZZ_FILES && given.resource == FILES)
 		want = -EINVAL;
 	if (!want && f->late)
 		want = -EFAULT;

@@ -353,7 +353,6 @@ static void run_all_functions(struct run *r)
 	unsigned int i;
 
 	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, 5);
-	limit_all(r, FLEXMEM_SCOPE_EACH_CHILD, a, FILES, 3);
 	limit_all(r, FLEXMEM_SCOPE_DEFAULT, NULL, BYTES, SZ_4M);
 	CALL(r, SET_LIMIT, &CMD(resource_limit, .cgroup = cgroup_id(a),
 				.resource = HANDLES, .limit = 7));
@@ -361,7 +360,6 @@ static void run_all_functions(struct run *r)
 	for (i = 0; i < 2; i++) {
 		must(r, limit_in(2, a, HANDLES) == 5, "limit of a cgroup");
 		must(r, limit_in(2, a, BYTES) == FLEXMEM_NO_LIMIT, "no limit");
-		must(r, limit_in(2, b, FILES) == 3, "limit of each child");
 		must(r, limit_in(2, b, HANDLES) == FLEXMEM_DEFAULT_HANDLES,
 		     "first default limit");
 		must(r, limit_in(2, b, BYTES) == SZ_4M, "default limit");
@@ -373,7 +371,6 @@ static void run_all_functions(struct run *r)
 	WARN_ON(world_bind(2));
 	must(r, limit_in(2, a, HANDLES) == 4, "limit of a later function");
 	limit_all(r, FLEXMEM_SCOPE_CGROUP, a, HANDLES, FLEXMEM_NO_LIMIT);
-	limit_all(r, FLEXMEM_SCOPE_EACH_CHILD, a, FILES, FLEXMEM_NO_LIMIT);
 	limit_all(r, FLEXMEM_SCOPE_DEFAULT, NULL, BYTES, FLEXMEM_NO_LIMIT);
 	bind_again(2);
 	for (i = 1; i < 3; i++)
@@ -485,11 +482,6 @@ static void run_deep(struct run *r)
 	FAILS(r, SET_LIMIT, &cmd, EINVAL);
 	must(r, reserve(r, at[DEEPEST + 1], size, 1, EINVAL) == 99, "too deep");
 	cmd.cgroup = cgroup_id(at[DEEPEST]);
-	cmd.scope = FLEXMEM_SCOPE_EACH_CHILD;
-	FAILS(r, SET_LIMIT, &cmd, EINVAL);
-	must(r, limit_in(1, at[DEEPEST], HANDLES) == FLEXMEM_NO_LIMIT,
-	     "a refused limit is set");
-	cmd.scope = FLEXMEM_SCOPE_CGROUP;
 	CALL(r, SET_LIMIT, &cmd);
 	reserve(r, at[DEEPEST], size, 1, 0);
 	must(r, limit_in(1, at[DEEPEST + 1], HANDLES) == 5,

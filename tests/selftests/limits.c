@@ -196,6 +196,8 @@ TEST_F(limit, wrong_values_are_einval)
 	q = good;
 	q.scope = 3;
 	must_fail(EINVAL, set_limit, self->root, &q);
+	q.scope = 1;
+	must_fail(EINVAL, set_limit, self->root, &q);
 	q.scope = FLEXMEM_SCOPE_DEFAULT;
 	must_fail(EINVAL, set_limit, self->root, &q);
 	q = good;
@@ -486,17 +488,16 @@ TEST_F(limit, containers_have_limits_of_their_own)
 {
 	static const char * const in[] = { "flexmem/a", "flexmem/b", "flexmem/a/x" };
 	int fd[ARRAY_SIZE(in)];
-	__u64 parent;
 	unsigned int i;
 
 	ENTER("flexmem");
-	ENTER("");
-	parent = fm_cgroup_id("flexmem");
 	/*
-	 * sets the limits for each child and the default limits before the
-	 * files are opened, and the own limit of b after that
+	 * sets the limit of a and the default limits before the files are
+	 * opened, and the limit of b after that
 	 */
-	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES, MiB));
+	ENTER(in[0]);
+	ENTER("");
+	ASSERT_EQ(0, set_limit(self->root, fm_cgroup_id(in[0]), BYTES, MiB));
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES, 3));
 	for (i = 0; i < ARRAY_SIZE(in); i++) {
 		fd[i] = fm_open_nth_in(variant->mode, 0, i ? ALICE : BOB, in[i]);
@@ -522,8 +523,6 @@ TEST_F(limit, containers_have_limits_of_their_own)
 	}
 	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_DEFAULT, 0, HANDLES,
 				1 << 20));
-	ASSERT_EQ(0, set_scoped(self->root, FLEXMEM_SCOPE_EACH_CHILD, parent, BYTES,
-				FLEXMEM_NO_LIMIT));
 	EXPECT_EQ(0, fm_remove_cgroup("flexmem"));
 }
 

@@ -93,11 +93,8 @@ struct fake {
 	bool admin;
 	/* The byte limit of each opener. */
 	uint64_t limit;
-	/*
-	 * The limits that were set last: the limit for each child, and the
-	 * default limit.
-	 */
-	uint64_t other_limit[2];
+	/* The default limit that was set last. */
+	uint64_t default_limit;
 	/*
 	 * Whether each SET_LIMIT must be for all functions, or for one; 2: either.
 	 */

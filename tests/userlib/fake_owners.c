@@ -332,7 +332,8 @@ static int set_limit(const struct file *file,
 			all == fake.limit_for_all);
 	if (!fake.admin)
 		return EPERM;
-	if (cmd->scope > FLEXMEM_SCOPE_DEFAULT ||
+	if ((cmd->scope != FLEXMEM_SCOPE_CGROUP &&
+	     cmd->scope != FLEXMEM_SCOPE_DEFAULT) ||
 	    cmd->resource >= FLEXMEM_NR_RESOURCES)
 		return EINVAL;
 	if (cmd->cgroup == 99)
@@ -345,7 +346,7 @@ static int set_limit(const struct file *file,
 	if (fake.keeps_limits)
 		return 0;
 	if (cmd->scope != FLEXMEM_SCOPE_CGROUP)
-		fake.other_limit[cmd->scope - 1] = cmd->limit;
+		fake.default_limit = cmd->limit;
 	for (i = 0; i < FAKE_NODES; i++)
 		if (cmd->scope == FLEXMEM_SCOPE_CGROUP &&
 		    (all || file->node == &fake.nodes[i]))

@@ -288,23 +288,18 @@ static void sets_limits(void **state)
 		assert_true(a.limit == limits[i]);
 		assert_int_equal(a.used, 1024);
 	}
-	assert_int_equal(flexmem_device_set_limit(device,
-						  FLEXMEM_FOR_EACH_CHILD, 1000,
-						  FLEXMEM_CHARGE_BYTES, 5, NULL,
-						  0), 0);
 	assert_int_equal(flexmem_device_set_limit(device, FLEXMEM_FOR_DEFAULT,
 						  0, FLEXMEM_CHARGE_BYTES, 6,
 						  &a, sizeof(a)), 0);
-	assert_int_equal(fake.other_limit[0], 5);
-	assert_int_equal(fake.other_limit[1], 6);
+	assert_int_equal(fake.default_limit, 6);
 	assert_int_equal(a.used, 0);
 	fake.limit_for_all = true;
 	assert_int_equal(flexmem_device_set_limit(device,
-						  FLEXMEM_FOR_EACH_CHILD |
+						  FLEXMEM_FOR_DEFAULT |
 						  FLEXMEM_FOR_ALL_FUNCTIONS,
-						  1000, FLEXMEM_CHARGE_BYTES, 7,
+						  0, FLEXMEM_CHARGE_BYTES, 7,
 						  NULL, 0), 0);
-	assert_int_equal(fake.other_limit[0], 7);
+	assert_int_equal(fake.default_limit, 7);
 	flexmem_device_close(device);
 }
 

@@ -48,8 +48,6 @@ def limits():
             assert rows(out) == ["cgroup /a/b"], out
             found, = report("limit", "--cgroup", name, "--bytes", "1G", FAKE_MOUNTS=tree.mounts)
             assert (found["id"], found["path"], found["bytes"]["limit"]) == (wanted, "/a/b", GIB), found
-        out = good("limit", "--cgroup", "a", "--each-child", "--bytes", "1G", FAKE_MOUNTS=tree.mounts)
-        assert rows(out) == ["each child of cgroup /a"], out
         out = good("reserve", "--cgroup", "a/b", "--size", "8G", "--regions", "1", FAKE_MOUNTS=tree.mounts)
         assert out == "cgroup /a/b has 1 reserved region of 8.0 GiB\n", out
         found = report("reserve", "--cgroup", "a/b", "--size", "8G", "--regions", "1", FAKE_MOUNTS=tree.mounts)

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 from tool import GIB, TOOL, Tree, good, main, report, run, test, tests, tmp
 
 NONE = (1 << 64) - 1
-CGROUP, EACH_CHILD, DEFAULT = 0, 1, 2
+CGROUP, DEFAULT = 0, 2
 BYTES, REGIONS, HANDLES, FILES = 0, 1, 2, 3
 
 
@@ -135,7 +135,7 @@ def one_amount_has_one_line():
 @test
 def the_file_goes_with_no_other_option():
     path = file_with("/a all bytes=1\n")
-    for args in (("--cgroup", "1"), ("--all",), ("--bytes", "1"), ("--default",), ("--each-child",), ("--device", "VF"),
+    for args in (("--cgroup", "1"), ("--all",), ("--bytes", "1"), ("--default",), ("--device", "VF"),
                  ("--apply", path)):
         status, out, err = run("limit", "--check", path, *args)
         assert (status, out) == (2, ""), (args, err)
@@ -148,14 +148,14 @@ def the_file_goes_with_no_other_option():
 @test
 def applies_every_line():
     with Tree("/a/b", "/c", "/s p/\\") as tree:
-        a, b, c, odd = (tree.id(path) for path in ("/a", "/a/b", "/c", "/s p/\\"))
+        b, c, odd = (tree.id(path) for path in ("/a/b", "/c", "/s p/\\"))
         status, out, err, log = apply("/a/b all bytes=8G files=9\n/a/* all bytes=1G handles=none\ndefault all files=5\n"
                                       "/c 0 reserve=2x8G regions=3\n/nowhere all bytes=1\n/c nobody bytes=1\n"
                                       "/s\\x20p/\\\\ all bytes=1\n", tree)
         assert (status, err) == (0, ""), err
         assert states(out) == ["set", "set", "set", "set", "no cgroup", "no function", "set"], out
         assert log == [("all", "limit", CGROUP, b, BYTES, 8 * GIB), ("all", "limit", CGROUP, b, FILES, 9),
-                       ("all", "limit", EACH_CHILD, a, BYTES, GIB), ("all", "limit", EACH_CHILD, a, HANDLES, NONE),
+                       ("all", "limit", CGROUP, b, HANDLES, NONE),
                        ("all", "limit", DEFAULT, 0, FILES, 5), ("0", "limit", CGROUP, c, REGIONS, 3),
                        ("0", "reserve", c, 2, 8 * GIB, 0), ("all", "limit", CGROUP, odd, BYTES, 1)], log
         path = file_with("/a/b all bytes=8G\n/x/* all bytes=1\n")
@@ -167,6 +167,40 @@ def applies_every_line():
              "state": "no cgroup", "error": None}]}, found
         status, out, _, log = apply("/a all bytes=1\n", tree, FAKE_NODE=0)
         assert status == 0 and states(out) == ["no function"] and not log, out
+
+
+@test
+def each_child_has_the_limit():
+    with Tree("/p/a/below", "/p/b", "/p/c", "/empty", "/other") as tree:
+        open(tree.root + "/p/file", "w", encoding="ascii").close()
+        a, b, c = (tree.id(f"/p/{name}") for name in "abc")
+        # A line of a child's own comes first, whatever the order of the lines is.
+        text = "/p/* all bytes=4 files=5\n/p/b all bytes=9\n/p/c 1 bytes=7\n/p/a all bytes=1 files=2\n/empty/* all bytes=3\n"
+        status, out, err, log = apply(text, tree, FAKE_SECOND=1)
+        assert (status, err) == (0, ""), err
+        assert sorted(log) == sorted([
+            ("all", "limit", CGROUP, b, FILES, 5), ("0", "limit", CGROUP, c, BYTES, 4), ("all", "limit", CGROUP, c, FILES, 5),
+            ("all", "limit", CGROUP, b, BYTES, 9), ("1", "limit", CGROUP, c, BYTES, 7), ("all", "limit", CGROUP, a, BYTES, 1),
+            ("all", "limit", CGROUP, a, FILES, 2)]), log
+        rows = [re.split(r" {2,}", line.strip()) for line in out.splitlines()[1:]]
+        assert rows == [["1", "cgroup /p/b", "all", "set"], ["1", "cgroup /p/c", "all", "set"], ["2", "cgroup /p/b", "all", "set"],
+                        ["3", "cgroup /p/c", "1", "set"], ["4", "cgroup /p/a", "all", "set"],
+                        ["5", "each child of cgroup /empty", "all", "no cgroup"]], rows
+        # A line of each child for one function comes before one for all, and after each line of the child.
+        _, _, err, log = apply("/p/* all bytes=4\n/p/* 1 bytes=6\n/p/b all bytes=9\n/p/c 0 bytes=7\n", tree, FAKE_SECOND=1)
+        assert not err and sorted(log) == sorted([
+            ("0", "limit", CGROUP, a, BYTES, 4), ("1", "limit", CGROUP, a, BYTES, 6), ("all", "limit", CGROUP, b, BYTES, 9),
+            ("0", "limit", CGROUP, c, BYTES, 7), ("1", "limit", CGROUP, c, BYTES, 6)]), log
+        # What was set for a child is read back.
+        status, _, err, _ = apply("/p/* all bytes=8G\n", tree, FAKE_KEEPS_LIMITS=1)
+        assert status == 1 and err.count(":1: bytes on ") == 3, err
+
+
+@test
+def each_child_of_the_root():
+    with Tree("/x/y") as tree:
+        _, _, err, log = apply("/* all bytes=1 files=2\n", tree)
+        assert not err and log == [("all", "limit", CGROUP, tree.id("/x"), BYTES, 1), ("all", "limit", CGROUP, tree.id("/x"), FILES, 2)], log
 
 
 @test
@@ -303,7 +337,7 @@ class Watch:
 @test
 def watches_for_cgroups():
     with Tree("/a", "/c") as tree, Watch("/a/b/c all bytes=1\n/c/* all files=2\ndefault all files=3\n/a/x all bytes=4\n", tree) as watch:
-        assert [watch.line() for _ in range(2)] == [":2: set", ":3: set"]
+        assert watch.line() == ":3: set"
         os.makedirs(tree.root + "/a/b/c")
         assert watch.line() == ":1: set"
         first = tree.id("/a/b/c")
@@ -315,14 +349,35 @@ def watches_for_cgroups():
         assert watch.line() == ":4: set"
         os.makedirs(tree.root + "/a/b/c")
         assert watch.line() == ":1: set"
-        os.rmdir(tree.root + "/c")
-        assert watch.line() == ":2: no cgroup"
-        os.mkdir(tree.root + "/c")
-        assert watch.line() == ":2: set"
         limited = [row[2:] for row in watch.log.read()]
-        assert limited == [(EACH_CHILD, limited[0][1], FILES, 2), (DEFAULT, 0, FILES, 3), (CGROUP, first, BYTES, 1),
-                           (CGROUP, tree.id("/a/x"), BYTES, 4), (CGROUP, tree.id("/a/b/c"), BYTES, 1),
-                           (EACH_CHILD, tree.id("/c"), FILES, 2)], limited
+        assert limited == [(DEFAULT, 0, FILES, 3), (CGROUP, first, BYTES, 1), (CGROUP, tree.id("/a/x"), BYTES, 4),
+                           (CGROUP, tree.id("/a/b/c"), BYTES, 1)], limited
+
+
+@test
+def watches_for_each_child():
+    with Tree("/c/m", "/d") as tree, \
+            Watch("/c/* all files=2\n/c/own all files=9\n/x/y/* all files=4\n/d all files=8\n", tree) as watch:
+        assert [watch.line() for _ in range(2)] == [":1: /c/m: set", ":4: set"]
+        limited = [(CGROUP, tree.id("/c/m"), FILES, 2), (CGROUP, tree.id("/d"), FILES, 8)]
+        for path, line, files in (("/c/a", ":1: /c/a: set", 2), ("/c/z", ":1: /c/z: set", 2), ("/c/own", ":2: set", 9),
+                                  ("/x/y/b", ":3: /x/y/b: set", 4)):
+            os.makedirs(tree.root + path)
+            assert watch.line() == line
+            limited.append((CGROUP, tree.id(path), FILES, files))
+        os.rmdir(tree.root + "/c/a")
+        assert watch.line() == ":1: /c/a: no cgroup"
+        os.rmdir(tree.root + "/c/own")
+        assert watch.line() == ":2: no cgroup"
+        for name in ("/c/z", "/c/m"):
+            os.rmdir(tree.root + name)
+            assert watch.line() == f":1: {name}: no cgroup"
+        os.rmdir(tree.root + "/c")
+        os.mkdir(tree.root + "/c")
+        os.mkdir(tree.root + "/c/a\tb")
+        assert watch.line() == ":1: /c/a\\x09b: set"
+        limited.append((CGROUP, tree.id("/c/a\tb"), FILES, 2))
+        assert [row[2:] for row in watch.log.read()] == limited, watch.log.read()
 
 
 @test

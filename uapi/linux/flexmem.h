@@ -926,16 +926,16 @@ enum flexmem_resource {
 /**
  * enum flexmem_limit_scope - what a limit is for
  * @FLEXMEM_SCOPE_CGROUP: one cgroup, together with all cgroups below it
- * @FLEXMEM_SCOPE_EACH_CHILD: each child of one cgroup that has no limit of its own
- * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth ``default_depth`` that has
- *	neither a limit of its own nor one from its parent. The cgroups below
- *	that cgroup share its limit. Cgroups above that depth have no default
- *	limit. Until SET_LIMIT changes it, the default limit is 1,048,576
- *	handles and 4,096 open files, and no limit of bytes and regions
+ * @FLEXMEM_SCOPE_DEFAULT: each cgroup at the depth ``default_depth`` that has no
+ *	limit of its own. The cgroups below that cgroup share its limit. Cgroups
+ *	above that depth have no default limit. Until SET_LIMIT changes it, the
+ *	default limit is 1,048,576 handles and 4,096 open files, and no limit of
+ *	bytes and regions
+ *
+ * 1 was the scope of a limit for each child of a cgroup. It fails with EINVAL.
  */
 enum flexmem_limit_scope {
 	FLEXMEM_SCOPE_CGROUP = 0,
-	FLEXMEM_SCOPE_EACH_CHILD = 1,
 	FLEXMEM_SCOPE_DEFAULT = 2,
 };
 
@@ -1126,20 +1126,19 @@ struct flexmem_snapshot {
  * SNAPSHOT shows the limits that are in effect. SET_LIMIT is for the
  * administrator (CAP_SYS_ADMIN in the initial user namespace): EPERM for all
  * other callers. The caller must be able to see the cgroup (ENOENT). The cgroup
- * need not have an open file. After a limit was removed, the parent's limit for
- * each child is in effect, or the default.
+ * need not have an open file. After a limit was removed, the default is in effect
+ * if the cgroup is at the depth ``default_depth``.
  *
  * A charge must be within the limits of the opener's cgroup and of all its
  * ancestors. An open() beyond a limit fails with EMFILE; the root cgroup cannot
  * have a limit of open files (EINVAL), so the administrator can always open
  * one. If the limit is below the charge, no memory is taken away, but new
  * charges fail. A cgroup deeper than 32 levels below the root has no limits:
- * SET_LIMIT refuses it (EINVAL), and EACH_CHILD of a cgroup at level 32. Files
- * that are opened in it are charged to its ancestor at level 32, which SNAPSHOT
- * shows in its place. A cgroup that is removed keeps its limits until each file that
- * was opened in it is closed and has no memory. SET_LIMIT first checks everything,
- * then writes the reply, and then sets the limit. ENOMEM: SET_LIMIT has set no
- * limit, on any function.
+ * SET_LIMIT refuses it (EINVAL). Files that are opened in it are charged to its
+ * ancestor at level 32, which SNAPSHOT shows in its place. A cgroup that is removed
+ * keeps its limits until each file that was opened in it is closed and has no
+ * memory. SET_LIMIT first checks everything, then writes the reply, and then sets
+ * the limit. ENOMEM: SET_LIMIT has set no limit, on any function.
  */
 struct flexmem_resource_limit {
 	__u32 size;

@@ -414,19 +414,15 @@ enum flexmem_charge {
 /**
  * enum flexmem_limit_for - what a limit is for
  * @FLEXMEM_FOR_CGROUP: one cgroup, together with all cgroups below it
- * @FLEXMEM_FOR_EACH_CHILD: each child of one cgroup, if the child has no limit
- *	of its own
  * @FLEXMEM_FOR_DEFAULT: each cgroup at the depth of the driver's parameter
- *	``default_depth``, if the cgroup has no limit of its own and none from
- *	its parent. At first this limit is 1,048,576 handles and 4,096 open
- *	files
+ *	``default_depth``, if the cgroup has no limit of its own. At first this
+ *	limit is 1,048,576 handles and 4,096 open files
  * @FLEXMEM_FOR_ALL_FUNCTIONS: a bit that is added to one of the others: for each
  *	function of each device, also for those that appear later. Each function
  *	counts for itself
  */
 enum flexmem_limit_for {
 	FLEXMEM_FOR_CGROUP = 0,
-	FLEXMEM_FOR_EACH_CHILD = 1,
 	FLEXMEM_FOR_DEFAULT = 2,
 	FLEXMEM_FOR_ALL_FUNCTIONS = 0x100,
 };

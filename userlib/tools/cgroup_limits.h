@@ -17,15 +17,18 @@
 #define LIMITS_AMOUNTS (FLEXMEM_CHARGES + 1)
 
 /*
- * One line of the file. @whose: FLEXMEM_FOR_CGROUP, FLEXMEM_FOR_EACH_CHILD or
- * FLEXMEM_FOR_DEFAULT. @path: of the cgroup, or NULL for the default.
- * @function: a stable id, an address on PCI or an index; NULL: all. @amount: the
+ * One line of the file. @whose: FLEXMEM_FOR_CGROUP or FLEXMEM_FOR_DEFAULT.
+ * @each: it is for each child of the cgroup that has no line of its own; the
+ * driver knows no such limits, see limits_expand(). @is_child: it was made for
+ * one of these children. @path: of the cgroup, or NULL for the default. @function: a stable id, an address on PCI or an index; NULL: all. @amount: the
  * limits, by charge, and the number of reserved regions. @size: bytes of each
  * reserved region; 0: the size that the driver tries first.
  */
 struct limits_line {
 	unsigned int number;
 	uint32_t whose;
+	bool each;
+	bool is_child;
 	char *path;
 	char *function;
 	bool sets[LIMITS_AMOUNTS];
@@ -64,6 +67,16 @@ bool limits_same_owner(const struct limits_line *one,
 /* "cgroup /a", "each child of cgroup /a" or "default". The caller frees it. */
 char *limits_owner(const struct limits_line *line);
 
+/*
+ * limits_children.c: copies a file. Each line for the children of a cgroup
+ * becomes a line for each child that is there now, in the order of their names,
+ * without the amounts that another line sets for that child on all functions; the
+ * line itself stays if it has no such child. Returns 0, or a negative errno if a
+ * directory cannot be read. The caller calls limits_file_clear() for the copy in
+ * either case.
+ */
+int limits_expand(const struct limits_file *file, struct limits_file *expanded);
+
 /* What became of a line. LIMITS_LEFT: nothing was asked for. */
 enum limits_state {
 	LIMITS_LEFT,
@@ -90,7 +103,8 @@ struct limits_outcome {
 
 /*
  * limits_set.c: sets the limits of those lines for which @wanted is set; NULL:
- * of all lines. Reads them back from the driver. @outcomes has an element for
+ * of all lines. Reads them back from the driver. @file: from limits_expand().
+ * @outcomes has an element for
  * each line of the file. Returns 0, or a negative errno if the functions cannot
  * be listed.
  */

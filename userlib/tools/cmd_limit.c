@@ -100,14 +100,12 @@ static bool set_amount(struct tool *tool, int option,
 }
 
 static bool limit_option(struct tool *tool, int option,
-			 struct limit_options *options, bool *each)
+			 struct limit_options *options)
 {
 	if (option == 'g')
 		return choose_cgroup(tool, options);
 	if (option == 'u')
 		return choose_default(tool, options);
-	if (option == 'e')
-		return *each = true;
 	if (option == 'a')
 		return options->all = true;
 	if (option == FILE_CHECK || option == FILE_APPLY ||
@@ -117,10 +115,9 @@ static bool limit_option(struct tool *tool, int option,
 }
 
 static bool check_file_options(struct tool *tool,
-			       const struct limit_options *options, bool each)
+			       const struct limit_options *options)
 {
-	if (options->chosen || options->all || options->sets_any || each ||
-	    tool->path)
+	if (options->chosen || options->all || options->sets_any || tool->path)
 		usage_error(tool,
 			    "--check, --apply and --watch go with no other option: the file says all");
 	else if (tool->shell)
@@ -132,21 +129,14 @@ static bool check_file_options(struct tool *tool,
 	return false;
 }
 
-static bool check_limit(struct tool *tool, struct limit_options *options,
-			bool each)
+static bool check_limit(struct tool *tool, const struct limit_options *options)
 {
 	if (options->action)
-		return check_file_options(tool, options, each);
+		return check_file_options(tool, options);
 	if (options->sets_any && !options->chosen) {
 		usage_error(tool, "whose? --cgroup PATH or --default is needed");
 		return false;
 	}
-	if (each && (!options->chosen || options->whose)) {
-		usage_error(tool, "--each-child goes with --cgroup PATH");
-		return false;
-	}
-	if (each)
-		options->whose = FLEXMEM_FOR_EACH_CHILD;
 	if ((options->whose || options->all) && !options->sets_any) {
 		usage_error(tool, "a limit to set is needed");
 		return false;
@@ -160,7 +150,6 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 {
 	static const struct option known[] = {
 		{ "cgroup", required_argument, NULL, 'g' },
-		{ "each-child", no_argument, NULL, 'e' },
 		{ "default", no_argument, NULL, 'u' },
 		{ "all", no_argument, NULL, 'a' },
 		{ "check", required_argument, NULL, FILE_CHECK },
@@ -176,11 +165,10 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		  SET_LIMIT + FLEXMEM_CHARGE_FILES },
 		COMMON_OPTIONS
 	};
-	bool each = false;
 	int option;
 
 	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
-		if (!limit_option(tool, option, options, &each)) {
+		if (!limit_option(tool, option, options)) {
 			*status = option_status(option);
 			return false;
 		}
@@ -190,7 +178,7 @@ static bool limit_arguments(struct tool *tool, int argc, char **argv,
 		usage_error(tool, "unexpected argument '%s'", argv[optind]);
 		return false;
 	}
-	return check_limit(tool, options, each);
+	return check_limit(tool, options);
 }
 
 /*
@@ -305,12 +293,9 @@ static void add_whose(struct table *table, const struct limits *limits)
 	else if (limits->whose == FLEXMEM_FOR_DEFAULT)
 		table_add(table, "default");
 	else if (limits->path)
-		table_add(table, "%scgroup %s",
-			  limits->whose ? "each child of " : "", limits->path);
+		table_add(table, "cgroup %s", limits->path);
 	else
-		table_add(table, "%scgroup %" PRIu64,
-			  limits->whose ? "each child of " : "",
-			  limits->cgroup);
+		table_add(table, "cgroup %" PRIu64, limits->cgroup);
 }
 
 /* The cgroup whose limit decides, by path if it has one here. */
@@ -379,17 +364,12 @@ static void json_add_effect(json_t *object, const struct limits_effect *effect,
 
 static json_t *json_limits(const struct limits *limits)
 {
-	static const char *const kinds[] = {
-		[FLEXMEM_FOR_CGROUP] = "cgroup",
-		[FLEXMEM_FOR_EACH_CHILD] = "each_child",
-		[FLEXMEM_FOR_DEFAULT] = "default",
-	};
 	json_t *object = json_checked(json_object());
 	const struct flexmem_allowance *one;
 	json_t *part;
 	uint32_t i;
 
-	json_add(object, "kind", json_string(kinds[limits->whose]));
+	json_add(object, "kind", json_string(limits->whose ? "default" : "cgroup"));
 	json_add(object, "id", limits->cgroup ? json_number(limits->cgroup) :
 						json_null());
 	json_add(object, "path", json_path(limits->path));

@@ -57,14 +57,14 @@ bool limits_parse(uint32_t charge, const char *text, uint64_t *limit)
 bool limits_same_owner(const struct limits_line *one,
 		       const struct limits_line *other)
 {
-	if (one->whose != other->whose)
+	if (one->whose != other->whose || one->each != other->each)
 		return false;
 	return !one->path || !strcmp(one->path, other->path);
 }
 
 char *limits_owner(const struct limits_line *line)
 {
-	const char *words = line->whose == FLEXMEM_FOR_EACH_CHILD ?
+	const char *words = line->each ?
 				    "each child of cgroup " : "cgroup ";
 	char *text;
 	size_t size;
@@ -113,8 +113,7 @@ static bool unescape(struct reader *reader, char *path)
 /* Checks that a path is written as the kernel writes it. */
 static bool check_path(struct reader *reader, const char *path)
 {
-	unsigned int most = reader->line.whose == FLEXMEM_FOR_EACH_CHILD ?
-				    DEPTH_MAX - 1 : DEPTH_MAX;
+	unsigned int most = reader->line.each ? DEPTH_MAX - 1 : DEPTH_MAX;
 	unsigned int depth = 0;
 	size_t length;
 
@@ -156,7 +155,7 @@ static bool read_owner(struct reader *reader, char *word)
 		return true;
 	}
 	if (length >= 2 && !strcmp(word + length - 2, "/*")) {
-		line->whose = FLEXMEM_FOR_EACH_CHILD;
+		line->each = true;
 		word[length == 2 ? 1 : length - 2] = '\0';
 	}
 	if (strchr(word, '*'))
@@ -186,7 +185,8 @@ static bool read_reservation(struct reader *reader, char *value)
 	struct limits_line *line = &reader->line;
 	char *size = strchr(value, 'x');
 
-	if (line->whose != FLEXMEM_FOR_CGROUP || !strcmp(line->path, "/"))
+	if (line->whose != FLEXMEM_FOR_CGROUP || line->each ||
+	    !strcmp(line->path, "/"))
 		return wrong(reader,
 			     "a reservation is for one cgroup, which is not the root");
 	if (size)
@@ -223,7 +223,8 @@ static bool read_amount(struct reader *reader, char *word)
 	if (!limits_parse(i, value, &line->amount[i]))
 		return wrong(reader, "%s=%.300s is neither a number nor none",
 			     word, value);
-	if (i == FLEXMEM_CHARGE_FILES && !line->whose && !strcmp(line->path, "/"))
+	if (i == FLEXMEM_CHARGE_FILES && !line->whose && !line->each &&
+	    !strcmp(line->path, "/"))
 		return wrong(reader,
 			     "the root cgroup cannot have a limit of open files");
 	return true;

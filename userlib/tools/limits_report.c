@@ -155,25 +155,37 @@ static enum tool_status report(struct tool *tool, const char *name,
 	return status;
 }
 
+static enum tool_status apply(struct tool *tool, const char *name,
+			      const struct limits_file *file)
+{
+	struct limits_outcome *outcomes = NULL;
+	enum tool_status status;
+	struct limits_file lines;
+	int err = limits_expand(file, &lines);
+
+	if (!err) {
+		outcomes = grow(NULL, lines.count + 1, sizeof(*outcomes));
+		err = limits_set(&lines, NULL, outcomes);
+	}
+	if (err) {
+		status = tool_error(tool, err, NULL, "limit: %s", name);
+		free(outcomes);
+	} else {
+		status = report(tool, name, &lines, outcomes);
+		limits_outcomes_clear(outcomes, lines.count);
+	}
+	limits_file_clear(&lines);
+	return status;
+}
+
 /* Nothing is set if a line has a mistake. */
 enum tool_status limits_apply(struct tool *tool, const char *name)
 {
-	struct limits_outcome *outcomes;
 	struct limits_file file;
 	enum tool_status status = limits_open(tool, name, &file);
-	int err;
 
-	if (!status) {
-		outcomes = grow(NULL, file.count + 1, sizeof(*outcomes));
-		err = limits_set(&file, NULL, outcomes);
-		if (err) {
-			status = tool_error(tool, err, NULL, "limit: %s", name);
-			free(outcomes);
-		} else {
-			status = report(tool, name, &file, outcomes);
-			limits_outcomes_clear(outcomes, file.count);
-		}
-	}
+	if (!status)
+		status = apply(tool, name, &file);
 	limits_file_clear(&file);
 	return status;
 }

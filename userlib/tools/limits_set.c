@@ -87,8 +87,21 @@ static bool is_named(const struct function *function, size_t index,
 }
 
 /*
- * Whether a line for one function sets this amount for the same cgroup. @at: the
- * function that it must be for; SIZE_MAX: any.
+ * Whether @other comes before @line, which is for the same cgroup: a line of the
+ * cgroup before one for each child, then a line for one function before one for
+ * all.
+ */
+static bool comes_before(const struct limits_line *other,
+			 const struct limits_line *line)
+{
+	if (other->is_child != line->is_child)
+		return line->is_child;
+	return other->function && !line->function;
+}
+
+/*
+ * Whether a line that comes before this one sets the amount for the same cgroup.
+ * @at: the function that it must be for; SIZE_MAX: any.
  */
 static bool is_overridden(const struct setter *setter,
 			  const struct limits_line *line, uint32_t amount,
@@ -99,10 +112,10 @@ static bool is_overridden(const struct setter *setter,
 
 	for (i = 0; i < setter->file->count; i++) {
 		other = &setter->file->lines[i];
-		if (!other->function || !other->sets[amount] ||
-		    !limits_same_owner(line, other))
+		if (!other->sets[amount] || !limits_same_owner(line, other) ||
+		    !comes_before(other, line))
 			continue;
-		if (at == SIZE_MAX ||
+		if (at == SIZE_MAX || !other->function ||
 		    is_named(&setter->functions[at], at, other->function))
 			return true;
 	}
@@ -115,8 +128,9 @@ static bool is_meant(const struct setter *setter,
 {
 	if (!line->sets[amount])
 		return false;
-	if (line->function)
-		return is_named(&setter->functions[at], at, line->function);
+	if (line->function &&
+	    !is_named(&setter->functions[at], at, line->function))
+		return false;
 	return !is_overridden(setter, line, amount, at);
 }
 
@@ -205,7 +219,9 @@ static void set_line(const struct setter *setter,
 	uint32_t amount;
 	size_t i;
 
-	if (line->path && cgroup_at(line->path, &outcome->cgroup)) {
+	/* A line for each child that was not replaced has no child. */
+	if (line->each ||
+	    (line->path && cgroup_at(line->path, &outcome->cgroup))) {
 		outcome->state = LIMITS_NO_CGROUP;
 		return;
 	}
@@ -266,10 +282,7 @@ find_account(const struct flexmem_account_state *accounts, size_t count,
 	return NULL;
 }
 
-/*
- * Reads the limits of one function back. The driver does not show a default, nor
- * a limit for each child.
- */
+/* Reads the limits of one function back. The driver does not show a default. */
 static void read_back(const struct setter *setter, size_t at)
 {
 	struct flexmem_account_state *accounts = NULL;

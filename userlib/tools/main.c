@@ -52,7 +52,6 @@ static const struct command commands[] = {
 	  "Show what the own cgroup may have; or set it, which only the administrator\n"
 	  "may. A limit is a number, or 'none'.\n\n"
 	  "  --cgroup PATH|ID       of a cgroup, or a container, and all below it\n"
-	  "  --each-child           of each child of that cgroup\n"
 	  "  --default              of each cgroup at the default depth\n"
 	  "  --all                  on each PF and VF, present and future\n"
 	  "  --bytes BYTES          at most so much memory (8G, none)\n"
