@@ -18,7 +18,6 @@
 #include <linux/string.h>
 
 #include "slot.h"
-#include "trace.h"
 
 /*
  * Initialises an empty segment table.
@@ -63,7 +62,6 @@ static void show(struct flexmem_slots *slots, unsigned int slot, bool filled)
 	__assign_bit(slot, slots->filled, filled);
 	slots->generation++;
 	slots->since[slot] = slots->generation;
-	trace_flexmem_slot(slots->function, slot, filled, slots->generation);
 }
 
 /*

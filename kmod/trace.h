@@ -108,27 +108,6 @@ DEFINE_EVENT(flexmem_region, flexmem_region_remove,
 	TP_ARGS(region)
 );
 
-/* A slot of the segment table was filled or emptied. */
-TRACE_EVENT(flexmem_slot,
-	TP_PROTO(const struct flexmem_function *function, unsigned int slot,
-		 bool filled, u64 generation),
-	TP_ARGS(function, slot, filled, generation),
-	TP_STRUCT__entry(
-		__field(int, minor)
-		__field(unsigned int, slot)
-		__field(bool, filled)
-		__field(u64, generation)
-	),
-	TP_fast_assign(
-		__entry->minor = function->minor;
-		__entry->slot = slot;
-		__entry->filled = filled;
-		__entry->generation = generation;
-	),
-	TP_printk("minor=%d slot=%u filled=%d generation=%llu", __entry->minor,
-		  __entry->slot, __entry->filled, __entry->generation)
-);
-
 DECLARE_EVENT_CLASS(flexmem_allocation,
 	TP_PROTO(const struct flexmem_allocation *allocation),
 	TP_ARGS(allocation),

@@ -121,9 +121,7 @@ TEST_F(trace, regions_slots_and_commands)
 	read_trace(text, sizeof(text));
 	NEXT(at, "flexmem_command", "operation=acquire rc=0");
 	NEXT(at, "flexmem_command", "operation=slot_set rc=0");
-	NEXT(at, "flexmem_slot", "slot=0 filled=1");
 	NEXT(at, "flexmem_region_add", "slot=0 region=");
-	NEXT(at, "flexmem_slot", "slot=0 filled=0");
 	NEXT(at, "flexmem_command", "operation=slot_clear rc=0");
 	NEXT(at, "flexmem_region_remove", "slot=0 region=");
 	NEXT(at, "flexmem_command", "operation=release rc=0");
