@@ -10,7 +10,6 @@
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "debugfs.h"
 #include "snapshot.h"
@@ -21,18 +20,27 @@ static struct dentry *top;
 static int regions_show(struct seq_file *m, void *unused)
 {
 	struct flexmem_view *view = kzalloc(sizeof(*view), GFP_KERNEL);
-	char *text = vzalloc(FLEXMEM_VIEW_TEXT);
-	int rc = -ENOMEM;
+	const struct flexmem_region_entry *entry;
 
-	if (view && text) {
-		flexmem_table_snapshot(m->private, NULL, view);
-		flexmem_view_print(view, text, FLEXMEM_VIEW_TEXT);
-		seq_puts(m, text);
-		rc = 0;
-	}
-	vfree(text);
+	if (!view)
+		return -ENOMEM;
+	flexmem_table_snapshot(m->private, NULL, view);
+	seq_printf(m,
+		   "total %llu free %llu owned %llu orphaned %llu quarantined %llu scrubbed %llu\n"
+		   "clients %llu generation %llu capacity %llu\n",
+		   view->sum.out_total, view->sum.out_free,
+		   view->sum.out_owned, view->sum.out_orphaned,
+		   view->sum.out_quarantined, view->sum.out_scrubbed,
+		   view->sum.out_clients, view->sum.out_generation,
+		   view->sum.out_capacity);
+	for (entry = view->region; entry < view->region + view->nr; entry++)
+		seq_printf(m,
+			   "slot %u total %llu free %llu largest %llu allocated %llu sequence %llu\n",
+			   entry->slot, entry->total, entry->free,
+			   entry->largest_free, entry->nr_allocated,
+			   entry->sequence);
 	kfree(view);
-	return rc;
+	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(regions);
 

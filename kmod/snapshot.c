@@ -275,30 +275,3 @@ void flexmem_view_hide(struct flexmem_view *view)
 				.domain = entry->domain,
 			};
 }
-
-/*
- * Describes a view for people, in lines and a NUL; @size is at least 1. Return:
- * the length of the text.
- */
-size_t flexmem_view_print(const struct flexmem_view *view, char *text,
-			  size_t size)
-{
-	const struct flexmem_region_entry *entry;
-	size_t n;
-
-	n = scnprintf(text, size,
-		      "total %llu free %llu owned %llu orphaned %llu quarantined %llu scrubbed %llu\n"
-		      "clients %llu generation %llu capacity %llu\n",
-		      view->sum.out_total, view->sum.out_free,
-		      view->sum.out_owned, view->sum.out_orphaned,
-		      view->sum.out_quarantined, view->sum.out_scrubbed,
-		      view->sum.out_clients, view->sum.out_generation,
-		      view->sum.out_capacity);
-	for (entry = view->region; entry < view->region + view->nr; entry++)
-		n += scnprintf(text + n, size - n,
-			       "slot %u total %llu free %llu largest %llu allocated %llu sequence %llu\n",
-			       entry->slot, entry->total, entry->free,
-			       entry->largest_free, entry->nr_allocated,
-			       entry->sequence);
-	return n;
-}

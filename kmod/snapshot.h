@@ -3,7 +3,6 @@
 #ifndef _FLEXMEM_SNAPSHOT_H
 #define _FLEXMEM_SNAPSHOT_H
 
-#include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
@@ -15,9 +14,6 @@ struct flexmem_table;
 
 /* Owners are read in batches of this number. */
 #define FLEXMEM_VIEW_OWNERS 64
-
-/* Room for the description of a view: a line for each slot, and two others. */
-#define FLEXMEM_VIEW_TEXT SZ_8K
 
 /**
  * struct flexmem_view - a PF or VF at one moment
@@ -59,7 +55,5 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 void flexmem_table_more_owners(struct flexmem_table *table,
 			       struct flexmem_view *view);
 void flexmem_view_hide(struct flexmem_view *view);
-size_t flexmem_view_print(const struct flexmem_view *view, char *text,
-			  size_t size);
 
 #endif /* _FLEXMEM_SNAPSHOT_H */
