@@ -131,20 +131,45 @@ static bool refuses(const struct flexmem_account *account,
 	for ((account) = (client); (account); (account) = (account)->parent)
 
 /*
+ * Describes the limit of @by that refuses a charge of @charged, as it is at this
+ * moment. @refused: NULL if the caller does not ask.
+ */
+static noinline void describe(const struct flexmem_account *charged,
+			      struct flexmem_account *by,
+			      enum flexmem_resource r,
+			      struct flexmem_refused *refused)
+{
+	if (!refused)
+		return;
+	refused->by = by;
+	refused->figures = (struct flexmem_refusal) {
+		.resource = r,
+		.cgroup = by->id,
+		.limit = by->limit[r],
+		.used = by->used[r],
+		.own = charged->used[r],
+	};
+}
+
+/*
  * Whether a charge of @bytes bytes and of @more units of resource @r to @charged
  * would exceed a limit of @account or of an account above it. The account of an
- * open file has no limits.
+ * open file has no limits. @refused: receives the limit; may be NULL.
  */
-static __always_inline bool is_over(struct flexmem_account *charged,
+static __always_inline bool is_over(const struct flexmem_account *charged,
 				    struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
-				    unsigned int more)
+				    unsigned int more,
+				    struct flexmem_refused *refused)
 {
+	bool too_long;
+
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
-		if (refuses(account, FLEXMEM_RESOURCE_BYTES, bytes) ||
-		    refuses(account, r, more)) {
-			charged->refused_by = account;
+		too_long = refuses(account, FLEXMEM_RESOURCE_BYTES, bytes);
+		if (too_long || refuses(account, r, more)) {
+			describe(charged, account,
+				 too_long ? FLEXMEM_RESOURCE_BYTES : r, refused);
 			return true;
 		}
 	}
@@ -169,7 +194,7 @@ static __always_inline void count(struct flexmem_account *client, u64 bytes,
  */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
-	if (is_over(client, client->parent, 0, FLEXMEM_RESOURCE_FILES, 1))
+	if (is_over(client, client->parent, 0, FLEXMEM_RESOURCE_FILES, 1, NULL))
 		return false;
 	count(client, 0, FLEXMEM_RESOURCE_FILES, 1);
 	return true;
@@ -186,13 +211,15 @@ void flexmem_uncharge_file(struct flexmem_account *client)
  * charges the region of a block later. flexmem_account_move() uncharges a region
  * and the bytes of a block. flexmem_uncharge() uncharges the handle, and bytes
  * that are in no block.
- * @handles: 1; 0 for an allocation that grows.
+ * @handles: 1; 0 for an allocation that grows. @refused: receives the limit of a
+ * cgroup that forbids the charge; may be NULL.
  * Context: the caller holds no region's lock. O(depth of the cgroup). Return:
  * FLEXMEM_REASON_NONE, or the limit that forbids the charge; then nothing is
  * charged.
  */
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
-				   unsigned int handles)
+				   unsigned int handles,
+				   struct flexmem_refused *refused)
 {
 	struct flexmem_accounts *accounts = client->accounts;
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
@@ -201,7 +228,7 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 	spin_lock(&accounts->lock);
 	if (handles && client->used[r] >= FLEXMEM_MAX_HANDLES)
 		reason = FLEXMEM_REASON_HANDLES;
-	else if (is_over(client, client->parent, size, r, handles))
+	else if (is_over(client, client->parent, size, r, handles, refused))
 		reason = FLEXMEM_REASON_CGROUP_LIMIT;
 	else
 		count(client, size, r, handles);
@@ -226,14 +253,16 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
-static bool refuses_region(struct flexmem_account *charged,
-			   struct flexmem_account *account, unsigned int slot)
+static bool refuses_region(const struct flexmem_account *charged,
+			   struct flexmem_account *account, unsigned int slot,
+			   struct flexmem_refused *refused)
 {
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
 		if (!flexmem_charges_region(&account->in[slot]) &&
 		    refuses(account, FLEXMEM_RESOURCE_REGIONS, 1)) {
-			charged->refused_by = account;
+			describe(charged, account, FLEXMEM_RESOURCE_REGIONS,
+				 refused);
 			return true;
 		}
 	}
@@ -303,7 +332,8 @@ static void count_orphaned(struct flexmem_account *client, unsigned int slot,
  */
 static __always_inline enum flexmem_reason
 recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
-	unsigned int slot, u64 size, enum flexmem_use from, enum flexmem_use to)
+	unsigned int slot, u64 size, enum flexmem_use from, enum flexmem_use to,
+	struct flexmem_refused *refused)
 {
 	bool ends = flexmem_use_is_charged(from) && !flexmem_use_is_charged(to);
 	struct flexmem_slot_charges *in = &accounts->in[slot];
@@ -317,7 +347,7 @@ recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
 		 * above it, and a further block exceeds no limit of regions.
 		 */
 		if (!client->in[slot].bytes &&
-		    refuses_region(client, client->parent, slot)) {
+		    refuses_region(client, client->parent, slot, refused)) {
 			reason = FLEXMEM_REASON_REGION_LIMIT;
 			goto unlock;
 		}
@@ -343,16 +373,18 @@ unlock:
 
 /*
  * Charges a block that is about to be allocated.
- * @size: bytes of the block; flexmem_charge() has charged them.
+ * @size: bytes of the block; flexmem_charge() has charged them. @refused:
+ * receives the region limit that forbids the block; may be NULL.
  * Context: as flexmem_account_move(). Return: FLEXMEM_REASON_NONE, or the
  * region limit that forbids the block; then the bytes stay charged, but in no
  * region.
  */
 enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
-					 unsigned int slot, u64 size)
+					 unsigned int slot, u64 size,
+					 struct flexmem_refused *refused)
 {
 	return recount(client->accounts, client, slot, size, FLEXMEM_USE_FREE,
-		       FLEXMEM_USE_OWNED);
+		       FLEXMEM_USE_OWNED, refused);
 }
 
 /*
@@ -370,9 +402,9 @@ void flexmem_account_move(struct flexmem_accounts *accounts,
 {
 	if (likely(from == FLEXMEM_USE_OWNED && to == FLEXMEM_USE_FREE))
 		recount(accounts, client, slot, size, FLEXMEM_USE_OWNED,
-			FLEXMEM_USE_FREE);
+			FLEXMEM_USE_FREE, NULL);
 	else
-		recount(accounts, client, slot, size, from, to);
+		recount(accounts, client, slot, size, from, to, NULL);
 }
 
 /* Bit mask of the slots in which an account has blocks. O(slots). */
@@ -435,17 +467,19 @@ u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
  * Whether a limit forbids a new region for the account of an open file or of a
  * cgroup. Asked before a region is acquired, to avoid a useless acquisition.
  * The later check in flexmem_account_take() or flexmem_charge_region() is
- * decisive.
+ * decisive. @refused: receives the limit; may be NULL.
  */
-bool flexmem_account_refuses_region(struct flexmem_account *account)
+bool flexmem_account_refuses_region(struct flexmem_account *account,
+				    struct flexmem_refused *refused)
 {
 	struct flexmem_accounts *accounts = account->accounts;
-	bool refused;
+	bool is_refused;
 
 	spin_lock(&accounts->lock);
-	refused = is_over(account, account, 0, FLEXMEM_RESOURCE_REGIONS, 1);
+	is_refused = is_over(account, account, 0, FLEXMEM_RESOURCE_REGIONS, 1,
+			     refused);
 	spin_unlock(&accounts->lock);
-	return refused;
+	return is_refused;
 }
 
 /*
@@ -477,7 +511,8 @@ static bool could_fit(struct flexmem_account *client, u64 bytes)
 
 /* The wishes that the files may fulfil whose memory an ALLOC lacked, or NULL. */
 static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
-					 enum flexmem_reason reason)
+					 enum flexmem_reason reason,
+					 const struct flexmem_refused *refused)
 {
 	switch (reason) {
 	case FLEXMEM_REASON_NONE:
@@ -486,7 +521,7 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 		return NULL;
 	case FLEXMEM_REASON_REGION_LIMIT:
 	case FLEXMEM_REASON_CGROUP_LIMIT:
-		return client->refused_by ? &client->refused_by->wishes : NULL;
+		return &refused->by->wishes;
 	default:
 		return &client->accounts->gauge.wishes;
 	}
@@ -496,17 +531,19 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
  * Tells other files that an ALLOC of @bytes bytes has failed, if memory that
  * they have could have served it: all files if the device had no room, and the
  * files that are charged to a limit if the limit refused it.
+ * @refused: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit.
  * Context: not under &flexmem_accounts.lock. O(depth of the cgroup).
  */
 void flexmem_account_want(struct flexmem_account *client, u64 bytes,
-			  enum flexmem_reason reason)
+			  enum flexmem_reason reason,
+			  const struct flexmem_refused *refused)
 {
 	struct flexmem_accounts *accounts = client->accounts;
 	struct flexmem_wishes *wishes;
 
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
-	wishes = wishes_for(client, reason);
+	wishes = wishes_for(client, reason, refused);
 	if (wishes && could_fit(client, bytes))
 		flexmem_gauge_wish(&accounts->gauge, wishes, bytes, client->id);
 	spin_unlock(&accounts->lock);
@@ -525,7 +562,7 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 	bool refused;
 
 	spin_lock(&accounts->lock);
-	refused = refuses_region(cgroup, cgroup, slot);
+	refused = refuses_region(cgroup, cgroup, slot, NULL);
 	if (!refused) {
 		for_each_charged(account, cgroup) {
 			enter_region(account, slot);

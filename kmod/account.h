@@ -91,8 +91,6 @@ struct flexmem_slot_charges {
  * @reservation_size: cgroup: bytes of each of these regions
  * @told: cgroup: a message in the log has said that it has too few of them
  * @reserved: cgroup: bit mask of the slots whose regions are reserved for it now
- * @refused_by: the account whose limit last refused a charge of this account; it
- *	is this account or above it. NULL: there was none
  * @wishes: cgroup: wishes that files with charges in it could fulfil
  * @in: charges by slot of the region
  *
@@ -131,9 +129,19 @@ struct flexmem_account {
 	u64 reservation_size;
 	bool told;
 	u64 reserved;
-	struct flexmem_account *refused_by;
 	struct flexmem_wishes wishes;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
+};
+
+/**
+ * struct flexmem_refused - the limit that has refused a charge
+ * @by: the account that has the limit: the charged account, or one above it. The
+ *	charged account keeps it. NULL: no limit has refused the charge
+ * @figures: the limit and its use at that moment, for a caller that may see @by
+ */
+struct flexmem_refused {
+	struct flexmem_account *by;
+	struct flexmem_refusal figures;
 };
 
 /**
@@ -233,13 +241,15 @@ static inline void flexmem_account_settle(struct flexmem_account *account)
 }
 
 enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
-				   unsigned int handles);
+				   unsigned int handles,
+				   struct flexmem_refused *refused);
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
 bool flexmem_charge_file(struct flexmem_account *client);
 void flexmem_uncharge_file(struct flexmem_account *client);
 enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
-					 unsigned int slot, u64 size);
+					 unsigned int slot, u64 size,
+					 struct flexmem_refused *refused);
 void flexmem_account_move(struct flexmem_accounts *accounts,
 			  struct flexmem_account *client, unsigned int slot,
 			  u64 size, enum flexmem_use from,
@@ -249,8 +259,10 @@ u64 flexmem_account_in(const struct flexmem_account *account, u64 slots);
 u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 			  u64 *left);
 void flexmem_account_want(struct flexmem_account *client, u64 bytes,
-			  enum flexmem_reason reason);
-bool flexmem_account_refuses_region(struct flexmem_account *account);
+			  enum flexmem_reason reason,
+			  const struct flexmem_refused *refused);
+bool flexmem_account_refuses_region(struct flexmem_account *account,
+				    struct flexmem_refused *refused);
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot);
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,

@@ -179,7 +179,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 						began + request->given);
 		}
 		flexmem_account_want(client->account, request->size,
-				     request->reason);
+				     request->reason, &request->refused);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

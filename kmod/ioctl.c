@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "ioctl.h"
 #include "leaving.h"
+#include "owner.h"
 #include "policy.h"
 #include "resize.h"
 
@@ -54,7 +55,7 @@ static __always_inline int read_words(void *to, const void __user *from,
 	if (should_fail_usercopy() || !user_read_access_begin(from, nr * size))
 		return rc;
 	for (; nr; nr--, word += words, user += words) {
-#pragma GCC unroll 16
+#pragma GCC unroll 32
 		for (i = 0; i < words; i++)
 			unsafe_get_user(word[i], &user[i], fault);
 	}
@@ -88,10 +89,12 @@ static void alloc_reply(struct flexmem_alloc *cmd, u64 size,
 	cmd->out_chunks = failed ? 0 : allocation->nr_chunks;
 	cmd->out_leaving = 0;
 	cmd->out_event = 0;
+	cmd->out_refusal = (struct flexmem_refusal) {};
 }
 
 /* Says in the reply why an ALLOC has failed with ENOMEM. */
-static void alloc_explain(struct flexmem_alloc *cmd,
+static void alloc_explain(const struct flexmem_client *client,
+			  struct flexmem_alloc *cmd,
 			  const struct flexmem_request *request)
 {
 	cmd->out_reason = request->reason;
@@ -102,6 +105,10 @@ static void alloc_explain(struct flexmem_alloc *cmd,
 	cmd->out_regions = request->regions;
 	cmd->out_leaving = request->leaving;
 	cmd->out_event = request->event;
+	if (request->reason == FLEXMEM_REASON_CGROUP_LIMIT ||
+	    request->reason == FLEXMEM_REASON_REGION_LIMIT)
+		flexmem_owner_tell_refusal(client->account, &request->refused,
+					   &cmd->out_refusal);
 }
 
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
@@ -148,7 +155,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 			  flexmem_client_prepare(call->client, &request);
 	alloc_reply(cmd, request.size, allocation);
 	if (allocation == ERR_PTR(-ENOMEM)) {
-		alloc_explain(cmd, &request);
+		alloc_explain(call->client, cmd, &request);
 		cmd->out_client_used = flexmem_client_used(call->client);
 		atomic64_inc(&call->fdev->failures);
 	}
@@ -446,6 +453,11 @@ static int cmd_resize(struct flexmem_call *call)
 	int rc, reply_rc;
 
 	rc = flexmem_resize_prepare(call->client, cmd, &resizing);
+	cmd->out_refusal = (struct flexmem_refusal) {};
+	if (cmd->out_reason)
+		flexmem_owner_tell_refusal(call->client->account,
+					   &resizing.refused,
+					   &cmd->out_refusal);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	if (rc)
 		return reply_rc ?: rc;
@@ -493,7 +505,7 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 
 /* The ABI is the same for each compiler, in 32 and 64 bits. */
 static_assert(sizeof(struct flexmem_info) == 216);
-static_assert(sizeof(struct flexmem_alloc) == 128);
+static_assert(sizeof(struct flexmem_alloc) == 168);
 static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
@@ -509,7 +521,7 @@ static_assert(sizeof(struct flexmem_copy) == 48);
 static_assert(sizeof(struct flexmem_snapshot) == 184);
 static_assert(sizeof(struct flexmem_owner_entry) == 136);
 static_assert(sizeof(struct flexmem_resource_limit) == 48);
-static_assert(sizeof(struct flexmem_resize) == 40);
+static_assert(sizeof(struct flexmem_resize) == 80);
 static_assert(sizeof(struct flexmem_reserve) == 32);
 static_assert(sizeof(struct flexmem_va_reserve) == 32);
 static_assert(sizeof(struct flexmem_va_free) == 16);

@@ -74,7 +74,7 @@ struct flexmem_call {
 /*
  * Writes @nr structs word by word. The compiler knows the size of nearly every
  * struct, so it can unroll the loop. Then this takes fewer instructions than
- * copy_to_user(). The struct of ALLOC has 15 words.
+ * copy_to_user(). The struct of ALLOC has 21 words.
  */
 static __always_inline int flexmem_write_words(void __user *to,
 					       const void *from, size_t size,
@@ -88,7 +88,7 @@ static __always_inline int flexmem_write_words(void __user *to,
 	if (should_fail_usercopy() || !user_write_access_begin(to, nr * size))
 		return rc;
 	for (; nr; nr--, word += words, user += words) {
-#pragma GCC unroll 16
+#pragma GCC unroll 32
 		for (i = 0; i < words; i++)
 			unsafe_put_user(word[i], &user[i], fault);
 	}

@@ -15,6 +15,7 @@
  * has a limit or a reservation.
  */
 
+#include <linux/capability.h>
 #include <linux/cgroup.h>
 #include <linux/err.h>
 #include <linux/minmax.h>
@@ -22,6 +23,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/user_namespace.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
@@ -392,6 +394,43 @@ bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id)
 	is_open = node && to_account(node)->is_open;
 	spin_unlock(&accounts->lock);
 	return is_open;
+}
+
+/*
+ * Whether the caller may see whose limit @account has: its own cgroup, and those
+ * that its cgroup namespace shows; the administrator may see all.
+ */
+static bool may_see(const struct flexmem_account *client,
+		    const struct flexmem_account *account)
+{
+	struct cgroup *cgroup;
+
+	if (account == client->parent ||
+	    ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
+		return true;
+	cgroup = flexmem_owner_find_cgroup(account->id);
+	if (IS_ERR(cgroup))
+		return false;
+	flexmem_owner_put_cgroup(cgroup);
+	return true;
+}
+
+/*
+ * Tells the caller which limit has refused a charge of the open file @client. Of
+ * a cgroup that the caller may not see it tells only what was left of the limit.
+ * Context: may sleep.
+ */
+void flexmem_owner_tell_refusal(const struct flexmem_account *client,
+				const struct flexmem_refused *refused,
+				struct flexmem_refusal *reply)
+{
+	*reply = refused->figures;
+	if (may_see(client, refused->by))
+		return;
+	reply->flags = FLEXMEM_REFUSAL_HIDDEN;
+	reply->cgroup = 0;
+	reply->limit -= min(reply->used, reply->limit);
+	reply->used = 0;
 }
 
 /* Forgets all limits. Called when no file is open any more. */

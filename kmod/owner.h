@@ -26,6 +26,9 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 void flexmem_owner_close(struct flexmem_account *client);
 void flexmem_owner_put(struct flexmem_account *account);
 void flexmem_owner_forget(struct flexmem_accounts *accounts);
+void flexmem_owner_tell_refusal(const struct flexmem_account *client,
+				const struct flexmem_refused *refused,
+				struct flexmem_refusal *reply);
 bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id);
 
 /* Takes a further reference to an account. The caller holds one already. */

@@ -234,7 +234,8 @@ static int place_in_new(struct growth *growth)
 	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
-	if (flexmem_account_refuses_region(request->account)) {
+	if (flexmem_account_refuses_region(request->account,
+					   &request->refused)) {
 		request->reason = FLEXMEM_REASON_REGION_LIMIT;
 		return -ENOSPC;
 	}
@@ -348,7 +349,7 @@ static bool wants_new(const struct flexmem_request *request)
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
 	       (is_unsure(table, request->domains) || may_acquire(request)) &&
 	       !flexmem_account_has_regions(request->account) &&
-	       !flexmem_account_refuses_region(request->account);
+	       !flexmem_account_refuses_region(request->account, NULL);
 }
 
 /*
@@ -401,7 +402,8 @@ int flexmem_place_charge(struct flexmem_request *request)
 		request->reason = FLEXMEM_REASON_REGION_SIZE;
 	else
 		request->reason = flexmem_charge(request->account,
-						 request->size, 1);
+						 request->size, 1,
+						 &request->refused);
 	if (request->reason)
 		return -ENOSPC;
 	flexmem_owner_get(request->account);

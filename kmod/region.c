@@ -178,7 +178,7 @@ bool flexmem_region_alloc(struct flexmem_region *region,
 	reason = flexmem_region_is_closed(region, account) ?
 			FLEXMEM_REASON_RESERVED :
 			flexmem_account_take(account, region->slot,
-					     request->part);
+					     request->part, &request->refused);
 	if (reason) {
 		request->reason = reason;
 		goto unlock;
@@ -234,7 +234,7 @@ u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 	 * No limit of regions is checked, because the account has a block in
 	 * this region already.
 	 */
-	flexmem_account_take(block->account, region->slot, size);
+	flexmem_account_take(block->account, region->slot, size, NULL);
 	found.block = list_next_entry(block, link);
 	found.start = flexmem_block_end(block);
 	*tail = flexmem_blocks_take(&region->blocks, &found, size, spare);

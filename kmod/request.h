@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+#include "account.h"
 #include "region.h"
 
 struct flexmem_stock;
@@ -41,6 +42,7 @@ struct flexmem_stock;
  * @reason: on -ENOMEM: the reason; FLEXMEM_REASON_NONE if the kernel had no
  *	memory. During the search: the limit that refused a block which was
  *	large enough
+ * @refused: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit
  * @region_reason: on -ENOMEM for fragmentation or alignment: why no further
  *	region was acquired
  * @regions: on -ENOMEM: number of acquired regions
@@ -73,6 +75,7 @@ struct flexmem_request {
 	struct flexmem_block *block;
 	unsigned int given;
 	enum flexmem_reason reason;
+	struct flexmem_refused refused;
 	enum flexmem_reason region_reason;
 	unsigned int regions;
 	struct flexmem_sum sum;

@@ -105,7 +105,7 @@ static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 	if (rc)
 		return rc;
 	while (hweight64(*slots) < count) {
-		if (flexmem_account_refuses_region(account))
+		if (flexmem_account_refuses_region(account, NULL))
 			return -EDQUOT;
 		rc = flexmem_region_add(table, FLEXMEM_KIND_TENSOR,
 					table->default_domains, size, account,

@@ -81,7 +81,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 	 * charged.
 	 */
 	if (may_fit)
-		refusal = flexmem_charge(owner, more, 0);
+		refusal = flexmem_charge(owner, more, 0, &resizing->refused);
 	/*
 	 * If a limit forbids the growth, this call only computes the room: no
 	 * region has U64_MAX bytes.

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
+#include "account.h"
 #include "allocation.h"
 
 struct flexmem_client;
@@ -17,6 +18,7 @@ struct flexmem_client;
  * @size: the allocation's new size in bytes
  * @tail: the block that will be joined to the block of its chunk, or NULL
  * @spare: spare nodes for @tail
+ * @refused: on -ENOMEM: the limit that forbids the new size
  */
 struct flexmem_resizing {
 	struct flexmem_client *client;
@@ -24,6 +26,7 @@ struct flexmem_resizing {
 	u64 size;
 	struct flexmem_block *tail;
 	struct flexmem_spare spare;
+	struct flexmem_refused refused;
 };
 
 int flexmem_resize_prepare(struct flexmem_client *client,

@@ -27,7 +27,7 @@ static void cgroup_limit_of_bytes_is_exact(struct kunit *test)
 	EXPECT(test, accounts_charge(test, other, 0, 2 * GIB), NONE);
 	/* The limit also holds if the sum of used bytes and size overflows. */
 	EXPECT(test, flexmem_charge(accounts_open(test, 1),
-				    -UNIT, 0), CGROUP_LIMIT);
+				    -UNIT, 0, NULL), CGROUP_LIMIT);
 	accounts_uncharge(test, a, 0, GIB - UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, GIB - UNIT), NONE);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), CGROUP_LIMIT);
@@ -39,13 +39,13 @@ static void handles_of_a_file_are_limited(struct kunit *test)
 	struct flexmem_account *a = accounts_open(test, 1);
 	struct flexmem_account *b = accounts_open(test, 1);
 
-	EXPECT(test, flexmem_charge(a, 0, FLEXMEM_MAX_HANDLES - 1), NONE);
-	EXPECT(test, flexmem_charge(a, 0, 1), NONE);
-	EXPECT(test, flexmem_charge(a, 0, 1), FLEXMEM_REASON_HANDLES);
-	EXPECT(test, flexmem_charge(a, UNIT, 0), NONE);
-	EXPECT(test, flexmem_charge(b, 0, 1), NONE);
+	EXPECT(test, flexmem_charge(a, 0, FLEXMEM_MAX_HANDLES - 1, NULL), NONE);
+	EXPECT(test, flexmem_charge(a, 0, 1, NULL), NONE);
+	EXPECT(test, flexmem_charge(a, 0, 1, NULL), FLEXMEM_REASON_HANDLES);
+	EXPECT(test, flexmem_charge(a, UNIT, 0, NULL), NONE);
+	EXPECT(test, flexmem_charge(b, 0, 1, NULL), NONE);
 	flexmem_uncharge(a, UNIT, 1);
-	EXPECT(test, flexmem_charge(a, 0, 1), NONE);
+	EXPECT(test, flexmem_charge(a, 0, 1, NULL), NONE);
 	flexmem_uncharge(a, 0, FLEXMEM_MAX_HANDLES);
 	flexmem_uncharge(b, 0, 1);
 }
@@ -60,7 +60,7 @@ static void cgroup_limit_of_slots_counts_a_region_once(struct kunit *test)
 	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
 	EXPECT(test, a->parent->used[NR_SLOTS], 1);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
-	KUNIT_EXPECT_TRUE(test, flexmem_account_refuses_region(b));
+	KUNIT_EXPECT_TRUE(test, flexmem_account_refuses_region(b, NULL));
 	accounts_uncharge(test, a, 0, UNIT);
 	EXPECT(test, accounts_charge(test, b, 1, UNIT), REGION_LIMIT);
 	accounts_uncharge(test, b, 0, UNIT);
@@ -109,11 +109,62 @@ static void refused_charge_changes_nothing(struct kunit *test)
 	before[0] = *client;
 	before[1] = *client->parent;
 	EXPECT(test, accounts_charge(test, client, 0, 5 * GIB), CGROUP_LIMIT);
-	/* The account only remembers which limit refused the charge. */
-	before[0].refused_by = client->parent;
 	KUNIT_EXPECT_EQ(test, 0, memcmp(&before[0], client, sizeof(*client)));
 	KUNIT_EXPECT_EQ(test, 0,
 			memcmp(&before[1], client->parent, sizeof(*client)));
+}
+
+/* Expects that @refused tells of a limit of @by, and with which figures. */
+static void expect_refusal(struct kunit *test,
+			   const struct flexmem_refused *refused,
+			   const struct flexmem_account *by,
+			   const struct flexmem_refusal *figures)
+{
+	KUNIT_EXPECT_PTR_EQ(test, refused->by, by);
+	EXPECT(test, refused->figures.cgroup, by->id);
+	EXPECT(test, refused->figures.resource, figures->resource);
+	EXPECT(test, refused->figures.flags, 0);
+	EXPECT(test, refused->figures.limit, figures->limit);
+	EXPECT(test, refused->figures.used, figures->used);
+	EXPECT(test, refused->figures.own, figures->own);
+}
+
+/* The figures are those of the refusal, whatever is charged and set later. */
+static void refusal_tells_the_limit(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 2);
+	struct flexmem_account *above = a->parent->parent;
+	struct flexmem_refused refused = {}, later;
+	const struct flexmem_refusal bytes = {
+		.resource = BYTES, .limit = 3 * UNIT, .used = 2 * UNIT,
+		.own = UNIT,
+	}, handles = {
+		.resource = HANDLES, .limit = 2, .used = 2, .own = 1,
+	}, regions = {
+		.resource = NR_SLOTS, .limit = 1, .used = 1,
+	};
+
+	accounts_set_limit(test, b->parent, BYTES, GIB);
+	accounts_set_limit(test, above, BYTES, 3 * UNIT);
+	accounts_set_limit(test, above, HANDLES, 2);
+	accounts_set_limit(test, above, NR_SLOTS, 1);
+	EXPECT(test, flexmem_charge(a, UNIT, 1, &refused), NONE);
+	EXPECT(test, flexmem_charge(b, UNIT, 1, &refused), NONE);
+	KUNIT_EXPECT_NULL(test, refused.by);
+	EXPECT(test, flexmem_charge(b, 2 * UNIT, 1, &refused), CGROUP_LIMIT);
+	expect_refusal(test, &refused, above, &bytes);
+	EXPECT(test, flexmem_charge(b, UNIT, 1, &later), CGROUP_LIMIT);
+	expect_refusal(test, &later, above, &handles);
+	EXPECT(test, flexmem_account_take(a, 0, UNIT, NULL), NONE);
+	EXPECT(test, flexmem_account_take(b, 1, UNIT, &later), REGION_LIMIT);
+	expect_refusal(test, &later, above, &regions);
+	later = (struct flexmem_refused) {};
+	KUNIT_EXPECT_TRUE(test, flexmem_account_refuses_region(b, &later));
+	expect_refusal(test, &later, above, &regions);
+	flexmem_uncharge(b, UNIT, 1);
+	accounts_uncharge(test, a, 0, UNIT);
+	expect_refusal(test, &refused, above, &bytes);
 }
 
 static void orphaned_bytes_stay_charged(struct kunit *test)
@@ -197,7 +248,7 @@ static void every_ancestor_is_charged(struct kunit *test)
 		EXPECT(test, accounts_charge(test, client, 4, UNIT),
 		       REGION_LIMIT);
 		KUNIT_EXPECT_TRUE(test,
-				  flexmem_account_refuses_region(client));
+				  flexmem_account_refuses_region(client, NULL));
 		accounts_limit_cgroup(test, way[i], NR_SLOTS, FLEXMEM_NO_LIMIT);
 		accounts_limit_cgroup(test, way[i], HANDLES, 1);
 		EXPECT(test, accounts_charge_handle(test, client),
@@ -280,10 +331,10 @@ static void limit_of_regions_holds_after_a_loss(struct kunit *test)
 	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
 	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
 	flexmem_accounts_remove_region(accounts, 0);
-	EXPECT(test, flexmem_charge(b, UNIT, 0), NONE);
-	EXPECT(test, flexmem_account_take(b, 1, UNIT), NONE);
-	EXPECT(test, flexmem_charge(a, UNIT, 0), NONE);
-	EXPECT(test, flexmem_account_take(a, 0, UNIT), REGION_LIMIT);
+	EXPECT(test, flexmem_charge(b, UNIT, 0, NULL), NONE);
+	EXPECT(test, flexmem_account_take(b, 1, UNIT, NULL), NONE);
+	EXPECT(test, flexmem_charge(a, UNIT, 0, NULL), NONE);
+	EXPECT(test, flexmem_account_take(a, 0, UNIT, NULL), REGION_LIMIT);
 	flexmem_uncharge(a, UNIT, 0);
 	accounts_uncharge(test, b, 1, UNIT);
 }
@@ -299,9 +350,9 @@ static void lost_bytes_do_not_raise_the_peak(struct kunit *test)
 
 	EXPECT(test, accounts_charge(test, client, 0, GIB), NONE);
 	EXPECT(test, accounts_charge(test, client, 1, UNIT), NONE);
-	EXPECT(test, flexmem_charge(client, GIB, 0), NONE);
+	EXPECT(test, flexmem_charge(client, GIB, 0, NULL), NONE);
 	flexmem_accounts_remove_region(&ctx->accounts, 0);
-	EXPECT(test, flexmem_account_take(client, 1, GIB), NONE);
+	EXPECT(test, flexmem_account_take(client, 1, GIB, NULL), NONE);
 	EXPECT(test, client->parent->peak, GIB + UNIT);
 	accounts_uncharge(test, client, 1, GIB);
 	accounts_uncharge(test, client, 1, UNIT);
@@ -565,6 +616,7 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(limits_of_handles_are_exact),
 	KUNIT_CASE(limit_below_use_takes_nothing_away),
 	KUNIT_CASE(refused_charge_changes_nothing),
+	KUNIT_CASE(refusal_tells_the_limit),
 	KUNIT_CASE(orphaned_bytes_stay_charged),
 	KUNIT_CASE(cgroup_need_not_have_a_file),
 	KUNIT_CASE(lost_region_has_no_charges),

@@ -101,9 +101,9 @@ enum flexmem_reason accounts_charge(struct kunit *test,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(client, size, 0);
+	reason = flexmem_charge(client, size, 0, NULL);
 	if (!reason) {
-		reason = flexmem_account_take(client, slot, size);
+		reason = flexmem_account_take(client, slot, size, NULL);
 		if (reason)
 			flexmem_uncharge(client, size, 0);
 	}
@@ -177,7 +177,7 @@ enum flexmem_reason accounts_charge_handle(struct kunit *test,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(client, 0, 1);
+	reason = flexmem_charge(client, 0, 1, NULL);
 	accounts_check(test);
 	return reason;
 }

@@ -469,7 +469,7 @@ static void grow(struct run *run, const struct live *live, u64 more)
 	u64 room;
 
 	ASSERT_SAME(run, fill_spare(run), 0);
-	ASSERT_SAME(run, flexmem_charge(account, more, 0), 0);
+	ASSERT_SAME(run, flexmem_charge(account, more, 0, NULL), 0);
 	room = flexmem_region_extend(live->block, more, &run->spare, &tail);
 	ASSERT_SAME(run, room,
 		    model_room(run->model, slot, live->block->start));

@@ -185,8 +185,6 @@ static void a_limit_of_handles_or_regions(struct kunit *test)
 	allocation = alloc(test, ctx->below, GIB);
 	fail(test, ctx->file, SZ_2M);
 	expect_wishes(test, 0, SZ_2M, 0);
-	KUNIT_EXPECT_PTR_EQ(test, ctx->file->account->refused_by,
-			    ctx->file->account->parent);
 	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_HANDLES,
 			  FLEXMEM_NO_LIMIT);
 	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_REGIONS, 1);

@@ -94,10 +94,10 @@ static enum flexmem_reason charge(struct flexmem_account *client,
 {
 	enum flexmem_reason reason;
 
-	reason = flexmem_charge(client, UNIT, 0);
+	reason = flexmem_charge(client, UNIT, 0, NULL);
 	if (reason)
 		return reason;
-	reason = flexmem_account_take(client, slot, UNIT);
+	reason = flexmem_account_take(client, slot, UNIT, NULL);
 	if (reason)
 		flexmem_uncharge(client, UNIT, 0);
 	return reason;

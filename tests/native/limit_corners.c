@@ -4,11 +4,11 @@
 
 #define NONE FLEXMEM_NO_LIMIT
 
-static void limit(struct run *r, struct cgroup *cgroup, u64 bytes)
+static bool limit(struct run *r, struct cgroup *cgroup, u64 bytes)
 {
-	CALL(r, SET_LIMIT, &CMD(resource_limit, .cgroup = cgroup_id(cgroup),
-				.resource = FLEXMEM_RESOURCE_BYTES,
-				.limit = bytes));
+	return CALL(r, SET_LIMIT,
+		    &CMD(resource_limit, .cgroup = cgroup_id(cgroup),
+			 .resource = FLEXMEM_RESOURCE_BYTES, .limit = bytes));
 }
 
 /* @f: number of the file that asks. @most: NONE, or the smallest limit. */
@@ -78,6 +78,92 @@ static void run_limits(struct run *r)
 	native_cgroup_remove(below);
 	native_cgroup_remove(above);
 	/* Unbinding forgets the owners, which would otherwise look like leaks. */
+	WARN_ON(world_unbind(1));
+}
+
+static bool is_same(const struct flexmem_refusal *is,
+		    const struct flexmem_refusal *wanted)
+{
+	return is->resource == wanted->resource &&
+	       is->flags == wanted->flags && is->cgroup == wanted->cgroup &&
+	       is->limit == wanted->limit && is->used == wanted->used &&
+	       is->own == wanted->own;
+}
+
+/* File 1 asks for too much. Expects what it is told of the limit. */
+static void must_tell(struct run *r, const struct flexmem_refusal *wanted,
+		      const char *what)
+{
+	const struct flexmem_refusal none = {}, old = { .own = 77 };
+	struct flexmem_alloc cmd = CMD(alloc, .length = SZ_1M);
+	struct flexmem_resize more = CMD(resize, .handle = r->handle[1][0],
+					 .length = SZ_1M);
+
+	if (BY(r, 1, ALLOC, &cmd, ENOMEM) && cmd.out_reason)
+		must(r, is_same(&cmd.out_refusal, wanted), what);
+	if (BY(r, 1, RESIZE, &more, ENOMEM) && more.out_reason)
+		must(r, is_same(&more.out_refusal, wanted), what);
+	cmd = CMD(alloc, .length = 1ull << 50, .out_refusal = old);
+	BY(r, 1, ALLOC, &cmd, ENOMEM);
+	must(r, is_same(&cmd.out_refusal, &none), "no limit refused this");
+	more = CMD(resize, .handle = r->handle[1][0], .out_refusal = old);
+	BY(r, 1, RESIZE, &more, EINVAL);
+	must(r, is_same(&more.out_refusal, &none), "another error");
+}
+
+/*
+ * File 1 is in the lowest of three cgroups. Who sees which of them, and what of
+ * their limits?
+ */
+static void run_refusals(struct run *r)
+{
+	struct cgroup *above = native_cgroup_make(native_cgroup_root);
+	struct cgroup *middle = native_cgroup_make(above);
+	struct cgroup *below = native_cgroup_make(middle);
+	struct cgroup *other = native_cgroup_make(native_cgroup_root);
+	struct flexmem_refusal is = {
+		.cgroup = cgroup_id(above), .limit = SZ_1M, .used = SZ_256K,
+		.own = SZ_128K,
+	};
+
+	open_in(r, 0, above);
+	open_in(r, 1, below);
+	alloc(r, 0, SZ_128K, 0);
+	alloc(r, 1, SZ_128K, 0);
+	if (r->nr[0] && r->nr[1] && limit(r, above, SZ_1M)) {
+		must_tell(r, &is, "the administrator sees all");
+		current->cgroup_ns = below;
+		must_tell(r, &is, "also from a container");
+		current->cred.admin = false;
+		is = (struct flexmem_refusal) {
+			.flags = FLEXMEM_REFUSAL_HIDDEN,
+			.limit = SZ_1M - SZ_256K, .own = SZ_128K,
+		};
+		must_tell(r, &is, "what is left, and no more");
+		current->cgroup_ns = above;
+		is = (struct flexmem_refusal) {
+			.cgroup = cgroup_id(above), .limit = SZ_1M,
+			.used = SZ_256K, .own = SZ_128K,
+		};
+		must_tell(r, &is, "a cgroup that the namespace shows");
+	}
+	current->cred.admin = true;
+	if (r->nr[0] && r->nr[1] && limit(r, below, SZ_512K)) {
+		current->cred.admin = false;
+		current->cgroup_ns = other;
+		is = (struct flexmem_refusal) {
+			.cgroup = cgroup_id(below), .limit = SZ_512K,
+			.used = SZ_128K, .own = SZ_128K,
+		};
+		must_tell(r, &is, "the opener's cgroup, wherever that is");
+	}
+	current->cred.admin = true;
+	current->cgroup_ns = NULL;
+	close_all(r);
+	native_cgroup_remove(below);
+	native_cgroup_remove(middle);
+	native_cgroup_remove(above);
+	native_cgroup_remove(other);
 	WARN_ON(world_unbind(1));
 }
 
@@ -180,6 +266,7 @@ static void run_wait(struct run *r)
 const struct sequence limit_corners[] = {
 	{ "limits: what can be had", NULL, run_limits },
 	{ "limits: programs", NULL, run_programs },
+	{ "limits: what a refusal tells", NULL, run_refusals },
 	{ "memory that the slots take", NULL, run_memory },
 	{ "waiting for memory", prepare, run_wait },
 	{}

@@ -542,12 +542,13 @@ typeof(flexmem_charge) __real_flexmem_charge, __wrap_flexmem_charge;
 
 /* The linker redirects calls of flexmem_charge() to this function (--wrap). */
 enum flexmem_reason __wrap_flexmem_charge(struct flexmem_account *client,
-					  u64 size, unsigned int handles)
+					  u64 size, unsigned int handles,
+					  struct flexmem_refused *refused)
 {
 	struct run *r = neighbour;
 	enum flexmem_reason reason;
 
-	reason = __real_flexmem_charge(client, size, handles);
+	reason = __real_flexmem_charge(client, size, handles, refused);
 	neighbour = NULL;
 	if (r)
 		alloc(r, 1, SZ_2M, 0);

@@ -103,6 +103,12 @@ static int leave_the_host(const char *cgroup)
 	return 0;
 }
 
+static bool is_same_refusal(const struct flexmem_refusal *a, const struct flexmem_refusal *b)
+{
+	return a->resource == b->resource && a->flags == b->flags && a->cgroup == b->cgroup &&
+	       a->limit == b->limit && a->used == b->used && a->own == b->own;
+}
+
 /* Whether ALLOC fails because a cgroup's limit refuses the bytes. */
 static bool is_refused(int fd, __u64 length)
 {
@@ -212,6 +218,48 @@ TEST_F(containers, each_has_a_limit_and_bytes_of_its_own)
 		EXPECT_EQ(limit[i], o->limit[BYTES]);
 		EXPECT_EQ(2, o->files);
 	}
+}
+
+/*
+ * A container with a limit of 3 MiB below a cgroup with one of 1 MiB: it sees its
+ * own limit, and of the limit outside it only what is left.
+ */
+static int be_refused(int mode, __u64 id)
+{
+	struct flexmem_alloc reply;
+	const struct flexmem_refusal *is = &reply.out_refusal;
+	int line = leave_the_host(in[0]), fd;
+
+	if (line)
+		return line;
+	fd = fm_open(mode);
+	STEP(fd >= 0);
+	STEP(!fm_alloc(fd, MiB / 4, &reply));
+	STEP(is_same_refusal(is, &(struct flexmem_refusal) {}));
+	STEP(fm_alloc(fd, MiB, &reply) == ENOMEM);
+	STEP(is_same_refusal(is, &(struct flexmem_refusal) {
+		.flags = FLEXMEM_REFUSAL_HIDDEN, .limit = 3 * MiB / 4, .own = MiB / 4,
+	}));
+	STEP(fm_alloc(fd, limit[0], &reply) == ENOMEM);
+	STEP(is_same_refusal(is, &(struct flexmem_refusal) {
+		.cgroup = id, .limit = limit[0], .used = MiB / 4, .own = MiB / 4,
+	}));
+	return 0;
+}
+
+TEST_F(containers, a_limit_outside_is_hidden)
+{
+	__u64 above = fm_cgroup_id("flexmem");
+
+	/* The teardown removes these. */
+	ENTER("flexmem/a/sub");
+	ENTER("flexmem/b/sub");
+	ENTER("");
+	ASSERT_EQ(0, set_limit(self->root, above, MiB));
+	if (child_start(&self->child[0]))
+		child_ready(&self->child[0], be_refused(variant->mode, self->id[0]));
+	ASSERT_EQ(0, child_wait_ready(&self->child[0]));
+	ASSERT_EQ(0, set_limit(self->root, above, FLEXMEM_NO_LIMIT));
 }
 
 TEST_HARNESS_MAIN

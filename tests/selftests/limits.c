@@ -353,6 +353,7 @@ TEST_F(limit, below_use_takes_nothing_away)
 
 TEST_F(limit, a_cgroup_limits_those_below_it)
 {
+	struct flexmem_alloc reply;
 	int low, lower;
 	__u64 id;
 
@@ -371,6 +372,16 @@ TEST_F(limit, a_cgroup_limits_those_below_it)
 	EXPECT_EQ(MiB / 2, limit(lower, BYTES).out_used);
 	EXPECT_REFUSED(REFUSES, low, 1);
 	EXPECT_REFUSED(REFUSES, lower, 1);
+	/* The cgroup above is in the caller's cgroup namespace. */
+	BECOME(BOB);
+	EXPECT_EQ(ENOMEM, fm_alloc(lower, 1, &reply));
+	BECOME(0);
+	EXPECT_EQ(id, reply.out_refusal.cgroup);
+	EXPECT_EQ(BYTES, reply.out_refusal.resource);
+	EXPECT_EQ(0, reply.out_refusal.flags);
+	EXPECT_EQ(MiB, reply.out_refusal.limit);
+	EXPECT_EQ(MiB, reply.out_refusal.used);
+	EXPECT_EQ(MiB / 2, reply.out_refusal.own);
 	TAKE(self->alice, MiB);
 	close(low);
 	TAKE(lower, MiB / 2);

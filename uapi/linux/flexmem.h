@@ -483,6 +483,39 @@ enum flexmem_policy {
 };
 
 /**
+ * enum flexmem_refusal_flags - how much a caller may know of a limit
+ * @FLEXMEM_REFUSAL_HIDDEN: the limit is that of a cgroup outside the caller's
+ *	cgroup namespace
+ */
+enum flexmem_refusal_flags {
+	FLEXMEM_REFUSAL_HIDDEN = 1 << 0,
+};
+
+/**
+ * struct flexmem_refusal - the limit of a cgroup that refused a request
+ * @resource: enum flexmem_resource: what the limit is of
+ * @flags: bits of enum flexmem_refusal_flags
+ * @cgroup: id of the cgroup, as in &struct flexmem_owner_entry: the opener's
+ *	cgroup, or one above it. HIDDEN: 0
+ * @limit: the limit. HIDDEN: what was left of it
+ * @used: what was charged to it. HIDDEN: 0
+ * @own: the part of it that was charged to this open file
+ *
+ * The figures are those with which the driver compared, at that moment. @used
+ * counts the bytes of requests that are under way, too. The administrator gets
+ * all figures, also of a cgroup outside its cgroup namespace; and each caller
+ * gets those of the opener's cgroup.
+ */
+struct flexmem_refusal {
+	__u32 resource;
+	__u32 flags;
+	__aligned_u64 cgroup;
+	__aligned_u64 limit;
+	__aligned_u64 used;
+	__aligned_u64 own;
+};
+
+/**
  * struct flexmem_alloc - ioctl(FLEXMEM_IOCTL_ALLOC), and entry of a batch
  * @size: sizeof(struct flexmem_alloc)
  * @flags: of enum flexmem_alloc_flags
@@ -519,6 +552,8 @@ enum flexmem_policy {
  * @out_event: on ENOMEM: number of the latest event when the ALLOC began, see
  *	&struct flexmem_domain_info.out_freed; 0 if no FREE can let it succeed:
  *	with the reasons NONE and REGION_SIZE
+ * @out_refusal: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit. Else
+ *	all members are 0
  *
  * Allocates device memory, never less than @length. The reply is also written
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
@@ -555,6 +590,7 @@ struct flexmem_alloc {
 	__u32 out_chunks;
 	__aligned_u64 out_leaving;
 	__aligned_u64 out_event;
+	struct flexmem_refusal out_refusal;
 };
 
 #define FLEXMEM_IOCTL_ALLOC _IO(FLEXMEM_TYPE, FLEXMEM_CMD_ALLOC)
@@ -1204,6 +1240,7 @@ struct flexmem_reserve {
  * @length: new length in bytes, at least 1; rounded up as by ALLOC
  * @out_size: present length in bytes, even after a failure
  * @out_max: on EAGAIN: the largest length that is possible at this moment
+ * @out_refusal: with a reason: the limit. Else all members are 0
  *
  * Extends an allocation at its end, or shortens it there. Its start, its handle
  * and the remaining bytes do not change. Added bytes are like those of a new
@@ -1225,6 +1262,7 @@ struct flexmem_resize {
 	__aligned_u64 length;
 	__aligned_u64 out_size;
 	__aligned_u64 out_max;
+	struct flexmem_refusal out_refusal;
 };
 
 #define FLEXMEM_IOCTL_RESIZE _IO(FLEXMEM_TYPE, FLEXMEM_CMD_RESIZE)

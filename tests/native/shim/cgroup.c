@@ -59,16 +59,24 @@ void cgroup_put(struct cgroup *cgroup)
 	}
 }
 
+static bool is_below(const struct cgroup *cgroup, const struct cgroup *top)
+{
+	return cgroup->level >= top->level &&
+	       cgroup->ancestors[top->level] == top;
+}
+
 struct cgroup *cgroup_get_from_id(u64 id)
 {
-	struct cgroup *cgroup = ERR_PTR(-ENOENT);
+	struct cgroup *cgroup = ERR_PTR(-ENOENT), *top = current->cgroup_ns;
 	struct directory *directory;
 
 	if (id == cgroup_id(native_cgroup_root))
-		return native_cgroup_root;
+		return top && top != native_cgroup_root ?
+		       cgroup : native_cgroup_root;
 	raw_lock(&lock);
 	list_for_each_entry(directory, &directories, link) {
-		if (directory->node.id == id) {
+		if (directory->node.id == id &&
+		    (!top || is_below(&directory->cgroup, top))) {
 			cgroup = &directory->cgroup;
 			cgroup_get(cgroup);
 			break;

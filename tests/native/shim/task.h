@@ -86,6 +86,8 @@ struct grave;
  * @cred: its user
  * @pid: its number
  * @cgroup: the cgroup that it is in; a reference is held
+ * @cgroup_ns: the root of its cgroup namespace, which outlives the task; NULL: all
+ *	cgroups
  * @word: 0: it runs; 1: it was woken up before it slept; 2: it sleeps
  * @killed: a fatal signal is pending
  * @interrupted: another signal is pending
@@ -124,6 +126,7 @@ struct task_struct {
 	struct cred cred;
 	struct pid *pid;
 	struct cgroup *cgroup;
+	struct cgroup *cgroup_ns;
 	unsigned int word;
 	bool killed;
 	bool interrupted;
