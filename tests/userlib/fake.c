@@ -380,6 +380,7 @@ static void check_entry(const struct flexmem_alloc *cmd)
 	REQUIRE(!cmd->out_reason && !cmd->out_max_region);
 	REQUIRE(!cmd->out_region_reason && !cmd->out_regions);
 	REQUIRE(!cmd->out_client_used && !cmd->out_event);
+	REQUIRE(!cmd->out_refusal.limit && !cmd->out_refusal.flags);
 }
 
 static bool flags_are_good(uint32_t flags)
@@ -430,7 +431,7 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 		explain(file, cmd, FLEXMEM_REASON_HANDLES);
 		return ENOMEM;
 	}
-	reason = limit_reached(file, cmd->out_size);
+	reason = limit_reached(file, cmd->out_size, &cmd->out_refusal);
 	if (reason != FLEXMEM_REASON_NONE) {
 		explain(file, cmd, reason);
 		return ENOMEM;

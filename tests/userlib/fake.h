@@ -93,6 +93,9 @@ struct fake {
 	bool admin;
 	/* The byte limit of each opener. */
 	uint64_t limit;
+	/* Replies hide the limit that was reached, or do not tell it. */
+	bool hides_limit;
+	bool tells_no_limit;
 	/* The default limit that was set last. */
 	uint64_t default_limit;
 	/*

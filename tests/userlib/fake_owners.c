@@ -109,26 +109,61 @@ static uint64_t used_by_user(uint64_t uid, uint32_t resource)
 	return sum;
 }
 
+static void tell_refusal(const struct file *file, uint32_t resource,
+			 struct flexmem_refusal *refusal)
+{
+	uint64_t limit = get_user(users_of(file), file->uid)->limit[resource];
+	uint64_t used = used_by_user(file->uid, resource);
+
+	if (fake.tells_no_limit)
+		return;
+	*refusal = (struct flexmem_refusal){
+		.resource = resource,
+		.cgroup = file->uid,
+		.limit = limit,
+		.used = used,
+		.own = used_by_file(file, resource),
+	};
+	if (resource == FLEXMEM_RESOURCE_BYTES && file == files)
+		refusal->own += fake.leaving;
+	if (!fake.hides_limit)
+		return;
+	refusal->flags = FLEXMEM_REFUSAL_HIDDEN;
+	refusal->cgroup = 0;
+	refusal->limit = used < limit ? limit - used : 0;
+	refusal->used = 0;
+}
+
 /*
  * Unlike the driver, the fake kernel counts a new region for each allocation.
  */
-uint32_t limit_reached(const struct file *file, uint64_t size)
+uint32_t limit_reached(const struct file *file, uint64_t size,
+		       struct flexmem_refusal *refusal)
 {
 	const struct user *own = get_user(users_of(file), file->uid);
 	uint64_t used[FLEXMEM_NR_RESOURCES];
 	const uint64_t *limit = own->limit;
+	uint32_t resource;
 	uint32_t i;
 
 	for (i = 0; i < FLEXMEM_NR_RESOURCES; i++)
 		used[i] = used_by_user(file->uid, i);
 	if (size > limit[FLEXMEM_RESOURCE_BYTES] ||
 	    used[FLEXMEM_RESOURCE_BYTES] >
-		    limit[FLEXMEM_RESOURCE_BYTES] - size ||
-	    used[FLEXMEM_RESOURCE_HANDLES] >= limit[FLEXMEM_RESOURCE_HANDLES])
-		return FLEXMEM_REASON_CGROUP_LIMIT;
-	if (used[FLEXMEM_RESOURCE_REGIONS] >= limit[FLEXMEM_RESOURCE_REGIONS])
-		return FLEXMEM_REASON_REGION_LIMIT;
-	return FLEXMEM_REASON_NONE;
+		    limit[FLEXMEM_RESOURCE_BYTES] - size)
+		resource = FLEXMEM_RESOURCE_BYTES;
+	else if (used[FLEXMEM_RESOURCE_HANDLES] >=
+		 limit[FLEXMEM_RESOURCE_HANDLES])
+		resource = FLEXMEM_RESOURCE_HANDLES;
+	else if (used[FLEXMEM_RESOURCE_REGIONS] >=
+		 limit[FLEXMEM_RESOURCE_REGIONS])
+		resource = FLEXMEM_RESOURCE_REGIONS;
+	else
+		return FLEXMEM_REASON_NONE;
+	tell_refusal(file, resource, refusal);
+	return resource == FLEXMEM_RESOURCE_REGIONS ?
+		       FLEXMEM_REASON_REGION_LIMIT :
+		       FLEXMEM_REASON_CGROUP_LIMIT;
 }
 
 void describe_limit(const struct file *file, struct flexmem_domain_info *cmd)

@@ -98,7 +98,8 @@ int resize(struct file *file, struct flexmem_resize *cmd)
 	size = (cmd->length + unit - 1) & ~(unit - 1);
 	cmd->out_size = old;
 	if (size > old) {
-		cmd->out_reason = limit_reached(file, size - old);
+		cmd->out_reason = limit_reached(file, size - old,
+						&cmd->out_refusal);
 		if (cmd->out_reason != FLEXMEM_REASON_NONE)
 			return ENOMEM;
 		if (size - old > room_behind(block)) {

@@ -113,7 +113,8 @@ int space_command(struct file *file, unsigned int number, void *arg);
 void reset_owners(void);
 void limits_of_new_file(struct file *file);
 /* Returns the limit that an allocation of @size bytes would exceed, or 0. */
-uint32_t limit_reached(const struct file *file, uint64_t size);
+uint32_t limit_reached(const struct file *file, uint64_t size,
+		       struct flexmem_refusal *refusal);
 void describe_limit(const struct file *file, struct flexmem_domain_info *cmd);
 void note_peak(const struct file *file);
 int owner_command(struct file *file, unsigned int number, void *arg);

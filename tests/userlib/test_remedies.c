@@ -92,15 +92,21 @@ static void a_limit_of_bytes(void **state)
 
 	(void)state;
 	set_limit(device, FLEXMEM_CHARGE_BYTES, GIB);
-	fails(device, GIB, "cgroup limit (1.0 GiB of 1.0 GiB used)");
+	fails(device, GIB, "cgroup limit (1.0 GiB of 1.0 GiB used: see sudo flexmem owners)");
 	/* The administrator raises the limit. */
 	set_limit(device, FLEXMEM_CHARGE_BYTES, 2 * GIB);
 	works(device, GIB);
-	fails(device, GIB, "cgroup limit (2.0 GiB of 2.0 GiB used)");
+	fails(device, GIB, "cgroup limit (2.0 GiB of 2.0 GiB used: see sudo flexmem owners)");
 	give_back(device, &a);
 	works(device, GIB);
-	/* The limit of a cgroup above is not known. */
-	inject(FLEXMEM_CMD_SNAPSHOT, 1, ENODEV);
+	/* What is left of a limit outside the container can be had. */
+	fake.hides_limit = true;
+	set_limit(device, FLEXMEM_CHARGE_BYTES, 2 * GIB + 4096);
+	fails(device, GIB, "a limit above this container (4.0 KiB left: see sudo flexmem owners)");
+	works(device, 4096);
+	fake.hides_limit = false;
+	/* An older driver does not name the limit. */
+	fake.tells_no_limit = true;
 	fails(device, GIB, "memory: cgroup limit; asked");
 	set_limit(device, FLEXMEM_CHARGE_BYTES, FLEXMEM_UNLIMITED);
 	works(device, GIB);
@@ -114,15 +120,16 @@ static void a_limit_of_regions_or_handles(void **state)
 
 	(void)state;
 	set_limit(device, FLEXMEM_CHARGE_REGIONS, 1);
-	fails(device, GIB, "cgroup limit (1 of 1 regions used)");
-	inject(FLEXMEM_CMD_SNAPSHOT, 1, ENODEV);
+	fails(device, GIB, "cgroup limit (1 of 1 regions used: see sudo flexmem owners)");
+	fake.tells_no_limit = true;
 	fails(device, GIB, "cgroup limit of regions");
+	fake.tells_no_limit = false;
 	give_back(device, &a);
 	a = get(device, GIB);
 	assert_int_equal(a.error, 0);
 	set_limit(device, FLEXMEM_CHARGE_REGIONS, FLEXMEM_UNLIMITED);
 	set_limit(device, FLEXMEM_CHARGE_HANDLES, 1);
-	fails(device, GIB, "cgroup limit (1 of 1 allocations used)");
+	fails(device, GIB, "cgroup limit (1 of 1 allocations used: see sudo flexmem owners)");
 	give_back(device, &a);
 	works(device, GIB);
 	flexmem_device_close(device);

@@ -91,10 +91,12 @@ static void limit_is_in_the_way(void **state)
 	assert_int_equal(r.failure.regions, 1);
 	assert_int_equal(r.failure.quota, 4 * MIB);
 	assert_int_equal(r.failure.quota_used, 3 * MIB);
+	assert_int_equal(r.failure.quota_left, MIB);
+	assert_int_equal(r.failure.quota_own, 3 * MIB);
 	assert_int_equal(flexmem_error_text(-ENOMEM, &r.failure,
 					    sizeof(r.failure), text,
 					    sizeof(text)), 0);
-	assert_non_null(strstr(text, "cgroup limit (3.0 MiB of 4.0 MiB used); asked 2.0 MiB"));
+	assert_non_null(strstr(text, "cgroup limit (3.0 MiB of 4.0 MiB used: see sudo flexmem owners); asked 2.0 MiB"));
 	flexmem_device_close(device);
 }
 

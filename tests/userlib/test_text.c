@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "human.h"
@@ -34,7 +35,7 @@ static void sizes(void **state)
 
 static const char *text_of(int error, const struct flexmem_failure *failure)
 {
-	static char text[256];
+	static char text[512];
 
 	memset(text, 0xaa, sizeof(text));
 	assert_int_equal(flexmem_error_text(error, failure, sizeof(*failure),
@@ -56,6 +57,7 @@ static struct flexmem_failure example(uint32_t limit)
 		.max_region = 12 * GIB,
 		.quota = 4 * GIB,
 		.quota_used = 3 * GIB,
+		.quota_left = FLEXMEM_UNLIMITED,
 	};
 }
 
@@ -80,9 +82,9 @@ static void limits(void **state)
 		{ FLEXMEM_LIMIT_HANDLES, "handles",
 		  "too many live allocations (at most 1000 for one open file)" },
 		{ FLEXMEM_LIMIT_CGROUP_REGIONS, "cgroup_regions",
-		  "cgroup limit (3.0 GiB of 4.0 GiB used)" },
+		  "cgroup limit (3.0 GiB of 4.0 GiB used: see sudo flexmem owners)" },
 		{ FLEXMEM_LIMIT_CGROUP, "cgroup_limit",
-		  "cgroup limit (3.0 GiB of 4.0 GiB used)" },
+		  "cgroup limit (3.0 GiB of 4.0 GiB used: see sudo flexmem owners)" },
 		{ FLEXMEM_LIMIT_ALIGNMENT, "alignment",
 		  "alignment (it suits no piece that was tried)" },
 		{ FLEXMEM_LIMIT_RESERVED, "reserved",
@@ -177,7 +179,7 @@ static void quotas(void **state)
 	failure.quota_used = 3;
 	failure.charge = FLEXMEM_CHARGE_REGIONS;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       ": cgroup limit (3 of 4 regions used);"));
+			       ": cgroup limit (3 of 4 regions used: see sudo flexmem owners);"));
 	failure.quota = FLEXMEM_UNLIMITED;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       ": cgroup limit of regions;"));
@@ -186,7 +188,7 @@ static void quotas(void **state)
 	failure.quota_used = 3;
 	failure.charge = FLEXMEM_CHARGE_HANDLES;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       "(3 of 4 allocations used);"));
+			       "(3 of 4 allocations used: see sudo flexmem owners);"));
 	failure.quota = FLEXMEM_UNLIMITED;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       ": cgroup limit;"));
@@ -337,14 +339,153 @@ static void short_buffers(void **state)
 			 -EINVAL);
 }
 
+/* ---- paths of cgroups ---- */
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_setmntent(const char *path, const char *mode);
+
+/* What /proc/self has; NULL: nothing. */
+static const char *own_cgroup;
+static char mounts[64];
+
+static FILE *open_text(const char *text)
+{
+	return text ? fmemopen((void *)(uintptr_t)text, strlen(text), "r") :
+		      NULL;
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	if (!strcmp(path, "/proc/self/cgroup"))
+		return open_text(own_cgroup);
+	return __real_fopen(path, mode);
+}
+
+FILE *__wrap_setmntent(const char *path, const char *mode)
+{
+	(void)path;
+	(void)mode;
+	return open_text(*mounts ? mounts : NULL);
+}
+
+static char cgroups[] = "/tmp/flexmem-text-XXXXXX";
+
+/* Makes a cgroup, or the root. Returns its number. */
+static uint64_t make_cgroup(const char *path)
+{
+	char whole[512];
+	struct stat state;
+
+	snprintf(whole, sizeof(whole), "%s%s", cgroups, path);
+	if (*path)
+		assert_int_equal(mkdir(whole, 0700), 0);
+	assert_int_equal(stat(whole, &state), 0);
+	return state.st_ino;
+}
+
+static void remove_cgroup(const char *path)
+{
+	char whole[512];
+
+	snprintf(whole, sizeof(whole), "%s%s", cgroups, path);
+	assert_int_equal(rmdir(whole), 0);
+}
+
+static void make_root(void)
+{
+	strcpy(cgroups + sizeof(cgroups) - 7, "XXXXXX");
+	assert_non_null(mkdtemp(cgroups));
+	snprintf(mounts, sizeof(mounts), "none %s cgroup2 rw 0 0\n", cgroups);
+}
+
+static void expect_path(const char *own, uint64_t id, const char *path)
+{
+	struct flexmem_failure failure = example(FLEXMEM_LIMIT_CGROUP);
+	char expected[512];
+
+	own_cgroup = own;
+	failure.quota_cgroup = id;
+	snprintf(expected, sizeof(expected),
+		 ": cgroup limit%s%s (3.0 GiB of 4.0 GiB used: see sudo flexmem owners);",
+		 *path ? " of " : "", path);
+	if (!strstr(text_of(-ENOMEM, &failure), expected))
+		fail_msg("no '%s' in '%s'", expected,
+			 text_of(-ENOMEM, &failure));
+	own_cgroup = NULL;
+}
+
+/* The cgroup with the limit has the path that the caller sees. */
+static void cgroup_paths(void **state)
+{
+	uint64_t root, a, b, odd;
+
+	(void)state;
+	make_root();
+	root = make_cgroup("");
+	a = make_cgroup("/a");
+	b = make_cgroup("/a/b");
+	odd = make_cgroup("/a/o\033d");
+	expect_path("0::/a/b\n", b, "/a/b");
+	expect_path("0::/a/b\n", a, "/a");
+	expect_path("4:memory:/x\n0::/a/b\n", root, "/");
+	expect_path("0::/\n", root, "/");
+	expect_path("0::/a/o\033d\n", odd, "/a/o\\x1bd");
+	/* It is none of those above the caller, or none that it can see. */
+	expect_path("0::/a\n", b, "");
+	expect_path("0::/a/b\n", 0, "");
+	expect_path("0::/../a\n", root, "");
+	expect_path("0::/..\n", root, "");
+	expect_path("4:memory:/a\n", a, "");
+	expect_path("0::/a", a, "");
+	expect_path(NULL, a, "");
+	*mounts = '\0';
+	expect_path("0::/a\n", a, "");
+	remove_cgroup("/a/o\033d");
+	remove_cgroup("/a/b");
+	remove_cgroup("/a");
+	remove_cgroup("");
+}
+
+/* A path that is too long is left out. */
+static void long_path(void **state)
+{
+	enum { MOST = 187 };
+	char name[MOST + 2] = "/";
+	char own[MOST + 8];
+	uint64_t id;
+	int length;
+
+	(void)state;
+	make_root();
+	for (length = MOST; length < MOST + 2; length++) {
+		memset(name + 1, 'x', (size_t)length - 1);
+		id = make_cgroup(name);
+		snprintf(own, sizeof(own), "0::%s\n", name);
+		expect_path(own, id, length == MOST ? name : "");
+		remove_cgroup(name);
+	}
+	remove_cgroup("");
+	*mounts = '\0';
+}
+
 static void longest_text_fits(void **state)
 {
 	struct flexmem_failure failure;
+	char name[188] = "/";
+	char own[200];
+	uint64_t id;
 	uint32_t limit;
 
 	(void)state;
+	make_root();
+	memset(name + 1, 'x', sizeof(name) - 2);
+	id = make_cgroup(name);
+	snprintf(own, sizeof(own), "0::%s\n", name);
+	own_cgroup = own;
 	for (limit = 1; limit < 12; limit++) {
 		memset(&failure, 0xff, sizeof(failure));
+		failure.quota_cgroup = id;
 		failure.limit = limit;
 		failure.largest_free = UINT64_MAX - 1;
 		failure.total_free = 1023 * GIB;
@@ -365,9 +506,14 @@ static void longest_text_fits(void **state)
 	/* The text is complete. */
 	failure.limit = FLEXMEM_LIMIT_CGROUP;
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
-			       " allocations used); asked "));
+			       " allocations used: see sudo flexmem owners); asked "));
 	assert_non_null(strstr(text_of(-ENOMEM, &failure),
 			       "; 1023.0 GiB leaving; own 1023.0 GiB can be freed"));
+	assert_non_null(strstr(text_of(-ENOMEM, &failure), name));
+	own_cgroup = NULL;
+	*mounts = '\0';
+	remove_cgroup(name);
+	remove_cgroup("");
 }
 
 /* ---- the log ---- */
@@ -600,6 +746,8 @@ int main(void)
 		TEST(documented_errors),
 		TEST(versions),
 		TEST(short_buffers),
+		TEST(cgroup_paths),
+		TEST(long_path),
 		TEST(longest_text_fits),
 		TEST(log_alloc_and_free),
 		TEST(log_fallback_level),

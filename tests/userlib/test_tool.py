@@ -532,10 +532,10 @@ def limit_fails():
 @test
 def limits_are_named():
     status, out, err = run("alloc", "2G", "--hold", "0", "--json", FAKE_LIMIT=GIB)
-    assert status == 1 and "cgroup limit (0 B of 1.0 GiB used)" in err, err
+    assert status == 1 and "cgroup limit (0 B of 1.0 GiB used: see sudo flexmem owners)" in err, err
     assert json.loads(out)[0]["error"]["limit"] == "cgroup_limit", out
     status, out, err = run("shell", stdin="limit --cgroup 1000 --handles 1\nalloc 1G\nalloc 1\n")
-    assert status == 1 and "(1 of 1 allocations used)" in err, err
+    assert status == 1 and "(1 of 1 allocations used: see sudo flexmem owners)" in err, err
     assert err.endswith("; own 1.0 GiB can be freed\n"), err
 
 

@@ -7,7 +7,7 @@ int main(void)
 {
 	struct flexmem_allocated a = { 0 };
 	struct flexmem_device *device = NULL;
-	char text[256];
+	char text[512];
 	int err = flexmem_device_open(&device, NULL);
 
 	if (!err)

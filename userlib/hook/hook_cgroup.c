@@ -104,7 +104,7 @@ bool hook_find_cgroup(struct hook *hook)
 	if (hook->pod && !go_to_pod(hook->path))
 		return hook_fail("the container's cgroup %s is in no pod",
 				 hook->process_path);
-	err = cgroup_at(hook->path, &hook->cgroup);
+	err = fmlib_cgroup_at(hook->path, &hook->cgroup);
 	if (err == -ENOENT)
 		return hook_fail("the cgroup %s is gone", hook->path);
 	if (err)

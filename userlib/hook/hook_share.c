@@ -69,7 +69,7 @@ static bool is_used(const struct hook *hook, const char *name, struct use *use,
 	uint64_t now = 0;
 
 	if (!err)
-		err = cgroup_at(use->path, &now);
+		err = fmlib_cgroup_at(use->path, &now);
 	if (err && err != -ENOENT)
 		*good = hook_fail("whether the share %s is in use cannot be found out: %s; if it is not, remove %s",
 				  name, strerror(-err), SHARES_DIR "/share");

@@ -449,11 +449,10 @@ enum flexmem_limit_for {
  * @max_region: size of the largest possible region
  * @own_used: bytes in allocations of this device object, which the program
  *	could free
- * @quota: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: the limit;
- *	FLEXMEM_UNLIMITED: not known, because it has changed or is the limit of
- *	a cgroup above
- * @quota_used: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: the charge at
- *	that moment
+ * @quota: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: the limit, which may be
+ *	that of a cgroup above the opener's; FLEXMEM_UNLIMITED: not known, because
+ *	the cgroup is outside the caller's cgroup namespace
+ * @quota_used: with @quota: the charge when the limit refused the request
  * @region_limit: with FLEXMEM_LIMIT_FRAGMENTATION and _ALIGNMENT: enum
  *                flexmem_limit: why the driver could not acquire a further
  *                region: _CAPACITY, _SLOTS or _MAX_REGIONS. Otherwise 0
@@ -466,6 +465,9 @@ enum flexmem_limit_for {
  * @event: number of the latest event when the allocation began, for
  *	flexmem_device_wait(); 0: memory that becomes free cannot help, or the
  *	driver is older than this member, or a resize failed
+ * @quota_cgroup: with @quota: number of the cgroup that has the limit
+ * @quota_left: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: what was left of the
+ *	limit; FLEXMEM_UNLIMITED: not known, because the driver is older
  */
 struct flexmem_failure {
 	uint32_t limit;
@@ -488,6 +490,8 @@ struct flexmem_failure {
 	uint64_t leaving;
 	uint64_t quota_own;
 	uint64_t event;
+	uint64_t quota_cgroup;
+	uint64_t quota_left;
 };
 
 /**
@@ -1885,14 +1889,17 @@ FLEXMEM_API const char *flexmem_limit_name(uint32_t limit);
  * @failure: details of a failed allocation, or NULL
  * @size: sizeof(*@failure); ignored with NULL
  * @text: where to write the NUL-terminated text; may be NULL if @length is 0
- * @length: size of @text in bytes; 256 hold any text
+ * @length: size of @text in bytes; 512 hold any text
  *
  * For -ENOMEM with details the text names the limit, the request and the free
  * memory, like "out of device memory: no slot left (8 of 8 used); asked 12.0
  * GiB, free 3.1 GiB in 8 regions, largest piece 2.0 GiB; 3.0 GiB leaving; own
  * 5.0 GiB can be freed". "Leaving" are bytes that were freed but are still in
  * use. "Own" are bytes of this device object. The text leaves out "leaving" or
- * "own" if its figure is 0.
+ * "own" if its figure is 0. A limit of a cgroup has the cgroup's path, if the
+ * caller's cgroup is that cgroup or below it: "cgroup limit of /jobs (8.0 GiB of
+ * 8.0 GiB used: see sudo flexmem owners)". A cgroup outside the caller's cgroup
+ * namespace is "a limit above this container".
  *
  * For -ENOTTY, -E2BIG and -EOPNOTSUPP the text ends with both versions if the
  * module that is loaded is of another one than the library.

@@ -630,7 +630,7 @@ enum flexmem_cache_obstacle {
  * Spare words behind &flexmem_cache_failure.device and behind
  * &flexmem_cache_allocation.failure, so that these structs can grow.
  */
-#define FLEXMEM_CACHE_DEVICE_ROOM 5
+#define FLEXMEM_CACHE_DEVICE_ROOM 3
 #define FLEXMEM_CACHE_ROOM 1
 
 /**

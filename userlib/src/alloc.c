@@ -4,6 +4,25 @@
 
 #include <string.h>
 
+void fmlib_refusal_from_uapi(const struct flexmem_refusal *from,
+			     struct flexmem_failure *failure)
+{
+	failure->quota = FLEXMEM_UNLIMITED;
+	failure->quota_left = FLEXMEM_UNLIMITED;
+	/* No limit was reached, or the driver is older. */
+	if (!from->cgroup && !from->flags && !from->limit)
+		return;
+	failure->charge = from->resource;
+	failure->quota_own = from->own;
+	failure->quota_left = from->used < from->limit ?
+				      from->limit - from->used : 0;
+	if (from->flags & FLEXMEM_REFUSAL_HIDDEN)
+		return;
+	failure->quota = from->limit;
+	failure->quota_used = from->used;
+	failure->quota_cgroup = from->cgroup;
+}
+
 static void failure_from_uapi(const struct flexmem_device *device,
 			      const struct flexmem_alloc *reply,
 			      struct flexmem_failure *failure)
@@ -22,10 +41,10 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.max_region = reply->out_max_region,
 		.own_used = reply->out_client_used,
 		.leaving = reply->out_leaving,
-		.quota = FLEXMEM_UNLIMITED,
 		.region_limit = reply->out_region_reason,
 		.event = reply->out_event,
 	};
+	fmlib_refusal_from_uapi(&reply->out_refusal, failure);
 }
 
 /* Finds out which value is wrong, because the driver returns only EINVAL. */
@@ -36,6 +55,7 @@ static void explain_invalid(const struct flexmem_device *device,
 	uint64_t alignment = request->alignment;
 
 	failure->quota = FLEXMEM_UNLIMITED;
+	failure->quota_left = FLEXMEM_UNLIMITED;
 	if (!request->length) {
 		failure->limit = FLEXMEM_LIMIT_NO_LENGTH;
 	} else if (alignment & (alignment - 1)) {
@@ -88,43 +108,6 @@ void fmlib_allocation_from_uapi(const struct flexmem_device *device, int error,
 	allocation->chunks = reply->out_chunks;
 }
 
-/* Finds out which limit of the cgroup the request exceeds. */
-static void find_quota(const struct flexmem_device *device,
-		       struct flexmem_failure *failure)
-{
-	struct fmlib_charges own;
-	const struct flexmem_allowance *cgroup;
-	uint64_t more;
-	uint32_t i;
-
-	if (fmlib_own_charges(device, &own))
-		return;
-	for (i = 0; i < FLEXMEM_CHARGE_FILES; i++) {
-		if ((i == FLEXMEM_CHARGE_REGIONS) !=
-		    (failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS))
-			continue;
-		more = i == FLEXMEM_CHARGE_BYTES ? failure->asked : 1;
-		cgroup = &own.cgroup[i];
-		if (cgroup->limit == FLEXMEM_UNLIMITED ||
-		    (cgroup->used <= cgroup->limit &&
-		     more <= cgroup->limit - cgroup->used))
-			continue;
-		failure->charge = i;
-		failure->quota = cgroup->limit;
-		failure->quota_used = cgroup->used;
-		failure->quota_own = own.file[i].used;
-		return;
-	}
-}
-
-void fmlib_failure_details(const struct flexmem_device *device,
-			   struct flexmem_failure *failure)
-{
-	if (failure->limit == FLEXMEM_LIMIT_CGROUP ||
-	    failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS)
-		find_quota(device, failure);
-}
-
 struct flexmem_alloc
 fmlib_request_to_uapi(const struct flexmem_alloc_request *request)
 {
@@ -165,7 +148,6 @@ int flexmem_device_alloc_request(struct flexmem_device *device,
 	fmlib_debug_begin(device, &debug);
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_ALLOC, &cmd);
 	fmlib_allocation_from_uapi(device, err, &request, &cmd, &result);
-	fmlib_failure_details(device, &result.failure);
 	if (debug.on) {
 		fmlib_debug_done(device, &debug);
 		fmlib_debug_alloc(device, &debug, &request, &result);

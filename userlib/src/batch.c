@@ -55,27 +55,6 @@ static void *nth(void *array, size_t stride, size_t n)
 }
 
 /*
- * Details are read once and kept in @known, because a batch may have hundreds
- * of failures for the same reason.
- */
-static void add_details(const struct flexmem_device *device,
-			struct flexmem_failure *known,
-			struct flexmem_failure *failure)
-{
-	if (failure->limit == FLEXMEM_LIMIT_NONE)
-		return;
-	if (known->limit != failure->limit) {
-		fmlib_failure_details(device, failure);
-		*known = *failure;
-		return;
-	}
-	failure->charge = known->charge;
-	failure->quota = known->quota;
-	failure->quota_used = known->quota_used;
-	failure->quota_own = known->quota_own;
-}
-
-/*
  * fmlib_copy_in() cannot fail, because check_requests() has checked the sizes
  * before the first command.
  */
@@ -97,7 +76,6 @@ static int alloc_piece(struct flexmem_device *device,
 		       struct flexmem_allocated *allocations,
 		       size_t result_stride, size_t count, size_t *done)
 {
-	struct flexmem_failure known = { .limit = FLEXMEM_LIMIT_NONE };
 	struct flexmem_allocated result;
 	struct flexmem_alloc_request request;
 	struct fmlib_debug debug;
@@ -116,8 +94,6 @@ static int alloc_piece(struct flexmem_device *device,
 		request = nth_request(requests, stride, i);
 		fmlib_allocation_from_uapi(device, -entries[i].out_error,
 					   &request, &entries[i], &result);
-		if (result.error == -ENOMEM)
-			add_details(device, &known, &result.failure);
 		fmlib_debug_alloc(device, &debug, &request, &result);
 		fmlib_copy_out(nth(allocations, result_stride, i),
 			       result_stride, FMLIB_ALLOCATION_MIN, &result,

@@ -97,7 +97,7 @@ void fmlib_debug_alloc(struct flexmem_device *device,
 		       const struct flexmem_allocated *allocation)
 {
 	char id[REGION_TEXT];
-	char text[256];
+	char text[512];
 
 	if (!debug->on)
 		return;
@@ -150,7 +150,7 @@ void fmlib_debug_free(struct flexmem_device *device,
 	const struct flexmem_region_state *before;
 	const struct flexmem_region_state *after;
 	char name[32] = "by address";
-	char text[256];
+	char text[512];
 	char id[REGION_TEXT];
 
 	if (!debug->on)
@@ -180,7 +180,7 @@ void fmlib_debug_resize(struct flexmem_device *device,
 			uint32_t handle, uint64_t length,
 			const struct flexmem_resized *resized)
 {
-	char text[256];
+	char text[512];
 
 	if (!debug->on)
 		return;

@@ -2,12 +2,17 @@
 /* Texts of errors. */
 #define _GNU_SOURCE
 #include "internal.h"
+#include "cgroup_mount.h"
+#include "escape.h"
 #include "human.h"
 #include "version.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Room for a number, or for a size. */
+#define AMOUNT_TEXT 24
 
 const char *flexmem_limit_name(uint32_t limit)
 {
@@ -57,27 +62,80 @@ static void slots_text(const struct flexmem_failure *failure,
 			 failure->program_slots);
 }
 
+/* The longest path of a cgroup that a text names, escaped. */
+#define PATH_TEXT 192
+
+/*
+ * Writes " of " and the cgroup's path to @text, as the caller sees it; or nothing if
+ * the path is not known or too long.
+ */
+static void path_text(uint64_t cgroup, char text[PATH_TEXT])
+{
+	char escaped[FMLIB_ESCAPED_MAX];
+	size_t length = 0;
+	size_t at = 0;
+	char path[PATH_MAX];
+	int room;
+
+	*text = '\0';
+	if (!cgroup || !fmlib_cgroup_above(cgroup, path))
+		return;
+	length = (size_t)snprintf(text, PATH_TEXT, " of ");
+	while (path[at] && length < PATH_TEXT) {
+		at += fmlib_escape(path + at, strlen(path + at), escaped);
+		room = (int)(PATH_TEXT - length);
+		length += (size_t)snprintf(text + length, (size_t)room, "%s",
+					   escaped);
+	}
+	if (length >= PATH_TEXT)
+		*text = '\0';
+}
+
+/* Prints an amount of the resource that the limit is of. */
+static const char *amount_text(const struct flexmem_failure *failure,
+			       uint64_t amount, char text[AMOUNT_TEXT])
+{
+	if (failure->charge == FLEXMEM_CHARGE_BYTES)
+		return fmlib_human(amount, text);
+	snprintf(text, AMOUNT_TEXT, "%llu", (unsigned long long)amount);
+	return text;
+}
+
+static const char *unit_text(const struct flexmem_failure *failure)
+{
+	switch (failure->charge) {
+	case FLEXMEM_CHARGE_BYTES:
+		return "";
+	case FLEXMEM_CHARGE_REGIONS:
+		return " regions";
+	default:
+		return " allocations";
+	}
+}
+
 static void quota_text(const struct flexmem_failure *failure,
 		       char text[FMLIB_LIMIT_TEXT])
 {
-	bool regions = failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS;
-	char limit[FMLIB_HUMAN_MAX];
-	char used[FMLIB_HUMAN_MAX];
+	const char *unit = unit_text(failure);
+	char path[PATH_TEXT];
+	char limit[AMOUNT_TEXT];
+	char used[AMOUNT_TEXT];
 
-	if (failure->quota == FLEXMEM_UNLIMITED)
+	if (failure->quota != FLEXMEM_UNLIMITED) {
+		path_text(failure->quota_cgroup, path);
+		snprintf(text, FMLIB_LIMIT_TEXT,
+			 "cgroup limit%s (%s of %s%s used: see sudo flexmem owners)",
+			 path, amount_text(failure, failure->quota_used, used),
+			 amount_text(failure, failure->quota, limit), unit);
+	} else if (failure->quota_left != FLEXMEM_UNLIMITED) {
+		snprintf(text, FMLIB_LIMIT_TEXT,
+			 "a limit above this container (%s%s left: see sudo flexmem owners)",
+			 amount_text(failure, failure->quota_left, limit), unit);
+	} else {
 		snprintf(text, FMLIB_LIMIT_TEXT, "cgroup limit%s",
-			 regions ? " of regions" : "");
-	else if (failure->charge == FLEXMEM_CHARGE_BYTES)
-		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "cgroup limit (%s of %s used)",
-			 fmlib_human(failure->quota_used, used),
-			 fmlib_human(failure->quota, limit));
-	else
-		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "cgroup limit (%llu of %llu %s used)",
-			 (unsigned long long)failure->quota_used,
-			 (unsigned long long)failure->quota,
-			 regions ? "regions" : "allocations");
+			 failure->limit == FLEXMEM_LIMIT_CGROUP_REGIONS ?
+				 " of regions" : "");
+	}
 }
 
 /* Prints why the driver could not acquire a further region, if that matters. */
@@ -307,6 +365,8 @@ int flexmem_error_text(int error, const struct flexmem_failure *failure,
 		/* The struct of an older caller has no members for limits. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_failure, quota_used))
 			known.quota = FLEXMEM_UNLIMITED;
+		if (size < FMLIB_SIZE_TO(struct flexmem_failure, quota_left))
+			known.quota_left = FLEXMEM_UNLIMITED;
 	}
 	if (error == -ENOMEM && failure && known.limit != FLEXMEM_LIMIT_NONE) {
 		needed = memory_text(&known, text, length);

@@ -114,7 +114,7 @@ int fmlib_copy_in(void *to, size_t to_size, const void *from, size_t from_size,
  * error.c: prints only the limit that the driver has reported, without other
  * figures.
  */
-#define FMLIB_LIMIT_TEXT 128
+#define FMLIB_LIMIT_TEXT 320
 void fmlib_limit_text(const struct flexmem_failure *failure,
 		      char text[FMLIB_LIMIT_TEXT]);
 
@@ -161,12 +161,9 @@ struct fmlib_charges {
 int fmlib_own_charges(const struct flexmem_device *device,
 		      struct fmlib_charges *charges);
 
-/*
- * Adds the limit that was reached, because the driver's reply does not contain
- * it. The limit is read after the failure, so its value may have changed.
- */
-void fmlib_failure_details(const struct flexmem_device *device,
-			   struct flexmem_failure *failure);
+/* alloc.c: converts the limit that has refused a request. */
+void fmlib_refusal_from_uapi(const struct flexmem_refusal *from,
+			     struct flexmem_failure *failure);
 
 /* tables.c: copies a region entry of the driver to an entry of @size bytes. */
 void fmlib_region_from_uapi(const void *from, void *to, size_t size);

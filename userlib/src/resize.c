@@ -35,7 +35,6 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		.max_handles = info->out_max_handles,
 		.asked = rounded - reply->out_size,
 		.max_region = info->out_max_region,
-		.quota = FLEXMEM_UNLIMITED,
 	};
 	/* Without these figures the error text has fewer details. */
 	if (!fmlib_own(device, &own)) {
@@ -43,7 +42,7 @@ static void failure_from_uapi(const struct flexmem_device *device,
 		failure->own_used = own.file.bytes;
 	}
 	add_free(device, failure);
-	fmlib_failure_details(device, failure);
+	fmlib_refusal_from_uapi(&reply->out_refusal, failure);
 }
 
 int flexmem_device_resize(struct flexmem_device *device, uint32_t handle,

@@ -18,12 +18,12 @@ bool cgroup_id(const char *name, uint64_t *id)
 	char root[PATH_MAX];
 	size_t length;
 
-	if (!cgroup_root(root))
+	if (!fmlib_cgroup_root(root))
 		return false;
 	length = strlen(root);
 	if (!strncmp(name, root, length) && (!name[length] || name[length] == '/'))
 		name += length;
-	return !cgroup_below(root, name, id);
+	return !fmlib_cgroup_below(root, name, id);
 }
 
 /* A walk through all cgroups. @path: of the cgroup where the walk is. */
@@ -108,7 +108,7 @@ static void find_paths(struct cgroup_names *names)
 	struct stat state;
 	char root[PATH_MAX];
 
-	if (!names->count || !cgroup_root(root))
+	if (!names->count || !fmlib_cgroup_root(root))
 		return;
 	if (!*root)
 		strcpy(root, "/");

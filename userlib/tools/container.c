@@ -123,7 +123,7 @@ int container_cgroup(const char *id, uint64_t *cgroup)
 	const struct dirent *child;
 	DIR *directory;
 
-	if (!cgroup_root(root))
+	if (!fmlib_cgroup_root(root))
 		return -ENOENT;
 	directory = opendir(*root ? root : "/");
 	if (!directory)

@@ -97,7 +97,7 @@ static void look_at_cgroups(struct doctor *doctor)
 {
 	char root[PATH_MAX];
 
-	if (!cgroup_root(root))
+	if (!fmlib_cgroup_root(root))
 		doctor_find(doctor, DOCTOR_ERROR, "cgroup-v1", NULL,
 			    "boot with systemd.unified_cgroup_hierarchy=1",
 			    "no cgroups of version 2 are mounted, so no limits can be set");

@@ -470,12 +470,15 @@ static void add_failure(json_t *object, const struct flexmem_failure *failure)
 	    failure->limit != FLEXMEM_LIMIT_CGROUP_REGIONS)
 		return;
 	json_add(object, "charge",
-		 failure->quota == FLEXMEM_UNLIMITED ||
+		 failure->quota_left == FLEXMEM_UNLIMITED ||
 		 failure->charge >= FLEXMEM_CHARGES ? json_null() :
 		 json_string(charge_name(failure->charge)));
 	json_add(object, "quota", json_limit(failure->quota));
 	json_add(object, "quota_used", json_number(failure->quota_used));
 	json_add(object, "quota_own", json_number(failure->quota_own));
+	json_add(object, "quota_left", json_limit(failure->quota_left));
+	json_add(object, "quota_cgroup", failure->quota_cgroup ?
+		 json_number(failure->quota_cgroup) : json_null());
 }
 
 json_t *json_error(int error, const char *text,

@@ -221,7 +221,7 @@ static void set_line(const struct setter *setter,
 
 	/* A line for each child that was not replaced has no child. */
 	if (line->each ||
-	    (line->path && cgroup_at(line->path, &outcome->cgroup))) {
+	    (line->path && fmlib_cgroup_at(line->path, &outcome->cgroup))) {
 		outcome->state = LIMITS_NO_CGROUP;
 		return;
 	}

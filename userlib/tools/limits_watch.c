@@ -208,7 +208,8 @@ static bool find_new(struct watcher *watcher)
 	for (i = 0; i < lines->file.count; i++) {
 		line = &lines->file.lines[i];
 		cgroup = line->each ? 0 : 1;
-		if (cgroup && line->path && cgroup_at(line->path, &cgroup)) {
+		if (cgroup && line->path &&
+		    fmlib_cgroup_at(line->path, &cgroup)) {
 			show_gone(watcher, lines, i);
 			lines->known[i] = 0;
 			cgroup = 0;
@@ -290,7 +291,7 @@ static enum tool_status watch_file(struct watcher *watcher)
 	size_t i;
 	int err;
 
-	if (!cgroup_root(watcher->root))
+	if (!fmlib_cgroup_root(watcher->root))
 		return tool_fail(watcher->tool, -ENOENT,
 				 "limit: no cgroups of version 2 are mounted");
 	watcher->fd = inotify_init1(IN_CLOEXEC);

@@ -120,6 +120,8 @@ class Failure(NamedTuple):
     leaving: int
     quota_own: int
     event: int
+    quota_cgroup: int
+    quota_left: int
 
 
 # Members that are shown as names: the enum, and the prefix of its names. A number without a name stays a
