@@ -25,10 +25,10 @@ static int spoil(struct fuzz *f, u32 *cmd, size_t size, u8 **at)
 	switch (f->spoil) {
 	case SHORT:
 		/*
-		 * A size below about three fifths of the present one. No
-		 * version of a struct was that short.
+		 * A size below half of the present one. No version of a
+		 * struct was that short.
 		 */
-		cmd[0] = fuzz_take(f) % (size - size / 5 * 2);
+		cmd[0] = fuzz_take(f) % (size / 2);
 		return -EINVAL;
 	case LONG:
 		cmd[0] = size + fuzz_take(f);
