@@ -99,7 +99,7 @@ int limits_expand(const struct limits_file *file, struct limits_file *expanded)
 {
 	const struct limits_line *line;
 	char root[PATH_MAX];
-	bool mounted = cgroup_root(root);
+	bool mounted = fmlib_cgroup_root(root);
 	size_t i;
 	int err = 0;
 

@@ -122,8 +122,8 @@ static int wait_for_event(const struct watcher *watcher)
 }
 
 /* The order of the lines of limits_expand(). */
-static int compare(const struct limits_line *one,
-		   const struct limits_line *other)
+static int compare_lines(const struct limits_line *one,
+			 const struct limits_line *other)
 {
 	if (one->number != other->number)
 		return one->number < other->number ? -1 : 1;
@@ -157,8 +157,8 @@ static void take_over(const struct watcher *watcher, struct lines *now)
 	for (i = 0; i < now->file.count; i++) {
 		order = 1;
 		for (; at < before->file.count; at++) {
-			order = compare(&before->file.lines[at],
-					&now->file.lines[i]);
+			order = compare_lines(&before->file.lines[at],
+					      &now->file.lines[i]);
 			if (order >= 0)
 				break;
 			show_gone(watcher, before, at);
