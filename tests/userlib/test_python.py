@@ -238,7 +238,7 @@ def a_program_waits_for_memory():
         failure = error.failure
         del error
         assert failure.event and device.wait(failure, GIB, 0) is False
-        held.pop().free()
+        held.pop().close()
         # Memory is free, but since when, only an event tells.
         assert device.wait(failure, GIB, 0) is False
         kernel.fake_tells_of_a_free()
@@ -246,7 +246,7 @@ def a_program_waits_for_memory():
         # The bytes count, too.
         assert device.wait(failure, 2 * GIB, 0) is False
         for allocation in held:
-            allocation.free()
+            allocation.close()
     assert all_closed()
 
 
