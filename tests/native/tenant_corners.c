@@ -216,8 +216,8 @@ static void run_reserved(struct run *r)
 	must(r, guest.own.cmd.out_free == nr * size &&
 	     guest.own.cmd.out_total == nr * size, "free for those below");
 	must(r, guest.all.out_free == nr * size &&
-	     guest.all.out_tensor_largest == size && !guest.all.out_reserved,
-	     "domains of those below");
+	     guest.all.out_tensor_largest == size && !guest.all.out_reserved &&
+	     !guest.all.out_reserved_total, "domains of those below");
 	guest = send_guest(r, b);
 	must(r, guest.cmd.out_error == ENOMEM &&
 	     guest.cmd.out_reason == FLEXMEM_REASON_RESERVED, "others");
@@ -225,7 +225,8 @@ static void run_reserved(struct run *r)
 	must(r, guest.all.out_total == nr * size && !guest.all.out_free &&
 	     !guest.all.out_largest_free && !guest.all.out_tensor_largest,
 	     "domains of others");
-	must(r, guest.all.out_reserved == nr * size, "reserved for others");
+	must(r, guest.all.out_reserved == nr * size &&
+	     guest.all.out_reserved_total == nr * size, "reserved for others");
 	native_cgroup_remove(below);
 	native_cgroup_remove(a);
 	guest = send_guest(r, b);
