@@ -34,6 +34,8 @@ static __u32 first_size(const struct command *cmd)
 		return offsetof(struct flexmem_info, out_va_page);
 	if (cmd->nr == FLEXMEM_IOCTL_DOMAIN)
 		return offsetof(struct flexmem_domain_info, out_program_total);
+	if (cmd->nr == FLEXMEM_IOCTL_RESIZE)
+		return offsetof(struct flexmem_resize, out_refusal);
 	return cmd->size;
 }
 
