@@ -23,6 +23,8 @@
 
 /* All sizes are multiples of this, so no hole is smaller. */
 #define PIECE (UINT64_C(64) << 10)
+
+/* More pieces than a limit here has room for. */
 #define MANY 1024
 
 static struct flexmem_device *device;
@@ -122,11 +124,14 @@ static void churn(void)
 	int err;
 
 	for (;;) {
-		err = count < MANY ?
-		      get_some((1 + next() % 16) * PIECE, &a) : -ENOMEM;
-		if (!err) {
+		err = get_some((1 + next() % 16) * PIECE, &a);
+		if (!err && count < MANY) {
 			handles[count++] = a.handle;
 			continue;
+		}
+		if (!err) {
+			printf("more than %d pieces\n", MANY);
+			exit(1);
 		}
 		if (err != -ENOMEM || a.failure.limit != FLEXMEM_LIMIT_CGROUP)
 			check(err, "churn", &a.failure);
