@@ -7,7 +7,10 @@
 
 /* The setup acquires the only possible region, so that no test has to. */
 #define PARAMS "max_regions=1 program_slots=0"
-#define N 32
+/* So many entries of ALLOC_BATCH fit in a page. */
+#define N 24
+
+_Static_assert(N * sizeof(struct flexmem_alloc) <= 4096, "entries in a page");
 
 FIXTURE(batch) {
 	int fd;

@@ -90,7 +90,7 @@ bool op_snapshot(struct thread *t)
 bool op_admin(struct thread *t)
 {
 	struct flexmem_resource_limit limit = CMD(resource_limit,
-		.scope = rng_below(&t->rng, 2),
+		.scope = FLEXMEM_SCOPE_CGROUP,
 		.resource = rng_below(&t->rng, FLEXMEM_NR_RESOURCES),
 		.cgroup = user_cgroup(t->worker->user),
 		.limit = FLEXMEM_NO_LIMIT);
