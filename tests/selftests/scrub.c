@@ -507,12 +507,13 @@ TEST_F(scrub, memory_that_cannot_be_scrubbed_is_quarantined)
 	FILL(self->alice, SIZE, A, &stay);
 	for (i = 0; i < ARRAY_SIZE(losses); i++) {
 		FILL(self->alice, SIZE, A, &a);
-		FREE(self->alice, &a);
-		BREAK(losses[i]);
 		/*
-		 * repeats until the fault hits the ALLOC of Bob, because a
-		 * background scrub can use up the fault
+		 * Breaks it before the free, which may begin a background scrub:
+		 * a block with bytes of both is scrubbed at once.
 		 */
+		BREAK(losses[i]);
+		FREE(self->alice, &a);
+		/* Until the function is up again, the ALLOC fails without a scrub. */
 		do {
 			ASSERT_EQ(losses[i].error,
 				  fm_alloc(self->bob, SIZE, &b))
@@ -563,8 +564,8 @@ TEST_F(scrub, quarantined_memory_leaks_through_no_release)
 	struct flexmem_alloc a, b;
 
 	FILL(self->alice, SIZE, A, &a);
-	FREE(self->alice, &a);
 	BREAK(losses[0]);
+	FREE(self->alice, &a);
 	EXPECT_EQ(EIO, fm_alloc(self->bob, SIZE, &b));
 	/* TRIM may fail, and must lose no memory */
 	fm_trim(self->root);
@@ -587,11 +588,11 @@ TEST_F(scrub, a_batch_goes_on_after_a_failed_scrub)
 
 	/* only the first entry gets memory that needs a scrub */
 	FILL(self->alice, SIZE, A, &a);
+	KNOB("fault_command", "scrub");
+	KNOB("fail_commands", "1000");
 	FREE(self->alice, &a);
 	for (i = 0; i < ARRAY_SIZE(e); i++)
 		e[i] = CMD(alloc, .length = SIZE);
-	KNOB("fault_command", "scrub");
-	KNOB("fail_commands", "1000");
 	must(alloc_batch, self->bob, &batch);
 	EXPECT_EQ(3, batch.out_done);
 	EXPECT_EQ(EIO, e[0].out_error);
