@@ -19,6 +19,7 @@
 #include <linux/err.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -175,12 +176,26 @@ void flexmem_device_capacity_changed(struct flexmem_dev *fdev)
 }
 EXPORT_SYMBOL_GPL(flexmem_device_capacity_changed);
 
+/*
+ * What brings the function back, in DRM's words: the remedy with the fewest side
+ * effects first.
+ */
+static char *remedy(const struct flexmem_dev *fdev, int error)
+{
+	if (!error)
+		return "WEDGED=none";
+	if (!fdev->table.function.ops.reset)
+		return "WEDGED=unknown";
+	return dev_is_pci(fdev->dev.parent) ? "WEDGED=rebind,bus-reset" :
+					      "WEDGED=rebind";
+}
+
 static void announce_reset(struct flexmem_dev *fdev, int error)
 {
 	char result[32], generation[48], broken[48];
 	/* checkpatch: STATIC_CONST_CHAR_ARRAY - filled in below */
-	char *envp[] = { "FLEXMEM_EVENT=reset", result, generation, broken,
-			 NULL };
+	char *envp[] = { "FLEXMEM_EVENT=reset", remedy(fdev, error), result,
+			 generation, broken, NULL };
 
 	snprintf(result, sizeof(result), "FLEXMEM_ERROR=%d", -error);
 	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
@@ -199,8 +214,8 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  * The handle of a lost allocation can only be looked up and freed; any other
  * use of it returns EIO. Then the reset operation is called, and the function
  * starts again without memory. Callers that need the device in the meantime get
- * EIO. The operator gets a uevent (FLEXMEM_EVENT=reset). A driver that makes a
- * devcoredump does so before this call.
+ * EIO. The operator gets a uevent (FLEXMEM_EVENT=reset), also if this call fails.
+ * A driver that makes a devcoredump does so before this call.
  *
  * Context: may sleep; calls the reset operation, so it must not be called from
  * an operation. Not in parallel with flexmem_device_suspend().
@@ -210,12 +225,12 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  */
 int flexmem_device_reset(struct flexmem_dev *fdev)
 {
-	int rc;
+	int rc = -EOPNOTSUPP;
 
-	if (!fdev->table.function.ops.reset)
-		return -EOPNOTSUPP;
-	rc = flexmem_table_reset(&fdev->table);
-	flexmem_leaving_look_at_all(&fdev->table.leaving);
+	if (fdev->table.function.ops.reset) {
+		rc = flexmem_table_reset(&fdev->table);
+		flexmem_leaving_look_at_all(&fdev->table.leaving);
+	}
 	announce_reset(fdev, rc);
 	trace_flexmem_reset(&fdev->table.function, rc);
 	if (rc)

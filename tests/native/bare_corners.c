@@ -29,6 +29,14 @@ static int bare_quiesce(void *priv)
 	return 0;
 }
 
+static unsigned int bare_resets;
+
+/* Works at the registration of a device, and fails from then on. */
+static int bare_fail(void *priv)
+{
+	return bare_resets++ ? -EIO : 0;
+}
+
 static u64 bare_bytes = SZ_1G;
 
 static int bare_capacity(void *priv, unsigned int domain, u64 *capacity)
@@ -379,6 +387,39 @@ static void run_failed(struct run *r)
 	with_device(r, &desc, use_twice_failed);
 }
 
+static void reset_once(struct run *r, struct flexmem_dev *fdev)
+{
+	flexmem_device_reset(fdev);
+}
+
+/* Resets a device whose reset operation is @reset, and looks for @remedy. */
+static void expect_remedy(struct run *r, int (*reset)(void *priv),
+			  const char *remedy)
+{
+	struct flexmem_device_desc desc = bare;
+	struct flexmem_device_ops ops = bare_ops;
+
+	ops.reset = reset;
+	desc.ops = &ops;
+	bare_resets = 0;
+	native_messages(remedy);
+	with_device(r, &desc, reset_once);
+	must(r, native_messages(NULL) == 1, remedy);
+}
+
+/* The uevent of a reset names what brings the function back. */
+static void run_remedies(struct run *r)
+{
+	expect_remedy(r, bare_quiesce, "WEDGED=none\n");
+	expect_remedy(r, bare_fail, "WEDGED=rebind\n");
+	expect_remedy(r, NULL, "WEDGED=unknown\n");
+	world.parent[0].bus = &pci_bus_type;
+	expect_remedy(r, bare_quiesce, "WEDGED=none\n");
+	expect_remedy(r, bare_fail, "WEDGED=rebind,bus-reset\n");
+	expect_remedy(r, NULL, "WEDGED=unknown\n");
+	world.parent[0].bus = NULL;
+}
+
 static void *late_buffer;
 static unsigned int late_reads;
 
@@ -585,6 +626,7 @@ const struct sequence bare_corners[] = {
 	{ "order and sizes of a device", prepare, run_choices },
 	{ "device that answers short", prepare, run_short },
 	{ "device that has failed", prepare, run_failed },
+	{ "remedies of a reset", prepare, run_remedies },
 	{ "device whose bytes may still move", prepare, run_late },
 	{ "two functions get the same memory", prepare, run_twins },
 	{ "bytes that stay when a driver is removed", prepare, run_unbind },

@@ -69,6 +69,12 @@ void class_unregister(struct class *class)
 	classes = NULL;
 }
 
+struct bus_type {
+	const char *name;
+};
+
+const struct bus_type pci_bus_type = { .name = "pci" };
+
 int kobject_uevent_env(struct kobject *kobj, enum kobject_action action,
 		       char *envp[])
 {

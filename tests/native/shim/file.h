@@ -26,9 +26,15 @@ struct class {
 	const struct attribute_group **dev_groups;
 };
 
+struct bus_type;
+extern const struct bus_type pci_bus_type;
+
+#define dev_is_pci(dev)		((dev)->bus == &pci_bus_type)
+
 struct device {
 	struct kobject kobj;
 	struct device *parent;
+	const struct bus_type *bus;
 	struct class *class;
 	dev_t devt;
 	void (*release)(struct device *dev);
