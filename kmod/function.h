@@ -112,31 +112,14 @@ struct flexmem_vm {
 	struct work_struct unmapped;
 };
 
-/**
- * enum flexmem_state - which commands a function can take
- * @FLEXMEM_UP: every command
- * @FLEXMEM_UNRESPONSIVE: only a probe now and then, because the last
- *	FLEXMEM_TIMEOUTS commands timed out. Callers wait for the result of the
- *	probe
- * @FLEXMEM_SUSPENDED: no command; callers wait for the resume
- * @FLEXMEM_WEDGED: only a reset, until a reset succeeds. The device has failed,
- *	or a reset is running or has failed
- * @FLEXMEM_GONE: no command, because the device's driver is being removed
- * @FLEXMEM_NR_STATES: number of states
- *
- * Suspend, reset and removal change the state first, and then take the locks
- * under which the driver is called. A task that holds such a lock finishes its
- * operation, and calls flexmem_function_error() before it begins another. So
- * suspend, reset and removal wait for at most one operation under each lock.
+/*
+ * Suspend, reset and removal change the function's state (enum flexmem_state)
+ * first, and then take the locks under which the driver is called. A task that
+ * holds such a lock finishes its operation, and calls flexmem_function_error()
+ * before it begins another. So suspend, reset and removal wait for at most one
+ * operation under each lock.
  */
-enum flexmem_state {
-	FLEXMEM_UP,
-	FLEXMEM_UNRESPONSIVE,
-	FLEXMEM_SUSPENDED,
-	FLEXMEM_WEDGED,
-	FLEXMEM_GONE,
-	FLEXMEM_NR_STATES,
-};
+#define FLEXMEM_NR_STATES (FLEXMEM_STATE_GONE + 1)
 
 /**
  * struct flexmem_function - a PF or VF and its driver's operations
@@ -231,7 +214,7 @@ struct flexmem_function {
 static inline bool
 flexmem_function_is_gone(const struct flexmem_function *function)
 {
-	return READ_ONCE(function->state) == FLEXMEM_GONE;
+	return READ_ONCE(function->state) == FLEXMEM_STATE_GONE;
 }
 
 /*
@@ -242,19 +225,19 @@ static inline bool
 flexmem_function_is_suspended(const struct flexmem_function *function)
 {
 	/* Pairs with set_state(). */
-	return smp_load_acquire(&function->state) == FLEXMEM_SUSPENDED;
+	return smp_load_acquire(&function->state) == FLEXMEM_STATE_SUSPENDED;
 }
 
 static inline bool
 flexmem_function_is_unresponsive(const struct flexmem_function *function)
 {
-	return READ_ONCE(function->state) == FLEXMEM_UNRESPONSIVE;
+	return READ_ONCE(function->state) == FLEXMEM_STATE_UNRESPONSIVE;
 }
 
 /*
  * Whether the device has failed, and no reset has succeeded since. Bytes may
  * still move in its memory, or the memory may be lost. The state alone does not
- * tell: a suspended or removed function does not become FLEXMEM_WEDGED when it
+ * tell: a suspended or removed function does not become FLEXMEM_STATE_WEDGED when it
  * fails.
  */
 static inline bool

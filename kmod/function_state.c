@@ -29,11 +29,11 @@
  * the caller waits.
  */
 static const int errors[FLEXMEM_NR_STATES] = {
-	[FLEXMEM_UP] = 0,
-	[FLEXMEM_UNRESPONSIVE] = -EAGAIN,
-	[FLEXMEM_SUSPENDED] = -EAGAIN,
-	[FLEXMEM_WEDGED] = -EIO,
-	[FLEXMEM_GONE] = -ENODEV,
+	[FLEXMEM_STATE_UP] = 0,
+	[FLEXMEM_STATE_UNRESPONSIVE] = -EAGAIN,
+	[FLEXMEM_STATE_SUSPENDED] = -EAGAIN,
+	[FLEXMEM_STATE_WEDGED] = -EIO,
+	[FLEXMEM_STATE_GONE] = -ENODEV,
 };
 
 /* Called with state_lock held. */
@@ -50,22 +50,22 @@ static void set_state(struct flexmem_function *function,
 }
 
 /*
- * Enters @state. A suspended function enters FLEXMEM_GONE at once, and any
- * other state at its resume. FLEXMEM_GONE is final. Called with state_lock
+ * Enters @state. A suspended function enters FLEXMEM_STATE_GONE at once, and any
+ * other state at its resume. FLEXMEM_STATE_GONE is final. Called with state_lock
  * held.
  */
 static void enter(struct flexmem_function *function, enum flexmem_state state)
 {
-	if (function->state == FLEXMEM_SUSPENDED && state != FLEXMEM_GONE)
+	if (function->state == FLEXMEM_STATE_SUSPENDED && state != FLEXMEM_STATE_GONE)
 		function->resumes_as = state;
-	else if (function->state != FLEXMEM_GONE)
+	else if (function->state != FLEXMEM_STATE_GONE)
 		set_state(function, state);
 }
 
 /*
  * Changes the state of a function.
- * @state: FLEXMEM_UP, FLEXMEM_WEDGED or FLEXMEM_GONE, which is final. A
- * suspended function enters FLEXMEM_GONE now, and the other states when it is
+ * @state: FLEXMEM_STATE_UP, FLEXMEM_STATE_WEDGED or FLEXMEM_STATE_GONE, which is final. A
+ * suspended function enters FLEXMEM_STATE_GONE now, and the other states when it is
  * resumed.
  */
 void flexmem_function_enter(struct flexmem_function *function,
@@ -89,7 +89,7 @@ void flexmem_function_fail(struct flexmem_function *function)
 
 	spin_lock_irqsave(&function->state_lock, flags);
 	WRITE_ONCE(function->failures, function->failures + 1);
-	enter(function, FLEXMEM_WEDGED);
+	enter(function, FLEXMEM_STATE_WEDGED);
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
 }
@@ -109,7 +109,7 @@ int flexmem_function_recover(struct flexmem_function *function,
 	failed = function->failures != failures;
 	if (!failed) {
 		WRITE_ONCE(function->repaired, failures);
-		enter(function, FLEXMEM_UP);
+		enter(function, FLEXMEM_STATE_UP);
 	}
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
@@ -122,10 +122,10 @@ void flexmem_function_suspend(struct flexmem_function *function)
 	unsigned long flags;
 
 	spin_lock_irqsave(&function->state_lock, flags);
-	if (function->state != FLEXMEM_SUSPENDED &&
-	    function->state != FLEXMEM_GONE) {
+	if (function->state != FLEXMEM_STATE_SUSPENDED &&
+	    function->state != FLEXMEM_STATE_GONE) {
 		function->resumes_as = function->state;
-		set_state(function, FLEXMEM_SUSPENDED);
+		set_state(function, FLEXMEM_STATE_SUSPENDED);
 	}
 	spin_unlock_irqrestore(&function->state_lock, flags);
 }
@@ -139,7 +139,7 @@ void flexmem_function_resume(struct flexmem_function *function)
 	unsigned long flags;
 
 	spin_lock_irqsave(&function->state_lock, flags);
-	if (function->state == FLEXMEM_SUSPENDED)
+	if (function->state == FLEXMEM_STATE_SUSPENDED)
 		set_state(function, function->resumes_as);
 	spin_unlock_irqrestore(&function->state_lock, flags);
 	wake_up_all(&function->changed);
@@ -267,7 +267,7 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 {
 	if (rc == -ETIMEDOUT) {
 		if (atomic_inc_return(&function->timeouts) < FLEXMEM_TIMEOUTS ||
-		    !change_over(function, FLEXMEM_UP, FLEXMEM_UNRESPONSIVE))
+		    !change_over(function, FLEXMEM_STATE_UP, FLEXMEM_STATE_UNRESPONSIVE))
 			return rc;
 		dev_warn(function->dev,
 			 "does not answer; callers wait for the next probe\n");
@@ -277,7 +277,7 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 		if (atomic_read(&function->timeouts))
 			atomic_set(&function->timeouts, 0);
 		if (!flexmem_function_is_unresponsive(function) ||
-		    !change_over(function, FLEXMEM_UNRESPONSIVE, FLEXMEM_UP))
+		    !change_over(function, FLEXMEM_STATE_UNRESPONSIVE, FLEXMEM_STATE_UP))
 			return rc;
 		dev_info(function->dev, "answers again\n");
 		wake_up_all(&function->changed);

@@ -34,8 +34,6 @@ int flexmem_cmd_info(struct flexmem_call *call)
 	const struct flexmem_domain *domain = &table->domain[0];
 	struct flexmem_info *cmd = call->cmd;
 
-	if (cmd->__reserved)
-		return -EOPNOTSUPP;
 	*cmd = (struct flexmem_info) {
 		.size = cmd->size,
 		.out_mode = table->function.mode,
@@ -47,6 +45,7 @@ int flexmem_cmd_info(struct flexmem_call *call)
 		.out_fit = settings->fit,
 		.out_max_handles = FLEXMEM_MAX_HANDLES,
 		.out_max_batch = FLEXMEM_MAX_BATCH,
+		.out_state = READ_ONCE(table->function.state),
 		.out_alignment = FLEXMEM_ALIGN,
 		.out_nr_fallback_sizes = domain->nr_sizes,
 		.out_max_alignment = FLEXMEM_MAX_ALIGNMENT,

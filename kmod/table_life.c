@@ -172,7 +172,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	struct flexmem_function *function = &table->function;
 	enum flexmem_state state = READ_ONCE(function->state);
 
-	flexmem_function_enter(function, FLEXMEM_GONE);
+	flexmem_function_enter(function, FLEXMEM_STATE_GONE);
 	wake_up_all(&table->accounts.gauge.readers);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
@@ -182,7 +182,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 		dev_info(function->dev, "%llu bytes go without being cleared: the driver of the PF clears them before another function gets them\n",
 			 flexmem_function_held(function));
 	/* The operation that was under way may have made the device fail. */
-	if (state != FLEXMEM_SUSPENDED && state != FLEXMEM_WEDGED &&
+	if (state != FLEXMEM_STATE_SUSPENDED && state != FLEXMEM_STATE_WEDGED &&
 	    !flexmem_function_has_failed(function) &&
 	    !flexmem_function_quiesce(function))
 		flexmem_function_release_all(function);
@@ -246,7 +246,7 @@ static int reset_locked(struct flexmem_table *table)
 	rc = flexmem_function_reset(function);
 	rc = rc ?: flexmem_function_recover(function, failures);
 	if (rc) {
-		flexmem_function_enter(function, FLEXMEM_WEDGED);
+		flexmem_function_enter(function, FLEXMEM_STATE_WEDGED);
 		return rc;
 	}
 	WRITE_ONCE(table->resets, table->resets + 1);
@@ -289,7 +289,7 @@ int flexmem_table_reset(struct flexmem_table *table)
 
 	if (!table->function.ops.reset)
 		return -EOPNOTSUPP;
-	flexmem_function_enter(&table->function, FLEXMEM_WEDGED);
+	flexmem_function_enter(&table->function, FLEXMEM_STATE_WEDGED);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&table->function.data_lock);
 	if (!flexmem_function_is_gone(&table->function))

@@ -29,11 +29,11 @@ struct flexmem_region;
 
 /* checkpatch: COMPLEX_MACRO - a list for __print_symbolic() */
 #define FLEXMEM_STATE_NAMES			\
-	{ FLEXMEM_UP, "up" },			\
-	{ FLEXMEM_UNRESPONSIVE, "unresponsive" }, \
-	{ FLEXMEM_SUSPENDED, "suspended" },	\
-	{ FLEXMEM_WEDGED, "wedged" },		\
-	{ FLEXMEM_GONE, "gone" }
+	{ FLEXMEM_STATE_UP, "up" },			\
+	{ FLEXMEM_STATE_UNRESPONSIVE, "unresponsive" }, \
+	{ FLEXMEM_STATE_SUSPENDED, "suspended" },	\
+	{ FLEXMEM_STATE_WEDGED, "wedged" },		\
+	{ FLEXMEM_STATE_GONE, "gone" }
 
 /*
  * The state of a PF or VF has changed. The state decides whether flexmem calls

@@ -362,7 +362,7 @@ static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 	struct liar *liar = test->priv;
 	struct flexmem_function *function = &liar->function;
 
-	flexmem_function_enter(function, FLEXMEM_WEDGED);
+	flexmem_function_enter(function, FLEXMEM_STATE_WEDGED);
 	liar->rc = -ETIMEDOUT;
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, flexmem_function_reset(function));
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT, flexmem_function_reset(function));
@@ -371,7 +371,7 @@ static void only_a_function_in_use_is_unresponsive(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_reset(function));
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
 	/* A resume restores the state from before the suspend. */
-	flexmem_function_enter(function, FLEXMEM_UNRESPONSIVE);
+	flexmem_function_enter(function, FLEXMEM_STATE_UNRESPONSIVE);
 	flexmem_function_suspend(function);
 	flexmem_function_resume(function);
 	KUNIT_EXPECT_TRUE(test, flexmem_function_is_unresponsive(function));
@@ -384,16 +384,16 @@ static void each_state_has_its_error(struct kunit *test)
 	struct flexmem_function *function = &liar->function;
 
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
-	flexmem_function_enter(function, FLEXMEM_WEDGED);
+	flexmem_function_enter(function, FLEXMEM_STATE_WEDGED);
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_fatal(function));
-	flexmem_function_enter(function, FLEXMEM_UP);
+	flexmem_function_enter(function, FLEXMEM_STATE_UP);
 	flexmem_function_suspend(function);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_fatal(function));
 	flexmem_function_resume(function);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
-	flexmem_function_enter(function, FLEXMEM_GONE);
+	flexmem_function_enter(function, FLEXMEM_STATE_GONE);
 	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_error(function));
 	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_fatal(function));
 }
@@ -409,12 +409,12 @@ static void reset_does_not_end_a_suspend(struct kunit *test)
 	flexmem_function_resume(function);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 	flexmem_function_suspend(function);
-	flexmem_function_enter(function, FLEXMEM_WEDGED);
+	flexmem_function_enter(function, FLEXMEM_STATE_WEDGED);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
 	flexmem_function_resume(function);
 	KUNIT_EXPECT_EQ(test, -EIO, flexmem_function_error(function));
 	flexmem_function_suspend(function);
-	flexmem_function_enter(function, FLEXMEM_UP);
+	flexmem_function_enter(function, FLEXMEM_STATE_UP);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, flexmem_function_error(function));
 	flexmem_function_resume(function);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
@@ -426,8 +426,8 @@ static void removed_function_stays_gone(struct kunit *test)
 	struct flexmem_function *function = &liar->function;
 
 	flexmem_function_suspend(function);
-	flexmem_function_enter(function, FLEXMEM_GONE);
-	flexmem_function_enter(function, FLEXMEM_UP);
+	flexmem_function_enter(function, FLEXMEM_STATE_GONE);
+	flexmem_function_enter(function, FLEXMEM_STATE_UP);
 	flexmem_function_suspend(function);
 	KUNIT_EXPECT_EQ(test, -ENODEV, flexmem_function_error(function));
 	flexmem_function_resume(function);

@@ -558,7 +558,7 @@ static void run_work(struct flexmem_table *table)
 
 static void become_unresponsive(struct ctx *ctx)
 {
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_UNRESPONSIVE);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_UNRESPONSIVE);
 }
 
 /* Waits until the caller waits for the next probe. It must not return. */
@@ -722,7 +722,7 @@ static void removal_ends_a_waiting_call(struct kunit *test)
 	mutex_lock(&ctx->table->acquire_lock);
 	start(test, ctx, call_alloc);
 	msleep(20);
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_GONE);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_GONE);
 	mutex_unlock(&ctx->table->acquire_lock);
 	expect(test, -ENODEV, 0, "");
 }
@@ -756,10 +756,10 @@ static void reset_cuts_in_before_growth_releases(struct kunit *test)
 	 * This is what flexmem_table_reset() does before it waits for the
 	 * worker.
 	 */
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_WEDGED);
 	start(test, ctx, call_alloc);
 	expect(test, -EIO, 0, "");
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_UP);
 }
 
 static void reset_cuts_in_before_trim_releases(struct kunit *test)
@@ -767,10 +767,10 @@ static void reset_cuts_in_before_trim_releases(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	strand(test, ctx, 4);
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_WEDGED);
 	start(test, ctx, call_trim);
 	expect(test, -EIO, 0, "");
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_UP);
 }
 
 static struct kunit_case job_test_cases[] = {

@@ -324,10 +324,10 @@ static void retries_stop_between_two_commands(struct kunit *test)
 	flexmem_function_suspend(&ctx->function);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, retry(ctx));
 	flexmem_function_resume(&ctx->function);
-	flexmem_function_enter(&ctx->function, FLEXMEM_WEDGED);
+	flexmem_function_enter(&ctx->function, FLEXMEM_STATE_WEDGED);
 	KUNIT_EXPECT_EQ(test, -EIO, retry(ctx));
 	expect_asked(test, "");
-	flexmem_function_enter(&ctx->function, FLEXMEM_UP);
+	flexmem_function_enter(&ctx->function, FLEXMEM_STATE_UP);
 	KUNIT_EXPECT_EQ(test, 0, retry(ctx));
 }
 

@@ -140,7 +140,7 @@ static void removal_stops_if_bytes_may_still_move(struct kunit *test)
 static void close_table(void *table)
 {
 	flexmem_function_enter(&((struct flexmem_table *)table)->function,
-			       FLEXMEM_GONE);
+			       FLEXMEM_STATE_GONE);
 }
 
 /*

@@ -174,7 +174,7 @@ static void wedge(void *arg)
 	struct ctx *ctx = arg;
 
 	ctx->fake->during_scrub = NULL;
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_WEDGED);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_WEDGED);
 }
 
 /* Suspend, reset and removal wait for at most one command. */
@@ -192,7 +192,7 @@ static void clearing_stops_between_two_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), GIB);
-	flexmem_function_enter(&ctx->table->function, FLEXMEM_UP);
+	flexmem_function_enter(&ctx->table->function, FLEXMEM_STATE_UP);
 	KUNIT_EXPECT_EQ(test, 0,
 			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, scrubbed(test), 2 * GIB);

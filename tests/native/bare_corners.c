@@ -309,6 +309,14 @@ static void run_short(struct run *r)
 	with_device(r, &desc, read_short);
 }
 
+static void must_be(struct run *r, u32 state)
+{
+	struct flexmem_info info = CMD(info);
+
+	CALL(r, INFO, &info);
+	must(r, info.out_state == state, "state");
+}
+
 /*
  * After a failed reset flexmem sends the device no command, even if the device
  * was suspended and resumed since. A reset that succeeds makes the device work
@@ -329,11 +337,14 @@ static void use_failed(struct run *r, struct flexmem_dev *fdev, bool asleep)
 	FAILS(r, READ, &cmd, EIO);
 	FAILS(r, TRIM, &CMD(trim), EIO);
 	flexmem_device_suspend(fdev);
+	must_be(r, FLEXMEM_STATE_SUSPENDED);
 	flexmem_device_resume(fdev);
+	must_be(r, FLEXMEM_STATE_WEDGED);
 	FAILS(r, READ, &cmd, EIO);
 	CALL(r, FREE, &CMD(free, .handle = cmd.handle));
 	r->nr[0]--;
 	run_good(r, "reset", flexmem_device_reset(fdev), 0);
+	must_be(r, FLEXMEM_STATE_UP);
 }
 
 static void leave_in_use(struct run *r, struct flexmem_dev *fdev)

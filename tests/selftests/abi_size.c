@@ -65,7 +65,7 @@ FIXTURE_VARIANT(command) {
 	FIXTURE_VARIANT_ADD(command, name##_pf) { .mode = FM_PF, __VA_ARGS__ }; \
 	FIXTURE_VARIANT_ADD(command, name##_vf) { .mode = FM_VF, __VA_ARGS__ }
 
-BOTH_MODES(info, COMMAND(INFO, info, 0, RESERVED(info), false));
+BOTH_MODES(info, COMMAND(INFO, info, 0, -1, false));
 BOTH_MODES(alloc, COMMAND(ALLOC, alloc, FLEXMEM_ALLOC_PROGRAM |
 			  FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED |
 			  FLEXMEM_ALLOC_GROWABLE,

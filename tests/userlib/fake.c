@@ -186,6 +186,7 @@ void fake_from_environment(void)
 	fake.opened_bytes = from_environment("FAKE_OPENED_BYTES", 0);
 	fake.broken = (uint32_t)from_environment("FAKE_BROKEN", 0);
 	exhausted = from_environment("FAKE_EXHAUSTED", false);
+	fake.state = (uint32_t)from_environment("FAKE_STATE", FLEXMEM_STATE_UP);
 	fake.version = getenv("FAKE_VERSION");
 	fake.no_module = from_environment("FAKE_NO_MODULE", false);
 	fake.node_access = (unsigned int)from_environment("FAKE_ACCESS", 0600);
@@ -607,6 +608,7 @@ static int info(struct file *file, struct flexmem_info *cmd)
 	cmd->out_alignment = 128;
 	cmd->out_max_alignment = GIB;
 	cmd->out_granule = 1 << 20;
+	cmd->out_state = fake.state;
 	cmd->out_capacity = fake.capacity;
 	cmd->out_max_region = fake.fallback[0];
 	cmd->out_capabilities = fake.capabilities;

@@ -55,6 +55,7 @@ struct fake {
 	uint32_t nr_fallback;
 	uint64_t fallback[FLEXMEM_MAX_FALLBACK_SIZES];
 	uint64_t capacity;
+	uint32_t state;
 	uint64_t capabilities;
 	uint64_t va_page;
 	uint64_t va_start;

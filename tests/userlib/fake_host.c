@@ -38,6 +38,8 @@ static void carry_out(const char *word)
 
 	if (!strcmp(word, "reset")) {
 		fake.resets++;
+	} else if (!strncmp(word, "state", 5)) {
+		fake.state = (uint32_t)number;
 	} else if (!strncmp(word, "capacity", 8)) {
 		fake.capacity = number;
 	} else if (!strncmp(word, "exhausted", 9)) {

@@ -213,6 +213,7 @@ static void properties(void **state)
 	fake.program_slots = 2;
 	device = open_device();
 	fake.capacity = 5 * GIB;
+	fake.state = FLEXMEM_STATE_WEDGED;
 	memset(&p, 0xaa, sizeof(p));
 	assert_int_equal(flexmem_device_properties(device, &p, sizeof(p)), 0);
 	assert_int_equal(p.function, FLEXMEM_VF);
@@ -224,6 +225,7 @@ static void properties(void **state)
 	assert_int_equal(p.program_slots, 2);
 	assert_int_equal(p.max_handles, 1000000);
 	assert_int_equal(p.max_batch, 64);
+	assert_int_equal(p.condition, FLEXMEM_WEDGED);
 	assert_int_equal(p.alignment, 128);
 	assert_int_equal(p.max_alignment, GIB);
 	assert_int_equal(p.granule, MIB);

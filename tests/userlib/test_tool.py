@@ -186,7 +186,8 @@ def info():
     assert found["fallback_sizes"] == [12 * GIB, 8 * GIB, 4 * GIB]
     assert (found["function"], found["order"], found["strategy"], found["acquire"]) == \
         ("VF", "fill_first", "first_fit", "lazy")
-    assert found["device"] == "/dev/flexmem0" and found["max_batch"] == 64
+    assert found["device"] == "/dev/flexmem0" and found["max_batch"] == 64 and found["state"] == "usable"
+    assert re.search("^state +wedged$", good("info", FAKE_STATE=3), re.M)
     assert (found["space_page"], found["space_start"], found["space_length"]) == (2 << 20, 4 * GIB, 64 * GIB)
     assert "address space" not in good("info", FAKE_CAPABILITIES=0)
     assert report("info", FAKE_CAPABILITIES=0)["space_page"] == 0
@@ -757,6 +758,7 @@ def list_names_what_cannot_be_opened():
     assert (status, err) == (0, "") and found[0]["error"]["name"] == "EACCES", out
     assert found[0]["slots"] is found[0]["capacity"] is found[0]["domains"] is None, out
     assert "usable" not in good("list", FAKE_OPEN_ERROR=13)
+    assert good("list", FAKE_STATE=1).rstrip().endswith("unresponsive")
 
 
 @test

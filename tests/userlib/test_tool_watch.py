@@ -15,8 +15,6 @@ sys.dont_write_bytecode = True
 from tool import BUILD, GIB, HERE, TOOL, Tree, good, main, run, test, tests
 
 ONE, OTHER = "pci-0000:03:00.0", "pci-0000:03:00.1"
-HOST = os.path.join(os.path.realpath(BUILD), "host")
-STATE = HOST + "/sys/kernel/debug/flexmem/flexmem0/memory"
 
 
 def schema(name):
@@ -56,12 +54,6 @@ def events(script, count, *args, **env):
         assert line.startswith(f"{number}  {one['function']}  {one['event']}: "), line
         del one["number"], one["node"]
     return found
-
-
-def state(text):
-    os.makedirs(os.path.dirname(STATE), exist_ok=True)
-    with open(STATE, "w", encoding="ascii") as file:
-        file.write(text)
 
 
 @test
@@ -113,23 +105,10 @@ def a_node_without_a_function():
 
 
 @test
-def states_that_the_driver_tells_root():
-    state("state up timeouts 0\nmore\n")
-    process = subprocess.Popen([TOOL, "watch", "--json"], stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, "FAKE_PCI": "1", "FAKE_EVENTS": "pressure:1"})
-    # The event says that the command has looked at the functions for the first time.
-    assert json.loads(process.stdout.readline())["event"] == "pressure"
-    for text, expected in (("wedged timeouts 0", "wedged"), ("up timeouts 0", "usable"), ("unresponsive timeouts 2", "unresponsive"),
-                           ("suspended timeouts 0", "suspended"), ("nonsense", "usable")):
-        with open(STATE + ".new", "w", encoding="ascii") as file:
-            file.write(f"state {text}\n")
-        os.rename(STATE + ".new", STATE)
-        line = json.loads(process.stdout.readline())
-        check("watch", line)
-        assert (line["event"], line["state"]) == ("state", expected), line
-    process.send_signal(signal.SIGTERM)
-    assert process.wait() == -signal.SIGTERM
-    os.unlink(STATE)
+def each_state():
+    found = events("state:3 state:0 state:1 state:2 state:4 state:5", 6)
+    assert [one["event"] for one in found] == ["state"] * 6, found
+    assert [one["state"] for one in found] == ["wedged", "usable", "unresponsive", "suspended", "removed", "unknown"], found
 
 
 @test
@@ -161,7 +140,7 @@ def schemas_of_list_and_release():
 @test
 def schemas_only_grow():
     """The keys that a schema file has had. A row may be added here, and none may be taken away."""
-    had = {"list": "functions index node id function bus address parent driver slots capacity domains error errno name text memory granule "
+    had = {"list": "functions index node id function bus address parent driver state slots capacity domains error errno name text memory granule "
                    "set_aside max_region sizes regions total free largest_free program_total program_free program_largest "
                    "tensor_largest reserved reserved_total exhausted program_exhausted",
            "release": "cgroup path released functions function node bytes handles files error errno name text",

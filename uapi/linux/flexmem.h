@@ -226,6 +226,24 @@ enum flexmem_capabilities {
 };
 
 /**
+ * enum flexmem_state - which commands the function's firmware gets
+ * @FLEXMEM_STATE_UP: all
+ * @FLEXMEM_STATE_UNRESPONSIVE: only a probe now and then, because the last
+ *	commands timed out. Callers wait for the result of the probe
+ * @FLEXMEM_STATE_SUSPENDED: none; callers wait for the resume
+ * @FLEXMEM_STATE_WEDGED: only a reset, until a reset succeeds. The device has
+ *	failed, or a reset is running or has failed
+ * @FLEXMEM_STATE_GONE: none, because the device's driver is being removed
+ */
+enum flexmem_state {
+	FLEXMEM_STATE_UP = 0,
+	FLEXMEM_STATE_UNRESPONSIVE = 1,
+	FLEXMEM_STATE_SUSPENDED = 2,
+	FLEXMEM_STATE_WEDGED = 3,
+	FLEXMEM_STATE_GONE = 4,
+};
+
+/**
  * struct flexmem_info - ioctl(FLEXMEM_IOCTL_INFO)
  * @size: sizeof(struct flexmem_info)
  * @flags: must be 0
@@ -241,7 +259,7 @@ enum flexmem_capabilities {
  * @out_fit: enum flexmem_fit
  * @out_max_handles: most live allocations of one open file
  * @out_max_batch: most entries of one batch, at least 1
- * @__reserved: must be 0
+ * @out_state: enum flexmem_state
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
  * @out_nr_fallback_sizes: number of used entries of @out_fallback_sizes
  * @out_max_alignment: largest alignment that ALLOC accepts, in bytes
@@ -261,8 +279,8 @@ enum flexmem_capabilities {
  * @out_va_start: the lowest address in them
  * @out_va_length: the number of addresses in them
  *
- * Returns the properties and settings of the function. Only @out_capacity and
- * @out_max_region can change while the file is open.
+ * Returns the properties and settings of the function. Only @out_state,
+ * @out_capacity and @out_max_region can change while the file is open.
  */
 struct flexmem_info {
 	__u32 size;
@@ -276,7 +294,7 @@ struct flexmem_info {
 	__u32 out_fit;
 	__u32 out_max_handles;
 	__u32 out_max_batch;
-	__u32 __reserved;
+	__u32 out_state;
 	__u32 out_alignment;
 	__u32 out_nr_fallback_sizes;
 	__aligned_u64 out_max_alignment;

@@ -234,6 +234,23 @@ enum flexmem_limit {
 #define FLEXMEM_FALLBACK_SIZES 8
 
 /**
+ * enum flexmem_condition - whether a device works
+ * @FLEXMEM_USABLE: it works
+ * @FLEXMEM_UNRESPONSIVE: its firmware does not answer; the driver asks it again
+ *	now and then
+ * @FLEXMEM_SUSPENDED: it sleeps; calls wait until it wakes up
+ * @FLEXMEM_WEDGED: it has failed, and nothing but a reset works
+ * @FLEXMEM_REMOVED: its driver is being removed
+ */
+enum flexmem_condition {
+	FLEXMEM_USABLE = 0,
+	FLEXMEM_UNRESPONSIVE = 1,
+	FLEXMEM_SUSPENDED = 2,
+	FLEXMEM_WEDGED = 3,
+	FLEXMEM_REMOVED = 4,
+};
+
+/**
  * struct flexmem_properties - properties and settings of a device
  * @function: enum flexmem_function
  * @strategy: enum flexmem_strategy
@@ -246,7 +263,7 @@ enum flexmem_limit {
  * @max_handles: most live allocations of one device object
  * @max_batch: most entries of one call to the driver; batches of the library
  *             may be longer
- * @reserved: 0
+ * @condition: enum flexmem_condition
  * @alignment: every offset and size is a multiple of this (128)
  * @fallback_count: number of used entries of @fallback_sizes
  * @max_alignment: largest alignment of an allocation
@@ -266,7 +283,8 @@ enum flexmem_limit {
  * @space_start: the lowest device-virtual address
  * @space_length: the number of device-virtual addresses
  *
- * Only @capacity and @max_region can change while the device is open.
+ * Only @condition, @capacity and @max_region can change while the device is
+ * open.
  */
 struct flexmem_properties {
 	uint32_t function;
@@ -278,7 +296,7 @@ struct flexmem_properties {
 	uint32_t program_slots;
 	uint32_t max_handles;
 	uint32_t max_batch;
-	uint32_t reserved;
+	uint32_t condition;
 	uint32_t alignment;
 	uint32_t fallback_count;
 	uint64_t max_alignment;

@@ -58,6 +58,7 @@ static void print_info(const struct tool *tool,
 	print_text("name", properties->name);
 	print_text("function",
 		   properties->function == FLEXMEM_PF ? "PF" : "VF");
+	print_text("state", condition_name(properties->condition));
 	print_text("strategy", strategy_name(properties->strategy));
 	print_text("order", order_name(properties->order));
 	print_text("acquire", acquisition_name(properties->acquisition));

@@ -39,6 +39,7 @@ struct figure {
 /* A function and its snapshot. @error: why there is none, or 0. */
 struct scraped {
 	struct flexmem_identity identity;
+	struct flexmem_properties properties;
 	struct flexmem_usage usage;
 	struct flexmem_region_state *regions;
 	struct flexmem_account_state *accounts;
@@ -153,13 +154,17 @@ static void forget(struct scraped *function)
 static int take_snapshot(const struct flexmem_device *device,
 			 struct scraped *function)
 {
-	int err = flexmem_device_usage(device, &function->usage,
-				       sizeof(function->usage),
-				       &function->regions,
-				       sizeof(*function->regions),
-				       &function->accounts,
-				       sizeof(*function->accounts));
+	int err;
 
+	err = flexmem_device_properties(device, &function->properties,
+					sizeof(function->properties));
+	if (!err)
+		err = flexmem_device_usage(device, &function->usage,
+					   sizeof(function->usage),
+					   &function->regions,
+					   sizeof(*function->regions),
+					   &function->accounts,
+					   sizeof(*function->accounts));
 	if (err)
 		return err;
 	function->figures = grow(NULL, (size_t)function->usage.accounts + 1,
@@ -275,6 +280,13 @@ static void print_info(const struct exporter *exporter, const char *metric,
 	putc(',', file);
 	print_label(file, "driver", identity->driver);
 	fputs("} 1\n", file);
+}
+
+static void print_state(const struct exporter *exporter, const char *metric,
+			const struct scraped *function)
+{
+	print_sample(exporter, metric, function, "state",
+		     condition_name(function->properties.condition), 1);
 }
 
 static void print_readable(const struct exporter *exporter, const char *metric,
@@ -394,6 +406,8 @@ static const struct family {
 	  .print = print_info, .even_unreadable = true },
 	{ "flexmem_function_readable", "gauge", "1 if the figures of the function could be read, else 0.",
 	  .print = print_readable, .even_unreadable = true },
+	{ "flexmem_function_state", "gauge", "Always 1: the state of a function, such as usable or wedged.",
+	  .print = print_state },
 	{ "flexmem_capacity_bytes", "gauge", "Memory that the function may acquire.",
 	  USAGE(capacity) },
 	{ "flexmem_acquired_bytes", "gauge", "Memory in the acquired regions: the sum of flexmem_memory_bytes.",

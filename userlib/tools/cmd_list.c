@@ -66,12 +66,12 @@ static const char *function_name(const struct listed *function)
 	return function->identity.function == FLEXMEM_PF ? "PF" : "VF";
 }
 
-/* "usable", or why the caller cannot use the function. */
+/* The function's state, or why the caller cannot use it. */
 static const char *access_name(const struct listed *function,
 			       char text[TOOL_TEXT_MAX])
 {
 	if (!function->error)
-		return "usable";
+		return condition_name(function->properties.condition);
 	flexmem_error_text(function->error, NULL, 0, text, TOOL_TEXT_MAX);
 	return text;
 }
@@ -137,6 +137,9 @@ static json_t *json_function(unsigned int index, const struct listed *function)
 	json_add(object, "address", text_or_null(identity->address));
 	json_add(object, "parent", text_or_null(identity->parent));
 	json_add(object, "driver", text_or_null(identity->driver));
+	json_add(object, "state",
+		 known ? json_string(condition_name(function->properties.condition)) :
+			 json_checked(json_null()));
 	json_add(object, "slots",
 		 known ? json_number(function->properties.slots) :
 			 json_checked(json_null()));

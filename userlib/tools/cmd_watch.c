@@ -155,6 +155,7 @@ static void tell_removed(struct watch *watch, struct watched *function)
 static int ask(struct watched *function)
 {
 	struct flexmem_statistics statistics;
+	struct flexmem_properties properties;
 	struct flexmem_usage usage;
 	int err;
 
@@ -163,8 +164,12 @@ static int ask(struct watched *function)
 	if (!err)
 		err = flexmem_device_statistics(function->device, &statistics,
 						sizeof(statistics));
+	if (!err)
+		err = flexmem_device_properties(function->device, &properties,
+						sizeof(properties));
 	if (err)
 		return err;
+	function->state = condition_name(properties.condition);
 	function->resets = usage.resets;
 	function->capacity = usage.capacity;
 	function->exhausted = statistics.flags & EXHAUSTED;
@@ -178,7 +183,6 @@ static int ask(struct watched *function)
 static void look(struct watched *function)
 {
 	const bool was_open = function->device;
-	const char *state;
 
 	function->error = 0;
 	if (!function->device)
@@ -191,10 +195,7 @@ static void look(struct watched *function)
 		function->device = NULL;
 		function->state = "unusable";
 		function->gone = was_open && function->error == -ENODEV;
-		return;
 	}
-	state = host_state(function->identity.path);
-	function->state = state ? state : "usable";
 }
 
 /* Asks the function again, and prints what has changed. */

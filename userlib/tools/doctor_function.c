@@ -66,21 +66,19 @@ static void find_closed(struct doctor *doctor,
 }
 
 static void look_at_state(struct doctor *doctor,
-			  const struct flexmem_identity *identity)
+			  const struct flexmem_identity *identity,
+			  uint32_t condition)
 {
-	const char *state = host_state(identity->path);
 	char remedy[TOOL_TEXT_MAX];
 
-	if (!state)
-		return;
-	if (!strcmp(state, "wedged")) {
+	if (condition == FLEXMEM_WEDGED) {
 		snprintf(remedy, sizeof(remedy),
 			 "end its programs; then echo %s | sudo tee /sys/bus/%s/drivers/%s/unbind, and the same with bind",
 			 identity->address, identity->bus, identity->driver);
 		doctor_find(doctor, DOCTOR_ERROR, "wedged", identity->id,
 			    remedy,
 			    "it is wedged: its device has failed, and nothing but a reset works");
-	} else if (!strcmp(state, "unresponsive")) {
+	} else if (condition == FLEXMEM_UNRESPONSIVE) {
 		doctor_find(doctor, DOCTOR_ERROR, "unresponsive", identity->id,
 			    "see the kernel's log; flexmem asks again by itself",
 			    "the firmware does not answer");
@@ -181,6 +179,7 @@ static int look_into(struct doctor *doctor,
 					   0, &accounts, sizeof(*accounts));
 	if (err)
 		return err;
+	look_at_state(doctor, identity, properties.condition);
 	look_at_room(doctor, identity, &properties, &statistics, &usage);
 	look_at_quarantine(doctor, identity, &usage);
 	for (i = 0; i < usage.accounts; i++)
@@ -196,7 +195,6 @@ static void look_at_function(struct doctor *doctor,
 	int err;
 
 	look_at_node(doctor, identity);
-	look_at_state(doctor, identity);
 	err = flexmem_device_open(&device, identity->path);
 	if (!err) {
 		err = look_into(doctor, identity, device);

@@ -105,26 +105,3 @@ bool host_is_signed(const char *path)
 	fclose(file);
 	return !strcmp(end, magic);
 }
-
-const char *host_state(const char *node)
-{
-	/* The driver's word, and the command's. */
-	static const char *const states[][2] = {
-		{ "up", "usable" },
-		{ "unresponsive", "unresponsive" },
-		{ "suspended", "suspended" },
-		{ "wedged", "wedged" },
-	};
-	char path[PATH_MAX], line[HOST_LINE_MAX], state[32];
-	const char *name = strrchr(node, '/');
-	size_t i;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/flexmem/%s/memory",
-		 name ? name + 1 : node);
-	if (!host_read(path, line) || sscanf(line, "state %31s", state) != 1)
-		return NULL;
-	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		if (!strcmp(state, states[i][0]))
-			return states[i][1];
-	return NULL;
-}

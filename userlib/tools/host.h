@@ -23,10 +23,5 @@ bool host_module(const char *release, char path[PATH_MAX]);
  * does not show it.
  */
 bool host_is_signed(const char *path);
-/*
- * The state that the driver has for the function of a node, which only root may
- * see: "usable", "unresponsive", "suspended" or "wedged". NULL: not known.
- */
-const char *host_state(const char *node);
 
 #endif /* HOST_H */

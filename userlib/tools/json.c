@@ -123,6 +123,14 @@ const char *charge_name(uint32_t charge)
 	return names[charge];
 }
 
+static const char *const conditions[] = {
+	[FLEXMEM_USABLE] = "usable",
+	[FLEXMEM_UNRESPONSIVE] = "unresponsive",
+	[FLEXMEM_SUSPENDED] = "suspended",
+	[FLEXMEM_WEDGED] = "wedged",
+	[FLEXMEM_REMOVED] = "removed",
+};
+
 /* Names of the driver's strategies. A new strategy needs a row here. */
 static const char *const strategies[] = {
 	[FLEXMEM_FIRST_FIT] = "first_fit",
@@ -154,6 +162,11 @@ static const struct {
 };
 
 #define COUNT(names) (sizeof(names) / sizeof((names)[0]))
+
+const char *condition_name(uint32_t condition)
+{
+	return condition < COUNT(conditions) ? conditions[condition] : "unknown";
+}
 
 const char *strategy_name(uint32_t strategy)
 {
@@ -226,6 +239,8 @@ json_t *json_device(const struct flexmem_properties *properties)
 	json_add(object, "name", json_text(properties->name));
 	json_add(object, "function",
 		 json_string(properties->function == FLEXMEM_PF ? "PF" : "VF"));
+	json_add(object, "state",
+		 json_string(condition_name(properties->condition)));
 	json_add(object, "strategy",
 		 json_string(strategy_name(properties->strategy)));
 	json_add(object, "order", json_string(order_name(properties->order)));

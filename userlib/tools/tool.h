@@ -343,6 +343,7 @@ const char *charge_name(uint32_t charge);
 #define PROCESS_NAME_MAX 64
 
 bool process_name(uint32_t pid, char name[PROCESS_NAME_MAX]);
+const char *condition_name(uint32_t condition);
 const char *strategy_name(uint32_t strategy);
 const char *order_name(uint32_t order);
 /* Whether the driver has a strategy, or an order, of that name. */

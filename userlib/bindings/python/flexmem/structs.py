@@ -41,6 +41,7 @@ class Info(NamedTuple):
     program_slots: int
     max_handles: int
     max_batch: int
+    condition: str
     alignment: int
     max_alignment: int
     granule: int
@@ -131,6 +132,7 @@ _ENUMS = {
     "strategy": ("enum flexmem_strategy", "FLEXMEM_"),
     "order": ("enum flexmem_region_order", "FLEXMEM_"),
     "acquisition": ("enum flexmem_acquisition", "FLEXMEM_"),
+    "condition": ("enum flexmem_condition", "FLEXMEM_"),
     "charge": ("enum flexmem_charge", "FLEXMEM_CHARGE_"),
     "limit": ("enum flexmem_limit", "FLEXMEM_LIMIT_"),
     "region_limit": ("enum flexmem_limit", "FLEXMEM_LIMIT_"),
