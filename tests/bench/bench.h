@@ -85,6 +85,13 @@ uint64_t cache_failures(const struct work *work, const char *configuration,
  */
 #define PAIRS 10000
 void cache_pairs(unsigned int streams, unsigned int pools, bool used);
+/*
+ * Fills a device of @segments times 2 MiB with blocks of 1 MiB, frees them all,
+ * and makes REFUSED requests of 20 MiB, for each of which the cache has to
+ * return segments. @streams: each of the requests is on a stream of its own.
+ */
+#define REFUSED 40
+void cache_returns(unsigned int segments, bool streams);
 /* Calls flexmem_cache_address(), or an empty function if @nothing. */
 #define ADDRESS_CALLS 1000000
 void cache_addresses(bool nothing);

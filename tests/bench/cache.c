@@ -316,6 +316,69 @@ void cache_pairs(unsigned int streams, unsigned int pools, bool used)
 	close_target(&target);
 }
 
+static COUNTED void counted_requests(struct flexmem_cache *cache, bool streams)
+{
+	void *token;
+	uint64_t i;
+	int err = 0;
+
+	for (i = 0; i < REFUSED && !err; i++)
+		err = flexmem_cache_alloc(cache, UINT64_C(20) << 20,
+					  streams ? 2 + i : 1, &token);
+	if (err)
+		give_up("requests on a full device", err);
+}
+
+/*
+ * Uses each of the streams once, so that no lock of a stream is made later: the
+ * host's aligned_alloc() searches what was freed.
+ */
+static void use_streams(struct flexmem_cache *cache)
+{
+	void *token;
+	uint64_t i;
+	int err = 0;
+
+	for (i = 0; i < REFUSED && !err; i++) {
+		err = flexmem_cache_alloc(cache, 1000, 2 + i, &token);
+		if (!err)
+			err = flexmem_cache_free(cache, token);
+	}
+	if (!err)
+		err = flexmem_cache_empty(cache, NULL);
+	if (err)
+		give_up("streams", err);
+}
+
+void cache_returns(unsigned int segments, bool streams)
+{
+	void **tokens = need(calloc(2 * segments, sizeof(*tokens)));
+	struct target target;
+	unsigned int i;
+	int err = 0;
+
+	open_target(&target, "", (uint64_t)segments << 21);
+	use_streams(target.cache);
+	for (i = 0; i < 2 * segments && !err; i++)
+		err = flexmem_cache_alloc(target.cache, 1 << 20, 1, &tokens[i]);
+	for (i = 0; i < 2 * segments && !err; i++)
+		err = flexmem_cache_free(target.cache, tokens[i]);
+	/*
+	 * A first request, because malloc() then joins once what was freed: three
+	 * million instructions after 80,000 frees.
+	 */
+	if (!err)
+		err = flexmem_cache_alloc(target.cache, UINT64_C(20) << 20, 1,
+					  &tokens[0]);
+	if (err)
+		give_up("a full device", err);
+	count_begin();
+	counted_requests(target.cache, streams);
+	count_end();
+	close_target(&target);
+	free(tokens);
+}
+
 #define ADDRESSES 64
 
 typedef int (*address_fn)(const struct flexmem_cache *cache, const void *token,

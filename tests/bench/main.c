@@ -33,6 +33,12 @@
 #define NOTHING "nothing"
 #define ADDRESS_MAX 40
 #define PAIRS_OF "pairs-%u-%u-%d"
+#define RETURNS "returns-%u-%d"
+/*
+ * What a request may cost on a device of 40,000 free segments, as a multiple of
+ * its cost with 500.
+ */
+#define RETURNS_MAX 1.5
 
 /* Policies by which list_reserved() chooses a hole. */
 static const struct {
@@ -220,6 +226,7 @@ static void path_of(const char *directory, size_t i, char *path, size_t length)
 /* Carries out `bench --count WHAT TRACE` under callgrind. */
 static int count(const char *what, const char *path)
 {
+	unsigned int segments;
 	unsigned int streams;
 	unsigned int pools;
 	struct work work;
@@ -228,6 +235,10 @@ static int count(const char *what, const char *path)
 
 	if (sscanf(what, PAIRS_OF, &streams, &pools, &used) == 3) {
 		cache_pairs(streams, pools, used);
+		return 0;
+	}
+	if (sscanf(what, RETURNS, &segments, &used) == 2) {
+		cache_returns(segments, used);
 		return 0;
 	}
 	if (!strcmp(what, ADDRESS) || !strcmp(what, NOTHING)) {
@@ -333,6 +344,28 @@ static void line_of_many(const char *name, double one, double many)
 
 	printf("A pair %-28s %5.0f, with one %5.0f%s\n", name, many, one,
 	       missed ? "  MISSED" : "");
+	failed |= missed;
+}
+
+static double return_of(unsigned int segments, bool streams)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), RETURNS, segments, streams);
+	if (!count_by_processor())
+		return (double)count_by_callgrind(what, "") / REFUSED;
+	cache_returns(segments, streams);
+	return (double)count_of_last() / REFUSED;
+}
+
+static void line_of_returns(const char *name, bool streams)
+{
+	double few = return_of(500, streams);
+	double many = return_of(40000, streams);
+	bool missed = many > RETURNS_MAX * few;
+
+	printf("A refused request%s, 40,000 free segments %6.0f, 500 %6.0f%s\n",
+	       name, many, few, missed ? "  MISSED" : "");
 	failed |= missed;
 }
 
@@ -632,6 +665,8 @@ int main(int argc, char **argv)
 		     pair_of(1, 0, true));
 	line_of_many("in the oldest of 1,000 pools:", pair_of(1, 1000, false),
 		     pair_of(1, 1, false));
+	line_of_returns("", false);
+	line_of_returns(" on a new stream", true);
 	table_of_threads(works);
 	table_of_copies(works);
 	table_of_failures(works);

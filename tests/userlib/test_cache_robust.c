@@ -144,6 +144,26 @@ static void in_use(struct flexmem_cache_memory *memory, uint64_t bytes)
 	memory->address.offset += 20 * MIB - 128;
 }
 
+static void at_the_same_place(struct flexmem_cache_memory *memory,
+			      uint64_t bytes)
+{
+	(void)bytes;
+	memory->address = first.address;
+}
+
+/* Returns memory whose last bytes are the first ones of the first segment. */
+static void into_it(struct flexmem_cache_memory *memory, uint64_t bytes)
+{
+	memory->address = first.address;
+	memory->address.offset -= bytes - 128;
+}
+
+static void high_up(struct flexmem_cache_memory *memory, uint64_t bytes)
+{
+	(void)bytes;
+	memory->address.offset += GIB;
+}
+
 static void refused(struct flexmem_cache *cache,
 		    void (*how)(struct flexmem_cache_memory *memory,
 				uint64_t bytes), const char *why)
@@ -166,10 +186,13 @@ static void impossible_addresses(void **state)
 	struct flexmem_cache *cache = start("");
 
 	(void)state;
+	change = high_up;
 	first = lookup(cache, take(cache, 2 * MIB, 0));
 	refused(cache, not_aligned, "memory that is not aligned (region ");
 	refused(cache, beyond_the_end, "memory that goes beyond the last");
 	refused(cache, in_use, "memory that is in use already (region ");
+	refused(cache, at_the_same_place, "memory that is in use already");
+	refused(cache, into_it, "memory that is in use already (region ");
 	give(cache, take(cache, 30 * MIB, 0));
 	flexmem_cache_destroy(cache);
 }

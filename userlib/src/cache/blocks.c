@@ -88,13 +88,17 @@ void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	piece->priority = lane->random;
 	if (!piece->segment->lost)
 		fmlib_fit_insert(&piece->segment->arena->free, piece);
-	if (!is_alone(piece))
+	if (is_alone(piece))
+		fmlib_spare_add(cache, piece->segment);
+	else
 		fmlib_figures_split(cache, piece, 1);
 }
 
 void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 {
-	if (!is_alone(piece))
+	if (is_alone(piece))
+		fmlib_spare_remove(piece->segment);
+	else
 		fmlib_figures_split(cache, piece, -1);
 	if (!piece->segment->lost)
 		fmlib_fit_remove(&piece->segment->arena->free, piece);

@@ -42,14 +42,14 @@ static bool may_serve(const struct fmlib_segment *segment,
 {
 	const struct fmlib_arena *arena = segment->arena;
 
-	return segment->growing && !segment->shared && !segment->lost &&
+	return !segment->shared && !segment->lost &&
 	       arena->pool == want->pool && arena->stream != want->stream &&
 	       fmlib_range_largest(&segment->range) >= want->size;
 }
 
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 {
-	struct fmlib_segment *segment = cache->first_segment;
+	struct fmlib_segment *segment = cache->first_growing;
 	int err;
 
 	/*
@@ -60,7 +60,7 @@ int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)
 		return -ENOMEM;
 	while (segment && !(may_serve(segment, want) &&
 			    is_quiet(cache, segment)))
-		segment = segment->next;
+		segment = segment->next_grown;
 	if (!segment)
 		return -ENOMEM;
 	want->loan = fmlib_use_new(cache, want->stream);

@@ -275,6 +275,9 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
  */
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);
+/* From now on a segment is returned as soon as it is free. */
+void fmlib_segment_leave(struct flexmem_cache *cache,
+			 struct fmlib_segment *segment);
 /*
  * Asks the provider whether the segment was lost in a reset, and if so counts
  * its bytes as lost.
@@ -319,6 +322,48 @@ int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
  * 0 and warns once.
  */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
+
+/*
+ * In spares.c: fmlib_spare_add() is called when a segment may have become one
+ * that can be returned, and fmlib_spare_remove() before a piece of it is used.
+ * The lane of the segment is locked.
+ */
+void fmlib_spare_add(struct flexmem_cache *cache,
+		     struct fmlib_segment *segment);
+void fmlib_spare_remove(struct fmlib_segment *segment);
+
+/*
+ * A segment that can be returned, and its place among them: by the bytes that
+ * it could return, and of equal ones the younger one first.
+ */
+struct fmlib_excess {
+	uint64_t size;
+	uint64_t serial;
+	struct fmlib_segment *segment;
+};
+
+/*
+ * Find the next larger segment and the next smaller one. Return false if there
+ * is none. The whole cache is locked.
+ */
+bool fmlib_spare_above(const struct flexmem_cache *cache,
+		       struct fmlib_excess *place);
+bool fmlib_spare_below(const struct flexmem_cache *cache,
+		       struct fmlib_excess *place);
+/* All of them, linked by @next_victim. The whole cache is locked. */
+struct fmlib_segment *fmlib_spares(const struct flexmem_cache *cache,
+				   size_t *count);
+/* All segments by address. They are protected by the lock of the cache. */
+void fmlib_place_add(struct flexmem_cache *cache,
+		     struct fmlib_segment *segment);
+void fmlib_place_remove(struct flexmem_cache *cache,
+			struct fmlib_segment *segment);
+/*
+ * Whether another segment has one of @size bytes from the start of a segment,
+ * which need not be among them.
+ */
+bool fmlib_place_is_taken(const struct flexmem_cache *cache,
+			  const struct fmlib_segment *segment, uint64_t size);
 
 /* Defined in reclaim.c. */
 void fmlib_collect(struct flexmem_cache *cache);

@@ -2,18 +2,6 @@
 /* Checks memory that a provider has offered for a segment. */
 #include "cache.h"
 
-/* Whether @size bytes from the start of a segment overlap @other. */
-static bool overlap(const struct fmlib_segment *segment, uint64_t size,
-		    const struct fmlib_segment *other)
-{
-	const struct flexmem_virtual_address *a = &segment->address;
-	const struct flexmem_virtual_address *b = &other->address;
-
-	return other != segment && a->region_id == b->region_id &&
-	       a->offset < b->offset + other->size &&
-	       b->offset < a->offset + size;
-}
-
 /*
  * Returns the reason why memory from the provider cannot be a segment, or NULL.
  */
@@ -21,17 +9,13 @@ static const char *fault_of(const struct flexmem_cache *cache,
 			    const struct fmlib_segment *segment, uint64_t size)
 {
 	uint64_t offset = segment->address.offset;
-	const struct fmlib_segment *other;
 
 	if (offset % cache->profile.granule)
 		return "is not aligned";
 	if (offset + size < offset)
 		return "goes beyond the last address";
-	for (other = cache->first_segment; other; other = other->next) {
-		if (overlap(segment, size, other))
-			return "is in use already";
-	}
-	return NULL;
+	return fmlib_place_is_taken(cache, segment, size) ?
+	       "is in use already" : NULL;
 }
 
 bool fmlib_memory_is_possible(const struct flexmem_cache *cache,

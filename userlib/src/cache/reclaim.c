@@ -30,13 +30,6 @@ static bool larger(const struct flexmem_cache *cache,
 	return size_a != size_b ? size_a > size_b : a->serial < b->serial;
 }
 
-static bool smaller(const struct flexmem_cache *cache,
-		    const struct fmlib_segment *a,
-		    const struct fmlib_segment *b)
-{
-	return larger(cache, b, a);
-}
-
 static struct fmlib_segment *merge(const struct flexmem_cache *cache,
 				   struct fmlib_segment *a,
 				   struct fmlib_segment *b, order_fn order)
@@ -80,17 +73,9 @@ static struct fmlib_segment *sort(const struct flexmem_cache *cache,
 static struct fmlib_segment *victims(struct flexmem_cache *cache,
 				     order_fn order)
 {
-	struct fmlib_segment *segment;
-	struct fmlib_segment *list = NULL;
-	size_t count = 0;
+	size_t count;
+	struct fmlib_segment *list = fmlib_spares(cache, &count);
 
-	for (segment = cache->first_segment; segment; segment = segment->next) {
-		if (!fmlib_segment_excess(cache, segment))
-			continue;
-		segment->next_victim = list;
-		list = segment;
-		count++;
-	}
 	return sort(cache, list, count, order);
 }
 
@@ -120,16 +105,12 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
  */
 static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 {
-	struct fmlib_segment *segment = victims(cache, smaller);
-	struct fmlib_segment *next;
+	struct fmlib_excess place = { .size = size, .serial = UINT64_MAX };
 	uint64_t released = 0;
 
-	for (; segment && !released; segment = next) {
-		next = segment->next_victim;
+	while (!released && fmlib_spare_above(cache, &place))
 		/* If the provider refuses, goes on with the next segment. */
-		if (fmlib_segment_excess(cache, segment) >= size)
-			fmlib_segment_give_back(cache, segment, &released);
-	}
+		fmlib_segment_give_back(cache, place.segment, &released);
 	return released;
 }
 
@@ -140,25 +121,24 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
  */
 uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 {
+	const struct fmlib_excess begin = {
+		.size = size,
+		.serial = UINT64_MAX,
+	};
 	uint64_t released = reclaim_piece(cache, size);
-	struct fmlib_segment *segment;
-	struct fmlib_segment *next;
+	struct fmlib_excess place = begin;
 	uint64_t sum = 0;
 
 	if (released)
 		return released;
-	segment = victims(cache, larger);
-	while (segment && fmlib_segment_excess(cache, segment) >= size)
-		segment = segment->next_victim;
-	for (next = segment; next && sum < size; next = next->next_victim)
-		sum += fmlib_segment_excess(cache, next);
+	while (sum < size && fmlib_spare_below(cache, &place))
+		sum += place.size;
 	if (sum < size)
 		return 0;
-	for (; segment && released < size; segment = next) {
-		next = segment->next_victim;
+	place = begin;
+	while (released < size && fmlib_spare_below(cache, &place))
 		/* If the provider refuses, goes on with the next segment. */
-		fmlib_segment_give_back(cache, segment, &released);
-	}
+		fmlib_segment_give_back(cache, place.segment, &released);
 	return released;
 }
 

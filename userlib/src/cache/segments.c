@@ -142,8 +142,15 @@ static void link_segment(struct flexmem_cache *cache,
 	else
 		cache->first_segment = segment;
 	cache->last_segment = segment;
+	fmlib_place_add(cache, segment);
 	if (!segment->growing)
 		return;
+	segment->previous_grown = cache->last_growing;
+	if (segment->previous_grown)
+		segment->previous_grown->next_grown = segment;
+	else
+		cache->first_growing = segment;
+	cache->last_growing = segment;
 	while (*link)
 		link = &(*link)->next_growing;
 	*link = segment;
@@ -173,7 +180,18 @@ static void unlink_segment(struct flexmem_cache *cache,
 		segment->next->previous = segment->previous;
 	else
 		cache->last_segment = segment->previous;
-	if (segment->growing && !segment->lost)
+	fmlib_place_remove(cache, segment);
+	if (!segment->growing)
+		return;
+	if (segment->previous_grown)
+		segment->previous_grown->next_grown = segment->next_grown;
+	else
+		cache->first_growing = segment->next_grown;
+	if (segment->next_grown)
+		segment->next_grown->previous_grown = segment->previous_grown;
+	else
+		cache->last_growing = segment->previous_grown;
+	if (!segment->lost)
 		unlink_growing(cache, segment);
 }
 
@@ -430,6 +448,14 @@ static void extend(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	cache->figures.num_device_grow++;
 }
 
+void fmlib_segment_leave(struct flexmem_cache *cache,
+			 struct fmlib_segment *segment)
+{
+	atomic_store(&segment->leaving, true);
+	/* A private pool has kept the segment so far. */
+	fmlib_spare_add(cache, segment);
+}
+
 /*
  * From now on the free memory of a segment serves no request, and is returned
  * when possible.
@@ -447,7 +473,7 @@ static void withdraw(struct flexmem_cache *cache,
 		unlink_growing(cache, segment);
 	fmlib_share_cut(cache, segment, 0);
 	segment->lost = true;
-	atomic_store(&segment->leaving, true);
+	fmlib_segment_leave(cache, segment);
 }
 
 bool fmlib_segment_is_lost(struct flexmem_cache *cache,

@@ -308,7 +308,7 @@ static void complete_to(struct flexmem_cache *cache, struct fmlib_queue *queue,
  */
 static void note_releases(struct flexmem_cache *cache)
 {
-	struct fmlib_segment *segment = cache->first_segment;
+	struct fmlib_segment *segment = cache->first_growing;
 
 	/*
 	 * Another thread waits for the device already, and has made these
@@ -316,7 +316,7 @@ static void note_releases(struct flexmem_cache *cache)
 	 */
 	if (cache->synchronizing++)
 		return;
-	for (; segment; segment = segment->next)
+	for (; segment; segment = segment->next_grown)
 		segment->noted = segment->range.releases;
 }
 
@@ -326,9 +326,9 @@ static void note_releases(struct flexmem_cache *cache)
  */
 static void keep_quiet(struct flexmem_cache *cache)
 {
-	struct fmlib_segment *segment = cache->first_segment;
+	struct fmlib_segment *segment = cache->first_growing;
 
-	for (; segment; segment = segment->next) {
+	for (; segment; segment = segment->next_grown) {
 		if (segment->noted == segment->range.releases)
 			segment->noted = QUIET;
 	}
@@ -340,9 +340,9 @@ static void keep_quiet(struct flexmem_cache *cache)
  */
 static void become_quiet(struct flexmem_cache *cache)
 {
-	struct fmlib_segment *segment = cache->first_segment;
+	struct fmlib_segment *segment = cache->first_growing;
 
-	for (; segment; segment = segment->next) {
+	for (; segment; segment = segment->next_grown) {
 		if (segment->noted == QUIET) {
 			segment->quiet = segment->range.releases;
 			segment->noted = segment->range.releases;

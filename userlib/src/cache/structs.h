@@ -11,6 +11,7 @@
 #include "origin.h"
 #include "range.h"
 #include "tokens.h"
+#include "tree.h"
 
 #include <sys/stat.h>
 
@@ -124,6 +125,10 @@ struct fmlib_piece {
  * @lost: the segment was lost in a reset. It serves no request, and is returned
  * as a whole as soon as possible.
  * @leaving: the segment is lost, or its pool was released.
+ * @spare: node in the set of its lane while @is_spare: the segment is fixed and
+ * can be returned (spares.c). @place: node among all segments, by address.
+ * @previous_grown, @next_grown: the list of all growing segments, the oldest
+ * first.
  * @leaving and @address can be read without a lock.
  * @address is the last member, because a spare segment keeps it.
  */
@@ -132,6 +137,10 @@ struct fmlib_segment {
 	struct fmlib_segment *next;
 	struct fmlib_segment *next_growing;
 	struct fmlib_segment *next_victim;
+	struct fmlib_segment *previous_grown;
+	struct fmlib_segment *next_grown;
+	struct fmlib_node spare;
+	struct fmlib_node place;
 	struct fmlib_arena *arena;
 	uint64_t serial;
 	uint64_t handle;
@@ -143,6 +152,7 @@ struct fmlib_segment {
 	bool quick;
 	bool stuck;
 	bool lost;
+	bool is_spare;
 	atomic_bool leaving;
 	uint64_t size;
 	struct fmlib_piece *first;
@@ -450,7 +460,7 @@ struct fmlib_found {
  * @stream: the stream for which the lane was made. If there are many streams,
  * other streams use the lane too. A lane lives as long as the cache.
  * @current: the growing segment of the common pool in which @stream first tries
- * to allocate; or NULL.
+ * to allocate; or NULL. @spares: its fixed segments that can be returned.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
@@ -459,6 +469,7 @@ struct fmlib_lane {
 	struct fmlib_idle blocks;
 	struct fmlib_piece *spare;
 	size_t spare_count;
+	struct fmlib_node *spares;
 	uint32_t random;
 	struct fmlib_account account;
 };
@@ -600,6 +611,7 @@ struct flexmem_cache {
 	struct fmlib_lane *alone;
 	int cancel_state;
 	/*
+	 * @places: all segments, by address (spares.c).
 	 * @spare_segment: unused structs for segments, linked by @next.
 	 * @asking: bytes of segments that threads are making, whether they hold
 	 * the lock or not.
@@ -607,6 +619,9 @@ struct flexmem_cache {
 	 */
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
+	struct fmlib_segment *first_growing;
+	struct fmlib_segment *last_growing;
+	struct fmlib_node *places;
 	struct fmlib_segment *spare_segment;
 	uint64_t segment_serial;
 	uint64_t asking;
