@@ -102,6 +102,12 @@ void fake_tells_of_a_free(void)
 	fake.freed = ++fake.sequence;
 }
 
+void fake_press(uint32_t level)
+{
+	fake.level = level;
+	fake.events++;
+}
+
 static uint64_t from_environment(const char *name, uint64_t value)
 {
 	const char *text = getenv(name);

@@ -208,6 +208,8 @@ void fake_node(unsigned int index, unsigned int number, uint32_t mode);
 bool fake_all_closed(void);
 /* There is a new event, before which memory was freed. */
 void fake_tells_of_a_free(void);
+/* There is a new event of a level of memory pressure. */
+void fake_press(uint32_t level);
 /* Removes a function: its node, and what its open files can do. */
 void fake_remove(unsigned int index);
 /* Simulates a reset of the device: all live allocations are lost. */

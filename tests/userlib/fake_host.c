@@ -45,8 +45,7 @@ static void carry_out(const char *word)
 	} else if (!strncmp(word, "exhausted", 9)) {
 		exhausted = number;
 	} else if (!strncmp(word, "pressure", 8)) {
-		fake.level = (uint32_t)number;
-		fake.events++;
+		fake_press((uint32_t)number);
 	} else if (!strncmp(word, "remove", 6)) {
 		fake_remove((unsigned int)number);
 	} else if (!strncmp(word, "add", 3)) {

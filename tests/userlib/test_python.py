@@ -18,7 +18,7 @@ sys.path.insert(0, PACKAGE)
 import flexmem.device
 import numpy
 from flexmem import (MAPPABLE, Address, Cache, Device, Error, Failure, Identity, Info, OutOfMemory, Region, Statistics,
-                     devices, version)
+                     Usage, devices, version)
 from flexmem._native import __file__ as native
 from flexmem._native import ffi, lib
 
@@ -51,7 +51,7 @@ def raised(kind, function, *args, **kwargs):
 @test
 def every_member_of_the_structs_is_there():
     for kind, struct in ((Info, "properties"), (Statistics, "statistics"), (Region, "region_state"), (Failure, "failure"),
-                         (Address, "virtual_address"), (Identity, "identity")):
+                         (Address, "virtual_address"), (Identity, "identity"), (Usage, "cache_usage")):
         members = {name for name, _ in ffi.typeof(f"struct flexmem_{struct}").fields} - {"reserved", "fallback_count"}
         assert set(kind._fields) == members, (kind, set(kind._fields) ^ members)
 
@@ -325,6 +325,157 @@ def a_cache_without_a_device():
     error = raised(ValueError, Cache, simulated=MIB, configuration="no_such_key:1")
     assert "no_such_key" in str(error), error
     assert raised(Error, Cache, simulated=MIB, mapped=True).errno == 95
+
+
+class Streams:
+    """Streams whose work is done when a test says so. Notes the calls of the cache."""
+
+    def __init__(self):
+        self.recorded, self.happened, self.destroyed, self.waits = [], set(), [], []
+
+    def record(self, stream):
+        self.recorded.append(stream)
+        return len(self.recorded) - 1
+
+    def query(self, event):
+        return event in self.happened
+
+    def synchronize(self, event):
+        self.happened.add(event)
+
+    def destroy(self, event):
+        self.destroyed.append(event)
+
+    def synchronize_device(self):
+        self.happened.update(range(len(self.recorded)))
+
+    def wait(self, stream, event):
+        self.waits.append((stream, event))
+
+
+@test
+def a_block_waits_for_another_stream():
+    streams = Streams()
+    with Cache(simulated=64 * MIB, configuration="", events=streams) as cache:
+        with cache.alloc(1000) as block:
+            block.record_stream(3)
+            address = block.address
+        assert streams.recorded == [3]
+        with cache.alloc(1000) as other:
+            assert other.address != address
+        assert cache.trim(MIB) == 0 and not streams.destroyed
+        streams.happened.add(0)
+        assert cache.trim(MIB) == 2 * MIB and streams.destroyed == [0]
+        raised(ValueError, block.record_stream, 3)
+
+
+@test
+def a_stream_waits_on_the_device():
+    streams = Streams()
+    with Cache(simulated=64 * MIB, configuration="expandable_segments:True,reuse:wait", events=streams) as cache:
+        blocks = [cache.alloc(30 * MIB, stream=stream) for stream in (1, 2)]
+        address = blocks[0].address
+        blocks[0].close()
+        with cache.alloc(30 * MIB, stream=2) as block:
+            assert block.address == address
+        assert streams.waits and streams.waits[0][0] == 2, streams.waits
+
+
+@test
+def an_exception_of_an_event_is_an_error():
+    class Broken(Streams):
+        gone = True
+
+        def synchronize(self, event):
+            if self.gone:
+                raise RuntimeError("the device is gone")
+            super().synchronize(event)
+
+    streams = Broken()
+    with Cache(simulated=64 * MIB, configuration="", events=streams) as cache:
+        with cache.alloc(1000) as block:
+            block.record_stream(3)
+        stderr, sys.stderr = sys.stderr, open(os.devnull, "w", encoding="utf-8")
+        try:
+            assert raised(Error, cache.empty).errno == errno.EIO
+        finally:
+            sys.stderr.close()
+            sys.stderr = stderr
+        streams.gone = False
+        assert cache.empty() == 2 * MIB
+
+
+@test
+def a_pool_serves_only_its_own_requests():
+    with Cache(simulated=64 * MIB, configuration="") as cache:
+        with cache.pool() as pool:
+            with cache.alloc(1000, pool=pool) as block:
+                assert block.pool == pool.number and pool.usage()[:5] == (1, 1, 2 * MIB, 1024, 1), pool.usage()
+                address = block.address
+            with cache.alloc(1000) as block:
+                assert block.pool == 0 and block.address != address
+            assert pool.usage().segments == 1 and pool.empty() == 2 * MIB and pool.usage().segments == 0
+            kept = cache.alloc(1000, pool=pool)
+        assert "was released" in str(raised(Error, lambda: cache.alloc(1, pool=pool)))
+        raised(ValueError, pool.usage)
+        assert cache.empty() == 2 * MIB
+        kept.close()
+        assert cache.memory_info()[0] == 64 * MIB
+        with cache.pool(no_split=True) as pool, cache.alloc(1000, pool=pool) as block:
+            assert block.size == 2 * MIB
+        with cache.pool(use_on_oom=True) as pool:
+            cache.alloc(60 * MIB, pool=pool).close()
+            with cache.alloc(50 * MIB) as block:
+                assert block.pool == pool.number
+
+
+@test
+def a_pool_collects_the_requests_of_streams():
+    streams = Streams()
+    cache = Cache(simulated=64 * MIB, configuration="", events=streams)
+    pool = cache.pool()
+    pool.begin([1, 2])
+    assert (cache.alloc(1000, stream=1).pool, cache.alloc(1000, stream=3).pool) == (pool.number, 0)
+    assert raised(Error, pool.begin).errno == errno.EEXIST
+    pool.end()
+    assert cache.alloc(1000, stream=1).pool == 0
+    assert raised(Error, pool.end).errno == errno.ENOENT
+    pool.begin(capture=True)
+    with cache.alloc(1000, stream=3) as block:
+        assert block.pool == pool.number
+        block.record_stream(4)
+    assert not streams.recorded
+    # The end of the pool is the end of begin().
+    pool.close()
+    assert streams.recorded == [4] and cache.alloc(1000, stream=3).pool == 0
+    pool = cache.pool()
+    pool.begin()
+    del pool
+    assert cache.alloc(1000).pool == 0
+
+
+@test
+def memory_goes_back_when_the_device_is_full():
+    with Cache(simulated=64 * MIB, configuration="") as cache:
+        for size in (20 * MIB, 30 * MIB):
+            cache.alloc(size).close()
+        assert cache.trim(0) == 0 and cache.trim(1) >= 20 * MIB and cache.trim(64 * MIB) > 0 == cache.trim(64 * MIB)
+        assert raised(Error, cache.start_helper).errno == raised(Error, cache.serve_pressure).errno == errno.EOPNOTSUPP
+    with Device() as device, Cache(device, configuration="") as cache:
+        cache.alloc(20 * MIB).close()
+        assert cache.serve_pressure() is None
+        kernel.fake_press(2)
+        assert cache.serve_pressure() == 20 * MIB and cache.serve_pressure() is None
+        # The helper waits for events of the device. The fake has no file for poll(): a pipe without an event is one.
+        ends = os.pipe()
+        os.dup2(ends[0], device.fileno())
+        cache.start_helper()
+        assert raised(Error, cache.start_helper).errno == errno.EEXIST
+        cache.stop_helper()
+        assert raised(Error, cache.stop_helper).errno == errno.ENOENT
+        for end in (*ends, device.fileno()):
+            os.close(end)
+    assert all_closed()
 
 
 @test

@@ -24,14 +24,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .cache import Block, Cache
+    from .cache import Block, Cache, Events, Pool
     from .device import MAPPABLE, PROGRAM, ZEROED, Allocation, Device, devices, version
     from .errors import Error, OutOfMemory
-    from .structs import Address, Failure, Identity, Info, Region, Statistics
+    from .structs import Address, Failure, Identity, Info, Region, Statistics, Usage
 
 __all__ = [
-    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Block", "Cache", "Device", "Error", "Failure", "Identity",
-    "Info", "OutOfMemory", "Region", "Statistics", "devices", "version",
+    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Block", "Cache", "Device", "Error", "Events", "Failure",
+    "Identity", "Info", "OutOfMemory", "Pool", "Region", "Statistics", "Usage", "devices", "version",
 ]
 
 

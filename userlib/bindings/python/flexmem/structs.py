@@ -125,6 +125,18 @@ class Failure(NamedTuple):
     quota_left: int
 
 
+class Usage(NamedTuple):
+    """struct flexmem_cache_usage: the sums of a pool"""
+
+    uses: int
+    segments: int
+    reserved_bytes: int
+    active_bytes: int
+    allocations: int
+    allocated_bytes: int
+    requested_bytes: int
+
+
 # Members that are shown as names: the enum, and the prefix of its names. A number without a name stays a
 # number.
 _ENUMS = {
