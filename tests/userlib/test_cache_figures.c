@@ -630,6 +630,57 @@ static size_t count_events(struct flexmem_cache *cache, uint64_t pool)
 	return count;
 }
 
+/* The events of pairs are in order, and the last one is of a free. */
+static void expect_last(struct flexmem_cache *cache, size_t count)
+{
+	static const char *const pair[] = {
+		"alloc", "free_requested", "free_completed",
+	};
+	json_t *json = snapshot(cache, FLEXMEM_CACHE_EVERY_POOL);
+	const json_t *events = json_array_get(
+		json_object_get(json, "device_traces"), 0);
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		assert_string_equal(
+			json_string_value(json_object_get(
+				json_array_get(events, count - 1 - i),
+				"action")), pair[2 - i % 3]);
+	json_decref(json);
+}
+
+static void many_pairs(struct flexmem_cache *cache)
+{
+	size_t i;
+
+	for (i = 0; i < 700; i++)
+		give(cache, take(cache, 1000, 0));
+}
+
+/*
+ * PyTorch's default is a history without an end. Its memory comes when it is
+ * needed.
+ */
+static void history_without_an_end(void **state)
+{
+	const uint64_t every = FLEXMEM_CACHE_EVERY_POOL;
+	struct flexmem_cache *cache = mock_cache("");
+
+	(void)state;
+	take(cache, 1000, 0);
+	assert_int_equal(flexmem_cache_set_history(cache, UINT32_MAX), 0);
+	many_pairs(cache);
+	assert_int_equal(count_events(cache, every), 3 * 700);
+	many_pairs(cache);
+	assert_int_equal(count_events(cache, every), 6 * 700);
+	/* One that ends behind the first 1,024 events. */
+	assert_int_equal(flexmem_cache_set_history(cache, 1501), 0);
+	many_pairs(cache);
+	assert_int_equal(count_events(cache, every), 1501);
+	expect_last(cache, 1501);
+	flexmem_cache_destroy(cache);
+}
+
 /* The snapshot of a pool has only that pool's events. */
 static void history_of_pools(void **state)
 {
@@ -779,6 +830,7 @@ int main(void)
 		CACHE_TEST(history),
 		CACHE_TEST(history_of_fixed_segments),
 		CACHE_TEST(history_of_pools),
+		CACHE_TEST(history_without_an_end),
 		CACHE_TEST(debug_log),
 		CACHE_TEST(device_numbers),
 	};

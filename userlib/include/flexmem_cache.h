@@ -1589,6 +1589,8 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
 /**
  * flexmem_cache_snapshot() - describe segments, blocks and history as JSON
  * @cache: a cache
+ *	Its memory grows as it fills. If there is no host memory for more, it
+ *	keeps as many as it has
  * @pool: number of a private pool; 0: memory in no private pool; or
  *	FLEXMEM_CACHE_EVERY_POOL
  * @text: where to put the text, NUL-terminated; flexmem_cache_text_free()

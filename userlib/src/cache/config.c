@@ -568,7 +568,7 @@ int flexmem_cache_set_setting(struct flexmem_cache *cache, const char *key,
 	if (!take_value(&parsed, found, FLEXMEM_CACHE_SOURCE_CALLER, value))
 		return -EINVAL;
 	if (found == FMLIB_KEY_HISTORY && parsed.history) {
-		events = calloc(parsed.history, sizeof(*events));
+		events = fmlib_history_new(parsed.history);
 		if (!events)
 			return -ENOMEM;
 	}

@@ -184,7 +184,7 @@ static int begin_history(struct flexmem_cache *cache)
 	struct fmlib_event *events = NULL;
 
 	if (cache->config.history) {
-		events = calloc(cache->config.history, sizeof(*events));
+		events = fmlib_history_new(cache->config.history);
 		if (!events)
 			return -ENOMEM;
 	}

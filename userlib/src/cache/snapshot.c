@@ -11,6 +11,8 @@
 #include <time.h>
 
 #define REGION_SHIFT 44
+/* The ring of the history has memory for this many events at first. */
+#define FIRST_EVENTS 1024
 
 static uint64_t flat_address(const struct fmlib_segment *segment,
 			     uint64_t offset)
@@ -19,16 +21,39 @@ static uint64_t flat_address(const struct fmlib_segment *segment,
 	       segment->address.offset + offset;
 }
 
+/*
+ * Makes a full ring larger. If there is no host memory, the ring stays as it
+ * is, and each new event takes the place of the oldest one.
+ */
+static void extend(struct fmlib_history *history)
+{
+	size_t size = history->room - history->size > history->size ?
+		      2 * history->size : history->room;
+	struct fmlib_event *events =
+		realloc(history->events, size * sizeof(*events));
+
+	if (!events) {
+		history->room = history->size;
+		return;
+	}
+	history->events = events;
+	history->next = history->size;
+	history->size = size;
+}
+
 static struct fmlib_event *next_event(struct flexmem_cache *cache,
 				      enum fmlib_action action,
 				      struct fmlib_origin *origin)
 {
 	struct fmlib_history *history = &cache->history;
-	struct fmlib_event *event = &history->events[history->next];
+	struct fmlib_event *event;
 	struct timespec now;
 
-	history->next = (history->next + 1) % history->room;
-	if (history->count < history->room)
+	if (history->count == history->size && history->size < history->room)
+		extend(history);
+	event = &history->events[history->next];
+	history->next = (history->next + 1) % history->size;
+	if (history->count < history->size)
 		history->count++;
 	else
 		fmlib_origin_drop(cache, event->origin);
@@ -97,6 +122,16 @@ struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache)
 	return events;
 }
 
+static size_t first_size(uint64_t entries)
+{
+	return entries < FIRST_EVENTS ? (size_t)entries : FIRST_EVENTS;
+}
+
+struct fmlib_event *fmlib_history_new(uint64_t entries)
+{
+	return calloc(first_size(entries), sizeof(struct fmlib_event));
+}
+
 struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 					struct fmlib_event *events)
 {
@@ -104,6 +139,7 @@ struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 
 	cache->history.events = events;
 	cache->history.room = cache->config.history;
+	cache->history.size = first_size(cache->config.history);
 	return old;
 }
 
@@ -203,12 +239,12 @@ static size_t count_segments(const struct flexmem_cache *cache, size_t *blocks)
 /* Copies the events, the oldest first. */
 static void copy_events(struct fmlib_copy *copy, const struct fmlib_history *history)
 {
-	size_t oldest = history->count == history->room ? history->next : 0;
+	size_t oldest = history->count == history->size ? history->next : 0;
 	struct fmlib_event *event;
 	size_t i;
 
 	for (i = 0; i < history->count; i++) {
-		event = &history->events[(oldest + i) % history->room];
+		event = &history->events[(oldest + i) % history->size];
 		if (!is_shown(copy, event->pool))
 			continue;
 		hold(copy, event->origin);

@@ -27,9 +27,15 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 struct fmlib_event *fmlib_history_end(struct flexmem_cache *cache);
 
 /*
+ * The array for the first events of a history of @entries, which is not 0. The
+ * array grows as it fills. Returns NULL if there is no host memory.
+ */
+struct fmlib_event *fmlib_history_new(uint64_t entries);
+
+/*
  * Does what fmlib_history_end() does, and begins a new history in the array
- * @events. The setting history_entries is the length of the array; if it is 0,
- * @events is NULL.
+ * @events, from fmlib_history_new(). It is NULL if the setting history_entries
+ * is 0.
  */
 struct fmlib_event *fmlib_history_begin(struct flexmem_cache *cache,
 					struct fmlib_event *events);

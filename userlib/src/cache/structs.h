@@ -477,9 +477,14 @@ struct fmlib_lane {
 #define FMLIB_OPERATIONS_APART 64
 #define FMLIB_NOBODY UINT64_MAX
 
+/*
+ * A ring of events. @room: how many it may have. @size: how many @events has
+ * memory for; it grows as the ring fills.
+ */
 struct fmlib_history {
 	struct fmlib_event *events;
 	size_t room;
+	size_t size;
 	size_t count;
 	size_t next;
 };
