@@ -450,6 +450,35 @@ static uint64_t kept(const struct model *model, uint64_t pool)
 	return sum;
 }
 
+/*
+ * The bytes that the request needs at least: a segment, or the growth of one.
+ */
+static uint64_t least(const struct model *model, const struct model_want *want)
+{
+	uint64_t bytes = want->failure->segment;
+	const struct model_segment *segment;
+	const struct model_block *last;
+	uint64_t tail;
+	uint64_t more;
+	size_t i;
+
+	for (i = 0; i < model->count && grows(model, want); i++) {
+		segment = model->segments[i];
+		last = &segment->blocks[segment->count - 1];
+		tail = last->state == MODEL_FREE ? last->size : 0;
+		if (!segment->growing || segment->lost ||
+		    segment->pool != want->pool || tail >= want->size ||
+		    (!segment->shared &&
+		     segment->stream != want->request->stream))
+			continue;
+		more = model_round(want->size - tail,
+				   model->profile.growing_step);
+		if (more < bytes)
+			bytes = more;
+	}
+	return bytes;
+}
+
 /* Whether the request could have succeeded with what a pool keeps. */
 static bool would_help(const struct model *model, const struct model_want *want,
 		       uint64_t pool)
@@ -459,11 +488,11 @@ static bool would_help(const struct model *model, const struct model_want *want,
 	bool own = model->pools[pool].own;
 
 	if (failure->allowed_bytes && !failure->error)
-		return failure->reserved_bytes - bytes + failure->segment <=
+		return failure->reserved_bytes - bytes + least(model, want) <=
 		       failure->allowed_bytes;
 	if (own != (want->pool && model->pools[want->pool].own))
 		return false;
-	return own || failure->device_free + bytes >= failure->segment;
+	return own || failure->device_free + bytes >= least(model, want);
 }
 
 /*

@@ -448,7 +448,7 @@ static void error_texts(void **state)
  */
 static size_t longest_text(struct flexmem_cache_failure failure)
 {
-	char advice[] = "; private pool 18446744073709551615 keeps free segments: if no graph uses them, flexmem_cache_pool_empty() may help";
+	char advice[] = "; private pool 18446744073709551615 keeps free segments: if no graph uses them, flexmem_cache_pool_empty() may help; freed memory that other streams use waits until the capture ends; a larger fraction may help";
 	char end[FMLIB_LIMIT_TEXT + sizeof(advice)];
 	char limit[FMLIB_LIMIT_TEXT];
 	char text[1024];

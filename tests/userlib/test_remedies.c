@@ -356,6 +356,67 @@ static void a_larger_fraction(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The device has too little, too, so the text does not name the fraction. */
+static void a_fraction_that_would_not_help(void **state)
+{
+	struct flexmem_cache *cache;
+	struct flexmem_cache *other = mock_cache("");
+	const struct flexmem_cache_request request = { .bytes = 600 * MIB };
+	struct flexmem_cache_allocation a;
+	char text[1024];
+
+	(void)state;
+	take(other, 500 * MIB, 0);
+	cache = mock_cache("per_process_memory_fraction:0.5");
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(flexmem_cache_error_text(-ENOMEM, &a.failure,
+						  sizeof(a.failure), text,
+						  sizeof(text)), 0);
+	assert_non_null(strstr(text, "per_process_memory_fraction allows"));
+	assert_null(strstr(text, "help"));
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
+	ask(cache, 600 * MIB, 0, 0, -ENOMEM);
+	/* Exactly enough. */
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 0.5), 0);
+	refuses(cache, 524 * MIB, 0, 0, -ENOMEM, "; a larger fraction may help");
+	assert_int_equal(flexmem_cache_set_memory_fraction(cache, 1.0), 0);
+	serves(cache, 524 * MIB, 0, 0);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_destroy(other);
+}
+
+static int no_stream(void *user, uint64_t stream)
+{
+	(void)user;
+	(void)stream;
+	return 0;
+}
+
+static void the_end_of_a_capture(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t pool;
+	void *token;
+
+	(void)state;
+	mock.capacity = 20 * MIB;
+	cache = mock_cache_events("");
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	token = take(cache, 12 * MIB, 0);
+	use(cache, token, 1);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, no_stream, NULL),
+			 0);
+	assert_int_equal(flexmem_cache_pool_capture(cache, pool), 0);
+	give(cache, token);
+	refuses(cache, 12 * MIB, 0, 0, -ENOMEM,
+		"; freed memory that other streams use waits until the capture ends");
+	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
+	serves(cache, 12 * MIB, 0, 0);
+	flexmem_cache_destroy(cache);
+}
+
 /* Two fixed segments have room that a growing one would have in one piece. */
 static void two_of_each(struct flexmem_cache *cache)
 {
@@ -549,6 +610,8 @@ int main(void)
 		TEST(a_call_is_repeated),
 		TEST(a_resize_that_fits),
 		CACHE_TEST(a_larger_fraction),
+		CACHE_TEST(a_fraction_that_would_not_help),
+		CACHE_TEST(the_end_of_a_capture),
 		CACHE_TEST(segments_that_grow),
 		CACHE_TEST(segments_for_all_sizes),
 		CACHE_TEST(the_stream_of_the_block),

@@ -626,6 +626,20 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
 };
 
+/**
+ * FLEXMEM_CACHE_HINT_FRACTION - flag of &flexmem_cache_failure.hints: only
+ * per_process_memory_fraction was in the way
+ *
+ * The provider has as many free bytes as the request needs, or does not tell.
+ */
+#define FLEXMEM_CACHE_HINT_FRACTION (UINT32_C(1) << 0)
+
+/**
+ * FLEXMEM_CACHE_HINT_CAPTURE - flag of &flexmem_cache_failure.hints: freed
+ * memory waits for other streams until the capture of work ends
+ */
+#define FLEXMEM_CACHE_HINT_CAPTURE (UINT32_C(1) << 1)
+
 /*
  * Spare words behind &flexmem_cache_failure.device and behind
  * &flexmem_cache_allocation.failure, so that these structs can grow.
@@ -662,7 +676,7 @@ enum flexmem_cache_obstacle {
  *	valid
  * @print_user: what to pass to @print
  * @expandable: 1: segments of the cache grow; 0: they have fixed sizes
- * @reserved: 0
+ * @hints: FLEXMEM_CACHE_HINT_*: what could help
  * @kept_pool: of the private pools for which flexmem_cache_pool_empty() could
  *	help, the one with the most bytes in free segments; or 0
  *
@@ -694,7 +708,7 @@ struct flexmem_cache_failure {
 	size_t (*print)(void *user, void *context, char *text, size_t length);
 	void *print_user;
 	uint32_t expandable;
-	uint32_t reserved;
+	uint32_t hints;
 	uint64_t kept_pool;
 };
 
@@ -1575,6 +1589,8 @@ FLEXMEM_API void flexmem_cache_tags_free(struct flexmem_cache_tag *tags);
  * flexmem_cache_set_history() - keep the last events for snapshots
  * @cache: a cache
  * @entries: number of events, below 2^32; 0: none. The history begins empty.
+ *	Its memory grows as it fills. If there is no host memory for more, it
+ *	keeps as many as it has
  *
  * Sets ``history_entries``, as flexmem_cache_set_setting() does.
  *
@@ -1589,8 +1605,6 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
 /**
  * flexmem_cache_snapshot() - describe segments, blocks and history as JSON
  * @cache: a cache
- *	Its memory grows as it fills. If there is no host memory for more, it
- *	keeps as many as it has
  * @pool: number of a private pool; 0: memory in no private pool; or
  *	FLEXMEM_CACHE_EVERY_POOL
  * @text: where to put the text, NUL-terminated; flexmem_cache_text_free()

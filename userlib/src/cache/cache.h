@@ -30,7 +30,8 @@
  *
  * Calls run downwards: cache -> ladder -> reclaim -> segments -> blocks -> fit
  * and range, blocks and segments -> share, ladder -> borrow -> streams, and
- * helper -> pressure -> reclaim. All of them count figures.
+ * helper -> pressure -> reclaim. All of them count figures. Ladder, reclaim and
+ * segments find segments with spares, which blocks keep up to date.
  *
  * The order of locks: helper, registry (fork.c), cache, lanes in the order of
  * their table, share, account. A thread that holds a lane's lock but not the
@@ -353,6 +354,12 @@ bool fmlib_spare_below(const struct flexmem_cache *cache,
 /* All of them, linked by @next_victim. The whole cache is locked. */
 struct fmlib_segment *fmlib_spares(const struct flexmem_cache *cache,
 				   size_t *count);
+/*
+ * The bytes that a request that has failed needs from the provider at least: for
+ * a segment, or for the growth of one.
+ */
+uint64_t fmlib_segment_least(const struct flexmem_cache *cache,
+			     const struct fmlib_want *want);
 /* All segments by address. They are protected by the lock of the cache. */
 void fmlib_place_add(struct flexmem_cache *cache,
 		     struct fmlib_segment *segment);

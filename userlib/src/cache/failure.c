@@ -251,9 +251,11 @@ static void say_advice(struct out *out,
 	if (failure->kept_pool)
 		say(out, "; private pool %llu keeps free segments: if no graph uses them, flexmem_cache_pool_empty() may help",
 		    (unsigned long long)failure->kept_pool);
-	if (failure->allowed_bytes && !failure->error)
+	if (failure->hints & FLEXMEM_CACHE_HINT_CAPTURE)
+		say(out, "; freed memory that other streams use waits until the capture ends");
+	if (failure->hints & FLEXMEM_CACHE_HINT_FRACTION)
 		say(out, "; a larger fraction may help");
-	else if (!failure->expandable &&
+	else if (!failure->expandable && (!failure->allowed_bytes || failure->error) &&
 		 failure->largest_pool == failure->pool &&
 		 failure->reserved_bytes - failure->allocated_bytes >=
 		 failure->asked)
@@ -330,6 +332,9 @@ int flexmem_cache_error_text(int error,
 		/* The struct of an older caller has no member @pool. */
 		if (size < FMLIB_SIZE_TO(struct flexmem_cache_failure, pool))
 			known.pool = known.largest_pool;
+		if (size < FMLIB_SIZE_TO(struct flexmem_cache_failure, hints) &&
+		    known.allowed_bytes && !known.error)
+			known.hints = FLEXMEM_CACHE_HINT_FRACTION;
 	}
 	if (error == -ENOMEM && failure &&
 	    known.limit == FLEXMEM_CACHE_LIMIT_ALLOCATIONS)

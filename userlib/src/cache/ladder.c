@@ -164,6 +164,56 @@ static int use_pools(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err == -ENOENT ? -ENOMEM : err;
 }
 
+/*
+ * Whether a growing segment has, or could grow to have, a hole that is large
+ * enough, whatever work may still use it.
+ */
+static bool holds(const struct fmlib_segment *segment,
+		  const struct fmlib_want *want)
+{
+	uint64_t more = segment->tracks ? want->failure->device_free : 0;
+
+	return segment->arena->pool == want->pool && !segment->lost &&
+	       (fmlib_range_largest(&segment->range) >= want->size ||
+		fmlib_segment_tail(segment) + more >= want->size);
+}
+
+/*
+ * Whether the end of the capture could give the request memory: that of blocks
+ * that wait, or a hole that another stream has left.
+ */
+static bool capture_keeps(const struct flexmem_cache *cache,
+			  const struct fmlib_want *want)
+{
+	const struct fmlib_segment *segment = cache->first_growing;
+
+	if (!cache->captures)
+		return false;
+	while (segment && !holds(segment, want))
+		segment = segment->next_grown;
+	return cache->waiting || segment;
+}
+
+/*
+ * What could help. The figures of the device are those of the cache's provider,
+ * so they say nothing about a pool with a provider of its own.
+ */
+static uint32_t hints_for(const struct flexmem_cache *cache,
+			  const struct fmlib_want *want)
+{
+	const struct flexmem_cache_failure *failure = want->failure;
+	uint32_t hints = 0;
+
+	if (failure->allowed_bytes && !failure->error &&
+	    (want->pool->provider != &cache->provider ||
+	     !failure->device_total ||
+	     failure->device_free >= fmlib_segment_least(cache, want)))
+		hints |= FLEXMEM_CACHE_HINT_FRACTION;
+	if (capture_keeps(cache, want))
+		hints |= FLEXMEM_CACHE_HINT_CAPTURE;
+	return hints;
+}
+
 static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	const struct flexmem_cache_statistics *f = &cache->figures;
@@ -182,6 +232,7 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 		failure->device_free = 0;
 		failure->device_total = 0;
 	}
+	failure->hints = hints_for(cache, want);
 	failure->kept_pool = fmlib_pools_keeper(cache, want);
 }
 

@@ -177,22 +177,25 @@ static bool is_same(const struct flexmem_cache_provider *a,
 	return a->alloc == b->alloc && a->user == b->user;
 }
 
-/* Whether the free memory of @pool would be enough for the request. */
+/*
+ * Whether the free memory of @pool would be enough for the request, which needs
+ * @least bytes.
+ */
 static bool could_help(const struct flexmem_cache *cache,
 		       const struct fmlib_pool *pool,
-		       const struct fmlib_want *want)
+		       const struct fmlib_want *want, uint64_t least)
 {
 	const struct flexmem_cache_failure *failure = want->failure;
 
 	/* A setting has refused the request. */
 	if (failure->allowed_bytes && !failure->error)
 		return failure->reserved_bytes - pool->kept +
-		       failure->segment <= failure->allowed_bytes;
+		       least <= failure->allowed_bytes;
 	if (!is_same(pool->provider, want->pool->provider))
 		return false;
 	return !is_same(pool->provider, &cache->provider) ||
 	       !failure->device_total ||
-	       failure->device_free + pool->kept >= failure->segment;
+	       failure->device_free + pool->kept >= least;
 }
 
 static bool keeps_more(const struct fmlib_pool *a, const struct fmlib_pool *b)
@@ -203,6 +206,7 @@ static bool keeps_more(const struct fmlib_pool *a, const struct fmlib_pool *b)
 uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want)
 {
+	uint64_t least = fmlib_segment_least(cache, want);
 	const struct fmlib_pool *keeper = NULL;
 	const struct fmlib_segment *segment;
 	struct fmlib_pool *pool;
@@ -216,7 +220,7 @@ uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
 	}
 	for (segment = cache->first_segment; segment; segment = segment->next) {
 		pool = segment->arena->pool;
-		if (pool->kept && could_help(cache, pool, want) &&
+		if (pool->kept && could_help(cache, pool, want, least) &&
 		    (!keeper || keeps_more(pool, keeper)))
 			keeper = pool;
 	}

@@ -179,6 +179,30 @@ struct fmlib_segment *fmlib_spares(const struct flexmem_cache *cache,
 	return list;
 }
 
+uint64_t fmlib_segment_least(const struct flexmem_cache *cache,
+			     const struct fmlib_want *want)
+{
+	const struct fmlib_segment *segment = cache->first_growing;
+	uint64_t least = want->failure->segment;
+	uint64_t more;
+	uint64_t tail;
+
+	if (!fmlib_size_grows(cache, want))
+		return least;
+	for (; segment; segment = segment->next_grown) {
+		tail = fmlib_segment_tail(segment);
+		if (segment->arena->pool != want->pool || segment->lost ||
+		    (!segment->shared &&
+		     segment->arena->stream != want->stream) ||
+		    tail >= want->size)
+			continue;
+		more = fmlib_round_up(want->size - tail,
+				      cache->profile.growing_step);
+		least = more < least ? more : least;
+	}
+	return least;
+}
+
 /* ---- by address ---- */
 
 static struct fmlib_segment *placed(struct fmlib_node *node)
