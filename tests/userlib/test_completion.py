@@ -50,6 +50,7 @@ def in_bash():
         assert set(bash(command, "--")) == options_of(command), command
     assert bash("cdi", "--re") == ["--refresh", "--remove"]
     assert bash("--device", "P") == ["PF"] and bash("replay", "--order", "f") == ["fill_first"]
+    assert bash("convert", "--time-unit", "") == ["s", "ms", "us"]
 
 
 @test

@@ -20,8 +20,8 @@ def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
-                        "release", "watch", "export", "alloc", "fill", "check", "free", "trim", "shell", "replay", "help",
-                        "version"], commands
+                        "release", "watch", "export", "alloc", "fill", "check", "free", "trim", "shell", "replay",
+                        "convert", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
@@ -57,7 +57,7 @@ def help_as_a_command():
 @test
 def help_names_every_option():
     source = os.path.join(HERE, "../../userlib/tools")
-    for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c"),
+    for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c"), ("convert", "cmd_convert.c"),
                           ("limit", "cmd_limit.c"), ("cdi", "cmd_cdi.c"), ("release", "cmd_release.c"), ("watch", "cmd_watch.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
                           ("check", "cmd_pattern.c")):
         with open(os.path.join(source, file), encoding="ascii") as text:

@@ -167,6 +167,22 @@ static const struct command commands[] = {
 	  "                                      (default), or an address space without\n"
 	  "                                      memory (64G), which needs no device",
 	  SHELL_NOT, cmd_replay },
+	{ "convert", "FILE [OPTIONS]", "make a trace of a file of others",
+	  "Write a trace for 'flexmem replay'. FILE (plain or gzip; - is standard input)\n"
+	  "is a memory snapshot of PyTorch or of a cache, as pickle or JSON; or a list of\n"
+	  "requests to a server of a language model, as CSV or JSON lines.\n\n"
+	  "  --output FILE             write this file (gzip if it ends in .gz) and say\n"
+	  "                            what is in it; default: standard output\n"
+	  "  --index N                 the device, if a snapshot has several\n\n"
+	  "For requests, which have an arrival, input tokens and output tokens:\n\n"
+	  "  --bytes-per-token BYTES   keys and values of a token in all layers\n"
+	  "  --block-tokens N          tokens of output in an allocation (16)\n"
+	  "  --prefill N               tokens of input in a second (10000)\n"
+	  "  --decode N                tokens of output in a second (30)\n"
+	  "  --columns ARRIVAL,INPUT,OUTPUT\n"
+	  "                            names of the columns or keys\n"
+	  "  --time-unit s|ms|us       unit of an arrival that is a number (s)",
+	  SHELL_NOT, cmd_convert },
 	{ "help", "[COMMAND]", "this text, or that of a command",
 	  "Show what commands there are, as 'flexmem --help' does, or inside a shell\n"
 	  "those that it has; with COMMAND what 'flexmem COMMAND --help' shows.",

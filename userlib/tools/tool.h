@@ -76,6 +76,7 @@ bool wants_json(int argc, char **argv);
 enum tool_status cmd_alloc(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_cdi(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_check(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_convert(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_doctor(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_export(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_fill(struct tool *tool, int argc, char **argv);
