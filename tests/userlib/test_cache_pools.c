@@ -346,15 +346,15 @@ static void captures_end(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-static void emptied_alone(void **state)
+/* @idle: the bytes of the first pool that are free at the end. */
+static void emptied(const char *settings, uint64_t idle)
 {
-	struct flexmem_cache *cache = mock_cache_events("");
+	struct flexmem_cache *cache = mock_cache_events(settings);
 	uint64_t pools[] = { new_pool(cache), new_pool(cache) };
 	uint64_t released;
 	void *token;
 	int i;
 
-	(void)state;
 	give(cache, take(cache, 20 * MIB, 0));
 	for (i = 0; i < 2; i++)
 		give(cache, take_in(cache, pools[i], 20 * MIB).token);
@@ -368,7 +368,7 @@ static void emptied_alone(void **state)
 	give(cache, token);
 	assert_int_equal(flexmem_cache_pool_empty(cache, pools[0], &released),
 			 0);
-	assert_int_equal(released, 60 * MIB);
+	assert_int_equal(released, idle);
 	assert_int_equal(usage_of(cache, pools[0]).reserved_bytes, 30 * MIB);
 	assert_int_equal(usage_of(cache, pools[1]).reserved_bytes, 20 * MIB);
 	assert_int_equal(flexmem_cache_pool_empty(cache, 0, &released),
@@ -376,6 +376,19 @@ static void emptied_alone(void **state)
 	/* The pool still serves requests. */
 	take_in(cache, pools[0], 20 * MIB);
 	flexmem_cache_destroy(cache);
+}
+
+static void emptied_alone(void **state)
+{
+	(void)state;
+	emptied("", 60 * MIB);
+}
+
+static void emptied_to_its_end(void **state)
+{
+	(void)state;
+	/* One segment, which has grown over the block of 20 MiB. */
+	emptied("expandable_segments:True", 40 * MIB);
 }
 
 static void emptied_in_vain(void **state)
@@ -880,6 +893,7 @@ int main(void)
 		CACHE_TEST(events_without_a_capture),
 		CACHE_TEST(captures_end),
 		CACHE_TEST(emptied_alone),
+		CACHE_TEST(emptied_to_its_end),
 		CACHE_TEST(emptied_in_vain),
 		CACHE_TEST(in_its_own_way),
 		CACHE_TEST(kept_for_a_graph),

@@ -89,7 +89,7 @@ void fmlib_piece_insert(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	if (!piece->segment->lost)
 		fmlib_fit_insert(&piece->segment->arena->free, piece);
 	if (is_alone(piece))
-		fmlib_spare_add(cache, piece->segment);
+		fmlib_spare_add(piece->segment);
 	else
 		fmlib_figures_split(cache, piece, 1);
 }

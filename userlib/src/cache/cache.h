@@ -277,8 +277,7 @@ uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment);
 /* From now on a segment is returned as soon as it is free. */
-void fmlib_segment_leave(struct flexmem_cache *cache,
-			 struct fmlib_segment *segment);
+void fmlib_segment_leave(struct fmlib_segment *segment);
 /*
  * Asks the provider whether the segment was lost in a reset, and if so counts
  * its bytes as lost.
@@ -329,8 +328,7 @@ uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
  * that can be returned, and fmlib_spare_remove() before a piece of it is used.
  * The lane of the segment is locked.
  */
-void fmlib_spare_add(struct flexmem_cache *cache,
-		     struct fmlib_segment *segment);
+void fmlib_spare_add(struct fmlib_segment *segment);
 void fmlib_spare_remove(struct fmlib_segment *segment);
 
 /*
@@ -343,8 +341,14 @@ struct fmlib_excess {
 	struct fmlib_segment *segment;
 };
 
+static inline bool fmlib_excess_is_smaller(uint64_t size, uint64_t serial,
+					   const struct fmlib_excess *than)
+{
+	return size != than->size ? size < than->size : serial > than->serial;
+}
+
 /*
- * Find the next larger segment and the next smaller one. Return false if there
+ * In excess.c: find the next larger segment and the next smaller one. Return false if there
  * is none. The whole cache is locked.
  */
 bool fmlib_spare_above(const struct flexmem_cache *cache,

@@ -150,7 +150,7 @@ static int give_back_all(struct flexmem_cache *cache,
 		if (segment->arena->pool != pool)
 			continue;
 		if (leave)
-			fmlib_segment_leave(cache, segment);
+			fmlib_segment_leave(segment);
 		if (fmlib_segment_spare(cache, segment))
 			err = fmlib_segment_give_back(cache, segment,
 						      &released);

@@ -448,12 +448,11 @@ static void extend(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	cache->figures.num_device_grow++;
 }
 
-void fmlib_segment_leave(struct flexmem_cache *cache,
-			 struct fmlib_segment *segment)
+void fmlib_segment_leave(struct fmlib_segment *segment)
 {
 	atomic_store(&segment->leaving, true);
 	/* A private pool has kept the segment so far. */
-	fmlib_spare_add(cache, segment);
+	fmlib_spare_add(segment);
 }
 
 /*
@@ -473,7 +472,7 @@ static void withdraw(struct flexmem_cache *cache,
 		unlink_growing(cache, segment);
 	fmlib_share_cut(cache, segment, 0);
 	segment->lost = true;
-	fmlib_segment_leave(cache, segment);
+	fmlib_segment_leave(segment);
 }
 
 bool fmlib_segment_is_lost(struct flexmem_cache *cache,

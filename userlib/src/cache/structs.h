@@ -616,7 +616,7 @@ struct flexmem_cache {
 	struct fmlib_lane *alone;
 	int cancel_state;
 	/*
-	 * @places: all segments, by address (spares.c).
+	 * @places: all segments, by address (places.c).
 	 * @spare_segment: unused structs for segments, linked by @next.
 	 * @asking: bytes of segments that threads are making, whether they hold
 	 * the lock or not.
