@@ -131,19 +131,38 @@ static bool refuses(const struct flexmem_account *account,
 	for ((account) = (client); (account); (account) = (account)->parent)
 
 /*
+ * Whether other files than @client use up what @by has a limit of. For regions:
+ * whether they have bytes in a region, however many files share it. O(slots).
+ */
+static bool is_shared(const struct flexmem_account *client,
+		      const struct flexmem_account *by, enum flexmem_resource r)
+{
+	unsigned int slot;
+
+	if (r != FLEXMEM_RESOURCE_REGIONS)
+		return by->used[r] > client->used[r];
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
+		if (by->in[slot].bytes > client->in[slot].bytes)
+			return true;
+	return false;
+}
+
+/*
  * Describes the limit of @by that refuses a charge of @charged, as it is at this
  * moment. @refused: NULL if the caller does not ask.
  */
-static noinline void describe(const struct flexmem_account *charged,
+static noinline void describe(struct flexmem_account *charged,
 			      struct flexmem_account *by,
 			      enum flexmem_resource r,
 			      struct flexmem_refused *refused)
 {
 	if (!refused)
 		return;
+	flexmem_account_settle(charged);
 	refused->by = by;
 	refused->figures = (struct flexmem_refusal) {
 		.resource = r,
+		.flags = is_shared(charged, by, r) ? FLEXMEM_REFUSAL_SHARED : 0,
 		.cgroup = by->id,
 		.limit = by->limit[r],
 		.used = by->used[r],
@@ -156,7 +175,7 @@ static noinline void describe(const struct flexmem_account *charged,
  * would exceed a limit of @account or of an account above it. The account of an
  * open file has no limits. @refused: receives the limit; may be NULL.
  */
-static __always_inline bool is_over(const struct flexmem_account *charged,
+static __always_inline bool is_over(struct flexmem_account *charged,
 				    struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
 				    unsigned int more,
@@ -253,7 +272,7 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
-static bool refuses_region(const struct flexmem_account *charged,
+static bool refuses_region(struct flexmem_account *charged,
 			   struct flexmem_account *account, unsigned int slot,
 			   struct flexmem_refused *refused)
 {
@@ -483,18 +502,41 @@ bool flexmem_account_refuses_region(struct flexmem_account *account,
 }
 
 /*
- * Whether an allocation of @bytes bytes could succeed if no other file had
- * memory or handles.
+ * The slots in which a file could have a block if no other file had memory, as
+ * far as limits of regions say: a bit mask. U64_MAX: any, also that of a further
+ * region. Under &flexmem_accounts.lock. O(depth * slots).
+ */
+u64 flexmem_account_may_enter(struct flexmem_account *client)
+{
+	struct flexmem_account *account;
+	u64 may_enter = U64_MAX, charged;
+	unsigned int slot;
+
+	flexmem_account_settle(client);
+	for (account = client->parent; account; account = account->parent) {
+		flexmem_account_settle(account);
+		charged = 0;
+		for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
+			if (client->in[slot].bytes ||
+			    account->in[slot].reserved)
+				charged |= BIT_ULL(slot);
+		if (hweight64(charged) >=
+		    account->limit[FLEXMEM_RESOURCE_REGIONS])
+			may_enter &= charged;
+	}
+	return may_enter;
+}
+
+/*
+ * Whether limits of bytes and handles would allow an allocation of @bytes bytes
+ * if no other file had any.
  */
 static bool could_fit(struct flexmem_account *client, u64 bytes)
 {
 	const u64 *own = client->used;
 	struct flexmem_account *account;
-	u64 memory = client->accounts->gauge.memory;
 	const u64 *limit;
 
-	if (bytes > memory - min(memory, own[FLEXMEM_RESOURCE_BYTES]))
-		return false;
 	for (account = client->parent; account; account = account->parent) {
 		flexmem_account_settle(account);
 		limit = account->limit;
@@ -502,8 +544,7 @@ static bool could_fit(struct flexmem_account *client, u64 bytes)
 			    min(limit[FLEXMEM_RESOURCE_BYTES],
 				own[FLEXMEM_RESOURCE_BYTES]) ||
 		    own[FLEXMEM_RESOURCE_HANDLES] >=
-			    limit[FLEXMEM_RESOURCE_HANDLES] ||
-		    !limit[FLEXMEM_RESOURCE_REGIONS])
+			    limit[FLEXMEM_RESOURCE_HANDLES])
 			return false;
 	}
 	return true;
@@ -521,7 +562,8 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 		return NULL;
 	case FLEXMEM_REASON_REGION_LIMIT:
 	case FLEXMEM_REASON_CGROUP_LIMIT:
-		return &refused->by->wishes;
+		return refused->figures.flags & FLEXMEM_REFUSAL_SHARED ?
+			&refused->by->wishes : NULL;
 	default:
 		return &client->accounts->gauge.wishes;
 	}
@@ -530,7 +572,8 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 /*
  * Tells other files that an ALLOC of @bytes bytes has failed, if memory that
  * they have could have served it: all files if the device had no room, and the
- * files that are charged to a limit if the limit refused it.
+ * files that are charged to a limit if the limit refused it. The caller knows that
+ * the regions would do.
  * @refused: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit.
  * Context: not under &flexmem_accounts.lock. O(depth of the cgroup).
  */

@@ -255,6 +255,7 @@ void flexmem_account_move(struct flexmem_accounts *accounts,
 			  u64 size, enum flexmem_use from,
 			  enum flexmem_use to);
 u64 flexmem_account_slots(struct flexmem_account *account);
+u64 flexmem_account_may_enter(struct flexmem_account *client);
 u64 flexmem_account_in(const struct flexmem_account *account, u64 slots);
 u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
 			  u64 *left);

@@ -174,12 +174,15 @@ flexmem_client_prepare(struct flexmem_client *client,
 		 * caller gets no event for these frees.
 		 */
 		if (could_come(request->reason)) {
-			request->event = event;
+			if (request->part <= request->room)
+				request->event = event;
 			flexmem_pressure_failed(accounts, &client->listener,
 						began + request->given);
 		}
-		flexmem_account_want(client->account, request->size,
-				     request->reason, &request->refused);
+		if (request->part <= request->room_of_others)
+			flexmem_account_want(client->account, request->size,
+					     request->reason,
+					     &request->refused);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);

@@ -22,7 +22,7 @@ static u64 next_size(const struct flexmem_domain *domain, u64 below)
 	u64 size = 0;
 	unsigned int i;
 
-	below = min(below, domain->too_large);
+	below = min(below, READ_ONCE(domain->too_large));
 	for (i = 0; i < domain->nr_sizes; i++)
 		if (domain->sizes[i] < below)
 			size = max(size, domain->sizes[i]);
@@ -157,6 +157,17 @@ u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 		if (domain->sizes[i] <= capacity)
 			largest = max(largest, domain->sizes[i]);
 	return largest;
+}
+
+/*
+ * Size of the largest region that could be acquired beside those that exist; 0
+ * if there is none.
+ */
+u64 flexmem_domain_next(const struct flexmem_domain *domain)
+{
+	u64 left = READ_ONCE(domain->left) + 1;
+
+	return max(next_size(domain, left), flexmem_domain_rest(domain));
 }
 
 /*

@@ -96,6 +96,7 @@ int flexmem_domain_refresh(struct flexmem_domain *domain);
 void flexmem_domain_note(struct flexmem_domain *domain, u64 held);
 u64 flexmem_domain_most(const struct flexmem_domain *domain);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
+u64 flexmem_domain_next(const struct flexmem_domain *domain);
 u64 flexmem_domain_rest(const struct flexmem_domain *domain);
 bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 				 u64 min_size);

@@ -427,7 +427,7 @@ void flexmem_owner_tell_refusal(const struct flexmem_account *client,
 	*reply = refused->figures;
 	if (may_see(client, refused->by))
 		return;
-	reply->flags = FLEXMEM_REFUSAL_HIDDEN;
+	reply->flags |= FLEXMEM_REFUSAL_HIDDEN;
 	reply->cgroup = 0;
 	reply->limit -= min(reply->used, reply->limit);
 	reply->used = 0;

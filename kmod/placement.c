@@ -412,6 +412,42 @@ int flexmem_place_charge(struct flexmem_request *request)
 	return 0;
 }
 
+/*
+ * Computes which regions could serve a request: if all memory were free, and if
+ * all memory of other files were free. Under the accounts' lock and RCU. @slots:
+ * those of the request's kind and domains. If a capacity may have changed, a
+ * region of any size could come.
+ */
+static noinline void add_rooms(struct flexmem_request *request, u64 slots)
+{
+	struct flexmem_account *account = request->account;
+	struct flexmem_table *table = request->table;
+	u64 may_enter = flexmem_account_may_enter(account), size;
+	const struct flexmem_domain *domain;
+	struct flexmem_region *region;
+	unsigned int slot;
+
+	if (!READ_ONCE(table->range[kind_of(request)].no_slot))
+		flexmem_for_each_domain(domain, table, request->domains)
+			request->room = max(request->room,
+					    READ_ONCE(domain->capacity_is_old) ?
+					    U64_MAX : flexmem_domain_next(domain));
+	if (may_enter == U64_MAX)
+		request->room_of_others = request->room;
+	for (; slots; slots &= slots - 1) {
+		slot = __ffs64(slots);
+		region = rcu_dereference(table->region[slot]);
+		if (!region || flexmem_region_is_closed(region, account))
+			continue;
+		size = region->mem.size;
+		request->room = max(request->room, size);
+		size -= min(size, account->in[slot].bytes);
+		if (may_enter & BIT_ULL(slot))
+			request->room_of_others = max(request->room_of_others,
+						      size);
+	}
+}
+
 /* Counts free memory for the report of a failure, as it is now. */
 static void add_stats(struct flexmem_request *request)
 {
@@ -435,11 +471,12 @@ static void add_stats(struct flexmem_request *request)
 			flexmem_region_add_to(region, closed, &request->sum);
 		spin_unlock(&region->lock);
 	}
-	rcu_read_unlock();
-	request->max_region = flexmem_table_max_region(table, request->domains);
 	spin_lock(&table->accounts.lock);
+	add_rooms(request, slots);
 	request->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
 	spin_unlock(&table->accounts.lock);
+	rcu_read_unlock();
+	request->max_region = flexmem_table_max_region(table, request->domains);
 }
 
 /*

@@ -48,6 +48,10 @@ struct flexmem_stock;
  * @regions: on -ENOMEM: number of acquired regions
  * @sum: on -ENOMEM: sums over the regions of @domains for this kind of memory
  * @max_region: on -ENOMEM: largest possible region
+ * @room: on -ENOMEM: largest region that the account may use or could acquire now;
+ *	no FREE lets a larger chunk succeed
+ * @room_of_others: on -ENOMEM: most bytes that one of these regions would have
+ *	free if no other file had memory
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
  * @event: on -ENOMEM: flexmem_gauge_event() when the ALLOC began; 0 if no free
  *	can let it succeed
@@ -80,6 +84,8 @@ struct flexmem_request {
 	unsigned int regions;
 	struct flexmem_sum sum;
 	u64 max_region;
+	u64 room;
+	u64 room_of_others;
 	u64 leaving;
 	u64 event;
 };

@@ -123,7 +123,7 @@ static void expect_refusal(struct kunit *test,
 	KUNIT_EXPECT_PTR_EQ(test, refused->by, by);
 	EXPECT(test, refused->figures.cgroup, by->id);
 	EXPECT(test, refused->figures.resource, figures->resource);
-	EXPECT(test, refused->figures.flags, 0);
+	EXPECT(test, refused->figures.flags, figures->flags);
 	EXPECT(test, refused->figures.limit, figures->limit);
 	EXPECT(test, refused->figures.used, figures->used);
 	EXPECT(test, refused->figures.own, figures->own);
@@ -138,11 +138,13 @@ static void refusal_tells_the_limit(struct kunit *test)
 	struct flexmem_refused refused = {}, later;
 	const struct flexmem_refusal bytes = {
 		.resource = BYTES, .limit = 3 * UNIT, .used = 2 * UNIT,
-		.own = UNIT,
+		.own = UNIT, .flags = FLEXMEM_REFUSAL_SHARED,
 	}, handles = {
 		.resource = HANDLES, .limit = 2, .used = 2, .own = 1,
+		.flags = FLEXMEM_REFUSAL_SHARED,
 	}, regions = {
 		.resource = NR_SLOTS, .limit = 1, .used = 1,
+		.flags = FLEXMEM_REFUSAL_SHARED,
 	};
 
 	accounts_set_limit(test, b->parent, BYTES, GIB);
@@ -165,6 +167,46 @@ static void refusal_tells_the_limit(struct kunit *test)
 	flexmem_uncharge(b, UNIT, 1);
 	accounts_uncharge(test, a, 0, UNIT);
 	expect_refusal(test, &refused, above, &bytes);
+}
+
+/* Whether the limit refuses a block of @client in a slot because of others. */
+static void expect_shared_region(struct kunit *test,
+				 struct flexmem_account *client,
+				 unsigned int slot, bool shared)
+{
+	struct flexmem_refused refused = {};
+
+	EXPECT(test, flexmem_account_take(client, slot, UNIT, &refused),
+	       REGION_LIMIT);
+	EXPECT(test, refused.figures.flags,
+	       shared ? FLEXMEM_REFUSAL_SHARED : 0);
+}
+
+/* A limit is shared if another file is charged to it, also in the same region. */
+static void refusal_tells_of_others(struct kunit *test)
+{
+	struct flexmem_account *a = accounts_open(test, 1);
+	struct flexmem_account *b = accounts_open(test, 1);
+	struct flexmem_refused refused = {};
+
+	accounts_set_limit(test, a->parent, BYTES, 4 * UNIT);
+	accounts_set_limit(test, a->parent, HANDLES, 1);
+	accounts_set_limit(test, a->parent, NR_SLOTS, 1);
+	EXPECT(test, accounts_charge(test, a, 0, UNIT), NONE);
+	EXPECT(test, flexmem_charge(a, 4 * UNIT, 0, &refused), CGROUP_LIMIT);
+	EXPECT(test, refused.figures.flags, 0);
+	EXPECT(test, flexmem_charge(a, UNIT, 1, &refused), NONE);
+	EXPECT(test, flexmem_charge(a, UNIT, 1, &refused), CGROUP_LIMIT);
+	EXPECT(test, refused.figures.flags, 0);
+	expect_shared_region(test, a, 1, false);
+	EXPECT(test, accounts_charge(test, b, 0, UNIT), NONE);
+	expect_shared_region(test, a, 1, true);
+	expect_shared_region(test, b, 1, true);
+	accounts_uncharge(test, a, 0, UNIT);
+	flexmem_uncharge(a, UNIT, 1);
+	expect_shared_region(test, b, 1, false);
+	expect_shared_region(test, a, 1, true);
+	accounts_uncharge(test, b, 0, UNIT);
 }
 
 static void orphaned_bytes_stay_charged(struct kunit *test)
@@ -617,6 +659,7 @@ static struct kunit_case account_cases[] = {
 	KUNIT_CASE(limit_below_use_takes_nothing_away),
 	KUNIT_CASE(refused_charge_changes_nothing),
 	KUNIT_CASE(refusal_tells_the_limit),
+	KUNIT_CASE(refusal_tells_of_others),
 	KUNIT_CASE(orphaned_bytes_stay_charged),
 	KUNIT_CASE(cgroup_need_not_have_a_file),
 	KUNIT_CASE(lost_region_has_no_charges),

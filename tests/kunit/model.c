@@ -388,6 +388,29 @@ static bool one_gives_up(struct model *model, const struct model_range *range,
 	return false;
 }
 
+/* Size of the largest region that could be acquired now. */
+static u64 next_region(const struct model *model,
+		       const struct model_range *range, u64 domains)
+{
+	const struct model_domain *domain;
+	unsigned int d, i;
+	u64 largest = 0;
+
+	for (d = 0; d < model->nr_domains && !range->no_slot; d++) {
+		domain = &model->domain[d];
+		if (!(domains >> d & 1))
+			continue;
+		largest = max(largest, domain->unsure ? U64_MAX :
+						       rest_of(domain));
+		for (i = 0; i < domain->nr_sizes; i++)
+			if (domain->sizes[i] + domain->taken <=
+			    domain->capacity &&
+			    domain->sizes[i] < domain->too_large)
+				largest = max(largest, domain->sizes[i]);
+	}
+	return largest;
+}
+
 /**
  * model_figures - compute the figures for a failed request
  * @model: model
@@ -402,12 +425,15 @@ void model_figures(struct model *model, const struct model_request *request,
 	unsigned int slot;
 
 	answer->max_region = model_max_region(model, request->domains);
+	answer->asked = request->size;
+	answer->room = next_region(model, range, request->domains);
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
 	for (slot = range->first; slot < range->end; slot++) {
 		if (!is_in(&model->region[slot], request->domains) ||
 		    model_is_closed(model, slot, request->owner))
 			continue;
+		answer->room = max(answer->room, model->region[slot].total);
 		answer->total_free += model->region[slot].free;
 		answer->largest_free = max(answer->largest_free,
 					   model_largest_hole(&model->region[slot]));

@@ -283,6 +283,9 @@ struct model_request {
  * @total_free: free bytes, on -ENOMEM
  * @largest_free: bytes of the largest free block, on -ENOMEM
  * @max_region: bytes of the largest possible region, on -ENOMEM
+ * @room: bytes of the largest region that the owner may use or that could be
+ *	acquired, on -ENOMEM
+ * @asked: bytes of the request that these figures are about
  * @leaving: bytes freed but still in use, on -ENOMEM
  */
 struct model_answer {
@@ -295,6 +298,8 @@ struct model_answer {
 	u64 total_free;
 	u64 largest_free;
 	u64 max_region;
+	u64 room;
+	u64 asked;
 	u64 leaving;
 };
 

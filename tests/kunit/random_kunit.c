@@ -310,6 +310,7 @@ static void compare_failure(struct run *run, int rc,
 	ASSERT_SAME(run, is->sum.free, want->total_free);
 	ASSERT_SAME(run, is->sum.largest, want->largest_free);
 	ASSERT_SAME(run, is->max_region, want->max_region);
+	ASSERT_SAME(run, is->room, want->room);
 	ASSERT_SAME(run, is->leaving, want->leaving);
 	if (rc == -ENOMEM)
 		run->reached[want->reason]++;

@@ -11,6 +11,7 @@
 #include "client.h"
 #include "fake_device.h"
 #include "pressure.h"
+#include "reservation.h"
 #include "table.h"
 
 struct ctx {
@@ -21,39 +22,57 @@ struct ctx {
 	struct flexmem_reading reading;
 };
 
-/* A device with room for two regions of 1 GiB. */
-static int wish_test_init(struct kunit *test)
+static void make(struct kunit *test, u64 capacity,
+		 const struct flexmem_settings *settings)
 {
-	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	struct fake_device *fake;
-	struct ctx *ctx;
 
-	settings.order = FLEXMEM_ORDER_FILL_FIRST;
-	settings.max_regions = 2;
-	settings.nr_sizes = 1;
-	settings.sizes[0] = GIB;
-	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, 8 * GIB);
-	ctx->table = fake_table_create(test, fake, &settings);
+	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, capacity);
+	ctx->table = fake_table_create(test, fake, settings);
 	ctx->accounts = &ctx->table->accounts;
 	ctx->file = fake_client_open(test, ctx->table, 1);
 	ctx->below = fake_client_open(test, ctx->table, 12);
 	ctx->other = fake_client_open(test, ctx->table, 2);
 	test->priv = ctx;
+}
+
+/* A device with room for two regions of 1 GiB. */
+static int wish_test_init(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.max_regions = 2;
+	settings.nr_sizes = 1;
+	settings.sizes[0] = GIB;
+	make(test, 8 * GIB, &settings);
 	return 0;
 }
 
-/* Allocates. Returns the allocation, which close() frees, or an ERR_PTR(). */
-static struct flexmem_allocation *try(struct flexmem_client *client, u64 size)
+/*
+ * Allocates. Returns the allocation, which close() frees, or an ERR_PTR() with
+ * the reason in @request.
+ */
+static struct flexmem_allocation *try_for(struct flexmem_client *client,
+					  u64 size, u32 flags,
+					  struct flexmem_request *request)
 {
 	struct flexmem_allocation *allocation;
-	struct flexmem_request request;
 
-	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, 0, &request);
+	allocation = fake_client_prepare(client, size, FLEXMEM_ALIGN, flags,
+					 request);
 	if (!IS_ERR(allocation))
 		flexmem_client_publish(client, allocation);
 	return allocation;
+}
+
+static struct flexmem_allocation *try(struct flexmem_client *client, u64 size)
+{
+	struct flexmem_request request;
+
+	return try_for(client, size, 0, &request);
 }
 
 static struct flexmem_allocation *alloc(struct kunit *test,
@@ -68,6 +87,25 @@ static struct flexmem_allocation *alloc(struct kunit *test,
 static void fail(struct kunit *test, struct flexmem_client *client, u64 size)
 {
 	KUNIT_EXPECT_EQ(test, PTR_ERR(try(client, size)), -ENOMEM);
+}
+
+/* Expects that an ALLOC fails, and that no FREE could let it succeed. */
+static void fail_for_ever(struct kunit *test, struct flexmem_client *client,
+			  u64 size, u32 flags)
+{
+	struct flexmem_request request;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(client, size, flags, &request)),
+			-ENOMEM);
+	KUNIT_EXPECT_NE(test, request.reason, FLEXMEM_REASON_REGION_SIZE);
+	KUNIT_EXPECT_EQ(test, request.event, 0);
+}
+
+static void free_all(struct flexmem_client *client,
+		     struct flexmem_allocation *allocation)
+{
+	flexmem_client_detach(client, allocation->handle);
+	flexmem_client_release(client, allocation);
 }
 
 static void deliver(struct ctx *ctx)
@@ -139,6 +177,7 @@ static void what_is_impossible_is_no_wish(struct kunit *test)
 	struct ctx *ctx = test->priv;
 
 	alloc(test, ctx->other, GIB / 2);
+	alloc(test, ctx->below, FLEXMEM_ALIGN);
 	fail(test, ctx->file, GIB + FLEXMEM_ALIGN);
 	fail(test, ctx->file, 1ULL << 62);
 	expect_wishes(test, 0, 0, 0);
@@ -148,6 +187,129 @@ static void what_is_impossible_is_no_wish(struct kunit *test)
 	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_HANDLES, 0);
 	fail(test, ctx->file, FLEXMEM_ALIGN);
 	expect_wishes(test, 0, 0, 0);
+}
+
+/*
+ * The regions that exist are too small, and the device can give no further one,
+ * although it could have given a larger one at first.
+ */
+static void regions_that_are_too_small(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_allocation *first, *second;
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.nr_sizes = 2;
+	settings.sizes[0] = 4 * GIB;
+	settings.sizes[1] = 8 * GIB;
+	make(test, 8 * GIB, &settings);
+	ctx = test->priv;
+	first = alloc(test, ctx->other, 4 * GIB);
+	second = alloc(test, ctx->other, GIB);
+	fail_for_ever(test, ctx->file, 6 * GIB, 0);
+	expect_wishes(test, 0, 0, 0);
+	free_all(ctx->other, first);
+	free_all(ctx->other, second);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->file));
+	fail_for_ever(test, ctx->below, 6 * GIB, 0);
+	expect_wishes(test, 0, 0, 0);
+}
+
+/* A limit refuses before the device is asked for a region. */
+static void a_region_that_could_come(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_request request;
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.nr_sizes = 2;
+	settings.sizes[0] = 4 * GIB;
+	settings.sizes[1] = 8 * GIB;
+	make(test, 11 * GIB, &settings);
+	ctx = test->priv;
+	alloc(test, ctx->below, GIB);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, 7 * GIB - SZ_2M);
+	/* The device has 7 GiB left. */
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, 6 * GIB, 0, &request)),
+			-ENOMEM);
+	KUNIT_EXPECT_NE(test, request.event, 0);
+	expect_wishes(test, 0, 6 * GIB, 0);
+	alloc(test, ctx->other, 4 * GIB);
+	fail_for_ever(test, ctx->file, 6 * GIB, 0);
+	expect_wishes(test, 0, 0, 0);
+}
+
+/* Programs get no region but that of their slot. */
+static void a_slot_for_programs_is_too_small(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_allocation *program;
+	struct flexmem_request request;
+	struct ctx *ctx;
+
+	settings.nr_sizes = 2;
+	settings.sizes[0] = 4 * GIB;
+	settings.sizes[1] = GIB;
+	settings.program_slots = 1;
+	make(test, 32 * GIB, &settings);
+	ctx = test->priv;
+	program = try_for(ctx->other, FLEXMEM_ALIGN, FLEXMEM_ALLOC_PROGRAM,
+			  &request);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, program);
+	fail_for_ever(test, ctx->file, 2 * GIB, FLEXMEM_ALLOC_PROGRAM);
+	expect_wishes(test, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, GIB,
+					      FLEXMEM_ALLOC_PROGRAM, &request)),
+			-ENOMEM);
+	KUNIT_EXPECT_NE(test, request.event, 0);
+	expect_wishes(test, 0, GIB, GIB);
+	free_all(ctx->other, program);
+}
+
+/* What is reserved for others cannot help, whoever frees it. */
+static void reserved_regions_do_not_count(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_account *cgroup = ctx->other->account->parent;
+	enum flexmem_reason reason;
+
+	KUNIT_ASSERT_EQ(test, 0, flexmem_reservation_set(ctx->table, cgroup,
+							 GIB, 1, &reason));
+	alloc(test, ctx->file, SZ_512M + SZ_64M);
+	fail(test, ctx->file, SZ_512M);
+	expect_wishes(test, 0, 0, 0);
+	/* A file that has nothing in the other region lacks what is in it. */
+	fail(test, ctx->below, SZ_512M);
+	expect_wishes(test, SZ_512M, 0, SZ_512M);
+	/* So does the file whose reserved region is full of its own memory. */
+	alloc(test, ctx->other, GIB);
+	fail(test, ctx->other, SZ_512M);
+	expect_wishes(test, SZ_512M, SZ_512M, 0);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_reservation_set(ctx->table, cgroup, 0,
+							 0, &reason));
+}
+
+/* The file itself has all regions that a limit allows. */
+static void own_regions_fill_a_limit(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_REGIONS, 1);
+	alloc(test, ctx->file, GIB - SZ_64M);
+	alloc(test, ctx->below, SZ_32M);
+	fail(test, ctx->file, SZ_128M);
+	expect_wishes(test, 0, 0, 0);
+	alloc(test, ctx->other, SZ_64M);
+	fail(test, ctx->file, SZ_128M);
+	expect_wishes(test, 0, 0, 0);
+	/* In its own region the other file has these bytes. */
+	fail(test, ctx->file, SZ_64M);
+	expect_wishes(test, 0, SZ_64M, 0);
+	/* And the other file lacks what the first one has there. */
+	fail(test, ctx->below, GIB - SZ_64M);
+	expect_wishes(test, GIB - SZ_64M, 0, 0);
 }
 
 /* Only files that are charged to a limit hear that the limit has refused. */
@@ -285,6 +447,11 @@ static void flags_tell_the_kind(struct kunit *test)
 static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_lack_of_room_is_for_all_others),
 	KUNIT_CASE(what_is_impossible_is_no_wish),
+	KUNIT_CASE(regions_that_are_too_small),
+	KUNIT_CASE(a_region_that_could_come),
+	KUNIT_CASE(a_slot_for_programs_is_too_small),
+	KUNIT_CASE(reserved_regions_do_not_count),
+	KUNIT_CASE(own_regions_fill_a_limit),
 	KUNIT_CASE(a_limit_is_for_files_below_it),
 	KUNIT_CASE(a_limit_of_handles_or_regions),
 	KUNIT_CASE(several_wishes_are_one_event),

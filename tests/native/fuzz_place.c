@@ -130,6 +130,7 @@ static int charge(struct fuzz *f, const struct model_request *request, u64 most,
 	if (!answer->reason)
 		return 0;
 	model_figures(f->model, request, answer);
+	answer->asked = most;
 	return -ENOMEM;
 }
 

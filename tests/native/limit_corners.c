@@ -122,8 +122,8 @@ static void run_refusals(struct run *r)
 	struct cgroup *below = native_cgroup_make(middle);
 	struct cgroup *other = native_cgroup_make(native_cgroup_root);
 	struct flexmem_refusal is = {
-		.cgroup = cgroup_id(above), .limit = SZ_1M, .used = SZ_256K,
-		.own = SZ_128K,
+		.flags = FLEXMEM_REFUSAL_SHARED, .cgroup = cgroup_id(above),
+		.limit = SZ_1M, .used = SZ_256K, .own = SZ_128K,
 	};
 
 	open_in(r, 0, above);
@@ -136,12 +136,14 @@ static void run_refusals(struct run *r)
 		must_tell(r, &is, "also from a container");
 		current->cred.admin = false;
 		is = (struct flexmem_refusal) {
-			.flags = FLEXMEM_REFUSAL_HIDDEN,
+			.flags = FLEXMEM_REFUSAL_HIDDEN |
+				 FLEXMEM_REFUSAL_SHARED,
 			.limit = SZ_1M - SZ_256K, .own = SZ_128K,
 		};
 		must_tell(r, &is, "what is left, and no more");
 		current->cgroup_ns = above;
 		is = (struct flexmem_refusal) {
+			.flags = FLEXMEM_REFUSAL_SHARED,
 			.cgroup = cgroup_id(above), .limit = SZ_1M,
 			.used = SZ_256K, .own = SZ_128K,
 		};

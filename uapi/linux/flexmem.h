@@ -504,9 +504,14 @@ enum flexmem_policy {
  * enum flexmem_refusal_flags - how much a caller may know of a limit
  * @FLEXMEM_REFUSAL_HIDDEN: the limit is that of a cgroup outside the caller's
  *	cgroup namespace
+ * @FLEXMEM_REFUSAL_SHARED: another open file is charged to the limit, so the
+ *	request may succeed when that file frees what it has. A limit of regions:
+ *	another file has bytes in a region that is charged to it. Without the flag
+ *	no other program can help. HIDDEN: told as well
  */
 enum flexmem_refusal_flags {
 	FLEXMEM_REFUSAL_HIDDEN = 1 << 0,
+	FLEXMEM_REFUSAL_SHARED = 1 << 1,
 };
 
 /**
@@ -569,7 +574,8 @@ struct flexmem_refusal {
  *	the mapping or the program ends
  * @out_event: on ENOMEM: number of the latest event when the ALLOC began, see
  *	&struct flexmem_domain_info.out_freed; 0 if no FREE can let it succeed:
- *	with the reasons NONE and REGION_SIZE
+ *	with the reasons NONE and REGION_SIZE, and if each region that the file
+ *	may use, and each that could be acquired now, is too small
  * @out_refusal: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit. Else
  *	all members are 0
  *
@@ -1526,8 +1532,9 @@ enum flexmem_event_flags {
  * function, whatever the level is. An ALLOC that a limit of a cgroup refuses is
  * an event for the other files that are charged to this limit, and for no
  * others. It is no event if it would fail even if no other file had memory:
- * with the reasons NONE, REGION_SIZE and HANDLES, or if the file itself has too
- * much for its limits or for the memory of the function. The event has the
+ * with the reasons NONE, REGION_SIZE and HANDLES; if the file itself has too
+ * much for its limits; if no other file is charged to the limit; or if no region
+ * that the file may use is large enough beside what the file has in it. The event has the
  * bytes of the ALLOC. If several ALLOCs fail within FLEXMEM_EVENT_MS, it has the
  * largest number. A file gets no such event for an ALLOC of its own, and none
  * for an ALLOC that failed before the file was opened.
