@@ -570,17 +570,18 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 }
 
 /*
- * Tells other files that an ALLOC of @bytes bytes has failed, if memory that
+ * Tells other files that an ALLOC of @bytes bytes of @listener has failed, if memory that
  * they have could have served it: all files if the device had no room, and the
  * files that are charged to a limit if the limit refused it. The caller knows that
  * the regions would do.
  * @refused: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit.
  * Context: not under &flexmem_accounts.lock. O(depth of the cgroup).
  */
-void flexmem_account_want(struct flexmem_account *client, u64 bytes,
+void flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 			  enum flexmem_reason reason,
 			  const struct flexmem_refused *refused)
 {
+	struct flexmem_account *client = listener->account;
 	struct flexmem_accounts *accounts = client->accounts;
 	struct flexmem_wishes *wishes;
 
@@ -588,7 +589,7 @@ void flexmem_account_want(struct flexmem_account *client, u64 bytes,
 	flexmem_account_settle(client);
 	wishes = wishes_for(client, reason, refused);
 	if (wishes && could_fit(client, bytes))
-		flexmem_gauge_wish(&accounts->gauge, wishes, bytes, client->id);
+		flexmem_gauge_wish(&accounts->gauge, listener, wishes, bytes);
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_wanted(accounts);
 }

@@ -212,6 +212,7 @@ static int read_event(struct flexmem_file *file, char __user *to, size_t count)
 	do {
 		if (!flexmem_pressure_look(accounts, listener, &reading))
 			return 0;
+		reading.event.size = count;
 		if (copy_to_user(to, &reading.event, count))
 			return -EFAULT;
 	} while (!flexmem_pressure_take(accounts, listener, &reading));

@@ -156,8 +156,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_request *request)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
-	u64 event = flexmem_gauge_event(&accounts->gauge);
-	u64 began = flexmem_gauge_frees(&accounts->gauge);
+	u64 began = flexmem_gauge_frees(&accounts->gauge), event;
 	struct flexmem_allocation *allocation;
 	int rc;
 
@@ -174,13 +173,14 @@ flexmem_client_prepare(struct flexmem_client *client,
 		 * caller gets no event for these frees.
 		 */
 		if (could_come(request->reason)) {
+			event = flexmem_pressure_failed(accounts,
+							&client->listener,
+							began + request->given);
 			if (request->part <= request->room)
 				request->event = event;
-			flexmem_pressure_failed(accounts, &client->listener,
-						began + request->given);
 		}
 		if (request->part <= request->room_of_others)
-			flexmem_account_want(client->account, request->size,
+			flexmem_account_want(&client->listener, request->size,
 					     request->reason,
 					     &request->refused);
 		return allocation;

@@ -132,7 +132,6 @@ static void describe_regions(const struct flexmem_view *view,
 	cmd->out_program_total = program->total;
 	cmd->out_program_free = program->free;
 	cmd->out_program_largest = program->largest;
-	cmd->out_freed = view->freed_at;
 	if (cmd->domain == FLEXMEM_DOMAIN_ALL)
 		cmd->out_memory = view->memory;
 	if (view->limit != FLEXMEM_NO_LIMIT) {
@@ -162,6 +161,8 @@ int flexmem_cmd_domain(struct flexmem_call *call)
 	describe_domains(table, domains, cmd);
 	describe_regions(view, cmd);
 	kfree(view);
+	cmd->out_freed = flexmem_pressure_number(&table->accounts,
+						 &call->client->listener);
 	return flexmem_reply(call, sizeof(*cmd));
 }
 

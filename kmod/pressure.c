@@ -22,7 +22,8 @@
  * ALLOC has failed, and how many bytes it lacks: a *wish*. A wish for room is in
  * the gauge, one that a limit has refused in the account that has the limit.
  * Each file finds the wishes that concern it on the way from its own account to
- * the root. So neither an ALLOC nor the worker walks over files.
+ * the root. So neither an ALLOC nor the worker walks over files. But the worker
+ * wakes all readers, and those whom a wish does not concern find no event.
  */
 
 #include <linux/jiffies.h>
@@ -119,15 +120,30 @@ static bool make_event(struct flexmem_gauge *gauge)
 	WRITE_ONCE(gauge->wanted, false);
 	if (!changed && !relief && !wanted)
 		return false;
-	WRITE_ONCE(gauge->sequence, gauge->sequence + 1);
-	if (frees != gauge->told_frees)
-		gauge->freed_at = gauge->sequence;
+	gauge->sequence++;
 	if (changed)
 		gauge->told_at = gauge->sequence;
 	WRITE_ONCE(gauge->told, gauge->level);
 	WRITE_ONCE(gauge->told_frees, frees);
 	WRITE_ONCE(gauge->next, jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS));
 	return true;
+}
+
+/*
+ * How long the next event must still wait, in jiffies. That is never longer than
+ * FLEXMEM_EVENT_MS: if more seems to be left, the event was due long ago.
+ */
+static unsigned long time_left(const struct flexmem_gauge *gauge)
+{
+	unsigned long left = READ_ONCE(gauge->next) - jiffies;
+
+	return left <= msecs_to_jiffies(FLEXMEM_EVENT_MS) ? left : 0;
+}
+
+/* Makes the worker run when the next event is due. */
+static void deliver_soon(struct flexmem_gauge *gauge)
+{
+	queue_delayed_work(system_dfl_wq, &gauge->deliver, time_left(gauge));
 }
 
 static void deliver(struct work_struct *work)
@@ -139,21 +155,17 @@ static void deliver(struct work_struct *work)
 		container_of(gauge, struct flexmem_accounts, gauge);
 	bool news;
 
+	/* There was an event since the worker was queued. */
+	if (time_left(gauge)) {
+		deliver_soon(gauge);
+		return;
+	}
 	spin_lock(&accounts->lock);
 	news = make_event(gauge);
 	spin_unlock(&accounts->lock);
 	/* Wakes all readers, because each open file reads its own events. */
 	if (news)
 		wake_up_interruptible_all(&gauge->readers);
-}
-
-/* Makes the worker run, at least FLEXMEM_EVENT_MS after the last event. */
-static void deliver_soon(struct flexmem_gauge *gauge)
-{
-	unsigned long now = jiffies, next = READ_ONCE(gauge->next);
-
-	queue_delayed_work(system_dfl_wq, &gauge->deliver,
-			   time_before(now, next) ? next - now : 0);
 }
 
 /* Initialises a gauge without memory. */
@@ -217,16 +229,52 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 }
 
 /*
- * Notes that an ALLOC of a file has failed for lack of memory. The next free is
- * an event for this file, and so is a free since @began: flexmem_gauge_frees()
- * when the ALLOC began.
+ * Numbers the times at which the file has found that memory was freed. Under
+ * &flexmem_accounts.lock. The numbers are the file's own, so they tell nothing of
+ * what others do between two calls.
  */
-void flexmem_pressure_failed(struct flexmem_accounts *accounts,
-			     struct flexmem_listener *listener, u64 began)
+static u64 number_of_frees(const struct flexmem_gauge *gauge,
+			   struct flexmem_listener *listener)
 {
-	struct flexmem_gauge *gauge = &accounts->gauge;
+	u64 frees = flexmem_gauge_frees(gauge);
+
+	listener->freed += frees != listener->counted;
+	listener->counted = frees;
+	return listener->freed;
+}
+
+/*
+ * The number that grows, from 1 on, whenever the file calls this and memory was
+ * freed since the last time.
+ */
+u64 flexmem_pressure_number(struct flexmem_accounts *accounts,
+			    struct flexmem_listener *listener)
+{
+	u64 number;
 
 	spin_lock(&accounts->lock);
+	number = number_of_frees(&accounts->gauge, listener);
+	spin_unlock(&accounts->lock);
+	return number;
+}
+
+/*
+ * Notes that an ALLOC of a file has failed for lack of memory. The next free is
+ * an event for this file, and so is a free since @began: flexmem_gauge_frees()
+ * when the ALLOC began. Return: a number at least 1, below any later
+ * flexmem_pressure_number() if memory was freed since the ALLOC began.
+ */
+u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
+			    struct flexmem_listener *listener, u64 began)
+{
+	struct flexmem_gauge *gauge = &accounts->gauge;
+	u64 number;
+
+	spin_lock(&accounts->lock);
+	number = number_of_frees(gauge, listener);
+	/* The number counts what was freed before the ALLOC, too. */
+	if (listener->counted != began)
+		number--;
 	WRITE_ONCE(listener->failed_at, began);
 	WRITE_ONCE(gauge->hungry, max3(gauge->hungry, gauge->told_frees,
 				       flexmem_gauge_frees(gauge)));
@@ -243,6 +291,7 @@ void flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	 */
 	if (flexmem_gauge_frees(gauge) != began)
 		flexmem_pressure_freed(accounts);
+	return number;
 }
 
 /*
@@ -265,30 +314,73 @@ static void settle_wishes(const struct flexmem_gauge *gauge,
 {
 	if (!wishes->next.at || wishes->next.at > gauge->sequence)
 		return;
-	wishes->told = wishes->next;
+	wishes->told[wishes->nr_told++ % FLEXMEM_OLD_WISHES] = wishes->next;
 	wishes->next = (struct flexmem_wish) {};
 }
 
 /*
- * Adds a wish of the file @by to those of the next event, which
- * flexmem_pressure_wanted() delivers. Under &flexmem_accounts.lock.
+ * The most bytes of a wish that a file has not read yet and could fulfil. Its own
+ * part does not count.
  */
-void flexmem_gauge_wish(struct flexmem_gauge *gauge,
-			struct flexmem_wishes *wishes, u64 bytes, u64 by)
+static u64 unread_wish(const struct flexmem_gauge *gauge,
+		       struct flexmem_wishes *wishes,
+		       const struct flexmem_listener *listener)
 {
-	struct flexmem_wish *next = &wishes->next;
+	const struct flexmem_wish *told = wishes->told;
+	u64 most = 0, own;
 
 	settle_wishes(gauge, wishes);
-	next->at = gauge->sequence + 1;
-	if (by == next->by) {
-		next->bytes = max(next->bytes, bytes);
-	} else if (bytes > next->bytes) {
-		next->others = next->bytes;
-		next->bytes = bytes;
-		next->by = by;
-	} else {
-		next->others = max(next->others, bytes);
+	for (; told < wishes->told + FLEXMEM_OLD_WISHES; told++) {
+		own = wishes == listener->in && told->at == listener->own.at ?
+			listener->own.bytes : 0;
+		if (told->at > listener->wanted_at)
+			most = max(most, told->bytes - own);
 	}
+	return most;
+}
+
+/*
+ * The largest of the wishes that a file has not read yet and could fulfil, but
+ * no more than the memory of the function.
+ */
+static u64 unread_wishes(struct flexmem_gauge *gauge,
+			 const struct flexmem_listener *listener)
+{
+	struct flexmem_account *account = listener->account;
+	u64 most = max(listener->unread,
+		       unread_wish(gauge, &gauge->wishes, listener));
+
+	for (; account; account = account->parent)
+		most = max(most, unread_wish(gauge, &account->wishes,
+					     listener));
+	return min(most, gauge->memory);
+}
+
+/*
+ * Adds a wish of a file to those of the next event, which
+ * flexmem_pressure_wanted() delivers. Of each event the file has one wish: the
+ * largest, where it was last refused. Under &flexmem_accounts.lock.
+ */
+void flexmem_gauge_wish(struct flexmem_gauge *gauge,
+			struct flexmem_listener *listener,
+			struct flexmem_wishes *wishes, u64 bytes)
+{
+	struct flexmem_wish *own = &listener->own;
+	u64 at = gauge->sequence + 1;
+
+	/* Only one wish of the file is known, so it reads the older ones now. */
+	listener->unread = unread_wishes(gauge, listener);
+	listener->wanted_at = max(listener->wanted_at, gauge->sequence);
+	settle_wishes(gauge, wishes);
+	if (own->at == at) {
+		listener->in->next.bytes -= own->bytes;
+		if (listener->in == wishes)
+			bytes = max(bytes, own->bytes);
+	}
+	listener->in = wishes;
+	*own = (struct flexmem_wish) { .at = at, .bytes = bytes };
+	wishes->next.at = at;
+	wishes->next.bytes += bytes;
 	WRITE_ONCE(gauge->wanted, true);
 }
 
@@ -299,33 +391,6 @@ void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
 
 	if (READ_ONCE(gauge->wanted))
 		deliver_soon(gauge);
-}
-
-/* The bytes of a wish that a file has not read yet and could fulfil. */
-static u64 unread_wish(const struct flexmem_gauge *gauge,
-		       struct flexmem_wishes *wishes,
-		       const struct flexmem_listener *listener)
-{
-	const struct flexmem_wish *told = &wishes->told;
-
-	settle_wishes(gauge, wishes);
-	if (told->at <= listener->wanted_at)
-		return 0;
-	return listener->account && told->by == listener->account->id ?
-		told->others : told->bytes;
-}
-
-/* The largest of the wishes that a file has not read yet and could fulfil. */
-static u64 unread_wishes(struct flexmem_gauge *gauge,
-			 const struct flexmem_listener *listener)
-{
-	u64 most = unread_wish(gauge, &gauge->wishes, listener);
-	struct flexmem_account *account = listener->account;
-
-	for (; account; account = account->parent)
-		most = max(most, unread_wish(gauge, &account->wishes,
-					     listener));
-	return most;
 }
 
 /*
@@ -341,6 +406,8 @@ void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 		.told = FLEXMEM_PRESSURE_NONE,
 		.failed_at = NOT_FAILED,
 		.account = account,
+		.freed = 1,
+		.counted = flexmem_gauge_frees(&accounts->gauge),
 	};
 	spin_lock(&accounts->lock);
 	/* A wish of the next event may be older than the file, too. */
@@ -375,6 +442,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	reading->after.told_at = gauge->told_at;
 	reading->after.failed_at = freed ? NOT_FAILED : listener->failed_at;
 	reading->after.wanted_at = max(gauge->sequence, listener->wanted_at);
+	reading->after.unread = 0;
 	reading->event = (struct flexmem_event) {
 		.size = sizeof(reading->event),
 		.level = gauge->told,
@@ -413,6 +481,7 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 		listener->told = reading->after.told;
 		listener->told_at = reading->after.told_at;
 		listener->wanted_at = reading->after.wanted_at;
+		listener->unread = reading->after.unread;
 		WRITE_ONCE(listener->failed_at, reading->after.failed_at);
 	}
 	spin_unlock(&accounts->lock);

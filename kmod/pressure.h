@@ -18,26 +18,27 @@ struct flexmem_accounts;
 /**
  * struct flexmem_wish - bytes that failed ALLOCs lack
  * @at: number of the event that tells of them; 0: there is no wish
- * @bytes: most bytes that one of these ALLOCs lacks
- * @by: number of the file of this ALLOC
- * @others: most bytes that an ALLOC of another file lacks
+ * @bytes: sum over the files of the most bytes that one ALLOC of the file lacks
  */
 struct flexmem_wish {
 	u64 at;
 	u64 bytes;
-	u64 by;
-	u64 others;
 };
+
+/* A file that reads late finds the wishes of this many events. */
+#define FLEXMEM_OLD_WISHES 4
 
 /**
  * struct flexmem_wishes - wishes that the same files could fulfil
- * @told: the latest wish that files can read
+ * @told: the latest wishes that files can read
+ * @nr_told: number of wishes that were told so far
  * @next: the wish of the next event, or of the latest one (settle_wishes())
  *
  * &flexmem_accounts.lock protects the members.
  */
 struct flexmem_wishes {
-	struct flexmem_wish told;
+	struct flexmem_wish told[FLEXMEM_OLD_WISHES];
+	unsigned int nr_told;
 	struct flexmem_wish next;
 };
 
@@ -51,8 +52,6 @@ struct flexmem_wishes {
  * @told: level in the latest event
  * @told_at: number of the latest event about the level
  * @sequence: number of the latest event of any kind
- * @freed_at: number of the latest event before which memory was freed; 0: there
- *	was none
  * @frees: number of frees, plus 1; changes without the lock
  * @told_frees: value of @frees at the latest event
  * @hungry: value of @frees at the latest failure of an ALLOC, or @told_frees if
@@ -66,7 +65,7 @@ struct flexmem_wishes {
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
  * @moved, @told_frees, @hungry, @wanted and @next are also read without the lock, to see
- * whether the worker has an event to deliver, and @sequence is read before an ALLOC.
+ * whether the worker has an event to deliver.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -77,7 +76,6 @@ struct flexmem_gauge {
 	enum flexmem_pressure told;
 	u64 told_at;
 	u64 sequence;
-	u64 freed_at;
 	atomic64_t frees;
 	u64 told_frees;
 	u64 hungry;
@@ -97,6 +95,11 @@ struct flexmem_gauge {
  *	otherwise U64_MAX
  * @account: the file's account; NULL in unit tests. Never changes
  * @wanted_at: number of the latest event whose wishes the file has read
+ * @unread: bytes of older wishes that the file has not read yet
+ * @in: where the file's own latest wish is; NULL if it has had none
+ * @own: the file's part of this wish
+ * @freed: how often the file has found that memory was freed, plus 1
+ * @counted: flexmem_gauge_frees() when the file last looked
  *
  * &flexmem_accounts.lock protects the other members.
  */
@@ -106,6 +109,11 @@ struct flexmem_listener {
 	u64 failed_at;
 	struct flexmem_account *account;
 	u64 wanted_at;
+	u64 unread;
+	struct flexmem_wishes *in;
+	struct flexmem_wish own;
+	u64 freed;
+	u64 counted;
 };
 
 /**
@@ -122,7 +130,8 @@ struct flexmem_reading {
 
 void flexmem_gauge_init(struct flexmem_gauge *gauge);
 void flexmem_gauge_wish(struct flexmem_gauge *gauge,
-			struct flexmem_wishes *wishes, u64 bytes, u64 by);
+			struct flexmem_listener *listener,
+			struct flexmem_wishes *wishes, u64 bytes);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 
 /* Notes that the bytes in use have changed. Under &flexmem_accounts.lock. */
@@ -138,20 +147,13 @@ static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge)
 	return atomic64_read(&gauge->frees);
 }
 
-/*
- * The number of the latest event. After a failed ALLOC, @freed_at is larger than
- * the number before the ALLOC if memory was freed since.
- */
-static inline u64 flexmem_gauge_event(const struct flexmem_gauge *gauge)
-{
-	return READ_ONCE(gauge->sequence);
-}
-
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
 void flexmem_pressure_freed(struct flexmem_accounts *accounts);
-void flexmem_pressure_failed(struct flexmem_accounts *accounts,
-			     struct flexmem_listener *listener, u64 began);
+u64 flexmem_pressure_number(struct flexmem_accounts *accounts,
+			    struct flexmem_listener *listener);
+u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
+			    struct flexmem_listener *listener, u64 began);
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener);
 void flexmem_pressure_wanted(struct flexmem_accounts *accounts);

@@ -53,8 +53,8 @@ struct flexmem_stock;
  * @room_of_others: on -ENOMEM: most bytes that one of these regions would have
  *	free if no other file had memory
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
- * @event: on -ENOMEM: flexmem_gauge_event() when the ALLOC began; 0 if no free
- *	can let it succeed
+ * @event: on -ENOMEM: what flexmem_pressure_failed() returned; 0 if no free can
+ *	let it succeed
  *
  * The ioctl sets the members up to @reuses, and zeroes the others. A request is
  * on its caller's stack. If it needs the worker, the job has a copy, which owns

@@ -110,7 +110,6 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->sum.out_clients = accounts->nr_clients;
 	view->limit = flexmem_account_limit(only, view->programs,
 					    &view->limit_left);
-	view->freed_at = accounts->gauge.freed_at;
 	view->memory = max(accounts->gauge.memory,
 			   flexmem_accounts_in_use(accounts));
 	view->sum.out_owner_count = only ? 2 : accounts->nr_cgroups +

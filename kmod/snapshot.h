@@ -24,7 +24,6 @@ struct flexmem_table;
  * @limit: the client's flexmem_account_limit(); FLEXMEM_NO_LIMIT if all owners
  *	are reported
  * @limit_left: what @limit still allows
- * @freed_at: &flexmem_gauge.freed_at
  * @memory: &flexmem_gauge.memory, or the bytes in use if these are more
  * @sum: receives the ``out_`` members except @out_flags and @out_failures; the
  *	other members stay unchanged
@@ -41,7 +40,6 @@ struct flexmem_view {
 	u64 programs;
 	u64 limit;
 	u64 limit_left;
-	u64 freed_at;
 	u64 memory;
 	struct flexmem_snapshot sum;
 	struct flexmem_owner_entry *owner;

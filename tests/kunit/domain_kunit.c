@@ -615,7 +615,7 @@ static bool read_event(struct flexmem_client *client)
 	struct flexmem_accounts *accounts = &client->table->accounts;
 	struct flexmem_reading reading;
 
-	flush_delayed_work(&accounts->gauge.deliver);
+	fake_events_deliver(accounts);
 	return flexmem_pressure_look(accounts, &client->listener, &reading) &&
 	       flexmem_pressure_take(accounts, &client->listener, &reading);
 }

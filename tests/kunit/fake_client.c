@@ -2,8 +2,11 @@
 /* Clients without a struct file. */
 #include <kunit/test.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/workqueue.h>
 
 #include "client.h"
+#include "compat.h"
 #include "fake_device.h"
 
 static void fini_client(void *data)
@@ -33,6 +36,29 @@ struct flexmem_client *fake_client_open(struct kunit *test,
 	KUNIT_ASSERT_EQ(test, 0,
 			kunit_add_action_or_reset(test, fini_client, client));
 	return client;
+}
+
+/**
+ * fake_events_deliver - deliver pending events now
+ * @accounts: accounts
+ */
+void fake_events_deliver(struct flexmem_accounts *accounts)
+{
+	spin_lock(&accounts->lock);
+	WRITE_ONCE(accounts->gauge.next, jiffies);
+	spin_unlock(&accounts->lock);
+	flush_delayed_work(&accounts->gauge.deliver);
+}
+
+/**
+ * fake_events_hold - deliver no event before fake_events_deliver()
+ * @accounts: accounts
+ *
+ * The worker is queued, so it is queued no earlier, even on a slow machine.
+ */
+void fake_events_hold(struct flexmem_accounts *accounts)
+{
+	mod_delayed_work(system_dfl_wq, &accounts->gauge.deliver, 3600 * HZ);
 }
 
 /**

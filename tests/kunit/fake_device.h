@@ -300,6 +300,8 @@ struct flexmem_account *fake_table_account(struct flexmem_table *table);
 struct flexmem_account *fake_account_open(struct kunit *test,
 					  struct flexmem_table *table,
 					  unsigned int uid);
+void fake_events_deliver(struct flexmem_accounts *accounts);
+void fake_events_hold(struct flexmem_accounts *accounts);
 void fake_client_limit(struct flexmem_client *client,
 		       enum flexmem_resource resource, u64 limit);
 struct flexmem_client *fake_client_open(struct kunit *test,

@@ -181,7 +181,7 @@ static struct fake_block *alloc(struct kunit *test, u64 size)
 /* Delivers pending events now. */
 static void deliver(struct ctx *ctx)
 {
-	flush_delayed_work(&ctx->accounts->gauge.deliver);
+	fake_events_deliver(ctx->accounts);
 }
 
 /*
@@ -319,16 +319,11 @@ static void an_event_is_taken_once(struct kunit *test)
 	expect_quiet(test);
 }
 
-/*
- * Holds back the next event, so that no event comes in between even on a slow
- * machine.
- */
+/* Holds back the next event. */
 static struct flexmem_gauge *hold_events(struct ctx *ctx)
 {
-	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
-
-	gauge->next = jiffies + 3600 * HZ;
-	return gauge;
+	fake_events_hold(ctx->accounts);
+	return &ctx->accounts->gauge;
 }
 
 static void pressure_that_ended_is_no_event(struct kunit *test)
@@ -342,6 +337,7 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	block = alloc(test, GIB);
 	KUNIT_EXPECT_EQ(test, gauge->level, CRITICAL);
 	fake_free(block);
+	KUNIT_EXPECT_TRUE(test, gauge->moved);
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
 	expect_quiet(test);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
@@ -409,6 +405,38 @@ static void events_keep_their_distance(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, time_after_eq(delivered(ctx), due));
 		expect_event(test, NONE, GIB, 2 * GIB);
 	}
+}
+
+/* If the worker runs too early, it waits until the next event is due. */
+static void an_early_worker_waits(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = hold_events(ctx);
+
+	alloc(test, GIB);
+	alloc(test, GIB);
+	/* Long enough for a slow machine, and less than what is never waited. */
+	gauge->next = jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS);
+	flush_delayed_work(&gauge->deliver);
+	if (time_before(jiffies, gauge->next)) {
+		KUNIT_EXPECT_EQ(test, gauge->sequence, 1);
+		KUNIT_EXPECT_TRUE(test, delayed_work_pending(&gauge->deliver));
+	}
+	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
+}
+
+/* An event was due so long ago that its time seems to be in the future again. */
+static void no_event_waits_for_jiffies_to_wrap(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
+
+	gauge->next = jiffies + LONG_MAX;
+	alloc(test, GIB);
+	alloc(test, GIB);
+	flush_work(&gauge->deliver.work);
+	KUNIT_EXPECT_EQ(test, gauge->sequence, 2);
+	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 }
 
 struct reader {
@@ -582,38 +610,76 @@ static void a_free_in_between_counts(struct kunit *test)
 }
 
 /* Does what an ALLOC does after a failure. */
-static void fail(struct ctx *ctx, struct flexmem_listener *listener)
+static u64 fail(struct ctx *ctx, struct flexmem_listener *listener)
 {
 	u64 began = flexmem_gauge_frees(&ctx->accounts->gauge);
 
-	flexmem_pressure_failed(ctx->accounts, listener, began);
+	return flexmem_pressure_failed(ctx->accounts, listener, began);
+}
+
+static u64 number(struct ctx *ctx)
+{
+	return flexmem_pressure_number(ctx->accounts, &ctx->listener);
 }
 
 /*
- * The number of the event before which memory was freed stays, whichever events
- * follow it.
+ * The number of a file grows only when memory was freed, whichever events there
+ * are and who reads them.
  */
-static void the_latest_free_has_a_number(struct kunit *test)
+static void a_number_counts_frees_that_were_seen(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
-	struct fake_block *block = alloc(test, GIB);
-	u64 since;
+	struct fake_block *block;
+	u64 first;
 
-	alloc(test, GIB - 128);
+	KUNIT_EXPECT_EQ(test, number(ctx), 1);
+	block = alloc(test, GIB);
+	alloc(test, SZ_2M);
+	/* A new region has room for others. */
+	first = number(ctx);
+	KUNIT_EXPECT_EQ(test, first, 2);
+	alloc(test, GIB - SZ_2M - 128);
 	expect_event(test, CRITICAL, 2 * GIB - 128, 2 * GIB);
-	since = flexmem_gauge_event(gauge);
-	fail(ctx, &ctx->listener);
+	KUNIT_EXPECT_EQ(test, number(ctx), first);
 	fake_free(alloc(test, 128));
-	expect_event(test, CRITICAL, 2 * GIB - 128, 2 * GIB);
-	KUNIT_EXPECT_EQ(test, gauge->freed_at, since + 1);
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_EQ(test, number(ctx), first + 1);
+	KUNIT_EXPECT_EQ(test, number(ctx), first + 1);
 	fake_free(block);
+	KUNIT_EXPECT_EQ(test, number(ctx), first + 2);
 	expect_event(test, NONE, GIB - 128, 2 * GIB);
-	KUNIT_EXPECT_EQ(test, gauge->freed_at, since + 2);
-	alloc(test, GIB);
-	expect_event(test, CRITICAL, 2 * GIB - 128, 2 * GIB);
-	KUNIT_EXPECT_EQ(test, gauge->freed_at, since + 2);
-	KUNIT_EXPECT_EQ(test, flexmem_gauge_event(gauge), since + 3);
+	KUNIT_EXPECT_EQ(test, number(ctx), first + 2);
+}
+
+/* After a failed ALLOC the number says whether memory was freed since. */
+static void a_failure_knows_its_number(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	u64 began, event;
+
+	/* Freed before the ALLOC. */
+	fake_free(alloc(test, 128));
+	event = fail(ctx, &ctx->listener);
+	KUNIT_EXPECT_EQ(test, number(ctx), event);
+	expect_quiet(test);
+	KUNIT_EXPECT_EQ(test, number(ctx), event);
+	/* After it. */
+	fake_free(alloc(test, 128));
+	KUNIT_EXPECT_GT(test, number(ctx), event);
+	expect_event(test, NONE, 0, 2 * GIB);
+	/* Meanwhile. */
+	fake_free(alloc(test, 128));
+	began = flexmem_gauge_frees(&ctx->accounts->gauge);
+	fake_free(alloc(test, 128));
+	event = flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
+	KUNIT_EXPECT_GT(test, number(ctx), event);
+	/* Meanwhile, but another thread of the file has counted it. */
+	began = flexmem_gauge_frees(&ctx->accounts->gauge);
+	fake_free(alloc(test, 128));
+	number(ctx);
+	event = flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
+	KUNIT_EXPECT_GT(test, number(ctx), event);
+	KUNIT_EXPECT_GE(test, event, 1);
 }
 
 /*
@@ -667,8 +733,7 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	int i;
 
 	add_reader(gauge, &reader);
-	/* The next event may be delivered only in an hour. */
-	gauge->next = jiffies + 3600 * HZ;
+	hold_events(ctx);
 	alloc(test, GIB);
 	for (i = 0; i < 10; i++) {
 		block = alloc(test, GIB);
@@ -691,8 +756,8 @@ static void free_without_a_failed_alloc_is_silent(struct kunit *test)
 	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_account *account;
 
-	/* No event is due for an hour, so the worker must not be queued. */
-	gauge->next = jiffies + 3600 * HZ;
+	/* No event is due yet, so the worker would stay in the queue. */
+	gauge->next = jiffies + msecs_to_jiffies(FLEXMEM_EVENT_MS);
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&gauge->deliver));
 	fail(ctx, &ctx->listener);
@@ -719,6 +784,8 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(pressure_that_ended_is_no_event),
 	KUNIT_CASE(pressure_that_returns_is_an_event),
 	KUNIT_CASE(events_keep_their_distance),
+	KUNIT_CASE(an_early_worker_waits),
+	KUNIT_CASE(no_event_waits_for_jiffies_to_wrap),
 	KUNIT_CASE(a_free_is_an_event_after_a_failure),
 	KUNIT_CASE(successful_alloc_ends_the_memory_event),
 	KUNIT_CASE(level_event_keeps_the_memory_event),
@@ -726,7 +793,8 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(a_handle_is_an_event),
 	KUNIT_CASE(a_refused_alloc_is_an_event),
 	KUNIT_CASE(a_free_in_between_counts),
-	KUNIT_CASE(the_latest_free_has_a_number),
+	KUNIT_CASE(a_number_counts_frees_that_were_seen),
+	KUNIT_CASE(a_failure_knows_its_number),
 	KUNIT_CASE(several_have_failed),
 	KUNIT_CASE(failure_during_a_read_keeps_its_event),
 	KUNIT_CASE(only_the_worker_wakes_readers),

@@ -110,7 +110,7 @@ static void free_all(struct flexmem_client *client,
 
 static void deliver(struct ctx *ctx)
 {
-	flush_delayed_work(&ctx->accounts->gauge.deliver);
+	fake_events_deliver(ctx->accounts);
 }
 
 /*
@@ -357,7 +357,10 @@ static void a_limit_of_handles_or_regions(struct kunit *test)
 	alloc(test, ctx->file, SZ_4M);
 }
 
-/* Several ALLOCs fail before an event: each file hears of the largest other. */
+/*
+ * Several ALLOCs fail before an event: each file hears of what the other files
+ * lack, and of each of them only of the largest ALLOC.
+ */
 static void several_wishes_are_one_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -366,21 +369,114 @@ static void several_wishes_are_one_event(struct kunit *test)
 	alloc(test, ctx->other, GIB / 2);
 	alloc(test, ctx->file, GIB - SZ_64M);
 	deliver(ctx);
-	/* The next event may be delivered only in an hour. */
-	ctx->accounts->gauge.next = jiffies + 3600 * HZ;
+	fake_events_hold(ctx->accounts);
 	fail(test, ctx->below, SZ_512M + SZ_2M);
 	fail(test, ctx->other, SZ_512M + SZ_8M);
 	fail(test, ctx->below, SZ_512M + SZ_16M);
 	fail(test, ctx->below, SZ_512M + SZ_4M);
 	fail(test, ctx->other, SZ_512M + SZ_4M);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.sequence, sequence);
-	expect_wishes(test, SZ_512M + SZ_16M, SZ_512M + SZ_8M,
+	expect_wishes(test, GIB + SZ_16M + SZ_8M, SZ_512M + SZ_8M,
 		      SZ_512M + SZ_16M);
 	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.sequence, sequence + 1);
 }
 
-/* A file that misses events reads the latest wish. */
-static void a_late_reader_gets_the_latest_wish(struct kunit *test)
+/* Nobody is asked for more than the function has. */
+static void the_sum_is_no_more_than_the_memory(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *hog = fake_client_open(test, ctx->table, 3);
+
+	alloc(test, hog, GIB);
+	alloc(test, hog, SZ_512M);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->file, GIB);
+	fail(test, ctx->below, GIB);
+	fail(test, ctx->other, GIB);
+	expect_wish(test, hog, 2 * GIB);
+	expect_wishes(test, 2 * GIB, 2 * GIB, 2 * GIB);
+}
+
+/*
+ * A file reads late. It still gets the largest of the latest wishes, whatever
+ * it lacks itself.
+ */
+static void a_smaller_wish_hides_no_larger_one(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->below, SZ_512M);
+	fail(test, ctx->file, GIB);
+	deliver(ctx);
+	fail(test, ctx->below, SZ_512M + SZ_8M);
+	deliver(ctx);
+	fail(test, ctx->other, SZ_512M + SZ_4M);
+	fail(test, ctx->other, SZ_512M + SZ_2M);
+	deliver(ctx);
+	expect_wishes(test, SZ_512M + SZ_8M, GIB, GIB);
+	/* Its own wish of the same event does not count, nor do those before. */
+	for (i = 0; i < 2 * FLEXMEM_OLD_WISHES; i++) {
+		fail(test, ctx->file, GIB - SZ_2M * i);
+		fail(test, ctx->other, SZ_512M + SZ_4M);
+		deliver(ctx);
+	}
+	expect_wish(test, ctx->other, GIB);
+	expect_wish(test, ctx->file, SZ_512M + SZ_4M);
+	expect_wish(test, ctx->below, GIB + SZ_512M + SZ_4M - SZ_2M * FLEXMEM_OLD_WISHES);
+}
+
+/* A file lacks room, and then a limit refuses it: only the latter wish counts. */
+static void a_file_has_one_wish_at_a_time(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->other, SZ_512M + SZ_256M);
+	alloc(test, ctx->below, SZ_512M);
+	alloc(test, ctx->other, SZ_256M + SZ_64M);
+	alloc(test, ctx->file, SZ_4M);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, GIB);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->below, SZ_256M + SZ_128M);
+	fail(test, ctx->below, SZ_512M);
+	expect_wishes(test, SZ_512M, 0, 0);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->below, SZ_512M);
+	fail(test, ctx->other, SZ_512M + SZ_128M);
+	expect_wishes(test, SZ_512M + SZ_128M, SZ_512M + SZ_128M, 0);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->below, SZ_512M);
+	fail(test, ctx->below, SZ_256M + SZ_128M);
+	expect_wishes(test, SZ_256M + SZ_128M, 0, SZ_256M + SZ_128M);
+}
+
+/* What others fail with at a limit of their own is not told to a file. */
+static void foreign_failures_are_not_counted(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_request before, after;
+	unsigned int i;
+
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, SZ_2M);
+	alloc(test, ctx->below, SZ_1M);
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_512M);
+	try_for(ctx->other, GIB, 0, &before);
+	deliver(ctx);
+	for (i = 0; i < 7; i++) {
+		fail(test, ctx->file, SZ_2M);
+		deliver(ctx);
+	}
+	KUNIT_EXPECT_EQ(test, flexmem_pressure_number(ctx->accounts,
+						      &ctx->other->listener),
+			before.event);
+	try_for(ctx->other, GIB, 0, &after);
+	KUNIT_EXPECT_EQ(test, before.event, after.event);
+}
+
+/* A file that misses events reads the largest wish, but none of the next event. */
+static void a_late_reader_gets_the_largest_wish(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 	struct flexmem_client *late;
@@ -391,14 +487,18 @@ static void a_late_reader_gets_the_latest_wish(struct kunit *test)
 	deliver(ctx);
 	late = fake_client_open(test, ctx->table, 3);
 	expect_wish(test, late, 0);
+	fake_events_hold(ctx->accounts);
 	fail(test, ctx->file, SZ_512M + SZ_2M);
-	/* Until the event is delivered, the file reads the wish before. */
+	/* Until the event is delivered, a file reads the wish before. */
+	KUNIT_EXPECT_FALSE(test, flexmem_pressure_look(ctx->accounts,
+						       &late->listener,
+						       &ctx->reading));
 	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
 						      &ctx->other->listener,
 						      &ctx->reading));
 	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, GIB);
 	expect_wish(test, late, SZ_512M + SZ_2M);
-	expect_wish(test, ctx->other, SZ_512M + SZ_2M);
+	expect_wish(test, ctx->other, GIB);
 }
 
 /* Two threads look at a wish. One of them gets the event. */
@@ -455,7 +555,11 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_limit_is_for_files_below_it),
 	KUNIT_CASE(a_limit_of_handles_or_regions),
 	KUNIT_CASE(several_wishes_are_one_event),
-	KUNIT_CASE(a_late_reader_gets_the_latest_wish),
+	KUNIT_CASE(the_sum_is_no_more_than_the_memory),
+	KUNIT_CASE(a_smaller_wish_hides_no_larger_one),
+	KUNIT_CASE(a_file_has_one_wish_at_a_time),
+	KUNIT_CASE(foreign_failures_are_not_counted),
+	KUNIT_CASE(a_late_reader_gets_the_largest_wish),
 	KUNIT_CASE(a_wish_is_taken_once),
 	KUNIT_CASE(flags_tell_the_kind),
 	{}

@@ -632,7 +632,12 @@ static void run_failed_reads(struct run *r)
 	native_settle_work();
 	remove_wait_queue(readers, &entry);
 	must(r, !wakeups, "wake-ups by reads that fail");
+	open_file(r, 1);
+	must(r, native_read(r->file[1], &event, FLEXMEM_EVENT_MIN + 8) ==
+	     FLEXMEM_EVENT_MIN + 8 && event.size == FLEXMEM_EVENT_MIN + 8,
+	     "size of an event in a shorter buffer");
 	must(r, native_read(r->file[0], &event, sizeof(event)) == sizeof(event) &&
+	     event.size == sizeof(event) &&
 	     event.level == FLEXMEM_PRESSURE_CRITICAL,
 	     "event that could not be read");
 }

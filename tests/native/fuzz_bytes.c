@@ -385,12 +385,14 @@ void fuzz_event(struct fuzz *f)
 	struct file *file = f->files[f->who].file;
 	struct flexmem_event event = {};
 	size_t size = f->spoil == SHORT ? FLEXMEM_EVENT_MIN - 1 : sizeof(event) + f->spoil;
+	struct flexmem_accounts *accounts = &f->fdev->table.accounts;
 	void *to = native_user();
 	__poll_t polled;
 	ssize_t rc;
 
 	/* Pending events are delivered first. */
-	flush_delayed_work(&f->fdev->table.accounts.gauge.deliver);
+	accounts->gauge.next = jiffies;
+	flush_delayed_work(&accounts->gauge.deliver);
 	polled = native_poll(file);
 	if (f->spoil == NOWHERE)
 		to = NULL;

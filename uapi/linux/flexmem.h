@@ -362,8 +362,8 @@ enum flexmem_report_flags {
  * @out_limit: the smallest limit of bytes of the opener's cgroup and those above
  *	it, each less what the cgroup has in regions of slots for programs
  * @out_limit_left: the smallest number of bytes that these limits still allow
- * @out_freed: number of the latest event before which memory was freed, by any
- *	file and in any domain; 0: there was none
+ * @out_freed: a number, at least 1, which grows whenever memory was freed since
+ *	this file last asked or failed, by any file and in any domain
  * @out_memory: for all domains: bytes of the function's memory, see
  *	enum flexmem_pressure: what it has acquired and what the empty slots could
  *	take. 0 for one domain
@@ -376,7 +376,7 @@ enum flexmem_report_flags {
  * and tensors share regions, and the figures of programs are 0. @out_limit and
  * @out_limit_left are about all domains; they are 0 without
  * FLEXMEM_REPORT_LIMITED. After a failed ALLOC, a larger @out_freed than its
- * out_event says that memory was freed, whichever events were read. EINVAL: there
+ * out_event says that memory was freed since that ALLOC began. EINVAL: there
  * is no such domain. An older kernel does not write the last ten members.
  */
 struct flexmem_domain_info {
@@ -572,8 +572,8 @@ struct flexmem_refusal {
  * @out_leaving: on ENOMEM: bytes that any open file has freed, but that are
  *	still mapped or used by a program of the device. They become free when
  *	the mapping or the program ends
- * @out_event: on ENOMEM: number of the latest event when the ALLOC began, see
- *	&struct flexmem_domain_info.out_freed; 0 if no FREE can let it succeed:
+ * @out_event: on ENOMEM: &struct flexmem_domain_info.out_freed as it was when the
+ *	ALLOC began; 0 if no FREE can let it succeed:
  *	with the reasons NONE and REGION_SIZE, and if each region that the file
  *	may use, and each that could be acquired now, is too small
  * @out_refusal: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit. Else
@@ -1508,8 +1508,8 @@ enum flexmem_event_flags {
  * @memory: bytes of the function's memory, see enum flexmem_pressure; at least
  *          @in_use
  * @sequence: number of the event; a file can miss events
- * @wanted: with FLEXMEM_EVENT_WANTED: bytes of the largest ALLOC of another file
- *          that has failed and could succeed if this file freed memory. Else 0
+ * @wanted: with FLEXMEM_EVENT_WANTED: bytes that other files lack whose ALLOCs
+ *          have failed and could succeed if this file freed memory. Else 0
  * @flags: bits of enum flexmem_event_flags
  * @__reserved: 0
  *
@@ -1535,9 +1535,11 @@ enum flexmem_event_flags {
  * with the reasons NONE, REGION_SIZE and HANDLES; if the file itself has too
  * much for its limits; if no other file is charged to the limit; or if no region
  * that the file may use is large enough beside what the file has in it. The event has the
- * bytes of the ALLOC. If several ALLOCs fail within FLEXMEM_EVENT_MS, it has the
- * largest number. A file gets no such event for an ALLOC of its own, and none
- * for an ALLOC that failed before the file was opened.
+ * bytes of the ALLOC. If ALLOCs of several files fail within FLEXMEM_EVENT_MS, it
+ * has the sum, but of each file only the largest, and no more than the memory of
+ * the function. A file that reads late gets the largest sum of the last four such
+ * events. A file gets no such event for an ALLOC of its own, and none for an ALLOC
+ * that failed before the file was opened.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the

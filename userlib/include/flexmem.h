@@ -101,7 +101,8 @@ enum flexmem_acquisition {
 /**
  * enum flexmem_limit - why an allocation failed
  * @FLEXMEM_LIMIT_NONE: the call did not fail, or not for lack of device memory
- * @FLEXMEM_LIMIT_CAPACITY: the device has no memory left for another region
+ * @FLEXMEM_LIMIT_CAPACITY: the device has no memory left for a region that is
+ *	large enough
  * @FLEXMEM_LIMIT_SLOTS: the firmware's table has no slot left
  * @FLEXMEM_LIMIT_MAX_REGIONS: the driver's own limit of regions is reached
  * @FLEXMEM_LIMIT_FRAGMENTATION: enough bytes are free, but not in one block
@@ -365,9 +366,9 @@ enum flexmem_memory_type {
  *	It is about all domains
  * @limit_left: with FLEXMEM_LIMITED, the smallest number of bytes that these
  *	limits still allow. Else 0
- * @freed: number of the latest event before which memory was freed, by any
- *	program and in any domain (&struct flexmem_pressure_event.sequence); 0:
- *	there was none, or the driver is older than this member
+ * @freed: a number that grows whenever memory was freed since this device object
+ *	last asked or failed, by any program and in any domain; 0: the driver is
+ *	older than this member
  * @memory_total: for the whole device: bytes that it has or could acquire with the
  *	slots that are left, without slots that are set aside for programs. It is
  *	less than @capacity if the slots cannot take it. 0 for one domain, or if
@@ -480,7 +481,7 @@ enum flexmem_limit_for {
  *	for a failed resize
  * @quota_own: the part of @quota_used that this device object is charged. If it
  *	is all of it, no other program can help
- * @event: number of the latest event when the allocation began, for
+ * @event: &flexmem_domain_state.freed when the allocation began, for
  *	flexmem_device_wait(); 0: memory that becomes free cannot help, or the
  *	driver is older than this member, or a resize failed
  * @quota_cgroup: with @quota: number of the cgroup that has the limit
@@ -1339,8 +1340,7 @@ flexmem_device_pressure(struct flexmem_device *device,
  *
  * The wait reads no event, so it takes none from another thread that serves
  * pressure, such as the helper of a cache. Signals do not end it early. It can
- * end up to a tenth of a second after the memory has become free. It can also end
- * because of memory that became free shortly before the allocation.
+ * end up to a tenth of a second after the memory has become free.
  *
  * Context: waits; a cancellation point. Any thread; several may wait.
  *
