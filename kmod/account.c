@@ -170,6 +170,23 @@ static noinline void describe(struct flexmem_account *charged,
 	};
 }
 
+/* Whether requests are charged to an account that have no blocks yet. */
+static bool has_charges_in_flight(const struct flexmem_account *account)
+{
+	return account->used[FLEXMEM_RESOURCE_BYTES] != account->placed;
+}
+
+/*
+ * Notes that the account's limit has refused @bytes, perhaps only because of a
+ * request that fails soon. See flexmem_uncharge_failed().
+ */
+static void note_refusal(struct flexmem_account *account, u64 bytes)
+{
+	if (bytes && has_charges_in_flight(account) &&
+	    (!account->refused || bytes < account->refused))
+		account->refused = bytes;
+}
+
 /*
  * Whether a charge of @bytes bytes and of @more units of resource @r to @charged
  * would exceed a limit of @account or of an account above it. The account of an
@@ -187,6 +204,7 @@ static __always_inline bool is_over(struct flexmem_account *charged,
 		flexmem_account_settle(account);
 		too_long = refuses(account, FLEXMEM_RESOURCE_BYTES, bytes);
 		if (too_long || refuses(account, r, more)) {
+			note_refusal(account, bytes);
 			describe(charged, account,
 				 too_long ? FLEXMEM_RESOURCE_BYTES : r, refused);
 			return true;
@@ -270,6 +288,30 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	count(client, -size, FLEXMEM_RESOURCE_HANDLES, -(int)handles);
 	spin_unlock(&accounts->lock);
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
+}
+
+/*
+ * Does the same for a request that has failed for lack of memory. Meanwhile its
+ * charge may have made a limit refuse other requests. Returns whether one of them
+ * was smaller, and so may succeed now. That a larger or an equal one may does
+ * not count: otherwise two requests could wake each other for ever.
+ */
+bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
+			     unsigned int handles)
+{
+	struct flexmem_accounts *accounts = client->accounts;
+	struct flexmem_account *account;
+	bool smaller = false;
+
+	flexmem_uncharge(client, size, handles);
+	spin_lock(&accounts->lock);
+	for (account = client->parent; account; account = account->parent) {
+		smaller |= account->refused && account->refused < size;
+		if (!has_charges_in_flight(account))
+			account->refused = 0;
+	}
+	spin_unlock(&accounts->lock);
+	return smaller;
 }
 
 static bool refuses_region(struct flexmem_account *charged,

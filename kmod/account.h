@@ -91,6 +91,8 @@ struct flexmem_slot_charges {
  * @reservation_size: cgroup: bytes of each of these regions
  * @told: cgroup: a message in the log has said that it has too few of them
  * @reserved: cgroup: bit mask of the slots whose regions are reserved for it now
+ * @refused: cgroup: bytes of the smallest request that its limits have refused while
+ *	others were charged but not placed yet; 0: none
  * @wishes: cgroup: wishes that files with charges in it could fulfil
  * @in: charges by slot of the region
  *
@@ -129,6 +131,7 @@ struct flexmem_account {
 	u64 reservation_size;
 	bool told;
 	u64 reserved;
+	u64 refused;
 	struct flexmem_wishes wishes;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
@@ -245,6 +248,8 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   struct flexmem_refused *refused);
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
+bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
+			     unsigned int handles);
 bool flexmem_charge_file(struct flexmem_account *client);
 void flexmem_uncharge_file(struct flexmem_account *client);
 enum flexmem_reason flexmem_account_take(struct flexmem_account *client,

@@ -526,6 +526,7 @@ static void explain(struct flexmem_request *request)
 int flexmem_place_fail(struct flexmem_request *request, int rc)
 {
 	struct flexmem_account *account = request->account;
+	bool smaller;
 
 	if (rc == -ENOSPC)
 		explain(request);
@@ -534,14 +535,18 @@ int flexmem_place_fail(struct flexmem_request *request, int rc)
 	if (!request->charged)
 		goto out;
 	request->charged = false;
-	flexmem_uncharge(account, request->unplaced, 1);
+	smaller = flexmem_uncharge_failed(account, request->unplaced, 1);
 	/*
 	 * Other callers may have failed because of this charge. A caller that
-	 * gets ENOMEM may wait for the event itself, so it causes none:
-	 * otherwise two of them could wake each other for ever.
+	 * gets ENOMEM may wait for the event itself, so it causes none, unless
+	 * it is for a smaller request: otherwise two of them could wake each
+	 * other for ever.
 	 */
-	if (rc != -ENOSPC && rc != -ENOMEM)
+	if (smaller || (rc != -ENOSPC && rc != -ENOMEM)) {
 		flexmem_pressure_freed(account->accounts);
+		/* It is no event for the caller. */
+		request->given++;
+	}
 	flexmem_owner_put(account);
 out:
 	return rc == -ENOSPC ? -ENOMEM : rc;

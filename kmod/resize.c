@@ -94,8 +94,8 @@ static int get_tail(struct flexmem_resizing *resizing,
 			resizing->tail = NULL;
 		return rc;
 	}
-	if (may_fit && !refusal)
-		flexmem_uncharge(owner, more, 0);
+	if (may_fit && !refusal && flexmem_uncharge_failed(owner, more, 0))
+		flexmem_pressure_freed(owner->accounts);
 	rc = flexmem_region_error(chunk->region);
 	if (rc)
 		return rc;

@@ -15,22 +15,24 @@
 #include "table.h"
 
 struct ctx {
+	struct fake_device *fake;
 	struct flexmem_table *table;
 	struct flexmem_accounts *accounts;
 	/* Files in the cgroups 1, 12, which is below 1, and 2. */
 	struct flexmem_client *file, *below, *other;
 	struct flexmem_reading reading;
+	/* Bytes that the file in cgroup 12 asks for meanwhile. */
+	u64 asked;
 };
 
 static void make(struct kunit *test, u64 capacity,
 		 const struct flexmem_settings *settings)
 {
 	struct ctx *ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
-	struct fake_device *fake;
 
 	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, capacity);
-	ctx->table = fake_table_create(test, fake, settings);
+	ctx->fake = fake_device_create(test, FLEXMEM_MODE_VF, 8, capacity);
+	ctx->table = fake_table_create(test, ctx->fake, settings);
 	ctx->accounts = &ctx->table->accounts;
 	ctx->file = fake_client_open(test, ctx->table, 1);
 	ctx->below = fake_client_open(test, ctx->table, 12);
@@ -544,6 +546,66 @@ static void flags_tell_the_kind(struct kunit *test)
 			FLEXMEM_EVENT_LEVEL | FLEXMEM_EVENT_FREED);
 }
 
+/* ---- charges of requests that fail ---- */
+
+static void ask_meanwhile(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	ctx->fake->during_acquire = NULL;
+	try(ctx->below, ctx->asked);
+}
+
+static void expect_flags(struct kunit *test, struct flexmem_client *client,
+			 u32 flags)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, client));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags, flags);
+}
+
+/*
+ * An ALLOC of 3 GiB fails for lack of room. Meanwhile a limit of 4 GiB refuses
+ * another one, because of this charge. @flags: of the event that the other file
+ * gets.
+ */
+static void refuse_meanwhile(struct kunit *test, u64 size, u32 flags)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.nr_sizes = 1;
+	settings.sizes[0] = 4 * GIB;
+	make(test, 4 * GIB, &settings);
+	ctx = test->priv;
+	alloc(test, ctx->other, 2 * GIB);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, 4 * GIB);
+	ctx->fake->during_acquire = ask_meanwhile;
+	ctx->fake->during_acquire_arg = ctx;
+	ctx->asked = size;
+	fail(test, ctx->file, 3 * GIB);
+	KUNIT_EXPECT_NULL(test, ctx->fake->during_acquire);
+	expect_flags(test, ctx->below, flags);
+	expect_flags(test, ctx->file, FLEXMEM_EVENT_WANTED);
+}
+
+static void a_charge_that_ends_is_an_event_for_smaller_ones(struct kunit *test)
+{
+	struct ctx *ctx;
+
+	refuse_meanwhile(test, 3 * GIB, FLEXMEM_EVENT_WANTED);
+	refuse_meanwhile(test, 2 * GIB,
+			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
+	/* It is one only once. */
+	ctx = test->priv;
+	fail(test, ctx->below, 3 * GIB);
+	fail(test, ctx->file, 3 * GIB);
+	expect_flags(test, ctx->below, FLEXMEM_EVENT_WANTED);
+	alloc(test, ctx->below, 2 * GIB);
+}
+
 static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_lack_of_room_is_for_all_others),
 	KUNIT_CASE(what_is_impossible_is_no_wish),
@@ -562,6 +624,7 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_late_reader_gets_the_largest_wish),
 	KUNIT_CASE(a_wish_is_taken_once),
 	KUNIT_CASE(flags_tell_the_kind),
+	KUNIT_CASE(a_charge_that_ends_is_an_event_for_smaller_ones),
 	{}
 };
 

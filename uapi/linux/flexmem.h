@@ -413,7 +413,8 @@ struct flexmem_domain_info {
 /**
  * enum flexmem_reason - which limit stopped an allocation
  * @FLEXMEM_REASON_NONE: none (success, or the error is not about device memory)
- * @FLEXMEM_REASON_CAPACITY: the device has no memory left for a further region
+ * @FLEXMEM_REASON_CAPACITY: the device has no memory left for a region that is
+ *	large enough
  * @FLEXMEM_REASON_SLOTS: the firmware's table has no entry left
  * @FLEXMEM_REASON_MAX_REGIONS: the driver's own limit ``max_regions`` is reached
  * @FLEXMEM_REASON_FRAGMENTATION: enough bytes are free, but not in one block
@@ -1520,13 +1521,13 @@ enum flexmem_event_flags {
  * began, in any domain. A FREE of memory that stays in use counts for every
  * ALLOC that failed, because it gives back a handle, and so does an ALLOC that
  * fails with another error than ENOMEM. What an ALLOC or a RESIZE was charged
- * before it failed with ENOMEM is no freed memory: otherwise two files that
- * fail could wake each other for ever. The same holds for a RESIZE that fails
- * with EAGAIN. But the chunks that an ALLOC of several chunks got before it
- * failed are freed memory for other files. There is one such event for each
- * failed ALLOC, unless a later ALLOC succeeds, and none if the ALLOC failed for
- * the reason NONE or REGION_SIZE. A file gets at most one event in
- * FLEXMEM_EVENT_MS.
+ * before it failed with ENOMEM is freed memory only if a limit has refused a
+ * smaller request meanwhile: otherwise two files that fail could wake each
+ * other for ever. The same holds for a RESIZE that fails with EAGAIN. But the
+ * chunks that an ALLOC of several chunks got before it failed are freed memory
+ * for other files. There is one such event for each failed ALLOC, unless a
+ * later ALLOC succeeds, and none if the ALLOC failed for the reason NONE or
+ * REGION_SIZE. A file gets at most one event in FLEXMEM_EVENT_MS.
  *
  * An ALLOC that fails for lack of room is an event for all other files of the
  * function, whatever the level is. An ALLOC that a limit of a cgroup refuses is
@@ -1534,12 +1535,12 @@ enum flexmem_event_flags {
  * others. It is no event if it would fail even if no other file had memory:
  * with the reasons NONE, REGION_SIZE and HANDLES; if the file itself has too
  * much for its limits; if no other file is charged to the limit; or if no region
- * that the file may use is large enough beside what the file has in it. The event has the
- * bytes of the ALLOC. If ALLOCs of several files fail within FLEXMEM_EVENT_MS, it
- * has the sum, but of each file only the largest, and no more than the memory of
- * the function. A file that reads late gets the largest sum of the last four such
- * events. A file gets no such event for an ALLOC of its own, and none for an ALLOC
- * that failed before the file was opened.
+ * that the file may use is large enough beside what the file has in it. The
+ * event has the bytes of the ALLOC. If ALLOCs of several files fail within
+ * FLEXMEM_EVENT_MS, it has the sum, but of each file only the largest, and no
+ * more than the memory of the function. A file that reads late gets the largest
+ * sum of the last four such events. A file gets no such event for an ALLOC of
+ * its own, and none for an ALLOC that failed before the file was opened.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the
