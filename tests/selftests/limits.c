@@ -378,7 +378,7 @@ TEST_F(limit, a_cgroup_limits_those_below_it)
 	BECOME(0);
 	EXPECT_EQ(id, reply.out_refusal.cgroup);
 	EXPECT_EQ(BYTES, reply.out_refusal.resource);
-	EXPECT_EQ(0, reply.out_refusal.flags);
+	EXPECT_EQ(FLEXMEM_REFUSAL_SHARED, reply.out_refusal.flags);
 	EXPECT_EQ(MiB, reply.out_refusal.limit);
 	EXPECT_EQ(MiB, reply.out_refusal.used);
 	EXPECT_EQ(MiB / 2, reply.out_refusal.own);

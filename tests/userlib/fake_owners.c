@@ -109,6 +109,20 @@ static uint64_t used_by_user(uint64_t uid, uint32_t resource)
 	return sum;
 }
 
+/* Whether another open file is charged to the limit of @file's user. */
+static bool is_shared(const struct file *file, uint32_t resource)
+{
+	int i;
+
+	for (i = 0; i < FDS; i++) {
+		if (files[i].open && &files[i] != file &&
+		    (files[i].uid == file->uid || fake.parent == file->uid) &&
+		    used_by_file(&files[i], resource))
+			return true;
+	}
+	return false;
+}
+
 static void tell_refusal(const struct file *file, uint32_t resource,
 			 struct flexmem_refusal *refusal)
 {
@@ -119,6 +133,7 @@ static void tell_refusal(const struct file *file, uint32_t resource,
 		return;
 	*refusal = (struct flexmem_refusal){
 		.resource = resource,
+		.flags = is_shared(file, resource) ? FLEXMEM_REFUSAL_SHARED : 0,
 		.cgroup = file->uid,
 		.limit = limit,
 		.used = used,
@@ -128,7 +143,7 @@ static void tell_refusal(const struct file *file, uint32_t resource,
 		refusal->own += fake.leaving;
 	if (!fake.hides_limit)
 		return;
-	refusal->flags = FLEXMEM_REFUSAL_HIDDEN;
+	refusal->flags |= FLEXMEM_REFUSAL_HIDDEN;
 	refusal->cgroup = 0;
 	refusal->limit = used < limit ? limit - used : 0;
 	refusal->used = 0;

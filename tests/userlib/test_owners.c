@@ -440,6 +440,9 @@ static void cgroup_limits(void **state)
 	a = get(other, 1);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP_REGIONS);
 	assert_int_equal(a.failure.charge, FLEXMEM_CHARGE_REGIONS);
+	/* Both regions are another file's, which could free them. */
+	assert_int_equal(a.failure.quota_own, 0);
+	assert_int_equal(a.failure.quota_flags, FLEXMEM_QUOTA_SHARED);
 	expect_text(&a, "(2 of 2 regions used: see sudo flexmem owners)");
 	flexmem_device_close(device);
 	flexmem_device_close(other);
@@ -472,6 +475,7 @@ static void charges_of_one_file(void **state)
 static void hidden_limits(void **state)
 {
 	struct flexmem_device *device = open_device();
+	struct flexmem_device *other;
 	struct flexmem_allocated a;
 
 	(void)state;
@@ -486,6 +490,7 @@ static void hidden_limits(void **state)
 	assert_int_equal(a.failure.quota_cgroup, 0);
 	assert_int_equal(a.failure.quota_left, 2 * GIB);
 	assert_int_equal(a.failure.quota_own, GIB);
+	assert_int_equal(a.failure.quota_flags, 0);
 	expect_text(&a, "memory: a limit above this container (2.0 GiB left: see sudo flexmem owners); asked 4.0 GiB");
 	set_limit(device, 1000, FLEXMEM_CHARGE_HANDLES, 1);
 	a = get(device, GIB);
@@ -496,6 +501,11 @@ static void hidden_limits(void **state)
 	a = get(device, GIB);
 	assert_int_equal(a.failure.limit, FLEXMEM_LIMIT_CGROUP_REGIONS);
 	expect_text(&a, "(0 regions left: ");
+	other = open_device();
+	set_limit(device, 1000, FLEXMEM_CHARGE_REGIONS, 1);
+	a = get(other, GIB);
+	assert_int_equal(a.failure.quota_flags, FLEXMEM_QUOTA_SHARED);
+	flexmem_device_close(other);
 	flexmem_device_close(device);
 }
 

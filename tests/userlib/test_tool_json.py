@@ -49,7 +49,7 @@ def json_of_errors_beside_results():
     status, out, _ = run("alloc", "2G", "--hold", "0", "--json", FAKE_LIMIT=GIB)
     assert json.loads(out)[0]["error"].items() >= {
         "limit": "cgroup_limit", "charge": "bytes", "quota": GIB, "quota_used": 0, "quota_own": 0,
-        "quota_left": GIB, "quota_cgroup": 1000}.items(), out
+        "quota_left": GIB, "quota_shared": False, "quota_cgroup": 1000}.items(), out
     status, out, _ = run("shell", stdin="alloc 1\nfree 1 9 x --json\n")
     found = json.loads(out[out.index("[\n"):])
     assert status == 2 and [each["freed"] for each in found] == ["1", "9", "x"], found

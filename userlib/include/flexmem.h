@@ -450,6 +450,17 @@ enum flexmem_limit_for {
 #define FLEXMEM_UNLIMITED UINT64_MAX
 
 /**
+ * enum flexmem_quota_flags - more about the limit of a cgroup
+ * @FLEXMEM_QUOTA_SHARED: another open file is charged to the limit, so another
+ *	program may be able to help. It may do so by freeing memory; with
+ *	FLEXMEM_CHARGE_REGIONS also in regions in which this device object has
+ *	memory, too
+ */
+enum flexmem_quota_flags {
+	FLEXMEM_QUOTA_SHARED = 1 << 0,
+};
+
+/**
  * struct flexmem_failure - details of a failed allocation
  * @limit: enum flexmem_limit; FLEXMEM_LIMIT_NONE: the other members are not
  *	valid
@@ -475,12 +486,12 @@ enum flexmem_limit_for {
  * @region_limit: with FLEXMEM_LIMIT_FRAGMENTATION and _ALIGNMENT: enum
  *                flexmem_limit: why the driver could not acquire a further
  *                region: _CAPACITY, _SLOTS or _MAX_REGIONS. Otherwise 0
- * @reserved: 0
+ * @quota_flags: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: flags of enum
+ *	flexmem_quota_flags, also if @quota is not known. Otherwise 0
  * @leaving: bytes that any program has freed, but that are still mapped or used
  *	by a program of the device. The bytes become free when that use ends. 0
  *	for a failed resize
- * @quota_own: the part of @quota_used that this device object is charged. If it
- *	is all of it, no other program can help
+ * @quota_own: the part of the charge to the limit that is this device object's
  * @event: &flexmem_domain_state.freed when the allocation began, for
  *	flexmem_device_wait(); 0: memory that becomes free cannot help, or the
  *	driver is older than this member, or a resize failed
@@ -505,7 +516,7 @@ struct flexmem_failure {
 	uint64_t quota;
 	uint64_t quota_used;
 	uint32_t region_limit;
-	uint32_t reserved;
+	uint32_t quota_flags;
 	uint64_t leaving;
 	uint64_t quota_own;
 	uint64_t event;

@@ -13,6 +13,8 @@ void fmlib_refusal_from_uapi(const struct flexmem_refusal *from,
 	if (!from->cgroup && !from->flags && !from->limit)
 		return;
 	failure->charge = from->resource;
+	if (from->flags & FLEXMEM_REFUSAL_SHARED)
+		failure->quota_flags = FLEXMEM_QUOTA_SHARED;
 	failure->quota_own = from->own;
 	failure->quota_left = from->used < from->limit ?
 				      from->limit - from->used : 0;

@@ -492,6 +492,9 @@ static void add_failure(json_t *object, const struct flexmem_failure *failure)
 	json_add(object, "quota_used", json_number(failure->quota_used));
 	json_add(object, "quota_own", json_number(failure->quota_own));
 	json_add(object, "quota_left", json_limit(failure->quota_left));
+	json_add(object, "quota_shared",
+		 failure->quota_left == FLEXMEM_UNLIMITED ? json_null() :
+		 json_boolean(failure->quota_flags & FLEXMEM_QUOTA_SHARED));
 	json_add(object, "quota_cgroup", failure->quota_cgroup ?
 		 json_number(failure->quota_cgroup) : json_null());
 }

@@ -118,6 +118,7 @@ class Failure(NamedTuple):
     quota: int
     quota_used: int
     region_limit: str
+    quota_flags: int
     leaving: int
     quota_own: int
     event: int
