@@ -7,7 +7,8 @@
 #include <time.h>
 
 /* All waits of a request together. */
-#define WHOLE_MS (10 + 20 + 40 + 80 + 160 + 320 + 640)
+#define WHOLE_MS (10 + 20 + 40 + 12 * 100)
+#define WAITS 15
 #define MS 1000000
 
 /* The test's clock, and how many milliseconds pass between two signals. */
@@ -15,6 +16,7 @@ static int64_t now_ns;
 static int64_t signal_ns;
 static unsigned int interrupted;
 static unsigned int sleeps;
+static int64_t longest_ms;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 
@@ -37,6 +39,8 @@ int __wrap_clock_nanosleep(clockid_t clock, int flags,
 	assert_int_equal(flags, TIMER_ABSTIME);
 	assert_in_range(until->tv_nsec, 0, 999999999);
 	sleeps++;
+	if ((end - now_ns) / MS > longest_ms)
+		longest_ms = (end - now_ns) / MS;
 	if (signal_ns && now_ns + signal_ns < end) {
 		now_ns += signal_ns;
 		interrupted++;
@@ -54,6 +58,7 @@ static void start_clock(void)
 	signal_ns = 0;
 	interrupted = 0;
 	sleeps = 0;
+	longest_ms = 0;
 }
 
 /* How long a request takes that fails. */
@@ -107,8 +112,19 @@ static void others_get_the_promised_time(void **state)
 
 	(void)state;
 	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
-	assert_int_equal(mock.allocs, 9);
+	assert_int_equal(mock.allocs, 2 + WAITS);
 	expect_counters(cache, 1, 0, 1);
+	flexmem_cache_destroy(cache);
+}
+
+/* The driver sends an event each 100 ms, and the gift for it must be taken. */
+static void no_wait_is_longer_than_an_event(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	assert_in_range(longest_ms, 1, 100);
 	flexmem_cache_destroy(cache);
 }
 
@@ -119,8 +135,8 @@ static void a_storm_of_signals(void **state)
 	(void)state;
 	signal_ns = 100000;
 	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
-	assert_int_equal(mock.allocs, 9);
-	assert_true(interrupted > 10 * WHOLE_MS - 10);
+	assert_int_equal(mock.allocs, 2 + WAITS);
+	assert_true(interrupted >= 10 * WHOLE_MS - WAITS);
 	flexmem_cache_destroy(cache);
 }
 
@@ -214,23 +230,44 @@ static void a_limit_of_the_cgroup(void **state)
 			      .charge = FLEXMEM_CHARGE_BYTES,
 			      .quota = 100 * MIB,
 			      .quota_used = 100 * MIB,
-			      .quota_own = 100 * MIB });
+			      .quota_own = 90 * MIB });
 
 	(void)state;
 	/* Only this file is charged, also if others use the device. */
 	assert_int_equal(failure_ms(cache, MIB), 0);
-	/* Another file has 10 MiB of it. */
-	mock.reason.quota_own = 90 * MIB;
+	mock.reason.quota_flags = FLEXMEM_QUOTA_SHARED;
 	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
 	assert_int_equal(failure_ms(cache, 12 * MIB), 0);
 	/* The limit was set below what this file has. */
 	mock.reason.quota = 50 * MIB;
 	assert_int_equal(failure_ms(cache, MIB), 0);
-	/* The limit of a cgroup above: its charges are not known. */
-	mock.reason.quota = FLEXMEM_UNLIMITED;
+	flexmem_cache_destroy(cache);
+}
+
+/* Of the limit of a cgroup above, it is known whether others are charged. */
+static void a_hidden_limit(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("", (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_CGROUP,
+			      .charge = FLEXMEM_CHARGE_BYTES,
+			      .quota = FLEXMEM_UNLIMITED });
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.reason.quota_flags = FLEXMEM_QUOTA_SHARED;
 	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
 	mock.reason.own_used = 2 * mock.capacity;
 	assert_int_equal(failure_ms(cache, MIB), 0);
+	/* However much memory others have, it need not be charged. */
+	mock.reason.charge = FLEXMEM_CHARGE_HANDLES;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.quota_flags = 0;
+	mock.reason.own_used = 0;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	/* An older driver tells nothing about the limit. */
+	mock.reason.quota_left = FLEXMEM_UNLIMITED;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
 	flexmem_cache_destroy(cache);
 }
 
@@ -249,11 +286,13 @@ static void a_growing_segment_below_a_limit(void **state)
 	(void)state;
 	assert_int_equal(failure_ms(cache, 9 * MIB), 0);
 	mock.reason.quota_own = 90 * MIB;
+	mock.reason.quota_flags = FLEXMEM_QUOTA_SHARED;
 	assert_int_equal(failure_ms(cache, 9 * MIB), WHOLE_MS);
 	flexmem_cache_destroy(cache);
 }
 
-static void a_limit_of_regions_or_handles(void **state)
+/* In a region that this file is charged, another file may have the room. */
+static void a_limit_of_regions(void **state)
 {
 	struct flexmem_cache *cache =
 		beside_others("", (struct flexmem_failure){
@@ -261,14 +300,34 @@ static void a_limit_of_regions_or_handles(void **state)
 			      .charge = FLEXMEM_CHARGE_REGIONS,
 			      .quota = 2,
 			      .quota_used = 2,
-			      .quota_own = 2 });
+			      .quota_own = 1 });
 
 	(void)state;
 	assert_int_equal(failure_ms(cache, MIB), 0);
-	mock.reason.quota_own = 1;
+	mock.reason.quota_flags = FLEXMEM_QUOTA_SHARED;
 	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
-	mock.reason.limit = FLEXMEM_LIMIT_CGROUP;
-	mock.reason.charge = FLEXMEM_CHARGE_HANDLES;
+	mock.reason.quota_own = 2;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.quota = FLEXMEM_UNLIMITED;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.quota_flags = 0;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void a_limit_of_handles(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("", (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_CGROUP,
+			      .charge = FLEXMEM_CHARGE_HANDLES,
+			      .quota = 2,
+			      .quota_used = 2,
+			      .quota_own = 1 });
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	mock.reason.quota_flags = FLEXMEM_QUOTA_SHARED;
 	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
 	mock.reason.quota_own = 2;
 	assert_int_equal(failure_ms(cache, MIB), 0);
@@ -338,6 +397,10 @@ static void a_device_below_a_limit(void **state)
 	assert_int_equal(flexmem_device_alloc(other, GIB / 4, 0, 0, &a,
 					      sizeof(a)), 0);
 	assert_int_equal(failure_ms(cache, GIB / 2), WHOLE_MS);
+	fake.hides_limit = true;
+	assert_int_equal(failure_ms(cache, GIB / 2), WHOLE_MS);
+	assert_int_equal(flexmem_device_free(other, a.handle), 0);
+	assert_int_equal(failure_ms(cache, GIB / 2 + 1), 0);
 	flexmem_cache_destroy(cache);
 	flexmem_device_close(other);
 	flexmem_device_close(options.device);
@@ -348,14 +411,17 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(others_get_time),
 		CACHE_TEST(others_get_the_promised_time),
+		CACHE_TEST(no_wait_is_longer_than_an_event),
 		CACHE_TEST(a_storm_of_signals),
 		CACHE_TEST(waits_only_for_others_with_enough),
 		CACHE_TEST(a_whole_segment_is_needed),
 		CACHE_TEST(nobody_helps_the_own_fraction),
 		CACHE_TEST(nobody_helps_a_fixed_limit),
 		CACHE_TEST(a_limit_of_the_cgroup),
+		CACHE_TEST(a_hidden_limit),
 		CACHE_TEST(a_growing_segment_below_a_limit),
-		CACHE_TEST(a_limit_of_regions_or_handles),
+		CACHE_TEST(a_limit_of_regions),
+		CACHE_TEST(a_limit_of_handles),
 		CACHE_TEST(the_wait_ends_with_its_cause),
 		CACHE_TEST(a_pool_on_its_own_provider),
 		CACHE_TEST(a_device_below_a_limit),

@@ -803,8 +803,8 @@ struct flexmem_cache_allocation {
  *     Only blocks and segments of the request's own stream serve it;
  *  8. if the provider has pressure events, and other programs could help, the
  *     cache gives these programs time to free memory: it asks the provider
- *     seven times in 1.27 seconds, whatever signals arrive. In between the cache
- *     is unlocked. Others cannot help if they have too little memory of the
+ *     15 times in 1.27 seconds, whatever signals arrive. In between the cache is
+ *     unlocked. Others cannot help if they have too little memory of the
  *     device, if per_process_memory_fraction is in the way, if the segment is
  *     larger than the largest region, or if a limit of the cgroup is, to which
  *     no other open file is charged.

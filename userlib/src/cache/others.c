@@ -8,24 +8,34 @@
 #include "cache.h"
 
 /*
- * The first wait, in milliseconds, and how often the wait doubles. The
- * description of flexmem_cache_alloc() promises seven attempts.
+ * The first wait, in milliseconds, the longest, and the number of waits. The
+ * first three double, and the description of flexmem_cache_alloc() promises the
+ * sum. A wait is no longer than the time between two events of the driver: of
+ * several processes that wait, the next one takes what was given for the last
+ * event, before the next event tells what is lacking still.
  */
 #define WAIT_MS 10
-#define WAITS 7
+#define LONGEST_MS 100
+#define WAITS 15
+
+static unsigned int next_wait(unsigned int ms)
+{
+	return ms < LONGEST_MS / 2 - WAIT_MS ? 2 * ms : LONGEST_MS;
+}
 
 /*
- * Whether other open files are charged to the limit of a cgroup that refused
- * the request, and so much that the request could succeed if they freed it.
+ * Whether the request could succeed if the other open files that are charged to
+ * a limit gave back all they have. A region can have bytes of several files, so
+ * another file can make room in one that this file is charged, too.
  */
 static bool limit_could_yield(const struct flexmem_failure *failure,
 			      uint64_t bytes)
 {
 	uint64_t more = failure->charge == FLEXMEM_CHARGE_BYTES ? bytes : 1;
 
-	return failure->quota_used > failure->quota_own &&
-	       failure->quota_own <= failure->quota &&
-	       more <= failure->quota - failure->quota_own;
+	return failure->charge == FLEXMEM_CHARGE_REGIONS ||
+	       (failure->quota_own <= failure->quota &&
+		more <= failure->quota - failure->quota_own);
 }
 
 /*
@@ -63,8 +73,15 @@ static bool others_could_help(const struct flexmem_cache *cache,
 		return false;
 	case FLEXMEM_LIMIT_CGROUP:
 	case FLEXMEM_LIMIT_CGROUP_REGIONS:
+		/* An older driver does not tell which limit it was. */
+		if (device->quota_left == FLEXMEM_UNLIMITED)
+			break;
+		if (!(device->quota_flags & FLEXMEM_QUOTA_SHARED))
+			return false;
 		if (device->quota != FLEXMEM_UNLIMITED)
 			return limit_could_yield(device, bytes);
+		if (device->charge != FLEXMEM_CHARGE_BYTES)
+			return true;
 		break;
 	default:
 		break;
@@ -90,7 +107,7 @@ int fmlib_others_wait(struct flexmem_cache *cache, struct fmlib_want *want)
 		err = fmlib_segment_obtain(cache, want);
 		if (err != -ENOMEM || want->no_host_memory)
 			return err;
-		ms *= 2;
+		ms = next_wait(ms);
 	}
 	return -ENOMEM;
 }
