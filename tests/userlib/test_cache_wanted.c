@@ -28,6 +28,19 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
+uint64_t __real_fmlib_segment_excess(const struct flexmem_cache *cache,
+				     const struct fmlib_segment *segment);
+
+/* How many segments the cache has looked at for something to give. */
+static unsigned int looks;
+
+uint64_t __wrap_fmlib_segment_excess(const struct flexmem_cache *cache,
+				     const struct fmlib_segment *segment)
+{
+	looks++;
+	return __real_fmlib_segment_excess(cache, segment);
+}
+
 static struct flexmem_cache *pressed_cache(const char *configuration)
 {
 	atomic_store(&now_ms, 5000);
@@ -195,6 +208,180 @@ static void nothing_in_vain(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/*
+ * Lets the cache look again: @ms later, while the others have what they have.
+ * Returns what it gives.
+ */
+static uint64_t look_after(struct flexmem_cache *cache, int64_t ms)
+{
+	uint64_t before = reserved(cache);
+
+	mock.total = mock.capacity + others;
+	atomic_fetch_add(&now_ms, ms);
+	fmlib_pressure_again(cache);
+	return before - reserved(cache);
+}
+
+/* What is asked for during the pause is given after it, without an event. */
+static void the_pause_delays(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	others = 500 * MIB;
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 20 * MIB);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 0);
+	assert_true(fmlib_wanted_lasts(cache));
+	assert_int_equal(look_after(cache, 999), 0);
+	/* The event would have got it also from a program that is not idle. */
+	give(cache, take(cache, 40 * MIB, 9));
+	assert_int_equal(look_after(cache, 1), 60 * MIB);
+	assert_false(fmlib_wanted_lasts(cache));
+	/* If the gift is taken, the pause is over. */
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 0);
+	assert_int_equal(look_after(cache, 100), 0);
+	others += 50 * MIB;
+	assert_int_equal(look_after(cache, 100), 40 * MIB);
+	flexmem_cache_destroy(cache);
+	/* A wish that has ended by then gets nothing. */
+	cache = pressed_cache("");
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 20 * MIB);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 0);
+	assert_int_equal(look_after(cache, 1300), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/* One byte of a gift does not make another gift due. */
+static void a_gift_is_taken_as_a_whole(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	others = 500 * MIB;
+	three_free(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 15 * MIB), 20 * MIB);
+	others += 1;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 15 * MIB), 0);
+	assert_int_equal(look_after(cache, 100), 0);
+	others += 15 * MIB - 1;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 150 * MIB), 100 * MIB);
+	/* The cache had less than was lacking. */
+	give(cache, take(cache, 20 * MIB, 0));
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 0);
+	others += 100 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* Several processes take what was given for the largest wish. */
+static void what_is_left_of_a_gift_counts(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	others = 500 * MIB;
+	three_free(cache);
+	give(cache, take(cache, 80 * MIB, 9));
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 60 * MIB);
+	others += 18 * MIB;
+	/* 42 MiB are there still. */
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 42 * MIB), 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 20 * MIB);
+	/* Of 80 MiB, others have got 40, and asked for 78. */
+	others += 22 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 40 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* A smaller wish of another process does not end a larger one. */
+static void the_larger_wish_counts(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *tokens[2];
+
+	(void)state;
+	others = 500 * MIB;
+	tokens[0] = take(cache, 20 * MIB, 0);
+	tokens[1] = take(cache, 40 * MIB, 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 0);
+	give(cache, tokens[0]);
+	give(cache, tokens[1]);
+	assert_int_equal(look_after(cache, 100), 60 * MIB);
+	flexmem_cache_destroy(cache);
+	/* The smaller one counts after the end of the larger one. */
+	cache = pressed_cache("");
+	tokens[0] = take(cache, 20 * MIB, 0);
+	tokens[1] = take(cache, 40 * MIB, 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	atomic_fetch_add(&now_ms, 1200);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 0);
+	give(cache, tokens[0]);
+	give(cache, tokens[1]);
+	assert_int_equal(look_after(cache, 100), 20 * MIB);
+	assert_false(fmlib_wanted_lasts(cache));
+	flexmem_cache_destroy(cache);
+}
+
+/* A process that fails on purpose costs no walk over the segments. */
+static void nothing_to_give_costs_no_walk(void **state)
+{
+	struct flexmem_cache *cache;
+	void *tokens[2];
+
+	(void)state;
+	atomic_store(&now_ms, 5000);
+	others = 500 * MIB;
+	mock.has_pressure = true;
+	cache = mock_cache_events("");
+	tokens[0] = take(cache, 20 * MIB, 0);
+	tokens[1] = take(cache, 40 * MIB, 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 0);
+	looks = 0;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 0);
+	assert_int_equal(look_after(cache, 100), 0);
+	assert_int_equal(looks, 0);
+	/* A block that waits for an event is not free. */
+	use(cache, tokens[0], 1);
+	give(cache, tokens[0]);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 0);
+	assert_int_equal(looks, 0);
+	mock.happened[0] = true;
+	assert_int_equal(look_after(cache, 100), 20 * MIB);
+	give(cache, tokens[1]);
+	others += 20 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 30 * MIB), 40 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
+/* What the provider has refused to take is offered to others again. */
+static void what_could_not_go_goes_later(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_request request = { .bytes = 20 * MIB };
+
+	(void)state;
+	others = 500 * MIB;
+	assert_int_equal(flexmem_cache_pool_create(cache, &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	give(cache, a.token);
+	/* The pool keeps it for the graph. */
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 0);
+	mock.fail_frees = 2;
+	mock.error = -EBUSY;
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	press_wanted(FLEXMEM_LEVEL_NONE, others + 20 * MIB, GIB, MIB);
+	assert_int_equal(flexmem_cache_serve_pressure(cache, NULL), -EBUSY);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 20 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
 /* What goes for the level counts for the other process, too. */
 static void the_rest_of_what_is_lacking(void **state)
 {
@@ -331,6 +518,12 @@ int main(void)
 		CACHE_TEST(adjacent_segments),
 		CACHE_TEST(as_much_of_a_growing_one),
 		CACHE_TEST(nothing_in_vain),
+		CACHE_TEST(the_pause_delays),
+		CACHE_TEST(a_gift_is_taken_as_a_whole),
+		CACHE_TEST(what_is_left_of_a_gift_counts),
+		CACHE_TEST(the_larger_wish_counts),
+		CACHE_TEST(nothing_to_give_costs_no_walk),
+		CACHE_TEST(what_could_not_go_goes_later),
 		CACHE_TEST(the_rest_of_what_is_lacking),
 		CACHE_TEST(levels_and_what_is_lacking),
 		CACHE_TEST(what_becomes_idle_goes),

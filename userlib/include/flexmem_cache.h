@@ -1037,7 +1037,9 @@ FLEXMEM_API int flexmem_cache_drop_lost(struct flexmem_cache *cache,
  *    succeed if this one freed memory: that many bytes, and not more than one
  *    segment too many; adjacent segments if it has enough of them, because the
  *    other process needs one piece. Nothing if it did so less than a second ago
- *    and nobody took that memory.
+ *    and others have taken none of that; if they have taken a part, only what
+ *    the rest does not suffice for. The next event after that second counts for
+ *    what was asked for in it, too.
  *
  * Free memory is what flexmem_cache_trim() could return: free segments, and the
  * free ends of growing ones, each as a whole.
@@ -1061,12 +1063,13 @@ FLEXMEM_API int flexmem_cache_serve_pressure(struct flexmem_cache *cache,
  * For a framework without a loop. The thread waits for events and serves them
  * like flexmem_cache_serve_pressure(). What another process lacked and the
  * program still used is returned when the program has allocated nothing for a
- * tenth of a second, for as long as a cache of that process waits. The device
- * sends no event for memory
- * that the program frees after the level has become FLEXMEM_LEVEL_CRITICAL. So
- * while that level lasts, the thread looks once a second. If the program has
- * allocated nothing since the last look, the thread returns free memory as
- * after an event of that level. The thread ends with
+ * tenth of a second, for as long as a cache of that process waits. What was
+ * asked for in the second after a return in vain is returned after it, also
+ * without a further event. The device sends no event for memory that the program
+ * frees after the level has become FLEXMEM_LEVEL_CRITICAL. So while that level
+ * lasts, the thread looks once a second. If the program has allocated nothing
+ * since the last look, the thread returns free memory as after an event of that
+ * level. The thread ends with
  * flexmem_cache_stop_helper(), with the destruction of the cache, or when the
  * device is removed; then it can be started again. It blocks all signals. It
  * runs callbacks of the provider, of the events and of the log, like any other

@@ -416,10 +416,10 @@ void fmlib_pressure_again(struct flexmem_cache *cache);
 
 /*
  * wanted.c: under the lock. fmlib_wanted_answer() answers an event about what
- * another process lacks, and fmlib_wanted_look() gives what the program has
- * freed since, if it has allocated nothing since the last look. Both return the
- * number of bytes that they have released. @released: what the cache has
- * released for the level of the same event, less than is lacking.
+ * another process lacks. fmlib_wanted_look() gives what a pause has delayed, and
+ * what the program has freed since, if it has allocated nothing since the last
+ * look. Both return the number of bytes that they have released. @released: what
+ * the cache has released for the level of the same event, less than is lacking.
  */
 uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
 			     const struct flexmem_pressure_event *event,

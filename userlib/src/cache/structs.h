@@ -512,21 +512,29 @@ struct fmlib_helper {
 	struct stat pipe;
 };
 
-/*
- * What another process lacks (wanted.c). Times are in milliseconds.
- * @bytes: what it lacks still; 0: nothing
- * @until: until when that counts
- * @looked_at: @account.clock at the last look
- * @gave: whether the cache has given anything, at @gave_at
- * @others: what others had then
- */
-struct fmlib_wanted {
+/* How many bytes another process lacks, and until when that counts. */
+struct fmlib_wish {
 	uint64_t bytes;
 	uint64_t until;
+};
+
+/*
+ * What other processes lack (wanted.c). Times are in milliseconds.
+ * @wish: what is left of the wish that the cache fulfils
+ * @next: a wish that came during the pause, or that is smaller than @wish
+ * @looked_at: @account.clock at the last look
+ * @gave_at: when the cache gave something last
+ * @given: what it has given since others had @others
+ * @due: what others had asked for of that
+ */
+struct fmlib_wanted {
+	struct fmlib_wish wish;
+	struct fmlib_wish next;
 	uint64_t looked_at;
-	bool gave;
 	uint64_t gave_at;
+	uint64_t given;
 	uint64_t others;
+	uint64_t due;
 };
 
 /*

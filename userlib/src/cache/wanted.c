@@ -4,10 +4,11 @@
  * many bytes were missing. The cache gives back that much of its free memory,
  * also if the device is far from full.
  *
- * A process can fail on purpose. So if what the cache gave was not taken, it
- * gives nothing for PAUSE_MS. What it could not give at once, because it was in
- * use, it gives when the program is idle, as long as the other process may still
- * be waiting for it.
+ * A process can fail on purpose. So if nothing of what the cache gave was taken,
+ * it gives nothing for PAUSE_MS. If a part was taken, it gives no more than the
+ * rest does not suffice for. What others ask for in the meantime it gives
+ * afterwards. What it could not give at once, because it was in use, it gives
+ * when the program is idle. Both ends when the other process waits no longer.
  */
 #include "cache.h"
 
@@ -22,6 +23,12 @@ static uint64_t now_ms(void)
 	return fmlib_now() / FMLIB_MS;
 }
 
+/* The bytes of a wish that counts still. */
+static uint64_t alive(const struct fmlib_wish *wish, uint64_t now)
+{
+	return now < wish->until ? wish->bytes : 0;
+}
+
 /* What others have, if @in_use bytes of the device are in use. */
 static uint64_t of_others(const struct flexmem_cache *cache, uint64_t in_use)
 {
@@ -30,32 +37,88 @@ static uint64_t of_others(const struct flexmem_cache *cache, uint64_t in_use)
 	return in_use > own ? in_use - own : 0;
 }
 
-/* Whether the last gift was so short ago that it counts, and was not taken. */
+/* By how much others have grown since the first of the last gifts. */
+static uint64_t growth(const struct flexmem_cache *cache, uint64_t in_use)
+{
+	uint64_t others = of_others(cache, in_use);
+
+	return others > cache->wanted.others ?
+	       others - cache->wanted.others : 0;
+}
+
+/*
+ * How many bytes of the last gifts nobody has taken. 0 if others have got what
+ * they asked for, or the last gift is too old to count.
+ */
+static uint64_t untaken(const struct flexmem_cache *cache, uint64_t in_use,
+			uint64_t now)
+{
+	const struct fmlib_wanted *wanted = &cache->wanted;
+	uint64_t taken = growth(cache, in_use);
+
+	if (taken >= wanted->due || now - wanted->gave_at >= PAUSE_MS)
+		return 0;
+	return wanted->given - taken;
+}
+
+/* Whether nothing at all of the last gifts was taken. */
 static bool is_in_vain(const struct flexmem_cache *cache, uint64_t in_use,
 		       uint64_t now)
 {
-	const struct fmlib_wanted *wanted = &cache->wanted;
-
-	return wanted->gave && now - wanted->gave_at < PAUSE_MS &&
-	       of_others(cache, in_use) <= wanted->others;
+	return untaken(cache, in_use, now) && !growth(cache, in_use);
 }
 
 static uint64_t give(struct flexmem_cache *cache, uint64_t in_use, uint64_t now,
 		     int *error)
 {
 	struct fmlib_wanted *wanted = &cache->wanted;
+	uint64_t bytes = alive(&wanted->wish, now);
 	uint64_t others = of_others(cache, in_use);
 	uint64_t released;
 
-	fmlib_uses_poll(cache);
-	released = fmlib_reclaim_wanted(cache, wanted->bytes, error);
-	wanted->bytes -= released < wanted->bytes ? released : wanted->bytes;
-	if (released) {
-		wanted->gave = true;
-		wanted->gave_at = now;
+	if (!untaken(cache, in_use, now)) {
 		wanted->others = others;
+		wanted->given = 0;
+		wanted->due = 0;
 	}
+	fmlib_uses_poll(cache);
+	released = fmlib_reclaim_wanted(cache, bytes, error);
+	if (!released)
+		return 0;
+	bytes = released < bytes ? released : bytes;
+	wanted->wish.bytes -= bytes;
+	wanted->given += released;
+	wanted->due += bytes;
+	wanted->gave_at = now;
 	return released;
+}
+
+/* Notes the next wish. A smaller one does not take the place of a larger one. */
+static void note(struct fmlib_wanted *wanted, uint64_t bytes, uint64_t now)
+{
+	if (alive(&wanted->next, now) < bytes)
+		wanted->next.bytes = bytes;
+	wanted->next.until = now + WISH_MS;
+}
+
+/*
+ * Makes the next wish the present one, if it needs more than what is left of the
+ * present one. If others have taken a part of the last gifts, the rest is there
+ * for it. Returns whether it does.
+ */
+static bool advance(struct flexmem_cache *cache, uint64_t in_use, uint64_t now)
+{
+	struct fmlib_wanted *wanted = &cache->wanted;
+	uint64_t next = alive(&wanted->next, now);
+	uint64_t rest = untaken(cache, in_use, now);
+
+	if (is_in_vain(cache, in_use, now) || next <= rest ||
+	    next - rest < alive(&wanted->wish, now))
+		return false;
+	wanted->wish.bytes = next - rest;
+	wanted->wish.until = wanted->next.until;
+	wanted->next.bytes = 0;
+	return true;
 }
 
 uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
@@ -66,40 +129,47 @@ uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
 			  event->in_use - released : 0;
 	uint64_t now = now_ms();
 
-	if (is_in_vain(cache, in_use, now))
-		return 0;
-	cache->wanted.bytes = event->wanted - released;
-	cache->wanted.until = now + WISH_MS;
+	note(&cache->wanted, event->wanted - released, now);
 	cache->wanted.looked_at = cache->account.clock;
+	advance(cache, in_use, now);
+	if (is_in_vain(cache, in_use, now) || !alive(&cache->wanted.wish, now))
+		return 0;
 	return give(cache, in_use, now, error);
 }
 
 bool fmlib_wanted_lasts(struct flexmem_cache *cache)
 {
+	const struct fmlib_wanted *wanted = &cache->wanted;
+	uint64_t now = now_ms();
 	bool lasts;
 
 	fmlib_lock(cache);
-	if (cache->wanted.bytes && now_ms() >= cache->wanted.until)
-		cache->wanted.bytes = 0;
-	lasts = cache->wanted.bytes;
+	lasts = alive(&wanted->wish, now) || alive(&wanted->next, now);
 	fmlib_unlock(cache);
 	return lasts;
 }
 
+/*
+ * Gives what the pause has delayed, also if the program is not idle: the event
+ * would have got it at once.
+ */
 uint64_t fmlib_wanted_look(struct flexmem_cache *cache)
 {
-	uint64_t clock = cache->account.clock;
+	struct fmlib_wanted *wanted = &cache->wanted;
+	bool is_idle = wanted->looked_at == cache->account.clock;
 	uint64_t now = now_ms();
 	uint64_t free_bytes;
-	uint64_t released = 0;
 	uint64_t total;
 	/* The cache logs a segment that the provider refuses to take back. */
 	int err;
 
-	if (cache->wanted.bytes && now < cache->wanted.until &&
-	    cache->wanted.looked_at == clock &&
-	    !fmlib_device_info(cache, &free_bytes, &total))
-		released = give(cache, total - free_bytes, now, &err);
-	cache->wanted.looked_at = clock;
-	return released;
+	wanted->looked_at = cache->account.clock;
+	is_idle = is_idle && alive(&wanted->wish, now);
+	if (!is_idle && !alive(&wanted->next, now))
+		return 0;
+	if (fmlib_device_info(cache, &free_bytes, &total))
+		return 0;
+	if (!advance(cache, total - free_bytes, now) && !is_idle)
+		return 0;
+	return give(cache, total - free_bytes, now, &err);
 }
