@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Several processes ask at the same moment for what a neighbour's cache keeps
+ * idle. Each process is a thread with a cache of its own. The clock moves only
+ * when all threads sleep, and then to the time of the next thing that happens.
+ * So one thread runs at a time, and each run is like the others.
+ */
+#include "cache_mock.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "cache/cache.h"
+
+#define MS 1000000
+#define NEVER INT64_MAX
+#define PROCESSES 10
+#define CAPACITY (64 * GIB)
+#define PIECE (256 * MIB)
+#define PIECES 256
+#define HANDLES 1024
+
+/* As in the driver: an event at most each 100 ms, for the largest wish. */
+#define EVENT_MS 100
+#define LOOK_MS 100
+
+/*
+ * @own: the bytes of the process
+ * @wakes: when its thread goes on; NEVER: the thread has ended
+ * @runs: whether it is the thread that runs now
+ */
+struct process {
+	struct flexmem_cache *cache;
+	uint64_t own;
+	pthread_t thread;
+	int64_t wakes;
+	bool runs;
+	uint64_t bytes;
+	int result;
+};
+
+/* The largest wish, and the largest of another process. */
+struct wishes {
+	const struct process *by;
+	uint64_t bytes;
+	uint64_t other;
+};
+
+static struct {
+	struct process processes[PROCESSES];
+	size_t count;
+	uint64_t sizes[HANDLES];
+	uint64_t handles;
+	uint64_t used;
+	struct wishes next;
+	struct wishes told;
+	int64_t last_event;
+	uint64_t sequence;
+} device;
+
+static int64_t now_ns;
+static pthread_mutex_t baton = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t passed = PTHREAD_COND_INITIALIZER;
+static bool scheduler_runs = true;
+static _Thread_local struct process *self;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, time);
+	time->tv_sec = now_ns / 1000 / MS;
+	time->tv_nsec = now_ns % (1000 * (int64_t)MS);
+	return 0;
+}
+
+static void wait_for(const bool *runs)
+{
+	while (!*runs)
+		pthread_cond_wait(&passed, &baton);
+}
+
+/* The thread of a process sleeps until @time, or ends with NEVER. */
+static void sleep_until(int64_t time)
+{
+	pthread_mutex_lock(&baton);
+	self->wakes = time;
+	self->runs = false;
+	scheduler_runs = true;
+	pthread_cond_broadcast(&passed);
+	if (time != NEVER)
+		wait_for(&self->runs);
+	pthread_mutex_unlock(&baton);
+}
+
+int __wrap_clock_nanosleep(clockid_t clock, int flags,
+			   const struct timespec *until, struct timespec *left)
+{
+	(void)clock;
+	(void)flags;
+	(void)left;
+	sleep_until(until->tv_sec * 1000 * (int64_t)MS + until->tv_nsec);
+	return 0;
+}
+
+static void wish(const struct process *by, uint64_t bytes)
+{
+	struct wishes *next = &device.next;
+
+	if (by == next->by) {
+		next->bytes = bytes > next->bytes ? bytes : next->bytes;
+	} else if (bytes > next->bytes) {
+		next->other = next->bytes;
+		next->bytes = bytes;
+		next->by = by;
+	} else if (bytes > next->other) {
+		next->other = bytes;
+	}
+}
+
+static int alloc(void *user, uint64_t bytes, uint64_t alignment, uint32_t flags,
+		 struct flexmem_cache_memory *memory,
+		 struct flexmem_failure *failure)
+{
+	static uint64_t offset;
+	struct process *process = user;
+
+	(void)alignment;
+	(void)flags;
+	if (bytes > CAPACITY - device.used) {
+		*failure = (struct flexmem_failure){
+			.limit = FLEXMEM_LIMIT_CAPACITY,
+			.own_used = process->own,
+			.quota = FLEXMEM_UNLIMITED,
+			.quota_left = FLEXMEM_UNLIMITED,
+		};
+		wish(process, bytes);
+		return -ENOMEM;
+	}
+	device.used += bytes;
+	process->own += bytes;
+	memory->handle = ++device.handles;
+	assert_true(device.handles < HANDLES);
+	device.sizes[device.handles] = bytes;
+	memory->address = (struct flexmem_virtual_address){ 1, offset };
+	offset += bytes;
+	return 0;
+}
+
+static int release(void *user, uint64_t handle)
+{
+	struct process *process = user;
+
+	device.used -= device.sizes[handle];
+	process->own -= device.sizes[handle];
+	return 0;
+}
+
+static int info(void *user, uint64_t *free_bytes, uint64_t *total)
+{
+	(void)user;
+	*free_bytes = CAPACITY - device.used;
+	*total = CAPACITY;
+	return 0;
+}
+
+static int read_event(void *user, struct flexmem_pressure_event *event)
+{
+	*event = (struct flexmem_pressure_event){
+		.in_use = device.used,
+		.memory = CAPACITY,
+		.sequence = device.sequence,
+		.wanted = device.told.by == user ? device.told.other :
+						   device.told.bytes,
+		.flags = FLEXMEM_TELLS_WANTED,
+	};
+	return event->wanted ? 0 : -EAGAIN;
+}
+
+static int no_descriptor(void *user)
+{
+	(void)user;
+	return -1;
+}
+
+static struct process *begin(void)
+{
+	struct process *process = &device.processes[device.count++];
+	const struct flexmem_cache_provider provider = {
+		.alloc = alloc,
+		.free = release,
+		.memory_info = info,
+		.user = process,
+		.pressure = read_event,
+		.pressure_fd = no_descriptor,
+	};
+	const struct flexmem_cache_options options = {
+		.provider = &provider,
+		.provider_size = sizeof(provider),
+		.configuration = "",
+	};
+
+	process->wakes = NEVER;
+	assert_int_equal(flexmem_cache_create(&process->cache, &options,
+					      sizeof(options)), 0);
+	return process;
+}
+
+static void *ask(void *argument)
+{
+	void *token;
+
+	self = argument;
+	pthread_mutex_lock(&baton);
+	wait_for(&self->runs);
+	pthread_mutex_unlock(&baton);
+	self->result = flexmem_cache_alloc(self->cache, self->bytes, 0, &token);
+	sleep_until(NEVER);
+	return NULL;
+}
+
+/* Begins a thread that asks for @bytes, @ms from now. */
+static void will_ask(struct process *process, uint64_t bytes, int64_t ms)
+{
+	process->bytes = bytes;
+	process->wakes = now_ns + ms * MS;
+	assert_int_equal(pthread_create(&process->thread, NULL, ask, process),
+			 0);
+}
+
+static void let_run(struct process *process)
+{
+	pthread_mutex_lock(&baton);
+	scheduler_runs = false;
+	process->runs = true;
+	pthread_cond_broadcast(&passed);
+	wait_for(&scheduler_runs);
+	pthread_mutex_unlock(&baton);
+}
+
+static void send_event(void)
+{
+	size_t i;
+
+	device.told = device.next;
+	device.next = (struct wishes){ 0 };
+	device.last_event = now_ns;
+	device.sequence++;
+	for (i = 0; i < device.count; i++)
+		flexmem_cache_serve_pressure(device.processes[i].cache, NULL);
+}
+
+/* What the helper threads do while somebody lacks memory. */
+static void look_again(void)
+{
+	size_t i;
+
+	for (i = 0; i < device.count; i++)
+		fmlib_pressure_again(device.processes[i].cache);
+}
+
+static struct process *next_process(void)
+{
+	struct process *next = NULL;
+	size_t i;
+
+	for (i = 0; i < device.count; i++) {
+		if (device.processes[i].wakes != NEVER &&
+		    (!next || device.processes[i].wakes < next->wakes))
+			next = &device.processes[i];
+	}
+	return next;
+}
+
+/* Runs all threads until they have ended. */
+static void run(void)
+{
+	struct process *process;
+	int64_t look = now_ns + LOOK_MS * MS;
+	int64_t event;
+	int64_t time;
+
+	while ((process = next_process())) {
+		event = device.next.bytes ?
+			device.last_event + EVENT_MS * MS : NEVER;
+		time = process->wakes < look ? process->wakes : look;
+		time = event < time ? event : time;
+		now_ns = time > now_ns ? time : now_ns;
+		if (event == time) {
+			send_event();
+		} else if (look == time) {
+			look_again();
+			look += LOOK_MS * MS;
+		} else {
+			let_run(process);
+		}
+	}
+}
+
+/* A process fills @fill percent, and keeps a quarter of that in use. */
+static struct process *begin_hog(uint64_t fill)
+{
+	struct process *hog;
+	uint64_t bytes = CAPACITY / 100 * fill / (2 * MIB) * (2 * MIB);
+	uint64_t live = bytes / 4 / (2 * MIB) * (2 * MIB);
+	void *tokens[PIECES];
+	size_t count = 0;
+
+	memset(&device, 0, sizeof(device));
+	now_ns = 1000 * (int64_t)MS;
+	hog = begin();
+	take(hog->cache, live, 0);
+	for (bytes -= live; bytes >= PIECE; bytes -= PIECE)
+		tokens[count++] = take(hog->cache, PIECE, 0);
+	while (count)
+		give(hog->cache, tokens[--count]);
+	return hog;
+}
+
+static uint64_t idle(const struct process *process)
+{
+	struct flexmem_cache_statistics f = figures(process->cache);
+
+	return f.reserved_bytes[FLEXMEM_CACHE_ALL].current -
+	       f.allocated_bytes[FLEXMEM_CACHE_ALL].current;
+}
+
+static void end(void)
+{
+	size_t i;
+
+	for (i = 0; i < device.count; i++) {
+		if (device.processes[i].bytes)
+			pthread_join(device.processes[i].thread, NULL);
+	}
+	for (i = 0; i < device.count; i++)
+		flexmem_cache_destroy(device.processes[i].cache);
+	assert_int_equal(device.used, 0);
+}
+
+/*
+ * @count processes ask, each @apart ms after the one before, for their shares of
+ * what is free and half of what the hog keeps idle. All are served.
+ */
+static void all_are_served(const struct process *hog,
+			   const unsigned int *shares, size_t count,
+			   int64_t apart)
+{
+	uint64_t bytes = CAPACITY - device.used + idle(hog) / 2;
+	size_t first = device.count;
+	unsigned int sum = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		sum += shares[i];
+	for (i = 0; i < count; i++)
+		will_ask(begin(), bytes * shares[i] / sum / (2 * MIB) *
+				  (2 * MIB), (int64_t)i * apart);
+	run();
+	for (i = first; i < device.count; i++)
+		assert_int_equal(device.processes[i].result, 0);
+}
+
+static const uint64_t fills[] = { 50, 80, 90, 94, 96, 99 };
+static const int64_t gaps[] = { 0, 7, 40 };
+static const unsigned int equal[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+
+static void all_at_once(void **state)
+{
+	static const size_t counts[] = { 1, 3, 8 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 6 * 3 * 3; i++) {
+		all_are_served(begin_hog(fills[i / 9]), equal,
+			       counts[i / 3 % 3], gaps[i % 3]);
+		end();
+	}
+}
+
+/* What was given for the largest request is taken by several smaller ones. */
+static void of_different_sizes(void **state)
+{
+	static const unsigned int shares[][8] = {
+		{ 1, 2, 3, 4, 5, 6, 7, 8 },
+		{ 8, 7, 6, 5, 4, 3, 2, 1 },
+		{ 1, 1, 1, 1, 1, 1, 1, 10 },
+		{ 20, 1, 20, 1, 20, 1, 20, 1 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 6 * 3 * 4; i++) {
+		all_are_served(begin_hog(fills[i / 12]), shares[i / 3 % 4], 8,
+			       gaps[i % 3]);
+		end();
+	}
+}
+
+/* One process asks and gives up. Those that ask after it are served. */
+static void after_one_that_gave_up(void **state)
+{
+	struct flexmem_cache_memory memory;
+	struct flexmem_failure failure;
+	struct process *hog;
+	int64_t gap;
+
+	(void)state;
+	for (gap = 0; gap <= 1000; gap += 125) {
+		hog = begin_hog(90);
+		begin();
+		assert_int_equal(alloc(&device.processes[1],
+				       CAPACITY - device.used + PIECE, 0, 0,
+				       &memory, &failure), -ENOMEM);
+		send_event();
+		now_ns += gap * MS;
+		all_are_served(hog, equal, 1, 0);
+		end();
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CACHE_TEST(all_at_once),
+		CACHE_TEST(of_different_sizes),
+		CACHE_TEST(after_one_that_gave_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
