@@ -556,6 +556,44 @@ static void memory_is_that_of_tensors(void **state)
 	assert_int_equal(free_bytes, GIB - 30 * MIB);
 }
 
+/* A cache compares what it reads while it waits with what an event has told. */
+static void the_device_is_measured_as_by_events(void **state)
+{
+	struct flexmem_cache_provider provider;
+	struct flexmem_pressure_event event;
+	struct flexmem_allocated program;
+	uint64_t free_bytes;
+	uint64_t total;
+
+	(void)state;
+	create("");
+	/* What others have reserved and do not use is free. */
+	fake.region_reserved = true;
+	take(30 * MIB, 0);
+	fake.region_reserved = false;
+	fake.region_flags = FLEXMEM_REGION_PROGRAM;
+	assert_int_equal(flexmem_device_alloc(device, 1000 * MIB, 0,
+					      FLEXMEM_PROGRAM, &program,
+					      sizeof(program)), 0);
+	fake.events = 1;
+	fake.memory = fake.capacity;
+	assert_int_equal(flexmem_device_pressure(device, &event, sizeof(event)),
+			 0);
+	assert_int_equal(flexmem_cache_device_provider(device, &provider,
+						       sizeof(provider)), 0);
+	assert_int_equal(provider.device_info(provider.user, &free_bytes,
+					      &total), 0);
+	assert_int_equal(total, event.memory);
+	assert_int_equal(total - free_bytes, event.in_use);
+	assert_int_equal(event.in_use, 1030 * MIB);
+	/* An older driver does not tell the whole. */
+	fake.memory = 0;
+	assert_int_equal(provider.device_info(provider.user, &free_bytes,
+					      &total), 0);
+	assert_int_equal(total, fake.capacity);
+	assert_int_equal(flexmem_device_free(device, program.handle), 0);
+}
+
 /* Both figures come from one call: other processes allocate too. */
 static void memory_is_one_call(void **state)
 {
@@ -677,6 +715,7 @@ int main(void)
 		DEVICE_TEST(forked_child_leaves_the_memory),
 #ifndef ON_DEVICE
 		DEVICE_TEST(memory_is_that_of_tensors),
+		DEVICE_TEST(the_device_is_measured_as_by_events),
 		DEVICE_TEST(memory_is_one_call),
 		DEVICE_TEST(busy_segments),
 		DEVICE_TEST(lost_segments),

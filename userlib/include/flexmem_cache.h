@@ -178,7 +178,8 @@ struct flexmem_cache_memory {
  *	fails, the cache calls @map again. NULL if @map is NULL.
  * @device_info: the free and total bytes of the whole device, whatever this
  *	process can have. The cache decides with them how much it gives back
- *	under pressure. NULL: @memory_info is about the whole device.
+ *	under pressure, so total less free is what @pressure tells as
+ *	&flexmem_pressure_event.in_use. NULL: @memory_info tells that.
  *
  * The cache checks the results. It treats a positive result and -ECHILD like
  * -EIO. It frees memory from @alloc or @grow that is misaligned, extends beyond

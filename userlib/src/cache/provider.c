@@ -114,16 +114,26 @@ static int device_memory_info(void *user, uint64_t *free, uint64_t *total)
 	return flexmem_device_memory_info(user, free, total);
 }
 
+/*
+ * The measure of an event: what is in use, also by programs, of all memory. What
+ * a cgroup has reserved and does not use is not in use.
+ */
 static int device_device_info(void *user, uint64_t *free, uint64_t *total)
 {
 	struct flexmem_domain_state all;
+	uint64_t used;
 	int err;
 
 	err = flexmem_device_domain(user, FLEXMEM_WHOLE_DEVICE, &all,
 				    sizeof(all));
-	if (!err)
-		fmlib_tensor_memory(&all, free, total);
-	return err;
+	if (err)
+		return err;
+	used = all.total - all.free - all.reserved;
+	/* An older driver does not tell the whole. */
+	*total = all.memory_total ? all.memory_total : all.capacity;
+	*total = *total > used ? *total : used;
+	*free = *total - used;
+	return 0;
 }
 
 void fmlib_provider_device(struct flexmem_device *device,
