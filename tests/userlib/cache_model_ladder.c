@@ -530,6 +530,16 @@ static void describe(const struct model *model, const struct model_want *want)
 	failure->reserved_bytes = reserved(model);
 	failure->device_total = model->world->capacity;
 	failure->device_free = model->world->capacity - model->world->used;
+	if (model->setup->fraction) {
+		uint64_t total = (uint64_t)(model->setup->fraction *
+					    (double)model->world->capacity);
+		uint64_t left = total > reserved(model) ?
+				total - reserved(model) : 0;
+
+		failure->device_total = total;
+		if (failure->device_free > left)
+			failure->device_free = left;
+	}
 	failure->kept_pool = keeper(model, want);
 	for (i = 0; i < model->count; i++) {
 		segment = model->segments[i];

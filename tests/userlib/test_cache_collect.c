@@ -310,6 +310,10 @@ static void fraction(void **state)
 	flexmem_cache_error_text(-ENOMEM, &a.failure, sizeof(a.failure), text,
 				 sizeof(text));
 	assert_non_null(strstr(text, "; per_process_memory_fraction allows 100.0 MiB"));
+	/* These are the figures of flexmem_cache_memory_info(). */
+	assert_int_equal(a.failure.device_total, 100 * MIB);
+	assert_int_equal(a.failure.device_free, 0);
+	assert_non_null(strstr(text, "; this process can have 100.0 MiB, free: 0 B; "));
 	flexmem_cache_destroy(cache);
 
 	/*

@@ -142,7 +142,7 @@ static void advice(void **state)
 	mock.fail_allocs = 0;
 	text_of(cache, 600 * MIB, text, sizeof(text));
 	assert_string_equal(text,
-		"out of device memory: tried to allocate 600.0 MiB; this process can have 1.0 GiB, all of it free; this cache has allocated 0 B and reserved no more; per_process_memory_fraction allows 512.0 MiB; a larger fraction may help");
+		"out of device memory: tried to allocate 600.0 MiB; this process can have 512.0 MiB, all of it free; this cache has allocated 0 B and reserved no more; per_process_memory_fraction allows 512.0 MiB; a larger fraction may help");
 	flexmem_cache_destroy(cache);
 }
 

@@ -659,9 +659,9 @@ enum flexmem_cache_obstacle {
  * @reserved_bytes: bytes in segments
  * @largest_free: bytes of the largest free block of the cache
  * @allowed_bytes: limit of bytes by per_process_memory_fraction; 0: no limit
- * @device_free: free bytes of the device, from the provider. If this and
- *	@device_total are 0, they are not known
- * @device_total: all bytes of the device
+ * @device_free: what the cache could still get, as flexmem_cache_memory_info()
+ *	tells. If this and @device_total are 0, it is not known
+ * @device_total: what the cache can have in all
  * @device: the provider's reason, for an @error of -ENOMEM
  * @device_room: 0; for @device to grow
  * @obstacle: enum flexmem_cache_obstacle: why the largest free block could not

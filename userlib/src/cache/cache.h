@@ -314,6 +314,9 @@ int fmlib_provider_memory(const struct flexmem_cache_provider *provider,
 /* The same for the provider of the cache. */
 int fmlib_memory_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
+/* reclaim.c: the same times the cache's fraction. */
+int fmlib_cache_memory(const struct flexmem_cache *cache, uint64_t *free,
+		       uint64_t *total);
 /* The same for the whole device, whatever the process can have. */
 int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);

@@ -227,8 +227,8 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 	failure->allocated_bytes = fmlib_figures_allocated(cache);
 	failure->reserved_bytes = f->reserved_bytes[FLEXMEM_CACHE_ALL].current;
 	fmlib_failure_largest(cache, want);
-	if (fmlib_memory_info(cache, &failure->device_free,
-			      &failure->device_total)) {
+	if (fmlib_cache_memory(cache, &failure->device_free,
+			       &failure->device_total)) {
 		failure->device_free = 0;
 		failure->device_total = 0;
 	}

@@ -316,17 +316,21 @@ int flexmem_cache_empty(struct flexmem_cache *cache, uint64_t *released)
 	return wait_err ? wait_err : err;
 }
 
-static void apply_fraction(const struct flexmem_cache *cache, uint64_t *free,
-			   uint64_t *total)
+int fmlib_cache_memory(const struct flexmem_cache *cache, uint64_t *free,
+		       uint64_t *total)
 {
 	uint64_t reserved =
 		cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
 	uint64_t left;
+	int err = fmlib_memory_info(cache, free, total);
 
+	if (err || cache->config.fraction >= 1.0)
+		return err;
 	*total = (uint64_t)(cache->config.fraction * (double)*total);
 	left = *total > reserved ? *total - reserved : 0;
 	if (*free > left)
 		*free = left;
+	return 0;
 }
 
 int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
@@ -341,9 +345,7 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 		return -EINVAL;
 	state = fmlib_cancel_off();
 	pthread_mutex_lock(&cache->lock);
-	err = fmlib_memory_info(cache, free, total);
-	if (!err && cache->config.fraction < 1.0)
-		apply_fraction(cache, free, total);
+	err = fmlib_cache_memory(cache, free, total);
 	pthread_mutex_unlock(&cache->lock);
 	fmlib_cancel_as(state);
 	return err;
