@@ -3,7 +3,10 @@
 #
 # Runs in the guest. Three containers have 25, 50 and 25 % of a VF, by limits of their cgroups. The third allocates and
 # frees up to its limit. A program in the other two asks what it can have, and allocates exactly that: 100 starts, of
-# which none may fail. Prints TAP. `make -C tests/userlib vm` must have built the program.
+# which none may fail. In 50 of them the third is stopped, and each piece is as large as the program is told that one
+# allocation can be. In the other 50 all three run, and the pieces have 64 KiB: the block that a program is told of may
+# be gone when it asks, so no run shows that it gets larger pieces then. Nor does a run have more than these three, or
+# other limits than of bytes. Prints TAP. `make -C tests/userlib vm` must have built the program.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/shares.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh

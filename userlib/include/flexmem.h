@@ -1091,9 +1091,10 @@ FLEXMEM_API int flexmem_device_domain(const struct flexmem_device *device,
  * other cgroups, and of each limit of bytes of the cgroup that opened the device
  * and of those above it. @free is the smallest of what is left of each. Other
  * processes may take the same bytes, and what is free may be in several pieces.
- * If slots of the device are set aside for programs, the regions in these slots
- * count neither as free nor as total. flexmem_device_domain() has the figures of
- * the whole device.
+ * A cgroup's limit of regions does not count: it may forbid an allocation that
+ * fits into no region in which the cgroup has memory. If slots of the device are
+ * set aside for programs, the regions in these slots count neither as free nor
+ * as total. flexmem_device_domain() has the figures of the whole device.
  *
  * Return: 0; -EINVAL: an argument is NULL; or an error of the driver, as for
  * flexmem_device_domain().

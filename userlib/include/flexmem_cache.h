@@ -372,15 +372,15 @@ struct flexmem_cache_profile {
  *                               goes to the provider. Only memory that is freed
  *                               in a private pool stays in that pool
  * expandable_segments           True or False (default): segments grow in place
- * garbage_collection_threshold  0.0 (default: off) to 1.0: share of the device
- *                               that may be reserved before free segments go
- *                               back, the oldest first
+ * garbage_collection_threshold  0.0 (default: off) to 1.0: share of what the
+ *                               cache can have that may be reserved before free
+ *                               segments go back, the oldest first
  * history_entries               how many of the last events a snapshot shows; 0
  *                               (default): none
  * max_non_split_rounding_mb     oversize_slack of the profile
  * max_split_size_mb             blocks of this size and above are not split
- * per_process_memory_fraction   above 0.0, up to 1.0 (default): share of the
- *                               device that may be reserved at all
+ * per_process_memory_fraction   above 0.0, up to 1.0 (default): share of what the
+ *                               process can have that may be reserved at all
  * release_lock_on_device_malloc True or False (default): the provider makes
  *                               segments with the cache unlocked. PyTorch's
  *                               release_lock_on_cudamalloc is accepted, too
@@ -523,8 +523,9 @@ FLEXMEM_API int flexmem_cache_set_setting(struct flexmem_cache *cache,
 /**
  * flexmem_cache_set_memory_fraction() - limit the bytes in segments
  * @cache: a cache
- * @fraction: above 0.0, up to 1.0: share of the device that the cache may have
- *	in segments; 17 digits of it count
+ * @fraction: above 0.0, up to 1.0: the cache may have this share of what the
+ *	process can have (flexmem_cache_memory_info()) in segments; 17 digits of
+ *	it count
  *
  * Sets ``per_process_memory_fraction``, as flexmem_cache_set_setting() does.
  *
@@ -955,10 +956,11 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
  * @total is the smallest of what the device has outside the reservations of
  * other cgroups, and of each limit of bytes of the process's cgroups, times
  * per_process_memory_fraction. @free is the smallest of what is left of each.
- * Other processes may take the same bytes. Free blocks of the cache do not count
- * as free here. If slots of the device are set aside for programs, the regions in
- * these slots count neither as free nor as total. So the total falls when the
- * driver acquires the first of these regions, and again with each further one.
+ * Other processes may take the same bytes. A cgroup's limit of regions does not
+ * count. Free blocks of the cache do not count as free here. If slots of the
+ * device are set aside for programs, the regions in these slots count neither as
+ * free nor as total. So the total falls when the driver acquires the first of
+ * these regions, and again with each further one.
  * flexmem_device_domain() has the figures of the whole device.
  *
  * Return: 0; -EOPNOTSUPP: the provider does not know; or the provider's error.

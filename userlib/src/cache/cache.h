@@ -321,8 +321,8 @@ int fmlib_cache_memory(const struct flexmem_cache *cache, uint64_t *free,
 int fmlib_device_info(const struct flexmem_cache *cache, uint64_t *free,
 		      uint64_t *total);
 /*
- * Returns a share of the device's memory in bytes. If that is unknown, returns
- * 0 and warns once.
+ * Returns a share of what the process can have, in bytes. If that is unknown,
+ * returns 0 and warns once.
  */
 uint64_t fmlib_share_of_device(struct flexmem_cache *cache, double share);
 

@@ -161,7 +161,7 @@ class Cache(Owner):
         check(lib.flexmem_cache_stop_helper(self._use()))
 
     def memory_info(self) -> tuple[int, int]:
-        """The device's free and total bytes, from the same moment."""
+        """The bytes that the cache can still get, and that it can have in all, from the same moment."""
         free, total = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         check(lib.flexmem_cache_memory_info(self._use(), free, total))
         return free[0], total[0]

@@ -63,13 +63,13 @@ def empty_cache():
 
 
 def mem_get_info(device=None):
-    """The free and the total bytes of the device."""
+    """The bytes that this process can still get, and that it can have in all."""
     _index(device)
     return _ops.mem_get_info()
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    """Limits the memory that the cache reserves to a share of the device, above 0 and up to 1."""
+    """Limits what the cache reserves to a share of what the process can have, above 0 and up to 1."""
     _index(device)
     _ops.set_memory_fraction(fraction)
 
