@@ -46,29 +46,23 @@ static int get(uint64_t bytes, struct flexmem_allocated *a)
 	return flexmem_device_alloc(device, bytes, 0, 0, a, sizeof(*a));
 }
 
-/* How many bytes one allocation can have. */
-static uint64_t largest(void)
+static struct flexmem_available available(void)
 {
-	struct flexmem_domain_state all;
-	uint64_t fresh;
+	struct flexmem_available found;
 
-	check(flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
-				    sizeof(all)), "domain", NULL);
-	fresh = all.capacity > all.total ? all.capacity - all.total : 0;
-	if (fresh > all.max_region)
-		fresh = all.max_region;
-	return fresh > all.tensor_largest ? fresh : all.tensor_largest;
+	check(flexmem_device_available(device, &found, sizeof(found)),
+	      "available", NULL);
+	return found;
 }
 
 static int fill(uint64_t most)
 {
+	struct flexmem_available told = available();
+	uint64_t total = told.total;
+	uint64_t free_bytes = told.free;
 	struct flexmem_allocated a;
-	uint64_t free_bytes;
-	uint64_t total;
 	uint64_t bytes;
 
-	check(flexmem_device_memory_info(device, &free_bytes, &total), "info",
-	      NULL);
 	if (free_bytes != total) {
 		printf("%llu of %llu bytes are free at the start\n",
 		       (unsigned long long)free_bytes,
@@ -76,7 +70,7 @@ static int fill(uint64_t most)
 		return 1;
 	}
 	for (; free_bytes; free_bytes -= bytes) {
-		bytes = largest();
+		bytes = available().largest;
 		if (bytes > most)
 			bytes = most;
 		if (bytes > free_bytes)

@@ -665,6 +665,8 @@ static int domain(const struct file *file, struct flexmem_domain_info *cmd)
 	else
 		cmd->out_capacity = fake.capacity +
 			(uint64_t)(fake.nr_domains - 1) * (15 << 20);
+	if (cmd->domain == FLEXMEM_DOMAIN_ALL)
+		cmd->out_max_region = fake.fallback[0];
 	for (i = 0; i < nr_regions; i++) {
 		if (cmd->domain != FLEXMEM_DOMAIN_ALL &&
 		    regions[i].domain != cmd->domain)

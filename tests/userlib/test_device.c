@@ -587,6 +587,69 @@ static void memory_of_a_process(void **state)
 	flexmem_device_close(device);
 }
 
+static uint64_t largest(const struct flexmem_device *device)
+{
+	struct flexmem_available found;
+
+	assert_int_equal(flexmem_device_available(device, &found,
+						  sizeof(found)), 0);
+	must_have(device, found.free, found.total);
+	return found.largest;
+}
+
+/* What one allocation can have is a free block, or a further region. */
+static void the_largest_allocation(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_available found;
+	struct flexmem_allocated a;
+
+	(void)state;
+	fake.capacity = 30 * GIB;
+	assert_int_equal(largest(device), 12 * GIB);
+	assert_int_equal(flexmem_device_alloc(device, GIB, 0, 0, &a, sizeof(a)),
+			 0);
+	assert_int_equal(largest(device), 12 * GIB);
+	/* The slots that are left take no more. */
+	fake.memory = 17 * GIB;
+	assert_int_equal(largest(device), 11 * GIB);
+	fake.memory = 24 * GIB;
+	assert_int_equal(largest(device), 12 * GIB);
+	fake.memory = 0;
+	/* What others have reserved is not for this process. */
+	fake.region_reserved = true;
+	assert_int_equal(flexmem_device_alloc(device, 12 * GIB, 0, 0, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(largest(device), 11 * GIB);
+	fake.capacity = 24 * GIB;
+	assert_int_equal(flexmem_device_alloc(device, 10 * GIB, 0, 0, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(largest(device), GIB);
+	assert_int_equal(flexmem_device_available(device, NULL, sizeof(found)),
+			 -EINVAL);
+	assert_int_equal(flexmem_device_available(device, &found, 8), -EINVAL);
+	assert_int_equal(flexmem_device_available(NULL, &found, sizeof(found)),
+			 -EINVAL);
+	flexmem_device_close(device);
+}
+
+/* An allocation is in one domain. */
+static void the_largest_of_a_domain(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+
+	(void)state;
+	fake.nr_domains = 2;
+	fake.capacity = 13 * GIB;
+	assert_int_equal(largest(device), 12 * GIB);
+	/* 1 GiB in one domain and 15 MiB in the other one can be acquired. */
+	assert_int_equal(flexmem_device_alloc(device, 12 * GIB - MIB, 0, 0, &a,
+					      sizeof(a)), 0);
+	assert_int_equal(largest(device), GIB);
+	flexmem_device_close(device);
+}
+
 static void memory_below_a_limit(void **state)
 {
 	struct flexmem_device *device;
@@ -601,9 +664,11 @@ static void memory_below_a_limit(void **state)
 	must_have(device, 4 * GIB, 4 * GIB);
 	fake.capacity = 40 * GIB;
 	must_have(device, 8 * GIB, 8 * GIB);
+	assert_int_equal(largest(device), 8 * GIB);
 	assert_int_equal(flexmem_device_alloc(device, 6 * GIB, 0, 0, &a,
 					      sizeof(a)), 0);
 	must_have(device, 2 * GIB, 8 * GIB);
+	assert_int_equal(largest(device), 2 * GIB);
 	assert_int_equal(flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &d,
 					       sizeof(d)), 0);
 	assert_int_equal(d.flags, FLEXMEM_LIMITED);
@@ -741,6 +806,8 @@ int main(void)
 		TEST(domain_of_programs),
 		TEST(domain_of_others),
 		TEST(memory_of_a_process),
+		TEST(the_largest_allocation),
+		TEST(the_largest_of_a_domain),
 		TEST(memory_below_a_limit),
 		TEST(memory_without_slots),
 		TEST(domain_is_full),

@@ -17,8 +17,8 @@ sys.path.insert(0, PACKAGE)
 # pylint: disable=wrong-import-position
 import flexmem.device
 import numpy
-from flexmem import (MAPPABLE, Address, Cache, Device, Error, Failure, Identity, Info, OutOfMemory, Region, Statistics,
-                     Usage, devices, version)
+from flexmem import (MAPPABLE, Address, Available, Cache, Device, Error, Failure, Identity, Info, OutOfMemory, Region,
+                     Statistics, Usage, devices, version)
 from flexmem._native import __file__ as native
 from flexmem._native import ffi, lib
 
@@ -50,8 +50,9 @@ def raised(kind, function, *args, **kwargs):
 
 @test
 def every_member_of_the_structs_is_there():
-    for kind, struct in ((Info, "properties"), (Statistics, "statistics"), (Region, "region_state"), (Failure, "failure"),
-                         (Address, "virtual_address"), (Identity, "identity"), (Usage, "cache_usage")):
+    for kind, struct in ((Info, "properties"), (Statistics, "statistics"), (Region, "region_state"),
+                         (Failure, "failure"), (Address, "virtual_address"), (Identity, "identity"),
+                         (Usage, "cache_usage"), (Available, "available")):
         members = {name for name, _ in ffi.typeof(f"struct flexmem_{struct}").fields} - {"reserved", "fallback_count"}
         assert set(kind._fields) == members, (kind, set(kind._fields) ^ members)
 
@@ -86,7 +87,7 @@ def a_device_says_what_it_is():
         assert info.fallback_sizes == (12 * GIB, 8 * GIB, 4 * GIB) and info.order == "fill_first", info
         assert info.can_map and info.can_copy
         assert device.fileno() >= 0
-        assert device.regions() == []
+        assert device.regions() == [] and device.memory_info() == (64 * GIB, 64 * GIB, 12 * GIB)
         with device.alloc(1000) as memory:
             (region,) = device.regions()
             assert region.total - region.free == 1024 == memory.size == device.statistics().own_used

@@ -179,7 +179,8 @@ def info():
                  "order            fill_first", "fallback sizes   12.0 GiB, 8.0 GiB, 4.0 GiB",
                  "slots            8", "address space    64.0 GiB from 0x100000000 on, pages of 2.0 MiB"):
         assert line + "\n" in out, (line, out)
-    assert "available        64.0 GiB, of which 64.0 GiB are free\n" in out, out
+    assert "available        64.0 GiB, of which 64.0 GiB are free\n" \
+        "in one piece     12.0 GiB\n" in out, out
     found = report("info", FAKE_LIMIT=8 * GIB)
     assert (found["available_total"], found["available_free"], found["capacity"]) == (8 * GIB, 8 * GIB, 64 * GIB), found
     found = report("info")

@@ -1082,6 +1082,41 @@ FLEXMEM_API int flexmem_device_domain(const struct flexmem_device *device,
 				      size_t size);
 
 /**
+ * struct flexmem_available - what a process can have of a device's memory
+ * @free: bytes that the process can still get
+ * @total: bytes that it can have in all
+ * @largest: bytes that one allocation can have: @free, or less if that is not in
+ *	one piece
+ */
+struct flexmem_available {
+	uint64_t free;
+	uint64_t total;
+	uint64_t largest;
+};
+
+/**
+ * flexmem_device_available() - read how much memory the process can have
+ * @device: a device
+ * @available: to be filled
+ * @size: sizeof(*@available)
+ *
+ * @free and @total are those of flexmem_device_memory_info(). An allocation has
+ * @largest bytes at most if it is one of tensors, with the alignment of the
+ * device, and in any domain: the largest free block that is not reserved for
+ * another cgroup, or what a further region would have. So a process that
+ * allocates all that is free in pieces of at most @largest bytes, and asks again
+ * before each of them, gets all of it if nobody else allocates. A cgroup's limit
+ * of regions does not count here either. If the device has several domains, the
+ * figures of each are from a moment of its own.
+ *
+ * Return: 0; -EINVAL: an argument is NULL or @size is too small; or an error of
+ * the driver, as for flexmem_device_domain().
+ */
+FLEXMEM_API int flexmem_device_available(const struct flexmem_device *device,
+					 struct flexmem_available *available,
+					 size_t size);
+
+/**
  * flexmem_device_memory_info() - read how much memory the process can have
  * @device: a device
  * @free: where to put the bytes that the process can still get

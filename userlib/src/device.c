@@ -324,6 +324,77 @@ void fmlib_own_memory(const struct flexmem_domain_state *all, uint64_t *free,
 		*free = *total;
 }
 
+/*
+ * How many bytes one allocation can have in a domain, or in all of them. @left:
+ * what the slots that are left could take.
+ */
+static uint64_t largest_in(const struct flexmem_domain_state *domain,
+			   uint64_t left)
+{
+	uint64_t fresh = domain->capacity > domain->total ?
+			 domain->capacity - domain->total : 0;
+	uint64_t block = domain->tensor_largest;
+
+	/* An older driver tells the largest of all regions only. */
+	if (!block && !domain->program_total)
+		block = domain->largest_free;
+	if (fresh > domain->max_region)
+		fresh = domain->max_region;
+	if (fresh > left)
+		fresh = left;
+	if (domain->flags & FLEXMEM_EXHAUSTED)
+		fresh = 0;
+	return fresh > block ? fresh : block;
+}
+
+/* A further region is in one domain, and so is an allocation. */
+static int largest_of_domains(const struct flexmem_device *device,
+			      const struct flexmem_domain_state *all,
+			      uint64_t *largest)
+{
+	struct flexmem_domain_state one;
+	uint64_t left = UINT64_MAX;
+	uint64_t bytes;
+	uint32_t i;
+	int err;
+
+	if (all->memory_total)
+		left = all->memory_total > all->total ?
+		       all->memory_total - all->total : 0;
+	*largest = all->count < 2 ? largest_in(all, left) : 0;
+	for (i = 0; all->count > 1 && i < all->count; i++) {
+		err = flexmem_device_domain(device, i, &one, sizeof(one));
+		if (err)
+			return err;
+		bytes = largest_in(&one, left);
+		if (bytes > *largest)
+			*largest = bytes;
+	}
+	return 0;
+}
+
+int flexmem_device_available(const struct flexmem_device *device,
+			     struct flexmem_available *available, size_t size)
+{
+	struct flexmem_domain_state all;
+	struct flexmem_available now;
+	int err;
+
+	if (!available || size < FMLIB_AVAILABLE_MIN)
+		return -EINVAL;
+	err = flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
+				    sizeof(all));
+	if (!err)
+		err = largest_of_domains(device, &all, &now.largest);
+	if (err)
+		return err;
+	fmlib_own_memory(&all, &now.free, &now.total);
+	if (now.largest > now.free)
+		now.largest = now.free;
+	return fmlib_copy_out(available, size, FMLIB_AVAILABLE_MIN, &now,
+			      sizeof(now));
+}
+
 int flexmem_device_memory_info(const struct flexmem_device *device,
 			       uint64_t *free, uint64_t *total)
 {

@@ -85,6 +85,8 @@ void fmlib_tensor_memory(const struct flexmem_domain_state *all, uint64_t *free,
 void fmlib_own_memory(const struct flexmem_domain_state *all, uint64_t *free,
 		      uint64_t *total);
 
+#define FMLIB_AVAILABLE_MIN FMLIB_SIZE_TO(struct flexmem_available, largest)
+
 #define FMLIB_SECOND UINT64_C(1000000000)
 #define FMLIB_MS UINT64_C(1000000)
 

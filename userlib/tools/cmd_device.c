@@ -37,17 +37,19 @@ static void print_space(const struct flexmem_properties *properties)
 }
 
 /* Prints how much memory the process can have. */
-static void print_available(uint64_t total, uint64_t free_bytes)
+static void print_available(const struct flexmem_available *available)
 {
 	char text[FMLIB_HUMAN_MAX], left[FMLIB_HUMAN_MAX];
 
 	printf("%-16s %s, of which %s are free\n", "available",
-	       fmlib_human(total, text), fmlib_human(free_bytes, left));
+	       fmlib_human(available->total, text),
+	       fmlib_human(available->free, left));
+	print_size("in one piece", available->largest);
 }
 
 static void print_info(const struct tool *tool,
 		       const struct flexmem_properties *properties,
-		       uint64_t total, uint64_t free_bytes)
+		       const struct flexmem_available *available)
 {
 	const char *names[CAPABILITIES];
 	char text[FMLIB_HUMAN_MAX];
@@ -63,7 +65,7 @@ static void print_info(const struct tool *tool,
 	print_text("order", order_name(properties->order));
 	print_text("acquire", acquisition_name(properties->acquisition));
 	print_size("capacity", properties->capacity);
-	print_available(total, free_bytes);
+	print_available(available);
 	print_size("largest region", properties->max_region);
 	printf("%-16s", "fallback sizes");
 	for (i = 0; i < properties->fallback_count; i++)
@@ -121,15 +123,15 @@ static enum tool_status show_info(struct tool *tool)
 {
 	struct flexmem_domain_state domains[FLEXMEM_DOMAINS];
 	struct flexmem_properties properties;
-	uint64_t total, free_bytes;
+	struct flexmem_available available;
 	json_t *object;
 	int err;
 
 	err = flexmem_device_properties(tool->device, &properties,
 					sizeof(properties));
 	if (!err)
-		err = flexmem_device_memory_info(tool->device, &free_bytes,
-						 &total);
+		err = flexmem_device_available(tool->device, &available,
+					       sizeof(available));
 	if (!err)
 		err = read_domains(tool->device, domains);
 	if (err)
@@ -138,12 +140,15 @@ static enum tool_status show_info(struct tool *tool)
 		object = json_device(&properties);
 		json_add(object, "device",
 			 json_text(flexmem_device_path(tool->device)));
-		json_add(object, "available_total", json_number(total));
-		json_add(object, "available_free", json_number(free_bytes));
+		json_add(object, "available_total",
+			 json_number(available.total));
+		json_add(object, "available_free", json_number(available.free));
+		json_add(object, "available_largest",
+			 json_number(available.largest));
 		json_add(object, "domains", json_domains(domains));
 		json_print(tool, object);
 	} else {
-		print_info(tool, &properties, total, free_bytes);
+		print_info(tool, &properties, &available);
 		print_domains(domains);
 	}
 	return TOOL_OK;

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from .cache import Block, Cache, Events, Pool
     from .device import MAPPABLE, PROGRAM, ZEROED, Allocation, Device, devices, version
     from .errors import Error, OutOfMemory
-    from .structs import Address, Failure, Identity, Info, Region, Statistics, Usage
+    from .structs import Address, Available, Failure, Identity, Info, Region, Statistics, Usage
 
 __all__ = [
-    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Block", "Cache", "Device", "Error", "Events", "Failure",
-    "Identity", "Info", "OutOfMemory", "Pool", "Region", "Statistics", "Usage", "devices", "version",
+    "MAPPABLE", "PROGRAM", "ZEROED", "Address", "Allocation", "Available", "Block", "Cache", "Device", "Error", "Events",
+    "Failure", "Identity", "Info", "OutOfMemory", "Pool", "Region", "Statistics", "Usage", "devices", "version",
 ]
 
 

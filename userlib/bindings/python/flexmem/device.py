@@ -8,7 +8,7 @@ from typing import Any
 
 from ._native import ffi, lib
 from .errors import Owner, check, owned
-from .structs import Address, Failure, Identity, Info, Region, Statistics, from_c
+from .structs import Address, Available, Failure, Identity, Info, Region, Statistics, from_c
 
 PROGRAM: int = lib.FLEXMEM_PROGRAM
 MAPPABLE: int = lib.FLEXMEM_MAPPABLE
@@ -74,6 +74,12 @@ class Device(Owner):
         found = ffi.new("struct flexmem_statistics *")
         check(lib.flexmem_device_statistics(self._use(), found, ffi.sizeof(found[0])))
         return from_c(Statistics, found)
+
+    def memory_info(self) -> Available:
+        """What this process can still get, what it can have in all, and what one allocation can have."""
+        found = ffi.new("struct flexmem_available *")
+        check(lib.flexmem_device_available(self._use(), found, ffi.sizeof(found[0])))
+        return from_c(Available, found)
 
     def regions(self) -> list[Region]:
         """All regions, as they are at one moment."""

@@ -99,6 +99,14 @@ class Region(NamedTuple):
     domain: int
 
 
+class Available(NamedTuple):
+    """struct flexmem_available: what a process can have of a device's memory"""
+
+    free: int
+    total: int
+    largest: int
+
+
 class Failure(NamedTuple):
     """struct flexmem_failure: why there was no device memory"""
 
