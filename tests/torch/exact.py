@@ -44,7 +44,8 @@ def main():
     # A failure ends the program with a traceback.
     while told[0] > sum(tensor.numel() for tensor in held):
         left = told[0] - sum(tensor.numel() for tensor in held)
-        held.append(torch.empty(min(left, PIECE), dtype=torch.uint8, device="flexmem"))
+        piece = min(left, PIECE, torch.flexmem.largest_segment())
+        held.append(torch.empty(piece, dtype=torch.uint8, device="flexmem"))
     print(f"ok 2 - it gets all of that, in {len(held)} tensors", flush=True)
     full = all_say((0, limit)) and fails(1)
     print("ok" if full else "not ok", "3 - there is no more", flush=True)

@@ -94,6 +94,7 @@ class Memory(FlexmemTest):
         x = torch.empty(30 * MIB, dtype=torch.uint8, device=DEVICE)
         free, total = torch.flexmem.mem_get_info()
         self.assertLessEqual(free, total - 30 * MIB)
+        self.assertIn(torch.flexmem.largest_segment(), range(1, free + 1))
         del x
         torch.flexmem.empty_cache()
         self.assertEqual(torch.flexmem.mem_get_info(), (total, total))

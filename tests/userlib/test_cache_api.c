@@ -582,6 +582,7 @@ static void flat_provider(void **state)
 	struct flexmem_cache_provider p;
 	struct flexmem_cache_flat *flat;
 	struct flexmem_failure failure = { 0 };
+	uint64_t largest;
 	char text[256];
 
 	(void)state;
@@ -608,6 +609,8 @@ static void flat_provider(void **state)
 	assert_int_equal(p.alloc(p.user, 5120, 128, 0, &b, &failure), -ENOMEM);
 	assert_int_equal(failure.limit, FLEXMEM_LIMIT_FRAGMENTATION);
 	assert_int_equal(failure.largest_free, 3968);
+	assert_int_equal(p.largest(p.user, &largest), 0);
+	assert_int_equal(largest, 3968);
 	assert_int_equal(p.alloc(p.user, 9216, 128, 0, &b, &failure), -ENOMEM);
 	assert_int_equal(failure.limit, FLEXMEM_LIMIT_REGION_SIZE);
 	/* No parameter of the driver allows a larger region. */

@@ -233,6 +233,53 @@ static void memory_info(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static int tell_largest(void *user, uint64_t *bytes)
+{
+	assert_ptr_equal(user, &mock);
+	*bytes = 300 * MIB;
+	return mock.fails ? -EIO : 0;
+}
+
+/* How large a segment can be, within the fraction. */
+static void the_largest_segment(void **state)
+{
+	struct flexmem_cache_options options =
+		mock_options("per_process_memory_fraction:0.5");
+	struct flexmem_cache_provider provider = *options.provider;
+	struct flexmem_available found;
+	struct flexmem_cache *cache;
+
+	(void)state;
+	provider.largest = tell_largest;
+	options.provider = &provider;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	assert_int_equal(flexmem_cache_available(cache, &found, sizeof(found)),
+			 0);
+	assert_int_equal(found.total, GIB / 2);
+	assert_int_equal(found.free, GIB / 2);
+	assert_int_equal(found.largest, 300 * MIB);
+	take(cache, 400 * MIB, 0);
+	assert_int_equal(flexmem_cache_available(cache, &found, sizeof(found)),
+			 0);
+	assert_int_equal(found.free, 112 * MIB);
+	assert_int_equal(found.largest, 112 * MIB);
+	mock.fails = true;
+	assert_int_equal(flexmem_cache_available(cache, &found, sizeof(found)),
+			 -EIO);
+	mock.fails = false;
+	assert_int_equal(flexmem_cache_available(cache, NULL, sizeof(found)),
+			 -EINVAL);
+	assert_int_equal(flexmem_cache_available(cache, &found, 8), -EINVAL);
+	assert_int_equal(flexmem_cache_available(NULL, &found, sizeof(found)),
+			 -EINVAL);
+	flexmem_cache_destroy(cache);
+	cache = mock_cache("");
+	assert_int_equal(flexmem_cache_available(cache, &found, sizeof(found)),
+			 -EOPNOTSUPP);
+	flexmem_cache_destroy(cache);
+}
+
 /*
  * A fraction counts from what the provider can give, a threshold from the
  * fraction of that. A fraction that is set again does not compound.
@@ -504,6 +551,7 @@ int main(void)
 		CACHE_TEST(no_memory_info),
 		CACHE_TEST(memory_info),
 		CACHE_TEST(memory_info_of_a_fraction),
+		CACHE_TEST(the_largest_segment),
 		CACHE_TEST(fraction),
 		CACHE_TEST(fraction_changes),
 		CACHE_TEST(threshold_changes),

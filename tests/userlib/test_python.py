@@ -267,6 +267,7 @@ def a_cache_serves_what_was_freed():
             assert [b["requested_size"] for b in blocks if b["state"] == "active_allocated"] == [1000], blocks
         free, total = cache.memory_info()
         assert total - free == 2 * MIB
+        assert cache.available() == (free, total, 12 * GIB)
         assert cache.empty() == 2 * MIB and cache.memory_info() == (total, total)
         assert cache.alloc(0).token == 0
         error = raised(OutOfMemory, cache.alloc, 1 << 40)
@@ -316,7 +317,7 @@ def a_device_stays_open_for_its_caches():
 @test
 def a_cache_without_a_device():
     with Cache(simulated=64 * MIB) as cache:
-        assert cache.memory_info() == (64 * MIB, 64 * MIB)
+        assert cache.memory_info() == (64 * MIB, 64 * MIB) and cache.available().largest == 64 * MIB
         with cache.alloc(MIB):
             assert cache.memory_info()[0] < 64 * MIB
         error = raised(OutOfMemory, cache.alloc, GIB)

@@ -180,6 +180,8 @@ struct flexmem_cache_memory {
  *	process can have. The cache decides with them how much it gives back
  *	under pressure, so total less free is what @pressure tells as
  *	&flexmem_pressure_event.in_use. NULL: @memory_info tells that.
+ * @largest: stores in ``bytes`` how many bytes one segment can have now, as
+ *	&struct flexmem_available.largest. NULL: that is not known.
  *
  * The cache checks the results. It treats a positive result and -ECHILD like
  * -EIO. It frees memory from @alloc or @grow that is misaligned, extends beyond
@@ -212,6 +214,7 @@ struct flexmem_cache_provider {
 	int (*unmap)(void *user, uint64_t handle, void *pointer,
 		     uint64_t bytes);
 	int (*device_info)(void *user, uint64_t *free, uint64_t *total);
+	int (*largest)(void *user, uint64_t *bytes);
 };
 
 /**
@@ -967,6 +970,24 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
  */
 FLEXMEM_API int flexmem_cache_memory_info(struct flexmem_cache *cache,
 					  uint64_t *free, uint64_t *total);
+
+/**
+ * flexmem_cache_available() - the same, and how large a segment can be
+ * @cache: a cache
+ * @available: to be filled: ``largest`` is what one segment can have. The size
+ *	of a segment is that of the request that needs it, rounded up
+ * @size: sizeof(*@available)
+ *
+ * Free blocks of the cache do not count in ``largest`` either: they serve a
+ * request without a new segment. The provider tells ``largest`` a moment later
+ * than the other two.
+ *
+ * Return: 0; -EINVAL: @available is NULL or @size is too small; -EOPNOTSUPP: the
+ * provider does not know; or the provider's error.
+ */
+FLEXMEM_API int flexmem_cache_available(struct flexmem_cache *cache,
+					struct flexmem_available *available,
+					size_t size);
 
 /**
  * flexmem_cache_empty() - return all free segments to the provider

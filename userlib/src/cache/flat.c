@@ -346,6 +346,16 @@ static int flat_memory_info(void *user, uint64_t *free, uint64_t *total)
 	return 0;
 }
 
+static int flat_largest(void *user, uint64_t *bytes)
+{
+	struct flexmem_cache_flat *flat = user;
+
+	pthread_mutex_lock(&flat->lock);
+	find_hole(flat, 1, GRANULE, false, bytes);
+	pthread_mutex_unlock(&flat->lock);
+	return 0;
+}
+
 int flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
 			      struct flexmem_cache_provider *provider,
 			      size_t size)
@@ -356,6 +366,7 @@ int flexmem_cache_flat_create(struct flexmem_cache_flat **flat, uint64_t bytes,
 		.grow = flat_grow,
 		.shrink = flat_shrink,
 		.memory_info = flat_memory_info,
+		.largest = flat_largest,
 	};
 	struct flexmem_cache_flat *made;
 

@@ -136,6 +136,17 @@ static int device_device_info(void *user, uint64_t *free, uint64_t *total)
 	return 0;
 }
 
+static int device_largest(void *user, uint64_t *bytes)
+{
+	struct flexmem_available available;
+	int err = flexmem_device_available(user, &available,
+					   sizeof(available));
+
+	if (!err)
+		*bytes = available.largest;
+	return err;
+}
+
 void fmlib_provider_device(struct flexmem_device *device,
 			   struct flexmem_cache_provider *provider)
 {
@@ -144,6 +155,7 @@ void fmlib_provider_device(struct flexmem_device *device,
 		.free = device_free,
 		.memory_info = device_memory_info,
 		.device_info = device_device_info,
+		.largest = device_largest,
 		.user = device,
 		.lost = device_lost,
 		.grow = device_grow,

@@ -351,6 +351,44 @@ int flexmem_cache_memory_info(struct flexmem_cache *cache, uint64_t *free,
 	return err;
 }
 
+static int available_now(struct flexmem_cache *cache,
+			 struct flexmem_available *now)
+{
+	const struct flexmem_cache_provider *provider = &cache->provider;
+	int err;
+
+	if (!provider->largest)
+		return -EOPNOTSUPP;
+	err = fmlib_cache_memory(cache, &now->free, &now->total);
+	if (!err)
+		err = fmlib_callback_result(provider->largest(provider->user,
+							      &now->largest));
+	/* The fraction may leave less, and others may have freed memory. */
+	if (!err && now->largest > now->free)
+		now->largest = now->free;
+	return err;
+}
+
+int flexmem_cache_available(struct flexmem_cache *cache,
+			    struct flexmem_available *available, size_t size)
+{
+	int err = fmlib_cache_check(cache);
+	struct flexmem_available now;
+	int state;
+
+	if (err)
+		return err;
+	if (!available || size < FMLIB_AVAILABLE_MIN)
+		return -EINVAL;
+	state = fmlib_cancel_off();
+	pthread_mutex_lock(&cache->lock);
+	err = available_now(cache, &now);
+	pthread_mutex_unlock(&cache->lock);
+	fmlib_cancel_as(state);
+	return err ? err : fmlib_copy_out(available, size, FMLIB_AVAILABLE_MIN,
+					  &now, sizeof(now));
+}
+
 /* The bytes of live blocks, and of blocks that wait for events. */
 static uint64_t bytes_in_use(const struct fmlib_segment *segment)
 {

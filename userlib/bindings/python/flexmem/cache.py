@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ._native import ffi, lib
 from .device import Device
 from .errors import Owner, check, owned
-from .structs import Address, Usage, from_c
+from .structs import Address, Available, Usage, from_c
 
 _POOLS = ("all", "small_pool", "large_pool")
 _FIGURES = ("current", "peak", "allocated", "freed")
@@ -165,6 +165,12 @@ class Cache(Owner):
         free, total = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         check(lib.flexmem_cache_memory_info(self._use(), free, total))
         return free[0], total[0]
+
+    def available(self) -> Available:
+        """What the cache can still get, what it can have in all, and what one segment can have."""
+        found = ffi.new("struct flexmem_available *")
+        check(lib.flexmem_cache_available(self._use(), found, ffi.sizeof(found[0])))
+        return from_c(Available, found)
 
     def statistics(self) -> dict[str, int]:
         """The figures, under the keys of torch.cuda.memory_stats()."""

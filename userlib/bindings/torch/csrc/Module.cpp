@@ -18,6 +18,13 @@ std::tuple<int64_t, int64_t> memGetInfo() {
   return {static_cast<int64_t>(info.free), static_cast<int64_t>(info.total)};
 }
 
+int64_t largestSegment() {
+  flexmem_available available{};
+  check(flexmem_cache_available(cache(), &available, sizeof(available)),
+        "largest_segment");
+  return static_cast<int64_t>(available.largest);
+}
+
 void setMemoryFraction(double fraction) {
   check(flexmem_cache_set_memory_fraction(cache(), fraction),
         "set_per_process_memory_fraction");
@@ -89,6 +96,7 @@ TORCH_LIBRARY(flexmem, m) {
   m.def("memory_stats() -> Dict(str, int)", &memoryStats);
   m.def("empty_cache() -> ()", &emptyCache);
   m.def("mem_get_info() -> (int, int)", &memGetInfo);
+  m.def("largest_segment() -> int", &largestSegment);
   m.def("reset_peaks() -> ()", &resetPeaks);
   m.def("reset_accumulated() -> ()", &resetAccumulated);
   m.def("set_memory_fraction(float fraction) -> ()", &setMemoryFraction);

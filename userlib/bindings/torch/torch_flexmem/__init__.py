@@ -48,6 +48,7 @@ from .memory import (  # noqa: E402
     _snapshot,
     empty_cache,
     get_per_process_memory_fraction,
+    largest_segment,
     max_memory_allocated,
     max_memory_reserved,
     mem_get_info,

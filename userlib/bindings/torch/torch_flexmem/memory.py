@@ -68,6 +68,12 @@ def mem_get_info(device=None):
     return _ops.mem_get_info()
 
 
+def largest_segment(device=None):
+    """The bytes that one new segment can have: what mem_get_info() says is free need not be in one piece."""
+    _index(device)
+    return _ops.largest_segment()
+
+
 def set_per_process_memory_fraction(fraction, device=None):
     """Limits what the cache reserves to a share of what the process can have, above 0 and up to 1."""
     _index(device)

@@ -42,7 +42,7 @@ bool deallocate(void* pointer) noexcept;
 
 void emptyCache();
 
-// The device's free and total bytes, read at the same moment.
+// What this process can still get and what it can have, of one moment.
 struct MemoryInfo {
   uint64_t free;
   uint64_t total;
