@@ -469,6 +469,26 @@ static void what_becomes_idle_goes(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The other process waits, and each of its attempts is an event. */
+static void it_goes_between_events(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	void *token;
+
+	(void)state;
+	others = 500 * MIB;
+	token = take(cache, 40 * MIB, 0);
+	give(cache, take(cache, 20 * MIB, 0));
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 20 * MIB);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	give(cache, token);
+	/* The program is not idle. */
+	give(cache, take(cache, 40 * MIB, 0));
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 50 * MIB), 40 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
 /* The other process has given up by then. */
 static void a_wish_ends(void **state)
 {
@@ -527,6 +547,7 @@ int main(void)
 		CACHE_TEST(the_rest_of_what_is_lacking),
 		CACHE_TEST(levels_and_what_is_lacking),
 		CACHE_TEST(what_becomes_idle_goes),
+		CACHE_TEST(it_goes_between_events),
 		CACHE_TEST(a_wish_ends),
 		CACHE_TEST(the_helper_looks_again),
 	};

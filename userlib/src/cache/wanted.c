@@ -121,6 +121,22 @@ static bool advance(struct flexmem_cache *cache, uint64_t in_use, uint64_t now)
 	return true;
 }
 
+/*
+ * Whether the program has allocated nothing since the last look, and a part of
+ * the present wish is open.
+ */
+static bool may_give_rest(struct flexmem_cache *cache, uint64_t now)
+{
+	bool is_idle = cache->wanted.looked_at == cache->account.clock;
+
+	cache->wanted.looked_at = cache->account.clock;
+	return is_idle && alive(&cache->wanted.wish, now);
+}
+
+/*
+ * A process that waits fails again and again, so there may be no time to look
+ * between two events: an event in the pause is a look, too.
+ */
 uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
 			     const struct flexmem_pressure_event *event,
 			     uint64_t released, int *error)
@@ -128,11 +144,12 @@ uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
 	uint64_t in_use = event->in_use > released ?
 			  event->in_use - released : 0;
 	uint64_t now = now_ms();
+	bool gives_rest = may_give_rest(cache, now);
 
 	note(&cache->wanted, event->wanted - released, now);
-	cache->wanted.looked_at = cache->account.clock;
 	advance(cache, in_use, now);
-	if (is_in_vain(cache, in_use, now) || !alive(&cache->wanted.wish, now))
+	if ((is_in_vain(cache, in_use, now) && !gives_rest) ||
+	    !alive(&cache->wanted.wish, now))
 		return 0;
 	return give(cache, in_use, now, error);
 }
@@ -155,21 +172,18 @@ bool fmlib_wanted_lasts(struct flexmem_cache *cache)
  */
 uint64_t fmlib_wanted_look(struct flexmem_cache *cache)
 {
-	struct fmlib_wanted *wanted = &cache->wanted;
-	bool is_idle = wanted->looked_at == cache->account.clock;
 	uint64_t now = now_ms();
+	bool gives_rest = may_give_rest(cache, now);
 	uint64_t free_bytes;
 	uint64_t total;
 	/* The cache logs a segment that the provider refuses to take back. */
 	int err;
 
-	wanted->looked_at = cache->account.clock;
-	is_idle = is_idle && alive(&wanted->wish, now);
-	if (!is_idle && !alive(&wanted->next, now))
+	if (!gives_rest && !alive(&cache->wanted.next, now))
 		return 0;
 	if (fmlib_device_info(cache, &free_bytes, &total))
 		return 0;
-	if (!advance(cache, total - free_bytes, now) && !is_idle)
+	if (!advance(cache, total - free_bytes, now) && !gives_rest)
 		return 0;
 	return give(cache, total - free_bytes, now, &err);
 }
