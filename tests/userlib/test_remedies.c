@@ -156,7 +156,7 @@ static void a_free_neighbour_joins_pieces(void **state)
 {
 	(void)state;
 	fake.capacity = 12 * GIB;
-	free_the_neighbour("fragmentation (enough is free, but in pieces; no memory for another region)");
+	free_the_neighbour("fragmentation (enough is free, but in pieces; no memory for a region that is large enough)");
 	fake_reset();
 	fake.slots = 1;
 	free_the_neighbour("fragmentation (enough is free, but in pieces; no slot for another region)");
@@ -187,7 +187,7 @@ static void a_free_makes_room(void **state)
 {
 	(void)state;
 	fake.capacity = 12 * GIB;
-	free_makes_room("the device has none left for another region");
+	free_makes_room("the device has none left for a region that is large enough");
 	fake_reset();
 	fake.slots = 1;
 	free_makes_room("no slot left (1 of 1 used)");
@@ -439,7 +439,7 @@ static void segments_that_grow(void **state)
 	cache = mock_cache("");
 	two_of_each(cache);
 	refuses(cache, 17 * MIB, 0, 0, -ENOMEM,
-		"the largest free block has 16.0 MiB; the device says: the device has none left for another region; expandable_segments:True may avoid this fragmentation");
+		"the largest free block has 16.0 MiB; the device says: the device has none left for a region that is large enough; expandable_segments:True may avoid this fragmentation");
 	flexmem_cache_destroy(cache);
 	cache = mock_cache("expandable_segments:True");
 	two_of_each(cache);

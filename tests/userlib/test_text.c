@@ -71,7 +71,7 @@ static void limits(void **state)
 		const char *text;
 	} cases[] = {
 		{ FLEXMEM_LIMIT_CAPACITY, "capacity",
-		  "the device has none left for another region" },
+		  "the device has none left for a region that is large enough" },
 		{ FLEXMEM_LIMIT_SLOTS, "slots", "no slot left (8 of 8 used)" },
 		{ FLEXMEM_LIMIT_MAX_REGIONS, "max_regions",
 		  "no further region allowed (max_regions is 12)" },
@@ -115,7 +115,7 @@ static void region_limits(void **state)
 		const char *text;
 	} cases[] = {
 		{ FLEXMEM_LIMIT_CAPACITY,
-		  "no memory for another region" },
+		  "no memory for a region that is large enough" },
 		{ FLEXMEM_LIMIT_SLOTS, "no slot for another region" },
 		{ FLEXMEM_LIMIT_MAX_REGIONS,
 		  "max_regions allows no more" },
@@ -162,11 +162,11 @@ static void own_memory(void **state)
 	(void)state;
 	failure.own_used = 5 * GIB;
 	assert_string_equal(text_of(-ENOMEM, &failure),
-			    "out of device memory: the device has none left for another region"
+			    "out of device memory: the device has none left for a region that is large enough"
 			    TAIL "; own 5.0 GiB can be freed");
 	failure.leaving = 3 * GIB;
 	assert_string_equal(text_of(-ENOMEM, &failure),
-			    "out of device memory: the device has none left for another region"
+			    "out of device memory: the device has none left for a region that is large enough"
 			    TAIL "; 3.0 GiB leaving; own 5.0 GiB can be freed");
 }
 

@@ -143,7 +143,7 @@ static const char *region_text(const struct flexmem_failure *failure)
 {
 	switch (failure->region_limit) {
 	case FLEXMEM_LIMIT_CAPACITY:
-		return "; no memory for another region";
+		return "; no memory for a region that is large enough";
 	case FLEXMEM_LIMIT_SLOTS:
 		return "; no slot for another region";
 	case FLEXMEM_LIMIT_MAX_REGIONS:
@@ -170,7 +170,7 @@ void fmlib_limit_text(const struct flexmem_failure *failure,
 	switch (failure->limit) {
 	case FLEXMEM_LIMIT_CAPACITY:
 		snprintf(text, FMLIB_LIMIT_TEXT,
-			 "the device has none left for another region");
+			 "the device has none left for a region that is large enough");
 		break;
 	case FLEXMEM_LIMIT_SLOTS:
 		slots_text(failure, text);
