@@ -158,11 +158,11 @@ TEST_F(limit, set_limit_replies_with_limit_and_use)
 
 static int set_without_rights(void *arg)
 {
-	struct { __u64 id; int fd; bool namespace; } *a = arg;
+	struct { __u64 id; int fd; bool namespace; __u32 scope; } *a = arg;
 
 	if (a->namespace ? unshare(CLONE_NEWUSER) : setresuid(ALICE, ALICE, ALICE))
 		return 250;
-	return set_limit(a->fd, a->id, BYTES, GiB);
+	return set_scoped(a->fd, a->scope, a->id, BYTES, GiB);
 }
 
 /*
@@ -171,8 +171,8 @@ static int set_without_rights(void *arg)
  */
 TEST_F(limit, only_the_administrator_sets)
 {
-	struct { __u64 id; int fd; bool namespace; } a = {
-		.id = self->id, .fd = self->alice,
+	struct { __u64 id; int fd; bool namespace; __u32 scope; } a = {
+		.id = self->id, .fd = self->alice, .scope = FLEXMEM_SCOPE_CGROUP,
 	};
 
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
@@ -180,6 +180,12 @@ TEST_F(limit, only_the_administrator_sets)
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	/* being root in a user namespace is not enough */
 	a.namespace = true;
+	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
+	/* the default limit is a limit of others, too */
+	a.scope = FLEXMEM_SCOPE_DEFAULT;
+	a.id = 0;
+	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
+	a.namespace = false;
 	EXPECT_EQ(EPERM, fm_child(set_without_rights, &a));
 	EXPECT_EQ(FLEXMEM_NO_LIMIT,
 		  limit(self->alice, BYTES).out_limit);
