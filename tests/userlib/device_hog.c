@@ -6,7 +6,7 @@
  *
  * A process, the hog, fills FILL percent of the device through a cache with
  * that CONFIGURATION. Then it frees three quarters of that, which stay in its
- * cache. NEIGHBOURS processes, one after the other, each allocate their share
+ * cache. NEIGHBOURS processes, all at the same moment, each allocate their share
  * of the free memory and of half of what the hog keeps idle. Each makes a
  * single call of flexmem_cache_alloc_request(), as frameworks do: this call
  * fails in the driver, which tells the hog's helper, and it tries again inside.
@@ -16,9 +16,10 @@
  * The device must be one region, because each share is one allocation.
  *
  * The test does not depend on the clock. The clock of the library stands still,
- * so the hog answers what a neighbour lacks once, and a second answer would be
- * in vain. The hog's helper wakes up for events only. A neighbour tries again
- * when a block is free that is as large as it needs.
+ * so what the hog gives is in vain for ever unless a neighbour takes it. A
+ * neighbour tries again when a block is free that is as large as it needs. Of
+ * several that see the same block one gets it; the others fail, and the driver
+ * tells the hog of that.
  *
  * Exit status: 0; 1: a neighbour's request has failed; 2: the test is wrong.
  */
@@ -210,7 +211,8 @@ static void hog(unsigned int percent, const char *configuration, int out,
 		wrong("pipe", 0);
 }
 
-static void neighbour(uint64_t bytes, int out, int stop)
+/* Asks when the pipe @go is closed. Stays until the pipe @stop is closed. */
+static void neighbour(uint64_t bytes, int out, const int *go, int stop)
 {
 	struct flexmem_cache_request request = { .bytes = bytes };
 	struct flexmem_cache_allocation made = { 0 };
@@ -218,7 +220,10 @@ static void neighbour(uint64_t bytes, int out, int stop)
 	char byte;
 
 	needed = bytes;
+	close(go[1]);
 	make_cache("", true);
+	if (write(out, "", 1) != 1 || read(go[0], &byte, 1))
+		wrong("pipe", 0);
 	outcome.error = flexmem_cache_alloc_request(cache, &request,
 						    sizeof(request), &made,
 						    sizeof(made));
@@ -260,7 +265,29 @@ static void receive(int in, void *data, ssize_t size)
 {
 	if (read(in, data, (size_t)size) != size)
 		exit(2);
-	close(in);
+}
+
+/* Starts the neighbours, and lets them ask when all of them are ready. */
+static void start_all(uint64_t share, unsigned int neighbours, const int *stop,
+		      int *in)
+{
+	unsigned int i;
+	char byte;
+	int go[2];
+	int out;
+
+	if (pipe(go))
+		wrong("pipe", 0);
+	for (i = 0; i < neighbours; i++) {
+		in[i] = start(stop, &out);
+		if (in[i] < 0) {
+			neighbour(share, out, go, stop[0]);
+			_exit(0);
+		}
+		receive(in[i], &byte, sizeof(byte));
+	}
+	close(go[0]);
+	close(go[1]);
 }
 
 /* Returns 1 if one of the requests fails. */
@@ -270,23 +297,19 @@ static int ask(const struct figures *hogs, unsigned int percent,
 	uint64_t share = (hogs->free + hogs->idle / 2) / neighbours / ROUND *
 			 ROUND;
 	struct outcome outcome;
+	int in[MANY];
 	unsigned int i;
 	int status = 0;
-	int out;
-	int in;
 
 	printf("fill %u %%: %llu of %llu MiB are free, the hog keeps %llu MiB idle; shares of %llu MiB\n",
 	       percent, (unsigned long long)(hogs->free / MIB),
 	       (unsigned long long)(hogs->total / MIB),
 	       (unsigned long long)(hogs->idle / MIB),
 	       (unsigned long long)(share / MIB));
+	start_all(share, neighbours, stop, in);
 	for (i = 0; i < neighbours; i++) {
-		in = start(stop, &out);
-		if (in < 0) {
-			neighbour(share, out, stop[0]);
-			_exit(0);
-		}
-		receive(in, &outcome, sizeof(outcome));
+		receive(in[i], &outcome, sizeof(outcome));
+		close(in[i]);
 		if (!outcome.error)
 			continue;
 		printf("neighbour %u: %s\n", i + 1, outcome.text);
@@ -309,6 +332,8 @@ int main(int argc, char **argv)
 		return 2;
 	percent = (unsigned int)atoi(argv[1]);
 	neighbours = (unsigned int)atoi(argv[2]);
+	if (neighbours > MANY)
+		return 2;
 	deaf = argc > 4;
 	in = start(stop, &out);
 	if (in < 0) {
@@ -316,6 +341,7 @@ int main(int argc, char **argv)
 		_exit(0);
 	}
 	receive(in, &hogs, sizeof(hogs));
+	close(in);
 	status = ask(&hogs, percent, neighbours, stop);
 	close(stop[1]);
 	while (wait(NULL) > 0)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest. A hog fills a VF of 2 GiB through its cache, and keeps most of that idle. Neighbours allocate what is
-# free and half of what the hog keeps idle: the first request of each succeeds. The long runs try 1, 3 and 8 neighbours
-# at six fills, `make check` one of these cases. Prints TAP. `make -C tests/userlib vm` must have built the program.
+# Runs in the guest. A hog fills a VF of 2 GiB through its cache, and keeps most of that idle. Neighbours ask at the
+# same moment for what is free and half of what the hog keeps idle: the first request of each succeeds. The long runs
+# try 1, 3 and 8 neighbours at six fills, `make check` one of these cases. Prints TAP. `make -C tests/userlib vm` must
+# have built the program.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/neighbours.sh [FILL NEIGHBOURS]
 set -euo pipefail
 # shellcheck source=tests/lib.sh
