@@ -311,7 +311,7 @@ void flexmem_function_show_pieces(const struct flexmem_function *function,
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot);
 u64 flexmem_function_held_in(const struct flexmem_function *function,
-			     unsigned int domain);
+			     unsigned int domain, bool pending);
 u64 flexmem_function_held(const struct flexmem_function *function);
 int flexmem_function_retry(struct flexmem_function *function, bool all);
 void flexmem_function_release_all(struct flexmem_function *function);

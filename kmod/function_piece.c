@@ -207,9 +207,12 @@ bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 	return true;
 }
 
-/* Bytes of a domain that are acquired and not yet released. */
+/*
+ * Bytes of a domain that are acquired and not yet released. @pending: only those
+ * whose release has failed so far.
+ */
 u64 flexmem_function_held_in(const struct flexmem_function *function,
-			     unsigned int domain)
+			     unsigned int domain, bool pending)
 {
 	const struct flexmem_piece *piece = function->piece;
 	const struct flexmem_piece *end = piece + function->nr_pieces;
@@ -217,7 +220,8 @@ u64 flexmem_function_held_in(const struct flexmem_function *function,
 
 	for (; piece < end; piece++)
 		if (piece->mem.domain == domain &&
-		    piece->state != FLEXMEM_PIECE_ASKED_FOR)
+		    piece->state != FLEXMEM_PIECE_ASKED_FOR &&
+		    (!pending || is_pending(piece)))
 			bytes += piece->mem.size;
 	return bytes;
 }
@@ -229,7 +233,7 @@ u64 flexmem_function_held(const struct flexmem_function *function)
 	u64 bytes = 0;
 
 	for (domain = 0; domain < function->nr_domains; domain++)
-		bytes += flexmem_function_held_in(function, domain);
+		bytes += flexmem_function_held_in(function, domain, false);
 	return bytes;
 }
 

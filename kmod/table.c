@@ -45,14 +45,16 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 /*
  * Recomputes how much memory the function can have, and what is left for a
  * region that takes the rest. The memory pressure is relative to the first
- * figure. Called whenever a region is acquired or released,
- * and whenever the number of possible regions changes.
+ * figure. Memory that the firmware has not taken back yet is neither. Called
+ * whenever a region is acquired or released, and whenever the number of possible
+ * regions changes.
  * Context: under acquire_lock, or before the table is visible to others.
  */
 void flexmem_table_update_memory(struct flexmem_table *table)
 {
+	struct flexmem_function *function = &table->function;
 	/* The memory that a wedged function holds cannot be used. */
-	bool wedged = flexmem_function_fatal(&table->function);
+	bool wedged = flexmem_function_fatal(function);
 	unsigned int slots = empty_slots(table);
 	struct flexmem_domain *domain;
 	u64 memory = 0, held;
@@ -60,10 +62,13 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	if (table->range[FLEXMEM_KIND_TENSOR].no_slot)
 		slots = 0;
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
-		held = wedged ? 0 : flexmem_function_held_in(&table->function,
-							     domain->id);
+		held = wedged ? 0 : flexmem_function_held_in(function,
+							     domain->id, false);
 		flexmem_domain_note(domain, held);
 		memory += flexmem_domain_memory(domain, held, &slots);
+		if (!wedged)
+			memory -= flexmem_function_held_in(function,
+							   domain->id, true);
 	}
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }

@@ -478,7 +478,8 @@ static void memory_comes_back_to_its_domain(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
 	expect_from(test, ctx, HBM_0, 128, 0);
 	KUNIT_EXPECT_EQ(test,
-			flexmem_function_held_in(&ctx->table->function, 2),
+			flexmem_function_held_in(&ctx->table->function, 2,
+						 false),
 			ON_CHIP_SIZE);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB + ON_CHIP_SIZE);

@@ -440,10 +440,13 @@ static void trim_of_stranded_memory_makes_room(struct kunit *test)
 			flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			12 * GIB);
+	/* It is neither free nor can it be acquired. */
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.memory, 0);
 	KUNIT_EXPECT_EQ(test, 0, flexmem_table_trim(ctx->table, &nr, &bytes));
 	KUNIT_EXPECT_EQ(test, ctx->fake->taken, 0);
 	KUNIT_EXPECT_EQ(test, flexmem_function_held(&ctx->table->function),
 			0);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.memory, 12 * GIB);
 }
 
 static void trim_of_stranded_memory_reopens(struct kunit *test)

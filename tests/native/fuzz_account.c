@@ -230,12 +230,16 @@ u64 fuzz_memory(const struct fuzz *f)
 {
 	const struct model *model = f->model;
 	unsigned int slots = model->tensors.no_slot ? 0 : free_slots(f);
+	const struct model_pending *pending = model->pending;
 	u64 memory = 0;
 	unsigned int i;
 
 	for (i = 0; i < model->nr_domains; i++)
 		memory += model->domain[i].taken +
 			  acquirable(&model->domain[i], &slots);
+	for (; pending < model->pending + MODEL_MAX_PENDING; pending++)
+		if (pending->stamp && pending->piece >= 0)
+			memory -= model->piece_size[pending->piece];
 	return memory;
 }
 
