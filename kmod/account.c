@@ -498,21 +498,32 @@ u64 flexmem_account_in(const struct flexmem_account *account, u64 slots)
 	return bytes;
 }
 
+/* The most bytes that an account can have. @region: bytes of a region, at most. */
+static u64 limit_of_bytes(const struct flexmem_account *account, u64 region)
+{
+	u64 regions = account->limit[FLEXMEM_RESOURCE_REGIONS];
+
+	return min(account->limit[FLEXMEM_RESOURCE_BYTES],
+		   regions < FLEXMEM_MAX_SLOTS ? regions * region :
+						 FLEXMEM_NO_LIMIT);
+}
+
 /*
  * The smallest limit of bytes of an account and those above it, each less what
- * the account has in the slots @programs. FLEXMEM_NO_LIMIT if there is none.
+ * the account has in the slots @programs. FLEXMEM_NO_LIMIT if there is none. A
+ * limit of regions counts as so many regions of @region bytes.
  * @left: receives the smallest number of bytes that these limits still allow.
  * Context: under &flexmem_accounts.lock. O(depth * slots).
  */
 u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
-			  u64 *left)
+			  u64 region, u64 *left)
 {
 	u64 limit, smallest = FLEXMEM_NO_LIMIT;
 
 	*left = FLEXMEM_NO_LIMIT;
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
-		limit = account->limit[FLEXMEM_RESOURCE_BYTES];
+		limit = limit_of_bytes(account, region);
 		if (limit == FLEXMEM_NO_LIMIT)
 			continue;
 		*left = min(*left, limit -

@@ -263,7 +263,7 @@ u64 flexmem_account_slots(struct flexmem_account *account);
 u64 flexmem_account_may_enter(struct flexmem_account *client);
 u64 flexmem_account_in(const struct flexmem_account *account, u64 slots);
 u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
-			  u64 *left);
+			  u64 region, u64 *left);
 void flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 			  enum flexmem_reason reason,
 			  const struct flexmem_refused *refused);

@@ -109,6 +109,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 		accounts->bytes[FLEXMEM_USE_QUARANTINED];
 	view->sum.out_clients = accounts->nr_clients;
 	view->limit = flexmem_account_limit(only, view->programs,
+					    view->max_region,
 					    &view->limit_left);
 	view->memory = max(accounts->gauge.memory,
 			   flexmem_accounts_in_use(accounts));
@@ -222,6 +223,8 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 
 	/* Every region enters and leaves the table under this lock. */
 	mutex_lock(&table->snapshot_lock);
+	view->max_region = flexmem_table_max_region(table,
+						    flexmem_table_all(table));
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region[nr] = rcu_dereference(table->region[slot]);

@@ -276,7 +276,7 @@ u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 }
 
 /**
- * fuzz_bytes_limit - what the limits of bytes let a file have
+ * fuzz_bytes_limit - what the limits of bytes and regions let a file have
  * @f: input
  * @file: number of the file
  * @left: receives what they still allow
@@ -285,14 +285,18 @@ u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
  */
 u64 fuzz_bytes_limit(const struct fuzz *f, unsigned int file, u64 *left)
 {
-	u64 limit, programs, smallest = FLEXMEM_NO_LIMIT;
+	u64 region = model_max_region(f->model, BIT(f->model->nr_domains) - 1);
+	u64 limit, regions, programs, smallest = FLEXMEM_NO_LIMIT;
 	struct fuzz_count count;
 	unsigned int i;
 
 	*left = FLEXMEM_NO_LIMIT;
 	fuzz_count(f, &count);
 	for_each_account(i, file) {
+		regions = fuzz_limit(f, i, SLOTS);
 		limit = fuzz_limit(f, i, BYTES);
+		if (regions < FLEXMEM_MAX_SLOTS)
+			limit = min(limit, regions * region);
 		if (limit == FLEXMEM_NO_LIMIT)
 			continue;
 		programs = f->model->program_slots ? count.of[i].program : 0;

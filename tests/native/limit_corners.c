@@ -4,11 +4,17 @@
 
 #define NONE FLEXMEM_NO_LIMIT
 
-static bool limit(struct run *r, struct cgroup *cgroup, u64 bytes)
+static bool limit_of(struct run *r, struct cgroup *cgroup,
+		     enum flexmem_resource resource, u64 most)
 {
 	return CALL(r, SET_LIMIT,
 		    &CMD(resource_limit, .cgroup = cgroup_id(cgroup),
-			 .resource = FLEXMEM_RESOURCE_BYTES, .limit = bytes));
+			 .resource = resource, .limit = most));
+}
+
+static bool limit(struct run *r, struct cgroup *cgroup, u64 bytes)
+{
+	return limit_of(r, cgroup, FLEXMEM_RESOURCE_BYTES, bytes);
 }
 
 /* @f: number of the file that asks. @most: NONE, or the smallest limit. */
@@ -51,6 +57,8 @@ static void run_limits(struct run *r)
 {
 	struct cgroup *above = native_cgroup_make(native_cgroup_root);
 	struct cgroup *below = native_cgroup_make(above);
+	struct flexmem_domain_info is = CMD(domain_info,
+					    .domain = FLEXMEM_DOMAIN_ALL);
 
 	open_in(r, 0, above);
 	open_in(r, 1, below);
@@ -74,6 +82,15 @@ static void run_limits(struct run *r)
 	BY(r, 1, ALLOC, &CMD(alloc, .length = 128), ENOMEM);
 	limit(r, above, SZ_1M);
 	must_have(r, 0, SZ_1M, 0, "limit below what is in use");
+	limit(r, below, NONE);
+	limit(r, above, NONE);
+	BY(r, 1, DOMAIN, &is, 0);
+	limit_of(r, below, FLEXMEM_RESOURCE_REGIONS, 2);
+	must_have(r, 0, NONE, 0, "limit of regions of another cgroup");
+	must_have(r, 1, 2 * is.out_max_region,
+		  2 * is.out_max_region - SZ_512K, "limit of regions");
+	limit(r, below, SZ_1M);
+	must_have(r, 1, SZ_1M, SZ_512K, "the limit of bytes is smaller");
 	close_all(r);
 	native_cgroup_remove(below);
 	native_cgroup_remove(above);

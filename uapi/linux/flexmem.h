@@ -360,7 +360,8 @@ enum flexmem_report_flags {
  *	in @out_free. These regions are for tensors
  * @out_reserved_total: bytes of these regions, free or not
  * @out_limit: the smallest limit of bytes of the opener's cgroup and those above
- *	it, each less what the cgroup has in regions of slots for programs
+ *	it, each less what the cgroup has in regions of slots for programs. A limit
+ *	of regions counts as so many of the largest regions
  * @out_limit_left: the smallest number of bytes that these limits still allow
  * @out_freed: a number, at least 1, which grows whenever memory was freed since
  *	this file last asked or failed, by any file and in any domain

@@ -362,8 +362,9 @@ enum flexmem_memory_type {
  *	older than this member
  * @limit: with FLEXMEM_LIMITED in @flags, the smallest limit of bytes of the
  *	cgroup that opened the device and of those above it, each less what the
- *	cgroup has in regions of slots that are set aside for programs. Else 0.
- *	It is about all domains
+ *	cgroup has in regions of slots that are set aside for programs. A limit
+ *	of regions counts as so many of the largest regions. Else 0. It is about
+ *	all domains
  * @limit_left: with FLEXMEM_LIMITED, the smallest number of bytes that these
  *	limits still allow. Else 0
  * @freed: a number that grows whenever memory was freed since this device object
