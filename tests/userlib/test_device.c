@@ -643,10 +643,28 @@ static void the_largest_of_a_domain(void **state)
 	fake.nr_domains = 2;
 	fake.capacity = 13 * GIB;
 	assert_int_equal(largest(device), 12 * GIB);
+	/* No allocation gets on-chip memory without being asked for it. */
+	must_have(device, 13 * GIB, 13 * GIB);
 	/* 1 GiB in one domain and 15 MiB in the other one can be acquired. */
 	assert_int_equal(flexmem_device_alloc(device, 12 * GIB - MIB, 0, 0, &a,
 					      sizeof(a)), 0);
 	assert_int_equal(largest(device), GIB);
+	must_have(device, GIB + MIB, 13 * GIB);
+	flexmem_device_close(device);
+}
+
+/* The on-chip memory may take the slots, so it counts with all of its bytes. */
+static void the_slots_of_several_domains(void **state)
+{
+	struct flexmem_device *device = open_device();
+
+	(void)state;
+	fake.nr_domains = 2;
+	fake.capacity = 13 * GIB;
+	fake.memory = 12 * GIB;
+	must_have(device, 12 * GIB - 15 * MIB, 12 * GIB - 15 * MIB);
+	fake.memory = 4 * MIB;
+	must_have(device, 0, 0);
 	flexmem_device_close(device);
 }
 
@@ -808,6 +826,7 @@ int main(void)
 		TEST(memory_of_a_process),
 		TEST(the_largest_allocation),
 		TEST(the_largest_of_a_domain),
+		TEST(the_slots_of_several_domains),
 		TEST(memory_below_a_limit),
 		TEST(memory_without_slots),
 		TEST(domain_is_full),

@@ -1103,12 +1103,10 @@ struct flexmem_available {
  *
  * @free and @total are those of flexmem_device_memory_info(). An allocation has
  * @largest bytes at most if it is one of tensors, with the alignment of the
- * device, and in any domain: the largest free block that is not reserved for
+ * device, and names no domain: the largest free block that is not reserved for
  * another cgroup, or what a further region would have. So a process that
  * allocates all that is free in pieces of at most @largest bytes, and asks again
- * before each of them, gets all of it if nobody else allocates. A cgroup's limit
- * of regions does not count here either. If the device has several domains, the
- * figures of each are from a moment of its own.
+ * before each of them, gets all of it if nobody else allocates.
  *
  * Return: 0; -EINVAL: an argument is NULL or @size is too small; or an error of
  * the driver, as for flexmem_device_domain().
@@ -1124,13 +1122,16 @@ FLEXMEM_API int flexmem_device_available(const struct flexmem_device *device,
  * @total: where to put the bytes that the process can have in all
  *
  * @total is the smallest of what the device has outside the reservations of
- * other cgroups, and of each limit of bytes of the cgroup that opened the device
- * and of those above it. @free is the smallest of what is left of each. Other
- * processes may take the same bytes, and what is free may be in several pieces.
- * A cgroup's limit of regions does not count: it may forbid an allocation that
- * fits into no region in which the cgroup has memory. If slots of the device are
- * set aside for programs, the regions in these slots count neither as free nor
- * as total. flexmem_device_domain() has the figures of the whole device.
+ * other cgroups, and of each limit of bytes of the cgroup that opened the
+ * device and of those above it. @free is the smallest of what is left of each.
+ * If the device has several domains, those count that an allocation may use if
+ * it names none: of FLEXMEM_MEMORY_DEVICE; and the figures of each are from a
+ * moment of its own. Other processes may take the same bytes, and what is free
+ * may be in several pieces. A cgroup's limit of regions counts as so many of
+ * the largest regions; what other cgroups have in the same regions does not
+ * count, and may leave less. If slots of the device are set aside for programs,
+ * the regions in these slots count neither as free nor as total.
+ * flexmem_device_domain() has the figures of the whole device.
  *
  * Return: 0; -EINVAL: an argument is NULL; or an error of the driver, as for
  * flexmem_device_domain().

@@ -347,71 +347,116 @@ static uint64_t largest_in(const struct flexmem_domain_state *domain,
 	return fresh > block ? fresh : block;
 }
 
-/* A further region is in one domain, and so is an allocation. */
-static int largest_of_domains(const struct flexmem_device *device,
-			      const struct flexmem_domain_state *all,
-			      uint64_t *largest)
+/* Counts a domain among those that allocations come from by default. */
+static void add_domain(struct flexmem_domain_state *sum,
+		       const struct flexmem_domain_state *one)
 {
+	sum->capacity += one->capacity;
+	sum->total += one->total;
+	sum->free += one->free;
+	sum->program_total += one->program_total;
+	sum->program_free += one->program_free;
+	sum->reserved_total += one->reserved_total;
+}
+
+/*
+ * Replaces the figures of the whole device by those of the domains that
+ * allocations come from by default. A further region is in one domain, and so is
+ * an allocation.
+ */
+static int default_domains(const struct flexmem_device *device,
+			   struct flexmem_domain_state *all, uint64_t left,
+			   uint64_t *largest)
+{
+	struct flexmem_domain_state sum = {
+		.flags = all->flags,
+		.limit = all->limit,
+		.limit_left = all->limit_left,
+	};
+	uint64_t memory = all->memory_total;
 	struct flexmem_domain_state one;
-	uint64_t left = UINT64_MAX;
 	uint64_t bytes;
 	uint32_t i;
 	int err;
 
-	if (all->memory_total)
-		left = all->memory_total > all->total ?
-		       all->memory_total - all->total : 0;
-	*largest = all->count < 2 ? largest_in(all, left) : 0;
-	for (i = 0; all->count > 1 && i < all->count; i++) {
+	*largest = 0;
+	for (i = 0; i < all->count; i++) {
 		err = flexmem_device_domain(device, i, &one, sizeof(one));
 		if (err)
 			return err;
+		if (one.memory != FLEXMEM_MEMORY_DEVICE) {
+			/* Less, if the slots that are left are too few. */
+			bytes = one.capacity > one.total ? one.capacity :
+							   one.total;
+			memory -= bytes < memory ? bytes : memory;
+			continue;
+		}
+		add_domain(&sum, &one);
 		bytes = largest_in(&one, left);
-		if (bytes > *largest)
-			*largest = bytes;
+		*largest = bytes > *largest ? bytes : *largest;
 	}
+	/* What the slots could take. An older driver does not tell it. */
+	if (all->memory_total && memory < sum.capacity)
+		sum.capacity = memory;
+	*all = sum;
 	return 0;
 }
 
-int flexmem_device_available(const struct flexmem_device *device,
-			     struct flexmem_available *available, size_t size)
+static int what_can_be_had(const struct flexmem_device *device,
+			   struct flexmem_available *now)
 {
 	struct flexmem_domain_state all;
-	struct flexmem_available now;
+	uint64_t left = UINT64_MAX;
 	int err;
 
-	if (!available || size < FMLIB_AVAILABLE_MIN)
-		return -EINVAL;
-	err = flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
-				    sizeof(all));
-	if (!err)
-		err = largest_of_domains(device, &all, &now.largest);
-	if (err)
-		return err;
-	fmlib_own_memory(&all, &now.free, &now.total);
-	if (now.largest > now.free)
-		now.largest = now.free;
-	return fmlib_copy_out(available, size, FMLIB_AVAILABLE_MIN, &now,
-			      sizeof(now));
-}
-
-int flexmem_device_memory_info(const struct flexmem_device *device,
-			       uint64_t *free, uint64_t *total)
-{
-	struct flexmem_domain_state all;
-	int err;
-
-	if (!free || !total)
-		return -EINVAL;
 	/*
 	 * The figures of the regions and limits in one reply are from the same
 	 * moment. The driver reads the capacity a little later.
 	 */
 	err = flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
 				    sizeof(all));
-	if (!err)
-		fmlib_own_memory(&all, free, total);
+	if (err)
+		return err;
+	if (all.memory_total)
+		left = all.memory_total > all.total ?
+		       all.memory_total - all.total : 0;
+	if (all.count > 1)
+		err = default_domains(device, &all, left, &now->largest);
+	else
+		now->largest = largest_in(&all, left);
+	fmlib_own_memory(&all, &now->free, &now->total);
+	if (now->largest > now->free)
+		now->largest = now->free;
 	return err;
+}
+
+int flexmem_device_available(const struct flexmem_device *device,
+			     struct flexmem_available *available, size_t size)
+{
+	struct flexmem_available now;
+	int err;
+
+	if (!available || size < FMLIB_AVAILABLE_MIN)
+		return -EINVAL;
+	err = what_can_be_had(device, &now);
+	return err ? err : fmlib_copy_out(available, size, FMLIB_AVAILABLE_MIN,
+					  &now, sizeof(now));
+}
+
+int flexmem_device_memory_info(const struct flexmem_device *device,
+			       uint64_t *free, uint64_t *total)
+{
+	struct flexmem_available now;
+	int err;
+
+	if (!free || !total)
+		return -EINVAL;
+	err = what_can_be_had(device, &now);
+	if (err)
+		return err;
+	*free = now.free;
+	*total = now.total;
+	return 0;
 }
 
 int flexmem_device_trim(struct flexmem_device *device, uint32_t flags,
