@@ -291,6 +291,8 @@ struct model_want {
 	uint64_t size;
 	uint64_t pool;
 	enum flexmem_cache_pool_kind kind;
+	/* A new segment is a fixed one of just @size bytes. */
+	bool exact;
 	const struct model_request *request;
 	struct flexmem_cache_failure *failure;
 };

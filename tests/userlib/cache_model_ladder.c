@@ -259,8 +259,8 @@ static bool collect(struct model *model)
 
 static bool grows(const struct model *model, const struct model_want *want)
 {
-	return model->setup->growing && !(model->pools[want->pool].flags &
-					  FLEXMEM_CACHE_POOL_NO_SPLIT);
+	return !want->exact && model->setup->growing &&
+	       !(model->pools[want->pool].flags & FLEXMEM_CACHE_POOL_NO_SPLIT);
 }
 
 static uint64_t segment_size(const struct model *model,
@@ -270,7 +270,7 @@ static uint64_t segment_size(const struct model *model,
 	uint64_t limit = model->figures.max_split_size;
 	uint64_t size;
 
-	if (model->setup->direct)
+	if (model->setup->direct || want->exact)
 		return want->size;
 	if (grows(model, want))
 		return model_round(want->size, profile->growing_step);
@@ -744,6 +744,18 @@ static int step_seven(struct model *model, struct model_want *want,
 	return -ENOMEM;
 }
 
+/* Asks for a fixed segment of just the request's size. */
+static int step_eight(struct model *model, struct model_want *want,
+		      struct model_place *place)
+{
+	struct model_want exact = *want;
+
+	if (!grows(model, want) && segment_size(model, want) == want->size)
+		return -ENOMEM;
+	exact.exact = true;
+	return make(model, &exact, place);
+}
+
 int model_ladder(struct model *model, struct model_want *want,
 		 struct model_place *place)
 {
@@ -769,6 +781,8 @@ int model_ladder(struct model *model, struct model_want *want,
 		err = step_six(model, want, place);
 	if (err == -ENOMEM)
 		err = step_seven(model, want, place);
+	if (err == -ENOMEM)
+		err = step_eight(model, want, place);
 	if (!err)
 		model->figures.num_alloc_retries++;
 	if (err != -ENOMEM)

@@ -779,7 +779,7 @@ static void exact_while_others_look(void **state)
 			 9 * MIB);
 	mock.on_wait = look_at_splits;
 	mock.fail_grows = 3;
-	mock.fail_allocs = 3;
+	mock.fail_allocs = 4;
 	assert_int_equal(try_alloc(cache, 30 * MIB), -ENOMEM);
 	assert_int_equal(mock.shrinks, 1);
 	assert_int_equal(split_bytes, MIB);

@@ -545,15 +545,6 @@ static uint64_t kept_end(const struct play *play, const struct segment *segment,
 	       segment->start + segment->size;
 }
 
-static uint64_t segment_bytes(const struct play *play, uint64_t size)
-{
-	if (play->setup->grows)
-		return round_up(size, STEP);
-	if (size <= MIB)
-		return 2 * MIB;
-	return size < 10 * MIB ? 20 * MIB : round_up(size, STEP);
-}
-
 /* Whether there is a place for the request that has failed. */
 static bool has_place(struct play *play, const struct operation *operation)
 {
@@ -563,7 +554,6 @@ static bool has_place(struct play *play, const struct operation *operation)
 	uint64_t reserved = 0;
 	uint64_t hole;
 	uint64_t most;
-	uint64_t more;
 	size_t i;
 	size_t n;
 
@@ -583,11 +573,10 @@ static bool has_place(struct play *play, const struct operation *operation)
 	}
 	n = play->segment_count;
 	hole = longest_gap(intervals, n, 0, play->capacity);
-	more = segment_bytes(play, size);
 	most = play->setup->fraction > 0.0 ?
 	       (uint64_t)(play->setup->fraction * (double)play->capacity) :
 	       UINT64_MAX;
-	return hole >= more && reserved + more <= most;
+	return hole >= size && reserved + size <= most;
 }
 
 /* ---- remedies ---- */

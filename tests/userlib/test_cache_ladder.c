@@ -43,6 +43,49 @@ static void retry_fails(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/*
+ * Less is left than a new segment has, or the step by which one grows. The last
+ * attempt is a fixed segment of just the request's size.
+ */
+static void just_enough(const char *settings)
+{
+	const uint64_t rest = 9 * MIB + MIB / 2;
+	struct flexmem_cache *cache;
+	void *token;
+	void *other;
+
+	mock.capacity = 20 * MIB + rest;
+	cache = mock_cache(settings);
+	other = take(cache, 20 * MIB, 0);
+	token = take(cache, rest, 0);
+	expect_counters(cache, 1, 1, 0);
+	assert_int_equal(mock.last_alloc, rest);
+	assert_int_equal(mock.last_flags, 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current,
+			 mock.capacity);
+	/* A cached segment like any other: it serves again, and goes. */
+	give(cache, token);
+	token = take(cache, 8 * MIB, 0);
+	expect_counters(cache, 1, 1, 0);
+	give(cache, token);
+	give(cache, other);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 0);
+	flexmem_cache_destroy(cache);
+}
+
+static void just_enough_is_left(void **state)
+{
+	(void)state;
+	just_enough("");
+}
+
+static void just_enough_to_grow(void **state)
+{
+	(void)state;
+	just_enough("expandable_segments:True");
+}
+
 /* Only -ENOMEM leads to further attempts. */
 static void other_errors(void **state)
 {
@@ -470,14 +513,14 @@ static void several_callbacks(void **state)
 							NULL), 0);
 	assert_int_equal(flexmem_cache_add_oom_callback(cache, first_of_two,
 							&order), 0);
-	mock.fail_allocs = 2;
+	mock.fail_allocs = 3;
 	assert_int_equal(try_alloc(cache, 1000), -ENOMEM);
 	assert_int_equal(order, 121);
 	assert_int_equal(flexmem_cache_remove_oom_callback(cache, first_of_two,
 							   &order), 0);
 	assert_int_equal(flexmem_cache_remove_oom_callback(cache, first_of_two,
 							   NULL), 0);
-	mock.fail_allocs = 2;
+	mock.fail_allocs = 3;
 	assert_int_equal(try_alloc(cache, 1000), -ENOMEM);
 	assert_int_equal(order, 1212);
 	flexmem_cache_destroy(cache);
@@ -607,6 +650,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(retry_succeeds),
 		CACHE_TEST(retry_fails),
+		CACHE_TEST(just_enough_is_left),
+		CACHE_TEST(just_enough_to_grow),
 		CACHE_TEST(other_errors),
 		CACHE_TEST(one_large_goes),
 		CACHE_TEST(several_large_go),

@@ -461,6 +461,7 @@ static void segments_for_all_sizes(void **state)
 	flexmem_cache_destroy(cache);
 	cache = mock_cache("");
 	take(cache, 1000, 0);
+	take(cache, 18 * MIB, 0);
 	refuses(cache, MIB + 1, 0, 0, -ENOMEM,
 		"in one block, which is in the pool of small requests, and this is a large one");
 	flexmem_cache_destroy(cache);

@@ -806,7 +806,9 @@ struct flexmem_cache_allocation {
  *  7. it searches the free blocks of private pools with
  *     FLEXMEM_CACHE_POOL_USE_ON_OOM, unless the request is for a private pool.
  *     Only blocks and segments of the request's own stream serve it;
- *  8. if the provider has pressure events, and other programs could help, the
+ *  8. it asks for a segment of just the size of the request, which does not
+ *     grow;
+ *  9. if the provider has pressure events, and other programs could help, the
  *     cache gives these programs time to free memory: it asks the provider
  *     15 times in 1.27 seconds, whatever signals arrive. In between the cache is
  *     unlocked. Others cannot help if they have too little memory of the
@@ -816,7 +818,7 @@ struct flexmem_cache_allocation {
  *
  * Steps 4 and 5 ask the provider only if they have returned a segment. An error
  * other than -ENOMEM ends the request at once. num_alloc_retries counts
- * successes in steps 3 to 8, num_ooms requests that fail in all steps.
+ * successes in steps 3 to 9, num_ooms requests that fail in all steps.
  *
  * Return: 0; -ENOMEM: no device memory; or what the provider returned.
  */

@@ -267,6 +267,11 @@ uint64_t fmlib_round_up(uint64_t size, uint64_t unit);
  * failure @want->failure has the details.
  */
 int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
+/*
+ * Takes a fixed segment of just the request's size from the provider. Returns
+ * -ENOMEM also if fmlib_segment_obtain() asks for such a segment.
+ */
+int fmlib_segment_exact(struct flexmem_cache *cache, struct fmlib_want *want);
 /* The bytes of a segment that the cache could return to the provider now. */
 uint64_t fmlib_segment_excess(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment);

@@ -241,7 +241,8 @@ int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)
 	static int (*const rungs[])(struct flexmem_cache *cache,
 				    struct fmlib_want *want) = {
 		wait_on_device, fmlib_borrow, ask_framework, release_large,
-		release_all, last_attempt, use_pools, fmlib_others_wait,
+		release_all, last_attempt, use_pools, fmlib_segment_exact,
+		fmlib_others_wait,
 	};
 	size_t i;
 	int err;

@@ -60,9 +60,8 @@ static bool others_could_help(const struct flexmem_cache *cache,
 	const struct flexmem_cache_provider *provider = want->pool->provider;
 	const struct flexmem_failure *device = &want->failure->device;
 	uint64_t own = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
-	/* A segment grows by no more than the request. */
-	uint64_t bytes = fmlib_size_grows(cache, want) ?
-			 want->size : fmlib_size_segment(cache, want);
+	/* A segment can be as small as the request. */
+	uint64_t bytes = want->size;
 
 	/* Without an error the cache's own fraction forbade to ask. */
 	if (!want->failure->error || !provider->pressure_fd)
@@ -105,6 +104,8 @@ int fmlib_others_wait(struct flexmem_cache *cache, struct fmlib_want *want)
 		if (err)
 			return err;
 		err = fmlib_segment_obtain(cache, want);
+		if (err == -ENOMEM && !want->no_host_memory)
+			err = fmlib_segment_exact(cache, want);
 		if (err != -ENOMEM || want->no_host_memory)
 			return err;
 		ms = next_wait(ms);

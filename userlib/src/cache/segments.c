@@ -603,6 +603,19 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err == -ENOENT ? make(cache, want) : err;
 }
 
+int fmlib_segment_exact(struct flexmem_cache *cache, struct fmlib_want *want)
+{
+	int err = -ENOMEM;
+
+	if (!fmlib_size_grows(cache, want) &&
+	    fmlib_size_segment(cache, want) == want->size)
+		return err;
+	want->exact = true;
+	err = make(cache, want);
+	want->exact = false;
+	return err;
+}
+
 uint64_t fmlib_segment_spare(const struct flexmem_cache *cache,
 			     const struct fmlib_segment *segment)
 {

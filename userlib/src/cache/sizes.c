@@ -39,7 +39,8 @@ uint64_t fmlib_size_divided(const struct flexmem_cache *cache, uint64_t bytes)
 bool fmlib_size_grows(const struct flexmem_cache *cache,
 		      const struct fmlib_want *want)
 {
-	return cache->expandable && want->pool->provider->grow &&
+	return !want->exact && cache->expandable &&
+	       want->pool->provider->grow &&
 	       !(want->pool->flags & FLEXMEM_CACHE_POOL_NO_SPLIT) &&
 	       want->size + cache->profile.growing_step <=
 	       fmlib_range_limit(cache->profile.granule);
@@ -53,7 +54,7 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 	uint64_t size = want->size;
 	uint64_t segment;
 
-	if (cache->config.direct)
+	if (cache->config.direct || want->exact)
 		return size;
 	if (fmlib_size_grows(cache, want))
 		return fmlib_round_up(size, profile->growing_step);

@@ -708,6 +708,7 @@ struct flexmem_cache {
  * @lane: lane of the stream.
  * @no_host_memory: -ENOMEM is for lack of host memory, so device memory would
  * not help.
+ * @exact: a new segment is a fixed one of just the size of the request.
  * @found: the memory that becomes the block.
  * @owner: the stream of the request, if the request may get shared memory. The
  * request counts in its @blocks.
@@ -724,6 +725,7 @@ struct fmlib_want {
 	struct fmlib_pool *pool;
 	struct fmlib_origin *origin;
 	bool no_host_memory;
+	bool exact;
 	struct fmlib_found found;
 	struct fmlib_owner *owner;
 	struct fmlib_use *loan;
