@@ -94,7 +94,7 @@ static void parts_of_the_text(void **state)
 	mock.fail_allocs = 9;
 	text_of(cache, 951 * MIB, text, sizeof(text));
 	assert_string_equal(text,
-		"out of device memory: tried to allocate 951.0 MiB in a segment of 952.0 MiB; this process can have 1.0 GiB, free: 904.0 MiB, in use by others: 100.0 MiB; this cache has allocated 2.0 MiB, reserved but unallocated: 18.0 MiB, in one block; the device says: no slot left (0 of 0 used)");
+		"out of device memory: tried to allocate 951.0 MiB; this process can have 1.0 GiB, free: 904.0 MiB, in use by others: 100.0 MiB; this cache has allocated 2.0 MiB, reserved but unallocated: 18.0 MiB, in one block; the device says: no slot left (0 of 0 used)");
 	expect_no_size_twice(text);
 	flexmem_cache_destroy(other);
 	flexmem_cache_destroy(cache);

@@ -27,6 +27,8 @@ enum action { ALLOC, FREE, RECORD, HAPPEN, CAPTURE };
 struct operation {
 	enum action action;
 	uint64_t bytes;
+	/* Of the address; 0: any. */
+	uint64_t alignment;
 	uint64_t stream;
 	size_t pool;
 	size_t target;
@@ -286,6 +288,7 @@ static int ask(struct play *play, const struct operation *operation,
 {
 	const struct flexmem_cache_request request = {
 		.bytes = operation->bytes,
+		.alignment = operation->alignment,
 		.stream = operation->stream,
 		.pool = play->pools[operation->pool],
 	};
@@ -302,6 +305,8 @@ static int ask(struct play *play, const struct operation *operation,
 		*failure = made.failure;
 		return err;
 	}
+	if (operation->alignment)
+		assert_int_equal(made.address.offset % operation->alignment, 0);
 	play->blocks[play->count++] = (struct block){
 		.token = made.token,
 		.handle = made.handle,
@@ -411,11 +416,18 @@ static uint64_t draw_bytes(void)
 	}
 }
 
+/* Up to 16 MiB. */
+static uint64_t draw_alignment(void)
+{
+	return below(4) ? 0 : UINT64_C(1) << below(25);
+}
+
 static void draw(const struct setup *setup, struct operation *operations)
 {
 	uint64_t streams = 1 + below(STREAMS);
 	uint64_t pools = below(2) ? 1 : 1 + POOLS;
 	bool captures = setup->events && !below(3);
+	bool aligns = below(2);
 	uint64_t choice;
 	size_t i;
 
@@ -426,6 +438,7 @@ static void draw(const struct setup *setup, struct operation *operations)
 				  choice < 19 || !captures ?
 				  (choice % 2 ? RECORD : HAPPEN) : CAPTURE,
 			.bytes = draw_bytes(),
+			.alignment = aligns ? draw_alignment() : 0,
 			.stream = below(streams),
 			.pool = below(3) ? 0 : below(pools),
 			.target = below(BLOCKS),
@@ -466,9 +479,12 @@ static uint64_t round_up(uint64_t size, uint64_t unit)
 	return (size + unit - 1) / unit * unit;
 }
 
-/* The longest gap between intervals from @from to @to. Sorts the intervals. */
+/*
+ * The longest gap between intervals from @from to @to, where each gap begins at
+ * a multiple of the alignment. Sorts the intervals.
+ */
 static uint64_t longest_gap(struct interval *intervals, size_t count,
-			    uint64_t from, uint64_t to)
+			    uint64_t from, uint64_t to, uint64_t alignment)
 {
 	uint64_t longest = 0;
 	uint64_t start;
@@ -479,6 +495,7 @@ static uint64_t longest_gap(struct interval *intervals, size_t count,
 		start = i < count ? intervals[i].from : to;
 		if (start > to)
 			start = to;
+		from = round_up(from, alignment);
 		if (start > from && start - from > longest)
 			longest = start - from;
 		if (i < count && intervals[i].to > from)
@@ -520,7 +537,7 @@ static bool may_use(const struct play *play, const struct segment *segment,
 		       (!play->setup->shares &&
 			segment->stream == operation->stream);
 	return segment->stream == operation->stream &&
-	       segment->small == is_small(play, size);
+	       (play->setup->grows || segment->small == is_small(play, size));
 }
 
 /* Where the part of a segment ends that the cache cannot return. */
@@ -548,6 +565,8 @@ static uint64_t kept_end(const struct play *play, const struct segment *segment,
 /* Whether there is a place for the request that has failed. */
 static bool has_place(struct play *play, const struct operation *operation)
 {
+	uint64_t alignment = operation->alignment > 128 ?
+			     operation->alignment : 128;
 	uint64_t size = round_up(operation->bytes, 128);
 	struct interval intervals[SEGMENTS + BLOCKS];
 	const struct segment *segment;
@@ -562,7 +581,8 @@ static bool has_place(struct play *play, const struct operation *operation)
 		n = blocks_of(play, segment->handle, intervals);
 		if (may_use(play, segment, operation, size) &&
 		    longest_gap(intervals, n, segment->start,
-				segment->start + segment->size) >= size)
+				segment->start + segment->size,
+				alignment) >= size)
 			return true;
 	}
 	for (i = 0; i < play->segment_count; i++) {
@@ -572,7 +592,7 @@ static bool has_place(struct play *play, const struct operation *operation)
 		reserved += intervals[i].to - intervals[i].from;
 	}
 	n = play->segment_count;
-	hole = longest_gap(intervals, n, 0, play->capacity);
+	hole = longest_gap(intervals, n, 0, play->capacity, alignment);
 	most = play->setup->fraction > 0.0 ?
 	       (uint64_t)(play->setup->fraction * (double)play->capacity) :
 	       UINT64_MAX;

@@ -140,9 +140,10 @@ struct flexmem_cache_memory {
 
 /**
  * struct flexmem_cache_provider - where segments come from
- * @alloc: makes a segment of ``bytes``, a multiple of ``alignment``. ``flags``
- *	is of FLEXMEM_CACHE_GROWABLE and FLEXMEM_CACHE_MAPPABLE. Returns 0 and
- *	fills ``memory``; -ENOMEM if there is no device memory, with the reason
+ * @alloc: makes a segment of ``bytes``, a multiple of the cache's granule.
+ *	``alignment`` is the granule, or what a request asks for, if that is
+ *	more. ``flags`` is of FLEXMEM_CACHE_GROWABLE and FLEXMEM_CACHE_MAPPABLE.
+ *	Returns 0 and fills ``memory``; -ENOMEM if there is no device memory, with the reason
  *	in the zeroed ``failure``, if it is known; or another negative errno.
  * @free: frees a segment. If that fails, the cache keeps the segment and tries
  *	again later. Work that was queued on the segment's stream before may
@@ -570,6 +571,10 @@ FLEXMEM_API int flexmem_cache_profile(const struct flexmem_cache *cache,
  *	FLEXMEM_CACHE_TAG; or NULL
  * @context: the caller's data about the request, such as a stack trace, see
  *	&struct flexmem_cache_contexts; or NULL
+ * @alignment: a power of two, in bytes, of which the offset of the address is a
+ *	multiple; 0: the cache's own, @granule of &struct flexmem_cache_profile.
+ *	In a cache with FLEXMEM_CACHE_MAPPED the pointer is a multiple of it, too,
+ *	up to the size of a page
  */
 struct flexmem_cache_request {
 	uint64_t bytes;
@@ -577,6 +582,7 @@ struct flexmem_cache_request {
 	uint64_t pool;
 	const char *tag;
 	void *context;
+	uint64_t alignment;
 };
 
 /**
@@ -622,6 +628,8 @@ enum flexmem_cache_limit {
  *	the request is large, or the other way round
  * @FLEXMEM_CACHE_OBSTACLE_SPLIT: because of max_split_size_mb only larger
  *	requests may get the block
+ * @FLEXMEM_CACHE_OBSTACLE_ALIGNMENT: the block has too few bytes from the next
+ *	multiple of the request's alignment on
  */
 enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_SIZE = 0,
@@ -629,6 +637,7 @@ enum flexmem_cache_obstacle {
 	FLEXMEM_CACHE_OBSTACLE_POOL = 2,
 	FLEXMEM_CACHE_OBSTACLE_KIND = 3,
 	FLEXMEM_CACHE_OBSTACLE_SPLIT = 4,
+	FLEXMEM_CACHE_OBSTACLE_ALIGNMENT = 5,
 };
 
 /**

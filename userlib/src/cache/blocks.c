@@ -162,12 +162,28 @@ static struct fmlib_piece *split(struct fmlib_piece *piece, uint64_t size)
 	return rest;
 }
 
+/* Takes a piece out of the tree, less its first bytes, which stay free. */
+static struct fmlib_piece *take_behind(struct flexmem_cache *cache,
+				       struct fmlib_piece *piece, uint64_t bytes)
+{
+	struct fmlib_piece *before = piece;
+
+	fmlib_piece_remove(cache, piece);
+	if (bytes) {
+		piece = split(before, bytes);
+		fmlib_piece_insert(cache, before);
+	}
+	return piece;
+}
+
 void fmlib_piece_take(struct flexmem_cache *cache, struct fmlib_piece *piece,
 		      struct fmlib_want *want)
 {
-	uint64_t size = cut(cache, piece, want->size);
+	uint64_t size;
 
-	fmlib_piece_remove(cache, piece);
+	piece = take_behind(cache, piece,
+			    fmlib_skip(piece->segment, piece->offset, want));
+	size = cut(cache, piece, want->size);
 	if (size < piece->size)
 		fmlib_piece_insert(cache, split(piece, size));
 	want->found = (struct fmlib_found){
@@ -241,6 +257,34 @@ void fmlib_release(struct flexmem_cache *cache,
 		fmlib_piece_release(cache, found->piece);
 }
 
+bool fmlib_hole_find(const struct fmlib_segment *segment,
+		     const struct fmlib_want *want, uint64_t *offset)
+{
+	uint64_t hole = 0;
+	uint64_t length;
+	uint64_t skip;
+
+	while (fmlib_range_fit(&segment->range, want->size, &hole, &length)) {
+		skip = fmlib_skip(segment, hole, want);
+		*offset = hole + skip;
+		if (length - want->size >= skip)
+			return true;
+		hole += length;
+	}
+	return false;
+}
+
+static int reserve_aligned(struct fmlib_segment *segment,
+			   const struct fmlib_want *want, uint64_t *offset)
+{
+	if (fmlib_range_prepare_claims(&segment->range, 1))
+		return -ENOMEM;
+	if (!fmlib_hole_find(segment, want, offset))
+		return -ENOSPC;
+	/* Cannot fail: the bytes are free, and the nodes are set aside. */
+	return fmlib_range_claim(&segment->range, *offset, want->size);
+}
+
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want)
 {
@@ -253,7 +297,9 @@ int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		want->no_host_memory = err == -ENOMEM;
 		return err;
 	}
-	err = fmlib_range_reserve(&segment->range, want->size, &offset);
+	err = want->mask ? reserve_aligned(segment, want, &offset) :
+			   fmlib_range_reserve(&segment->range, want->size,
+					       &offset);
 	if (err) {
 		want->no_host_memory = err == -ENOMEM;
 		return err;
@@ -274,16 +320,10 @@ static struct fmlib_piece *claim_piece(struct flexmem_cache *cache,
 				       uint64_t offset, uint64_t size)
 {
 	struct fmlib_piece *piece = segment->first;
-	struct fmlib_piece *before;
 
 	while (piece->offset + piece->size <= offset)
 		piece = piece->next;
-	fmlib_piece_remove(cache, piece);
-	if (piece->offset < offset) {
-		before = piece;
-		piece = split(before, offset - before->offset);
-		fmlib_piece_insert(cache, before);
-	}
+	piece = take_behind(cache, piece, offset - piece->offset);
 	if (piece->size > size)
 		fmlib_piece_insert(cache, split(piece, size));
 	return piece;
@@ -347,6 +387,21 @@ static int obtain_shared(struct flexmem_cache *cache, struct fmlib_want *want)
 	return err;
 }
 
+/* The tightest piece that serves a request. */
+static struct fmlib_piece *find_piece(const struct flexmem_cache *cache,
+				      const struct fmlib_want *want,
+				      const struct fmlib_arena *arena)
+{
+	uint64_t whole = want->kind == FLEXMEM_CACHE_SMALL ?
+			 UINT64_MAX : cache->config.max_split;
+
+	if (!want->mask)
+		return fmlib_fit_best(&arena->free, want->size);
+	if (want->pool->flags & FLEXMEM_CACHE_POOL_NO_SPLIT)
+		whole = 0;
+	return fmlib_fit_aligned(&arena->free, want, whole);
+}
+
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	struct fmlib_arena *arena;
@@ -368,10 +423,10 @@ int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 	 * If the smallest piece that fits is too large by the oversize rule,
 	 * all larger pieces are too large.
 	 */
-	best = fmlib_fit_best(&arena->free, want->size);
+	best = find_piece(cache, want, arena);
 	if (!best || !fits_oversize_rule(cache, want, best))
 		return -ENOENT;
-	if (fmlib_pieces_prepare(want->lane, 1)) {
+	if (fmlib_pieces_prepare(want->lane, 2)) {
 		want->no_host_memory = true;
 		return -ENOMEM;
 	}

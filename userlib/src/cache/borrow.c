@@ -41,10 +41,11 @@ static bool may_serve(const struct fmlib_segment *segment,
 		      const struct fmlib_want *want)
 {
 	const struct fmlib_arena *arena = segment->arena;
+	uint64_t offset;
 
 	return !segment->shared && !segment->lost &&
 	       arena->pool == want->pool && arena->stream != want->stream &&
-	       fmlib_range_largest(&segment->range) >= want->size;
+	       fmlib_hole_find(segment, want, &offset);
 }
 
 int fmlib_borrow(struct flexmem_cache *cache, struct fmlib_want *want)

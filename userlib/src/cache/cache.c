@@ -361,6 +361,8 @@ static int alloc(struct flexmem_cache *cache,
 	struct fmlib_want want = {
 		.bytes = request->bytes,
 		.stream = request->stream,
+		.mask = request->alignment > cache->profile.granule ?
+			request->alignment - 1 : 0,
 		.pool = &cache->common,
 		.origin = &cache->untagged.origin,
 		.failure = &failure,
@@ -431,6 +433,8 @@ int flexmem_cache_alloc_request(struct flexmem_cache *cache,
 		return err;
 	if (known.tag &&
 	    strnlen(known.tag, FLEXMEM_CACHE_TAG) == FLEXMEM_CACHE_TAG)
+		return -EINVAL;
+	if (known.alignment & (known.alignment - 1))
 		return -EINVAL;
 	if (known.bytes)
 		err = alloc(cache, &known, NULL, &result);

@@ -144,6 +144,13 @@ void fmlib_registry_remove(struct flexmem_cache *cache);
 void fmlib_fit_insert(struct fmlib_fit *fit, struct fmlib_piece *piece);
 void fmlib_fit_remove(struct fmlib_fit *fit, struct fmlib_piece *piece);
 struct fmlib_piece *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size);
+/*
+ * The same for a request with an alignment. Bytes in front of the request stay
+ * free only in pieces of less than @whole bytes.
+ */
+struct fmlib_piece *fmlib_fit_aligned(const struct fmlib_fit *fit,
+				      const struct fmlib_want *want,
+				      uint64_t whole);
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit);
 
 /* Defined in blocks.c. */
@@ -173,6 +180,12 @@ void fmlib_piece_release(struct flexmem_cache *cache,
  * none; or -ENOMEM if there is no host memory.
  */
 int fmlib_obtain(struct flexmem_cache *cache, struct fmlib_want *want);
+/*
+ * Finds the lowest hole of a growing segment that is large enough for a request,
+ * and where in the hole the request begins.
+ */
+bool fmlib_hole_find(const struct fmlib_segment *segment,
+		     const struct fmlib_want *want, uint64_t *offset);
 /* Like fmlib_obtain(), but in one growing segment. -ENOSPC: no room there. */
 int fmlib_reserve(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		  struct fmlib_want *want);
@@ -201,6 +214,28 @@ fmlib_provider_of(const struct fmlib_segment *segment)
 static inline bool fmlib_segment_leaves(const struct fmlib_segment *segment)
 {
 	return atomic_load_explicit(&segment->leaving, memory_order_relaxed);
+}
+
+/* The bytes from an offset to the next one that suits a request. */
+static inline uint64_t fmlib_skip(const struct fmlib_segment *segment,
+				  uint64_t offset,
+				  const struct fmlib_want *want)
+{
+	return -(segment->address.offset + offset) & want->mask;
+}
+
+/*
+ * How many bytes a growing segment must grow for a request, if the last @tail
+ * bytes are free; 0: none.
+ */
+static inline uint64_t fmlib_tail_lacks(const struct fmlib_segment *segment,
+					uint64_t tail,
+					const struct fmlib_want *want)
+{
+	uint64_t size = want->size +
+			fmlib_skip(segment, segment->size - tail, want);
+
+	return size > tail ? size - tail : 0;
 }
 
 /* Defined in pools.c. */
@@ -256,7 +291,7 @@ void fmlib_failure_largest(const struct flexmem_cache *cache,
  */
 bool fmlib_memory_is_possible(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment,
-			      uint64_t size);
+			      uint64_t size, uint64_t mask);
 void fmlib_memory_reject(struct flexmem_cache *cache,
 			 const struct fmlib_segment *segment);
 

@@ -145,20 +145,20 @@ uint64_t fmlib_segment_least(const struct flexmem_cache *cache,
 {
 	const struct fmlib_segment *segment = cache->first_growing;
 	uint64_t least = want->failure->segment;
+	uint64_t lacks;
 	uint64_t more;
-	uint64_t tail;
 
 	if (!fmlib_size_grows(cache, want))
 		return least;
 	for (; segment; segment = segment->next_grown) {
-		tail = fmlib_segment_tail(segment);
+		lacks = fmlib_tail_lacks(segment, fmlib_segment_tail(segment),
+					 want);
 		if (segment->arena->pool != want->pool || segment->lost ||
 		    (!segment->shared &&
 		     segment->arena->stream != want->stream) ||
-		    tail >= want->size)
+		    !lacks)
 			continue;
-		more = fmlib_round_up(want->size - tail,
-				      cache->profile.growing_step);
+		more = fmlib_round_up(lacks, cache->profile.growing_step);
 		least = more < least ? more : least;
 	}
 	return least;

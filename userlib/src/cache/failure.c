@@ -38,10 +38,12 @@ static enum flexmem_cache_obstacle obstacle(const struct flexmem_cache *cache,
 		return FLEXMEM_CACHE_OBSTACLE_KIND;
 	/*
 	 * A block that is large enough would have served the request, unless
-	 * max_split_size_mb forbids that.
+	 * max_split_size_mb or the alignment forbids that.
 	 */
-	return largest->size >= cache->config.max_split ?
-	       FLEXMEM_CACHE_OBSTACLE_SPLIT : FLEXMEM_CACHE_OBSTACLE_SIZE;
+	if (largest->size >= cache->config.max_split)
+		return FLEXMEM_CACHE_OBSTACLE_SPLIT;
+	return want->mask ? FLEXMEM_CACHE_OBSTACLE_ALIGNMENT :
+			    FLEXMEM_CACHE_OBSTACLE_SIZE;
 }
 
 void fmlib_failure_largest(const struct flexmem_cache *cache,
@@ -130,6 +132,9 @@ static void say_obstacle(struct out *out,
 	case FLEXMEM_CACHE_OBSTACLE_SPLIT:
 		say(out, ", which max_split_size_mb keeps for larger requests");
 		break;
+	case FLEXMEM_CACHE_OBSTACLE_ALIGNMENT:
+		say(out, ", which has too few bytes from the next multiple of the alignment on");
+		break;
 	default:
 		say(out, ", which cannot be used for it");
 	}
@@ -197,8 +202,6 @@ static void say_request(struct out *out,
 {
 	say_apart(out, "out of device memory: tried to allocate ",
 		  failure->asked, failure->largest_free);
-	if (failure->segment != failure->asked)
-		say_size(out, " in a segment of ", failure->segment);
 	say_context(out, failure);
 }
 

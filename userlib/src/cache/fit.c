@@ -104,6 +104,37 @@ struct fmlib_piece *fmlib_fit_best(const struct fmlib_fit *fit, uint64_t size)
 	return best;
 }
 
+static bool serves(const struct fmlib_piece *piece,
+		   const struct fmlib_want *want, uint64_t whole)
+{
+	uint64_t skip = fmlib_skip(piece->segment, piece->offset, want);
+
+	return piece->size >= want->size && piece->size - want->size >= skip &&
+	       (!skip || piece->size < whole);
+}
+
+/* A piece with alignment - 1 bytes more than the request always serves it. */
+static struct fmlib_piece *search(struct fmlib_piece *root,
+				  const struct fmlib_want *want, uint64_t whole)
+{
+	struct fmlib_piece *found = NULL;
+
+	if (!root)
+		return NULL;
+	if (root->size >= want->size)
+		found = search(root->left, want, whole);
+	if (!found && serves(root, want, whole))
+		found = root;
+	return found ? found : search(root->right, want, whole);
+}
+
+struct fmlib_piece *fmlib_fit_aligned(const struct fmlib_fit *fit,
+				      const struct fmlib_want *want,
+				      uint64_t whole)
+{
+	return search(fit->root, want, whole);
+}
+
 uint64_t fmlib_fit_largest(const struct fmlib_fit *fit)
 {
 	const struct fmlib_piece *piece = fit->root;

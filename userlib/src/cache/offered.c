@@ -6,11 +6,12 @@
  * Returns the reason why memory from the provider cannot be a segment, or NULL.
  */
 static const char *fault_of(const struct flexmem_cache *cache,
-			    const struct fmlib_segment *segment, uint64_t size)
+			    const struct fmlib_segment *segment, uint64_t size,
+			    uint64_t mask)
 {
 	uint64_t offset = segment->address.offset;
 
-	if (offset % cache->profile.granule)
+	if (offset % cache->profile.granule || offset & mask)
 		return "is not aligned";
 	if (offset + size < offset)
 		return "goes beyond the last address";
@@ -20,9 +21,9 @@ static const char *fault_of(const struct flexmem_cache *cache,
 
 bool fmlib_memory_is_possible(const struct flexmem_cache *cache,
 			      const struct fmlib_segment *segment,
-			      uint64_t size)
+			      uint64_t size, uint64_t mask)
 {
-	const char *fault = fault_of(cache, segment, size);
+	const char *fault = fault_of(cache, segment, size, mask);
 
 	if (fault)
 		fmlib_cache_log(cache, FLEXMEM_LOG_WARNING,

@@ -238,14 +238,25 @@ void fmlib_parts_clear(struct flexmem_cache *cache, struct fmlib_segment *segmen
 		  uint64_t offset, uint64_t end)
 {
 	struct fmlib_pending *part;
+	uint64_t rest;
 
 	while ((part = fmlib_part_from(segment, offset)) && part->offset < end) {
-		if (fmlib_part_end(part) > end) {
-			part->size = fmlib_part_end(part) - end;
+		rest = fmlib_part_end(part) > end ?
+		       fmlib_part_end(part) - end : 0;
+		if (part->offset < offset) {
+			part->size = offset - part->offset;
+			/* The present epoch is later than that of the part. */
+			if (rest)
+				fmlib_part_add(&cache->share, segment,
+					       part->owner, end, rest);
+		} else if (rest) {
+			part->size = rest;
 			part->offset = end;
-			return;
+		} else {
+			fmlib_part_remove(cache, part);
 		}
-		fmlib_part_remove(cache, part);
+		if (rest)
+			return;
 	}
 }
 

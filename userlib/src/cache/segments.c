@@ -235,7 +235,8 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
  * Checks memory from the provider. On an error returns the memory to the
  * provider.
  */
-static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
+static int accept(struct flexmem_cache *cache, const struct fmlib_want *want,
+		  struct fmlib_segment *segment,
 		  const struct flexmem_cache_memory *memory)
 {
 	int err;
@@ -245,7 +246,8 @@ static int accept(struct flexmem_cache *cache, struct fmlib_segment *segment,
 			 memory->address.region_id, __ATOMIC_RELEASE);
 	__atomic_store_n(&segment->address.offset, memory->address.offset,
 			 __ATOMIC_RELEASE);
-	if (!fmlib_memory_is_possible(cache, segment, segment->size)) {
+	if (!fmlib_memory_is_possible(cache, segment, segment->size,
+				      want->mask)) {
 		fmlib_memory_reject(cache, segment);
 		return -EIO;
 	}
@@ -278,6 +280,7 @@ static int call_alloc(struct flexmem_cache *cache, struct fmlib_want *want,
 	if (unlock)
 		state = fmlib_pause(cache);
 	err = provider->alloc(provider->user, segment->size,
+			      want->mask ? want->mask + 1 :
 			      cache->profile.granule, flags, memory,
 			      &want->failure->device);
 	if (unlock)
@@ -310,7 +313,7 @@ static int ask(struct flexmem_cache *cache, struct fmlib_want *want,
 	want->failure->error = err;
 	if (err)
 		return err;
-	err = accept(cache, segment, &memory);
+	err = accept(cache, want, segment, &memory);
 	want->failure->error = err;
 	want->no_host_memory = err == -ENOMEM;
 	return err;
@@ -501,13 +504,13 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	uint64_t tail = segment->tracks ?
 			fmlib_share_tail(segment, want->owner) :
 			fmlib_segment_tail(segment);
-	uint64_t more = fmlib_round_up(want->size - tail,
-				       cache->profile.growing_step);
+	uint64_t lacks = fmlib_tail_lacks(segment, tail, want);
+	uint64_t more = fmlib_round_up(lacks, cache->profile.growing_step);
 	uint64_t size = segment->size + more;
 	int err;
 
 	/* Another thread has freed the end of the segment. */
-	if (tail >= want->size)
+	if (!lacks)
 		return 0;
 
 	if (size > fmlib_range_limit(cache->profile.granule))
@@ -522,7 +525,7 @@ static int grow(struct flexmem_cache *cache, struct fmlib_want *want,
 	err = provider->grow(provider->user, segment->handle, segment->size,
 			     size, &want->failure->device);
 	err = fmlib_callback_result(err);
-	if (!err && !fmlib_memory_is_possible(cache, segment, size)) {
+	if (!err && !fmlib_memory_is_possible(cache, segment, size, 0)) {
 		if (provider->shrink)
 			provider->shrink(provider->user, segment->handle, size,
 					 segment->size);

@@ -39,36 +39,41 @@
  */
 static uint64_t search_hole(const struct fmlib_segment *segment,
 			    const struct fmlib_owner *owner, uint64_t start,
-			    uint64_t end, uint64_t size)
+			    uint64_t end, const struct fmlib_want *want)
 {
 	const struct fmlib_pending *part;
-	uint64_t next = start;
+	uint64_t next;
 
-	while (end - start >= size && next - start < size) {
+	start += fmlib_skip(segment, start, want);
+	next = start;
+	while (start <= end && end - start >= want->size &&
+	       next - start < want->size) {
 		part = fmlib_part_from(segment, next);
 		if (!part || part->offset >= end ||
-		    part->offset - start >= size)
+		    part->offset >= start + want->size)
 			break;
 		next = fmlib_part_end(part);
-		if (part->owner != owner)
-			start = next;
+		if (part->owner == owner)
+			continue;
+		start = next + fmlib_skip(segment, next, want);
+		next = start;
 	}
-	return start;
+	return start < end ? start : end;
 }
 
 /* Finds the lowest place for a request that its stream can use at once. */
 static bool search(const struct fmlib_segment *segment,
-		   const struct fmlib_owner *owner, uint64_t size,
-		   uint64_t *offset)
+		   const struct fmlib_owner *owner,
+		   const struct fmlib_want *want, uint64_t *offset)
 {
 	uint64_t hole = 0;
 	uint64_t length;
 
-	while (fmlib_range_fit(&segment->range, size, &hole, &length)) {
+	while (fmlib_range_fit(&segment->range, want->size, &hole, &length)) {
 		*offset = search_hole(segment, owner, hole, hole + length,
-				      size);
+				      want);
 		hole += length;
-		if (hole - *offset >= size)
+		if (hole - *offset >= want->size)
 			return true;
 	}
 	return false;
@@ -229,7 +234,8 @@ static int prepare_block(struct flexmem_cache *cache,
 	int err = fmlib_range_prepare_claims(&segment->range, 1);
 
 	if (!err && cache->has_events)
-		err = fmlib_parts_prepare(&cache->share, cache->share.live + 1);
+		/* Two for the rests of a part in the middle of which it is. */
+		err = fmlib_parts_prepare(&cache->share, cache->share.live + 2);
 	return err;
 }
 
@@ -262,7 +268,7 @@ int fmlib_share_reserve(struct flexmem_cache *cache,
 	uint64_t offset;
 	int err = owner ? prepare_block(cache, segment) : -ENOMEM;
 
-	if (!err && !search(segment, owner, want->size, &offset))
+	if (!err && !search(segment, owner, want, &offset))
 		err = -ENOSPC;
 	if (!err)
 		take_at(cache, segment, want, owner, offset);
@@ -384,11 +390,9 @@ static bool wait_for(struct flexmem_cache *cache,
 static int take_pending(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	struct fmlib_segment *segment = cache->share.arena->growing;
-	uint64_t offset = 0;
-	uint64_t length;
+	uint64_t offset;
 
-	while (segment && !fmlib_range_fit(&segment->range, want->size, &offset,
-					   &length))
+	while (segment && !fmlib_hole_find(segment, want, &offset))
 		segment = segment->next_growing;
 	if (!segment)
 		return -ENOENT;

@@ -708,6 +708,7 @@ struct flexmem_cache {
  * @lane: lane of the stream.
  * @no_host_memory: -ENOMEM is for lack of host memory, so device memory would
  * not help.
+ * @mask: the alignment less 1; 0: each place is aligned.
  * @exact: a new segment is a fixed one of just the size of the request.
  * @found: the memory that becomes the block.
  * @owner: the stream of the request, if the request may get shared memory. The
@@ -720,6 +721,7 @@ struct fmlib_want {
 	uint64_t bytes;
 	uint64_t size;
 	uint64_t stream;
+	uint64_t mask;
 	enum flexmem_cache_pool_kind kind;
 	struct fmlib_lane *lane;
 	struct fmlib_pool *pool;

@@ -119,10 +119,12 @@ class Cache(Owner):
         check(error)
         self._pointer = owned(made[0], functools.partial(_destroy, below))
 
-    def alloc(self, size: int, stream: int = 0, tag: str | None = None, pool: Pool | None = None) -> Block:
+    def alloc(self, size: int, stream: int = 0, tag: str | None = None, pool: Pool | None = None, *,
+              alignment: int = 0) -> Block:
         """Allocates. `stream`: the stream on which the memory is used; `tag`: a name that snapshots show; `pool`: a
-        private pool of this cache."""
-        return Block(self._use(), size, stream, tag, pool.number if pool else 0)
+        private pool of this cache; `alignment`: a power of two of which the offset of the address is a multiple; 0: the
+        cache's own."""
+        return Block(self._use(), size, stream, tag, pool.number if pool else 0, alignment)
 
     def pool(self, *, use_on_oom: bool = False, no_split: bool = False) -> Pool:
         """Makes a private pool. `use_on_oom`: its free memory serves requests without a pool that would fail;
@@ -261,9 +263,10 @@ class Block(Owner):
     stream: int
     pool: int
 
-    def __init__(self, cache: Any, size: int, stream: int, tag: str | None, pool: int) -> None:
+    def __init__(self, cache: Any, size: int, stream: int, tag: str | None, pool: int, alignment: int) -> None:
         name = ffi.NULL if tag is None else ffi.new("char[]", tag.encode())
-        request = ffi.new("struct flexmem_cache_request *", {"bytes": size, "stream": stream, "pool": pool, "tag": name})
+        request = ffi.new("struct flexmem_cache_request *", {"bytes": size, "stream": stream, "pool": pool, "tag": name,
+                                                             "alignment": alignment})
         made = ffi.new("struct flexmem_cache_allocation *")
         check(lib.flexmem_cache_alloc_request(cache, request, ffi.sizeof(request[0]), made, ffi.sizeof(made[0])), made)
         self.token = int(ffi.cast("uintptr_t", made.token))
