@@ -250,6 +250,33 @@ static void oversize_knob(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* large_segment_size_mb, another one of them. */
+static void size_of_a_large_segment(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("large_segment_size_mb:12");
+	struct flexmem_cache_profile profile;
+
+	(void)state;
+	take(cache, 5 * MIB, 0);
+	assert_int_equal(mock.last_alloc, 12 * MIB);
+	assert_int_equal(flexmem_cache_profile(cache, &profile,
+					       sizeof(profile)), 0);
+	assert_int_equal(profile.large_segment, 12 * MIB);
+	/* Other requests get what they got before. */
+	take(cache, MIB, 0);
+	assert_int_equal(mock.last_alloc, 2 * MIB);
+	take(cache, 10 * MIB, 0);
+	assert_int_equal(mock.last_alloc, 10 * MIB);
+	/* A request that is larger than the segments gets one of its own. */
+	assert_int_equal(flexmem_cache_set_setting(cache, "large_segment_size_mb",
+						   "4"), 0);
+	take(cache, 9 * MIB, 1);
+	assert_int_equal(mock.last_alloc, 10 * MIB);
+	take(cache, 3 * MIB, 1);
+	assert_int_equal(mock.last_alloc, 4 * MIB);
+	flexmem_cache_destroy(cache);
+}
+
 /* Segments larger than max_split_size_mb still serve smaller requests. */
 static void small_split_limit(void **state)
 {
@@ -630,6 +657,7 @@ int main(void)
 		CACHE_TEST(streams_are_apart),
 		CACHE_TEST(oversize_rule),
 		CACHE_TEST(oversize_knob),
+		CACHE_TEST(size_of_a_large_segment),
 		CACHE_TEST(small_split_limit),
 		CACHE_TEST(growing),
 		CACHE_TEST(lowest_fit),

@@ -381,6 +381,7 @@ struct flexmem_cache_profile {
  *                               segments go back, the oldest first
  * history_entries               how many of the last events a snapshot shows; 0
  *                               (default): none
+ * large_segment_size_mb         large_segment of the profile
  * max_non_split_rounding_mb     oversize_slack of the profile
  * max_split_size_mb             blocks of this size and above are not split
  * per_process_memory_fraction   above 0.0, up to 1.0 (default): share of what the

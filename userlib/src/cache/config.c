@@ -44,6 +44,9 @@ static bool parse_number(const char **text, uint64_t max, uint64_t *number)
 static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 		      const char *value)
 {
+	uint64_t *bytes = key == FMLIB_KEY_SLACK ? &config->slack :
+			  key == FMLIB_KEY_LARGE ? &config->large :
+						   &config->max_split;
 	uint64_t mib;
 
 	if (key == FMLIB_KEY_MAX_SPLIT && !strcmp(value, "off")) {
@@ -52,8 +55,7 @@ static bool parse_mib(struct fmlib_config *config, enum fmlib_key key,
 	}
 	if (!parse_number(&value, MIB_MAX, &mib) || *value || !mib)
 		return false;
-	*(key == FMLIB_KEY_SLACK ? &config->slack : &config->max_split) =
-		mib << MIB_SHIFT;
+	*bytes = mib << MIB_SHIFT;
 	return true;
 }
 
@@ -295,6 +297,7 @@ static const struct {
 	[FMLIB_KEY_THRESHOLD] = { "garbage_collection_threshold", "off",
 				  parse_threshold },
 	[FMLIB_KEY_HISTORY] = { "history_entries", "0", parse_history },
+	[FMLIB_KEY_LARGE] = { "large_segment_size_mb", "off", parse_mib },
 	[FMLIB_KEY_SLACK] = { "max_non_split_rounding_mb", "off", parse_mib },
 	[FMLIB_KEY_MAX_SPLIT] = { "max_split_size_mb", "off", parse_mib },
 	[FMLIB_KEY_FRACTION] = { "per_process_memory_fraction", "1.0",
@@ -467,11 +470,14 @@ int fmlib_config_read(struct flexmem_cache *cache, const char *text)
 	config->fraction = 1.0;
 	config->max_split = FMLIB_NO_LIMIT;
 	config->slack = cache->profile.oversize_slack;
+	config->large = cache->profile.large_segment;
 	config->reuse = FMLIB_REUSE_OWN;
 	for (key = 0; key < FMLIB_KEYS; key++)
 		strcpy(config->shown[key].value, keys[key].initial);
 	snprintf(config->shown[FMLIB_KEY_SLACK].value, VALUE_MAX, "%llu",
 		 (unsigned long long)config->slack >> MIB_SHIFT);
+	snprintf(config->shown[FMLIB_KEY_LARGE].value, VALUE_MAX, "%llu",
+		 (unsigned long long)config->large >> MIB_SHIFT);
 	if (!text)
 		text = from_environment(&source);
 	if (!text)

@@ -433,9 +433,15 @@ int flexmem_cache_profile(const struct flexmem_cache *cache,
 			  struct flexmem_cache_profile *profile, size_t size)
 {
 	int err = fmlib_cache_check(cache);
+	struct flexmem_cache_profile known;
 
 	if (err)
 		return err;
-	return fmlib_copy_out(profile, size, PROFILE_MIN, &cache->profile,
-			      sizeof(cache->profile));
+	known = cache->profile;
+	/* As for flexmem_cache_setting(). */
+	pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
+	known.large_segment = cache->config.large;
+	pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
+	return fmlib_copy_out(profile, size, PROFILE_MIN, &known,
+			      sizeof(known));
 }

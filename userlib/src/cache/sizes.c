@@ -50,6 +50,7 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want)
 {
 	const struct flexmem_cache_profile *profile = &cache->profile;
+	uint64_t large = fmlib_round_up(cache->config.large, profile->granule);
 	uint64_t max_split = cache->config.max_split;
 	uint64_t size = want->size;
 	uint64_t segment;
@@ -60,8 +61,8 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 		return fmlib_round_up(size, profile->growing_step);
 	if (size <= profile->small_limit)
 		return profile->small_segment;
-	if (size < profile->large_limit && profile->large_segment < max_split)
-		return profile->large_segment;
+	if (size < profile->large_limit && size <= large && large < max_split)
+		return large;
 	segment = fmlib_round_up(size, profile->large_round);
 	/*
 	 * A free block of max_split bytes or more serves no smaller request. So

@@ -29,6 +29,7 @@ enum fmlib_key {
 	FMLIB_KEY_EXPANDABLE,
 	FMLIB_KEY_THRESHOLD,
 	FMLIB_KEY_HISTORY,
+	FMLIB_KEY_LARGE,
 	FMLIB_KEY_SLACK,
 	FMLIB_KEY_MAX_SPLIT,
 	FMLIB_KEY_FRACTION,
@@ -58,10 +59,11 @@ enum fmlib_reuse {
 /*
  * The settings of a cache.
  * @threshold: 0 if it is off.
+ * @large: bytes of a segment for large requests below large_limit of the profile.
  * @max_split: FMLIB_NO_LIMIT if it was not given.
  * @divides: whether @divisions was given.
- * @expandable, @threshold, @fraction, @history, @max_split, @slack and their
- * texts in @shown change only while the whole cache is locked. The other members
+ * @expandable, @threshold, @fraction, @history, @large, @max_split, @slack and
+ * their texts in @shown change only while the whole cache is locked. The other members
  * are constant.
  */
 struct fmlib_config {
@@ -73,6 +75,7 @@ struct fmlib_config {
 	double threshold;
 	double fraction;
 	uint64_t history;
+	uint64_t large;
 	uint64_t max_split;
 	uint64_t slack;
 	uint32_t divisions[FMLIB_DIVISIONS];
