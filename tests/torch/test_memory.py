@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 
 import torch
@@ -89,6 +90,50 @@ class Memory(FlexmemTest):
         self.assertNotIn("cuda", text.lower())
         self.assertEqual({len(line) for line in text.splitlines()}, {77})
         self.assertLess(len(torch.flexmem.memory_summary(abbreviated=True)), len(text))
+
+    def test_a_pool_has_its_own_memory(self):
+        pool = torch.flexmem.MemPool()
+        with torch.flexmem.use_mem_pool(pool):
+            inside = torch.ones(MIB, device=DEVICE)
+            with torch.flexmem.use_mem_pool(torch.flexmem.MemPool()) as nothing:
+                self.assertIsNone(nothing)
+            again = torch.ones(MIB, device=DEVICE)
+            other = []
+            thread = threading.Thread(target=lambda: other.append(torch.ones(MIB, device=DEVICE)))
+            thread.start()
+            thread.join()
+        outside = torch.ones(MIB, device=DEVICE)
+        allocated = {}
+        for segment in torch.flexmem.memory_snapshot():
+            number = tuple(segment["segment_pool_id"])
+            allocated[number] = allocated.get(number, 0) + segment["allocated_size"]
+        self.assertEqual((allocated.pop(pool.id), sum(allocated.values())),
+                         (8 * MIB, self.bytes_before + 8 * MIB))
+        self.assertEqual([segment["segment_pool_id"] for segment in pool.snapshot()], [list(pool.id)])
+        self.assertEqual(pool.use_count(), 1)
+        del inside, again, outside, other
+        # The free memory of the pool serves nobody else, and goes when that is asked for.
+        reserved = torch.flexmem.memory_reserved()
+        torch.flexmem.empty_cache()
+        self.assertEqual(len(pool.snapshot()), 1)
+        torch.flexmem.empty_cache(pool)
+        self.assertEqual(pool.snapshot(), [])
+        self.assertLess(torch.flexmem.memory_reserved(), reserved)
+        self.assertRaises(NotImplementedError, torch.flexmem.MemPool, object())
+
+    def test_a_pool_that_is_gone_keeps_its_tensors(self):
+        pool = torch.flexmem.MemPool(use_on_oom=True)
+        with torch.flexmem.use_mem_pool(pool):
+            x = torch.ones(10 * MIB, device=DEVICE)
+        torch.flexmem.empty_cache()
+        reserved = torch.flexmem.memory_reserved()
+        del pool
+        self.assertEqual(x.sum().item(), 10 * MIB)
+        # The sum has had memory of its own, outside of the pool.
+        torch.flexmem.empty_cache()
+        self.assertEqual(torch.flexmem.memory_reserved(), reserved)
+        del x
+        self.assertLessEqual(torch.flexmem.memory_reserved(), reserved - 40 * MIB)
 
     def test_empty_cache_gives_all_back(self):
         x = torch.empty(30 * MIB, dtype=torch.uint8, device=DEVICE)

@@ -46,14 +46,26 @@ void recordHistory(int64_t entries, bool stacks, bool cpp) {
   recordStacks(stacks, cpp);
 }
 
-// Returns PyTorch's snapshot as JSON.
-std::string snapshot() {
+// Returns PyTorch's snapshot as JSON, of one pool, or of all if the number is
+// negative.
+std::string snapshot(int64_t pool) {
   char* text = nullptr;
-  check(flexmem_cache_snapshot(cache(), FLEXMEM_CACHE_EVERY_POOL, &text, nullptr),
+  check(flexmem_cache_snapshot(cache(),
+                               pool < 0 ? FLEXMEM_CACHE_EVERY_POOL
+                                        : static_cast<uint64_t>(pool),
+                               &text, nullptr),
         "_snapshot");
   std::string copy = text;
   flexmem_cache_text_free(text);
   return copy;
+}
+
+int64_t poolUses(int64_t pool) {
+  struct flexmem_cache_usage usage{};
+  check(flexmem_cache_pool_usage(cache(), static_cast<uint64_t>(pool), nullptr,
+                                 &usage, sizeof(usage)),
+        "use_count");
+  return static_cast<int64_t>(usage.uses);
 }
 
 // For tests: how many kernels ran, and how many results were copied.
@@ -95,6 +107,18 @@ TORCH_LIBRARY(flexmem, m) {
 
   m.def("memory_stats() -> Dict(str, int)", &memoryStats);
   m.def("empty_cache() -> ()", &emptyCache);
+  m.def("pool_make(bool use_on_oom, bool no_split) -> int",
+        +[](bool useOnOom, bool noSplit) {
+          return static_cast<int64_t>(makePool(useOnOom, noSplit));
+        });
+  m.def("pool_release(int pool) -> ()",
+        +[](int64_t pool) { releasePool(static_cast<uint64_t>(pool)); });
+  m.def("pool_select(int pool) -> int", +[](int64_t pool) {
+    return static_cast<int64_t>(selectPool(static_cast<uint64_t>(pool)));
+  });
+  m.def("pool_empty(int pool) -> ()",
+        +[](int64_t pool) { emptyPool(static_cast<uint64_t>(pool)); });
+  m.def("pool_uses(int pool) -> int", &poolUses);
   m.def("mem_get_info() -> (int, int)", &memGetInfo);
   m.def("largest_segment() -> int", &largestSegment);
   m.def("reset_peaks() -> ()", &resetPeaks);
@@ -103,7 +127,7 @@ TORCH_LIBRARY(flexmem, m) {
   m.def("setting(str key) -> str", &setting);
   m.def("record_history(int entries, bool stacks, bool cpp) -> ()",
         &recordHistory);
-  m.def("snapshot() -> str", &snapshot);
+  m.def("snapshot(int pool) -> str", &snapshot);
   m.def("kernel_counters() -> (int, int)", &kernelCounters);
 
   m.def("manual_seed(int seed) -> ()", &manualSeed);

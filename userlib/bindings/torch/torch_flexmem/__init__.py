@@ -43,6 +43,7 @@ from .device import (  # noqa: E402
     synchronize,
 )
 from .memory import (  # noqa: E402
+    MemPool,
     _dump_snapshot,
     _record_memory_history,
     _snapshot,
@@ -61,6 +62,7 @@ from .memory import (  # noqa: E402
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from .random import (  # noqa: E402
     get_rng_state,

@@ -2,9 +2,11 @@
 """Memory under the names, and with the keys, of torch.cuda."""
 
 import collections
+import contextlib
 import json
 import pickle
 import types
+import weakref
 
 import torch
 from torch.cuda import memory as _cuda
@@ -57,9 +59,45 @@ def reset_accumulated_memory_stats(device=None):
     _ops.reset_accumulated()
 
 
-def empty_cache():
-    """Frees device memory that no tensor uses."""
-    _ops.empty_cache()
+def empty_cache(pool=None):
+    """Frees device memory that no tensor uses: of a MemPool, or outside of all of them."""
+    if pool is None:
+        _ops.empty_cache()
+    else:
+        _ops.pool_empty(pool.id[1])
+
+
+class MemPool:
+    """Memory that serves only the requests under use_mem_pool(): see torch.cuda.MemPool.
+
+    `use_on_oom`: its free memory also serves requests without a pool that would fail otherwise. `no_split`: each tensor
+    gets a segment of its own. When the object is gone, segments go with their last tensor.
+    """
+
+    def __init__(self, allocator=None, use_on_oom=False, no_split=False):
+        if allocator is not None:
+            raise NotImplementedError("flexmem: a pool of this device has no other allocator")
+        number = _ops.pool_make(use_on_oom, no_split)
+        self.id = (0, number)
+        weakref.finalize(self, _ops.pool_release, number)
+
+    def use_count(self):
+        return _ops.pool_uses(self.id[1])
+
+    def snapshot(self):
+        """Segments and blocks of the pool, in the form of memory_snapshot()."""
+        return json.loads(_ops.snapshot(self.id[1]))["segments"]
+
+
+@contextlib.contextmanager
+def use_mem_pool(pool, device=None):
+    """Sends what this thread allocates to a MemPool."""
+    _index(device)
+    before = _ops.pool_select(pool.id[1])
+    try:
+        yield
+    finally:
+        _ops.pool_select(before)
 
 
 def mem_get_info(device=None):
@@ -114,7 +152,7 @@ def _record_memory_history(enabled="all", context="all", stacks="all", max_entri
 def _snapshot(device=None):
     """Segments, blocks and events, in the form of torch.cuda.memory._snapshot()."""
     _index(device)
-    return json.loads(_ops.snapshot())
+    return json.loads(_ops.snapshot(-1))
 
 
 def memory_snapshot():

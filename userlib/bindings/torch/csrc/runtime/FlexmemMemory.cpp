@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <pthread.h>
+#include <utility>
 
 namespace flexmem_torch {
 namespace {
@@ -148,6 +149,9 @@ flexmem_cache* make() {
   TORCH_CHECK(false, "flexmem: ", text);
 }
 
+// The pool in which this thread allocates; 0: none.
+thread_local uint64_t pool = 0;
+
 // False before the first allocation, and in a forked child.
 bool isUsable() {
   return initialized && !badFork;
@@ -206,6 +210,7 @@ void* allocate(size_t bytes) {
     flexmem_cache_drop_lost(cache(), nullptr);
   }
   request.bytes = bytes;
+  request.pool = pool;
   request.context = stack.context();
   const int error = flexmem_cache_alloc_pointer(
       cache(), &request, sizeof(request), &allocation, sizeof(allocation));
@@ -231,6 +236,31 @@ void emptyCache() {
   if (isUsable()) {
     check(flexmem_cache_empty(cache(), nullptr), "empty_cache");
   }
+}
+
+uint64_t makePool(bool useOnOom, bool noSplit) {
+  uint64_t made = 0;
+  check(flexmem_cache_pool_create(cache(), &made), "MemPool");
+  check(flexmem_cache_pool_set_flags(
+            cache(), made,
+            (useOnOom ? FLEXMEM_CACHE_POOL_USE_ON_OOM : 0) |
+                (noSplit ? FLEXMEM_CACHE_POOL_NO_SPLIT : 0)),
+        "MemPool");
+  return made;
+}
+
+void releasePool(uint64_t released) {
+  if (isUsable()) {
+    check(flexmem_cache_pool_release(cache(), released), "MemPool");
+  }
+}
+
+uint64_t selectPool(uint64_t selected) {
+  return std::exchange(pool, selected);
+}
+
+void emptyPool(uint64_t emptied) {
+  check(flexmem_cache_pool_empty(cache(), emptied, nullptr), "empty_cache");
 }
 
 MemoryInfo memoryInfo() {

@@ -42,6 +42,16 @@ bool deallocate(void* pointer) noexcept;
 
 void emptyCache();
 
+// Private pools. makePool() returns the number of a new one. releasePool() ends
+// it: its segments go when their last tensor is freed. In a forked child, and
+// before there is a cache, it does nothing. selectPool(): from now on this thread
+// allocates in a pool; 0: in none. Returns the number of the pool before.
+uint64_t makePool(bool useOnOom, bool noSplit);
+void releasePool(uint64_t pool);
+uint64_t selectPool(uint64_t pool);
+// Frees device memory of a pool that no tensor uses.
+void emptyPool(uint64_t pool);
+
 // What this process can still get and what it can have, of one moment.
 struct MemoryInfo {
   uint64_t free;
