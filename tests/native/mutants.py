@@ -148,7 +148,7 @@ def read_list(project, path):
             mutants[-1].test = kind, tuple(test)
     end_change()
     for mutant in mutants:
-        if not mutant.changes or not mutant.test:
+        if not mutant.changes or not mutant.test or not mutant.test[1]:
             raise SystemExit(f"{path}: {mutant}: no change, or no test")
     if len({str(mutant) for mutant in mutants}) < len(mutants):
         raise SystemExit(f"{path}: two mutants of one name")

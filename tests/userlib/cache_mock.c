@@ -156,7 +156,7 @@ static int mock_alloc(void *user, uint64_t bytes, uint64_t alignment,
 		      struct flexmem_failure *failure)
 {
 	assert_ptr_equal(user, &mock);
-	assert_true(bytes && !(bytes % 512) && !(alignment % 512));
+	assert_true(bytes && !(bytes % 128) && !(alignment % 128));
 	pthread_mutex_lock(&lock);
 	mock.last_alloc = bytes;
 	mock.last_alignment = alignment;

@@ -641,10 +641,11 @@ uint64_t fmlib_pool_reclaim(struct flexmem_cache *cache,
 /*
  * private.c: returns the number of a private pool, or 0.
  * flexmem_cache_pool_empty() of that pool could help a request that has failed.
- * Of several such pools it is the one that keeps the most free memory.
+ * Of several such pools it is the one that keeps the most free memory. @left: what
+ * the cache's provider could still give.
  */
 uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
-			    const struct fmlib_want *want);
+			    const struct fmlib_want *want, uint64_t left);
 
 /*
  * Defined in others.c: gives other processes time to free memory, if they can

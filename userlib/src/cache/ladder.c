@@ -195,19 +195,31 @@ static bool capture_keeps(const struct flexmem_cache *cache,
 }
 
 /*
- * What could help. The figures of the device are those of the cache's provider,
- * so they say nothing about a pool with a provider of its own.
+ * The bytes that the cache's provider could still give, without the cache's own
+ * fraction; UINT64_MAX: not known.
+ */
+static uint64_t left_on_device(const struct flexmem_cache *cache)
+{
+	uint64_t free_bytes;
+	uint64_t total;
+
+	return fmlib_memory_info(cache, &free_bytes, &total) ? UINT64_MAX :
+							       free_bytes;
+}
+
+/*
+ * What could help. @left is of the cache's provider, so it says nothing about a
+ * pool with a provider of its own.
  */
 static uint32_t hints_for(const struct flexmem_cache *cache,
-			  const struct fmlib_want *want)
+			  const struct fmlib_want *want, uint64_t left)
 {
 	const struct flexmem_cache_failure *failure = want->failure;
 	uint32_t hints = 0;
 
 	if (failure->allowed_bytes && !failure->error &&
 	    (want->pool->provider != &cache->provider ||
-	     !failure->device_total ||
-	     failure->device_free >= fmlib_segment_least(cache, want)))
+	     left >= fmlib_segment_least(cache, want)))
 		hints |= FLEXMEM_CACHE_HINT_FRACTION;
 	if (capture_keeps(cache, want))
 		hints |= FLEXMEM_CACHE_HINT_CAPTURE;
@@ -218,6 +230,7 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 {
 	const struct flexmem_cache_statistics *f = &cache->figures;
 	struct flexmem_cache_failure *failure = want->failure;
+	uint64_t left = left_on_device(cache);
 
 	failure->asked = want->size;
 	failure->context = want->origin->context;
@@ -232,8 +245,8 @@ static void describe(struct flexmem_cache *cache, struct fmlib_want *want)
 		failure->device_free = 0;
 		failure->device_total = 0;
 	}
-	failure->hints = hints_for(cache, want);
-	failure->kept_pool = fmlib_pools_keeper(cache, want);
+	failure->hints = hints_for(cache, want, left);
+	failure->kept_pool = fmlib_pools_keeper(cache, want, left);
 }
 
 int fmlib_ladder(struct flexmem_cache *cache, struct fmlib_want *want)

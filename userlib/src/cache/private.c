@@ -179,11 +179,12 @@ static bool is_same(const struct flexmem_cache_provider *a,
 
 /*
  * Whether the free memory of @pool would be enough for the request, which needs
- * @least bytes.
+ * @least bytes. The device has @left.
  */
 static bool could_help(const struct flexmem_cache *cache,
 		       const struct fmlib_pool *pool,
-		       const struct fmlib_want *want, uint64_t least)
+		       const struct fmlib_want *want, uint64_t least,
+		       uint64_t left)
 {
 	const struct flexmem_cache_failure *failure = want->failure;
 
@@ -193,9 +194,8 @@ static bool could_help(const struct flexmem_cache *cache,
 		       least <= failure->allowed_bytes;
 	if (!is_same(pool->provider, want->pool->provider))
 		return false;
-	return !is_same(pool->provider, &cache->provider) ||
-	       !failure->device_total ||
-	       failure->device_free + pool->kept >= least;
+	return !is_same(pool->provider, &cache->provider) || left >= least ||
+	       pool->kept >= least - left;
 }
 
 static bool keeps_more(const struct fmlib_pool *a, const struct fmlib_pool *b)
@@ -204,7 +204,7 @@ static bool keeps_more(const struct fmlib_pool *a, const struct fmlib_pool *b)
 }
 
 uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
-			    const struct fmlib_want *want)
+			    const struct fmlib_want *want, uint64_t left)
 {
 	uint64_t least = fmlib_segment_least(cache, want);
 	const struct fmlib_pool *keeper = NULL;
@@ -220,7 +220,7 @@ uint64_t fmlib_pools_keeper(const struct flexmem_cache *cache,
 	}
 	for (segment = cache->first_segment; segment; segment = segment->next) {
 		pool = segment->arena->pool;
-		if (pool->kept && could_help(cache, pool, want, least) &&
+		if (pool->kept && could_help(cache, pool, want, least, left) &&
 		    (!keeper || keeps_more(pool, keeper)))
 			keeper = pool;
 	}
