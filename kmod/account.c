@@ -610,13 +610,11 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 {
 	switch (reason) {
 	case FLEXMEM_REASON_NONE:
-	case FLEXMEM_REASON_REGION_SIZE:
 	case FLEXMEM_REASON_HANDLES:
 		return NULL;
 	case FLEXMEM_REASON_REGION_LIMIT:
 	case FLEXMEM_REASON_CGROUP_LIMIT:
-		return refused->figures.flags & FLEXMEM_REFUSAL_SHARED ?
-			&refused->by->wishes : NULL;
+		return &refused->by->wishes;
 	default:
 		return &client->accounts->gauge.wishes;
 	}

@@ -272,9 +272,6 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 
 	spin_lock(&accounts->lock);
 	number = number_of_frees(gauge, listener);
-	/* The number counts what was freed before the ALLOC, too. */
-	if (listener->counted != began)
-		number--;
 	WRITE_ONCE(listener->failed_at, began);
 	WRITE_ONCE(gauge->hungry, max3(gauge->hungry, gauge->told_frees,
 				       flexmem_gauge_frees(gauge)));
