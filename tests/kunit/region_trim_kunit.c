@@ -435,6 +435,7 @@ static void trim_of_stranded_memory_makes_room(struct kunit *test)
 	u64 bytes = 99;
 
 	acquire_regions(test, ctx, 1);
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.memory, 12 * GIB);
 	fake_device_fail(ctx->fake, FAKE_RELEASE, 1, 1, -EIO);
 	KUNIT_EXPECT_EQ(test, -EIO,
 			flexmem_table_trim(ctx->table, &nr, &bytes));

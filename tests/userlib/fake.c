@@ -633,8 +633,8 @@ static void describe(struct flexmem_domain_info *cmd)
 {
 	uint32_t i;
 
-	cmd->out_type = cmd->domain ? FLEXMEM_DOMAIN_ON_CHIP :
-				      FLEXMEM_DOMAIN_DEVICE;
+	cmd->out_type = cmd->domain && !fake.all_by_default ?
+			FLEXMEM_DOMAIN_ON_CHIP : FLEXMEM_DOMAIN_DEVICE;
 	cmd->out_granule = cmd->domain ? 1 << 16 : 1 << 20;
 	cmd->out_capacity = cmd->domain ? 15 << 20 : fake.capacity;
 	cmd->out_set_aside = cmd->domain ? 1 << 20 : 0;

@@ -60,6 +60,7 @@ struct fake {
 	uint64_t va_page;
 	uint64_t va_start;
 	uint64_t va_length;
+	bool all_by_default;	/* no domain needs to be asked for */
 	uint32_t nr_domains;
 	uint32_t nr_domain_sizes;
 	/* The policy of the last ALLOC, and the domains that it named. */

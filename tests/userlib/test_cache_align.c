@@ -2,6 +2,9 @@
 /* Requests with an alignment. */
 #include "cache_mock.h"
 
+/* The pool of the requests. */
+static uint64_t pool_id;
+
 static int try_at(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream,
 		  uint64_t alignment, struct flexmem_cache_allocation *made)
 {
@@ -9,6 +12,7 @@ static int try_at(struct flexmem_cache *cache, uint64_t bytes, uint64_t stream,
 		.bytes = bytes,
 		.stream = stream,
 		.alignment = alignment,
+		.pool = pool_id,
 	};
 
 	return flexmem_cache_alloc_request(cache, &request, sizeof(request),
@@ -41,6 +45,10 @@ static void in_the_middle(const char *settings)
 	/* Exactly the gap. */
 	token = take(cache, MIB + MIB / 2, 0);
 	assert_int_equal(place(cache, token), start + 2 * MIB + MIB / 2);
+	give(cache, token);
+	/* It is large enough, but not from the next multiple on. */
+	assert_int_equal(take_at(cache, MIB + MIB / 2, 0, MIB, &token),
+			 start + 8 * MIB);
 	give(cache, token);
 	give(cache, aligned);
 	give(cache, first);
@@ -144,10 +152,33 @@ static void without_a_split(void **state)
 	assert_int_equal(start % (4 * MIB), 2 * MIB);
 	give(cache, token);
 	assert_int_not_equal(take_at(cache, 26 * MIB, 0, 4 * MIB, &aligned),
-			     start);
+			     start + 2 * MIB);
 	give(cache, aligned);
 	assert_int_equal(take_at(cache, 29 * MIB, 0, 2 * MIB, &token), start);
 	give(cache, token);
+	give(cache, before);
+	flexmem_cache_destroy(cache);
+}
+
+static void in_a_pool_without_splits(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	void *before = take(cache, 30 * MIB, 0);
+	uint64_t start;
+	void *token;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool_id), 0);
+	assert_int_equal(flexmem_cache_pool_set_flags(cache, pool_id,
+						      FLEXMEM_CACHE_POOL_NO_SPLIT),
+			 0);
+	start = take_at(cache, 30 * MIB, 0, 2 * MIB, &token);
+	assert_int_equal(start % (4 * MIB), 2 * MIB);
+	give(cache, token);
+	assert_int_not_equal(take_at(cache, 26 * MIB, 0, 4 * MIB, &token),
+			     start + 2 * MIB);
+	give(cache, token);
+	pool_id = 0;
 	give(cache, before);
 	flexmem_cache_destroy(cache);
 }
@@ -189,6 +220,7 @@ int main(void)
 		CACHE_TEST(at_the_start),
 		CACHE_TEST(in_work_of_others),
 		CACHE_TEST(without_a_split),
+		CACHE_TEST(in_a_pool_without_splits),
 		CACHE_TEST(refused),
 	};
 
