@@ -262,8 +262,12 @@ static const char *counts_wrong(const struct accounts *a, bool admin)
 	if (!(h->out_flags & FLEXMEM_REPORT_HIDDEN) != admin ||
 	    (!admin && (h->out_allocs || h->out_frees || h->out_failures)))
 		return "counts that are hidden from the wrong caller";
-	if (h->out_allocated != allocated ||
-	    h->out_allocs - h->out_frees != allocated)
+	/*
+	 * The bytes that a RESIZE is adding are in use already. There is nothing
+	 * to subtract them from if no chunk was freed so far.
+	 */
+	if (h->out_allocated != allocated || h->out_allocs - h->out_frees > allocated ||
+	    (h->out_frees && h->out_allocs - h->out_frees != allocated))
 		return "number of allocations";
 	return NULL;
 }
