@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,6 +15,11 @@
 
 static char data[256 * KiB];
 static char copy[256 * KiB];
+/*
+ * Bytes of a large copy: two of the driver's pieces, or four in a long run. Each
+ * page can fail, so the time of a sweep grows with the square of this size.
+ */
+static size_t large = 128 * KiB;
 
 /* ---- bytes ---- */
 
@@ -45,32 +51,32 @@ void run_write_read(struct run *r)
 void prepare_large(struct run *r)
 {
 	prepare_open(r);
-	if (!ALLOC(r, 0, .length = sizeof(data)))
+	if (!ALLOC(r, 0, .length = large))
 		wrong(r, "ALLOC (not failed)", 0);
 }
 
 void run_write_read_large(struct run *r)
 {
-	write_and_read(r, sizeof(data));
+	write_and_read(r, large);
 }
 
 /* Copies the first half of an allocation to both halves of another. */
 void run_copy_range(struct run *r)
 {
 	struct flexmem_copy c = CMD(copy, .from = last(r, 0),
-					  .length = sizeof(data) / 2);
+					  .length = large / 2);
 
-	if (!copy_bytes(r, 0, false, sizeof(data), data) ||
-	    !ALLOC(r, 0, .length = sizeof(data)))
+	if (!copy_bytes(r, 0, false, large, data) ||
+	    !ALLOC(r, 0, .length = large))
 		return;
 	c.to = last(r, 0);
 	if (!CALL(r, 0, COPY, &c))
 		return;
 	c.from = c.to;
-	c.to_offset = sizeof(data) / 2;
+	c.to_offset = large / 2;
 	if (CALL(r, 0, COPY, &c) &&
-	    copy_bytes(r, 0, true, sizeof(data), copy) &&
-	    memcmp(copy, data, sizeof(data)))
+	    copy_bytes(r, 0, true, large, copy) &&
+	    memcmp(copy, data, large))
 		wrong(r, "COPY of other bytes than WRITE", 0);
 }
 
@@ -79,8 +85,8 @@ void prepare_scrub(struct run *r)
 {
 	prepare_open(r);
 	if (!open_file(r, 1) ||
-	    !ALLOC(r, 1, .length = sizeof(data)) ||
-	    !copy_bytes(r, 1, false, sizeof(data), data) || !free_last(r, 1))
+	    !ALLOC(r, 1, .length = large) ||
+	    !copy_bytes(r, 1, false, large, data) || !free_last(r, 1))
 		wrong(r, "another file's bytes (not failed)", errno);
 }
 
@@ -88,37 +94,37 @@ static void expect_zero(struct run *r)
 {
 	size_t i;
 
-	if (!copy_bytes(r, 0, true, sizeof(copy), copy))
+	if (!copy_bytes(r, 0, true, large, copy))
 		return;
-	for (i = 0; i < sizeof(copy); i++)
+	for (i = 0; i < large; i++)
 		if (copy[i])
 			wrong(r, "bytes of another file", 0);
 }
 
 void run_scrub(struct run *r)
 {
-	if (ALLOC(r, 0, .length = sizeof(copy)))
+	if (ALLOC(r, 0, .length = large))
 		expect_zero(r);
 }
 
 void run_scrub_twice(struct run *r)
 {
 	/* If the first scrub failed, its block is in quarantine. */
-	ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_MAPPABLE);
-	if (ALLOC(r, 0, .length = sizeof(copy)))
+	ALLOC(r, 0, .length = large, .flags = FLEXMEM_ALLOC_MAPPABLE);
+	if (ALLOC(r, 0, .length = large))
 		expect_zero(r);
 }
 
 void prepare_dirty(struct run *r)
 {
 	prepare_large(r);
-	if (!copy_bytes(r, 0, false, sizeof(data), data) || !free_last(r, 0))
+	if (!copy_bytes(r, 0, false, large, data) || !free_last(r, 0))
 		wrong(r, "own bytes (not failed)", errno);
 }
 
 void run_zeroed(struct run *r)
 {
-	if (ALLOC(r, 0, .length = sizeof(copy), .flags = FLEXMEM_ALLOC_ZEROED))
+	if (ALLOC(r, 0, .length = large, .flags = FLEXMEM_ALLOC_ZEROED))
 		expect_zero(r);
 }
 
@@ -127,7 +133,7 @@ void run_quarantine_trim(struct run *r)
 {
 	struct flexmem_trim trim = CMD(trim);
 
-	if (ALLOC(r, 0, .length = sizeof(copy)) && !free_last(r, 0))
+	if (ALLOC(r, 0, .length = large) && !free_last(r, 0))
 		return;
 	CALL(r, 0, TRIM, &trim);
 }
@@ -166,10 +172,10 @@ void run_resize_scrub(struct run *r)
 {
 	static const char zero[sizeof(copy)];
 
-	if (!ALLOC(r, 0, .length = 128) || !resize(r, sizeof(copy)) ||
-	    !copy_bytes(r, 0, true, sizeof(copy), copy))
+	if (!ALLOC(r, 0, .length = 128) || !resize(r, large) ||
+	    !copy_bytes(r, 0, true, large, copy))
 		return;
-	if (memcmp(copy, zero, sizeof(copy)))
+	if (memcmp(copy, zero, large))
 		wrong(r, "bytes of another owner", 0);
 }
 
@@ -316,6 +322,8 @@ void sequences_setup(void)
 	};
 
 	sigaction(SIGBUS, &action, NULL);
+	if (getenv("FLEXMEM_LONG"))
+		large = sizeof(data);
 	memset(data, 0xa5, sizeof(data));
 	memset(copy, 0, sizeof(copy));
 }

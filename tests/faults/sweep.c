@@ -10,7 +10,8 @@
  * fail_mailbox counts the commands of all threads. The file and the knob show
  * afterwards whether the fault was reached.
  *
- * Environment: FLEXMEM_LONG: also with other settings of the driver;
+ * Environment: FLEXMEM_LONG: also with other settings of the driver, and with
+ * larger copies;
  * FLEXMEM_SEQUENCE: only the sequence of that name; FLEXMEM_KO: folder of the
  * modules.
  */

@@ -8,15 +8,19 @@
 #include <linux/bits.h>
 #include <linux/completion.h>
 #include <linux/kthread.h>
+#include <linux/moduleparam.h>
 #include <linux/prandom.h>
 
 #include "checks.h"
 #include "clients.h"
 
 #define WORKERS 4
-#define WORKER_OPS 1500
 #define WORKER_LIVE 24
 #define RACED_HANDLES 300
+
+static unsigned int thread_ops = 1500;
+module_param(thread_ops, uint, 0444);
+MODULE_PARM_DESC(thread_ops, "Random operations of each of several threads (default 1500)");
 
 /**
  * struct worker - one thread
@@ -107,7 +111,7 @@ static int alloc_and_free(void *data)
 	unsigned int i, n;
 
 	prandom_seed_state(&rnd, worker->seed);
-	for (n = 0; n < WORKER_OPS && !worker->wrong; n++) {
+	for (n = 0; n < thread_ops && !worker->wrong; n++) {
 		u32 roll = prandom_u32_state(&rnd);
 
 		i = roll % WORKER_LIVE;

@@ -4,6 +4,7 @@
  * a scrub of its own bytes.
  */
 
+#include <linux/moduleparam.h>
 #include <linux/prandom.h>
 
 #include "owners.h"
@@ -346,7 +347,10 @@ static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
 
 /* Random operations. After each operation the owner of each byte is checked. */
 
-#define RANDOM_OPS 4000
+static unsigned int scrub_ops = 4000;
+module_param(scrub_ops, uint, 0444);
+MODULE_PARM_DESC(scrub_ops, "Random operations after each of which the owner of each byte is checked (default 4000)");
+
 #define RANDOM_CLIENTS 6
 #define RANDOM_LIVE 40
 
@@ -410,7 +414,7 @@ static void no_owner_sees_other_owners_bytes(struct kunit *test)
 	prandom_seed_state(&run->rnd, fake_seed());
 	for (nr = 0; nr < RANDOM_CLIENTS; nr++)
 		run->client[nr] = open(test, nr / 2);
-	for (op = 0; op < RANDOM_OPS; op++) {
+	for (op = 0; op < scrub_ops; op++) {
 		u32 roll = prandom_u32_state(&run->rnd);
 		u32 what = prandom_u32_state(&run->rnd);
 		struct flexmem_allocation **live;
