@@ -113,7 +113,7 @@ deb_suite() { tests/deb/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The native programs make the long random runs. The KUnit runs are short, with the real slab, lockdep and scheduler.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
-[[ $long ]] || kunit+=(ops=2000 sampled_ops=5000)
+[[ $long ]] || kunit+=(ops=500 sampled_ops=1000 scrub_ops=1000 thread_ops=500 histories=10)
 kunit_suite() { in_vm debug --timeout "$vm_timeout" -- "${kunit[@]}"; }
 # selftests KIND [ARGUMENT...]: runs tests/selftests/run.sh; the arguments choose tests, unless this is a long run
 selftests() {
@@ -121,38 +121,66 @@ selftests() {
 	[[ ! $long ]] || arguments=()
 	in_vm "$1" --timeout "$vm_timeout" -- tests/selftests/run.sh "${arguments[@]}"
 }
-# Of the 32-bit tests only those of structs, addresses and files run. The others would repeat the 64-bit tests.
+# Runs each program with its first settings only. Of the 32-bit tests only those of structs, addresses and files run.
+# The others would repeat the 64-bit tests.
 selftests-6.12_suite() {
-	selftests 6.12 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
+	selftests 6.12 -1 -exhaust/32 -placement/32 -races/32 -params/32 -unbind/32 -scrub/32 -firmware/32 \
 		-dispatch/32 -conformance/32 -pressure/32 -domains/32 -hotplug/32 -trace/32 \
+		abi_size/32:exact_size_passes,struct_across_end_of_mapping_is_efault,high_half_of_pointer_counts \
 		rw/32:lengths_and_offsets copy/32:lengths_and_offsets
 }
-# Runs what depends on the kernel. Leaves out tests whose result does not: 32-bit programs, copies of structs, settings,
-# addresses, and what the card does to bytes.
+# Runs what depends on the kernel, on a VF if a test's variants for a PF and for a VF differ only in slots. Leaves out
+# tests whose result does not: 32-bit programs, copies of structs, settings, addresses, commands of the firmware, and
+# what the card does to bytes.
 selftests-7_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	on_7 selftests 7 -1 -exhaust -placement -params -abi_size -scrub -domains -pressure -conformance \
+	on_7 selftests 7 -1 -V pf -exhaust -placement -params -abi_size -scrub -domains -pressure -conformance \
+		-batch -segments \
+		dispatch:a_program_outlives_its_process,a_program_does_not_run_for_ever,a_driver_goes_under_its_programs \
+		firmware:a_dead_firmware_is_etimedout,a_waiting_caller_can_be_killed \
 		rw:a_hole_in_what_is_written,a_hole_in_where_it_is_read_to,freed_while_it_is_copied \
-		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied
+		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
+		resize:mapped_allocation_is_busy,threads_with_one_handle
 }
 # Runs only what goes through code that compat.h has for older kernels: nodes, maps, the removal of a device, work in the
 # background. The long runs run all.
 selftests-6.1_suite() {
 	[[ $long ]] || export FLEXMEM_BITS=64
-	selftests 6.1 -1 map memcg unbind
+	selftests 6.1 -1 -V pf map memcg unbind
 }
-# The debug kernel is emulated and slow, so only the long runs include these tests: 32-bit programs; repetitions with
-# other settings; tests without races and failing allocations, whose result does not depend on the kernel; and tests
-# that move many bytes. If the variants of a test for a PF and for a VF differ only in slots, only the VF's variant
-# runs. Tests with other variants, such as races, run on a PF too.
+# The debug kernel is emulated and slow. So only tests run here in which the kernel's checks could find something that
+# they do not find in the suite debug, which sweeps the failures of each command: threads or processes in each other's
+# way, kills, files and maps that outlive what they refer to, a driver or a device that goes. The variant for a VF runs,
+# which has slots as well. The long runs run all.
 selftests-debug_suite() {
 	export FLEXMEM_TEST_TIMEOUT=${FLEXMEM_TEST_TIMEOUT:-3600} FLEXMEM_BITS="64${long:+ 32}"
-	local alloc=fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything
-	alloc+=,a_process_killed_in_the_middle_returns_everything
-	selftests debug -1 -V pf -params -abi_size -exhaust -placement -perm -rw -conformance -domains "alloc:$alloc" \
-		copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied \
-		limits:charges_end_with_close_and_kill,holds_at_every_moment resize:threads_with_one_handle \
-		snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn
+	local chosen=(containers
+		'races:snapshots_are_of_one_moment,threads_on_one_file,exactly_one_free_of_a_handle_wins'
+		'races:close_while_others_call,trim_while_others_allocate,regions_are_acquired_once'
+		'unbind:bind_gives_a_fresh_device,while_others_call,open_during_unbind,a_dead_firmware_keeps_nothing'
+		'unbind:module_of_the_device_can_be_removed_under_open_files,flexmem_itself_stays_while_a_file_is_open'
+		'hotplug:functions_come_and_go,a_function_goes_under_its_users,functions_go_while_others_call'
+		hotplug:the_card_goes_under_its_users
+		'map:fork_shares_the_map,memory_freed_while_mapped_keeps_its_bytes,last_unmapped_part_frees_the_allocation'
+		'map:a_killed_process_leaves_no_orphans,close_before_munmap,cannot_be_pinned'
+		map:revocation_reaches_other_inodes_of_the_node
+		'map:sigbus_after_reset,sigbus_after_unbind,faults_race_with_reset_and_munmap'
+		'space:memory_stays_while_it_is_bound,a_killed_process_leaves_nothing,memory_waits_for_the_firmware,a_reset_unmaps'
+		'reset:lost_handles_can_be_looked_up_and_freed,with_a_dead_firmware,after_bytes_that_may_still_move,under_load'
+		'dispatch:a_program_outlives_its_process,a_reset_ends_programs,a_driver_goes_under_its_programs'
+		'firmware:many_faults_leave_all_memory_usable,a_waiting_caller_can_be_killed,a_slow_firmware_stops_only_its_callers'
+		'pressure:every_file_gets_each_event_once,exclusive_pollers_all_wake_up,hangup_when_the_device_goes'
+		'scrub:after_a_kill,after_a_reset,a_batch_goes_on_after_a_failed_scrub,a_waiting_caller_can_be_killed'
+		'alloc:fork_shares_the_file,last_close_of_a_shared_file_counts,a_killed_process_returns_everything'
+		alloc:a_process_killed_in_the_middle_returns_everything
+		batch:killed_in_a_batch_returns_everything
+		'copy:a_waiting_caller_can_be_killed,freed_while_it_is_copied'
+		'limits:charges_end_with_close_and_kill,holds_at_every_moment'
+		'reserve:trim_and_reset_leave_it,ends_with_the_cgroup'
+		resize:threads_with_one_handle
+		'snapshot:uids_and_pids_are_as_the_caller_sees_them,adds_up_under_churn'
+		'trace:a_reset_with_an_allocation,one_allocation_and_one_job')
+	selftests debug -1 -V pf "${chosen[@]}"
 }
 # Runs the conformance tests on cards that no other test uses. The long runs include kernel 6.1 and cards with defects.
 conformance_suite() {

@@ -84,10 +84,13 @@ tests=0 failed=0
 # limit_to PROGRAM[/32] [ARGUMENT...]: sets the variable "only" to the tests of the program that the arguments name;
 # empty means all
 limit_to() {
-	local argument
+	local argument named named_by=()
 	for argument in "${@:2}"; do
-		[[ $argument != "$1":* ]] || IFS=, read -ra only <<<"${argument#*:}"
+		[[ $argument == "$1":* ]] || continue
+		IFS=, read -ra named <<<"${argument#*:}"
+		named_by+=("${named[@]}")
 	done
+	((!${#named_by[@]})) || only=("${named_by[@]}")
 }
 
 # wanted PROGRAM [ARGUMENT...]: succeeds if the script must run the program
