@@ -23,9 +23,6 @@ using c10::DispatchKeySet;
 using c10::IValue;
 using c10::StorageImpl;
 
-const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
-const c10::Device kCpu(c10::DeviceType::CPU);
-
 std::atomic<int64_t> calls{0};
 std::atomic<int64_t> copied{0};
 

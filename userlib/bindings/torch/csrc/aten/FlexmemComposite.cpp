@@ -67,7 +67,7 @@ std::tuple<Tensor, Tensor> nativeDropout(const Tensor& input, double p,
   return {input.mul(mask).mul_(scale), mask};
 }
 
-void registerAll(torch::Library& m) {
+void registerComposite(torch::Library& m) {
   m.impl("dropout", &dropout);
   m.impl("native_dropout", &nativeDropout);
   m.impl("_thnn_fused_lstm_cell", &lstmCell);
@@ -75,12 +75,12 @@ void registerAll(torch::Library& m) {
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
-  registerAll(m);
+  registerComposite(m);
 }
 
 // For inference mode.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  registerAll(m);
+  registerComposite(m);
 }
 
 } // namespace

@@ -171,7 +171,7 @@ void recurrentKernel(const c10::OperatorHandle& op, Stack* stack) {
   }
 }
 
-void registerAll(torch::Library& m) {
+void registerRecurrent(torch::Library& m) {
   for (const char* name : {"lstm", "gru", "rnn_tanh", "rnn_relu"}) {
     for (const char* overload : {".input", ".data"}) {
       m.impl((std::string(name) + overload).c_str(),
@@ -181,12 +181,12 @@ void registerAll(torch::Library& m) {
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
-  registerAll(m);
+  registerRecurrent(m);
 }
 
 // For inference mode.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  registerAll(m);
+  registerRecurrent(m);
 }
 
 } // namespace

@@ -12,9 +12,6 @@ thread_local int KernelScope::depth = 0;
 
 namespace {
 
-const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
-const c10::Device kCpu(c10::DeviceType::CPU);
-
 // Tells PyTorch's profiler about an allocation or a free.
 void report(void* pointer, int64_t sign) {
   struct flexmem_cache_allocation allocation{};
@@ -120,13 +117,13 @@ class KernelAllocator final : public c10::Allocator {
 DeviceAllocator& theDeviceAllocator = *new DeviceAllocator;
 KernelAllocator& theKernelAllocator = *new KernelAllocator;
 
-struct Registration {
-  Registration() {
+struct AllocatorRegistration {
+  AllocatorRegistration() {
     previous = c10::GetCPUAllocator();
     c10::SetCPUAllocator(&theKernelAllocator, 255);
     c10::SetAllocator(c10::DeviceType::PrivateUse1, &theDeviceAllocator);
   }
-} registration;
+} allocatorRegistration;
 
 } // namespace
 

@@ -8,6 +8,9 @@
 
 namespace flexmem_torch {
 
+inline const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
+inline const c10::Device kCpu(c10::DeviceType::CPU);
+
 // Allocates tensors of the device. The context of a DataPtr is the pointer.
 c10::Allocator* deviceAllocator();
 

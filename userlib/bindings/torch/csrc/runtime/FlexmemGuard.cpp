@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 // One device with one stream. Kernels run on the thread that calls them, so all work on the stream is always done, and
 // every event has happened.
+#include "FlexmemDeviceAllocator.h"
 #include "FlexmemMemory.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -14,8 +15,6 @@ using c10::Device;
 using c10::DeviceIndex;
 using c10::DeviceType;
 using c10::Stream;
-
-const Device kDevice(DeviceType::PrivateUse1, 0);
 
 // An event is only the time at which it was recorded.
 struct Event {

@@ -72,13 +72,13 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
   }
 };
 
-struct Registration {
-  Registration() {
+struct HooksRegistration {
+  HooksRegistration() {
     c10::register_privateuse1_backend("flexmem");
     // PyTorch keeps the pointer until the process ends.
     at::RegisterPrivateUse1HooksInterface(new FlexmemHooks);
   }
-} registration;
+} hooksRegistration;
 
 } // namespace
 } // namespace flexmem_torch

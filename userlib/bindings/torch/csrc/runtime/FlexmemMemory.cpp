@@ -37,7 +37,7 @@ std::atomic<bool> badFork{false};
 std::atomic<int64_t> alive{0};
 std::atomic<OutOfMemoryCallback> outOfMemory{nullptr};
 // Set once, by make().
-std::string name = "host memory";
+std::string memoryName = "host memory";
 
 void forked() {
   if (opened) {
@@ -96,7 +96,7 @@ flexmem_cache_provider openProvider() {
   const int error = flexmem_device_open(&device, nullptr);
   TORCH_CHECK(!error, "flexmem: cannot open a device: ", textOf(error),
               ". FLEXMEM_TORCH=host uses host memory instead");
-  name = flexmem_device_path(device);
+  memoryName = flexmem_device_path(device);
   return deviceProvider(device);
 }
 
@@ -133,7 +133,7 @@ flexmem_cache* make() {
     // The helper thread releases unused memory when other processes need memory.
     check(flexmem_cache_start_helper(created), "start of the helper thread");
   }
-  explainLostMemory(name);
+  explainLostMemory(memoryName);
   initialized = true;
   return made.release();
 }
@@ -150,7 +150,7 @@ flexmem_cache* make() {
 }
 
 // The pool in which this thread allocates; 0: none.
-thread_local uint64_t pool = 0;
+thread_local uint64_t selectedPool = 0;
 
 // False before the first allocation, and in a forked child.
 bool isUsable() {
@@ -170,7 +170,7 @@ void onOutOfMemory(OutOfMemoryCallback callback) noexcept {
 
 std::string deviceName() {
   cache();
-  return name;
+  return memoryName;
 }
 
 bool isAvailable() noexcept {
@@ -210,7 +210,7 @@ void* allocate(size_t bytes) {
     flexmem_cache_drop_lost(cache(), nullptr);
   }
   request.bytes = bytes;
-  request.pool = pool;
+  request.pool = selectedPool;
   request.context = stack.context();
   const int error = flexmem_cache_alloc_pointer(
       cache(), &request, sizeof(request), &allocation, sizeof(allocation));
@@ -256,7 +256,7 @@ void releasePool(uint64_t released) {
 }
 
 uint64_t selectPool(uint64_t selected) {
-  return std::exchange(pool, selected);
+  return std::exchange(selectedPool, selected);
 }
 
 void emptyPool(uint64_t emptied) {
