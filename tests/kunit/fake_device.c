@@ -257,6 +257,8 @@ static bool refuses_size(struct fake_device *fake, unsigned int domain,
 	for (i = 0; i < ARRAY_SIZE(fake->refused_size); i++)
 		if (fake->refused_size[i] == size)
 			return true;
+	if (fake->refuses_from && size >= fake->refuses_from)
+		return true;
 	return taken > capacity || size > capacity - taken;
 }
 

@@ -98,6 +98,7 @@ struct fake_failure {
  * @domains: descriptions of the domains
  * @capacity_of: most bytes that it grants of each domain from domain 1 on
  * @refused_size: sizes that it refuses
+ * @refuses_from: it refuses sizes of at least so many bytes; 0: none
  * @refused_slots: bit mask of slots that it refuses
  * @wrong_domain: it gives memory of domain 0, whatever domain the request names
  * @sets_and_fails: error that it returns after it has filled a slot, or 0
@@ -156,6 +157,7 @@ struct fake_device {
 	struct flexmem_domain_desc domains[FLEXMEM_MAX_DOMAINS];
 	u64 capacity_of[FLEXMEM_MAX_DOMAINS];
 	u64 refused_size[FLEXMEM_MAX_FALLBACK_SIZES];
+	u64 refuses_from;
 	u64 refused_slots;
 	bool wrong_domain;
 	int sets_and_fails;
