@@ -293,8 +293,27 @@ def error_texts(path):
     return {text for text in texts if ' ' in text and re.search('[a-z]{2}', text)}
 
 
+# Tests that apply the remedy of a row, beside those of tests/userlib/test_remedies*.c.
+REMEDIES = {
+    'tests/kunit/leaving_kunit.c: alloc_after_the_signal_gets_the_memory',
+    'tests/kunit/placement_reason_kunit.c: reason_alignment_if_the_search_gives_up',
+    'tests/kunit/reservation_kunit.c: ends_on_request',
+    'tests/selftests/limits.c: only_the_administrator_sets',
+    'tests/selftests/perm.c: a_file_to_read_changes_nothing',
+    'tests/selftests/perm.c: the_group_can_open_a_vf_only',
+    'tests/selftests/resize.c: mapped_allocation_is_busy',
+    'tests/userlib/test_cache_align.c: refused',
+    'tests/userlib/test_cache_checkpoint.c: memory_in_use',
+    'tests/userlib/test_cache_names.c: all_names',
+    'tests/userlib/test_cache_pressure.c: serving_errors',
+}
+# Texts with nothing that a test could apply: figures, and what only another version of the library has words for.
+WITHOUT_REMEDIES = ('this process can have', 'limit … of the driver', 'error …', 'which cannot be used for it')
+
+
 def error_texts_have_rows():
-    """The tables of out-of-memory.rst have each error text of the library once, and a test for each row."""
+    """The tables of out-of-memory.rst have each error text of the library once. Each row names a test that applies the
+    remedy: not each of them can be recognized, so this has the list of those that do."""
     page = TEXT['Documentation/tasks/out-of-memory.rst'].split('All texts\n')[1]
     cells = re.findall(r'^   \* - (\| ``.*?)^     - (.*?)^     - ``([^:`]+): ([^`]+)``$', page, re.DOTALL | re.MULTILINE)
     rows = [text for cell in cells for text in re.findall(r'``(.+?)``\n', cell[0])]
@@ -304,7 +323,11 @@ def error_texts_have_rows():
             + [f'no such text: "{text}"' for text in sorted(set(rows) - texts)]
             + [f'two rows: "{text}"' for text in sorted(set(rows)) if rows.count(text) > 1]
             + [f'no test "{name}" in {path}' for _, _, path, name in cells
-               if not os.path.exists(os.path.join(TOP, path)) or not has_test(path, name)])
+               if not os.path.exists(os.path.join(TOP, path)) or not has_test(path, name)]
+            + [f'applies no remedy: "{name}" in {path}' for texts, _, path, name in cells
+               if not path.startswith('tests/userlib/test_remedies') and f'{path}: {name}' not in REMEDIES
+               and not any(f'``{text}``' in texts for text in WITHOUT_REMEDIES)]
+            + [f'no row names {test}' for test in sorted(REMEDIES - {f'{path}: {name}' for _, _, path, name in cells})])
 
 
 # The pages of section 3, as the build of the library makes them.

@@ -211,6 +211,11 @@ static void reason_alignment_if_the_search_gives_up(struct kunit *test)
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_FRAGMENTATION);
 	fake_free(last);
 	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
+	/* A smaller alignment helps. */
+	last = fake_alloc(ctx->table, 256, 128, false, &ctx->request);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, last);
+	fake_free(last);
+	expect_in_pieces(test, ctx, FLEXMEM_REASON_ALIGNMENT);
 	/*
 	 * Fills one of the holes in front of the hole that fits. Then the
 	 * search reaches the hole that fits.

@@ -130,6 +130,21 @@ static void holds_against_others(struct kunit *test)
 	expect_refused(test, ctx, own, GIB, FLEXMEM_REASON_CAPACITY);
 }
 
+/* The administrator makes a reservation smaller, and ends it. */
+static void ends_on_request(struct kunit *test)
+{
+	struct ctx *ctx = make_lazy(test, param_order(test), 4, 24 * GIB);
+	struct flexmem_account *other = fake_account_open(test, ctx->table, 2);
+
+	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
+	expect_refused(test, ctx, other, GIB, FLEXMEM_REASON_RESERVED);
+	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 1), 0);
+	expect_slot(test, ctx, other, 12 * GIB, 1);
+	expect_refused(test, ctx, other, GIB, FLEXMEM_REASON_RESERVED);
+	EXPECT(test, reserve(test, ctx, 3, 0, 0), 0);
+	expect_slot(test, ctx, other, 12 * GIB, 0);
+}
+
 /* A caller may have chosen the region before it was reserved. */
 static void holds_against_a_caller_that_looked_before(struct kunit *test)
 {
@@ -617,6 +632,7 @@ static void trim_ends_a_removed_one(struct kunit *test)
 static struct kunit_case reservation_cases[] = {
 	ORDER_CASE(others_do_not_enter),
 	ORDER_CASE(holds_against_others),
+	ORDER_CASE(ends_on_request),
 	KUNIT_CASE(holds_against_a_caller_that_looked_before),
 	KUNIT_CASE(takes_empty_regions_first),
 	KUNIT_CASE(keeps_its_regions),

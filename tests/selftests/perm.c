@@ -254,6 +254,10 @@ TEST_F(perm, a_file_to_read_changes_nothing)
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0));
 	EXPECT_EQ(EINVAL, errno);
 	close(fd);
+	fd = open(self->path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, fm_alloc(fd, KiB, &reply));
+	close(fd);
 }
 
 TEST_HARNESS_MAIN
