@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A process in a container with a limit asks how much memory it can have, and allocates exactly that. Prints TAP.
 
-It asks torch.flexmem, and torch.accelerator if this PyTorch has get_memory_info().
+It asks torch.flexmem, and torch.accelerator if this PyTorch has get_memory_info(). Over host memory (FLEXMEM_TORCH)
+the limit is the size of the device.
 
 Usage: exact.py BYTES      BYTES: the limit
 """
@@ -45,6 +46,7 @@ def main():
     while told[0] > sum(tensor.numel() for tensor in held):
         left = told[0] - sum(tensor.numel() for tensor in held)
         piece = min(left, PIECE, torch.flexmem.largest_segment())
+        assert piece, "one segment can have nothing"
         held.append(torch.empty(piece, dtype=torch.uint8, device="flexmem"))
     print(f"ok 2 - it gets all of that, in {len(held)} tensors", flush=True)
     full = all_say((0, limit)) and fails(1)

@@ -32,4 +32,7 @@ for command in "$made/train" "$made/tokens" 'python3 tests/torch/tap.py'; do
 	# shellcheck disable=SC2086	# a command and its arguments
 	tests/torch/enter.sh $command || status=1
 done
+# In a container: tests/vm/torch.sh.
+echo 'TAP version 14'
+FLEXMEM_TORCH=host:512 tests/torch/enter.sh python3 tests/torch/exact.py $((512 << 20)) || status=1
 exit "$status"

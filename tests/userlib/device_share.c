@@ -7,6 +7,8 @@
  *				allocation can have
  *	device_share pieces	the same in pieces of at most PIECE bytes, while
  *				others allocate and free
+ *	device_share told	the same as "exact", while others allocate and
+ *				free: if they take the block first, PIECE bytes
  *	device_share churn	allocates and frees up to its limit, until it is
  *				killed; prints a line when it has reached it
  *
@@ -55,7 +57,25 @@ static struct flexmem_available available(void)
 	return found;
 }
 
-static int fill(uint64_t most)
+/*
+ * The other containers may leave no hole of that size. But each byte that this
+ * container has not used of its share is free, so there is a hole of PIECE.
+ * @bytes: receives PIECE in this case.
+ */
+static int get_some(uint64_t *bytes, struct flexmem_allocated *a)
+{
+	int err = get(*bytes, a);
+
+	if (err == -ENOMEM && *bytes > PIECE &&
+	    a->failure.limit != FLEXMEM_LIMIT_CGROUP) {
+		*bytes = PIECE;
+		err = get(PIECE, a);
+	}
+	return err;
+}
+
+/* @strict: each request must succeed as it is told. */
+static int fill(uint64_t most, bool strict)
 {
 	struct flexmem_available told = available();
 	uint64_t total = told.total;
@@ -75,7 +95,8 @@ static int fill(uint64_t most)
 			bytes = most;
 		if (bytes > free_bytes)
 			bytes = free_bytes;
-		check(get(bytes, &a), "alloc", &a.failure);
+		check(strict ? get(bytes, &a) : get_some(&bytes, &a), "alloc",
+		      &a.failure);
 	}
 	/* That was all. */
 	if (get(1, &a) != -ENOMEM || a.failure.limit != FLEXMEM_LIMIT_CGROUP) {
@@ -95,19 +116,6 @@ static uint32_t next(void)
 	return state >> 8;
 }
 
-/*
- * The other containers may leave no hole of that size. But each byte that this
- * container has not used of its share is free, so there is a hole of PIECE.
- */
-static int get_some(uint64_t bytes, struct flexmem_allocated *a)
-{
-	int err = get(bytes, a);
-
-	if (err == -ENOMEM && a->failure.limit == FLEXMEM_LIMIT_FRAGMENTATION)
-		err = get(PIECE, a);
-	return err;
-}
-
 static void churn(void)
 {
 	static uint32_t handles[MANY];
@@ -115,10 +123,12 @@ static void churn(void)
 	uint32_t count = 0;
 	uint32_t victim;
 	bool full = false;
+	uint64_t bytes;
 	int err;
 
 	for (;;) {
-		err = get_some((1 + next() % 16) * PIECE, &a);
+		bytes = (1 + next() % 16) * PIECE;
+		err = get_some(&bytes, &a);
 		if (!err && count < MANY) {
 			handles[count++] = a.handle;
 			continue;
@@ -155,9 +165,11 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "churn"))
 		churn();
 	else if (!strcmp(what, "exact"))
-		status = fill(UINT64_MAX);
+		status = fill(UINT64_MAX, true);
 	else if (!strcmp(what, "pieces"))
-		status = fill(PIECE);
+		status = fill(PIECE, true);
+	else if (!strcmp(what, "told"))
+		status = fill(UINT64_MAX, false);
 	flexmem_device_close(device);
 	return status;
 }
