@@ -254,8 +254,8 @@ struct fmlib_arena *fmlib_arena_find(const struct flexmem_cache *cache,
 				     const struct fmlib_want *want);
 
 /*
- * Finds and pins an arena, or makes it. To make an arena, the whole cache must be locked. Returns NULL if there is no
- * host memory.
+ * Finds and pins an arena, or makes it. To make an arena, the whole cache must be
+ * locked. Returns NULL if there is no host memory.
  */
 struct fmlib_arena *fmlib_arena_get(struct flexmem_cache *cache,
 				    const struct fmlib_want *want);
@@ -391,13 +391,11 @@ static inline bool fmlib_excess_is_smaller(uint64_t size, uint64_t serial,
 }
 
 /*
- * In excess.c: find the next larger segment and the next smaller one. Return false if there
- * is none. The whole cache is locked.
+ * In excess.c: finds the next larger or the next smaller segment. Returns false
+ * if there is none. The whole cache is locked.
  */
-bool fmlib_spare_above(const struct flexmem_cache *cache,
-		       struct fmlib_excess *place);
-bool fmlib_spare_below(const struct flexmem_cache *cache,
-		       struct fmlib_excess *place);
+bool fmlib_spare_next(const struct flexmem_cache *cache, bool larger,
+		      struct fmlib_excess *place);
 /* All of them, linked by @next_victim. The whole cache is locked. */
 struct fmlib_segment *fmlib_spares(const struct flexmem_cache *cache,
 				   size_t *count);

@@ -33,14 +33,20 @@ static bool is_above(const struct fmlib_node *node, const void *place)
 	       (segment->size != than->size || segment->serial != than->serial);
 }
 
-/* Keeps the better one of two places. */
-static void choose(struct fmlib_excess *best, bool wants_smaller,
+/* Whether a segment with this excess is larger than a place, or smaller. */
+static bool is_beyond(const struct fmlib_excess *place, bool larger,
+		      uint64_t size, uint64_t serial)
+{
+	return (size != place->size || serial != place->serial) &&
+	       fmlib_excess_is_smaller(size, serial, place) != larger;
+}
+
+/* Keeps the one of two places that is nearer to where the search began. */
+static void choose(struct fmlib_excess *best, bool larger,
 		   struct fmlib_segment *segment, uint64_t size)
 {
-	if (!segment || !size ||
-	    (best->segment &&
-	     fmlib_excess_is_smaller(size, segment->serial, best) !=
-		     wants_smaller))
+	if (!size ||
+	    (best->segment && is_beyond(best, larger, size, segment->serial)))
 		return;
 	*best = (struct fmlib_excess){
 		.size = size,
@@ -49,8 +55,8 @@ static void choose(struct fmlib_excess *best, bool wants_smaller,
 	};
 }
 
-bool fmlib_spare_above(const struct flexmem_cache *cache,
-		       struct fmlib_excess *place)
+bool fmlib_spare_next(const struct flexmem_cache *cache, bool larger,
+		      struct fmlib_excess *place)
 {
 	struct fmlib_excess best = { 0 };
 	struct fmlib_segment *segment;
@@ -60,43 +66,21 @@ bool fmlib_spare_above(const struct flexmem_cache *cache,
 
 	for (i = 0; i < FMLIB_LANES; i++) {
 		lane = fmlib_lane_at(cache, i);
-		segment = lane ? spare_of(fmlib_tree_from(lane->spares,
-							  is_above, place)) :
-				 NULL;
-		choose(&best, true, segment, segment ? segment->size : 0);
+		if (!lane)
+			continue;
+		segment = spare_of(larger ? fmlib_tree_from(lane->spares,
+							    is_above, place) :
+					    fmlib_tree_below(lane->spares,
+							     is_at_or_above,
+							     place));
+		if (segment)
+			choose(&best, larger, segment, segment->size);
 	}
 	for (segment = cache->first_growing; segment;
 	     segment = segment->next_grown) {
 		size = fmlib_segment_excess(cache, segment);
-		if (!fmlib_excess_is_smaller(size, segment->serial, place) &&
-		    (size != place->size || segment->serial != place->serial))
-			choose(&best, true, segment, size);
-	}
-	*place = best;
-	return best.segment;
-}
-
-bool fmlib_spare_below(const struct flexmem_cache *cache,
-		       struct fmlib_excess *place)
-{
-	struct fmlib_excess best = { 0 };
-	struct fmlib_segment *segment;
-	struct fmlib_lane *lane;
-	uint64_t size;
-	size_t i;
-
-	for (i = 0; i < FMLIB_LANES; i++) {
-		lane = fmlib_lane_at(cache, i);
-		segment = lane ? spare_of(fmlib_tree_below(lane->spares,
-							   is_at_or_above,
-							   place)) : NULL;
-		choose(&best, false, segment, segment ? segment->size : 0);
-	}
-	for (segment = cache->first_growing; segment;
-	     segment = segment->next_grown) {
-		size = fmlib_segment_excess(cache, segment);
-		if (fmlib_excess_is_smaller(size, segment->serial, place))
-			choose(&best, false, segment, size);
+		if (is_beyond(place, larger, size, segment->serial))
+			choose(&best, larger, segment, size);
 	}
 	*place = best;
 	return best.segment;

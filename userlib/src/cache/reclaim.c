@@ -108,7 +108,7 @@ static uint64_t reclaim_piece(struct flexmem_cache *cache, uint64_t size)
 	struct fmlib_excess place = { .size = size, .serial = UINT64_MAX };
 	uint64_t released = 0;
 
-	while (!released && fmlib_spare_above(cache, &place))
+	while (!released && fmlib_spare_next(cache, true, &place))
 		/* If the provider refuses, goes on with the next segment. */
 		fmlib_segment_give_back(cache, place.segment, &released);
 	return released;
@@ -131,12 +131,12 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size)
 
 	if (released)
 		return released;
-	while (sum < size && fmlib_spare_below(cache, &place))
+	while (sum < size && fmlib_spare_next(cache, false, &place))
 		sum += place.size;
 	if (sum < size)
 		return 0;
 	place = begin;
-	while (released < size && fmlib_spare_below(cache, &place))
+	while (released < size && fmlib_spare_next(cache, false, &place))
 		/* If the provider refuses, goes on with the next segment. */
 		fmlib_segment_give_back(cache, place.segment, &released);
 	return released;
