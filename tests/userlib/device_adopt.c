@@ -8,6 +8,7 @@
 #include "flexmem_cache.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -172,6 +173,73 @@ static void both_have_one_file(void **state)
 	flexmem_device_close(giver);
 }
 
+/* What the receiver maps and writes, the giver reads. */
+static void both_map(void **state)
+{
+	static const char word[] = "shared";
+	struct flexmem_device *giver;
+	struct flexmem_device *taker;
+	struct flexmem_allocated a;
+	char found[sizeof(word)];
+	void *at;
+
+	(void)state;
+	assert_int_equal(flexmem_device_open(&giver, NULL), 0);
+	assert_int_equal(flexmem_device_alloc(giver, MIB, 0, FLEXMEM_MAPPABLE,
+					      &a, sizeof(a)), 0);
+	assert_int_equal(flexmem_device_adopt(&taker,
+					      passed(flexmem_device_fd(giver))),
+			 0);
+	assert_int_equal(flexmem_device_map(taker, a.handle, 0, MIB, 0, &at,
+					    NULL), 0);
+	memcpy(at, word, sizeof(word));
+	assert_int_equal(flexmem_device_unmap(taker, at, MIB), 0);
+	assert_int_equal(flexmem_device_read(giver, a.handle, 0, found,
+					     sizeof(found), NULL), 0);
+	assert_string_equal(found, word);
+	flexmem_device_close(taker);
+	flexmem_device_close(giver);
+}
+
+static void wait_for_an_event(const struct flexmem_device *device)
+{
+	struct pollfd ready = {
+		.fd = flexmem_device_fd(device),
+		.events = POLLIN,
+	};
+
+	assert_int_equal(poll(&ready, 1, 60000), 1);
+}
+
+/* The device has two regions of 1 GiB. */
+static void both_read_one_stream_of_events(void **state)
+{
+	struct flexmem_device *giver;
+	struct flexmem_device *taker;
+	struct flexmem_pressure_event event;
+	struct flexmem_allocated a[3];
+	size_t i;
+
+	(void)state;
+	assert_int_equal(flexmem_device_open(&giver, NULL), 0);
+	assert_int_equal(flexmem_device_adopt(&taker,
+					      passed(flexmem_device_fd(giver))),
+			 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(flexmem_device_alloc(giver, 600 * MIB, 0, 0,
+						      &a[i], sizeof(a[i])),
+				 i < 2 ? 0 : -ENOMEM);
+	assert_int_equal(flexmem_device_free(giver, a[0].handle), 0);
+	wait_for_an_event(giver);
+	wait_for_an_event(taker);
+	assert_int_equal(flexmem_device_pressure(taker, &event, sizeof(event)),
+			 0);
+	assert_int_equal(flexmem_device_pressure(giver, &event, sizeof(event)),
+			 -EAGAIN);
+	flexmem_device_close(taker);
+	flexmem_device_close(giver);
+}
+
 #define ADOPT_TEST(name) cmocka_unit_test(name)
 
 #else
@@ -258,6 +326,8 @@ int main(void)
 		ADOPT_TEST(what_is_no_node_is_refused),
 #ifdef ON_DEVICE
 		ADOPT_TEST(both_have_one_file),
+		ADOPT_TEST(both_map),
+		ADOPT_TEST(both_read_one_stream_of_events),
 #else
 		ADOPT_TEST(an_adopted_node_works),
 		ADOPT_TEST(only_flexmem_gets_a_command),
