@@ -180,11 +180,26 @@ static bool has_charges_in_flight(const struct flexmem_account *account)
  * Notes that the account's limit has refused @bytes, perhaps only because of a
  * request that fails soon. See flexmem_uncharge_failed().
  */
-static void note_refusal(struct flexmem_account *account, u64 bytes)
+static void note_refusal(struct flexmem_account *account,
+			 const struct flexmem_account *charged, u64 bytes,
+			 u64 where)
 {
-	if (bytes && has_charges_in_flight(account) &&
-	    (!account->refused || bytes < account->refused))
+	u64 cgroup;
+
+	if (!bytes || !has_charges_in_flight(account))
+		return;
+	cgroup = charged->parent->id;
+	if (!account->refused) {
 		account->refused = bytes;
+		account->refused_cgroup = cgroup;
+		account->refused_where = where;
+	} else if (account->refused_cgroup != cgroup ||
+		   account->refused_where != where) {
+		/* One of them has other rules than the one that will fail. */
+		account->refused = 1;
+	} else {
+		account->refused = min(account->refused, bytes);
+	}
 }
 
 /*
@@ -204,7 +219,8 @@ static __always_inline bool is_over(struct flexmem_account *charged,
 		flexmem_account_settle(account);
 		too_long = refuses(account, FLEXMEM_RESOURCE_BYTES, bytes);
 		if (too_long || refuses(account, r, more)) {
-			note_refusal(account, bytes);
+			note_refusal(account, charged, bytes,
+				     refused ? refused->where : 0);
 			describe(charged, account,
 				 too_long ? FLEXMEM_RESOURCE_BYTES : r, refused);
 			return true;
@@ -290,28 +306,40 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
+/* Whether a limit of an account has refused a request that may succeed now. */
+static bool may_succeed_now(const struct flexmem_account *account, u64 cgroup,
+			    u64 size, u64 where)
+{
+	return account->refused &&
+	       (account->refused < size || account->refused_cgroup != cgroup ||
+		account->refused_where != where);
+}
+
 /*
  * Does the same for a request that has failed for lack of memory. Meanwhile its
  * charge may have made a limit refuse other requests. Returns whether one of them
- * was smaller, and so may succeed now. That a larger or an equal one may does
- * not count: otherwise two requests could wake each other for ever.
+ * may succeed now: a smaller one, or one of another cgroup, which may have
+ * reserved regions, or one that may use other regions. That any other one may
+ * does not count: otherwise two requests could wake each other for ever.
+ * @where: as in &struct flexmem_refused.
  */
 bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
-			     unsigned int handles)
+			     unsigned int handles, u64 where)
 {
 	struct flexmem_accounts *accounts = client->accounts;
+	u64 cgroup = client->parent->id;
 	struct flexmem_account *account;
-	bool smaller = false;
+	bool may = false;
 
 	flexmem_uncharge(client, size, handles);
 	spin_lock(&accounts->lock);
 	for (account = client->parent; account; account = account->parent) {
-		smaller |= account->refused && account->refused < size;
+		may |= may_succeed_now(account, cgroup, size, where);
 		if (!has_charges_in_flight(account))
 			account->refused = 0;
 	}
 	spin_unlock(&accounts->lock);
-	return smaller;
+	return may;
 }
 
 static bool refuses_region(struct flexmem_account *charged,
@@ -498,39 +526,67 @@ u64 flexmem_account_in(const struct flexmem_account *account, u64 slots)
 	return bytes;
 }
 
-/* The most bytes that an account can have. @region: bytes of a region, at most. */
-static u64 limit_of_bytes(const struct flexmem_account *account, u64 region)
+/*
+ * What a limit of regions lets an account have for tensors: the regions that it
+ * is in, and as many of the largest as it may have besides. FLEXMEM_NO_LIMIT if
+ * there is none. @left: receives how many of these bytes are free.
+ */
+static u64 limit_of_regions(const struct flexmem_account *account,
+			    const struct flexmem_rooms *rooms, u64 *left)
 {
-	u64 regions = account->limit[FLEXMEM_RESOURCE_REGIONS];
+	u64 more = account->limit[FLEXMEM_RESOURCE_REGIONS], bytes = 0;
+	unsigned int slot;
 
-	return min(account->limit[FLEXMEM_RESOURCE_BYTES],
-		   regions < FLEXMEM_MAX_SLOTS ? regions * region :
-						 FLEXMEM_NO_LIMIT);
+	*left = FLEXMEM_NO_LIMIT;
+	if (more >= FLEXMEM_MAX_SLOTS)
+		return FLEXMEM_NO_LIMIT;
+	*left = 0;
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++) {
+		if (!flexmem_charges_region(&account->in[slot]))
+			continue;
+		bytes += rooms->size[slot];
+		*left += rooms->free[slot];
+		/* The limit may have been set below what is in use. */
+		more -= !!more;
+	}
+	*left += more * rooms->further;
+	return bytes + more * rooms->further;
 }
 
 /*
- * The smallest limit of bytes of an account and those above it, each less what
- * the account has in the slots @programs. FLEXMEM_NO_LIMIT if there is none. A
- * limit of regions counts as so many regions of @region bytes.
- * @left: receives the smallest number of bytes that these limits still allow.
+ * What a limit of bytes lets an account have for tensors: the limit, less what it
+ * has for programs. @left: as above.
+ */
+static u64 limit_of_bytes(const struct flexmem_account *account, u64 programs,
+			  u64 *left)
+{
+	u64 limit = account->limit[FLEXMEM_RESOURCE_BYTES];
+
+	*left = FLEXMEM_NO_LIMIT;
+	if (limit == FLEXMEM_NO_LIMIT)
+		return limit;
+	*left = limit - min(account->used[FLEXMEM_RESOURCE_BYTES], limit);
+	return limit - min(flexmem_account_in(account, programs), limit);
+}
+
+/*
+ * The least that the limits of an account and those above it let it have for
+ * tensors. FLEXMEM_NO_LIMIT if there is none.
+ * @left: receives the least that these limits still allow.
  * Context: under &flexmem_accounts.lock. O(depth * slots).
  */
-u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
-			  u64 region, u64 *left)
+u64 flexmem_account_limit(struct flexmem_account *account,
+			  const struct flexmem_rooms *rooms, u64 *left)
 {
-	u64 limit, smallest = FLEXMEM_NO_LIMIT;
+	u64 smallest = FLEXMEM_NO_LIMIT, bytes, regions;
 
 	*left = FLEXMEM_NO_LIMIT;
 	for (; account; account = account->parent) {
 		flexmem_account_settle(account);
-		limit = limit_of_bytes(account, region);
-		if (limit == FLEXMEM_NO_LIMIT)
-			continue;
-		*left = min(*left, limit -
-			    min(account->used[FLEXMEM_RESOURCE_BYTES], limit));
-		smallest = min(smallest,
-			       limit - min(flexmem_account_in(account, programs),
-					   limit));
+		smallest = min3(smallest,
+				limit_of_bytes(account, rooms->programs, &bytes),
+				limit_of_regions(account, rooms, &regions));
+		*left = min3(*left, bytes, regions);
 	}
 	return smallest;
 }
@@ -610,11 +666,13 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 {
 	switch (reason) {
 	case FLEXMEM_REASON_NONE:
+	case FLEXMEM_REASON_REGION_SIZE:
 	case FLEXMEM_REASON_HANDLES:
 		return NULL;
 	case FLEXMEM_REASON_REGION_LIMIT:
 	case FLEXMEM_REASON_CGROUP_LIMIT:
-		return &refused->by->wishes;
+		return refused->figures.flags & FLEXMEM_REFUSAL_SHARED ?
+			&refused->by->wishes : NULL;
 	default:
 		return &client->accounts->gauge.wishes;
 	}
@@ -626,23 +684,28 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
  * files that are charged to a limit if the limit refused it. The caller knows that
  * the regions would do.
  * @refused: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit.
- * Context: not under &flexmem_accounts.lock. O(depth of the cgroup).
+ * Context: not under &flexmem_accounts.lock. O(depth of the cgroup). Return:
+ * whether other files could help.
  */
-void flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
+bool flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 			  enum flexmem_reason reason,
 			  const struct flexmem_refused *refused)
 {
 	struct flexmem_account *client = listener->account;
 	struct flexmem_accounts *accounts = client->accounts;
 	struct flexmem_wishes *wishes;
+	bool could_help;
 
 	spin_lock(&accounts->lock);
 	flexmem_account_settle(client);
 	wishes = wishes_for(client, reason, refused);
-	if (wishes && could_fit(client, bytes))
-		flexmem_gauge_wish(&accounts->gauge, listener, wishes, bytes);
+	could_help = wishes && could_fit(client, bytes);
+	if (could_help)
+		flexmem_gauge_wish(&accounts->gauge, listener, wishes,
+				   min(bytes, accounts->gauge.memory));
 	spin_unlock(&accounts->lock);
 	flexmem_pressure_wanted(accounts);
+	return could_help;
 }
 
 /*

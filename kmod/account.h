@@ -53,6 +53,21 @@ struct flexmem_slot_charges {
 };
 
 /**
+ * struct flexmem_rooms - what an account could have in the regions
+ * @programs: bit mask of the slots whose regions are for programs only
+ * @further: bytes of the largest further region for tensors
+ * @size: bytes of the regions for tensors, by slot; 0 if another cgroup has
+ *	reserved the region, or if its domain must be asked for
+ * @free: bytes in them that are free
+ */
+struct flexmem_rooms {
+	u64 programs;
+	u64 further;
+	u64 size[FLEXMEM_MAX_SLOTS];
+	u64 free[FLEXMEM_MAX_SLOTS];
+};
+
+/**
  * struct flexmem_account - one account
  * @refs: client: one for the open file, and one for each of its allocations.
  *	Cgroup: one for each account below it, one if @kept, and one for a
@@ -92,7 +107,10 @@ struct flexmem_slot_charges {
  * @told: cgroup: a message in the log has said that it has too few of them
  * @reserved: cgroup: bit mask of the slots whose regions are reserved for it now
  * @refused: cgroup: bytes of the smallest request that its limits have refused while
- *	others were charged but not placed yet; 0: none
+ *	others were charged but not placed yet; 0: none; 1: requests of several
+ *	cgroups, or for several places
+ * @refused_cgroup: cgroup: id of the cgroup whose request that was
+ * @refused_where: cgroup: where that request could have been placed
  * @wishes: cgroup: wishes that files with charges in it could fulfil
  * @in: charges by slot of the region
  *
@@ -132,6 +150,8 @@ struct flexmem_account {
 	bool told;
 	u64 reserved;
 	u64 refused;
+	u64 refused_cgroup;
+	u64 refused_where;
 	struct flexmem_wishes wishes;
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
@@ -141,10 +161,13 @@ struct flexmem_account {
  * @by: the account that has the limit: the charged account, or one above it. The
  *	charged account keeps it. NULL: no limit has refused the charge
  * @figures: the limit and its use at that moment, for a caller that may see @by
+ * @where: set by the caller: a number for the regions in which the request may be
+ *	placed, the same for all requests that may be placed in the same ones
  */
 struct flexmem_refused {
 	struct flexmem_account *by;
 	struct flexmem_refusal figures;
+	u64 where;
 };
 
 /**
@@ -249,7 +272,7 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
 bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
-			     unsigned int handles);
+			     unsigned int handles, u64 where);
 bool flexmem_charge_file(struct flexmem_account *client);
 void flexmem_uncharge_file(struct flexmem_account *client);
 enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
@@ -262,9 +285,9 @@ void flexmem_account_move(struct flexmem_accounts *accounts,
 u64 flexmem_account_slots(struct flexmem_account *account);
 u64 flexmem_account_may_enter(struct flexmem_account *client);
 u64 flexmem_account_in(const struct flexmem_account *account, u64 slots);
-u64 flexmem_account_limit(struct flexmem_account *account, u64 programs,
-			  u64 region, u64 *left);
-void flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
+u64 flexmem_account_limit(struct flexmem_account *account,
+			  const struct flexmem_rooms *rooms, u64 *left);
+bool flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 			  enum flexmem_reason reason,
 			  const struct flexmem_refused *refused);
 bool flexmem_account_refuses_region(struct flexmem_account *account,

@@ -179,10 +179,11 @@ flexmem_client_prepare(struct flexmem_client *client,
 			if (request->part <= request->room)
 				request->event = event;
 		}
-		if (request->part <= request->room_of_others)
-			flexmem_account_want(&client->listener, request->size,
-					     request->reason,
-					     &request->refused);
+		request->alone = request->part > request->room_of_others ||
+				 !flexmem_account_want(&client->listener,
+						       request->size,
+						       request->reason,
+						       &request->refused);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener);
@@ -601,6 +602,8 @@ void flexmem_client_fini(struct flexmem_client *client)
 	struct flexmem_allocation *allocation;
 	u32 index = 0;
 
+	/* It waits for no memory any more. */
+	flexmem_pressure_succeeded(&client->table->accounts, &client->listener);
 	if (READ_ONCE(client->is_known))
 		tell_driver(client);
 	close_space(client);

@@ -109,6 +109,8 @@ static void alloc_explain(const struct flexmem_client *client,
 	    request->reason == FLEXMEM_REASON_REGION_LIMIT)
 		flexmem_owner_tell_refusal(client->account, &request->refused,
 					   &cmd->out_refusal);
+	if (request->alone)
+		cmd->out_refusal.flags |= FLEXMEM_REFUSAL_ALONE;
 }
 
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
@@ -510,7 +512,7 @@ static_assert(sizeof(struct flexmem_free) == 32);
 static_assert(sizeof(struct flexmem_batch) == 32);
 static_assert(sizeof(struct flexmem_lookup) == 64);
 static_assert(sizeof(struct flexmem_chunk_entry) == 40);
-static_assert(sizeof(struct flexmem_domain_info) == 232);
+static_assert(sizeof(struct flexmem_domain_info) == 240);
 static_assert(sizeof(struct flexmem_region_entry) == 72);
 static_assert(sizeof(struct flexmem_segments) == 40);
 static_assert(sizeof(struct flexmem_segment_entry) == 24);

@@ -106,6 +106,7 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 		.out_flags = exhausted(table, domains),
 		.out_nr_domains = table->function.nr_domains,
 		.out_max_region = flexmem_table_max_region(table, domains),
+		.out_next = flexmem_table_next_region(table, domains),
 	};
 	flexmem_for_each_domain(domain, table, domains) {
 		cmd->out_capacity += READ_ONCE(domain->capacity);

@@ -390,6 +390,8 @@ int flexmem_place_charge(struct flexmem_request *request)
 {
 	const struct flexmem_domain *domain = request->table->domain;
 
+	request->refused.where = request->domains * FLEXMEM_NR_KINDS +
+				 kind_of(request);
 	/*
 	 * Even a short charge can make another caller with the same limit fail.
 	 * So a chunk that is larger than any region of these domains is refused
@@ -410,6 +412,19 @@ int flexmem_place_charge(struct flexmem_request *request)
 	request->unplaced = request->size;
 	request->charged = true;
 	return 0;
+}
+
+/*
+ * Whether anything in a slot is not the account's, and so may go without it.
+ * Under the accounts' lock.
+ */
+static bool others_have(const struct flexmem_account *account,
+			unsigned int slot)
+{
+	const u64 *bytes = account->accounts->in[slot].bytes;
+
+	return bytes[FLEXMEM_USE_OWNED] + bytes[FLEXMEM_USE_ORPHANED] +
+	       bytes[FLEXMEM_USE_QUARANTINED] > account->in[slot].bytes;
 }
 
 /*
@@ -442,7 +457,7 @@ static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 		size = region->mem.size;
 		request->room = max(request->room, size);
 		size -= min(size, account->in[slot].bytes);
-		if (may_enter & BIT_ULL(slot))
+		if (may_enter & BIT_ULL(slot) && others_have(account, slot))
 			request->room_of_others = max(request->room_of_others,
 						      size);
 	}
@@ -526,7 +541,7 @@ static void explain(struct flexmem_request *request)
 int flexmem_place_fail(struct flexmem_request *request, int rc)
 {
 	struct flexmem_account *account = request->account;
-	bool smaller;
+	bool may_succeed;
 
 	if (rc == -ENOSPC)
 		explain(request);
@@ -535,14 +550,16 @@ int flexmem_place_fail(struct flexmem_request *request, int rc)
 	if (!request->charged)
 		goto out;
 	request->charged = false;
-	smaller = flexmem_uncharge_failed(account, request->unplaced, 1);
+	may_succeed = flexmem_uncharge_failed(account, request->unplaced, 1,
+					      rc == -ENOSPC ?
+					      request->refused.where : U64_MAX);
 	/*
 	 * Other callers may have failed because of this charge. A caller that
-	 * gets ENOMEM may wait for the event itself, so it causes none, unless
-	 * it is for a smaller request: otherwise two of them could wake each
-	 * other for ever.
+	 * gets ENOMEM may wait for the event itself, so it causes none for
+	 * requests that would fail like this one: otherwise two of them could
+	 * wake each other for ever.
 	 */
-	if (smaller || (rc != -ENOSPC && rc != -ENOMEM)) {
+	if (may_succeed || (rc != -ENOSPC && rc != -ENOMEM)) {
 		flexmem_pressure_freed(account->accounts);
 		/* It is no event for the caller. */
 		request->given++;

@@ -291,17 +291,30 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	return number;
 }
 
+/* Takes back the wish of a file for the next event. */
+static void withdraw_wish(const struct flexmem_gauge *gauge,
+			  struct flexmem_listener *listener)
+{
+	if (listener->own.at > gauge->sequence) {
+		listener->in->next.bytes -= listener->own.bytes;
+		listener->own = (struct flexmem_wish) {};
+	}
+	WRITE_ONCE(listener->wishes, false);
+}
+
 /*
- * Notes that an ALLOC of a file has succeeded. From now on a free is no event
- * for the file.
+ * Notes that an ALLOC of a file has succeeded, or that the file is closed. From
+ * now on a free is no event for the file, and it wishes for nothing.
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener)
 {
-	if (likely(READ_ONCE(listener->failed_at) == NOT_FAILED))
+	if (likely(READ_ONCE(listener->failed_at) == NOT_FAILED &&
+		   !READ_ONCE(listener->wishes)))
 		return;
 	spin_lock(&accounts->lock);
 	WRITE_ONCE(listener->failed_at, NOT_FAILED);
+	withdraw_wish(&accounts->gauge, listener);
 	spin_unlock(&accounts->lock);
 }
 
@@ -376,6 +389,7 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 	}
 	listener->in = wishes;
 	*own = (struct flexmem_wish) { .at = at, .bytes = bytes };
+	WRITE_ONCE(listener->wishes, true);
 	wishes->next.at = at;
 	wishes->next.bytes += bytes;
 	WRITE_ONCE(gauge->wanted, true);
@@ -450,7 +464,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 		 * lost.
 		 */
 		.memory = max(gauge->memory, in_use),
-		.sequence = gauge->sequence,
+		.sequence = listener->nr_read + 1,
 		.wanted = wanted,
 		.flags = (changed ? FLEXMEM_EVENT_LEVEL : 0) |
 			 (freed ? FLEXMEM_EVENT_FREED : 0) |
@@ -462,7 +476,8 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 
 /*
  * Marks the event that flexmem_pressure_look() has read as read. Returns false
- * if another thread was first. Nothing has changed then.
+ * if another thread was first, or if an ALLOC of the file has failed or succeeded
+ * meanwhile. Nothing has changed then.
  */
 bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 			   struct flexmem_listener *listener,
@@ -471,10 +486,12 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 	bool same;
 
 	spin_lock(&accounts->lock);
-	same = listener->told_at == reading->before.told_at &&
+	same = listener->nr_read == reading->before.nr_read &&
 	       listener->failed_at == reading->before.failed_at &&
-	       listener->wanted_at == reading->before.wanted_at;
+	       listener->wanted_at == reading->before.wanted_at &&
+	       listener->unread == reading->before.unread;
 	if (same) {
+		listener->nr_read++;
 		listener->told = reading->after.told;
 		listener->told_at = reading->after.told_at;
 		listener->wanted_at = reading->after.wanted_at;

@@ -98,6 +98,9 @@ struct flexmem_gauge {
  * @unread: bytes of older wishes that the file has not read yet
  * @in: where the file's own latest wish is; NULL if it has had none
  * @own: the file's part of this wish
+ * @wishes: an ALLOC has failed, and none has succeeded since; also read without
+ *	the lock
+ * @nr_read: number of events that the file has read
  * @freed: how often the file has found that memory was freed, plus 1
  * @counted: flexmem_gauge_frees() when the file last looked
  *
@@ -112,6 +115,8 @@ struct flexmem_listener {
 	u64 unread;
 	struct flexmem_wishes *in;
 	struct flexmem_wish own;
+	bool wishes;
+	u64 nr_read;
 	u64 freed;
 	u64 counted;
 };

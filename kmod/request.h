@@ -52,6 +52,7 @@ struct flexmem_stock;
  *	no FREE lets a larger chunk succeed
  * @room_of_others: on -ENOMEM: most bytes that one of these regions would have
  *	free if no other file had memory
+ * @alone: on -ENOMEM: no other file was told of it, since none could help
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
  * @event: on -ENOMEM: what flexmem_pressure_failed() returned; 0 if no free can
  *	let it succeed
@@ -86,6 +87,7 @@ struct flexmem_request {
 	u64 max_region;
 	u64 room;
 	u64 room_of_others;
+	bool alone;
 	u64 leaving;
 	u64 event;
 };

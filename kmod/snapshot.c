@@ -108,8 +108,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->sum.out_quarantined =
 		accounts->bytes[FLEXMEM_USE_QUARANTINED];
 	view->sum.out_clients = accounts->nr_clients;
-	view->limit = flexmem_account_limit(only, view->programs,
-					    view->max_region,
+	view->limit = flexmem_account_limit(only, &view->rooms,
 					    &view->limit_left);
 	view->memory = max(accounts->gauge.memory,
 			   flexmem_accounts_in_use(accounts));
@@ -162,6 +161,18 @@ static bool is_hidden(const struct flexmem_region *region,
 			flexmem_region_is_closed(region, only));
 }
 
+/* @usable: tensors of the client can be in the region. */
+static void add_room(struct flexmem_rooms *rooms,
+		     const struct flexmem_region_entry *entry, bool usable)
+{
+	if (entry->flags & FLEXMEM_REGION_PROGRAM) {
+		rooms->programs |= BIT_ULL(entry->slot);
+	} else if (usable) {
+		rooms->size[entry->slot] = entry->total;
+		rooms->free[entry->slot] = entry->free;
+	}
+}
+
 static void fill_regions(struct flexmem_table *table,
 			 struct flexmem_region **region, unsigned int nr,
 			 const struct flexmem_account *only,
@@ -173,7 +184,6 @@ static void fill_regions(struct flexmem_table *table,
 
 	memset(view->kinds, 0, sizeof(view->kinds));
 	view->nr = nr;
-	view->programs = 0;
 	view->sum.out_used_program = 0;
 	view->sum.out_allocated = 0;
 	view->sum.out_allocs = table->past_allocs;
@@ -181,9 +191,10 @@ static void fill_regions(struct flexmem_table *table,
 		flexmem_region_describe(region[i], &view->region[i]);
 		if (is_hidden(region[i], only))
 			view->region[i].flags |= FLEXMEM_REGION_HIDDEN;
-		if (view->region[i].flags & FLEXMEM_REGION_PROGRAM)
-			view->programs |= BIT_ULL(region[i]->slot);
 		closed = is_held_back(region[i], only);
+		add_room(&view->rooms, &view->region[i],
+			 !closed && table->default_domains &
+				BIT_ULL(region[i]->domain->id));
 		flexmem_region_add_to(region[i], closed, &all);
 		if (view->domains & BIT_ULL(region[i]->domain->id))
 			flexmem_region_add_to(region[i], closed,
@@ -223,8 +234,9 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 
 	/* Every region enters and leaves the table under this lock. */
 	mutex_lock(&table->snapshot_lock);
-	view->max_region = flexmem_table_max_region(table,
-						    flexmem_table_all(table));
+	memset(&view->rooms, 0, sizeof(view->rooms));
+	view->rooms.further = flexmem_table_max_region(table,
+						       table->default_domains);
 	rcu_read_lock();
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region[nr] = rcu_dereference(table->region[slot]);

@@ -20,8 +20,7 @@ struct flexmem_table;
  * @domains: bit mask of the domains that @kinds is about; set by the caller
  * @kinds: sums over the regions of @domains, by kind of slot
  * @nr: number of regions
- * @programs: bit mask of the slots whose regions are for programs only
- * @max_region: bytes of the largest region that there is or could be
+ * @rooms: what the client could have in the regions
  * @limit: the client's flexmem_account_limit(); FLEXMEM_NO_LIMIT if all owners
  *	are reported
  * @limit_left: what @limit still allows
@@ -38,8 +37,7 @@ struct flexmem_view {
 	u64 domains;
 	struct flexmem_sum kinds[FLEXMEM_NR_KINDS];
 	unsigned int nr;
-	u64 programs;
-	u64 max_region;
+	struct flexmem_rooms rooms;
 	u64 limit;
 	u64 limit_left;
 	u64 memory;

@@ -550,6 +550,22 @@ u64 flexmem_table_capacity(const struct flexmem_table *table)
 }
 
 /*
+ * Size of the largest further region for tensors that the device would give now;
+ * 0 if there is none. @domains: bit mask.
+ */
+u64 flexmem_table_next_region(struct flexmem_table *table, u64 domains)
+{
+	struct flexmem_domain *domain;
+	u64 largest = 0;
+
+	if (READ_ONCE(table->range[FLEXMEM_KIND_TENSOR].no_slot))
+		return 0;
+	flexmem_for_each_domain(domain, table, domains)
+		largest = max(largest, flexmem_domain_next(domain));
+	return largest;
+}
+
+/*
  * Size of the largest possible region of these domains (a bit mask). No chunk
  * from them can be larger.
  */

@@ -146,6 +146,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table);
 int flexmem_table_refresh(struct flexmem_table *table);
 void flexmem_table_outdate(struct flexmem_table *table);
 u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains);
+u64 flexmem_table_next_region(struct flexmem_table *table, u64 domains);
 u64 flexmem_table_capacity(const struct flexmem_table *table);
 enum flexmem_reason
 flexmem_table_exhausted(const struct flexmem_table *table,

@@ -388,9 +388,16 @@ static bool one_gives_up(struct model *model, const struct model_range *range,
 	return false;
 }
 
-/* Size of the largest region that could be acquired now. */
-static u64 next_region(const struct model *model,
-		       const struct model_range *range, u64 domains)
+/**
+ * model_next_region - the largest region that could be acquired now
+ * @model: model
+ * @range: the slots that it could be in
+ * @domains: bit mask of the domains that it could be of
+ *
+ * Return: its size; U64_MAX if a capacity is not known.
+ */
+u64 model_next_region(const struct model *model, const struct model_range *range,
+		      u64 domains)
 {
 	const struct model_domain *domain;
 	unsigned int d, i;
@@ -426,7 +433,7 @@ void model_figures(struct model *model, const struct model_request *request,
 
 	answer->max_region = model_max_region(model, request->domains);
 	answer->asked = request->size;
-	answer->room = next_region(model, range, request->domains);
+	answer->room = model_next_region(model, range, request->domains);
 	for (slot = 0; slot < model->slots; slot++)
 		answer->regions += model->region[slot].there;
 	for (slot = range->first; slot < range->end; slot++) {

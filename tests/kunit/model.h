@@ -333,6 +333,8 @@ void model_alloc(struct model *model, const struct model_request *request,
 void model_figures(struct model *model, const struct model_request *request,
 		   struct model_answer *answer);
 u64 model_max_region(const struct model *model, u64 domains);
+u64 model_next_region(const struct model *model, const struct model_range *range,
+		      u64 domains);
 bool model_is_impossible(const struct model *model, u64 domains, u64 size);
 bool model_is_unsure(const struct model *model, u64 domains);
 bool model_is_closed(const struct model *model, unsigned int slot,

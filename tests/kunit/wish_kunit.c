@@ -21,7 +21,8 @@ struct ctx {
 	/* Files in the cgroups 1, 12, which is below 1, and 2. */
 	struct flexmem_client *file, *below, *other;
 	struct flexmem_reading reading;
-	/* Bytes that the file in cgroup 12 asks for meanwhile. */
+	/* Who asks for memory meanwhile, and for how much. */
+	struct flexmem_client *asker;
 	u64 asked;
 };
 
@@ -180,6 +181,10 @@ static void what_is_impossible_is_no_wish(struct kunit *test)
 
 	alloc(test, ctx->other, GIB / 2);
 	alloc(test, ctx->below, FLEXMEM_ALIGN);
+	/* As long as the capacity is not known, a region of any size could come. */
+	flexmem_table_outdate(ctx->table);
+	fail(test, ctx->file, 100 * GIB);
+	expect_wishes(test, 0, 0, 0);
 	fail(test, ctx->file, GIB + FLEXMEM_ALIGN);
 	fail(test, ctx->file, 1ULL << 62);
 	expect_wishes(test, 0, 0, 0);
@@ -312,6 +317,69 @@ static void own_regions_fill_a_limit(struct kunit *test)
 	/* And the other file lacks what the first one has there. */
 	fail(test, ctx->below, GIB - SZ_64M);
 	expect_wishes(test, GIB - SZ_64M, 0, 0);
+}
+
+/* Memory of the file itself lies in the way, so no other file can help. */
+static void own_memory_lies_in_the_way(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *first, *second, *third;
+	struct flexmem_request request;
+
+	first = alloc(test, ctx->file, SZ_256M);
+	alloc(test, ctx->file, SZ_2M);
+	second = alloc(test, ctx->file, GIB - SZ_256M - SZ_2M);
+	third = alloc(test, ctx->file, SZ_512M);
+	alloc(test, ctx->file, SZ_2M);
+	free_all(ctx->file, first);
+	free_all(ctx->file, second);
+	free_all(ctx->file, third);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, GIB - SZ_64M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, request.reason, FLEXMEM_REASON_FRAGMENTATION);
+	KUNIT_EXPECT_TRUE(test, request.alone);
+	expect_wishes(test, 0, 0, 0);
+	/* Another file has memory there, too. */
+	alloc(test, ctx->other, SZ_2M);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, GIB - SZ_64M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, request.alone);
+	expect_wishes(test, 0, GIB - SZ_64M, GIB - SZ_64M);
+}
+
+/* A limit of regions, and only files of other cgroups are in the region. */
+static void nobody_else_has_regions_of_a_limit(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_REGIONS, 1);
+	alloc(test, ctx->file, SZ_2M);
+	alloc(test, ctx->other, SZ_512M);
+	fail(test, ctx->file, SZ_512M);
+	expect_wishes(test, 0, 0, 0);
+}
+
+/* The last wish of a file ends with its next allocation. */
+static void a_wish_ends_with_success(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_512M);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->file, GIB);
+	alloc(test, ctx->file, SZ_2M);
+	expect_wishes(test, 0, 0, 0);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->file, GIB);
+	fail(test, ctx->below, SZ_512M + SZ_2M);
+	alloc(test, ctx->file, SZ_2M);
+	expect_wishes(test, SZ_512M + SZ_2M, 0, SZ_512M + SZ_2M);
+	/* What an event has told stays true. */
+	fail(test, ctx->file, GIB);
+	deliver(ctx);
+	alloc(test, ctx->file, SZ_2M);
+	expect_wishes(test, 0, GIB, GIB);
 }
 
 /* Only files that are charged to a limit hear that the limit has refused. */
@@ -475,6 +543,15 @@ static void foreign_failures_are_not_counted(struct kunit *test)
 			before.event);
 	try_for(ctx->other, GIB, 0, &after);
 	KUNIT_EXPECT_EQ(test, before.event, after.event);
+	/* Nor do the numbers of the file's events count them. */
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->below));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.sequence, 1);
+	for (i = 0; i < 7; i++) {
+		fail(test, ctx->other, SZ_512M);
+		deliver(ctx);
+	}
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->below));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.sequence, 2);
 }
 
 /* A file that misses events reads the largest wish, but none of the next event. */
@@ -553,7 +630,7 @@ static void ask_meanwhile(void *arg)
 	struct ctx *ctx = arg;
 
 	ctx->fake->during_acquire = NULL;
-	try(ctx->below, ctx->asked);
+	try(ctx->asker, ctx->asked);
 }
 
 static void expect_flags(struct kunit *test, struct flexmem_client *client,
@@ -567,10 +644,10 @@ static void expect_flags(struct kunit *test, struct flexmem_client *client,
 
 /*
  * An ALLOC of 3 GiB fails for lack of room. Meanwhile a limit of 4 GiB refuses
- * another one, because of this charge. @flags: of the event that the other file
- * gets.
+ * another one, because of this charge. @same: it is from a file of the same
+ * cgroup. @flags: of the event that the other file gets.
  */
-static void refuse_meanwhile(struct kunit *test, u64 size, u32 flags)
+static void refuse_meanwhile(struct kunit *test, bool same, u64 size, u32 flags)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -585,9 +662,10 @@ static void refuse_meanwhile(struct kunit *test, u64 size, u32 flags)
 	ctx->fake->during_acquire = ask_meanwhile;
 	ctx->fake->during_acquire_arg = ctx;
 	ctx->asked = size;
+	ctx->asker = same ? fake_client_open(test, ctx->table, 1) : ctx->below;
 	fail(test, ctx->file, 3 * GIB);
 	KUNIT_EXPECT_NULL(test, ctx->fake->during_acquire);
-	expect_flags(test, ctx->below, flags);
+	expect_flags(test, ctx->asker, flags);
 	expect_flags(test, ctx->file, FLEXMEM_EVENT_WANTED);
 }
 
@@ -595,8 +673,11 @@ static void a_charge_that_ends_is_an_event_for_smaller_ones(struct kunit *test)
 {
 	struct ctx *ctx;
 
-	refuse_meanwhile(test, 3 * GIB, FLEXMEM_EVENT_WANTED);
-	refuse_meanwhile(test, 2 * GIB,
+	refuse_meanwhile(test, true, 3 * GIB, FLEXMEM_EVENT_WANTED);
+	refuse_meanwhile(test, true, 2 * GIB,
+			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
+	/* Another cgroup may have regions that are reserved for it. */
+	refuse_meanwhile(test, false, 3 * GIB,
 			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
 	/* It is one only once. */
 	ctx = test->priv;
@@ -614,6 +695,9 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_slot_for_programs_is_too_small),
 	KUNIT_CASE(reserved_regions_do_not_count),
 	KUNIT_CASE(own_regions_fill_a_limit),
+	KUNIT_CASE(own_memory_lies_in_the_way),
+	KUNIT_CASE(nobody_else_has_regions_of_a_limit),
+	KUNIT_CASE(a_wish_ends_with_success),
 	KUNIT_CASE(a_limit_is_for_files_below_it),
 	KUNIT_CASE(a_limit_of_handles_or_regions),
 	KUNIT_CASE(several_wishes_are_one_event),

@@ -275,28 +275,56 @@ u64 fuzz_limit(const struct fuzz *f, unsigned int owner, unsigned int r)
 	       f->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
+/* The same for a limit of regions. @slots: those that are charged to the owner. */
+static u64 regions_limit(const struct fuzz *f, unsigned int file,
+			 unsigned int owner, u64 slots, u64 *left)
+{
+	const struct model *model = f->model;
+	u64 further = model_max_region(model, model->default_domains);
+	u64 more = fuzz_limit(f, owner, SLOTS), bytes = 0;
+	struct flexmem_region_entry region;
+
+	*left = FLEXMEM_NO_LIMIT;
+	if (more >= FLEXMEM_MAX_SLOTS)
+		return FLEXMEM_NO_LIMIT;
+	*left = 0;
+	for (; slots; slots &= slots - 1) {
+		more -= !!more;
+		model_region_entry(model, __ffs64(slots), &region);
+		if (region.flags & FLEXMEM_REGION_PROGRAM ||
+		    !(model->default_domains >> region.domain & 1) ||
+		    model_is_closed(model, __ffs64(slots), file))
+			continue;
+		bytes += region.total;
+		*left += region.free;
+	}
+	*left += more * further;
+	return bytes + more * further;
+}
+
 /**
  * fuzz_bytes_limit - what the limits of bytes and regions let a file have
  * @f: input
  * @file: number of the file
  * @left: receives what they still allow
  *
- * Return: the smallest limit, each less the bytes in regions for programs.
+ * Return: the least that a limit lets it have for tensors.
  */
 u64 fuzz_bytes_limit(const struct fuzz *f, unsigned int file, u64 *left)
 {
-	u64 region = model_max_region(f->model, BIT(f->model->nr_domains) - 1);
-	u64 limit, regions, programs, smallest = FLEXMEM_NO_LIMIT;
+	u64 limit, regions, free, programs, smallest = FLEXMEM_NO_LIMIT;
+	u64 slots[FUZZ_OWNERS];
 	struct fuzz_count count;
 	unsigned int i;
 
 	*left = FLEXMEM_NO_LIMIT;
 	fuzz_count(f, &count);
+	count_slots(f, slots);
 	for_each_account(i, file) {
-		regions = fuzz_limit(f, i, SLOTS);
+		regions = regions_limit(f, file, i, slots[i], &free);
+		smallest = min(smallest, regions);
+		*left = min(*left, free);
 		limit = fuzz_limit(f, i, BYTES);
-		if (regions < FLEXMEM_MAX_SLOTS)
-			limit = min(limit, regions * region);
 		if (limit == FLEXMEM_NO_LIMIT)
 			continue;
 		programs = f->model->program_slots ? count.of[i].program : 0;

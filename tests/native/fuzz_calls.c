@@ -91,7 +91,7 @@ static const struct {
 	OUT(RESIZE, flexmem_resize, out_reason, out_reason),
 	OUT(RESIZE, flexmem_resize, out_size, out_refusal),
 	OUT(RESERVE, flexmem_reserve, out_reason, out_reason),
-	OUT(DOMAIN, flexmem_domain_info, out_flags, out_memory),
+	OUT(DOMAIN, flexmem_domain_info, out_flags, out_next),
 	OUT(VA_RESERVE, flexmem_va_reserve, out_address, out_largest_free),
 	OUT(VA_LOOKUP, flexmem_va_lookup, out_handle, out_handle),
 	OUT(VA_LOOKUP, flexmem_va_lookup, out_chunk, out_length),

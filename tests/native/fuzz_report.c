@@ -390,7 +390,7 @@ void fuzz_domain(struct fuzz *f)
 		.domain = id < 96 ? 0 : id < 192 ? 1 :
 			  id < 224 ? FLEXMEM_DOMAIN_ALL : id - 222);
 	const struct model *model = f->model;
-	u64 domains, capacity = 0;
+	u64 domains, next, capacity = 0;
 	unsigned int i;
 	long rc;
 
@@ -414,6 +414,9 @@ void fuzz_domain(struct fuzz *f)
 	SAME(f, cmd.out_capacity, capacity);
 	SAME(f, cmd.out_set_aside, 0);
 	SAME(f, cmd.out_max_region, model_max_region(model, domains));
+	next = model_next_region(model, &model->tensors, domains);
+	if (next != U64_MAX)
+		SAME(f, cmd.out_next, next);
 	check_description(f, &cmd);
 	check_domain(f, &cmd);
 	check_limits(f, &cmd);

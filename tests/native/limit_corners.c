@@ -87,8 +87,14 @@ static void run_limits(struct run *r)
 	BY(r, 1, DOMAIN, &is, 0);
 	limit_of(r, below, FLEXMEM_RESOURCE_REGIONS, 2);
 	must_have(r, 0, NONE, 0, "limit of regions of another cgroup");
-	must_have(r, 1, 2 * is.out_max_region,
-		  2 * is.out_max_region - SZ_512K, "limit of regions");
+	/* If there is one region, it is in this one, with the file above. */
+	if (is.out_regions == 1) {
+		must_have(r, 1, is.out_total + is.out_max_region,
+			  is.out_free + is.out_max_region, "limit of regions");
+		limit_of(r, below, FLEXMEM_RESOURCE_REGIONS, 1);
+		must_have(r, 1, is.out_total, is.out_free,
+			  "limit of regions that is reached");
+	}
 	limit(r, below, SZ_1M);
 	must_have(r, 1, SZ_1M, SZ_512K, "the limit of bytes is smaller");
 	close_all(r);
@@ -112,17 +118,21 @@ static void must_tell(struct run *r, const struct flexmem_refusal *wanted,
 		      const char *what)
 {
 	const struct flexmem_refusal none = {}, old = { .own = 77 };
+	/* It asks for more than what its own memory leaves of the limit. */
+	const struct flexmem_refusal alone = { .flags = FLEXMEM_REFUSAL_ALONE };
+	struct flexmem_refusal for_alloc = *wanted;
 	struct flexmem_alloc cmd = CMD(alloc, .length = SZ_1M);
 	struct flexmem_resize more = CMD(resize, .handle = r->handle[1][0],
 					 .length = SZ_1M);
 
+	for_alloc.flags |= FLEXMEM_REFUSAL_ALONE;
 	if (BY(r, 1, ALLOC, &cmd, ENOMEM) && cmd.out_reason)
-		must(r, is_same(&cmd.out_refusal, wanted), what);
+		must(r, is_same(&cmd.out_refusal, &for_alloc), what);
 	if (BY(r, 1, RESIZE, &more, ENOMEM) && more.out_reason)
 		must(r, is_same(&more.out_refusal, wanted), what);
 	cmd = CMD(alloc, .length = 1ull << 50, .out_refusal = old);
 	BY(r, 1, ALLOC, &cmd, ENOMEM);
-	must(r, is_same(&cmd.out_refusal, &none), "no limit refused this");
+	must(r, is_same(&cmd.out_refusal, &alone), "no limit refused this");
 	more = CMD(resize, .handle = r->handle[1][0], .out_refusal = old);
 	BY(r, 1, RESIZE, &more, EINVAL);
 	must(r, is_same(&more.out_refusal, &none), "another error");

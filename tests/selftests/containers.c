@@ -238,11 +238,13 @@ static int be_refused(int mode, __u64 id)
 	STEP(is_same_refusal(is, &(struct flexmem_refusal) {}));
 	STEP(fm_alloc(fd, MiB, &reply) == ENOMEM);
 	STEP(is_same_refusal(is, &(struct flexmem_refusal) {
-		.flags = FLEXMEM_REFUSAL_HIDDEN, .limit = 3 * MiB / 4, .own = MiB / 4,
+		.flags = FLEXMEM_REFUSAL_HIDDEN | FLEXMEM_REFUSAL_ALONE,
+		.limit = 3 * MiB / 4, .own = MiB / 4,
 	}));
 	STEP(fm_alloc(fd, limit[0], &reply) == ENOMEM);
 	STEP(is_same_refusal(is, &(struct flexmem_refusal) {
-		.cgroup = id, .limit = limit[0], .used = MiB / 4, .own = MiB / 4,
+		.flags = FLEXMEM_REFUSAL_ALONE, .cgroup = id, .limit = limit[0],
+		.used = MiB / 4, .own = MiB / 4,
 	}));
 	return 0;
 }

@@ -72,6 +72,7 @@ void fake_reset(void)
 		.capacity = 64 * GIB,
 		.nr_domains = 1,
 		.must_ask = UINT64_MAX,
+		.next_region = UINT64_MAX,
 		.nr_domain_sizes = 1,
 		.capabilities = FLEXMEM_CAP_SCRUB | FLEXMEM_CAP_MAP |
 				FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY |
@@ -377,6 +378,8 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	cmd->out_leaving = fake.orphaned;
 	cmd->out_event = reason == FLEXMEM_REASON_REGION_SIZE ? 0 :
 								fake.sequence;
+	if (fake.alone)
+		cmd->out_refusal.flags |= FLEXMEM_REFUSAL_ALONE;
 	failures++;
 }
 
@@ -655,7 +658,7 @@ static int domain(const struct file *file, struct flexmem_domain_info *cmd)
 	REQUIRE(!cmd->out_total && !cmd->out_largest_free);
 	REQUIRE(!cmd->out_program_total && !cmd->out_tensor_largest);
 	REQUIRE(!cmd->out_reserved && !cmd->out_limit && !cmd->out_freed);
-	REQUIRE(!cmd->out_memory);
+	REQUIRE(!cmd->out_memory && !cmd->out_next);
 	if (cmd->domain >= fake.nr_domains && cmd->domain != FLEXMEM_DOMAIN_ALL)
 		return EINVAL;
 	cmd->out_flags = exhausted ? FLEXMEM_REPORT_EXHAUSTED : 0;
@@ -693,6 +696,7 @@ static int domain(const struct file *file, struct flexmem_domain_info *cmd)
 	}
 	describe_limit(file, cmd);
 	cmd->out_freed = fake.freed;
+	cmd->out_next = fake.next_region;
 	if (cmd->domain == FLEXMEM_DOMAIN_ALL)
 		cmd->out_memory = fake.memory;
 	return 0;

@@ -162,6 +162,10 @@ struct fake {
 	uint64_t freed;
 	/* What the driver tells that the device has or could have. */
 	uint64_t memory;
+	/* The largest further region; UINT64_MAX: as the capacity says. */
+	uint64_t next_region;
+	/* The driver tells of each failed ALLOC that no other file can help. */
+	bool alone;
 	/*
 	 * The most bytes that one copy moves (0: all), and the bytes that are
 	 * copied before an injected error.

@@ -274,6 +274,24 @@ static void fragmentation_tells_of_regions(void **state)
 	flexmem_device_close(device);
 }
 
+/* The driver says so with each reason. It is not the answer of a limit. */
+static void nobody_can_help(void **state)
+{
+	struct flexmem_device *device = open_device();
+	struct flexmem_allocated a;
+
+	(void)state;
+	fake.capacity = 12 * GIB;
+	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
+	assert_int_equal(a.failure.quota_flags, 0);
+	fake.alone = true;
+	flexmem_device_alloc(device, 13 * GIB, 0, 0, &a, sizeof(a));
+	assert_int_equal(a.failure.quota_flags, FLEXMEM_QUOTA_ALONE);
+	assert_true(a.failure.quota == FLEXMEM_UNLIMITED);
+	assert_true(a.failure.quota_left == FLEXMEM_UNLIMITED);
+	flexmem_device_close(device);
+}
+
 static void alloc_nulls(void **state)
 {
 	struct flexmem_device *device = open_device();
@@ -826,6 +844,7 @@ int main(void)
 		TEST(host_memory_is_no_limit),
 		TEST(a_failure_is_one_call),
 		TEST(fragmentation_tells_of_regions),
+		TEST(nobody_can_help),
 		TEST(alloc_nulls),
 		TEST(invalid_values),
 		TEST(bind),

@@ -244,6 +244,20 @@ static void a_limit_of_the_cgroup(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* The driver knows that no other file can help, whatever the figures say. */
+static void nobody_can_help(void **state)
+{
+	struct flexmem_cache *cache =
+		beside_others("", (struct flexmem_failure){
+			      .limit = FLEXMEM_LIMIT_FRAGMENTATION });
+
+	(void)state;
+	assert_int_equal(failure_ms(cache, MIB), WHOLE_MS);
+	mock.reason.quota_flags = FLEXMEM_QUOTA_ALONE;
+	assert_int_equal(failure_ms(cache, MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
 /* Of the limit of a cgroup above, it is known whether others are charged. */
 static void a_hidden_limit(void **state)
 {
@@ -418,6 +432,7 @@ int main(void)
 		CACHE_TEST(nobody_helps_the_own_fraction),
 		CACHE_TEST(nobody_helps_a_fixed_limit),
 		CACHE_TEST(a_limit_of_the_cgroup),
+		CACHE_TEST(nobody_can_help),
 		CACHE_TEST(a_hidden_limit),
 		CACHE_TEST(a_growing_segment_below_a_limit),
 		CACHE_TEST(a_limit_of_regions),

@@ -616,6 +616,15 @@ static void the_largest_allocation(void **state)
 	fake.memory = 24 * GIB;
 	assert_int_equal(largest(device), 12 * GIB);
 	fake.memory = 0;
+	/* The device has refused larger regions. An older driver does not say so. */
+	fake.next_region = 4 * GIB;
+	fake.freed = 0;
+	assert_int_equal(largest(device), 12 * GIB);
+	fake.freed = 1;
+	assert_int_equal(largest(device), 11 * GIB);
+	fake.next_region = 12 * GIB - MIB;
+	assert_int_equal(largest(device), 12 * GIB - MIB);
+	fake.next_region = UINT64_MAX;
 	/* What others have reserved is not for this process. */
 	fake.region_reserved = true;
 	assert_int_equal(flexmem_device_alloc(device, 12 * GIB, 0, 0, &a,

@@ -359,15 +359,19 @@ enum flexmem_report_flags {
  * @out_reserved: free bytes in regions that are reserved for other cgroups; not
  *	in @out_free. These regions are for tensors
  * @out_reserved_total: bytes of these regions, free or not
- * @out_limit: the smallest limit of bytes of the opener's cgroup and those above
- *	it, each less what the cgroup has in regions of slots for programs. A limit
- *	of regions counts as so many of the largest regions
- * @out_limit_left: the smallest number of bytes that these limits still allow
+ * @out_limit: the least that the limits of the opener's cgroup and those above it
+ *	let it have for tensors. A limit of bytes counts without what the cgroup has
+ *	in regions of slots for programs. A limit of regions counts as the regions
+ *	that the cgroup is in, and as many of the largest as it may have besides;
+ *	only domains that allocations come from by default count
+ * @out_limit_left: the least that these limits still allow
  * @out_freed: a number, at least 1, which grows whenever memory was freed since
  *	this file last asked or failed, by any file and in any domain
  * @out_memory: for all domains: bytes of the function's memory, see
  *	enum flexmem_pressure: what it has acquired and what the empty slots could
  *	take. 0 for one domain
+ * @out_next: bytes of the largest further region for tensors that the driver would
+ *	acquire now; 0 if there is none
  *
  * Describes one of the function's memories, or all of them. The figures of the
  * regions are from the same moment. What is neither free nor reserved is in use,
@@ -378,7 +382,7 @@ enum flexmem_report_flags {
  * @out_limit_left are about all domains; they are 0 without
  * FLEXMEM_REPORT_LIMITED. After a failed ALLOC, a larger @out_freed than its
  * out_event says that memory was freed since that ALLOC began. EINVAL: there
- * is no such domain. An older kernel does not write the last ten members.
+ * is no such domain. An older kernel does not write the last eleven members.
  */
 struct flexmem_domain_info {
 	__u32 size;
@@ -407,6 +411,7 @@ struct flexmem_domain_info {
 	__aligned_u64 out_limit_left;
 	__aligned_u64 out_freed;
 	__aligned_u64 out_memory;
+	__aligned_u64 out_next;
 };
 
 #define FLEXMEM_IOCTL_DOMAIN _IO(FLEXMEM_TYPE, FLEXMEM_CMD_DOMAIN)
@@ -510,10 +515,14 @@ enum flexmem_policy {
  *	request may succeed when that file frees what it has. A limit of regions:
  *	another file has bytes in a region that is charged to it. Without the flag
  *	no other program can help. HIDDEN: told as well
+ * @FLEXMEM_REFUSAL_ALONE: no other open file has an event because of this ALLOC
+ *	(&struct flexmem_event says when), since none could help. Told with each
+ *	reason, and only by ALLOC
  */
 enum flexmem_refusal_flags {
 	FLEXMEM_REFUSAL_HIDDEN = 1 << 0,
 	FLEXMEM_REFUSAL_SHARED = 1 << 1,
+	FLEXMEM_REFUSAL_ALONE = 1 << 2,
 };
 
 /**
@@ -1509,7 +1518,7 @@ enum flexmem_event_flags {
  * @in_use: bytes in use
  * @memory: bytes of the function's memory, see enum flexmem_pressure; at least
  *          @in_use
- * @sequence: number of the event; a file can miss events
+ * @sequence: number of the event among those that the file has read, from 1 on
  * @wanted: with FLEXMEM_EVENT_WANTED: bytes that other files lack whose ALLOCs
  *          have failed and could succeed if this file freed memory. Else 0
  * @flags: bits of enum flexmem_event_flags
@@ -1541,7 +1550,9 @@ enum flexmem_event_flags {
  * FLEXMEM_EVENT_MS, it has the sum, but of each file only the largest, and no
  * more than the memory of the function. A file that reads late gets the largest
  * sum of the last four such events. A file gets no such event for an ALLOC of
- * its own, and none for an ALLOC that failed before the file was opened.
+ * its own, none for an ALLOC that failed before the file was opened, and none for
+ * one after which, before the event, an ALLOC of the same file has succeeded or
+ * the file was closed.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the

@@ -360,13 +360,14 @@ enum flexmem_memory_type {
  *	member
  * @reserved_total: bytes of these regions, free or not; 0 also if the driver is
  *	older than this member
- * @limit: with FLEXMEM_LIMITED in @flags, the smallest limit of bytes of the
- *	cgroup that opened the device and of those above it, each less what the
- *	cgroup has in regions of slots that are set aside for programs. A limit
- *	of regions counts as so many of the largest regions. Else 0. It is about
- *	all domains
- * @limit_left: with FLEXMEM_LIMITED, the smallest number of bytes that these
- *	limits still allow. Else 0
+ * @limit: with FLEXMEM_LIMITED in @flags, the least that the limits of the cgroup
+ *	that opened the device, and of those above it, let it have for tensors. A
+ *	limit of bytes counts without what the cgroup has in regions of slots that
+ *	are set aside for programs. A limit of regions counts as the regions that
+ *	the cgroup is in, and as many of the largest as it may have besides; only
+ *	domains that allocations come from by default count. Else 0
+ * @limit_left: with FLEXMEM_LIMITED, the least that these limits still allow.
+ *	Else 0
  * @freed: a number that grows whenever memory was freed since this device object
  *	last asked or failed, by any program and in any domain; 0: the driver is
  *	older than this member
@@ -374,6 +375,8 @@ enum flexmem_memory_type {
  *	slots that are left, without slots that are set aside for programs. It is
  *	less than @capacity if the slots cannot take it. 0 for one domain, or if
  *	the driver is older than this member
+ * @next_region: bytes of the largest further region for tensors that the driver
+ *	would acquire now; 0: none, or the driver is older than this member
  */
 struct flexmem_domain_state {
 	uint32_t id;
@@ -400,6 +403,7 @@ struct flexmem_domain_state {
 	uint64_t limit_left;
 	uint64_t freed;
 	uint64_t memory_total;
+	uint64_t next_region;
 };
 
 /**
@@ -456,9 +460,12 @@ enum flexmem_limit_for {
  *	program may be able to help. It may do so by freeing memory; with
  *	FLEXMEM_CHARGE_REGIONS also in regions in which this device object has
  *	memory, too
+ * @FLEXMEM_QUOTA_ALONE: the driver has asked no other program for memory, since
+ *	none could help, whatever @limit is
  */
 enum flexmem_quota_flags {
 	FLEXMEM_QUOTA_SHARED = 1 << 0,
+	FLEXMEM_QUOTA_ALONE = 1 << 1,
 };
 
 /**
@@ -487,8 +494,9 @@ enum flexmem_quota_flags {
  * @region_limit: with FLEXMEM_LIMIT_FRAGMENTATION and _ALIGNMENT: enum
  *                flexmem_limit: why the driver could not acquire a further
  *                region: _CAPACITY, _SLOTS or _MAX_REGIONS. Otherwise 0
- * @quota_flags: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: flags of enum
- *	flexmem_quota_flags, also if @quota is not known. Otherwise 0
+ * @quota_flags: flags of enum flexmem_quota_flags: _ALONE with each limit, _SHARED
+ *	with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS, also if @quota is not known.
+ *	An older driver does not tell them
  * @leaving: bytes that any program has freed, but that are still mapped or used
  *	by a program of the device. The bytes become free when that use ends. 0
  *	for a failed resize
@@ -642,7 +650,8 @@ enum flexmem_pressure_flags {
  * @flags: bits of enum flexmem_pressure_flags; 0: the driver does not say
  * @in_use: bytes in use
  * @memory: bytes that the PF or VF has acquired or could still acquire
- * @sequence: number of the event; a device object can miss events
+ * @sequence: number of the event among those that this device object has read,
+ *	from 1 on
  * @wanted: bytes of an allocation that has failed for another device object, and
  *	could succeed if this one freed memory; 0: there is none, or the driver
  *	does not say
@@ -1127,9 +1136,9 @@ FLEXMEM_API int flexmem_device_available(const struct flexmem_device *device,
  * If the device has several domains, those count that an allocation may use if
  * it names none: of FLEXMEM_MEMORY_DEVICE; and the figures of each are from a
  * moment of its own. Other processes may take the same bytes, and what is free
- * may be in several pieces. A cgroup's limit of regions counts as so many of
- * the largest regions; what other cgroups have in the same regions does not
- * count, and may leave less. If slots of the device are set aside for programs,
+ * may be in several pieces. A cgroup's limit of regions counts as the regions
+ * that it is in, and as many of the largest as it may have besides. If slots of
+ * the device are set aside for programs,
  * the regions in these slots count neither as free nor as total.
  * flexmem_device_domain() has the figures of the whole device.
  *

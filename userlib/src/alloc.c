@@ -9,12 +9,15 @@ void fmlib_refusal_from_uapi(const struct flexmem_refusal *from,
 {
 	failure->quota = FLEXMEM_UNLIMITED;
 	failure->quota_left = FLEXMEM_UNLIMITED;
+	if (from->flags & FLEXMEM_REFUSAL_ALONE)
+		failure->quota_flags = FLEXMEM_QUOTA_ALONE;
 	/* No limit was reached, or the driver is older. */
-	if (!from->cgroup && !from->flags && !from->limit)
+	if (!from->cgroup && !from->limit &&
+	    !(from->flags & FLEXMEM_REFUSAL_HIDDEN))
 		return;
 	failure->charge = from->resource;
 	if (from->flags & FLEXMEM_REFUSAL_SHARED)
-		failure->quota_flags = FLEXMEM_QUOTA_SHARED;
+		failure->quota_flags |= FLEXMEM_QUOTA_SHARED;
 	failure->quota_own = from->own;
 	failure->quota_left = from->used < from->limit ?
 				      from->limit - from->used : 0;

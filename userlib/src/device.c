@@ -267,6 +267,7 @@ static void domain_from_uapi(const struct flexmem_domain_info *info,
 		.limit_left = info->out_limit_left,
 		.freed = info->out_freed,
 		.memory_total = info->out_memory,
+		.next_region = info->out_next,
 	};
 	for (i = 0; i < info->out_nr_sizes && i < FLEXMEM_FALLBACK_SIZES; i++)
 		domain->sizes[i] = info->out_sizes[i];
@@ -340,6 +341,9 @@ static uint64_t largest_in(const struct flexmem_domain_state *domain,
 		block = domain->largest_free;
 	if (fresh > domain->max_region)
 		fresh = domain->max_region;
+	/* The driver knows which sizes the device has refused. */
+	if (domain->freed && fresh > domain->next_region)
+		fresh = domain->next_region;
 	if (fresh > left)
 		fresh = left;
 	if (domain->flags & FLEXMEM_EXHAUSTED)

@@ -66,6 +66,9 @@ static bool others_could_help(const struct flexmem_cache *cache,
 	/* Without an error the cache's own fraction forbade to ask. */
 	if (!want->failure->error || !provider->pressure_fd)
 		return false;
+	/* The driver has compared regions, limits and what each file has. */
+	if (device->quota_flags & FLEXMEM_QUOTA_ALONE)
+		return false;
 	switch (device->limit) {
 	case FLEXMEM_LIMIT_REGION_SIZE:
 	case FLEXMEM_LIMIT_HANDLES:
