@@ -118,6 +118,19 @@ static void find_paths(struct cgroup_names *names)
 	walk_below(&walk, AT_FDCWD, root, 1);
 }
 
+/* A cgroup can have an account of each function. */
+static void drop_repeated(struct cgroup_names *names)
+{
+	size_t left = 0;
+	size_t i;
+
+	for (i = 0; i < names->count; i++) {
+		if (!left || names->entries[left - 1].id != names->entries[i].id)
+			names->entries[left++] = names->entries[i];
+	}
+	names->count = left;
+}
+
 void cgroup_names_find(struct cgroup_names *names,
 		       const struct flexmem_account_state *accounts,
 		       size_t count)
@@ -135,6 +148,7 @@ void cgroup_names_find(struct cgroup_names *names,
 		};
 	}
 	qsort(names->entries, names->count, sizeof(*names->entries), by_id);
+	drop_repeated(names);
 	find_paths(names);
 }
 

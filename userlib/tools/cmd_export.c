@@ -6,6 +6,7 @@
  * cgroups become public with the file, so only those below the parents that
  * --show names are in it; all others together are one series.
  */
+#include "scrape.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -16,12 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * The owners after the first 64 are read later than the sums. So a snapshot whose
- * sums differ is taken again, at most this often.
- */
-#define MOST_SNAPSHOTS 100
-
 /* How the cgroup of an account is named. */
 enum label {
 	LABEL_PATH,
@@ -29,46 +24,13 @@ enum label {
 	LABEL_OTHER,
 };
 
-/* @own: the bytes of an account that no other account below it has. */
-struct figure {
-	enum label label;
-	const char *path;
-	uint64_t own;
-};
-
-/* A function and its snapshot. @error: why there is none, or 0. */
-struct scraped {
-	struct flexmem_identity identity;
-	struct flexmem_properties properties;
-	struct flexmem_usage usage;
-	struct flexmem_region_state *regions;
-	struct flexmem_account_state *accounts;
-	struct cgroup_names names;
-	struct figure *figures;
-	int error;
-};
-
 struct exporter {
 	struct tool *tool;
 	const char **parents;
 	size_t nr_parents;
-	struct scraped *functions;
-	size_t count;
+	struct scrape scrape;
 	FILE *file;
 };
-
-static const struct flexmem_account_state *
-find_account(const struct scraped *function, uint64_t id)
-{
-	uint32_t i;
-
-	for (i = 0; i < function->usage.accounts; i++) {
-		if (function->accounts[i].kind == FLEXMEM_ACCOUNT_CGROUP &&
-		    function->accounts[i].id == id)
-			return &function->accounts[i];
-	}
-	return NULL;
-}
 
 /* Whether a cgroup is one of the parents, or below one. */
 static bool is_shown(const struct exporter *exporter, const char *path,
@@ -87,144 +49,31 @@ static bool is_shown(const struct exporter *exporter, const char *path,
 }
 
 /*
- * A removed cgroup has no path any more. It counts as shown if the first cgroup
- * above it that has one is.
+ * Sets *@path to the path of a cgroup. A removed cgroup has none. It counts as shown
+ * if the first cgroup above it that has a path is shown.
  */
 static enum label label_of(const struct exporter *exporter,
 			   const struct scraped *function,
-			   const struct flexmem_account_state *account)
+			   const struct flexmem_account_state *account,
+			   const char **path)
 {
+	const struct cgroup_names *names = &exporter->scrape.names;
 	const struct flexmem_account_state *above = account;
-	const char *path = cgroup_names_get(&function->names, account->id);
+	const char *place;
 
-	if (path)
-		return is_shown(exporter, path, false) ? LABEL_PATH : LABEL_OTHER;
+	*path = cgroup_names_get(names, account->id);
+	if (*path)
+		return is_shown(exporter, *path, false) ? LABEL_PATH :
+							  LABEL_OTHER;
 	if (!account->removed)
 		return LABEL_OTHER;
-	while (!path && above->parent) {
-		above = find_account(function, above->parent);
+	do {
+		above = scraped_cgroup(function, above->parent);
 		if (!above)
 			return LABEL_OTHER;
-		path = cgroup_names_get(&function->names, above->id);
-	}
-	return path && is_shown(exporter, path, true) ? LABEL_REMOVED :
-							LABEL_OTHER;
-}
-
-/*
- * Computes what each cgroup has that none below it has. Returns whether this adds
- * up to the bytes in use.
- */
-static bool add_up(struct scraped *function)
-{
-	const struct flexmem_account_state *one, *parent;
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < function->usage.accounts; i++)
-		function->figures[i].own = function->accounts[i].bytes;
-	for (i = 0; i < function->usage.accounts; i++) {
-		one = &function->accounts[i];
-		if (one->kind != FLEXMEM_ACCOUNT_CGROUP)
-			continue;
-		sum += one->bytes;
-		parent = find_account(function, one->parent);
-		if (!parent)
-			continue;
-		sum -= one->bytes;
-		if (function->figures[parent - function->accounts].own <
-		    one->bytes)
-			return false;
-		function->figures[parent - function->accounts].own -= one->bytes;
-	}
-	return sum == function->usage.owned;
-}
-
-static void forget(struct scraped *function)
-{
-	flexmem_regions_free(function->regions);
-	flexmem_accounts_free(function->accounts);
-	free(function->figures);
-	function->regions = NULL;
-	function->accounts = NULL;
-	function->figures = NULL;
-}
-
-/* Returns -EAGAIN if the figures of a snapshot do not add up. */
-static int take_snapshot(const struct flexmem_device *device,
-			 struct scraped *function)
-{
-	int err;
-
-	err = flexmem_device_properties(device, &function->properties,
-					sizeof(function->properties));
-	if (!err)
-		err = flexmem_device_usage(device, &function->usage,
-					   sizeof(function->usage),
-					   &function->regions,
-					   sizeof(*function->regions),
-					   &function->accounts,
-					   sizeof(*function->accounts));
-	if (err)
-		return err;
-	function->figures = grow(NULL, (size_t)function->usage.accounts + 1,
-				 sizeof(*function->figures));
-	if (add_up(function))
-		return 0;
-	forget(function);
-	return -EAGAIN;
-}
-
-static int scrape_function(const struct exporter *exporter,
-			   struct scraped *function)
-{
-	struct flexmem_device *device;
-	unsigned int tries = 0;
-	uint32_t i;
-	int err;
-
-	err = flexmem_device_open(&device, function->identity.path);
-	if (err)
-		return err;
-	do
-		err = take_snapshot(device, function);
-	while (err == -EAGAIN && ++tries < MOST_SNAPSHOTS);
-	flexmem_device_close(device);
-	if (err)
-		return err;
-	cgroup_names_find(&function->names, function->accounts,
-			  function->usage.accounts);
-	for (i = 0; i < function->usage.accounts; i++) {
-		if (function->accounts[i].kind != FLEXMEM_ACCOUNT_CGROUP)
-			continue;
-		function->figures[i].label =
-			label_of(exporter, function, &function->accounts[i]);
-		function->figures[i].path = cgroup_names_get(
-			&function->names, function->accounts[i].id);
-	}
-	return 0;
-}
-
-/* A function that goes away meanwhile is left out. */
-static int scrape(struct exporter *exporter)
-{
-	struct scraped *function;
-	int err;
-
-	for (;;) {
-		exporter->functions = grow(exporter->functions,
-					   exporter->count + 1,
-					   sizeof(*exporter->functions));
-		function = &exporter->functions[exporter->count];
-		*function = (struct scraped){ 0 };
-		err = flexmem_device_identity((unsigned int)exporter->count,
-					      &function->identity,
-					      sizeof(function->identity));
-		if (err)
-			return err == -ENODEV ? 0 : err;
-		function->error = scrape_function(exporter, function);
-		exporter->count++;
-	}
+		place = cgroup_names_get(names, above->id);
+	} while (!place);
+	return is_shown(exporter, place, true) ? LABEL_REMOVED : LABEL_OTHER;
 }
 
 /* ---- the text ---- */
@@ -289,10 +138,17 @@ static void print_state(const struct exporter *exporter, const char *metric,
 		     condition_name(function->properties.condition), 1);
 }
 
+/* Figures that do not add up are no figures. */
+static bool is_readable(const struct scraped *function)
+{
+	return !function->error && function->whole;
+}
+
 static void print_readable(const struct exporter *exporter, const char *metric,
 			   const struct scraped *function)
 {
-	print_sample(exporter, metric, function, NULL, NULL, !function->error);
+	print_sample(exporter, metric, function, NULL, NULL,
+		     is_readable(function));
 }
 
 static void print_memory(const struct exporter *exporter, const char *metric,
@@ -334,29 +190,27 @@ static void print_domains(const struct exporter *exporter, const char *metric,
 static void print_own(const struct exporter *exporter, const char *metric,
 		      const struct scraped *function)
 {
-	uint64_t removed = 0, other = 0;
+	uint64_t sums[] = { [LABEL_REMOVED] = 0, [LABEL_OTHER] = 0 };
 	bool any_removed = false;
-	const struct figure *figure;
+	const char *path;
+	enum label label;
 	uint32_t i;
 
-	for (i = 0; i < function->usage.accounts; i++) {
-		figure = &function->figures[i];
-		if (function->accounts[i].kind != FLEXMEM_ACCOUNT_CGROUP)
-			continue;
-		if (figure->label == LABEL_PATH) {
+	for (i = 0; i < function->cgroups; i++) {
+		label = label_of(exporter, function, &function->accounts[i],
+				 &path);
+		any_removed |= label == LABEL_REMOVED;
+		if (label == LABEL_PATH)
 			print_sample(exporter, metric, function, "cgroup",
-				     figure->path, figure->own);
-		} else if (figure->label == LABEL_REMOVED) {
-			any_removed = true;
-			removed += figure->own;
-		} else {
-			other += figure->own;
-		}
+				     path, function->own[i]);
+		else
+			sums[label] += function->own[i];
 	}
 	if (any_removed)
 		print_sample(exporter, metric, function, "cgroup", "removed",
-			     removed);
-	print_sample(exporter, metric, function, "cgroup", "other", other);
+			     sums[LABEL_REMOVED]);
+	print_sample(exporter, metric, function, "cgroup", "other",
+		     sums[LABEL_OTHER]);
 }
 
 static uint64_t scalar(const struct scraped *function, size_t offset)
@@ -374,18 +228,19 @@ static uint64_t scalar(const struct scraped *function, size_t offset)
 static void print_accounts(const struct exporter *exporter, const char *metric,
 			   const struct scraped *function, size_t offset)
 {
+	const char *path;
 	uint64_t number;
 	uint32_t i;
 
-	for (i = 0; i < function->usage.accounts; i++) {
-		if (function->accounts[i].kind != FLEXMEM_ACCOUNT_CGROUP ||
-		    function->figures[i].label != LABEL_PATH)
+	for (i = 0; i < function->cgroups; i++) {
+		if (label_of(exporter, function, &function->accounts[i],
+			     &path) != LABEL_PATH)
 			continue;
 		memcpy(&number, (const char *)&function->accounts[i] + offset,
 		       sizeof(number));
 		if (number != FLEXMEM_UNLIMITED)
 			print_sample(exporter, metric, function, "cgroup",
-				     function->figures[i].path, number);
+				     path, number);
 	}
 }
 
@@ -445,13 +300,14 @@ static const struct family {
 static void print_family(const struct exporter *exporter,
 			 const struct family *family)
 {
+	const struct scrape *scrape = &exporter->scrape;
 	const struct scraped *function;
 
 	fprintf(exporter->file, "# HELP %s %s\n# TYPE %s %s\n", family->name,
 		family->help, family->name, family->type);
-	for (function = exporter->functions;
-	     function < exporter->functions + exporter->count; function++) {
-		if (function->error && !family->even_unreadable)
+	for (function = scrape->functions;
+	     function < scrape->functions + scrape->count; function++) {
+		if (!is_readable(function) && !family->even_unreadable)
 			continue;
 		if (family->print)
 			family->print(exporter, family->name, function);
@@ -511,18 +367,19 @@ static int write_file(struct exporter *exporter, const char *path)
 /* Says which functions could not be read; the others are in the file. */
 static enum tool_status report_errors(const struct exporter *exporter)
 {
+	const struct scrape *scrape = &exporter->scrape;
 	enum tool_status status = TOOL_OK;
 	const struct scraped *function;
 
-	for (function = exporter->functions;
-	     function < exporter->functions + exporter->count; function++) {
-		if (function->error == -EAGAIN)
+	for (function = scrape->functions;
+	     function < scrape->functions + scrape->count; function++) {
+		if (function->error)
+			status = tool_error(exporter->tool, function->error,
+					    NULL, "%s", function->identity.path);
+		else if (!function->whole)
 			status = tool_fail(exporter->tool, -EPERM,
 					   "%s: the owners that this process sees do not have all memory in use; only the administrator sees all",
 					   function->identity.path);
-		else if (function->error)
-			status = tool_error(exporter->tool, function->error,
-					    NULL, "%s", function->identity.path);
 	}
 	return status;
 }
@@ -530,7 +387,7 @@ static enum tool_status report_errors(const struct exporter *exporter)
 static enum tool_status export_to(struct exporter *exporter, const char *path)
 {
 	enum tool_status status;
-	int err = scrape(exporter);
+	int err = scrape_all(&exporter->scrape);
 
 	if (err)
 		return tool_error(exporter->tool, err, NULL, "export");
@@ -560,13 +417,7 @@ static void add_parent(struct exporter *exporter, char *path)
 
 static void clear(struct exporter *exporter)
 {
-	size_t i;
-
-	for (i = 0; i < exporter->count; i++) {
-		cgroup_names_clear(&exporter->functions[i].names);
-		forget(&exporter->functions[i]);
-	}
-	free(exporter->functions);
+	scrape_clear(&exporter->scrape);
 	free(exporter->parents);
 }
 
