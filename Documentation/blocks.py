@@ -117,6 +117,7 @@ BLOCKS = {
     ('tasks/watch.rst', 'FLEXMEM_DEBUG=1'): DRIVER,
     ('tasks/watch.rst', 'flexmem info'): 'as above',
     ('tasks/watch.rst', 'flexmem watch'): 'as above',
+    ('tasks/watch.rst', 'sudo flexmem top'): 'no: does not end, and needs a terminal; tests/userlib/test_tool_top.py drives it',
     ('uapi.rst', 'cc'): DRIVER,
     ('flexmem.1', '$ make modules'): NONE,
     ('flexmem.1', '$ cd'): DRIVER,

@@ -12,7 +12,7 @@ set -euo pipefail
 packages_of() {
 	case $1 in
 	# building library, command, and modules for the kernels that are downloaded
-	build) echo gcc g++ gcc-multilib libc6-dev make perl python3 pkg-config zlib1g-dev libjansson-dev rsync kmod libelf1 ;;
+	build) echo gcc g++ gcc-multilib libc6-dev make perl python3 pkg-config zlib1g-dev libjansson-dev libncurses-dev rsync kmod libelf1 ;;
 	# modules for the running kernel
 	host) echo "linux-headers-$(uname -r)" pahole ;;
 	# the Debian packages, and the check of them, which brings 100 packages
@@ -28,7 +28,7 @@ packages_of() {
 	# other tools of `make check`; linux-source has checkpatch and kernel-doc
 	check) echo linux-source-6.12 xz-utils perl python3 libcmocka-dev git sparse shellcheck codespell cppcheck jq \
 		mandoc python3-sphinx python3-docutils python3-cffi python3-numpy libpython3-dev openssl systemd udev nodejs \
-		python3-jsonschema zsh ;;
+		python3-jsonschema tmux zsh ;;
 	# the pages; kernel-doc is in linux-source
 	docs) echo linux-source-6.12 xz-utils perl python3 python3-sphinx python3-docutils ;;
 	# the headers of QEMU, for a PCIe device of our own

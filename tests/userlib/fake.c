@@ -174,6 +174,7 @@ void fake_from_environment(void)
 	fake.waits_ms = from_environment("FAKE_WAITS_MS", 0);
 	fake.quarantined = from_environment("FAKE_QUARANTINED", 0);
 	fake.scrubbed = from_environment("FAKE_SCRUBBED", 0);
+	fake.grows = from_environment("FAKE_GROWS", 0);
 	fake.nodes[0].mode = (uint32_t)from_environment("FAKE_MODE",
 							FLEXMEM_MODE_VF);
 	fake.nodes[0].exists = from_environment("FAKE_NODE", true);

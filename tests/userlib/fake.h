@@ -131,6 +131,9 @@ struct fake {
 	uint64_t waits_ms;
 	uint64_t quarantined;
 	uint64_t scrubbed;
+	/* By how much the first open file grows after each snapshot with owners, and by how much it has. */
+	uint64_t grows;
+	uint64_t grown;
 	/* The part of the used bytes that is told as programs'. */
 	uint64_t used_program;
 

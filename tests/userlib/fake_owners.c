@@ -217,7 +217,7 @@ static void sums(struct flexmem_snapshot *cmd)
 		cmd->out_clients += files[i].open;
 		cmd->out_owned += files[i].used;
 	}
-	cmd->out_free -= fake.orphaned + fake.quarantined;
+	cmd->out_free -= fake.orphaned + fake.quarantined + fake.grown;
 	cmd->out_orphaned = fake.orphaned;
 	cmd->out_quarantined = fake.quarantined;
 	cmd->out_scrubbed = fake.scrubbed;
@@ -349,9 +349,11 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 		entry[i].slot = i;
 		hide(&entry[i]);
 	}
-	if (cmd->owner_count)
-		list_owners(caller, all,
-			    (void *)(uintptr_t)cmd->owners);
+	if (!cmd->owner_count)
+		return 0;
+	list_owners(caller, all, (void *)(uintptr_t)cmd->owners);
+	files[0].used += fake.grows;
+	fake.grown += fake.grows;
 	return 0;
 }
 

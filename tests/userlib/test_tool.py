@@ -20,8 +20,8 @@ def help_of_everything():
     out = good("--help")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
-                        "release", "watch", "export", "alloc", "fill", "check", "free", "trim", "shell", "replay",
-                        "convert", "help", "version"], commands
+                        "release", "watch", "top", "export", "alloc", "fill", "check", "free", "trim", "shell",
+                        "replay", "convert", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
@@ -41,7 +41,7 @@ def help_as_a_command():
         assert run("help", *args) == (2, "", f"flexmem help: {text}\nTry 'flexmem help --help'.\n"), args
     out = good("shell", stdin="help\nhelp free\n")
     commands = re.findall(r"^  (\w+) +", out, re.M)
-    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "export", "alloc", "fill",
+    assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "top", "export", "alloc", "fill",
                         "check", "free", "trim", "help", "quit"], commands
     assert out.endswith(good("shell", stdin="free --help\n")), out
     assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands

@@ -104,6 +104,20 @@ static const struct command commands[] = {
 	  "  --count N          end after so many events\n"
 	  "  --timeout SECONDS  end after so long; 0: look once",
 	  SHELL_NOT, cmd_watch },
+	{ "top", "[--interval SECONDS]", "the owners of memory, live",
+	  "Show the owners of memory on a terminal: functions, cgroups, or open files.\n"
+	  "The figures of a function are of one moment. The administrator sees all\n"
+	  "owners. A line in bold has nine tenths of what it may have, or more.\n\n"
+	  "  --interval SECONDS  read again after so long (default: 2)\n\n"
+	  "Keys:\n\n"
+	  "  f a c            functions, accounts of cgroups, clients (open files)\n"
+	  "  < >              order by the column before, or the next\n"
+	  "  r                reverse the order\n"
+	  "  arrows, page up and down\n"
+	  "                   other rows; to the left and right: the rest of long names\n"
+	  "  space            read now\n"
+	  "  q                end",
+	  SHELL_TOO, cmd_top },
 	{ "export", "[--show PARENT]... [--output FILE]", "figures for Prometheus",
 	  "Write figures of all functions in the text format of Prometheus. The figures\n"
 	  "of a function are of one moment and add up. Only the administrator may.\n\n"
@@ -145,8 +159,8 @@ static const struct command commands[] = {
 	  SHELL_TOO, cmd_trim },
 	{ "shell", "", "several commands on one open file",
 	  "Read commands from standard input, one a line, and carry them out on one\n"
-	  "open file: info, regions, segments, stats, owners, limit, export, alloc, fill,\n"
-	  "check, free, trim, help, quit.\n"
+	  "open file: info, regions, segments, stats, owners, limit, reserve, top, export,\n"
+	  "alloc, fill, check, free, trim, help, quit.\n"
 	  "All allocations are freed at the end. Lines that begin with '#' are\n"
 	  "skipped. If the input is not a terminal the exit status is that of the\n"
 	  "worst command.", SHELL_NOT, cmd_shell },

@@ -247,7 +247,7 @@ bool parse_cgroup(struct tool *tool, const char *text, uint64_t *id)
 	return !err;
 }
 
-static void check_memory(const void *pointer)
+void check_memory(const void *pointer)
 {
 	if (pointer)
 		return;

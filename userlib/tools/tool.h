@@ -93,6 +93,7 @@ enum tool_status cmd_reserve(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_segments(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_shell(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_stats(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_top(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_trim(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_version(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_watch(struct tool *tool, int argc, char **argv);
@@ -218,6 +219,8 @@ void tool_text(struct tool *tool, const char *key,
  */
 char *escaped_text(const char *text);
 
+/* Ends the command if a pointer is NULL, because memory is lacking. */
+void check_memory(const void *pointer);
 /* realloc() and strdup(), which end the command if there is no memory. */
 void *grow(void *array, size_t count, size_t size);
 char *copy_text(const char *text);
