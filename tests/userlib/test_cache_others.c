@@ -389,6 +389,42 @@ static void a_pool_on_its_own_provider(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+static int no_descriptor(void *user)
+{
+	(void)user;
+	return -1;
+}
+
+/* What the process has of another provider is not its part of this one. */
+static void memory_of_another_provider(void **state)
+{
+	struct flexmem_cache *cache = beside_others("", slots);
+	struct flexmem_cache_request request = { .bytes = 10 * GIB };
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_flat *flat;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_flat_create(&flat, 16 * GIB, &provider,
+						   sizeof(provider)), 0);
+	provider.pressure_fd = no_descriptor;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider),
+						      &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	assert_int_equal(failure_ms(cache, GIB), WHOLE_MS);
+	/* Nobody else has memory of the other one. */
+	sleeps = 0;
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), -ENOMEM);
+	assert_int_equal(sleeps, 0);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+}
+
 /* A cache over a device, in a cgroup with a limit of 1 GiB. */
 static void a_device_below_a_limit(void **state)
 {
@@ -439,6 +475,7 @@ int main(void)
 		CACHE_TEST(a_limit_of_handles),
 		CACHE_TEST(the_wait_ends_with_its_cause),
 		CACHE_TEST(a_pool_on_its_own_provider),
+		CACHE_TEST(memory_of_another_provider),
 		CACHE_TEST(a_device_below_a_limit),
 	};
 

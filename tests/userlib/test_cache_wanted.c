@@ -382,6 +382,81 @@ static void what_could_not_go_goes_later(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A provider of a pool. While it is busy, it takes no segment back. */
+static struct flexmem_cache_provider flat;
+static bool is_busy;
+
+static int flat_alloc(void *user, uint64_t bytes, uint64_t alignment,
+		      uint32_t flags, struct flexmem_cache_memory *memory,
+		      struct flexmem_failure *failure)
+{
+	int err = flat.alloc(user, bytes, alignment, flags, memory, failure);
+
+	memory->address.region_id = 77;
+	return err;
+}
+
+static int flat_free(void *user, uint64_t handle)
+{
+	return is_busy ? -EBUSY : flat.free(user, handle);
+}
+
+static void *take_in(struct flexmem_cache *cache, uint64_t pool, uint64_t bytes)
+{
+	struct flexmem_cache_request request = { .bytes = bytes, .pool = pool };
+	struct flexmem_cache_allocation a;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	return a.token;
+}
+
+/*
+ * A pool has memory of another provider. That memory neither counts, nor does it
+ * help others.
+ */
+static void memory_of_another_provider(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_flat *memory;
+	uint64_t pool;
+	void *token;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_flat_create(&memory, 4 * GIB, &flat,
+						   sizeof(flat)), 0);
+	provider = flat;
+	provider.alloc = flat_alloc;
+	provider.free = flat_free;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider),
+						      &pool), 0);
+	take(cache, 100 * MIB, 0);
+	three_free(cache);
+	take_in(cache, pool, 2 * GIB);
+	token = take_in(cache, pool, 70 * MIB);
+	others = 500 * MIB - 2 * GIB - 70 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 20 * MIB);
+	/* It was taken. */
+	others += 10 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 40 * MIB);
+	others += 10 * MIB;
+	is_busy = true;
+	give(cache, token);
+	assert_int_equal(flexmem_cache_pool_release(cache, pool), 0);
+	is_busy = false;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 70 * MIB), 60 * MIB);
+	/* Nobody takes that, although the other provider gets its memory back. */
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	others += 70 * MIB;
+	give(cache, take(cache, 20 * MIB, 0));
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 10 * MIB), 0);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(memory);
+}
+
 /* What goes for the level counts for the other process, too. */
 static void the_rest_of_what_is_lacking(void **state)
 {
@@ -544,6 +619,7 @@ int main(void)
 		CACHE_TEST(the_larger_wish_counts),
 		CACHE_TEST(nothing_to_give_costs_no_walk),
 		CACHE_TEST(what_could_not_go_goes_later),
+		CACHE_TEST(memory_of_another_provider),
 		CACHE_TEST(the_rest_of_what_is_lacking),
 		CACHE_TEST(levels_and_what_is_lacking),
 		CACHE_TEST(what_becomes_idle_goes),

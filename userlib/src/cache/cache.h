@@ -205,6 +205,14 @@ void fmlib_release(struct flexmem_cache *cache,
 uint64_t fmlib_segment_tail(const struct fmlib_segment *segment);
 uint64_t fmlib_segment_stamp(const struct fmlib_segment *segment);
 
+/* Pools have copies of their providers, so the copies are compared. */
+static inline bool
+fmlib_is_same_provider(const struct flexmem_cache_provider *a,
+		       const struct flexmem_cache_provider *b)
+{
+	return a->alloc == b->alloc && a->user == b->user;
+}
+
 static inline const struct flexmem_cache_provider *
 fmlib_provider_of(const struct fmlib_segment *segment)
 {

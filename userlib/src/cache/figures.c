@@ -153,13 +153,34 @@ void fmlib_figures_segment(struct flexmem_cache *cache,
 }
 
 void fmlib_figures_reserved(struct flexmem_cache *cache,
-			    enum flexmem_cache_pool_kind kind, uint64_t more,
+			    const struct fmlib_segment *segment, uint64_t more,
 			    uint64_t less)
 {
+	enum flexmem_cache_pool_kind kind = segment->arena->kind;
+
 	if (more)
 		add(cache->figures.reserved_bytes, kind, more);
 	if (less)
 		subtract(cache->figures.reserved_bytes, kind, less);
+	if (!fmlib_is_same_provider(fmlib_provider_of(segment),
+				    &cache->provider))
+		cache->elsewhere += more - less;
+}
+
+uint64_t fmlib_reserved_on(const struct flexmem_cache *cache,
+			   const struct flexmem_cache_provider *provider)
+{
+	const struct fmlib_segment *segment = cache->first_segment;
+	uint64_t bytes = 0;
+
+	if (fmlib_is_same_provider(provider, &cache->provider))
+		return cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current -
+		       cache->elsewhere;
+	for (; segment; segment = segment->next) {
+		if (fmlib_is_same_provider(fmlib_provider_of(segment), provider))
+			bytes += segment->size;
+	}
+	return bytes;
 }
 
 static void add_flow(struct fmlib_flow *sum, struct fmlib_flow *part)

@@ -36,8 +36,11 @@ void fmlib_figures_oversize(struct flexmem_cache *cache);
 void fmlib_figures_segment(struct flexmem_cache *cache,
 			   const struct fmlib_segment *segment, int change);
 void fmlib_figures_reserved(struct flexmem_cache *cache,
-			    enum flexmem_cache_pool_kind kind, uint64_t add,
+			    const struct fmlib_segment *segment, uint64_t add,
 			    uint64_t subtract);
+/* The bytes that the cache has from a provider. */
+uint64_t fmlib_reserved_on(const struct flexmem_cache *cache,
+			   const struct flexmem_cache_provider *provider);
 
 /*
  * Whether the block has a tag. A block without a tag counts only in the figures

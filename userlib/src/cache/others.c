@@ -40,7 +40,7 @@ static bool limit_could_yield(const struct flexmem_failure *failure,
 
 /*
  * Whether other processes have so much memory that the request could succeed if
- * they freed it. @own: what this process has, at least.
+ * they freed it. @own: what this process has of it, at least.
  */
 static bool memory_could_yield(const struct flexmem_cache_provider *provider,
 			       uint64_t own, uint64_t bytes)
@@ -59,7 +59,7 @@ static bool others_could_help(const struct flexmem_cache *cache,
 {
 	const struct flexmem_cache_provider *provider = want->pool->provider;
 	const struct flexmem_failure *device = &want->failure->device;
-	uint64_t own = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
+	uint64_t own = fmlib_reserved_on(cache, provider);
 	/* A segment can be as small as the request. */
 	uint64_t bytes = want->size;
 

@@ -170,13 +170,6 @@ uint64_t fmlib_pool_reclaim(struct flexmem_cache *cache,
 	return cache->returned - before;
 }
 
-/* Pools have copies of their providers, so the copies are compared. */
-static bool is_same(const struct flexmem_cache_provider *a,
-		    const struct flexmem_cache_provider *b)
-{
-	return a->alloc == b->alloc && a->user == b->user;
-}
-
 /*
  * Whether the free memory of @pool would be enough for the request, which needs
  * @least bytes. The device has @left.
@@ -192,10 +185,10 @@ static bool could_help(const struct flexmem_cache *cache,
 	if (failure->allowed_bytes && !failure->error)
 		return failure->reserved_bytes - pool->kept +
 		       least <= failure->allowed_bytes;
-	if (!is_same(pool->provider, want->pool->provider))
+	if (!fmlib_is_same_provider(pool->provider, want->pool->provider))
 		return false;
-	return !is_same(pool->provider, &cache->provider) || left >= least ||
-	       pool->kept >= least - left;
+	return !fmlib_is_same_provider(pool->provider, &cache->provider) ||
+	       left >= least || pool->kept >= least - left;
 }
 
 static bool keeps_more(const struct fmlib_pool *a, const struct fmlib_pool *b)

@@ -79,6 +79,26 @@ static struct fmlib_segment *victims(struct flexmem_cache *cache,
 	return sort(cache, list, count, order);
 }
 
+/*
+ * The same of the provider of the cache only, not of pools with a provider of
+ * their own: it is this provider's memory that others lack.
+ */
+static struct fmlib_segment *own_victims(struct flexmem_cache *cache,
+					 order_fn order)
+{
+	struct fmlib_segment *list = victims(cache, order);
+	struct fmlib_segment **link = &list;
+
+	while (*link) {
+		if (fmlib_is_same_provider(fmlib_provider_of(*link),
+					   &cache->provider))
+			link = &(*link)->next_victim;
+		else
+			*link = (*link)->next_victim;
+	}
+	return list;
+}
+
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
 {
 	struct fmlib_segment *segment = NULL;
@@ -178,7 +198,7 @@ static struct fmlib_segment *find_run(struct flexmem_cache *cache,
 				      uint64_t size,
 				      struct fmlib_segment **last)
 {
-	struct fmlib_segment *segment = victims(cache, higher);
+	struct fmlib_segment *segment = own_victims(cache, higher);
 	struct fmlib_segment *above = NULL;
 	struct fmlib_segment *found = NULL;
 	struct fmlib_segment *top = NULL;
@@ -207,7 +227,7 @@ static struct fmlib_segment *find_run(struct flexmem_cache *cache,
 static uint64_t reclaim_largest(struct flexmem_cache *cache, uint64_t bytes,
 				int *error)
 {
-	struct fmlib_segment *segment = victims(cache, larger);
+	struct fmlib_segment *segment = own_victims(cache, larger);
 	struct fmlib_segment *next;
 	uint64_t released = 0;
 	int err;

@@ -222,7 +222,7 @@ static void attach(struct flexmem_cache *cache, struct fmlib_segment *segment,
 		fmlib_piece_insert(cache, piece);
 	}
 	fmlib_figures_segment(cache, segment, 1);
-	fmlib_figures_reserved(cache, segment->arena->kind, segment->size, 0);
+	fmlib_figures_reserved(cache, segment, segment->size, 0);
 	fmlib_history_segment(cache, segment, 0, segment->size, true);
 	fmlib_cache_log(cache, FLEXMEM_LOG_DEBUG,
 			"segment %llu: %llu bytes for stream %llu",
@@ -447,7 +447,7 @@ static void extend(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	fmlib_history_segment(cache, segment, segment->size, more, true);
 	segment->size += more;
 	segment->stuck = false;
-	fmlib_figures_reserved(cache, segment->arena->kind, more, 0);
+	fmlib_figures_reserved(cache, segment, more, 0);
 	cache->figures.num_device_grow++;
 }
 
@@ -663,7 +663,7 @@ static int shrink(struct flexmem_cache *cache, struct fmlib_segment *segment,
 	fmlib_figures_holes(cache, segment->arena->lane, segment, before);
 	segment->size = size;
 	fmlib_history_segment(cache, segment, size, less, false);
-	fmlib_figures_reserved(cache, segment->arena->kind, 0, less);
+	fmlib_figures_reserved(cache, segment, 0, less);
 	cache->figures.num_device_shrink++;
 	return 0;
 }
@@ -775,7 +775,7 @@ void fmlib_segment_forget(struct flexmem_cache *cache,
 
 	fmlib_history_segment(cache, segment, 0, segment->size, false);
 	fmlib_figures_segment(cache, segment, -1);
-	fmlib_figures_reserved(cache, segment->arena->kind, 0, segment->size);
+	fmlib_figures_reserved(cache, segment, 0, segment->size);
 	for (piece = segment->first; piece; piece = next) {
 		next = piece->next;
 		if (piece->is_free)

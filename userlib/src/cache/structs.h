@@ -632,6 +632,7 @@ struct flexmem_cache {
 	 * @asking: bytes of segments that threads are making, whether they hold
 	 * the lock or not.
 	 * @returned: bytes that were returned to the provider so far.
+	 * @elsewhere: bytes of segments of other providers than @provider.
 	 */
 	struct fmlib_segment *first_segment;
 	struct fmlib_segment *last_segment;
@@ -642,6 +643,7 @@ struct flexmem_cache {
 	uint64_t segment_serial;
 	uint64_t asking;
 	uint64_t returned;
+	uint64_t elsewhere;
 	/*
 	 * @askers: number of calls that may need one more entry of @regions.
 	 * @regions has room for these entries.

@@ -32,7 +32,7 @@ static uint64_t alive(const struct fmlib_wish *wish, uint64_t now)
 /* What others have, if @in_use bytes of the device are in use. */
 static uint64_t of_others(const struct flexmem_cache *cache, uint64_t in_use)
 {
-	uint64_t own = cache->figures.reserved_bytes[FLEXMEM_CACHE_ALL].current;
+	uint64_t own = fmlib_reserved_on(cache, &cache->provider);
 
 	return in_use > own ? in_use - own : 0;
 }
