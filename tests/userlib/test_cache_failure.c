@@ -125,6 +125,12 @@ static void advice(void **state)
 	mock.fail_allocs = 9;
 	text_of(cache, 8 * MIB + 1, text, sizeof(text));
 	assert_null(strstr(text, "fragmentation"));
+	/* A growing segment is in one region, too. */
+	mock.reason.limit = FLEXMEM_LIMIT_REGION_SIZE;
+	mock.fail_allocs = 9;
+	text_of(cache, 8 * MIB, text, sizeof(text));
+	assert_null(strstr(text, "fragmentation"));
+	mock.reason.limit = FLEXMEM_LIMIT_SLOTS;
 	mock.fail_allocs = 0;
 	/* The segments grow already, so the text does not advise that. */
 	growing = mock_cache("expandable_segments:True");

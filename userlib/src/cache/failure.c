@@ -245,9 +245,20 @@ static void say_cache(struct out *out,
 }
 
 /*
- * Advises segments that grow only if the largest free block is in the pool of
- * the request. Free memory of other pools would not serve it either.
+ * Whether segments that grow may serve the request: if the largest free block is
+ * in its pool, because free memory of other pools would not serve it either; and
+ * if a region can be that large, because such a segment is in one region, too.
  */
+static bool growth_may_help(const struct flexmem_cache_failure *failure)
+{
+	return !failure->expandable &&
+	       (!failure->allowed_bytes || failure->error) &&
+	       failure->device.limit != FLEXMEM_LIMIT_REGION_SIZE &&
+	       failure->largest_pool == failure->pool &&
+	       failure->reserved_bytes - failure->allocated_bytes >=
+		       failure->asked;
+}
+
 static void say_advice(struct out *out,
 		       const struct flexmem_cache_failure *failure)
 {
@@ -258,10 +269,7 @@ static void say_advice(struct out *out,
 		say(out, "; freed memory that other streams use waits until the capture ends");
 	if (failure->hints & FLEXMEM_CACHE_HINT_FRACTION)
 		say(out, "; a larger fraction may help");
-	else if (!failure->expandable && (!failure->allowed_bytes || failure->error) &&
-		 failure->largest_pool == failure->pool &&
-		 failure->reserved_bytes - failure->allocated_bytes >=
-		 failure->asked)
+	else if (growth_may_help(failure))
 		say(out, "; expandable_segments:True may avoid this fragmentation");
 }
 
