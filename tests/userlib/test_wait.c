@@ -180,6 +180,16 @@ static void a_limit_is_in_the_way(void **state)
 	assert_int_equal(wait_for(128, 50, 0), 0);
 }
 
+/* A domain that an allocation must ask for does not count. */
+static void on_chip_memory_is_free(void **state)
+{
+	(void)state;
+	fake.nr_domains = 2;
+	fake_tells_of_a_free();
+	assert_int_equal(wait_for(GIB + 128, 50, 50), -ETIMEDOUT);
+	assert_int_equal(wait_for(GIB, 50, 0), 0);
+}
+
 /* Another thread serves the events. */
 static void reads_no_event(void **state)
 {
@@ -219,6 +229,7 @@ int main(void)
 		WAIT_TEST(too_little_is_free),
 		WAIT_TEST(pieces_are_not_waited_for),
 		WAIT_TEST(a_limit_is_in_the_way),
+		WAIT_TEST(on_chip_memory_is_free),
 		WAIT_TEST(reads_no_event),
 		WAIT_TEST(wait_errors),
 	};

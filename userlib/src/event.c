@@ -75,10 +75,11 @@ static int is_free(const struct flexmem_device *device, uint64_t since,
 
 	err = flexmem_device_domain(device, FLEXMEM_WHOLE_DEVICE, &all,
 				    sizeof(all));
-	if (err)
+	if (err || all.freed <= since)
 		return err;
-	fmlib_own_memory(&all, &free_bytes, &total);
-	return all.freed > since && free_bytes >= bytes;
+	/* Not the bytes of the whole device: some domains must be asked for. */
+	err = flexmem_device_memory_info(device, &free_bytes, &total);
+	return err ? err : free_bytes >= bytes;
 }
 
 int flexmem_device_wait(const struct flexmem_device *device, uint64_t since,
