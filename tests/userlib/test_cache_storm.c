@@ -20,7 +20,10 @@
 #define PIECES 256
 #define HANDLES 1024
 
-/* As in the driver: an event at most each 100 ms, for the largest wish. */
+/*
+ * As in the driver: an event at most each 100 ms, for the sum of the wishes; of
+ * each process only the largest counts.
+ */
 #define EVENT_MS 100
 #define LOOK_MS 100
 
@@ -28,6 +31,8 @@
  * @own: the bytes of the process
  * @wakes: when its thread goes on; NEVER: the thread has ended
  * @runs: whether it is the thread that runs now
+ * @wish, @wish_at: its last wish, and the number of the event that tells it
+ * @read_at: the number of the last event of which it knows all but @unread
  */
 struct process {
 	struct flexmem_cache *cache;
@@ -37,13 +42,10 @@ struct process {
 	bool runs;
 	uint64_t bytes;
 	int result;
-};
-
-/* The largest wish, and the largest of another process. */
-struct wishes {
-	const struct process *by;
-	uint64_t bytes;
-	uint64_t other;
+	uint64_t wish;
+	uint64_t wish_at;
+	uint64_t read_at;
+	uint64_t unread;
 };
 
 static struct {
@@ -52,8 +54,9 @@ static struct {
 	uint64_t sizes[HANDLES];
 	uint64_t handles;
 	uint64_t used;
-	struct wishes next;
-	struct wishes told;
+	/* The wishes of the next event, and those of the last one. */
+	uint64_t next;
+	uint64_t told;
 	int64_t last_event;
 	uint64_t sequence;
 } device;
@@ -104,19 +107,26 @@ int __wrap_clock_nanosleep(clockid_t clock, int flags,
 	return 0;
 }
 
-static void wish(const struct process *by, uint64_t bytes)
+/* What a process has not read yet of the wishes of others. */
+static uint64_t unread(const struct process *process)
 {
-	struct wishes *next = &device.next;
+	if (process->read_at == device.sequence)
+		return process->unread;
+	return device.told -
+	       (process->wish_at == device.sequence ? process->wish : 0);
+}
 
-	if (by == next->by) {
-		next->bytes = bytes > next->bytes ? bytes : next->bytes;
-	} else if (bytes > next->bytes) {
-		next->other = next->bytes;
-		next->bytes = bytes;
-		next->by = by;
-	} else if (bytes > next->other) {
-		next->other = bytes;
+static void wish(struct process *by, uint64_t bytes)
+{
+	by->unread = unread(by);
+	by->read_at = device.sequence;
+	if (by->wish_at == device.sequence + 1) {
+		device.next -= by->wish;
+		bytes = bytes > by->wish ? bytes : by->wish;
 	}
+	by->wish_at = device.sequence + 1;
+	by->wish = bytes;
+	device.next += bytes;
 }
 
 static int alloc(void *user, uint64_t bytes, uint64_t alignment, uint32_t flags,
@@ -167,15 +177,19 @@ static int info(void *user, uint64_t *free_bytes, uint64_t *total)
 
 static int read_event(void *user, struct flexmem_pressure_event *event)
 {
+	struct process *process = user;
+	uint64_t wanted = unread(process);
+
+	process->unread = 0;
+	process->read_at = device.sequence;
 	*event = (struct flexmem_pressure_event){
 		.in_use = device.used,
 		.memory = CAPACITY,
 		.sequence = device.sequence,
-		.wanted = device.told.by == user ? device.told.other :
-						   device.told.bytes,
+		.wanted = wanted < CAPACITY ? wanted : CAPACITY,
 		.flags = FLEXMEM_TELLS_WANTED,
 	};
-	return event->wanted ? 0 : -EAGAIN;
+	return wanted ? 0 : -EAGAIN;
 }
 
 static int no_descriptor(void *user)
@@ -244,7 +258,7 @@ static void send_event(void)
 	size_t i;
 
 	device.told = device.next;
-	device.next = (struct wishes){ 0 };
+	device.next = 0;
 	device.last_event = now_ns;
 	device.sequence++;
 	for (i = 0; i < device.count; i++)
@@ -282,7 +296,7 @@ static void run(void)
 	int64_t time;
 
 	while ((process = next_process())) {
-		event = device.next.bytes ?
+		event = device.next ?
 			device.last_event + EVENT_MS * MS : NEVER;
 		time = process->wakes < look ? process->wakes : look;
 		time = event < time ? event : time;
