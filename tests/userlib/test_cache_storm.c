@@ -19,6 +19,7 @@
 #define PIECE (256 * MIB)
 #define PIECES 256
 #define HANDLES 1024
+#define NOWHERE UINT64_MAX
 
 /*
  * As in the driver: an event at most each 100 ms, for the sum of the wishes; of
@@ -48,12 +49,27 @@ struct process {
 	uint64_t unread;
 };
 
+struct extent {
+	uint64_t begin;
+	uint64_t end;
+};
+
+/*
+ * @regions: how many regions of equal size the memory has; 0: an allocation can
+ * be in pieces
+ * @extents: what is allocated, by address
+ * @answer_ms: how long after an event the caches answer
+ * @answer_at: when they answer next, or NEVER
+ */
 static struct {
 	struct process processes[PROCESSES];
 	size_t count;
-	uint64_t sizes[HANDLES];
-	uint64_t handles;
+	uint64_t regions;
+	struct extent extents[HANDLES];
+	size_t extent_count;
 	uint64_t used;
+	int64_t answer_ms;
+	int64_t answer_at;
 	/* The wishes of the next event, and those of the last one. */
 	uint64_t next;
 	uint64_t told;
@@ -129,41 +145,132 @@ static void wish(struct process *by, uint64_t bytes)
 	device.next += bytes;
 }
 
+static uint64_t region_size(void)
+{
+	return device.regions ? CAPACITY / device.regions : NOWHERE;
+}
+
+/*
+ * The smallest hole of a region with at least @bytes, and the free bytes of the
+ * region.
+ */
+static struct extent best_hole(uint64_t region, uint64_t bytes,
+			       uint64_t *free_bytes)
+{
+	const uint64_t size = region_size();
+	const struct extent *end = device.extents + device.extent_count;
+	const struct extent *next = device.extents;
+	struct extent hole = { .begin = region * size };
+	struct extent best = { NOWHERE, NOWHERE };
+
+	*free_bytes = 0;
+	while (next < end && next->begin < hole.begin)
+		next++;
+	for (;; hole.begin = next++->end) {
+		hole.end = next < end && next->begin < (region + 1) * size ?
+			   next->begin : (region + 1) * size;
+		*free_bytes += hole.end - hole.begin;
+		if (hole.end - hole.begin >= bytes &&
+		    (best.begin == NOWHERE ||
+		     hole.end - hole.begin < best.end - best.begin))
+			best = hole;
+		if (hole.end == (region + 1) * size)
+			return best;
+	}
+}
+
+/* As in the driver: the region with the most free bytes, there the best hole. */
+static uint64_t find_place(uint64_t bytes)
+{
+	uint64_t found = NOWHERE;
+	struct extent hole;
+	uint64_t most = 0;
+	uint64_t left;
+	uint64_t i;
+
+	if (!device.regions && bytes <= CAPACITY - device.used)
+		return device.extent_count ?
+		       device.extents[device.extent_count - 1].end : 0;
+	for (i = 0; i < device.regions; i++) {
+		hole = best_hole(i, bytes, &left);
+		if (hole.begin != NOWHERE && left > most) {
+			most = left;
+			found = hole.begin;
+		}
+	}
+	return found;
+}
+
+/* The first extent that begins at @begin or above. */
+static struct extent *extent_from(uint64_t begin)
+{
+	struct extent *extent = device.extents;
+
+	while (extent < device.extents + device.extent_count &&
+	       extent->begin < begin)
+		extent++;
+	return extent;
+}
+
+static void occupy(uint64_t begin, uint64_t bytes)
+{
+	struct extent *extent = extent_from(begin);
+
+	assert_true(device.extent_count < HANDLES);
+	memmove(extent + 1, extent,
+		(size_t)(device.extents + device.extent_count++ - extent) *
+		sizeof(*extent));
+	*extent = (struct extent){ begin, begin + bytes };
+	device.used += bytes;
+}
+
+static enum flexmem_limit reason(uint64_t bytes)
+{
+	if (bytes > region_size())
+		return FLEXMEM_LIMIT_REGION_SIZE;
+	return bytes > CAPACITY - device.used ? FLEXMEM_LIMIT_CAPACITY :
+						FLEXMEM_LIMIT_FRAGMENTATION;
+}
+
 static int alloc(void *user, uint64_t bytes, uint64_t alignment, uint32_t flags,
 		 struct flexmem_cache_memory *memory,
 		 struct flexmem_failure *failure)
 {
-	static uint64_t offset;
 	struct process *process = user;
+	uint64_t begin = find_place(bytes);
 
 	(void)alignment;
 	(void)flags;
-	if (bytes > CAPACITY - device.used) {
+	if (begin == NOWHERE) {
 		*failure = (struct flexmem_failure){
-			.limit = FLEXMEM_LIMIT_CAPACITY,
+			.limit = reason(bytes),
 			.own_used = process->own,
 			.quota = FLEXMEM_UNLIMITED,
 			.quota_left = FLEXMEM_UNLIMITED,
 		};
-		wish(process, bytes);
+		if (failure->limit != FLEXMEM_LIMIT_REGION_SIZE)
+			wish(process, bytes);
 		return -ENOMEM;
 	}
-	device.used += bytes;
+	occupy(begin, bytes);
 	process->own += bytes;
-	memory->handle = ++device.handles;
-	assert_true(device.handles < HANDLES);
-	device.sizes[device.handles] = bytes;
-	memory->address = (struct flexmem_virtual_address){ 1, offset };
-	offset += bytes;
+	memory->handle = begin;
+	memory->address.region_id = begin / region_size() + 1;
+	memory->address.offset = begin % region_size();
 	return 0;
 }
 
 static int release(void *user, uint64_t handle)
 {
 	struct process *process = user;
+	struct extent *extent = extent_from(handle);
+	uint64_t bytes = extent->end - extent->begin;
 
-	device.used -= device.sizes[handle];
-	process->own -= device.sizes[handle];
+	device.used -= bytes;
+	process->own -= bytes;
+	memmove(extent, extent + 1,
+		(size_t)(device.extents + device.extent_count-- - extent - 1) *
+		sizeof(*extent));
 	return 0;
 }
 
@@ -253,16 +360,22 @@ static void let_run(struct process *process)
 	pthread_mutex_unlock(&baton);
 }
 
-static void send_event(void)
+static void answer(void)
 {
 	size_t i;
 
+	device.answer_at = NEVER;
+	for (i = 0; i < device.count; i++)
+		flexmem_cache_serve_pressure(device.processes[i].cache, NULL);
+}
+
+static void send_event(void)
+{
 	device.told = device.next;
 	device.next = 0;
 	device.last_event = now_ns;
 	device.sequence++;
-	for (i = 0; i < device.count; i++)
-		flexmem_cache_serve_pressure(device.processes[i].cache, NULL);
+	device.answer_at = now_ns + device.answer_ms * MS;
 }
 
 /* What the helper threads do while somebody lacks memory. */
@@ -300,8 +413,11 @@ static void run(void)
 			device.last_event + EVENT_MS * MS : NEVER;
 		time = process->wakes < look ? process->wakes : look;
 		time = event < time ? event : time;
+		time = device.answer_at < time ? device.answer_at : time;
 		now_ns = time > now_ns ? time : now_ns;
-		if (event == time) {
+		if (device.answer_at == time) {
+			answer();
+		} else if (event == time) {
 			send_event();
 		} else if (look == time) {
 			look_again();
@@ -312,8 +428,11 @@ static void run(void)
 	}
 }
 
-/* A process fills @fill percent, and keeps a quarter of that in use. */
-static struct process *begin_hog(uint64_t fill)
+/*
+ * A process fills @fill percent of a memory of @regions regions, and keeps a
+ * quarter of that in use.
+ */
+static struct process *begin_hog(uint64_t fill, uint64_t regions)
 {
 	struct process *hog;
 	uint64_t bytes = CAPACITY / 100 * fill / (2 * MIB) * (2 * MIB);
@@ -322,6 +441,8 @@ static struct process *begin_hog(uint64_t fill)
 	size_t count = 0;
 
 	memset(&device, 0, sizeof(device));
+	device.regions = regions;
+	device.answer_at = NEVER;
 	now_ns = 1000 * (int64_t)MS;
 	hog = begin();
 	take(hog->cache, live, 0);
@@ -355,14 +476,12 @@ static void end(void)
 
 /*
  * @count processes ask, each @apart ms after the one before, for their shares of
- * what is free and half of what the hog keeps idle. All are served.
+ * what is free and half of what the hog keeps idle.
  */
-static void all_are_served(const struct process *hog,
-			   const unsigned int *shares, size_t count,
-			   int64_t apart)
+static void let_ask(const struct process *hog, const unsigned int *shares,
+		    size_t count, int64_t apart)
 {
 	uint64_t bytes = CAPACITY - device.used + idle(hog) / 2;
-	size_t first = device.count;
 	unsigned int sum = 0;
 	size_t i;
 
@@ -372,6 +491,16 @@ static void all_are_served(const struct process *hog,
 		will_ask(begin(), bytes * shares[i] / sum / (2 * MIB) *
 				  (2 * MIB), (int64_t)i * apart);
 	run();
+}
+
+static void all_are_served(const struct process *hog,
+			   const unsigned int *shares, size_t count,
+			   int64_t apart)
+{
+	size_t first = device.count;
+	size_t i;
+
+	let_ask(hog, shares, count, apart);
 	for (i = first; i < device.count; i++)
 		assert_int_equal(device.processes[i].result, 0);
 }
@@ -379,6 +508,12 @@ static void all_are_served(const struct process *hog,
 static const uint64_t fills[] = { 50, 80, 90, 94, 96, 99 };
 static const int64_t gaps[] = { 0, 7, 40 };
 static const unsigned int equal[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+static const unsigned int different[][8] = {
+	{ 1, 2, 3, 4, 5, 6, 7, 8 },
+	{ 8, 7, 6, 5, 4, 3, 2, 1 },
+	{ 1, 1, 1, 1, 1, 1, 1, 10 },
+	{ 20, 1, 20, 1, 20, 1, 20, 1 },
+};
 
 static void all_at_once(void **state)
 {
@@ -387,7 +522,7 @@ static void all_at_once(void **state)
 
 	(void)state;
 	for (i = 0; i < 6 * 3 * 3; i++) {
-		all_are_served(begin_hog(fills[i / 9]), equal,
+		all_are_served(begin_hog(fills[i / 9], 0), equal,
 			       counts[i / 3 % 3], gaps[i % 3]);
 		end();
 	}
@@ -396,17 +531,11 @@ static void all_at_once(void **state)
 /* What was given for the largest request is taken by several smaller ones. */
 static void of_different_sizes(void **state)
 {
-	static const unsigned int shares[][8] = {
-		{ 1, 2, 3, 4, 5, 6, 7, 8 },
-		{ 8, 7, 6, 5, 4, 3, 2, 1 },
-		{ 1, 1, 1, 1, 1, 1, 1, 10 },
-		{ 20, 1, 20, 1, 20, 1, 20, 1 },
-	};
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < 6 * 3 * 4; i++) {
-		all_are_served(begin_hog(fills[i / 12]), shares[i / 3 % 4], 8,
+		all_are_served(begin_hog(fills[i / 12], 0), different[i / 3 % 4], 8,
 			       gaps[i % 3]);
 		end();
 	}
@@ -422,15 +551,74 @@ static void after_one_that_gave_up(void **state)
 
 	(void)state;
 	for (gap = 0; gap <= 1000; gap += 125) {
-		hog = begin_hog(90);
+		hog = begin_hog(90, 0);
 		begin();
 		assert_int_equal(alloc(&device.processes[1],
 				       CAPACITY - device.used + PIECE, 0, 0,
 				       &memory, &failure), -ENOMEM);
 		send_event();
+		answer();
 		now_ns += gap * MS;
 		all_are_served(hog, equal, 1, 0);
 		end();
+	}
+}
+
+/*
+ * What is free is in pieces, so it need not be enough, and what the hog has given
+ * neither. Nobody fails while the rest of the idle memory would be. Returns how
+ * many are served.
+ */
+static size_t served_in_pieces(struct process *hog, const unsigned int *shares,
+			       size_t count, int64_t apart)
+{
+	size_t served = 0;
+	size_t i;
+
+	device.answer_ms = 3;
+	let_ask(hog, shares, count, apart);
+	assert_int_equal(flexmem_cache_empty(hog->cache, NULL), 0);
+	for (i = 1; i < device.count; i++) {
+		if (!device.processes[i].result)
+			served++;
+		else
+			assert_int_equal(find_place(device.processes[i].bytes),
+					 NOWHERE);
+	}
+	end();
+	return served;
+}
+
+static void in_several_regions(void **state)
+{
+	static const size_t counts[] = { 5, 6, 7, 8 };
+	size_t served = 0;
+	size_t asked = 0;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 6 * 4 * 3; i++) {
+		served += served_in_pieces(begin_hog(fills[i / 12], 4), equal,
+					   counts[i / 3 % 4], gaps[i % 3]);
+		asked += counts[i / 3 % 4];
+	}
+	assert_true(served >= asked / 10 * 9);
+}
+
+static void of_different_sizes_in_regions(void **state)
+{
+	size_t regions, i;
+	size_t served;
+
+	(void)state;
+	for (regions = 1; regions <= 4; regions += 3) {
+		served = 0;
+		for (i = 0; i < 6 * 4 * 3; i++)
+			served += served_in_pieces(begin_hog(fills[i / 12],
+							     regions),
+						   different[i / 3 % 4], 8,
+						   gaps[i % 3]);
+		assert_true(served >= 6 * 4 * 3 * 8 / 10 * 9);
 	}
 }
 
@@ -440,6 +628,8 @@ int main(void)
 		CACHE_TEST(all_at_once),
 		CACHE_TEST(of_different_sizes),
 		CACHE_TEST(after_one_that_gave_up),
+		CACHE_TEST(in_several_regions),
+		CACHE_TEST(of_different_sizes_in_regions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,15 +41,38 @@ uint64_t __wrap_fmlib_segment_excess(const struct flexmem_cache *cache,
 	return __real_fmlib_segment_excess(cache, segment);
 }
 
-static struct flexmem_cache *pressed_cache(const char *configuration)
-{
-	atomic_store(&now_ms, 5000);
-	mock.has_pressure = true;
-	return mock_cache(configuration);
-}
-
 /* What others have: all that is in use, less what the cache has reserved. */
 static uint64_t others = 500 * MIB;
+
+/* The measure of the events. */
+static int device_info(void *user, uint64_t *free_bytes, uint64_t *total)
+{
+	uint64_t in_use;
+	int err = mock.below.memory_info(mock.below.user, free_bytes, total);
+
+	(void)user;
+	in_use = others + *total - *free_bytes;
+	*total = GIB;
+	*free_bytes = in_use < GIB ? GIB - in_use : 0;
+	return err;
+}
+
+static struct flexmem_cache *pressed_cache(const char *configuration)
+{
+	struct flexmem_cache_options options;
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache *cache;
+
+	atomic_store(&now_ms, 5000);
+	mock.has_pressure = true;
+	options = mock_options(configuration);
+	provider = *options.provider;
+	provider.device_info = device_info;
+	options.provider = &provider;
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	return cache;
+}
 
 static uint64_t reserved(struct flexmem_cache *cache)
 {
@@ -254,24 +277,41 @@ static void the_pause_delays(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* All memory that the cache has not reserved is others'. */
+static void fill_device(struct flexmem_cache *cache)
+{
+	others = GIB - reserved(cache);
+}
+
 /* One byte of a gift does not make another gift due. */
 static void a_gift_is_taken_as_a_whole(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");
 
 	(void)state;
-	others = 500 * MIB;
 	three_free(cache);
+	fill_device(cache);
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 15 * MIB), 20 * MIB);
 	others += 1;
-	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 15 * MIB), 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 75 * MIB), 60 * MIB);
 	assert_int_equal(look_after(cache, 100), 0);
-	others += 15 * MIB - 1;
-	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 150 * MIB), 100 * MIB);
+	flexmem_cache_destroy(cache);
+	cache = pressed_cache("");
+	three_free(cache);
+	fill_device(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 15 * MIB), 20 * MIB);
+	others += 15 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 75 * MIB), 100 * MIB);
+	flexmem_cache_destroy(cache);
 	/* The cache had less than was lacking. */
+	cache = pressed_cache("");
+	three_free(cache);
+	fill_device(cache);
+	others -= 20 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 150 * MIB), 120 * MIB);
 	give(cache, take(cache, 20 * MIB, 0));
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 0);
-	others += 100 * MIB;
+	others += 120 * MIB;
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, MIB), 20 * MIB);
 	flexmem_cache_destroy(cache);
 }
@@ -282,17 +322,51 @@ static void what_is_left_of_a_gift_counts(void **state)
 	struct flexmem_cache *cache = pressed_cache("");
 
 	(void)state;
-	others = 500 * MIB;
 	three_free(cache);
 	give(cache, take(cache, 80 * MIB, 9));
+	fill_device(cache);
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 60 * MIB);
 	others += 18 * MIB;
 	/* 42 MiB are there still. */
-	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 42 * MIB), 0);
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 20 * MIB);
 	/* Of 80 MiB, others have got 40, and asked for 78. */
 	others += 22 * MIB;
 	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 40 * MIB);
+	flexmem_cache_destroy(cache);
+	/* Of the 42 MiB the cache has taken 40 itself. */
+	cache = pressed_cache("");
+	three_free(cache);
+	fill_device(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 60 * MIB);
+	others += 18 * MIB;
+	take(cache, 40 * MIB, 0);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 42 * MIB), 0);
+	flexmem_cache_destroy(cache);
+}
+
+/*
+ * More is free than another process asks for, and the device has refused it: what
+ * is free is in pieces, and so is the rest of a gift.
+ */
+static void a_rest_in_pieces_does_not_count(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+
+	(void)state;
+	three_free(cache);
+	fill_device(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 60 * MIB);
+	others += 18 * MIB;
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 42 * MIB), 60 * MIB);
+	flexmem_cache_destroy(cache);
+	/* The same when the program becomes idle. */
+	cache = pressed_cache("");
+	three_free(cache);
+	fill_device(cache);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 60 * MIB), 60 * MIB);
+	assert_int_equal(lack(cache, FLEXMEM_LEVEL_NONE, 42 * MIB), 0);
+	others += 18 * MIB;
+	assert_int_equal(look_after(cache, 1), 60 * MIB);
 	flexmem_cache_destroy(cache);
 }
 
@@ -616,6 +690,7 @@ int main(void)
 		CACHE_TEST(the_pause_delays),
 		CACHE_TEST(a_gift_is_taken_as_a_whole),
 		CACHE_TEST(what_is_left_of_a_gift_counts),
+		CACHE_TEST(a_rest_in_pieces_does_not_count),
 		CACHE_TEST(the_larger_wish_counts),
 		CACHE_TEST(nothing_to_give_costs_no_walk),
 		CACHE_TEST(what_could_not_go_goes_later),

@@ -6,8 +6,9 @@
  *
  * A process can fail on purpose. So if nothing of what the cache gave was taken,
  * it gives nothing for PAUSE_MS. If a part was taken, it gives no more than the
- * rest does not suffice for. What others ask for in the meantime it gives
- * afterwards. What it could not give at once, because it was in use, it gives
+ * rest does not suffice for. But if more is free than is asked for, then it is in
+ * pieces, and the rest suffices for nothing. What others ask for in the meantime
+ * it gives afterwards. What it could not give at once, because it was in use, it gives
  * when the program is idle. Both ends when the other process waits no longer.
  */
 #include "cache.h"
@@ -104,13 +105,15 @@ static void note(struct fmlib_wanted *wanted, uint64_t bytes, uint64_t now)
 /*
  * Makes the next wish the present one, if it needs more than what is left of the
  * present one. If others have taken a part of the last gifts, the rest is there
- * for it. Returns whether it does.
+ * for it, unless the device has @free_bytes enough and has refused it even so.
+ * Returns whether it does.
  */
-static bool advance(struct flexmem_cache *cache, uint64_t in_use, uint64_t now)
+static bool advance(struct flexmem_cache *cache, uint64_t in_use,
+		    uint64_t free_bytes, uint64_t now)
 {
 	struct fmlib_wanted *wanted = &cache->wanted;
 	uint64_t next = alive(&wanted->next, now);
-	uint64_t rest = untaken(cache, in_use, now);
+	uint64_t rest = free_bytes < next ? untaken(cache, in_use, now) : 0;
 
 	if (is_in_vain(cache, in_use, now) || next <= rest ||
 	    next - rest < alive(&wanted->wish, now))
@@ -143,11 +146,13 @@ uint64_t fmlib_wanted_answer(struct flexmem_cache *cache,
 {
 	uint64_t in_use = event->in_use > released ?
 			  event->in_use - released : 0;
+	uint64_t free_bytes = event->memory > in_use ?
+			      event->memory - in_use : 0;
 	uint64_t now = now_ms();
 	bool gives_rest = may_give_rest(cache, now);
 
 	note(&cache->wanted, event->wanted - released, now);
-	advance(cache, in_use, now);
+	advance(cache, in_use, free_bytes, now);
 	if ((is_in_vain(cache, in_use, now) && !gives_rest) ||
 	    !alive(&cache->wanted.wish, now))
 		return 0;
@@ -183,7 +188,7 @@ uint64_t fmlib_wanted_look(struct flexmem_cache *cache)
 		return 0;
 	if (fmlib_device_info(cache, &free_bytes, &total))
 		return 0;
-	if (!advance(cache, total - free_bytes, now) && !gives_rest)
+	if (!advance(cache, total - free_bytes, free_bytes, now) && !gives_rest)
 		return 0;
 	return give(cache, total - free_bytes, now, &err);
 }
