@@ -316,7 +316,7 @@ static void a_gift_is_taken_as_a_whole(void **state)
 	flexmem_cache_destroy(cache);
 }
 
-/* Several processes take what was given for the largest wish. */
+/* Several processes take what was given for the sum of their wishes. */
 static void what_is_left_of_a_gift_counts(void **state)
 {
 	struct flexmem_cache *cache = pressed_cache("");

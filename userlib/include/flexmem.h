@@ -652,9 +652,9 @@ enum flexmem_pressure_flags {
  * @memory: bytes that the PF or VF has acquired or could still acquire
  * @sequence: number of the event among those that this device object has read,
  *	from 1 on
- * @wanted: bytes of an allocation that has failed for another device object, and
- *	could succeed if this one freed memory; 0: there is none, or the driver
- *	does not say
+ * @wanted: bytes of allocations that have failed for other device objects, and
+ *	could succeed if this one freed memory: the sum, but of each device
+ *	object only the largest; 0: there is none, or the driver does not say
  *
  * @in_use and @memory are the values at the moment of the read.
  */
@@ -1364,6 +1364,8 @@ FLEXMEM_API int flexmem_device_resize(struct flexmem_device *device,
  *    back;
  *  - if memory was freed after a flexmem_device_alloc() of this device object
  *    failed for lack of memory, in a domain that the allocation could have used;
+ *  - if an allocation of another device object has failed, at any level, and
+ *    could succeed if this one freed memory;
  *  - if the level is not FLEXMEM_LEVEL_NONE and this device object has read no
  *    event yet.
  *

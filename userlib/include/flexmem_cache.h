@@ -971,9 +971,9 @@ flexmem_cache_address(const struct flexmem_cache *cache, const void *token,
  * @total is the smallest of what the device has outside the reservations of
  * other cgroups, and of each limit of bytes of the process's cgroups, times
  * per_process_memory_fraction. @free is the smallest of what is left of each.
- * Other processes may take the same bytes. A cgroup's limit of regions does not
- * count. Free blocks of the cache do not count as free here. If slots of the
- * device are set aside for programs, the regions in these slots count neither as
+ * Other processes may take the same bytes. A cgroup's limit of regions counts as
+ * for flexmem_device_memory_info(). Free blocks of the cache do not count as free
+ * here. If slots of the device are set aside for programs, the regions in these slots count neither as
  * free nor as total. So the total falls when the driver acquires the first of
  * these regions, and again with each further one.
  * flexmem_device_domain() has the figures of the whole device.
