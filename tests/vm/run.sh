@@ -100,7 +100,8 @@ case $accel in
 kvm) machine=(-accel kvm -cpu host) ;;
 # Five-level page tables are turned off, because they only cost time if every access is emulated. AVX2 has a bug in QEMU
 # 7.2: a gather with ymm4 as its index ignores the index and reads random addresses. oneDNN uses such a gather in tanh.
-tcg) machine=(-accel 'tcg,thread=multi' -cpu 'max,la57=off,avx2=off') ;;
+# With ERMS kernel and C library would clear and copy pages byte by byte, and each byte is emulated.
+tcg) machine=(-accel 'tcg,thread=multi' -cpu 'max,la57=off,avx2=off,erms=off') ;;
 icount) machine=(-accel 'tcg,thread=single' -icount 'shift=0,sleep=off' -cpu 'max,la57=off,avx2=off') ;;
 *) die "FLEXMEM_ACCEL is '$accel', not kvm, tcg or icount" ;;
 esac
