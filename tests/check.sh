@@ -113,7 +113,7 @@ deb_suite() { tests/deb/run.sh; }
 selfcheck_suite() { tests/selfcheck.sh; }
 # The native programs make the long random runs. The KUnit runs are short, with the real slab, lockdep and scheduler.
 kunit=(tests/vm/kunit.sh ${FLEXMEM_SEED:+"seed=$FLEXMEM_SEED"})
-[[ $long ]] || kunit+=(ops=500 sampled_ops=1000 scrub_ops=1000 thread_ops=500 histories=10)
+[[ $long ]] || kunit+=(ops=500 sampled_ops=1000 scrub_ops=1000 thread_ops=500 share_ops=300 histories=10)
 kunit_suite() { in_vm debug --timeout "$vm_timeout" -- "${kunit[@]}"; }
 # selftests KIND [ARGUMENT...]: runs tests/selftests/run.sh; the arguments choose tests, unless this is a long run
 selftests() {

@@ -11,6 +11,7 @@
 #include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
+#include <linux/moduleparam.h>
 #include <linux/prandom.h>
 
 #include "client.h"
@@ -20,7 +21,10 @@
 /* Threads, and the GiB that each may have. Together they fill the device. */
 #define NR_SHARES 8
 #define SHARE 3
-#define SHARE_OPS 1500
+
+static unsigned int share_ops = 1500;
+module_param(share_ops, uint, 0444);
+MODULE_PARM_DESC(share_ops, "Allocations of each thread with a share of the device (default 1500)");
 
 /**
  * struct sharer - a thread with a share of the device
@@ -70,7 +74,7 @@ static int use_a_share(void *data)
 	unsigned int i, n;
 
 	prandom_seed_state(&random, sharer->seed);
-	for (n = 0; n < SHARE_OPS; n++) {
+	for (n = 0; n < share_ops; n++) {
 		i = prandom_u32_state(&random) % SHARE;
 		if (live[i])
 			fake_client_free(sharer->client, live[i]);
