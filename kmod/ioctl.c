@@ -481,12 +481,12 @@ static int cmd_resize(struct flexmem_call *call)
 struct flexmem_command {
 	u32 size;
 	u32 min_size;
-	bool changes;
+	fmode_t mode;
 	bool has_flags;
 	int (*carry_out)(struct flexmem_call *call);
 };
 
-enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
+enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
 
 /* Room on the stack for the struct of any command. */
 #define LONGEST_STRUCT sizeof(struct flexmem_domain_info)
@@ -500,7 +500,8 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2 };
 			BUILD_BUG_ON_ZERO(offsetof(struct type,  \
 						   flags) != 4), \
 		.min_size = offsetofend(struct type, last),      \
-		.changes = (kind) & CHANGES,                     \
+		.mode = ((kind) & CHANGES ? FMODE_WRITE : 0) |   \
+			((kind) & READS ? FMODE_READ : 0),       \
 		.has_flags = (kind) & HAS_FLAGS,                 \
 		.carry_out = function,                           \
 	}
@@ -555,7 +556,7 @@ static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
 		flexmem_cmd_trim),
 	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
-	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, LOOKS,
+	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, READS,
 		flexmem_cmd_read),
 	COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done, CHANGES,
 		flexmem_cmd_write),
@@ -657,7 +658,7 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	 */
 	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;
-	if (commands[nr].changes && !(filp->f_mode & FMODE_WRITE))
+	if (commands[nr].mode & ~filp->f_mode)
 		return -EBADF;
 	return call_command(&call, &commands[nr]);
 }

@@ -678,8 +678,29 @@ static void run_read_only(struct run *r)
 	native_close(file);
 }
 
+/* A file that was opened write-only shows no byte of an allocation. */
+static void run_write_only(struct run *r)
+{
+	struct flexmem_alloc made = CMD(alloc, .length = 128);
+	u8 byte = 1;
+	struct flexmem_rw copy = CMD(rw, .length = 1, .data = (uintptr_t)&byte);
+	struct file *file = native_open(world_minor(1), O_WRONLY);
+
+	if (!run_good(r, "open", PTR_ERR_OR_ZERO(file), 0))
+		return;
+	r->file[1] = file;
+	if (BY(r, 1, ALLOC, &made, 0)) {
+		copy.handle = made.out_handle;
+		r->handle[1][r->nr[1]++] = made.out_handle;
+		BY(r, 1, WRITE, &copy, 0);
+		BY(r, 1, READ, &copy, EBADF);
+	}
+	BY(r, 1, INFO, &CMD(info), 0);
+}
+
 const struct sequence corners[] = {
 	{ "file that is open for reading only", prepare, run_read_only },
+	{ "file that is open for writing only", prepare, run_write_only },
 	{ "unknown flags", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },
 	{ "the longest lengths", prepare, run_lengths },

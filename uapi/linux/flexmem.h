@@ -33,6 +33,7 @@
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
  *    all but INFO, LOOKUP, SEGMENTS, MAP, READ, SNAPSHOT, DOMAIN and VA_LOOKUP.
+ *    Or the file is open for writing only, and the command is READ.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
  *  - E2BIG: a byte that this kernel does not know is not zero, or the struct is

@@ -73,7 +73,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 /**
  * native_open - open an inode with the number of /dev/flexmemN
  * @minor: N
- * @flags: O_RDONLY or O_RDWR, perhaps with O_NONBLOCK
+ * @flags: O_RDONLY, O_WRONLY or O_RDWR, perhaps with O_NONBLOCK
  *
  * Return: the file, for native_close(); ERR_PTR(-ENXIO) if no character device has
  * the number; or the error of the driver.
@@ -93,7 +93,7 @@ struct file *native_open(unsigned int minor, unsigned int flags)
 	file->cred = current->cred;
 	file->f_cred = &file->cred;
 	file->f_flags = flags;
-	file->f_mode = (flags & O_RDWR) + 1;
+	file->f_mode = (flags & O_ACCMODE) + 1;
 	file->f_op = registered->ops;
 	rc = file->f_op->open(&inode, file);
 	if (!rc)

@@ -106,9 +106,8 @@ struct inode {
  * @f_cred: credentials of the opener
  * @f_mapping: lists the mappings of the file
  * @private_data: for the driver
- * @f_flags: O_RDONLY or O_RDWR, with or without O_NONBLOCK
- * @f_mode: O_RDONLY + 1 or O_RDWR + 1, as in the kernel; only the latter has
- *	FMODE_WRITE
+ * @f_flags: O_RDONLY, O_WRONLY or O_RDWR, with or without O_NONBLOCK
+ * @f_mode: FMODE_READ, FMODE_WRITE or both
  * @f_op: operations of the driver
  * @refs: number of descriptors and mappings
  * @tag: for the test: the byte that the test writes into the file's allocations
@@ -170,10 +169,13 @@ struct dentry *debugfs_create_file(const char *name, umode_t mode,
 				   const struct file_operations *fops);
 void debugfs_remove(struct dentry *dentry);
 
-/* The values of fcntl.h; FMODE_WRITE is a bit of O_RDWR + 1. */
+/* The values of fcntl.h. As in the kernel, the mode of a file is one more. */
 #define O_RDONLY 0
+#define O_WRONLY 1
 #define O_RDWR 2
+#define O_ACCMODE 3
 #define O_NONBLOCK 04000
+#define FMODE_READ 1u
 #define FMODE_WRITE 2u
 #define EPOLLIN 0x1u
 #define EPOLLERR 0x8u
