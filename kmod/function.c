@@ -38,7 +38,7 @@ static bool is_valid_name(const char *name)
 static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
 {
 	return ops && ops->acquire && ops->release && ops->quiesce &&
-	       ops->capacity && !ops->slot_set == !vf &&
+	       ops->capacity && ops->scrub && !ops->slot_set == !vf &&
 	       !ops->slot_clear == !vf && !(vf && ops->drain) &&
 	       !ops->read == !ops->write &&
 	       !ops->vm_map == !ops->vm_unmap;

@@ -13,9 +13,7 @@
 #include "trace.h"
 
 /*
- * Zeroes memory of the device.
- * @function: function whose driver has this operation. @size: bytes, at most
- * FLEXMEM_SCRUB_MAX.
+ * Zeroes memory of the device. @size: bytes, at most FLEXMEM_SCRUB_MAX.
  * Context: under data_lock. May sleep. Return: 0 or an error of the firmware.
  */
 int flexmem_function_scrub(struct flexmem_function *function,
@@ -34,8 +32,8 @@ int flexmem_function_scrub(struct flexmem_function *function,
 }
 
 /*
- * Zeroes memory that no program can reach. Does nothing on a device that cannot
- * scrub. Suspend, reset and removal wait at most for the operation under way.
+ * Zeroes memory that no program can reach. Suspend, reset and removal wait at
+ * most for the operation under way.
  * @start: offset of the first byte; receives the end of the bytes that are zero
  * now. @end: offset of the end. If it is not above @start, nothing is zeroed.
  * Context: the caller runs no other operation of the function, and does not
@@ -49,8 +47,6 @@ int flexmem_function_clear(struct flexmem_function *function,
 	int rc = 0;
 	u64 size;
 
-	if (!function->ops.scrub)
-		return 0;
 	while (!rc && *start < end) {
 		size = min(end - *start, FLEXMEM_SCRUB_MAX);
 		rc = flexmem_function_error(function) ?:

@@ -168,7 +168,7 @@ static void show_pending(const struct flexmem_function *function,
 		seq_puts(m, " slot_clear");
 	if (function->ops.drain)
 		seq_puts(m, " drain");
-	if (function->ops.scrub && piece->dirty_start < piece->dirty_end)
+	if (piece->dirty_start < piece->dirty_end)
 		seq_puts(m, " scrub");
 	seq_printf(m, " release tries %u", piece->tries);
 }

@@ -116,8 +116,8 @@ static void alloc_explain(const struct flexmem_client *client,
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
 {
 	return FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_GROWABLE |
-	       (ops->fault ? FLEXMEM_ALLOC_MAPPABLE : 0) |
-	       (ops->scrub ? FLEXMEM_ALLOC_ZEROED : 0);
+	       FLEXMEM_ALLOC_ZEROED |
+	       (ops->fault ? FLEXMEM_ALLOC_MAPPABLE : 0);
 }
 
 static int alloc_check(const struct flexmem_client *client,
@@ -474,7 +474,8 @@ static int cmd_resize(struct flexmem_call *call)
  * struct flexmem_command - a row of the table
  * @size: size of its struct
  * @min_size: size of its struct in the first version
- * @changes: the command changes something, so the file must be open for writing
+ * @mode: how the file must be open: for writing if the command changes something,
+ *	for reading if it returns bytes of allocations
  * @has_flags: the handler looks at the flags; otherwise they must be 0
  * @carry_out: the handler
  */

@@ -20,7 +20,7 @@
 
 static u64 capabilities(const struct flexmem_device_ops *ops)
 {
-	return (ops->scrub ? FLEXMEM_CAP_SCRUB : 0) |
+	return FLEXMEM_CAP_SCRUB |
 	       (ops->fault ? FLEXMEM_CAP_MAP : 0) |
 	       (ops->read ? FLEXMEM_CAP_RW : 0) |
 	       (ops->copy ? FLEXMEM_CAP_COPY : 0) |

@@ -98,12 +98,9 @@ int flexmem_scrub_whole(const struct flexmem_block *block)
  */
 int flexmem_scrub_block(struct flexmem_block *block, u64 owner, bool zeroed)
 {
-	struct flexmem_function *function = &block->region->table->function;
 	u64 bytes_of = block->residue.bytes_of;
 	int rc = 0;
 
-	if (!function->ops.scrub)
-		return 0;
 	/*
 	 * If the background worker is scrubbing a part of the block, the bytes
 	 * are not the owner's, and this waits for data_lock.
@@ -124,8 +121,7 @@ void flexmem_scrub_soon(struct flexmem_table *table)
 {
 	/* The work reads it after it has stopped being pending. */
 	smp_store_mb(table->scrub_anew, 1);
-	if (table->function.ops.scrub &&
-	    !delayed_work_pending(&table->scrub_work) &&
+	if (!delayed_work_pending(&table->scrub_work) &&
 	    !flexmem_function_error(&table->function))
 		queue_delayed_work(system_dfl_wq, &table->scrub_work,
 				   SOON_JIFFIES);

@@ -493,6 +493,7 @@ static const struct flexmem_device_ops bare_vf_ops = {
 	.slot_clear = fake_slot_clear,
 	.quiesce = fake_quiesce,
 	.capacity = fake_capacity,
+	.scrub = fake_scrub,
 };
 
 static void device_teardown(void *data)

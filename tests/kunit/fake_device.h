@@ -102,7 +102,7 @@ struct fake_failure {
  * @refused_slots: bit mask of slots that it refuses
  * @wrong_domain: it gives memory of domain 0, whatever domain the request names
  * @sets_and_fails: error that it returns after it has filled a slot, or 0
- * @bare: it can neither move data nor be reset
+ * @bare: it can neither copy data nor be reset
  * @clears: it clears released memory
  * @gone: the driver was removed, so that any call breaks the contract
  * @asleep: the device is suspended, so that any call breaks the contract

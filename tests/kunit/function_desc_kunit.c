@@ -59,6 +59,7 @@ BAD_DESC(no_acquire, ops->acquire = NULL)
 BAD_DESC(no_release, ops->release = NULL)
 BAD_DESC(no_quiesce, ops->quiesce = NULL)
 BAD_DESC(no_capacity, ops->capacity = NULL)
+BAD_DESC(no_scrub, ops->scrub = NULL)
 BAD_DESC(no_slot_set, ops->slot_set = NULL)
 BAD_DESC(no_slot_clear, ops->slot_clear = NULL)
 BAD_DESC(unknown_caching, desc->caching = FLEXMEM_CACHED + 1)
@@ -104,6 +105,7 @@ static const struct bad_desc bad_descs[] = {
 	BAD(no_release),
 	BAD(no_quiesce),
 	BAD(no_capacity),
+	BAD(no_scrub),
 	BAD(no_slot_set),
 	BAD(no_slot_clear),
 	BAD(unknown_caching),

@@ -161,11 +161,9 @@ static int fill_slot(struct model *model, struct model_range *range,
 static int add_region(struct model *model, struct model_range *range,
 		      unsigned int piece, u64 size)
 {
-	int rc = 0, slot;
+	int rc = model_call(model, &model->scrub_error), slot;
 
-	if (model->scrubs)
-		rc = model_call(model, &model->scrub_error);
-	if (model->scrubs && !rc)
+	if (!rc)
 		model->scrubbed += size;
 	slot = rc ?: fill_slot(model, range, piece, size);
 	if (slot == -ENOSPC || rc)
@@ -719,7 +717,7 @@ static bool trim_slot(struct model *model, unsigned int slot, int *rc)
 		return false;
 	*rc = 0;
 	/* The bytes of former owners are scrubbed before the release. */
-	dirty = model->scrubs ? model_dirty(model, slot, 0, 0, true) : 0;
+	dirty = model_dirty(model, slot, 0, 0, true);
 	if (model->mode == FLEXMEM_MODE_VF)
 		*rc = model_call(model, &model->clear_error);
 	/* The segment table hides the slot before the firmware clears it. */

@@ -176,7 +176,6 @@ struct model_domain {
  * @domain: the memories
  * @refused_slots: bit mask of the slots that the firmware refuses
  * @acquire_error: error of the next acquisition, or 0
- * @scrubs: the device can scrub
  * @scrub_error: error of the next scrub, or 0
  * @slot_error: error of the next slot_set of a VF, or 0
  * @clear_error: error of the next slot_clear of a VF, or 0
@@ -220,7 +219,6 @@ struct model {
 	struct model_domain domain[MODEL_MAX_DOMAINS];
 	u64 refused_slots;
 	int acquire_error;
-	bool scrubs;
 	int scrub_error;
 	int slot_error;
 	int clear_error;

@@ -36,8 +36,7 @@ struct opened {
 	struct flexmem_client client;
 };
 
-static inline struct ctx *make(struct kunit *test, enum flexmem_mode mode,
-			       bool bare)
+static inline struct ctx *make(struct kunit *test, enum flexmem_mode mode)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -47,14 +46,13 @@ static inline struct ctx *make(struct kunit *test, enum flexmem_mode mode,
 	INIT_LIST_HEAD(&ctx->opened);
 	settings.order = FLEXMEM_ORDER_FILL_FIRST;
 	ctx->fake = fake_device_create(test, mode, 8, PLENTY);
-	ctx->fake->bare = bare;
 	ctx->table = fake_table_create(test, ctx->fake, &settings);
 	return ctx;
 }
 
 static inline int scrub_test_init(struct kunit *test)
 {
-	test->priv = make(test, FLEXMEM_MODE_VF, false);
+	test->priv = make(test, FLEXMEM_MODE_VF);
 	return 0;
 }
 

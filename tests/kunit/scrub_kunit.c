@@ -145,13 +145,13 @@ static void vf_clears_slot_then_memory(struct kunit *test)
 
 static void pf_drains_then_clears_memory(struct kunit *test)
 {
-	test->priv = make(test, FLEXMEM_MODE_PF, false);
+	test->priv = make(test, FLEXMEM_MODE_PF);
 	trim_after_a_late_write(test);
 }
 
 static void memory_that_cannot_be_drained_is_not_released(struct kunit *test)
 {
-	struct ctx *ctx = make(test, FLEXMEM_MODE_PF, false);
+	struct ctx *ctx = make(test, FLEXMEM_MODE_PF);
 	unsigned int nr;
 	u64 bytes;
 
@@ -327,24 +327,6 @@ static void zeroed_is_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
 }
 
-static void device_that_cannot_scrub_is_not_asked(struct kunit *test)
-{
-	struct ctx *ctx = make(test, FLEXMEM_MODE_VF, true);
-	struct flexmem_allocation *allocation;
-	struct flexmem_client *client;
-
-	test->priv = ctx;
-	client = open(test, 1);
-	allocation = try(ctx, client, 4096, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	flexmem_client_release(client, allocation);
-	allocation = try(ctx, open(test, 2), 4096, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, allocation);
-	KUNIT_EXPECT_EQ(test, allocation->chunks[0]->start, 0);
-	flexmem_client_release(client_of(ctx, allocation), allocation);
-	KUNIT_EXPECT_EQ(test, scrubbed(test), 0);
-}
-
 /* Random operations. After each operation the owner of each byte is checked. */
 
 static unsigned int scrub_ops = 4000;
@@ -461,7 +443,6 @@ static struct kunit_case scrub_cases[] = {
 	KUNIT_CASE(long_ranges_are_scrubbed_in_pieces),
 	KUNIT_CASE(another_file_of_the_user_is_another_owner),
 	KUNIT_CASE(zeroed_is_zero),
-	KUNIT_CASE(device_that_cannot_scrub_is_not_asked),
 	KUNIT_CASE(no_owner_sees_other_owners_bytes),
 	{}
 };

@@ -37,6 +37,12 @@ static int bare_fail(void *priv)
 	return bare_resets++ ? -EIO : 0;
 }
 
+static int bare_scrub(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      u64 size)
+{
+	return 0;
+}
+
 static u64 bare_bytes = SZ_1G;
 
 static int bare_capacity(void *priv, unsigned int domain, u64 *capacity)
@@ -73,11 +79,7 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	struct flexmem_info info = CMD(info);
 
 	CALL(r, INFO, &info);
-	must(r, !(info.out_capabilities & (FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW |
-					   FLEXMEM_CAP_SCRUB |
-					   FLEXMEM_CAP_COPY |
-					   FLEXMEM_CAP_PAGE_TABLES)),
-	     "capabilities");
+	must(r, info.out_capabilities == FLEXMEM_CAP_SCRUB, "capabilities");
 	must(r, !info.out_va_page && !info.out_va_start && !info.out_va_length,
 	     "device-virtual addresses");
 	FAILS(r, VA_RESERVE, &CMD(va_reserve, .length = 1), EOPNOTSUPP);
@@ -121,6 +123,7 @@ static const struct flexmem_device_ops bare_ops = {
 	.release = bare_release,
 	.quiesce = bare_quiesce,
 	.capacity = bare_capacity,
+	.scrub = bare_scrub,
 };
 
 static const struct flexmem_device_desc bare = {
@@ -180,6 +183,7 @@ static void choose(struct run *r)
 		.slot_clear = bare_slot_clear,
 		.quiesce = bare_quiesce,
 		.capacity = bare_capacity,
+		.scrub = bare_scrub,
 	};
 	const enum flexmem_order fill = FLEXMEM_ORDER_FILL_FIRST;
 	const enum flexmem_order balance = FLEXMEM_ORDER_LOAD_BALANCE;
@@ -262,6 +266,7 @@ static const struct flexmem_device_ops short_ops = {
 	.release = short_release,
 	.quiesce = bare_quiesce,
 	.capacity = short_capacity,
+	.scrub = bare_scrub,
 	.read = short_read,
 	.write = short_write,
 };

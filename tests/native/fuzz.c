@@ -220,7 +220,6 @@ static void start_model(struct fuzz *f)
 	memcpy(model->domain[0].sizes, f->settings.sizes,
 	       sizeof(model->domain[0].sizes));
 	model->tries = FLEXMEM_FIT_TRIES;
-	model->scrubs = !f->bare;
 	model->rules = &fuzz_rules;
 	model->priv = f;
 	model_start(model);

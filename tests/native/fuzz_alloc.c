@@ -193,8 +193,7 @@ static int check_alloc(const struct fuzz *f,
 
 	if (cmd->flags >> 4)
 		return -EOPNOTSUPP;
-	if (f->bare &&
-	    cmd->flags & (FLEXMEM_ALLOC_MAPPABLE | FLEXMEM_ALLOC_ZEROED))
+	if (f->bare && cmd->flags & FLEXMEM_ALLOC_MAPPABLE)
 		return -EOPNOTSUPP;
 	if (cmd->policy > FLEXMEM_POLICY_INTERLEAVE)
 		return -EOPNOTSUPP;

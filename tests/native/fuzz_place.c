@@ -38,8 +38,7 @@ int fuzz_clean(struct fuzz *f, unsigned int slot, u64 offset, bool zeroed)
 	struct model *model = f->model;
 	int rc = 0;
 
-	dirty = model->scrubs ? model_dirty(model, slot, offset, owner, zeroed) :
-				0;
+	dirty = model_dirty(model, slot, offset, owner, zeroed);
 	if (dirty && model_wait(model)) {
 		model_free(model, slot, offset);
 		return -ETIMEDOUT;

@@ -301,7 +301,7 @@ void fuzz_info(struct fuzz *f)
 	SAME(f, cmd.out_capacity, fuzz_capacity_of_all(f));
 	SAME(f, cmd.out_max_region,
 	     model_max_region(f->model, f->model->default_domains));
-	SAME(f, cmd.out_capabilities, f->bare ? 0 : 0x1f);
+	SAME(f, cmd.out_capabilities, f->bare ? FLEXMEM_CAP_SCRUB : 0x1f);
 	SAME(f, cmd.out_va_page, f->bare ? 0 : f->vm_page);
 	SAME(f, cmd.out_va_start, f->bare ? 0 : FUZZ_VM_START);
 	SAME(f, cmd.out_va_length, f->bare ? 0 : FUZZ_PAGES * f->vm_page);

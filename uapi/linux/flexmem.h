@@ -210,7 +210,7 @@ enum flexmem_domain_type {
 
 /**
  * enum flexmem_capabilities - what this function can do
- * @FLEXMEM_CAP_SCRUB: no open file sees bytes of another one, and
+ * @FLEXMEM_CAP_SCRUB: always set: no open file sees bytes of another one, and
  *	FLEXMEM_ALLOC_ZEROED works
  * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
  * @FLEXMEM_CAP_RW: READ and WRITE work
@@ -459,8 +459,7 @@ enum flexmem_reason {
  *	multiples of 4096, so that no page holds bytes of two allocations.
  *	EOPNOTSUPP without FLEXMEM_CAP_MAP
  * @FLEXMEM_ALLOC_ZEROED: all bytes are zero at first. Without the flag they are
- *	zero, or bytes that the same open file left there. EOPNOTSUPP without
- *	FLEXMEM_CAP_SCRUB
+ *	zero, or bytes that the same open file left there
  * @FLEXMEM_ALLOC_GROWABLE: RESIZE will extend it, so the driver does not place
  *	it by the strategy, but where the most free bytes follow. In an empty
  *	region that is the start. Otherwise it is the middle of the largest free

@@ -143,9 +143,8 @@ struct flexmem_vm_range {
  * left out if the device clears memory that it takes back (&struct
  * flexmem_device_desc.clears). Memory that cannot be cleared is not released:
  * flexmem tries again, and a reset takes the memory back. On removal flexmem
- * clears nothing, because the firmware may be dead. After a removal, and on a
- * device without @scrub, the driver of the PF clears released memory before
- * another function can acquire it.
+ * clears nothing, because the firmware may be dead. After a removal the driver
+ * of the PF clears released memory before another function can acquire it.
  *
  * Errors in addition to those named below: -ETIMEDOUT, -EIO, -EINTR, -ENODEV,
  * -ENOMEM (of the kernel, not of the device), -ENOTRECOVERABLE.
@@ -229,9 +228,8 @@ struct flexmem_device_ops {
 
 	/**
 	 * @scrub: zero @size bytes of @mem from @offset on, both multiples of
-	 * 128. At most FLEXMEM_SCRUB_MAX at a time. Without this operation
-	 * (NULL) a tenant can read bytes that other tenants of the function
-	 * left behind.
+	 * 128. At most FLEXMEM_SCRUB_MAX at a time. No function can be
+	 * registered without this operation.
 	 */
 	int (*scrub)(void *priv, const struct flexmem_memory *mem, u64 offset,
 		     u64 size);
