@@ -267,6 +267,23 @@ static void a_dying_region_has_no_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flexmem_region_room(region), 12 * GIB);
 }
 
+/* The same for the figures of a failure. */
+static void figures_leave_a_dying_region_out(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, FLEXMEM_ORDER_FILL_FIRST, 2);
+	struct flexmem_region *dying = region_in(test, ctx, 1);
+
+	occupy(test, ctx, 0, GIB);
+	KUNIT_ASSERT_TRUE(test, flexmem_region_retire(dying));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try(ctx, 12 * GIB, false)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.regions, 1);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.total, 12 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.free, 11 * GIB);
+	KUNIT_EXPECT_EQ(test, ctx->request.sum.largest, 11 * GIB);
+	flexmem_region_revive(dying);
+	expect_tensor(test, ctx, 12 * GIB, 1, 0);
+}
+
 /* ---- placement of programs ---- */
 
 static u64 bytes_of_programs(struct kunit *test, struct ctx *ctx,
@@ -415,6 +432,7 @@ static struct kunit_case placement_cases[] = {
 	KUNIT_CASE(fill_first_acquires_when_nothing_fits),
 	KUNIT_CASE(fill_first_acquires_when_fragmented),
 	KUNIT_CASE(a_dying_region_has_no_room),
+	KUNIT_CASE(figures_leave_a_dying_region_out),
 	ORDER_CASE(preallocated_asks_for_nothing),
 	ORDER_CASE(programs_have_their_own_slots),
 	ORDER_CASE(tensors_never_use_program_slots),
