@@ -32,6 +32,17 @@ static void fill_leaving(struct flexmem_account *file,
 	entry->leaving = min(bytes, entry->orphaned);
 }
 
+/*
+ * The process that has opened a file, as the caller sees it; 0: there is none
+ * any more. The kernel gives the number of a process that has ended to another
+ * one.
+ */
+static pid_t opener_of(const struct flexmem_account *account)
+{
+	return account->pid && pid_has_task(account->pid, PIDTYPE_TGID) ?
+		pid_vnr(account->pid) : 0;
+}
+
 static void fill_owner(struct flexmem_account *account,
 		       struct flexmem_owner_entry *entry)
 {
@@ -45,7 +56,7 @@ static void fill_owner(struct flexmem_account *account,
 		.id = account->id,
 		.uid = client ? from_kuid_munged(current_user_ns(),
 						 account->uid) : 0,
-		.pid = pid_vnr(account->pid),
+		.pid = opener_of(account),
 		.bytes = account->placed - account->orphaned,
 		.orphaned = account->orphaned,
 		.peak = account->peak,

@@ -258,8 +258,8 @@ static void run_broken(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
-/* The flags of a cgroup in the administrator's list of owners. */
-static u32 flags_of(struct run *r, u64 cgroup)
+/* An entry of the administrator's list of owners. */
+static struct flexmem_owner_entry owner_of(struct run *r, u32 kind, u64 id)
 {
 	struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
 	struct flexmem_owner_entry owner[8] = {};
@@ -274,11 +274,56 @@ static u32 flags_of(struct run *r, u64 cgroup)
 
 	CALL(r, SNAPSHOT, &cmd);
 	for (i = 0; i < ARRAY_SIZE(owner); i++)
-		if (owner[i].kind == FLEXMEM_OWNER_CGROUP &&
-		    owner[i].id == cgroup)
-			return owner[i].flags;
-	must(r, false, "the cgroup is listed");
+		if (owner[i].kind == kind && owner[i].id == id)
+			return owner[i];
+	must(r, false, "the owner is listed");
+	return (struct flexmem_owner_entry) {};
+}
+
+static u32 flags_of(struct run *r, u64 cgroup)
+{
+	return owner_of(r, FLEXMEM_OWNER_CGROUP, cgroup).flags;
+}
+
+struct opener {
+	struct run *run;
+	struct completion done;
+};
+
+static int open_and_wait(void *data)
+{
+	struct opener *opener = data;
+
+	open_file(opener->run, 1);
+	complete(&opener->done);
+	while (!kthread_should_stop())
+		schedule();
 	return 0;
+}
+
+/* The number of a process that has ended may be that of another one. */
+static void run_ended_opener(struct run *r)
+{
+	struct opener opener = { .run = r };
+	const struct flexmem_file *file = NULL;
+	struct task_struct *task;
+	int pid;
+
+	init_completion(&opener.done);
+	task = native_kthread_run(open_and_wait, &opener, "opener");
+	pid = pid_vnr(task->pid);
+	wait_for_completion(&opener.done);
+	if (r->file[1])
+		file = r->file[1]->private_data;
+	if (file)
+		must(r, owner_of(r, FLEXMEM_OWNER_CLIENT,
+				 file->client.account->id).pid == pid,
+		     "the opener of a file");
+	kthread_stop(task);
+	if (file)
+		must(r, !owner_of(r, FLEXMEM_OWNER_CLIENT,
+				  file->client.account->id).pid,
+		     "the opener of a file has ended");
 }
 
 static void run_removed(struct run *r)
@@ -649,6 +694,7 @@ const struct sequence tenant_corners[] = {
 	{ "reserved regions", prepare_file, run_reserved },
 	{ "broken reservation", prepare_file, run_broken },
 	{ "removed cgroup in the list", prepare_file, run_removed },
+	{ "opener of a file that has ended", prepare_file, run_ended_opener },
 	{ "limits of all functions", prepare_file, run_all_functions },
 	{ "limits of all functions, removed cgroup", prepare_file,
 	  run_all_removed },

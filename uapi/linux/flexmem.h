@@ -1033,7 +1033,7 @@ enum flexmem_limit_flags {
  *      which has one account for all
  * @uid: CLIENT: uid of the opener, as the caller sees it. CGROUP: 0
  * @pid: CLIENT: process that opened the file, as the caller sees it; 0: not
- *	visible
+ *	visible, or it has ended
  * @bytes: bytes of live allocations
  * @orphaned: bytes that are freed but still mapped, or used by a device
  *            program; they are charged too

@@ -132,6 +132,7 @@ static struct task_struct *task_create(const char *comm)
 	if (!task->pid)
 		abort();
 	refcount_set(&task->pid->count, 1);
+	task->pid->has_task = true;
 	task->pid->nr = __atomic_add_fetch(&last_pid, 1, RELAXED);
 	refcount_set(&task->refs, 1);
 	strscpy(task->comm, comm, sizeof(task->comm));
@@ -196,6 +197,7 @@ static void run_task(void *data)
 	raw_lock(&native_tasks_lock);
 	list_del(&task->link);
 	raw_unlock(&native_tasks_lock);
+	__atomic_store_n(&task->pid->has_task, false, RELAXED);
 	os_release(task);
 	raw_lock(&stop_lock);
 	task->exited = true;

@@ -47,6 +47,7 @@ struct cred {
 struct pid {
 	refcount_t count;
 	int nr;
+	bool has_task;
 };
 
 #define KUIDT_INIT(value) ((kuid_t) { value })
@@ -163,6 +164,7 @@ extern __thread struct task_struct *native_current;
 struct pid *get_pid(struct pid *pid);
 void put_pid(struct pid *pid);
 pid_t pid_vnr(struct pid *pid);
+#define pid_has_task(pid, type) __atomic_load_n(&(pid)->has_task, __ATOMIC_RELAXED)
 #define put_task_struct(task) native_task_put(task)
 struct task_struct *get_task_struct(struct task_struct *task);
 void native_task_put(struct task_struct *task);
