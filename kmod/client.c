@@ -61,6 +61,7 @@ void flexmem_client_get(struct flexmem_client *client)
 {
 	refcount_inc(&client->refs);
 	WRITE_ONCE(client->is_known, true);
+	WRITE_ONCE(client->table->runs_programs, true);
 }
 EXPORT_SYMBOL_GPL(flexmem_client_get);
 

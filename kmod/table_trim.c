@@ -85,6 +85,10 @@ static bool remove_region(struct flexmem_table *table,
 	 * zeroes what owners left, and releases the memory, in this order.
 	 */
 	flexmem_region_dirty_part(region, &start, &end);
+	if (READ_ONCE(table->runs_programs)) {
+		start = 0;
+		end = region->mem.size;
+	}
 	flexmem_function_mark_dirty(&table->function, &region->mem, start, end);
 	flexmem_region_unpublish(table, region, &quarantine);
 	flexmem_region_destroy(region);

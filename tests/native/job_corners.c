@@ -324,6 +324,47 @@ static void run_stray_heir(struct run *r)
 	end_stray(r, base, fence);
 }
 
+/*
+ * A program also writes outside of all allocations. The memory is clear when the
+ * region is released.
+ */
+static void run_elsewhere(struct run *r)
+{
+	struct sim_memory *memory = &world_function(1)->card->memory;
+	struct sim_run run = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = STRAY_SIZE,
+		.value = 'x',
+	};
+	u8 bytes[STRAY_SIZE] = { [0 ... STRAY_SIZE - 1] = 'x' };
+	struct flexmem_trim trim = CMD(trim);
+	struct dma_fence *fence;
+	u64 base;
+
+	open_file(r, 0);
+	run.to = alloc(r, 0, STRAY_SIZE, 0);
+	if (r->wrong ||
+	    !run_good(r, "run", world_run(r->file[0], &run, &fence), 0))
+		return;
+	base = base_of(1) - STRAY_SIZE +
+	       world_function(1)->fdev->table.region[0]->mem.size;
+	later(BIT_MS);
+	end(r, fence, 1);
+	/* The simulator's programs keep to their handles. */
+	if (!run_good(r, "pages", sim_memory_populate(memory, base, sizeof(bytes)),
+		      0) ||
+	    !run_good(r, "write", sim_memory_write(memory, base, sizeof(bytes),
+						   bytes), 0))
+		return;
+	CALL(r, FREE, &CMD(free, .handle = r->handle[0][--r->nr[0]]));
+	CALL(r, TRIM, &trim);
+	must(r, trim.out_regions, "TRIM releases the region");
+	sim_memory_read(memory, base, sizeof(bytes), bytes);
+	must(r, !memchr_inv(bytes, 0, sizeof(bytes)),
+	     "released memory is clear where no allocation was");
+}
+
 static void trim(struct run *r, unsigned int regions)
 {
 	struct flexmem_trim cmd = CMD(trim);
@@ -379,6 +420,7 @@ const struct sequence job_corners[] = {
 	{ "job under a region of a PF that is released", NULL, run_stray_pf },
 	{ "job under memory that passes from a PF to a VF", NULL,
 	  run_stray_heir },
+	{ "job that writes outside of its memory", NULL, run_elsewhere },
 	{ "job that waits for another function", NULL, run_waits },
 	{ "job whose memory is leaving when there is no room", NULL,
 	  run_no_room },
