@@ -7,7 +7,8 @@
  * memory.
  */
 
-#include <linux/atomic.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
@@ -19,11 +20,15 @@ static struct kmem_cache *cache[FLEXMEM_NR_OBJECTS];
 static struct shrinker *stock_shrinker;
 
 /*
- * All stocks, under stocks_lock. The shrinker holds the lock while it frees the
- * objects of one call.
+ * The stocks that have kept an object since the shrinker last emptied them, under
+ * stocks_lock, which is taken before the lock of a stock. The shrinker holds them
+ * for one stock at a time, and frees its objects afterwards.
  */
 static LIST_HEAD(stocks);
 static DEFINE_SPINLOCK(stocks_lock);
+
+/* Number of objects in all stocks, as a sum over the CPUs. */
+static DEFINE_PER_CPU(long, nr_kept);
 
 #ifdef FLEXMEM_DEBUG
 unsigned int flexmem_stock_most;
@@ -31,46 +36,43 @@ unsigned int flexmem_stock_most;
 #define flexmem_stock_most FLEXMEM_STOCK_MOST
 #endif
 
-static unsigned long empty(struct flexmem_stock *stock,
-			   enum flexmem_object kind)
+/* Takes all objects out of a stock. Returns a list of them. */
+static void *take_all(struct flexmem_stock *stock, enum flexmem_object kind)
 {
-	unsigned long nr;
-	void *object, *next;
+	void *first;
 
 	spin_lock(&stock->lock);
-	object = stock->kept[kind].first;
-	nr = stock->kept[kind].nr;
+	first = stock->kept[kind].first;
+	this_cpu_sub(nr_kept, stock->kept[kind].nr);
 	stock->kept[kind].first = NULL;
 	stock->kept[kind].nr = 0;
 	spin_unlock(&stock->lock);
-	for (; object; object = next) {
+	return first;
+}
+
+/* Frees a list of objects. Returns their number. */
+static unsigned long free_all(void *object, enum flexmem_object kind)
+{
+	unsigned long nr = 0;
+	void *next;
+
+	for (; object; object = next, nr++) {
 		next = *(void **)object;
 		kmem_cache_free(cache[kind], object);
 	}
 	return nr;
 }
 
-static unsigned long empty_all(struct flexmem_stock *stock)
-{
-	return empty(stock, FLEXMEM_OBJECT_ALLOCATION) +
-	       empty(stock, FLEXMEM_OBJECT_BLOCK);
-}
-
-/* Number of objects in all stocks. */
+/* Number of objects in all stocks. O(CPUs). */
 unsigned long flexmem_stock_count(void)
 {
-	struct flexmem_stock *stock;
-	unsigned long nr = 0;
+	unsigned int cpu;
+	long nr = 0;
 
-	spin_lock(&stocks_lock);
-	list_for_each_entry(stock, &stocks, link) {
-		spin_lock(&stock->lock);
-		nr += stock->kept[FLEXMEM_OBJECT_ALLOCATION].nr +
-		      stock->kept[FLEXMEM_OBJECT_BLOCK].nr;
-		spin_unlock(&stock->lock);
-	}
-	spin_unlock(&stocks_lock);
-	return nr;
+	for_each_possible_cpu(cpu)
+		nr += per_cpu(nr_kept, cpu);
+	/* The CPUs change their numbers in the meantime. */
+	return nr > 0 ? nr : 0;
 }
 
 /*
@@ -81,16 +83,28 @@ unsigned long flexmem_stock_count(void)
  */
 unsigned long flexmem_stock_shrink(unsigned long wanted)
 {
+	void *first[FLEXMEM_NR_OBJECTS];
 	struct flexmem_stock *stock;
+	enum flexmem_object kind;
 	unsigned long nr = 0;
 
-	spin_lock(&stocks_lock);
-	list_for_each_entry(stock, &stocks, link) {
-		if (nr >= wanted)
+	while (nr < wanted) {
+		spin_lock(&stocks_lock);
+		stock = list_first_entry_or_null(&stocks, struct flexmem_stock,
+						 link);
+		if (!stock) {
+			spin_unlock(&stocks_lock);
 			break;
-		nr += empty_all(stock);
+		}
+		list_del_init(&stock->link);
+		WRITE_ONCE(stock->is_listed, false);
+		for (kind = 0; kind < FLEXMEM_NR_OBJECTS; kind++)
+			first[kind] = take_all(stock, kind);
+		spin_unlock(&stocks_lock);
+		for (kind = 0; kind < FLEXMEM_NR_OBJECTS; kind++)
+			nr += free_all(first[kind], kind);
+		cond_resched();
 	}
-	spin_unlock(&stocks_lock);
 	return nr;
 }
 
@@ -145,17 +159,28 @@ void flexmem_stock_init(struct flexmem_stock *stock)
 {
 	*stock = (struct flexmem_stock) {};
 	spin_lock_init(&stock->lock);
+	INIT_LIST_HEAD(&stock->link);
+}
+
+/* Lets the shrinker find a stock. */
+static noinline void list_stock(struct flexmem_stock *stock)
+{
 	spin_lock(&stocks_lock);
-	list_add(&stock->link, &stocks);
+	if (!stock->is_listed)
+		list_add(&stock->link, &stocks);
+	WRITE_ONCE(stock->is_listed, true);
 	spin_unlock(&stocks_lock);
 }
 
 void flexmem_stock_fini(struct flexmem_stock *stock)
 {
+	enum flexmem_object kind;
+
 	spin_lock(&stocks_lock);
 	list_del(&stock->link);
 	spin_unlock(&stocks_lock);
-	empty_all(stock);
+	for (kind = 0; kind < FLEXMEM_NR_OBJECTS; kind++)
+		free_all(take_all(stock, kind), kind);
 }
 
 /*
@@ -172,6 +197,7 @@ void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind)
 		if (object) {
 			stock->kept[kind].first = *(void **)object;
 			stock->kept[kind].nr--;
+			this_cpu_dec(nr_kept);
 		}
 		spin_unlock(&stock->lock);
 	}
@@ -188,9 +214,12 @@ void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 			*(void **)object = stock->kept[kind].first;
 			stock->kept[kind].first = object;
 			stock->kept[kind].nr++;
+			this_cpu_inc(nr_kept);
 			object = NULL;
 		}
 		spin_unlock(&stock->lock);
+		if (unlikely(!READ_ONCE(stock->is_listed)))
+			list_stock(stock);
 	}
 	if (object)
 		kmem_cache_free(cache[kind], object);

@@ -32,14 +32,16 @@ enum flexmem_object {
 
 /**
  * struct flexmem_stock - freed objects that a client keeps for reuse
- * @lock: protects the members below; a leaf
- * @link: in the list that the shrinker walks
+ * @lock: protects @kept; a leaf
+ * @link: in the list of stocks that the shrinker empties
+ * @is_listed: it is in this list; changes under the list's lock
  * @kept: lists of the objects, by kind; the first word of each object points at
  *	the next
  */
 struct flexmem_stock {
-	spinlock_t lock; /* protects the members below */
+	spinlock_t lock; /* protects @kept */
 	struct list_head link;
+	bool is_listed;
 	struct {
 		void *first;
 		unsigned int nr;

@@ -70,6 +70,13 @@ struct rcu_head {
 #define __init
 #define __exit
 #define __percpu
+/* The shim has one CPU. Tasks change its variables at the same time. */
+#define DEFINE_PER_CPU(type, name) type name
+#define per_cpu(name, cpu) ((void)(cpu), __atomic_load_n(&(name), __ATOMIC_RELAXED))
+#define this_cpu_add(name, n) ((void)__atomic_fetch_add(&(name), n, __ATOMIC_RELAXED))
+#define this_cpu_sub(name, n) ((void)__atomic_fetch_sub(&(name), n, __ATOMIC_RELAXED))
+#define this_cpu_inc(name) this_cpu_add(name, 1)
+#define this_cpu_dec(name) this_cpu_sub(name, 1)
 #define __bitwise
 #define __private
 #define __must_check __attribute__((warn_unused_result))
