@@ -117,9 +117,8 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 	const struct flexmem_fit_ops *fit = blocks->fit;
 	u64 slack = alignment - FLEXMEM_ALIGN;
 	struct flexmem_block *block;
-	unsigned int tries;
 
-	*found = (struct flexmem_found) {};
+	*found = (struct flexmem_found) { .tries = found->tries };
 	/* This check also prevents an overflow of size + slack. */
 	if (size > blocks->free)
 		return;
@@ -134,7 +133,7 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 		return;
 
 	block = fit->find(&blocks->index, size);
-	for (tries = 0; block && tries < FLEXMEM_FIT_TRIES; tries++) {
+	for (; block && found->tries < FLEXMEM_FIT_TRIES; found->tries++) {
 		found->start = ALIGN(block->start, alignment);
 		if (found->start + size <= flexmem_block_end(block)) {
 			found->block = block;
@@ -174,7 +173,7 @@ static u64 growable_start(const struct flexmem_blocks *blocks,
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0. @alignment: alignment of
  * the start; a power of two from FLEXMEM_ALIGN to FLEXMEM_MAX_ALIGNMENT.
  * @growable: leave room behind the block. @found: receives the block and the
- * offset, for flexmem_blocks_take().
+ * offset, for flexmem_blocks_take(); @tries counts on from the caller's value.
  * Context: the caller holds the lock of the region. O(log n). Return: true if a
  * block was found.
  */

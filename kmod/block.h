@@ -24,8 +24,8 @@
 
 /*
  * For an alignment above 128 the search first looks for a hole that fits at any
- * misalignment. If there is none, it tries at most this many smaller holes. The
- * search has a bound because it runs under the region's spinlock.
+ * misalignment. If there is none, it tries smaller holes, at most this many in
+ * all regions, because it runs under the region's spinlock.
  */
 #define FLEXMEM_FIT_TRIES 256
 
@@ -131,11 +131,13 @@ struct flexmem_spare {
  * @block: the free block, or NULL
  * @start: offset for the new block in the region
  * @gave_up: no block was found, but not all large enough blocks were tried
+ * @tries: number of blocks that were tried one by one, also in other regions
  */
 struct flexmem_found {
 	struct flexmem_block *block;
 	u64 start;
 	bool gave_up;
+	unsigned int tries;
 };
 
 static inline u64 flexmem_block_end(const struct flexmem_block *block)

@@ -170,6 +170,7 @@ static bool place_in_existing(struct flexmem_request *request)
 	 * destroyed.
 	 */
 	request->gave_up = false;
+	request->tries = 0;
 	rcu_read_lock();
 	while (!placed) {
 		region = next_region(request, asked, left);

@@ -158,7 +158,7 @@ bool flexmem_region_alloc(struct flexmem_region *region,
 			  struct flexmem_request *request)
 {
 	struct flexmem_account *account = request->account;
-	struct flexmem_found found;
+	struct flexmem_found found = { .tries = request->tries };
 	enum flexmem_reason reason;
 	bool placed = false;
 
@@ -173,6 +173,7 @@ bool flexmem_region_alloc(struct flexmem_region *region,
 				 request->alignment,
 				 flexmem_request_is_growable(request), &found)) {
 		request->gave_up |= found.gave_up;
+		request->tries = found.tries;
 		goto unlock;
 	}
 	reason = flexmem_region_is_closed(region, account) ?

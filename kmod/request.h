@@ -31,6 +31,7 @@ struct flexmem_stock;
  *	to it is held
  * @gave_up: the search in a region ended early, so a block that would fit may
  *	exist
+ * @tries: number of blocks that the search has tried one by one
  * @table: region table of the function
  * @account: account of the open file
  * @stock: keeps freed objects of the open file; NULL: none
@@ -71,6 +72,7 @@ struct flexmem_request {
 	bool reuses;
 	bool charged;
 	bool gave_up;
+	unsigned int tries;
 	struct flexmem_table *table;
 	struct flexmem_account *account;
 	struct flexmem_stock *stock;

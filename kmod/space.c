@@ -249,7 +249,7 @@ static int take_addresses(struct flexmem_space *space, u64 size,
 			  struct flexmem_va_reserve *cmd)
 {
 	struct flexmem_block *range;
-	struct flexmem_found found;
+	struct flexmem_found found = {};
 
 	lockdep_assert_held(&space->lock);
 	if (is_full(space))

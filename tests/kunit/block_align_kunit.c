@@ -175,7 +175,7 @@ static void no_bound_without_alignment(struct kunit *test)
 static void finding_changes_nothing(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_found found;
+	struct flexmem_found found = {};
 
 	init(test, 6);
 	take(test, 1);

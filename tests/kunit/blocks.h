@@ -84,6 +84,7 @@ static inline struct flexmem_block *try_aligned(struct kunit *test, u64 units,
 	unsigned int i;
 
 	ctx->spare = (struct flexmem_spare) {};
+	ctx->found = (struct flexmem_found) {};
 	for (i = 0; i < flexmem_spares_for(alignment * UNIT); i++)
 		ctx->spare.block[i] = new_node(test);
 	if (flexmem_blocks_find(&ctx->blocks, units * UNIT, alignment * UNIT,

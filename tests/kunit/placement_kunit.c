@@ -117,6 +117,47 @@ static void alignment_is_of_the_offset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, block->block->start, GIB);
 }
 
+/* Makes holes of 128 bytes that are not aligned to 256, and fills the rest. */
+static void make_bad_holes(struct kunit *test, struct ctx *ctx,
+			   unsigned int slot, unsigned int nr)
+{
+	struct fake_block **hole;
+	unsigned int i;
+
+	hole = kunit_kcalloc(test, nr, sizeof(*hole), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, hole);
+	for (i = 0; i < nr; i++) {
+		occupy(test, ctx, slot, 128);
+		hole[i] = occupy(test, ctx, slot, 128);
+	}
+	occupy(test, ctx, slot, 12 * GIB - 256 * nr);
+	for (i = 0; i < nr; i++)
+		fake_free(hole[i]);
+}
+
+static void tries_of_an_alignment_are_of_all_regions(struct kunit *test)
+{
+	struct ctx *ctx = make_preallocated(test, FLEXMEM_ORDER_LOAD_BALANCE,
+					    3);
+	struct fake_block *aligned, *block;
+
+	make_bad_holes(test, ctx, 0, FLEXMEM_FIT_TRIES - 100);
+	make_bad_holes(test, ctx, 1, FLEXMEM_FIT_TRIES - 100);
+	occupy(test, ctx, 2, 128);
+	aligned = occupy(test, ctx, 2, 256);
+	occupy(test, ctx, 2, 12 * GIB - 384);
+	block = fake_alloc(ctx->table, 128, 256, false, &ctx->request);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(block), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ctx->request.tries, FLEXMEM_FIT_TRIES);
+	KUNIT_EXPECT_EQ(test, ctx->request.reason, FLEXMEM_REASON_ALIGNMENT);
+	/* What fits at any misalignment is found in each region. */
+	fake_free(aligned);
+	block = fake_alloc(ctx->table, 128, 256, false, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, block);
+	KUNIT_EXPECT_EQ(test, block->region->slot, 2);
+	KUNIT_EXPECT_EQ(test, block->block->start, 256);
+}
+
 /* ---- acquisition of regions ---- */
 
 static void load_balance_acquires_until_exhausted(struct kunit *test)
@@ -424,6 +465,7 @@ static struct kunit_case placement_cases[] = {
 	ORDER_CASE(fragmented_region_is_passed_over),
 	ORDER_CASE(tries_every_region),
 	ORDER_CASE(alignment_is_of_the_offset),
+	KUNIT_CASE(tries_of_an_alignment_are_of_all_regions),
 	KUNIT_CASE(load_balance_acquires_until_exhausted),
 	KUNIT_CASE(load_balance_allocates_from_the_new_region),
 	KUNIT_CASE(load_balance_without_capacity_uses_what_is_there),

@@ -84,7 +84,7 @@ static struct flexmem_block *take(struct kunit *test, struct blocks_ctx *ctx,
 				  u64 bytes)
 {
 	struct flexmem_block *block;
-	struct flexmem_found found;
+	struct flexmem_found found = {};
 
 	fill(test, ctx, 1);
 	KUNIT_ASSERT_TRUE(test, flexmem_blocks_find(&ctx->blocks, bytes, UNIT,
@@ -311,7 +311,7 @@ static u64 take_growable(struct kunit *test, struct blocks_ctx *ctx, u64 bytes,
 			 u64 alignment)
 {
 	struct flexmem_block *block;
-	struct flexmem_found found;
+	struct flexmem_found found = {};
 
 	fill(test, ctx, FLEXMEM_GROWABLE_SPARES);
 	if (!flexmem_blocks_find(&ctx->blocks, bytes, alignment, true, &found))

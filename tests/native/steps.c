@@ -75,7 +75,7 @@ static struct flexmem_block *alloc(struct run *run, u64 alignment,
 				   bool growable)
 {
 	struct flexmem_block *new = NULL;
-	struct flexmem_found found;
+	struct flexmem_found found = {};
 	u64 bytes = size(run);
 
 	fill(&run->spare);
@@ -105,7 +105,7 @@ static void give_back(struct run *run, unsigned int i)
 /* Occupies bytes that are never freed. */
 static void take(struct run *run, u64 bytes)
 {
-	struct flexmem_found found;
+	struct flexmem_found found = {};
 
 	fill(&run->spare);
 	if (flexmem_blocks_find(&run->blocks, bytes, FLEXMEM_ALIGN, false,
