@@ -10,12 +10,10 @@
  * its operation and calls no other, except one that undoes it. Removal waits
  * for these operations, and then releases every region. Removal never waits for
  * user space, because a caller can keep a command in a page fault for any time.
- * There is one exception: removal waits while root reads a file in debugfs.
  * After the removal only blocks are left. Their owners free them when they
  * close their files.
  */
 
-#include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -24,7 +22,6 @@
 #include <linux/string.h>
 
 #include "chardev.h"
-#include "debugfs.h"
 #include "settings.h"
 #include "trace.h"
 
@@ -118,7 +115,6 @@ flexmem_device_register(struct device *parent,
 		put_device(&fdev->dev);
 		return ERR_PTR(rc);
 	}
-	fdev->debugfs = flexmem_debugfs_add(&fdev->table, dev_name(&fdev->dev));
 	log_registration(fdev);
 	return fdev;
 
@@ -145,7 +141,6 @@ EXPORT_SYMBOL_GPL(flexmem_device_register);
  */
 void flexmem_device_unregister(struct flexmem_dev *fdev)
 {
-	debugfs_remove(fdev->debugfs);
 	flexmem_chardev_remove(fdev);
 	flexmem_limit_leave(&fdev->table.accounts);
 	flexmem_table_remove(&fdev->table);

@@ -20,7 +20,6 @@
 
 struct device;
 struct flexmem_client;
-struct seq_file;
 
 #define FLEXMEM_MAX_SLOTS 64
 
@@ -259,8 +258,6 @@ int flexmem_function_wait(struct flexmem_function *function);
 int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock_data(struct flexmem_function *function);
 void flexmem_function_work_later(struct flexmem_function *function);
-void flexmem_function_show(const struct flexmem_function *function,
-			   struct seq_file *m);
 
 /*
  * The declarations from here to flexmem_function_outcome() are for function*.c.
@@ -306,8 +303,6 @@ int flexmem_function_init(struct flexmem_function *function,
 void flexmem_function_join(struct flexmem_function *function);
 void flexmem_function_leave(struct flexmem_function *function);
 bool flexmem_function_is_settled(const struct flexmem_function *function);
-void flexmem_function_show_pieces(const struct flexmem_function *function,
-				  struct seq_file *m);
 bool flexmem_function_slot_is_known(const struct flexmem_function *function,
 				    unsigned int slot);
 u64 flexmem_function_held_in(const struct flexmem_function *function,
@@ -363,8 +358,6 @@ bool flexmem_function_vm_close(struct flexmem_function *function,
 bool flexmem_function_vm_is_pending(const struct flexmem_function *function);
 bool flexmem_function_vm_retry(struct flexmem_function *function);
 void flexmem_function_vm_forget(struct flexmem_function *function);
-void flexmem_function_vm_show(const struct flexmem_function *function,
-			      struct seq_file *m);
 int flexmem_function_fault(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 offset,
 			   struct flexmem_frames *frames);

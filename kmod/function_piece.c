@@ -22,7 +22,6 @@
  */
 
 #include <linux/errno.h>
-#include <linux/seq_file.h>
 
 #include "function.h"
 
@@ -157,42 +156,6 @@ bool flexmem_function_is_settled(const struct flexmem_function *function)
 		if (is_pending(piece) && piece->tries < FLEXMEM_RELEASE_TRIES)
 			return false;
 	return true;
-}
-
-/* Prints the commands that flexmem_function_undo() will send for a piece. */
-static void show_pending(const struct flexmem_function *function,
-			 const struct flexmem_piece *piece, struct seq_file *m)
-{
-	seq_puts(m, " pending");
-	if (piece->slot != FLEXMEM_NO_SLOT)
-		seq_puts(m, " slot_clear");
-	if (function->ops.drain)
-		seq_puts(m, " drain");
-	if (piece->dirty_start < piece->dirty_end)
-		seq_puts(m, " scrub");
-	seq_printf(m, " release tries %u", piece->tries);
-}
-
-/*
- * Describes the memory and the pending commands: a line for each piece, in the
- * order of acquisition.
- */
-void flexmem_function_show_pieces(const struct flexmem_function *function,
-				  struct seq_file *m)
-{
-	const struct flexmem_piece *piece = function->piece;
-	const struct flexmem_piece *end = piece + function->nr_pieces;
-
-	for (; piece < end; piece++) {
-		seq_printf(m, "memory %llu domain %u base %#llx size %llu",
-			   piece->mem.id, piece->mem.domain, piece->mem.base,
-			   piece->mem.size);
-		if (piece->slot != FLEXMEM_NO_SLOT)
-			seq_printf(m, " slot %d", piece->slot);
-		if (is_pending(piece))
-			show_pending(function, piece, m);
-		seq_puts(m, "\n");
-	}
 }
 
 /* Whether a slot is certainly empty: no piece is in it or may be in it. */

@@ -18,7 +18,6 @@
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/sched/signal.h>
-#include <linux/seq_file.h>
 #include <linux/wait.h>
 
 #include "function.h"
@@ -283,19 +282,4 @@ int flexmem_function_note(struct flexmem_function *function, int rc)
 		wake_up_all(&function->changed);
 	}
 	return rc;
-}
-
-/* Describes the state in a line. */
-void flexmem_function_show(const struct flexmem_function *function,
-			   struct seq_file *m)
-{
-	/* In the order of enum flexmem_state. */
-	static const struct {
-		enum flexmem_state state;
-		const char *name;
-	} states[FLEXMEM_NR_STATES] = { FLEXMEM_STATE_NAMES };
-
-	seq_printf(m, "state %s timeouts %d\n",
-		   states[READ_ONCE(function->state)].name,
-		   atomic_read(&function->timeouts));
 }

@@ -17,7 +17,6 @@
 #include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/list.h>
-#include <linux/seq_file.h>
 #include <linux/workqueue.h>
 
 #include "function.h"
@@ -240,16 +239,4 @@ void flexmem_function_vm_forget(struct flexmem_function *function)
 
 	list_for_each_entry_safe(vm, next, &function->vms, link)
 		forget(function, vm);
-}
-
-/* Prints a line for each closed space. */
-void flexmem_function_vm_show(const struct flexmem_function *function,
-			      struct seq_file *m)
-{
-	const struct flexmem_vm *vm;
-
-	list_for_each_entry(vm, &function->vms, link)
-		if (vm->closed)
-			seq_printf(m, "space %llu pending vm_unmap\n",
-				   vm->space);
 }

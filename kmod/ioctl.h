@@ -33,7 +33,6 @@
  * @inode: inode whose address space holds all CPU mappings
  * @name: the device's name, for messages and user space
  * @failures: allocations that ended in ENOMEM
- * @debugfs: the function's directory in debugfs
  * @table: regions of the function
  */
 struct flexmem_dev {
@@ -41,7 +40,6 @@ struct flexmem_dev {
 	struct inode *inode;
 	char name[32];
 	atomic64_t failures;
-	struct dentry *debugfs;
 	struct flexmem_table table;
 };
 

@@ -7,7 +7,6 @@
 #include "account.h"
 #include "allocation.h"
 #include "chardev.h"
-#include "debugfs.h"
 #include "settings.h"
 #include "spare.h"
 #include "table.h"
@@ -32,14 +31,12 @@ static int __init flexmem_init(void)
 		return rc;
 	}
 	flexmem_limit_init();
-	flexmem_debugfs_init();
 	return 0;
 }
 module_init(flexmem_init);
 
 static void __exit flexmem_exit(void)
 {
-	flexmem_debugfs_exit();
 	flexmem_limit_exit();
 	flexmem_chardev_exit();
 	flexmem_spare_exit();

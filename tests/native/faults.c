@@ -303,8 +303,8 @@ static const char * const params[] = {
 
 static const struct sequence * const all_corners[] = {
 	corners, tenant_corners, bare_corners, card_corners,
-	job_corners, program_corners, sleep_corners, debugfs_corners,
-	account_corners, limit_corners, removal_corners, scrub_corners,
+	job_corners, program_corners, sleep_corners, account_corners,
+	limit_corners, removal_corners, scrub_corners,
 };
 
 /* The ways in which an operation of the device fails. */

@@ -72,7 +72,6 @@ extern const struct sequence scrub_corners[];
 /* Tests of the removal of a function whose programs run. */
 extern const struct sequence removal_corners[];
 extern const struct sequence sleep_corners[];
-extern const struct sequence debugfs_corners[];
 /*
  * Tests of a card whose memories DOMAINS_TEXT describes, with the parameters
  * DOMAINS_PARAMS.

@@ -399,6 +399,57 @@ static void run_late_count(struct run *r)
 	must(r, ran_after_free(), "memory is freed");
 }
 
+static void refuse_unmap(unsigned int times)
+{
+	WRITE_ONCE(world.card.mbox.fault_command, times ? SIM_VM_UNMAP : SIM_ANY);
+	world_faults(SIM_FAIL_COMMANDS, times);
+}
+
+/*
+ * Closes a file. The firmware refuses @times times to unmap the file's space.
+ * Returns the number of the space, in which the first page is mapped.
+ */
+static u64 close_in_vain(struct run *r, unsigned int times)
+{
+	u64 physical, space;
+	u32 handle;
+
+	open_file(r, 0);
+	handle = alloc(r, 0, PAGE, 0);
+	reserve(r, 0, PAGE, 0);
+	CALL(r, VA_BIND, &CMD(va_bind, .handle = handle, .access = ALL,
+			      .address = SIM_VM_START, .length = PAGE));
+	space = space_of(r, 0);
+	refuse_unmap(times);
+	native_close(r->file[0]);
+	r->file[0] = NULL;
+	r->nr[0] = 0;
+	must(r, reaches(space, SIM_VM_START, &physical), "space that is closed");
+	return space;
+}
+
+/* The worker tries again until the firmware has unmapped the space. */
+static void run_closed(struct run *r)
+{
+	u64 physical, space = close_in_vain(r, 3);
+
+	msleep(60000);
+	native_settle_work();
+	must(r, !reaches(space, SIM_VM_START, &physical),
+	     "space that was unmapped");
+	refuse_unmap(0);
+}
+
+static void run_closed_trim(struct run *r)
+{
+	u64 physical, space = close_in_vain(r, 1);
+
+	open_file(r, 0);
+	CALL(r, TRIM, &CMD(trim));
+	must(r, !reaches(space, SIM_VM_START, &physical), "space after TRIM");
+	refuse_unmap(0);
+}
+
 const struct sequence space_corners[] = {
 	{ "space: bind", NULL, run_bind },
 	{ "space: a part", NULL, run_part },
@@ -411,5 +462,7 @@ const struct sequence space_corners[] = {
 	{ "space: full page table", NULL, run_full_table },
 	{ "space: count of bindings", NULL, run_late_count },
 	{ "space: programs", NULL, run_programs },
+	{ "space: a closed space", NULL, run_closed },
+	{ "space: TRIM after close()", NULL, run_closed_trim },
 	{}
 };

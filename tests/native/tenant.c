@@ -431,18 +431,6 @@ static void do_map(struct tenant *t)
 	native_munmap(vma);
 }
 
-/* Reads the files of a function that another task may remove meanwhile. */
-static void look_into_debugfs(struct tenant *t)
-{
-	struct flexmem_file *private = t->file->private_data;
-	const char *node = dev_name(&private->fdev->dev);
-	struct seq_file m;
-
-	ANSWER(t, "debugfs", native_debugfs(node, "memory", &m), ENOENT);
-	ANSWER(t, "debugfs", native_debugfs(node, "regions", &m), ENOENT,
-	       ENOMEM);
-}
-
 static void do_ask(struct tenant *t)
 {
 	struct flexmem_segment_entry segment[16];
@@ -463,7 +451,6 @@ static void do_ask(struct tenant *t)
 	ANSWER(t, "SEGMENTS", CALL(t, SEGMENTS, &segments), EMSGSIZE, ENOMEM,
 	       EOPNOTSUPP);
 	native_fdinfo(t->file, &m);
-	look_into_debugfs(t);
 }
 
 /* The snapshot must have an owner entry for each open file. */

@@ -149,25 +149,7 @@ struct file_operations {
 					   unsigned long pgoff,
 					   unsigned long flags);
 	void (*show_fdinfo)(struct seq_file *m, struct file *filp);
-	/*
-	 * Prints a file in debugfs. The kernel passes this function to
-	 * single_open().
-	 */
-	int (*show)(struct seq_file *m, void *unused);
 };
-
-/* ---- files in debugfs ---- */
-
-#define DEFINE_SHOW_ATTRIBUTE(name) \
-	static const struct file_operations name##_fops = { \
-		.show = name##_show, \
-	}
-struct dentry;
-struct dentry *debugfs_create_dir(const char *name, struct dentry *parent);
-struct dentry *debugfs_create_file(const char *name, umode_t mode,
-				   struct dentry *parent, void *data,
-				   const struct file_operations *fops);
-void debugfs_remove(struct dentry *dentry);
 
 /* The values of fcntl.h. As in the kernel, the mode of a file is one more. */
 #define O_RDONLY 0
@@ -360,8 +342,6 @@ long native_ioctl(struct file *file, unsigned int cmd, void *arg);
 ssize_t native_read(struct file *file, void *to, size_t count);
 __poll_t native_poll(struct file *file);
 void native_fdinfo(struct file *file, struct seq_file *m);
-/* Reads the file "flexmem/@dir/@name" in debugfs. */
-int native_debugfs(const char *dir, const char *name, struct seq_file *m);
 struct vm_area_struct *native_mmap(struct file *file, u64 offset, size_t length,
 				   unsigned long flags);
 struct vm_area_struct *native_fork_map(struct vm_area_struct *vma);

@@ -199,7 +199,7 @@ static int set_uint(const char *text, const struct kernel_param *kp)
 
 const struct kernel_param_ops native_param_uint = { .set = set_uint };
 
-/* Writes to a file in /proc or debugfs. */
+/* Writes to a file in /proc. */
 void seq_puts(struct seq_file *m, const char *text)
 {
 	seq_printf(m, "%s", text);
