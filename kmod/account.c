@@ -512,11 +512,8 @@ u64 flexmem_account_slots(struct flexmem_account *account)
 	return slots;
 }
 
-/*
- * Bytes that an account has in some slots. Under &flexmem_accounts.lock, after
- * flexmem_account_settle(). O(slots).
- */
-u64 flexmem_account_in(const struct flexmem_account *account, u64 slots)
+/* Bytes that an account has in some slots. O(slots). */
+static u64 bytes_in(const struct flexmem_account *account, u64 slots)
 {
 	u64 bytes = 0;
 
@@ -566,7 +563,7 @@ static u64 limit_of_bytes(const struct flexmem_account *account, u64 programs,
 	if (limit == FLEXMEM_NO_LIMIT)
 		return limit;
 	*left = limit - min(account->used[FLEXMEM_RESOURCE_BYTES], limit);
-	return limit - min(flexmem_account_in(account, programs), limit);
+	return limit - min(bytes_in(account, programs), limit);
 }
 
 /*

@@ -284,7 +284,6 @@ void flexmem_account_move(struct flexmem_accounts *accounts,
 			  enum flexmem_use to);
 u64 flexmem_account_slots(struct flexmem_account *account);
 u64 flexmem_account_may_enter(struct flexmem_account *client);
-u64 flexmem_account_in(const struct flexmem_account *account, u64 slots);
 u64 flexmem_account_limit(struct flexmem_account *account,
 			  const struct flexmem_rooms *rooms, u64 *left);
 bool flexmem_account_want(struct flexmem_listener *listener, u64 bytes,

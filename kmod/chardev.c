@@ -250,29 +250,15 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
 	struct flexmem_file *file = filp->private_data;
 	struct flexmem_account *account = file->client.account;
-	unsigned int i, nr = file->fdev->table.function.nr_domains;
-	u64 bytes, orphaned, slots, handles, part[FLEXMEM_MAX_DOMAINS];
-	const struct flexmem_domain *domain = file->fdev->table.domain;
+	u64 bytes, orphaned, slots, handles;
 
-	/*
-	 * A region of a domain, and the charges in it, become visible under
-	 * this lock. With one domain the sum of all charges is enough.
-	 */
-	if (nr > 1)
-		mutex_lock(&file->fdev->table.snapshot_lock);
 	spin_lock(&file->fdev->table.accounts.lock);
 	flexmem_account_settle(account);
 	bytes = account->placed;
 	slots = account->used[FLEXMEM_RESOURCE_REGIONS];
 	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 	orphaned = account->orphaned;
-	for (i = 0; nr > 1 && i < nr; i++)
-		part[i] = flexmem_account_in(account,
-					     domain[i].filled[FLEXMEM_KIND_TENSOR] |
-					     domain[i].filled[FLEXMEM_KIND_PROGRAM]);
 	spin_unlock(&file->fdev->table.accounts.lock);
-	if (nr > 1)
-		mutex_unlock(&file->fdev->table.snapshot_lock);
 
 	seq_puts(m, "flexmem-driver:\tflexmem\n");
 	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));
@@ -283,9 +269,6 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	 */
 	seq_printf(m, "flexmem-total-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(bytes, SZ_1K));
-	for (i = 0; i < nr && nr > 1; i++)
-		seq_printf(m, "flexmem-total-domain%u:\t%llu KiB\n", i,
-			   DIV_ROUND_UP_ULL(part[i], SZ_1K));
 	seq_printf(m, "flexmem-orphaned-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(orphaned, SZ_1K));
 	seq_printf(m, "flexmem-slots:\t%llu\n", slots);

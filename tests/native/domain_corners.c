@@ -106,43 +106,6 @@ static void run_figures(struct run *r)
 		     0);
 }
 
-static void must_show(struct run *r, const char *lines, const char *what)
-{
-	struct seq_file m;
-
-	native_fdinfo(r->file[0], &m);
-	must(r, strstr(m.text, lines), what);
-}
-
-/* fdinfo has the bytes of a file by domain, and those of programs too. */
-static void run_fdinfo(struct run *r)
-{
-	struct flexmem_alloc reply;
-
-	open_file(r, 1);
-	alloc(r, 1, SZ_1M, 0);
-	must_show(r, "flexmem-total-memory:\t0 KiB\n"
-		  "flexmem-total-domain0:\t0 KiB\n"
-		  "flexmem-total-domain1:\t0 KiB\n"
-		  "flexmem-total-domain2:\t0 KiB\n"
-		  "flexmem-total-domain3:\t0 KiB\n"
-		  "flexmem-orphaned", "fdinfo without bytes");
-	alloc(r, 0, SZ_1M, 0);
-	alloc_by(r, CMD(alloc, .length = 128, .domains = 2,
-			       .policy = FLEXMEM_POLICY_BIND,
-			       .flags = FLEXMEM_ALLOC_PROGRAM), 0, &reply);
-	alloc_by(r, CMD(alloc, .length = 3 * SZ_2K, .domains = 6,
-			       .policy = FLEXMEM_POLICY_INTERLEAVE), 0, &reply);
-	must_show(r, "flexmem-total-memory:\t1031 KiB\n"
-		  "flexmem-total-domain0:\t1024 KiB\n"
-		  "flexmem-total-domain1:\t4 KiB\n"
-		  "flexmem-total-domain2:\t3 KiB\n"
-		  "flexmem-total-domain3:\t0 KiB\n", "fdinfo with bytes");
-	world_reset(1);
-	must_show(r, "flexmem-total-domain0:\t0 KiB\n"
-		  "flexmem-total-domain1:\t0 KiB\n", "fdinfo after a reset");
-}
-
 /* Each region in a snapshot names its domain. */
 static void run_regions(struct run *r)
 {
@@ -540,7 +503,6 @@ const struct sequence domain_corners[] = {
 	{ "domains: description", prepare_file, run_describe },
 	{ "domains: there is none", prepare_file, run_wrong_domain },
 	{ "domains: figures", prepare_file, run_figures },
-	{ "domains: fdinfo", prepare_file, run_fdinfo },
 	{ "domains: regions", prepare_file, run_regions },
 	{ "domains: device memory is full", prepare_file, run_full },
 	{ "domains: bind", prepare_file, run_bind },

@@ -134,13 +134,11 @@ struct fuzz_file {
 /**
  * struct fuzz_use - sums of one owner
  * @used: what it uses, by resource
- * @in: bytes in each domain
  * @orphaned: bytes that are freed but still in use
  * @program: bytes for programs
  */
 struct fuzz_use {
 	u64 used[FLEXMEM_NR_RESOURCES];
-	u64 in[MODEL_MAX_DOMAINS];
 	u64 orphaned;
 	u64 program;
 };

@@ -58,7 +58,6 @@ static void count_allocation(const struct fuzz *f,
 	if (a->lost)
 		return;
 	use->used[BYTES] += a->size;
-	use->in[a->domain] += a->size;
 	use->orphaned += a->handle ? 0 : a->size;
 	if (a->flags & FLEXMEM_ALLOC_PROGRAM)
 		use->program += a->size;

@@ -429,34 +429,25 @@ void fuzz_fdinfo(struct fuzz *f)
 	struct fuzz_count count;
 	struct seq_file m;
 	char want[512];
-	unsigned int d;
-	size_t n;
 
 	fuzz_count(f, &count);
 	use = &count.of[f->who];
-	n = scnprintf(want, sizeof(want),
+	scnprintf(want, sizeof(want),
 		  "flexmem-driver:\tflexmem\n"
 		  "flexmem-device:\t%s\n"
 		  "flexmem-client-id:\t%llu\n"
-		  "flexmem-total-memory:\t%llu KiB\n",
-		  dev_name(&f->fdev->dev), f->owner[f->who].id,
-		  (use->used[BYTES] + 1023) / 1024);
-	for (d = 0; d < f->model->nr_domains && f->model->nr_domains > 1; d++)
-		n += scnprintf(want + n, sizeof(want) - n,
-			       "flexmem-total-domain%u:\t%llu KiB\n", d,
-			       (use->in[d] + 1023) / 1024);
-	scnprintf(want + n, sizeof(want) - n,
+		  "flexmem-total-memory:\t%llu KiB\n"
 		  "flexmem-orphaned-memory:\t%llu KiB\n"
 		  "flexmem-slots:\t%llu\n"
 		  "flexmem-handles:\t%llu\n",
+		  dev_name(&f->fdev->dev), f->owner[f->who].id,
+		  (use->used[BYTES] + 1023) / 1024,
 		  (use->orphaned + 1023) / 1024, use->used[SLOTS],
 		  use->used[HANDLES]);
-	/* Only the figures by domain wait for this lock. */
-	if (f->model->nr_domains == 1)
-		mutex_lock(lock);
+	/* fdinfo does not wait for a snapshot. */
+	mutex_lock(lock);
 	native_fdinfo(f->files[f->who].file, &m);
-	if (f->model->nr_domains == 1)
-		mutex_unlock(lock);
+	mutex_unlock(lock);
 	if (strcmp(m.text, want))
 		fuzz_wrong(f, "%s, must be %s", m.text, want);
 }
