@@ -303,7 +303,6 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	spin_lock(&accounts->lock);
 	count(client, -size, FLEXMEM_RESOURCE_HANDLES, -(int)handles);
 	spin_unlock(&accounts->lock);
-	trace_flexmem_uncharge(client, size, handles, FLEXMEM_REASON_NONE);
 }
 
 /* Whether a limit of an account has refused a request that may succeed now. */
@@ -455,8 +454,6 @@ recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
 	flexmem_gauge_move(&accounts->gauge, flexmem_accounts_in_use(accounts));
 unlock:
 	spin_unlock(&accounts->lock);
-	if (ends)
-		trace_flexmem_uncharge(client, size, 0, FLEXMEM_REASON_NONE);
 	return reason;
 }
 

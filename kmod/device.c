@@ -23,7 +23,6 @@
 
 #include "chardev.h"
 #include "settings.h"
-#include "trace.h"
 
 static void device_release(struct device *dev)
 {
@@ -227,7 +226,6 @@ int flexmem_device_reset(struct flexmem_dev *fdev)
 		flexmem_leaving_look_at_all(&fdev->table.leaving);
 	}
 	announce_reset(fdev, rc);
-	trace_flexmem_reset(&fdev->table.function, rc);
 	if (rc)
 		dev_err(&fdev->dev, "reset failed: error %d\n", rc);
 	else

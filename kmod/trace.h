@@ -226,7 +226,12 @@ TRACE_EVENT(flexmem_scrub,
 		  __entry->rc)
 );
 
-DECLARE_EVENT_CLASS(flexmem_charge,
+/*
+ * A client and the cgroups above it are charged, or a limit forbids that:
+ * reason is one of enum flexmem_reason. flexmem_free says that the handle is not
+ * charged any more, flexmem_end that the bytes are not.
+ */
+TRACE_EVENT(flexmem_charge,
 	TP_PROTO(const struct flexmem_account *account, u64 size,
 		 unsigned int handles, unsigned int reason),
 	TP_ARGS(account, size, handles, reason),
@@ -250,37 +255,6 @@ DECLARE_EVENT_CLASS(flexmem_charge,
 	TP_printk("minor=%d client=%llu size=%llu handles=%u reason=%u",
 		  __entry->minor, __entry->client, __entry->size,
 		  __entry->handles, __entry->reason)
-);
-
-/*
- * A client and the cgroups above it are charged, or a limit forbids that:
- * reason is one of enum flexmem_reason.
- */
-DEFINE_EVENT(flexmem_charge, flexmem_charge,
-	TP_PROTO(const struct flexmem_account *account, u64 size,
-		 unsigned int handles, unsigned int reason),
-	TP_ARGS(account, size, handles, reason)
-);
-
-DEFINE_EVENT(flexmem_charge, flexmem_uncharge,
-	TP_PROTO(const struct flexmem_account *account, u64 size,
-		 unsigned int handles, unsigned int reason),
-	TP_ARGS(account, size, handles, reason)
-);
-
-/* flexmem_device_reset() has ended. */
-TRACE_EVENT(flexmem_reset,
-	TP_PROTO(const struct flexmem_function *function, int rc),
-	TP_ARGS(function, rc),
-	TP_STRUCT__entry(
-		__field(int, minor)
-		__field(int, rc)
-	),
-	TP_fast_assign(
-		__entry->minor = function->minor;
-		__entry->rc = rc;
-	),
-	TP_printk("minor=%d rc=%d", __entry->minor, __entry->rc)
 );
 
 #endif /* _FLEXMEM_TRACE_H */
