@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Checks of the invariants of the driver's structures. The check of blocks is
- * part of the driver, in debug builds: flexmem_blocks_check().
+ * Checks of the invariants of the driver's structures. The driver calls the one
+ * of blocks in debug builds: flexmem_blocks_check().
  */
 #ifndef _FLEXMEM_TEST_CHECKS_H
 #define _FLEXMEM_TEST_CHECKS_H

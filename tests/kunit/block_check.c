@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Checks the invariants of a region's blocks. Compiled only in debug builds. */
+/* Checks the invariants of a region's blocks. flexmem.ko has it in debug builds. */
 
 #include <linux/align.h>
 #include <linux/minmax.h>
