@@ -206,6 +206,8 @@ void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
 {
 	trace_flexmem_end(allocation);
+	/* First: a file that reads the event about a block may need the handle. */
+	flexmem_uncharge(allocation->owner, 0, 1);
 	give_chunks(allocation, 0, allocation->nr_chunks, stock);
 	flexmem_owner_put(allocation->owner);
 	destroy(allocation, stock);

@@ -218,8 +218,8 @@ void flexmem_client_publish(struct flexmem_client *client,
 
 /*
  * Frees the blocks and the handle of an allocation. If a map, copy, kernel user
- * or fence still uses the allocation, only the handle is freed, and the blocks
- * become orphaned.
+ * or fence still uses the allocation, only the handle is freed, which stays charged,
+ * and the blocks become orphaned.
  * @allocation: prepared or detached; the caller must not use it afterwards.
  */
 void flexmem_client_release(struct flexmem_client *client,

@@ -350,21 +350,18 @@ static void leave(struct flexmem_allocation *allocation)
 	spin_unlock_irq(&leaving->lock);
 }
 
-/*
- * Returns whether the blocks were freed. Inline, because each FREE calls it.
- */
-static __always_inline bool put(struct flexmem_allocation *allocation,
+/* Inline, because each FREE calls it. */
+static __always_inline void put(struct flexmem_allocation *allocation,
 				struct flexmem_stock *stock)
 {
 	if (!refcount_dec_and_test(&allocation->refs))
-		return false;
+		return;
 	if (!flexmem_allocation_is_in_flight(allocation)) {
 		give_back(allocation, stock);
-		return true;
+		return;
 	}
 	flexmem_allocation_orphan(allocation);
 	leave(allocation);
-	return false;
 }
 
 /**
@@ -383,8 +380,8 @@ void flexmem_allocation_put(struct flexmem_allocation *allocation)
 EXPORT_SYMBOL_GPL(flexmem_allocation_put);
 
 /*
- * Frees an allocation for its owner. Uncharges the handle. An allocation that
- * is still in use is leaving from now on.
+ * Frees an allocation for its owner. An allocation that is still in use is leaving
+ * from now on, and stays charged with its handle.
  * @allocation: this function puts the reference of the handle. The caller has a
  * reference to the account. @stock: stock that may keep the objects that this
  * frees.
@@ -392,17 +389,8 @@ EXPORT_SYMBOL_GPL(flexmem_allocation_put);
 void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
 				    struct flexmem_stock *stock)
 {
-	struct flexmem_account *owner = allocation->owner;
-
 	/* No task can get a further reference by the handle. */
 	if (refcount_read(&allocation->refs) > 1)
 		flexmem_allocation_orphan(allocation);
-	/*
-	 * Uncharged before the blocks are freed: a file that reads the event
-	 * about the free may need the handle. If no block is freed now, the
-	 * handle is an event of its own.
-	 */
-	flexmem_uncharge(owner, 0, 1);
-	if (!put(allocation, stock))
-		flexmem_pressure_freed(owner->accounts);
+	put(allocation, stock);
 }

@@ -228,8 +228,8 @@ TRACE_EVENT(flexmem_scrub,
 
 /*
  * A client and the cgroups above it are charged, or a limit forbids that:
- * reason is one of enum flexmem_reason. flexmem_free says that the handle is not
- * charged any more, flexmem_end that the bytes are not.
+ * reason is one of enum flexmem_reason. flexmem_end says that handle and bytes are
+ * not charged any more.
  */
 TRACE_EVENT(flexmem_charge,
 	TP_PROTO(const struct flexmem_account *account, u64 size,

@@ -271,6 +271,9 @@ static const char *run_once(const struct sequence *s,
 	}
 	if (r.revoked && touch(&r, 0))
 		wrong = "a map outlives a reset";
+	/* Memory that is freed but mapped is charged with its handle. */
+	if (r.map_size)
+		munmap(r.map, r.map_size);
 	for (f = 0; f < MAX_FILES; f++) {
 		if (r.fd[f] < 0)
 			continue;
@@ -278,8 +281,6 @@ static const char *run_once(const struct sequence *s,
 			wrong = check_file(&r, f);
 		close(r.fd[f]);
 	}
-	if (r.map_size)
-		munmap(r.map, r.map_size);
 	empty = check_empty();
 	return wrong ?: empty;
 }

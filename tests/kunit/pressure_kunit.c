@@ -547,7 +547,7 @@ static void impossible_size_gets_no_event(struct kunit *test)
 }
 
 /*
- * FREE gives the handle back at once, even if the memory is still in use. So a
+ * A handle stays charged while its memory is in use. When the memory is free, a
  * file whose ALLOC failed for lack of a handle gets an event.
  */
 static void a_handle_is_an_event(struct kunit *test)
@@ -562,10 +562,12 @@ static void a_handle_is_an_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), -ENOMEM);
 	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, 1), 0);
-	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
-	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, 128);
-	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), 0);
+	KUNIT_EXPECT_FALSE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), -ENOMEM);
 	flexmem_allocation_put(allocation);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->client->listener));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.in_use, 0);
+	KUNIT_EXPECT_EQ(test, try(ctx->client, 128), 0);
 }
 
 /*

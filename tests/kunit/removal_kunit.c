@@ -163,9 +163,12 @@ static void reset_forgets_everything(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->view.sum.out_resets, 1);
 	KUNIT_EXPECT_EQ(test, ctx->client->account->used[FLEXMEM_RESOURCE_BYTES],
 			0);
-	/* A lost allocation's handle stays valid until its owner frees it. */
+	/*
+	 * A lost allocation's handle stays valid until its owner frees it. That
+	 * of the orphaned one is charged until its last use ends.
+	 */
 	KUNIT_EXPECT_EQ(test,
-			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 1);
+			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 2);
 	KUNIT_EXPECT_TRUE(test, is_lost(test, ctx->client, handle));
 	/*
 	 * Freeing the last block must free its region. KASAN and kmemleak would
@@ -174,6 +177,8 @@ static void reset_forgets_everything(struct kunit *test)
 	flexmem_allocation_put(orphaned);
 	check(test, ctx);
 	KUNIT_EXPECT_EQ(test, fake_client_free(ctx->client, handle), 0);
+	KUNIT_EXPECT_EQ(test,
+			ctx->client->account->used[FLEXMEM_RESOURCE_HANDLES], 0);
 	check(test, ctx);
 }
 

@@ -54,7 +54,7 @@ static void count_allocation(const struct fuzz *f,
 			     const struct fuzz_allocation *a,
 			     struct fuzz_use *use)
 {
-	use->used[HANDLES] += a->handle && !a->index;
+	use->used[HANDLES] += !a->index;
 	if (a->lost)
 		return;
 	use->used[BYTES] += a->size;

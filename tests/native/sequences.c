@@ -696,6 +696,7 @@ static void run_map_reset(struct run *r)
 	if (!native_touch(r->vma, 0, &byte, false))
 		run_wrong(r, "a map outlives a reset", "access", 0);
 	free_last(r, 0);
+	unmap(r);
 }
 
 /*

@@ -187,18 +187,43 @@ static unsigned int count_notes(const struct file *file)
 	return nr;
 }
 
+/* Counts the allocations of an account that are freed but still in use. */
+static unsigned int count_orphans(struct flexmem_table *table,
+				  const struct flexmem_account *account)
+{
+	const struct flexmem_region *region;
+	const struct flexmem_block *block;
+	unsigned int slot, nr = 0;
+
+	mutex_lock(&table->acquire_lock);
+	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++) {
+		region = flexmem_region_at(table, slot);
+		if (!region)
+			continue;
+		list_for_each_entry(block, &region->blocks.all, link)
+			nr += block->use == FLEXMEM_USE_ORPHANED &&
+			      block->account == account &&
+			      block->allocation->chunks[0] == block;
+	}
+	mutex_unlock(&table->acquire_lock);
+	return nr;
+}
+
 /*
- * Checks that a file has as many handles as the torture has noted. Skips a file
- * whose PF or VF was removed or reset, and a file that has lost a reply.
+ * Checks that a file is charged for as many handles as the torture has noted, and
+ * for those of freed allocations that are still in use. Skips a file whose PF or
+ * VF was removed or reset, and a file that has lost a reply.
  */
 static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)
 {
+	struct flexmem_account *account = private->client.account;
 	unsigned int notes = count_notes(file);
-	u64 handles = private->client.account->used[FLEXMEM_RESOURCE_HANDLES];
+	u64 handles = account->used[FLEXMEM_RESOURCE_HANDLES];
 
 	if (flexmem_function_is_gone(&private->fdev->table.function) || private->fdev->table.resets)
 		return;
+	notes += count_orphans(&private->fdev->table, account);
 	WARN(handles != notes, "file %u: %llu handles, %u are known", fd, handles,
 	     notes);
 }

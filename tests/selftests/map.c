@@ -379,7 +379,7 @@ TEST_F(map, memory_freed_while_mapped_keeps_its_bytes)
 	EXPECT_EQ(0, a.s.out_owned);
 	ASSERT_NE(NULL, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id));
 	EXPECT_EQ(size, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->orphaned);
-	EXPECT_EQ(0, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->handles);
+	EXPECT_EQ(1, fm_owner(&a, FLEXMEM_OWNER_CLIENT, id)->handles);
 	EXPECT_EQ(ENOENT, fm_free(self->fd, reply.out_handle));
 	EXPECT_EQ(ENOENT, fm_free_address(self->fd, reply.out_address));
 	EXPECT_EQ(ENOENT, try_mmap(self->fd, offset, PAGE, RW, MAP_SHARED));

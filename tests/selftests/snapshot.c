@@ -129,7 +129,7 @@ TEST_F(snapshot, owners_have_what_they_took)
 	EXPECT_EQ(128, o->bytes);
 	EXPECT_EQ(PAGE, o->orphaned);
 	EXPECT_EQ(128 + PAGE, o->peak);
-	EXPECT_EQ(1, o->handles);
+	EXPECT_EQ(2, o->handles);
 	/* each user with an open file, and each file, has an entry */
 	OWNER(&a, CGROUP, fm_account_id(0));
 	OWNER(&a, CGROUP, fm_account_id(BOB));
@@ -722,7 +722,7 @@ TEST_F(snapshot, fdinfo_has_the_same_figures)
 	EXPECT_INFO(self->alice, "flexmem-orphaned-memory", "8 KiB");
 	/* three allocations in three regions; one is freed but still mapped */
 	EXPECT_INFO(self->alice, "flexmem-slots", "3");
-	EXPECT_INFO(self->alice, "flexmem-handles", "2");
+	EXPECT_INFO(self->alice, "flexmem-handles", "3");
 	EXPECT_INFO(self->alice, "flexmem-device", "%s", path + strlen("/dev/"));
 	ASSERT_EQ(0, fm_get_limit(self->alice, &q));
 	EXPECT_EQ(3 * MiB + KiB + 2 * PAGE, q.out_used);

@@ -258,7 +258,7 @@ enum flexmem_state {
  * @out_acquire: enum flexmem_acquire
  * @out_order: enum flexmem_order
  * @out_fit: enum flexmem_fit
- * @out_max_handles: most live allocations of one open file
+ * @out_max_handles: most allocations of one open file, live or still in use
  * @out_max_batch: most entries of one batch, at least 1
  * @out_state: enum flexmem_state
  * @out_alignment: every offset and size is a multiple of this, in bytes (128)
@@ -427,7 +427,8 @@ struct flexmem_domain_info {
  * @FLEXMEM_REASON_FRAGMENTATION: enough bytes are free, but not in one block
  * @FLEXMEM_REASON_REGION_SIZE: the request is larger than the largest possible
  *	region
- * @FLEXMEM_REASON_HANDLES: this open file has out_max_handles live allocations
+ * @FLEXMEM_REASON_HANDLES: this open file has out_max_handles allocations, live
+ *	ones and freed ones that are still in use
  * @FLEXMEM_REASON_REGION_LIMIT: the opener's cgroup, or one above it, would
  *	exceed its limit of regions
  * @FLEXMEM_REASON_CGROUP_LIMIT: the opener's cgroup, or one above it, would
@@ -1041,7 +1042,7 @@ enum flexmem_limit_flags {
  *	ALLOC took before it failed
  * @slots: number of regions in which the owner has bytes, or that are reserved
  *	for it
- * @handles: number of live allocations
+ * @handles: number of allocations, live ones and those in @orphaned
  * @files: number of open files
  * @reservation: CGROUP: number of regions that should be reserved for it; 0: no
  *	reservation
@@ -1528,12 +1529,11 @@ enum flexmem_event_flags {
  * it read, even if the level has changed back. A new file has an event if the
  * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if its last
  * ALLOC failed with ENOMEM, and any file has freed memory since that ALLOC
- * began, in any domain. A FREE of memory that stays in use counts for every
- * ALLOC that failed, because it gives back a handle, and so does an ALLOC that
- * fails with another error than ENOMEM. What an ALLOC or a RESIZE was charged
- * before it failed with ENOMEM is freed memory only if a limit has refused a
- * smaller request meanwhile: otherwise two files that fail could wake each
- * other for ever. The same holds for a RESIZE that fails with EAGAIN. But the
+ * began, in any domain. An ALLOC that fails with another error than ENOMEM
+ * counts as freed memory. What an ALLOC or a RESIZE was charged before it
+ * failed with ENOMEM is freed memory only if a limit has refused a smaller
+ * request meanwhile: otherwise two files that fail could wake each other for
+ * ever. The same holds for a RESIZE that fails with EAGAIN. But the
  * chunks that an ALLOC of several chunks got before it failed are freed memory
  * for other files. There is one such event for each failed ALLOC, unless a
  * later ALLOC succeeds, and none if the ALLOC failed for the reason NONE or
