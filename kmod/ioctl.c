@@ -507,34 +507,6 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
 		.carry_out = function,                           \
 	}
 
-/* The ABI is the same for each compiler, in 32 and 64 bits. */
-static_assert(sizeof(struct flexmem_info) == 216);
-static_assert(sizeof(struct flexmem_alloc) == 168);
-static_assert(sizeof(struct flexmem_free) == 32);
-static_assert(sizeof(struct flexmem_batch) == 32);
-static_assert(sizeof(struct flexmem_lookup) == 64);
-static_assert(sizeof(struct flexmem_chunk_entry) == 40);
-static_assert(sizeof(struct flexmem_domain_info) == 240);
-static_assert(sizeof(struct flexmem_region_entry) == 72);
-static_assert(sizeof(struct flexmem_segments) == 40);
-static_assert(sizeof(struct flexmem_segment_entry) == 24);
-static_assert(sizeof(struct flexmem_trim) == 24);
-static_assert(sizeof(struct flexmem_map) == 32);
-static_assert(sizeof(struct flexmem_rw) == 48);
-static_assert(sizeof(struct flexmem_copy) == 48);
-static_assert(sizeof(struct flexmem_snapshot) == 184);
-static_assert(sizeof(struct flexmem_owner_entry) == 136);
-static_assert(sizeof(struct flexmem_resource_limit) == 48);
-static_assert(sizeof(struct flexmem_resize) == 80);
-static_assert(sizeof(struct flexmem_reserve) == 32);
-static_assert(sizeof(struct flexmem_va_reserve) == 32);
-static_assert(sizeof(struct flexmem_va_free) == 16);
-static_assert(sizeof(struct flexmem_va_bind) == 40);
-static_assert(sizeof(struct flexmem_va_unbind) == 16);
-static_assert(sizeof(struct flexmem_va_lookup) == 64);
-static_assert(sizeof(struct flexmem_event) == 48);
-static_assert(offsetofend(struct flexmem_event, sequence) == FLEXMEM_EVENT_MIN);
-
 /*
  * "last" is the last member of the struct's first version, so "last" never
  * changes.

@@ -6,6 +6,38 @@
  */
 #include "tenants.h"
 
+/* The ABI is the same for each compiler, in 32 and 64 bits. */
+#define IS_LONG(type, size) \
+	_Static_assert(sizeof(struct flexmem_##type) == (size), #type)
+
+IS_LONG(info, 216);
+IS_LONG(alloc, 168);
+IS_LONG(free, 32);
+IS_LONG(batch, 32);
+IS_LONG(lookup, 64);
+IS_LONG(chunk_entry, 40);
+IS_LONG(domain_info, 240);
+IS_LONG(region_entry, 72);
+IS_LONG(segments, 40);
+IS_LONG(segment_entry, 24);
+IS_LONG(trim, 24);
+IS_LONG(map, 32);
+IS_LONG(rw, 48);
+IS_LONG(copy, 48);
+IS_LONG(snapshot, 184);
+IS_LONG(owner_entry, 136);
+IS_LONG(resource_limit, 48);
+IS_LONG(resize, 80);
+IS_LONG(reserve, 32);
+IS_LONG(va_reserve, 32);
+IS_LONG(va_free, 16);
+IS_LONG(va_bind, 40);
+IS_LONG(va_unbind, 16);
+IS_LONG(va_lookup, 64);
+IS_LONG(event, 48);
+_Static_assert(offsetof(struct flexmem_event, wanted) == FLEXMEM_EVENT_MIN,
+	       "the first version of the event");
+
 /* The longest struct that the ABI allows; unknown members must be zero. */
 #define LONGEST 4096
 
