@@ -41,27 +41,6 @@ static void device_release(struct device *dev)
 	kfree(fdev);
 }
 
-static void log_registration(struct flexmem_dev *fdev)
-{
-	const struct flexmem_table *table = &fdev->table;
-	const struct flexmem_domain *domain = &table->domain[0];
-	char sizes[24 * FLEXMEM_MAX_FALLBACK_SIZES], capacity[24];
-	/*
-	 * The worker runs already, and may update the capacity at the same
-	 * time.
-	 */
-	u64 bytes = flexmem_table_capacity(table);
-
-	flexmem_settings_print_sizes(domain->sizes, domain->nr_sizes, sizes,
-				     sizeof(sizes));
-	flexmem_settings_print_sizes(&bytes, 1, capacity,
-				     sizeof(capacity));
-	dev_info(&fdev->dev, "registered: %s (%s), %s, capacity %s, slots %u, at most %u regions of %s\n",
-		 fdev->name, dev_name(fdev->dev.parent),
-		 table->function.mode == FLEXMEM_MODE_PF ? "PF" : "VF",
-		 capacity, table->hw_slots, table->settings.max_regions, sizes);
-}
-
 /**
  * flexmem_device_register - let flexmem manage the memory of a function
  * @parent: the function's device
@@ -114,7 +93,9 @@ flexmem_device_register(struct device *parent,
 		put_device(&fdev->dev);
 		return ERR_PTR(rc);
 	}
-	log_registration(fdev);
+	dev_info(&fdev->dev, "registered: %s (%s), %s\n", fdev->name,
+		 dev_name(parent),
+		 fdev->table.function.mode == FLEXMEM_MODE_PF ? "PF" : "VF");
 	return fdev;
 
 remove_table:

@@ -181,41 +181,24 @@ static int sizes_set(const char *text, const struct kernel_param *kp)
 	return 0;
 }
 
-/*
- * Prints sizes, rounded down to a multiple of 1 KiB, in the form of the
- * parameter: 12G,8G,4G. Return: number of characters, without the NUL.
- */
-int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
-				 size_t room)
-{
-	static const char suffixes[] = "KMGTP";
-	unsigned int i;
-	int at = 0;
-
-	text[0] = '\0';
-	for (i = 0; i < nr; i++) {
-		u64 size = sizes[i] / SZ_1K;
-		unsigned int s = 0;
-
-		while (size && suffixes[s + 1] && IS_ALIGNED(size, SZ_1K)) {
-			size /= SZ_1K;
-			s++;
-		}
-		at += scnprintf(text + at, room - at, "%s%llu%c", i ? "," : "",
-				size, suffixes[s]);
-	}
-	return at;
-}
-
+/* Prints the sizes in the form in which they are set, with the longest suffixes. */
 static int sizes_get(char *buffer, const struct kernel_param *kp)
 {
-	int at;
+	static const char suffixes[] = "KMGTP";
+	unsigned int i, s;
+	int at = 0;
+	u64 size;
 
 	if (!param.nr_sizes)
 		return sysfs_emit(buffer, AUTO "\n");
-	at = flexmem_settings_print_sizes(param.sizes, param.nr_sizes, buffer,
-					  PAGE_SIZE - 1);
-	return at + scnprintf(buffer + at, PAGE_SIZE - at, "\n");
+	for (i = 0; i < param.nr_sizes; i++) {
+		size = param.sizes[i] / SZ_1K;
+		for (s = 0; suffixes[s + 1] && IS_ALIGNED(size, SZ_1K); s++)
+			size /= SZ_1K;
+		at += sysfs_emit_at(buffer, at, "%s%llu%c", i ? "," : "", size,
+				    suffixes[s]);
+	}
+	return at + sysfs_emit_at(buffer, at, "\n");
 }
 
 static const struct kernel_param_ops sizes_ops = {

@@ -70,8 +70,6 @@ struct flexmem_settings {
 };
 
 int flexmem_settings_validate(void);
-int flexmem_settings_print_sizes(const u64 *sizes, unsigned int nr, char *text,
-				 size_t room);
 void flexmem_settings_get(struct flexmem_settings *settings,
 			  const struct flexmem_device_desc *desc);
 

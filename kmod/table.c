@@ -185,9 +185,6 @@ static int acquire_from(struct flexmem_table *table,
 			break;
 		rc = flexmem_function_acquire(&table->function, domain->id,
 					      size, mem);
-		dev_dbg(table->function.dev,
-			"domain %u: acquire %llu bytes (try %u of %u): %d\n",
-			domain->id, size, i + 1, domain->nr_sizes + 1, rc);
 		if (rc != -ENOSPC)
 			break;
 		WRITE_ONCE(domain->too_large, size);
@@ -315,9 +312,6 @@ void flexmem_region_publish(struct flexmem_table *table,
 	update_no_slot(table, region->kind);
 	flexmem_pressure_freed(&table->accounts);
 	trace_flexmem_region_add(region);
-	dev_dbg(table->function.dev,
-		"region %#llx in slot %u, %llu bytes of domain %u\n",
-		region->id, region->slot, region->mem.size, region->domain->id);
 }
 
 /*

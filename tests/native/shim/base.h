@@ -215,6 +215,7 @@ bool sysfs_streq(const char *a, const char *b);
 int kstrtouint(const char *text, unsigned int base, unsigned int *value);
 int kstrtou64(const char *text, unsigned int base, u64 *value);
 int sysfs_emit(char *to, const char *format, ...) __printf(2, 3);
+int sysfs_emit_at(char *to, int at, const char *format, ...) __printf(3, 4);
 void *memchr_inv(const void *start, int c, size_t bytes);
 void memset64(u64 *to, u64 value, size_t n);
 char *strsep(char **rest, const char *delimiters);

@@ -116,6 +116,17 @@ int sysfs_emit(char *to, const char *format, ...)
 	return n;
 }
 
+int sysfs_emit_at(char *to, int at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vscnprintf(to + at, PAGE_SIZE - at, format, args);
+	va_end(args);
+	return n;
+}
+
 /* Compares two strings. A newline at the end does not count. */
 bool sysfs_streq(const char *a, const char *b)
 {
