@@ -167,16 +167,14 @@ static char *remedy(const struct flexmem_dev *fdev, int error)
 
 static void announce_reset(struct flexmem_dev *fdev, int error)
 {
-	char result[32], generation[48], broken[48];
+	char result[32], generation[48];
 	/* checkpatch: STATIC_CONST_CHAR_ARRAY - filled in below */
 	char *envp[] = { "FLEXMEM_EVENT=reset", remedy(fdev, error), result,
-			 generation, broken, NULL };
+			 generation, NULL };
 
 	snprintf(result, sizeof(result), "FLEXMEM_ERROR=%d", -error);
 	snprintf(generation, sizeof(generation), "FLEXMEM_GENERATION=%llu",
 		 flexmem_slots_generation(&fdev->table.slots));
-	snprintf(broken, sizeof(broken), "FLEXMEM_BROKEN_RESERVATIONS=%u",
-		 READ_ONCE(fdev->table.broken));
 	kobject_uevent_env(&fdev->dev.kobj, KOBJ_CHANGE, envp);
 }
 

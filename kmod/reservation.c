@@ -272,20 +272,6 @@ void flexmem_reservations_restore(struct flexmem_table *table)
 }
 
 /*
- * How many cgroups have fewer regions than they reserved. Under acquire_lock.
- */
-unsigned int flexmem_reservations_broken(struct flexmem_table *table)
-{
-	const struct flexmem_account *account;
-	unsigned int broken = 0;
-
-	lockdep_assert_held(&table->acquire_lock);
-	list_for_each_entry(account, &table->reservations, reserves)
-		broken += hweight64(account->reserved) < account->reservation;
-	return broken;
-}
-
-/*
  * Ends the reservations of removed cgroups. A caller that finds a region
  * reserved calls this before it fails its request: the cgroup may be gone.
  * Context: under acquire_lock. May sleep.

@@ -17,7 +17,6 @@ int flexmem_reservation_set(struct flexmem_table *table,
 			    struct flexmem_account *account, u64 size,
 			    unsigned int count, enum flexmem_reason *reason);
 void flexmem_reservations_restore(struct flexmem_table *table);
-unsigned int flexmem_reservations_broken(struct flexmem_table *table);
 void flexmem_reservations_forget(struct flexmem_table *table);
 void flexmem_reservations_fini(struct flexmem_table *table);
 

@@ -48,7 +48,6 @@ struct device;
  *	@snapshot_lock
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: number of resets of the function
- * @broken: number of reservations that lacked regions after the last reset
  * @runs_programs: the device's driver has had a reference to a client, so programs
  *	of the device may have written anywhere in any region
  * @scrub_work: background scrub
@@ -91,7 +90,6 @@ struct flexmem_table {
 	u64 past_allocs;
 	u64 last_serial;
 	u64 resets;
-	unsigned int broken;
 	bool runs_programs;
 	struct delayed_work scrub_work;
 	unsigned int scrub_anew;

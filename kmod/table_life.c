@@ -297,7 +297,6 @@ int flexmem_table_reset(struct flexmem_table *table)
 	mutex_unlock(&table->function.data_lock);
 	if (!flexmem_function_error(&table->function))
 		acquire_anew(table);
-	WRITE_ONCE(table->broken, flexmem_reservations_broken(table));
 	mutex_unlock(&table->acquire_lock);
 	return rc;
 }

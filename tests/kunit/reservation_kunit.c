@@ -498,16 +498,6 @@ static void figures_are_hidden(struct kunit *test)
 	EXPECT(test, shown(test, ctx, NULL, 1).nr_allocated, 1);
 }
 
-static unsigned int broken(struct flexmem_table *table)
-{
-	unsigned int nr;
-
-	mutex_lock(&table->acquire_lock);
-	nr = flexmem_reservations_broken(table);
-	mutex_unlock(&table->acquire_lock);
-	return nr;
-}
-
 static void reset(struct kunit *test, struct ctx *ctx)
 {
 	EXPECT(test, flexmem_table_reset(ctx->table), 0);
@@ -548,13 +538,11 @@ static void broken_until_there_is_memory(struct kunit *test)
 	sums(test, ctx, own, owner);
 	EXPECT(test, owner[0].reservation, 2);
 	EXPECT(test, owner[0].reserved, 1);
-	EXPECT(test, broken(ctx->table), 1);
 	ctx->fake->capacity = 36 * GIB;
 	EXPECT(test, flexmem_table_new_capacity(ctx->table), 0);
 	flexmem_table_work(&ctx->table->function.work.work);
 	sums(test, ctx, own, owner);
 	EXPECT(test, owner[0].reserved, 2);
-	EXPECT(test, broken(ctx->table), 0);
 }
 
 /*
@@ -569,14 +557,12 @@ static void resume_restores_them(struct kunit *test)
 	EXPECT(test, reserve(test, ctx, 3, 12 * GIB, 2), 0);
 	flexmem_table_suspend(ctx->table);
 	reset(test, ctx);
-	EXPECT(test, broken(ctx->table), 1);
 	flexmem_table_resume(ctx->table);
 	flush_delayed_work(&ctx->table->function.work);
 	mutex_lock(&ctx->table->acquire_lock);
 	slots = reserved_for(test, ctx, 3);
 	mutex_unlock(&ctx->table->acquire_lock);
 	EXPECT(test, slots, BIT(0) | BIT(1));
-	EXPECT(test, broken(ctx->table), 0);
 }
 
 #ifdef CONFIG_CGROUPS

@@ -238,26 +238,6 @@ static void run_reserved(struct run *r)
 	WARN_ON(world_unbind(1));
 }
 
-/* A uevent tells the operator that a reset has broken a reservation. */
-static void run_broken(struct run *r)
-{
-	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
-	struct flexmem_info info = CMD(info);
-
-	CALL(r, INFO, &info);
-	reserve(r, cgroup, info.out_fallback_sizes[0], 1, 0);
-	world_set_capacity(1, 0);
-	native_messages("FLEXMEM_BROKEN_RESERVATIONS=1\n");
-	run_good(r, "reset", world_reset(1), 0);
-	must(r, native_messages("FLEXMEM_BROKEN_RESERVATIONS=0\n") == 1,
-	     "uevent with a broken reservation");
-	world_set_capacity(1, info.out_capacity);
-	run_good(r, "reset", world_reset(1), 0);
-	must(r, native_messages(NULL) == 1, "uevent without one");
-	native_cgroup_remove(cgroup);
-	WARN_ON(world_unbind(1));
-}
-
 /* An entry of the administrator's list of owners. */
 static struct flexmem_owner_entry owner_of(struct run *r, u32 kind, u64 id)
 {
@@ -692,7 +672,6 @@ const struct sequence tenant_corners[] = {
 	{ "identity", NULL, run_identity },
 	{ "arguments of RESERVE", prepare_file, run_reserve_arguments },
 	{ "reserved regions", prepare_file, run_reserved },
-	{ "broken reservation", prepare_file, run_broken },
 	{ "removed cgroup in the list", prepare_file, run_removed },
 	{ "opener of a file that has ended", prepare_file, run_ended_opener },
 	{ "limits of all functions", prepare_file, run_all_functions },

@@ -437,7 +437,6 @@ TEST_F(reset, a_uevent_is_sent)
 	}
 	EXPECT_TRUE(has(message, n, "ACTION=change"));
 	EXPECT_TRUE(has(message, n, devname));
-	EXPECT_TRUE(has(message, n, "FLEXMEM_BROKEN_RESERVATIONS=0"));
 	EXPECT_TRUE(has(message, n, "WEDGED=none"));
 	close(nl);
 }
