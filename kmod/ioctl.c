@@ -528,7 +528,6 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_segments),
 	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
 		flexmem_cmd_trim),
-	COMMAND(FLEXMEM_CMD_MAP, flexmem_map, out_size, LOOKS, flexmem_cmd_map),
 	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, READS,
 		flexmem_cmd_read),
 	COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done, CHANGES,

@@ -124,7 +124,6 @@ int flexmem_cmd_snapshot(struct flexmem_call *call);
 int flexmem_cmd_set_limit(struct flexmem_call *call);
 int flexmem_cmd_reserve(struct flexmem_call *call);
 int flexmem_cmd_trim(struct flexmem_call *call);
-int flexmem_cmd_map(struct flexmem_call *call);
 int flexmem_cmd_read(struct flexmem_call *call);
 int flexmem_cmd_write(struct flexmem_call *call);
 int flexmem_cmd_copy(struct flexmem_call *call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The commands about the bytes of allocations: MAP, READ, WRITE and COPY. */
+/* The commands about the bytes of allocations: READ, WRITE and COPY. */
 
 #include <linux/err.h>
 #include <linux/errno.h>
@@ -7,22 +7,6 @@
 
 #include "data.h"
 #include "ioctl.h"
-#include "mapping.h"
-
-int flexmem_cmd_map(struct flexmem_call *call)
-{
-	struct flexmem_allocation *allocation;
-	struct flexmem_map *cmd = call->cmd;
-	int rc;
-
-	if (cmd->__reserved || !call->fdev->table.function.ops.fault)
-		return -EOPNOTSUPP;
-	allocation = flexmem_client_allocation(call->client, cmd->handle);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
-	rc = flexmem_mapping_describe(allocation, cmd);
-	return rc ?: flexmem_reply(call, sizeof(*cmd));
-}
 
 static int do_rw(struct flexmem_call *call, bool write)
 {

@@ -25,28 +25,6 @@
 #include "mapping.h"
 #include "table.h"
 
-/*
- * Describes how to map the first chunk of an allocation that is in use. The
- * caller's reference is put before this returns. Return: 0, -EIO if the
- * allocation is lost, -ENODEV if the device is removed, or -EINVAL if the
- * allocation cannot be mapped.
- */
-int flexmem_mapping_describe(struct flexmem_allocation *allocation,
-			     struct flexmem_map *map)
-{
-	const struct flexmem_block *first = allocation->chunks[0];
-	int rc = flexmem_allocation_error(allocation);
-
-	if (!rc && !(allocation->flags & FLEXMEM_ALLOC_MAPPABLE))
-		rc = -EINVAL;
-	if (!rc) {
-		map->out_offset = flexmem_chunk_map_offset(first);
-		map->out_size = first->size;
-	}
-	flexmem_allocation_put(allocation);
-	return rc;
-}
-
 static void mapping_open(struct vm_area_struct *vma)
 {
 	struct flexmem_block *chunk = vma->vm_private_data;

@@ -5,12 +5,9 @@
 
 #include <linux/flexmem.h>
 
-struct flexmem_allocation;
 struct flexmem_block;
 struct vm_area_struct;
 
-int flexmem_mapping_describe(struct flexmem_allocation *allocation,
-			     struct flexmem_map *map);
 int flexmem_mapping_mmap(struct flexmem_block *chunk,
 			 struct vm_area_struct *vma);
 

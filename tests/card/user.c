@@ -70,14 +70,14 @@ static const char *do_alloc(void)
 {
 	struct flexmem_alloc alloc = { .size = sizeof(alloc), .length = SIZE, .alignment = 4096,
 				       .flags = FLEXMEM_ALLOC_ZEROED | FLEXMEM_ALLOC_MAPPABLE };
-	struct flexmem_map where = { .size = sizeof(where) };
+	struct flexmem_lookup where = { .size = sizeof(where) };
 
 	if (ioctl(node, FLEXMEM_IOCTL_ALLOC, &alloc))
 		return error_name();
 	handle = where.handle = alloc.out_handle;
-	if (ioctl(node, FLEXMEM_IOCTL_MAP, &where))
+	if (ioctl(node, FLEXMEM_IOCTL_LOOKUP, &where))
 		return error_name();
-	map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, node, where.out_offset);
+	map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, node, where.out_map_offset);
 	if (map == MAP_FAILED) {
 		map = NULL;
 		return error_name();

@@ -227,13 +227,13 @@ bool touch(struct run *r, size_t offset)
 
 bool map(struct run *r, unsigned int f)
 {
-	struct flexmem_map m = CMD(map, .handle = last(r, f));
+	struct flexmem_lookup m = CMD(lookup, .handle = last(r, f));
 	void *at;
 
-	if (!CALL(r, f, MAP, &m))
+	if (!CALL(r, f, LOOKUP, &m))
 		return false;
 	at = mmap(NULL, m.out_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		  r->fd[f], m.out_offset);
+		  r->fd[f], m.out_map_offset);
 	if (!good(r, "mmap", at == MAP_FAILED ? errno : 0, 0))
 		return false;
 	r->map = at;
@@ -305,12 +305,12 @@ void run_map_fork(struct run *r)
 
 void run_map_wrong(struct run *r)
 {
-	struct flexmem_map m = CMD(map, .handle = last(r, 0));
+	struct flexmem_lookup m = CMD(lookup, .handle = last(r, 0));
 	void *at;
 
-	if (!CALL(r, 0, MAP, &m))
+	if (!CALL(r, 0, LOOKUP, &m))
 		return;
-	at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, r->fd[0], m.out_offset);
+	at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, r->fd[0], m.out_map_offset);
 	good(r, "private mmap", at == MAP_FAILED ? errno : 0, EINVAL);
 }
 

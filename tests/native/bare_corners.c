@@ -89,7 +89,6 @@ static void ask_bare(struct run *r, struct flexmem_dev *fdev)
 	FAILS(r, VA_LOOKUP, &CMD(va_lookup), EOPNOTSUPP);
 	FAILS(r, COPY, &CMD(copy, .to = 1, .from = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(rw, .handle = 1, .length = 1), EOPNOTSUPP);
-	FAILS(r, MAP, &CMD(map, .handle = 1), EOPNOTSUPP);
 	FAILS(r, ALLOC, &CMD(alloc, .length = 1,
 			     .flags = FLEXMEM_ALLOC_MAPPABLE), EOPNOTSUPP);
 	run_good(r, "reset", flexmem_device_reset(fdev), EOPNOTSUPP);

@@ -28,7 +28,6 @@ static void run_flags(struct run *r)
 	      EOPNOTSUPP);
 	FAILS(r, SEGMENTS, &CMD(segments, .flags = 1), EOPNOTSUPP);
 	FAILS(r, TRIM, &CMD(trim, .flags = 1), EOPNOTSUPP);
-	FAILS(r, MAP, &CMD(map, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, READ, &CMD(rw, .handle = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, COPY, &CMD(copy, .to = handle, .flags = 1), EOPNOTSUPP);
 	FAILS(r, SNAPSHOT, &CMD(snapshot, .flags = 2), EOPNOTSUPP);
@@ -176,12 +175,12 @@ static unsigned int map_shift(struct run *r)
 
 static void run_mmap(struct run *r)
 {
-	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
+	struct flexmem_lookup cmd = CMD(lookup, .handle = r->handle[0][0]);
 	u64 offset;
 
-	if (!CALL(r, MAP, &cmd))
+	if (!CALL(r, LOOKUP, &cmd))
 		return;
-	offset = cmd.out_offset;
+	offset = cmd.out_map_offset;
 	no_map(r, offset, 4096, 0, EINVAL);
 	no_map(r, offset, 4096, VM_SHARED | VM_EXEC, EPERM);
 	no_map(r, offset + 20480, 4096, VM_SHARED, ENOENT);
@@ -191,7 +190,6 @@ static void run_mmap(struct run *r)
 	no_map(r, offset, 24576, VM_SHARED, EINVAL);
 	no_map(r, offset + 16384, 8192, VM_SHARED, EINVAL);
 	no_map(r, offset + 4096, 16384, VM_SHARED, 0);
-	FAILS(r, MAP, &CMD(map, .handle = alloc(r, 0, 128, 0)), EINVAL);
 }
 
 /*
@@ -222,16 +220,16 @@ static void touch_around(struct run *r, size_t page, size_t first, size_t nr)
  */
 static void run_mmap_around(struct run *r)
 {
-	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
+	struct flexmem_lookup cmd = CMD(lookup, .handle = alloc(r, 0, 5 * SZ_1M,
 						FLEXMEM_ALLOC_MAPPABLE));
 	const size_t length = SZ_2M + 4 * PAGE_SIZE;
 	unsigned long frame;
 	u64 offset;
 
-	if (!CALL(r, MAP, &cmd))
+	if (!CALL(r, LOOKUP, &cmd))
 		return;
 	/* The mapping begins two pages before a multiple of 2 MiB. */
-	offset = round_up(cmd.out_offset + 2 * PAGE_SIZE, SZ_2M) - 2 * PAGE_SIZE;
+	offset = round_up(cmd.out_map_offset + 2 * PAGE_SIZE, SZ_2M) - 2 * PAGE_SIZE;
 	no_map(r, offset, length, VM_SHARED, 0);
 	touch_around(r, 1, 1, 1);
 	touch_around(r, 2 + 7, 2, 512);
@@ -259,16 +257,16 @@ static void run_mmap_around(struct run *r)
 /* The WRITE makes only the first page, so a fault maps no other page. */
 static void run_mmap_alone(struct run *r)
 {
-	struct flexmem_map cmd = CMD(map, .handle = alloc(r, 0, 5 * SZ_1M,
+	struct flexmem_lookup cmd = CMD(lookup, .handle = alloc(r, 0, 5 * SZ_1M,
 						FLEXMEM_ALLOC_MAPPABLE));
 	u8 bytes[128] = {};
 	u64 offset;
 
-	if (!CALL(r, MAP, &cmd))
+	if (!CALL(r, LOOKUP, &cmd))
 		return;
-	offset = round_up(cmd.out_offset, SZ_2M);
+	offset = round_up(cmd.out_map_offset, SZ_2M);
 	CALL(r, WRITE, &CMD(rw, .handle = cmd.handle,
-			    .offset = offset - cmd.out_offset,
+			    .offset = offset - cmd.out_map_offset,
 			    .length = sizeof(bytes),
 			    .data = (uintptr_t)bytes));
 	no_map(r, offset, SZ_2M, VM_SHARED, 0);
@@ -523,12 +521,12 @@ static void reset_beside(void)
 
 static void run_reset_in_fault(struct run *r)
 {
-	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
+	struct flexmem_lookup cmd = CMD(lookup, .handle = r->handle[0][0]);
 	u8 byte = 0;
 
-	if (!CALL(r, MAP, &cmd))
+	if (!CALL(r, LOOKUP, &cmd))
 		return;
-	no_map(r, cmd.out_offset, cmd.out_size, VM_SHARED, 0);
+	no_map(r, cmd.out_map_offset, cmd.out_size, VM_SHARED, 0);
 	if (!r->vma)
 		return;
 	init_completion(&reset_done);
@@ -551,10 +549,13 @@ static void run_reset_in_resize(struct run *r)
 	FAILS(r, RESIZE, &cmd, EIO);
 }
 
-static void run_unbind_in_map(struct run *r)
+static void run_unbind_in_read(struct run *r)
 {
+	u8 byte;
+
 	during(1, unbind_now);
-	FAILS(r, MAP, &CMD(map, .handle = r->handle[0][0]), ENODEV);
+	FAILS(r, READ, &CMD(rw, .handle = r->handle[0][0], .length = 1,
+			    .data = (uintptr_t)&byte), ENODEV);
 }
 
 static void run_unbind_in_batch(struct run *r)
@@ -647,10 +648,10 @@ static void run_read_only(struct run *r)
 {
 	static const unsigned int looks = BIT(FLEXMEM_CMD_INFO) |
 		BIT(FLEXMEM_CMD_LOOKUP) | BIT(FLEXMEM_CMD_SEGMENTS) |
-		BIT(FLEXMEM_CMD_MAP) | BIT(FLEXMEM_CMD_READ) |
+		BIT(FLEXMEM_CMD_READ) |
 		BIT(FLEXMEM_CMD_SNAPSHOT) | BIT(FLEXMEM_CMD_DOMAIN);
 	static const unsigned int removed = BIT(0x06) | BIT(0x08) |
-		BIT(0x09) | BIT(0x0f) | BIT(0x11);
+		BIT(0x09) | BIT(0x0b) | BIT(0x0f) | BIT(0x11);
 	struct file *file = native_open(world_minor(1), O_RDONLY);
 	u32 size = 0;
 	int cmd;
@@ -719,7 +720,7 @@ const struct sequence corners[] = {
 	{ "reset in the middle of a write", prepare, run_reset_in_write },
 	{ "reset in the middle of a page fault", prepare, run_reset_in_fault },
 	{ "reset at the beginning of a resize", prepare, run_reset_in_resize },
-	{ "unbind at the beginning of a map", prepare, run_unbind_in_map },
+	{ "unbind at the beginning of a read", prepare, run_unbind_in_read },
 	{ "unbind at the beginning of a batch", prepare, run_unbind_in_batch },
 	{ "device that was removed", prepare, run_gone },
 	{ "interrupted", prepare, run_interrupted },

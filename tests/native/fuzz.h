@@ -153,6 +153,9 @@ struct fuzz_count {
 
 #define FUZZ_MAPS 8
 
+/* The mmap() offset of a slot is its number shifted left by this. */
+#define MAP_SHIFT 38
+
 /**
  * struct fuzz_map - a mapping, or an unused entry
  * @vma: the mapping
@@ -403,7 +406,6 @@ void fuzz_alloc_batch(struct fuzz *f);
 void fuzz_free_batch(struct fuzz *f);
 
 /* fuzz_bytes.c */
-void fuzz_do_map(struct fuzz *f);
 void fuzz_mmap(struct fuzz *f);
 void fuzz_use_map(struct fuzz *f);
 void fuzz_unmap_all(struct fuzz *f, unsigned int file);

@@ -525,6 +525,8 @@ void fuzz_lookup(struct fuzz *f)
 	SAME(f, cmd.out_address.offset, a->offset);
 	SAME(f, cmd.out_size, a->whole);
 	SAME(f, cmd.out_count, a->chunks);
+	SAME(f, cmd.out_map_offset, a->flags & FLEXMEM_ALLOC_MAPPABLE ?
+				    (u64)a->slot << MAP_SHIFT | a->offset : 0);
 	check_list(f, a);
 }
 

@@ -5,8 +5,6 @@
 #include "fuzz.h"
 #include "world.h"
 
-#define MAP_SHIFT 38
-
 /* Returns the chunk that a mapping shows. */
 static struct fuzz_allocation *mapped(struct fuzz *f,
 				      const struct fuzz_map *map)
@@ -16,30 +14,6 @@ static struct fuzz_allocation *mapped(struct fuzz *f,
 	while (a->serial != map->serial)
 		a++;
 	return a;
-}
-
-void fuzz_do_map(struct fuzz *f)
-{
-	struct flexmem_map cmd = CMD(map, .handle = fuzz_draw_handle(f));
-	const struct fuzz_allocation *a = fuzz_find(f, cmd.handle);
-	int want = 0;
-	long rc;
-
-	if (!fuzz_call(f, FLEXMEM_CMD_MAP, &cmd, sizeof(cmd), &rc))
-		return;
-	if (f->bare)
-		want = -EOPNOTSUPP;
-	else if (!a)
-		want = -ENOENT;
-	else if (a->lost)
-		want = -EIO;
-	else if (!(a->flags & FLEXMEM_ALLOC_MAPPABLE))
-		want = -EINVAL;
-	SAME(f, rc, want ?: f->late ? -EFAULT : 0);
-	if (rc)
-		return;
-	SAME(f, cmd.out_offset, (u64)a->slot << MAP_SHIFT | a->offset);
-	SAME(f, cmd.out_size, a->size);
 }
 
 /* Returns the mappable chunk at an mmap() offset. */

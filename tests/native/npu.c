@@ -31,15 +31,15 @@
  */
 static void map_memory(struct file *file, u32 handle)
 {
-	struct flexmem_map map = CMD(map, .handle = handle);
+	struct flexmem_lookup map = CMD(lookup, .handle = handle);
 	struct vm_area_struct *vma;
 	long rc;
 
-	rc = native_ioctl(file, FLEXMEM_IOCTL_MAP, &map);
+	rc = native_ioctl(file, FLEXMEM_IOCTL_LOOKUP, &map);
 	if (rc == -EIO && board.fails)
 		return;
 	WARN_ON(rc);
-	vma = native_mmap(file, map.out_offset, map.out_size,
+	vma = native_mmap(file, map.out_map_offset, map.out_size,
 			  VM_SHARED | VM_READ | VM_WRITE);
 	if (IS_ERR(vma) && board.fails)
 		return;

@@ -77,12 +77,12 @@ static void read_back(struct file *file, u32 handle, u8 *bytes)
 static void map(struct file *file, u32 handle, const u8 *bytes)
 {
 	u8 byte = bytes[LENGTH - 1];
-	struct flexmem_map map = CMD(map, .handle = handle);
+	struct flexmem_lookup map = CMD(lookup, .handle = handle);
 	struct vm_area_struct *vma;
 	u8 *frame;
 
-	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_MAP, &map));
-	vma = native_mmap(file, map.out_offset, map.out_size,
+	WARN_ON(native_ioctl(file, FLEXMEM_IOCTL_LOOKUP, &map));
+	vma = native_mmap(file, map.out_map_offset, map.out_size,
 			  VM_SHARED | VM_READ | VM_WRITE);
 	WARN_ON(IS_ERR(vma));
 	WARN_ON(native_touch(vma, LENGTH - 1, &byte, false));

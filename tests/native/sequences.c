@@ -634,19 +634,28 @@ static void run_again(struct run *r)
 		ALLOC(r, 0, .length = SZ_1M);
 }
 
-/* Maps the newest allocation. An mmap() of one page too much must fail. */
+/*
+ * Maps the first chunk of the newest allocation. An mmap() of one page too much
+ * must fail.
+ */
 static bool map(struct run *r)
 {
-	struct flexmem_map cmd = CMD(map, .handle = last(r, 0));
+	struct flexmem_chunk_entry chunk[4];
+	struct flexmem_lookup cmd = CMD(lookup, .handle = last(r, 0),
+		.entry_size = sizeof(*chunk), .count = ARRAY_SIZE(chunk),
+		.entries = (uintptr_t)chunk);
 	struct vm_area_struct *vma;
 
-	if (!CALL(r, 0, MAP, &cmd))
+	if (!CALL(r, 0, LOOKUP, &cmd))
 		return false;
-	vma = native_mmap(r->file[0], cmd.out_offset, cmd.out_size + PAGE_SIZE,
-			  VM_SHARED);
+	if (cmd.out_map_offset != chunk->map_offset)
+		run_wrong(r, "another offset in the list", "LOOKUP", 0);
+	vma = native_mmap(r->file[0], chunk->map_offset,
+			  chunk->length + PAGE_SIZE, VM_SHARED);
 	if (!run_good(r, "mmap of too much", PTR_ERR_OR_ZERO(vma), EINVAL))
 		return false;
-	vma = native_mmap(r->file[0], cmd.out_offset, cmd.out_size, VM_SHARED);
+	vma = native_mmap(r->file[0], chunk->map_offset, chunk->length,
+			  VM_SHARED);
 	if (!run_good(r, "mmap", PTR_ERR_OR_ZERO(vma), 0))
 		return false;
 	r->vma = vma;

@@ -64,12 +64,12 @@ static struct task_struct *begin(struct run *r, struct access *access,
 /* Maps an allocation, touches a page, and suspends the device. */
 static bool begin_sleep(struct run *r)
 {
-	struct flexmem_map cmd = CMD(map, .handle = r->handle[0][0]);
+	struct flexmem_lookup cmd = CMD(lookup, .handle = r->handle[0][0]);
 	u8 byte;
 
-	if (!CALL(r, MAP, &cmd))
+	if (!CALL(r, LOOKUP, &cmd))
 		return false;
-	r->vma = native_mmap(r->file[0], cmd.out_offset, cmd.out_size,
+	r->vma = native_mmap(r->file[0], cmd.out_map_offset, cmd.out_size,
 			     VM_SHARED);
 	if (!run_good(r, "mmap", PTR_ERR_OR_ZERO(r->vma), 0)) {
 		r->vma = NULL;

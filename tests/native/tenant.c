@@ -404,15 +404,15 @@ static void touch_some(struct tenant *t, struct vm_area_struct *vma)
 
 static void do_map(struct tenant *t)
 {
-	struct flexmem_map cmd = CMD(map, .handle = tenant_read_note(t));
+	struct flexmem_lookup cmd = CMD(lookup, .handle = tenant_read_note(t));
 	struct vm_area_struct *vma, *copy;
-	long rc = CALL(t, MAP, &cmd);
+	long rc = CALL(t, LOOKUP, &cmd);
 
-	ANSWER(t, "MAP", rc, ENOENT, EBUSY, EIO, EINVAL);
-	if (rc)
+	ANSWER(t, "LOOKUP", rc, ENOENT);
+	if (rc || !(cmd.out_flags & FLEXMEM_ALLOC_MAPPABLE))
 		return;
 	t->bad = false;
-	vma = native_mmap(t->file, cmd.out_offset, cmd.out_size,
+	vma = native_mmap(t->file, cmd.out_map_offset, cmd.out_size,
 			  VM_SHARED | VM_READ | VM_WRITE |
 			  (chance(t, 20) ? VM_EXEC : 0));
 	rc = PTR_ERR_OR_ZERO(vma);

@@ -14,14 +14,13 @@ IS_LONG(info, 216);
 IS_LONG(alloc, 168);
 IS_LONG(free, 32);
 IS_LONG(batch, 32);
-IS_LONG(lookup, 64);
+IS_LONG(lookup, 72);
 IS_LONG(chunk_entry, 40);
 IS_LONG(domain_info, 240);
 IS_LONG(region_entry, 72);
 IS_LONG(segments, 40);
 IS_LONG(segment_entry, 24);
 IS_LONG(trim, 24);
-IS_LONG(map, 32);
 IS_LONG(rw, 48);
 IS_LONG(copy, 48);
 IS_LONG(snapshot, 184);
@@ -108,7 +107,6 @@ BOTH_MODES(free_batch, COMMAND(FREE_BATCH, batch, 0, RESERVED(batch), true));
 BOTH_MODES(lookup, COMMAND(LOOKUP, lookup, 0, RESERVED(lookup), false));
 BOTH_MODES(segments, COMMAND(SEGMENTS, segments, 0, RESERVED(segments), false));
 BOTH_MODES(trim, COMMAND(TRIM, trim, 0, RESERVED(trim), false));
-BOTH_MODES(map, COMMAND(MAP, map, 0, RESERVED(map), false));
 BOTH_MODES(read, COMMAND(READ, rw, 0, RESERVED(rw), false));
 BOTH_MODES(write, COMMAND(WRITE, rw, 0, RESERVED(rw), false));
 BOTH_MODES(copy, COMMAND(COPY, copy, 0, -1, false));
@@ -250,9 +248,6 @@ static void fill(FIXTURE_DATA(command) *self, const struct command *cmd, void *p
 		list->entry_size = sizeof(self->segments[0]);
 		list->count = ARRAY_SIZE(self->segments);
 		list->entries = (uintptr_t)self->segments;
-		break;
-	case FLEXMEM_IOCTL_MAP:
-		((struct flexmem_map *)p)->handle = self->handle;
 		break;
 	case FLEXMEM_IOCTL_READ:
 	case FLEXMEM_IOCTL_WRITE:

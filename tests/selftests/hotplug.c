@@ -151,7 +151,7 @@ static int all_gone(int fd, const struct held *h)
 
 	if (fm_alloc(fd, 128, &reply) != ENODEV || fm_free(fd, handle) != ENODEV)
 		return 1;
-	if (raw_map(fd, &CMD(map, .handle = handle)) != ENODEV)
+	if (raw_lookup(fd, &CMD(lookup, .handle = handle)) != ENODEV)
 		return 2;
 	if (fm_read(fd, handle, 0, &byte, 1) != ENODEV ||
 	    fm_write(fd, handle, 0, &byte, 1) != ENODEV)

@@ -330,17 +330,17 @@ fm_fn long long fm_others(int fd, __u32 handle, __u64 offset, __u64 length,
 
 /*
  * Maps @length bytes of an allocation from byte @from on. Returns MAP_FAILED
- * and sets errno if MAP or mmap() fails.
+ * and sets errno if LOOKUP or mmap() fails.
  */
 fm_fn void *fm_mmap_flags(int fd, __u32 handle, __u64 from, size_t length,
 			  int prot, int flags)
 {
-	struct flexmem_map map = CMD(map, .handle = handle);
+	struct flexmem_lookup map = CMD(lookup, .handle = handle);
 
-	errno = raw_map(fd, &map);
+	errno = raw_lookup(fd, &map);
 	if (errno)
 		return MAP_FAILED;
-	return mmap64(NULL, length, prot, flags, fd, map.out_offset + from);
+	return mmap64(NULL, length, prot, flags, fd, map.out_map_offset + from);
 }
 
 fm_fn void *fm_mmap(int fd, __u32 handle, __u64 from, size_t length)

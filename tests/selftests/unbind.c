@@ -94,7 +94,6 @@ static void expect_enodev(struct __test_metadata *_metadata, int fd)
 		  &CMD(segments, .entry_size = sizeof(segment[0]), .count = 8,
 		       .entries = (uintptr_t)segment));
 	must_fail(ENODEV, trim, fd, &CMD(trim));
-	must_fail(ENODEV, map, fd, &CMD(map, .handle = 1));
 	must_fail(ENODEV, read, fd, &copy);
 	must_fail(ENODEV, write, fd, &copy);
 	must_fail(ENODEV, snapshot, fd,

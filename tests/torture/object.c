@@ -344,29 +344,31 @@ static void map_wrongly(struct thread *t, struct object *o, uint64_t offset)
 /* Maps the whole allocation, or some of its pages. */
 static bool object_map(struct thread *t, struct object *o, bool whole)
 {
-	struct flexmem_map cmd = CMD(map, .handle = o->handle);
+	struct flexmem_lookup cmd = CMD(lookup, .handle = o->handle);
 	uint64_t first = 0, pages = o->size / PAGE;
 	void *map;
 	int error;
 
-	if (call(o->file, "MAP", FLEXMEM_IOCTL_MAP, &cmd, MAY_EIO)) {
+	if (call(o->file, "LOOKUP", FLEXMEM_IOCTL_LOOKUP, &cmd, 0))
+		return false;
+	if (cmd.out_flags & FLEXMEM_LOOKUP_LOST) {
 		if (!object_lost(o))
-			fail("MAP: EIO, and it is not lost");
+			fail("LOOKUP: lost, and it is not");
 		return false;
 	}
 	if (cmd.out_size != o->size)
-		fail("MAP: %llu of %llu bytes",
+		fail("LOOKUP: %llu of %llu bytes",
 		     (unsigned long long)cmd.out_size,
 		     (unsigned long long)o->size);
 	if (rng_one_in(&t->rng, 16))
-		map_wrongly(t, o, cmd.out_offset);
+		map_wrongly(t, o, cmd.out_map_offset);
 
 	if (!whole) {
 		first = rng_below(&t->rng, pages);
 		pages = 1 + rng_below(&t->rng, pages - first);
 	}
 	map = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
-		   o->file->fd, cmd.out_offset + first * PAGE);
+		   o->file->fd, cmd.out_map_offset + first * PAGE);
 	error = map == MAP_FAILED ? errno : 0;
 	atomic_fetch_add(&shared->ops, 1);
 	if (error) {

@@ -39,7 +39,6 @@ static const struct {
 	{ FLEXMEM_CMD_SEGMENTS, sizeof(struct flexmem_segments),
 	  { offsetof(struct flexmem_segments, entries) } },
 	{ FLEXMEM_CMD_TRIM, sizeof(struct flexmem_trim), {} },
-	{ FLEXMEM_CMD_MAP, sizeof(struct flexmem_map), {} },
 	{ FLEXMEM_CMD_READ, sizeof(struct flexmem_rw),
 	  { offsetof(struct flexmem_rw, data) } },
 	{ FLEXMEM_CMD_WRITE, sizeof(struct flexmem_rw),
@@ -159,16 +158,16 @@ static void wrong_struct(struct thread *t)
 static void wrong_file(struct thread *t)
 {
 	struct object *o = object_pick(t);
-	struct flexmem_map map = CMD(map);
+	struct flexmem_lookup map = CMD(lookup);
 	void *at;
 
 	if (!o || o->freed || !(o->flags & FLEXMEM_ALLOC_MAPPABLE))
 		return;
 	map.handle = o->handle;
-	if (call(o->file, "MAP", FLEXMEM_IOCTL_MAP, &map, MAY_EIO))
+	if (call(o->file, "LOOKUP", FLEXMEM_IOCTL_LOOKUP, &map, 0))
 		return;
 	at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, t->wild->fd,
-		  map.out_offset);
+		  map.out_map_offset);
 	if (at != MAP_FAILED) {
 		munmap(at, 4096);
 		/*

@@ -839,8 +839,6 @@ int dispatch(struct file *file, unsigned int number, void *arg, int injected)
 		return lookup(file, arg);
 	case FLEXMEM_CMD_SEGMENTS:
 		return list_segments(arg);
-	case FLEXMEM_CMD_MAP:
-		return map(file, arg);
 	case FLEXMEM_CMD_RESIZE:
 		return resize(file, arg);
 	case FLEXMEM_CMD_DOMAIN:

@@ -67,7 +67,7 @@ struct fake {
 	uint32_t policy;
 	uint64_t bound_to;
 	/*
-	 * Chunks of each allocation; 0: one. LOOKUP and MAP show them only for
+	 * Chunks of each allocation; 0: one. LOOKUP shows them only for
 	 * allocations that can be mapped.
 	 */
 	uint32_t chunks;

@@ -86,24 +86,6 @@ static int find(const struct file *file, uint32_t handle, struct block **block,
 	return (*block)->lost ? EIO : 0;
 }
 
-int map(const struct file *file, struct flexmem_map *cmd)
-{
-	struct block *block;
-	uint32_t where;
-	int err;
-
-	REQUIRE(cmd->size == sizeof(*cmd) && !cmd->flags && !cmd->__reserved);
-	REQUIRE(!cmd->out_offset && !cmd->out_size);
-	err = find(file, cmd->handle, &block, &where);
-	if (err)
-		return err;
-	if (!(block->flags & FLEXMEM_ALLOC_MAPPABLE))
-		return EINVAL;
-	cmd->out_offset = map_offset(where, block->start);
-	cmd->out_size = chunk_size(block);
-	return 0;
-}
-
 /* The number of bytes that a copy moves before it ends. */
 static uint64_t most_of(uint64_t length, int injected)
 {

@@ -88,7 +88,6 @@ void reset_files(void);
 int open_sysfs(const char *path);
 
 /* fake_bytes.c: bytes of the memory. Each function returns 0 or an errno. */
-int map(const struct file *file, struct flexmem_map *cmd);
 int copy(const struct file *file, struct flexmem_rw *cmd, bool is_write,
 	 int injected);
 int copy_range(const struct file *file, struct flexmem_copy *cmd,

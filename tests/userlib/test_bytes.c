@@ -229,6 +229,9 @@ static void map_refused(void **state)
 	fake.mmap_error = ENOMEM;
 	assert_int_equal(flexmem_device_map(device, handle, 0, 0, 0, &address,
 					    &mapped), -ENOMEM);
+	/* Does not call mmap(): at offset 0 there may be another allocation. */
+	assert_int_equal(flexmem_device_map(device, plain, 0, 0, 0, &address,
+					    &mapped), -EINVAL);
 	assert_ptr_equal(address, device);
 	assert_int_equal(mapped, 7);
 	flexmem_device_close(device);

@@ -59,11 +59,11 @@ static void while_it_is_resized(void **state)
 	fake.copied_before_error = 3;
 	inject(FLEXMEM_CMD_WRITE, 1, EBUSY);
 	inject(FLEXMEM_CMD_READ, 1, EBUSY);
-	inject(FLEXMEM_CMD_MAP, 1, EBUSY);
+	inject(FLEXMEM_CMD_LOOKUP, 1, EBUSY);
 	assert_int_equal(run_example(), 0);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_WRITE], 2);
 	assert_int_equal(fake.calls[FLEXMEM_CMD_READ], 2);
-	assert_int_equal(fake.calls[FLEXMEM_CMD_MAP], 2);
+	assert_int_equal(fake.calls[FLEXMEM_CMD_LOOKUP], 2);
 	assert_string_equal(said,
 			    "at 1024 of its segment: a tensor's bytes\n"
 			    "mapped: a tensor's bytes\n"

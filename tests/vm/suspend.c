@@ -90,15 +90,15 @@ static char *map(int fd, uint32_t *handle)
 {
 	struct flexmem_alloc alloc = { .size = sizeof(alloc), .length = SIZE,
 				       .flags = FLEXMEM_ALLOC_MAPPABLE };
-	struct flexmem_map map = { .size = sizeof(map) };
+	struct flexmem_lookup map = { .size = sizeof(map) };
 
 	if (ioctl(fd, FLEXMEM_IOCTL_ALLOC, &alloc))
 		return MAP_FAILED;
 	*handle = map.handle = alloc.out_handle;
-	if (ioctl(fd, FLEXMEM_IOCTL_MAP, &map))
+	if (ioctl(fd, FLEXMEM_IOCTL_LOOKUP, &map))
 		return MAP_FAILED;
 	return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		    map.out_offset);
+		    map.out_map_offset);
 }
 
 static long faults(void)

@@ -32,7 +32,7 @@
  *    Exception: READ, WRITE and COPY do not undo bytes that they have copied;
  *    their reply counts these bytes.
  *  - EBADF: the file is open for reading only, and the command changes something:
- *    all but INFO, LOOKUP, SEGMENTS, MAP, READ, SNAPSHOT, DOMAIN and VA_LOOKUP.
+ *    all but INFO, LOOKUP, SEGMENTS, READ, SNAPSHOT, DOMAIN and VA_LOOKUP.
  *    Or the file is open for writing only, and the command is READ.
  *  - EINVAL: @size is shorter than the first version of the struct, or a
  *    value is out of its documented range.
@@ -83,7 +83,6 @@
  * @FLEXMEM_CMD_LOOKUP: &struct flexmem_lookup
  * @FLEXMEM_CMD_SEGMENTS: &struct flexmem_segments
  * @FLEXMEM_CMD_TRIM: &struct flexmem_trim
- * @FLEXMEM_CMD_MAP: &struct flexmem_map
  * @FLEXMEM_CMD_READ: &struct flexmem_rw
  * @FLEXMEM_CMD_WRITE: &struct flexmem_rw
  * @FLEXMEM_CMD_SNAPSHOT: &struct flexmem_snapshot
@@ -107,7 +106,6 @@ enum flexmem_cmd {
 	FLEXMEM_CMD_LOOKUP = 0x05,
 	FLEXMEM_CMD_SEGMENTS = 0x07,
 	FLEXMEM_CMD_TRIM = 0x0a,
-	FLEXMEM_CMD_MAP = 0x0b,
 	FLEXMEM_CMD_READ = 0x0c,
 	FLEXMEM_CMD_WRITE = 0x0d,
 	FLEXMEM_CMD_SNAPSHOT = 0x0e,
@@ -212,7 +210,7 @@ enum flexmem_domain_type {
  * enum flexmem_capabilities - what this function can do
  * @FLEXMEM_CAP_SCRUB: always set: no open file sees bytes of another one, and
  *	FLEXMEM_ALLOC_ZEROED works
- * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and MAP work
+ * @FLEXMEM_CAP_MAP: FLEXMEM_ALLOC_MAPPABLE and mmap() work
  * @FLEXMEM_CAP_RW: READ and WRITE work
  * @FLEXMEM_CAP_COPY: COPY works
  * @FLEXMEM_CAP_PAGE_TABLES: an open file can have a device-virtual address
@@ -498,8 +496,7 @@ enum flexmem_alloc_flags {
  * has fewer chunks. If a domain has no room for its chunk, nothing is
  * allocated, and the reason and the figures are about this domain.
  *
- * An allocation with several chunks cannot be resized. MAP describes the first
- * chunk only.
+ * An allocation with several chunks cannot be resized.
  */
 enum flexmem_policy {
 	FLEXMEM_POLICY_DEFAULT = 0,
@@ -703,8 +700,8 @@ struct flexmem_batch {
  * struct flexmem_chunk_entry - a part of an allocation with one address
  * @address: where it starts
  * @length: its bytes
- * @map_offset: offset for mmap() of a FLEXMEM_ALLOC_MAPPABLE allocation, as
- *	MAP returns it for the first chunk; otherwise 0
+ * @map_offset: offset for mmap() of a FLEXMEM_ALLOC_MAPPABLE allocation;
+ *	otherwise 0
  * @domain: number of its domain
  * @__reserved: 0
  */
@@ -730,9 +727,21 @@ struct flexmem_chunk_entry {
  * @entries: address of the caller's array of &struct flexmem_chunk_entry
  * @out_count: number of chunks, at least 1
  * @__reserved: must be 0
+ * @out_map_offset: the @map_offset of the first chunk
  *
  * EMSGSIZE: @count is less than @out_count, and not 0. EBUSY: a list is wanted,
  * and the allocation is being resized.
+ *
+ * The CPU can map a chunk of a FLEXMEM_ALLOC_MAPPABLE allocation: all of its bytes
+ * at its offset for mmap() of the same open file, or a part of them that begins
+ * at a page. The mapping must be MAP_SHARED. The offset is valid until the
+ * allocation is freed. It is below 2^44, so that 32-bit programs can use it,
+ * unless a region is larger than 256 GiB. mmap() fails with EINVAL for a private
+ * mapping or one that extends beyond the end, with EPERM for an executable
+ * mapping, and with ENOENT if this open file has no mappable allocation at that
+ * offset, or has lost it. Only fork() passes a mapping on, and its pages cannot be
+ * pinned. After a reset or removal of the device every access to a mapping raises
+ * SIGBUS.
  */
 struct flexmem_lookup {
 	__u32 size;
@@ -746,6 +755,7 @@ struct flexmem_lookup {
 	__aligned_u64 entries;
 	__u32 out_count;
 	__u32 __reserved;
+	__aligned_u64 out_map_offset;
 };
 
 #define FLEXMEM_IOCTL_LOOKUP _IO(FLEXMEM_TYPE, FLEXMEM_CMD_LOOKUP)
@@ -867,40 +877,6 @@ struct flexmem_trim {
 };
 
 #define FLEXMEM_IOCTL_TRIM _IO(FLEXMEM_TYPE, FLEXMEM_CMD_TRIM)
-
-/**
- * struct flexmem_map - ioctl(FLEXMEM_IOCTL_MAP)
- * @size: sizeof(struct flexmem_map)
- * @flags: must be 0
- * @handle: handle of a live allocation of this open file
- * @__reserved: must be 0
- * @out_offset: offset for mmap() of the same open file
- * @out_size: bytes that can be mapped: those of the first chunk. LOOKUP has the
- *	offsets of the others
- *
- * Returns the values with which mmap() maps an allocation for the CPU. The
- * caller may map all of the @out_size bytes at @out_offset, or a part of them
- * that begins at a page. The mapping must be MAP_SHARED. The offset is valid
- * until the allocation is freed. It is below 2^44, so that 32-bit programs can
- * use it, unless a region is larger than 256 GiB. EINVAL: the allocation is not
- * FLEXMEM_ALLOC_MAPPABLE. EIO: the allocation is lost.
- *
- * mmap() fails with EINVAL for a private mapping or one that extends beyond the
- * end, with EPERM for an executable mapping, and with ENOENT if this open file
- * has no mappable allocation at that offset. Only fork() passes a mapping on,
- * and its pages cannot be pinned. After a reset or removal of the device every
- * access to a mapping raises SIGBUS.
- */
-struct flexmem_map {
-	__u32 size;
-	__u32 flags;
-	__u32 handle;
-	__u32 __reserved;
-	__aligned_u64 out_offset;
-	__aligned_u64 out_size;
-};
-
-#define FLEXMEM_IOCTL_MAP _IO(FLEXMEM_TYPE, FLEXMEM_CMD_MAP)
 
 /**
  * struct flexmem_rw - ioctl(FLEXMEM_IOCTL_READ, _WRITE)

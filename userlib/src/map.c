@@ -20,17 +20,16 @@ static uint64_t page_size(void)
 }
 
 /*
- * Finds the chunk of the byte at @offset. @cmd: in: the reply of MAP, which
- * describes the first chunk; out: the description of the chunk that was found.
- * @offset becomes the byte's offset in that chunk.
+ * Finds the chunk of the byte at @offset of a mappable allocation. @offset becomes
+ * the byte's offset in that chunk.
  */
-static int find_chunk(const struct flexmem_device *device, uint64_t *offset,
-		      struct flexmem_map *cmd)
+static int find_chunk(const struct flexmem_device *device, uint32_t handle,
+		      uint64_t *offset, struct flexmem_chunk_entry *chunk)
 {
 	struct flexmem_chunk_entry entries[FLEXMEM_MAX_CHUNKS] = { 0 };
 	struct flexmem_lookup list = {
 		.size = sizeof(list),
-		.handle = cmd->handle,
+		.handle = handle,
 		.entry_size = sizeof(entries[0]),
 		.count = FLEXMEM_MAX_CHUNKS,
 		.entries = (uintptr_t)entries,
@@ -38,13 +37,18 @@ static int find_chunk(const struct flexmem_device *device, uint64_t *offset,
 	uint32_t i;
 	int err;
 
+	if (!(device->info.out_capabilities & FLEXMEM_CAP_MAP))
+		return -EOPNOTSUPP;
 	err = fmlib_ioctl(device, FLEXMEM_IOCTL_LOOKUP, &list);
 	if (err)
 		return err;
+	if (list.out_flags & FLEXMEM_LOOKUP_LOST)
+		return -EIO;
+	if (!(list.out_flags & FLEXMEM_ALLOC_MAPPABLE))
+		return -EINVAL;
 	for (i = 0; i < list.out_count; i++) {
 		if (*offset < entries[i].length) {
-			cmd->out_offset = entries[i].map_offset;
-			cmd->out_size = entries[i].length;
+			*chunk = entries[i];
 			return 0;
 		}
 		*offset -= entries[i].length;
@@ -56,7 +60,7 @@ int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
 		       uint64_t offset, size_t length, uint32_t flags,
 		       void **address, size_t *mapped)
 {
-	struct flexmem_map cmd = { .size = sizeof(cmd), .handle = handle };
+	struct flexmem_chunk_entry chunk;
 	int protection = PROT_READ;
 	uint64_t part = length;
 	void *start;
@@ -68,18 +72,16 @@ int flexmem_device_map(struct flexmem_device *device, uint32_t handle,
 		return -EOPNOTSUPP;
 	if (!(flags & FLEXMEM_READ_ONLY))
 		protection |= PROT_WRITE;
-	err = fmlib_ioctl(device, FLEXMEM_IOCTL_MAP, &cmd);
-	if (!err && offset >= cmd.out_size)
-		err = find_chunk(device, &offset, &cmd);
+	err = find_chunk(device, handle, &offset, &chunk);
 	if (err)
 		return err;
 	if (!part)
-		part = cmd.out_size - offset;
+		part = chunk.length - offset;
 	/* A 32-bit program may not be able to map all bytes. */
-	if (part > cmd.out_size - offset || part > SIZE_MAX)
+	if (part > chunk.length - offset || part > SIZE_MAX)
 		return -EINVAL;
 	start = mmap(NULL, (size_t)part, protection, MAP_SHARED, device->fd,
-		     (off_t)(cmd.out_offset + offset));
+		     (off_t)(chunk.map_offset + offset));
 	if (start == MAP_FAILED)
 		return -errno;
 	*address = start;
