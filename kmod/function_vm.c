@@ -13,8 +13,6 @@
  * except one that moves data.
  */
 
-#include <linux/align.h>
-#include <linux/bug.h>
 #include <linux/errno.h>
 #include <linux/list.h>
 #include <linux/workqueue.h>
@@ -23,72 +21,42 @@
 
 /* How many closed spaces flexmem_function_vm_retry() unmaps in one call. */
 #define AT_ONCE 16
-#define ALL_ACCESS (FLEXMEM_VM_READ | FLEXMEM_VM_WRITE | FLEXMEM_VM_EXECUTE)
 
-static bool is_valid(const struct flexmem_function *function,
-		     const struct flexmem_vm_range *range)
-{
-	return range->space && range->size &&
-	       IS_ALIGNED(range->address | range->size, function->vm_page) &&
-	       range->address >= function->vm_start &&
-	       range->address < function->vm_end &&
-	       range->size <= function->vm_end - range->address;
-}
-
-/**
- * flexmem_function_vm_map - let device programs reach memory
- * @function: function
- * @range: addresses where nothing is mapped, with their address space
- * @mem: memory that the function holds
- * @offset: first byte in @mem
- * @access: of enum flexmem_vm_access, not 0
- *
+/*
+ * Lets device programs reach memory.
+ * @range: addresses in the bounds of the function's spaces where nothing is
+ * mapped, with their space. @mem: memory that the function holds. @offset: first
+ * byte in @mem; like @range in whole pages. @access: of enum flexmem_vm_access,
+ * not 0.
  * Context: the caller runs no other operation of the function, except one that
- * moves data. May sleep.
- * Return: 0; -EOPNOTSUPP if the device has no page tables; -EINVAL if an
- * argument is not valid; -ENOSPC if there is no room for the page table; or an
- * error of the firmware: then a part may be mapped, and the caller unmaps the
- * range.
+ * moves data. May sleep. Return: 0; -ENOSPC if there is no room for the page
+ * table; or an error of the firmware: then a part may be mapped, and the caller
+ * unmaps the range.
  */
 int flexmem_function_vm_map(struct flexmem_function *function,
 			    const struct flexmem_vm_range *range,
 			    const struct flexmem_memory *mem, u64 offset,
 			    unsigned int access)
 {
-	int rc;
+	int rc = function->ops.vm_map(function->priv, range, mem, offset,
+				      access);
 
-	if (!function->ops.vm_map)
-		return -EOPNOTSUPP;
-	if (!is_valid(function, range) || !access || access & ~ALL_ACCESS ||
-	    !IS_ALIGNED(offset, function->vm_page) ||
-	    range->size > mem->size || offset > mem->size - range->size)
-		return -EINVAL;
-	rc = function->ops.vm_map(function->priv, range, mem, offset, access);
 	return flexmem_function_outcome(function, "vm_map", rc, true);
 }
 
-/**
- * flexmem_function_vm_unmap - end a mapping for device programs
- * @function: function
- * @range: addresses, and their address space. Each mapping lies wholly inside
- *	the range or wholly outside
- *
- * Context: the caller runs no other operation of the function, except one that
- * moves data. May sleep.
- * Return: 0, also if nothing was mapped there; -EOPNOTSUPP if the device has no
- * page tables; -EINVAL if an argument is not valid; or an error of the
- * firmware: then the range may still be mapped, and the caller retries.
+/*
+ * Ends mappings for device programs.
+ * @range: as for flexmem_function_vm_map(). Each mapping lies wholly inside the
+ * range or wholly outside.
+ * Context: as for flexmem_function_vm_map(). Return: 0, also if nothing was mapped
+ * there; or an error of the firmware: then the range may still be mapped, and the
+ * caller retries.
  */
 int flexmem_function_vm_unmap(struct flexmem_function *function,
 			      const struct flexmem_vm_range *range)
 {
-	int rc;
+	int rc = function->ops.vm_unmap(function->priv, range);
 
-	if (!function->ops.vm_unmap)
-		return -EOPNOTSUPP;
-	if (!is_valid(function, range))
-		return -EINVAL;
-	rc = function->ops.vm_unmap(function->priv, range);
 	return flexmem_function_outcome(function, "vm_unmap", rc, false);
 }
 

@@ -5,85 +5,6 @@
 
 #include "liar.h"
 
-static const struct flexmem_vm_range some_range = {
-	.space = 1,
-	.address = SZ_1M,
-	.size = SZ_64K,
-};
-
-static void refuses_wrong_addresses(struct kunit *test)
-{
-	static const struct {
-		u64 space, address, size, offset;
-		unsigned int access;
-	} bad[] = {
-		{ 0, SZ_1M, SZ_64K, 0, 1 }, { 1, SZ_1M, 0, 0, 1 },
-		{ 1, SZ_1M + SZ_4K, SZ_64K, 0, 1 }, { 1, SZ_1M, SZ_4K, 0, 1 },
-		{ 1, SZ_1M, SZ_64K, SZ_4K, 1 }, { 1, SZ_1M, SZ_64K, SZ_2M, 1 },
-		{ 1, SZ_1M, SZ_2M, SZ_64K, 1 }, { 1, SZ_1M, SZ_4M, 0, 1 },
-		{ 1, SZ_1M, SZ_64K, 0, 0 }, { 1, SZ_1M, SZ_64K, 0, 8 },
-		{ 1, SZ_1M - SZ_64K, SZ_64K, 0, 1 }, { 1, 0, SZ_64K, 0, 1 },
-		{ 1, SZ_4M + SZ_1M, SZ_64K, 0, 1 },
-		{ 1, SZ_4M + SZ_1M - SZ_64K, SZ_128K, 0, 1 },
-		{ 1, -(u64)SZ_64K, SZ_64K, 0, 1 },
-		{ 1, SZ_1M, -(u64)SZ_64K, 0, 1 },
-	};
-	static const struct flexmem_vm_range last = {
-		.space = 1,
-		.address = SZ_4M + SZ_1M - SZ_64K,
-		.size = SZ_64K,
-	};
-	struct flexmem_memory mem = { .size = SZ_2M };
-	struct liar *liar = test->priv;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct flexmem_vm_range range = {
-			.space = bad[i].space,
-			.address = bad[i].address,
-			.size = bad[i].size,
-		};
-
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-				    flexmem_function_vm_map(&liar->function,
-							    &range, &mem,
-							    bad[i].offset,
-							    bad[i].access),
-				    "%u", i);
-		/*
-		 * These checks are only about the addresses, so they hold for
-		 * vm_unmap too.
-		 */
-		if ((bad[i].size <= mem.size || bad[i].size > U64_MAX / 2) &&
-		    !bad[i].offset && bad[i].access == 1)
-			KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-					    flexmem_function_vm_unmap(&liar->function,
-								      &range),
-					    "%u", i);
-	}
-	KUNIT_EXPECT_EQ(test, liar->mapped, 0);
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_function_vm_map(&liar->function, &last, &mem,
-						SZ_2M - SZ_64K, 7));
-	KUNIT_EXPECT_EQ(test, 0,
-			flexmem_function_vm_unmap(&liar->function, &last));
-}
-
-static void has_no_page_tables_without_operations(struct kunit *test)
-{
-	const struct flexmem_memory mem = { .size = SZ_2M };
-	struct liar *liar = test->priv;
-
-	liar->function.ops.vm_map = NULL;
-	liar->function.ops.vm_unmap = NULL;
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			flexmem_function_vm_map(&liar->function, &some_range,
-						&mem, 0, FLEXMEM_VM_READ));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			flexmem_function_vm_unmap(&liar->function,
-						  &some_range));
-}
-
 struct space {
 	struct flexmem_vm vm;
 	unsigned int unmapped;
@@ -311,8 +232,6 @@ static void releases_nothing_that_is_mapped(struct kunit *test)
 }
 
 static struct kunit_case function_vm_test_cases[] = {
-	KUNIT_CASE(refuses_wrong_addresses),
-	KUNIT_CASE(has_no_page_tables_without_operations),
 	KUNIT_CASE(closes_an_empty_space),
 	KUNIT_CASE(closes_a_space),
 	KUNIT_CASE(stops_to_unmap_after_a_timeout),
