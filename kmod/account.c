@@ -21,10 +21,7 @@
 #include "settings.h"
 #include "trace.h"
 
-/*
- * Initialises the accounts of a function on which no file is open.
- * @default_depth: the depth of cgroups that have the default limits.
- */
+/* Initialises the accounts of a function on which no file is open. */
 void flexmem_accounts_init(struct flexmem_accounts *accounts,
 			   unsigned int default_depth)
 {
@@ -33,11 +30,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	accounts->clients = RB_ROOT;
 	accounts->cgroups = RB_ROOT;
 	INIT_LIST_HEAD(&accounts->limited);
-	/*
-	 * An account computes its limits if its own number of changes differs
-	 * from this one. New accounts start at 0, so they compute their limits
-	 * at their first use.
-	 */
+	/* New accounts start at 0, so they compute their limits at first use. */
 	accounts->changes = 1;
 	accounts->default_depth = default_depth;
 	memset64(accounts->default_limit, FLEXMEM_NO_LIMIT,
@@ -49,11 +42,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 	flexmem_gauge_init(&accounts->gauge);
 }
 
-/*
- * Whether the cgroup of an account was removed. Files that were opened in it
- * may still be open, so the account keeps its charges and limits. False for the
- * account of an open file.
- */
+/* Whether the cgroup of an account was removed. False for an open file. */
 bool flexmem_account_is_removed(const struct flexmem_account *account)
 {
 #ifdef CONFIG_CGROUPS
@@ -79,7 +68,6 @@ static void inherit_limits(struct flexmem_account *account)
 				accounts->default_limit[r] : FLEXMEM_NO_LIMIT;
 }
 
-/* Drops an account's charges for regions that were lost. */
 static void forget_lost(struct flexmem_account *account)
 {
 	struct flexmem_charges *in;
@@ -97,10 +85,7 @@ static void forget_lost(struct flexmem_account *account)
 	}
 }
 
-/*
- * Brings an account up to date: drops its charges for lost regions, and
- * computes its limits. Under &flexmem_accounts.lock. O(slots).
- */
+/* The slow path of flexmem_account_settle(). */
 void flexmem_account_follow(struct flexmem_account *account)
 {
 	struct flexmem_accounts *accounts = account->accounts;
@@ -147,10 +132,7 @@ static bool is_shared(const struct flexmem_account *client,
 	return false;
 }
 
-/*
- * Describes the limit of @by that refuses a charge of @charged, as it is at this
- * moment. @refused: NULL if the caller does not ask.
- */
+/* Describes the limit of @by that refuses @charged. @refused may be NULL. */
 static noinline void describe(struct flexmem_account *charged,
 			      struct flexmem_account *by,
 			      enum flexmem_resource r,
@@ -202,11 +184,7 @@ static void note_refusal(struct flexmem_account *account,
 	}
 }
 
-/*
- * Whether a charge of @bytes bytes and of @more units of resource @r to @charged
- * would exceed a limit of @account or of an account above it. The account of an
- * open file has no limits. @refused: receives the limit; may be NULL.
- */
+/* Whether a charge would exceed a limit of @account or of one above it. */
 static __always_inline bool is_over(struct flexmem_account *charged,
 				    struct flexmem_account *account,
 				    u64 bytes, enum flexmem_resource r,
@@ -241,10 +219,7 @@ static __always_inline void count(struct flexmem_account *client, u64 bytes,
 	}
 }
 
-/*
- * Charges an open file. Under &flexmem_accounts.lock. Returns false if a limit
- * forbids the file; then nothing is charged. O(depth of the cgroup).
- */
+/* Charges an open file unless a limit forbids it. Under the accounts' lock. */
 bool flexmem_charge_file(struct flexmem_account *client)
 {
 	if (is_over(client, client->parent, 0, FLEXMEM_RESOURCE_FILES, 1, NULL))
@@ -260,12 +235,10 @@ void flexmem_uncharge_file(struct flexmem_account *client)
 }
 
 /*
- * Charges what an allocation needs, before it is placed. flexmem_account_take()
- * charges the region of a block later. flexmem_account_move() uncharges a region
- * and the bytes of a block. flexmem_uncharge() uncharges the handle, and bytes
- * that are in no block.
- * @handles: 1; 0 for an allocation that grows. @refused: receives the limit of a
- * cgroup that forbids the charge; may be NULL.
+ * Charges the bytes and the handle of an allocation before it is placed.
+ * flexmem_account_take() charges the region of a block later.
+ * @handles: 1; 0 for an allocation that grows. @refused: receives the limit; may
+ * be NULL.
  * Context: the caller holds no region's lock. O(depth of the cgroup). Return:
  * FLEXMEM_REASON_NONE, or the limit that forbids the charge; then nothing is
  * charged.
@@ -290,11 +263,7 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 	return reason;
 }
 
-/*
- * Undoes flexmem_charge(), or a part of it.
- * @size: bytes that are in no block. @handles: number of handles.
- * Context: any. O(depth of the cgroup).
- */
+/* Undoes flexmem_charge(), or a part. Any context. @size: bytes in no block. */
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles)
 {
@@ -357,7 +326,6 @@ static bool refuses_region(struct flexmem_account *charged,
 	return false;
 }
 
-/* Charges a region, unless the account is charged for it already. */
 static void enter_region(struct flexmem_account *account, unsigned int slot)
 {
 	if (!flexmem_charges_region(&account->in[slot])) {
@@ -366,7 +334,6 @@ static void enter_region(struct flexmem_account *account, unsigned int slot)
 	}
 }
 
-/* Uncharges a region if the account was charged for it for the last time. */
 static void leave_region(struct flexmem_account *account, unsigned int slot)
 {
 	if (!flexmem_charges_region(&account->in[slot]))
@@ -458,12 +425,10 @@ unlock:
 }
 
 /*
- * Charges a block that is about to be allocated.
- * @size: bytes of the block; flexmem_charge() has charged them. @refused:
- * receives the region limit that forbids the block; may be NULL.
+ * Charges a block that is about to be allocated; flexmem_charge() has charged
+ * the bytes. @refused: receives the limit; may be NULL.
  * Context: as flexmem_account_move(). Return: FLEXMEM_REASON_NONE, or the
- * region limit that forbids the block; then the bytes stay charged, but in no
- * region.
+ * region limit that forbids the block; then the bytes stay charged.
  */
 enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
 					 unsigned int slot, u64 size,
@@ -474,11 +439,8 @@ enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
 }
 
 /*
- * Counts the bytes of a block under another use. A block that is freed or goes
- * into quarantine is uncharged.
- * @client: account that is charged for the block before the move; NULL if none
- * is. @size: bytes of the block. @from: its use until now. @to: not
- * FLEXMEM_USE_OWNED.
+ * Counts the bytes of a block under another use, which is not OWNED.
+ * @client: account that is charged for the block before the move, or NULL.
  * Context: under the lock of the region. The caller delivers the event about
  * pressure after it has dropped that lock. O(depth of the cgroup).
  */
@@ -509,7 +471,6 @@ u64 flexmem_account_slots(struct flexmem_account *account)
 	return slots;
 }
 
-/* Bytes that an account has in some slots. O(slots). */
 static u64 bytes_in(const struct flexmem_account *account, u64 slots)
 {
 	u64 bytes = 0;
@@ -586,10 +547,8 @@ u64 flexmem_account_limit(struct flexmem_account *account,
 }
 
 /*
- * Whether a limit forbids a new region for the account of an open file or of a
- * cgroup. Asked before a region is acquired, to avoid a useless acquisition.
- * The later check in flexmem_account_take() or flexmem_charge_region() is
- * decisive. @refused: receives the limit; may be NULL.
+ * Whether a limit forbids a new region. Asked before a region is acquired, to
+ * avoid a useless acquisition; the charge decides. @refused: may be NULL.
  */
 bool flexmem_account_refuses_region(struct flexmem_account *account,
 				    struct flexmem_refused *refused)
@@ -673,11 +632,10 @@ static struct flexmem_wishes *wishes_for(struct flexmem_account *client,
 }
 
 /*
- * Tells other files that an ALLOC of @bytes bytes of @listener has failed, if memory that
- * they have could have served it: all files if the device had no room, and the
- * files that are charged to a limit if the limit refused it. The caller knows that
- * the regions would do.
- * @refused: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit.
+ * Tells other files that an ALLOC of @bytes bytes has failed, if memory that they
+ * have could have served it: all files if the device had no room, and the files
+ * that are charged to a limit if the limit refused it. The caller knows that the
+ * regions would do.
  * Context: not under &flexmem_accounts.lock. O(depth of the cgroup). Return:
  * whether other files could help.
  */
@@ -702,11 +660,7 @@ bool flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 	return could_help;
 }
 
-/*
- * Charges a region that is reserved for a cgroup. Under the lock of the region.
- * O(depth of the cgroup). Return: false if a region limit forbids the charge;
- * then nothing is charged.
- */
+/* Charges a reserved region unless a limit forbids it. Under the region's lock. */
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
 	struct flexmem_accounts *accounts = cgroup->accounts;
@@ -726,10 +680,7 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 	return !refused;
 }
 
-/*
- * Undoes flexmem_charge_region(); the region must not be lost. Under the lock
- * of the region. O(depth of the cgroup).
- */
+/* Undoes flexmem_charge_region(). The region is not lost; under its lock. */
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
 	struct flexmem_accounts *accounts = cgroup->accounts;
@@ -745,9 +696,8 @@ void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 }
 
 /*
- * Drops all charges in a region. The callers must not uncharge any of them
- * afterwards. An account drops its charges in the region at its next use, so
- * this takes O(1), however many accounts there are.
+ * Drops all charges in a region, for good. An account drops its charges at its
+ * next use, so this takes O(1), however many accounts there are.
  */
 void flexmem_accounts_remove_region(struct flexmem_accounts *accounts,
 				    unsigned int slot)

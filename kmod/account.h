@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Accounts: the charges of open files and cgroups, and the limits of cgroups.
- */
+/* Accounts: the charges of open files and cgroups, and the limits of cgroups. */
 #ifndef _FLEXMEM_ACCOUNT_H
 #define _FLEXMEM_ACCOUNT_H
 
@@ -25,9 +23,8 @@ struct pid;
  * @bytes: bytes charged, including @orphaned
  * @orphaned: bytes freed but still in use
  * @reserved: the region is reserved for the account, or for one below it
- * @era: value of &flexmem_slot_charges.era at the first of these charges.
- *	If that value has grown since, the region was lost, and these charges
- *	are void
+ * @era: value of &flexmem_slot_charges.era at the first of these charges. If that
+ *	value has grown, the region was lost, and these charges are void
  */
 struct flexmem_charges {
 	u64 bytes;
@@ -36,7 +33,6 @@ struct flexmem_charges {
 	bool reserved;
 };
 
-/* Whether an account is charged for the region. */
 static inline bool flexmem_charges_region(const struct flexmem_charges *in)
 {
 	return in->bytes || in->reserved;
@@ -86,21 +82,17 @@ struct flexmem_rooms {
  * @is_open: client: the file is open
  * @kept: cgroup: it has a limit of its own, so it has a reference to itself
  * @depth: cgroup: number of ancestors
- * @own: cgroup: bit mask of the resources for which it has a limit of its own;
- *	for the others it inherits one
+ * @own: cgroup: bit mask of the resources for which it has a limit of its own
  * @used: charges, by resource. Bytes include @orphaned, and the bytes of
  *	requests that are not placed yet
  * @placed: bytes charged that are in blocks
  * @orphaned: bytes freed but still in use
- * @leaving: client: its allocations that wait for fences (leaving.c), oldest
- *	first
+ * @leaving: client: its allocations that wait for fences, oldest first
  * @leaving_bytes: client: bytes in @leaving, also in lost regions
  * @peak: largest number of bytes in blocks so far
  * @limit: cgroup: its limits, by resource
- * @changes: value of &flexmem_accounts.changes when the account was last
- *	brought up to date
- * @losses: value of &flexmem_accounts.losses when the account was last
- *	brought up to date
+ * @changes: &flexmem_accounts.changes when the account was last settled
+ * @losses: &flexmem_accounts.losses when the account was last settled
  * @reserves: cgroup: in &flexmem_table.reservations while it has a @reservation
  * @reservation: cgroup: number of regions that should be reserved for it
  * @reservation_size: cgroup: bytes of each of these regions
@@ -173,8 +165,7 @@ struct flexmem_refused {
 /**
  * struct flexmem_accounts - all accounts of one function
  * @function: the function, for traces; NULL in unit tests. Set once
- * @link: in the list of all functions' accounts in limit.c, which sets
- *	limits for each function
+ * @link: in the list of all functions' accounts in limit.c
  * @found: the account that a command of limit.c is about to change
  * @lock: protects the members below. A charge for a block takes it under the
  *	lock of the region, so that the block and its charge change together.
@@ -184,10 +175,8 @@ struct flexmem_refused {
  * @nr_cgroups: number of accounts in @cgroups
  * @limited: the accounts of @cgroups that are kept, because the cgroup has a
  *	limit of its own. flexmem_owner_forget() checks the first one next
- * @changes: number of changes that concern all accounts: limits set, and
- *	regions lost. Each account applies the changes at its next use
- *	(flexmem_account_settle()), so the time of a change does not depend on
- *	the number of accounts
+ * @changes: number of limits set and regions lost. Each account applies these at
+ *	its next use, so their cost does not depend on the number of accounts
  * @losses: how many of @changes were lost regions
  * @default_depth: the depth of cgroups that inherit @default_limit; constant
  * @default_limit: the default limits, by resource
@@ -243,10 +232,7 @@ static inline bool flexmem_account_is_below(const struct flexmem_account *accoun
 	return false;
 }
 
-/*
- * Whether regions are reserved for an account or an ancestor. Reads without a
- * lock, so the answer may be stale.
- */
+/* Whether regions are reserved for an account or an ancestor. May be stale. */
 static inline bool
 flexmem_account_has_regions(const struct flexmem_account *account)
 {
