@@ -27,9 +27,8 @@
 
 /*
  * Initialises a client without allocations.
- * @table: region table of the function; must outlive the client. @cgroup: the
- * opener's cgroup; NULL in a kernel without cgroups. @pid: the process that
- * opened the file, or NULL.
+ * @cgroup: the opener's cgroup; NULL in a kernel without cgroups. @pid: the
+ * process that opened the file, or NULL.
  * Context: may sleep. Return: 0; -EMFILE if a cgroup may have no more open
  * files; -ENOMEM.
  */
@@ -169,10 +168,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	request->stock = &client->stock;
 	allocation = flexmem_allocation_make(request);
 	if (IS_ERR(allocation)) {
-		/*
-		 * The ALLOC has freed @given blocks again before it failed. The
-		 * caller gets no event for these frees.
-		 */
+		/* The caller gets no event for blocks that it has freed itself. */
 		if (could_come(request->reason)) {
 			event = flexmem_pressure_failed(accounts,
 							&client->listener,
@@ -197,9 +193,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 	return allocation;
 }
 
-/*
- * Lets look-ups find an allocation that was prepared or detached. Cannot fail.
- */
+/* Lets look-ups find a prepared or detached allocation. Cannot fail. */
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
@@ -217,10 +211,8 @@ void flexmem_client_publish(struct flexmem_client *client,
 }
 
 /*
- * Frees the blocks and the handle of an allocation. If a map, copy, kernel user
- * or fence still uses the allocation, only the handle is freed, which stays charged,
- * and the blocks become orphaned.
- * @allocation: prepared or detached; the caller must not use it afterwards.
+ * Frees the blocks and the handle of a prepared or detached allocation. Blocks
+ * that a map, copy, kernel user or fence still uses stay charged, as orphaned.
  */
 void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
@@ -239,9 +231,7 @@ static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 	return allocation->resizing ? ERR_PTR(-EBUSY) : allocation;
 }
 
-/*
- * The allocation that a handle names, or NULL. Under the lock of the handles.
- */
+/* The allocation that a handle names, or NULL. Under the lock of the handles. */
 struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 					       u32 handle)
 {
@@ -267,10 +257,9 @@ static void detach_locked(struct flexmem_client *client,
 }
 
 /*
- * Hides an allocation from look-ups.
- * Return: the allocation, for flexmem_client_release() or
- * flexmem_client_publish(); -ENOENT if the handle names no allocation; -EBUSY
- * if the allocation is being resized.
+ * Hides an allocation from look-ups, for flexmem_client_release() or
+ * flexmem_client_publish(). Return: the allocation; -ENOENT if the handle names
+ * none; -EBUSY if the allocation is being resized.
  */
 struct flexmem_allocation *
 flexmem_client_detach(struct flexmem_client *client, u32 handle)
@@ -292,10 +281,7 @@ static struct flexmem_allocation *starts_with(const struct flexmem_block *chunk)
 	return chunk == allocation->chunks[0] ? allocation : NULL;
 }
 
-/*
- * Does the same as flexmem_client_detach(), for the allocation that starts
- * exactly at an address.
- */
+/* As flexmem_client_detach(), for the allocation that starts at an address. */
 struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address)
@@ -367,10 +353,7 @@ flexmem_client_allocation(struct flexmem_client *client, u32 handle)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_allocation);
 
-/*
- * Returns the handle of an allocation of this client, or 0 if the allocation
- * was freed. The caller has a reference to the allocation.
- */
+/* The handle of an allocation of this client; 0 if the allocation was freed. */
 u32 flexmem_client_handle(struct flexmem_client *client,
 			  const struct flexmem_allocation *allocation)
 {
@@ -394,9 +377,8 @@ struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client)
 }
 
 /*
- * Returns the client's device-virtual space, and makes it if there is none yet.
- * The client's function has page tables. May sleep. Returns NULL if memory is
- * short.
+ * The client's device-virtual space; makes it if there is none yet. The function
+ * has page tables. May sleep. NULL: no memory.
  */
 struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
 {
@@ -488,10 +470,7 @@ struct flexmem_hold flexmem_client_hold(struct flexmem_client *client)
 }
 EXPORT_SYMBOL_GPL(flexmem_client_hold);
 
-/*
- * Returns the mappable chunk that starts at @key. If there is none, returns the
- * next one below.
- */
+/* The mappable chunk that starts at @key, or else the next one below. */
 static struct flexmem_block *find_floor(struct flexmem_client *client,
 					const struct place_key *key)
 {
@@ -539,10 +518,7 @@ flexmem_client_get_mapped(struct flexmem_client *client, u64 map_offset)
 	return IS_ERR(allocation) ? ERR_CAST(allocation) : chunk;
 }
 
-/*
- * Bytes that the client could free: those of its allocations that are not in
- * lost regions. Allocations that look-ups do not find yet count.
- */
+/* Bytes that the client could free: those of handles in regions not lost. */
 u64 flexmem_client_used(struct flexmem_client *client)
 {
 	struct flexmem_account *account = client->account;
@@ -560,10 +536,7 @@ static void tell_driver(struct flexmem_client *client)
 {
 	struct flexmem_table *table = client->table;
 
-	/*
-	 * Removal takes data_lock too, so it waits until the driver's operation
-	 * has returned.
-	 */
+	/* Removal takes data_lock too, so it waits for the driver's operation. */
 	mutex_lock(&table->function.data_lock);
 	if (!flexmem_function_is_gone(&table->function))
 		flexmem_function_client_gone(&table->function, client);
@@ -595,10 +568,8 @@ static void close_account(struct flexmem_client *client)
 }
 
 /*
- * Frees everything that a client has.
- * @client: client with a closed file. The device's driver may still have a
- * reference to the client, but finds no allocation by it after this function
- * has returned.
+ * Frees everything that a client with a closed file has. The device's driver may
+ * still have a reference, but finds no allocation by it from then on.
  * Context: may sleep. May be called after the device has gone.
  */
 void flexmem_client_fini(struct flexmem_client *client)

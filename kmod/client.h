@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A client: one open file of /dev/flexmemN with its handles.
- */
+/* A client: one open file of /dev/flexmemN with its handles. */
 #ifndef _FLEXMEM_CLIENT_H
 #define _FLEXMEM_CLIENT_H
 
@@ -22,28 +20,20 @@ struct flexmem_space;
 struct flexmem_table;
 struct vm_area_struct;
 
-/*
- * Number of trees in @by_address. A power of two, so that some bits of a hash
- * choose the tree.
- */
+/* Number of trees in @by_address, a power of two. */
 #define FLEXMEM_ADDRESS_TREES 128
 
 /**
  * struct flexmem_client - an open file
  * @refs: one for the file, and one for each reference of the device's driver,
  *	which may keep it after close()
- * @is_known: the device's driver has had a reference, so flexmem tells the
- *	driver about close()
+ * @is_known: the device's driver has had a reference, so it is told of close()
  * @free: frees the struct after the last reference; NULL: the caller frees it
- * @table: region table of the function
+ * @table: region table of the function; outlives the client
  * @account: the client's account; a reference is held. NULL after close()
- * @handles: allocations by handle. Its lock also protects the members below. An
- *	allocation that is being made or freed has its handle, but look-ups do
- *	not find it
- * @by_address: chunks by serial number of their region and offset in it. A
- *	serial number is not reused, so a chunk in a lost region is never
- *	mistaken for a chunk in a later region. There are many small trees,
- *	chosen by a hash, so that a look-up takes few steps
+ * @handles: allocations by handle. Its lock also protects the members below
+ * @by_address: chunks by serial number of their region and offset in it. There
+ *	are many small trees, chosen by a hash, so that a look-up takes few steps
  * @mappable: mappable chunks, in one tree because mmap() finds a chunk by any
  *	of its pages; these are not in @by_address
  * @listener: which pressure events the client has read

@@ -2,23 +2,20 @@
 /*
  * Placement: an allocation needs a region, and a block in that region.
  *
- * The policy of a request chooses the domains that the request may use
- * (policy.c). Existing regions of all these domains are tried in one order. A
- * new region comes from the domain with the lowest id that can give one.
- * Domains that the policy prefers come first, among existing regions and for a
- * new one. An existing region of another domain still comes before a new one.
+ * The policy of a request chooses its domains (policy.c). Existing regions of
+ * all these domains are tried in one order. A new region comes from the domain
+ * with the lowest id that can give one. Preferred domains come first in both, but
+ * an existing region of another domain comes before a new one.
  *
- * The module parameter "order" says which of two regions is tried first. It
- * also says when a new region is acquired: before the existing ones are tried
- * (load_balance), or only after all existing ones have failed (fill_first).
+ * The module parameter "order" says which of two regions is tried first, and
+ * whether a region is acquired before the existing ones are tried (load_balance)
+ * or only after they have failed (fill_first).
  *
- * A region may be reserved for a cgroup. Files of that cgroup and of the
- * cgroups below it try this region first, and other files do not try it at all.
+ * Files of a cgroup for which a region is reserved try this region first, and
+ * other files do not try it at all.
  *
- * A request is charged before it is placed. A region in which the account may
- * not have a block is skipped like a full one. If the account may not have a
- * block in a further region, no region is acquired. These checks only save
- * work: the charge when a block is taken decides.
+ * A request is charged before it is placed. Checks of limits for regions only
+ * save work: the charge when a block is taken decides.
  *
  * The address of an allocation depends only on the calls before it: equal
  * regions are ordered by slot, and background work has no influence.
@@ -39,8 +36,7 @@
 
 /**
  * struct flexmem_order_ops - a region strategy
- * @acquire_first: acquire a region before each allocation, as long as that is
- *	possible
+ * @acquire_first: acquire a region before each allocation if that is possible
  * @before: whether a region with @free free bytes comes before one with @other
  */
 struct flexmem_order_ops {
@@ -92,10 +88,7 @@ static bool comes_before(const struct flexmem_order_ops *order,
 	return order->before(a->free, b->free);
 }
 
-/*
- * The kind of slots that a request uses: programs use slots for tensors unless
- * slots are set aside for programs.
- */
+/* Programs use slots for tensors unless slots are set aside for programs. */
 static enum flexmem_kind kind_of(const struct flexmem_request *request)
 {
 	return flexmem_table_kind(request->table,
@@ -103,7 +96,6 @@ static enum flexmem_kind kind_of(const struct flexmem_request *request)
 				  FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR);
 }
 
-/* Returns a bit mask of the slots with regions that a request may use. */
 static u64 candidates(const struct flexmem_request *request, u64 domains)
 {
 	enum flexmem_kind kind = kind_of(request);
@@ -116,10 +108,8 @@ static u64 candidates(const struct flexmem_request *request, u64 domains)
 }
 
 /*
- * Looks at the regions of @domains in the slots @left that have enough free
- * bytes. Returns a reserved region first, and otherwise the first region in the order of the
- * strategy. For a growable request the size of the largest free block counts
- * more than the order.
+ * The first region of @domains in the slots @left with enough free bytes, in the
+ * order of comes_before(); NULL: none.
  *
  * A scan of the few regions costs less than keeping them sorted at each
  * allocation and free. The figures may be stale, because the region's lock is
@@ -135,10 +125,7 @@ static struct flexmem_region *next_region(const struct flexmem_request *request,
 
 	for (; left; left &= left - 1) {
 		next.region = rcu_dereference(table->region[__ffs64(left)]);
-		/*
-		 * The slot may have got a region of another domain since the
-		 * mask was read.
-		 */
+		/* The slot may have got a region of another domain meanwhile. */
 		if (!next.region ||
 		    !(domains & BIT_ULL(next.region->mem.domain)))
 			continue;
@@ -164,11 +151,7 @@ static bool place_in_existing(struct flexmem_request *request)
 
 	static_assert(BITS_PER_TYPE(left) >= FLEXMEM_MAX_SLOTS);
 
-	/*
-	 * RCU keeps the region until a block of the region is taken. Then the
-	 * block keeps the region, because a region with a block in use is not
-	 * destroyed.
-	 */
+	/* RCU keeps the region until a block is taken, which keeps the region. */
 	request->gave_up = false;
 	request->tries = 0;
 	rcu_read_lock();
@@ -193,7 +176,7 @@ static bool place_in_existing(struct flexmem_request *request)
 /**
  * struct growth - a request for which a region may be acquired
  * @job: job of the worker
- * @request: the request
+ * @request: copy of the caller's request
  * @acquire_first: acquire a region before the existing ones are tried
  * @fresh: region object to be filled; NULL once it is used
  */
@@ -220,10 +203,7 @@ static struct flexmem_region *acquire(struct growth *growth)
 				      request->part, U64_MAX, &growth->fresh);
 }
 
-/*
- * Acquires a region, and allocates the request's block in it before other
- * callers see the region.
- */
+/* Allocates the request's block in a new region before others see the region. */
 static int place_in_new(struct growth *growth)
 {
 	struct flexmem_request *request = &growth->request;
@@ -336,9 +316,8 @@ static bool may_acquire(const struct flexmem_request *request)
 }
 
 /*
- * Whether to acquire a region before the existing ones are tried. Always false
- * while the firmware may be dead, for a cgroup with reserved regions, if the
- * policy prefers some domains, and if a limit forbids a further region.
+ * Whether to acquire a region before the existing ones are tried. Not while the
+ * firmware may be dead.
  */
 static bool wants_new(const struct flexmem_request *request)
 {
@@ -353,10 +332,7 @@ static bool wants_new(const struct flexmem_request *request)
 	       !flexmem_account_refuses_region(request->account, NULL);
 }
 
-/*
- * Whether @size is larger than any region of these domains can be, whatever the
- * capacity is.
- */
+/* Whether @size is larger than any region of these domains can ever be. */
 static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
 			  u64 size)
 {
@@ -368,10 +344,7 @@ static bool exceeds_sizes(const struct flexmem_table *table, u64 domains,
 	return true;
 }
 
-/*
- * Whether the chunk is larger than any region of its domains could be. If a
- * capacity may have changed, only the sizes of regions are compared.
- */
+/* While a capacity may have changed, only the sizes of regions are compared. */
 static bool is_impossible(const struct flexmem_request *request)
 {
 	struct flexmem_table *table = request->table;
@@ -394,11 +367,9 @@ int flexmem_place_charge(struct flexmem_request *request)
 	request->refused.where = request->domains * FLEXMEM_NR_KINDS +
 				 kind_of(request);
 	/*
-	 * Even a short charge can make another caller with the same limit fail.
-	 * So a chunk that is larger than any region of these domains is refused
-	 * without a charge. Most chunks are no larger than the first size, and
-	 * skip the full check. If the capacity turns out too small later,
-	 * flexmem_place() refuses the chunk.
+	 * Even a short charge can make another caller with the same limit fail,
+	 * so a chunk that is larger than any region is refused without a charge.
+	 * Most chunks are no larger than the first size, and skip the full check.
 	 */
 	if (request->part > domain[__ffs64(request->domains)].sizes[0] &&
 	    is_impossible(request))
@@ -464,7 +435,6 @@ static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 	}
 }
 
-/* Counts free memory for the report of a failure, as it is now. */
 static void add_stats(struct flexmem_request *request)
 {
 	u64 slots = candidates(request, request->domains);
@@ -495,10 +465,6 @@ static void add_stats(struct flexmem_request *request)
 	request->max_region = flexmem_table_max_region(table, request->domains);
 }
 
-/*
- * Whether the reason means that enough bytes are free, but not in a suitable
- * hole.
- */
 static bool is_in_pieces(enum flexmem_reason reason)
 {
 	return reason == FLEXMEM_REASON_FRAGMENTATION ||
@@ -532,12 +498,10 @@ static void explain(struct flexmem_request *request)
 }
 
 /*
- * Ends a request that has failed: gives back what is left of its charge, and
- * explains the failure.
- * @request: its blocks are free again. Receives the reason. @rc: the error;
- * -ENOSPC: the device has no room.
- * Context: may sleep. Return: the error for the caller: -ENOMEM for -ENOSPC,
- * otherwise @rc.
+ * Ends a request that has failed: uncharges it, and explains the failure.
+ * @request: its blocks are free again. @rc: the error; -ENOSPC: the device has no
+ * room.
+ * Context: may sleep. Return: -ENOMEM for -ENOSPC, otherwise @rc.
  */
 int flexmem_place_fail(struct flexmem_request *request, int rc)
 {
@@ -570,10 +534,7 @@ out:
 	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
-/*
- * Lets the worker send the commands to the firmware. If the caller is killed,
- * the worker ends the request.
- */
+/* Lets the worker do it. If the caller is killed, the worker ends the request. */
 static int place_by_growing(struct flexmem_request *request, bool acquire_first)
 {
 	struct growth *growth = make_growth(request, acquire_first);
@@ -593,9 +554,9 @@ static int place_by_growing(struct flexmem_request *request, bool acquire_first)
 }
 
 /*
- * Tries the existing regions again, because no region can be acquired now.
- * Takes acquire_lock, because a TRIM under way may hide a region that it does
- * not release in the end. Returns -EAGAIN if a region may be acquired now.
+ * Tries the existing regions again, under acquire_lock, because a TRIM under way
+ * may hide a region that it does not release in the end. Returns -EAGAIN if a
+ * region may be acquired now.
  */
 static int place_without_growing(struct flexmem_request *request)
 {
@@ -630,10 +591,7 @@ static int place_once(struct flexmem_request *request)
 	rc = may_acquire(request) ? -EAGAIN : place_without_growing(request);
 	if (rc == -EAGAIN)
 		rc = place_by_growing(request, acquire_first);
-	/*
-	 * Tries the existing regions: they may have room, although no region
-	 * could be acquired.
-	 */
+	/* The existing regions may have room, although none could be acquired. */
 	if ((rc == -ETIMEDOUT || rc == -ENOMEM) && acquire_first &&
 	    place_in_existing(request))
 		return 0;
