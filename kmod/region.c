@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Regions, each under its own lock: allocate and charge blocks, orphan and free
- * them. Nothing here sleeps under a lock or acquires a region.
- *
- * The blocks of a region and the charges for them change together, under the
- * region's lock. Nothing is charged in a dead region, because all charges of a
- * region are dropped when the region dies.
+ * them. Nothing here sleeps under a lock or acquires a region. Nothing is charged
+ * in a dead region, because all its charges are dropped when it dies.
  */
 
 #include <linux/jiffies.h>
@@ -20,7 +17,6 @@
 /* Delay before the scrub of a block in quarantine is retried. */
 #define RETRY_JIFFIES (30 * HZ)
 
-/* How many bytes of a block count as memory of programs: all or none. */
 static u64 program_bytes(const struct flexmem_block *block)
 {
 	return block->program ? block->size : 0;
@@ -78,7 +74,6 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table)
 	return region;
 }
 
-/* Gives a region without memory its device memory, as one free block. */
 void flexmem_region_set_memory(struct flexmem_region *region,
 			       const struct flexmem_memory *mem)
 {
@@ -91,10 +86,7 @@ void flexmem_region_set_memory(struct flexmem_region *region,
 			    region->table->settings.fit, first);
 }
 
-/*
- * Debug builds check all blocks after every change while the region has few
- * blocks. With many blocks they check after one change in 64.
- */
+/* Debug builds check all blocks after every change, or after one in 64. */
 #ifdef FLEXMEM_DEBUG
 static void debug_check(struct flexmem_region *region)
 {
@@ -111,10 +103,7 @@ static void debug_check(struct flexmem_region *region)
 }
 #endif
 
-/*
- * Changes the use of an occupied block, and counts its bytes under the new use.
- * Only free_block() makes a block free. Under the region's lock.
- */
+/* Counts an occupied block under a new use. Only free_block() makes it free. */
 static void set_use(struct flexmem_region *region, struct flexmem_block *block,
 		    enum flexmem_use use)
 {
@@ -135,7 +124,6 @@ static void set_use(struct flexmem_region *region, struct flexmem_block *block,
 	block->use = use;
 }
 
-/* Sets the user of a new block, which is charged already. */
 static void set_user(struct flexmem_region *region, struct flexmem_block *block,
 		     struct flexmem_account *account, bool program)
 {
@@ -148,10 +136,10 @@ static void set_user(struct flexmem_region *region, struct flexmem_block *block,
 }
 
 /*
- * Allocates a block of a region for the chunk that a request places. The charge
- * of the bytes belongs to the block from then on.
+ * Allocates a block for the chunk that a request places. The charge of the bytes
+ * belongs to the block from then on.
  * @request: receives the block; or the reason if a limit or a reservation
- * forbids a block that would fit. @gave_up is set if the search ended early.
+ * forbids a block that would fit.
  * Context: takes the region's lock. Return: true if there is a block.
  */
 bool flexmem_region_alloc(struct flexmem_region *region,
@@ -165,10 +153,7 @@ bool flexmem_region_alloc(struct flexmem_region *region,
 	spin_lock(&region->lock);
 	if (region->dead)
 		goto unlock;
-	/*
-	 * Finds a hole first, so that a request that does not fit is never
-	 * charged.
-	 */
+	/* A request that does not fit is never charged. */
 	if (!flexmem_blocks_find(&region->blocks, request->part,
 				 request->alignment,
 				 flexmem_request_is_growable(request), &found)) {
@@ -197,7 +182,6 @@ unlock:
 	return placed;
 }
 
-/* Queues a block for the next scrub of the quarantine. */
 static void quarantine(struct flexmem_region *region,
 		       struct flexmem_block *block)
 {
@@ -207,12 +191,10 @@ static void quarantine(struct flexmem_region *region,
 
 /*
  * Allocates bytes directly behind a block.
- * @block: occupied block; the caller ensures that no other task extends or frees
- * it. @size: bytes to add, a multiple of FLEXMEM_ALIGN,
- * not 0; charged. @spare: at least one node. @tail: receives the new block, for
- * flexmem_region_join(), flexmem_region_free() or flexmem_region_quarantine().
- * Receives NULL if fewer than @size bytes are free behind @block; then nothing
- * has changed.
+ * @block: occupied; the caller ensures that no other task extends or frees it.
+ * @size: bytes to add, a multiple of FLEXMEM_ALIGN, not 0; charged. @spare: at
+ * least one node. @tail: receives the new block, or NULL if fewer than @size
+ * bytes are free behind @block.
  * Context: takes the region's lock. Return: the number of free bytes directly
  * behind the block before the call.
  */
@@ -231,10 +213,7 @@ u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 		room = flexmem_blocks_room(&region->blocks, block);
 	if (size > room)
 		goto unlock;
-	/*
-	 * No limit of regions is checked, because the account has a block in
-	 * this region already.
-	 */
+	/* The account has a block here, so no limit of regions is checked. */
 	flexmem_account_take(block->account, region->slot, size, NULL);
 	found.block = list_next_entry(block, link);
 	found.start = flexmem_block_end(block);
@@ -246,12 +225,7 @@ unlock:
 	return room;
 }
 
-/*
- * Merges a block with the one directly behind it.
- * @block: occupied block. @tail: from flexmem_region_extend(); @block gets the
- * bytes, and the node of @tail is freed.
- * Context: takes the region's lock.
- */
+/* Gives @block the bytes of @tail. Takes the region's lock. */
 void flexmem_region_join(struct flexmem_block *block,
 			 struct flexmem_block *tail)
 {
@@ -266,10 +240,7 @@ void flexmem_region_join(struct flexmem_block *block,
 	flexmem_spare_drop(&unused, NULL);
 }
 
-/*
- * Marks a block as orphaned: the owner has freed it, but it is still in use.
- * Calls after the first one have no effect. Takes the region's lock.
- */
+/* Marks a block as freed but in use, once. Takes the region's lock. */
 void flexmem_region_orphan(struct flexmem_block *block)
 {
 	struct flexmem_region *region = block->region;
@@ -281,8 +252,7 @@ void flexmem_region_orphan(struct flexmem_block *block)
 
 /*
  * Uncharges a block, and makes it free.
- * @block: occupied block of @region. @unused: receives nodes; the caller drops
- * the lock and then calls flexmem_spare_drop().
+ * @unused: receives nodes, for flexmem_spare_drop() without the lock.
  * Context: under the region's lock. Return: true if @block was the last block
  * of a dead region. Then the caller drops the lock and destroys the region.
  */
@@ -300,11 +270,9 @@ static bool free_block(struct flexmem_region *region,
 }
 
 /*
- * Frees a block.
- * @block: occupied block. @stock: receives nodes that are left over; NULL: the
- * nodes are freed.
- * Context: takes the region's lock. The caller must not use @block afterwards,
- * nor its region.
+ * Frees a block. @stock: receives nodes that are left over; NULL: the nodes are
+ * freed. Takes the region's lock. The caller must not use @block afterwards, nor
+ * its region.
  */
 void flexmem_region_free(struct flexmem_block *block,
 			 struct flexmem_stock *stock)
@@ -327,12 +295,8 @@ void flexmem_region_free(struct flexmem_block *block,
 }
 
 /*
- * Frees the end of a block.
- * @block: occupied block; the caller ensures that no other task extends or frees
- * it. @size: bytes that @block keeps: a multiple of
- * FLEXMEM_ALIGN, not 0, less than the present size of @block. @spare: at least
- * one node.
- * Context: takes the region's lock.
+ * Frees the end of a block; arguments as those of flexmem_region_extend().
+ * @size: bytes that @block keeps, less than it has. Takes the region's lock.
  */
 void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare)
@@ -352,10 +316,8 @@ void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 }
 
 /*
- * Puts a block into quarantine after a failed scrub. The block is not allocated
- * before it is clean. The background worker and TRIM retry the scrub. If the
- * region is dead, the block is freed instead.
- * @block: new block, not visible to its owner yet.
+ * Puts a new block into quarantine after a failed scrub, until a retry succeeds.
+ * If the region is dead, the block is freed instead.
  * Context: takes the region's lock. The caller must not use @block afterwards,
  * nor its region.
  */
@@ -377,10 +339,8 @@ void flexmem_region_quarantine(struct flexmem_block *block)
 }
 
 /*
- * Takes a block out of quarantine for a retry.
- * @region: region that the caller keeps, or that is dying; the returned block
- * keeps the region from now on.
- * Context: takes the region's lock. Return: the block, for
+ * Takes a block out of quarantine for a retry. The block keeps the region from
+ * now on. Context: takes the region's lock. Return: the block, for
  * flexmem_region_end_quarantine(); NULL if there is none.
  */
 struct flexmem_block *
@@ -398,10 +358,8 @@ flexmem_region_take_quarantined(struct flexmem_region *region)
 }
 
 /*
- * Ends a retry that flexmem_region_take_quarantined() has begun. Frees @block
- * if it was scrubbed or its region is dead. Otherwise the block goes back into
- * quarantine. Context: takes the region's lock. The caller must not use @block
- * afterwards, nor its region if that is dead.
+ * Ends a retry: frees @block if it was scrubbed or its region is dead. Takes the
+ * region's lock. The caller must not use @block afterwards, nor a dead region.
  */
 void flexmem_region_end_quarantine(struct flexmem_block *block, bool scrubbed)
 {
@@ -420,9 +378,8 @@ void flexmem_region_end_quarantine(struct flexmem_block *block, bool scrubbed)
 }
 
 /*
- * Finds the part of an empty, retired region that needs a scrub: from the first
- * byte that an owner may have written up to the last one. @end is exclusive.
- * @end is equal to @start if there is no such byte. Takes the region's lock.
+ * Finds the part of an empty, retired region that needs a scrub, from the first
+ * to the last byte that was written; empty if none. Takes the region's lock.
  */
 void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 			       u64 *end)
@@ -436,15 +393,13 @@ void flexmem_region_dirty_part(struct flexmem_region *region, u64 *start,
 	spin_unlock(&region->lock);
 }
 
-/* Whether a region is empty, and no reservation keeps it. */
 static bool is_unused(const struct flexmem_region *region)
 {
 	return !region->blocks.nr_used && !region->reserved_for;
 }
 
 /*
- * Sets an empty region aside for a cgroup.
- * @cgroup: account of the cgroup, which is charged for the region.
+ * Sets an empty region aside for a cgroup, which is charged for it.
  * Context: under acquire_lock; takes the region's lock. Return: 0, also if the
  * region was reserved for this cgroup before; -EBUSY if a block of the region
  * is occupied, or another cgroup has reserved the region; -EDQUOT if a limit of
@@ -469,10 +424,7 @@ unlock:
 	return rc;
 }
 
-/*
- * Opens a region to all cgroups, whether it was reserved or not. Under
- * acquire_lock and the region's lock.
- */
+/* Under acquire_lock and the region's lock. */
 void flexmem_region_unreserve(struct flexmem_region *region)
 {
 	lockdep_assert_held(&region->lock);
@@ -483,9 +435,8 @@ void flexmem_region_unreserve(struct flexmem_region *region)
 }
 
 /*
- * Stops allocation from an empty region. Takes the region's lock. Returns
- * false, and nothing has changed, if a block of the region is occupied or the
- * region is reserved.
+ * Stops allocation from an empty region. Takes the region's lock. False: a block
+ * is occupied or the region is reserved.
  */
 bool flexmem_region_retire(struct flexmem_region *region)
 {
@@ -500,11 +451,10 @@ bool flexmem_region_retire(struct flexmem_region *region)
 }
 
 /*
- * Whether a region has been empty for at least @for_jiffies. @empty receives
- * whether the region is empty now, and not reserved. The time is counted from
- * the call that first found the region empty, so that allocations and frees
- * need not note the time. So the caller must call this function often. Takes
- * the region's lock.
+ * Whether a region has been empty for at least @for_jiffies, counted from the
+ * call that first found it so: allocations and frees need not note the time, but
+ * the caller must ask often. @empty: receives whether the region is empty now,
+ * and not reserved. Takes the region's lock.
  */
 bool flexmem_region_is_idle(struct flexmem_region *region,
 			    unsigned long for_jiffies, bool *empty)
@@ -532,9 +482,8 @@ void flexmem_region_revive(struct flexmem_region *region)
 }
 
 /*
- * Size of the largest free block of a region. The caller's reference or lock
- * keeps the struct, but not the blocks: those of a dead region may be freed
- * during the call. Takes the region's lock.
+ * Size of the largest free block of a region, which the caller's reference or
+ * lock keeps. Takes the region's lock.
  */
 u64 flexmem_region_room(struct flexmem_region *region)
 {
@@ -548,8 +497,7 @@ u64 flexmem_region_room(struct flexmem_region *region)
 
 /*
  * Adds a region to sums. @closed: it is reserved for others. Under the region's
- * lock. The caller ensures that the region is not dead, or that no other task
- * destroys it: see flexmem_region_room().
+ * lock. The region is not dead, or no other task destroys it.
  */
 void flexmem_region_add_to(const struct flexmem_region *region, bool closed,
 			   struct flexmem_sum *sum)
@@ -569,7 +517,6 @@ void flexmem_region_add_to(const struct flexmem_region *region, bool closed,
 	}
 }
 
-/* Fills in the report entry of a region. Under the region's lock. */
 void flexmem_region_describe(const struct flexmem_region *region,
 			     struct flexmem_region_entry *entry)
 {

@@ -20,26 +20,24 @@ struct flexmem_table;
 
 /**
  * struct flexmem_region - device memory in a slot
- * @table: table of the region; never changes
+ * @table: table of the region
  * @serial: number of the region, never reused in its table
- * @slot: index in the table and in the firmware's table; never changes
- * @id: region_id of every address in the region; never changes
- * @domain: domain of the memory; never changes
- * @kind: FLEXMEM_KIND_PROGRAM if the slot is set aside for programs; never
- *	changes
- * @mem: the memory as the device gave it; never changes
+ * @slot: index in the table and in the firmware's table
+ * @id: region_id of every address in the region
+ * @domain: domain of the memory
+ * @kind: FLEXMEM_KIND_PROGRAM if the slot is set aside for programs
+ * @mem: the memory as the device gave it; never changes, nor does a member above
  * @rcu: frees the region
  * @lock: protects the members below. Held for O(log n) work only: no
  *	allocation, no callback, no firmware and no user memory under it
- * @dead: the region is being released: no memory is allocated from the region
- *	any more, and its blocks are not charged. The caller that frees the last
- *	block frees the region
+ * @dead: the region is being released: no memory is allocated from it, and its
+ *	blocks are not charged. The caller that frees the last block frees it
  * @lost: the device was reset or removed, and the region's bytes are gone.
  *	Before the release of the memory flexmem takes &flexmem_table.map_lock
  *	for writing, to wait for page faults that have not seen @lost yet
  * @reserved_for: only this cgroup and cgroups below it get blocks of the
- *	region, and the region is not released while it is empty; NULL: all
- *	cgroups get blocks. Set under the table's acquire_lock as well
+ *	region, which stays while it is empty; NULL: all cgroups. Set under the
+ *	table's acquire_lock as well
  * @blocks: blocks of the region
  * @quarantine: blocks that could not be scrubbed, by their residue's link
  * @nr_quarantined: number of blocks in @quarantine, or taken out for a retry
@@ -113,10 +111,7 @@ static inline bool flexmem_is_closed_by(const struct flexmem_account *cgroup,
 	return cgroup && !flexmem_account_is_below(account, cgroup);
 }
 
-/*
- * Whether a reservation of another cgroup keeps @account out of a region. May
- * be stale if the caller does not hold the region's lock.
- */
+/* The same for a region; may be stale if the caller does not hold its lock. */
 static inline bool flexmem_region_is_closed(const struct flexmem_region *region,
 					    const struct flexmem_account *account)
 {
