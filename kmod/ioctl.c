@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands. Each handler checks its arguments, looks objects up, calls
- * other files, and writes the reply. No allocation logic is here.
- *
- * The table has a row for each command: the size of its struct, the size in the
- * first version, and the handler. The whole struct is copied in once, and @size
- * is taken from that copy. The reply is never longer than the caller's struct.
+ * The commands ALLOC, FREE and RESIZE, and the table of all commands. Each
+ * handler checks its arguments, looks objects up, calls other files, and writes
+ * the reply. The whole struct is copied in once, and @size is taken from that
+ * copy. The reply is never longer than the caller's struct.
  *
  * A handler that allocates or frees works in three steps. It prepares the
  * change, which no other caller can see yet. Then it copies the reply out. Only
@@ -14,10 +12,6 @@
  * WRITE and COPY report how many bytes they have copied, and do not undo that.
  * TRIM and RESERVE check first that a reply can be written, and ignore a failure
  * of the last reply.
- *
- * This file has ALLOC, FREE and RESIZE. ioctl_table.c has TRIM, ioctl_data.c the
- * commands about bytes, ioctl_space.c those about device-virtual addresses,
- * ioctl_report.c those that report something and those about limits.
  */
 
 #include <linux/err.h>
@@ -39,10 +33,9 @@
 #include "resize.h"
 
 /*
- * Reads @nr structs word by word. The caller's struct nearly always has the
- * driver's size. If the compiler knows this size, it unrolls the loop. Then this
- * takes fewer instructions than copy_from_user(). The size of each struct is a
- * multiple of a word.
+ * Reads @nr structs word by word. If the compiler knows their size, it unrolls
+ * the loop, which takes fewer instructions than copy_from_user(). The size of
+ * each struct is a multiple of a word.
  */
 static __always_inline int read_words(void *to, const void __user *from,
 				      size_t size, u32 nr)
@@ -65,10 +58,7 @@ fault:
 	return rc;
 }
 
-/*
- * Sets every ``out_`` member of the reply to an ALLOC of @size bytes, but gives
- * no reason of a failure. @allocation: the allocation, or an ERR_PTR().
- */
+/* The reply to an ALLOC (@allocation may be an error), without the reason. */
 static void alloc_reply(struct flexmem_alloc *cmd, u64 size,
 			const struct flexmem_allocation *allocation)
 {
@@ -92,7 +82,6 @@ static void alloc_reply(struct flexmem_alloc *cmd, u64 size,
 	cmd->out_refusal = (struct flexmem_refusal) {};
 }
 
-/* Says in the reply why an ALLOC has failed with ENOMEM. */
 static void alloc_explain(const struct flexmem_client *client,
 			  struct flexmem_alloc *cmd,
 			  const struct flexmem_request *request)
@@ -136,9 +125,7 @@ static int alloc_check(const struct flexmem_client *client,
 	return rc;
 }
 
-/*
- * Carries out one ALLOC, except that look-ups do not find the allocation yet.
- */
+/* Carries out one ALLOC, but does not publish the allocation. */
 static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 					      void *entry)
 {
@@ -183,7 +170,6 @@ static struct flexmem_allocation *detach_named(struct flexmem_client *client,
 	return flexmem_client_detach(client, cmd->handle);
 }
 
-/* Carries out the part of one FREE that can be undone. */
 static struct flexmem_allocation *free_begin(struct flexmem_call *call,
 					     void *entry)
 {
@@ -203,8 +189,7 @@ static struct flexmem_allocation *free_begin(struct flexmem_call *call,
  * struct entry_ops - ALLOC or FREE, as a command or as an entry of a batch
  * @entry_size: size of the driver's struct
  * @min_size: size of the struct in its first version
- * @begin: carry an entry out, but let no other caller see a change; sets
- *	out_error
+ * @begin: carry an entry out so that it can be undone; sets out_error
  * @commit: make the change visible to other callers
  * @undo: undo what @begin did
  * @set_error: set the error of a malformed entry
@@ -254,10 +239,7 @@ static const struct entry_ops free_ops = {
 	.set_error = free_set_error,
 };
 
-/*
- * Inline, so that the compiler turns the calls through @ops into direct calls:
- * ALLOC and FREE are the most frequent commands.
- */
+/* Inline, so that the compiler turns the calls through @ops into direct calls. */
 static __always_inline int do_entry(struct flexmem_call *call,
 				    const struct entry_ops *ops)
 {
@@ -291,19 +273,13 @@ static int read_other_entry(const struct entry_ops *ops,
 	int rc = copy_struct_from_user(entry, ops->entry_size, from,
 				       cmd->entry_size);
 
-	/*
-	 * On -E2BIG no byte was copied. But the entry is written back later, so
-	 * this reads the part of it that the driver knows.
-	 */
+	/* The entry is written back, so reads the part that the driver knows. */
 	if (rc == -E2BIG && copy_from_user(entry, from, ops->entry_size))
 		return -EFAULT;
 	return rc;
 }
 
-/*
- * Reads all entries. EFAULT fails the whole batch. Any other error fails only
- * its entry, and is stored as the item of that entry.
- */
+/* EFAULT fails the whole batch; another error becomes the item of its entry. */
 static __always_inline int batch_read(const struct entry_ops *ops,
 				      const struct flexmem_batch *cmd,
 				      void *entries,
@@ -323,10 +299,7 @@ static __always_inline int batch_read(const struct entry_ops *ops,
 
 		if (rc == -EFAULT)
 			return -EFAULT;
-		/*
-		 * Each struct begins with its size, and all have the size that
-		 * the batch names.
-		 */
+		/* Each struct begins with its size. */
 		if (!rc && *(u32 *)entry != cmd->entry_size)
 			rc = -EINVAL;
 		items[i] = ERR_PTR(rc);
@@ -355,8 +328,7 @@ static __always_inline int batch_write(const struct entry_ops *ops,
 
 /*
  * Carries entries out until all are done, or the caller has been killed. The
- * item of an entry becomes the allocation that the entry made or is about to
- * free.
+ * item of an entry becomes its allocation.
  */
 static __always_inline void batch_begin(struct flexmem_call *call,
 					const struct entry_ops *ops,
@@ -383,10 +355,7 @@ static __always_inline void batch_begin(struct flexmem_call *call,
 	}
 }
 
-/*
- * After this many entries a batch lets other tasks run. An entry has up to
- * FLEXMEM_MAX_CHUNKS chunks.
- */
+/* A batch lets other tasks run after this many entries: each would cost more. */
 #define BATCH_PAUSE 16
 
 /* Inline for the same reason as do_entry(). */
@@ -423,10 +392,6 @@ static __always_inline int do_batch(struct flexmem_call *call,
 	for (i = 0; i < cmd->out_done; i++) {
 		if (!IS_ERR(items[i]))
 			(rc ? ops->undo : ops->commit)(call->client, items[i]);
-		/*
-		 * Calling cond_resched() for each entry would cost more time
-		 * than the entry itself takes.
-		 */
 		if (i % BATCH_PAUSE == BATCH_PAUSE - 1)
 			cond_resched();
 	}
@@ -507,10 +472,7 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
 		.carry_out = function,                           \
 	}
 
-/*
- * "last" is the last member of the struct's first version, so "last" never
- * changes.
- */
+/* "last" is the last member of the struct's first version. */
 static const struct flexmem_command commands[] = {
 	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
 		flexmem_cmd_info),
@@ -556,10 +518,7 @@ static const struct flexmem_command commands[] = {
 		flexmem_cmd_va_lookup),
 };
 
-/*
- * Reads the caller's struct. Here the compiler knows the sizes of the most
- * frequent structs.
- */
+/* Here the compiler knows the sizes of the most frequent structs. */
 static int read_struct(const struct flexmem_call *call, void *to, size_t size)
 {
 	const void __user *from = call->ubuffer;
@@ -595,10 +554,7 @@ static int call_command(struct flexmem_call *call,
 		rc = -EOPNOTSUPP;
 	if (rc)
 		return rc;
-	/*
-	 * The caller may have changed the size in its memory since the check,
-	 * so the checked value is used.
-	 */
+	/* The caller may have changed the size in its memory meanwhile. */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;
 	return command->carry_out(call);
@@ -624,10 +580,7 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	if (!commands[nr].carry_out)
 		return -ENOTTY;
 
-	/*
-	 * This check only saves work: code that calls the driver checks again
-	 * under its lock.
-	 */
+	/* Only saves work: code that calls the driver checks under its lock. */
 	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;
 	if (commands[nr].mode & ~filp->f_mode)

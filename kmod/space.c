@@ -2,12 +2,10 @@
 /*
  * Device-virtual address spaces.
  *
- * A client has one space, from its first VA_RESERVE on. The client reserves
- * ranges of addresses, as an allocation takes blocks of a region: the lowest
- * free addresses first, and free neighbours merge. At reserved addresses the
- * client binds bytes of allocations. Each binding holds a reference to its
- * allocation. So memory that is freed while it is bound becomes leaving, as
- * mapped memory does.
+ * A client has one space, from its first VA_RESERVE on. Ranges of addresses are
+ * reserved like blocks of a region. Each binding of bytes to reserved addresses
+ * holds a reference to its allocation. So memory that is freed while it is bound
+ * becomes leaving, as mapped memory does.
  *
  * The worker carries out VA_BIND and VA_UNBIND (job.c). While its job runs,
  * look-ups do not find the binding, but its addresses and its bytes are taken.
@@ -87,10 +85,7 @@ static bool span_less(struct rb_node *a, const struct rb_node *b)
 	return is_before(to_span(a)->of, to_span(a)->start, to_span(b));
 }
 
-/*
- * Finds a span that overlaps the @size bytes from @start on. NULL: there is
- * none.
- */
+/* A span that overlaps the @size bytes from @start on, or NULL. */
 static struct flexmem_span *find_span(const struct rb_root *root,
 				      const void *of, u64 start, u64 size)
 {
@@ -159,17 +154,14 @@ static void close_space(struct work_struct *work)
 		flexmem_space_put(space);
 }
 
-/* Called when nothing is mapped any more in a space that was closed before. */
+/* Runs when nothing is mapped any more in a closed space. */
 static void free_space(struct work_struct *work)
 {
 	flexmem_space_put(container_of(work, struct flexmem_space,
 				       vm.unmapped));
 }
 
-/*
- * Makes an empty space. @table: region table of a function with page tables.
- * May sleep. Return: the space, or NULL if memory is short.
- */
+/* Makes an empty space on a function with page tables, or NULL. May sleep. */
 struct flexmem_space *flexmem_space_open(struct flexmem_table *table)
 {
 	const struct flexmem_function *function = &table->function;
@@ -232,10 +224,7 @@ void flexmem_space_close(struct flexmem_space *space)
 	is_empty = !space->nr_bindings;
 	spin_unlock(&space->lock);
 	if (!is_empty) {
-		/*
-		 * @closing is queued behind the jobs of killed callers, so
-		 * these jobs have ended when it runs.
-		 */
+		/* @closing is queued behind the jobs of killed callers. */
 		refcount_inc(&space->refs);
 		queue_work(function_of(space)->worker, &space->closing);
 		flush_work(&space->closing);
@@ -243,7 +232,6 @@ void flexmem_space_close(struct flexmem_space *space)
 	flexmem_space_put(space);
 }
 
-/* Reserves the lowest free addresses. */
 static int take_addresses(struct flexmem_space *space, u64 size,
 			  struct flexmem_spare *spare,
 			  struct flexmem_va_reserve *cmd)
@@ -289,7 +277,7 @@ int flexmem_space_reserve(struct flexmem_space *space,
 	return rc;
 }
 
-/* Frees the range that begins at @address. The address may be any number. */
+/* Frees the range that begins at @address (any number). */
 int flexmem_space_free(struct flexmem_space *space, u64 address)
 {
 	u64 start = address - function_of(space)->vm_start;
@@ -312,7 +300,6 @@ int flexmem_space_free(struct flexmem_space *space, u64 address)
 	return rc;
 }
 
-/* Maps the next bytes that are in one chunk. */
 static int map_next(struct flexmem_binding *binding)
 {
 	struct flexmem_function *function = function_of(binding->space);
@@ -362,11 +349,10 @@ static struct flexmem_binding *to_binding(struct flexmem_job *job)
 }
 
 /*
- * Maps the bytes, chunk by chunk. A suspend waits only for the command under
- * way. This function then returns -EAGAIN, with some chunks mapped, and is
- * called again after the resume for the other chunks. If the caller is killed
- * while a chunk is being mapped, all chunks are unmapped again. If it is killed
- * during a suspend, close() unmaps them.
+ * Maps the bytes, chunk by chunk. If a suspend comes between, this returns
+ * -EAGAIN and is called again after the resume. If the caller is killed while a
+ * chunk is being mapped, all chunks are unmapped again. If it is killed during a
+ * suspend, close() unmaps them.
  */
 static int run_bind(struct flexmem_job *job)
 {
@@ -384,11 +370,7 @@ static int run_bind(struct flexmem_job *job)
 	if (!rc || rc == -EAGAIN || !binding->mapped)
 		return rc;
 	error = flexmem_function_error(function) ?: unmap(binding);
-	/*
-	 * -ENOSPC tells the caller that nothing is bound. So it is returned
-	 * only if all bytes are unmapped again; otherwise the error of the
-	 * unmapping is returned.
-	 */
+	/* -ENOSPC tells the caller that nothing is bound. */
 	return rc == -ENOSPC && error ? error : rc;
 }
 
@@ -397,10 +379,7 @@ static int run_unbind(struct flexmem_job *job)
 	return unmap(to_binding(job));
 }
 
-/*
- * Ends a VA_BIND or VA_UNBIND. The caller of a job calls this, or the worker if
- * the caller was killed.
- */
+/* Ends a VA_BIND or VA_UNBIND: called by its caller, or the worker for it. */
 static void finish(struct flexmem_job *job)
 {
 	struct flexmem_binding *binding = to_binding(job);
@@ -464,7 +443,6 @@ static bool can_bind(const struct flexmem_allocation *allocation, u64 page,
 	       has_whole_pages(allocation, page);
 }
 
-/* Takes the addresses and the bytes for a binding. */
 static int add_binding(struct flexmem_binding *binding)
 {
 	struct flexmem_space *space = binding->space;
@@ -524,10 +502,7 @@ int flexmem_space_bind(struct flexmem_space *space,
 	return run(binding, run_bind);
 }
 
-/*
- * Ends the binding that begins at @address. The address may be any number. May
- * sleep.
- */
+/* Ends the binding that begins at @address (any number). May sleep. */
 int flexmem_space_unbind(struct flexmem_space *space, u64 address)
 {
 	struct flexmem_binding *binding;
@@ -546,9 +521,8 @@ int flexmem_space_unbind(struct flexmem_space *space, u64 address)
 }
 
 /*
- * Looks for the byte @cmd->offset of @allocation, or for the address
- * @cmd->address if @allocation is NULL. @cmd receives the results, except the
- * handle. Return: the allocation, with a reference, or NULL.
+ * Looks for the byte @cmd->offset of @allocation, or for @cmd->address if that is
+ * NULL. @cmd receives all but the handle. Return: a reference, or NULL.
  */
 struct flexmem_allocation *
 flexmem_space_lookup(struct flexmem_space *space,

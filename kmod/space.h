@@ -49,7 +49,7 @@ struct flexmem_space {
  * @node: in a tree of spans that do not overlap
  * @of: the space or the allocation
  * @start: first address or byte
- * @size: number of them
+ * @size: number of addresses or bytes
  */
 struct flexmem_span {
 	struct rb_node node;
@@ -78,8 +78,7 @@ enum flexmem_binding_state {
  * @bytes: in &flexmem_space.by_bytes
  * @access: of enum flexmem_va_access
  * @state: under the lock of the space
- * @mapped: how many bytes may be mapped, from the first one on; only @job
- *	changes this
+ * @mapped: how many bytes may be mapped, from the first on; only @job changes it
  * @job: for the command under way
  */
 struct flexmem_binding {
