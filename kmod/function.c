@@ -3,11 +3,9 @@
  * Calls to the driver of a function, except those that move data
  * (function_data.c) and those about page tables (function_vm.c).
  *
- * The addresses that firmware returns keep tenants apart. So new memory must
- * have the requested size, be aligned as the contract says, and overlap no
- * memory that the function or another function of the device holds. Wrong
- * memory is neither used nor released, because it may belong to another
- * function. A reset recovers it.
+ * The addresses that firmware returns keep tenants apart, so every answer is
+ * checked. Wrong memory is neither used nor released, because it may belong to
+ * another function. A reset recovers it.
  */
 
 #include <linux/align.h>
@@ -133,7 +131,6 @@ static const char *find_fault(const struct flexmem_device_desc *desc)
 	return NULL;
 }
 
-/* A device that describes no domain has a single domain. */
 static void copy_domains(struct flexmem_function *function,
 			 const struct flexmem_device_desc *desc)
 {
@@ -149,8 +146,7 @@ static void copy_domains(struct flexmem_function *function,
 }
 
 /*
- * Initialises a function that holds no memory.
- * @dev: for messages, or NULL.
+ * Initialises a function that holds no memory. @dev: for messages, or NULL.
  * Return: 0, or -EINVAL (with a message) if the description is not valid.
  */
 int flexmem_function_init(struct flexmem_function *function,
@@ -187,10 +183,7 @@ int flexmem_function_init(struct flexmem_function *function,
 	return 0;
 }
 
-/*
- * Ids are never reused, so a command that the firmware carries out late cannot
- * affect other memory.
- */
+/* Not reused, so a command that is carried out late affects no other memory. */
 static u64 new_id(void)
 {
 	static atomic64_t last_id;
@@ -199,9 +192,7 @@ static u64 new_id(void)
 }
 
 /*
- * Sends one command to an unresponsive function. The answer, or its absence,
- * decides the state of the function. Callers that wait for the probe continue
- * in either case.
+ * Sends one command to an unresponsive function; its outcome decides the state.
  * Context: the caller runs no other operation of the function. May sleep.
  */
 void flexmem_function_probe(struct flexmem_function *function)
@@ -215,8 +206,7 @@ void flexmem_function_probe(struct flexmem_function *function)
 }
 
 /*
- * Asks for the capacity of a domain.
- * @bytes: receives the capacity; unchanged on failure.
+ * Asks for the capacity of a domain; @bytes is unchanged on failure.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0 or an error of the firmware.
  */
@@ -233,11 +223,7 @@ int flexmem_function_capacity(struct flexmem_function *function,
 	return rc;
 }
 
-/*
- * Whether new memory overlaps memory that the function holds. A piece whose
- * release was not answered does not count, because the device may have carried
- * out the release.
- */
+/* Does not count unanswered releases: they may have been carried out. */
 static bool is_in_use(const struct flexmem_function *function,
 		      const struct flexmem_memory *mem)
 {
@@ -252,10 +238,7 @@ static bool is_in_use(const struct flexmem_function *function,
 	return false;
 }
 
-/*
- * Forgets pieces whose release was not answered, if the device has granted
- * their memory again: the device has carried out these releases.
- */
+/* If memory was granted again, unanswered releases of it were carried out. */
 static void forget_released(struct flexmem_function *function,
 			    const struct flexmem_memory *mem)
 {
@@ -270,10 +253,6 @@ static void forget_released(struct flexmem_function *function,
 	}
 }
 
-/*
- * Returns 0 if the granted memory matches the request and overlaps no memory
- * that is in use; otherwise -EIO.
- */
 static int check_memory(struct flexmem_function *function,
 			const struct flexmem_memory *request,
 			const struct flexmem_memory *mem)
@@ -365,10 +344,7 @@ int flexmem_function_release(struct flexmem_function *function,
 	struct flexmem_piece *piece = flexmem_function_piece(function, mem->id);
 	int rc = 0;
 
-	/*
-	 * flexmem forgot the piece when the device granted the same memory
-	 * again, so the memory is released already.
-	 */
+	/* No piece: the device has granted the same memory again. */
 	if (!piece)
 		return 0;
 	if (piece->state == FLEXMEM_PIECE_HELD)
@@ -381,9 +357,8 @@ int flexmem_function_release(struct flexmem_function *function,
 }
 
 /*
- * Points a slot of the firmware's table at memory.
- * @function: on a PF, which has no such table, no command is sent. @slot: an
- * empty slot. @mem: memory that the function holds.
+ * Points an empty slot of the firmware's table at memory that the function
+ * holds. A PF has no table, so no command is sent.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0; -ENOSPC if the firmware does not permit this slot; or an error of
  * the firmware, after which the slot may point at the memory.
@@ -399,18 +374,14 @@ int flexmem_function_slot_set(struct flexmem_function *function,
 		return 0;
 	rc = function->ops.slot_set(function->priv, slot, mem);
 	rc = flexmem_function_outcome(function, "slot_set", rc, true);
-	/*
-	 * -ENOSPC: the slot stays empty. After any other error the slot may
-	 * point at the memory.
-	 */
+	/* -ENOSPC: the slot stays empty. */
 	if (rc != -ENOSPC && !WARN_ON_ONCE(!piece))
 		piece->slot = slot;
 	return rc;
 }
 
 /*
- * Empties a slot of the firmware's table.
- * @function: on a PF no command is sent. @slot: a filled slot.
+ * Empties a filled slot of the firmware's table, if there is a table.
  * Context: the caller runs no other operation of the function. May sleep.
  * Return: 0, or an error of the firmware; after -ETIMEDOUT and -EINTR the slot
  * may be empty.
@@ -432,8 +403,7 @@ int flexmem_function_slot_clear(struct flexmem_function *function,
 }
 
 /*
- * Stops all device programs.
- * @function: if it holds no memory, no command is sent.
+ * Stops all device programs, if the function holds memory.
  * Context: the caller runs no other operation, and none that moves data. May
  * sleep. Return: 0: memory can be released now. Or an error of the firmware:
  * then only a reset recovers the memory.
@@ -449,8 +419,7 @@ int flexmem_function_quiesce(struct flexmem_function *function)
 }
 
 /*
- * Resets the device.
- * @function: function that can be reset.
+ * Resets the device, which can be reset.
  * Context: the caller runs no other operation, and none that moves data. May
  * sleep. Return: 0: the function holds no memory now. Or an error of the
  * firmware.
@@ -460,10 +429,7 @@ int flexmem_function_reset(struct flexmem_function *function)
 	unsigned int i;
 	int rc;
 
-	/*
-	 * The device may give the memory to a peer before flexmem gets the
-	 * answer to this reset.
-	 */
+	/* A peer may get the memory before flexmem gets the answer. */
 	for (i = 0; i < function->nr_pieces; i++)
 		flexmem_function_set_exclusive(&function->piece[i], false);
 	rc = function->ops.reset(function->priv);
@@ -488,12 +454,11 @@ static bool is_part(const struct flexmem_frames *part,
 }
 
 /*
- * Gets page frames of device memory.
- * @function: function that can be mapped. @mem: memory that the function holds.
- * @offset: offset in @mem of the page that was touched. @frames: in: the range
- * that may be mapped together with that page. Out: the part of the range with
- * contiguous page frames, and its first frame number, which flexmem cannot
- * check. Not valid on failure.
+ * Gets page frames of device memory that can be mapped.
+ * @mem: memory that the function holds. @offset: offset in @mem of the page that
+ * was touched. @frames: in: the range that may be mapped with that page. Out:
+ * the part with contiguous page frames, and its first frame number, which
+ * flexmem cannot check. Not valid on failure.
  * Context: in a page fault, under mmap_lock. May sleep, but not for firmware.
  * Return: 0, -ENOMEM, or another error if the page has no frame.
  */
@@ -519,10 +484,7 @@ int flexmem_function_fault(struct flexmem_function *function,
 	return 0;
 }
 
-/*
- * The page protection of a CPU mapping of the device's memory. @protection is
- * that of a mapping of ordinary memory.
- */
+/* @protection: that of a mapping of ordinary memory. */
 pgprot_t flexmem_function_protection(const struct flexmem_function *function,
 				     pgprot_t protection)
 {

@@ -23,43 +23,29 @@ struct flexmem_client;
 
 #define FLEXMEM_MAX_SLOTS 64
 
-/*
- * How many pieces (memory that one @acquire granted) a PF or VF can have: one
- * for each slot, and as many again that the device has not taken back yet.
- */
+/* Memory in each slot, and as much again that the device has not taken back. */
 #define FLEXMEM_MAX_PIECES (2 * FLEXMEM_MAX_SLOTS)
 
 /* After this many timeouts in a row a function is unresponsive. */
 #define FLEXMEM_TIMEOUTS 2
 
-/*
- * Delay of the worker after a timeout, and how many times the delay can be
- * doubled.
- */
+/* Delay of the worker after a timeout, and how often it can be doubled. */
 #define FLEXMEM_WORK_MS 1000
 #define FLEXMEM_WORK_DOUBLINGS 6U
-/*
- * How many times FLEXMEM_WORK_MS can be doubled while callers wait for the
- * worker's probe.
- */
+/* How often it can be doubled while callers wait for the worker's probe. */
 #define FLEXMEM_PROBE_DOUBLINGS 3U
 
 #define FLEXMEM_NO_SLOT (-1)
 
-/*
- * How many times callers and the worker retry a failed command. After that only
- * TRIM retries the command.
- */
+/* Callers and the worker retry a failed command so often, then only TRIM. */
 #define FLEXMEM_RELEASE_TRIES 4
 
 /**
  * enum flexmem_piece_state - what happens next to a piece of memory
  * @FLEXMEM_PIECE_HELD: nothing, because the piece is in use
- * @FLEXMEM_PIECE_ASKED_FOR: flexmem releases the piece by its id, because the
- *	firmware did not answer the acquisition
- * @FLEXMEM_PIECE_STRANDED: flexmem releases the piece
- * @FLEXMEM_PIECE_LEAVING: flexmem repeats the release, because the firmware did
- *	not answer it
+ * @FLEXMEM_PIECE_ASKED_FOR: release by its id: the acquisition was not answered
+ * @FLEXMEM_PIECE_STRANDED: release
+ * @FLEXMEM_PIECE_LEAVING: release again: the first one was not answered
  */
 enum flexmem_piece_state {
 	FLEXMEM_PIECE_HELD,
@@ -69,11 +55,10 @@ enum flexmem_piece_state {
 };
 
 /**
- * struct flexmem_piece - memory from the device, and its pending commands
+ * struct flexmem_piece - memory that one @acquire granted, and pending commands
  * @mem: the memory; its base is 0 if the acquisition was not answered
  * @state: what happens next to the piece
- * @slot: the slot that points or may point at the memory; cleared before the
- *	release
+ * @slot: the slot that may point at the memory; cleared before the release
  * @exclusive: no other function of the device may have the memory. False while
  *	a release or a reset may have been carried out, and if the acquisition
  *	was not answered. Changes under the lock of function_peers.c
@@ -96,10 +81,8 @@ struct flexmem_piece {
  * @link: in &flexmem_function.vms; empty if nothing is mapped
  * @space: number of the space; never changes
  * @nr_mapped: number of bindings that may be mapped
- * @closed: the owner of the space does not use it any more, but something
- *	may still be mapped in it
- * @unmapped: the worker runs this when nothing is mapped any more in a space
- *	that is closed
+ * @closed: the owner of the space does not use it any more
+ * @unmapped: the worker runs this when nothing is mapped in a closed space
  *
  * The members change under &flexmem_table.acquire_lock.
  */
@@ -140,32 +123,26 @@ struct flexmem_vm {
  * @priv: argument of the operations
  * @link: in the list of all functions, under the lock of function_peers.c
  * @nr_pieces: number of @piece in use
- * @piece: all memory that the device granted and may not have taken back yet,
- *	and the pending commands of each; in the order of acquisition. The array
- *	changes only in function_peers.c
+ * @piece: all memory that the device granted and may not have taken back yet, in
+ *	the order of acquisition. The array changes only in function_peers.c
  * @vms: device-virtual spaces in which something may be mapped
  * @distrusted: an answer was wrong, and the log has a message about it
- * @timeouts: timeouts since the last command that succeeded or failed with
- *	-ENOSPC. Changes without a lock
+ * @timeouts: timeouts since the last success or -ENOSPC. Changes without a lock
  * @worker: runs jobs of callers and @work; NULL before it exists
  * @work: sends a probe, and retries pending commands
- * @work_ms: delay of @work after a timeout; doubles each time. FLEXMEM_WORK_MS,
- *	except in unit tests
+ * @work_ms: delay of @work after a timeout; doubles each time
  * @work_tries: runs of @work without success; changed by @work only
  * @data_lock: one scrub or copy at a time. May be held while the firmware
  *	works, so user tasks wait killably for this lock
  * @late_buffer: kernel memory that the device may still use after a failed read
- *	or write. A reset frees it. A removal leaks it, because the device may
- *	still write to it. NULL if there is none. Changes under @data_lock
+ *	or write. A reset frees it, a removal leaks it. Changes under @data_lock
  * @state_lock: protects changes of the members below; a leaf
  * @state: which commands the function can take; read without a lock
  * @failures: number of failures that the driver has reported; read without a
  *	lock
- * @repaired: value of @failures that the latest successful reset has repaired;
- *	read without a lock
+ * @repaired: @failures that the latest reset has repaired; read without a lock
  * @resumes_as: the next state of a suspended function
- * @probes: number of probes so far; a change tells callers that a probe has
- *	ended
+ * @probes: number of probes so far
  * @changed: woken up when @state has changed
  *
  * The members up to @priv do not change, except @dev (NULL after the removal),
@@ -234,10 +211,9 @@ flexmem_function_is_unresponsive(const struct flexmem_function *function)
 }
 
 /*
- * Whether the device has failed, and no reset has succeeded since. Bytes may
- * still move in its memory, or the memory may be lost. The state alone does not
- * tell: a suspended or removed function does not become FLEXMEM_STATE_WEDGED when it
- * fails.
+ * Whether the device has failed since the last successful reset, so that bytes
+ * may still move in its memory, or it may be lost. The state does not tell: a
+ * suspended or removed function does not become FLEXMEM_STATE_WEDGED.
  */
 static inline bool
 flexmem_function_has_failed(const struct flexmem_function *function)
@@ -259,9 +235,7 @@ int flexmem_function_wait_awake(struct flexmem_function *function);
 int flexmem_function_lock_data(struct flexmem_function *function);
 void flexmem_function_work_later(struct flexmem_function *function);
 
-/*
- * The declarations from here to flexmem_function_outcome() are for function*.c.
- */
+/* From here to flexmem_function_outcome() for function*.c only. */
 
 /* Whether a command that failed may have been carried out. */
 static inline bool flexmem_is_unanswered(int rc)

@@ -8,11 +8,11 @@
  * or until the device is reset or removed.
  *
  * Two kinds of command are not sent, because the firmware would certainly
- * refuse them. One asks for a slot when all slots of a kind are used up or
- * refused. The other asks for at least as many bytes as the firmware last
- * refused for lack of capacity. (The RFC calls this state locked.) A failure or
- * a missing answer does not count as a refusal. When memory is released, or the
- * device announces new capacity, the driver tries slots and sizes again.
+ * refuse them: for a slot when all slots of a kind are used up or refused, and
+ * for at least as many bytes as the firmware last refused for lack of capacity.
+ * (The RFC calls this state locked.) A failure or a missing answer does not
+ * count. When memory is released, or the device announces new capacity, the
+ * driver tries slots and sizes again.
  *
  * A region is scrubbed before a slot makes it addressable, because the memory
  * may have belonged to another PF or VF. Through the slot a device program can
@@ -32,7 +32,6 @@
 #include "table.h"
 #include "trace.h"
 
-/* The number of empty slots for tensors that the firmware permits. */
 static unsigned int empty_slots(const struct flexmem_table *table)
 {
 	DECLARE_BITMAP(taken, FLEXMEM_MAX_SLOTS);
@@ -43,11 +42,9 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 }
 
 /*
- * Recomputes how much memory the function can have, and what is left for a
- * region that takes the rest. The memory pressure is relative to the first
- * figure. Memory that the firmware has not taken back yet is neither. Called
- * whenever a region is acquired or released, and whenever the number of possible
- * regions changes.
+ * Recomputes how much memory the function can have, to which pressure is
+ * relative, and what is left for a region that takes the rest. Memory that the
+ * firmware has not taken back yet is neither.
  * Context: under acquire_lock, or before the table is visible to others.
  */
 void flexmem_table_update_memory(struct flexmem_table *table)
@@ -73,9 +70,7 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }
 
-/*
- * Why a kind of memory gets no further region when it has no empty slot left.
- */
+/* Why a kind of memory with no empty slot left gets no further region. */
 static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 					enum flexmem_kind kind)
 {
@@ -87,7 +82,6 @@ static enum flexmem_reason slots_reason(const struct flexmem_table *table,
 	return table->full_reason;
 }
 
-/* Recomputes whether a further region would find an empty slot. */
 static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 {
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
@@ -98,10 +92,7 @@ static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 	WRITE_ONCE(table->range[kind].no_slot, reason);
 }
 
-/*
- * Allows regions to be acquired again: forgets which slots and which sizes the
- * firmware has refused. Under acquire_lock.
- */
+/* Forgets which slots and sizes the firmware has refused. Under acquire_lock. */
 void flexmem_table_reopen(struct flexmem_table *table)
 {
 	struct flexmem_domain *domain;
@@ -120,10 +111,7 @@ void flexmem_table_reopen(struct flexmem_table *table)
 	flexmem_pressure_freed(&table->accounts);
 }
 
-/*
- * Retries the commands that the function has pending, as
- * flexmem_function_retry() does. Under acquire_lock. May sleep.
- */
+/* As flexmem_function_retry(). Under acquire_lock. May sleep. */
 int flexmem_table_retry(struct flexmem_table *table, bool all)
 {
 	unsigned int before = table->function.nr_pieces;
@@ -131,19 +119,15 @@ int flexmem_table_retry(struct flexmem_table *table, bool all)
 
 	lockdep_assert_held(&table->acquire_lock);
 	rc = flexmem_function_retry(&table->function, all);
-	/*
-	 * The release of a piece has given memory back to the device, so the
-	 * device may grant a region again.
-	 */
+	/* The device has memory back, so it may grant a region again. */
 	if (table->function.nr_pieces < before)
 		flexmem_table_reopen(table);
 	return rc;
 }
 
 /*
- * Why the device cannot give another region of these domains (a bit mask).
- * FLEXMEM_REASON_NONE if a command to the firmware may succeed. @min_size: the
- * region's least size in bytes; 0: any region.
+ * Why the device cannot give another region of these domains of at least
+ * @min_size bytes, or FLEXMEM_REASON_NONE.
  */
 enum flexmem_reason
 flexmem_table_exhausted(const struct flexmem_table *table,
@@ -161,9 +145,8 @@ flexmem_table_exhausted(const struct flexmem_table *table,
 }
 
 /*
- * Acquires memory of the first size that the domain grants, from @min_size to
- * @max_size; the rest of its capacity comes last. Skips sizes that the domain
- * has refused before.
+ * Acquires memory of the first size, from @min_size to @max_size, that the domain
+ * grants and has not refused before; the rest of its capacity comes last.
  */
 static int acquire_from(struct flexmem_table *table,
 			struct flexmem_domain *domain, enum flexmem_kind kind,
@@ -192,7 +175,6 @@ static int acquire_from(struct flexmem_table *table,
 	return rc;
 }
 
-/* Acquires memory from the first domain that grants a request. */
 static int acquire_memory(struct flexmem_table *table,
 			  enum flexmem_kind kind, u64 domains, u64 min_size,
 			  u64 max_size, struct flexmem_memory *mem)
@@ -244,14 +226,11 @@ static int fill_slot(struct flexmem_table *table, enum flexmem_kind kind,
 }
 
 /*
- * Acquires a region. The region has its slot, but is not in the table yet. The
- * caller can allocate from it before other tasks find it, and then calls
- * flexmem_region_publish().
- * @kind: kind of memory; there must be slots for it. @domains: bit mask of the
- * domains to ask, lowest id first. @min_size: least size of the region in
- * bytes. @max_size: largest size; U64_MAX: any. @fresh: a region from
- * flexmem_region_create(). If this call uses it, the caller's pointer becomes
- * NULL.
+ * Acquires a region with a slot. The caller can allocate from it before other
+ * tasks find it, and then calls flexmem_region_publish().
+ * @kind: there must be slots for it. @domains: bit mask of the domains to ask,
+ * lowest id first. @min_size, @max_size: bounds of the region's size in bytes.
+ * @fresh: from flexmem_region_create(); NULL after success.
  * Context: under acquire_lock. May sleep. Return: the region; -ENOSPC if no
  * region of that size can be acquired; an error of the firmware; or an error of
  * flexmem_function_error(): then nothing was acquired.
@@ -295,10 +274,8 @@ struct flexmem_region *flexmem_region_acquire(struct flexmem_table *table,
 }
 
 /*
- * Lets allocations find a region.
- * @region: as flexmem_region_acquire() returned it.
- * Context: under acquire_lock, and under snapshot_lock, so that a snapshot that
- * shows charges in the region also lists the region.
+ * Lets allocations find an acquired region. Under acquire_lock, and under
+ * snapshot_lock, so that a snapshot that shows charges also lists the region.
  */
 void flexmem_region_publish(struct flexmem_table *table,
 			    struct flexmem_region *region)
@@ -315,11 +292,9 @@ void flexmem_region_publish(struct flexmem_table *table,
 }
 
 /*
- * Acquires an empty region.
- * @kind: kind of memory; there must be slots for it. @domains: bit mask of the
- * domains to ask, lowest id first. @size: size of the region in bytes; 0: the
- * first size that the device grants. @cgroup: account of the cgroup to reserve
- * the region for, or NULL. @slot: receives the slot of the region; or NULL.
+ * Acquires an empty region. @kind, @domains: as flexmem_region_acquire().
+ * @size: of the region in bytes; 0: the first that the device grants. @cgroup: to
+ * reserve the region for, or NULL. @slot: receives its slot; or NULL.
  * Context: under acquire_lock. May sleep. Return: 0; -ENOMEM; an error of
  * flexmem_region_acquire(); or -EDQUOT if the cgroup may have no further
  * region: then the region was added, but is not reserved.
@@ -349,10 +324,7 @@ int flexmem_region_add(struct flexmem_table *table, enum flexmem_kind kind,
 	return rc;
 }
 
-/*
- * Acquires one region of each domain in turn, so that the first domain does not
- * take all slots.
- */
+/* Takes the domains in turn, so that the first one does not take all slots. */
 static int prealloc_kind(struct flexmem_table *table, enum flexmem_kind kind,
 			 u64 domains)
 {
@@ -399,13 +371,11 @@ int flexmem_table_prealloc(struct flexmem_table *table)
 }
 
 /*
- * Removes a region from the table. The region's allocations still count in the
- * statistics, but are no longer charged.
- * @region: a region in the table; dead and lost from then on. @quarantine:
+ * Removes a region from the table; it is dead and lost from then on. @quarantine:
  * receives its quarantined blocks, which belong to the caller.
  * Context: under acquire_lock. Return: true if no block is in use: then the
- * caller frees the region. False if blocks are in use: then the task that frees
- * the last block frees the region too, possibly before this call returns.
+ * caller frees the region. Otherwise the task that frees the last block does,
+ * possibly before this call returns.
  */
 bool flexmem_region_unpublish(struct flexmem_table *table,
 			      struct flexmem_region *region,
@@ -416,10 +386,7 @@ bool flexmem_region_unpublish(struct flexmem_table *table,
 
 	lockdep_assert_held(&table->acquire_lock);
 	trace_flexmem_region_remove(region);
-	/*
-	 * snapshot_lock: a snapshot must not show the region without its
-	 * charges, or the charges without the region.
-	 */
+	/* A snapshot shows the region with its charges, or neither. */
 	mutex_lock(&table->snapshot_lock);
 	spin_lock(&region->lock);
 	region->dead = true;
@@ -465,7 +432,6 @@ int flexmem_table_refresh(struct flexmem_table *table)
 	return rc;
 }
 
-/* Makes the next acquisition read all capacities first. */
 void flexmem_table_outdate(struct flexmem_table *table)
 {
 	struct flexmem_domain *domain;
@@ -475,8 +441,8 @@ void flexmem_table_outdate(struct flexmem_table *table)
 }
 
 /*
- * The device reports that its capacity has changed. If the firmware is busy or
- * fails, the next allocation that needs a region reads the capacity.
+ * Reads the changed capacity, or leaves it to the next allocation that needs a
+ * region if the firmware is busy.
  * Context: may sleep, for at most one operation of the device and one that
  * undoes it. Return: 0, or an error of the firmware.
  */
@@ -495,9 +461,8 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 }
 
 /*
- * The serial number of the region of an address, or 0. A lost region is never
- * found, even if another region has got its id. @region_id: the region's part
- * of the address.
+ * The serial number of the region with an id (any number), or 0. A lost region is
+ * never found, even if another region has got its id.
  */
 u64 flexmem_table_serial(struct flexmem_table *table, u64 region_id)
 {
@@ -532,7 +497,6 @@ u64 flexmem_table_serial_at(struct flexmem_table *table, unsigned int slot)
 	return serial;
 }
 
-/* Bytes that the function may acquire, over all domains. */
 u64 flexmem_table_capacity(const struct flexmem_table *table)
 {
 	const struct flexmem_domain *domain;
@@ -559,10 +523,7 @@ u64 flexmem_table_next_region(struct flexmem_table *table, u64 domains)
 	return largest;
 }
 
-/*
- * Size of the largest possible region of these domains (a bit mask). No chunk
- * from them can be larger.
- */
+/* Size of the largest possible region of these domains. */
 u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains)
 {
 	struct flexmem_domain *domain;
@@ -572,10 +533,7 @@ u64 flexmem_table_max_region(struct flexmem_table *table, u64 domains)
 
 	flexmem_for_each_domain(domain, table, domains)
 		largest = max(largest, flexmem_domain_largest(domain));
-	/*
-	 * Regions that exist count too: the capacity may have shrunk since they
-	 * were acquired.
-	 */
+	/* The capacity may have shrunk since a region was acquired. */
 	rcu_read_lock();
 	for (i = 0; i < table->slots.nr; i++) {
 		region = rcu_dereference(table->region[i]);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The region table of one function: regions, and the acquisition of more.
- */
+/* The region table of one function: regions, and the acquisition of more. */
 #ifndef _FLEXMEM_TABLE_H
 #define _FLEXMEM_TABLE_H
 
@@ -28,8 +26,7 @@ struct device;
 
 /**
  * struct flexmem_table - all regions of one function
- * @function: the device's function. Here its mode decides only which ids
- *	the regions get
+ * @function: the device's function
  * @settings: copy of the module's settings at registration
  * @hw_slots: number of entries in the firmware's table; on a PF, which has no
  *	table, the number of slots in @slots
@@ -40,8 +37,7 @@ struct device;
  * @slots: which slots are filled, and which the firmware refuses
  * @range: the range of slots for each kind of memory. The range for programs is
  *	empty unless slots are set aside
- * @region: regions by slot, or NULL. Written under @acquire_lock, read under
- *	RCU.
+ * @region: regions by slot. Written under @acquire_lock, read under RCU
  * @reservations: accounts of the cgroups that have reservations; under
  *	@acquire_lock
  * @past_allocs: number of allocations in regions that were released; under
@@ -49,7 +45,7 @@ struct device;
  * @last_serial: serial number of the last region; under @acquire_lock
  * @resets: number of resets of the function
  * @runs_programs: the device's driver has had a reference to a client, so programs
- *	of the device may have written anywhere in any region
+ *	may have written anywhere in any region
  * @scrub_work: background scrub
  * @scrub_anew: the background scrub must check all dirty blocks
  * @scrub_checked: how many dirty blocks of each region @scrub_work has checked
@@ -116,9 +112,7 @@ static inline u64 flexmem_table_all(const struct flexmem_table *table)
 	return U64_MAX >> (64 - table->function.nr_domains);
 }
 
-/*
- * With this shift 32-bit programs can pass the mmap() offsets of 64 slots.
- */
+/* With this shift 32-bit programs can pass the mmap() offsets of 64 slots. */
 #define FLEXMEM_MIN_MAP_SHIFT 38
 
 /* The error for accesses to the bytes of a lost region; 0 if it is not lost. */
@@ -179,10 +173,7 @@ flexmem_region_at(struct flexmem_table *table, unsigned int slot)
 					 lockdep_is_held(&table->acquire_lock));
 }
 
-/*
- * Which kind of slot a kind of memory uses: programs use slots for tensors
- * unless slots are set aside for programs.
- */
+/* Programs use slots for tensors unless slots are set aside for programs. */
 static inline enum flexmem_kind
 flexmem_table_kind(const struct flexmem_table *table, enum flexmem_kind kind)
 {
