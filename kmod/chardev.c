@@ -3,11 +3,10 @@
  * The nodes /dev/flexmemN, one for each PF and VF.
  *
  * One character device serves all minor numbers, and open() looks up the
- * function that has the number now. One character device for each function
- * would not do, because an inode in memory caches its character device. A node
- * in the /dev of a container has an inode of its own, which stays when the
- * function is removed. While a file is open on this inode, it would lead to the
- * removed function, even after another function has got the number.
+ * function that has the number now, because an inode in memory caches its
+ * character device. A node in the /dev of a container has an inode of its own,
+ * which stays when the function is removed. With a character device for each
+ * function it could lead to the removed function.
  *
  * A PF's node shows physical addresses. So its mode is 0600, and only the
  * administrator may open it, whatever the mode is: mknod can make further
@@ -15,10 +14,9 @@
  * decides. A VF's node is for the users of the device (0660; a udev rule gives
  * it to the group flexmem).
  *
- * A node can have any number of inodes (mknod). But all CPU mappings of a
- * function must be in one struct address_space, so that one call removes them.
- * So each open file uses the address_space of an internal inode of the
- * function.
+ * All CPU mappings of a function must be in one struct address_space, so that
+ * one call removes them. So each open file uses that of an internal inode of the
+ * function, whichever inode was opened.
  */
 
 #include <linux/bitops.h>
@@ -86,10 +84,7 @@ static void free_file(struct flexmem_client *client)
 	kfree(container_of(client, struct flexmem_file, client));
 }
 
-/*
- * Opens a file on a function. If this returns 0, the caller's reference to
- * @fdev belongs to the file.
- */
+/* On success the caller's reference to @fdev belongs to the file. */
 static int open_function(struct flexmem_dev *fdev, struct file *filp)
 {
 	struct flexmem_file *file;
@@ -119,7 +114,6 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 	return 0;
 }
 
-/* The function that has a number now, with a reference; or NULL. */
 static struct flexmem_dev *find_function(unsigned int minor)
 {
 	struct flexmem_dev *fdev;
@@ -153,10 +147,7 @@ static int flexmem_release(struct inode *inode, struct file *filp)
 	struct flexmem_dev *fdev = file->fdev;
 
 	flexmem_client_fini(&file->client);
-	/*
-	 * A device's driver may still hold a reference to the client. That
-	 * reference does not keep @fdev, so a client may outlive its function.
-	 */
+	/* A driver's reference may keep the client, but does not keep @fdev. */
 	flexmem_client_put(&file->client);
 	put_device(&fdev->dev);
 	return 0;
@@ -199,9 +190,8 @@ static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 }
 
 /*
- * Takes the event only after copying it to user space. So an event that cannot
- * be copied stays pending, and no other reader must be woken up for it. Returns
- * 0 if there is no event.
+ * Takes the event after copying it, so that an event that cannot be copied stays
+ * pending. Returns 0 if there is no event.
  */
 static int read_event(struct flexmem_file *file, char __user *to, size_t count)
 {
@@ -263,10 +253,7 @@ static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 	seq_puts(m, "flexmem-driver:\tflexmem\n");
 	seq_printf(m, "flexmem-device:\t%s\n", dev_name(&file->fdev->dev));
 	seq_printf(m, "flexmem-client-id:\t%llu\n", account->id);
-	/*
-	 * Sizes are multiples of 128 bytes, not of 1 KiB, so the figures are
-	 * rounded up.
-	 */
+	/* Sizes are multiples of 128 bytes, so the figures are rounded up. */
 	seq_printf(m, "flexmem-total-memory:\t%llu KiB\n",
 		   DIV_ROUND_UP_ULL(bytes, SZ_1K));
 	seq_printf(m, "flexmem-orphaned-memory:\t%llu KiB\n",
@@ -284,10 +271,7 @@ static const struct file_operations flexmem_fops = {
 	.unlocked_ioctl = flexmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = flexmem_mmap,
-	/*
-	 * Chooses addresses that allow huge pages: congruent to the mmap()
-	 * offset modulo the size of a huge page.
-	 */
+	/* Chooses addresses that allow huge pages. */
 	.get_unmapped_area = thp_get_unmapped_area,
 	.show_fdinfo = flexmem_show_fdinfo,
 };
@@ -371,10 +355,7 @@ static struct file_system_type inodes_type = {
 	.kill_sb = kill_anon_super,
 };
 
-/*
- * The mount of the inodes pins the module, so the mount exists only while a PF
- * or VF is registered.
- */
+/* The mount pins the module, so it exists only while a function is registered. */
 static int add_inode(struct flexmem_dev *fdev)
 {
 	struct inode *inode;
@@ -393,7 +374,6 @@ static int add_inode(struct flexmem_dev *fdev)
 	return 0;
 }
 
-/* Frees the inode, if there is one, after the last close. */
 void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 {
 	if (!fdev->inode)
@@ -402,10 +382,7 @@ void flexmem_chardev_put_inode(struct flexmem_dev *fdev)
 	simple_release_fs(&inodes, &inodes_count);
 }
 
-/*
- * Gives a function the next number of its range that is free.
- * Return: the number, for drop_minor(); or -ENOSPC.
- */
+/* The next free number of a function's range, for drop_minor(); or -ENOSPC. */
 static int take_minor(struct flexmem_dev *fdev)
 {
 	unsigned int first = is_pf(fdev) ? 0 : FLEXMEM_MAX_PFS;
@@ -433,9 +410,8 @@ static void drop_minor(unsigned int minor)
 }
 
 /*
- * Gives a function its node. From this call on @fdev is freed when its last
+ * Gives a function its node. From this call on @release frees @fdev when its last
  * reference is put, even if the call fails.
- * @release: frees @fdev.
  * Return: 0, -ENOSPC if there are too many functions of its mode, or -ENOMEM.
  */
 int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
@@ -451,10 +427,7 @@ int flexmem_chardev_add(struct flexmem_dev *fdev, struct device *parent,
 	rc = add_inode(fdev);
 	if (rc)
 		return rc;
-	/*
-	 * Takes the minor before the node exists, because udev opens the node
-	 * at once.
-	 */
+	/* Before the node exists, because udev opens the node at once. */
 	minor = take_minor(fdev);
 	if (minor < 0)
 		return minor;

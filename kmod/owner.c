@@ -2,17 +2,15 @@
 /*
  * The accounts of open files and of cgroups.
  *
- * An open file has an account of its own. The number of the account is the
- * number of the file. It is never reused, and says whose bytes a range of
+ * The number of a file's account is never reused, and says whose bytes a range of
  * memory holds (block.h). So bytes never seem to belong to a later file, and
  * move to another file only after a scrub.
  *
- * Memory of a file is charged to the account of the file, and to the accounts
- * of the opener's cgroup (v2) and of all its ancestors. The cgroup is the one
- * of the opener at open(). A file's account stays until the file is closed and
- * nothing is charged to the account. A cgroup's account holds a reference to
- * the cgroup. The account stays while there is an account below it, or while it
- * has a limit or a reservation.
+ * Memory of a file is charged to its account, and to the accounts of the cgroup
+ * (v2) of the opener at open() and of all ancestors. A file's account stays until
+ * the file is closed and nothing is charged to it. A cgroup's account holds a
+ * reference to the cgroup. It stays while there is an account below it, or while
+ * it has a limit or a reservation.
  */
 
 #include <linux/capability.h>
@@ -30,13 +28,10 @@
 #include "owner.h"
 #include "settings.h"
 
-/* How many cgroups with limits flexmem_owner_forget() checks in one call. */
+/* How many cgroups flexmem_owner_forget() checks in one call. */
 #define AT_ONCE 16
 
-/*
- * The caller's cgroup in the v2 hierarchy, for flexmem_owner_put_cgroup(); NULL
- * in a kernel without cgroups.
- */
+/* The caller's cgroup (v2), for flexmem_owner_put_cgroup(); NULL: none. */
 struct cgroup *flexmem_owner_cgroup(void)
 {
 	struct cgroup *cgroup = NULL;
@@ -45,10 +40,7 @@ struct cgroup *flexmem_owner_cgroup(void)
 	rcu_read_lock();
 	do {
 		cgroup = task_dfl_cgroup(current);
-		/*
-		 * cgroup_tryget() fails only if the cgroup is being removed.
-		 * Then the task is moving to another cgroup.
-		 */
+		/* A cgroup that is being removed: the task moves to another. */
 	} while (!cgroup_tryget(cgroup));
 	rcu_read_unlock();
 #endif
@@ -56,10 +48,9 @@ struct cgroup *flexmem_owner_cgroup(void)
 }
 
 /*
- * Finds the cgroup that has an id.
- * Return: the cgroup, for flexmem_owner_put_cgroup(); -ENOENT if the caller's
- * cgroup namespace shows no such cgroup. NULL for id 0 in a kernel without
- * cgroups: there all files share one account.
+ * The cgroup that has an id, for flexmem_owner_put_cgroup(); -ENOENT if the
+ * caller's cgroup namespace shows no such cgroup. NULL for id 0 in a kernel
+ * without cgroups: there all files share one account.
  */
 struct cgroup *flexmem_owner_find_cgroup(u64 id)
 {
@@ -126,10 +117,7 @@ static bool account_less(struct rb_node *node, const struct rb_node *other)
 	return to_account(node)->id < to_account(other)->id;
 }
 
-/*
- * Adds @fresh as the account of its cgroup, unless the cgroup has one already.
- * Returns the account of the cgroup.
- */
+/* Adds @fresh, or frees it if its cgroup has an account; returns the account. */
 static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 					  struct flexmem_account *fresh)
 {
@@ -151,10 +139,7 @@ static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 	return account;
 }
 
-/*
- * Makes the account of a cgroup. @parent is the account above it, or NULL; the
- * caller's reference to @parent passes to the new account.
- */
+/* Makes the account of a cgroup; takes the caller's reference to @parent. */
 static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 					     struct flexmem_account *parent,
 					     struct cgroup *cgroup)
@@ -178,10 +163,8 @@ static struct flexmem_account *account_below(struct flexmem_accounts *accounts,
 
 #ifdef CONFIG_CGROUPS
 /*
- * Finds the account of @cgroup's ancestor at @level, or else of the nearest
- * ancestor above that level which has an account. Sets @level to the level of
- * the account's cgroup. If no ancestor has an account, returns NULL and sets
- * @level to -1.
+ * The account of @cgroup's ancestor at @level, or else of the nearest one above
+ * it, whose level @level becomes. NULL: none has an account; @level becomes -1.
  */
 static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts,
 					       struct cgroup *cgroup,
@@ -205,11 +188,9 @@ static struct flexmem_account *nearest_account(struct flexmem_accounts *accounts
 #endif
 
 /*
- * Finds or makes a cgroup's account. Makes the account, and the accounts of the
- * ancestors, if they are missing.
- * @cgroup: cgroup; NULL in a kernel without cgroups.
- * Context: may sleep. O(depth * log cgroups). Return: the account, for
- * flexmem_owner_put(); NULL if the kernel is out of memory.
+ * A cgroup's account; makes it, and those of the ancestors, if they are missing.
+ * @cgroup: NULL in a kernel without cgroups. Context: may sleep. O(depth * log
+ * cgroups). Return: the account, for flexmem_owner_put(); NULL: no memory.
  */
 struct flexmem_account *
 flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,
@@ -242,11 +223,10 @@ static bool is_too_deep(const struct cgroup *cgroup)
 }
 
 /*
- * Finds or makes the account of the cgroup that has an id.
+ * The account of the cgroup that has an id, or a new one.
  * Context: may sleep. Return: the account, for flexmem_owner_put(); -ENOENT if
  * the caller's cgroup namespace shows no such cgroup; -EINVAL if the cgroup is
- * deeper than FLEXMEM_MAX_DEPTH levels and so has no account of its own;
- * -ENOMEM.
+ * deeper than FLEXMEM_MAX_DEPTH levels; -ENOMEM.
  */
 struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 					    u64 id)
@@ -263,9 +243,7 @@ struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 }
 
 /*
- * Makes the account of an open file.
- * @cgroup: the opener's cgroup; NULL in a kernel without cgroups. @pid: the
- * opener's process, to which a reference is taken; NULL: not known.
+ * Makes the account of an open file. @cgroup, @pid: as for flexmem_client_init().
  * Context: may sleep. Return: the account, for flexmem_owner_close(); -EMFILE
  * if a cgroup may have no more open files; -ENOMEM.
  */
@@ -317,10 +295,7 @@ void flexmem_owner_close(struct flexmem_account *client)
 	flexmem_owner_put(client);
 }
 
-/*
- * Drops a reference to an account, or to NULL. Frees the account with its last
- * reference. Not under &flexmem_accounts.lock.
- */
+/* Drops a reference to an account, or to NULL. Not under the accounts' lock. */
 void flexmem_owner_put(struct flexmem_account *account)
 {
 	struct flexmem_account *parent;
@@ -350,10 +325,9 @@ void flexmem_owner_put(struct flexmem_account *account)
 }
 
 /*
- * Lets the accounts of removed cgroups go. Nobody can open a file in such a
- * cgroup any more, so its limits no longer keep the account. They hold as long
- * as an open file or a charge keeps it. One call checks a few cgroups, and the
- * next call continues after them.
+ * Lets the accounts of removed cgroups go, in which no file can be opened any
+ * more. Their limits hold as long as an open file or a charge keeps the account.
+ * One call checks a few cgroups, and the next call continues after them.
  * Context: may sleep, because it may put the last reference to a cgroup. O(1).
  */
 void flexmem_owner_forget(struct flexmem_accounts *accounts)
@@ -375,15 +349,11 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts)
 		list_move(&account->link, &removed);
 	}
 	spin_unlock(&accounts->lock);
-	/* Puts the reference that each account has to itself. */
 	list_for_each_entry_safe(account, next, &removed, link)
 		flexmem_owner_put(account);
 }
 
-/*
- * Whether the file that has a number is open. If it is not, no file can use its
- * bytes any more without a scrub. Context: any. O(log files).
- */
+/* Else no file can use its bytes without a scrub. Any context. O(log files). */
 bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id)
 {
 	struct rb_node *node;
@@ -396,10 +366,7 @@ bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id)
 	return is_open;
 }
 
-/*
- * Whether the caller may see whose limit @account has: its own cgroup, and those
- * that its cgroup namespace shows; the administrator may see all.
- */
+/* Its own cgroup, those of its namespace, and for the administrator all. */
 static bool may_see(const struct flexmem_account *client,
 		    const struct flexmem_account *account)
 {
@@ -416,9 +383,8 @@ static bool may_see(const struct flexmem_account *client,
 }
 
 /*
- * Tells the caller which limit has refused a charge of the open file @client. Of
- * a cgroup that the caller may not see it tells only what was left of the limit.
- * Context: may sleep.
+ * Tells the caller which limit has refused a charge. Of a cgroup that the caller
+ * may not see it tells only what was left of the limit. May sleep.
  */
 void flexmem_owner_tell_refusal(const struct flexmem_account *client,
 				const struct flexmem_refused *refused,

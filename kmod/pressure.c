@@ -2,11 +2,9 @@
 /*
  * Pressure: how full a PF or VF is, and the events for its open files.
  *
- * The level depends only on the bytes in use. It has a hysteresis, so an owner
- * that allocates and frees around a threshold causes only one event. Each
- * charge compares the bytes in use with the two thresholds of the present
- * level. A new level is computed only when the bytes in use have passed one of
- * them.
+ * The level depends only on the bytes in use, with a hysteresis. Each charge
+ * compares the bytes in use with the two thresholds of the present level. A new
+ * level is computed only when they have passed one of them.
  *
  * Events are not queued. A file has an event while the gauge's published state
  * differs from the state that the file has read. A worker updates the published
@@ -14,16 +12,15 @@
  * or a FREE never spends time on the readers of other files.
  *
  * There are three kinds of events. The first kind tells every file that the level
- * has changed, even if the level has changed back by then: if a cache freed
- * memory and another process took that memory, the cache must free more. The
- * second kind is for a file whose last ALLOC failed: since that ALLOC began,
- * memory was freed. So the gauge counts the frees, and the file remembers the
- * count at the begin of the ALLOC. The third kind tells the other files that an
- * ALLOC has failed, and how many bytes it lacks: a *wish*. A wish for room is in
- * the gauge, one that a limit has refused in the account that has the limit.
- * Each file finds the wishes that concern it on the way from its own account to
- * the root. So neither an ALLOC nor the worker walks over files. But the worker
- * wakes all readers, and those whom a wish does not concern find no event.
+ * has changed, even if it has changed back by then: if a cache freed memory and
+ * another process took it, the cache must free more. The second kind is for a
+ * file whose last ALLOC failed: since that ALLOC began, memory was freed. The
+ * third kind tells the other files that an ALLOC has failed, and how many bytes it
+ * lacks: a *wish*. A wish for room is in the gauge, one that a limit has refused
+ * in the account that has the limit. Each file finds the wishes that concern it
+ * on the way from its own account to the root, so neither an ALLOC nor the worker
+ * walks over files. But the worker wakes all readers, and those whom a wish does
+ * not concern find no event.
  */
 
 #include <linux/jiffies.h>
@@ -39,10 +36,7 @@
 /* &flexmem_listener.failed_at of a file without a failed ALLOC */
 #define NOT_FAILED U64_MAX
 
-/*
- * @percent of @memory, rounded up; at least 1, so that a PF or VF without
- * memory is never full.
- */
+/* At least 1, so that a PF or VF without memory is never full. */
 static u64 percent_of(u64 memory, unsigned int percent)
 {
 	u64 hundredths;
@@ -53,10 +47,7 @@ static u64 percent_of(u64 memory, unsigned int percent)
 			     DIV_ROUND_UP(rest * percent, 100));
 }
 
-/*
- * Whether @in_use bytes mean @level. A level begins at @enter percent and ends
- * below @leave percent.
- */
+/* A level begins at @enter percent and ends below @leave percent. */
 static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 		     enum flexmem_pressure level, unsigned int enter,
 		     unsigned int leave)
@@ -65,10 +56,7 @@ static bool is_level(const struct flexmem_gauge *gauge, u64 in_use,
 				    gauge->level >= level ? leave : enter);
 }
 
-/*
- * Computes the level. If the level changes, that is an event, which
- * flexmem_pressure_tell() delivers. Under &flexmem_accounts.lock.
- */
+/* Computes the level, for flexmem_pressure_tell(). Under the accounts' lock. */
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 {
 	enum flexmem_pressure level = FLEXMEM_PRESSURE_NONE;
@@ -94,25 +82,18 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	WRITE_ONCE(gauge->moved, true);
 }
 
-/* Whether a file waits for a free. */
 static bool is_hungry(const struct flexmem_gauge *gauge)
 {
 	return READ_ONCE(gauge->hungry) >= READ_ONCE(gauge->told_frees);
 }
 
-/*
- * Makes a new event if the level has changed, if memory was freed and a file
- * with a failed ALLOC waits for a free, or if there is a wish.
- */
+/* Makes a new event if there is a reason for one. */
 static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = flexmem_gauge_frees(gauge);
 	bool relief = is_hungry(gauge) && frees != gauge->told_frees;
 	bool wanted = gauge->wanted;
-	/*
-	 * If the level fell and rose again since the last event, that counts as
-	 * a change, because memory is needed again.
-	 */
+	/* A level that fell and rose again counts: memory is needed again. */
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
 					gauge->told != FLEXMEM_PRESSURE_NONE);
 
@@ -129,10 +110,7 @@ static bool make_event(struct flexmem_gauge *gauge)
 	return true;
 }
 
-/*
- * How long the next event must still wait, in jiffies. That is never longer than
- * FLEXMEM_EVENT_MS: if more seems to be left, the event was due long ago.
- */
+/* In jiffies. If more than FLEXMEM_EVENT_MS seem to be left, it is long due. */
 static unsigned long time_left(const struct flexmem_gauge *gauge)
 {
 	unsigned long left = READ_ONCE(gauge->next) - jiffies;
@@ -140,7 +118,6 @@ static unsigned long time_left(const struct flexmem_gauge *gauge)
 	return left <= msecs_to_jiffies(FLEXMEM_EVENT_MS) ? left : 0;
 }
 
-/* Makes the worker run when the next event is due. */
 static void deliver_soon(struct flexmem_gauge *gauge)
 {
 	queue_delayed_work(system_dfl_wq, &gauge->deliver, time_left(gauge));
@@ -155,7 +132,6 @@ static void deliver(struct work_struct *work)
 		container_of(gauge, struct flexmem_accounts, gauge);
 	bool news;
 
-	/* There was an event since the worker was queued. */
 	if (time_left(gauge)) {
 		deliver_soon(gauge);
 		return;
@@ -163,12 +139,10 @@ static void deliver(struct work_struct *work)
 	spin_lock(&accounts->lock);
 	news = make_event(gauge);
 	spin_unlock(&accounts->lock);
-	/* Wakes all readers, because each open file reads its own events. */
 	if (news)
 		wake_up_interruptible_all(&gauge->readers);
 }
 
-/* Initialises a gauge without memory. */
 void flexmem_gauge_init(struct flexmem_gauge *gauge)
 {
 	*gauge = (struct flexmem_gauge) {
@@ -182,9 +156,7 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 	flexmem_gauge_settle(gauge, 0);
 }
 
-/*
- * Delivers an event if the level has changed. Not under &flexmem_accounts.lock.
- */
+/* Delivers an event if the level has changed. Not under the accounts' lock. */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
@@ -193,10 +165,7 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 		deliver_soon(gauge);
 }
 
-/*
- * Sets the number of bytes that the PF or VF has or could have. Not under
- * &flexmem_accounts.lock.
- */
+/* The bytes that the PF or VF has or could have. Not under the accounts' lock. */
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 {
 	spin_lock(&accounts->lock);
@@ -208,19 +177,15 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 }
 
 /*
- * Notes that an ALLOC that failed may succeed now. Called after memory has
- * become free. Also delivers an event if the level has changed.
- * Context: any, but not under &flexmem_accounts.lock.
+ * Notes that an ALLOC that failed may succeed now, and does the same as
+ * flexmem_pressure_tell(). Context: any, but not under &flexmem_accounts.lock.
  */
 void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
 
 	atomic64_inc(&gauge->frees);
-	/*
-	 * The free must be counted before @hungry is read. Pairs with the
-	 * barrier in flexmem_pressure_failed().
-	 */
+	/* Counts before it reads @hungry. Pairs with flexmem_pressure_failed(). */
 	smp_mb__after_atomic();
 	if (is_hungry(gauge))
 		deliver_soon(gauge);
@@ -229,9 +194,8 @@ void flexmem_pressure_freed(struct flexmem_accounts *accounts)
 }
 
 /*
- * Numbers the times at which the file has found that memory was freed. Under
- * &flexmem_accounts.lock. The numbers are the file's own, so they tell nothing of
- * what others do between two calls.
+ * How often the file has found that memory was freed. The numbers are the file's
+ * own, so they tell nothing of what others do between two calls.
  */
 static u64 number_of_frees(const struct flexmem_gauge *gauge,
 			   struct flexmem_listener *listener)
@@ -243,10 +207,7 @@ static u64 number_of_frees(const struct flexmem_gauge *gauge,
 	return listener->freed;
 }
 
-/*
- * The number that grows, from 1 on, whenever the file calls this and memory was
- * freed since the last time.
- */
+/* Grows, from 1 on, when memory was freed since the file's last call. */
 u64 flexmem_pressure_number(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener)
 {
@@ -276,16 +237,9 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	WRITE_ONCE(gauge->hungry, max3(gauge->hungry, gauge->told_frees,
 				       flexmem_gauge_frees(gauge)));
 	spin_unlock(&accounts->lock);
-	/*
-	 * @hungry must be set before @frees is read. Pairs with
-	 * flexmem_pressure_freed().
-	 */
+	/* Sets @hungry before it reads @frees. Pairs with flexmem_pressure_freed(). */
 	smp_mb();
-	/*
-	 * Memory was freed since @began, so the file has an event. Counts one
-	 * more free, because the event about the first one may have been
-	 * delivered already.
-	 */
+	/* The event about the free may have been delivered: counts one more. */
 	if (flexmem_gauge_frees(gauge) != began)
 		flexmem_pressure_freed(accounts);
 	return number;
@@ -328,10 +282,7 @@ static void settle_wishes(const struct flexmem_gauge *gauge,
 	wishes->next = (struct flexmem_wish) {};
 }
 
-/*
- * The most bytes of a wish that a file has not read yet and could fulfil. Its own
- * part does not count.
- */
+/* The most bytes of a wish of others that a file has not read yet. */
 static u64 unread_wish(const struct flexmem_gauge *gauge,
 		       struct flexmem_wishes *wishes,
 		       const struct flexmem_listener *listener)
@@ -349,10 +300,7 @@ static u64 unread_wish(const struct flexmem_gauge *gauge,
 	return most;
 }
 
-/*
- * The largest of the wishes that a file has not read yet and could fulfil, but
- * no more than the memory of the function.
- */
+/* The largest such wish, but no more than the memory of the function. */
 static u64 unread_wishes(struct flexmem_gauge *gauge,
 			 const struct flexmem_listener *listener)
 {
@@ -367,9 +315,9 @@ static u64 unread_wishes(struct flexmem_gauge *gauge,
 }
 
 /*
- * Adds a wish of a file to those of the next event, which
- * flexmem_pressure_wanted() delivers. Of each event the file has one wish: the
- * largest, where it was last refused. Under &flexmem_accounts.lock.
+ * Adds a wish of a file to the next event, for flexmem_pressure_wanted(). Of each
+ * event the file has one wish: the largest, where it was last refused. Under
+ * &flexmem_accounts.lock.
  */
 void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 			struct flexmem_listener *listener,
@@ -405,9 +353,8 @@ void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
 }
 
 /*
- * Initialises the state of a new file. The file has an event at once, unless
- * the level is FLEXMEM_PRESSURE_NONE.
- * @account: the file's account; NULL in unit tests.
+ * Initialises the state of a new file, which has an event at once unless the
+ * level is FLEXMEM_PRESSURE_NONE. @account: NULL in unit tests.
  */
 void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener,
@@ -440,10 +387,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	in_use = flexmem_accounts_in_use(accounts);
 	/* Whether an event has told of a free that the file waits for. */
 	freed = listener->failed_at < gauge->told_frees;
-	/*
-	 * If the level rose and fell to FLEXMEM_PRESSURE_NONE again before the
-	 * file read an event, the file gets no event.
-	 */
+	/* A level that rose and fell to NONE again before it was read is none. */
 	changed = listener->told_at != gauge->told_at &&
 		  (listener->told != FLEXMEM_PRESSURE_NONE ||
 		   gauge->told != FLEXMEM_PRESSURE_NONE);
@@ -458,11 +402,7 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 		.size = sizeof(reading->event),
 		.level = gauge->told,
 		.in_use = in_use,
-		/*
-		 * When a PF or VF is wedged, @gauge->memory no longer counts
-		 * its memory, but the bytes stay in use until the regions are
-		 * lost.
-		 */
+		/* The bytes of a wedged PF or VF stay in use, but are no memory. */
 		.memory = max(gauge->memory, in_use),
 		.sequence = listener->nr_read + 1,
 		.wanted = wanted,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Pressure: how full a PF or VF is, and the events for its open files.
- */
+/* Pressure: how full a PF or VF is, and the events for its open files. */
 #ifndef _FLEXMEM_PRESSURE_H
 #define _FLEXMEM_PRESSURE_H
 
@@ -64,8 +62,7 @@ struct flexmem_wishes {
  * @readers: tasks that wait for events; not under the lock
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
- * @moved, @told_frees, @hungry, @wanted and @next are also read without the lock, to see
- * whether the worker has an event to deliver.
+ * @moved, @told_frees, @hungry, @wanted and @next are also read without it.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -124,7 +121,7 @@ struct flexmem_listener {
 /**
  * struct flexmem_reading - an event that is being read
  * @before: the file's state before it reads the event
- * @after: the file's state after it has read the event
+ * @after: the file's state afterwards
  * @event: the event
  */
 struct flexmem_reading {
@@ -146,7 +143,6 @@ static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
 		flexmem_gauge_settle(gauge, in_use);
 }
 
-/* The number of frees so far, plus 1. */
 static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge)
 {
 	return atomic64_read(&gauge->frees);
