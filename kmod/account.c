@@ -247,18 +247,17 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   unsigned int handles,
 				   struct flexmem_refused *refused)
 {
-	struct flexmem_accounts *accounts = client->accounts;
 	const unsigned int r = FLEXMEM_RESOURCE_HANDLES;
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
-	spin_lock(&accounts->lock);
+	spin_lock(&client->accounts->lock);
 	if (handles && client->used[r] >= FLEXMEM_MAX_HANDLES)
 		reason = FLEXMEM_REASON_HANDLES;
 	else if (is_over(client, client->parent, size, r, handles, refused))
 		reason = FLEXMEM_REASON_CGROUP_LIMIT;
 	else
 		count(client, size, r, handles);
-	spin_unlock(&accounts->lock);
+	spin_unlock(&client->accounts->lock);
 	trace_flexmem_charge(client, size, handles, reason);
 	return reason;
 }
@@ -267,11 +266,9 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles)
 {
-	struct flexmem_accounts *accounts = client->accounts;
-
-	spin_lock(&accounts->lock);
+	spin_lock(&client->accounts->lock);
 	count(client, -size, FLEXMEM_RESOURCE_HANDLES, -(int)handles);
-	spin_unlock(&accounts->lock);
+	spin_unlock(&client->accounts->lock);
 }
 
 /* Whether a limit of an account has refused a request that may succeed now. */
@@ -294,19 +291,18 @@ static bool may_succeed_now(const struct flexmem_account *account, u64 cgroup,
 bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
 			     unsigned int handles, u64 where)
 {
-	struct flexmem_accounts *accounts = client->accounts;
 	u64 cgroup = client->parent->id;
 	struct flexmem_account *account;
 	bool may = false;
 
 	flexmem_uncharge(client, size, handles);
-	spin_lock(&accounts->lock);
+	spin_lock(&client->accounts->lock);
 	for (account = client->parent; account; account = account->parent) {
 		may |= may_succeed_now(account, cgroup, size, where);
 		if (!has_charges_in_flight(account))
 			account->refused = 0;
 	}
-	spin_unlock(&accounts->lock);
+	spin_unlock(&client->accounts->lock);
 	return may;
 }
 
@@ -458,16 +454,15 @@ void flexmem_account_move(struct flexmem_accounts *accounts,
 /* Bit mask of the slots in which an account has blocks. O(slots). */
 u64 flexmem_account_slots(struct flexmem_account *account)
 {
-	struct flexmem_accounts *accounts = account->accounts;
 	unsigned int slot;
 	u64 slots = 0;
 
-	spin_lock(&accounts->lock);
+	spin_lock(&account->accounts->lock);
 	flexmem_account_settle(account);
 	for (slot = 0; slot < FLEXMEM_MAX_SLOTS; slot++)
 		if (account->in[slot].bytes)
 			slots |= BIT_ULL(slot);
-	spin_unlock(&accounts->lock);
+	spin_unlock(&account->accounts->lock);
 	return slots;
 }
 
@@ -553,13 +548,12 @@ u64 flexmem_account_limit(struct flexmem_account *account,
 bool flexmem_account_refuses_region(struct flexmem_account *account,
 				    struct flexmem_refused *refused)
 {
-	struct flexmem_accounts *accounts = account->accounts;
 	bool is_refused;
 
-	spin_lock(&accounts->lock);
+	spin_lock(&account->accounts->lock);
 	is_refused = is_over(account, account, 0, FLEXMEM_RESOURCE_REGIONS, 1,
 			     refused);
-	spin_unlock(&accounts->lock);
+	spin_unlock(&account->accounts->lock);
 	return is_refused;
 }
 
@@ -663,11 +657,10 @@ bool flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 /* Charges a reserved region unless a limit forbids it. Under the region's lock. */
 bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
-	struct flexmem_accounts *accounts = cgroup->accounts;
 	struct flexmem_account *account;
 	bool refused;
 
-	spin_lock(&accounts->lock);
+	spin_lock(&cgroup->accounts->lock);
 	refused = refuses_region(cgroup, cgroup, slot, NULL);
 	if (!refused) {
 		for_each_charged(account, cgroup) {
@@ -676,23 +669,22 @@ bool flexmem_charge_region(struct flexmem_account *cgroup, unsigned int slot)
 		}
 		WRITE_ONCE(cgroup->reserved, cgroup->reserved | BIT_ULL(slot));
 	}
-	spin_unlock(&accounts->lock);
+	spin_unlock(&cgroup->accounts->lock);
 	return !refused;
 }
 
 /* Undoes flexmem_charge_region(). The region is not lost; under its lock. */
 void flexmem_uncharge_region(struct flexmem_account *cgroup, unsigned int slot)
 {
-	struct flexmem_accounts *accounts = cgroup->accounts;
 	struct flexmem_account *account;
 
-	spin_lock(&accounts->lock);
+	spin_lock(&cgroup->accounts->lock);
 	for_each_charged(account, cgroup) {
 		account->in[slot].reserved = false;
 		leave_region(account, slot);
 	}
 	WRITE_ONCE(cgroup->reserved, cgroup->reserved & ~BIT_ULL(slot));
-	spin_unlock(&accounts->lock);
+	spin_unlock(&cgroup->accounts->lock);
 }
 
 /*

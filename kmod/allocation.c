@@ -337,8 +337,6 @@ void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
  */
 u64 flexmem_chunk_map_offset(const struct flexmem_block *chunk)
 {
-	const struct flexmem_region *region = chunk->region;
-
-	return ((u64)region->slot << region->table->map_shift) |
+	return ((u64)chunk->region->slot << chunk->region->table->map_shift) |
 	       chunk->start;
 }

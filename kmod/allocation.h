@@ -16,11 +16,7 @@
 #include "domain.h"
 #include "request.h"
 
-struct flexmem_account;
-struct flexmem_allocation;
 struct flexmem_fences;
-struct flexmem_region;
-struct flexmem_stock;
 
 /**
  * struct flexmem_allocation - an allocation

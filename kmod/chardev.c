@@ -52,10 +52,7 @@
  */
 static struct flexmem_dev *functions[FLEXMEM_MAX_DEVICES];
 /* By mode: how many numbers of the range have been given out so far. */
-static unsigned int given_out[] = {
-	[FLEXMEM_MODE_PF] = 0,
-	[FLEXMEM_MODE_VF] = 0,
-};
+static unsigned int given_out[FLEXMEM_MODE_VF + 1];
 
 /* Protects the variables above. */
 static DEFINE_MUTEX(functions_lock);
@@ -359,9 +356,8 @@ static struct file_system_type inodes_type = {
 static int add_inode(struct flexmem_dev *fdev)
 {
 	struct inode *inode;
-	int rc;
+	int rc = simple_pin_fs(&inodes_type, &inodes, &inodes_count);
 
-	rc = simple_pin_fs(&inodes_type, &inodes, &inodes_count);
 	if (rc)
 		return rc;
 	inode = alloc_anon_inode(inodes->mnt_sb);

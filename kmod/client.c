@@ -158,9 +158,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 	struct flexmem_accounts *accounts = &client->table->accounts;
 	u64 began = flexmem_gauge_frees(&accounts->gauge), event;
 	struct flexmem_allocation *allocation;
-	int rc;
+	int rc = flexmem_leaving_settle(&client->table->leaving);
 
-	rc = flexmem_leaving_settle(&client->table->leaving);
 	if (rc)
 		return ERR_PTR(rc);
 	request->table = client->table;
@@ -276,9 +275,7 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 
 static struct flexmem_allocation *starts_with(const struct flexmem_block *chunk)
 {
-	struct flexmem_allocation *allocation = chunk->allocation;
-
-	return chunk == allocation->chunks[0] ? allocation : NULL;
+	return chunk == chunk->allocation->chunks[0] ? chunk->allocation : NULL;
 }
 
 /* As flexmem_client_detach(), for the allocation that starts at an address. */

@@ -15,10 +15,7 @@
 #include "handle.h"
 #include "spare.h"
 
-struct cgroup;
 struct flexmem_space;
-struct flexmem_table;
-struct vm_area_struct;
 
 /* Number of trees in @by_address, a power of two. */
 #define FLEXMEM_ADDRESS_TREES 128

@@ -82,11 +82,9 @@ static int move_part(const struct place *to, const struct place *from,
 		     void **buffer, u64 size)
 {
 	struct flexmem_region *region = to->region ?: from->region;
-	struct flexmem_table *table = region->table;
-	struct flexmem_function *function = &table->function;
-	int rc;
+	struct flexmem_function *function = &region->table->function;
+	int rc = flexmem_function_lock_data(function);
 
-	rc = flexmem_function_lock_data(function);
 	if (rc)
 		return rc;
 	rc = lost_error(to) ?: lost_error(from);
@@ -180,9 +178,8 @@ int flexmem_data_rw(struct flexmem_allocation *allocation,
 		.from_offset = rw->offset,
 		.user = u64_to_user_ptr(rw->data),
 	};
-	int rc;
+	int rc = flexmem_allocation_error(allocation);
 
-	rc = flexmem_allocation_error(allocation);
 	if (!rc && !has_range(allocation, rw->offset, rw->length))
 		rc = -EINVAL;
 	if (rc)
@@ -238,9 +235,8 @@ int flexmem_data_copy(struct flexmem_allocation *to,
 		.from_offset = copy->from_offset,
 		.max = FLEXMEM_COPY_MAX,
 	};
-	int rc;
+	int rc = flexmem_allocation_error(to) ?: flexmem_allocation_error(from);
 
-	rc = flexmem_allocation_error(to) ?: flexmem_allocation_error(from);
 	if (!rc && !can_copy(to, from, copy))
 		rc = -EINVAL;
 	rc = rc ?: move(&t, copy->length, &copy->out_done);

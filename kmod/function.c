@@ -214,9 +214,8 @@ int flexmem_function_capacity(struct flexmem_function *function,
 			      unsigned int domain, u64 *bytes)
 {
 	u64 capacity = 0;
-	int rc;
+	int rc = function->ops.capacity(function->priv, domain, &capacity);
 
-	rc = function->ops.capacity(function->priv, domain, &capacity);
 	rc = flexmem_function_outcome(function, "capacity", rc, false);
 	if (!rc)
 		*bytes = capacity;

@@ -18,9 +18,6 @@
 #include <linux/flexmem.h>
 #include <flexmem/device_ops.h>
 
-struct device;
-struct flexmem_client;
-
 #define FLEXMEM_MAX_SLOTS 64
 
 /* Memory in each slot, and as much again that the device has not taken back. */

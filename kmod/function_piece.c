@@ -59,12 +59,11 @@ void flexmem_function_mark_dirty(struct flexmem_function *function,
 static int detach(struct flexmem_function *function,
 		  struct flexmem_piece *piece)
 {
-	const struct flexmem_device_ops *ops = &function->ops;
 	int rc;
 
 	if (piece->slot == FLEXMEM_NO_SLOT)
 		return 0;
-	rc = ops->slot_clear(function->priv, piece->slot);
+	rc = function->ops.slot_clear(function->priv, piece->slot);
 	rc = flexmem_function_outcome(function, "slot_clear", rc, false);
 	if (!rc)
 		piece->slot = FLEXMEM_NO_SLOT;

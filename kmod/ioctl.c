@@ -137,9 +137,8 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 		.flags = cmd->flags,
 	};
 	struct flexmem_allocation *allocation;
-	int rc;
+	int rc = alloc_check(call->client, cmd, &request);
 
-	rc = alloc_check(call->client, cmd, &request);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &request);
 	alloc_reply(cmd, request.size, allocation);

@@ -83,11 +83,9 @@ static u32 exhausted(const struct flexmem_table *table, u64 domains)
 static void describe_domain(const struct flexmem_domain *domain,
 			    struct flexmem_domain_info *cmd)
 {
-	const struct flexmem_domain_desc *desc = domain->desc;
-
-	cmd->out_type = desc->type;
+	cmd->out_type = domain->desc->type;
 	cmd->out_nr_sizes = domain->nr_sizes;
-	cmd->out_granule = desc->granule;
+	cmd->out_granule = domain->desc->granule;
 	memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
 }
 

@@ -104,15 +104,13 @@ static bool take_back(struct flexmem_job *job)
  */
 bool flexmem_job_run(struct flexmem_job *job)
 {
-	struct flexmem_table *table = job->table;
-
 	do {
-		job->rc = flexmem_function_wait(&table->function);
+		job->rc = flexmem_function_wait(&job->table->function);
 		if (job->rc)
 			return true;
 		atomic_set(&job->state, JOB_WAITED_FOR);
 		init_completion(&job->done);
-		queue_work(table->function.worker, &job->work);
+		queue_work(job->table->function.worker, &job->work);
 		if (wait_for_completion_state(&job->done,
 					      TASK_KILLABLE | TASK_FREEZABLE) &&
 		    !take_back(job))

@@ -130,11 +130,9 @@ bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation
 /* The allocation waits no longer, so its file's figures do not count it. */
 static void leave_file(struct flexmem_fences *fences)
 {
-	struct flexmem_allocation *allocation = fences->allocation;
-
 	spin_lock_irq(&fences->leaving->lock);
 	list_del(&fences->wait.link);
-	allocation->owner->leaving_bytes -= allocation->size;
+	fences->allocation->owner->leaving_bytes -= fences->allocation->size;
 	spin_unlock_irq(&fences->leaving->lock);
 }
 

@@ -15,7 +15,6 @@
 
 #include "account.h"
 
-struct flexmem_allocation;
 struct flexmem_stock;
 
 /**

@@ -17,9 +17,8 @@
 
 static int __init flexmem_init(void)
 {
-	int rc;
+	int rc = flexmem_settings_validate();
 
-	rc = flexmem_settings_validate();
 	if (rc)
 		return rc;
 	rc = flexmem_spare_init();

@@ -103,14 +103,11 @@ static vm_fault_t handle_fault(struct vm_fault *vmf,
 	struct flexmem_block *chunk = vmf->vma->vm_private_data;
 	struct flexmem_region *region = chunk->region;
 	struct flexmem_table *table = region->table;
-	struct flexmem_frames frames;
+	u64 offset = ((u64)vmf->pgoff << PAGE_SHIFT) &
+		     (BIT_ULL(table->map_shift) - 1);
+	struct flexmem_frames frames = window_at(vmf, offset);
 	vm_fault_t ret;
-	u64 offset;
 	int rc;
-
-	offset = (u64)vmf->pgoff << PAGE_SHIFT;
-	offset &= BIT_ULL(table->map_shift) - 1;
-	frames = window_at(vmf, offset);
 
 	down_read(&table->map_lock);
 	/*
@@ -222,11 +219,9 @@ int flexmem_mapping_mmap(struct flexmem_block *chunk,
 			 struct vm_area_struct *vma)
 {
 	struct flexmem_allocation *allocation = chunk->allocation;
-	struct flexmem_table *table = chunk->region->table;
 	u64 start = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	int rc;
+	int rc = flexmem_allocation_error(allocation);
 
-	rc = flexmem_allocation_error(allocation);
 	if (!rc && !is_within(chunk, start, vma->vm_end - vma->vm_start))
 		rc = -EINVAL;
 	if (rc) {
@@ -237,7 +232,7 @@ int flexmem_mapping_mmap(struct flexmem_block *chunk,
 			     VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP,
 			     VM_MAYEXEC);
 	vma->vm_page_prot =
-		flexmem_function_protection(&table->function,
+		flexmem_function_protection(&chunk->region->table->function,
 					    vma->vm_page_prot);
 	vma->vm_private_data = chunk;
 	vma->vm_ops = &mapping_vm_ops;

@@ -286,12 +286,10 @@ free:
 /* Closes the account of a file; the caller must not use it afterwards. */
 void flexmem_owner_close(struct flexmem_account *client)
 {
-	struct flexmem_accounts *accounts = client->accounts;
-
-	spin_lock(&accounts->lock);
+	spin_lock(&client->accounts->lock);
 	flexmem_uncharge_file(client);
 	WRITE_ONCE(client->is_open, false);
-	spin_unlock(&accounts->lock);
+	spin_unlock(&client->accounts->lock);
 	flexmem_owner_put(client);
 }
 

@@ -9,9 +9,6 @@
 
 #include "account.h"
 
-struct cgroup;
-struct pid;
-
 struct cgroup *flexmem_owner_cgroup(void);
 struct cgroup *flexmem_owner_find_cgroup(u64 id);
 void flexmem_owner_put_cgroup(struct cgroup *cgroup);

@@ -210,9 +210,8 @@ static int place_in_new(struct growth *growth)
 	struct flexmem_table *table = request->table;
 	struct flexmem_region *region;
 	bool placed;
-	int rc;
+	int rc = flexmem_table_refresh(table);
 
-	rc = flexmem_table_refresh(table);
 	if (rc)
 		return rc;
 	if (flexmem_account_refuses_region(request->account,
@@ -281,9 +280,8 @@ static void end_growth(struct flexmem_job *job)
 static struct growth *make_growth(const struct flexmem_request *request,
 				  bool acquire_first)
 {
-	struct growth *growth;
+	struct growth *growth = kmalloc(sizeof(*growth), GFP_KERNEL_ACCOUNT);
 
-	growth = kmalloc(sizeof(*growth), GFP_KERNEL_ACCOUNT);
 	if (!growth)
 		return NULL;
 	*growth = (struct growth) {

@@ -39,10 +39,9 @@
 /* At least 1, so that a PF or VF without memory is never full. */
 static u64 percent_of(u64 memory, unsigned int percent)
 {
-	u64 hundredths;
 	u32 rest;
+	u64 hundredths = div_u64_rem(memory, 100, &rest);
 
-	hundredths = div_u64_rem(memory, 100, &rest);
 	return max_t(u64, 1, hundredths * percent +
 			     DIV_ROUND_UP(rest * percent, 100));
 }
@@ -159,10 +158,8 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 /* Delivers an event if the level has changed. Not under the accounts' lock. */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
-	struct flexmem_gauge *gauge = &accounts->gauge;
-
-	if (READ_ONCE(gauge->moved))
-		deliver_soon(gauge);
+	if (READ_ONCE(accounts->gauge.moved))
+		deliver_soon(&accounts->gauge);
 }
 
 /* The bytes that the PF or VF has or could have. Not under the accounts' lock. */
@@ -346,10 +343,8 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 /* Delivers an event if there is a wish. Not under &flexmem_accounts.lock. */
 void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
 {
-	struct flexmem_gauge *gauge = &accounts->gauge;
-
-	if (READ_ONCE(gauge->wanted))
-		deliver_soon(gauge);
+	if (READ_ONCE(accounts->gauge.wanted))
+		deliver_soon(&accounts->gauge);
 }
 
 /*

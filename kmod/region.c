@@ -77,10 +77,9 @@ struct flexmem_region *flexmem_region_create(struct flexmem_table *table)
 void flexmem_region_set_memory(struct flexmem_region *region,
 			       const struct flexmem_memory *mem)
 {
-	struct flexmem_block *first;
+	struct flexmem_block *first =
+		list_first_entry(&region->blocks.all, struct flexmem_block, link);
 
-	first = list_first_entry(&region->blocks.all, struct flexmem_block,
-				 link);
 	region->mem = *mem;
 	flexmem_blocks_init(&region->blocks, mem->size,
 			    region->table->settings.fit, first);
@@ -203,7 +202,6 @@ u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 			  struct flexmem_block **tail)
 {
 	struct flexmem_region *region = block->region;
-	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_found found = {};
 	u64 room = 0;
 
@@ -221,7 +219,7 @@ u64 flexmem_region_extend(struct flexmem_block *block, u64 size,
 	set_user(region, *tail, block->account, block->program);
 unlock:
 	spin_unlock(&region->lock);
-	flexmem_pressure_tell(accounts);
+	flexmem_pressure_tell(&region->table->accounts);
 	return room;
 }
 
@@ -243,11 +241,9 @@ void flexmem_region_join(struct flexmem_block *block,
 /* Marks a block as freed but in use, once. Takes the region's lock. */
 void flexmem_region_orphan(struct flexmem_block *block)
 {
-	struct flexmem_region *region = block->region;
-
-	spin_lock(&region->lock);
-	set_use(region, block, FLEXMEM_USE_ORPHANED);
-	spin_unlock(&region->lock);
+	spin_lock(&block->region->lock);
+	set_use(block->region, block, FLEXMEM_USE_ORPHANED);
+	spin_unlock(&block->region->lock);
 }
 
 /*
@@ -302,7 +298,6 @@ void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare)
 {
 	struct flexmem_region *region = block->region;
-	struct flexmem_accounts *accounts = &region->table->accounts;
 	struct flexmem_spare unused;
 	struct flexmem_block *tail;
 
@@ -311,7 +306,7 @@ void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 	/* The region stays, because @block stays in it. */
 	free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
-	flexmem_pressure_freed(accounts);
+	flexmem_pressure_freed(&region->table->accounts);
 	flexmem_spare_drop(&unused, NULL);
 }
 

@@ -9,8 +9,6 @@
 #include "account.h"
 #include "region.h"
 
-struct flexmem_stock;
-
 /**
  * struct flexmem_request - an ALLOC under way
  * @size: bytes, a multiple of FLEXMEM_ALIGN, not 0

@@ -52,13 +52,10 @@ static struct flexmem_allocation *begin(struct flexmem_client *client,
 
 static void end(struct flexmem_resizing *resizing, u64 size)
 {
-	struct flexmem_allocation *allocation = resizing->allocation;
-	struct flexmem_client *client = resizing->client;
-
-	spin_lock(&client->handles.lock);
-	allocation->size = size;
-	allocation->resizing = false;
-	spin_unlock(&client->handles.lock);
+	spin_lock(&resizing->client->handles.lock);
+	resizing->allocation->size = size;
+	resizing->allocation->resizing = false;
+	spin_unlock(&resizing->client->handles.lock);
 	flexmem_spare_drop(&resizing->spare, NULL);
 }
 
@@ -179,9 +176,7 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 /* Undoes flexmem_resize_prepare(). Ends @resizing. */
 void flexmem_resize_abort(struct flexmem_resizing *resizing)
 {
-	const struct flexmem_allocation *allocation = resizing->allocation;
-
 	if (resizing->tail)
 		flexmem_region_free(resizing->tail, NULL);
-	end(resizing, allocation->size);
+	end(resizing, resizing->allocation->size);
 }

@@ -9,8 +9,6 @@
 #include "account.h"
 #include "allocation.h"
 
-struct flexmem_client;
-
 /**
  * struct flexmem_resizing - a change of size under way
  * @client: open file that the allocation belongs to

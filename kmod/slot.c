@@ -76,9 +76,8 @@ int flexmem_slots_fill(struct flexmem_slots *slots, unsigned int slot,
 		       const struct flexmem_memory *mem,
 		       const struct flexmem_segment_entry *entry)
 {
-	int rc;
+	int rc = flexmem_function_slot_set(slots->function, slot, mem);
 
-	rc = flexmem_function_slot_set(slots->function, slot, mem);
 	if (rc == -ENOSPC)
 		__set_bit(slot, slots->refused);
 	if (rc)
@@ -119,9 +118,8 @@ bool flexmem_slots_hide(struct flexmem_slots *slots, unsigned int slot)
  */
 int flexmem_slots_clear(struct flexmem_slots *slots, unsigned int slot)
 {
-	int rc;
+	int rc = flexmem_function_slot_clear(slots->function, slot);
 
-	rc = flexmem_function_slot_clear(slots->function, slot);
 	if (!rc || rc == -ETIMEDOUT || rc == -EINTR)
 		return rc;
 

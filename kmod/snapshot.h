@@ -9,9 +9,6 @@
 #include "region.h"
 #include "slot.h"
 
-struct flexmem_account;
-struct flexmem_table;
-
 /* Owners are read in batches of this number. */
 #define FLEXMEM_VIEW_OWNERS 64
 

@@ -14,9 +14,6 @@
 #include "function.h"
 #include "job.h"
 
-struct flexmem_allocation;
-struct flexmem_table;
-
 /**
  * struct flexmem_space - the device-virtual address space of a client
  * @refs: one for the client, and one for each job

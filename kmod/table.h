@@ -22,7 +22,6 @@
 #include "slot.h"
 
 struct address_space;
-struct device;
 
 /**
  * struct flexmem_table - all regions of one function

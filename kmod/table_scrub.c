@@ -143,7 +143,6 @@ static int end_scrub(struct flexmem_region *region, u64 end, int rc)
  */
 static int scrub_free_piece(struct flexmem_region *region, u64 *dirty)
 {
-	struct flexmem_table *table = region->table;
 	u64 nr = 1, start, end;
 	bool found = false;
 	unsigned int i;
@@ -154,8 +153,8 @@ static int scrub_free_piece(struct flexmem_region *region, u64 *dirty)
 	*dirty = max(*dirty, nr);
 	if (!found)
 		return -ENOENT;
-	rc = flexmem_function_scrub(&table->function, &region->mem, start,
-				    end - start);
+	rc = flexmem_function_scrub(&region->table->function, &region->mem,
+				    start, end - start);
 	return end_scrub(region, end, rc);
 }
 
