@@ -2,13 +2,9 @@
 /*
  * Allocations.
  *
- * An allocation is charged to an account. It exists as long as something uses
- * it: its handle, a CPU mapping, a copy, a kernel user, or a device program.
- * leaving.c describes its end.
- *
- * An allocation consists of chunks. Each chunk has a block of its own. The
- * allocation's policy (policy.c) sets the number of chunks. Either all chunks
- * are allocated, or none.
+ * An allocation exists as long as something uses it: its handle, a CPU mapping,
+ * a copy, a kernel user, or a device program. leaving.c describes its end. Each of
+ * its chunks has a block of its own; all chunks are allocated, or none.
  */
 
 #include <linux/bitops.h>
@@ -28,12 +24,9 @@
 #include "trace.h"
 
 /*
- * Scrubs bytes of other owners in a new block. If the firmware fails to scrub
- * the block, the block goes into quarantine. If a signal interrupted the wait,
- * or if no command was sent because the firmware may be dead, the block is
- * freed unchanged.
- * @block: block that has just been allocated, for a chunk of @allocation or for
- * its extension.
+ * Scrubs bytes of other owners in a new block. If the firmware fails, the block
+ * goes into quarantine. If no scrub was sent or a signal interrupted the wait,
+ * the block is freed unchanged.
  * Context: may sleep. Return: 0; or an error of flexmem_scrub_block(): then the
  * caller must not use the block any more.
  */
@@ -69,10 +62,7 @@ static void give_chunks(struct flexmem_allocation *allocation,
 		flexmem_region_free(allocation->chunks[first], stock);
 }
 
-/*
- * Allocates a block for each chunk. If a block finds no room, frees the other
- * blocks.
- */
+/* Allocates a block for each chunk, or none. */
 static int take_chunks(struct flexmem_allocation *allocation,
 		       struct flexmem_request *request)
 {
@@ -129,7 +119,6 @@ static u64 chunk_size(const struct flexmem_request *request)
 		     request->alignment);
 }
 
-/* Creates an allocation without blocks. */
 static struct flexmem_allocation *create(const struct flexmem_request *request)
 {
 	struct flexmem_allocation *allocation;
@@ -191,16 +180,14 @@ fail:
 	return ERR_PTR(flexmem_place_fail(request, rc));
 }
 
-/* Takes a further reference. */
 void flexmem_allocation_get(struct flexmem_allocation *allocation)
 {
 	refcount_inc(&allocation->refs);
 }
 
 /*
- * Frees an allocation that nothing uses, and its blocks. The caller must not
- * use the allocation afterwards. @stock: keeps freed objects for the next
- * allocations; NULL: the objects are freed.
+ * Frees an allocation that nothing uses, and its blocks. @stock: may keep freed
+ * objects; NULL: the objects are freed.
  */
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
@@ -213,10 +200,7 @@ void flexmem_allocation_end(struct flexmem_allocation *allocation,
 	destroy(allocation, stock);
 }
 
-/*
- * Marks a freed allocation that is still in use. The caller has a reference, or
- * the only pointer to it.
- */
+/* Marks a freed allocation that is still in use. */
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 {
 	unsigned int i;
@@ -225,7 +209,6 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 		flexmem_region_orphan(allocation->chunks[i]);
 }
 
-/* Whether the bytes of at least one chunk are lost. */
 bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
 {
 	unsigned int i;
@@ -302,7 +285,6 @@ flexmem_allocation_chunk(const struct flexmem_allocation *allocation,
 	return *chunk;
 }
 
-/* The address of the first byte of an allocation. */
 struct flexmem_address
 flexmem_allocation_address(const struct flexmem_allocation *allocation)
 {
@@ -331,10 +313,7 @@ void flexmem_allocation_describe(const struct flexmem_allocation *allocation,
 	};
 }
 
-/*
- * The mmap() offset of a chunk; a multiple of the page size if the allocation
- * is mappable.
- */
+/* A multiple of the page size if the allocation is mappable. */
 u64 flexmem_chunk_map_offset(const struct flexmem_block *chunk)
 {
 	return ((u64)chunk->region->slot << chunk->region->table->map_shift) |

@@ -41,10 +41,7 @@ static void inherit(struct flexmem_block *block,
 			      flexmem_block_end(block));
 }
 
-/*
- * Shrinks a free block from which a part was cut off. The part has inherited
- * before.
- */
+/* Shrinks a free block from which a part was cut off, which inherits before. */
 static void shrink_free(struct flexmem_blocks *blocks,
 			struct flexmem_block *hole, u64 start, u64 size)
 {
@@ -82,10 +79,9 @@ static struct flexmem_block *take_spare(struct flexmem_spare *spare)
 }
 
 /*
- * Makes a region one free block. The block is marked clean: the caller ensures
- * that all bytes are zero.
- * @total: bytes of the region, a multiple of FLEXMEM_ALIGN, not 0. @fit: block
- * strategy. @first: node for the block; belongs to the list from here on.
+ * Makes a region one free block, clean because the caller ensures that all bytes
+ * are zero. @total: its bytes, a multiple of FLEXMEM_ALIGN, not 0. @first: node
+ * for the block; belongs to the list from here on.
  */
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,
 			 enum flexmem_fit fit, struct flexmem_block *first)
@@ -144,10 +140,7 @@ static void find_block(const struct flexmem_blocks *blocks, u64 size,
 	found->gave_up = block;
 }
 
-/*
- * Where a growable block starts in @hole. If @hole is too small for the block,
- * the block would end past the end of @hole.
- */
+/* If @hole is too small, the growable block would end past its end. */
 static u64 growable_start(const struct flexmem_blocks *blocks,
 			  const struct flexmem_block *hole, u64 size,
 			  u64 alignment)
@@ -199,14 +192,12 @@ bool flexmem_blocks_find(const struct flexmem_blocks *blocks, u64 size,
 }
 
 /*
- * Occupies a block. Splits the free block into an occupied block of exactly
- * @size bytes and free blocks for the rest. Each part inherits its share of the
- * dirty range. Until the occupied block is freed, its dirty fields belong to
- * the caller.
+ * Splits the free block into an occupied block of exactly @size bytes and free
+ * blocks for the rest. Each part inherits its share of the dirty range. Until the
+ * occupied block is freed, its dirty fields belong to the caller.
  * @found: result of flexmem_blocks_find(), with no change of the blocks since.
- * @size: as for flexmem_blocks_find(). @spare: has at least
- * flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES for a growable block;
- * nodes that are used are removed.
+ * @spare: has at least flexmem_spares_for() nodes, or FLEXMEM_GROWABLE_SPARES for
+ * a growable block; nodes that are used are removed.
  * Context: the caller holds the lock of the region. O(log n). Return: the
  * block, charged to no account.
  */
@@ -263,10 +254,8 @@ free_neighbour(const struct flexmem_blocks *blocks,
 }
 
 /*
- * Frees an occupied block. Merges the block with its free neighbours. Cannot
- * fail.
- * @block: occupied block. @unused: receives up to two nodes that merging has
- * left over; the caller frees them after it has released the lock.
+ * Frees an occupied block, and merges it with its free neighbours. @unused:
+ * receives up to two nodes, which the caller frees without the lock.
  * Context: the caller holds the lock of the region. O(log n).
  */
 void flexmem_blocks_free(struct flexmem_blocks *blocks,
@@ -302,10 +291,7 @@ void flexmem_blocks_free(struct flexmem_blocks *blocks,
 			  block);
 }
 
-/*
- * Free bytes directly behind an occupied block. Context: the caller holds the
- * lock of the region. O(1).
- */
+/* Free bytes directly behind an occupied block. Under the region's lock. O(1). */
 u64 flexmem_blocks_room(const struct flexmem_blocks *blocks,
 			const struct flexmem_block *block)
 {
@@ -358,10 +344,7 @@ void flexmem_blocks_join(struct flexmem_blocks *blocks,
 	blocks->nr_used--;
 }
 
-/*
- * Size of the largest free block, 0 if nothing is free. Context: the caller
- * holds the lock of the region. O(log n).
- */
+/* Size of the largest free block, or 0. Under the region's lock. O(log n). */
 u64 flexmem_blocks_largest(const struct flexmem_blocks *blocks)
 {
 	return blocks->fit->largest(&blocks->index);

@@ -23,9 +23,8 @@
 #define FLEXMEM_MAX_ALIGNMENT BIT_ULL(30)
 
 /*
- * For an alignment above 128 the search first looks for a hole that fits at any
- * misalignment. If there is none, it tries smaller holes, at most this many in
- * all regions, because it runs under the region's spinlock.
+ * The search tries at most this many holes one by one, in all regions together,
+ * because it runs under the region's spinlock.
  */
 #define FLEXMEM_FIT_TRIES 256
 
@@ -177,10 +176,7 @@ static inline unsigned int flexmem_spares_for(u64 alignment)
 	return alignment > FLEXMEM_ALIGN ? 2 : 1;
 }
 
-/*
- * How many spare nodes flexmem_blocks_take() can need for a growable block: a
- * free block may remain on each side.
- */
+/* The same for a growable block: a free block may remain on each side. */
 #define FLEXMEM_GROWABLE_SPARES 2
 
 void flexmem_blocks_init(struct flexmem_blocks *blocks, u64 total,

@@ -2,11 +2,10 @@
 /*
  * Reservations: regions that are set aside for a cgroup and those below it.
  *
- * A reserved region is a region of the table like any other. It names the
- * account for which it is reserved. Placement tries the region first for this
- * account and the accounts below it, and skips the region for other accounts.
- * TRIM does not release reserved regions. They are acquired when the
- * reservation is made, so a reservation holds whatever other tenants do.
+ * A reserved region is a region of the table like any other. Placement tries it
+ * first for the account that it names and those below it, and skips it for
+ * others. TRIM does not release it. It is acquired when the reservation is made,
+ * so a reservation holds whatever other tenants do.
  *
  * A reset takes all regions away. A reservation stays, and its regions are
  * acquired again before any other. If the device grants fewer regions then, the
@@ -117,10 +116,7 @@ static int reserve(struct flexmem_table *table, struct flexmem_account *account,
 	return 0;
 }
 
-/*
- * Records a reservation. The list of reservations holds a reference to the
- * account. Cannot fail.
- */
+/* The list of reservations holds a reference to the account. Cannot fail. */
 static void record(struct flexmem_table *table, struct flexmem_account *account,
 		   u64 size, unsigned int count)
 {
@@ -150,10 +146,7 @@ static enum flexmem_reason explain(const struct flexmem_table *table,
 	       FLEXMEM_REASON_CAPACITY;
 }
 
-/*
- * Called under acquire_lock. Either all regions are reserved, or no reservation
- * changes.
- */
+/* Either all regions are reserved, or no reservation changes. */
 static int run(struct flexmem_job *job)
 {
 	struct reserving *reserving = container_of(job, struct reserving, job);
@@ -242,11 +235,7 @@ int flexmem_reservation_set(struct flexmem_table *table,
 	return rc;
 }
 
-/*
- * Acquires the regions of all reservations again. Does nothing for reservations
- * that have all their regions.
- * Context: under acquire_lock. May sleep.
- */
+/* Acquires again what reservations lack. Under acquire_lock. May sleep. */
 void flexmem_reservations_restore(struct flexmem_table *table)
 {
 	struct flexmem_account *account;
@@ -289,7 +278,6 @@ void flexmem_reservations_forget(struct flexmem_table *table)
 	}
 }
 
-/* Ends all reservations of a removed table without regions. */
 void flexmem_reservations_fini(struct flexmem_table *table)
 {
 	struct flexmem_account *account, *next;

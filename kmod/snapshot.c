@@ -18,10 +18,7 @@
 #include "snapshot.h"
 #include "table.h"
 
-/*
- * Tells which memory of a file waits for device programs. A lost region may have
- * taken its bytes from @entry->orphaned already.
- */
+/* A lost region may have taken its bytes from @entry->orphaned already. */
 static void fill_leaving(struct flexmem_account *file,
 			 struct flexmem_owner_entry *entry)
 {
@@ -32,11 +29,7 @@ static void fill_leaving(struct flexmem_account *file,
 	entry->leaving = min(bytes, entry->orphaned);
 }
 
-/*
- * The process that has opened a file, as the caller sees it; 0: there is none
- * any more. The kernel gives the number of a process that has ended to another
- * one.
- */
+/* The opener as the caller sees it; 0: it has ended, and its number is reused. */
 static pid_t opener_of(const struct flexmem_account *account)
 {
 	return account->pid && pid_has_task(account->pid, PIDTYPE_TGID) ?
@@ -136,11 +129,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	}
 }
 
-/*
- * Sparse cannot count locks that are taken in a loop. __release() and
- * __acquire() hide from Sparse that lock_for_snapshot() and
- * unlock_after_snapshot() change the number of held locks.
- */
+/* Sparse cannot count locks that are taken in a loop, so these hide them. */
 static void lock_for_snapshot(struct flexmem_table *table,
 			      struct flexmem_region *region)
 {
@@ -154,10 +143,7 @@ static void unlock_after_snapshot(struct flexmem_region *region)
 	spin_unlock(&region->lock);
 }
 
-/*
- * Whether a reservation of another cgroup keeps @only out of a region. If @only
- * is NULL, every reservation counts.
- */
+/* If @only is NULL, every reservation counts. */
 static bool is_held_back(const struct flexmem_region *region,
 			 const struct flexmem_account *only)
 {
@@ -231,9 +217,8 @@ static void fill_regions(struct flexmem_table *table,
 }
 
 /*
- * Takes a snapshot: regions, sums and the first owners as they are at one
- * moment.
- * @only: report only what this client may see; NULL: all owners.
+ * Takes a snapshot, with the first owners. @only: report what this client may
+ * see; NULL: all owners.
  * Context: may sleep until another snapshot is done, but not for firmware.
  */
 void flexmem_table_snapshot(struct flexmem_table *table,
@@ -256,10 +241,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 		lock_for_snapshot(table, region[nr++]);
 	}
 	fill_regions(table, region, nr, only, view);
-	/*
-	 * accounts.lock keeps all charges unchanged, so the regions can be
-	 * unlocked.
-	 */
+	/* accounts.lock keeps all charges, so the regions can be unlocked. */
 	spin_lock(&table->accounts.lock);
 	while (nr)
 		unlock_after_snapshot(region[--nr]);
@@ -269,11 +251,7 @@ void flexmem_table_snapshot(struct flexmem_table *table,
 	mutex_unlock(&table->snapshot_lock);
 }
 
-/*
- * Replaces the owners in a view of all owners by the next ones in the list, as
- * they are now. There are fewer than FLEXMEM_VIEW_OWNERS only at the end of the
- * list.
- */
+/* The next owners of the list; fewer than FLEXMEM_VIEW_OWNERS only at its end. */
 void flexmem_table_more_owners(struct flexmem_table *table,
 			       struct flexmem_view *view)
 {
@@ -282,10 +260,7 @@ void flexmem_table_more_owners(struct flexmem_table *table,
 	spin_unlock(&table->accounts.lock);
 }
 
-/*
- * Removes figures that are not for the caller from a view. The view's sums
- * stay.
- */
+/* Removes figures that are not for the caller. The view's sums stay. */
 void flexmem_view_hide(struct flexmem_view *view)
 {
 	struct flexmem_region_entry *entry;

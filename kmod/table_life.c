@@ -106,10 +106,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	return 0;
 }
 
-/*
- * Removes a region from the table while blocks of it may be in use. The caller
- * that frees the last block destroys the region.
- */
+/* The caller that frees the last block in use destroys the region. */
 static void lose_region(struct flexmem_table *table,
 			struct flexmem_region *region)
 {
@@ -120,18 +117,12 @@ static void lose_region(struct flexmem_table *table,
 		flexmem_region_destroy(region);
 		return;
 	}
-	/*
-	 * Freeing the last block destroys the region. A region with other
-	 * blocks stays.
-	 */
+	/* Freeing the last block destroys the region. */
 	list_for_each_entry_safe(block, next, &quarantine, residue.link)
 		flexmem_region_end_quarantine(block, true);
 }
 
-/*
- * Removes all CPU mappings. A lost region gets no new mapping, and no region
- * gets one while the function is suspended.
- */
+/* No new mapping: regions are lost, or the function is suspended. */
 static void take_maps_away(struct flexmem_table *table)
 {
 	down_write(&table->map_lock);
@@ -140,10 +131,7 @@ static void take_maps_away(struct flexmem_table *table)
 	up_write(&table->map_lock);
 }
 
-/*
- * Removes all regions from the table, with their CPU mappings, and ends all
- * holds. No mapping of a lost region can be made afterwards.
- */
+/* Removes all regions, with their CPU mappings, and ends all holds. */
 static void lose_all(struct flexmem_table *table)
 {
 	struct flexmem_region *region;
@@ -161,10 +149,9 @@ static void lose_all(struct flexmem_table *table)
 /*
  * Releases everything because the device is removed. Memory that a device
  * program may still reach is not released. The firmware may be dead, so it gets
- * no further command after a timeout. It gets no command at all if the function
- * is suspended or wedged, or if the device has failed. The driver resets the
- * function afterwards, so no memory is lost.
- * @table: its blocks may still be in use, and be freed later.
+ * no further command after a timeout, and none at all if the function is suspended
+ * or wedged, or if the device has failed. The driver resets it afterwards. Blocks
+ * may still be in use, and be freed later.
  * Context: may sleep. The device's operations are not called after it returns.
  */
 void flexmem_table_remove(struct flexmem_table *table)
@@ -192,9 +179,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 		dev_warn(function->dev, "%llu bytes were not released\n",
 			 flexmem_function_held(function));
 	flexmem_function_leave(function);
-	/*
-	 * Messages name the function's device, which may be freed from here on.
-	 */
+	/* The device may be freed from here on. */
 	function->dev = NULL;
 	mutex_unlock(&function->data_lock);
 	mutex_unlock(&table->acquire_lock);
@@ -205,24 +190,15 @@ void flexmem_table_fini(struct flexmem_table *table)
 {
 	cancel_delayed_work_sync(&table->release_work);
 	cancel_delayed_work_sync(&table->function.work);
-	/*
-	 * Waits for jobs of killed callers. The worker frees what they
-	 * acquired.
-	 */
+	/* Waits for jobs of killed callers: the worker frees what they acquired. */
 	destroy_workqueue(table->function.worker);
-	/*
-	 * A free in parallel with the removal may have queued the scrub work
-	 * again.
-	 */
+	/* A free in parallel with the removal may have queued it again. */
 	flexmem_table_scrub_stop(table);
 	flexmem_reservations_fini(table);
 	flexmem_accounts_fini(&table->accounts);
 }
 
-/*
- * Removes all regions and their mappings, then resets the device. In this order
- * no user can reach memory that the device has released.
- */
+/* In this order no user can reach memory that the device has released. */
 static int reset_locked(struct flexmem_table *table)
 {
 	struct flexmem_function *function = &table->function;
@@ -232,10 +208,7 @@ static int reset_locked(struct flexmem_table *table)
 	lose_all(table);
 	flexmem_table_update_memory(table);
 
-	/*
-	 * A failure does not matter: the device may be dead, and a reset ends
-	 * programs too.
-	 */
+	/* A failure does not matter: a reset ends programs too. */
 	flexmem_function_quiesce(function);
 	/*
 	 * No operation is under way: this task holds both locks, and lose_all()
@@ -302,11 +275,9 @@ int flexmem_table_reset(struct flexmem_table *table)
 }
 
 /*
- * Stops operations before the device sleeps. Waits for the operations under
- * way. A caller that needs an operation afterwards waits, killably, for
- * flexmem_table_resume(). If a call in progress needs several operations, it
- * waits before the next one and then continues. Every CPU mapping is removed. A
- * task that touches mapped memory waits for the resume too.
+ * Stops operations before the device sleeps, and waits for those under way. A
+ * caller that needs an operation afterwards waits, killably, for the resume.
+ * Every CPU mapping is removed; a task that touches mapped memory waits too.
  * Context: may sleep, for one command about regions, for one command that
  * undoes it, and for one operation that moves data.
  */
@@ -321,7 +292,6 @@ void flexmem_table_suspend(struct flexmem_table *table)
 	take_maps_away(table);
 }
 
-/* Ends the suspend of a device. */
 void flexmem_table_resume(struct flexmem_table *table)
 {
 	flexmem_function_resume(&table->function);
