@@ -37,8 +37,7 @@ void flexmem_accounts_init(struct flexmem_accounts *accounts,
 		 FLEXMEM_NR_RESOURCES);
 	accounts->default_limit[FLEXMEM_RESOURCE_HANDLES] =
 		FLEXMEM_DEFAULT_HANDLES;
-	accounts->default_limit[FLEXMEM_RESOURCE_FILES] =
-		FLEXMEM_DEFAULT_FILES;
+	accounts->default_limit[FLEXMEM_RESOURCE_FILES] = FLEXMEM_DEFAULT_FILES;
 	flexmem_gauge_init(&accounts->gauge);
 }
 

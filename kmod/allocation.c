@@ -10,7 +10,6 @@
 #include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/math64.h>
-#include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>

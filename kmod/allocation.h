@@ -6,7 +6,6 @@
 #include <linux/align.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
-#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>

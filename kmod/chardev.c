@@ -19,7 +19,6 @@
  * function, whichever inode was opened.
  */
 
-#include <linux/bitops.h>
 #include <linux/capability.h>
 #include <linux/cdev.h>
 #include <linux/compat.h>

@@ -26,8 +26,7 @@
 
 static void device_release(struct device *dev)
 {
-	struct flexmem_dev *fdev =
-		container_of(dev, struct flexmem_dev, dev);
+	struct flexmem_dev *fdev = container_of(dev, struct flexmem_dev, dev);
 
 	/*
 	 * The worker may still put references to allocations that jobs of

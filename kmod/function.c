@@ -38,8 +38,7 @@ static bool are_valid_ops(const struct flexmem_device_ops *ops, bool vf)
 	return ops && ops->acquire && ops->release && ops->quiesce &&
 	       ops->capacity && ops->scrub && !ops->slot_set == !vf &&
 	       !ops->slot_clear == !vf && !(vf && ops->drain) &&
-	       !ops->read == !ops->write &&
-	       !ops->vm_map == !ops->vm_unmap;
+	       !ops->read == !ops->write && !ops->vm_map == !ops->vm_unmap;
 }
 
 static bool is_valid_granule(u64 granule)

@@ -13,7 +13,6 @@
  */
 
 #include <linux/bitops.h>
-#include <linux/bug.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>

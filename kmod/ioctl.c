@@ -105,8 +105,7 @@ static void alloc_explain(const struct flexmem_client *client,
 static u32 alloc_flags(const struct flexmem_device_ops *ops)
 {
 	return FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_GROWABLE |
-	       FLEXMEM_ALLOC_ZEROED |
-	       (ops->fault ? FLEXMEM_ALLOC_MAPPABLE : 0);
+	       FLEXMEM_ALLOC_ZEROED | (ops->fault ? FLEXMEM_ALLOC_MAPPABLE : 0);
 }
 
 static int alloc_check(const struct flexmem_client *client,

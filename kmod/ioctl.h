@@ -9,7 +9,6 @@
 #include <linux/errno.h>
 #include <linux/fault-inject-usercopy.h>
 #include <linux/minmax.h>
-#include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>

@@ -52,7 +52,7 @@ struct cgroup *flexmem_owner_cgroup(void)
  * caller's cgroup namespace shows no such cgroup. NULL for id 0 in a kernel
  * without cgroups: there all files share one account.
  */
-struct cgroup *flexmem_owner_find_cgroup(u64 id)
+static struct cgroup *find_cgroup(u64 id)
 {
 #ifdef CONFIG_CGROUPS
 	struct cgroup *cgroup = cgroup_get_from_id(id);
@@ -231,7 +231,7 @@ static bool is_too_deep(const struct cgroup *cgroup)
 struct flexmem_account *flexmem_owner_by_id(struct flexmem_accounts *accounts,
 					    u64 id)
 {
-	struct cgroup *cgroup = flexmem_owner_find_cgroup(id);
+	struct cgroup *cgroup = find_cgroup(id);
 	struct flexmem_account *account;
 
 	if (IS_ERR(cgroup))
@@ -373,7 +373,7 @@ static bool may_see(const struct flexmem_account *client,
 	if (account == client->parent ||
 	    ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN))
 		return true;
-	cgroup = flexmem_owner_find_cgroup(account->id);
+	cgroup = find_cgroup(account->id);
 	if (IS_ERR(cgroup))
 		return false;
 	flexmem_owner_put_cgroup(cgroup);

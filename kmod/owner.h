@@ -10,7 +10,6 @@
 #include "account.h"
 
 struct cgroup *flexmem_owner_cgroup(void);
-struct cgroup *flexmem_owner_find_cgroup(u64 id);
 void flexmem_owner_put_cgroup(struct cgroup *cgroup);
 struct flexmem_account *
 flexmem_owner_of_cgroup(struct flexmem_accounts *accounts,

@@ -364,8 +364,7 @@ void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 	};
 	spin_lock(&accounts->lock);
 	/* A wish of the next event may be older than the file, too. */
-	listener->wanted_at = accounts->gauge.sequence +
-			      accounts->gauge.wanted;
+	listener->wanted_at = accounts->gauge.sequence + accounts->gauge.wanted;
 	spin_unlock(&accounts->lock);
 }
 

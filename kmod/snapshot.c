@@ -109,8 +109,7 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	lockdep_assert_held(&accounts->lock);
 	view->sum.out_owned = accounts->bytes[FLEXMEM_USE_OWNED];
 	view->sum.out_orphaned = accounts->bytes[FLEXMEM_USE_ORPHANED];
-	view->sum.out_quarantined =
-		accounts->bytes[FLEXMEM_USE_QUARANTINED];
+	view->sum.out_quarantined = accounts->bytes[FLEXMEM_USE_QUARANTINED];
 	view->sum.out_clients = accounts->nr_clients;
 	view->limit = flexmem_account_limit(only, &view->rooms,
 					    &view->limit_left);

@@ -53,8 +53,7 @@ void flexmem_spare_exit(void);
 
 void flexmem_stock_init(struct flexmem_stock *stock);
 void flexmem_stock_fini(struct flexmem_stock *stock);
-void *flexmem_stock_take(struct flexmem_stock *stock,
-			 enum flexmem_object kind);
+void *flexmem_stock_take(struct flexmem_stock *stock, enum flexmem_object kind);
 void flexmem_stock_give(struct flexmem_stock *stock, enum flexmem_object kind,
 			void *object);
 unsigned long flexmem_stock_count(void);

@@ -23,7 +23,6 @@
  * exists only until the last of these blocks is freed.
  */
 
-#include <linux/device.h>
 #include <linux/err.h>
 #include <linux/minmax.h>
 #include <linux/nospec.h>
