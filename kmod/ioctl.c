@@ -353,7 +353,7 @@ static __always_inline void batch_begin(struct flexmem_call *call,
 	}
 }
 
-/* A batch lets other tasks run after this many entries: each would cost more. */
+/* Entries between two calls of cond_resched(), which costs more than one. */
 #define BATCH_PAUSE 16
 
 /* Inline for the same reason as do_entry(). */

@@ -351,7 +351,7 @@ void flexmem_owner_forget(struct flexmem_accounts *accounts)
 		flexmem_owner_put(account);
 }
 
-/* Else no file can use its bytes without a scrub. Any context. O(log files). */
+/* If a file is not open, its bytes are scrubbed before any use. O(log files). */
 bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id)
 {
 	struct rb_node *node;
@@ -364,7 +364,7 @@ bool flexmem_owner_is_open(struct flexmem_accounts *accounts, u64 id)
 	return is_open;
 }
 
-/* Its own cgroup, those of its namespace, and for the administrator all. */
+/* The caller sees its own cgroup and those of its namespace; root sees all. */
 static bool may_see(const struct flexmem_account *client,
 		    const struct flexmem_account *account)
 {

@@ -532,7 +532,7 @@ out:
 	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
-/* Lets the worker do it. If the caller is killed, the worker ends the request. */
+/* If the caller is killed, the worker ends the request. */
 static int place_by_growing(struct flexmem_request *request, bool acquire_first)
 {
 	struct growth *growth = make_growth(request, acquire_first);

@@ -204,7 +204,7 @@ static u64 number_of_frees(const struct flexmem_gauge *gauge,
 	return listener->freed;
 }
 
-/* Grows, from 1 on, when memory was freed since the file's last call. */
+/* A number that grows, from 1 on, when memory was freed since the last call. */
 u64 flexmem_pressure_number(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener)
 {

@@ -238,7 +238,7 @@ void flexmem_region_join(struct flexmem_block *block,
 	flexmem_spare_drop(&unused, NULL);
 }
 
-/* Marks a block as freed but in use, once. Takes the region's lock. */
+/* Marks a block as freed but still in use. Takes the region's lock. */
 void flexmem_region_orphan(struct flexmem_block *block)
 {
 	spin_lock(&block->region->lock);

@@ -370,7 +370,7 @@ static int run_bind(struct flexmem_job *job)
 	if (!rc || rc == -EAGAIN || !binding->mapped)
 		return rc;
 	error = flexmem_function_error(function) ?: unmap(binding);
-	/* -ENOSPC tells the caller that nothing is bound. */
+	/* -ENOSPC says that nothing is bound, so the unmapping must succeed. */
 	return rc == -ENOSPC && error ? error : rc;
 }
 
