@@ -237,7 +237,7 @@ u64 fuzz_memory(const struct fuzz *f)
 		memory += model->domain[i].taken +
 			  acquirable(&model->domain[i], &slots);
 	for (; pending < model->pending + MODEL_MAX_PENDING; pending++)
-		if (pending->stamp && pending->piece >= 0)
+		if (pending->stamp && pending->piece >= 0 && !model->broken)
 			memory -= model->piece_size[pending->piece];
 	return memory;
 }
