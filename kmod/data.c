@@ -90,16 +90,14 @@ static int move_part(const struct place *to, const struct place *from,
 	rc = lost_error(to) ?: lost_error(from);
 	if (rc)
 		goto unlock;
-	if (!to->region)
-		rc = flexmem_function_read(function, &region->mem,
-					   from->offset, size, buffer);
-	else if (!from->region)
-		rc = flexmem_function_write(function, &region->mem,
-					    to->offset, size, buffer);
-	else
+	if (to->region && from->region)
 		rc = flexmem_function_copy(function, &region->mem, to->offset,
 					   &from->region->mem, from->offset,
 					   size);
+	else
+		rc = flexmem_function_rw(function, &region->mem,
+					 to->region ? to->offset : from->offset,
+					 size, buffer, to->region);
 unlock:
 	mutex_unlock(&function->data_lock);
 	return rc;

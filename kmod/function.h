@@ -305,12 +305,9 @@ int flexmem_function_scrub(struct flexmem_function *function,
 int flexmem_function_clear(struct flexmem_function *function,
 			   const struct flexmem_memory *mem, u64 *start,
 			   u64 end);
-int flexmem_function_read(struct flexmem_function *function,
-			  const struct flexmem_memory *mem, u64 offset,
-			  u64 size, void **to);
-int flexmem_function_write(struct flexmem_function *function,
-			   const struct flexmem_memory *mem, u64 offset,
-			   u64 size, void **from);
+int flexmem_function_rw(struct flexmem_function *function,
+			const struct flexmem_memory *mem, u64 offset, u64 size,
+			void **buffer, bool write);
 int flexmem_function_copy(struct flexmem_function *function,
 			  const struct flexmem_memory *to, u64 to_offset,
 			  const struct flexmem_memory *from, u64 from_offset,

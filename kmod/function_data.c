@@ -62,51 +62,28 @@ int flexmem_function_clear(struct flexmem_function *function,
 }
 
 /*
- * Notes the outcome of an operation with a buffer. If the device may still use
- * the buffer, the function keeps it, and *@buffer becomes NULL. There is only
- * one such buffer, because a failed function moves no data before its reset.
+ * Copies out of the device, or into it with @write.
+ * @function: function whose driver has these operations. @size: bytes, at most
+ * FLEXMEM_RW_MAX. @buffer: from kmalloc(). If the device may still use it, the
+ * function keeps it, and *@buffer becomes NULL. There is only one such buffer,
+ * because a failed function moves no data before its reset.
+ * Context: the caller runs no other operation that moves data. May sleep.
+ * Return: 0 or an error of the firmware.
  */
-static int rw_outcome(struct flexmem_function *function, const char *operation,
-		      int rc, void **buffer)
+int flexmem_function_rw(struct flexmem_function *function,
+			const struct flexmem_memory *mem, u64 offset, u64 size,
+			void **buffer, bool write)
 {
+	int rc = write ?
+		function->ops.write(function->priv, mem, offset, size, *buffer) :
+		function->ops.read(function->priv, mem, offset, size, *buffer);
+
 	if (rc == -ENOTRECOVERABLE) {
 		function->late_buffer = *buffer;
 		*buffer = NULL;
 	}
-	return flexmem_function_outcome(function, operation, rc, false);
-}
-
-/*
- * Copies out of the device.
- * @function: function whose driver has this operation. @size: bytes, at most
- * FLEXMEM_RW_MAX. @to: buffer from kmalloc(). It becomes NULL if the device may
- * still write to the buffer: then the function keeps the buffer.
- * Context: the caller runs no other operation that moves data. May sleep.
- * Return: 0 or an error of the firmware.
- */
-int flexmem_function_read(struct flexmem_function *function,
-			  const struct flexmem_memory *mem, u64 offset,
-			  u64 size, void **to)
-{
-	int rc = function->ops.read(function->priv, mem, offset, size, *to);
-
-	return rw_outcome(function, "read", rc, to);
-}
-
-/*
- * Copies into the device.
- * @function: function whose driver has this operation. @size: bytes, at most
- * FLEXMEM_RW_MAX. @from: buffer, as in flexmem_function_read().
- * Context: the caller runs no other operation that moves data. May sleep.
- * Return: 0 or an error of the firmware.
- */
-int flexmem_function_write(struct flexmem_function *function,
-			   const struct flexmem_memory *mem, u64 offset,
-			   u64 size, void **from)
-{
-	int rc = function->ops.write(function->priv, mem, offset, size, *from);
-
-	return rw_outcome(function, "write", rc, from);
+	return flexmem_function_outcome(function, write ? "write" : "read", rc,
+					false);
 }
 
 /*

@@ -157,9 +157,11 @@ static int call(struct liar *liar, unsigned int nth)
 		mutex_unlock(&function->data_lock);
 		return rc;
 	case OPERATION_READ:
-		return flexmem_function_read(function, &mem, 0, 128, &buffer);
+		return flexmem_function_rw(function, &mem, 0, 128, &buffer,
+					   false);
 	case OPERATION_WRITE:
-		return flexmem_function_write(function, &mem, 0, 128, &buffer);
+		return flexmem_function_rw(function, &mem, 0, 128, &buffer,
+					   true);
 	case 8:
 		return flexmem_function_quiesce(function);
 	case OPERATION_FAULT:
