@@ -595,11 +595,10 @@ static bool could_fit(struct flexmem_account *client, u64 bytes)
 	for (account = client->parent; account; account = account->parent) {
 		flexmem_account_settle(account);
 		limit = account->limit;
-		if (bytes > limit[FLEXMEM_RESOURCE_BYTES] -
-			    min(limit[FLEXMEM_RESOURCE_BYTES],
-				own[FLEXMEM_RESOURCE_BYTES]) ||
-		    own[FLEXMEM_RESOURCE_HANDLES] >=
-			    limit[FLEXMEM_RESOURCE_HANDLES])
+		if (exceeds(own[FLEXMEM_RESOURCE_BYTES], bytes,
+			    limit[FLEXMEM_RESOURCE_BYTES]) ||
+		    exceeds(own[FLEXMEM_RESOURCE_HANDLES], 1,
+			    limit[FLEXMEM_RESOURCE_HANDLES]))
 			return false;
 	}
 	return true;

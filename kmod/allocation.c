@@ -208,16 +208,6 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 		flexmem_region_orphan(allocation->chunks[i]);
 }
 
-bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation)
-{
-	unsigned int i;
-
-	for (i = 0; i < allocation->nr_chunks; i++)
-		if (flexmem_region_is_lost(allocation->chunks[i]->region))
-			return true;
-	return false;
-}
-
 /**
  * flexmem_allocation_error - whether the bytes of an allocation can be accessed
  * @allocation: allocation

@@ -85,7 +85,6 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation);
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock);
-bool flexmem_allocation_is_lost(const struct flexmem_allocation *allocation);
 struct flexmem_block *
 flexmem_allocation_chunk(const struct flexmem_allocation *allocation,
 			 u64 *offset);

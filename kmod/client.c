@@ -273,17 +273,13 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	return allocation;
 }
 
-static struct flexmem_allocation *starts_with(const struct flexmem_block *chunk)
-{
-	return chunk == chunk->allocation->chunks[0] ? chunk->allocation : NULL;
-}
-
 /* As flexmem_client_detach(), for the allocation that starts at an address. */
 struct flexmem_allocation *
 flexmem_client_detach_address(struct flexmem_client *client,
 			      const struct flexmem_address *address)
 {
 	struct flexmem_allocation *allocation = NULL;
+	struct flexmem_block *chunk;
 	struct rb_node *node;
 	struct place_key key = {
 		.serial = flexmem_table_serial(client->table,
@@ -294,8 +290,9 @@ flexmem_client_detach_address(struct flexmem_client *client,
 	spin_lock(&client->handles.lock);
 	node = rb_find(&key, tree_of(client, &key), address_cmp) ?:
 	       rb_find(&key, &client->mappable, address_cmp);
-	if (node)
-		allocation = starts_with(to_chunk(node));
+	chunk = node ? to_chunk(node) : NULL;
+	if (chunk && chunk == chunk->allocation->chunks[0])
+		allocation = chunk->allocation;
 	allocation = usable(allocation);
 	if (!IS_ERR(allocation))
 		detach_locked(client, allocation);
@@ -314,7 +311,7 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 	allocation = flexmem_client_find(client, handle);
 	if (allocation) {
 		out->out_flags = allocation->flags;
-		if (flexmem_allocation_is_lost(allocation))
+		if (flexmem_allocation_error(allocation))
 			out->out_flags |= FLEXMEM_LOOKUP_LOST;
 		out->out_address = flexmem_allocation_address(allocation);
 		out->out_size = allocation->size;

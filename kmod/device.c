@@ -34,7 +34,7 @@ static void device_release(struct device *dev)
 	 * has not signalled then waits for the fence (leaving.c).
 	 */
 	flush_workqueue(fdev->table.function.worker);
-	flexmem_leaving_fini(&fdev->table.leaving);
+	flush_work(&fdev->table.leaving.work);
 	flexmem_table_fini(&fdev->table);
 	flexmem_chardev_put_inode(fdev);
 	kfree(fdev);

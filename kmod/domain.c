@@ -103,21 +103,6 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 	return rc;
 }
 
-/* What @held bytes leave of the capacity. */
-static u64 left_of(const struct flexmem_domain *domain, u64 held)
-{
-	return domain->capacity > held ? domain->capacity - held : 0;
-}
-
-/*
- * Notes how many bytes of the domain the function has acquired. Under the
- * table's acquire_lock, or before the table is visible to others.
- */
-void flexmem_domain_note(struct flexmem_domain *domain, u64 held)
-{
-	WRITE_ONCE(domain->left, left_of(domain, held));
-}
-
 /* The size that no region of the domain exceeds, whatever the capacity is. */
 u64 flexmem_domain_most(const struct flexmem_domain *domain)
 {
@@ -189,18 +174,22 @@ bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 }
 
 /*
- * Computes how much memory the function has or could acquire.
+ * Notes what is left of the capacity, and computes how much memory the function
+ * has or could acquire.
  * @held: bytes of the domain that the function has acquired. @slots: empty
  * slots for tensor regions; receives the number that is left.
- * Context: under the table's acquire_lock. Return: @held plus the bytes of as
- * many regions as capacity and slots allow, largest first, the rest last.
+ * Context: under the table's acquire_lock, or before the table is visible to
+ * others. Return: @held plus the bytes of as many regions as capacity and slots
+ * allow, largest first, the rest last.
  */
-u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
+u64 flexmem_domain_memory(struct flexmem_domain *domain, u64 held,
 			  unsigned int *slots)
 {
-	u64 capacity = left_of(domain, held), memory = held, size;
+	u64 capacity = domain->capacity - min(domain->capacity, held);
+	u64 memory = held, size;
 	unsigned int nr;
 
+	WRITE_ONCE(domain->left, capacity);
 	for (size = next_size(domain, U64_MAX); size && *slots;
 	     size = next_size(domain, size)) {
 		nr = min_t(u64, *slots, div64_u64(capacity, size));

@@ -6,7 +6,6 @@
 #ifndef _FLEXMEM_DOMAIN_H
 #define _FLEXMEM_DOMAIN_H
 
-#include <asm/barrier.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
@@ -61,46 +60,17 @@ struct flexmem_domain {
 	u64 filled[FLEXMEM_NR_KINDS];
 };
 
-/*
- * The size of the @i-th attempt to acquire a region, before the rest is tried.
- * Regions for programs are tried in reverse order, because programs are small.
- */
-static inline u64 flexmem_domain_size(const struct flexmem_domain *domain,
-				      enum flexmem_kind kind, unsigned int i)
-{
-	return domain->sizes[kind == FLEXMEM_KIND_PROGRAM ?
-			     domain->nr_sizes - 1 - i : i];
-}
-
-/* Makes the next user of the capacity read it from the firmware first. */
-static inline void flexmem_domain_outdate(struct flexmem_domain *domain)
-{
-	/* Pairs with flexmem_domain_is_old(). */
-	smp_store_release(&domain->capacity_is_old, true);
-}
-
-/*
- * Whether the capacity must be read from the firmware again. A reader that gets
- * true is guaranteed that the driver has the new capacity.
- */
-static inline bool flexmem_domain_is_old(const struct flexmem_domain *domain)
-{
-	/* Pairs with flexmem_domain_outdate(). */
-	return smp_load_acquire(&domain->capacity_is_old);
-}
-
 int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 			struct flexmem_function *function,
 			const struct flexmem_settings *settings);
 int flexmem_domain_refresh(struct flexmem_domain *domain);
-void flexmem_domain_note(struct flexmem_domain *domain, u64 held);
 u64 flexmem_domain_most(const struct flexmem_domain *domain);
 u64 flexmem_domain_largest(const struct flexmem_domain *domain);
 u64 flexmem_domain_next(const struct flexmem_domain *domain);
 u64 flexmem_domain_rest(const struct flexmem_domain *domain);
 bool flexmem_domain_is_exhausted(const struct flexmem_domain *domain,
 				 u64 min_size);
-u64 flexmem_domain_memory(const struct flexmem_domain *domain, u64 held,
+u64 flexmem_domain_memory(struct flexmem_domain *domain, u64 held,
 			  unsigned int *slots);
 
 #endif /* _FLEXMEM_DOMAIN_H */

@@ -91,15 +91,6 @@ struct flexmem_vm {
 	struct work_struct unmapped;
 };
 
-/*
- * Suspend, reset and removal change the function's state (enum flexmem_state)
- * first, and then take the locks under which the driver is called. A task that
- * holds such a lock finishes its operation, and calls flexmem_function_error()
- * before it begins another. So suspend, reset and removal wait for at most one
- * operation under each lock.
- */
-#define FLEXMEM_NR_STATES (FLEXMEM_STATE_GONE + 1)
-
 /**
  * struct flexmem_function - a PF or VF and its driver's operations
  * @dev: for messages; may be NULL

@@ -27,7 +27,7 @@
  * By state: the error for a caller that needs the device. -EAGAIN means that
  * the caller waits.
  */
-static const int errors[FLEXMEM_NR_STATES] = {
+static const int errors[] = {
 	[FLEXMEM_STATE_UP] = 0,
 	[FLEXMEM_STATE_UNRESPONSIVE] = -EAGAIN,
 	[FLEXMEM_STATE_SUSPENDED] = -EAGAIN,

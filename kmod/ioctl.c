@@ -126,7 +126,7 @@ static int alloc_check(const struct flexmem_client *client,
 
 /* Carries out one ALLOC, but does not publish the allocation. */
 static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
-					      void *entry)
+					      void *entry, int error)
 {
 	struct flexmem_alloc *cmd = entry;
 	struct flexmem_request request = {
@@ -136,7 +136,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 		.flags = cmd->flags,
 	};
 	struct flexmem_allocation *allocation;
-	int rc = alloc_check(call->client, cmd, &request);
+	int rc = error ?: alloc_check(call->client, cmd, &request);
 
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &request);
@@ -160,25 +160,20 @@ static int free_check(const struct flexmem_free *cmd)
 	return 0;
 }
 
-static struct flexmem_allocation *detach_named(struct flexmem_client *client,
-					       const struct flexmem_free *cmd)
-{
-	if (cmd->flags & FLEXMEM_FREE_BY_ADDRESS)
-		return flexmem_client_detach_address(client, &cmd->address);
-	return flexmem_client_detach(client, cmd->handle);
-}
-
 static struct flexmem_allocation *free_begin(struct flexmem_call *call,
-					     void *entry)
+					     void *entry, int error)
 {
 	struct flexmem_free *cmd = entry;
 	struct flexmem_allocation *allocation;
-	int rc = free_check(cmd);
+	int rc = error ?: free_check(cmd);
 
 	if (rc)
 		allocation = ERR_PTR(rc);
+	else if (cmd->flags & FLEXMEM_FREE_BY_ADDRESS)
+		allocation = flexmem_client_detach_address(call->client,
+							   &cmd->address);
 	else
-		allocation = detach_named(call->client, cmd);
+		allocation = flexmem_client_detach(call->client, cmd->handle);
 	cmd->out_error = -PTR_ERR_OR_ZERO(allocation);
 	return allocation;
 }
@@ -187,37 +182,21 @@ static struct flexmem_allocation *free_begin(struct flexmem_call *call,
  * struct entry_ops - ALLOC or FREE, as a command or as an entry of a batch
  * @entry_size: size of the driver's struct
  * @min_size: size of the struct in its first version
- * @begin: carry an entry out so that it can be undone; sets out_error
+ * @begin: carry an entry out so that it can be undone; sets out_error, to the
+ *	error of a malformed entry if there is one
  * @commit: make the change visible to other callers
  * @undo: undo what @begin did
- * @set_error: set the error of a malformed entry
  */
 struct entry_ops {
 	u32 entry_size;
 	u32 min_size;
 	struct flexmem_allocation *(*begin)(struct flexmem_call *call,
-					    void *entry);
+					    void *entry, int error);
 	void (*commit)(struct flexmem_client *client,
 		       struct flexmem_allocation *allocation);
 	void (*undo)(struct flexmem_client *client,
 		     struct flexmem_allocation *allocation);
-	void (*set_error)(void *entry, int error);
 };
-
-static void alloc_set_error(void *entry, int error)
-{
-	struct flexmem_alloc *cmd = entry;
-
-	alloc_reply(cmd, flexmem_round_length(cmd->flags, cmd->length),
-		    ERR_PTR(error));
-}
-
-static void free_set_error(void *entry, int error)
-{
-	struct flexmem_free *cmd = entry;
-
-	cmd->out_error = -error;
-}
 
 static const struct entry_ops alloc_ops = {
 	.entry_size = sizeof(struct flexmem_alloc),
@@ -225,7 +204,6 @@ static const struct entry_ops alloc_ops = {
 	.begin = alloc_begin,
 	.commit = flexmem_client_publish,
 	.undo = flexmem_client_release,
-	.set_error = alloc_set_error,
 };
 
 static const struct entry_ops free_ops = {
@@ -234,14 +212,13 @@ static const struct entry_ops free_ops = {
 	.begin = free_begin,
 	.commit = flexmem_client_release,
 	.undo = flexmem_client_publish,
-	.set_error = free_set_error,
 };
 
 /* Inline, so that the compiler turns the calls through @ops into direct calls. */
 static __always_inline int do_entry(struct flexmem_call *call,
 				    const struct entry_ops *ops)
 {
-	struct flexmem_allocation *allocation = ops->begin(call, call->cmd);
+	struct flexmem_allocation *allocation = ops->begin(call, call->cmd, 0);
 	int rc = flexmem_reply(call, ops->entry_size);
 
 	if (IS_ERR(allocation))
@@ -344,11 +321,7 @@ static __always_inline void batch_begin(struct flexmem_call *call,
 			return;
 		if (flexmem_function_is_gone(&call->fdev->table.function))
 			*item = ERR_PTR(-ENODEV);
-		if (*item) {
-			ops->set_error(entry, PTR_ERR(*item));
-			continue;
-		}
-		*item = ops->begin(call, entry);
+		*item = ops->begin(call, entry, PTR_ERR(*item));
 		cond_resched();
 	}
 }

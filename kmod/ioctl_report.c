@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands that report memory and owners, and the commands that set limits.
+ * The commands that report memory and owners, those that set limits, and TRIM.
  */
 
 #include <linux/capability.h>
@@ -79,16 +79,6 @@ static u32 exhausted(const struct flexmem_table *table, u64 domains)
 	return flags;
 }
 
-/* Fills in the members that only one domain has. */
-static void describe_domain(const struct flexmem_domain *domain,
-			    struct flexmem_domain_info *cmd)
-{
-	cmd->out_type = domain->desc->type;
-	cmd->out_nr_sizes = domain->nr_sizes;
-	cmd->out_granule = domain->desc->granule;
-	memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
-}
-
 /*
  * Fills in the members that do not depend on regions. @domains: bit mask of the
  * domains that are described.
@@ -109,8 +99,12 @@ static void describe_domains(struct flexmem_table *table, u64 domains,
 	flexmem_for_each_domain(domain, table, domains) {
 		cmd->out_capacity += READ_ONCE(domain->capacity);
 		cmd->out_set_aside += domain->desc->set_aside;
-		if (domain->id == cmd->domain)
-			describe_domain(domain, cmd);
+		if (domain->id != cmd->domain)
+			continue;
+		cmd->out_type = domain->desc->type;
+		cmd->out_nr_sizes = domain->nr_sizes;
+		cmd->out_granule = domain->desc->granule;
+		memcpy(cmd->out_sizes, domain->sizes, sizeof(cmd->out_sizes));
 	}
 }
 
@@ -406,6 +400,28 @@ int flexmem_cmd_set_limit(struct flexmem_call *call)
 	else if (!rc)
 		flexmem_limit_set(accounts, account, cmd);
 	flexmem_owner_put(account);
+	return rc;
+}
+
+int flexmem_cmd_trim(struct flexmem_call *call)
+{
+	struct flexmem_trim *cmd = call->cmd;
+	int rc;
+
+	if (cmd->__reserved)
+		return -EOPNOTSUPP;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	/* A release cannot be undone: can the reply be written? */
+	cmd->out_regions = 0;
+	cmd->out_bytes = 0;
+	rc = flexmem_reply(call, sizeof(*cmd));
+	if (rc)
+		return rc;
+	rc = flexmem_table_trim(&call->fdev->table, &cmd->out_regions,
+				&cmd->out_bytes);
+	/* Ignores EFAULT: the first reply could be written. */
+	(void)flexmem_reply(call, sizeof(*cmd));
 	return rc;
 }
 

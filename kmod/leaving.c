@@ -194,7 +194,7 @@ static bool wait_on(struct flexmem_leaving *leaving,
 	unsigned long flags;
 
 	lockdep_assert_held(&leaving->turn);
-	if (flexmem_allocation_is_lost(fences->allocation))
+	if (flexmem_allocation_error(fences->allocation))
 		return false;
 	for (;;) {
 		dma_fence_put(fences->pending);
@@ -312,19 +312,8 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 	spin_lock_init(&leaving->lock);
 	INIT_LIST_HEAD(&leaving->waiting);
 	INIT_LIST_HEAD(&leaving->ready);
-	atomic_set(&leaving->nr_ready, 0);
 	mutex_init(&leaving->turn);
 	INIT_WORK(&leaving->work, look_work);
-}
-
-/*
- * Waits until @work has ended all allocations. The table was removed, and has
- * no clients any more. May sleep.
- */
-void flexmem_leaving_fini(struct flexmem_leaving *leaving)
-{
-	flush_work(&leaving->work);
-	mutex_destroy(&leaving->turn);
 }
 
 /*

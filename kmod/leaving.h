@@ -53,7 +53,6 @@ struct flexmem_wait {
 };
 
 void flexmem_leaving_init(struct flexmem_leaving *leaving);
-void flexmem_leaving_fini(struct flexmem_leaving *leaving);
 int flexmem_leaving_look(struct flexmem_leaving *leaving);
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
 

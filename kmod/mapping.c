@@ -72,25 +72,6 @@ static vm_fault_t insert_pages(struct vm_fault *vmf, u64 offset,
 	return VM_FAULT_NOPAGE;
 }
 
-#ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
-static bool is_huge(const struct vm_fault *vmf,
-		    const struct flexmem_frames *frames, u64 offset)
-{
-	return frames->size == SZ_2M &&
-	       IS_ALIGNED(frames->pfn, SZ_2M >> PAGE_SHIFT) &&
-	       IS_ALIGNED(vmf->address - offset, SZ_2M);
-}
-
-static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
-			      const struct flexmem_frames *frames)
-{
-	if (!is_huge(vmf, frames, offset))
-		return VM_FAULT_FALLBACK;
-	return flexmem_insert_pfn_pmd(vmf, frames->pfn,
-				      vmf->flags & FAULT_FLAG_WRITE);
-}
-#endif
-
 /*
  * Handles a page fault. Sends no command, and waits only for a removal of
  * mappings. Returns VM_FAULT_FALLBACK if the PF or VF is suspended.
@@ -175,6 +156,17 @@ static vm_fault_t mapping_fault(struct vm_fault *vmf)
 }
 
 #ifdef CONFIG_ARCH_SUPPORTS_PMD_PFNMAP
+static vm_fault_t insert_huge(struct vm_fault *vmf, u64 offset,
+			      const struct flexmem_frames *frames)
+{
+	if (frames->size != SZ_2M ||
+	    !IS_ALIGNED(frames->pfn, SZ_2M >> PAGE_SHIFT) ||
+	    !IS_ALIGNED(vmf->address - offset, SZ_2M))
+		return VM_FAULT_FALLBACK;
+	return flexmem_insert_pfn_pmd(vmf, frames->pfn,
+				      vmf->flags & FAULT_FLAG_WRITE);
+}
+
 /*
  * Linux 6.1 does not have CONFIG_ARCH_SUPPORTS_PMD_PFNMAP, because it cannot
  * tell a huge page of a device from a huge page of memory.

@@ -112,11 +112,6 @@ static int account_cmp(struct rb_node *node, const struct rb_node *other)
 	return id_cmp(&to_account(node)->id, other);
 }
 
-static bool account_less(struct rb_node *node, const struct rb_node *other)
-{
-	return to_account(node)->id < to_account(other)->id;
-}
-
 /* Adds @fresh, or frees it if its cgroup has an account; returns the account. */
 static struct flexmem_account *add_cgroup(struct flexmem_accounts *accounts,
 					  struct flexmem_account *fresh)
@@ -271,7 +266,7 @@ struct flexmem_account *flexmem_owner_open(struct flexmem_accounts *accounts,
 		goto free;
 	}
 	client->id = ++accounts->last_id;
-	rb_add(&client->by_id, &accounts->clients, account_less);
+	rb_find_add(&client->by_id, &accounts->clients, account_cmp);
 	accounts->nr_clients++;
 	spin_unlock(&accounts->lock);
 	return client;

@@ -463,12 +463,6 @@ static void add_stats(struct flexmem_request *request)
 	request->max_region = flexmem_table_max_region(table, request->domains);
 }
 
-static bool is_in_pieces(enum flexmem_reason reason)
-{
-	return reason == FLEXMEM_REASON_FRAGMENTATION ||
-	       reason == FLEXMEM_REASON_ALIGNMENT;
-}
-
 static enum flexmem_reason why_no_region(const struct flexmem_request *request)
 {
 	return flexmem_table_exhausted(request->table, kind_of(request),
@@ -481,18 +475,17 @@ static void explain(struct flexmem_request *request)
 	add_stats(request);
 	if (request->reason)
 		return;
-	if (request->part > request->max_region)
+	if (request->part > request->max_region) {
 		request->reason = FLEXMEM_REASON_REGION_SIZE;
-	else if (request->part <= request->sum.closed_largest)
+	} else if (request->part <= request->sum.closed_largest) {
 		request->reason = FLEXMEM_REASON_RESERVED;
-	else if (request->part > request->sum.free)
+	} else if (request->part > request->sum.free) {
 		request->reason = why_no_region(request);
-	else if (request->gave_up)
-		request->reason = FLEXMEM_REASON_ALIGNMENT;
-	else
-		request->reason = FLEXMEM_REASON_FRAGMENTATION;
-	if (is_in_pieces(request->reason))
+	} else {
+		request->reason = request->gave_up ?
+			FLEXMEM_REASON_ALIGNMENT : FLEXMEM_REASON_FRAGMENTATION;
 		request->region_reason = why_no_region(request);
+	}
 }
 
 /*

@@ -20,7 +20,7 @@
 #include "slot.h"
 
 /*
- * Initialises an empty segment table.
+ * Initialises an empty segment table, whose struct is zeroed.
  * @nr: slots, up to FLEXMEM_MAX_SLOTS. @function: the function that the slots
  * belong to; must outlive @slots.
  */
@@ -29,11 +29,7 @@ void flexmem_slots_init(struct flexmem_slots *slots, unsigned int nr,
 {
 	slots->nr = nr;
 	slots->function = function;
-	bitmap_zero(slots->refused, FLEXMEM_MAX_SLOTS);
-	bitmap_zero(slots->filled, FLEXMEM_MAX_SLOTS);
 	spin_lock_init(&slots->lock);
-	slots->generation = 0;
-	memset(slots->holds, 0, sizeof(slots->holds));
 }
 
 /*

@@ -60,7 +60,6 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
 		held = wedged ? 0 : flexmem_function_held_in(function,
 							     domain->id, false);
-		flexmem_domain_note(domain, held);
 		memory += flexmem_domain_memory(domain, held, &slots);
 		if (!wedged)
 			memory -= flexmem_function_held_in(function,
@@ -69,26 +68,18 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 	flexmem_pressure_set_memory(&table->accounts, memory);
 }
 
-/* Why a kind of memory with no empty slot left gets no further region. */
-static enum flexmem_reason slots_reason(const struct flexmem_table *table,
-					enum flexmem_kind kind)
-{
-	const struct flexmem_slot_range *range = &table->range[kind];
-
-	if (find_next_bit(table->slots.refused, range->end, range->first) <
-	    range->end)
-		return FLEXMEM_REASON_SLOTS;
-	return table->full_reason;
-}
-
+/* Notes whether a kind of memory has an empty slot, and if not, why. */
 static void update_no_slot(struct flexmem_table *table, enum flexmem_kind kind)
 {
+	struct flexmem_slot_range *range = &table->range[kind];
 	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
 
 	lockdep_assert_held(&table->acquire_lock);
-	if (flexmem_slots_find(&table->slots, &table->range[kind]) < 0)
-		reason = slots_reason(table, kind);
-	WRITE_ONCE(table->range[kind].no_slot, reason);
+	if (flexmem_slots_find(&table->slots, range) < 0)
+		reason = find_next_bit(table->slots.refused, range->end,
+				       range->first) < range->end ?
+			FLEXMEM_REASON_SLOTS : table->full_reason;
+	WRITE_ONCE(range->no_slot, reason);
 }
 
 /* Forgets which slots and sizes the firmware has refused. Under acquire_lock. */
@@ -155,9 +146,11 @@ static int acquire_from(struct flexmem_table *table,
 	unsigned int i;
 
 	for (i = 0; i <= domain->nr_sizes; i++) {
-		u64 size = i < domain->nr_sizes ?
-			flexmem_domain_size(domain, kind, i) :
-			flexmem_domain_rest(domain);
+		/* Programs are small, so the order is reversed for them. */
+		unsigned int at = kind == FLEXMEM_KIND_PROGRAM ?
+			domain->nr_sizes - 1 - i : i;
+		u64 size = i < domain->nr_sizes ? domain->sizes[at] :
+			   flexmem_domain_rest(domain);
 
 		if (!size || size < min_size || size > max_size ||
 		    size >= domain->too_large)
@@ -419,7 +412,8 @@ int flexmem_table_refresh(struct flexmem_table *table)
 
 	lockdep_assert_held(&table->acquire_lock);
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
-		if (!flexmem_domain_is_old(domain))
+		/* If it is true, the driver has the new capacity. */
+		if (!smp_load_acquire(&domain->capacity_is_old))
 			continue;
 		rc = flexmem_domain_refresh(domain);
 		if (rc)
@@ -435,8 +429,10 @@ void flexmem_table_outdate(struct flexmem_table *table)
 {
 	struct flexmem_domain *domain;
 
-	flexmem_for_each_domain(domain, table, flexmem_table_all(table))
-		flexmem_domain_outdate(domain);
+	flexmem_for_each_domain(domain, table, flexmem_table_all(table)) {
+		/* Pairs with flexmem_table_refresh(). */
+		smp_store_release(&domain->capacity_is_old, true);
+	}
 }
 
 /*

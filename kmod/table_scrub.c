@@ -105,7 +105,7 @@ static struct flexmem_residue *find_worthy(struct flexmem_region *region)
  * @region: region that the caller keeps. @dirty: receives a number that the
  * number of dirty blocks does not exceed. So after this many calls without a
  * part, each dirty block has been checked.
- * Context: under data_lock until end_scrub(). Takes the region's lock.
+ * Context: under data_lock until the part is scrubbed. Takes the region's lock.
  * O(log files). Return: true if there is a part to scrub.
  */
 static bool begin_scrub(struct flexmem_region *region, u64 *start, u64 *end,
@@ -128,14 +128,6 @@ static bool begin_scrub(struct flexmem_region *region, u64 *start, u64 *end,
 	return found;
 }
 
-static int end_scrub(struct flexmem_region *region, u64 end, int rc)
-{
-	spin_lock(&region->lock);
-	rc = flexmem_residues_end_scrub(&region->blocks.residues, end, rc);
-	spin_unlock(&region->lock);
-	return rc;
-}
-
 /*
  * Scrubs one part of a free block of a region. The caller holds data_lock, so
  * the region stays. Checks at most LOOK_AT blocks; raises @dirty to how many
@@ -155,7 +147,10 @@ static int scrub_free_piece(struct flexmem_region *region, u64 *dirty)
 		return -ENOENT;
 	rc = flexmem_function_scrub(&region->table->function, &region->mem,
 				    start, end - start);
-	return end_scrub(region, end, rc);
+	spin_lock(&region->lock);
+	rc = flexmem_residues_end_scrub(&region->blocks.residues, end, rc);
+	spin_unlock(&region->lock);
+	return rc;
 }
 
 /* Returns a quarantined block that may be retried now, or NULL. */

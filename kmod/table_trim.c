@@ -14,12 +14,6 @@
 #include "scrub.h"
 #include "table.h"
 
-/* Whether no further command makes sense after this error. */
-static bool is_no_answer(int rc)
-{
-	return rc == -ETIMEDOUT || rc == -EINTR || rc == -ENODEV;
-}
-
 /*
  * The work of a function's worker. Probes an unresponsive PF or VF, unmaps
  * closed spaces, retries pending commands, and acquires the regions that
@@ -183,8 +177,10 @@ static int run_trim(struct flexmem_job *job)
 	if (rc)
 		return rc;
 	refused = flexmem_table_retry(table, true);
-	rc = is_no_answer(refused) ? refused : trim_slots(table, trim);
-	return rc ?: refused;
+	/* After such an error no further command makes sense. */
+	if (refused == -ETIMEDOUT || refused == -EINTR || refused == -ENODEV)
+		return refused;
+	return trim_slots(table, trim) ?: refused;
 }
 
 static void free_trim(struct flexmem_job *job)

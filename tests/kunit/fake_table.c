@@ -139,7 +139,7 @@ static void table_teardown(void *data)
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 	KUNIT_EXPECT_EQ(test, ft->view.sum.out_total, 0);
 	flexmem_owner_close(ft->account);
-	flexmem_leaving_fini(&ft->table.leaving);
+	flush_work(&ft->table.leaving.work);
 	flexmem_table_fini(&ft->table);
 }
 

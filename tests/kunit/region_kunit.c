@@ -682,7 +682,7 @@ static void prealloc_fills_every_slot(struct kunit *test)
 }
 
 static void expect_memory(struct kunit *test,
-			  const struct flexmem_domain *domain, u64 held,
+			  struct flexmem_domain *domain, u64 held,
 			  unsigned int slots, u64 memory)
 {
 	KUNIT_EXPECT_EQ(test, flexmem_domain_memory(domain, held, &slots),

@@ -12,7 +12,7 @@ are more returns than MOST, or if these files give an ALLOC's charge back in mor
 import re
 import sys
 
-MOST = 88
+MOST = 87
 WAY = {
     "ioctl": "flexmem_ioctl call_command read_struct read_words cmd_alloc do_entry alloc_begin alloc_check alloc_flags "
              "alloc_reply",
