@@ -68,13 +68,6 @@ static bool is_pf(const struct flexmem_dev *fdev)
 	return fdev->table.function.mode == FLEXMEM_MODE_PF;
 }
 
-static bool may_open(const struct flexmem_dev *fdev)
-{
-	return !is_pf(fdev) ||
-	       fdev->table.settings.pf_open == FLEXMEM_PF_OPEN_MODE ||
-	       capable(CAP_SYS_ADMIN);
-}
-
 static void free_file(struct flexmem_client *client)
 {
 	kfree(container_of(client, struct flexmem_file, client));
@@ -87,7 +80,8 @@ static int open_function(struct flexmem_dev *fdev, struct file *filp)
 	struct cgroup *cgroup;
 	int rc;
 
-	if (!may_open(fdev))
+	if (is_pf(fdev) && fdev->table.settings.pf_open != FLEXMEM_PF_OPEN_MODE &&
+	    !capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	/* The removal may have begun after find_function(). */
 	if (flexmem_function_is_gone(&fdev->table.function))

@@ -137,13 +137,6 @@ static struct rb_root *tree_of_chunk(struct flexmem_client *client,
 		&client->mappable : tree_of(client, &key);
 }
 
-/* Whether an ALLOC that failed for this reason may succeed after a FREE. */
-static bool could_come(enum flexmem_reason reason)
-{
-	return reason != FLEXMEM_REASON_NONE &&
-	       reason != FLEXMEM_REASON_REGION_SIZE;
-}
-
 /*
  * Makes an allocation that look-ups do not find yet.
  * @request: receives the reason on -ENOMEM, on each path.
@@ -168,7 +161,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 	allocation = flexmem_allocation_make(request);
 	if (IS_ERR(allocation)) {
 		/* The caller gets no event for blocks that it has freed itself. */
-		if (could_come(request->reason)) {
+		if (request->reason != FLEXMEM_REASON_NONE &&
+		    request->reason != FLEXMEM_REASON_REGION_SIZE) {
 			event = flexmem_pressure_failed(accounts,
 							&client->listener,
 							began + request->given);

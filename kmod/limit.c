@@ -146,17 +146,6 @@ int flexmem_limit_set_all(struct flexmem_resource_limit *cmd)
 	return rc;
 }
 
-/* Copies limits to the new account of the same cgroup in another function. */
-static void copy_limits(struct flexmem_account *to,
-			const struct flexmem_account *from)
-{
-	spin_lock(&to->accounts->lock);
-	to->own = from->own;
-	memcpy(to->limit, from->limit, sizeof(to->limit));
-	keep(to);
-	spin_unlock(&to->accounts->lock);
-}
-
 /*
  * Gives a new function the limits that apply to each function. From now on
  * commands that set such limits set them for this function too. Called before
@@ -181,7 +170,11 @@ int flexmem_limit_join(struct flexmem_accounts *accounts)
 			rc = -ENOMEM;
 			break;
 		}
-		copy_limits(to, from);
+		spin_lock(&accounts->lock);
+		to->own = from->own;
+		memcpy(to->limit, from->limit, sizeof(to->limit));
+		keep(to);
+		spin_unlock(&accounts->lock);
 		flexmem_owner_put(to);
 	}
 	if (!rc)

@@ -51,14 +51,6 @@ static void give_back(struct flexmem_table *table, u64 slots)
 	flexmem_pressure_freed(&table->accounts);
 }
 
-static bool suits(const struct flexmem_table *table,
-		  const struct flexmem_region *region, u64 size)
-{
-	return region && region->kind == FLEXMEM_KIND_TENSOR &&
-	       region->mem.size == size &&
-	       BIT_ULL(region->domain->id) & table->default_domains;
-}
-
 /*
  * Reserves existing regions until @count regions of @size bytes are reserved.
  * Adds their slots to @slots.
@@ -75,7 +67,9 @@ static int reserve_existing(struct flexmem_table *table,
 	for (slot = 0; slot < table->slots.nr && hweight64(*slots) < count;
 	     slot++) {
 		region = flexmem_region_at(table, slot);
-		if (!suits(table, region, size) ||
+		if (!region || region->kind != FLEXMEM_KIND_TENSOR ||
+		    region->mem.size != size ||
+		    !(BIT_ULL(region->domain->id) & table->default_domains) ||
 		    (own && region->reserved_for != account))
 			continue;
 		rc = flexmem_region_reserve(region, account);
