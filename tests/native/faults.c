@@ -394,6 +394,7 @@ int main(int argc, char **argv)
 		return sweep_points(stride, only);
 	report(params_wrong(), "parameters of the module");
 	report(sim_domains_wrong(), "memories of the card");
+	report(rest_wrong(), "all memory of cards that no region sizes divide");
 	sweep_load();
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		printf("# %s\n", params[i]);
