@@ -173,6 +173,39 @@ static bool place_in_existing(struct flexmem_request *request)
 	return placed;
 }
 
+/* Under acquire_lock the existing regions are searched at most this many times. */
+#define MOST_SEARCHES 4
+
+/*
+ * As place_in_existing(), but searches again if memory was freed during a search.
+ * The regions are looked at one after the other. So if one task frees a block in a
+ * region that the search has left, and then another task takes the hole ahead of
+ * it, the search finds none, although there was a hole at each moment.
+ * If nothing was freed, the holes have only shrunk, and the search is exact.
+ *
+ * The number of searches is bounded, because others may free memory all the time.
+ * For a caller that fails after the last search, these frees are an event.
+ */
+static bool search_existing(struct flexmem_request *request)
+{
+	const struct flexmem_gauge *gauge = &request->table->accounts.gauge;
+	u64 before = flexmem_gauge_frees(gauge), after;
+	unsigned int i;
+
+	for (i = 0; i < MOST_SEARCHES; i++, before = after) {
+		/* The figures of regions are read between the two numbers. */
+		smp_rmb();
+		if (place_in_existing(request))
+			return true;
+		/* As above. */
+		smp_rmb();
+		after = flexmem_gauge_frees(gauge);
+		if (after == before)
+			break;
+	}
+	return false;
+}
+
 /**
  * struct growth - a request for which a region may be acquired
  * @job: job of the worker
@@ -252,7 +285,7 @@ static int grow(struct flexmem_job *job)
 		rc = place_in_new(growth);
 	if (growth->acquire_first && (!rc || rc == -EAGAIN))
 		return rc;
-	if (place_in_existing(&growth->request))
+	if (search_existing(&growth->request))
 		return 0;
 	if (!growth->acquire_first)
 		rc = place_in_new(growth);
@@ -562,7 +595,7 @@ static int place_without_growing(struct flexmem_request *request)
 		    !flexmem_function_is_settled(&table->function) ||
 		    is_unsure(table, request->domains)))
 		rc = -EAGAIN;
-	if (!rc && !place_in_existing(request))
+	if (!rc && !search_existing(request))
 		rc = -ENOSPC;
 	mutex_unlock(&table->acquire_lock);
 	return rc;

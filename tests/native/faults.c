@@ -395,6 +395,7 @@ int main(int argc, char **argv)
 	report(params_wrong(), "parameters of the module");
 	report(sim_domains_wrong(), "memories of the card");
 	report(rest_wrong(), "all memory of cards that no region sizes divide");
+	report(search_wrong(), "search for room that moves");
 	sweep_load();
 	for (i = 0; i < ARRAY_SIZE(params); i++) {
 		printf("# %s\n", params[i]);

@@ -85,6 +85,7 @@ extern const struct sequence space_corners[];
 unsigned int params_wrong(void);
 unsigned int sim_domains_wrong(void);
 unsigned int rest_wrong(void);
+unsigned int search_wrong(void);
 void run_end(struct run *r);
 void run_wrong(struct run *r, const char *wrong, const char *at, long rc);
 bool run_good(struct run *r, const char *at, long rc, int expected);
