@@ -23,7 +23,7 @@
 
 /*
  * As in the driver: an event at most each 100 ms, for the sum of the wishes; of
- * each process only the largest counts.
+ * each process only the largest counts, and none once an ALLOC has succeeded.
  */
 #define EVENT_MS 100
 #define LOOK_MS 100
@@ -70,7 +70,8 @@ static struct {
 	uint64_t used;
 	int64_t answer_ms;
 	int64_t answer_at;
-	/* The wishes of the next event, and those of the last one. */
+	/* There is to be an event; its wishes, and those of the last one. */
+	bool wanted;
 	uint64_t next;
 	uint64_t told;
 	int64_t last_event;
@@ -143,6 +144,17 @@ static void wish(struct process *by, uint64_t bytes)
 	by->wish_at = device.sequence + 1;
 	by->wish = bytes;
 	device.next += bytes;
+	device.wanted = true;
+}
+
+/* An ALLOC has succeeded, so the process lacks nothing any more. */
+static void withdraw(struct process *by)
+{
+	if (by->wish_at <= device.sequence)
+		return;
+	device.next -= by->wish;
+	by->wish = 0;
+	by->wish_at = 0;
 }
 
 static uint64_t region_size(void)
@@ -252,6 +264,7 @@ static int alloc(void *user, uint64_t bytes, uint64_t alignment, uint32_t flags,
 			wish(process, bytes);
 		return -ENOMEM;
 	}
+	withdraw(process);
 	occupy(begin, bytes);
 	process->own += bytes;
 	memory->handle = begin;
@@ -373,6 +386,7 @@ static void send_event(void)
 {
 	device.told = device.next;
 	device.next = 0;
+	device.wanted = false;
 	device.last_event = now_ns;
 	device.sequence++;
 	device.answer_at = now_ns + device.answer_ms * MS;
@@ -400,18 +414,18 @@ static struct process *next_process(void)
 	return next;
 }
 
-/* Runs all threads until they have ended. */
-static void run(void)
+/* Runs all threads until they have ended, and time goes on to @until. */
+static void run_until(int64_t until)
 {
 	struct process *process;
 	int64_t look = now_ns + LOOK_MS * MS;
 	int64_t event;
 	int64_t time;
 
-	while ((process = next_process())) {
-		event = device.next ?
+	while ((process = next_process()) || now_ns < until) {
+		event = device.wanted ?
 			device.last_event + EVENT_MS * MS : NEVER;
-		time = process->wakes < look ? process->wakes : look;
+		time = process && process->wakes < look ? process->wakes : look;
 		time = event < time ? event : time;
 		time = device.answer_at < time ? device.answer_at : time;
 		now_ns = time > now_ns ? time : now_ns;
@@ -426,6 +440,11 @@ static void run(void)
 			let_run(process);
 		}
 	}
+}
+
+static void run(void)
+{
+	run_until(now_ns);
 }
 
 /*
@@ -541,6 +560,30 @@ static void of_different_sizes(void **state)
 	}
 }
 
+/*
+ * One process asks, fails, and is served before the next event. So the event asks
+ * nothing for it, and the hog does not give the same bytes a second time.
+ */
+static void a_served_wish_is_over(void **state)
+{
+	struct process *hog;
+	uint64_t before;
+	uint64_t given;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(fills) / sizeof(*fills); i++) {
+		hog = begin_hog(fills[i], 0);
+		device.answer_ms = 12;
+		before = hog->own;
+		all_are_served(hog, equal, 1, 0);
+		run_until(now_ns + 3 * EVENT_MS * MS);
+		given = before - hog->own;
+		assert_true(given < device.processes[1].bytes + PIECE);
+		end();
+	}
+}
+
 /* One process asks and gives up. Those that ask after it are served. */
 static void after_one_that_gave_up(void **state)
 {
@@ -627,6 +670,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(all_at_once),
 		CACHE_TEST(of_different_sizes),
+		CACHE_TEST(a_served_wish_is_over),
 		CACHE_TEST(after_one_that_gave_up),
 		CACHE_TEST(in_several_regions),
 		CACHE_TEST(of_different_sizes_in_regions),
