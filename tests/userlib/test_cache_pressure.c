@@ -245,6 +245,66 @@ static void nothing_is_waited_for(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* A provider of a pool. While it is busy, it takes no segment back. */
+static struct flexmem_cache_provider elsewhere;
+static bool is_busy;
+
+static int alloc_elsewhere(void *user, uint64_t bytes, uint64_t alignment,
+			   uint32_t flags, struct flexmem_cache_memory *memory,
+			   struct flexmem_failure *failure)
+{
+	int err = elsewhere.alloc(user, bytes, alignment, flags, memory,
+				  failure);
+
+	memory->address.region_id = 77;
+	return err;
+}
+
+static int free_elsewhere(void *user, uint64_t handle)
+{
+	return is_busy ? -EBUSY : elsewhere.free(user, handle);
+}
+
+/*
+ * An event is about the device of the cache's provider. A free segment of another
+ * provider, the oldest one here, neither counts nor goes.
+ */
+static void memory_of_another_provider(void **state)
+{
+	struct flexmem_cache *cache = pressed_cache("");
+	struct flexmem_cache_request request = { .bytes = 70 * MIB };
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_flat *flat;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_flat_create(&flat, GIB, &elsewhere,
+						   sizeof(elsewhere)), 0);
+	provider = elsewhere;
+	provider.alloc = alloc_elsewhere;
+	provider.free = free_elsewhere;
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider),
+						      &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	is_busy = true;
+	give(cache, a.token);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	is_busy = false;
+	three_free(cache);
+	press(FLEXMEM_LEVEL_MODERATE, 850 * MIB, 1000 * MIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	press(FLEXMEM_LEVEL_CRITICAL, GIB, GIB);
+	assert_int_equal(serve(cache), 60 * MIB);
+	assert_int_equal(reserved(cache), 70 * MIB);
+	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
+	assert_int_equal(reserved(cache), 0);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+}
+
 /*
  * Two threads read events, and the thread with the later event is served first.
  * The earlier event is then ignored.
@@ -324,6 +384,7 @@ int main(void)
 		CACHE_TEST(mapped_ends_stay),
 		CACHE_TEST(busy_is_silent_for_ends_only),
 		CACHE_TEST(nothing_is_waited_for),
+		CACHE_TEST(memory_of_another_provider),
 		CACHE_TEST(late_events_are_ignored),
 		CACHE_TEST(serving_errors),
 		CACHE_TEST(providers_of_the_first_version),

@@ -440,6 +440,9 @@ uint64_t fmlib_reclaim_large(struct flexmem_cache *cache, uint64_t size);
 uint64_t fmlib_reclaim_wanted(struct flexmem_cache *cache, uint64_t bytes,
 			      int *error);
 uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error);
+/* The same of the cache's provider only, not of pools with a provider of their own. */
+uint64_t fmlib_reclaim_own(struct flexmem_cache *cache, uint64_t bytes,
+			   int *error);
 
 /*
  * pressure.c: fmlib_pressure_read() reads the next event without the lock. It

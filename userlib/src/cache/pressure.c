@@ -29,21 +29,25 @@ static uint64_t surplus(const struct flexmem_pressure_event *event)
 	return event->in_use < bound ? 0 : event->in_use - bound + 1;
 }
 
-/* The bytes that the cache could return now. */
+/* The bytes that the cache could return to its provider now. */
 static uint64_t spare(const struct flexmem_cache *cache)
 {
 	const struct fmlib_segment *segment;
 	uint64_t bytes = 0;
 
-	for (segment = cache->first_segment; segment; segment = segment->next)
-		bytes += fmlib_segment_excess(cache, segment);
+	for (segment = cache->first_segment; segment; segment = segment->next) {
+		if (fmlib_is_same_provider(fmlib_provider_of(segment),
+					   &cache->provider))
+			bytes += fmlib_segment_excess(cache, segment);
+	}
 	return bytes;
 }
 
 /*
  * Answers an event. At MODERATE the cache returns half of its free bytes, the
  * oldest first: no allocation has failed yet, and the memory that was used last
- * will be used next.
+ * will be used next. Pools with a provider of their own keep theirs: the event is not
+ * about that provider.
  */
 static uint64_t relieve(struct flexmem_cache *cache,
 			const struct flexmem_pressure_event *event, int *error)
@@ -64,7 +68,7 @@ static uint64_t relieve(struct flexmem_cache *cache,
 	bytes = (spare(cache) + 1) / 2;
 	if (event->level >= FLEXMEM_LEVEL_CRITICAL && bytes < surplus(event))
 		bytes = surplus(event);
-	return fmlib_reclaim(cache, bytes, error);
+	return fmlib_reclaim_own(cache, bytes, error);
 }
 
 static void count(struct flexmem_cache *cache,

@@ -99,16 +99,15 @@ static struct fmlib_segment *own_victims(struct flexmem_cache *cache,
 	return list;
 }
 
-uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
+static uint64_t give_back(struct flexmem_cache *cache,
+			  struct fmlib_segment *segment, uint64_t bytes,
+			  int *error)
 {
-	struct fmlib_segment *segment = NULL;
 	struct fmlib_segment *next;
 	uint64_t released = 0;
 	int err;
 
 	*error = 0;
-	if (bytes)
-		segment = victims(cache, older);
 	for (; segment && released < bytes; segment = next) {
 		next = segment->next_victim;
 		err = fmlib_segment_give_back(cache, segment, &released);
@@ -116,6 +115,19 @@ uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
 			*error = err;
 	}
 	return released;
+}
+
+uint64_t fmlib_reclaim(struct flexmem_cache *cache, uint64_t bytes, int *error)
+{
+	return give_back(cache, bytes ? victims(cache, older) : NULL, bytes,
+			 error);
+}
+
+uint64_t fmlib_reclaim_own(struct flexmem_cache *cache, uint64_t bytes,
+			   int *error)
+{
+	return give_back(cache, bytes ? own_victims(cache, older) : NULL, bytes,
+			 error);
 }
 
 /*
