@@ -100,6 +100,40 @@ static void parts_of_the_text(void **state)
 	flexmem_cache_destroy(cache);
 }
 
+/* Memory of another provider is not counted as that of others, nor against it. */
+static void memory_of_another_provider(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	struct flexmem_cache *other = mock_cache("");
+	struct flexmem_cache_request request = { .bytes = 50 * MIB };
+	struct flexmem_cache_allocation a;
+	struct flexmem_cache_provider provider;
+	struct flexmem_cache_flat *flat;
+	char text[512];
+
+	(void)state;
+	take(other, 100 * MIB, 0);
+	assert_int_equal(flexmem_cache_flat_create(&flat, GIB, &provider,
+						   sizeof(provider)), 0);
+	assert_int_equal(flexmem_cache_pool_create_on(cache, &provider,
+						      sizeof(provider),
+						      &request.pool), 0);
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &a,
+						     sizeof(a)), 0);
+	mock.fail_allocs = 9;
+	text_of(cache, 951 * MIB, text, sizeof(text));
+	assert_non_null(strstr(text, "can have 1.0 GiB, free: 924.0 MiB; this cache has allocated 50.0 MiB"));
+	give(cache, a.token);
+	assert_int_equal(flexmem_cache_pool_release(cache, request.pool), 0);
+	mock.fail_allocs = 9;
+	text_of(cache, 951 * MIB, text, sizeof(text));
+	assert_non_null(strstr(text, "free: 924.0 MiB, in use by others: 100.0 MiB"));
+	flexmem_cache_destroy(other);
+	flexmem_cache_destroy(cache);
+	flexmem_cache_flat_destroy(flat);
+}
+
 static const char fragmentation[] =
 	"; expandable_segments:True may avoid this fragmentation";
 
@@ -620,6 +654,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CACHE_TEST(failure_details),
 		CACHE_TEST(parts_of_the_text),
+		CACHE_TEST(memory_of_another_provider),
 		CACHE_TEST(advice),
 		CACHE_TEST(obstacles),
 		CACHE_TEST(obstacle_of_a_pool),

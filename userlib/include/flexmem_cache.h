@@ -655,6 +655,14 @@ enum flexmem_cache_obstacle {
  */
 #define FLEXMEM_CACHE_HINT_CAPTURE (UINT32_C(1) << 1)
 
+/**
+ * FLEXMEM_CACHE_HINT_ELSEWHERE - flag of &flexmem_cache_failure.hints: some of
+ * @reserved_bytes are memory of a pool with a provider of its own
+ *
+ * So @device_total without @device_free and @reserved_bytes is not what others use.
+ */
+#define FLEXMEM_CACHE_HINT_ELSEWHERE (UINT32_C(1) << 2)
+
 /*
  * Spare words behind &flexmem_cache_failure.device and behind
  * &flexmem_cache_allocation.failure, so that these structs can grow.
@@ -691,7 +699,7 @@ enum flexmem_cache_obstacle {
  *	valid
  * @print_user: what to pass to @print
  * @expandable: 1: segments of the cache grow; 0: they have fixed sizes
- * @hints: FLEXMEM_CACHE_HINT_*: what could help
+ * @hints: FLEXMEM_CACHE_HINT_*: what could help, and what the figures count
  * @kept_pool: of the private pools for which flexmem_cache_pool_empty() could
  *	help, the one with the most bytes in free segments; or 0
  *

@@ -217,7 +217,9 @@ static void say_device(struct out *out,
 		say(out, ", all of it free");
 	else
 		say_size(out, ", free: ", failure->device_free);
-	if (failure->device_total > known)
+	/* What the cache has of another provider is no part of the total. */
+	if (!(failure->hints & FLEXMEM_CACHE_HINT_ELSEWHERE) &&
+	    failure->device_total > known)
 		say_size(out, ", in use by others: ",
 			 failure->device_total - known);
 }

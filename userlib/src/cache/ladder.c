@@ -223,6 +223,8 @@ static uint32_t hints_for(const struct flexmem_cache *cache,
 		hints |= FLEXMEM_CACHE_HINT_FRACTION;
 	if (capture_keeps(cache, want))
 		hints |= FLEXMEM_CACHE_HINT_CAPTURE;
+	if (cache->elsewhere)
+		hints |= FLEXMEM_CACHE_HINT_ELSEWHERE;
 	return hints;
 }
 
