@@ -3,7 +3,8 @@
 #
 # Runs in the guest. Tests the C++ programs of tests/torch with the driver, on a VF of 2 GiB. The long runs also test
 # the Python programs, for which PyTorch takes minutes to start; first in a container with a quarter of the VF, beside a
-# container that allocates and frees up to its own limit. Prints TAP.
+# container that allocates and frees up to its own limit; then two processes, one of which asks for what the other does
+# not use. Prints TAP.
 # `make torch` and `make -C tests/userlib vm` must have built the programs.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh
 set -euo pipefail
@@ -38,6 +39,8 @@ if [[ ${FLEXMEM_LONG:-} ]]; then
 	[[ $(<"$churned") == full ]]
 	kill "$other"
 	wait "$other" || true
+	echo 'TAP version 14'
+	FLEX_DEVICE=VF tests/torch/enter.sh python3 tests/torch/neighbours.py
 	echo 'TAP version 14'
 	# Leaves out tests that start Python again with host memory.
 	FLEX_DEVICE=VF tests/torch/enter.sh python3 tests/torch/tap.py \
