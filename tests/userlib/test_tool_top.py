@@ -31,9 +31,11 @@ class Screen:
         self.socket = os.path.join(tmp.name, f"tmux{Screen.count}")
         config = os.path.join(tmp.name, "tmux.conf")
         with open(config, "w", encoding="ascii") as file:
-            file.write("set -g status off\nset -g remain-on-exit on\nset -g remain-on-exit-format ''\n")
+            file.write("set -g status off\n")
         env = {"TERM": term, **{key: str(value) for key, value in env.items()}}
         command = shlex.join(["env", *(f"{key}={value}" for key, value in env.items()), TOOL, *(args or ["shell"])])
+        # The screen stays, and tells how the command has ended.
+        command += "; echo exit status $?; exec cat"
         self.tmux("-f", config, "new-session", "-d", "-x", str(columns), "-y", str(rows), command)
 
     def tmux(self, *args):
@@ -240,7 +242,7 @@ def functions_and_errors():
         screen.tmux("send-keys", "Right")
         screen.wait(lambda lines: " : no perm" in lines[3])
         screen.tmux("send-keys", "q")
-        screen.wait(lambda _: screen.tmux("display", "-p", "#{pane_dead} #{pane_dead_status}") == "1 0\n")
+        screen.wait(lambda lines: "exit status 0" in lines)
     # Without a shell the command's own open file is not listed.
     with Screen("top", "--interval", "86400", FAKE_OPENER=0xffffffff) as screen:
         screen.status("^reading 1: ")
