@@ -299,7 +299,6 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out)
 {
 	struct flexmem_allocation *allocation;
-	struct flexmem_chunk_entry first;
 
 	spin_lock(&client->handles.lock);
 	allocation = flexmem_client_find(client, handle);
@@ -310,8 +309,9 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 		out->out_address = flexmem_allocation_address(allocation);
 		out->out_size = allocation->size;
 		out->out_count = allocation->nr_chunks;
-		flexmem_allocation_describe(allocation, 0, &first);
-		out->out_map_offset = first.map_offset;
+		out->out_map_offset =
+			allocation->flags & FLEXMEM_ALLOC_MAPPABLE ?
+			flexmem_chunk_map_offset(allocation->chunks[0]) : 0;
 	}
 	spin_unlock(&client->handles.lock);
 	return allocation ? 0 : -ENOENT;
