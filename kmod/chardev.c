@@ -160,23 +160,17 @@ static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 			       flexmem_mapping_mmap(chunk, vma);
 }
 
-static bool has_event(struct flexmem_file *file)
-{
-	struct flexmem_reading reading;
-
-	return flexmem_pressure_look(&file->fdev->table.accounts,
-				     &file->client.listener, &reading);
-}
-
 static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
 {
 	struct flexmem_file *file = filp->private_data;
+	struct flexmem_listener *listener = &file->client.listener;
 	struct flexmem_table *table = &file->fdev->table;
 
-	poll_wait(filp, &table->accounts.gauge.readers, wait);
+	poll_wait(filp, &listener->readers, wait);
 	if (flexmem_function_is_gone(&table->function))
 		return EPOLLERR | EPOLLHUP;
-	return has_event(file) ? EPOLLIN | EPOLLRDNORM : 0;
+	return flexmem_pressure_has_news(&table->accounts, listener) ?
+		EPOLLIN | EPOLLRDNORM : 0;
 }
 
 /*
@@ -203,6 +197,7 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 			    loff_t *pos)
 {
 	struct flexmem_file *file = filp->private_data;
+	struct flexmem_listener *listener = &file->client.listener;
 	struct flexmem_table *table = &file->fdev->table;
 	int rc;
 
@@ -217,9 +212,9 @@ static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
 			return rc;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		rc = wait_event_interruptible(table->accounts.gauge.readers,
-					      flexmem_function_is_gone(&table->function) ||
-					      has_event(file));
+		rc = wait_event_interruptible(listener->readers,
+					      flexmem_pressure_has_news(&table->accounts,
+									listener));
 		if (rc)
 			return rc;
 	}

@@ -565,8 +565,7 @@ void flexmem_client_fini(struct flexmem_client *client)
 	struct flexmem_allocation *allocation;
 	u32 index = 0;
 
-	/* It waits for no memory any more. */
-	flexmem_pressure_succeeded(&client->table->accounts, &client->listener);
+	flexmem_pressure_unlisten(&client->table->accounts, &client->listener);
 	if (READ_ONCE(client->is_known))
 		tell_driver(client);
 	close_space(client);

@@ -8,8 +8,8 @@
  *
  * Events are not queued. A file has an event while the gauge's published state
  * differs from the state that the file has read. A worker updates the published
- * state, at most once in FLEXMEM_EVENT_MS, and wakes the readers. So an ALLOC
- * or a FREE never spends time on the readers of other files.
+ * state, at most once in FLEXMEM_EVENT_MS, and wakes the readers of files with an
+ * event. So an ALLOC or a FREE never spends time on the readers of other files.
  *
  * There are three kinds of events. The first kind tells every file that the level
  * has changed, even if it has changed back by then: if a cache freed memory and
@@ -18,12 +18,11 @@
  * third kind tells the other files that an ALLOC has failed, and how many bytes it
  * lacks: a *wish*. A wish for room is in the gauge, one that a limit has refused
  * in the account that has the limit. Each file finds the wishes that concern it
- * on the way from its own account to the root, so neither an ALLOC nor the worker
- * walks over files. But the worker wakes all readers, and those whom a wish does
- * not concern find no event.
+ * on the way from its own account to the root, so an ALLOC walks over no files.
  */
 
 #include <linux/jiffies.h>
+#include <linux/list.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -122,6 +121,41 @@ static void deliver_soon(struct flexmem_gauge *gauge)
 	queue_delayed_work(system_dfl_wq, &gauge->deliver, time_left(gauge));
 }
 
+/* Whether a read() does not wait: it finds an event, or that the device is gone. */
+bool flexmem_pressure_has_news(struct flexmem_accounts *accounts,
+			       const struct flexmem_listener *listener)
+{
+	struct flexmem_reading reading;
+
+	return flexmem_function_is_gone(accounts->function) ||
+	       flexmem_pressure_look(accounts, listener, &reading);
+}
+
+/*
+ * Wakes the readers of files with news. May sleep. One queue for all files would be
+ * woken with interrupts off. Between two files other tasks run, and open or close
+ * files. Calls at the same time share the files that are left.
+ */
+void flexmem_pressure_wake(struct flexmem_accounts *accounts)
+{
+	struct flexmem_gauge *gauge = &accounts->gauge;
+	struct flexmem_listener *listener;
+	LIST_HEAD(left);
+
+	mutex_lock(&gauge->files_lock);
+	list_splice_init(&gauge->files, &left);
+	while (!list_empty(&left)) {
+		listener = list_first_entry(&left, struct flexmem_listener, link);
+		list_move_tail(&listener->link, &gauge->files);
+		if (flexmem_pressure_has_news(accounts, listener))
+			wake_up_interruptible_all(&listener->readers);
+		mutex_unlock(&gauge->files_lock);
+		cond_resched();
+		mutex_lock(&gauge->files_lock);
+	}
+	mutex_unlock(&gauge->files_lock);
+}
+
 static void deliver(struct work_struct *work)
 {
 	struct flexmem_gauge *gauge =
@@ -139,7 +173,7 @@ static void deliver(struct work_struct *work)
 	news = make_event(gauge);
 	spin_unlock(&accounts->lock);
 	if (news)
-		wake_up_interruptible_all(&gauge->readers);
+		flexmem_pressure_wake(accounts);
 }
 
 void flexmem_gauge_init(struct flexmem_gauge *gauge)
@@ -151,7 +185,8 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 		.next = jiffies,
 	};
 	INIT_DELAYED_WORK(&gauge->deliver, deliver);
-	init_waitqueue_head(&gauge->readers);
+	mutex_init(&gauge->files_lock);
+	INIT_LIST_HEAD(&gauge->files);
 	flexmem_gauge_settle(gauge, 0);
 }
 
@@ -254,8 +289,8 @@ static void withdraw_wish(const struct flexmem_gauge *gauge,
 }
 
 /*
- * Notes that an ALLOC of a file has succeeded, or that the file is closed. From
- * now on a free is no event for the file, and it wishes for nothing.
+ * Notes that an ALLOC of a file has succeeded. From now on a free is no event for
+ * the file, and it wishes for nothing.
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener)
@@ -349,7 +384,7 @@ void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
 
 /*
  * Initialises the state of a new file, which has an event at once unless the
- * level is FLEXMEM_PRESSURE_NONE. @account: NULL in unit tests.
+ * level is FLEXMEM_PRESSURE_NONE. @account: NULL in unit tests. May sleep.
  */
 void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener,
@@ -366,6 +401,20 @@ void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 	/* A wish of the next event may be older than the file, too. */
 	listener->wanted_at = accounts->gauge.sequence + accounts->gauge.wanted;
 	spin_unlock(&accounts->lock);
+	init_waitqueue_head(&listener->readers);
+	mutex_lock(&accounts->gauge.files_lock);
+	list_add_tail(&listener->link, &accounts->gauge.files);
+	mutex_unlock(&accounts->gauge.files_lock);
+}
+
+/* Notes that a file is closed: nobody waits for its events. May sleep. */
+void flexmem_pressure_unlisten(struct flexmem_accounts *accounts,
+			       struct flexmem_listener *listener)
+{
+	flexmem_pressure_succeeded(accounts, listener);
+	mutex_lock(&accounts->gauge.files_lock);
+	list_del(&listener->link);
+	mutex_unlock(&accounts->gauge.files_lock);
 }
 
 /* Reads the pending event into @reading. Returns whether there is one. */
@@ -382,16 +431,13 @@ bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 	/* Whether an event has told of a free that the file waits for. */
 	freed = listener->failed_at < gauge->told_frees;
 	/* A level that rose and fell to NONE again before it was read is none. */
-	changed = listener->told_at != gauge->told_at &&
+	changed = listener->told_at < gauge->told_at &&
 		  (listener->told != FLEXMEM_PRESSURE_NONE ||
 		   gauge->told != FLEXMEM_PRESSURE_NONE);
 	wanted = unread_wishes(gauge, listener);
-	reading->before = *listener;
-	reading->after.told = gauge->told;
-	reading->after.told_at = gauge->told_at;
-	reading->after.failed_at = freed ? NOT_FAILED : listener->failed_at;
-	reading->after.wanted_at = max(gauge->sequence, listener->wanted_at);
-	reading->after.unread = 0;
+	reading->failed_at = listener->failed_at;
+	reading->wanted_at = listener->wanted_at;
+	reading->sequence = gauge->sequence;
 	reading->event = (struct flexmem_event) {
 		.size = sizeof(reading->event),
 		.level = gauge->told,
@@ -420,17 +466,17 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 	bool same;
 
 	spin_lock(&accounts->lock);
-	same = listener->nr_read == reading->before.nr_read &&
-	       listener->failed_at == reading->before.failed_at &&
-	       listener->wanted_at == reading->before.wanted_at &&
-	       listener->unread == reading->before.unread;
+	same = listener->nr_read + 1 == reading->event.sequence &&
+	       listener->failed_at == reading->failed_at &&
+	       listener->wanted_at == reading->wanted_at;
 	if (same) {
 		listener->nr_read++;
-		listener->told = reading->after.told;
-		listener->told_at = reading->after.told_at;
-		listener->wanted_at = reading->after.wanted_at;
-		listener->unread = reading->after.unread;
-		WRITE_ONCE(listener->failed_at, reading->after.failed_at);
+		listener->told = reading->event.level;
+		listener->told_at = reading->sequence;
+		listener->wanted_at = max(reading->sequence, reading->wanted_at);
+		listener->unread = 0;
+		if (reading->event.flags & FLEXMEM_EVENT_FREED)
+			WRITE_ONCE(listener->failed_at, NOT_FAILED);
 	}
 	spin_unlock(&accounts->lock);
 	return same;

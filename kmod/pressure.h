@@ -5,6 +5,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bitops.h>
+#include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -59,7 +60,8 @@ struct flexmem_wishes {
  * @wanted: there is a wish for the next event, here or in an account
  * @next: earliest time of the next event, in jiffies
  * @deliver: work that delivers the next event
- * @readers: tasks that wait for events; not under the lock
+ * @files_lock: protects @files; comes before &flexmem_accounts.lock
+ * @files: listeners of the open files, but for those that a walk has still to wake
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
  * @moved, @told_frees, @hungry, @wanted and @next are also read without it.
@@ -80,13 +82,14 @@ struct flexmem_gauge {
 	bool wanted;
 	unsigned long next;
 	struct delayed_work deliver;
-	wait_queue_head_t readers;
+	struct mutex files_lock; /* protects @files */
+	struct list_head files;
 };
 
 /**
  * struct flexmem_listener - the state that an open file has read
  * @told: level in the file's last event
- * @told_at: &flexmem_gauge.told_at of that event
+ * @told_at: &flexmem_gauge.sequence when the file read it
  * @failed_at: flexmem_gauge_frees() when the file's last ALLOC began, if that
  *	ALLOC failed and the file has not read an event about a free since;
  *	otherwise U64_MAX
@@ -100,6 +103,8 @@ struct flexmem_gauge {
  * @nr_read: number of events that the file has read
  * @freed: how often the file has found that memory was freed, plus 1
  * @counted: flexmem_gauge_frees() when the file last looked
+ * @link: in &flexmem_gauge.files, under its lock
+ * @readers: tasks that wait for events of the file; not under the lock
  *
  * &flexmem_accounts.lock protects the other members.
  */
@@ -116,17 +121,21 @@ struct flexmem_listener {
 	u64 nr_read;
 	u64 freed;
 	u64 counted;
+	struct list_head link;
+	wait_queue_head_t readers;
 };
 
 /**
  * struct flexmem_reading - an event that is being read
- * @before: the file's state before it reads the event
- * @after: the file's state afterwards
+ * @failed_at: &flexmem_listener.failed_at
+ * @wanted_at: &flexmem_listener.wanted_at
+ * @sequence: &flexmem_gauge.sequence
  * @event: the event
  */
 struct flexmem_reading {
-	struct flexmem_listener before;
-	struct flexmem_listener after;
+	u64 failed_at;
+	u64 wanted_at;
+	u64 sequence;
 	struct flexmem_event event;
 };
 
@@ -161,6 +170,11 @@ void flexmem_pressure_wanted(struct flexmem_accounts *accounts);
 void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener,
 			     struct flexmem_account *account);
+void flexmem_pressure_unlisten(struct flexmem_accounts *accounts,
+			       struct flexmem_listener *listener);
+bool flexmem_pressure_has_news(struct flexmem_accounts *accounts,
+			       const struct flexmem_listener *listener);
+void flexmem_pressure_wake(struct flexmem_accounts *accounts);
 bool flexmem_pressure_look(struct flexmem_accounts *accounts,
 			   const struct flexmem_listener *listener,
 			   struct flexmem_reading *reading);

@@ -160,7 +160,7 @@ void flexmem_table_remove(struct flexmem_table *table)
 	enum flexmem_state state = READ_ONCE(function->state);
 
 	flexmem_function_enter(function, FLEXMEM_STATE_GONE);
-	wake_up_all(&table->accounts.gauge.readers);
+	flexmem_pressure_wake(&table->accounts);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&function->data_lock);

@@ -3,6 +3,7 @@
 #include <kunit/test.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "client.h"
@@ -59,6 +60,40 @@ void fake_events_deliver(struct flexmem_accounts *accounts)
 void fake_events_hold(struct flexmem_accounts *accounts)
 {
 	mod_delayed_work(system_dfl_wq, &accounts->gauge.deliver, 3600 * HZ);
+}
+
+static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
+			int flags, void *key)
+{
+	atomic_inc(&container_of(entry, struct fake_reader, entry)->wakeups);
+	return 0;
+}
+
+/**
+ * fake_reader_add - wait for events of a file
+ * @reader: the task that waits
+ * @listener: of the file
+ */
+void fake_reader_add(struct fake_reader *reader,
+		     struct flexmem_listener *listener)
+{
+	atomic_set(&reader->wakeups, 0);
+	init_waitqueue_func_entry(&reader->entry, count_wakeup);
+	add_wait_queue(&listener->readers, &reader->entry);
+}
+
+/**
+ * fake_reader_remove - wait no longer
+ * @reader: the task that waits
+ * @listener: of the file
+ *
+ * Return: how often the task was woken up.
+ */
+int fake_reader_remove(struct fake_reader *reader,
+		       struct flexmem_listener *listener)
+{
+	remove_wait_queue(&listener->readers, &reader->entry);
+	return atomic_read(&reader->wakeups);
 }
 
 /**

@@ -13,6 +13,7 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
+#include <linux/wait.h>
 #include <flexmem/device_ops.h>
 
 #include "account.h"
@@ -304,6 +305,21 @@ struct flexmem_account *fake_account_open(struct kunit *test,
 					  unsigned int uid);
 void fake_events_deliver(struct flexmem_accounts *accounts);
 void fake_events_hold(struct flexmem_accounts *accounts);
+
+/**
+ * struct fake_reader - stands for a task that waits for events of a file
+ * @entry: in the queue of the file
+ * @wakeups: how often it was woken up
+ */
+struct fake_reader {
+	struct wait_queue_entry entry;
+	atomic_t wakeups;
+};
+
+void fake_reader_add(struct fake_reader *reader,
+		     struct flexmem_listener *listener);
+int fake_reader_remove(struct fake_reader *reader,
+		       struct flexmem_listener *listener);
 void fake_client_limit(struct flexmem_client *client,
 		       enum flexmem_resource resource, u64 limit);
 struct flexmem_client *fake_client_open(struct kunit *test,

@@ -5,7 +5,7 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
-#include <linux/wait.h>
+#include <linux/string.h>
 
 #include "client.h"
 #include "compat.h"
@@ -288,6 +288,13 @@ static void no_more_is_in_use_than_there_is(struct kunit *test)
 	expect_event(test, CRITICAL, GIB, GIB);
 }
 
+/* Closes the file of the test, and opens it again. */
+static void open_anew(struct ctx *ctx)
+{
+	flexmem_pressure_unlisten(ctx->accounts, &ctx->listener);
+	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
+}
+
 static void new_file_gets_the_level_as_event(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
@@ -295,7 +302,7 @@ static void new_file_gets_the_level_as_event(struct kunit *test)
 	alloc(test, GIB);
 	alloc(test, GIB);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
+	open_anew(ctx);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 }
 
@@ -308,6 +315,8 @@ static void an_event_is_taken_once(struct kunit *test)
 	alloc(test, GIB);
 	alloc(test, GIB);
 	deliver(ctx);
+	/* The event is older than the file, so only the file counts its reads. */
+	open_anew(ctx);
 	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
 						      &ctx->listener, &first));
 	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
@@ -344,7 +353,7 @@ static void pressure_that_ended_is_no_event(struct kunit *test)
 	/*
 	 * A file that is opened now gets no event about the past level either.
 	 */
-	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
+	open_anew(ctx);
 	expect_quiet(test);
 }
 
@@ -372,7 +381,7 @@ static void pressure_that_returns_is_an_event(struct kunit *test)
 	 */
 	fake_free(block);
 	expect_event(test, NONE, GIB, 2 * GIB);
-	flexmem_pressure_listen(ctx->accounts, &ctx->listener, NULL);
+	open_anew(ctx);
 	expect_quiet(test);
 }
 
@@ -437,25 +446,6 @@ static void no_event_waits_for_jiffies_to_wrap(struct kunit *test)
 	flush_work(&gauge->deliver.work);
 	KUNIT_EXPECT_EQ(test, gauge->sequence, 2);
 	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
-}
-
-struct reader {
-	struct wait_queue_entry entry;
-	atomic_t wakeups;
-};
-
-static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
-			int flags, void *key)
-{
-	atomic_inc(&container_of(entry, struct reader, entry)->wakeups);
-	return 0;
-}
-
-static void add_reader(struct flexmem_gauge *gauge, struct reader *reader)
-{
-	atomic_set(&reader->wakeups, 0);
-	init_waitqueue_func_entry(&reader->entry, count_wakeup);
-	add_wait_queue(&gauge->readers, &reader->entry);
 }
 
 /* ---- files after a failed ALLOC ---- */
@@ -594,21 +584,20 @@ static void a_refused_alloc_is_an_event(struct kunit *test)
 static void a_free_in_between_counts(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct flexmem_listener late;
-	u64 began = flexmem_gauge_frees(gauge);
-	struct reader reader;
+	u64 began = flexmem_gauge_frees(&ctx->accounts->gauge);
+	struct fake_reader reader;
 
 	flexmem_pressure_listen(ctx->accounts, &late, NULL);
 	fake_free(alloc(test, 128));
 	flexmem_pressure_failed(ctx->accounts, &ctx->listener, began);
 	expect_event(test, NONE, 0, 2 * GIB);
-	/* The event wakes all readers, even if some have read it before. */
-	add_reader(gauge, &reader);
+	/* The event is news for this file, although another has read it before. */
+	fake_reader_add(&reader, &late);
 	flexmem_pressure_failed(ctx->accounts, &late, began);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &late));
-	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 1);
-	remove_wait_queue(&gauge->readers, &reader.entry);
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader, &late), 1);
+	flexmem_pressure_unlisten(ctx->accounts, &late);
 }
 
 /* Does what an ALLOC does after a failure. */
@@ -702,6 +691,7 @@ static void several_have_failed(struct kunit *test)
 	fake_free(alloc(test, 128));
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &second));
 	expect_quiet(test);
+	flexmem_pressure_unlisten(ctx->accounts, &second);
 }
 
 /*
@@ -729,12 +719,11 @@ static void failure_during_a_read_keeps_its_event(struct kunit *test)
 static void only_the_worker_wakes_readers(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
-	struct flexmem_gauge *gauge = &ctx->accounts->gauge;
 	struct fake_block *block;
-	struct reader reader;
+	struct fake_reader reader;
 	int i;
 
-	add_reader(gauge, &reader);
+	fake_reader_add(&reader, &ctx->listener);
 	hold_events(ctx);
 	alloc(test, GIB);
 	for (i = 0; i < 10; i++) {
@@ -744,8 +733,66 @@ static void only_the_worker_wakes_readers(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 0);
 	deliver(ctx);
-	KUNIT_EXPECT_EQ(test, atomic_read(&reader.wakeups), 1);
-	remove_wait_queue(&gauge->readers, &reader.entry);
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader, &ctx->listener), 1);
+}
+
+/* Each file has readers, and an event wakes them all. */
+static void an_event_wakes_every_file(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_listener *other =
+		&fake_client_open(test, ctx->table, 2)->listener;
+	struct flexmem_listener *file[] = {
+		&ctx->client->listener, &ctx->listener, other,
+	};
+	struct fake_reader reader[ARRAY_SIZE(file)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(file); i++)
+		fake_reader_add(&reader[i], file[i]);
+	hold_events(ctx);
+	alloc(test, GIB);
+	alloc(test, GIB);
+	deliver(ctx);
+	for (i = 0; i < ARRAY_SIZE(file); i++)
+		KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader[i], file[i]),
+				1);
+}
+
+/* The removal of the device wakes the readers of files without an event, too. */
+static void removal_wakes_every_file(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct fake_reader reader[2];
+
+	fake_reader_add(&reader[0], &ctx->client->listener);
+	fake_reader_add(&reader[1], &ctx->listener);
+	KUNIT_EXPECT_FALSE(test, flexmem_pressure_has_news(ctx->accounts,
+							   &ctx->listener));
+	fake_table_remove(ctx->table);
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_has_news(ctx->accounts,
+							  &ctx->listener));
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader[0],
+						 &ctx->client->listener), 1);
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader[1], &ctx->listener), 1);
+}
+
+/* After close() the worker does not know the file any more. */
+static void a_closed_file_gets_no_event(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *closed;
+
+	closed = kunit_kzalloc(test, sizeof(*closed), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, closed);
+	KUNIT_ASSERT_EQ(test, 0,
+			flexmem_client_init(closed, ctx->table, fake_uid(2),
+					    fake_cgroup(2), NULL));
+	flexmem_client_fini(closed);
+	memset(closed, 0xff, sizeof(*closed));
+	alloc(test, GIB);
+	alloc(test, GIB);
+	expect_event(test, CRITICAL, 2 * GIB, 2 * GIB);
 }
 
 /*
@@ -800,6 +847,9 @@ static struct kunit_case pressure_cases[] = {
 	KUNIT_CASE(several_have_failed),
 	KUNIT_CASE(failure_during_a_read_keeps_its_event),
 	KUNIT_CASE(only_the_worker_wakes_readers),
+	KUNIT_CASE(an_event_wakes_every_file),
+	KUNIT_CASE(removal_wakes_every_file),
+	KUNIT_CASE(a_closed_file_gets_no_event),
 	KUNIT_CASE(free_without_a_failed_alloc_is_silent),
 	{}
 };

@@ -407,6 +407,28 @@ static void a_limit_is_for_files_below_it(struct kunit *test)
 	expect_wishes(test, 0, 0, 0);
 }
 
+/* A wish wakes only the readers of files that could fulfil it. */
+static void a_wish_wakes_whom_it_concerns(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_listener *file[] = {
+		&ctx->file->listener, &ctx->below->listener,
+		&ctx->other->listener,
+	};
+	struct fake_reader reader[ARRAY_SIZE(file)];
+	unsigned int i;
+
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, SZ_512M);
+	alloc(test, ctx->below, SZ_256M);
+	for (i = 0; i < ARRAY_SIZE(file); i++)
+		fake_reader_add(&reader[i], file[i]);
+	fail(test, ctx->file, SZ_512M - SZ_64M);
+	deliver(ctx);
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader[0], file[0]), 0);
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader[1], file[1]), 1);
+	KUNIT_EXPECT_EQ(test, fake_reader_remove(&reader[2], file[2]), 0);
+}
+
 /* The same for a limit of handles, and for one of regions. */
 static void a_limit_of_handles_or_regions(struct kunit *test)
 {
@@ -601,6 +623,27 @@ static void a_wish_is_taken_once(struct kunit *test)
 						       &ctx->reading));
 }
 
+/* An ALLOC that fails while a thread reads a wish counts the wish as unread. */
+static void a_failure_during_a_read_keeps_the_wish(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, GIB / 4 * 3);
+	fail(test, ctx->below, GIB / 2);
+	fail(test, ctx->file, GIB / 2);
+	deliver(ctx);
+	KUNIT_EXPECT_TRUE(test, flexmem_pressure_look(ctx->accounts,
+						      &ctx->below->listener,
+						      &ctx->reading));
+	fail(test, ctx->below, GIB / 2);
+	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(ctx->accounts,
+						       &ctx->below->listener,
+						       &ctx->reading));
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->below));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, GIB / 2);
+}
+
 /* The flags tell what the event is about. */
 static void flags_tell_the_kind(struct kunit *test)
 {
@@ -699,6 +742,7 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(nobody_else_has_regions_of_a_limit),
 	KUNIT_CASE(a_wish_ends_with_success),
 	KUNIT_CASE(a_limit_is_for_files_below_it),
+	KUNIT_CASE(a_wish_wakes_whom_it_concerns),
 	KUNIT_CASE(a_limit_of_handles_or_regions),
 	KUNIT_CASE(several_wishes_are_one_event),
 	KUNIT_CASE(the_sum_is_no_more_than_the_memory),
@@ -707,6 +751,7 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(foreign_failures_are_not_counted),
 	KUNIT_CASE(a_late_reader_gets_the_largest_wish),
 	KUNIT_CASE(a_wish_is_taken_once),
+	KUNIT_CASE(a_failure_during_a_read_keeps_the_wish),
 	KUNIT_CASE(flags_tell_the_kind),
 	KUNIT_CASE(a_charge_that_ends_is_an_event_for_smaller_ones),
 	{}

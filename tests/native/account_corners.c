@@ -362,7 +362,101 @@ static void run_many_owners(struct run *r)
 	must_be_list(r, FLEXMEM_VIEW_OWNERS);
 }
 
+#define WAITERS 3
+
+/**
+ * struct waiting - files whose events tasks wait for
+ * @file: the files; NULL: closed
+ * @entry: stands for a task that waits for events of the file
+ * @woken: how often it was woken
+ */
+static struct waiting {
+	struct file *file[WAITERS];
+	struct wait_queue_entry entry[WAITERS];
+	unsigned int woken[WAITERS];
+} waiting;
+
+static struct flexmem_listener *listener_of(unsigned int i)
+{
+	struct flexmem_file *file = waiting.file[i]->private_data;
+
+	return &file->client.listener;
+}
+
+static int note_wakeup(struct wait_queue_entry *entry, unsigned int mode,
+		       int flags, void *key)
+{
+	waiting.woken[entry - waiting.entry]++;
+	return 0;
+}
+
+static void wait_no_more(unsigned int i)
+{
+	remove_wait_queue(&listener_of(i)->readers, &waiting.entry[i]);
+	native_close(waiting.file[i]);
+	waiting.file[i] = NULL;
+}
+
+/*
+ * Wakes the readers of all files. @meanwhile is called in the first pause, when those
+ * of the oldest file were woken.
+ */
+static void wake_while(struct run *r, void (*meanwhile)(void))
+{
+	struct flexmem_file *file;
+	unsigned int i;
+
+	memset(&waiting, 0, sizeof(waiting));
+	for (i = 0; i < WAITERS; i++) {
+		waiting.file[i] = native_open(world_minor(1), O_RDWR);
+		init_waitqueue_func_entry(&waiting.entry[i], note_wakeup);
+		add_wait_queue(&listener_of(i)->readers, &waiting.entry[i]);
+	}
+	file = waiting.file[0]->private_data;
+	native_settle_work();
+	__atomic_store_n(&during_pause, meanwhile, __ATOMIC_RELEASE);
+	flexmem_pressure_wake(&file->fdev->table.accounts);
+	must(r, !__atomic_load_n(&during_pause, __ATOMIC_ACQUIRE),
+	     "pause between two files");
+	for (i = 0; i < WAITERS; i++)
+		if (waiting.file[i])
+			wait_no_more(i);
+}
+
+static void close_first(void)
+{
+	wait_no_more(0);
+}
+
+static void unbind_function(void)
+{
+	world_unbind(1);
+}
+
+/* Between two files other tasks may close files, and remove the device. */
+static void run_pauses_of_wakeups(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
+
+	/* No file has an event. The removal is news for each of them. */
+	wake_while(r, unbind_function);
+	must(r, waiting.woken[0] && waiting.woken[1] && waiting.woken[2],
+	     "files of a device that was removed");
+	world_bind(1);
+	open_file(r, 1);
+	while (r->nr[1] < RUN_HANDLES &&
+	       !native_ioctl(r->file[1], FLEXMEM_IOCTL_ALLOC, &cmd))
+		r->handle[1][r->nr[1]++] = cmd.out_handle;
+	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	native_settle_work();
+	/* Each new file has the level as its event. File 1 is woken before them. */
+	wake_while(r, close_first);
+	must(r, !waiting.woken[0] && waiting.woken[1] == 1 &&
+	     waiting.woken[2] == 1, "files of which one was closed");
+}
+
 const struct sequence account_corners[] = {
+	{ "files of which some are being woken", NULL, run_pauses_of_wakeups },
 	{ "event when an ALLOC may succeed", NULL, run_events },
 	{ "reservation of a removed cgroup", NULL, run_reserve_again },
 	{ "many owners", prepare, run_many_owners },

@@ -606,7 +606,7 @@ static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
 	return 0;
 }
 
-/* A failed read() must not wake up the readers of other files. */
+/* A failed read() must not wake up other readers. */
 static void run_failed_reads(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 4 * SZ_1M);
@@ -618,7 +618,7 @@ static void run_failed_reads(struct run *r)
 
 	open_file(r, 0);
 	file = r->file[0]->private_data;
-	readers = &file->fdev->table.accounts.gauge.readers;
+	readers = &file->client.listener.readers;
 	while (r->nr[0] < RUN_HANDLES &&
 	       !native_ioctl(r->file[0], FLEXMEM_IOCTL_ALLOC, &cmd))
 		r->handle[0][r->nr[0]++] = cmd.out_handle;
