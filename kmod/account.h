@@ -153,8 +153,8 @@ struct flexmem_account {
  * @by: the account that has the limit: the charged account, or one above it. The
  *	charged account keeps it. NULL: no limit has refused the charge
  * @figures: the limit and its use at that moment, for a caller that may see @by
- * @where: set by the caller: a number for the regions in which the request may be
- *	placed, the same for all requests that may be placed in the same ones
+ * @where: set by the caller: a number for the places of the request, the same for
+ *	all requests that fit into the same places if they are no larger
  */
 struct flexmem_refused {
 	struct flexmem_account *by;

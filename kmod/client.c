@@ -138,6 +138,37 @@ static struct rb_root *tree_of_chunk(struct flexmem_client *client,
 }
 
 /*
+ * Tells the other files that a request lacks memory, if that can help.
+ * @began: flexmem_gauge_frees() when the request began.
+ */
+static void tell_failure(struct flexmem_client *client,
+			 struct flexmem_request *request, u64 began)
+{
+	struct flexmem_accounts *accounts = &client->table->accounts;
+	u64 event;
+
+	/* The caller gets no event for blocks that it has freed itself. */
+	began += request->given;
+	if (request->reason != FLEXMEM_REASON_REGION_SIZE) {
+		event = flexmem_pressure_failed(accounts, &client->listener,
+						began);
+		if (request->part <= request->room)
+			request->event = event;
+	}
+	if (request->part <= request->room_of_others &&
+	    flexmem_account_want(&client->listener, request->size,
+				 request->reason, &request->refused))
+		return;
+	/*
+	 * What others have was read after the search, so memory that was freed
+	 * meanwhile may be enough. Memory of the file that is still in use may
+	 * be used by others.
+	 */
+	request->alone = flexmem_gauge_frees(&accounts->gauge) == began &&
+			 !request->own_leaving;
+}
+
+/*
  * Makes an allocation that look-ups do not find yet.
  * @request: receives the reason on -ENOMEM, on each path.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
@@ -149,7 +180,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_request *request)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
-	u64 began = flexmem_gauge_frees(&accounts->gauge), event;
+	u64 began = flexmem_gauge_frees(&accounts->gauge);
 	struct flexmem_allocation *allocation;
 	int rc = flexmem_leaving_settle(&client->table->leaving);
 
@@ -160,23 +191,11 @@ flexmem_client_prepare(struct flexmem_client *client,
 	request->stock = &client->stock;
 	allocation = flexmem_allocation_make(request);
 	if (IS_ERR(allocation)) {
-		/* The caller gets no event for blocks that it has freed itself. */
-		if (request->reason != FLEXMEM_REASON_NONE &&
-		    request->reason != FLEXMEM_REASON_REGION_SIZE) {
-			event = flexmem_pressure_failed(accounts,
-							&client->listener,
-							began + request->given);
-			if (request->part <= request->room)
-				request->event = event;
-		}
-		request->alone = request->part > request->room_of_others ||
-				 !flexmem_account_want(&client->listener,
-						       request->size,
-						       request->reason,
-						       &request->refused);
+		if (request->reason != FLEXMEM_REASON_NONE)
+			tell_failure(client, request, began);
 		return allocation;
 	}
-	flexmem_pressure_succeeded(accounts, &client->listener);
+	flexmem_pressure_succeeded(accounts, &client->listener, request->size);
 	rc = flexmem_handles_add(&client->handles, allocation);
 	if (rc) {
 		flexmem_allocation_drop_handle(allocation, &client->stock);

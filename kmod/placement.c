@@ -23,6 +23,7 @@
 
 #include <linux/bitops.h>
 #include <linux/err.h>
+#include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
@@ -387,6 +388,19 @@ static bool is_impossible(const struct flexmem_request *request)
 }
 
 /*
+ * A number for the places of a request, the same for all requests that fit into
+ * the same places if they are no larger.
+ */
+static u64 where_of(const struct flexmem_request *request)
+{
+	u64 where = request->domains * FLEXMEM_NR_KINDS + kind_of(request);
+
+	where = where * 2 + (request->chunks > 1);
+	return where * BITS_PER_TYPE(request->alignment) +
+	       ilog2(request->alignment);
+}
+
+/*
  * Charges a request, and takes a reference to its account.
  * Context: the caller holds no region's lock. Return: 0, or -ENOSPC with the
  * reason in @request. After an error the caller calls flexmem_place_fail().
@@ -395,8 +409,7 @@ int flexmem_place_charge(struct flexmem_request *request)
 {
 	const struct flexmem_domain *domain = request->table->domain;
 
-	request->refused.where = request->domains * FLEXMEM_NR_KINDS +
-				 kind_of(request);
+	request->refused.where = where_of(request);
 	/*
 	 * Even a short charge can make another caller with the same limit fail,
 	 * so a chunk that is larger than any region is refused without a charge.
@@ -430,11 +443,18 @@ static bool others_have(const struct flexmem_account *account,
 	       bytes[FLEXMEM_USE_QUARANTINED] > account->in[slot].bytes;
 }
 
+static bool is_limit(const struct flexmem_request *request)
+{
+	return request->reason == FLEXMEM_REASON_CGROUP_LIMIT ||
+	       request->reason == FLEXMEM_REASON_REGION_LIMIT;
+}
+
 /*
  * Computes which regions could serve a request: if all memory were free, and if
  * all memory of other files were free. Under the accounts' lock and RCU. @slots:
  * those of the request's kind and domains. If a capacity may have changed, a
- * region of any size could come.
+ * region of any size could come. If a limit is in the way, others can make room
+ * below it, and then the request can have a region in which they have nothing.
  */
 static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 {
@@ -460,7 +480,8 @@ static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 		size = region->mem.size;
 		request->room = max(request->room, size);
 		size -= min(size, account->in[slot].bytes);
-		if (may_enter & BIT_ULL(slot) && others_have(account, slot))
+		if (may_enter & BIT_ULL(slot) &&
+		    (is_limit(request) || others_have(account, slot)))
 			request->room_of_others = max(request->room_of_others,
 						      size);
 	}
@@ -491,6 +512,7 @@ static void add_stats(struct flexmem_request *request)
 	spin_lock(&table->accounts.lock);
 	add_rooms(request, slots);
 	request->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
+	request->own_leaving = request->account->orphaned;
 	spin_unlock(&table->accounts.lock);
 	rcu_read_unlock();
 	request->max_region = flexmem_table_max_region(table, request->domains);

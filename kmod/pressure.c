@@ -90,13 +90,13 @@ static bool make_event(struct flexmem_gauge *gauge)
 {
 	u64 frees = flexmem_gauge_frees(gauge);
 	bool relief = is_hungry(gauge) && frees != gauge->told_frees;
-	bool wanted = gauge->wanted;
+	bool wanted = gauge->nr_wishes;
 	/* A level that fell and rose again counts: memory is needed again. */
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
 					gauge->told != FLEXMEM_PRESSURE_NONE);
 
 	WRITE_ONCE(gauge->moved, false);
-	WRITE_ONCE(gauge->wanted, false);
+	WRITE_ONCE(gauge->nr_wishes, 0);
 	if (!changed && !relief && !wanted)
 		return false;
 	gauge->sequence++;
@@ -209,20 +209,38 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 }
 
 /*
- * Notes that an ALLOC that failed may succeed now, and does the same as
- * flexmem_pressure_tell(). Context: any, but not under &flexmem_accounts.lock.
+ * Counts memory that becomes free, for flexmem_pressure_tell_free(). Context: any,
+ * also under the lock of a region: who finds no room there knows of the free.
  */
-void flexmem_pressure_freed(struct flexmem_accounts *accounts)
+void flexmem_pressure_count_free(struct flexmem_accounts *accounts)
+{
+	atomic64_inc(&accounts->gauge.frees);
+	/* Counts before @hungry is read. Pairs with flexmem_pressure_failed(). */
+	smp_mb__after_atomic();
+}
+
+/*
+ * Delivers an event about memory that was counted if a file waits for it, and does
+ * the same as flexmem_pressure_tell(). Not under &flexmem_accounts.lock.
+ */
+void flexmem_pressure_tell_free(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
 
-	atomic64_inc(&gauge->frees);
-	/* Counts before it reads @hungry. Pairs with flexmem_pressure_failed(). */
-	smp_mb__after_atomic();
 	if (is_hungry(gauge))
 		deliver_soon(gauge);
 	else
 		flexmem_pressure_tell(accounts);
+}
+
+/*
+ * Notes that an ALLOC that failed may succeed now. Context: any, but not under
+ * &flexmem_accounts.lock.
+ */
+void flexmem_pressure_freed(struct flexmem_accounts *accounts)
+{
+	flexmem_pressure_count_free(accounts);
+	flexmem_pressure_tell_free(accounts);
 }
 
 /*
@@ -278,29 +296,32 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 }
 
 /* Takes back the wish of a file for the next event. */
-static void withdraw_wish(const struct flexmem_gauge *gauge,
+static void withdraw_wish(struct flexmem_gauge *gauge,
 			  struct flexmem_listener *listener)
 {
 	if (listener->own.at > gauge->sequence) {
 		listener->in->next.bytes -= listener->own.bytes;
 		listener->own = (struct flexmem_wish) {};
+		WRITE_ONCE(gauge->nr_wishes, gauge->nr_wishes - 1);
 	}
 	WRITE_ONCE(listener->wishes, false);
 }
 
 /*
- * Notes that an ALLOC of a file has succeeded. From now on a free is no event for
- * the file, and it wishes for nothing.
+ * Notes that an ALLOC of @bytes of a file has succeeded, or that a RESIZE has added
+ * @bytes. From now on a free is no event for the file. A larger request of the file,
+ * which has failed, still lacks memory.
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
-				struct flexmem_listener *listener)
+				struct flexmem_listener *listener, u64 bytes)
 {
 	if (likely(READ_ONCE(listener->failed_at) == NOT_FAILED &&
 		   !READ_ONCE(listener->wishes)))
 		return;
 	spin_lock(&accounts->lock);
 	WRITE_ONCE(listener->failed_at, NOT_FAILED);
-	withdraw_wish(&accounts->gauge, listener);
+	if (bytes >= listener->own.bytes)
+		withdraw_wish(&accounts->gauge, listener);
 	spin_unlock(&accounts->lock);
 }
 
@@ -310,7 +331,10 @@ static void settle_wishes(const struct flexmem_gauge *gauge,
 {
 	if (!wishes->next.at || wishes->next.at > gauge->sequence)
 		return;
-	wishes->told[wishes->nr_told++ % FLEXMEM_OLD_WISHES] = wishes->next;
+	/* All wishes may have been taken back. */
+	if (wishes->next.bytes)
+		wishes->told[wishes->nr_told++ % FLEXMEM_OLD_WISHES] =
+			wishes->next;
 	wishes->next = (struct flexmem_wish) {};
 }
 
@@ -366,19 +390,20 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 		listener->in->next.bytes -= own->bytes;
 		if (listener->in == wishes)
 			bytes = max(bytes, own->bytes);
+	} else {
+		WRITE_ONCE(gauge->nr_wishes, gauge->nr_wishes + 1);
 	}
 	listener->in = wishes;
 	*own = (struct flexmem_wish) { .at = at, .bytes = bytes };
 	WRITE_ONCE(listener->wishes, true);
 	wishes->next.at = at;
 	wishes->next.bytes += bytes;
-	WRITE_ONCE(gauge->wanted, true);
 }
 
 /* Delivers an event if there is a wish. Not under &flexmem_accounts.lock. */
 void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
 {
-	if (READ_ONCE(accounts->gauge.wanted))
+	if (READ_ONCE(accounts->gauge.nr_wishes))
 		deliver_soon(&accounts->gauge);
 }
 
@@ -399,7 +424,8 @@ void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 	};
 	spin_lock(&accounts->lock);
 	/* A wish of the next event may be older than the file, too. */
-	listener->wanted_at = accounts->gauge.sequence + accounts->gauge.wanted;
+	listener->wanted_at = accounts->gauge.sequence +
+			      !!accounts->gauge.nr_wishes;
 	spin_unlock(&accounts->lock);
 	init_waitqueue_head(&listener->readers);
 	mutex_lock(&accounts->gauge.files_lock);
@@ -411,7 +437,7 @@ void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 void flexmem_pressure_unlisten(struct flexmem_accounts *accounts,
 			       struct flexmem_listener *listener)
 {
-	flexmem_pressure_succeeded(accounts, listener);
+	flexmem_pressure_succeeded(accounts, listener, U64_MAX);
 	mutex_lock(&accounts->gauge.files_lock);
 	list_del(&listener->link);
 	mutex_unlock(&accounts->gauge.files_lock);

@@ -57,14 +57,14 @@ struct flexmem_wishes {
  *	that is larger; 0 if no ALLOC has failed. If @hungry is below
  *	@told_frees, every file with a failed ALLOC has had its event
  * @wishes: wishes that all files could fulfil
- * @wanted: there is a wish for the next event, here or in an account
+ * @nr_wishes: files with a wish for the next event, here or in an account
  * @next: earliest time of the next event, in jiffies
  * @deliver: work that delivers the next event
  * @files_lock: protects @files; comes before &flexmem_accounts.lock
  * @files: listeners of the open files, but for those that a walk has still to wake
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
- * @moved, @told_frees, @hungry, @wanted and @next are also read without it.
+ * @moved, @told_frees, @hungry, @nr_wishes and @next are also read without it.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -79,7 +79,7 @@ struct flexmem_gauge {
 	u64 told_frees;
 	u64 hungry;
 	struct flexmem_wishes wishes;
-	bool wanted;
+	unsigned int nr_wishes;
 	unsigned long next;
 	struct delayed_work deliver;
 	struct mutex files_lock; /* protects @files */
@@ -159,13 +159,15 @@ static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge)
 
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);
 void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
+void flexmem_pressure_count_free(struct flexmem_accounts *accounts);
+void flexmem_pressure_tell_free(struct flexmem_accounts *accounts);
 void flexmem_pressure_freed(struct flexmem_accounts *accounts);
 u64 flexmem_pressure_number(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener);
 u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener, u64 began);
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
-				struct flexmem_listener *listener);
+				struct flexmem_listener *listener, u64 bytes);
 void flexmem_pressure_wanted(struct flexmem_accounts *accounts);
 void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener,

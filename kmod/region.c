@@ -249,7 +249,8 @@ void flexmem_region_orphan(struct flexmem_block *block)
 /*
  * Uncharges a block, and makes it free.
  * @unused: receives nodes, for flexmem_spare_drop() without the lock.
- * Context: under the region's lock. Return: true if @block was the last block
+ * Context: under the region's lock. The caller calls flexmem_pressure_tell_free()
+ * without it. Return: true if @block was the last block
  * of a dead region. Then the caller drops the lock and destroys the region.
  */
 static bool free_block(struct flexmem_region *region,
@@ -258,6 +259,7 @@ static bool free_block(struct flexmem_region *region,
 {
 	set_use(region, block, FLEXMEM_USE_FREE);
 	flexmem_blocks_free(&region->blocks, block, unused);
+	flexmem_pressure_count_free(&region->table->accounts);
 	region->sequence++;
 	debug_check(region);
 	if (!region->dead && flexmem_residues_have_mixed(&region->blocks.residues))
@@ -284,7 +286,7 @@ void flexmem_region_free(struct flexmem_block *block,
 	last = free_block(region, block, &unused);
 	spin_unlock(&region->lock);
 
-	flexmem_pressure_freed(accounts);
+	flexmem_pressure_tell_free(accounts);
 	flexmem_spare_drop(&unused, stock);
 	if (last)
 		flexmem_region_destroy(region);
@@ -306,7 +308,7 @@ void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 	/* The region stays, because @block stays in it. */
 	free_block(region, tail, &unused);
 	spin_unlock(&region->lock);
-	flexmem_pressure_freed(&region->table->accounts);
+	flexmem_pressure_tell_free(&region->table->accounts);
 	flexmem_spare_drop(&unused, NULL);
 }
 

@@ -50,9 +50,11 @@
  * @room: on -ENOMEM: largest region that the account may use or could acquire now;
  *	no FREE lets a larger chunk succeed
  * @room_of_others: on -ENOMEM: most bytes that one of these regions would have
- *	free if no other file had memory
+ *	free if no other file had memory. Regions in which no other file has memory
+ *	count only if a limit is in the way
  * @alone: on -ENOMEM: no other file was told of it, since none could help
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
+ * @own_leaving: those of the open file
  * @event: on -ENOMEM: what flexmem_pressure_failed() returned; 0 if no free can
  *	let it succeed
  *
@@ -89,6 +91,7 @@ struct flexmem_request {
 	u64 room_of_others;
 	bool alone;
 	u64 leaving;
+	u64 own_leaving;
 	u64 event;
 };
 

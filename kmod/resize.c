@@ -164,12 +164,17 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 void flexmem_resize_commit(struct flexmem_resizing *resizing)
 {
 	const struct flexmem_allocation *allocation = resizing->allocation;
+	struct flexmem_client *client = resizing->client;
 
-	if (resizing->tail)
+	if (resizing->tail) {
+		flexmem_pressure_succeeded(&client->table->accounts,
+					   &client->listener,
+					   resizing->size - allocation->size);
 		flexmem_region_join(allocation->chunks[0], resizing->tail);
-	else if (resizing->size < allocation->size)
+	} else if (resizing->size < allocation->size) {
 		flexmem_region_shrink(allocation->chunks[0], resizing->size,
 				      &resizing->spare);
+	}
 	end(resizing, resizing->size);
 }
 

@@ -125,6 +125,7 @@ static const struct scenario scenarios[] = {
  * @piece: allocations of a file that takes what is free
  * @failures: number of requests that have failed for lack of room
  * @asked: how often a file has asked what is free
+ * @alone: how often all other files have freed what they had
  * @wrong: a request has failed that must not fail
  * @random: state of draw()
  * @view: room for a snapshot
@@ -142,6 +143,7 @@ struct ctx {
 	struct flexmem_allocation *piece[MAX_PIECES];
 	unsigned int failures;
 	unsigned int asked;
+	unsigned int alone;
 	bool wrong;
 	struct rnd_state random;
 	struct flexmem_view view;
@@ -311,6 +313,56 @@ static void draw_domains(struct ctx *ctx, struct flexmem_request *request)
 	request->reuses = request->first != request->domains;
 }
 
+static void free_at(struct ctx *ctx, unsigned int i)
+{
+	flexmem_client_detach(ctx->live[i].file,
+			      ctx->live[i].allocation->handle);
+	flexmem_client_release(ctx->live[i].file, ctx->live[i].allocation);
+	ctx->live[i] = ctx->live[--ctx->nr];
+}
+
+/*
+ * A limit of regions without other files below it. Files of other cgroups may have
+ * memory in the regions, but they are not asked, and nobody waits for them.
+ */
+static bool is_own_limit_of_regions(const struct flexmem_request *request)
+{
+	return request->reason == FLEXMEM_REASON_REGION_LIMIT &&
+	       !(request->refused.figures.flags & FLEXMEM_REFUSAL_SHARED);
+}
+
+/*
+ * No other file could help: even if all other files free all that they have, the
+ * request fails.
+ */
+static void expect_nobody_helps(struct kunit *test, struct ctx *ctx,
+				struct flexmem_client *file,
+				const struct flexmem_request *asked)
+{
+	struct flexmem_request again = {
+		.size = asked->size,
+		.alignment = asked->alignment,
+		.domains = asked->domains,
+		.first = asked->first,
+		.flags = asked->flags,
+		.chunks = asked->chunks,
+	};
+	struct flexmem_allocation *allocation;
+	unsigned int i;
+
+	for (i = ctx->nr; i--;)
+		if (ctx->live[i].file != file)
+			free_at(ctx, i);
+	allocation = flexmem_client_prepare(file, &again);
+	ctx->alone++;
+	ctx->wrong |= !IS_ERR(allocation);
+	KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(allocation), -ENOMEM,
+			    "%llu bytes failed for reason %u, and others have helped",
+			    asked->size, asked->reason);
+	if (!IS_ERR(allocation))
+		flexmem_client_release(file, allocation);
+}
+
 static void alloc(struct kunit *test, struct ctx *ctx)
 {
 	struct flexmem_client *file = ctx->file[draw(ctx, NR_FILES)];
@@ -340,6 +392,10 @@ static void alloc(struct kunit *test, struct ctx *ctx)
 	KUNIT_EXPECT_NULL_MSG(test, found,
 			      "%llu bytes failed for reason %u, but there is %s",
 			      request.size, request.reason, found);
+	/* Not each time: a history needs files that have memory. */
+	if (request.alone && !is_own_limit_of_regions(&request) &&
+	    !draw(ctx, 4))
+		expect_nobody_helps(test, ctx, file, &request);
 }
 
 /* What a process is told that it can have: free bytes, and of one allocation. */
@@ -453,15 +509,8 @@ static void get_all(struct kunit *test, struct ctx *ctx)
 
 static void free_one(struct ctx *ctx)
 {
-	unsigned int i;
-
-	if (!ctx->nr)
-		return;
-	i = draw(ctx, ctx->nr);
-	flexmem_client_detach(ctx->live[i].file,
-			      ctx->live[i].allocation->handle);
-	flexmem_client_release(ctx->live[i].file, ctx->live[i].allocation);
-	ctx->live[i] = ctx->live[--ctx->nr];
+	if (ctx->nr)
+		free_at(ctx, draw(ctx, ctx->nr));
 }
 
 static void limit(struct ctx *ctx)
@@ -577,6 +626,7 @@ static void add_memories(struct fake_device *fake)
 struct figures {
 	unsigned int failures;
 	unsigned int asked;
+	unsigned int alone;
 };
 
 static void run_scenario(struct kunit *test, const struct scenario *scenario,
@@ -607,6 +657,7 @@ static void run_scenario(struct kunit *test, const struct scenario *scenario,
 	KUNIT_EXPECT_GE(test, ctx->failures, nr);
 	figures->failures += ctx->failures;
 	figures->asked += ctx->asked;
+	figures->alone += ctx->alone;
 }
 
 static void no_failure_with_a_placement(struct kunit *test)
@@ -617,8 +668,8 @@ static void no_failure_with_a_placement(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
 		run_scenario(test, &scenarios[i], 1000000 * i, &figures);
 	/* Each of them ends the test. */
-	kunit_info(test, "%u histories: %u failures, 0 with a placement; %u times all that was told free, 0 not had",
-		   histories, figures.failures, figures.asked);
+	kunit_info(test, "%u histories: %u failures, 0 with a placement; %u times all that was told free, 0 not had; %u times nobody could help",
+		   histories, figures.failures, figures.asked, figures.alone);
 }
 
 static struct kunit_case proof_cases[] = {

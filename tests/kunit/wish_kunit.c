@@ -12,6 +12,7 @@
 #include "fake_device.h"
 #include "pressure.h"
 #include "reservation.h"
+#include "resize.h"
 #include "table.h"
 
 struct ctx {
@@ -21,9 +22,11 @@ struct ctx {
 	/* Files in the cgroups 1, 12, which is below 1, and 2. */
 	struct flexmem_client *file, *below, *other;
 	struct flexmem_reading reading;
-	/* Who asks for memory meanwhile, and for how much. */
+	/* Who asks for memory meanwhile, and for what. */
 	struct flexmem_client *asker;
-	u64 asked;
+	struct flexmem_request asked;
+	/* What is freed meanwhile. */
+	struct flexmem_allocation *gift;
 };
 
 static void make(struct kunit *test, u64 capacity,
@@ -284,14 +287,17 @@ static void reserved_regions_do_not_count(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, flexmem_reservation_set(ctx->table, cgroup,
 							 GIB, 1, &reason));
+	/* Each region has memory of another file. */
+	alloc(test, ctx->other, SZ_2M);
 	alloc(test, ctx->file, SZ_512M + SZ_64M);
+	alloc(test, ctx->below, SZ_2M);
 	fail(test, ctx->file, SZ_512M);
 	expect_wishes(test, 0, 0, 0);
-	/* A file that has nothing in the other region lacks what is in it. */
+	/* A file that has little in the other region lacks what is in it. */
 	fail(test, ctx->below, SZ_512M);
 	expect_wishes(test, SZ_512M, 0, SZ_512M);
 	/* So does the file whose reserved region is full of its own memory. */
-	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, GIB - SZ_2M);
 	fail(test, ctx->other, SZ_512M);
 	expect_wishes(test, SZ_512M, SZ_512M, 0);
 	KUNIT_ASSERT_EQ(test, 0, flexmem_reservation_set(ctx->table, cgroup, 0,
@@ -347,6 +353,79 @@ static void own_memory_lies_in_the_way(struct kunit *test)
 	expect_wishes(test, 0, GIB - SZ_64M, GIB - SZ_64M);
 }
 
+/* Others make room below a limit, and the memory is in a region of nobody. */
+static void a_limit_and_a_region_of_nobody(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *empty, *given;
+	struct flexmem_request request;
+
+	alloc(test, ctx->file, SZ_512M);
+	empty = alloc(test, ctx->other, GIB);
+	free_all(ctx->other, empty);
+	given = alloc(test, ctx->below, SZ_64M);
+	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, GIB + SZ_128M);
+	deliver(ctx);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, SZ_512M + SZ_128M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, request.reason, FLEXMEM_REASON_CGROUP_LIMIT);
+	KUNIT_EXPECT_FALSE(test, request.alone);
+	expect_wishes(test, 0, SZ_512M + SZ_128M, 0);
+	free_all(ctx->below, given);
+	alloc(test, ctx->file, SZ_512M + SZ_128M);
+}
+
+/* Another process may map memory that the file has freed. */
+static void own_memory_that_others_use(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *used = alloc(test, ctx->file, GIB);
+	struct flexmem_request request;
+
+	alloc(test, ctx->file, SZ_512M);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, GIB - SZ_2M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_TRUE(test, request.alone);
+	flexmem_allocation_get(used);
+	free_all(ctx->file, used);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, GIB - SZ_2M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, request.alone);
+	expect_wishes(test, 0, 0, 0);
+	flexmem_allocation_put(used);
+	alloc(test, ctx->file, GIB - SZ_2M);
+}
+
+static void give_meanwhile(void *arg)
+{
+	struct ctx *ctx = arg;
+
+	ctx->fake->during_acquire = NULL;
+	free_all(ctx->other, ctx->gift);
+}
+
+/* What others have is read after the search. */
+static void memory_that_is_freed_meanwhile(struct kunit *test)
+{
+	struct flexmem_settings settings = fake_settings();
+	struct flexmem_request request;
+	struct ctx *ctx;
+
+	settings.order = FLEXMEM_ORDER_FILL_FIRST;
+	settings.nr_sizes = 1;
+	settings.sizes[0] = GIB;
+	make(test, GIB, &settings);
+	ctx = test->priv;
+	ctx->gift = alloc(test, ctx->other, SZ_512M);
+	ctx->fake->during_acquire = give_meanwhile;
+	ctx->fake->during_acquire_arg = ctx;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, SZ_512M + SZ_2M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_NULL(test, ctx->fake->during_acquire);
+	KUNIT_EXPECT_FALSE(test, request.alone);
+	alloc(test, ctx->file, SZ_512M + SZ_2M);
+}
+
 /* A limit of regions, and only files of other cgroups are in the region. */
 static void nobody_else_has_regions_of_a_limit(struct kunit *test)
 {
@@ -359,8 +438,62 @@ static void nobody_else_has_regions_of_a_limit(struct kunit *test)
 	expect_wishes(test, 0, 0, 0);
 }
 
-/* The last wish of a file ends with its next allocation. */
+/* Fails for a place. As much is free elsewhere. */
+static void fail_aligned(struct kunit *test, struct flexmem_client *client,
+			 u64 size)
+{
+	struct flexmem_request request;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(fake_client_prepare(client, size, GIB / 2,
+							  0, &request)),
+			-ENOMEM);
+}
+
+static void grow(struct kunit *test, struct flexmem_client *client,
+		 struct flexmem_allocation *allocation, u64 length)
+{
+	struct flexmem_resize cmd = {
+		.size = sizeof(cmd),
+		.handle = allocation->handle,
+		.length = length,
+	};
+	struct flexmem_resizing resizing;
+
+	KUNIT_ASSERT_EQ(test, 0, flexmem_resize_prepare(client, &cmd, &resizing));
+	flexmem_resize_commit(&resizing);
+}
+
+/* A wish ends when the file gets as much. */
 static void a_wish_ends_with_success(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *allocation;
+	u64 sequence;
+
+	/* The second region has a hole behind 2 MiB. */
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_2M);
+	fail_aligned(test, ctx->file, SZ_512M + SZ_64M);
+	expect_wishes(test, 0, SZ_512M + SZ_64M, SZ_512M + SZ_64M);
+	sequence = ctx->accounts->gauge.sequence;
+	fake_events_hold(ctx->accounts);
+	fail_aligned(test, ctx->file, SZ_512M + SZ_64M);
+	allocation = alloc(test, ctx->file, SZ_512M + SZ_64M);
+	expect_wishes(test, 0, 0, 0);
+	fake_events_hold(ctx->accounts);
+	fail_aligned(test, ctx->file, SZ_8M);
+	grow(test, ctx->file, allocation, SZ_512M + SZ_64M + SZ_8M);
+	expect_wishes(test, 0, 0, 0);
+	/* No event was made. */
+	KUNIT_EXPECT_EQ(test, ctx->accounts->gauge.sequence, sequence);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->file, SZ_512M);
+	grow(test, ctx->file, allocation, SZ_512M + SZ_64M + SZ_16M);
+	expect_wishes(test, 0, SZ_512M, SZ_512M);
+}
+
+/* A small allocation is not what a large request lacks. */
+static void a_small_success_ends_no_wish(struct kunit *test)
 {
 	struct ctx *ctx = test->priv;
 
@@ -369,17 +502,24 @@ static void a_wish_ends_with_success(struct kunit *test)
 	fake_events_hold(ctx->accounts);
 	fail(test, ctx->file, GIB);
 	alloc(test, ctx->file, SZ_2M);
-	expect_wishes(test, 0, 0, 0);
+	expect_wishes(test, 0, GIB, GIB);
 	fake_events_hold(ctx->accounts);
 	fail(test, ctx->file, GIB);
 	fail(test, ctx->below, SZ_512M + SZ_2M);
 	alloc(test, ctx->file, SZ_2M);
-	expect_wishes(test, SZ_512M + SZ_2M, 0, SZ_512M + SZ_2M);
-	/* What an event has told stays true. */
-	fail(test, ctx->file, GIB);
+	expect_wishes(test, SZ_512M + SZ_2M, GIB, GIB + SZ_512M + SZ_2M);
+}
+
+static void what_an_event_has_told_stays(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_2M);
+	fail_aligned(test, ctx->file, SZ_512M + SZ_64M);
 	deliver(ctx);
-	alloc(test, ctx->file, SZ_2M);
-	expect_wishes(test, 0, GIB, GIB);
+	alloc(test, ctx->file, SZ_512M + SZ_64M);
+	expect_wishes(test, 0, SZ_512M + SZ_64M, SZ_512M + SZ_64M);
 }
 
 /* Only files that are charged to a limit hear that the limit has refused. */
@@ -602,6 +742,26 @@ static void a_late_reader_gets_the_largest_wish(struct kunit *test)
 	expect_wish(test, ctx->other, GIB);
 }
 
+/* Events whose wishes were taken back are not told, however many there are. */
+static void what_was_taken_back_hides_no_wish(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	unsigned int i;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_2M);
+	fail(test, ctx->below, GIB);
+	deliver(ctx);
+	for (i = 0; i < 2 * FLEXMEM_OLD_WISHES; i++) {
+		fake_events_hold(ctx->accounts);
+		fail_aligned(test, ctx->file, SZ_512M + SZ_64M);
+		free_all(ctx->file, alloc(test, ctx->file, SZ_512M + SZ_64M));
+		deliver(ctx);
+	}
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->other));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, GIB);
+}
+
 /* Two threads look at a wish. One of them gets the event. */
 static void a_wish_is_taken_once(struct kunit *test)
 {
@@ -673,7 +833,7 @@ static void ask_meanwhile(void *arg)
 	struct ctx *ctx = arg;
 
 	ctx->fake->during_acquire = NULL;
-	try(ctx->asker, ctx->asked);
+	flexmem_client_prepare(ctx->asker, &ctx->asked);
 }
 
 static void expect_flags(struct kunit *test, struct flexmem_client *client,
@@ -690,7 +850,8 @@ static void expect_flags(struct kunit *test, struct flexmem_client *client,
  * another one, because of this charge. @same: it is from a file of the same
  * cgroup. @flags: of the event that the other file gets.
  */
-static void refuse_meanwhile(struct kunit *test, bool same, u64 size, u32 flags)
+static void refuse_meanwhile(struct kunit *test, bool same,
+			     const struct flexmem_request *asked, u32 flags)
 {
 	struct flexmem_settings settings = fake_settings();
 	struct ctx *ctx;
@@ -704,7 +865,7 @@ static void refuse_meanwhile(struct kunit *test, bool same, u64 size, u32 flags)
 	fake_client_limit(ctx->file, FLEXMEM_RESOURCE_BYTES, 4 * GIB);
 	ctx->fake->during_acquire = ask_meanwhile;
 	ctx->fake->during_acquire_arg = ctx;
-	ctx->asked = size;
+	ctx->asked = *asked;
 	ctx->asker = same ? fake_client_open(test, ctx->table, 1) : ctx->below;
 	fail(test, ctx->file, 3 * GIB);
 	KUNIT_EXPECT_NULL(test, ctx->fake->during_acquire);
@@ -712,15 +873,28 @@ static void refuse_meanwhile(struct kunit *test, bool same, u64 size, u32 flags)
 	expect_flags(test, ctx->file, FLEXMEM_EVENT_WANTED);
 }
 
+static struct flexmem_request request_of(u64 size)
+{
+	return (struct flexmem_request) {
+		.size = size,
+		.alignment = FLEXMEM_ALIGN,
+		.domains = 1,
+		.first = 1,
+		.chunks = 1,
+	};
+}
+
 static void a_charge_that_ends_is_an_event_for_smaller_ones(struct kunit *test)
 {
+	struct flexmem_request same = request_of(3 * GIB);
+	struct flexmem_request smaller = request_of(2 * GIB);
 	struct ctx *ctx;
 
-	refuse_meanwhile(test, true, 3 * GIB, FLEXMEM_EVENT_WANTED);
-	refuse_meanwhile(test, true, 2 * GIB,
+	refuse_meanwhile(test, true, &same, FLEXMEM_EVENT_WANTED);
+	refuse_meanwhile(test, true, &smaller,
 			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
 	/* Another cgroup may have regions that are reserved for it. */
-	refuse_meanwhile(test, false, 3 * GIB,
+	refuse_meanwhile(test, false, &same,
 			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
 	/* It is one only once. */
 	ctx = test->priv;
@@ -728,6 +902,20 @@ static void a_charge_that_ends_is_an_event_for_smaller_ones(struct kunit *test)
 	fail(test, ctx->file, 3 * GIB);
 	expect_flags(test, ctx->below, FLEXMEM_EVENT_WANTED);
 	alloc(test, ctx->below, 2 * GIB);
+}
+
+/* A request may fit where another one of its size does not. */
+static void a_charge_that_ends_is_an_event_for_other_places(struct kunit *test)
+{
+	struct flexmem_request aligned = request_of(3 * GIB);
+	struct flexmem_request pieces = request_of(3 * GIB);
+
+	aligned.alignment = SZ_2M;
+	refuse_meanwhile(test, true, &aligned,
+			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
+	pieces.chunks = 2;
+	refuse_meanwhile(test, true, &pieces,
+			 FLEXMEM_EVENT_WANTED | FLEXMEM_EVENT_FREED);
 }
 
 static struct kunit_case wish_cases[] = {
@@ -739,8 +927,13 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(reserved_regions_do_not_count),
 	KUNIT_CASE(own_regions_fill_a_limit),
 	KUNIT_CASE(own_memory_lies_in_the_way),
+	KUNIT_CASE(a_limit_and_a_region_of_nobody),
+	KUNIT_CASE(own_memory_that_others_use),
+	KUNIT_CASE(memory_that_is_freed_meanwhile),
 	KUNIT_CASE(nobody_else_has_regions_of_a_limit),
 	KUNIT_CASE(a_wish_ends_with_success),
+	KUNIT_CASE(a_small_success_ends_no_wish),
+	KUNIT_CASE(what_an_event_has_told_stays),
 	KUNIT_CASE(a_limit_is_for_files_below_it),
 	KUNIT_CASE(a_wish_wakes_whom_it_concerns),
 	KUNIT_CASE(a_limit_of_handles_or_regions),
@@ -750,10 +943,12 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_file_has_one_wish_at_a_time),
 	KUNIT_CASE(foreign_failures_are_not_counted),
 	KUNIT_CASE(a_late_reader_gets_the_largest_wish),
+	KUNIT_CASE(what_was_taken_back_hides_no_wish),
 	KUNIT_CASE(a_wish_is_taken_once),
 	KUNIT_CASE(a_failure_during_a_read_keeps_the_wish),
 	KUNIT_CASE(flags_tell_the_kind),
 	KUNIT_CASE(a_charge_that_ends_is_an_event_for_smaller_ones),
+	KUNIT_CASE(a_charge_that_ends_is_an_event_for_other_places),
 	{}
 };
 

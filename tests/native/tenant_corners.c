@@ -623,15 +623,15 @@ bool ran_after_free(void)
 	return ran;
 }
 
-typeof(flexmem_pressure_freed) __real_flexmem_pressure_freed,
-			       __wrap_flexmem_pressure_freed;
+typeof(flexmem_pressure_tell_free) __real_flexmem_pressure_tell_free,
+			       __wrap_flexmem_pressure_tell_free;
 
-/* The linker redirects calls of flexmem_pressure_freed() to this function. */
-void __wrap_flexmem_pressure_freed(struct flexmem_accounts *accounts)
+/* The linker redirects calls of flexmem_pressure_tell_free() to this function. */
+void __wrap_flexmem_pressure_tell_free(struct flexmem_accounts *accounts)
 {
 	struct run *r = READ_ONCE(waiting);
 
-	__real_flexmem_pressure_freed(accounts);
+	__real_flexmem_pressure_tell_free(accounts);
 	if (!r)
 		return;
 	WRITE_ONCE(waiting, NULL);

@@ -147,10 +147,10 @@ static void wish(struct process *by, uint64_t bytes)
 	device.wanted = true;
 }
 
-/* An ALLOC has succeeded, so the process lacks nothing any more. */
-static void withdraw(struct process *by)
+/* An ALLOC has succeeded, so the process lacks no such memory any more. */
+static void withdraw(struct process *by, uint64_t bytes)
 {
-	if (by->wish_at <= device.sequence)
+	if (by->wish_at <= device.sequence || bytes < by->wish)
 		return;
 	device.next -= by->wish;
 	by->wish = 0;
@@ -264,7 +264,7 @@ static int alloc(void *user, uint64_t bytes, uint64_t alignment, uint32_t flags,
 			wish(process, bytes);
 		return -ENOMEM;
 	}
-	withdraw(process);
+	withdraw(process, bytes);
 	occupy(begin, bytes);
 	process->own += bytes;
 	memory->handle = begin;

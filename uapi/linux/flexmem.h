@@ -514,8 +514,9 @@ enum flexmem_policy {
  *	another file has bytes in a region that is charged to it. Without the flag
  *	no other program can help. HIDDEN: told as well
  * @FLEXMEM_REFUSAL_ALONE: no other open file has an event because of this ALLOC
- *	(&struct flexmem_event says when), since none could help. Told with each
- *	reason, and only by ALLOC
+ *	(&struct flexmem_event says when), none has freed memory during it, and
+ *	no freed memory of the caller's file is still in use. So no other program
+ *	can help. Told with each reason but NONE, and only by ALLOC
  */
 enum flexmem_refusal_flags {
 	FLEXMEM_REFUSAL_HIDDEN = 1 << 0,
@@ -586,7 +587,7 @@ struct flexmem_refusal {
  *	with the reasons NONE and REGION_SIZE, and if each region that the file
  *	may use, and each that could be acquired now, is too small
  * @out_refusal: with the reasons REGION_LIMIT and CGROUP_LIMIT: the limit. Else
- *	all members are 0
+ *	all members are 0, but @flags may have FLEXMEM_REFUSAL_ALONE
  *
  * Allocates device memory, never less than @length. The reply is also written
  * on failure: @out_handle is 0, @out_size is the rounded request, and the other
@@ -1506,12 +1507,13 @@ enum flexmem_event_flags {
  * level is not FLEXMEM_PRESSURE_NONE. A file also has an event if its last
  * ALLOC failed with ENOMEM, and any file has freed memory since that ALLOC
  * began, in any domain. An ALLOC that fails with another error than ENOMEM
- * counts as freed memory. What an ALLOC or a RESIZE was charged before it
- * failed with ENOMEM is freed memory only if a limit has refused a smaller
- * request meanwhile: otherwise two files that fail could wake each other for
- * ever. The same holds for a RESIZE that fails with EAGAIN. But the
- * chunks that an ALLOC of several chunks got before it failed are freed memory
- * for other files. There is one such event for each failed ALLOC, unless a
+ * counts as freed memory. What an ALLOC was charged before it failed with
+ * ENOMEM is freed memory only if a limit has refused another request meanwhile
+ * that is smaller, of another cgroup, or for other places: otherwise two files
+ * that fail could wake each other for ever. What a failed RESIZE was charged is
+ * freed memory if a limit has refused any request meanwhile. The chunks that an
+ * ALLOC of several chunks got before it failed are freed memory for other files.
+ * There is one such event for each failed ALLOC, unless a
  * later ALLOC succeeds, and none if the ALLOC failed for the reason NONE or
  * REGION_SIZE. A file gets at most one event in FLEXMEM_EVENT_MS.
  *
@@ -1527,8 +1529,8 @@ enum flexmem_event_flags {
  * more than the memory of the function. A file that reads late gets the largest
  * sum of the last four such events. A file gets no such event for an ALLOC of
  * its own, none for an ALLOC that failed before the file was opened, and none for
- * one after which, before the event, an ALLOC of the same file has succeeded or
- * the file was closed.
+ * one after which, before the event, the same file has got as many bytes by one
+ * ALLOC or RESIZE, or was closed.
  *
  * poll() returns POLLIN | POLLRDNORM while there is an event, and POLLERR |
  * POLLHUP after the removal of the device. read() returns the level of the

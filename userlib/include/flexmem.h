@@ -1115,7 +1115,11 @@ struct flexmem_available {
  * device, and names no domain: the largest free block that is not reserved for
  * another cgroup, or what a further region would have. So a process that
  * allocates all that is free in pieces of at most @largest bytes, and asks again
- * before each of them, gets all of it if nobody else allocates.
+ * before each of them, gets all of it if nobody else allocates. There are two
+ * exceptions. With a limit of regions, @largest may be a block in a region that
+ * the limit keeps the process out of, and a further region may be smaller than
+ * the largest. With few slots, and if fallback_sizes does not name the largest
+ * size first, small pieces may fill the slots with small regions.
  *
  * Return: 0; -EINVAL: an argument is NULL or @size is too small; or an error of
  * the driver, as for flexmem_device_domain().

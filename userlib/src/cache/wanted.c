@@ -105,7 +105,8 @@ static void note(struct fmlib_wanted *wanted, uint64_t bytes, uint64_t now)
 /*
  * Makes the next wish the present one, if it needs more than what is left of the
  * present one. If others have taken a part of the last gifts, the rest is there
- * for it, unless the device has @free_bytes enough and has refused it even so.
+ * for it, unless the device has @free_bytes enough and has refused it even so:
+ * then they are in pieces, or below a limit that has no room for the wish.
  * Returns whether it does.
  */
 static bool advance(struct flexmem_cache *cache, uint64_t in_use,
