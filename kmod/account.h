@@ -164,7 +164,7 @@ struct flexmem_refused {
 
 /**
  * struct flexmem_accounts - all accounts of one function
- * @function: the function, for traces; NULL in unit tests. Set once
+ * @function: the function; NULL for the limits of all functions. Set once
  * @link: in the list of all functions' accounts in limit.c
  * @found: the account that a command of limit.c is about to change
  * @lock: protects the members below. A charge for a block takes it under the

@@ -161,11 +161,11 @@ static void tell_failure(struct flexmem_client *client,
 		return;
 	/*
 	 * What others have was read after the search, so memory that was freed
-	 * meanwhile may be enough. Memory of the file that is still in use may
-	 * be used by others.
+	 * meanwhile may be enough. What the file itself has freed may still be
+	 * in use by others.
 	 */
 	request->alone = flexmem_gauge_frees(&accounts->gauge) == began &&
-			 !request->own_leaving;
+			 request->part > request->room_of_leaving;
 }
 
 /*

@@ -450,8 +450,9 @@ static bool is_limit(const struct flexmem_request *request)
 }
 
 /*
- * Computes which regions could serve a request: if all memory were free, and if
- * all memory of other files were free. Under the accounts' lock and RCU. @slots:
+ * Computes which regions could serve a request: if all memory were free, if all
+ * memory of other files were free, and if what the file itself has freed were no
+ * longer in use. Under the accounts' lock and RCU. @slots:
  * those of the request's kind and domains. If a capacity may have changed, a
  * region of any size could come. If a limit is in the way, others can make room
  * below it, and then the request can have a region in which they have nothing.
@@ -461,6 +462,7 @@ static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 	struct flexmem_account *account = request->account;
 	struct flexmem_table *table = request->table;
 	u64 may_enter = flexmem_account_may_enter(account), size;
+	const struct flexmem_charges *in;
 	const struct flexmem_domain *domain;
 	struct flexmem_region *region;
 	unsigned int slot;
@@ -477,13 +479,19 @@ static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 		region = rcu_dereference(table->region[slot]);
 		if (!region || flexmem_region_is_closed(region, account))
 			continue;
+		in = &account->in[slot];
 		size = region->mem.size;
 		request->room = max(request->room, size);
-		size -= min(size, account->in[slot].bytes);
-		if (may_enter & BIT_ULL(slot) &&
-		    (is_limit(request) || others_have(account, slot)))
+		if (!(may_enter & BIT_ULL(slot)))
+			continue;
+		size -= min(size, in->bytes);
+		if (is_limit(request) || others_have(account, slot))
 			request->room_of_others = max(request->room_of_others,
 						      size);
+		if (in->orphaned)
+			request->room_of_leaving =
+				max(request->room_of_leaving,
+				    size + in->orphaned);
 	}
 }
 
@@ -496,6 +504,14 @@ static void add_stats(struct flexmem_request *request)
 	bool closed;
 
 	rcu_read_lock();
+	/*
+	 * Before the loop: a block that is no longer charged now is counted as free
+	 * when the loop has had the lock of its region.
+	 */
+	spin_lock(&table->accounts.lock);
+	add_rooms(request, slots);
+	request->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
+	spin_unlock(&table->accounts.lock);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = rcu_dereference(table->region[slot]);
 		if (!region)
@@ -509,11 +525,6 @@ static void add_stats(struct flexmem_request *request)
 			flexmem_region_add_to(region, closed, &request->sum);
 		spin_unlock(&region->lock);
 	}
-	spin_lock(&table->accounts.lock);
-	add_rooms(request, slots);
-	request->leaving = table->accounts.bytes[FLEXMEM_USE_ORPHANED];
-	request->own_leaving = request->account->orphaned;
-	spin_unlock(&table->accounts.lock);
 	rcu_read_unlock();
 	request->max_region = flexmem_table_max_region(table, request->domains);
 }

@@ -214,6 +214,8 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
  */
 void flexmem_pressure_count_free(struct flexmem_accounts *accounts)
 {
+	/* The free bytes change before the number. Pairs with the searches. */
+	smp_mb__before_atomic();
 	atomic64_inc(&accounts->gauge.frees);
 	/* Counts before @hungry is read. Pairs with flexmem_pressure_failed(). */
 	smp_mb__after_atomic();
@@ -287,7 +289,7 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	WRITE_ONCE(gauge->hungry, max3(gauge->hungry, gauge->told_frees,
 				       flexmem_gauge_frees(gauge)));
 	spin_unlock(&accounts->lock);
-	/* Sets @hungry before it reads @frees. Pairs with flexmem_pressure_freed(). */
+	/* Sets @hungry before it reads @frees. Pairs with the count of a free. */
 	smp_mb();
 	/* The event about the free may have been delivered: counts one more. */
 	if (flexmem_gauge_frees(gauge) != began)
@@ -307,10 +309,28 @@ static void withdraw_wish(struct flexmem_gauge *gauge,
 	WRITE_ONCE(listener->wishes, false);
 }
 
+/* Ends the wish of a file that has got @bytes. A larger request still lacks memory. */
+static void end_wish(struct flexmem_gauge *gauge,
+		     struct flexmem_listener *listener, u64 bytes)
+{
+	if (bytes >= listener->own.bytes || listener->own.at <= gauge->sequence)
+		withdraw_wish(gauge, listener);
+}
+
+/* Notes that a RESIZE of a file has added @bytes. */
+void flexmem_pressure_grew(struct flexmem_accounts *accounts,
+			   struct flexmem_listener *listener, u64 bytes)
+{
+	if (likely(!READ_ONCE(listener->wishes)))
+		return;
+	spin_lock(&accounts->lock);
+	end_wish(&accounts->gauge, listener, bytes);
+	spin_unlock(&accounts->lock);
+}
+
 /*
- * Notes that an ALLOC of @bytes of a file has succeeded, or that a RESIZE has added
- * @bytes. From now on a free is no event for the file. A larger request of the file,
- * which has failed, still lacks memory.
+ * Notes that an ALLOC of @bytes of a file has succeeded. From now on a free is no
+ * event for the file.
  */
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener, u64 bytes)
@@ -320,8 +340,7 @@ void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 		return;
 	spin_lock(&accounts->lock);
 	WRITE_ONCE(listener->failed_at, NOT_FAILED);
-	if (bytes >= listener->own.bytes)
-		withdraw_wish(&accounts->gauge, listener);
+	end_wish(&accounts->gauge, listener, bytes);
 	spin_unlock(&accounts->lock);
 }
 

@@ -98,8 +98,7 @@ struct flexmem_gauge {
  * @unread: bytes of older wishes that the file has not read yet
  * @in: where the file's own latest wish is; NULL if it has had none
  * @own: the file's part of this wish
- * @wishes: an ALLOC has failed, and none has succeeded since; also read without
- *	the lock
+ * @wishes: the file may have a wish for the next event; also read without the lock
  * @nr_read: number of events that the file has read
  * @freed: how often the file has found that memory was freed, plus 1
  * @counted: flexmem_gauge_frees() when the file last looked
@@ -168,6 +167,8 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener, u64 began);
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener, u64 bytes);
+void flexmem_pressure_grew(struct flexmem_accounts *accounts,
+			   struct flexmem_listener *listener, u64 bytes);
 void flexmem_pressure_wanted(struct flexmem_accounts *accounts);
 void flexmem_pressure_listen(struct flexmem_accounts *accounts,
 			     struct flexmem_listener *listener,

@@ -52,9 +52,10 @@
  * @room_of_others: on -ENOMEM: most bytes that one of these regions would have
  *	free if no other file had memory. Regions in which no other file has memory
  *	count only if a limit is in the way
+ * @room_of_leaving: on -ENOMEM: most bytes that one of them would have free if no
+ *	other file had memory, and if what the file has freed in it were not in use
  * @alone: on -ENOMEM: no other file was told of it, since none could help
  * @leaving: on -ENOMEM: freed bytes that are still in use, in all regions
- * @own_leaving: those of the open file
  * @event: on -ENOMEM: what flexmem_pressure_failed() returned; 0 if no free can
  *	let it succeed
  *
@@ -89,9 +90,9 @@ struct flexmem_request {
 	u64 max_region;
 	u64 room;
 	u64 room_of_others;
+	u64 room_of_leaving;
 	bool alone;
 	u64 leaving;
-	u64 own_leaving;
 	u64 event;
 };
 

@@ -167,9 +167,9 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 	struct flexmem_client *client = resizing->client;
 
 	if (resizing->tail) {
-		flexmem_pressure_succeeded(&client->table->accounts,
-					   &client->listener,
-					   resizing->size - allocation->size);
+		flexmem_pressure_grew(&client->table->accounts,
+				      &client->listener,
+				      resizing->size - allocation->size);
 		flexmem_region_join(allocation->chunks[0], resizing->tail);
 	} else if (resizing->size < allocation->size) {
 		flexmem_region_shrink(allocation->chunks[0], resizing->size,

@@ -393,7 +393,15 @@ static void own_memory_that_others_use(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, request.alone);
 	expect_wishes(test, 0, 0, 0);
 	flexmem_allocation_put(used);
+	used = alloc(test, ctx->file, SZ_2M);
 	alloc(test, ctx->file, GIB - SZ_2M);
+	/* This little memory makes no room. */
+	flexmem_allocation_get(used);
+	free_all(ctx->file, used);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(try_for(ctx->file, GIB - SZ_2M, 0,
+					      &request)), -ENOMEM);
+	KUNIT_EXPECT_TRUE(test, request.alone);
+	flexmem_allocation_put(used);
 }
 
 static void give_meanwhile(void *arg)
@@ -490,6 +498,23 @@ static void a_wish_ends_with_success(struct kunit *test)
 	fail(test, ctx->file, SZ_512M);
 	grow(test, ctx->file, allocation, SZ_512M + SZ_64M + SZ_16M);
 	expect_wishes(test, 0, SZ_512M, SZ_512M);
+}
+
+/* A RESIZE is no ALLOC: the file still waits for memory. */
+static void a_resize_ends_no_wait_for_a_free(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *gift, *allocation;
+
+	alloc(test, ctx->other, GIB);
+	gift = alloc(test, ctx->other, SZ_512M);
+	allocation = alloc(test, ctx->file, SZ_64M);
+	fail(test, ctx->file, SZ_512M);
+	deliver(ctx);
+	grow(test, ctx->file, allocation, SZ_64M + SZ_2M);
+	free_all(ctx->other, gift);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->file));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.flags, FLEXMEM_EVENT_FREED);
 }
 
 /* A small allocation is not what a large request lacks. */
@@ -932,6 +957,7 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(memory_that_is_freed_meanwhile),
 	KUNIT_CASE(nobody_else_has_regions_of_a_limit),
 	KUNIT_CASE(a_wish_ends_with_success),
+	KUNIT_CASE(a_resize_ends_no_wait_for_a_free),
 	KUNIT_CASE(a_small_success_ends_no_wish),
 	KUNIT_CASE(what_an_event_has_told_stays),
 	KUNIT_CASE(a_limit_is_for_files_below_it),

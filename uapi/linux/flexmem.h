@@ -515,8 +515,10 @@ enum flexmem_policy {
  *	no other program can help. HIDDEN: told as well
  * @FLEXMEM_REFUSAL_ALONE: no other open file has an event because of this ALLOC
  *	(&struct flexmem_event says when), none has freed memory during it, and
- *	no freed memory of the caller's file is still in use. So no other program
- *	can help. Told with each reason but NONE, and only by ALLOC
+ *	what the caller's file has freed and is still in use would not make
+ *	room. So no other program can help. With the reason REGION_LIMIT and
+ *	without SHARED, files of other cgroups could, but nobody asks them. Told
+ *	with each reason but NONE, and only by ALLOC
  */
 enum flexmem_refusal_flags {
 	FLEXMEM_REFUSAL_HIDDEN = 1 << 0,
