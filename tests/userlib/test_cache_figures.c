@@ -552,6 +552,11 @@ static void expect_actions(struct flexmem_cache *cache,
 		assert_true(number(event, "time_us") >= time);
 		time = number(event, "time_us");
 		assert_true(number(event, "size"));
+		assert_in_range(number(event, "requested_size"), 1,
+				number(event, "size"));
+		assert_int_equal(number(event, "number"),
+				 number(json_array_get(events, 0), "number") + i);
+		assert_int_equal(number(event, "pool"), 0);
 		number(event, "stream");
 		assert_true(json_is_array(json_object_get(event, "frames")));
 		number(event, strcmp(actions[i], "oom") ? "addr" :
@@ -617,6 +622,49 @@ static void history_of_fixed_segments(void **state)
 	give(cache, take(cache, 4 * MIB, 0));
 	assert_int_equal(flexmem_cache_empty(cache, NULL), 0);
 	expect_actions(cache, all, sizeof(all) / sizeof(all[0]));
+	flexmem_cache_destroy(cache);
+}
+
+/* The event with this index in the history. The caller drops @json. */
+static json_t *event_at(json_t *json, size_t index)
+{
+	return json_array_get(json_array_get(json_object_get(json, "device_traces"),
+					     0), index);
+}
+
+/* An event has the number that it would have if the history lost none. */
+static void numbers_of_events(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("");
+	json_t *json, *event, *block;
+	void *token;
+
+	(void)state;
+	assert_int_equal(flexmem_cache_set_history(cache, 2), 0);
+	give(cache, take(cache, 1000, 0));
+	json = snapshot(cache, 0);
+	assert_int_equal(number(event_at(json, 0), "number"), 3);
+	assert_int_equal(number(event_at(json, 1), "number"), 4);
+	assert_int_equal(number(event_at(json, 1), "requested_size"), 1000);
+	json_decref(json);
+
+	/* A new history begins with 1. The place is that of the block. */
+	assert_int_equal(flexmem_cache_set_history(cache, 100), 0);
+	take(cache, 1000, 0);
+	token = take(cache, 1000, 0);
+	json = snapshot(cache, 0);
+	event = event_at(json, 1);
+	assert_int_equal(number(event, "number"), 2);
+	assert_true(number(event, "size") > number(event, "requested_size"));
+	block = json_array_get(json_object_get(json_array_get(
+			json_object_get(json, "segments"), 0), "blocks"), 1);
+	assert_int_equal(number(block, "token"), (uintptr_t)token);
+	assert_int_equal(number(event, "addr"), number(block, "address"));
+	assert_int_equal(number(event, "offset"), number(block, "offset"));
+	assert_int_equal(number(event, "region_id"),
+			 number(json_array_get(json_object_get(json, "segments"), 0),
+				"region_id"));
+	json_decref(json);
 	flexmem_cache_destroy(cache);
 }
 
@@ -829,6 +877,7 @@ int main(void)
 		CACHE_TEST(snapshot_of_pools),
 		CACHE_TEST(history),
 		CACHE_TEST(history_of_fixed_segments),
+		CACHE_TEST(numbers_of_events),
 		CACHE_TEST(history_of_pools),
 		CACHE_TEST(history_without_an_end),
 		CACHE_TEST(debug_log),

@@ -1665,7 +1665,9 @@ FLEXMEM_API int flexmem_cache_set_history(struct flexmem_cache *cache,
  * is this number times 2^44, plus the offset; region_id, offset and token are
  * given too. The snapshot of one pool has only that pool's history. As in
  * PyTorch, segments that grow are mapped and unmapped, and others are allocated
- * and freed.
+ * and freed. Each event of the history has its number, from 1 on, and the bytes
+ * that were requested; 'flexmem record' makes a trace of them that 'flexmem
+ * replay --exact' compares with another run.
  *
  * The frames of an allocation are its tag, and each line that
  * &flexmem_cache_contexts.print writes about its context. In both a byte

@@ -10,14 +10,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define REGION_SHIFT 44
 /* The ring of the history has memory for this many events at first. */
 #define FIRST_EVENTS 1024
 
 static uint64_t flat_address(const struct fmlib_segment *segment,
 			     uint64_t offset)
 {
-	return ((uint64_t)segment->region << REGION_SHIFT) +
+	return ((uint64_t)segment->region << FMLIB_REGION_SHIFT) +
 	       segment->address.offset + offset;
 }
 
@@ -59,6 +58,7 @@ static struct fmlib_event *next_event(struct flexmem_cache *cache,
 		fmlib_origin_drop(cache, event->origin);
 	clock_gettime(CLOCK_REALTIME, &now);
 	event->action = action;
+	event->number = ++history->added;
 	event->origin = fmlib_origin_hold(origin);
 	event->time_us = (uint64_t)now.tv_sec * 1000000 +
 			 (uint64_t)now.tv_nsec / 1000;
@@ -72,6 +72,8 @@ void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
 
 	event->address = flat_address(block->segment, block->offset);
 	event->size = block->size;
+	event->requested = block->requested;
+	event->region_id = block->segment->address.region_id;
 	event->stream = block->segment->arena->stream;
 	event->pool = block->segment->arena->pool->id;
 }
@@ -93,6 +95,8 @@ void fmlib_history_segment(struct flexmem_cache *cache,
 	event = next_event(cache, action, &cache->untagged.origin);
 	event->address = flat_address(segment, offset);
 	event->size = size;
+	event->requested = size;
+	event->region_id = segment->address.region_id;
 	event->stream = segment->arena->stream;
 	event->pool = segment->arena->pool->id;
 }
@@ -107,6 +111,7 @@ void fmlib_history_oom(struct flexmem_cache *cache,
 	event = next_event(cache, FMLIB_OOM, want->origin);
 	event->address = want->failure->device_free;
 	event->size = want->size;
+	event->requested = want->bytes;
 	event->stream = want->stream;
 	event->pool = want->pool->id;
 }

@@ -5,6 +5,10 @@
 
 #include "structs.h"
 
+/* An address in a snapshot is the region's number, shifted, plus the offset. */
+#define FMLIB_REGION_SHIFT 44
+#define FMLIB_OFFSET_MASK ((UINT64_C(1) << FMLIB_REGION_SHIFT) - 1)
+
 /* The caller of these functions has locked the whole cache. */
 void fmlib_history_add(struct flexmem_cache *cache, enum fmlib_action action,
 		       const struct fmlib_block *block);

@@ -297,8 +297,15 @@ static void put_event(struct text *text, const struct fmlib_event *event)
 	put_number(text, event->action == FMLIB_OOM ? "device_free" : "addr",
 		   event->address);
 	put_number(text, "size", event->size);
+	put_number(text, "requested_size", event->requested);
+	if (event->action != FMLIB_OOM) {
+		put_number(text, "region_id", event->region_id);
+		put_number(text, "offset", event->address & FMLIB_OFFSET_MASK);
+	}
 	put_number(text, "stream", event->stream);
+	put_number(text, "pool", event->pool);
 	put_number(text, "time_us", event->time_us);
+	put_number(text, "number", event->number);
 	put_frames(text, event->origin);
 	put_end(text, '}');
 }

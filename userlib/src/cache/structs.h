@@ -376,15 +376,20 @@ enum fmlib_action {
 
 /*
  * An event of the history. @address: the address as in snapshots; for FMLIB_OOM
- * the free bytes of the device.
+ * the free bytes of the device. @requested: the bytes that the caller asked for;
+ * for a segment its size. @number: counts the events of the history from 1 on,
+ * also those that the ring has lost.
  */
 struct fmlib_event {
 	enum fmlib_action action;
 	uint64_t address;
 	uint64_t size;
+	uint64_t requested;
+	uint64_t region_id;
 	uint64_t stream;
 	uint64_t pool;
 	uint64_t time_us;
+	uint64_t number;
 	struct fmlib_origin *origin;
 };
 
@@ -482,7 +487,7 @@ struct fmlib_lane {
 
 /*
  * A ring of events. @room: how many it may have. @size: how many @events has
- * memory for; it grows as the ring fills.
+ * memory for; it grows as the ring fills. @added: how many there were so far.
  */
 struct fmlib_history {
 	struct fmlib_event *events;
@@ -490,6 +495,7 @@ struct fmlib_history {
 	size_t size;
 	size_t count;
 	size_t next;
+	uint64_t added;
 };
 
 struct fmlib_callback {
