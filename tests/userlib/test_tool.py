@@ -21,7 +21,7 @@ def help_of_everything():
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
                         "release", "watch", "top", "export", "alloc", "fill", "check", "free", "trim", "shell",
-                        "replay", "convert", "help", "version"], commands
+                        "replay", "record", "convert", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text

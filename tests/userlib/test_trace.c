@@ -89,10 +89,10 @@ static void headers_that_are_refused(void **state)
 	expect_error("the file is empty");
 	write_text("0 a 1 1 0\n");
 	expect_error("line 1: not a trace: it does not begin with '# flexmem-trace 1'");
-	write_text("# flexmem-trace 2\n0 a 1 1 0\n");
-	expect_error("line 1: version '2' of traces is not known, only 1");
+	write_text("# flexmem-trace 3\n0 a 1 1 0\n");
+	expect_error("line 1: version '3' of traces is not known, only 1 and 2");
 	write_text("# flexmem-trace 10\n");
-	expect_error("line 1: version '10' of traces is not known, only 1");
+	expect_error("line 1: version '10' of traces is not known, only 1 and 2");
 	write_text("# flexmem-trace 1\r\n0 a 1 1 0\r\n");
 	expect_error("line 1: the line ends in CRLF, as on Windows; a trace's end in LF");
 	write_text(HEADER "0 a 1 1 0\r\n");
@@ -136,6 +136,67 @@ static void malformed_lines(void **state)
 		write_text(text);
 		expect_error(expected);
 	}
+}
+
+#define RECORDED "# flexmem-trace 2\n"
+
+static void recorded_trace(void **state)
+{
+	struct trace trace;
+
+	(void)state;
+	write_text(RECORDED "# setting 2 a:1\n# settings\n# setting 2 b:[1:2,3:4]\n"
+		   "0 a 7 1000 1 2 4 5 4096 1024\n1 x 9000 3 1 2\n"
+		   "2 f 7 2 6\n");
+	expect_good(&trace);
+	assert_int_equal(trace.count, 3);
+	assert_int_equal(trace.allocations, 1);
+	assert_int_equal(trace.peak_bytes, 1000);
+	assert_int_equal(trace.processes, 2);
+	assert_null(trace.settings[0]);
+	assert_string_equal(trace.settings[1], "a:1,b:[1:2,3:4]");
+	assert_int_equal(trace.exact[0].process, 1);
+	assert_int_equal(trace.exact[0].number, 4);
+	assert_int_equal(trace.exact[0].region_id, 5);
+	assert_int_equal(trace.exact[0].offset, 4096);
+	assert_int_equal(trace.exact[0].size, 1024);
+	assert_false(trace.exact[0].fails);
+	assert_true(trace.exact[1].fails);
+	assert_int_equal(trace.exact[1].process, 0);
+	assert_int_equal(trace.exact[1].number, 2);
+	assert_int_equal(trace.events[1].bytes, 9000);
+	assert_true(trace.events[2].is_free);
+	assert_int_equal(trace.exact[2].number, 6);
+	trace_free(&trace);
+}
+
+static void damaged_recorded_trace(void **state)
+{
+	static const char *const lines[] = {
+		"0 a 6 1 0", "0 a 6 1 0 1 1 1 1", "0 a 6 1 0 1 1 1 1 1 1",
+		"0 f 5", "0 f 5 1", "0 f 5 1 2 3", "0 af 5 1 2", "0 x 1 1 1",
+		"0 x 1 1 1 1 1", "0 y 1 1 1 1", "0 ", "# setting 1",
+		"# setting x a:b",
+	};
+	static const char good[] = RECORDED "0 a 5 1 0 1 1 1 1 1\n";
+	char expected[300];
+	char text[200];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s\n", good, lines[i]);
+		snprintf(expected, sizeof(expected),
+			 "line 3: no line of a recorded trace: '%s'", lines[i]);
+		write_text(text);
+		expect_error(expected);
+	}
+	write_text(RECORDED "0 a 5 1 0 1 1 1 1 1\n0 f 5 2 2\n");
+	expect_error("line 3: another process has allocated this");
+	write_text(RECORDED "0 x 5 1 0 1\n");
+	expect_error("line 2: processes are numbered from 1 to 1024");
+	write_text(RECORDED "# setting 1025 a:b\n");
+	expect_error("line 2: processes are numbered from 1 to 1024");
 }
 
 static void nul_in_a_line(void **state)
@@ -303,6 +364,8 @@ int main(void)
 		TEST(header_only),
 		TEST(headers_that_are_refused),
 		TEST(malformed_lines),
+		TEST(recorded_trace),
+		TEST(damaged_recorded_trace),
 		TEST(nul_in_a_line),
 		TEST(identifiers),
 		TEST(cut_off_line),

@@ -2,9 +2,9 @@
 /* flexmem convert: options, the kind of a file, and the trace that is written. */
 #include "convert.h"
 #include "tool.h"
+#include "trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -233,30 +233,17 @@ static void write_events(const struct conversion *conversion, gzFile file, uint6
 	}
 }
 
-/* Compressed if the name ends in .gz. Returns 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 static int write_trace(const struct converter *converter, uint64_t *ids)
 {
-	const char *end = converter->output ? strrchr(converter->output, '.') : NULL;
-	const char *mode = end && !strcmp(end, ".gz") ? "wb" : "wT";
 	gzFile file;
-	int err;
-	int fd;
+	int err = trace_create(&file, converter->output);
 
-	fd = converter->output ?
-	     open(converter->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) :
-	     dup(STDOUT_FILENO);
-	if (fd < 0)
-		return -errno;
-	file = gzdopen(fd, mode);
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
+	if (err)
+		return err;
 	write_comments(converter, file);
 	write_events(&converter->conversion, file, ids);
-	errno = 0;
-	err = gzclose(file);
-	return err == Z_OK ? 0 : errno ? -errno : -EIO;
+	return trace_close(file);
 }
 
 static void print_summary(const struct converter *converter)

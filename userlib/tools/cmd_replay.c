@@ -21,6 +21,7 @@ struct replay_options {
 	const char *order;
 	struct policy policy;
 	bool cache;
+	bool exact;
 	const char *configuration;
 	const char *provider;
 	uint64_t flat_bytes;
@@ -83,6 +84,10 @@ static bool set_option(struct tool *tool, struct replay_options *options,
 	case 'c':
 		options->cache = true;
 		break;
+	case 'x':
+		options->exact = true;
+		options->cache = true;
+		break;
 	case 'f':
 		options->configuration = optarg;
 		break;
@@ -107,9 +112,13 @@ static bool check_options(struct tool *tool,
 	const char *wrong = NULL;
 
 	if (!options->cache && (options->configuration || options->provider)) {
-		usage_error(tool, "--config and --provider need --cache");
+		usage_error(tool, "--config and --provider need --cache or --exact");
 		return false;
 	}
+	if (options->exact &&
+	    (options->trim || options->strategy || options->order ||
+	     options->keep_going))
+		wrong = "--exact has no --trim, --strategy, --order and --keep-going";
 	if (options->cache && options->show_peak)
 		wrong = "--show-peak shows nothing with --cache";
 	if (options->cache && options->policy.placement)
@@ -134,6 +143,7 @@ static bool replay_arguments(struct tool *tool, int argc, char **argv,
 		{ "order", required_argument, NULL, 'o' },
 		{ "policy", required_argument, NULL, 'l' },
 		{ "cache", no_argument, NULL, 'c' },
+		{ "exact", no_argument, NULL, 'x' },
 		{ "config", required_argument, NULL, 'f' },
 		{ "provider", required_argument, NULL, 'r' },
 		COMMON_OPTIONS
@@ -142,7 +152,7 @@ static bool replay_arguments(struct tool *tool, int argc, char **argv,
 
 	*status = TOOL_USAGE;
 	while ((option = next_option(tool, argc, argv, known)) != OPTION_END) {
-		if (!strchr("kptsolcfr", option)) {
+		if (!strchr("kptsolcxfr", option)) {
 			*status = option_status(option);
 			return false;
 		}
@@ -231,6 +241,35 @@ static void drive(struct tool *tool, struct report *report,
 		fail(report, err, options->cache ? "cache" : "regions");
 }
 
+/* Each process of the trace opens the device by itself. */
+static void drive_exactly(struct tool *tool, struct report *report,
+			  const struct replay_options *options,
+			  const struct trace *trace)
+{
+	struct progress progress;
+	int err;
+
+	if (!trace->exact) {
+		report->error = -EINVAL;
+		snprintf(report->text, sizeof(report->text),
+			 "the trace has no addresses; 'flexmem record' makes one that has");
+		return;
+	}
+	if (!options->flat_bytes) {
+		report->error = tool_try_open(tool, report->text);
+		flexmem_device_close(tool->device);
+		tool->device = NULL;
+		if (report->error)
+			return;
+	}
+	progress_begin(&progress, stderr, report->name, trace->count);
+	err = replay_exact(&report->exact, &report->provider, tool->path,
+			   options->configuration, trace, &progress);
+	progress_end(&progress);
+	if (err)
+		fail(report, err, "cache");
+}
+
 static void one_file(struct tool *tool, struct report *report,
 		     const struct replay_options *options)
 {
@@ -238,10 +277,16 @@ static void one_file(struct tool *tool, struct report *report,
 	struct trace trace;
 
 	report->cached = options->cache;
+	report->is_exact = options->exact;
 	report->provider.flat_bytes = options->flat_bytes;
 	report->error = trace_read(&trace, report->file, report->text);
 	if (report->error)
 		return;
+	if (options->exact) {
+		drive_exactly(tool, report, options, &trace);
+		trace_free(&trace);
+		return;
+	}
 	if (!options->flat_bytes)
 		ready = prepare_device(tool, report, options);
 	report->provider.device = tool->device;
@@ -270,7 +315,8 @@ static bool print_report(struct tool *tool, const struct report *report,
 		fflush(stdout);
 	}
 	report_print_failure(tool, report);
-	return !report->replay.failures;
+	return report->is_exact ? !report->exact.differs :
+				  !report->replay.failures;
 }
 
 enum tool_status cmd_replay(struct tool *tool, int argc, char **argv)
@@ -306,7 +352,7 @@ enum tool_status cmd_replay(struct tool *tool, int argc, char **argv)
 		json_print(tool, json_incref(json_array_get(array, 0)));
 	else if (tool->json)
 		json_print(tool, json_incref(array));
-	else if (count > 1)
+	else if (count > 1 && !options.exact)
 		report_print_summary(reports, count, options.cache);
 	json_decref(array);
 	for (i = 0; i < count; i++) {

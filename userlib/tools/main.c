@@ -175,12 +175,21 @@ static const struct command commands[] = {
 	  "  --order load_balance|fill_first     fail if the device runs another\n"
 	  "  --policy POLICY[:DOMAINS]           which domains to allocate from\n"
 	  "  --cache                             allocate through a cache\n"
+	  "  --exact                             compare a trace of 'flexmem record', and\n"
+	  "                                      stop at the first event that differs\n"
 	  "  --config STRING                     its settings (default: the\n"
 	  "                                      environment's)\n"
 	  "  --provider device|flat[:SIZE]       where it has its memory: the device\n"
 	  "                                      (default), or an address space without\n"
 	  "                                      memory (64G), which needs no device",
 	  SHELL_NOT, cmd_replay },
+	{ "record", "SNAPSHOT... [--output FILE]", "make an exact trace of a history",
+	  "Write a trace for 'flexmem replay --exact', with addresses and failures. Each\n"
+	  "SNAPSHOT (JSON of a cache; - is standard input) is that of one process, with\n"
+	  "the whole history: set history_entries before the first allocation.\n\n"
+	  "  --output FILE   write this file (gzip if it ends in .gz) and say what is in\n"
+	  "                  it; default: standard output",
+	  SHELL_NOT, cmd_record },
 	{ "convert", "FILE [OPTIONS]", "make a trace of a file of others",
 	  "Write a trace for 'flexmem replay'. FILE (plain or gzip; - is standard input)\n"
 	  "is a memory snapshot of PyTorch or of a cache, as pickle or JSON; or a list of\n"

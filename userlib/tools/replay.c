@@ -81,6 +81,11 @@ static bool one_event(struct run *run, const struct trace *trace, size_t number)
 		replay->skipped_zero++;
 		return false;
 	}
+	/* The replay does not know whether that would fail here, too. */
+	if (trace->exact && trace->exact[number].fails) {
+		replay->skipped_failed++;
+		return false;
+	}
 	if (event->is_free && !run->live[event->allocation]) {
 		replay->skipped_failed++;
 		return false;

@@ -154,4 +154,37 @@ double replay_cache_unused(const struct replay_cache *result);
 double replay_cache_hit_rate(const struct replay_cache *result);
 void replay_cache_free(struct replay_cache *result);
 
+#define REPLAY_TEXT_MAX 800
+
+/*
+ * The result of an exact replay. @events: those that were the same. The members
+ * after @differs describe the first event that differs, if there is one: @event
+ * and @process count from 0, @number is that of the process's history.
+ */
+struct replay_exact {
+	uint64_t events;
+	uint32_t processes;
+	bool differs;
+	bool is_free;
+	size_t event;
+	uint64_t line;
+	uint64_t bytes;
+	uint32_t process;
+	uint64_t number;
+	char text[REPLAY_TEXT_MAX];
+};
+
+/*
+ * Carries out @trace, which was recorded, up to the first event that differs: an
+ * allocation that is at another place, of another size, or fails only in one of
+ * both. Each process of the trace gets a cache of its own, with @configuration,
+ * or if that is NULL with the recorded settings; and an open file of the device
+ * @path or, if @provider has flat bytes, an address space. Returns 0, or a negative
+ * errno if a device or cache could not be made.
+ */
+int replay_exact(struct replay_exact *result,
+		 const struct replay_provider *provider, const char *path,
+		 const char *configuration, const struct trace *trace,
+		 struct progress *progress);
+
 #endif /* REPLAY_H */

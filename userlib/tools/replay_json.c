@@ -136,6 +136,24 @@ static void add_cache(json_t *object, const struct report *report)
 	json_add(object, "settings", json_settings(cache));
 }
 
+static json_t *json_difference(const struct replay_exact *exact)
+{
+	json_t *object;
+
+	if (!exact->differs)
+		return json_checked(json_null());
+	object = json_checked(json_object());
+	json_add(object, "event", json_number(exact->event + 1));
+	json_add(object, "line", json_number(exact->line));
+	json_add(object, "process", json_number(exact->process + 1));
+	json_add(object, "number", json_number(exact->number));
+	json_add(object, "operation",
+		 json_string(exact->is_free ? "free" : "alloc"));
+	json_add(object, "bytes", json_number(exact->bytes));
+	json_add(object, "text", json_text(exact->text));
+	return object;
+}
+
 json_t *report_json(const struct report *report, bool show_peak)
 {
 	json_t *object = json_checked(json_object());
@@ -144,6 +162,13 @@ json_t *report_json(const struct report *report, bool show_peak)
 	if (report->error) {
 		json_add(object, "error",
 			 json_error(report->error, report->text, NULL));
+		return object;
+	}
+	if (report->is_exact) {
+		json_add(object, "processes",
+			 json_number(report->exact.processes));
+		json_add(object, "events", json_number(report->exact.events));
+		json_add(object, "difference", json_difference(&report->exact));
 		return object;
 	}
 	if (report->cached)

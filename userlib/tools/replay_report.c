@@ -2,6 +2,7 @@
 /* Reports of flexmem replay as text. */
 #include "replay_report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -20,11 +21,31 @@ void report_failure_text(const struct report *report,
 				   TOOL_TEXT_MAX);
 }
 
+/* Names the first event that is not as it was recorded. */
+static void print_difference(struct tool *tool, const struct report *report)
+{
+	const struct replay_exact *exact = &report->exact;
+
+	if (!exact->differs)
+		return;
+	fflush(stdout);
+	tool_fail(tool, -EBADMSG,
+		  "%s: event %zu (line %" PRIu64 ", process %" PRIu32 ", number %" PRIu64 "), %s of %" PRIu64
+		  " bytes, differs: %s", report->name, exact->event + 1,
+		  exact->line, exact->process + 1, exact->number,
+		  exact->is_free ? "free" : "allocation", exact->bytes,
+		  exact->text);
+}
+
 void report_print_failure(struct tool *tool, const struct report *report)
 {
 	const struct replay_failure *first = &report->replay.first;
 	char text[TOOL_TEXT_MAX];
 
+	if (report->is_exact) {
+		print_difference(tool, report);
+		return;
+	}
 	if (!first->happened)
 		return;
 	fflush(stdout);
@@ -155,6 +176,11 @@ void report_print(const struct report *report)
 
 	puts(name);
 	free(name);
+	if (report->is_exact) {
+		print_number("processes", report->exact.processes);
+		print_number("same events", report->exact.events);
+		return;
+	}
 	print_counts(replay);
 	if (report->cached)
 		print_cache(report);

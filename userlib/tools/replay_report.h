@@ -9,7 +9,8 @@
 /*
  * The replay of one file. If it failed, @error is a negative errno and @text
  * describes it. @properties are valid unless @provider is a flat address space.
- * @cache is valid if @cached is true, otherwise @device is valid.
+ * @exact is valid if @is_exact is true; otherwise @cache if @cached is true,
+ * otherwise @device. With @is_exact neither @replay nor @properties are valid.
  */
 struct report {
 	const char *file;
@@ -17,11 +18,13 @@ struct report {
 	int error;
 	char text[TOOL_TEXT_MAX];
 	bool cached;
+	bool is_exact;
 	struct replay_provider provider;
 	struct flexmem_properties properties;
 	struct replay replay;
 	struct replay_device device;
 	struct replay_cache cache;
+	struct replay_exact exact;
 };
 
 void report_print(const struct report *report);

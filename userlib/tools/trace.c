@@ -4,11 +4,18 @@
  * begin with '#' are comments. Every other line is "TIME a ID BYTES STREAM" or
  * "TIME f ID", with decimal numbers and single spaces. The reader refuses any
  * damaged trace, because figures of such a trace would be wrong.
+ *
+ * A recorded trace is version 2. Its lines are
+ *   TIME a ID BYTES STREAM PROCESS NUMBER REGION OFFSET SIZE
+ *   TIME f ID PROCESS NUMBER
+ *   TIME x BYTES STREAM PROCESS NUMBER      an allocation that failed
+ *   # setting PROCESS KEY:VALUE
  */
 #include "trace.h"
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +24,7 @@
 
 #define MAGIC "# flexmem-trace "
 #define VERSION "1"
+#define RECORDED "2"
 #define NONE UINT32_MAX
 
 /* A live allocation, linked to others with the same hash. */
@@ -24,6 +32,7 @@ struct live {
 	uint64_t id;
 	uint64_t bytes;
 	uint32_t next;
+	uint32_t process;
 };
 
 /*
@@ -35,6 +44,7 @@ struct reader {
 	char *error;
 	int err;
 	struct trace *trace;
+	bool recorded;
 	size_t room;
 
 	struct live *live;
@@ -216,6 +226,9 @@ static struct trace_event *add_event(struct reader *reader)
 		reader->room = reader->room ? 2 * reader->room : 4096;
 		trace->events = grow(trace->events, reader->room,
 				     sizeof(*trace->events));
+		if (reader->recorded)
+			trace->exact = grow(trace->exact, reader->room,
+					    sizeof(*trace->exact));
 	}
 	event = &trace->events[trace->count++];
 	memset(event, 0, sizeof(*event));
@@ -284,36 +297,144 @@ static bool add_free(struct reader *reader, uint64_t id)
 	return true;
 }
 
-static bool parse_event(struct reader *reader)
+/* Makes room for a process, which is numbered from 1 on in the file. */
+static bool need_process(struct reader *reader, uint64_t process)
 {
-	const char *at = reader->line;
-	uint64_t stream;
-	uint64_t bytes;
-	uint64_t time;
-	uint64_t id;
+	struct trace *trace = reader->trace;
 
-	if (!reader->whole || !take_number(&at, &time) || !take(&at, ' '))
-		goto malformed;
-	if (take(&at, 'f')) {
-		if (!take(&at, ' ') || !take_number(&at, &id) ||
-		    at != reader->line + reader->length)
-			goto malformed;
-		return add_free(reader, id);
+	if (!process || process > TRACE_PROCESSES_MAX)
+		return fail(reader, "processes are numbered from 1 to %d",
+			    TRACE_PROCESSES_MAX);
+	if (process <= trace->processes)
+		return true;
+	trace->settings = grow(trace->settings, process,
+			       sizeof(*trace->settings));
+	while (trace->processes < process)
+		trace->settings[trace->processes++] = NULL;
+	return true;
+}
+
+/* Notes the process, the number, and @more of the event that was added last. */
+static bool note_exact(struct reader *reader, const uint64_t *numbers,
+		       const struct trace_exact *more)
+{
+	struct trace *trace = reader->trace;
+	struct trace_exact *exact;
+
+	if (!need_process(reader, numbers[0]))
+		return false;
+	exact = &trace->exact[trace->count - 1];
+	*exact = *more;
+	exact->process = (uint32_t)numbers[0] - 1;
+	exact->number = numbers[1];
+	return true;
+}
+
+static bool note_alloc(struct reader *reader, const uint64_t *numbers)
+{
+	const struct trace_exact more = {
+		.region_id = numbers[2],
+		.offset = numbers[3],
+		.size = numbers[4],
+	};
+
+	if (!note_exact(reader, numbers, &more))
+		return false;
+	reader->live[reader->trace->allocations - 1].process =
+		(uint32_t)numbers[0];
+	return true;
+}
+
+static bool note_free(struct reader *reader, const uint64_t *numbers)
+{
+	const struct trace_exact more = { 0 };
+	const struct trace *trace = reader->trace;
+	uint32_t at = trace->events[trace->count - 1].allocation;
+
+	if (reader->live[at].process != numbers[0])
+		return fail(reader, "another process has allocated this");
+	return note_exact(reader, numbers, &more);
+}
+
+/* An allocation that failed is live at no time. */
+static bool add_failed(struct reader *reader, const uint64_t *numbers)
+{
+	const struct trace_exact more = { .fails = true };
+	struct trace_event *event = add_event(reader);
+
+	event->bytes = numbers[0];
+	event->stream = numbers[1];
+	event->allocation = NONE;
+	return note_exact(reader, numbers + 2, &more);
+}
+
+/* Takes @count numbers, each after a space, and the end of the line. */
+static bool take_numbers(const struct reader *reader, const char *at,
+			 uint64_t *numbers, unsigned int count)
+{
+	for (; count; count--) {
+		if (!take(&at, ' ') || !take_number(&at, numbers++))
+			return false;
 	}
-	if (!take(&at, 'a') || !take(&at, ' ') || !take_number(&at, &id) ||
-	    !take(&at, ' ') || !take_number(&at, &bytes) || !take(&at, ' ') ||
-	    !take_number(&at, &stream) || at != reader->line + reader->length)
-		goto malformed;
-	return add_alloc(reader, id, bytes, stream);
+	return at == reader->line + reader->length;
+}
 
-malformed:
+static bool malformed(struct reader *reader)
+{
+	char *at;
+
 	/* Replaces control characters, because a terminal may show the text. */
 	for (at = reader->line; *at; at++)
 		if (*at < ' ' || *at > '~')
-			reader->line[at - reader->line] = '?';
-	return fail(reader,
-		    "neither 'TIME a ID BYTES STREAM' nor 'TIME f ID': '%.40s'",
+			*at = '?';
+	return fail(reader, "%s: '%.40s'", reader->recorded ?
+		    "no line of a recorded trace" :
+		    "neither 'TIME a ID BYTES STREAM' nor 'TIME f ID'",
 		    reader->line);
+}
+
+static bool parse_event(struct reader *reader)
+{
+	const char *at = reader->line;
+	bool recorded = reader->recorded;
+	uint64_t n[8];
+	uint64_t time;
+	char kind;
+
+	if (!reader->whole || !take_number(&at, &time) || !take(&at, ' ') || !*at)
+		return malformed(reader);
+	kind = *at++;
+	if (kind == 'a' && take_numbers(reader, at, n, recorded ? 8 : 3))
+		return add_alloc(reader, n[0], n[1], n[2]) &&
+		       (!recorded || note_alloc(reader, n + 3));
+	if (kind == 'f' && take_numbers(reader, at, n, recorded ? 3 : 1))
+		return add_free(reader, n[0]) &&
+		       (!recorded || note_free(reader, n + 1));
+	if (kind == 'x' && recorded && take_numbers(reader, at, n, 4))
+		return add_failed(reader, n);
+	return malformed(reader);
+}
+
+/* Of comments only settings of a recorded trace count. */
+static bool parse_comment(struct reader *reader)
+{
+	const char *at = reader->line + strlen(TRACE_SETTING);
+	uint64_t process;
+	char **all;
+	size_t length;
+
+	if (!reader->recorded ||
+	    strncmp(reader->line, TRACE_SETTING, strlen(TRACE_SETTING)))
+		return true;
+	if (!reader->whole || !take_number(&at, &process) || !take(&at, ' '))
+		return malformed(reader);
+	if (!need_process(reader, process))
+		return false;
+	all = &reader->trace->settings[process - 1];
+	length = *all ? strlen(*all) : 0;
+	*all = grow(*all, length + strlen(at) + 2, 1);
+	sprintf(*all + length, "%s%s", length ? "," : "", at);
+	return true;
 }
 
 static bool parse_header(struct reader *reader)
@@ -325,10 +446,12 @@ static bool parse_header(struct reader *reader)
 	if (strncmp(reader->line, MAGIC, strlen(MAGIC)))
 		return fail(reader, "not a trace: it does not begin with '"
 			    MAGIC VERSION "'");
-	if (strcmp(reader->line + strlen(MAGIC), VERSION))
+	reader->recorded = !strcmp(reader->line + strlen(MAGIC), RECORDED);
+	if (!reader->recorded && strcmp(reader->line + strlen(MAGIC), VERSION))
 		return fail(reader,
 			    "version '%.20s' of traces is not known, only "
-			    VERSION, reader->line + strlen(MAGIC));
+			    VERSION " and " RECORDED,
+			    reader->line + strlen(MAGIC));
 	return true;
 }
 
@@ -339,7 +462,8 @@ static bool parse(struct reader *reader)
 	if (!parse_header(reader))
 		return false;
 	while (next_line(reader, &failed)) {
-		if (reader->line[0] != '#' && !parse_event(reader))
+		if (reader->line[0] == '#' ? !parse_comment(reader) :
+					     !parse_event(reader))
 			return false;
 	}
 	return !failed;
@@ -390,6 +514,37 @@ int trace_read(struct trace *trace, const char *path,
 
 void trace_free(struct trace *trace)
 {
+	uint32_t i;
+
+	for (i = 0; i < trace->processes; i++)
+		free(trace->settings[i]);
+	free(trace->settings);
+	free(trace->exact);
 	free(trace->events);
 	memset(trace, 0, sizeof(*trace));
+}
+
+int trace_create(gzFile *file, const char *path)
+{
+	const char *end = path ? strrchr(path, '.') : NULL;
+	int fd;
+
+	fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) :
+		    dup(STDOUT_FILENO);
+	if (fd < 0)
+		return -errno;
+	*file = gzdopen(fd, end && !strcmp(end, ".gz") ? "wb" : "wT");
+	if (*file)
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
+int trace_close(gzFile file)
+{
+	int err;
+
+	errno = 0;
+	err = gzclose(file);
+	return err == Z_OK ? 0 : errno ? -errno : -EIO;
 }

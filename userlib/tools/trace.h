@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <zlib.h>
 
 /*
  * One event. The file may reuse an identifier after a free. @allocation counts
@@ -20,19 +21,43 @@ struct trace_event {
 };
 
 /*
- * A trace in memory. @peak_bytes is the largest sum of requested bytes that are
+ * What a recorded trace, of version 2, also has of an event. @process counts from
+ * 0. @number: that of the event in the process's history. @fails: an allocation
+ * that failed, for which @region_id, @offset and @size are 0, as for a free.
+ */
+struct trace_exact {
+	uint64_t number;
+	uint64_t region_id;
+	uint64_t offset;
+	uint64_t size;
+	uint32_t process;
+	bool fails;
+};
+
+/*
+ * A trace in memory. @exact is NULL, or has an entry for each event; then
+ * @settings has the settings of each process's cache, as KEY:VALUE,...
+ * @peak_bytes is the largest sum of requested bytes that are
  * live, and @peak_event the first event that leads to it. Both are not valid if
  * @allocations is 0.
  */
 struct trace {
 	struct trace_event *events;
+	struct trace_exact *exact;
 	size_t count;
+	char **settings;
+	uint32_t processes;
 	uint32_t allocations;
 	uint64_t peak_bytes;
 	size_t peak_event;
 };
 
 #define TRACE_ERROR_MAX 512
+
+/* The most processes in a trace. */
+#define TRACE_PROCESSES_MAX 1024
+/* Begins a line with a process, from 1 on, and one of its settings. */
+#define TRACE_SETTING "# setting "
 
 /*
  * Reads a trace; the path "-" is standard input. Returns 0; or a negative
@@ -42,5 +67,12 @@ struct trace {
 int trace_read(struct trace *trace, const char *path,
 		char error[TRACE_ERROR_MAX]);
 void trace_free(struct trace *trace);
+
+/*
+ * Creates the file @path for a trace, compressed if the name ends in ".gz"; NULL is
+ * standard output. trace_close() writes the end. Both return 0 or a negative errno.
+ */
+int trace_create(gzFile *file, const char *path);
+int trace_close(gzFile file);
 
 #endif /* TRACE_H */

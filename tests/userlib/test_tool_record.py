@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests "flexmem record" and "flexmem replay --exact" from end to end, with the fake kernel. Prints TAP."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from tool import BUILD, SMALL, error_of, good, main, report, run, test, tests, tmp, trace
+
+OPERATIONS = 2000
+
+
+def histories(processes, configuration=""):
+    """Runs caches in turns on one device. Returns the paths of their snapshots."""
+    directory = os.path.join(tmp.name, f"{processes}{configuration}")
+    os.makedirs(directory, exist_ok=True)
+    subprocess.run([os.path.join(BUILD, "recorded"), str(processes), str(OPERATIONS), configuration, directory],
+                   check=True, timeout=300)
+    return [os.path.join(directory, f"{i + 1}.json") for i in range(processes)]
+
+
+def recorded(processes, configuration=""):
+    """Returns the lines of a trace."""
+    return good("record", *histories(processes, configuration)).splitlines()
+
+
+def replayed(lines, *args):
+    """Replays lines that may differ. Returns the report."""
+    status, out, err = run("replay", "--json", "--exact", *args, trace("\n".join(lines) + "\n", "exact.trace"))
+    found = json.loads(out)
+    assert status == (1 if found["difference"] else 0), (status, err)
+    return found, err
+
+
+def event_lines(lines):
+    return [i for i, line in enumerate(lines) if not line.startswith("#")]
+
+
+@test
+def one_process_and_three():
+    for processes in (1, 3):
+        for configuration in ("", "expandable_segments:True", "max_split_size_mb:20,roundup_power2_divisions:4"):
+            lines = recorded(processes, configuration)
+            words = [lines[i].split() for i in event_lines(lines)]
+            assert {word[1] for word in words} == {"a", "f", "x"}, words[:20]
+            found, err = replayed(lines)
+            assert found == {"file": found["file"], "processes": processes, "events": len(words), "difference": None}, found
+            assert err == "" and len(words) == OPERATIONS, err
+            # Each process takes part.
+            assert {word[5] for word in words if word[1] == "a"} == {str(i + 1) for i in range(processes)}, words[:20]
+
+
+@test
+def one_altered_event_is_found():
+    for processes in (1, 3):
+        lines = recorded(processes)
+        at = event_lines(lines)
+        for kind, column, text in (("a", 7, "recorded region 0x"), ("a", 8, "recorded region 0x"), ("a", 9, "recorded region 0x"),
+                                   ("x", 1, "recorded that it succeeds; here it fails: "),
+                                   ("a", 1, "recorded that it fails; here it succeeds")):
+            # In the middle.
+            number, index = [(n, i) for n, i in enumerate(at) if n > len(at) // 2 and lines[i].split()[1] == kind][0]
+            words = lines[index].split()
+            altered = list(lines)
+            process, event = words[5:7] if kind == "a" else words[4:6]
+            if column != 1:
+                words[column] = str(int(words[column]) + 128)
+                altered[index] = " ".join(words)
+            elif kind == "a":
+                # The allocation is not freed, as it was not made.
+                altered[index] = " ".join([words[0], "x", *words[3:7]])
+                altered = [line for line in altered if line.split()[1:3] != ["f", words[2]]]
+            else:
+                altered[index] = " ".join([words[0], "a", "999999", *words[2:6], "0", "0", words[2]])
+            found, err = replayed(altered)
+            first = found["difference"]
+            assert (first["event"], first["line"], first["process"], first["number"], first["operation"]) == \
+                (number + 1, index + 1, int(process), int(event), "alloc"), (first, lines[index])
+            assert first["text"].startswith(text) and found["events"] == number, first
+            assert err == f"flexmem: exact.trace: event {number + 1} (line {index + 1}, process {process}, number {event}), " \
+                f"allocation of {first['bytes']} bytes, differs: {first['text']}\n", err
+
+
+@test
+def other_settings_differ():
+    lines = recorded(1)
+    assert "# setting 1 expandable_segments:False" in lines, lines[:12]
+    assert replayed(lines, "--config", "roundup_power2_divisions:4")[0]["difference"]
+    lines.insert(5, "# setting 1 roundup_power2_divisions:4")
+    assert replayed(lines)[0]["difference"]
+
+
+@test
+def files_and_reports():
+    paths = histories(3)
+    output = os.path.join(tmp.name, "three.trace.gz")
+    out = good("record", "--output", output, *paths)
+    assert out.startswith(f"{output}: {OPERATIONS} events of 3 processes, ") and out.count("\n") == 1, out
+    with gzip.open(output, "rt", encoding="ascii") as file:
+        lines = file.read().splitlines()
+    assert lines == good("record", *paths).splitlines()
+    kinds = [lines[i].split()[1] for i in event_lines(lines)]
+    assert report("record", "--output", output, *paths) == {
+        "output": output, "processes": 3, "events": len(kinds), "allocations": kinds.count("a"),
+        "live_at_end": kinds.count("a") - kinds.count("f"), "failures": kinds.count("x")}
+    out = good("replay", "--exact", output)
+    assert out == f"three.trace.gz\n  processes        3\n  same events      {OPERATIONS}\n", out
+    # Without --exact the replay leaves out what failed, and compares nothing.
+    found = report("replay", "--cache", "--provider", "flat", output)
+    assert (found["allocs"], found["frees"], found["skipped_failed"]) == tuple(map(kinds.count, "afx")), found
+    # Another device has other addresses.
+    assert run("replay", "--exact", "--provider", "flat:1G", output)[0] == 1
+
+
+@test
+def histories_that_are_refused():
+    path, = histories(1)
+    with open(path, encoding="ascii") as file:
+        text = file.read()
+
+    def refused(change, expected):
+        snapshot = json.loads(text)
+        change(snapshot)
+        other = os.path.join(tmp.name, "refused.json")
+        with open(other, "w", encoding="ascii") as file:
+            json.dump(snapshot, file)
+        output = os.path.join(tmp.name, "refused.trace")
+        found = error_of(("record", "--json", "--output", output, other))
+        assert found["text"] == f"{other}: {expected}" and not os.path.exists(output), found
+
+    def trace_of(snapshot):
+        return snapshot["device_traces"][0]
+
+    refused(lambda snapshot: trace_of(snapshot).pop(0), "its history lacks the first 1 events: history_entries was too small")
+    refused(lambda snapshot: trace_of(snapshot).pop(7), "its history has gaps; a snapshot of all pools has none")
+    refused(lambda snapshot: trace_of(snapshot).clear(), "it has no history: set history_entries before the first allocation")
+    refused(lambda snapshot: snapshot.pop("segments"),
+            "not a memory snapshot: it has no lists 'device_traces' and 'segments'")
+    first = next(i for i, event in enumerate(json.loads(text)["device_traces"][0]) if event["action"] == "alloc")
+    refused(lambda snapshot: trace_of(snapshot)[first].update(pool=2),
+            f"entry {first + 1} of its history is in private pool 2; a replay has none")
+    refused(lambda snapshot: trace_of(snapshot)[first].pop("region_id"),
+            f"entry {first + 1} of its history has no 'region_id' that is a number from 0 on")
+    live = sum(block["state"] == "active_allocated" for segment in json.loads(text)["segments"] for block in segment["blocks"])
+    refused(lambda snapshot: snapshot["segments"].clear(), f"0 blocks are allocated, but {live} by its history")
+    free = next(i for i, event in enumerate(json.loads(text)["device_traces"][0]) if event["action"] == "free_completed")
+    refused(lambda snapshot: trace_of(snapshot)[free].update(addr=1),
+            f"event {free + 1} of its history frees memory that was allocated before")
+    status, _, err = run("record", trace("x", "no.json"))
+    assert status == 1 and "no.json: no JSON: line 1: " in err, err
+
+
+@test
+def wrong_arguments():
+    status, _, err = run("replay", "--exact", trace(SMALL))
+    assert status == 1 and err.endswith("the trace has no addresses; 'flexmem record' makes one that has\n"), err
+    for args in (("record",), ("record", "--json", "x"), ("replay", "--exact", "--trim", "x"),
+                 ("replay", "--exact", "--keep-going", "x"), ("replay", "--exact", "--show-peak", "x")):
+        assert run(*args)[0] == 2, args
+    assert run("replay", "--exact", trace("\n".join(recorded(1)) + "\n"), FAKE_NODE=0)[0] == 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(tests))

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * flexmem record: makes a trace of the histories of caches, one of each process,
+ * that 'flexmem replay --exact' compares with another run.
+ */
+#include "tool.h"
+#include "trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+/* An allocation, a free, or an allocation that failed. @process counts from 0. */
+struct event {
+	enum {
+		EVENT_ALLOC,
+		EVENT_FREE,
+		EVENT_FAILED,
+	} kind;
+	uint32_t process;
+	uint32_t allocation;
+	uint64_t time;
+	uint64_t number;
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t stream;
+	uint64_t region_id;
+	uint64_t offset;
+	uint64_t size;
+};
+
+/* @error: why the file that is being read cannot be recorded. */
+struct record {
+	struct tool *tool;
+	const char *output;
+	char **files;
+	uint32_t processes;
+	json_t **snapshots;
+	struct event *events;
+	size_t count;
+	size_t room;
+	uint32_t allocations;
+	uint64_t live;
+	uint64_t failed;
+	char error[300];
+};
+
+static bool fail(struct record *record, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool fail(struct record *record, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(record->error, sizeof(record->error), format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/* ---- input ---- */
+
+/* Whether @event, which is the number @index of its history, has a number. */
+static bool need(struct record *record, const json_t *event, size_t index,
+		 const char *key, uint64_t *number)
+{
+	const json_t *value = json_object_get(event, key);
+
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return fail(record, "entry %zu of its history has no '%s' that is a number from 0 on",
+			    index + 1, key);
+	*number = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static void add_event(struct record *record, const struct event *event)
+{
+	if (record->count == record->room) {
+		record->room = record->room ? 2 * record->room : 4096;
+		record->events = grow(record->events, record->room,
+				      sizeof(*record->events));
+	}
+	record->events[record->count++] = *event;
+}
+
+/*
+ * Memory can be used again from free_completed on, not from free_requested on.
+ * Segments are left out, because a replay makes its own.
+ */
+static bool add_entry(struct record *record, const json_t *json, size_t index,
+		       struct event *event)
+{
+	const char *action = json_string_value(json_object_get(json, "action"));
+	uint64_t pool;
+
+	if (!action)
+		return fail(record, "entry %zu of its history has no 'action'",
+			    index + 1);
+	if (!strcmp(action, "alloc"))
+		event->kind = EVENT_ALLOC;
+	else if (!strcmp(action, "free_completed"))
+		event->kind = EVENT_FREE;
+	else if (!strcmp(action, "oom"))
+		event->kind = EVENT_FAILED;
+	else
+		return true;
+	if (!need(record, json, index, "requested_size", &event->bytes) ||
+	    !need(record, json, index, "stream", &event->stream) ||
+	    !need(record, json, index, "pool", &pool))
+		return false;
+	if (pool)
+		return fail(record, "entry %zu of its history is in private pool %" PRIu64 "; a replay has none",
+			    index + 1, pool);
+	if (event->kind != EVENT_FAILED &&
+	    (!need(record, json, index, "addr", &event->address) ||
+	     !need(record, json, index, "size", &event->size) ||
+	     !need(record, json, index, "region_id", &event->region_id) ||
+	     !need(record, json, index, "offset", &event->offset)))
+		return false;
+	add_event(record, event);
+	return true;
+}
+
+/* The clock may go back, but the order of the events counts. */
+static bool add_history(struct record *record, uint32_t process,
+			 const json_t *history)
+{
+	struct event event = { .process = process };
+	const json_t *json;
+	uint64_t number;
+	uint64_t time;
+	size_t i;
+
+	json_array_foreach(history, i, json) {
+		event = (struct event){ .process = process, .time = event.time };
+		if (!need(record, json, i, "number", &number) ||
+		    !need(record, json, i, "time_us", &time))
+			return false;
+		if (!i && number != 1)
+			return fail(record, "its history lacks the first %" PRIu64 " events: history_entries was too small",
+				    number - 1);
+		if (number != i + 1)
+			return fail(record, "its history has gaps; a snapshot of all pools has none");
+		event.number = number;
+		event.time = time > event.time ? time : event.time;
+		if (!add_entry(record, json, i, &event))
+			return false;
+	}
+	return true;
+}
+
+/* The history of the device that has one. */
+static const json_t *find_history(const json_t *snapshot)
+{
+	const json_t *traces = json_object_get(snapshot, "device_traces");
+	const json_t *history;
+	size_t i;
+
+	json_array_foreach(traces, i, history) {
+		if (json_array_size(history))
+			return history;
+	}
+	return NULL;
+}
+
+static bool read_snapshot(struct record *record, uint32_t process)
+{
+	const char *path = record->files[process];
+	const json_t *history;
+	json_error_t error;
+	json_t *snapshot;
+
+	snapshot = strcmp(path, "-") ? json_load_file(path, 0, &error) :
+				       json_loadf(stdin, 0, &error);
+	record->snapshots[process] = snapshot;
+	if (!snapshot)
+		return fail(record, "no JSON: line %d: %s", error.line,
+			    error.text);
+	if (!json_is_array(json_object_get(snapshot, "segments")) ||
+	    !json_is_array(json_object_get(snapshot, "device_traces")))
+		return fail(record, "not a memory snapshot: it has no lists 'device_traces' and 'segments'");
+	history = find_history(snapshot);
+	if (!history)
+		return fail(record, "it has no history: set history_entries before the first allocation");
+	return add_history(record, process, history);
+}
+
+/* ---- pairs of allocations and frees ---- */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct event *one = a, *other = b;
+
+	if (one->process != other->process)
+		return one->process < other->process ? -1 : 1;
+	if (one->address != other->address)
+		return one->address < other->address ? -1 : 1;
+	return (one->number > other->number) - (one->number < other->number);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct event *one = a, *other = b;
+
+	if (one->time != other->time)
+		return one->time < other->time ? -1 : 1;
+	if (one->process != other->process)
+		return one->process < other->process ? -1 : 1;
+	return (one->number > other->number) - (one->number < other->number);
+}
+
+static void sort(struct record *record,
+		 int (*order)(const void *a, const void *b))
+{
+	if (record->count)
+		qsort(record->events, record->count, sizeof(*record->events),
+		      order);
+}
+
+/* The number of blocks of a snapshot that are not free. */
+static uint64_t count_blocks(const json_t *snapshot)
+{
+	const json_t *segment, *block;
+	const char *state;
+	uint64_t count = 0;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(snapshot, "segments"), i, segment) {
+		json_array_foreach(json_object_get(segment, "blocks"), j, block) {
+			state = json_string_value(json_object_get(block, "state"));
+			count += state && !strncmp(state, "active_", 7);
+		}
+	}
+	return count;
+}
+
+/*
+ * Finds the allocation of each free: the one before, at the same address.
+ * @live: how many allocations of each process are not freed.
+ */
+static bool find_pairs(struct record *record, uint64_t *live)
+{
+	const struct event *before;
+	struct event *event;
+	size_t i;
+
+	sort(record, by_address);
+	for (i = 0; i < record->count; i++) {
+		event = &record->events[i];
+		event->allocation = NONE;
+		if (event->kind == EVENT_FAILED) {
+			record->failed++;
+			continue;
+		}
+		if (event->kind == EVENT_ALLOC) {
+			event->allocation = record->allocations++;
+			live[event->process]++;
+			continue;
+		}
+		before = i ? event - 1 : event;
+		if (before->kind != EVENT_ALLOC ||
+		    before->process != event->process ||
+		    before->address != event->address)
+			return fail(record, "%s: event %" PRIu64 " of its history frees memory that was allocated before",
+				    record->files[event->process],
+				    event->number);
+		event->allocation = before->allocation;
+		live[event->process]--;
+	}
+	return true;
+}
+
+static bool check_live(struct record *record, const uint64_t *live)
+{
+	uint64_t blocks;
+	uint32_t i;
+
+	for (i = 0; i < record->processes; i++) {
+		blocks = count_blocks(record->snapshots[i]);
+		if (blocks != live[i])
+			return fail(record, "%s: %" PRIu64 " blocks are allocated, but %" PRIu64 " by its history",
+				    record->files[i], blocks, live[i]);
+		record->live += live[i];
+	}
+	return true;
+}
+
+static bool read_all(struct record *record)
+{
+	char error[sizeof(record->error)];
+	uint64_t *live;
+	uint32_t i;
+	bool good;
+
+	for (i = 0; i < record->processes; i++) {
+		if (read_snapshot(record, i))
+			continue;
+		memcpy(error, record->error, sizeof(error));
+		return fail(record, "%s: %.200s", record->files[i], error);
+	}
+	live = grow(NULL, record->processes, sizeof(*live));
+	memset(live, 0, record->processes * sizeof(*live));
+	good = find_pairs(record, live) && check_live(record, live);
+	free(live);
+	sort(record, by_time);
+	return good;
+}
+
+/* ---- output ---- */
+
+/* A setting that is off has no value that a configuration may have. */
+static void write_settings(const struct record *record, gzFile file)
+{
+	const char *key, *text;
+	json_t *value;
+	uint32_t i;
+
+	for (i = 0; i < record->processes; i++) {
+		json_object_foreach(json_object_get(record->snapshots[i],
+						    "allocator_settings"),
+				    key, value) {
+			text = json_string_value(value);
+			if (!text || !strcmp(text, "off") ||
+			    !strcmp(key, "history_entries") ||
+			    strpbrk(key, "\n\r") || strpbrk(text, "\n\r"))
+				continue;
+			gzprintf(file, TRACE_SETTING "%" PRIu32 " %s:%s\n",
+				 i + 1, key, text);
+		}
+	}
+}
+
+/* The ids count the allocations in the order of the trace. */
+static void write_events(const struct record *record, gzFile file)
+{
+	const struct event *event = record->events;
+	const struct event *end = event + record->count;
+	uint64_t *ids = grow(NULL, record->allocations, sizeof(*ids));
+	uint64_t begin = record->count ? event->time : 0;
+	uint64_t id = 0;
+
+	for (; event < end; event++) {
+		gzprintf(file, "%" PRIu64 " ", event->time - begin);
+		switch (event->kind) {
+		case EVENT_ALLOC:
+			ids[event->allocation] = ++id;
+			gzprintf(file, "a %" PRIu64 " %" PRIu64 " %" PRIu64
+				 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				 " %" PRIu64 "\n", id, event->bytes,
+				 event->stream, event->process + 1,
+				 event->number, event->region_id,
+				 event->offset, event->size);
+			break;
+		case EVENT_FREE:
+			gzprintf(file, "f %" PRIu64 " %" PRIu32 " %" PRIu64 "\n",
+				 ids[event->allocation], event->process + 1,
+				 event->number);
+			break;
+		case EVENT_FAILED:
+			gzprintf(file, "x %" PRIu64 " %" PRIu64 " %" PRIu32
+				 " %" PRIu64 "\n", event->bytes, event->stream,
+				 event->process + 1, event->number);
+			break;
+		}
+	}
+	free(ids);
+}
+
+static int write_trace(const struct record *record)
+{
+	gzFile file;
+	int err = trace_create(&file, record->output);
+
+	if (err)
+		return err;
+	gzprintf(file, "# flexmem-trace 2\n"
+		 "# recorded from the histories of caches; processes: %" PRIu32 "\n"
+		 "# times are microseconds since the first event\n",
+		 record->processes);
+	write_settings(record, file);
+	write_events(record, file);
+	return trace_close(file);
+}
+
+static void print_summary(const struct record *record)
+{
+	char *name = escaped_text(record->output);
+
+	printf("%s: %zu events of %" PRIu32 " process%s, %" PRIu32 " allocations, %" PRIu64 " live at the end, %" PRIu64 " failed\n",
+	       name, record->count, record->processes,
+	       record->processes == 1 ? "" : "es", record->allocations,
+	       record->live, record->failed);
+	free(name);
+}
+
+static json_t *summary_json(const struct record *record)
+{
+	json_t *object = json_checked(json_object());
+
+	json_add(object, "output", json_text(record->output));
+	json_add(object, "processes", json_number(record->processes));
+	json_add(object, "events", json_number(record->count));
+	json_add(object, "allocations", json_number(record->allocations));
+	json_add(object, "live_at_end", json_number(record->live));
+	json_add(object, "failures", json_number(record->failed));
+	return object;
+}
+
+/* ---- the command ---- */
+
+static enum tool_status run(struct record *record)
+{
+	int err;
+
+	if (!read_all(record))
+		return tool_fail(record->tool, -EINVAL, "%s", record->error);
+	err = write_trace(record);
+	if (err)
+		return tool_error(record->tool, err, NULL, "%s", record->output ?
+				  record->output : "standard output");
+	if (record->tool->json)
+		json_print(record->tool, summary_json(record));
+	else if (record->output)
+		print_summary(record);
+	return TOOL_OK;
+}
+
+enum tool_status cmd_record(struct tool *tool, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' },
+		COMMON_OPTIONS
+	};
+	struct record record = { .tool = tool };
+	enum tool_status status;
+	int option;
+	uint32_t i;
+
+	while ((option = next_option(tool, argc, argv, options)) != OPTION_END) {
+		if (option != 'o')
+			return option_status(option);
+		record.output = optarg;
+	}
+	if (optind == argc)
+		return usage_error(tool, "at least one SNAPSHOT is needed");
+	if (argc - optind > TRACE_PROCESSES_MAX)
+		return usage_error(tool, "more than %d files",
+				   TRACE_PROCESSES_MAX);
+	if (tool->json && !record.output)
+		return usage_error(tool, "--json needs --output, because the trace is no JSON");
+	record.files = argv + optind;
+	record.processes = (uint32_t)(argc - optind);
+	record.snapshots = grow(NULL, record.processes,
+				sizeof(*record.snapshots));
+	memset(record.snapshots, 0,
+	       record.processes * sizeof(*record.snapshots));
+	status = run(&record);
+	for (i = 0; i < record.processes; i++)
+		json_decref(record.snapshots[i]);
+	free(record.snapshots);
+	free(record.events);
+	return status;
+}
