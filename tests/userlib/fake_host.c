@@ -13,11 +13,28 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 struct group *__real_getgrnam(const char *name);
 struct group *__wrap_getgrnam(const char *name);
 int __real_poll(struct pollfd *files, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *files, nfds_t count, int timeout);
+
+/* With FAKE_TICK each look at a clock is so many microseconds after the one before. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	const char *tick = getenv("FAKE_TICK");
+	static uint64_t microseconds;
+
+	if (!tick)
+		return __real_clock_gettime(clock, now);
+	microseconds += strtoull(tick, NULL, 0);
+	now->tv_sec = (time_t)(microseconds / 1000000);
+	now->tv_nsec = (long)(microseconds % 1000000) * 1000;
+	return 0;
+}
 
 /* The group flexmem has the number FAKE_GROUP_ID; 0: there is none. */
 struct group *__wrap_getgrnam(const char *name)

@@ -233,11 +233,27 @@ def trims_before_a_file():
 def progress_on_a_terminal_only():
     text = HEADER + "".join(f"0 a {i} 128 0\n1 f {i}\n" for i in range(2000))
     path = trace(text, "long.trace")
-    status, out = on_terminal("replay", path, columns=60)
+    status, out = on_terminal("replay", path, columns=60, FAKE_TICK=1000000)
     bars = re.findall(r"\rlong\.trace \[[#.-]+\] +\d+%", out)
     assert status == 0 and len(bars) > 50 and {len(bar) for bar in bars} == {60}, bars[:3]
-    _, out, err = run("replay", path)
+    # Less than two seconds are not worth a bar.
+    status, out = on_terminal("replay", path, columns=60, FAKE_TICK=0)
+    assert status == 0 and not re.search(r"\d%", out), out
+    _, out, err = run("replay", path, FAKE_TICK=1000000)
     assert err == "" and "\r" not in out
+
+
+@test
+def progress_of_other_commands():
+    requests = trace("arrival,input_tokens,output_tokens\n" + "0,100,100\n" * 2000, "requests.csv")
+    convert = ("convert", "--bytes-per-token", "1K", "--output", f"{requests}.trace", requests)
+    shell = ("shell",)
+    lines = b"alloc 8M --mappable\nfill 1 --by copy\ncheck 1 --by copy\nfill 1 --by map\nquit\n"
+    for args, stdin, labels in ((convert, b"", {"writing"}), (shell, lines, {"filling", "checking"})):
+        for tick in (0, 3000000):
+            status, out = on_terminal(*args, columns=60, stdin_lines=stdin, FAKE_TICK=tick)
+            found = set(re.findall(r"\r(\w+) +\[[#.-]+\] +\d+%", out))
+            assert status == 0 and found >= labels if tick else not found, (args, tick, found, out)
 
 
 @test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* flexmem convert: options, the kind of a file, and the trace that is written. */
 #include "convert.h"
+#include "render.h"
 #include "tool.h"
 #include "trace.h"
 
@@ -9,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "human.h"
@@ -92,7 +92,8 @@ static int in_order(const void *a, const void *b)
 /* ---- input ---- */
 
 /* Reads a file, or standard input, plain or compressed by gzip. */
-static bool read_all(struct converter *converter, gzFile file)
+static bool read_all(struct converter *converter, gzFile file,
+		     struct progress *progress)
 {
 	size_t room = 1 << 16;
 	const char *text;
@@ -101,6 +102,7 @@ static bool read_all(struct converter *converter, gzFile file)
 
 	do {
 		converter->length += (size_t)count;
+		progress_update(progress, (uint64_t)gzoffset(file));
 		if (converter->length == room)
 			room *= 2;
 		if (converter->length >= CONVERT_FILE_MAX)
@@ -219,9 +221,12 @@ static void write_events(const struct conversion *conversion, gzFile file, uint6
 {
 	const struct converted_event *event = conversion->events;
 	const struct converted_event *end = event + conversion->count;
+	struct progress progress;
 	uint64_t id = 0;
 
+	progress_begin(&progress, stderr, "writing", conversion->count);
 	for (; event < end; event++) {
+		progress_update(&progress, (uint64_t)(event - conversion->events));
 		if (event->is_free) {
 			gzprintf(file, "%" PRIu64 " f %" PRIu64 "\n", event->time,
 				 ids[event->allocation]);
@@ -231,6 +236,7 @@ static void write_events(const struct conversion *conversion, gzFile file, uint6
 		gzprintf(file, "%" PRIu64 " a %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			 event->time, id, event->bytes, event->stream);
 	}
+	progress_end(&progress);
 }
 
 /* Returns 0 or a negative errno. */
@@ -288,18 +294,22 @@ static json_t *summary_json(const struct converter *converter)
 
 static enum tool_status convert(struct converter *converter)
 {
-	bool is_stdin = !strcmp(converter->path, "-");
+	struct progress progress;
 	uint64_t *numbers;
+	uint64_t size;
 	gzFile file;
 	bool good;
 	int err;
 
 	errno = 0;
-	file = is_stdin ? gzdopen(dup(STDIN_FILENO), "r") : gzopen(converter->path, "re");
+	file = trace_open(converter->path, &size);
 	if (!file)
 		return tool_error(converter->tool, errno ? -errno : -ENOMEM, NULL, "%s",
 				  converter->path);
-	good = read_all(converter, file) && convert_file(converter);
+	progress_begin(&progress, stderr, "reading", size);
+	good = read_all(converter, file, &progress);
+	progress_end(&progress);
+	good = good && convert_file(converter);
 	gzclose(file);
 	numbers = grow(NULL, converter->conversion.allocations, sizeof(*numbers));
 	good = good && sum_up(converter, numbers);

@@ -5,6 +5,7 @@
  */
 #include "tool.h"
 #include "pattern.h"
+#include "render.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,6 +35,7 @@ static void apply(void *bytes, struct pattern_job *job, uint64_t offset,
 	uint64_t first;
 	uint64_t bad;
 
+	progress_update(job->progress, offset);
 	if (!check) {
 		pattern_fill(bytes, job->seed, offset, length);
 		return;
@@ -118,6 +120,7 @@ static int run_job(struct tool *tool, uint32_t handle, struct pattern_job *job,
 		   bool check)
 {
 	struct flexmem_allocated allocation;
+	struct progress progress;
 	int err;
 
 	err = flexmem_device_lookup(tool->device, handle, &allocation,
@@ -129,9 +132,14 @@ static int run_job(struct tool *tool, uint32_t handle, struct pattern_job *job,
 	if (job->way == PATTERN_AUTO)
 		job->way = allocation.flags & FLEXMEM_MAPPABLE ? PATTERN_MAP :
 								 PATTERN_COPY;
-	if (job->way == PATTERN_MAP)
-		return by_map(tool, handle, job, check);
-	return by_copy(tool, handle, job, check);
+	progress_begin(&progress, stderr, check ? "checking" : "filling",
+		       job->size);
+	job->progress = &progress;
+	err = job->way == PATTERN_MAP ? by_map(tool, handle, job, check) :
+					by_copy(tool, handle, job, check);
+	job->progress = NULL;
+	progress_end(&progress);
+	return err;
 }
 
 int pattern_fill_allocation(struct tool *tool, uint32_t handle,

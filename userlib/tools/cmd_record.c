@@ -3,6 +3,7 @@
  * flexmem record: makes a trace of the histories of caches, one of each process,
  * that 'flexmem replay --exact' compares with another run.
  */
+#include "render.h"
 #include "tool.h"
 #include "trace.h"
 
@@ -341,9 +342,12 @@ static void write_events(const struct record *record, gzFile file)
 	const struct event *end = event + record->count;
 	uint64_t *ids = grow(NULL, record->allocations, sizeof(*ids));
 	uint64_t begin = record->count ? event->time : 0;
+	struct progress progress;
 	uint64_t id = 0;
 
+	progress_begin(&progress, stderr, "writing", record->count);
 	for (; event < end; event++) {
+		progress_update(&progress, (uint64_t)(event - record->events));
 		gzprintf(file, "%" PRIu64 " ", event->time - begin);
 		switch (event->kind) {
 		case EVENT_ALLOC:
@@ -367,6 +371,7 @@ static void write_events(const struct record *record, gzFile file)
 			break;
 		}
 	}
+	progress_end(&progress);
 	free(ids);
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -319,14 +320,25 @@ void table_print(const struct table *table, FILE *file, unsigned int width)
 	free(widths);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void progress_begin(struct progress *progress, FILE *file, const char *label,
 		    uint64_t total)
 {
-	progress->file = file;
-	progress->label = label;
-	progress->total = total ? total : 1;
-	progress->next = 0;
-	progress->on = isatty(fileno(file));
+	*progress = (struct progress){
+		.file = file,
+		.label = label,
+		.total = total,
+		.on = total && isatty(fileno(file)),
+	};
+	if (progress->on)
+		progress->begun_ns = now_ns();
 }
 
 void progress_draw(struct progress *progress, uint64_t done)
@@ -336,6 +348,13 @@ void progress_draw(struct progress *progress, uint64_t done)
 	unsigned int cells;
 	char *bar;
 
+	progress->next = done + progress->total / 200 + 1;
+	if (!progress->drawn && now_ns() - progress->begun_ns <
+				PROGRESS_AFTER_S * UINT64_C(1000000000))
+		return;
+	progress->drawn = true;
+	if (done > progress->total)
+		done = progress->total;
 	/*
 	 * One column stays free, because the terminal would wrap a full line.
 	 */
@@ -346,18 +365,18 @@ void progress_draw(struct progress *progress, uint64_t done)
 	render_bar(bar, cells, progress->total, done, progress->total - done);
 	fprintf(progress->file, "\r%.*s [%s] %3u%%", (int)label,
 		progress->label, bar,
-		(unsigned int)(100 * done / progress->total));
+		(unsigned int)(100.0 * (double)done / (double)progress->total));
 	fflush(progress->file);
 	free(bar);
-	progress->next = done + progress->total / 200 + 1;
 }
 
 void progress_end(struct progress *progress)
 {
-	if (!progress->on)
-		return;
-	fprintf(progress->file, "\r%*s\r",
-		(int)render_width(progress->file) - 1, "");
-	fflush(progress->file);
+	if (progress->drawn) {
+		fprintf(progress->file, "\r%*s\r",
+			(int)render_width(progress->file) - 1, "");
+		fflush(progress->file);
+	}
 	progress->on = false;
+	progress->drawn = false;
 }

@@ -64,21 +64,29 @@ void table_add(struct table *table, const char *format, ...)
 void table_print(const struct table *table, FILE *file, unsigned int width);
 void table_clear(struct table *table);
 
-/* A progress bar. It is drawn only if @file is a terminal. */
+/*
+ * A progress bar for work that can take long. It is drawn from PROGRESS_AFTER_S
+ * seconds on, if @file is a terminal.
+ */
+#define PROGRESS_AFTER_S 2
+
 struct progress {
 	FILE *file;
 	const char *label;
 	uint64_t total;
 	uint64_t next;
+	uint64_t begun_ns;
 	bool on;
+	bool drawn;
 };
 
+/* @label: what is in progress. @total: 0 if that is not known; draws nothing. */
 void progress_begin(struct progress *progress, FILE *file, const char *label,
 		    uint64_t total);
 void progress_draw(struct progress *progress, uint64_t done);
 void progress_end(struct progress *progress);
 
-/* Draws only if the bar has changed. */
+/* @done, of @total, is done. Draws only if the bar has changed. */
 static inline void progress_update(struct progress *progress, uint64_t done)
 {
 	if (progress->on && done >= progress->next)

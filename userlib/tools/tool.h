@@ -275,6 +275,8 @@ enum pattern_way {
 	PATTERN_COPY,
 };
 
+struct progress;
+
 /*
  * The caller sets @seed and @way. PATTERN_AUTO becomes the way that was used: a
  * mapping if the allocation is mappable, otherwise copies. The other members
@@ -284,6 +286,7 @@ enum pattern_way {
 struct pattern_job {
 	uint64_t seed;
 	enum pattern_way way;
+	struct progress *progress;
 	uint64_t size;
 	uint64_t bad;
 	uint64_t first_bad;

@@ -12,6 +12,7 @@
  *   # setting PROCESS KEY:VALUE
  */
 #include "trace.h"
+#include "render.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ struct live {
  */
 struct reader {
 	gzFile file;
+	struct progress progress;
 	char *error;
 	int err;
 	struct trace *trace;
@@ -88,6 +90,7 @@ static bool fill(struct reader *reader, bool *failed)
 	int count;
 	int err;
 
+	progress_update(&reader->progress, (uint64_t)gzoffset(reader->file));
 	count = gzread(reader->file, reader->buffer, sizeof(reader->buffer));
 	if (count > 0) {
 		reader->filled = (size_t)count;
@@ -469,21 +472,34 @@ static bool parse(struct reader *reader)
 	return !failed;
 }
 
-/* The caller closes the file. */
-static gzFile open_file(const char *path)
+gzFile trace_open(const char *path, uint64_t *size)
 {
-	int fd;
+	bool is_stdin = !strcmp(path, "-");
+	int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	off_t begin;
+	off_t end;
+	gzFile file;
 
-	if (strcmp(path, "-"))
-		return gzopen(path, "re");
-	fd = dup(STDIN_FILENO);
-	return fd < 0 ? NULL : gzdopen(fd, "r");
+	*size = 0;
+	if (fd < 0)
+		return NULL;
+	begin = lseek(fd, 0, SEEK_CUR);
+	end = begin < 0 ? begin : lseek(fd, 0, SEEK_END);
+	if (end > 0) {
+		*size = (uint64_t)end;
+		lseek(fd, begin, SEEK_SET);
+	}
+	file = gzdopen(fd, "r");
+	if (!file)
+		close(fd);
+	return file;
 }
 
 int trace_read(struct trace *trace, const char *path,
 	       char error[TRACE_ERROR_MAX])
 {
 	struct reader *reader;
+	uint64_t size;
 	int err = 0;
 
 	memset(trace, 0, sizeof(*trace));
@@ -493,7 +509,7 @@ int trace_read(struct trace *trace, const char *path,
 	reader->trace = trace;
 
 	errno = 0;
-	reader->file = open_file(path);
+	reader->file = trace_open(path, &size);
 	if (!reader->file) {
 		err = errno ? -errno : -ENOMEM;
 		fail(reader, "%s", strerror(-err));
@@ -501,8 +517,10 @@ int trace_read(struct trace *trace, const char *path,
 		return err;
 	}
 	reader->err = -EINVAL;
+	progress_begin(&reader->progress, stderr, "reading", size);
 	if (!parse(reader))
 		err = reader->err;
+	progress_end(&reader->progress);
 	gzclose(reader->file);
 	free(reader->live);
 	free(reader->chains);

@@ -69,6 +69,12 @@ int trace_read(struct trace *trace, const char *path,
 void trace_free(struct trace *trace);
 
 /*
+ * Opens a file, or standard input for "-", plain or compressed; NULL with errno if
+ * that fails. @size: its bytes in the file, or 0 if that is not known, as of a pipe.
+ */
+gzFile trace_open(const char *path, uint64_t *size);
+
+/*
  * Creates the file @path for a trace, compressed if the name ends in ".gz"; NULL is
  * standard output. trace_close() writes the end. Both return 0 or a negative errno.
  */
