@@ -112,6 +112,7 @@ BLOCKS = {
     ('tasks/replay.rst', 'mkdir -p build\ncc'): 'host',
     ('tasks/replay.rst', 'mkdir -p build\nprintf \'%s\\n\' arrival'): 'host',
     ('tasks/replay.rst', 'flexmem replay --cache'): 'host',
+    ('tasks/replay.rst', 'flexmem map'): 'host',
     ('tasks/replay.rst', 'flexmem replay --show-peak'): DRIVER,
     ('tasks/replay.rst', 'flexmem replay --json'): 'as above',
     ('tasks/watch.rst', 'FLEXMEM_DEBUG=1'): DRIVER,

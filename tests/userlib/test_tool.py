@@ -21,7 +21,7 @@ def help_of_everything():
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["list", "doctor", "info", "regions", "segments", "stats", "owners", "limit", "reserve", "cdi",
                         "release", "watch", "top", "export", "alloc", "fill", "check", "free", "trim", "shell",
-                        "replay", "record", "convert", "help", "version"], commands
+                        "replay", "record", "convert", "map", "help", "version"], commands
     for command in commands:
         text = good(command, "--help")
         assert text.startswith(f"Usage: flexmem {command}"), text
@@ -58,7 +58,7 @@ def help_as_a_command():
 def help_names_every_option():
     source = os.path.join(HERE, "../../userlib/tools")
     for command, file in (("alloc", "cmd_alloc.c"), ("replay", "cmd_replay.c"), ("convert", "cmd_convert.c"),
-                          ("limit", "cmd_limit.c"), ("cdi", "cmd_cdi.c"), ("release", "cmd_release.c"), ("watch", "cmd_watch.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
+                          ("limit", "cmd_limit.c"), ("cdi", "cmd_cdi.c"), ("release", "cmd_release.c"), ("watch", "cmd_watch.c"), ("map", "cmd_map.c"), ("reserve", "cmd_reserve.c"), ("fill", "cmd_pattern.c"),
                           ("check", "cmd_pattern.c")):
         with open(os.path.join(source, file), encoding="ascii") as text:
             options = re.findall(r'{ "([a-z-]+)", (?:no|required)_argument', text.read())

@@ -6,16 +6,14 @@
  * cgroups become public with the file, so only those below the parents that
  * --show names are in it; all others together are one series.
  */
+#include "aside.h"
 #include "scrape.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* How the cgroup of an account is named. */
 enum label {
@@ -330,38 +328,12 @@ static void print_all(const struct exporter *exporter)
 
 /* ---- the file ---- */
 
-/*
- * Writes a file aside and renames it, because its reader may come at any moment.
- * The name aside has no suffix that node_exporter reads.
- */
-static int write_file(struct exporter *exporter, const char *path)
+static void write_all(FILE *file, void *user)
 {
-	char aside[PATH_MAX];
-	int fd, err = 0;
+	struct exporter *exporter = user;
 
-	if (snprintf(aside, sizeof(aside), "%s.XXXXXX", path) >=
-	    (int)sizeof(aside))
-		return -ENAMETOOLONG;
-	fd = mkstemp(aside);
-	if (fd < 0)
-		return -errno;
-	exporter->file = fdopen(fd, "w");
-	if (!exporter->file) {
-		err = -errno;
-		close(fd);
-	} else {
-		print_all(exporter);
-		if (fchmod(fd, 0640) || fflush(exporter->file) ||
-		    ferror(exporter->file))
-			err = -errno;
-		if (fclose(exporter->file) && !err)
-			err = -errno;
-	}
-	if (!err && rename(aside, path))
-		err = -errno;
-	if (err)
-		unlink(aside);
-	return err;
+	exporter->file = file;
+	print_all(exporter);
 }
 
 /* Says which functions could not be read; the others are in the file. */
@@ -393,7 +365,7 @@ static enum tool_status export_to(struct exporter *exporter, const char *path)
 		return tool_error(exporter->tool, err, NULL, "export");
 	status = report_errors(exporter);
 	if (path) {
-		err = write_file(exporter, path);
+		err = write_aside(path, 0640, write_all, exporter);
 		if (err)
 			return tool_error(exporter->tool, err, NULL, "%s", path);
 	} else {

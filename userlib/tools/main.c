@@ -206,6 +206,15 @@ static const struct command commands[] = {
 	  "                            names of the columns or keys\n"
 	  "  --time-unit s|ms|us       unit of an arrival that is a number (s)",
 	  SHELL_NOT, cmd_convert },
+	{ "map", "--trace TRACE [OPTIONS] FILE", "a picture of a trace, as a page",
+	  "Replay a trace (plain or gzip) on a cache without a device, and write a page\n"
+	  "with the addresses of its allocations against time. The page needs no other\n"
+	  "file and no network. It shows the allocation under the pointer, and zooms.\n\n"
+	  "  --trace TRACE       the trace; - is standard input\n"
+	  "  --config STRING     settings of the cache (default: the environment's)\n"
+	  "  --addresses BYTES   the size of the address space (default: 64G)\n"
+	  "  --svg               write an image instead of a page",
+	  SHELL_NOT, cmd_map },
 	{ "help", "[COMMAND]", "this text, or that of a command",
 	  "Show what commands there are, as 'flexmem --help' does, or inside a shell\n"
 	  "those that it has; with COMMAND what 'flexmem COMMAND --help' shows.",

@@ -113,10 +113,17 @@ int replay_device(struct replay *replay, struct replay_device *result,
 double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
 
-/* @flat_bytes: the size of a flat address space; 0: uses the device. */
+/*
+ * @flat_bytes: the size of a flat address space; 0: uses the device. @note: called
+ * after each event that succeeded, with what an allocation got, and with NULL for a
+ * free; may be NULL.
+ */
 struct replay_provider {
 	struct flexmem_device *device;
 	uint64_t flat_bytes;
+	void (*note)(void *user, const struct trace_event *event,
+		     const struct flexmem_cache_allocation *made);
+	void *user;
 };
 
 /* @settings: the cache's settings, as it reports them. */

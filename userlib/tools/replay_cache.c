@@ -14,6 +14,7 @@ struct live {
 };
 
 struct target {
+	const struct replay_provider *provider;
 	struct replay_cache *result;
 	struct flexmem_cache *cache;
 	struct live *live;
@@ -46,6 +47,9 @@ static uint64_t cache_count(void *user, const struct trace_event *event)
 	struct target *target = user;
 	struct live *live = &target->live[event->allocation];
 
+	if (target->provider->note)
+		target->provider->note(target->provider->user, event,
+				       event->is_free ? NULL : &target->made);
 	if (!event->is_free) {
 		live->token = target->made.token;
 		live->size = target->made.size;
@@ -131,7 +135,7 @@ int replay_cache(struct replay *replay, struct replay_cache *result,
 		 const char *configuration, const struct trace *trace,
 		 bool keep_going, struct progress *progress)
 {
-	struct target user = { .result = result };
+	struct target user = { .provider = provider, .result = result };
 	struct flexmem_cache_options options = {
 		.configuration = configuration,
 		.log = print_log,

@@ -85,6 +85,7 @@ enum tool_status cmd_help(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_info(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_list(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_limit(struct tool *tool, int argc, char **argv);
+enum tool_status cmd_map(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_owners(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_record(struct tool *tool, int argc, char **argv);
 enum tool_status cmd_regions(struct tool *tool, int argc, char **argv);

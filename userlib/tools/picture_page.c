@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Writes the picture of a trace as a page. The page needs no other file and may load
+ * none. Names are in it only as text of HTML, and figures only as numbers, so a name
+ * changes nothing else of the page.
+ */
+#include "picture.h"
+
+#include <inttypes.h>
+
+static const char head[] =
+	"<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width\">\n"
+	"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+	"<style>\n"
+	":root{color-scheme:light dark;--back:#fff;--text:#222;--line:#999;--failed:#d00}\n"
+	"@media(prefers-color-scheme:dark){:root{--back:#181818;--text:#ddd;--line:#777;--failed:#f55}}\n"
+	"body{margin:0 auto;padding:8px;max-width:1400px;background:var(--back);color:var(--text);font:15px/1.4 sans-serif}\n"
+	"h1{font-size:1.2em;overflow-wrap:anywhere}canvas{width:100%;height:65vh;border:1px solid var(--line);touch-action:none}\n"
+	"#about{min-height:4.5em}#failed{color:var(--failed)}.key{display:inline-block;margin-right:1em}\n"
+	".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}\n"
+	"</style>\n";
+
+/* The page calls a box that the pointer is on "hit". */
+static const char script[] =
+	"<script>\n'use strict';\n"
+	"const get = id => document.getElementById(id), canvas = get('map'), pen = canvas.getContext('2d');\n"
+	"const {boxes, ranges, streams, events, height, failed} = JSON.parse(get('data').textContent);\n"
+	"const all = {x: 0, y: 0, w: Math.max(events, 1), h: Math.max(height, 1)};\n"
+	"let view = {...all}, hold = null;\n"
+	"const colour = stream => `hsl(${(stream % 8) * 45 + 210} 60% 50%)`;\n"
+	"const css = name => getComputedStyle(document.documentElement).getPropertyValue(name);\n"
+	"const size = bytes => { let i = 0; while (bytes >= 1024 && i < 6) { bytes /= 1024; i++; }\n"
+	"  return (i ? bytes.toFixed(1) : bytes) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][i]; };\n"
+	"function draw() {\n"
+	"  const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;\n"
+	"  canvas.width = w * ratio; canvas.height = h * ratio; pen.scale(ratio, ratio);\n"
+	"  const x = e => (e - view.x) / view.w * w, y = p => h - (p - view.y) / view.h * h;\n"
+	"  for (const [begin, end, place, bytes, stream] of boxes) {\n"
+	"    if (end < view.x || begin > view.x + view.w || place > view.y + view.h || place + bytes < view.y) continue;\n"
+	"    pen.fillStyle = colour(stream);\n"
+	"    pen.fillRect(x(begin), y(place + bytes), Math.max(x(end) - x(begin), .5), Math.max(y(place) - y(place + bytes), .5));\n"
+	"  }\n"
+	"  pen.fillStyle = css('--line');\n"
+	"  for (const [, place] of ranges) pen.fillRect(0, y(place) - .5, w, 1);\n"
+	"  pen.fillStyle = css('--failed');\n"
+	"  if (failed !== null) pen.fillRect(x(failed) - 1, 0, 2, h);\n"
+	"}\n"
+	"const at = e => { const r = canvas.getBoundingClientRect(); return {\n"
+	"  x: view.x + (e.clientX - r.left) / r.width * view.w, y: view.y + (r.bottom - e.clientY) / r.height * view.h}; };\n"
+	"function tell(e) {\n"
+	"  const p = at(e);\n"
+	"  const hit = boxes.find(([b, n, s, z]) => b <= p.x && p.x < n && s <= p.y && p.y < s + z);\n"
+	"  const range = ranges.filter(r => r[1] <= p.y).pop();\n"
+	"  get('about').textContent = `Event ${Math.max(0, Math.floor(p.x))}` + (!hit ? ', nothing allocated here' :\n"
+	"    `: ${size(hit[3])} at 0x${(BigInt(range[0]) + BigInt(hit[2] - range[1])).toString(16)}, stream ${streams[hit[4]]}, ` +\n"
+	"    `line ${hit[5]}, live from event ${hit[0]} to ${hit[1]}`);\n"
+	"}\n"
+	"function zoom(e, factor) {\n"
+	"  const p = at(e), w = Math.min(view.w * factor, all.w), h = e.shiftKey ? view.h : Math.min(view.h * factor, all.h);\n"
+	"  view = keep({x: p.x - (p.x - view.x) * w / view.w, y: p.y - (p.y - view.y) * h / view.h, w, h}); draw();\n"
+	"}\n"
+	"const keep = v => ({w: v.w, h: v.h, x: Math.min(Math.max(v.x, 0), all.w - v.w), y: Math.min(Math.max(v.y, 0), all.h - v.h)});\n"
+	"canvas.addEventListener('wheel', e => { e.preventDefault(); zoom(e, e.deltaY < 0 ? .8 : 1.25); }, {passive: false});\n"
+	"canvas.addEventListener('pointerdown', e => { hold = at(e); canvas.setPointerCapture(e.pointerId); });\n"
+	"canvas.addEventListener('pointerup', () => { hold = null; });\n"
+	"canvas.addEventListener('pointermove', e => {\n"
+	"  if (hold) { const p = at(e); view = keep({...view, x: view.x + hold.x - p.x, y: view.y + hold.y - p.y}); draw(); }\n"
+	"  tell(e);\n"
+	"});\n"
+	"canvas.addEventListener('dblclick', () => { view = {...all}; draw(); });\n"
+	"streams.forEach((name, i) => { const key = document.createElement('span'), mark = document.createElement('i');\n"
+	"  key.className = 'key'; mark.style.background = colour(i); key.append(mark, `stream ${name}`); get('keys').append(key); });\n"
+	"addEventListener('resize', draw);\n"
+	"matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);\n"
+	"draw();\n"
+	"</script>\n";
+
+/* Numbers above 2^53 would lose digits in the page, so addresses are texts. */
+static void write_data(FILE *file, const struct map *map)
+{
+	size_t i;
+
+	fputs("<script type=\"application/json\" id=\"data\">\n{\"boxes\":[", file);
+	for (i = 0; i < map->count; i++)
+		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+			i ? ",\n" : "", map->boxes[i].begin, map->boxes[i].end,
+			map->boxes[i].place, map->boxes[i].size,
+			map->boxes[i].stream, map->boxes[i].line);
+	fputs("],\n\"ranges\":[", file);
+	for (i = 0; i < map->range_count; i++)
+		fprintf(file, "%s[\"%" PRIu64 "\",%" PRIu64 "]", i ? "," : "",
+			map->ranges[i].address, map->ranges[i].place);
+	fputs("],\n\"streams\":[", file);
+	for (i = 0; i < map->stream_count; i++)
+		fprintf(file, "%s\"%" PRIu64 "\"", i ? "," : "", map->streams[i]);
+	fprintf(file, "],\n\"events\":%" PRIu64 ",\"height\":%" PRIu64 ",\"failed\":",
+		map->events, map->height);
+	if (map->failures)
+		fprintf(file, "%" PRIu64, map->failed);
+	else
+		fputs("null", file);
+	fputs("}\n</script>\n", file);
+}
+
+void map_write_page(FILE *file, const struct map *map)
+{
+	fputs(head, file);
+	fputs("<title>", file);
+	map_print_text(file, map->name);
+	fputs("</title></head><body>\n<h1>", file);
+	map_print_text(file, map->name);
+	fputs("</h1>\n", file);
+	if (map->failures) {
+		fprintf(file, "<p id=\"failed\">%" PRIu64 " failed, the first at event %" PRIu64 ": ",
+			map->failures, map->failed);
+		map_print_text(file, map->reason);
+		fputs("</p>\n", file);
+	}
+	fputs("<canvas id=\"map\"></canvas>\n<p id=\"about\">Addresses from the bottom up, events of the trace from left to right. "
+	      "The wheel zooms, and with shift only time; drag to move; a double click shows all.</p>\n"
+	      "<p id=\"keys\"></p>\n", file);
+	write_data(file, map);
+	fputs(script, file);
+	fputs("</body></html>\n", file);
+}
