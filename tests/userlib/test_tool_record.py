@@ -28,9 +28,9 @@ def recorded(processes, configuration=""):
     return good("record", *histories(processes, configuration)).splitlines()
 
 
-def replayed(lines, *args):
+def replayed(lines, *args, **env):
     """Replays lines that may differ. Returns the report."""
-    status, out, err = run("replay", "--json", "--exact", *args, trace("\n".join(lines) + "\n", "exact.trace"))
+    status, out, err = run("replay", "--json", "--exact", *args, trace("\n".join(lines) + "\n", "exact.trace"), **env)
     found = json.loads(out)
     assert status == (1 if found["difference"] else 0), (status, err)
     return found, err
@@ -90,6 +90,10 @@ def other_settings_differ():
     lines = recorded(1)
     assert "# setting 1 expandable_segments:False" in lines, lines[:12]
     assert replayed(lines, "--config", "roundup_power2_divisions:4")[0]["difference"]
+    # The settings of the environment do not count, also if the trace has none.
+    plain = [line for line in lines if not line.startswith("# setting")]
+    for known in (lines, plain):
+        assert not replayed(known, FLEXMEM_ALLOC_CONF="roundup_power2_divisions:4")[0]["difference"]
     lines.insert(5, "# setting 1 roundup_power2_divisions:4")
     assert replayed(lines)[0]["difference"]
 
@@ -146,12 +150,44 @@ def histories_that_are_refused():
     refused(lambda snapshot: trace_of(snapshot)[first].pop("region_id"),
             f"entry {first + 1} of its history has no 'region_id' that is a number from 0 on")
     live = sum(block["state"] == "active_allocated" for segment in json.loads(text)["segments"] for block in segment["blocks"])
-    refused(lambda snapshot: snapshot["segments"].clear(), f"0 blocks are allocated, but {live} by its history")
+
+    def blocks(snapshot):
+        return [block for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] == "active_allocated"]
+
+    refused(lambda snapshot: blocks(snapshot)[0].update(state="inactive"), f"{live - 1} blocks are allocated, but {live} by its history")
+    # A history that begins after the first segment, which is then in no event.
+    come = {"segment_alloc": 1, "segment_free": -1}
+    size = sum(come.get(event["action"], 0) * event["size"] for event in json.loads(text)["device_traces"][0])
+    segment = next(event for event in json.loads(text)["device_traces"][0] if event["action"] == "segment_alloc")
+
+    def begin_late(snapshot):
+        trace_of(snapshot).remove(segment)
+        for number, event in enumerate(trace_of(snapshot), 1):
+            event["number"] = number
+
+    refused(begin_late, f"its segments have {size} bytes, but {size - segment['size']} by its history: "
+            "set history_entries before the first allocation")
     free = next(i for i, event in enumerate(json.loads(text)["device_traces"][0]) if event["action"] == "free_completed")
     refused(lambda snapshot: trace_of(snapshot)[free].update(addr=1),
             f"event {free + 1} of its history frees memory that was allocated before")
     status, _, err = run("record", trace("x", "no.json"))
     assert status == 1 and "no.json: no JSON: line 1: " in err, err
+    for path, expected in ((os.path.join(tmp.name, "none.json"), "No such file or directory"), (tmp.name, "Is a directory")):
+        assert error_of(("record", "--json", "--output", os.path.join(tmp.name, "x"), path))["text"] == f"{path}: {expected}"
+
+
+@test
+def compressed_histories():
+    path, = histories(1)
+    with open(path, "rb") as file:
+        data = gzip.compress(file.read())
+    packed = os.path.join(tmp.name, "run.json.gz")
+    with open(packed, "wb") as file:
+        file.write(data)
+    assert good("record", packed) == good("record", path)
+    with open(packed, "wb") as file:
+        file.write(data[:-100])
+    assert run("record", packed)[2] == f"flexmem: {packed}: compressed data ends too early\n"
 
 
 @test

@@ -113,12 +113,8 @@ static bool read_all(struct converter *converter, gzFile file,
 					      room - converter->length : 1 << 30));
 	} while (count > 0);
 	converter->data[converter->length] = '\0';
-	text = gzerror(file, &err);
-	if (count < 0 || err != Z_OK)
-		return convert_fail(converter->error, "%s", err == Z_BUF_ERROR ?
-				    "compressed data ends too early" :
-				    err == Z_ERRNO ? strerror(errno) : text);
-	return true;
+	text = trace_failure(file, &err);
+	return !text || convert_fail(converter->error, "%s", text);
 }
 
 static bool convert_serving(struct converter *converter)
@@ -242,14 +238,14 @@ static void write_events(const struct conversion *conversion, gzFile file, uint6
 /* Returns 0 or a negative errno. */
 static int write_trace(const struct converter *converter, uint64_t *ids)
 {
-	gzFile file;
-	int err = trace_create(&file, converter->output);
+	struct trace_output output = { 0 };
+	int err = trace_create(&output, converter->output);
 
 	if (err)
 		return err;
-	write_comments(converter, file);
-	write_events(&converter->conversion, file, ids);
-	return trace_close(file);
+	write_comments(converter, output.file);
+	write_events(&converter->conversion, output.file, ids);
+	return trace_close(&output);
 }
 
 static void print_summary(const struct converter *converter)

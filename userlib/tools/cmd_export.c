@@ -336,6 +336,14 @@ static void write_all(FILE *file, void *user)
 	print_all(exporter);
 }
 
+static int write_file(struct exporter *exporter, const char *path)
+{
+	struct aside aside = { 0 };
+	int fd = aside_begin(&aside, path, 0640);
+
+	return fd < 0 ? fd : aside_end(&aside, aside_print(fd, write_all, exporter));
+}
+
 /* Says which functions could not be read; the others are in the file. */
 static enum tool_status report_errors(const struct exporter *exporter)
 {
@@ -365,7 +373,7 @@ static enum tool_status export_to(struct exporter *exporter, const char *path)
 		return tool_error(exporter->tool, err, NULL, "export");
 	status = report_errors(exporter);
 	if (path) {
-		err = write_aside(path, 0640, write_all, exporter);
+		err = write_file(exporter, path);
 		if (err)
 			return tool_error(exporter->tool, err, NULL, "%s", path);
 	} else {

@@ -108,6 +108,20 @@ static void write_map(FILE *file, void *user)
 		map_write_page(file, &job->map);
 }
 
+/* The path "-" is standard output. */
+static int write_file(struct job *job, const char *path)
+{
+	struct aside aside = { 0 };
+	int fd;
+
+	if (!strcmp(path, "-")) {
+		write_map(stdout, job);
+		return 0;
+	}
+	fd = aside_begin_own(&aside, path);
+	return fd < 0 ? fd : aside_end(&aside, aside_print(fd, write_map, job));
+}
+
 static enum tool_status draw(struct job *job, const char *path)
 {
 	const char *slash = strrchr(job->source, '/');
@@ -123,7 +137,7 @@ static enum tool_status draw(struct job *job, const char *path)
 		err = tool_error(job->tool, err, NULL, "%s", job->source);
 	} else {
 		map_arrange(&job->map);
-		err = write_aside(path, 0644, write_map, job);
+		err = write_file(job, path);
 		if (err)
 			err = tool_error(job->tool, err, NULL, "%s", path);
 	}

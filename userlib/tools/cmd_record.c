@@ -45,6 +45,7 @@ struct record {
 	size_t count;
 	size_t room;
 	uint32_t allocations;
+	uint64_t segments; /* bytes that came less those that went, in a history */
 	uint64_t live;
 	uint64_t failed;
 	char error[300];
@@ -88,6 +89,21 @@ static void add_event(struct record *record, const struct event *event)
 	record->events[record->count++] = *event;
 }
 
+/* Whether an event is of a segment, and counts the bytes of the segments. */
+static bool count_segment(struct record *record, const char *action,
+			  const json_t *json)
+{
+	uint64_t size = (uint64_t)json_integer_value(json_object_get(json, "size"));
+
+	if (!strcmp(action, "segment_alloc") || !strcmp(action, "segment_map"))
+		record->segments += size;
+	else if (!strcmp(action, "segment_free") || !strcmp(action, "segment_unmap"))
+		record->segments -= size;
+	else
+		return false;
+	return true;
+}
+
 /*
  * Memory can be used again from free_completed on, not from free_requested on.
  * Segments are left out, because a replay makes its own.
@@ -101,6 +117,8 @@ static bool add_entry(struct record *record, const json_t *json, size_t index,
 	if (!action)
 		return fail(record, "entry %zu of its history has no 'action'",
 			    index + 1);
+	if (count_segment(record, action, json))
+		return true;
 	if (!strcmp(action, "alloc"))
 		event->kind = EVENT_ALLOC;
 	else if (!strcmp(action, "free_completed"))
@@ -136,6 +154,7 @@ static bool add_history(struct record *record, uint32_t process,
 	uint64_t time;
 	size_t i;
 
+	record->segments = 0;
 	json_array_foreach(history, i, json) {
 		event = (struct event){ .process = process, .time = event.time };
 		if (!need(record, json, i, "number", &number) ||
@@ -168,26 +187,83 @@ static const json_t *find_history(const json_t *snapshot)
 	return NULL;
 }
 
+/* A cache that had memory before its history began may put allocations there. */
+static bool check_segments(struct record *record, const json_t *snapshot)
+{
+	const json_t *segment;
+	uint64_t size = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(snapshot, "segments"), i, segment)
+		size += (uint64_t)json_integer_value(
+				json_object_get(segment, "total_size"));
+	if (size != record->segments)
+		return fail(record, "its segments have %" PRIu64 " bytes, but %" PRIu64 " by its history: set history_entries before the first allocation",
+			    size, record->segments);
+	return true;
+}
+
+/* A file that is being read. */
+struct input {
+	gzFile file;
+	struct progress progress;
+};
+
+/* Reads a part of a file for json_load_callback(). */
+static size_t read_part(void *buffer, size_t length, void *user)
+{
+	struct input *input = user;
+	int count = gzread(input->file, buffer, (unsigned int)length);
+
+	progress_update(&input->progress, (uint64_t)gzoffset(input->file));
+	return count < 0 ? (size_t)-1 : (size_t)count;
+}
+
+/* Returns the JSON of a file, plain or compressed, or NULL. */
+static json_t *read_json(struct record *record, const char *path)
+{
+	struct input input;
+	const char *text;
+	json_t *json = NULL;
+	json_error_t error;
+	uint64_t size;
+	int err;
+
+	input.file = trace_open(path, &size);
+	if (!input.file) {
+		fail(record, "%s", strerror(errno));
+		return NULL;
+	}
+	progress_begin(&input.progress, stderr, "reading", size);
+	json = json_load_callback(read_part, &input, 0, &error);
+	progress_end(&input.progress);
+	if (!json) {
+		text = trace_failure(input.file, &err);
+		if (text)
+			fail(record, "%s", text);
+		else
+			fail(record, "no JSON: line %d: %s", error.line, error.text);
+	}
+	gzclose(input.file);
+	return json;
+}
+
 static bool read_snapshot(struct record *record, uint32_t process)
 {
-	const char *path = record->files[process];
+	json_t *snapshot = read_json(record, record->files[process]);
 	const json_t *history;
-	json_error_t error;
-	json_t *snapshot;
 
-	snapshot = strcmp(path, "-") ? json_load_file(path, 0, &error) :
-				       json_loadf(stdin, 0, &error);
 	record->snapshots[process] = snapshot;
 	if (!snapshot)
-		return fail(record, "no JSON: line %d: %s", error.line,
-			    error.text);
+		return false;
 	if (!json_is_array(json_object_get(snapshot, "segments")) ||
 	    !json_is_array(json_object_get(snapshot, "device_traces")))
 		return fail(record, "not a memory snapshot: it has no lists 'device_traces' and 'segments'");
 	history = find_history(snapshot);
 	if (!history)
 		return fail(record, "it has no history: set history_entries before the first allocation");
-	return add_history(record, process, history);
+	return add_history(record, process, history) &&
+	       check_segments(record, snapshot);
 }
 
 /* ---- pairs of allocations and frees ---- */
@@ -377,18 +453,18 @@ static void write_events(const struct record *record, gzFile file)
 
 static int write_trace(const struct record *record)
 {
-	gzFile file;
-	int err = trace_create(&file, record->output);
+	struct trace_output output = { 0 };
+	int err = trace_create(&output, record->output);
 
 	if (err)
 		return err;
-	gzprintf(file, "# flexmem-trace 2\n"
+	gzprintf(output.file, "# flexmem-trace 2\n"
 		 "# recorded from the histories of caches; processes: %" PRIu32 "\n"
 		 "# times are microseconds since the first event\n",
 		 record->processes);
-	write_settings(record, file);
-	write_events(record, file);
-	return trace_close(file);
+	write_settings(record, output.file);
+	write_events(record, output.file);
+	return trace_close(&output);
 }
 
 static void print_summary(const struct record *record)

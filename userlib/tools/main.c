@@ -185,8 +185,9 @@ static const struct command commands[] = {
 	  SHELL_NOT, cmd_replay },
 	{ "record", "SNAPSHOT... [--output FILE]", "make an exact trace of a history",
 	  "Write a trace for 'flexmem replay --exact', with addresses and failures. Each\n"
-	  "SNAPSHOT (JSON of a cache; - is standard input) is that of one process, with\n"
-	  "the whole history: set history_entries before the first allocation.\n\n"
+	  "SNAPSHOT (JSON of a cache, plain or gzip; - is standard input) is that of one\n"
+	  "process, with the whole history: set history_entries before the first\n"
+	  "allocation.\n\n"
 	  "  --output FILE   write this file (gzip if it ends in .gz) and say what is in\n"
 	  "                  it; default: standard output",
 	  SHELL_NOT, cmd_record },
@@ -209,7 +210,8 @@ static const struct command commands[] = {
 	{ "map", "--trace TRACE [OPTIONS] FILE", "a picture of a trace, as a page",
 	  "Replay a trace (plain or gzip) on a cache without a device, and write a page\n"
 	  "with the addresses of its allocations against time. The page needs no other\n"
-	  "file and no network. It shows the allocation under the pointer, and zooms.\n\n"
+	  "file and no network. It shows the allocation under the pointer, and zooms.\n"
+	  "FILE may be -, the standard output.\n\n"
 	  "  --trace TRACE       the trace; - is standard input\n"
 	  "  --config STRING     settings of the cache (default: the environment's)\n"
 	  "  --addresses BYTES   the size of the address space (default: 64G)\n"

@@ -112,7 +112,6 @@ static void print_log(enum flexmem_log_level level, const char *text,
 	fprintf(stderr, "flexmem: %s\n", text);
 }
 
-/* @configuration: NULL has the settings that were recorded. */
 static int begin_process(struct process *process,
 			 const struct replay_provider *provider,
 			 const char *path, const char *configuration)
@@ -172,6 +171,7 @@ int replay_exact(struct replay_exact *result,
 		 struct progress *progress)
 {
 	struct run run = { .result = result, .trace = trace };
+	const char *recorded;
 	uint32_t begun;
 	int err = 0;
 
@@ -179,10 +179,12 @@ int replay_exact(struct replay_exact *result,
 	run.tokens = grow(NULL, trace->allocations, sizeof(*run.tokens));
 	run.processes = grow(NULL, trace->processes, sizeof(*run.processes));
 	memset(run.processes, 0, trace->processes * sizeof(*run.processes));
-	for (begun = 0; begun < trace->processes && !err; begun++)
+	for (begun = 0; begun < trace->processes && !err; begun++) {
+		/* Never NULL, which has the settings of the environment. */
+		recorded = trace->settings[begun] ? trace->settings[begun] : "";
 		err = begin_process(&run.processes[begun], provider, path,
-				    configuration ? configuration :
-						    trace->settings[begun]);
+				    configuration ? configuration : recorded);
+	}
 	if (!err)
 		carry_out(&run, progress);
 	while (begun--)

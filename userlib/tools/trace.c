@@ -83,6 +83,22 @@ static bool fail(struct reader *reader, const char *format, ...)
 	return false;
 }
 
+const char *trace_failure(gzFile file, int *error)
+{
+	int saved = errno;
+	const char *text;
+	int err;
+
+	*error = 0;
+	text = gzerror(file, &err);
+	if (err == Z_ERRNO) {
+		*error = -saved;
+		return strerror(saved);
+	}
+	return err == Z_OK ? NULL :
+	       err == Z_BUF_ERROR ? "compressed data ends too early" : text;
+}
+
 /* Refills the buffer. Returns false at the end of the file and after errors. */
 static bool fill(struct reader *reader, bool *failed)
 {
@@ -97,15 +113,11 @@ static bool fill(struct reader *reader, bool *failed)
 		reader->taken = 0;
 		return true;
 	}
-	/* Z_BUF_ERROR means that the file was cut off. */
-	text = gzerror(reader->file, &err);
-	if (count < 0 || err != Z_OK) {
-		if (err == Z_ERRNO)
-			reader->err = -errno;
-		fail(reader, "%s", err == Z_BUF_ERROR ?
-		     "compressed data ends too early" :
-		     err == Z_ERRNO ? strerror(errno) : text);
-		*failed = true;
+	text = trace_failure(reader->file, &err);
+	if (text) {
+		if (err)
+			reader->err = err;
+		*failed = !fail(reader, "%s", text);
 	}
 	return false;
 }
@@ -542,27 +554,31 @@ void trace_free(struct trace *trace)
 	memset(trace, 0, sizeof(*trace));
 }
 
-int trace_create(gzFile *file, const char *path)
+int trace_create(struct trace_output *output, const char *path)
 {
 	const char *end = path ? strrchr(path, '.') : NULL;
 	int fd;
 
-	fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) :
-		    dup(STDOUT_FILENO);
+	output->is_stdout = !path;
+	fd = path ? aside_begin_own(&output->aside, path) : dup(STDOUT_FILENO);
 	if (fd < 0)
-		return -errno;
-	*file = gzdopen(fd, end && !strcmp(end, ".gz") ? "wb" : "wT");
-	if (*file)
+		return path ? fd : -errno;
+	output->file = gzdopen(fd, end && !strcmp(end, ".gz") ? "wb" : "wT");
+	if (output->file)
 		return 0;
 	close(fd);
-	return -ENOMEM;
+	return path ? aside_end(&output->aside, -ENOMEM) : -ENOMEM;
 }
 
-int trace_close(gzFile file)
+/* gzclose() succeeds after a write that failed, if it can write the rest. */
+int trace_close(struct trace_output *output)
 {
-	int err;
+	int failed = Z_OK;
+	int err = 0;
 
+	gzerror(output->file, &failed);
 	errno = 0;
-	err = gzclose(file);
-	return err == Z_OK ? 0 : errno ? -errno : -EIO;
+	if (gzclose(output->file) != Z_OK || failed != Z_OK)
+		err = errno ? -errno : -EIO;
+	return output->is_stdout ? err : aside_end(&output->aside, err);
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <zlib.h>
 
+#include "aside.h"
+
 /*
  * One event. The file may reuse an identifier after a free. @allocation counts
  * from 0 and is never reused. @stream is 0 for a free.
@@ -74,11 +76,22 @@ void trace_free(struct trace *trace);
  */
 gzFile trace_open(const char *path, uint64_t *size);
 
+/* Why a read of @file has failed, or NULL; @error is a negative errno, or 0. */
+const char *trace_failure(gzFile file, int *error);
+
+/* A trace that is being written to @file. */
+struct trace_output {
+	gzFile file;
+	bool is_stdout;
+	struct aside aside;
+};
+
 /*
- * Creates the file @path for a trace, compressed if the name ends in ".gz"; NULL is
- * standard output. trace_close() writes the end. Both return 0 or a negative errno.
+ * Begins a trace with the name @path, compressed if it ends in ".gz"; NULL is
+ * standard output. trace_close() writes the end, and then the file has its name.
+ * Both return 0, or a negative errno; after that a file at @path is as before.
  */
-int trace_create(gzFile *file, const char *path);
-int trace_close(gzFile file);
+int trace_create(struct trace_output *output, const char *path);
+int trace_close(struct trace_output *output);
 
 #endif /* TRACE_H */
