@@ -79,6 +79,7 @@ static void begin(struct process *process, const char *configuration)
 static void operate(struct process *process)
 {
 	void **slot = &process->live[draw(LIVE_MAX)];
+	static const char *const tags[] = { NULL, "keys", "\xc3\xa4 \"\n" };
 	struct flexmem_cache_request request = { 0 };
 	struct flexmem_cache_allocation made;
 	int err;
@@ -92,6 +93,7 @@ static void operate(struct process *process)
 	if (!draw(100))
 		request.bytes = UINT64_C(1) << 40;
 	request.stream = draw(3);
+	request.tag = tags[draw(3)];
 	err = flexmem_cache_alloc_request(process->cache, &request,
 					  sizeof(request), &made, sizeof(made));
 	if (err != -12)

@@ -72,10 +72,10 @@ def one_altered_event_is_found():
                 altered[index] = " ".join(words)
             elif kind == "a":
                 # The allocation is not freed, as it was not made.
-                altered[index] = " ".join([words[0], "x", *words[3:7]])
+                altered[index] = " ".join([words[0], "x", *words[3:7], "0"])
                 altered = [line for line in altered if line.split()[1:3] != ["f", words[2]]]
             else:
-                altered[index] = " ".join([words[0], "a", "999999", *words[2:6], "0", "0", words[2]])
+                altered[index] = " ".join([words[0], "a", "999999", *words[2:6], "0", "0", words[2], "0"])
             found, err = replayed(altered)
             first = found["difference"]
             assert (first["event"], first["line"], first["process"], first["number"], first["operation"]) == \
@@ -99,12 +99,32 @@ def other_settings_differ():
 
 
 @test
+def tags_have_numbers():
+    """The tags of recorded.c, and a name of a function, which is longer than a tag may be in a trace."""
+    path, = histories(1)
+    with open(path, encoding="utf-8") as file:
+        snapshot = json.load(file)
+    event = next(event for event in snapshot["device_traces"][0] if event["action"] == "alloc")
+    event["frames"] = [{"name": "x" * 199 + "\u00e4", "filename": "a.py", "line": 1}]
+    other = os.path.join(tmp.name, "tags.json")
+    with open(other, "w", encoding="utf-8") as file:
+        json.dump(snapshot, file)
+    lines = good("record", other).splitlines()
+    tags = dict(line.split(" ", 3)[2:] for line in lines if line.startswith("# tag "))
+    assert list(tags) == ["1", "2", "3"] and tags["1"] == "x" * 199 and set(tags.values()) >= {"keys", '\u00e4 "\\x0a'}, tags
+    asked = [event for event in snapshot["device_traces"][0] if event["action"] in ("alloc", "oom")]
+    told = [line.split()[-1] for line in lines if line.split()[1] in "ax"]
+    names = {None: "0", **{value: key for key, value in tags.items()}, "x" * 199 + "\u00e4": "1"}
+    assert told == [names[event["frames"][0]["name"] if event["frames"] else None] for event in asked]
+
+
+@test
 def files_and_reports():
     paths = histories(3)
     output = os.path.join(tmp.name, "three.trace.gz")
     out = good("record", "--output", output, *paths)
     assert out.startswith(f"{output}: {OPERATIONS} events of 3 processes, ") and out.count("\n") == 1, out
-    with gzip.open(output, "rt", encoding="ascii") as file:
+    with gzip.open(output, "rt", encoding="utf-8") as file:
         lines = file.read().splitlines()
     assert lines == good("record", *paths).splitlines()
     kinds = [lines[i].split()[1] for i in event_lines(lines)]
@@ -123,14 +143,14 @@ def files_and_reports():
 @test
 def histories_that_are_refused():
     path, = histories(1)
-    with open(path, encoding="ascii") as file:
+    with open(path, encoding="utf-8") as file:
         text = file.read()
 
     def refused(change, expected):
         snapshot = json.loads(text)
         change(snapshot)
         other = os.path.join(tmp.name, "refused.json")
-        with open(other, "w", encoding="ascii") as file:
+        with open(other, "w", encoding="utf-8") as file:
             json.dump(snapshot, file)
         output = os.path.join(tmp.name, "refused.trace")
         found = error_of(("record", "--json", "--output", output, other))

@@ -146,7 +146,8 @@ static void recorded_trace(void **state)
 
 	(void)state;
 	write_text(RECORDED "# setting 2 a:1\n# settings\n# setting 2 b:[1:2,3:4]\n"
-		   "0 a 7 1000 1 2 4 5 4096 1024\n1 x 9000 3 1 2\n"
+		   "# tag 1 one\n# tag 2 \\x1b\\\\ \xc3\xa4\n# tags\n"
+		   "0 a 7 1000 1 2 4 5 4096 1024 2\n1 x 9000 3 1 2 0\n"
 		   "2 f 7 2 6\n");
 	expect_good(&trace);
 	assert_int_equal(trace.count, 3);
@@ -155,6 +156,11 @@ static void recorded_trace(void **state)
 	assert_int_equal(trace.processes, 2);
 	assert_null(trace.settings[0]);
 	assert_string_equal(trace.settings[1], "a:1,b:[1:2,3:4]");
+	assert_int_equal(trace.tag_count, 2);
+	assert_string_equal(trace.tags[0], "one");
+	assert_string_equal(trace.tags[1], "\\x1b\\\\ \xc3\xa4");
+	assert_int_equal(trace.exact[0].tag, 2);
+	assert_int_equal(trace.exact[1].tag, 0);
 	assert_int_equal(trace.exact[0].process, 1);
 	assert_int_equal(trace.exact[0].number, 4);
 	assert_int_equal(trace.exact[0].region_id, 5);
@@ -173,12 +179,12 @@ static void recorded_trace(void **state)
 static void damaged_recorded_trace(void **state)
 {
 	static const char *const lines[] = {
-		"0 a 6 1 0", "0 a 6 1 0 1 1 1 1", "0 a 6 1 0 1 1 1 1 1 1",
-		"0 f 5", "0 f 5 1", "0 f 5 1 2 3", "0 af 5 1 2", "0 x 1 1 1",
-		"0 x 1 1 1 1 1", "0 y 1 1 1 1", "0 ", "# setting 1",
-		"# setting x a:b",
+		"0 a 6 1 0", "0 a 6 1 0 1 1 1 1 1", "0 a 6 1 0 1 1 1 1 1 0 1",
+		"0 f 5", "0 f 5 1", "0 f 5 1 2 3", "0 af 5 1 2", "0 x 1 1 1 1",
+		"0 x 1 1 1 1 0 1", "0 y 1 1 1 1", "0 ", "# setting 1",
+		"# setting x a:b", "# tag 1", "# tag 1 ", "# tag x a",
 	};
-	static const char good[] = RECORDED "0 a 5 1 0 1 1 1 1 1\n";
+	static const char good[] = RECORDED "0 a 5 1 0 1 1 1 1 1 0\n";
 	char expected[300];
 	char text[200];
 	size_t i;
@@ -191,9 +197,17 @@ static void damaged_recorded_trace(void **state)
 		write_text(text);
 		expect_error(expected);
 	}
-	write_text(RECORDED "0 a 5 1 0 1 1 1 1 1\n0 f 5 2 2\n");
+	write_text(RECORDED "0 a 5 1 0 1 1 1 1 1 0\n0 f 5 2 2\n");
 	expect_error("line 3: another process has allocated this");
-	write_text(RECORDED "0 x 5 1 0 1\n");
+	write_text(RECORDED "# tag 1 \x1b\n");
+	expect_error("line 2: no line of a recorded trace: '# tag 1 ?'");
+	write_text(RECORDED "# tag 2 a\n");
+	expect_error("line 2: tag 2 where 1 is the next");
+	write_text(RECORDED "# tag 1 a\n0 x 5 1 1 1 2\n");
+	expect_error("line 3: no line before has the text of tag 2");
+	write_text(RECORDED "# tag 1 a\n0 x 5 1 1 1 4294967296\n");
+	expect_error("line 3: no line before has the text of tag 4294967295");
+	write_text(RECORDED "0 x 5 1 0 1 0\n");
 	expect_error("line 2: processes are numbered from 1 to 1024");
 	write_text(RECORDED "# setting 1025 a:b\n");
 	expect_error("line 2: processes are numbered from 1 to 1024");

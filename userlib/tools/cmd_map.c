@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* flexmem map: replays a trace on a cache, and draws the addresses that it got. */
+/*
+ * flexmem map: draws the addresses of a trace: those that were recorded, or those that
+ * a cache gives in a replay.
+ */
 #include "tool.h"
 #include "aside.h"
 #include "picture.h"
@@ -11,71 +14,125 @@
 #include <string.h>
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
+#define NONE SIZE_MAX
 
 struct job {
 	struct tool *tool;
 	const char *source;
 	const char *configuration;
-	uint64_t flat_bytes;
+	uint64_t flat_bytes; /* 0: FLAT_BYTES */
 	bool image;
+	bool by_stream;
 	struct trace trace;
 	struct map map;
 	size_t *box_of; /* by allocation */
 };
 
-/* The number of a stream in the list of streams, to which it is added. */
-static uint64_t stream_number(struct map *map, uint64_t stream)
+static struct map_group group_of(const struct job *job, size_t event)
 {
-	size_t i;
+	const struct trace_exact *exact = job->trace.exact;
 
-	for (i = 0; i < map->stream_count; i++)
-		if (map->streams[i] == stream)
-			return i;
-	map->streams = grow(map->streams, map->stream_count + 1,
-			    sizeof(*map->streams));
-	map->streams[map->stream_count++] = stream;
-	return i;
+	return (struct map_group){
+		.process = exact ? exact[event].process : 0,
+		.key = job->map.tags ? exact[event].tag :
+				       job->trace.events[event].stream,
+	};
+}
+
+static void add_box(struct job *job, size_t event, uint64_t region_id,
+		    uint64_t address, uint64_t size)
+{
+	struct map *map = &job->map;
+
+	job->box_of[job->trace.events[event].allocation] = map->count;
+	map->boxes[map->count++] = (struct map_box){
+		.begin = event,
+		.end = job->trace.count,
+		.region_id = region_id,
+		.address = address,
+		.size = size,
+		.line = job->trace.events[event].line,
+		.group = group_of(job, event),
+	};
+}
+
+static void end_box(struct job *job, size_t event)
+{
+	size_t box = job->box_of[job->trace.events[event].allocation];
+
+	if (box != NONE)
+		job->map.boxes[box].end = event;
 }
 
 static void note(void *user, const struct trace_event *event,
 		 const struct flexmem_cache_allocation *made)
 {
 	struct job *job = user;
-	struct map *map = &job->map;
-	uint64_t number = (uint64_t)(event - job->trace.events);
+	size_t number = (size_t)(event - job->trace.events);
 
-	if (!made) {
-		map->boxes[job->box_of[event->allocation]].end = number;
-		return;
-	}
-	job->box_of[event->allocation] = map->count;
-	map->boxes[map->count++] = (struct map_box){
-		.begin = number,
-		.end = job->trace.count,
-		.address = made->address.offset,
-		.size = made->size,
-		.stream = stream_number(map, event->stream),
-		.line = event->line,
+	if (made)
+		add_box(job, number, made->address.region_id,
+			made->address.offset, made->size);
+	else
+		end_box(job, number);
+}
+
+static void add_failure(struct job *job, size_t event)
+{
+	struct map *map = &job->map;
+
+	map->failures = grow(map->failures, map->failure_count + 1,
+			     sizeof(*map->failures));
+	map->failures[map->failure_count++] = (struct map_failure){
+		.event = event,
+		.bytes = job->trace.events[event].bytes,
+		.line = job->trace.events[event].line,
+		.group = group_of(job, event),
 	};
 }
 
-static void keep_failures(struct map *map, const struct replay *replay)
+/* What the replay could not allocate has no box. */
+static void keep_failures(struct job *job, const struct replay *replay)
 {
 	const struct replay_failure *first = &replay->first;
+	const struct trace_event *event;
+	size_t i;
 
-	if (!first->happened)
-		return;
-	map->failures = replay->failures;
-	map->failed = first->event;
-	flexmem_cache_error_text(first->error, &first->details,
-				 sizeof(first->details), map->reason,
-				 sizeof(map->reason));
+	for (i = 0; i < job->trace.count; i++) {
+		event = &job->trace.events[i];
+		if (!event->is_free && event->bytes &&
+		    job->box_of[event->allocation] == NONE)
+			add_failure(job, i);
+	}
+	if (first->happened)
+		flexmem_cache_error_text(first->error, &first->details,
+					 sizeof(first->details),
+					 job->map.reason,
+					 sizeof(job->map.reason));
+}
+
+/* A recorded trace has the addresses. */
+static void take_recorded(struct job *job)
+{
+	const struct trace_exact *exact;
+	size_t i;
+
+	for (i = 0; i < job->trace.count; i++) {
+		exact = &job->trace.exact[i];
+		if (exact->fails)
+			add_failure(job, i);
+		else if (job->trace.events[i].is_free)
+			end_box(job, i);
+		else
+			add_box(job, i, exact->region_id, exact->offset,
+				exact->size);
+	}
 }
 
 static int replay_trace(struct job *job)
 {
 	const struct replay_provider provider = {
-		.flat_bytes = job->flat_bytes,
+		.flat_bytes = job->flat_bytes ? job->flat_bytes : FLAT_BYTES,
 		.note = note,
 		.user = job,
 	};
@@ -84,18 +141,33 @@ static int replay_trace(struct job *job)
 	struct replay replay;
 	int err;
 
-	job->map.boxes = grow(NULL, job->trace.allocations,
-			      sizeof(*job->map.boxes));
-	job->box_of = grow(NULL, job->trace.allocations, sizeof(*job->box_of));
-	job->map.events = job->trace.count;
 	progress_begin(&progress, stderr, "map", job->trace.count);
 	err = replay_cache(&replay, &result, &provider, job->configuration,
 			   &job->trace, true, &progress);
 	progress_end(&progress);
 	replay_cache_free(&result);
 	if (!err)
-		keep_failures(&job->map, &replay);
+		keep_failures(job, &replay);
 	return err;
+}
+
+static int make_map(struct job *job)
+{
+	size_t allocations = job->trace.allocations;
+	size_t i;
+
+	job->map.boxes = grow(NULL, allocations, sizeof(*job->map.boxes));
+	job->box_of = grow(NULL, allocations, sizeof(*job->box_of));
+	for (i = 0; i < allocations; i++)
+		job->box_of[i] = NONE;
+	job->map.events = job->trace.count;
+	job->map.processes = job->trace.processes;
+	if (!job->by_stream)
+		job->map.tags = job->trace.tags;
+	if (!job->trace.exact)
+		return replay_trace(job);
+	take_recorded(job);
+	return 0;
 }
 
 static void write_map(FILE *file, void *user)
@@ -131,8 +203,13 @@ static enum tool_status draw(struct job *job, const char *path)
 	err = trace_read(&job->trace, job->source, text);
 	if (err)
 		return tool_fail(job->tool, err, "%s: %s", job->source, text);
+	if (job->trace.exact && (job->configuration || job->flat_bytes)) {
+		trace_free(&job->trace);
+		return tool_fail(job->tool, -EINVAL, "%s: the trace has addresses, so it is not replayed with --config or --addresses",
+				 job->source);
+	}
 	job->map.name = slash ? slash + 1 : job->source;
-	err = replay_trace(job);
+	err = make_map(job);
 	if (err) {
 		err = tool_error(job->tool, err, NULL, "%s", job->source);
 	} else {
@@ -156,6 +233,13 @@ static bool set_option(struct job *job, int option)
 	case 'f':
 		job->configuration = optarg;
 		return true;
+	case 'b':
+		job->by_stream = !strcmp(optarg, "stream");
+		if (job->by_stream || !strcmp(optarg, "tag"))
+			return true;
+		usage_error(job->tool, "'%s' is neither 'stream' nor 'tag'",
+			    optarg);
+		return false;
 	case 's':
 		job->image = true;
 		return true;
@@ -176,10 +260,11 @@ enum tool_status cmd_map(struct tool *tool, int argc, char **argv)
 		{ "trace", required_argument, NULL, 't' },
 		{ "config", required_argument, NULL, 'f' },
 		{ "addresses", required_argument, NULL, 'a' },
+		{ "by", required_argument, NULL, 'b' },
 		{ "svg", no_argument, NULL, 's' },
 		COMMON_OPTIONS
 	};
-	struct job job = { .tool = tool, .flat_bytes = FLAT_BYTES };
+	struct job job = { .tool = tool };
 	int option;
 
 	while ((option = next_option(tool, argc, argv, options)) != OPTION_END)

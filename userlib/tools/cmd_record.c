@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "escape.h"
+
 #define NONE UINT32_MAX
 
 /* An allocation, a free, or an allocation that failed. @process counts from 0. */
@@ -32,15 +34,20 @@ struct event {
 	uint64_t region_id;
 	uint64_t offset;
 	uint64_t size;
+	uint32_t tag;
 };
 
-/* @error: why the file that is being read cannot be recorded. */
+/*
+ * @tags: an object with the number of each tag, from 1 on, in their order.
+ * @error: why the file that is being read cannot be recorded.
+ */
 struct record {
 	struct tool *tool;
 	const char *output;
 	char **files;
 	uint32_t processes;
 	json_t **snapshots;
+	json_t *tags;
 	struct event *events;
 	size_t count;
 	size_t room;
@@ -87,6 +94,23 @@ static void add_event(struct record *record, const struct event *event)
 				      sizeof(*record->events));
 	}
 	record->events[record->count++] = *event;
+}
+
+/* The name of the first frame is the tag, or the function that has allocated. */
+static uint32_t number_of_tag(struct record *record, const json_t *event)
+{
+	const json_t *frame = json_array_get(json_object_get(event, "frames"), 0);
+	const char *name = json_string_value(json_object_get(frame, "name"));
+	const json_t *number;
+
+	if (!name || !*name)
+		return 0;
+	number = json_object_get(record->tags, name);
+	if (number)
+		return (uint32_t)json_integer_value(number);
+	json_add(record->tags, name,
+		 json_number(json_object_size(record->tags) + 1));
+	return (uint32_t)json_object_size(record->tags);
 }
 
 /* Whether an event is of a segment, and counts the bytes of the segments. */
@@ -140,6 +164,8 @@ static bool add_entry(struct record *record, const json_t *json, size_t index,
 	     !need(record, json, index, "region_id", &event->region_id) ||
 	     !need(record, json, index, "offset", &event->offset)))
 		return false;
+	if (event->kind != EVENT_FREE)
+		event->tag = number_of_tag(record, json);
 	add_event(record, event);
 	return true;
 }
@@ -411,6 +437,38 @@ static void write_settings(const struct record *record, gzFile file)
 	}
 }
 
+/* Cuts a tag to whole characters. A backslash stays, because the cache has escaped it. */
+static void tag_text(const char *name, char text[TRACE_TAG_MAX + 1])
+{
+	char escaped[FMLIB_ESCAPED_MAX];
+	size_t left = strlen(name);
+	size_t length = 0;
+	size_t size;
+
+	for (; left; name += size, left -= size) {
+		size = fmlib_escape(name, left, escaped);
+		if (*name == '\\')
+			strcpy(escaped, "\\");
+		if (length + strlen(escaped) > TRACE_TAG_MAX)
+			break;
+		strcpy(text + length, escaped);
+		length += strlen(escaped);
+	}
+}
+
+static void write_tags(const struct record *record, gzFile file)
+{
+	char text[TRACE_TAG_MAX + 1];
+	const char *name;
+	json_t *number;
+
+	json_object_foreach(record->tags, name, number) {
+		tag_text(name, text);
+		gzprintf(file, TRACE_TAG "%" JSON_INTEGER_FORMAT " %s\n",
+			 json_integer_value(number), text);
+	}
+}
+
 /* The ids count the allocations in the order of the trace. */
 static void write_events(const struct record *record, gzFile file)
 {
@@ -430,10 +488,10 @@ static void write_events(const struct record *record, gzFile file)
 			ids[event->allocation] = ++id;
 			gzprintf(file, "a %" PRIu64 " %" PRIu64 " %" PRIu64
 				 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64
-				 " %" PRIu64 "\n", id, event->bytes,
+				 " %" PRIu64 " %" PRIu32 "\n", id, event->bytes,
 				 event->stream, event->process + 1,
 				 event->number, event->region_id,
-				 event->offset, event->size);
+				 event->offset, event->size, event->tag);
 			break;
 		case EVENT_FREE:
 			gzprintf(file, "f %" PRIu64 " %" PRIu32 " %" PRIu64 "\n",
@@ -442,8 +500,9 @@ static void write_events(const struct record *record, gzFile file)
 			break;
 		case EVENT_FAILED:
 			gzprintf(file, "x %" PRIu64 " %" PRIu64 " %" PRIu32
-				 " %" PRIu64 "\n", event->bytes, event->stream,
-				 event->process + 1, event->number);
+				 " %" PRIu64 " %" PRIu32 "\n", event->bytes,
+				 event->stream, event->process + 1,
+				 event->number, event->tag);
 			break;
 		}
 	}
@@ -463,6 +522,7 @@ static int write_trace(const struct record *record)
 		 "# times are microseconds since the first event\n",
 		 record->processes);
 	write_settings(record, output.file);
+	write_tags(record, output.file);
 	write_events(record, output.file);
 	return trace_close(&output);
 }
@@ -539,7 +599,9 @@ enum tool_status cmd_record(struct tool *tool, int argc, char **argv)
 				sizeof(*record.snapshots));
 	memset(record.snapshots, 0,
 	       record.processes * sizeof(*record.snapshots));
+	record.tags = json_checked(json_object());
 	status = run(&record);
+	json_decref(record.tags);
 	for (i = 0; i < record.processes; i++)
 		json_decref(record.snapshots[i]);
 	free(record.snapshots);

@@ -208,13 +208,15 @@ static const struct command commands[] = {
 	  "  --time-unit s|ms|us       unit of an arrival that is a number (s)",
 	  SHELL_NOT, cmd_convert },
 	{ "map", "--trace TRACE [OPTIONS] FILE", "a picture of a trace, as a page",
-	  "Replay a trace (plain or gzip) on a cache without a device, and write a page\n"
-	  "with the addresses of its allocations against time. The page needs no other\n"
-	  "file and no network. It shows the allocation under the pointer, and zooms.\n"
+	  "Write a page with the addresses of a trace's allocations against time: those\n"
+	  "that 'flexmem record' has written, or those of a replay on a cache without a\n"
+	  "device. The page needs no other file and no network. It shows the allocation\n"
+	  "under the pointer, and zooms.\n"
 	  "FILE may be -, the standard output.\n\n"
 	  "  --trace TRACE       the trace; - is standard input\n"
 	  "  --config STRING     settings of the cache (default: the environment's)\n"
 	  "  --addresses BYTES   the size of the address space (default: 64G)\n"
+	  "  --by stream|tag     colours of a recorded trace (default: tag, if it has any)\n"
 	  "  --svg               write an image instead of a page",
 	  SHELL_NOT, cmd_map },
 	{ "help", "[COMMAND]", "this text, or that of a command",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* Arranges the picture of a trace, and writes it as an image. */
 #include "picture.h"
+#include "trace.h"
 #include "human.h"
 
 #include <inttypes.h>
@@ -15,21 +16,70 @@
 #define HEIGHT 500
 #define MARGIN 30
 
+static int three_way(uint64_t one, uint64_t other)
+{
+	return (one > other) - (one < other);
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct map_box *one = a, *other = b;
 
-	return (one->address > other->address) - (one->address < other->address);
+	return one->region_id == other->region_id ?
+	       three_way(one->address, other->address) :
+	       three_way(one->region_id, other->region_id);
 }
 
 static int by_begin(const void *a, const void *b)
 {
 	const struct map_box *one = a, *other = b;
 
-	return (one->begin > other->begin) - (one->begin < other->begin);
+	return three_way(one->begin, other->begin);
 }
 
-static struct map_range *add_range(struct map *map, uint64_t address)
+static int by_name(const void *a, const void *b)
+{
+	const struct map_group *one = a, *other = b;
+
+	return one->process == other->process ?
+	       three_way(one->key, other->key) :
+	       three_way(one->process, other->process);
+}
+
+/* ---- groups ---- */
+
+static size_t number_of(const struct map *map, const struct map_group *group)
+{
+	const struct map_group *found =
+		bsearch(group, map->groups, map->group_count,
+			sizeof(*map->groups), by_name);
+
+	return (size_t)(found - map->groups);
+}
+
+static void find_groups(struct map *map)
+{
+	size_t all = map->count + map->failure_count;
+	size_t i;
+
+	map->groups = grow(NULL, all, sizeof(*map->groups));
+	for (i = 0; i < map->count; i++)
+		map->groups[i] = map->boxes[i].group;
+	for (i = 0; i < map->failure_count; i++)
+		map->groups[map->count + i] = map->failures[i].group;
+	qsort(map->groups, all, sizeof(*map->groups), by_name);
+	for (i = 0; i < all; i++)
+		if (!i || by_name(&map->groups[i], &map->groups[map->group_count - 1]))
+			map->groups[map->group_count++] = map->groups[i];
+	for (i = 0; i < map->count; i++)
+		map->boxes[i].number = number_of(map, &map->boxes[i].group);
+	for (i = 0; i < map->failure_count; i++)
+		map->failures[i].number = number_of(map, &map->failures[i].group);
+}
+
+/* ---- places ---- */
+
+static struct map_range *add_range(struct map *map, const struct map_box *box)
 {
 	const struct map_range *last =
 		map->range_count ? &map->ranges[map->range_count - 1] : NULL;
@@ -38,13 +88,20 @@ static struct map_range *add_range(struct map *map, uint64_t address)
 	map->ranges = grow(map->ranges, map->range_count + 1,
 			   sizeof(*map->ranges));
 	map->ranges[map->range_count] = (struct map_range){
-		.address = address,
+		.region_id = box->region_id,
+		.address = box->address,
 		.place = place,
 	};
 	return &map->ranges[map->range_count++];
 }
 
-void map_arrange(struct map *map)
+static bool is_near(const struct map_range *range, const struct map_box *box)
+{
+	return range && range->region_id == box->region_id &&
+	       box->address - range->address <= range->size + SHOWN_GAP;
+}
+
+static void find_places(struct map *map)
 {
 	struct map_range *range = NULL;
 	struct map_box *box;
@@ -53,36 +110,78 @@ void map_arrange(struct map *map)
 		return;
 	qsort(map->boxes, map->count, sizeof(*map->boxes), by_address);
 	for (box = map->boxes; box < map->boxes + map->count; box++) {
-		if (!range ||
-		    box->address > range->address + range->size + SHOWN_GAP)
-			range = add_range(map, box->address);
-		if (box->address + box->size > range->address + range->size)
-			range->size = box->address + box->size - range->address;
+		if (!is_near(range, box))
+			range = add_range(map, box);
+		if (box->address - range->address + box->size > range->size)
+			range->size = box->address - range->address + box->size;
 		box->place = range->place + box->address - range->address;
+		map->height = range->place + range->size;
 	}
-	map->height = range->place + range->size;
 	qsort(map->boxes, map->count, sizeof(*map->boxes), by_begin);
+}
+
+void map_arrange(struct map *map)
+{
+	find_places(map);
+	if (map->count + map->failure_count)
+		find_groups(map);
 }
 
 void map_clear(struct map *map)
 {
 	free(map->boxes);
 	free(map->ranges);
-	free(map->streams);
+	free(map->groups);
+	free(map->failures);
 }
 
 void map_print_text(FILE *file, const char *text)
 {
-	char *escaped = escaped_text(text);
-	const char *at;
-
-	for (at = escaped; *at; at++) {
-		if (strchr("<>&\"'", *at))
-			fprintf(file, "&#%d;", *at);
+	for (; *text; text++) {
+		if (strchr("<>&\"'", *text))
+			fprintf(file, "&#%d;", *text);
 		else
-			putc(*at, file);
+			putc(*text, file);
 	}
+}
+
+void map_print_name(FILE *file, const char *name)
+{
+	char *escaped = escaped_text(name);
+
+	map_print_text(file, escaped);
 	free(escaped);
+}
+
+void map_print_failures(FILE *file, const struct map *map)
+{
+	char text[FMLIB_HUMAN_MAX];
+
+	fprintf(file, "%zu failed, the first at event %" PRIu64 ", of %s",
+		map->failure_count, map->failures[0].event,
+		fmlib_human(map->failures[0].bytes, text));
+	if (map->reason[0]) {
+		fputs(": ", file);
+		map_print_name(file, map->reason);
+	}
+}
+
+char *map_group_name(const struct map *map, const struct map_group *group)
+{
+	size_t room = TRACE_TAG_MAX + 60;
+	char *name = grow(NULL, room, 1);
+	int length = 0;
+
+	if (map->processes > 1)
+		length = snprintf(name, room, "process %" PRIu32 ", ",
+				  group->process + 1);
+	if (!map->tags)
+		snprintf(name + length, room - (size_t)length,
+			 "stream %" PRIu64, group->key);
+	else
+		snprintf(name + length, room - (size_t)length, "%s",
+			 group->key ? map->tags[group->key - 1] : "no tag");
+	return name;
 }
 
 /* ---- the image ---- */
@@ -100,14 +199,15 @@ static double y_of(const struct map *map, uint64_t place)
 					 (double)(map->height ? map->height : 1);
 }
 
-/* The colours of the page, too. Streams after the eighth have them again. */
+/* The colours of the page, too. Groups after the eighth have them again. */
 static void write_style(FILE *file, const struct map *map)
 {
 	size_t i;
 
 	fputs("<style>text{font:12px sans-serif;fill:#333}.axis{stroke:#888}.failed{stroke:#d00;stroke-width:2}", file);
-	for (i = 0; i < map->stream_count && i < 8; i++)
-		fprintf(file, ".s%zu{fill:hsl(%zu,60%%,50%%)}", i, i * 45 + 210);
+	for (i = 0; i < map->group_count && i < 8; i++)
+		fprintf(file, ".s%zu{fill:hsl(%zu,60%%,50%%)}.s%zu.t1{fill:hsl(%zu,60%%,44%%)}.s%zu.t2{fill:hsl(%zu,60%%,56%%)}",
+			i, i * 45 + 210, i, i * 45 + 210, i, i * 45 + 210);
 	fputs("@media(prefers-color-scheme:dark){text{fill:#ccc}}</style>\n", file);
 }
 
@@ -117,8 +217,8 @@ static void write_box(FILE *file, const struct map *map,
 	double x = x_of(map, box->begin);
 	double top = y_of(map, box->place + box->size);
 
-	fprintf(file, "<rect class=\"s%" PRIu64 "\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n",
-		box->stream % 8, x, top, x_of(map, box->end) - x,
+	fprintf(file, "<rect class=\"s%zu t%zu\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n",
+		box->number % 8, (size_t)(box - map->boxes) % 3, x, top, x_of(map, box->end) - x,
 		y_of(map, box->place) - top);
 }
 
@@ -134,33 +234,44 @@ static void write_lines(FILE *file, const struct map *map)
 			y_of(map, range->place));
 	fprintf(file, "<text x=\"%d\" y=\"%d\">%s of addresses; %" PRIu64 " events from left to right</text>\n",
 		MARGIN, HEIGHT - 8, fmlib_human(map->height, text), map->events);
-	if (!map->failures)
-		return;
-	fprintf(file, "<line class=\"failed\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"><title>",
-		x_of(map, map->failed), x_of(map, map->failed), MARGIN,
-		HEIGHT - MARGIN);
-	map_print_text(file, map->reason);
-	fputs("</title></line>\n", file);
+}
+
+static void write_failure(FILE *file, const struct map *map,
+			  const struct map_failure *failure)
+{
+	char text[FMLIB_HUMAN_MAX];
+	double x = x_of(map, failure->event);
+	char *name;
+
+	fprintf(file, "<line class=\"failed\" x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\"><title>%s, ",
+		x, x, MARGIN - 8, MARGIN, fmlib_human(failure->bytes, text));
+	name = map_group_name(map, &failure->group);
+	map_print_text(file, name);
+	free(name);
+	fprintf(file, ", line %" PRIu64 "</title></line>\n", failure->line);
 }
 
 void map_write_svg(FILE *file, const struct map *map)
 {
 	const struct map_box *box;
+	size_t i;
 
 	fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
 		WIDTH, HEIGHT);
-	map_print_text(file, map->name);
+	map_print_name(file, map->name);
 	fputs("</title>\n", file);
 	write_style(file, map);
+	write_lines(file, map);
 	for (box = map->boxes; box < map->boxes + map->count; box++)
 		write_box(file, map, box);
 	fprintf(file, "<text x=\"%d\" y=\"18\">", MARGIN);
-	map_print_text(file, map->name);
-	if (map->failures) {
-		fprintf(file, ": %" PRIu64 " failed, first: ", map->failures);
-		map_print_text(file, map->reason);
+	map_print_name(file, map->name);
+	if (map->failure_count) {
+		fputs(": ", file);
+		map_print_failures(file, map);
 	}
 	fputs("</text>\n", file);
-	write_lines(file, map);
+	for (i = 0; i < map->failure_count; i++)
+		write_failure(file, map, &map->failures[i]);
 	fputs("</svg>\n", file);
 }

@@ -10,23 +10,41 @@
 
 #include "tool.h"
 
+/* What has a colour of its own. @process counts from 0. @key: a stream or a tag. */
+struct map_group {
+	uint32_t process;
+	uint64_t key;
+};
+
 /*
- * An allocation: from event @begin to before event @end, at @address. @place: where
- * it is in the picture, in bytes from the lowest address. @stream: its number in the
- * list of streams. @line: of the trace.
+ * An allocation: from event @begin to before event @end, at @address in a region.
+ * @line: of the trace. map_arrange() sets @place, where it is in the picture, in bytes
+ * from the lowest address on, and @number, of its group in the list of groups.
  */
 struct map_box {
 	uint64_t begin;
 	uint64_t end;
+	uint64_t region_id;
 	uint64_t address;
 	uint64_t size;
-	uint64_t place;
-	uint64_t stream;
 	uint64_t line;
+	struct map_group group;
+	uint64_t place;
+	size_t number;
+};
+
+/* An allocation that failed. map_arrange() sets @number. */
+struct map_failure {
+	uint64_t event;
+	uint64_t bytes;
+	uint64_t line;
+	struct map_group group;
+	size_t number;
 };
 
 /* Addresses that the picture shows without a gap, from @address on. */
 struct map_range {
+	uint64_t region_id;
 	uint64_t address;
 	uint64_t size;
 	uint64_t place;
@@ -34,7 +52,8 @@ struct map_range {
 
 /*
  * @events: how many events are on the axis of time. @height: bytes on the axis of
- * addresses. @failed: the first event that failed, if @reason is not empty.
+ * addresses. @tags: those that the keys of groups count from 1 on, or NULL if the keys
+ * are streams. @reason: of the first failure, or empty if it is not known.
  */
 struct map {
 	const char *name;
@@ -42,16 +61,18 @@ struct map {
 	size_t count;
 	struct map_range *ranges;
 	size_t range_count;
-	uint64_t *streams;
-	size_t stream_count;
+	struct map_group *groups;
+	size_t group_count;
+	struct map_failure *failures;
+	size_t failure_count;
+	uint32_t processes;
+	char **tags;
 	uint64_t events;
 	uint64_t height;
-	uint64_t failed;
-	uint64_t failures;
 	char reason[TOOL_TEXT_MAX];
 };
 
-/* Places the boxes. Unused addresses are left out of the picture. */
+/* Places the boxes, and finds the groups. Unused addresses are left out. */
 void map_arrange(struct map *map);
 void map_clear(struct map *map);
 
@@ -59,7 +80,17 @@ void map_clear(struct map *map);
 void map_write_page(FILE *file, const struct map *map);
 void map_write_svg(FILE *file, const struct map *map);
 
-/* Prints a text, with escapes, so that it is only text in HTML and SVG. */
+/* Prints a number of failures and the reason of the first. */
+void map_print_failures(FILE *file, const struct map *map);
+
+/* The name of a group, as a text that needs no fmlib_escape(). The caller frees it. */
+char *map_group_name(const struct map *map, const struct map_group *group);
+
+/*
+ * Prints a text, with escapes, so that it is only text in HTML and SVG. With
+ * map_print_name() also characters that fmlib_escape() knows are escaped.
+ */
 void map_print_text(FILE *file, const char *text);
+void map_print_name(FILE *file, const char *name);
 
 #endif /* PICTURE_H */

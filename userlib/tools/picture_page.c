@@ -5,8 +5,11 @@
  * changes nothing else of the page.
  */
 #include "picture.h"
+#include "human.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char head[] =
 	"<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -25,10 +28,13 @@ static const char head[] =
 static const char script[] =
 	"<script>\n'use strict';\n"
 	"const get = id => document.getElementById(id), canvas = get('map'), pen = canvas.getContext('2d');\n"
-	"const {boxes, ranges, streams, events, height, failed} = JSON.parse(get('data').textContent);\n"
+	"const {boxes, ranges, groups, events, height, failures} = JSON.parse(get('data').textContent);\n"
+	/* How high the mark of a failure is, at the top. */
+	"const FAILED = 10;\n"
 	"const all = {x: 0, y: 0, w: Math.max(events, 1), h: Math.max(height, 1)};\n"
 	"let view = {...all}, hold = null;\n"
-	"const colour = stream => `hsl(${(stream % 8) * 45 + 210} 60% 50%)`;\n"
+	/* The shades tell an allocation from those beside it. */
+	"const colour = (group, shade) => `hsl(${(group % 8) * 45 + 210} 60% ${[50, 44, 56][shade % 3]}%)`;\n"
 	"const css = name => getComputedStyle(document.documentElement).getPropertyValue(name);\n"
 	"const size = bytes => { let i = 0; while (bytes >= 1024 && i < 6) { bytes /= 1024; i++; }\n"
 	"  return (i ? bytes.toFixed(1) : bytes) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][i]; };\n"
@@ -36,24 +42,26 @@ static const char script[] =
 	"  const ratio = devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;\n"
 	"  canvas.width = w * ratio; canvas.height = h * ratio; pen.scale(ratio, ratio);\n"
 	"  const x = e => (e - view.x) / view.w * w, y = p => h - (p - view.y) / view.h * h;\n"
-	"  for (const [begin, end, place, bytes, stream] of boxes) {\n"
-	"    if (end < view.x || begin > view.x + view.w || place > view.y + view.h || place + bytes < view.y) continue;\n"
-	"    pen.fillStyle = colour(stream);\n"
-	"    pen.fillRect(x(begin), y(place + bytes), Math.max(x(end) - x(begin), .5), Math.max(y(place) - y(place + bytes), .5));\n"
-	"  }\n"
 	"  pen.fillStyle = css('--line');\n"
 	"  for (const [, place] of ranges) pen.fillRect(0, y(place) - .5, w, 1);\n"
+	"  boxes.forEach(([begin, end, place, bytes, group], i) => {\n"
+	"    if (end < view.x || begin > view.x + view.w || place > view.y + view.h || place + bytes < view.y) return;\n"
+	"    pen.fillStyle = colour(group, i);\n"
+	"    pen.fillRect(x(begin), y(place + bytes), Math.max(x(end) - x(begin), .5), Math.max(y(place) - y(place + bytes), .5));\n"
+	"  });\n"
 	"  pen.fillStyle = css('--failed');\n"
-	"  if (failed !== null) pen.fillRect(x(failed) - 1, 0, 2, h);\n"
+	"  for (const [event] of failures) pen.fillRect(x(event) - 1, 0, 2, FAILED);\n"
 	"}\n"
 	"const at = e => { const r = canvas.getBoundingClientRect(); return {\n"
 	"  x: view.x + (e.clientX - r.left) / r.width * view.w, y: view.y + (r.bottom - e.clientY) / r.height * view.h}; };\n"
 	"function tell(e) {\n"
 	"  const p = at(e);\n"
 	"  const hit = boxes.find(([b, n, s, z]) => b <= p.x && p.x < n && s <= p.y && p.y < s + z);\n"
-	"  const range = ranges.filter(r => r[1] <= p.y).pop();\n"
+	"  const range = ranges.filter(r => r[1] <= p.y).pop(), near = 3 * view.w / canvas.clientWidth;\n"
+	"  const failure = e.clientY - canvas.getBoundingClientRect().top < FAILED && failures.find(([event]) => Math.abs(event - p.x) < near);\n"
+	"  if (failure) { get('about').textContent = `Event ${failure[0]}: ${size(failure[1])} failed, ${groups[failure[2]]}, line ${failure[3]}`; return; }\n"
 	"  get('about').textContent = `Event ${Math.max(0, Math.floor(p.x))}` + (!hit ? ', nothing allocated here' :\n"
-	"    `: ${size(hit[3])} at 0x${(BigInt(range[0]) + BigInt(hit[2] - range[1])).toString(16)}, stream ${streams[hit[4]]}, ` +\n"
+	"    `: ${size(hit[3])} at 0x${(BigInt(range[0]) + BigInt(hit[2] - range[1])).toString(16)}${range[2]}, ${groups[hit[4]]}, ` +\n"
 	"    `line ${hit[5]}, live from event ${hit[0]} to ${hit[1]}`);\n"
 	"}\n"
 	"function zoom(e, factor) {\n"
@@ -69,57 +77,92 @@ static const char script[] =
 	"  tell(e);\n"
 	"});\n"
 	"canvas.addEventListener('dblclick', () => { view = {...all}; draw(); });\n"
-	"streams.forEach((name, i) => { const key = document.createElement('span'), mark = document.createElement('i');\n"
-	"  key.className = 'key'; mark.style.background = colour(i); key.append(mark, `stream ${name}`); get('keys').append(key); });\n"
+	"groups.forEach((name, i) => { const key = document.createElement('span'), mark = document.createElement('i');\n"
+	"  key.className = 'key'; mark.style.background = colour(i, 0); key.append(mark, name); get('keys').append(key); });\n"
 	"addEventListener('resize', draw);\n"
 	"matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);\n"
 	"draw();\n"
 	"</script>\n";
 
-/* Numbers above 2^53 would lose digits in the page, so addresses are texts. */
+/* In the script, a name must end neither the text nor the script. */
+static void write_group(FILE *file, const struct map *map,
+			const struct map_group *group)
+{
+	char *name = map_group_name(map, group);
+	const char *at;
+
+	for (at = name; *at; at++) {
+		if (strchr("<>&\"'\\", *at))
+			fprintf(file, "\\u%04x", (unsigned int)*at);
+		else
+			putc(*at, file);
+	}
+	free(name);
+}
+
+/*
+ * Numbers above 2^53 would lose digits in the page, so addresses are texts. The
+ * region is named only if there are several.
+ */
+static void write_range(FILE *file, const struct map *map, size_t number)
+{
+	const struct map_range *range = &map->ranges[number];
+
+	fprintf(file, "%s[\"%" PRIu64 "\",%" PRIu64 ",\"", number ? "," : "",
+		range->address, range->place);
+	if (map->ranges[0].region_id != map->ranges[map->range_count - 1].region_id)
+		fprintf(file, " of region 0x%" PRIx64, range->region_id);
+	fputs("\"]", file);
+}
+
 static void write_data(FILE *file, const struct map *map)
 {
 	size_t i;
 
 	fputs("<script type=\"application/json\" id=\"data\">\n{\"boxes\":[", file);
 	for (i = 0; i < map->count; i++)
-		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu,%" PRIu64 "]",
 			i ? ",\n" : "", map->boxes[i].begin, map->boxes[i].end,
 			map->boxes[i].place, map->boxes[i].size,
-			map->boxes[i].stream, map->boxes[i].line);
+			map->boxes[i].number, map->boxes[i].line);
 	fputs("],\n\"ranges\":[", file);
 	for (i = 0; i < map->range_count; i++)
-		fprintf(file, "%s[\"%" PRIu64 "\",%" PRIu64 "]", i ? "," : "",
-			map->ranges[i].address, map->ranges[i].place);
-	fputs("],\n\"streams\":[", file);
-	for (i = 0; i < map->stream_count; i++)
-		fprintf(file, "%s\"%" PRIu64 "\"", i ? "," : "", map->streams[i]);
-	fprintf(file, "],\n\"events\":%" PRIu64 ",\"height\":%" PRIu64 ",\"failed\":",
+		write_range(file, map, i);
+	fputs("],\n\"groups\":[", file);
+	for (i = 0; i < map->group_count; i++) {
+		fputs(i ? ",\"" : "\"", file);
+		write_group(file, map, &map->groups[i]);
+		putc('"', file);
+	}
+	fputs("],\n\"failures\":[", file);
+	for (i = 0; i < map->failure_count; i++)
+		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%zu,%" PRIu64 "]",
+			i ? "," : "", map->failures[i].event,
+			map->failures[i].bytes, map->failures[i].number,
+			map->failures[i].line);
+	fprintf(file, "],\n\"events\":%" PRIu64 ",\"height\":%" PRIu64,
 		map->events, map->height);
-	if (map->failures)
-		fprintf(file, "%" PRIu64, map->failed);
-	else
-		fputs("null", file);
 	fputs("}\n</script>\n", file);
 }
 
 void map_write_page(FILE *file, const struct map *map)
 {
+	char text[FMLIB_HUMAN_MAX];
+
 	fputs(head, file);
 	fputs("<title>", file);
-	map_print_text(file, map->name);
+	map_print_name(file, map->name);
 	fputs("</title></head><body>\n<h1>", file);
-	map_print_text(file, map->name);
+	map_print_name(file, map->name);
 	fputs("</h1>\n", file);
-	if (map->failures) {
-		fprintf(file, "<p id=\"failed\">%" PRIu64 " failed, the first at event %" PRIu64 ": ",
-			map->failures, map->failed);
-		map_print_text(file, map->reason);
+	if (map->failure_count) {
+		fputs("<p id=\"failed\">", file);
+		map_print_failures(file, map);
 		fputs("</p>\n", file);
 	}
-	fputs("<canvas id=\"map\"></canvas>\n<p id=\"about\">Addresses from the bottom up, events of the trace from left to right. "
-	      "The wheel zooms, and with shift only time; drag to move; a double click shows all.</p>\n"
-	      "<p id=\"keys\"></p>\n", file);
+	fprintf(file, "<canvas id=\"map\"></canvas>\n<p id=\"about\">%s of addresses from the bottom up, %" PRIu64
+		" events from left to right. The wheel zooms, and with shift only time; drag to move; a double click shows all.</p>\n"
+		"<p id=\"keys\"></p>\n", fmlib_human(map->height, text), map->events);
 	write_data(file, map);
 	fputs(script, file);
 	fputs("</body></html>\n", file);

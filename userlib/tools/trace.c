@@ -6,10 +6,11 @@
  * damaged trace, because figures of such a trace would be wrong.
  *
  * A recorded trace is version 2. Its lines are
- *   TIME a ID BYTES STREAM PROCESS NUMBER REGION OFFSET SIZE
+ *   TIME a ID BYTES STREAM PROCESS NUMBER REGION OFFSET SIZE TAG
  *   TIME f ID PROCESS NUMBER
- *   TIME x BYTES STREAM PROCESS NUMBER      an allocation that failed
+ *   TIME x BYTES STREAM PROCESS NUMBER TAG      an allocation that failed
  *   # setting PROCESS KEY:VALUE
+ *   # tag NUMBER TEXT
  */
 #include "trace.h"
 #include "render.h"
@@ -17,11 +18,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "escape.h"
 
 #define MAGIC "# flexmem-trace "
 #define VERSION "1"
@@ -338,11 +342,20 @@ static bool note_exact(struct reader *reader, const uint64_t *numbers,
 
 	if (!need_process(reader, numbers[0]))
 		return false;
+	if (more->tag > trace->tag_count)
+		return fail(reader, "no line before has the text of tag %" PRIu32,
+			    more->tag);
 	exact = &trace->exact[trace->count - 1];
 	*exact = *more;
 	exact->process = (uint32_t)numbers[0] - 1;
 	exact->number = numbers[1];
 	return true;
+}
+
+/* What is no number of 32 bits is the number of no tag. */
+static uint32_t tag_number(uint64_t number)
+{
+	return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
 static bool note_alloc(struct reader *reader, const uint64_t *numbers)
@@ -351,6 +364,7 @@ static bool note_alloc(struct reader *reader, const uint64_t *numbers)
 		.region_id = numbers[2],
 		.offset = numbers[3],
 		.size = numbers[4],
+		.tag = tag_number(numbers[5]),
 	};
 
 	if (!note_exact(reader, numbers, &more))
@@ -374,7 +388,10 @@ static bool note_free(struct reader *reader, const uint64_t *numbers)
 /* An allocation that failed is live at no time. */
 static bool add_failed(struct reader *reader, const uint64_t *numbers)
 {
-	const struct trace_exact more = { .fails = true };
+	const struct trace_exact more = {
+		.tag = tag_number(numbers[4]),
+		.fails = true,
+	};
 	struct trace_event *event = add_event(reader);
 
 	event->bytes = numbers[0];
@@ -412,35 +429,63 @@ static bool parse_event(struct reader *reader)
 {
 	const char *at = reader->line;
 	bool recorded = reader->recorded;
-	uint64_t n[8];
+	uint64_t n[9];
 	uint64_t time;
 	char kind;
 
 	if (!reader->whole || !take_number(&at, &time) || !take(&at, ' ') || !*at)
 		return malformed(reader);
 	kind = *at++;
-	if (kind == 'a' && take_numbers(reader, at, n, recorded ? 8 : 3))
+	if (kind == 'a' && take_numbers(reader, at, n, recorded ? 9 : 3))
 		return add_alloc(reader, n[0], n[1], n[2]) &&
 		       (!recorded || note_alloc(reader, n + 3));
 	if (kind == 'f' && take_numbers(reader, at, n, recorded ? 3 : 1))
 		return add_free(reader, n[0]) &&
 		       (!recorded || note_free(reader, n + 1));
-	if (kind == 'x' && recorded && take_numbers(reader, at, n, 4))
+	if (kind == 'x' && recorded && take_numbers(reader, at, n, 5))
 		return add_failed(reader, n);
 	return malformed(reader);
 }
 
-/* Of comments only settings of a recorded trace count. */
-static bool parse_comment(struct reader *reader)
+/* Whether @text is as fmlib_escape() writes it. */
+static bool is_escaped(const char *text)
+{
+	char escaped[FMLIB_ESCAPED_MAX];
+	size_t left = strlen(text);
+	size_t size;
+
+	for (; left; text += size, left -= size) {
+		size = fmlib_escape(text, left, escaped);
+		if (*text != '\\' && strncmp(escaped, text, size))
+			return false;
+	}
+	return true;
+}
+
+static bool parse_tag(struct reader *reader)
+{
+	const char *at = reader->line + strlen(TRACE_TAG);
+	struct trace *trace = reader->trace;
+	uint64_t number;
+
+	if (!reader->whole || !take_number(&at, &number) || !take(&at, ' ') ||
+	    !*at || !is_escaped(at))
+		return malformed(reader);
+	if (number != (uint64_t)trace->tag_count + 1)
+		return fail(reader, "tag %" PRIu64 " where %" PRIu64 " is the next",
+			    number, (uint64_t)trace->tag_count + 1);
+	trace->tags = grow(trace->tags, number, sizeof(*trace->tags));
+	trace->tags[trace->tag_count++] = strcpy(grow(NULL, strlen(at) + 1, 1), at);
+	return true;
+}
+
+static bool parse_setting(struct reader *reader)
 {
 	const char *at = reader->line + strlen(TRACE_SETTING);
 	uint64_t process;
 	char **all;
 	size_t length;
 
-	if (!reader->recorded ||
-	    strncmp(reader->line, TRACE_SETTING, strlen(TRACE_SETTING)))
-		return true;
 	if (!reader->whole || !take_number(&at, &process) || !take(&at, ' '))
 		return malformed(reader);
 	if (!need_process(reader, process))
@@ -449,6 +494,18 @@ static bool parse_comment(struct reader *reader)
 	length = *all ? strlen(*all) : 0;
 	*all = grow(*all, length + strlen(at) + 2, 1);
 	sprintf(*all + length, "%s%s", length ? "," : "", at);
+	return true;
+}
+
+/* Of comments only settings and tags of a recorded trace count. */
+static bool parse_comment(struct reader *reader)
+{
+	if (!reader->recorded)
+		return true;
+	if (!strncmp(reader->line, TRACE_SETTING, strlen(TRACE_SETTING)))
+		return parse_setting(reader);
+	if (!strncmp(reader->line, TRACE_TAG, strlen(TRACE_TAG)))
+		return parse_tag(reader);
 	return true;
 }
 
@@ -549,6 +606,9 @@ void trace_free(struct trace *trace)
 	for (i = 0; i < trace->processes; i++)
 		free(trace->settings[i]);
 	free(trace->settings);
+	for (i = 0; i < trace->tag_count; i++)
+		free(trace->tags[i]);
+	free(trace->tags);
 	free(trace->exact);
 	free(trace->events);
 	memset(trace, 0, sizeof(*trace));

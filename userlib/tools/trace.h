@@ -24,8 +24,9 @@ struct trace_event {
 
 /*
  * What a recorded trace, of version 2, also has of an event. @process counts from
- * 0. @number: that of the event in the process's history. @fails: an allocation
- * that failed, for which @region_id, @offset and @size are 0, as for a free.
+ * 0. @number: that of the event in the process's history. @tag: 0, or from 1 on the
+ * number of an allocation's tag. @fails: an allocation that failed, for which
+ * @region_id, @offset and @size are 0, as for a free.
  */
 struct trace_exact {
 	uint64_t number;
@@ -33,12 +34,14 @@ struct trace_exact {
 	uint64_t offset;
 	uint64_t size;
 	uint32_t process;
+	uint32_t tag;
 	bool fails;
 };
 
 /*
  * A trace in memory. @exact is NULL, or has an entry for each event; then
- * @settings has the settings of each process's cache, as KEY:VALUE,...
+ * @settings has the settings of each process's cache, as KEY:VALUE,... and @tags the
+ * tags in the order of their numbers, escaped as with fmlib_escape().
  * @peak_bytes is the largest sum of requested bytes that are
  * live, and @peak_event the first event that leads to it. Both are not valid if
  * @allocations is 0.
@@ -48,7 +51,9 @@ struct trace {
 	struct trace_exact *exact;
 	size_t count;
 	char **settings;
+	char **tags;
 	uint32_t processes;
+	uint32_t tag_count;
 	uint32_t allocations;
 	uint64_t peak_bytes;
 	size_t peak_event;
@@ -60,6 +65,9 @@ struct trace {
 #define TRACE_PROCESSES_MAX 1024
 /* Begins a line with a process, from 1 on, and one of its settings. */
 #define TRACE_SETTING "# setting "
+/* Begins a line with the number of a tag, and its text, of at most TRACE_TAG_MAX bytes. */
+#define TRACE_TAG "# tag "
+#define TRACE_TAG_MAX 200
 
 /*
  * Reads a trace; the path "-" is standard input. Returns 0; or a negative
