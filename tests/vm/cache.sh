@@ -4,7 +4,7 @@
 # Runs in the guest. Tests the library with the driver, on a VF and on the PF: device-virtual addresses on a card with a
 # memory for each slice of HBM and for each TCM; then the cache on functions of 2 GiB in regions of 1 GiB, and the
 # examples of the Python package; without arguments also containers with shares of a VF (shares.sh), and the neighbours of
-# a hog (neighbours.sh). Prints TAP.
+# a hog (neighbours.sh), and scrapes of figures (scrapes.sh). Prints TAP.
 # `make -C tests/userlib vm` must have built the programs.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/cache.sh [device_space] [PROGRAM...]
 set -euo pipefail
@@ -43,7 +43,7 @@ done
 tap_end || status=1
 if ((all)); then
 	rmmod flexmem_sim flexmem
-	for script in shares neighbours; do
+	for script in shares neighbours scrapes; do
 		echo 'TAP version 14'
 		"$TOP/tests/vm/$script.sh" || status=$?
 	done

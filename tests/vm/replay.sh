@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Runs in the guest. Replays the traces with the driver, on a VF with fill_first: with each block strategy on 8 slots, with
-# a cache, in one region that is nearly full, and on a device with several memories. Prints TAP.
+# a cache, in one region that is nearly full, and on a device with several memories. Then records caches that take turns,
+# and replays them exactly. Prints TAP. `make -C tests/userlib vm` must have built the program.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/replay.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -63,6 +64,23 @@ policy() {
 	jq -e "$3" <<<"$json"
 }
 
+# same PROCESSES: records caches on an empty device, and finds the same addresses on another one, but not an altered one
+same() {
+	local dir json params=('fallback_sizes=16G max_regions=8' 'slots=8 memory=128G')
+	dir=$(mktemp -d)
+	reload "${params[@]}" && "$BUILD/tests/userlib/vm/recorded" "$1" 2000 '' "$dir" &&
+		flexmem record --output "$dir/whole.trace" "$dir"/*.json && reload "${params[@]}" || return 1
+	json=$(flexmem replay --json --exact "$dir/whole.trace") || { echo "$json" && return 1; }
+	jq -e --argjson processes "$1" '.difference == null and .events == 2000 and .processes == $processes' <<<"$json" ||
+		return 1
+	# The offset of allocation 300 is 128 bytes higher.
+	awk '$2 == "a" && $3 == 300 { $9 = sprintf("%.0f", $9 + 128) } { print }' "$dir/whole.trace" >"$dir/altered.trace"
+	reload "${params[@]}" || return 1
+	json=$(flexmem replay --json --exact "$dir/altered.trace") && { echo "$json" && return 1; }
+	jq -e --argjson line "$(awk '$2 == "a" && $3 == 300 { print NR }' "$dir/whole.trace")" '.difference.line == $line' \
+		<<<"$json" && rm -r "$dir"
+}
+
 exec 3>&1
 for fit in first_fit best_fit; do
 	tap "$fit: the driver loads" reload "strategy=$fit" slots=8
@@ -91,4 +109,7 @@ tap 'azure-conv-kv-layers, interleaved: each stack has the same bytes at the pea
 tap 'the driver loads: more memories than slots' reload 'max_regions=8 fallback_sizes=12G' 'slots=8 domains=hbm*9:12G'
 tap 'azure-conv-kv-layers, interleaved: a slot is missing' policy interleave:hbm azure-conv-kv-layers \
 	'.events == 1 and .first_failure.limit == "slots"'
+for processes in 1 3; do
+	tap "$processes recorded, and the same addresses in a replay" same "$processes"
+done
 tap_end
