@@ -35,58 +35,21 @@
 #include "spare.h"
 #include "table.h"
 
-/**
- * struct flexmem_order_ops - a region strategy
- * @acquire_first: acquire a region before each allocation if that is possible
- * @before: whether a region with @free free bytes comes before one with @other
- */
-struct flexmem_order_ops {
-	bool acquire_first;
-	bool (*before)(u64 free, u64 other);
-};
-
-static bool most_free_first(u64 free, u64 other)
-{
-	return free > other;
-}
-
-static bool least_free_first(u64 free, u64 other)
-{
-	return free < other;
-}
-
-static const struct flexmem_order_ops orders[] = {
-	[FLEXMEM_ORDER_LOAD_BALANCE] = {
-		.acquire_first = true,
-		.before = most_free_first,
-	},
-	[FLEXMEM_ORDER_FILL_FIRST] = {
-		.before = least_free_first,
-	},
-};
-
 /*
- * A region, with figures that placement has read. They may be stale.
- * @room: its largest free block if the request is growable; otherwise 0.
- * @free: all its free bytes.
+ * A region that a request may use, with figures that may be stale.
+ * @rank: its largest free block if the request is growable, otherwise 0; with the
+ * highest bit set if the region is reserved for the account.
+ * @order: its free bytes, or their complement if the fullest region comes first.
  */
 struct candidate {
 	struct flexmem_region *region;
-	const struct flexmem_account *reserved_for;
-	u64 room;
-	u64 free;
+	u64 rank;
+	u64 order;
 };
 
-static bool comes_before(const struct flexmem_order_ops *order,
-			 const struct candidate *a, const struct candidate *b)
+static bool comes_before(const struct candidate *a, const struct candidate *b)
 {
-	if (!b->region)
-		return true;
-	if (!a->reserved_for != !b->reserved_for)
-		return a->reserved_for;
-	if (a->room != b->room)
-		return a->room > b->room;
-	return order->before(a->free, b->free);
+	return a->rank != b->rank ? a->rank > b->rank : a->order > b->order;
 }
 
 /* Programs use slots for tensors unless slots are set aside for programs. */
@@ -97,7 +60,7 @@ static enum flexmem_kind kind_of(const struct flexmem_request *request)
 				  FLEXMEM_KIND_PROGRAM : FLEXMEM_KIND_TENSOR);
 }
 
-static u64 candidates(const struct flexmem_request *request, u64 domains)
+static u64 slots_of(const struct flexmem_request *request, u64 domains)
 {
 	enum flexmem_kind kind = kind_of(request);
 	const struct flexmem_domain *domain;
@@ -109,68 +72,88 @@ static u64 candidates(const struct flexmem_request *request, u64 domains)
 }
 
 /*
- * The first region of @domains in the slots @left with enough free bytes, in the
- * order of comes_before(); NULL: none.
+ * Finds the slots of the regions of @domains that have enough free bytes. @list:
+ * receives the candidates, by slot. Return: bit mask of these slots.
  *
  * A scan of the few regions costs less than keeping them sorted at each
  * allocation and free. The figures may be stale, because the region's lock is
  * not held until the block is taken. The search under the lock decides.
  */
-static struct flexmem_region *next_region(const struct flexmem_request *request,
-					  u64 domains, u64 left)
+static u64 list_candidates(const struct flexmem_request *request, u64 domains,
+			   struct candidate *list)
 {
 	const struct flexmem_table *table = request->table;
+	bool fill_first = table->settings.order == FLEXMEM_ORDER_FILL_FIRST;
 	bool growable = flexmem_request_is_growable(request);
-	const struct flexmem_order_ops *order = &orders[table->settings.order];
-	struct candidate first = {}, next;
+	const struct flexmem_account *reserved_for;
+	u64 left = slots_of(request, domains), found = 0, free;
+	struct flexmem_region *region;
+	unsigned int slot;
 
 	for (; left; left &= left - 1) {
-		next.region = rcu_dereference(table->region[__ffs64(left)]);
+		slot = __ffs64(left);
+		region = rcu_dereference(table->region[slot]);
 		/* The slot may have got a region of another domain meanwhile. */
-		if (!next.region ||
-		    !(domains & BIT_ULL(next.region->mem.domain)))
+		if (!region || !(domains & BIT_ULL(region->mem.domain)))
 			continue;
-		next.free = READ_ONCE(next.region->blocks.free);
-		if (next.free < request->part)
+		free = READ_ONCE(region->blocks.free);
+		if (free < request->part)
 			continue;
-		next.reserved_for = READ_ONCE(next.region->reserved_for);
-		if (flexmem_is_closed_by(next.reserved_for, request->account))
+		reserved_for = READ_ONCE(region->reserved_for);
+		if (flexmem_is_closed_by(reserved_for, request->account))
 			continue;
-		next.room = growable ? flexmem_region_room(next.region) : 0;
-		if (comes_before(order, &next, &first))
-			first = next;
+		found |= BIT_ULL(slot);
+		list[slot] = (struct candidate) {
+			.region = region,
+			.rank = (growable ? flexmem_region_room(region) : 0) |
+				(reserved_for ? BIT_ULL(63) : 0),
+			.order = fill_first ? ~free : free,
+		};
 	}
-	return first.region;
+	return found;
+}
+
+/* Tries the existing regions of some domains. Not inline: @list is large. */
+static noinline bool try_regions(struct flexmem_request *request, u64 domains)
+{
+	struct candidate list[FLEXMEM_MAX_SLOTS], *first, *next;
+	u64 left = list_candidates(request, domains, list), rest;
+
+	for (; left; left &= ~BIT_ULL(first - list)) {
+		first = &list[__ffs64(left)];
+		for (rest = left & (left - 1); rest; rest &= rest - 1) {
+			next = &list[__ffs64(rest)];
+			if (comes_before(next, first))
+				first = next;
+		}
+		if (flexmem_region_alloc(first->region, request))
+			return true;
+	}
+	return false;
+}
+
+/* How often something has happened that can let a search succeed, plus 1. */
+static u64 nr_chances(const struct flexmem_request *request)
+{
+	return flexmem_gauge_frees(&request->table->accounts.gauge) + 1;
 }
 
 /* Tries the existing regions, those of preferred domains first. */
 static bool place_in_existing(struct flexmem_request *request)
 {
-	u64 asked = request->first, left = candidates(request, asked);
-	struct flexmem_region *region;
-	bool placed = false;
+	u64 others = request->domains & ~request->first;
+	bool placed;
 
-	static_assert(BITS_PER_TYPE(left) >= FLEXMEM_MAX_SLOTS);
-
-	/* RCU keeps the region until a block is taken, which keeps the region. */
+	request->searched = nr_chances(request);
+	/* The figures of regions are read between this number and the next one. */
+	smp_rmb();
 	request->gave_up = false;
 	request->tries = 0;
+	/* RCU keeps the regions until a block is taken, which keeps its region. */
 	rcu_read_lock();
-	while (!placed) {
-		region = next_region(request, asked, left);
-		if (region) {
-			left &= ~BIT_ULL(region->slot);
-			placed = flexmem_region_alloc(region, request);
-			continue;
-		}
-		if (asked == request->domains)
-			break;
-		left = candidates(request, request->domains & ~asked);
-		asked = request->domains;
-	}
+	placed = try_regions(request, request->first) ||
+		 (others && try_regions(request, others));
 	rcu_read_unlock();
-	if (placed)
-		request->reason = FLEXMEM_REASON_NONE;
 	return placed;
 }
 
@@ -178,31 +161,30 @@ static bool place_in_existing(struct flexmem_request *request)
 #define MOST_SEARCHES 4
 
 /*
- * As place_in_existing(), but searches again if memory was freed during a search.
+ * As place_in_existing(), but searches again if memory was freed since the last
+ * search began, also one of place_in_existing().
  * The regions are looked at one after the other. So if one task frees a block in a
  * region that the search has left, and then another task takes the hole ahead of
  * it, the search finds none, although there was a hole at each moment.
- * If nothing was freed, the holes have only shrunk, and the search is exact.
+ * If nothing was freed, and no region has come or was opened, the holes have only
+ * shrunk, and the search is exact. Under acquire_lock, so that no TRIM hides a
+ * region.
  *
  * The number of searches is bounded, because others may free memory all the time.
  * For a caller that fails after the last search, these frees are an event.
  */
 static bool search_existing(struct flexmem_request *request)
 {
-	const struct flexmem_gauge *gauge = &request->table->accounts.gauge;
-	u64 before = flexmem_gauge_frees(gauge), after;
 	unsigned int i;
 
-	for (i = 0; i < MOST_SEARCHES; i++, before = after) {
-		/* The figures of regions are read between the two numbers. */
+	lockdep_assert_held(&request->table->acquire_lock);
+	for (i = 0; i < MOST_SEARCHES; i++) {
+		/* As in place_in_existing(). */
 		smp_rmb();
+		if (request->searched == nr_chances(request))
+			return false;
 		if (place_in_existing(request))
 			return true;
-		/* As above. */
-		smp_rmb();
-		after = flexmem_gauge_frees(gauge);
-		if (after == before)
-			break;
 	}
 	return false;
 }
@@ -281,7 +263,6 @@ static int grow(struct flexmem_job *job)
 
 	lockdep_assert_held(&job->table->acquire_lock);
 	flexmem_reservations_forget(job->table);
-	growth->request.reason = FLEXMEM_REASON_NONE;
 	if (growth->acquire_first)
 		rc = place_in_new(growth);
 	if (growth->acquire_first && (!rc || rc == -EAGAIN))
@@ -355,7 +336,7 @@ static bool wants_new(const struct flexmem_request *request)
 {
 	const struct flexmem_table *table = request->table;
 
-	return orders[table->settings.order].acquire_first &&
+	return table->settings.order == FLEXMEM_ORDER_LOAD_BALANCE &&
 	       !request->reuses &&
 	       !flexmem_function_is_unresponsive(&table->function) &&
 	       table->settings.acquire == FLEXMEM_ACQUIRE_LAZY &&
@@ -497,7 +478,7 @@ static noinline void add_rooms(struct flexmem_request *request, u64 slots)
 
 static void add_stats(struct flexmem_request *request)
 {
-	u64 slots = candidates(request, request->domains);
+	u64 slots = slots_of(request, request->domains);
 	struct flexmem_table *table = request->table;
 	struct flexmem_region *region;
 	unsigned int slot;
@@ -611,9 +592,8 @@ static int place_by_growing(struct flexmem_request *request, bool acquire_first)
 }
 
 /*
- * Tries the existing regions again, under acquire_lock, because a TRIM under way
- * may hide a region that it does not release in the end. Returns -EAGAIN if a
- * region may be acquired now.
+ * Tries the existing regions again, under acquire_lock. Returns -EAGAIN if a region
+ * may be acquired now.
  */
 static int place_without_growing(struct flexmem_request *request)
 {
@@ -642,7 +622,6 @@ static int place_once(struct flexmem_request *request)
 	if (!acquire_first && place_in_existing(request))
 		return 0;
 
-	request->reason = FLEXMEM_REASON_NONE;
 	if (is_impossible(request))
 		return -ENOSPC;
 	rc = may_acquire(request) ? -EAGAIN : place_without_growing(request);
@@ -673,6 +652,8 @@ int flexmem_place(struct flexmem_request *request)
 	int rc;
 
 	request->block = NULL;
+	request->reason = FLEXMEM_REASON_NONE;
+	request->searched = 0;
 	rc = flexmem_spare_fill(&request->spare, nr, request->stock);
 	if (rc)
 		return rc;

@@ -27,6 +27,8 @@
  *	region strategy
  * @charged: @account is charged for a handle and for @unplaced, and a reference
  *	to it is held
+ * @searched: flexmem_gauge_frees() plus 1 when the last search of the existing
+ *	regions for this chunk began; 0: there was none
  * @gave_up: the search in a region ended early, so a block that would fit may
  *	exist
  * @tries: number of blocks that the search has tried one by one
@@ -72,6 +74,7 @@ struct flexmem_request {
 	unsigned int chunks;
 	bool reuses;
 	bool charged;
+	u64 searched;
 	bool gave_up;
 	unsigned int tries;
 	struct flexmem_table *table;

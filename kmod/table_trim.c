@@ -111,6 +111,8 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
 	}
 	if (!removed) {
 		flexmem_region_revive(region);
+		/* A search may have missed the region. */
+		flexmem_pressure_freed(&table->accounts);
 		/* The background scrub may have left the region out. */
 		flexmem_scrub_soon(table);
 		return false;

@@ -291,6 +291,22 @@ static void scrub_finds_a_region_that_trim_leaves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx->fake->scrubbed, 12 * GIB);
 }
 
+/* An ALLOC has missed the region while it was retired, so it searches again. */
+static void search_learns_that_a_region_stays(struct kunit *test)
+{
+	struct ctx *ctx = make(test, 8, PLENTY);
+	struct flexmem_gauge *gauge = &ctx->table->accounts.gauge;
+	unsigned int nr;
+	u64 bytes, before;
+
+	acquire_regions(test, ctx, 1);
+	before = flexmem_gauge_frees(gauge);
+	fake_device_fail(ctx->fake, FAKE_SLOT_CLEAR, 1, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO,
+			flexmem_table_trim(ctx->table, &nr, &bytes));
+	KUNIT_EXPECT_NE(test, flexmem_gauge_frees(gauge), before);
+}
+
 static void retry(struct kunit *test, struct ctx *ctx)
 {
 	mutex_lock(&ctx->table->acquire_lock);
@@ -488,6 +504,7 @@ static struct kunit_case region_trim_cases[] = {
 	KUNIT_CASE(trim_leaves_held_regions_out),
 	KUNIT_CASE(trim_may_find_held_regions_only),
 	KUNIT_CASE(scrub_finds_a_region_that_trim_leaves),
+	KUNIT_CASE(search_learns_that_a_region_stays),
 	ERROR_CASE(trim_fails_in_the_middle),
 	KUNIT_CASE(trim_that_fails_at_once_changes_nothing),
 	KUNIT_CASE(unanswered_clear_keeps_slot_and_memory),

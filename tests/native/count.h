@@ -8,7 +8,7 @@
 #ifndef _NATIVE_COUNT_H
 #define _NATIVE_COUNT_H
 
-static unsigned long steps;
+static __thread unsigned long steps;
 /* If set, steps are not counted, to save time. */
 static bool count_nothing;
 

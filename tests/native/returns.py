@@ -22,8 +22,8 @@ WAY = {
                   "flexmem_allocation_address",
     "account": "flexmem_charge count is_over refuses flexmem_account_take recount charge_block refuses_region enter_region",
     "pressure": "flexmem_pressure_tell flexmem_pressure_succeeded",
-    "placement": "flexmem_place_charge flexmem_place place_once wants_new place_in_existing candidates kind_of "
-                 "next_region comes_before",
+    "placement": "flexmem_place_charge flexmem_place place_once wants_new place_in_existing nr_chances try_regions "
+                 "list_candidates slots_of kind_of comes_before",
     "region": "flexmem_region_room flexmem_region_alloc set_user program_bytes",
     "block": "flexmem_blocks_find find_block flexmem_blocks_largest flexmem_blocks_take take_spare add_after inherit "
              "shrink_free mark_free unmark_free",

@@ -54,6 +54,7 @@ program() {
 }
 program steps steps
 program steps crowd
+program steps bounds
 program asan npu -s "$seed"
 program asan ram
 for kind; do
