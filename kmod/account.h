@@ -4,6 +4,7 @@
 #define _FLEXMEM_ACCOUNT_H
 
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -64,6 +65,16 @@ struct flexmem_rooms {
 };
 
 /**
+ * struct flexmem_queued - an entry of a queue of leaving.c
+ * @link: in &flexmem_leaving.queue
+ * @passed: of an ALLOC that waits for all entries in front; NULL: a file
+ */
+struct flexmem_queued {
+	struct list_head link;
+	struct completion *passed;
+};
+
+/**
  * struct flexmem_account - one account
  * @refs: client: one for the open file, and one for each of its allocations.
  *	Cgroup: one for each account below it, one if @kept, and one for a
@@ -89,6 +100,11 @@ struct flexmem_rooms {
  * @orphaned: bytes freed but still in use
  * @leaving: client: its allocations that wait for fences, oldest first
  * @leaving_bytes: client: bytes in @leaving, also in lost regions
+ * @waits: client: the first allocation that waits for a fence, for each fence
+ * @ready: client: allocations of @leaving that a task must look at, since a fence
+ *	has signalled or the last reference was just put
+ * @queued: client: in the queue until the worker looks at @ready; with a reference
+ * @turn: client: held to take allocations out of @ready and end them
  * @peak: largest number of bytes in blocks so far
  * @limit: cgroup: its limits, by resource
  * @changes: &flexmem_accounts.changes when the account was last settled
@@ -107,9 +123,9 @@ struct flexmem_rooms {
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
- * &flexmem_leaving.lock protects @leaving and @leaving_bytes. acquire_lock
- * protects @reserves, @reservation_size and @told, and is held as well while
- * @reservation and @reserved change.
+ * &flexmem_leaving.lock protects @leaving to @queued. acquire_lock protects
+ * @reserves, @reservation_size and @told, and is held as well while @reservation
+ * and @reserved change.
  * &flexmem_accounts.lock protects the other members, except @refs.
  */
 struct flexmem_account {
@@ -132,6 +148,10 @@ struct flexmem_account {
 	u64 orphaned;
 	struct list_head leaving;
 	u64 leaving_bytes;
+	struct rb_root waits;
+	struct list_head ready;
+	struct flexmem_queued queued;
+	struct mutex turn; /* held to end allocations */
 	u64 peak;
 	u64 limit[FLEXMEM_NR_RESOURCES];
 	u64 changes;

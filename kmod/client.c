@@ -137,6 +137,28 @@ static struct rb_root *tree_of_chunk(struct flexmem_client *client,
 		&client->mappable : tree_of(client, &key);
 }
 
+/* Whether memory that comes back can let a failed ALLOC succeed. */
+static bool could_come(const struct flexmem_request *request)
+{
+	return request->reason != FLEXMEM_REASON_NONE &&
+	       request->reason != FLEXMEM_REASON_REGION_SIZE;
+}
+
+/* @began: receives flexmem_gauge_frees() from before. */
+static struct flexmem_allocation *make(struct flexmem_client *client,
+				       struct flexmem_request *request,
+				       u64 *began)
+{
+	int rc;
+
+	*began = flexmem_gauge_frees(&client->table->accounts.gauge);
+	rc = flexmem_leaving_settle(client->account);
+	request->table = client->table;
+	request->account = client->account;
+	request->stock = &client->stock;
+	return rc ? ERR_PTR(rc) : flexmem_allocation_make(request);
+}
+
 /*
  * Tells the other files that a request lacks memory, if that can help.
  * @began: flexmem_gauge_frees() when the request began.
@@ -149,7 +171,7 @@ static void tell_failure(struct flexmem_client *client,
 
 	/* The caller gets no event for blocks that it has freed itself. */
 	began += request->given;
-	if (request->reason != FLEXMEM_REASON_REGION_SIZE) {
+	if (could_come(request)) {
 		event = flexmem_pressure_failed(accounts, &client->listener,
 						began);
 		if (request->part <= request->room)
@@ -169,27 +191,33 @@ static void tell_failure(struct flexmem_client *client,
 }
 
 /*
- * Makes an allocation that look-ups do not find yet.
+ * Makes an allocation that look-ups do not find yet. Before this fails for lack of
+ * memory, it waits once for what the device no longer uses.
  * @request: receives the reason on -ENOMEM, on each path.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
- * flexmem_client_release(); or an error of flexmem_leaving_look() or
- * flexmem_allocation_make().
+ * flexmem_client_release(); or an error of flexmem_leaving_look(),
+ * flexmem_leaving_wait() or flexmem_allocation_make().
  */
 struct flexmem_allocation *
 flexmem_client_prepare(struct flexmem_client *client,
 		       struct flexmem_request *request)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
-	u64 began = flexmem_gauge_frees(&accounts->gauge);
+	const u64 domains = request->domains, first = request->first;
 	struct flexmem_allocation *allocation;
-	int rc = flexmem_leaving_settle(&client->table->leaving);
+	u64 began;
+	int rc = 0;
 
-	if (rc)
-		return ERR_PTR(rc);
-	request->table = client->table;
-	request->account = client->account;
-	request->stock = &client->stock;
-	allocation = flexmem_allocation_make(request);
+	allocation = make(client, request, &began);
+	if (IS_ERR(allocation) && could_come(request))
+		rc = flexmem_leaving_wait(&client->table->leaving);
+	if (rc) {
+		memset_after(request, 0, reuses);
+		request->domains = domains;
+		request->first = first;
+		allocation = rc < 0 ? ERR_PTR(rc) :
+				      make(client, request, &began);
+	}
 	if (IS_ERR(allocation)) {
 		if (request->reason != FLEXMEM_REASON_NONE)
 			tell_failure(client, request, began);

@@ -8,50 +8,66 @@
  * but neither free nor scrubbed.
  *
  * Once the last reference is put, no fence can be added, and the allocation
- * waits for its fences one by one. A fence may signal in an interrupt, where
- * blocks cannot be freed. So the fence's callback only queues the allocation,
- * and a worker or the next ALLOC frees the blocks.
+ * waits for its fences one by one. The allocations of a file that wait for the
+ * same fence are a group: the first one adds its callback to the fence, and the
+ * others queue behind it. So nothing is allocated here. A fence may signal in an
+ * interrupt, where blocks cannot be freed. So the callback only marks the group as
+ * ready, however many allocations are in it. A worker, or the next ALLOC of the
+ * file, frees the blocks. An ALLOC ends no allocation of another file. But before
+ * it fails it waits for the worker, so that its result does not depend on when the
+ * worker runs.
  *
  * No other owner gets the bytes of a lost region, so allocations in it do not
  * wait for fences.
  */
 
+#include <linux/completion.h>
 #include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
 #include <linux/jiffies.h>
+#include <linux/rbtree.h>
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>
 
 #include "allocation.h"
 #include "compat.h"
 #include "leaving.h"
+#include "owner.h"
 #include "table.h"
 #include "trace.h"
 
 /**
  * struct flexmem_fences - the device's uses of an allocation
  * @resv: fences of the programs that use it
- * @link: in &flexmem_leaving.waiting or &flexmem_leaving.ready
- * @leaving: the lists; NULL before the last reference is put
  * @allocation: the allocation
- * @pending: the fence for which the allocation waits, or waited last; a
- *	reference is held
+ * @pending: the fence for which the allocation waits, or waited last; NULL before
+ *	the first one. @resv keeps it
  * @wait: in &flexmem_account.leaving, from the last reference on
- * @callback: called when @pending signals
+ * @link: ready: in &flexmem_account.ready. The first one of a group that waits: in
+ *	&flexmem_leaving.waiting. Another one of it: in @behind of the first one
+ * @node: the first one of a group that waits: in &flexmem_account.waits
+ * @behind: the first one of a group that waits: the others
+ * @callback: the first one of a group: called when @pending signals
  */
 struct flexmem_fences {
 	struct dma_resv resv;
-	struct list_head link;
-	struct flexmem_leaving *leaving;
 	struct flexmem_allocation *allocation;
 	struct dma_fence *pending;
 	struct flexmem_wait wait;
+	struct list_head link;
+	struct rb_node node;
+	struct list_head behind;
 	struct dma_fence_cb callback;
 };
 
+static struct flexmem_leaving *leaving_of(const struct flexmem_account *file)
+{
+	return &container_of(file->accounts, struct flexmem_table,
+			     accounts)->leaving;
+}
+
 static void free_fences(struct flexmem_fences *fences)
 {
-	dma_fence_put(fences->pending);
 	dma_resv_fini(&fences->resv);
 	kfree(fences);
 }
@@ -70,8 +86,9 @@ make_fences(struct flexmem_allocation *allocation)
 	if (!fences)
 		return NULL;
 	dma_resv_init(&fences->resv);
-	INIT_LIST_HEAD(&fences->link);
-	INIT_LIST_HEAD(&fences->wait.link);
+	INIT_LIST_HEAD(&fences->behind);
+	INIT_LIST_HEAD(&fences->callback.node);
+	RB_CLEAR_NODE(&fences->node);
 	fences->allocation = allocation;
 	first = cmpxchg(&allocation->fences, NULL, fences);
 	if (!first)
@@ -127,183 +144,248 @@ bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation
 						 DMA_RESV_USAGE_BOOKKEEP);
 }
 
-/* The allocation waits no longer, so its file's figures do not count it. */
-static void leave_file(struct flexmem_fences *fences)
-{
-	spin_lock_irq(&fences->leaving->lock);
-	list_del(&fences->wait.link);
-	fences->allocation->owner->leaving_bytes -= fences->allocation->size;
-	spin_unlock_irq(&fences->leaving->lock);
-}
-
-static void give_back(struct flexmem_allocation *allocation,
-		      struct flexmem_stock *stock)
-{
-	struct flexmem_fences *fences = allocation->fences;
-
-	if (fences) {
-		if (fences->leaving)
-			leave_file(fences);
-		free_fences(fences);
-	}
-	flexmem_allocation_end(allocation, stock);
-}
-
-/* Moves an allocation to the ready list. Called under the lists' lock. */
-static void make_ready(struct flexmem_leaving *leaving,
-		       struct flexmem_fences *fences)
+/*
+ * A task must look at the ready allocations of a file. Under the lists' lock,
+ * maybe in an interrupt.
+ */
+static void queue_file(struct flexmem_leaving *leaving,
+		       struct flexmem_account *file)
 {
 	lockdep_assert_held(&leaving->lock);
-	list_move_tail(&fences->link, &leaving->ready);
-	atomic_inc(&leaving->nr_ready);
+	if (list_empty(&file->queued.link)) {
+		flexmem_owner_get(file);
+		list_add_tail(&file->queued.link, &leaving->queue);
+	}
+	queue_work(system_dfl_wq, &leaving->work);
+}
+
+/*
+ * Makes a group ready, unless flexmem_leaving_look_at_all() has. Under the lists'
+ * lock. O(log fences).
+ */
+static void make_ready(struct flexmem_leaving *leaving,
+		       struct flexmem_fences *first)
+{
+	struct flexmem_account *file = first->allocation->owner;
+
+	if (RB_EMPTY_NODE(&first->node))
+		return;
+	rb_erase(&first->node, &file->waits);
+	RB_CLEAR_NODE(&first->node);
+	list_move_tail(&first->link, &file->ready);
+	list_splice_tail_init(&first->behind, &file->ready);
+	queue_file(leaving, file);
 }
 
 static void has_signalled(struct dma_fence *fence, struct dma_fence_cb *callback)
 {
-	struct flexmem_fences *fences =
+	struct flexmem_fences *first =
 		container_of(callback, struct flexmem_fences, callback);
-	struct flexmem_leaving *leaving = fences->leaving;
+	struct flexmem_leaving *leaving = leaving_of(first->allocation->owner);
 	unsigned long flags;
 
-	trace_flexmem_fence_signalled(fences->allocation, fence);
+	trace_flexmem_fence_signalled(first->allocation, fence);
 	spin_lock_irqsave(&leaving->lock, flags);
-	make_ready(leaving, fences);
-	queue_work(system_dfl_wq, &leaving->work);
+	make_ready(leaving, first);
 	spin_unlock_irqrestore(&leaving->lock, flags);
 }
 
-/* Returns a fence that has not signalled, with a reference, or NULL. */
+/* Returns a fence that has not signalled, or NULL. */
 static struct dma_fence *next_fence(struct flexmem_fences *fences)
 {
 	struct dma_resv_iter cursor;
 	struct dma_fence *fence;
 
 	dma_resv_iter_begin(&cursor, &fences->resv, DMA_RESV_USAGE_BOOKKEEP);
-	fence = dma_fence_get(dma_resv_iter_first_unlocked(&cursor));
+	fence = dma_resv_iter_first_unlocked(&cursor);
 	dma_resv_iter_end(&cursor);
 	return fence;
 }
 
-/*
- * Adds a callback to the next fence that has not signalled. Returns false if
- * there is none.
- */
-static bool wait_on(struct flexmem_leaving *leaving,
-		    struct flexmem_fences *fences)
+static struct flexmem_fences *to_fences(const struct rb_node *node)
 {
-	unsigned long flags;
-
-	lockdep_assert_held(&leaving->turn);
-	if (flexmem_allocation_error(fences->allocation))
-		return false;
-	for (;;) {
-		dma_fence_put(fences->pending);
-		fences->pending = next_fence(fences);
-		if (!fences->pending)
-			return false;
-		/*
-		 * The struct must be in the list before the callback can run,
-		 * because the callback moves it.
-		 */
-		spin_lock_irqsave(&leaving->lock, flags);
-		list_add_tail(&fences->link, &leaving->waiting);
-		spin_unlock_irqrestore(&leaving->lock, flags);
-		if (!dma_fence_add_callback(fences->pending, &fences->callback,
-					    has_signalled))
-			return true;
-		/* The fence has signalled already, so no callback will run. */
-		spin_lock_irqsave(&leaving->lock, flags);
-		list_del_init(&fences->link);
-		spin_unlock_irqrestore(&leaving->lock, flags);
-	}
+	return rb_entry(node, struct flexmem_fences, node);
 }
 
-static struct flexmem_fences *take_ready(struct flexmem_leaving *leaving)
+static int fence_cmp(struct rb_node *node, const struct rb_node *other)
 {
-	struct flexmem_fences *fences;
+	const struct dma_fence *a = to_fences(node)->pending;
+	const struct dma_fence *b = to_fences(other)->pending;
 
+	return a == b ? 0 : a < b ? -1 : 1;
+}
+
+/*
+ * Lets an allocation wait for its next fence. Returns false if no fence keeps
+ * it. Under the turn of its file, which keeps the first one of each group.
+ */
+static bool wait_on(struct flexmem_fences *fences)
+{
+	struct flexmem_account *file = fences->allocation->owner;
+	struct flexmem_leaving *leaving = leaving_of(file);
+	struct rb_node *first = NULL;
+	bool waits;
+
+	lockdep_assert_held(&file->turn);
+	/* It is still there if flexmem_leaving_look_at_all() ended the wait. */
+	if (fences->pending)
+		dma_fence_remove_callback(fences->pending, &fences->callback);
+	fences->pending = next_fence(fences);
 	spin_lock_irq(&leaving->lock);
-	fences = list_first_entry_or_null(&leaving->ready,
-					  struct flexmem_fences, link);
-	if (fences)
-		list_del_init(&fences->link);
+	/* If it is lost later, flexmem_leaving_look_at_all() finds it in a list. */
+	waits = fences->pending && !flexmem_allocation_error(fences->allocation);
+	if (waits) {
+		first = rb_find_add(&fences->node, &file->waits, fence_cmp);
+		list_add_tail(&fences->link, first ?
+			      &to_fences(first)->behind : &leaving->waiting);
+	}
 	spin_unlock_irq(&leaving->lock);
-	return fences;
+	/* If the fence has signalled already, no callback will run. */
+	if (waits && !first &&
+	    dma_fence_add_callback(fences->pending, &fences->callback,
+				   has_signalled))
+		has_signalled(fences->pending, &fences->callback);
+	return waits;
+}
+
+/* Ends an allocation that no fence keeps. The caller has a reference to its file. */
+static void end(struct flexmem_fences *fences)
+{
+	struct flexmem_account *file = fences->allocation->owner;
+	struct flexmem_leaving *leaving = leaving_of(file);
+	u64 size = fences->allocation->size;
+
+	flexmem_allocation_end(fences->allocation, NULL);
+	/* Not earlier: an ALLOC of a file that has nothing here looks at nothing. */
+	spin_lock_irq(&leaving->lock);
+	list_del(&fences->wait.link);
+	file->leaving_bytes -= size;
+	spin_unlock_irq(&leaving->lock);
+	free_fences(fences);
 }
 
 /*
- * Ends the ready allocations that no fence keeps, then drops @turn. Looks only
- * at as many as are ready now: otherwise the FREEs of other clients could keep
- * an ALLOC here. @work is queued for allocations that become ready later.
+ * Ends the ready allocations of a file that no fence keeps. Looks only at those
+ * that are ready when it begins: otherwise other threads could keep an ALLOC here.
  */
-static void end_ready(struct flexmem_leaving *leaving)
+static void end_ready(struct flexmem_account *file)
 {
-	int left = atomic_read(&leaving->nr_ready);
+	struct flexmem_leaving *leaving = leaving_of(file);
 	struct flexmem_fences *fences;
+	LIST_HEAD(ready);
 
-	while (left-- > 0 && (fences = take_ready(leaving))) {
-		if (!wait_on(leaving, fences))
-			give_back(fences->allocation, NULL);
-		atomic_dec(&leaving->nr_ready);
+	lockdep_assert_held(&file->turn);
+	spin_lock_irq(&leaving->lock);
+	list_splice_init(&file->ready, &ready);
+	spin_unlock_irq(&leaving->lock);
+	while ((fences = list_first_entry_or_null(&ready, struct flexmem_fences,
+						  link))) {
+		list_del(&fences->link);
+		if (!wait_on(fences))
+			end(fences);
 		cond_resched();
 	}
-	mutex_unlock(&leaving->turn);
 }
 
 /*
- * Ends the allocations that are ready when the call begins, unless a further
- * fence keeps them.
+ * Ends the allocations of a file that are ready when the call begins, unless a
+ * further fence keeps them.
  * Context: may sleep. Return: 0, or -EINTR if the caller was killed while it
  * waited for its turn.
  */
-int flexmem_leaving_look(struct flexmem_leaving *leaving)
+int flexmem_leaving_look(struct flexmem_account *file)
 {
-	if (mutex_lock_killable(&leaving->turn))
+	if (mutex_lock_killable(&file->turn))
 		return -EINTR;
-	end_ready(leaving);
+	end_ready(file);
+	mutex_unlock(&file->turn);
 	return 0;
 }
 
-static struct flexmem_fences *first_waiting(struct flexmem_leaving *leaving)
+/*
+ * Waits until the worker has looked at the allocations of all files that are
+ * ready when the call begins.
+ * Context: may sleep; the caller holds no lock. Return: 1; 0 if none was ready;
+ * -EINTR if the caller was killed.
+ */
+int flexmem_leaving_wait(struct flexmem_leaving *leaving)
 {
-	struct flexmem_fences *fences;
+	DECLARE_COMPLETION_ONSTACK(passed);
+	struct flexmem_queued queued = { .passed = &passed };
+	bool waits;
+	int rc;
 
 	spin_lock_irq(&leaving->lock);
-	fences = list_first_entry_or_null(&leaving->waiting,
-					  struct flexmem_fences, link);
+	waits = leaving->is_busy || !list_empty(&leaving->queue);
+	if (waits)
+		list_add_tail(&queued.link, &leaving->queue);
 	spin_unlock_irq(&leaving->lock);
-	return fences;
+	if (!waits)
+		return 0;
+	rc = wait_for_completion_killable(&passed);
+	spin_lock_irq(&leaving->lock);
+	list_del(&queued.link);
+	spin_unlock_irq(&leaving->lock);
+	return rc ? -EINTR : 1;
+}
+
+/*
+ * Takes the first entry from the queue: a file, with the reference of the queue, or
+ * an ALLOC, which goes on. Returns false if there is none.
+ */
+static bool take_queued(struct flexmem_leaving *leaving,
+			struct flexmem_account **file)
+{
+	struct flexmem_queued *queued;
+
+	*file = NULL;
+	spin_lock_irq(&leaving->lock);
+	queued = list_first_entry_or_null(&leaving->queue,
+					  struct flexmem_queued, link);
+	leaving->is_busy = queued;
+	if (queued) {
+		list_del_init(&queued->link);
+		if (queued->passed)
+			complete(queued->passed);
+		else
+			*file = container_of(queued, struct flexmem_account,
+					     queued);
+	}
+	spin_unlock_irq(&leaving->lock);
+	return queued;
+}
+
+/* Looks at the files in the order in which they have become ready. */
+static void look_work(struct work_struct *work)
+{
+	struct flexmem_leaving *leaving =
+		container_of(work, struct flexmem_leaving, work);
+	struct flexmem_account *file;
+
+	while (take_queued(leaving, &file)) {
+		if (!file)
+			continue;
+		mutex_lock(&file->turn);
+		end_ready(file);
+		mutex_unlock(&file->turn);
+		flexmem_owner_put(file);
+	}
 }
 
 /* Ends the allocations in lost regions too. May sleep. */
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 {
-	struct flexmem_fences *fences;
+	struct flexmem_fences *first;
 
-	mutex_lock(&leaving->turn);
-	/*
-	 * @fences stays valid without the lock, because only the holder of
-	 * @turn ends allocations. If the callback cannot be removed, it moves
-	 * the allocation to the ready list itself.
-	 */
-	while ((fences = first_waiting(leaving))) {
-		if (!dma_fence_remove_callback(fences->pending,
-					       &fences->callback))
-			continue;
+	do {
 		spin_lock_irq(&leaving->lock);
-		make_ready(leaving, fences);
+		first = list_first_entry_or_null(&leaving->waiting,
+						 struct flexmem_fences, link);
+		if (first)
+			make_ready(leaving, first);
 		spin_unlock_irq(&leaving->lock);
-	}
-	end_ready(leaving);
-}
-
-static void look_work(struct work_struct *work)
-{
-	struct flexmem_leaving *leaving =
-		container_of(work, struct flexmem_leaving, work);
-
-	mutex_lock(&leaving->turn);
-	end_ready(leaving);
+	} while (first);
+	flush_work(&leaving->work);
 }
 
 /* Initialises empty lists. The struct was zeroed with its table. */
@@ -311,8 +393,7 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
 {
 	spin_lock_init(&leaving->lock);
 	INIT_LIST_HEAD(&leaving->waiting);
-	INIT_LIST_HEAD(&leaving->ready);
-	mutex_init(&leaving->turn);
+	INIT_LIST_HEAD(&leaving->queue);
 	INIT_WORK(&leaving->work, look_work);
 }
 
@@ -322,18 +403,17 @@ void flexmem_leaving_init(struct flexmem_leaving *leaving)
  */
 static void leave(struct flexmem_allocation *allocation)
 {
-	struct flexmem_leaving *leaving =
-		&allocation->chunks[0]->region->table->leaving;
+	struct flexmem_account *file = allocation->owner;
+	struct flexmem_leaving *leaving = leaving_of(file);
 	struct flexmem_fences *fences = allocation->fences;
 
 	trace_flexmem_leaving(allocation);
-	fences->leaving = leaving;
 	fences->wait.since = get_jiffies_64();
 	spin_lock_irq(&leaving->lock);
-	list_add_tail(&fences->wait.link, &allocation->owner->leaving);
-	allocation->owner->leaving_bytes += allocation->size;
-	make_ready(leaving, fences);
-	queue_work(system_dfl_wq, &leaving->work);
+	list_add_tail(&fences->wait.link, &file->leaving);
+	file->leaving_bytes += allocation->size;
+	list_add_tail(&fences->link, &file->ready);
+	queue_file(leaving, file);
 	spin_unlock_irq(&leaving->lock);
 }
 
@@ -343,12 +423,14 @@ static __always_inline void put(struct flexmem_allocation *allocation,
 {
 	if (!refcount_dec_and_test(&allocation->refs))
 		return;
-	if (!flexmem_allocation_is_in_flight(allocation)) {
-		give_back(allocation, stock);
+	if (flexmem_allocation_is_in_flight(allocation)) {
+		flexmem_allocation_orphan(allocation);
+		leave(allocation);
 		return;
 	}
-	flexmem_allocation_orphan(allocation);
-	leave(allocation);
+	if (allocation->fences)
+		free_fences(allocation->fences);
+	flexmem_allocation_end(allocation, stock);
 }
 
 /**

@@ -6,10 +6,8 @@
 #ifndef _FLEXMEM_LEAVING_H
 #define _FLEXMEM_LEAVING_H
 
-#include <linux/atomic.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
-#include <linux/mutex.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -20,25 +18,19 @@ struct flexmem_stock;
 /**
  * struct flexmem_leaving - allocations of one function without a reference that
  * wait for fences
- * @lock: protects the lists, and &flexmem_account.leaving of all files.
- *	Interrupt handlers take it; a leaf
- * @waiting: list of struct flexmem_fences: allocations with a callback on a
- *	fence
- * @ready: allocations that a task must look at, because a fence has signalled
- *	or the last reference was just put
- * @nr_ready: number of allocations in @ready, or taken out of it by the
- *	holder of @turn. An ALLOC first ends the allocations that are ready when
- *	it begins, and none that becomes ready later. So the address that it
- *	returns does not depend on when @work runs
- * @turn: held by the task that takes allocations out of @ready and ends them
- * @work: ends the allocations in @ready
+ * @lock: protects the lists, and those of &struct flexmem_account. Interrupt
+ *	handlers take it; a leaf
+ * @waiting: list of struct flexmem_fences: the first allocation of each group that
+ *	waits for a fence
+ * @queue: list of &struct flexmem_queued: what @work must look at, in this order
+ * @is_busy: @work has taken an entry from @queue, and not looked for the next one
+ * @work: looks at @queue
  */
 struct flexmem_leaving {
 	spinlock_t lock; /* protects the lists */
 	struct list_head waiting;
-	struct list_head ready;
-	atomic_t nr_ready;
-	struct mutex turn; /* held to end ready allocations */
+	struct list_head queue;
+	bool is_busy;
 	struct work_struct work;
 };
 
@@ -53,7 +45,8 @@ struct flexmem_wait {
 };
 
 void flexmem_leaving_init(struct flexmem_leaving *leaving);
-int flexmem_leaving_look(struct flexmem_leaving *leaving);
+int flexmem_leaving_look(struct flexmem_account *file);
+int flexmem_leaving_wait(struct flexmem_leaving *leaving);
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
 
 void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
@@ -61,13 +54,13 @@ void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
 /*
- * Ends the ready allocations as flexmem_leaving_look() does, but costs only one
- * load if no allocation is ready.
+ * Does what flexmem_leaving_look() does, but costs only one load if nothing of the
+ * file waits for fences.
  */
-static inline int flexmem_leaving_settle(struct flexmem_leaving *leaving)
+static inline int flexmem_leaving_settle(struct flexmem_account *file)
 {
-	return unlikely(atomic_read(&leaving->nr_ready)) ?
-		flexmem_leaving_look(leaving) : 0;
+	return likely(list_empty(&file->leaving)) ?
+		0 : flexmem_leaving_look(file);
 }
 
 /*

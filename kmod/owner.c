@@ -84,6 +84,9 @@ account_create(struct flexmem_accounts *accounts, enum flexmem_owner_kind kind)
 	account->accounts = accounts;
 	account->kind = kind;
 	INIT_LIST_HEAD(&account->leaving);
+	INIT_LIST_HEAD(&account->ready);
+	INIT_LIST_HEAD(&account->queued.link);
+	mutex_init(&account->turn);
 	memset64(account->limit, FLEXMEM_NO_LIMIT, FLEXMEM_NR_RESOURCES);
 	return account;
 }

@@ -67,9 +67,9 @@ struct address_space;
  * and data_lock, and after mmap_lock in a page fault. slots.lock is a leaf. The
  * lock of a client's handles is never held together with any of these. While readers
  * of events are woken up, accounts.gauge.files_lock is held, and no other; it comes
- * before accounts.lock. leaving.turn is taken before the region locks. leaving.lock is
- * a leaf; interrupt handlers take it under the locks of fences. No lock here is ever
- * held across a copy from or to user space.
+ * before accounts.lock. A file's turn is taken before the region locks. leaving.lock
+ * is a leaf; interrupt handlers take it under the locks of fences. No lock here is
+ * ever held across a copy from or to user space.
  */
 struct flexmem_table {
 	struct flexmem_function function;

@@ -164,15 +164,11 @@ static void alloc_after_the_signal_gets_the_memory(struct kunit *test)
 /**
  * struct linked_fence - a fence whose end makes another fence signal
  * @base: the fence
- * @next: fence that signals when this one is freed, with a reference; or NULL
- * @work: work that frees this fence
- * @pending: set to whether @work was queued when this fence was freed
+ * @next: fence that signals when this one is freed, with a reference
  */
 struct linked_fence {
 	struct dma_fence base;
 	struct dma_fence *next;
-	struct work_struct *work;
-	bool *pending;
 };
 
 static void end_linked(struct dma_fence *fence)
@@ -180,9 +176,7 @@ static void end_linked(struct dma_fence *fence)
 	struct linked_fence *linked =
 		container_of(fence, struct linked_fence, base);
 
-	*linked->pending = work_pending(linked->work);
-	if (linked->next)
-		signal_and_put(linked->next);
+	signal_and_put(linked->next);
 	dma_fence_free(fence);
 }
 
@@ -192,50 +186,156 @@ static const struct dma_fence_ops linked_ops = {
 	.release = end_linked,
 };
 
-static struct dma_fence *make_linked(struct kunit *test, bool *pending,
-				     struct dma_fence *next)
+static struct dma_fence *make_linked(struct kunit *test, struct dma_fence *next)
 {
 	struct linked_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
-	struct ctx *ctx = test->priv;
 
 	KUNIT_ASSERT_NOT_NULL(test, fence);
-	fence->work = &ctx->table->leaving.work;
-	fence->pending = pending;
 	fence->next = next;
 	dma_fence_init(&fence->base, &linked_ops, &fence_lock,
 		       dma_fence_context_alloc(1), 1);
 	return &fence->base;
 }
 
-/*
- * The end of the first allocation makes the second one ready. The worker ends
- * the second one when it runs again.
- */
-static void what_becomes_ready_meanwhile_waits(struct kunit *test)
+static u64 leaving_of(struct kunit *test, struct flexmem_client *client)
 {
-	bool pending[2] = { true, true };
-	struct dma_fence *second = make_linked(test, &pending[1], NULL);
-	struct dma_fence *first = make_linked(test, &pending[0], second);
 	struct ctx *ctx = test->priv;
+	u64 waits_ms;
+
+	return flexmem_leaving_of(&ctx->table->leaving, client->account,
+				  &waits_ms);
+}
+
+static unsigned int count_nodes(const struct list_head *list)
+{
+	const struct list_head *link;
+	unsigned int nr = 0;
+
+	list_for_each(link, list)
+		nr++;
+	return nr;
+}
+
+static unsigned int nr_queued(struct flexmem_leaving *leaving)
+{
+	unsigned int nr;
+
+	spin_lock_irq(&leaving->lock);
+	nr = count_nodes(&leaving->queue);
+	spin_unlock_irq(&leaving->lock);
+	return nr;
+}
+
+/*
+ * Keeps the worker busy with 1 GiB of another file, until the caller unlocks the
+ * turn of that file. @user: of the file. @bytes: how many leave with that.
+ */
+static struct flexmem_client *keep_worker_busy(struct kunit *test,
+					       unsigned int user, u64 bytes)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, user);
+	struct flexmem_allocation *allocation = make_public(test, other, GIB);
+	struct dma_fence *fence = make_fence(test, NULL);
+
+	add_fence(test, allocation, fence);
+	KUNIT_ASSERT_EQ(test, 0, fake_client_free(other, allocation->handle));
+	expect_leaving(test, bytes);
+	mutex_lock(&other->account->turn);
+	signal_and_put(fence);
+	/* The worker takes the file from the queue, and waits for its turn. */
+	while (nr_queued(&ctx->table->leaving))
+		msleep(20);
+	return other;
+}
+
+/*
+ * The end of the first allocation makes the second one ready. An ALLOC ends only
+ * what is ready when it begins, and nothing of another file. So neither other
+ * threads nor other files keep it.
+ */
+static void alloc_ends_what_its_file_has_ready(struct kunit *test)
+{
+	struct dma_fence *second = make_fence(test, NULL);
+	struct dma_fence *first = make_linked(test, second);
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other;
 
 	free_it(test, alloc_in_flight(test, GIB, first));
 	free_it(test, alloc_in_flight(test, GIB, second));
 	expect_leaving(test, 2 * GIB);
-	/* The worker waits for its turn, so it puts the last reference. */
-	mutex_lock(&ctx->table->leaving.turn);
+	other = keep_worker_busy(test, 2, 3 * GIB);
 	signal_and_put(first);
-	mutex_unlock(&ctx->table->leaving.turn);
-	/* After the first run of the worker, the second run is queued. */
-	flush_work(&ctx->table->leaving.work);
+	prepare(test, ctx->client, 128);
+	KUNIT_EXPECT_EQ(test, leaving_of(test, ctx->client), GIB);
+	KUNIT_EXPECT_EQ(test, leaving_of(test, other), GIB);
+	prepare(test, ctx->client, 128);
+	KUNIT_EXPECT_EQ(test, leaving_of(test, ctx->client), 0);
+	KUNIT_EXPECT_EQ(test, leaving_of(test, other), GIB);
+	mutex_unlock(&other->account->turn);
 	expect_leaving(test, 0);
-	KUNIT_EXPECT_FALSE(test, pending[0]);
-	KUNIT_EXPECT_FALSE(test, pending[1]);
+}
+
+/* An ALLOC ends the whole group that waited for a fence, without the worker. */
+static void alloc_after_the_signal_gets_all(struct kunit *test)
+{
+	struct dma_fence *fence = make_fence(test, NULL);
+	struct flexmem_allocation *allocation[6], *next;
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(allocation); i++)
+		allocation[i] = alloc_in_flight(test, 2 * GIB, fence);
+	for (i = 0; i < ARRAY_SIZE(allocation); i++)
+		free_it(test, allocation[i]);
+	expect_leaving(test, REGION);
+	other = keep_worker_busy(test, 2, REGION + GIB);
+	signal_and_put(fence);
+	next = make_public(test, ctx->client, REGION);
+	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).region_id, 0);
+	mutex_unlock(&other->account->turn);
+	expect_leaving(test, 0);
+}
+
+/* The allocations of a file that wait for the same fence share a callback. */
+static void a_file_has_one_callback_on_a_fence(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other = fake_client_open(test, ctx->table, 2);
+	struct dma_fence *first = make_fence(test, NULL);
+	struct dma_fence *second = make_fence(test, NULL);
+	struct flexmem_allocation *allocation[5];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(allocation); i++) {
+		allocation[i] = alloc_in_flight(test, GIB, first);
+		if (i % 2)
+			add_fence(test, allocation[i], second);
+	}
+	for (i = 0; i < ARRAY_SIZE(allocation); i++)
+		free_it(test, allocation[i]);
+	expect_leaving(test, 5 * GIB);
+	KUNIT_EXPECT_LE(test, count_nodes(&first->cb_list) +
+			count_nodes(&second->cb_list), 2);
+	allocation[0] = make_public(test, other, GIB);
+	add_fence(test, allocation[0], second);
+	KUNIT_ASSERT_EQ(test, 0,
+			fake_client_free(other, allocation[0]->handle));
+	expect_leaving(test, 6 * GIB);
+	/* The group of the first fence comes apart. */
+	signal_and_put(first);
+	expect_leaving(test, 3 * GIB);
+	KUNIT_EXPECT_EQ(test, count_nodes(&second->cb_list), 2);
+	signal_and_put(second);
+	expect_leaving(test, 0);
 }
 
 struct killed {
 	struct flexmem_client *client;
 	struct completion ready;
 	struct completion done;
+	unsigned int regions;
 	int rc;
 };
 
@@ -248,6 +348,7 @@ static int alloc_until_killed(void *data)
 	complete(&killed->ready);
 	killed->rc = PTR_ERR_OR_ZERO(fake_client_prepare(killed->client, GIB,
 							 0, 0, &request));
+	killed->regions = request.regions;
 	complete(&killed->done);
 	return 0;
 }
@@ -266,19 +367,141 @@ static void killed_caller_does_not_wait_for_its_turn(struct kunit *test)
 	init_completion(&killed->done);
 	free_it(test, alloc_in_flight(test, GIB, fence));
 	expect_leaving(test, GIB);
-	mutex_lock(&ctx->table->leaving.turn);
+	mutex_lock(&ctx->client->account->turn);
 	signal_and_put(fence);
 	task = kthread_run(alloc_until_killed, killed, "flexmem_kunit");
 	if (IS_ERR(task))
-		mutex_unlock(&ctx->table->leaving.turn);
+		mutex_unlock(&ctx->client->account->turn);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	wait_for_completion(&killed->ready);
 	send_sig(SIGKILL, task, 1);
 	/* The wait lasts this long only if the test fails. */
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&killed->done, 10 * HZ),
 			0);
-	mutex_unlock(&ctx->table->leaving.turn);
+	mutex_unlock(&ctx->client->account->turn);
 	KUNIT_EXPECT_EQ(test, killed->rc, -EINTR);
+	expect_leaving(test, 0);
+}
+
+/*
+ * Starts an ALLOC that a limit refuses until another file of the cgroup has left
+ * its memory. Returns when the ALLOC waits or has ended.
+ */
+static struct task_struct *start_alloc(struct kunit *test, struct killed *alloc,
+				       u64 limit)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_leaving *leaving = &ctx->table->leaving;
+	struct task_struct *task;
+
+	alloc->client = ctx->client;
+	init_completion(&alloc->ready);
+	init_completion(&alloc->done);
+	fake_client_limit(ctx->client, FLEXMEM_RESOURCE_BYTES, limit);
+	task = kthread_run(alloc_until_killed, alloc, "flexmem_kunit");
+	if (!IS_ERR(task))
+		while (!nr_queued(leaving) && !completion_done(&alloc->done))
+			msleep(20);
+	return task;
+}
+
+/* Before an ALLOC fails, the worker ends what has signalled of all files. */
+static void alloc_waits_before_it_fails(struct kunit *test)
+{
+	struct killed *alloc = kunit_kzalloc(test, sizeof(*alloc), GFP_KERNEL);
+	struct flexmem_client *other;
+	struct task_struct *task;
+
+	KUNIT_ASSERT_NOT_NULL(test, alloc);
+	other = keep_worker_busy(test, 1, GIB);
+	task = start_alloc(test, alloc, GIB);
+	KUNIT_EXPECT_FALSE(test, completion_done(&alloc->done));
+	mutex_unlock(&other->account->turn);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	wait_for_completion(&alloc->done);
+	KUNIT_EXPECT_EQ(test, alloc->rc, 0);
+	expect_leaving(test, 0);
+}
+
+/* The figures of an ALLOC that has waited in vain are those of its last try. */
+static void alloc_that_waits_in_vain_says_why(struct kunit *test)
+{
+	struct killed *alloc = kunit_kzalloc(test, sizeof(*alloc), GFP_KERNEL);
+	struct flexmem_client *other;
+	struct task_struct *task;
+
+	KUNIT_ASSERT_NOT_NULL(test, alloc);
+	other = keep_worker_busy(test, 1, GIB);
+	task = start_alloc(test, alloc, 128);
+	KUNIT_EXPECT_FALSE(test, completion_done(&alloc->done));
+	mutex_unlock(&other->account->turn);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	wait_for_completion(&alloc->done);
+	KUNIT_EXPECT_EQ(test, alloc->rc, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, alloc->regions, 1);
+	expect_leaving(test, 0);
+}
+
+static void killed_caller_does_not_wait_for_others(struct kunit *test)
+{
+	struct killed *alloc = kunit_kzalloc(test, sizeof(*alloc), GFP_KERNEL);
+	struct ctx *ctx = test->priv;
+	struct flexmem_client *other;
+	struct task_struct *task;
+	unsigned long left;
+
+	KUNIT_ASSERT_NOT_NULL(test, alloc);
+	other = keep_worker_busy(test, 1, GIB);
+	task = start_alloc(test, alloc, GIB);
+	if (!IS_ERR(task))
+		send_sig(SIGKILL, task, 1);
+	/* The wait lasts this long only if the test fails. */
+	left = wait_for_completion_timeout(&alloc->done, 10 * HZ);
+	KUNIT_EXPECT_NE(test, left, 0);
+	KUNIT_EXPECT_EQ(test, nr_queued(&ctx->table->leaving), 0);
+	mutex_unlock(&other->account->turn);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	if (!left)
+		wait_for_completion(&alloc->done);
+	KUNIT_EXPECT_EQ(test, alloc->rc, -EINTR);
+	expect_leaving(test, 0);
+}
+
+#define MANY_ALLOCATIONS 40
+#define MANY_FENCES 6
+
+/*
+ * Allocations that wait for any of several fences, which signal in some order.
+ * An allocation ends with the last of its fences.
+ */
+static void groups_come_apart_in_any_order(struct kunit *test)
+{
+	struct dma_fence *fence[MANY_FENCES];
+	unsigned int i, f, wanted[MANY_ALLOCATIONS], left, turn = 0;
+	struct flexmem_allocation *allocation;
+	u64 bytes;
+
+	for (f = 0; f < MANY_FENCES; f++)
+		fence[f] = make_fence(test, NULL);
+	for (i = 0; i < MANY_ALLOCATIONS; i++) {
+		wanted[i] = 1 + i * 37 % (BIT(MANY_FENCES) - 1);
+		allocation = make_public(test,
+					 ((struct ctx *)test->priv)->client,
+					 128 * (i + 1));
+		for (f = 0; f < MANY_FENCES; f++)
+			if (wanted[i] & BIT(f))
+				add_fence(test, allocation, fence[f]);
+		free_it(test, allocation);
+	}
+	for (left = BIT(MANY_FENCES) - 1; left; left &= ~BIT(f)) {
+		bytes = 0;
+		for (i = 0; i < MANY_ALLOCATIONS; i++)
+			if (wanted[i] & left)
+				bytes += 128 * (i + 1);
+		expect_leaving(test, bytes);
+		f = (turn++ * 5 + 3) % MANY_FENCES;
+		signal_and_put(fence[f]);
+	}
 	expect_leaving(test, 0);
 }
 
@@ -660,11 +883,47 @@ static void part_says_where_memory_is(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, flexmem_allocation_part(second, 1, &part));
 }
 
+/*
+ * The order of &struct flexmem_table. Lockdep learns it here, so that it notices
+ * any other order in a debug kernel, also one that only rare calls have.
+ */
+static void locks_have_an_order(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_table *table = ctx->table;
+	struct flexmem_account *file = ctx->client->account;
+	struct flexmem_allocation *allocation = make_public(test, ctx->client,
+							    GIB);
+	struct flexmem_region *region = allocation->chunks[0]->region;
+
+	mutex_lock(&table->acquire_lock);
+	mutex_lock(&table->function.data_lock);
+	mutex_lock(&table->snapshot_lock);
+	mutex_lock(&file->turn);
+	spin_lock(&region->lock);
+	spin_lock(&table->accounts.lock);
+	spin_lock_irq(&table->leaving.lock);
+	spin_unlock_irq(&table->leaving.lock);
+	spin_unlock(&table->accounts.lock);
+	spin_unlock(&region->lock);
+	mutex_unlock(&file->turn);
+	mutex_unlock(&table->snapshot_lock);
+	mutex_unlock(&table->function.data_lock);
+	mutex_unlock(&table->acquire_lock);
+	KUNIT_EXPECT_EQ(test, leaving_of(test, ctx->client), 0);
+}
+
 static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(freed_memory_waits_for_its_fence),
 	KUNIT_CASE(alloc_after_the_signal_gets_the_memory),
-	KUNIT_CASE(what_becomes_ready_meanwhile_waits),
+	KUNIT_CASE(alloc_ends_what_its_file_has_ready),
+	KUNIT_CASE(alloc_after_the_signal_gets_all),
+	KUNIT_CASE(a_file_has_one_callback_on_a_fence),
 	KUNIT_CASE(killed_caller_does_not_wait_for_its_turn),
+	KUNIT_CASE(alloc_waits_before_it_fails),
+	KUNIT_CASE(alloc_that_waits_in_vain_says_why),
+	KUNIT_CASE(killed_caller_does_not_wait_for_others),
+	KUNIT_CASE(groups_come_apart_in_any_order),
 	KUNIT_CASE(fence_that_has_signalled_delays_nothing),
 	KUNIT_CASE(freed_memory_waits_for_all_contexts),
 	KUNIT_CASE(later_job_of_a_context_replaces_the_earlier),
@@ -679,6 +938,7 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(figures_say_who_waits),
 	KUNIT_CASE(end_in_flight_is_not_cut_off),
 	KUNIT_CASE(part_says_where_memory_is),
+	KUNIT_CASE(locks_have_an_order),
 	{}
 };
 

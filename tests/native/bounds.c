@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bounds: counts the steps of an ALLOC that fails with as many regions and holes
- * as it may look at. Prints TAP.
+ * Bounds: what one tenant has costs another tenant nothing. Counts the steps of
+ * calls while a tenant has very many allocations behind a fence, and of an ALLOC
+ * that fails with as many regions and holes as it may look at. Prints TAP.
  */
 #include "shim/internal.h"
+
+#include <linux/dma-fence.h>
 
 #include "count.h"
 #include "ioctl.h"
 #include "world.h"
+
+#define FEW 1			/* allocations behind one fence */
+#define MANY 300000
+#define MOST_IN_CALLBACK 16	/* list operations, each with a branch at most */
+#define MOST_TIMES 10		/* of an ALLOC's steps without the others */
 
 #define REGIONS 64
 #define UNIT SZ_64K		/* alignment of the ALLOC that fails */
@@ -127,6 +135,11 @@ static struct file *open_node(void)
 	return file;
 }
 
+static struct flexmem_client *client_of(struct file *file)
+{
+	return &((struct flexmem_file *)file->private_data)->client;
+}
+
 static u32 allocate(struct file *file, u64 length)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = length);
@@ -139,6 +152,196 @@ static void release(struct file *file, u32 handle)
 {
 	MUST(!native_ioctl(file, FLEXMEM_IOCTL_FREE,
 			   &CMD(free, .handle = handle)));
+}
+
+/* ---- many allocations behind one fence ---- */
+
+static DEFINE_SPINLOCK(fence_lock);
+
+static const char *name(struct dma_fence *fence)
+{
+	return "bounds";
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = name,
+	.get_timeline_name = name,
+};
+
+static struct dma_fence *make_fence(void)
+{
+	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+
+	if (!fence)
+		abort();
+	dma_fence_init(fence, &fence_ops, &fence_lock,
+		       dma_fence_context_alloc(1), 1);
+	return fence;
+}
+
+static void add_fence(struct file *file, u32 handle, struct dma_fence *fence)
+{
+	struct flexmem_allocation *allocation =
+		flexmem_client_allocation(client_of(file), handle);
+
+	MUST(!IS_ERR(allocation));
+	MUST(!flexmem_allocation_add_fence(allocation, fence));
+	flexmem_allocation_put(allocation);
+}
+
+/* The number of steps of a FREE that could fail. */
+static unsigned long points_of_free(struct file *file, u32 handle)
+{
+	unsigned long before = current->points;
+
+	release(file, handle);
+	return current->points - before;
+}
+
+/* The same for a close(). */
+static unsigned long points_of_close(struct file *file)
+{
+	unsigned long before = current->points;
+
+	native_close(file);
+	return current->points - before;
+}
+
+/* FREE and close() allocate nothing for memory that waits for a fence. */
+static void nothing_is_allocated_for_a_wait(void)
+{
+	unsigned int before = failures;
+	struct dma_fence *fence;
+	unsigned long points;
+	struct file *file;
+	u32 handle;
+
+	begin("64M");
+	fence = make_fence();
+	file = open_node();
+	points = points_of_free(file, allocate(file, 128));
+	handle = allocate(file, 128);
+	add_fence(file, handle, fence);
+	MUST(points_of_free(file, handle) == points);
+	allocate(file, 128);
+	points = points_of_close(file);
+	file = open_node();
+	add_fence(file, allocate(file, 128), fence);
+	MUST(points_of_close(file) == points);
+	dma_fence_signal(fence);
+	dma_fence_put(fence);
+	native_settle_work();
+	end();
+	result(before, "FREE and close() allocate nothing for a wait");
+}
+
+/**
+ * struct holder - a task that keeps the worker from a file
+ * @turn: of the file
+ * @held: it has the turn
+ * @go: it shall end
+ * @done: it has ended
+ */
+static struct holder {
+	struct mutex *turn;
+	struct completion held;
+	struct completion go;
+	struct completion done;
+} holder;
+
+static int hold(void *unused)
+{
+	mutex_lock(holder.turn);
+	complete(&holder.held);
+	wait_for_completion(&holder.go);
+	mutex_unlock(holder.turn);
+	complete(&holder.done);
+	return 0;
+}
+
+static void begin_hold(struct file *file)
+{
+	holder.turn = &client_of(file)->account->turn;
+	init_completion(&holder.held);
+	init_completion(&holder.go);
+	init_completion(&holder.done);
+	native_kthread_run(hold, NULL, "holder");
+	wait_for_completion(&holder.held);
+}
+
+static void end_hold(void)
+{
+	complete(&holder.go);
+	wait_for_completion(&holder.done);
+}
+
+/* @signal: steps of the signal. @other: steps of another file's ALLOC then. */
+static void count_behind(unsigned int nr, unsigned long *signal,
+			 unsigned long *other)
+{
+	struct file *file, *neighbour;
+	struct dma_fence *fence;
+	unsigned int i;
+	u32 handle;
+
+	begin("64M");
+	file = open_node();
+	neighbour = open_node();
+	/* So that the ALLOC that is counted needs no region. */
+	handle = allocate(neighbour, 128);
+	fence = make_fence();
+	for (i = 0; i < nr; i++) {
+		u32 behind = allocate(file, 128);
+
+		add_fence(file, behind, fence);
+		release(file, behind);
+	}
+	native_settle_work();
+	MUST(client_of(file)->account->leaving_bytes == 128ull * nr);
+	/* The worker waits, so that all is still to be done. */
+	begin_hold(file);
+	*signal = 0;
+	COUNT(*signal, dma_fence_signal(fence));
+	MUST(!list_empty(&client_of(file)->account->ready));
+	*other = 0;
+	for (i = 0; i < 3; i++) {
+		u32 more;
+
+		COUNT(*other, more = allocate(neighbour, 128));
+		release(neighbour, more);
+	}
+	MUST(!list_empty(&client_of(file)->account->ready));
+	end_hold();
+	native_settle_work();
+	MUST(!client_of(file)->account->leaving_bytes);
+	dma_fence_put(fence);
+	release(neighbour, handle);
+	native_close(neighbour);
+	native_close(file);
+	end();
+}
+
+static void a_fence_of_many_allocations(void)
+{
+	unsigned long signal[2], other[2];
+	unsigned int before = failures;
+	char what[200];
+
+	count_behind(FEW, &signal[0], &other[0]);
+	count_behind(MANY, &signal[1], &other[1]);
+	result(before, "freed memory waits for a fence");
+	before = failures;
+	MUST(signal[1] <= signal[0] + MOST_IN_CALLBACK * STEPS_OF_A_BRANCH);
+	snprintf(what, sizeof(what),
+		 "a fence signals: %lu " STEP_NAME " with %u allocations behind it, %lu with %u",
+		 signal[0], FEW, signal[1], MANY);
+	result(before, what);
+	before = failures;
+	MUST(other[1] <= MOST_TIMES * other[0]);
+	snprintf(what, sizeof(what),
+		 "another file's ALLOC then: %lu " STEP_NAME " with %u, %lu with %u",
+		 other[0], FEW, other[1], MANY);
+	result(before, what);
 }
 
 /* ---- an ALLOC that fails after a long search ---- */
@@ -197,6 +400,8 @@ int main(void)
 	    native_param_set("strategy", "first_fit") ||
 	    native_param_set("max_regions", "64"))
 		return 2;
+	nothing_is_allocated_for_a_wait();
+	a_fence_of_many_allocations();
 	a_search_that_fails();
 	printf("1..%u\n", results);
 	return failures ? 1 : 0;

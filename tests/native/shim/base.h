@@ -218,6 +218,9 @@ int sysfs_emit(char *to, const char *format, ...) __printf(2, 3);
 int sysfs_emit_at(char *to, int at, const char *format, ...) __printf(3, 4);
 void *memchr_inv(const void *start, int c, size_t bytes);
 void memset64(u64 *to, u64 value, size_t n);
+#define memset_after(object, value, member) \
+	memset((char *)(object) + offsetofend(typeof(*(object)), member), value, \
+	       sizeof(*(object)) - offsetofend(typeof(*(object)), member))
 char *strsep(char **rest, const char *delimiters);
 
 #define EXPORT_SYMBOL(symbol)

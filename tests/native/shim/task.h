@@ -339,6 +339,10 @@ void complete_all(struct completion *done);
 bool completion_done(struct completion *done);
 void wait_for_completion(struct completion *done);
 int wait_for_completion_state(struct completion *done, unsigned int state);
+#define wait_for_completion_killable(done) \
+	wait_for_completion_state(done, TASK_KILLABLE)
+#define DECLARE_COMPLETION_ONSTACK(name) \
+	struct completion name = ({ init_completion(&name); name; })
 unsigned long wait_for_completion_timeout(struct completion *done,
 					  unsigned long timeout);
 
