@@ -270,15 +270,6 @@ void flexmem_uncharge(struct flexmem_account *client, u64 size,
 	spin_unlock(&client->accounts->lock);
 }
 
-/* Whether a limit of an account has refused a request that may succeed now. */
-static bool may_succeed_now(const struct flexmem_account *account, u64 cgroup,
-			    u64 size, u64 where)
-{
-	return account->refused &&
-	       (account->refused < size || account->refused_cgroup != cgroup ||
-		account->refused_where != where);
-}
-
 /*
  * Does the same for a request that has failed for lack of memory. Meanwhile its
  * charge may have made a limit refuse other requests. Returns whether one of them
@@ -297,7 +288,10 @@ bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
 	flexmem_uncharge(client, size, handles);
 	spin_lock(&client->accounts->lock);
 	for (account = client->parent; account; account = account->parent) {
-		may |= may_succeed_now(account, cgroup, size, where);
+		may |= account->refused &&
+		       (account->refused < size ||
+			account->refused_cgroup != cgroup ||
+			account->refused_where != where);
 		if (!has_charges_in_flight(account))
 			account->refused = 0;
 	}
@@ -465,16 +459,6 @@ u64 flexmem_account_slots(struct flexmem_account *account)
 	return slots;
 }
 
-static u64 bytes_in(const struct flexmem_account *account, u64 slots)
-{
-	u64 bytes = 0;
-
-	lockdep_assert_held(&account->accounts->lock);
-	for (; slots; slots &= slots - 1)
-		bytes += account->in[__ffs64(slots)].bytes;
-	return bytes;
-}
-
 /*
  * What a limit of regions lets an account have for tensors: the regions that it
  * is in, and as many of the largest as it may have besides. FLEXMEM_NO_LIMIT if
@@ -509,13 +493,15 @@ static u64 limit_of_regions(const struct flexmem_account *account,
 static u64 limit_of_bytes(const struct flexmem_account *account, u64 programs,
 			  u64 *left)
 {
-	u64 limit = account->limit[FLEXMEM_RESOURCE_BYTES];
+	u64 limit = account->limit[FLEXMEM_RESOURCE_BYTES], bytes = 0;
 
 	*left = FLEXMEM_NO_LIMIT;
 	if (limit == FLEXMEM_NO_LIMIT)
 		return limit;
 	*left = limit - min(account->used[FLEXMEM_RESOURCE_BYTES], limit);
-	return limit - min(bytes_in(account, programs), limit);
+	for (; programs; programs &= programs - 1)
+		bytes += account->in[__ffs64(programs)].bytes;
+	return limit - min(bytes, limit);
 }
 
 /*

@@ -81,8 +81,8 @@ int flexmem_domain_init(struct flexmem_domain *domain, unsigned int id,
 }
 
 /*
- * Reads the capacity again, in whole granules. Under the table's acquire_lock. May sleep. Return:
- * 0, or an error of the firmware; then the old capacity stays in use.
+ * Reads the capacity again, in whole granules. Under the table's acquire_lock. May
+ * sleep. Return: 0, or an error of the firmware; then the old capacity stays in use.
  */
 int flexmem_domain_refresh(struct flexmem_domain *domain)
 {

@@ -63,9 +63,7 @@ static void enter(struct flexmem_function *function, enum flexmem_state state)
 
 /*
  * Changes the state of a function.
- * @state: FLEXMEM_STATE_UP, FLEXMEM_STATE_WEDGED or FLEXMEM_STATE_GONE, which is final. A
- * suspended function enters FLEXMEM_STATE_GONE now, and the other states when it is
- * resumed.
+ * @state: FLEXMEM_STATE_UP, FLEXMEM_STATE_WEDGED or FLEXMEM_STATE_GONE; see enter().
  */
 void flexmem_function_enter(struct flexmem_function *function,
 			    enum flexmem_state state)
