@@ -218,8 +218,11 @@ static void run_bind_charge(struct run *r)
 	bind(r, BIT(TCM), SZ_1M, ENOMEM, &reply);
 	must(r, reply.out_reason == FLEXMEM_REASON_REGION_SIZE,
 	     "more than a domain has, with a limit");
+	/* The region of another domain has free bytes. */
+	alloc_by(r, CMD(alloc, .length = 128), 0, &reply);
 	bind(r, BIT(TCM), SZ_128K, ENOMEM, &reply);
 	must(r, reply.out_reason == FLEXMEM_REASON_CGROUP_LIMIT &&
+	     !reply.out_total_free &&
 	     reply.out_max_region == SZ_1M - SZ_128K, "limit");
 }
 
