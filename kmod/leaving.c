@@ -15,7 +15,7 @@
  * ready, however many allocations are in it. A worker, or the next ALLOC of the
  * file, frees the blocks. An ALLOC ends no allocation of another file. But before
  * it fails it waits for the worker, so that its result does not depend on when the
- * worker runs.
+ * worker runs. Here a fence has signalled when its callbacks have run.
  *
  * No other owner gets the bytes of a lost region, so allocations in it do not
  * wait for fences.
@@ -304,11 +304,10 @@ int flexmem_leaving_look(struct flexmem_account *file)
 
 /*
  * Waits until the worker has looked at the allocations of all files that are
- * ready when the call begins.
- * Context: may sleep; the caller holds no lock. Return: 1; 0 if none was ready;
- * -EINTR if the caller was killed.
+ * ready when the call begins. @state: TASK_KILLABLE or TASK_UNINTERRUPTIBLE.
+ * Return: 1; 0 if none was ready; -EINTR if the caller was killed.
  */
-int flexmem_leaving_wait(struct flexmem_leaving *leaving)
+static int wait_for_worker(struct flexmem_leaving *leaving, unsigned int state)
 {
 	DECLARE_COMPLETION_ONSTACK(passed);
 	struct flexmem_queued queued = { .passed = &passed };
@@ -322,11 +321,22 @@ int flexmem_leaving_wait(struct flexmem_leaving *leaving)
 	spin_unlock_irq(&leaving->lock);
 	if (!waits)
 		return 0;
-	rc = wait_for_completion_killable(&passed);
+	rc = wait_for_completion_state(&passed, state);
 	spin_lock_irq(&leaving->lock);
 	list_del(&queued.link);
 	spin_unlock_irq(&leaving->lock);
 	return rc ? -EINTR : 1;
+}
+
+/*
+ * Waits until the worker has looked at the allocations of all files that are
+ * ready when the call begins.
+ * Context: may sleep; the caller holds no lock. Return: 1; 0 if none was ready;
+ * -EINTR if the caller was killed.
+ */
+int flexmem_leaving_wait(struct flexmem_leaving *leaving)
+{
+	return wait_for_worker(leaving, TASK_KILLABLE);
 }
 
 /*
@@ -372,20 +382,30 @@ static void look_work(struct work_struct *work)
 	}
 }
 
-/* Ends the allocations in lost regions too. May sleep. */
+/*
+ * Ends the allocations in lost regions, too. Looks only at those that wait when the
+ * call begins: other files may free memory all the time, and only new memory can
+ * wait for a fence again.
+ * Context: may sleep. The caller may hold a lock of the device's driver.
+ */
 void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 {
 	struct flexmem_fences *first;
+	LIST_HEAD(waiting);
 
+	spin_lock_irq(&leaving->lock);
+	list_splice_init(&leaving->waiting, &waiting);
+	spin_unlock_irq(&leaving->lock);
+	/* A callback may take a group from the list, under the lock. */
 	do {
 		spin_lock_irq(&leaving->lock);
-		first = list_first_entry_or_null(&leaving->waiting,
+		first = list_first_entry_or_null(&waiting,
 						 struct flexmem_fences, link);
 		if (first)
 			make_ready(leaving, first);
 		spin_unlock_irq(&leaving->lock);
 	} while (first);
-	flush_work(&leaving->work);
+	wait_for_worker(leaving, TASK_UNINTERRUPTIBLE);
 }
 
 /* Initialises empty lists. The struct was zeroed with its table. */

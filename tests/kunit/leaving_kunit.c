@@ -768,6 +768,102 @@ static void reset_ends_leaving_allocations(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
+/**
+ * struct busy_fence - a fence whose end keeps the worker busy
+ * @base: the fence
+ * @test: the test
+ * @client: file of @handle; NULL: the end waits for @returned
+ * @handle: freed by the end of the fence, once a task waits for the worker
+ * @returned: the call that is tested has returned
+ */
+struct busy_fence {
+	struct dma_fence base;
+	struct kunit *test;
+	struct flexmem_client *client;
+	u32 handle;
+	struct completion *returned;
+};
+
+static bool somebody_waits(struct flexmem_leaving *leaving)
+{
+	struct flexmem_queued *queued;
+	bool waits = false;
+
+	spin_lock_irq(&leaving->lock);
+	list_for_each_entry(queued, &leaving->queue, link)
+		waits |= !!queued->passed;
+	spin_unlock_irq(&leaving->lock);
+	return waits;
+}
+
+/* Only a faulty call makes one of these waits end by its bound of ten seconds. */
+static void end_busy(struct dma_fence *fence)
+{
+	struct busy_fence *busy = container_of(fence, struct busy_fence, base);
+	struct ctx *ctx = busy->test->priv;
+	unsigned int ms = 0;
+
+	if (busy->client) {
+		while (!somebody_waits(&ctx->table->leaving) && ms++ < 10000)
+			msleep(1);
+		KUNIT_EXPECT_LT(busy->test, ms, 10000);
+		KUNIT_EXPECT_EQ(busy->test, 0, fake_client_free(busy->client,
+								busy->handle));
+	} else {
+		KUNIT_EXPECT_NE(busy->test, 0,
+				wait_for_completion_timeout(busy->returned,
+							    10 * HZ));
+	}
+	dma_fence_free(fence);
+}
+
+static const struct dma_fence_ops busy_ops = {
+	.get_driver_name = fence_name,
+	.get_timeline_name = fence_name,
+	.release = end_busy,
+};
+
+/* Gives @allocation a fence that only its end takes away. */
+static void keep_busy(struct kunit *test, struct flexmem_allocation *allocation,
+		      struct busy_fence end)
+{
+	struct busy_fence *busy = kzalloc(sizeof(*busy), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, busy);
+	*busy = end;
+	busy->test = test;
+	dma_fence_init(&busy->base, &busy_ops, &fence_lock,
+		       dma_fence_context_alloc(1), 1);
+	add_fence(test, allocation, &busy->base);
+	dma_fence_put(&busy->base);
+}
+
+/*
+ * While the worker ends the memory that waited at the reset, another file frees
+ * memory. The reset does not wait for that.
+ */
+static void reset_waits_for_nothing_that_is_freed_later(struct kunit *test)
+{
+	DECLARE_COMPLETION_ONSTACK(returned);
+	struct flexmem_client *other = open_client(test);
+	struct ctx *ctx = test->priv;
+	struct flexmem_allocation *early, *late;
+
+	late = make_public(test, other, GIB);
+	keep_busy(test, late, (struct busy_fence){ .returned = &returned });
+	early = make_public(test, ctx->client, GIB);
+	keep_busy(test, early, (struct busy_fence){ .client = other,
+						    .handle = late->handle });
+	free_it(test, early);
+	expect_leaving(test, GIB);
+	KUNIT_ASSERT_EQ(test, 0, flexmem_table_reset(ctx->table));
+	flexmem_leaving_look_at_all(&ctx->table->leaving);
+	complete(&returned);
+	expect_leaving(test, 0);
+	flexmem_client_fini(other);
+	flexmem_client_put(other);
+}
+
 static void removal_ends_leaving_allocations(struct kunit *test)
 {
 	struct dma_fence *fence = make_fence(test, NULL);
@@ -934,6 +1030,7 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(driver_hears_of_close_before_memory_is_freed),
 	KUNIT_CASE(driver_that_is_removed_hears_nothing),
 	KUNIT_CASE(reset_ends_leaving_allocations),
+	KUNIT_CASE(reset_waits_for_nothing_that_is_freed_later),
 	KUNIT_CASE(removal_ends_leaving_allocations),
 	KUNIT_CASE(figures_say_who_waits),
 	KUNIT_CASE(end_in_flight_is_not_cut_off),
