@@ -175,6 +175,9 @@ static bool place_in_existing(struct flexmem_request *request)
  */
 static bool search_existing(struct flexmem_request *request)
 {
+	/* What an earlier search met may be gone. A failed acquisition is not. */
+	enum flexmem_reason reason = request->searched ? FLEXMEM_REASON_NONE :
+							 request->reason;
 	unsigned int i;
 
 	lockdep_assert_held(&request->table->acquire_lock);
@@ -183,6 +186,7 @@ static bool search_existing(struct flexmem_request *request)
 		smp_rmb();
 		if (request->searched == nr_chances(request))
 			return false;
+		request->reason = reason;
 		if (place_in_existing(request))
 			return true;
 	}

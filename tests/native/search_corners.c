@@ -6,7 +6,7 @@
  *
  *	0 free, 1 in use, 2 free, 3 in use, 4 to 7: the area
  *
- * The area is free in one of the regions. A file asks for 2 MiB, for which only an
+ * The area is free in one of the regions. A file asks for 1.5 MiB, for which only an
  * area has room. The region whose area is in use has fewer free bytes, so it is
  * searched first. At that moment another task frees this area and takes the other
  * one, ahead of the search. So each search finds no room, although there is room at
@@ -18,6 +18,7 @@
 
 #define REGIONS 2
 #define AREA SZ_4M
+#define LENGTH (SZ_1M + SZ_512K)
 /* One search without a lock, and the most searches under it, as in placement.c. */
 #define MOST_SEARCHES 5
 
@@ -26,7 +27,9 @@
  * @run: its file is number 1
  * @area: handle of the area that is in use
  * @in: domain of that area
- * @moves: how often it still moves the room
+ * @at: it acts after the visit of this region: 0 or 1, in the order of the search
+ * @act: what it does
+ * @moves: how often it still acts
  * @visits: how often the other task has searched a region in vain
  * @go: it shall move the room now
  * @end: it shall end
@@ -36,6 +39,8 @@ static struct mover {
 	struct run *run;
 	u32 area;
 	unsigned int in;
+	unsigned int at;
+	void (*act)(void);
 	unsigned int moves;
 	unsigned int visits;
 	bool go;
@@ -69,11 +74,18 @@ static void move(void)
 	mover.area = alloc_in(mover.run, mover.in, AREA);
 }
 
+/* Takes the area of the other region, too, and makes the next search another one. */
+static void take(void)
+{
+	alloc_in(mover.run, 1 - mover.in, AREA);
+	free_in(mover.run, alloc_in(mover.run, mover.in, SZ_1M));
+}
+
 static int run_mover(void *unused)
 {
 	while (!READ_ONCE(mover.end)) {
 		if (READ_ONCE(mover.go)) {
-			move();
+			mover.act();
 			WRITE_ONCE(mover.go, false);
 		}
 		os_yield();
@@ -88,14 +100,14 @@ typeof(flexmem_pressure_tell) __real_flexmem_pressure_tell,
 /*
  * The linker redirects calls of flexmem_pressure_tell() to this function. A search
  * calls it after each region, under RCU and without a spinlock. Each search visits
- * both regions. The room moves after the first of them.
+ * both regions.
  */
 void __wrap_flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
 	__real_flexmem_pressure_tell(accounts);
 	if (!mover.run || READ_ONCE(mover.go) || !rcu_read_lock_held())
 		return;
-	if (mover.visits++ % REGIONS || !mover.moves)
+	if (mover.visits++ % REGIONS != mover.at || !mover.moves)
 		return;
 	mover.moves--;
 	WRITE_ONCE(mover.go, true);
@@ -118,11 +130,11 @@ static u32 lay_out(struct run *r, unsigned int domain)
 }
 
 /*
- * Asks while the room is moved @moves times. @searches: how many searches that
- * takes, each of all regions.
+ * Asks while the mover acts @moves times. @searches: how many searches that takes,
+ * each of all regions. Returns the reason of a failure.
  */
-static void ask(struct run *r, unsigned int moves, int error,
-		unsigned int searches)
+static u32 ask(struct run *r, unsigned int moves, int error,
+	       unsigned int searches)
 {
 	struct flexmem_alloc reply;
 
@@ -132,7 +144,7 @@ static void ask(struct run *r, unsigned int moves, int error,
 	init_completion(&mover.done);
 	mover.run = r;
 	native_kthread_run(run_mover, NULL, "mover");
-	alloc_by(r, CMD(alloc, .length = SZ_2M), error, &reply);
+	alloc_by(r, CMD(alloc, .length = LENGTH), error, &reply);
 	mover.run = NULL;
 	WRITE_ONCE(mover.end, true);
 	wait_for_completion(&mover.done);
@@ -140,6 +152,7 @@ static void ask(struct run *r, unsigned int moves, int error,
 	must(r, mover.visits == REGIONS * searches, "visits of regions");
 	if (!error && !r->wrong)
 		CALL(r, FREE, &CMD(free, .handle = r->handle[0][--r->nr[0]]));
+	return reply.out_reason;
 }
 
 /*
@@ -156,6 +169,8 @@ static void run_moves(struct run *r, bool exhausted)
 	if (r->wrong)
 		return;
 	mover.in = 0;
+	mover.at = 0;
+	mover.act = move;
 	mover.area = lay_out(r, 0);
 	free_in(r, lay_out(r, 1));
 	if (exhausted)
@@ -167,7 +182,44 @@ static void run_moves(struct run *r, bool exhausted)
 		ask(r, MOST_SEARCHES, ENOMEM, MOST_SEARCHES);
 }
 
-static unsigned int check(bool exhausted)
+/*
+ * A file may enter one region only. Its first search meets the area of the other
+ * region, which its limit refuses. Then that area is taken. The reason of the
+ * failure is that of the last search.
+ */
+static void run_refused(struct run *r, bool exhausted)
+{
+	struct cgroup *cgroup = native_cgroup_make(native_cgroup_root);
+	struct flexmem_alloc reply;
+	u32 reason;
+
+	open_file(r, 1);
+	native_cgroup_move(cgroup);
+	open_file(r, 0);
+	native_cgroup_move(native_cgroup_root);
+	if (r->wrong)
+		return;
+	mover.in = 0;
+	mover.at = 1;
+	mover.act = take;
+	mover.area = lay_out(r, 0);
+	free_in(r, lay_out(r, 1));
+	alloc_by(r, CMD(alloc, .length = SZ_64K, .domains = BIT(0),
+			.policy = FLEXMEM_POLICY_BIND), 0, &reply);
+	if (exhausted)
+		alloc_by(r, CMD(alloc, .length = SZ_8M), ENOMEM, &reply);
+	BY(r, 1, SET_LIMIT,
+	   &CMD(resource_limit, .cgroup = cgroup_id(cgroup),
+		.resource = FLEXMEM_RESOURCE_REGIONS, .limit = 1), 0);
+	reason = ask(r, 0, ENOMEM, 1);
+	must(r, reason == FLEXMEM_REASON_REGION_LIMIT, "reason before");
+	reason = ask(r, 1, ENOMEM, 2);
+	must(r, reason == FLEXMEM_REASON_FRAGMENTATION, "reason after");
+	native_cgroup_remove(cgroup);
+}
+
+static unsigned int check(void (*run)(struct run *r, bool exhausted),
+			  bool exhausted)
 {
 	struct run r = {};
 	unsigned int f;
@@ -175,7 +227,7 @@ static unsigned int check(bool exhausted)
 	world_begin_domains("order=fill_first fallback_sizes=8M max_regions=6",
 			    "hbm*2:8M");
 	current->failed = 0;
-	run_moves(&r, exhausted);
+	run(&r, exhausted);
 	if (r.wrong)
 		printf("# %s: %s (%ld)\n", r.at, r.wrong, r.rc);
 	for (f = 0; f < RUN_FILES; f++)
@@ -192,5 +244,6 @@ static unsigned int check(bool exhausted)
  */
 unsigned int search_wrong(void)
 {
-	return check(true) + check(false);
+	return check(run_moves, true) + check(run_moves, false) +
+	       check(run_refused, true);
 }
