@@ -106,6 +106,17 @@ def modes_and_links_are_kept():
 
 
 @test
+def links_to_nothing_stay():
+    for first, last in writers():
+        directory = folder("nothing")
+        link = os.path.join(directory, "link")
+        os.symlink("gone", link)
+        status, _, err = run(*first, link, *last)
+        assert status == 1 and err.endswith("link: No such file or directory\n"), err
+        assert os.path.islink(link) and os.listdir(directory) == ["link"], first
+
+
+@test
 def pipes_are_written_in_place():
     for first, last in writers():
         directory = folder("pipes")

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 from tool import HEADER, HERE, SMALL, good, main, run, test, tests, tmp, trace
 
 # Names of files that would end a tag, an attribute, a comment or the script.
-NAMES = ('"><script>alert(1)</script>', "a'&lt;<b>", "</title></script>", "<!--", "\x1b[2J\n", os.fsdecode(b"\xff"), "\u2028]]>")
+NAMES = ('"><script>alert(1)</script>', "a'&lt;<b>", "</title></script>", "<!--", "\x1b[2J\n", os.fsdecode(b"\xff"), "\u2028]]>", "\ufffe\uffff")
 OUTPUT = os.path.join(tmp.name, "map.html")
 
 
@@ -132,7 +132,8 @@ def names_spoil_nothing():
         page = Page(drawn(path))
         assert page.tags == plain.tags, (name, page.tags)
         escaped = re.sub(r"\\", r"\\\\", name).replace("\x1b", "\\x1b").replace("\n", "\\x0a").replace(os.fsdecode(b"\xff"), "\\xff")
-        escaped = escaped.replace("\u2028", "\\xe2\\x80\\xa8")
+        for character in "\u2028\ufffe\uffff":
+            escaped = escaped.replace(character, "".join(f"\\x{byte:02x}" for byte in character.encode()))
         assert "".join(page.texts["title"]) == "".join(page.texts["h1"]).strip("\n") == escaped, (name, page.texts["h1"])
         assert page.texts["script"] == plain.texts["script"] and page.texts["style"] == plain.texts["style"], name
         image = xml.etree.ElementTree.fromstring(drawn(path, "--svg"))

@@ -99,6 +99,39 @@ def other_settings_differ():
 
 
 @test
+def hostile_settings():
+    """A trace and a snapshot may come from somebody else, and errors about settings go to the terminal."""
+    lines = recorded(1)
+    for times, setting, expected in ((1, "\x1b]52;c;aGk=\x07:1", "line 6: no line of a recorded trace"),
+                                     (1100, "a" * 60, "the settings of process 1 have more than 65536 bytes")):
+        altered = [*lines[:5], *times * [f"# setting 1 {setting}"], *lines[5:]]
+        status, _, err = run("replay", "--exact", trace("\n".join(altered) + "\n", "hostile.trace"))
+        assert status == 1 and expected in err and "\x1b" not in err, err
+    status, _, err = run("replay", "--exact", trace("\n".join([*lines[:5], "# setting 1 \u00e4:1", *lines[5:]]) + "\n", "odd.trace"))
+    assert status == 0 and "unknown key '\u00e4'" in err, err
+    path, = histories(1)
+    with open(path, encoding="utf-8") as file:
+        snapshot = json.load(file)
+    known = snapshot["allocator_settings"]
+    known["\x1b[2J"], known["large_segment_size_mb"] = "1", "\x07"
+    other = os.path.join(tmp.name, "hostile.json")
+    with open(other, "w", encoding="utf-8") as file:
+        json.dump(snapshot, file)
+    assert good("record", other).splitlines() == [line for line in lines if "large_segment_size_mb" not in line]
+
+
+@test
+def ends_beyond_the_addresses():
+    lines = recorded(1)
+    at = next(i for i in event_lines(lines) if lines[i].split()[1] == "a")
+    words = lines[at].split()
+    words[8] = str(2**64 - 128)
+    lines[at] = " ".join(words)
+    status, _, err = run("replay", "--exact", trace("\n".join(lines) + "\n", "beyond.trace"))
+    assert status == 1 and f"line {at + 1}: the allocation ends beyond 2^64" in err, err
+
+
+@test
 def tags_have_numbers():
     """The tags of recorded.c, and a name of a function, which is longer than a tag may be in a trace."""
     path, = histories(1)

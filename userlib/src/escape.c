@@ -53,7 +53,10 @@ static bool is_control(uint32_t code)
 	    (code >= 0x2066 && code <= 0x2069))
 		return true;
 	/* The separators of lines and of paragraphs. */
-	return code == 0x2028 || code == 0x2029;
+	if (code == 0x2028 || code == 0x2029)
+		return true;
+	/* No characters. XML has no place for them. */
+	return code == 0xfffe || code == 0xffff;
 }
 
 size_t fmlib_escape(const char *text, size_t length,

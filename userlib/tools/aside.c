@@ -10,17 +10,23 @@
 #include <unistd.h>
 
 /* Signals that end the process while it writes. */
-static const int deadly[] = { SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ };
+static const int deadly[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ };
 #define DEADLY (sizeof(deadly) / sizeof(deadly[0]))
 
 /* The file that such a signal removes, and how the signals were handled before. */
 static const char *unfinished;
 static struct sigaction before[DEADLY];
 
+void aside_drop(void)
+{
+	if (unfinished)
+		unlink(unfinished);
+}
+
 /* The signal's own action follows, because SA_RESETHAND has restored it. */
 static void on_signal(int number)
 {
-	unlink(unfinished);
+	aside_drop();
 	raise(number);
 }
 
@@ -44,6 +50,7 @@ static void leave_signals(void)
 {
 	size_t i;
 
+	unfinished = NULL;
 	for (i = 0; i < DEADLY; i++)
 		sigaction(deadly[i], &before[i], NULL);
 }
@@ -84,7 +91,7 @@ int aside_begin_own(struct aside *aside, const char *path)
 	char real[PATH_MAX];
 	struct stat found;
 	mode_t mask;
-	int fd;
+	int fd, err;
 
 	if (!stat(path, &found)) {
 		if (S_ISREG(found.st_mode) && realpath(path, real))
@@ -94,6 +101,10 @@ int aside_begin_own(struct aside *aside, const char *path)
 		fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
+	err = -errno;
+	/* rename() would replace a link that leads nowhere. */
+	if (err != -ENOENT || !lstat(path, &found))
+		return err;
 	mask = umask(0);
 	umask(mask);
 	return begin(aside, path, 0666 & ~mask);

@@ -37,6 +37,8 @@ int aside_begin_own(struct aside *aside, const char *path);
  * path is as before. Returns @err or the error of the renaming.
  */
 int aside_end(struct aside *aside, int err);
+/* Removes an unfinished file, if there is one. The process ends after that. */
+void aside_drop(void);
 
 /*
  * Writes the text of @print to @fd, and closes it. Returns 0 or a negative errno.

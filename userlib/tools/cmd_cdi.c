@@ -242,7 +242,7 @@ static enum tool_status write_share(struct tool *tool, struct cdi_share *share,
 				 "cdi: there is another share of the name %s: --remove it first",
 				 share->name);
 	if (err)
-		return tool_error(tool, err, NULL, "cdi: %s", path);
+		return tool_fail(tool, err, "cdi: %s: %s", path, strerror(-err));
 	if (array && json_array_append_new(array, json_share(share, path)))
 		json_checked(NULL);
 	if (!array)
@@ -307,7 +307,7 @@ static enum tool_status remove_share(struct tool *tool, const char *name)
 	if (!err)
 		err = cdi_remove(name, true);
 	if (err)
-		return tool_error(tool, err, NULL, "cdi: %s", name);
+		return tool_fail(tool, err, "cdi: %s: %s", name, strerror(-err));
 	if (tool->json) {
 		object = json_checked(json_object());
 		json_add(object, "removed", json_string(name));

@@ -300,7 +300,7 @@ static enum tool_status convert(struct converter *converter)
 	errno = 0;
 	file = trace_open(converter->path, &size);
 	if (!file)
-		return tool_error(converter->tool, errno ? -errno : -ENOMEM, NULL, "%s",
+		return file_error(converter->tool, errno ? -errno : -ENOMEM,
 				  converter->path);
 	progress_begin(&progress, stderr, "reading", size);
 	good = read_all(converter, file, &progress);
@@ -315,7 +315,7 @@ static enum tool_status convert(struct converter *converter)
 		return tool_fail(converter->tool, -EINVAL, "%s: %s", converter->path,
 				 converter->error);
 	if (err)
-		return tool_error(converter->tool, err, NULL, "%s", converter->output ?
+		return file_error(converter->tool, err, converter->output ?
 				  converter->output : "standard output");
 	if (converter->tool->json)
 		json_print(converter->tool, summary_json(converter));

@@ -375,7 +375,7 @@ static enum tool_status export_to(struct exporter *exporter, const char *path)
 	if (path) {
 		err = write_file(exporter, path);
 		if (err)
-			return tool_error(exporter->tool, err, NULL, "%s", path);
+			return file_error(exporter->tool, err, path);
 	} else {
 		exporter->file = stdout;
 		print_all(exporter);

@@ -216,7 +216,7 @@ static enum tool_status draw(struct job *job, const char *path)
 		map_arrange(&job->map);
 		err = write_file(job, path);
 		if (err)
-			err = tool_error(job->tool, err, NULL, "%s", path);
+			err = file_error(job->tool, err, path);
 	}
 	map_clear(&job->map);
 	free(job->box_of);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ struct record {
 	uint64_t segments; /* bytes that came less those that went, in a history */
 	uint64_t live;
 	uint64_t failed;
-	char error[300];
+	char error[PATH_MAX + 300];
 };
 
 static bool fail(struct record *record, const char *format, ...)
@@ -415,6 +416,15 @@ static bool read_all(struct record *record)
 
 /* ---- output ---- */
 
+static bool is_plain(const char *text)
+{
+	char *escaped = escaped_text(text);
+	bool plain = !strcmp(escaped, text);
+
+	free(escaped);
+	return plain;
+}
+
 /* A setting that is off has no value that a configuration may have. */
 static void write_settings(const struct record *record, gzFile file)
 {
@@ -429,7 +439,7 @@ static void write_settings(const struct record *record, gzFile file)
 			text = json_string_value(value);
 			if (!text || !strcmp(text, "off") ||
 			    !strcmp(key, "history_entries") ||
-			    strpbrk(key, "\n\r") || strpbrk(text, "\n\r"))
+			    !is_plain(key) || !is_plain(text))
 				continue;
 			gzprintf(file, TRACE_SETTING "%" PRIu32 " %s:%s\n",
 				 i + 1, key, text);
@@ -561,7 +571,7 @@ static enum tool_status run(struct record *record)
 		return tool_fail(record->tool, -EINVAL, "%s", record->error);
 	err = write_trace(record);
 	if (err)
-		return tool_error(record->tool, err, NULL, "%s", record->output ?
+		return file_error(record->tool, err, record->output ?
 				  record->output : "standard output");
 	if (record->tool->json)
 		json_print(record->tool, summary_json(record));

@@ -110,6 +110,11 @@ enum tool_status tool_fail(struct tool *tool, int error, const char *format,
 	return TOOL_FAILED;
 }
 
+enum tool_status file_error(struct tool *tool, int error, const char *path)
+{
+	return tool_fail(tool, error, "%s: %s", path, strerror(-error));
+}
+
 enum tool_status usage_error(struct tool *tool, const char *format, ...)
 {
 	const char *name = tool->command ? tool->command->name : "";

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum tool_status limits_open(struct tool *tool, const char *name,
 			     struct limits_file *file)
@@ -14,7 +15,7 @@ enum tool_status limits_open(struct tool *tool, const char *name,
 	int err = limits_file_read(file, name);
 
 	if (err)
-		return tool_error(tool, err, NULL, "limit: %s", name);
+		return tool_fail(tool, err, "limit: %s: %s", name, strerror(-err));
 	for (i = 0; i < file->nr_mistakes; i++)
 		tool_fail(tool, -EINVAL, "%s:%u: %s", name,
 			  file->mistakes[i].number, file->mistakes[i].text);

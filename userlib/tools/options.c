@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /* Options and arguments of subcommands. */
+#include "aside.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -251,6 +252,7 @@ void check_memory(const void *pointer)
 {
 	if (pointer)
 		return;
+	aside_drop();
 	tool_last_words("flexmem: out of memory\n",
 			"{ \"error\": { \"errno\": -12, \"name\": \"ENOMEM\", \"text\": \"out of memory\" } }\n");
 	exit(TOOL_FAILED);

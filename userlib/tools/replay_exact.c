@@ -107,9 +107,12 @@ static bool one_event(struct run *run, size_t number)
 static void print_log(enum flexmem_log_level level, const char *text,
 		      void *user)
 {
+	char *escaped = escaped_text(text);
+
 	(void)level;
 	(void)user;
-	fprintf(stderr, "flexmem: %s\n", text);
+	fprintf(stderr, "flexmem: %s\n", escaped);
+	free(escaped);
 }
 
 static int begin_process(struct process *process,

@@ -182,14 +182,16 @@ int tool_try_open(struct tool *tool, char text[TOOL_TEXT_MAX]);
  * errors.c: prints a line on stderr, and keeps it for tool_finish(). @error is
  * a negative errno.
  *
- * tool_error() prints "flexmem: <what>: <text of @error>", tool_fail()
- * "flexmem: <text>"; both return TOOL_FAILED. usage_error() prints an error in
- * the arguments and returns TOOL_USAGE.
+ * tool_error() prints "flexmem: <what>: <text of @error>", where the text says what
+ * the error means for device memory. file_error() is for a file or a folder.
+ * tool_fail() prints "flexmem: <text>". All return TOOL_FAILED. usage_error()
+ * prints an error in the arguments and returns TOOL_USAGE.
  */
 enum tool_status tool_error(struct tool *tool, int error,
 			    const struct flexmem_failure *failure,
 			    const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+enum tool_status file_error(struct tool *tool, int error, const char *path);
 enum tool_status tool_fail(struct tool *tool, int error, const char *format,
 			   ...) __attribute__((format(printf, 3, 4)));
 enum tool_status usage_error(struct tool *tool, const char *format, ...)

@@ -367,6 +367,8 @@ static bool note_alloc(struct reader *reader, const uint64_t *numbers)
 		.tag = tag_number(numbers[5]),
 	};
 
+	if (more.offset + more.size < more.offset)
+		return fail(reader, "the allocation ends beyond 2^64");
 	if (!note_exact(reader, numbers, &more))
 		return false;
 	reader->live[reader->trace->allocations - 1].process =
@@ -479,6 +481,9 @@ static bool parse_tag(struct reader *reader)
 	return true;
 }
 
+/* The settings of a process have at most this many bytes. */
+#define SETTINGS_MAX 65536
+
 static bool parse_setting(struct reader *reader)
 {
 	const char *at = reader->line + strlen(TRACE_SETTING);
@@ -486,12 +491,17 @@ static bool parse_setting(struct reader *reader)
 	char **all;
 	size_t length;
 
-	if (!reader->whole || !take_number(&at, &process) || !take(&at, ' '))
+	/* An error of the cache tells of the setting, on a terminal maybe. */
+	if (!reader->whole || !take_number(&at, &process) || !take(&at, ' ') ||
+	    !is_escaped(at))
 		return malformed(reader);
 	if (!need_process(reader, process))
 		return false;
 	all = &reader->trace->settings[process - 1];
 	length = *all ? strlen(*all) : 0;
+	if (length + strlen(at) > SETTINGS_MAX)
+		return fail(reader, "the settings of process %" PRIu64
+			    " have more than %d bytes", process, SETTINGS_MAX);
 	*all = grow(*all, length + strlen(at) + 2, 1);
 	sprintf(*all + length, "%s%s", length ? "," : "", at);
 	return true;
