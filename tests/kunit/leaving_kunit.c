@@ -241,7 +241,8 @@ static struct flexmem_client *keep_worker_busy(struct kunit *test,
 	add_fence(test, allocation, fence);
 	KUNIT_ASSERT_EQ(test, 0, fake_client_free(other, allocation->handle));
 	expect_leaving(test, bytes);
-	mutex_lock(&other->account->turn);
+	/* The caller's ALLOCs take the turn of their file, as no other code does. */
+	mutex_lock_nested(&other->account->turn, SINGLE_DEPTH_NESTING);
 	signal_and_put(fence);
 	/* The worker takes the file from the queue, and waits for its turn. */
 	while (nr_queued(&ctx->table->leaving))

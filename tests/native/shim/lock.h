@@ -93,6 +93,7 @@ void native_irqs_off(int more);
 void mutex_init(struct mutex *lock);
 void mutex_destroy(struct mutex *lock);
 void mutex_lock(struct mutex *lock);
+#define mutex_lock_nested(lock, subclass) mutex_lock(lock)
 int __must_check mutex_lock_killable(struct mutex *lock);
 bool mutex_trylock(struct mutex *lock);
 void mutex_unlock(struct mutex *lock);
