@@ -73,14 +73,15 @@ static u64 slots_of(const struct flexmem_request *request, u64 domains)
 
 /*
  * Finds the slots of the regions of @domains that have enough free bytes. @list:
- * receives the candidates, by slot. Return: bit mask of these slots.
+ * receives the candidates, by slot, unless it is NULL. @first: receives the one that
+ * comes first. Return: bit mask of these slots.
  *
  * A scan of the few regions costs less than keeping them sorted at each
  * allocation and free. The figures may be stale, because the region's lock is
  * not held until the block is taken. The search under the lock decides.
  */
 static u64 list_candidates(const struct flexmem_request *request, u64 domains,
-			   struct candidate *list)
+			   struct candidate *list, struct candidate *first)
 {
 	const struct flexmem_table *table = request->table;
 	bool fill_first = table->settings.order == FLEXMEM_ORDER_FILL_FIRST;
@@ -88,6 +89,7 @@ static u64 list_candidates(const struct flexmem_request *request, u64 domains,
 	const struct flexmem_account *reserved_for;
 	u64 left = slots_of(request, domains), found = 0, free;
 	struct flexmem_region *region;
+	struct candidate next;
 	unsigned int slot;
 
 	for (; left; left &= left - 1) {
@@ -102,24 +104,32 @@ static u64 list_candidates(const struct flexmem_request *request, u64 domains,
 		reserved_for = READ_ONCE(region->reserved_for);
 		if (flexmem_is_closed_by(reserved_for, request->account))
 			continue;
-		found |= BIT_ULL(slot);
-		list[slot] = (struct candidate) {
+		next = (struct candidate) {
 			.region = region,
 			.rank = (growable ? flexmem_region_room(region) : 0) |
 				(reserved_for ? BIT_ULL(63) : 0),
 			.order = fill_first ? ~free : free,
 		};
+		if (!found || comes_before(&next, first))
+			*first = next;
+		found |= BIT_ULL(slot);
+		if (list)
+			list[slot] = next;
 	}
 	return found;
 }
 
-/* Tries the existing regions of some domains. Not inline: @list is large. */
-static noinline bool try_regions(struct flexmem_request *request, u64 domains)
+/*
+ * Tries the candidates but for the one in the slot @tried. Not inline: @list is large,
+ * and many kernels clear it.
+ */
+static noinline bool try_others(struct flexmem_request *request, u64 domains,
+				unsigned int tried)
 {
-	struct candidate list[FLEXMEM_MAX_SLOTS], *first, *next;
-	u64 left = list_candidates(request, domains, list), rest;
+	struct candidate list[FLEXMEM_MAX_SLOTS], any, *first, *next;
+	u64 left = list_candidates(request, domains, list, &any), rest;
 
-	for (; left; left &= ~BIT_ULL(first - list)) {
+	for (left &= ~BIT_ULL(tried); left; left &= ~BIT_ULL(first - list)) {
 		first = &list[__ffs64(left)];
 		for (rest = left & (left - 1); rest; rest &= rest - 1) {
 			next = &list[__ffs64(rest)];
@@ -130,6 +140,17 @@ static noinline bool try_regions(struct flexmem_request *request, u64 domains)
 			return true;
 	}
 	return false;
+}
+
+/* Tries the existing regions of some domains. */
+static bool try_regions(struct flexmem_request *request, u64 domains)
+{
+	struct candidate first;
+	u64 found = list_candidates(request, domains, NULL, &first);
+
+	return found && (flexmem_region_alloc(first.region, request) ||
+			 (found & (found - 1) &&
+			  try_others(request, domains, first.region->slot)));
 }
 
 /* How often something has happened that can let a search succeed, plus 1. */
