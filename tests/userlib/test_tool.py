@@ -175,7 +175,8 @@ def flex_device():
 @test
 def info():
     out = good("info")
-    for line in ("device           /dev/flexmem0", "function         VF",
+    version = good("--version").split()[1]
+    for line in ("device           /dev/flexmem0", "function         VF", f"driver version   {version}", "state            usable",
                  "order            fill_first", "fallback sizes   12.0 GiB, 8.0 GiB, 4.0 GiB",
                  "slots            8", "address space    64.0 GiB from 0x100000000 on, pages of 2.0 MiB"):
         assert line + "\n" in out, (line, out)
@@ -189,6 +190,10 @@ def info():
         ("VF", "fill_first", "first_fit", "lazy")
     assert found["device"] == "/dev/flexmem0" and found["max_batch"] == 64 and found["state"] == "usable"
     assert re.search("^state +wedged$", good("info", FAKE_STATE=3), re.M)
+    # The firmware does not answer.
+    assert re.search("^state +unresponsive$", good("info", FAKE_STATE=1), re.M) and report("info", FAKE_STATE=1)["state"] == "unresponsive"
+    assert found["driver_version"] == version and report("info", FAKE_VERSION="0.9.1")["driver_version"] == "0.9.1"
+    assert report("info", FAKE_VERSION="")["driver_version"] is None and "driver version   unknown\n" in good("info", FAKE_VERSION="")
     assert (found["space_page"], found["space_start"], found["space_length"]) == (2 << 20, 4 * GIB, 64 * GIB)
     assert "address space" not in good("info", FAKE_CAPABILITIES=0)
     assert report("info", FAKE_CAPABILITIES=0)["space_page"] == 0

@@ -64,7 +64,8 @@ def figures_add_up():
     assert one(found, "flexmem_memory_bytes", use="quarantined") == 4096
     assert one(found, "flexmem_scrubbed_bytes_total") == 7
     assert one(found, "flexmem_cgroup_own_bytes", cgroup="other") == used
-    assert one(found, "flexmem_function_info", mode="VF", driver="") == 1, found["flexmem_function_info"]
+    version = good("--version").split()[1]
+    assert one(found, "flexmem_function_info", mode="VF", driver="", version=version) == 1, found["flexmem_function_info"]
     assert one(found, "flexmem_function_state", state="usable") == 1, found["flexmem_function_state"]
     assert one(found, "flexmem_domain_acquired_bytes", domain="0") == one(found, "flexmem_acquired_bytes")
     assert one(found, "flexmem_allocations_total") == 2, found

@@ -13,15 +13,14 @@
 
 #define MODULE "/sys/module/flexmem"
 
-/* Reads the version of the module. Modules before 0.4 have none. */
-static bool read_version(char version[32])
+bool fmlib_version_of_module(char version[FMLIB_MODULE_VERSION])
 {
 	ssize_t length;
 	int fd = open(MODULE "/version", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
-	length = read(fd, version, 31);
+	length = read(fd, version, FMLIB_MODULE_VERSION - 1);
 	close(fd);
 	if (length <= 0)
 		return false;
@@ -43,9 +42,9 @@ static size_t length_of_abi(const char *version)
 bool fmlib_version_differs(char text[FMLIB_VERSION_TEXT])
 {
 	const char *library = flexmem_library_version();
-	char module[32];
+	char module[FMLIB_MODULE_VERSION];
 
-	if (!read_version(module)) {
+	if (!fmlib_version_of_module(module)) {
 		if (access(MODULE, F_OK))
 			return false;
 		strcpy(module, "without a version");

@@ -5,7 +5,13 @@
 #include <stdbool.h>
 
 #define FMLIB_VERSION_TEXT 128
+#define FMLIB_MODULE_VERSION 32
 
+/*
+ * Reads the version of the module that is loaded. Returns false if there is none;
+ * modules before 0.4 have none.
+ */
+bool fmlib_version_of_module(char version[FMLIB_MODULE_VERSION]);
 /*
  * Whether the module that is loaded is of another version than this library, so
  * that it may have another ABI. Then @text has both, and what to do. False if no

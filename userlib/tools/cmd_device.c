@@ -3,6 +3,7 @@
 #include "tool.h"
 #include "policy.h"
 #include "render.h"
+#include "version.h"
 
 #include <inttypes.h>
 
@@ -52,12 +53,15 @@ static void print_info(const struct tool *tool,
 		       const struct flexmem_available *available)
 {
 	const char *names[CAPABILITIES];
+	char module[FMLIB_MODULE_VERSION];
 	char text[FMLIB_HUMAN_MAX];
 	size_t count;
 	uint32_t i;
 
 	print_text("device", flexmem_device_path(tool->device));
 	print_text("name", properties->name);
+	print_text("driver version",
+		   fmlib_version_of_module(module) ? module : "unknown");
 	print_text("function",
 		   properties->function == FLEXMEM_PF ? "PF" : "VF");
 	print_text("state", condition_name(properties->condition));
@@ -124,6 +128,7 @@ static enum tool_status show_info(struct tool *tool)
 	struct flexmem_domain_state domains[FLEXMEM_DOMAINS];
 	struct flexmem_properties properties;
 	struct flexmem_available available;
+	char module[FMLIB_MODULE_VERSION];
 	json_t *object;
 	int err;
 
@@ -140,6 +145,9 @@ static enum tool_status show_info(struct tool *tool)
 		object = json_device(&properties);
 		json_add(object, "device",
 			 json_text(flexmem_device_path(tool->device)));
+		json_add(object, "driver_version",
+			 fmlib_version_of_module(module) ? json_text(module) :
+							   json_null());
 		json_add(object, "available_total",
 			 json_number(available.total));
 		json_add(object, "available_free", json_number(available.free));

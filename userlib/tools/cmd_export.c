@@ -9,6 +9,7 @@
 #include "aside.h"
 #include "scrape.h"
 #include "tool.h"
+#include "version.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -115,6 +116,7 @@ static void print_info(const struct exporter *exporter, const char *metric,
 		       const struct scraped *function)
 {
 	const struct flexmem_identity *identity = &function->identity;
+	char version[FMLIB_MODULE_VERSION];
 	FILE *file = exporter->file;
 
 	fprintf(file, "%s{", metric);
@@ -126,6 +128,9 @@ static void print_info(const struct exporter *exporter, const char *metric,
 		    identity->function == FLEXMEM_PF ? "PF" : "VF");
 	putc(',', file);
 	print_label(file, "driver", identity->driver);
+	putc(',', file);
+	print_label(file, "version",
+		    fmlib_version_of_module(version) ? version : "");
 	fputs("} 1\n", file);
 }
 
@@ -255,7 +260,7 @@ static const struct family {
 	bool even_unreadable, is_usage;
 	size_t offset;
 } families[] = {
-	{ "flexmem_function_info", "gauge", "Always 1: node, mode and driver of a function.",
+	{ "flexmem_function_info", "gauge", "Always 1: node, mode and driver of a function, and the version of flexmem.ko.",
 	  .print = print_info, .even_unreadable = true },
 	{ "flexmem_function_readable", "gauge", "1 if the figures of the function could be read, else 0.",
 	  .print = print_readable, .even_unreadable = true },
