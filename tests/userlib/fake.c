@@ -192,6 +192,8 @@ void fake_from_environment(void)
 	if (getenv("FAKE_PCI"))
 		add_addresses();
 	fake.opened_bytes = from_environment("FAKE_OPENED_BYTES", 0);
+	if (getenv("FAKE_LEVEL"))
+		fake_press((uint32_t)from_environment("FAKE_LEVEL", 0));
 	fake.broken = (uint32_t)from_environment("FAKE_BROKEN", 0);
 	exhausted = from_environment("FAKE_EXHAUSTED", false);
 	fake.state = (uint32_t)from_environment("FAKE_STATE", FLEXMEM_STATE_UP);

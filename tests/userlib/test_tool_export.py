@@ -67,6 +67,7 @@ def figures_add_up():
     version = good("--version").split()[1]
     assert one(found, "flexmem_function_info", mode="VF", driver="", version=version) == 1, found["flexmem_function_info"]
     assert one(found, "flexmem_function_state", state="usable") == 1, found["flexmem_function_state"]
+    assert one(found, "flexmem_pressure_level") == 0 and one(parse(good("export", FAKE_LEVEL=2)), "flexmem_pressure_level") == 2
     assert one(found, "flexmem_domain_acquired_bytes", domain="0") == one(found, "flexmem_acquired_bytes")
     assert one(found, "flexmem_allocations_total") == 2, found
     assert found["flexmem_cgroup_bytes"] == [], found

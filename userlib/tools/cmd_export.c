@@ -141,6 +141,12 @@ static void print_state(const struct exporter *exporter, const char *metric,
 		     condition_name(function->properties.condition), 1);
 }
 
+static void print_pressure(const struct exporter *exporter, const char *metric,
+			   const struct scraped *function)
+{
+	print_sample(exporter, metric, function, NULL, NULL, function->level);
+}
+
 /* Figures that do not add up are no figures. */
 static bool is_readable(const struct scraped *function)
 {
@@ -266,6 +272,8 @@ static const struct family {
 	  .print = print_readable, .even_unreadable = true },
 	{ "flexmem_function_state", "gauge", "Always 1: the state of a function, such as usable or wedged.",
 	  .print = print_state },
+	{ "flexmem_pressure_level", "gauge", "How full the function is: 0, 1 (moderate) or 2 (critical).",
+	  .print = print_pressure },
 	{ "flexmem_capacity_bytes", "gauge", "Memory that the function may acquire.",
 	  USAGE(capacity) },
 	{ "flexmem_acquired_bytes", "gauge", "Memory in the acquired regions: the sum of flexmem_memory_bytes.",

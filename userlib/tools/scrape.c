@@ -110,6 +110,17 @@ static int take_snapshot(const struct flexmem_device *device,
 	return 0;
 }
 
+/* A file that was just opened has an event if there is a level. */
+static int read_level(struct flexmem_device *device, uint32_t *level)
+{
+	struct flexmem_pressure_event event;
+	int err = flexmem_device_pressure(device, &event, sizeof(event));
+
+	if (!err)
+		*level = event.level;
+	return err == -EAGAIN ? 0 : err;
+}
+
 static int read_function(struct scraped *function)
 {
 	struct flexmem_device *device;
@@ -125,6 +136,8 @@ static int read_function(struct scraped *function)
 	} while (!err && !function->whole &&
 		 function->usage.accounts > OWNERS_OF_ONE &&
 		 ++tries < MOST_SNAPSHOTS);
+	if (!err)
+		err = read_level(device, &function->level);
 	flexmem_device_close(device);
 	return err;
 }

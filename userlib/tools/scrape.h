@@ -11,6 +11,7 @@
  * @own: of each account the bytes that no account below it has.
  * @whole: these add up to the bytes in use. If not, the caller sees only own
  *	accounts.
+ * @level: enum flexmem_pressure_level, read just after the snapshot.
  * @error: why there is no snapshot, or 0.
  */
 struct scraped {
@@ -22,6 +23,7 @@ struct scraped {
 	uint32_t cgroups;
 	uint64_t *own;
 	bool whole;
+	uint32_t level;
 	int error;
 };
 
