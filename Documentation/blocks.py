@@ -118,6 +118,7 @@ BLOCKS = {
     ('tasks/watch.rst', 'FLEXMEM_DEBUG=1'): DRIVER,
     ('tasks/watch.rst', 'flexmem info'): 'as above',
     ('tasks/watch.rst', 'flexmem watch'): 'as above',
+    ('tasks/watch.rst', 'mkdir -p build\nsudo flexmem map'): 'as above',
     ('tasks/watch.rst', 'sudo flexmem top'): 'no: does not end, and needs a terminal; tests/userlib/test_tool_top.py drives it',
     ('uapi.rst', 'cc'): DRIVER,
     ('flexmem.1', '$ make modules'): NONE,

@@ -160,6 +160,7 @@ void fake_from_environment(void)
 	fake.log = getenv("FAKE_LOG");
 	fake.held = from_environment("FAKE_HELD", 0);
 	fake.held_for = (unsigned int)from_environment("FAKE_HELD_FOR", 0);
+	fake.guest = (unsigned int)from_environment("FAKE_GUEST", 0);
 	fake.removed = from_environment("FAKE_REMOVED", 0);
 	fake.parent = from_environment("FAKE_PARENT", 0);
 	fake.uid = (uint32_t)from_environment("FAKE_UID", fake.uid);
@@ -191,9 +192,9 @@ void fake_from_environment(void)
 	}
 	if (getenv("FAKE_PCI"))
 		add_addresses();
-	fake.opened_bytes = from_environment("FAKE_OPENED_BYTES", 0);
 	if (getenv("FAKE_LEVEL"))
 		fake_press((uint32_t)from_environment("FAKE_LEVEL", 0));
+	fake.opened_bytes = from_environment("FAKE_OPENED_BYTES", 0);
 	fake.broken = (uint32_t)from_environment("FAKE_BROKEN", 0);
 	exhausted = from_environment("FAKE_EXHAUSTED", false);
 	fake.state = (uint32_t)from_environment("FAKE_STATE", FLEXMEM_STATE_UP);

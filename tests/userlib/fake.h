@@ -19,6 +19,7 @@
 #define FAKE_REGIONS 16
 #define FAKE_COMMANDS 32
 #define FAKE_USERS 8
+#define FAKE_GUEST_ID 77
 
 /* A symbolic link in sysfs. */
 struct fake_link {
@@ -109,6 +110,8 @@ struct fake {
 	/* In the first @held_for snapshots this cgroup has an allocation and a file. */
 	uint64_t held;
 	unsigned int held_for;
+	/* An open file that only the list of owners after this number of lists has. */
+	unsigned int guest;
 	/* The name of a file to which SET_LIMIT and RESERVE are appended. */
 	const char *log;
 	/* How often the device was reset. */

@@ -2,6 +2,9 @@
 /*
  * Parts of the host for the flexmem command.
  *
+ * FAKE_TRACING is a folder with the files of an instance of the kernel's tracing.
+ * While the instance exists, the folder is in its place.
+ *
  * What happens to the fake device while `flexmem watch` waits. FAKE_EVENTS has words
  * with a space between them. Each poll() carries out the next word, or several that
  * are joined by '+'. Without FAKE_EVENTS poll() is that of the host.
@@ -10,10 +13,14 @@
 #include "fake_state.h"
 
 #include <grp.h>
+#include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -21,6 +28,34 @@ struct group *__real_getgrnam(const char *name);
 struct group *__wrap_getgrnam(const char *name);
 int __real_poll(struct pollfd *files, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *files, nfds_t count, int timeout);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __real_rmdir(const char *path);
+int __wrap_rmdir(const char *path);
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	const char *tracing = getenv("FAKE_TRACING");
+
+	if (!tracing || !strstr(path, "/tracing/instances/"))
+		return __real_mkdir(path, mode);
+	if (!access(path, F_OK)) {
+		errno = EEXIST;
+		return -1;
+	}
+	return rename(tracing, path);
+}
+
+/* With FAKE_TRACING_BUSY another process reads the instance. */
+int __wrap_rmdir(const char *path)
+{
+	const char *tracing = getenv("FAKE_TRACING");
+
+	if (!tracing || !strstr(path, "/tracing/instances/"))
+		return __real_rmdir(path);
+	errno = EBUSY;
+	return getenv("FAKE_TRACING_BUSY") ? -1 : rename(path, tracing);
+}
 
 /* With FAKE_TICK each look at a clock is so many microseconds after the one before. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)

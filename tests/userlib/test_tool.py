@@ -42,7 +42,7 @@ def help_as_a_command():
     out = good("shell", stdin="help\nhelp free\n")
     commands = re.findall(r"^  (\w+) +", out, re.M)
     assert commands == ["info", "regions", "segments", "stats", "owners", "limit", "reserve", "top", "export", "alloc", "fill",
-                        "check", "free", "trim", "help", "quit"], commands
+                        "check", "free", "trim", "map", "help", "quit"], commands
     assert out.endswith(good("shell", stdin="free --help\n")), out
     assert good("shell", stdin="help quit\n").startswith("Usage: quit\n\nEnd"), commands
     for command in commands:

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests `flexmem map`, the picture of a trace. Prints TAP."""
+"""Tests `flexmem map`, the picture of a device or of a trace. Prints TAP."""
 
+import contextlib
 import html.parser
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
-from tool import HEADER, HERE, SMALL, good, main, run, test, tests, tmp, trace
+from tool import BUILD, GIB, HEADER, HERE, SMALL, TOOL, Tree, good, main, on_terminal, run, test, tests, tmp, trace
 
 # Names of files that would end a tag, an attribute, a comment or the script.
 NAMES = ('"><script>alert(1)</script>', "a'&lt;<b>", "</title></script>", "<!--", "\x1b[2J\n", os.fsdecode(b"\xff"), "\u2028]]>", "\ufffe\uffff")
@@ -83,7 +86,9 @@ def reasons_of_failures():
     path = trace(HEADER + "0 a 1 1000 0\n1 a 2 99999999 7\n2 a 3 99999999 7\n")
     text = drawn(path, "--addresses", "4M")
     data = data_of(text)
-    assert data["failures"] == [[1, 99999999, 1, 4], [2, 99999999, 1, 5]] and len(data["boxes"]) == 1, data
+    assert [failure[:4] for failure in data["failures"]] == [[1, 99999999, 1, 4], [2, 99999999, 1, 5]], data
+    # The replay knows the reason of the first one.
+    assert re.search(r"\w", data["failures"][0][4]) and data["failures"][1][4] == "" and len(data["boxes"]) == 1, data
     assert data["groups"] == ["stream 0", "stream 7"], data
     assert re.search(r'<p id="failed">2 failed, the first at event 1, of 95.4 MiB: .*\w.*</p>', text), text
     image = xml.etree.ElementTree.fromstring(drawn(path, "--addresses", "4M", "--svg"))
@@ -102,7 +107,7 @@ def addresses_that_were_recorded():
     assert data["groups"] == ["process 1, stream 0", "process 1, stream 5", "process 2, stream 5"], data
     assert data["boxes"] == [[0, 4, 0, 1024, 1, 3], [1, 6, 1024, 1024, 2, 4], [2, 6, 2048, 128, 0, 5], [5, 6, 0, 512, 1, 8]], data
     assert data["ranges"] == [["4096", 0, " of region 0x3"], ["4096", 2048, " of region 0x9"]], data
-    assert data["failures"] == [[3, 5000, 2, 6]] and (data["events"], data["height"]) == (6, 2176), data
+    assert data["failures"] == [[3, 5000, 2, 6, ""]] and (data["events"], data["height"]) == (6, 2176), data
     assert "1 failed, the first at event 3, of 4.9 KiB</p>" in drawn(path)
     for option in ("--config", "--addresses"):
         status, _, err = run("map", "--trace", path, option, "128", OUTPUT)
@@ -165,11 +170,203 @@ def the_picture_of_the_page():
     assert "SPDX" in lines.pop(1) and drawn(path, "--svg") == "".join(lines)
 
 
+# ---- a device ----
+
+INSTANCE = os.path.join(os.path.realpath(BUILD), "tracing", "instances", "flexmem")
+
+
+class Tracing:
+    """The files of an instance of the kernel's tracing, with these lines of events."""
+
+    def __init__(self, *lines, left_over=False):
+        self.path = INSTANCE if left_over else os.path.join(tmp.name, "tracing")
+        self.env = {"FAKE_TRACING": os.path.join(tmp.name, "tracing"), "FAKE_TICK": 1000000}
+        os.makedirs(os.path.dirname(INSTANCE), exist_ok=True)
+        for folder in ("options", "events/flexmem"):
+            os.makedirs(os.path.join(self.path, folder))
+        for name in ("options/context-info", "events/flexmem/filter", "events/flexmem/enable"):
+            self.write(name, "")
+        self.write("trace_pipe", "".join(line + "\n" for line in lines))
+        self.path = self.env["FAKE_TRACING"]
+
+    def write(self, name, text):
+        with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def read(self, name, path=None):
+        with open(os.path.join(path or self.path, name), encoding="ascii") as file:
+            return file.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """The instance is gone. It was of one function, and what it is left with is no longer enabled."""
+        assert not os.path.exists(INSTANCE)
+        assert (self.read("options/context-info"), self.read("events/flexmem/filter")) == ("0", "minor == 0")
+        assert self.read("events/flexmem/enable") == "10"
+        shutil.rmtree(self.path)
+
+
+def event(name, client, offset, size, slot=0, chunks=1):
+    return f"flexmem_{name}: minor=0 client={client} handle=3 flags=0x0 slot={slot} offset={offset:#x} size={size} chunks={chunks}"
+
+
+def charge(client, size, reason):
+    return f"flexmem_charge: minor=0 client={client} size={size} handles=1 reason={reason}"
+
+
+def region(name, slot, size=GIB):
+    return f"flexmem_region_{name}: minor=0 slot={slot} region={slot:#x} domain=0 size={size}"
+
+
+def page_of_device(*args, before="", **env):
+    """Returns the page that a shell makes, whose open file has allocations."""
+    out = good("shell", stdin=f"{before}map {' '.join(args)} {OUTPUT}\n", **env)
+    assert "map" not in out, out
+    with open(OUTPUT, encoding="utf-8") as file:
+        return file.read()
+
+
+def notes_of(text):
+    return [re.sub("<.*?>", "", line) for line in text.splitlines() if line.startswith("<li>")]
+
+
+@test
+def a_device():
+    lines = (charge(1, 4096, 0), event("alloc", 1, 6 * GIB, 4096), "flexmem_command: minor=0 operation=acquire rc=0",
+             event("end", 1, 0, 1 << 20), charge(1, 99999, 8), event("alloc", 1, 7 * GIB, 8192, chunks=2), region("add", 5),
+             event("alloc", 77, 0, 512, slot=5), event("alloc", 1, 512, 512, slot=5), event("free", 77, 0, 512, slot=5),
+             event("alloc", 1, 7 * GIB, 128), event("end", 1, 7 * GIB, 128), charge(77, 5, 6), "CPU:1 [LOST 12 EVENTS]",
+             region("remove", 5), "flexmem_alloc: minor=0 client=1", "nonsense", event("alloc", 1, 0, 128, slot=4))
+    with Tree("/t/a") as tree, Tracing(*lines) as tracing:
+        text = page_of_device("--seconds", "3", before="alloc 5G\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"),
+                              FAKE_PARENT=tree.id("/t"), **tracing.env)
+    data = data_of(text)
+    here, other = data["groups"].index("/t/a"), data["groups"].index("files that were closed")
+    left = 5 * GIB - 4096
+    # The removed region keeps its place, and the memory without an address is above all regions.
+    above = 13 * GIB
+    assert data["boxes"] == [[0, 2, 0, 1 << 20, here, 1], [0, 10, above, left, here, 1], [1, 10, 6 * GIB, 4096, here, 1],
+                             [4, 9, 12 * GIB, 512, other, 77], [5, 9, 12 * GIB + 512, 512, here, 1],
+                             [6, 7, 7 * GIB, 128, here, 1]], data["boxes"]
+    assert [failure[:4] for failure in data["failures"]] == [[3, 99999, here, 1], [8, 5, other, 77]], data["failures"]
+    assert "limit" in data["failures"][0][4] and "as many allocations" in data["failures"][1][4], data["failures"]
+    assert data["ranges"] == [["0", 0, " of region 0x0"], ["0", 12 * GIB, " of region 0x5"], [None, above, "an address that is not known"]], data
+    assert (data["events"], data["height"], data["source"], len(data["groups"])) == (10, above + left, "client", 2), data
+    assert notes_of(text) == [
+        "5.0 GiB, drawn at the top, were allocated before: the driver does not tell their addresses", "5.0 GiB of 12.0 GiB in use",
+        "Events that were lost, because there were too many: 12",
+        "Region 0x0: 12.0 GiB, of which 7.0 GiB are free, up to 7.0 GiB in one piece; blocks in use: 1"], notes_of(text)
+    assert "2 failed, the first at event 3, of 97.7 KiB: a limit of the cgroup, or of one above it</p>" in text, text
+    assert "<title>/dev/flexmem0</title>" in text, text
+
+
+@test
+def a_file_that_is_open_for_a_moment():
+    """Its cgroup is looked up when an event names it. At the end it has nothing."""
+    with Tree("/t/a") as tree:
+        for guest, name in ((1, "/t/a"), (99, "files that were closed")):
+            with Tracing(event("alloc", 77, 6 * GIB, 4096)) as tracing:
+                data = data_of(page_of_device("--seconds", "3", before="alloc 1\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"),
+                                              FAKE_GUEST=guest, **tracing.env))
+            assert [(data["groups"][box[4]], box[3]) for box in data["boxes"] if box[5] == 77] == [(name, 4096)], data
+
+
+@test
+def a_device_now():
+    """Without seconds nothing is traced, and all memory is drawn at no address."""
+    with Tree("/t/a") as tree:
+        ids = {"FAKE_MOUNTS": tree.mounts, "FAKE_UID": tree.id("/t/a"), "FAKE_PARENT": tree.id("/t")}
+        data = data_of(page_of_device("--seconds", "0", before="alloc 5G\n", **ids))
+        assert data["boxes"] == [[0, 1, 12 * GIB, 5 * GIB, 0, 1]] and data["groups"] == ["/t/a"], data
+        image = xml.etree.ElementTree.fromstring(page_of_device("--svg", "--seconds", "0", before="alloc 5G\n", **ids))
+        assert [rect.get("class") for rect in image.iter("{http://www.w3.org/2000/svg}rect")] == ["s0 t0 n"]
+        # A cgroup that was removed has no path.
+        gone = tree.id("/t/a")
+        os.rmdir(tree.root + "/t/a")
+        assert data_of(page_of_device("--seconds", "0", before="alloc 5G\n", **ids))["groups"] == [f"cgroup {gone}"]
+    # Another user sees what it has itself.
+    text = page_of_device("--seconds", "0", before="alloc 5G\n", FAKE_ADMIN=0, FAKE_REGION_FLAGS=2)
+    assert notes_of(text)[2:] == ["Region 0x0: 12.0 GiB"] and len(data_of(text)["boxes"]) == 1, text
+    assert data_of(page_of_device("--seconds", "0"))["boxes"] == []
+
+
+@test
+def names_of_a_device_spoil_nothing():
+    pages = []
+    for name in ("plain", '</script>"\\<!--', "\x1b&'", os.fsdecode(b"\xff")):
+        with Tree("/t/" + name) as tree:
+            pages.append(page_of_device("--seconds", "0", before="alloc 5G\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/" + name)))
+        escaped = name.replace("\\", "\\\\").replace("\x1b", "\\x1b").replace(os.fsdecode(b"\xff"), "\\xff")
+        assert data_of(pages[-1])["groups"] == ["/t/" + escaped], data_of(pages[-1])
+        assert Page(pages[-1]).tags == Page(pages[0]).tags and pages[-1].count("</script>") == 2, name
+
+
+@test
+def too_many_events():
+    with Tracing(*(charge(1, 1, 8) for _ in range(250000))) as tracing:
+        text = page_of_device("--seconds", "3", **tracing.env)
+    assert 200000 <= data_of(text)["events"] < 200100 and "The recording ended early, with this number of events" in notes_of(text)
+
+
+@test
+def progress_on_a_terminal():
+    path = trace(HEADER + "".join(f"0 a {i} 128 0\n1 f {i}\n" for i in range(2000)), "long.trace")
+    for args in (("--trace", path), ("--seconds", "9")):
+        for tick in (1000000, 0 if path in args else 4500000):
+            with (Tracing() if "--seconds" in args else contextlib.nullcontext()) as tracing:
+                env = {**(tracing.env if tracing else {}), "FAKE_TICK": tick}
+                status, out = on_terminal("map", *args, OUTPUT, columns=60, **env)
+            assert status == 0 and bool(re.search(r"\rmap \[[#.-]+\] +\d+%", out)) == bool(tick), (args, tick, out)
+
+
+@test
+def an_instance_that_was_left_over():
+    with Tracing(event("alloc", 1, 6 * GIB, 4096), left_over=True) as tracing:
+        assert len(data_of(page_of_device("--seconds", "1", before="alloc 5G\n", **tracing.env))["boxes"]) == 2
+    tracing = Tracing(left_over=True)
+    status, _, err = run("map", OUTPUT, FAKE_TRACING_BUSY=1, **tracing.env)
+    assert status == 1 and "another 'flexmem map'" in err, err
+    os.rename(INSTANCE, tracing.path)
+    # A file of the instance is missing.
+    os.unlink(tracing.path + "/events/flexmem/filter")
+    status, _, err = run("map", OUTPUT, **tracing.env)
+    assert status == 1 and "--seconds 0" in err and not os.path.exists(INSTANCE), err
+    shutil.rmtree(tracing.path)
+    status, _, err = run("map", OUTPUT)
+    assert (status, err) == (1, "flexmem: map: the driver's trace events cannot be read: No such file or directory; --seconds 0 needs none\n")
+    # What fails later is an error of the device.
+    tracing = Tracing()
+    status, _, err = run("map", OUTPUT, FAKE_SNAPSHOT_AT=1, FAKE_SNAPSHOT_ERROR=5, **tracing.env)
+    shutil.rmtree(tracing.path)
+    assert not os.path.exists(INSTANCE) and status == 1 and err.startswith("flexmem: map: ") and "trace events" not in err, err
+
+
+@test
+def a_signal_ends_the_recording():
+    """Neither the events are lost nor the instance stays."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with Tracing(region("add", 0), event("end", 1, 0, 512)) as tracing:
+            env = {**os.environ, "FAKE_TRACING": tracing.path}
+            with subprocess.Popen([TOOL, "map", "--seconds", "86400", OUTPUT], env=env) as process:
+                while not os.path.exists(INSTANCE) or tracing.read("events/flexmem/enable", INSTANCE) != "1":
+                    assert process.poll() is None
+                    time.sleep(0.01)
+                process.send_signal(number)
+                assert process.wait() == 0
+        with open(OUTPUT, encoding="utf-8") as file:
+            assert [box[:4] for box in data_of(file.read())["boxes"]] == [[0, 1, 0, 512]]
+
+
 @test
 def errors():
     path = trace(SMALL)
-    for args in ((), (OUTPUT,), ("--trace", path), ("--trace", path, OUTPUT, OUTPUT), ("--json", "--trace", path, OUTPUT),
-                 ("--trace", path, "--addresses", "0", OUTPUT), ("--trace", path, "--addresses", "100", OUTPUT)):
+    for args in ((), ("--trace", path), ("--trace", path, OUTPUT, OUTPUT), ("--json", "--trace", path, OUTPUT), ("--json", OUTPUT),
+                 ("--trace", path, "--addresses", "0", OUTPUT), ("--trace", path, "--addresses", "100", OUTPUT),
+                 ("--trace", path, "--seconds", "1", OUTPUT), ("--trace", path, "--device", "/dev/flexmem0", OUTPUT),
+                 ("--seconds", "86401", OUTPUT), ("--seconds", "-1", OUTPUT), ("--by", "tag", OUTPUT), ("--config", "", OUTPUT),
+                 ("--addresses", "1G", OUTPUT)):
         assert run("map", *args)[0] == 2, args
     for source, output in ((path + "no", OUTPUT), (path, os.path.join(tmp.name, "no", "map.html")), (trace("wrong"), OUTPUT)):
         status, out, err = run("map", "--trace", source, output)

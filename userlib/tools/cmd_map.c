@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * flexmem map: draws the addresses of a trace: those that were recorded, or those that
- * a cache gives in a replay.
+ * flexmem map: draws the addresses of a device or of a trace: those that were recorded,
+ * or those that a cache gives in a replay.
  */
 #include "tool.h"
 #include "aside.h"
+#include "map_device.h"
 #include "picture.h"
 #include "replay.h"
 #include "trace.h"
@@ -14,17 +15,23 @@
 #include <string.h>
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
+#define SECONDS 10
+#define MOST_SECONDS 86400
 #define NONE SIZE_MAX
 
+/* @source: the trace; NULL: the device. @by: what the colours tell. */
 struct job {
 	struct tool *tool;
 	const char *source;
 	const char *configuration;
+	const char *by;
 	uint64_t flat_bytes; /* 0: FLAT_BYTES */
+	uint64_t seconds;
+	bool timed;
 	bool image;
-	bool by_stream;
 	struct trace trace;
 	struct map map;
+	char reason[TOOL_TEXT_MAX]; /* of the first failure */
 	size_t *box_of; /* by allocation */
 };
 
@@ -51,7 +58,7 @@ static void add_box(struct job *job, size_t event, uint64_t region_id,
 		.region_id = region_id,
 		.address = address,
 		.size = size,
-		.line = job->trace.events[event].line,
+		.from = job->trace.events[event].line,
 		.group = group_of(job, event),
 	};
 }
@@ -86,7 +93,7 @@ static void add_failure(struct job *job, size_t event)
 	map->failures[map->failure_count++] = (struct map_failure){
 		.event = event,
 		.bytes = job->trace.events[event].bytes,
-		.line = job->trace.events[event].line,
+		.from = job->trace.events[event].line,
 		.group = group_of(job, event),
 	};
 }
@@ -104,11 +111,12 @@ static void keep_failures(struct job *job, const struct replay *replay)
 		    job->box_of[event->allocation] == NONE)
 			add_failure(job, i);
 	}
-	if (first->happened)
-		flexmem_cache_error_text(first->error, &first->details,
-					 sizeof(first->details),
-					 job->map.reason,
-					 sizeof(job->map.reason));
+	if (!first->happened || first->is_free)
+		return;
+	flexmem_cache_error_text(first->error, &first->details,
+				 sizeof(first->details), job->reason,
+				 sizeof(job->reason));
+	job->map.failures[0].reason = job->reason;
 }
 
 /* A recorded trace has the addresses. */
@@ -162,7 +170,7 @@ static int make_map(struct job *job)
 		job->box_of[i] = NONE;
 	job->map.events = job->trace.count;
 	job->map.processes = job->trace.processes;
-	if (!job->by_stream)
+	if (!job->by || !strcmp(job->by, "tag"))
 		job->map.tags = job->trace.tags;
 	if (!job->trace.exact)
 		return replay_trace(job);
@@ -194,7 +202,7 @@ static int write_file(struct job *job, const char *path)
 	return fd < 0 ? fd : aside_end(&aside, aside_print(fd, write_map, job));
 }
 
-static enum tool_status draw(struct job *job, const char *path)
+static enum tool_status make_trace_map(struct job *job)
 {
 	const char *slash = strrchr(job->source, '/');
 	char text[TRACE_ERROR_MAX];
@@ -203,25 +211,42 @@ static enum tool_status draw(struct job *job, const char *path)
 	err = trace_read(&job->trace, job->source, text);
 	if (err)
 		return tool_fail(job->tool, err, "%s: %s", job->source, text);
-	if (job->trace.exact && (job->configuration || job->flat_bytes)) {
-		trace_free(&job->trace);
+	if (job->trace.exact && (job->configuration || job->flat_bytes))
 		return tool_fail(job->tool, -EINVAL, "%s: the trace has addresses, so it is not replayed with --config or --addresses",
 				 job->source);
-	}
 	job->map.name = slash ? slash + 1 : job->source;
+	job->map.source = "line";
 	err = make_map(job);
-	if (err) {
-		err = tool_error(job->tool, err, NULL, "%s", job->source);
-	} else {
+	return err ? tool_error(job->tool, err, NULL, "%s", job->source) :
+		     TOOL_OK;
+}
+
+static enum tool_status make_device_map(struct job *job)
+{
+	enum tool_status status = tool_open(job->tool);
+
+	if (status)
+		return status;
+	job->map.name = flexmem_device_path(job->tool->device);
+	return map_device(job->tool, job->seconds, &job->map);
+}
+
+static enum tool_status draw(struct job *job, const char *path)
+{
+	enum tool_status status = job->source ? make_trace_map(job) :
+						make_device_map(job);
+	int err;
+
+	if (!status) {
 		map_arrange(&job->map);
 		err = write_file(job, path);
 		if (err)
-			err = file_error(job->tool, err, path);
+			status = file_error(job->tool, err, path);
 	}
 	map_clear(&job->map);
 	free(job->box_of);
 	trace_free(&job->trace);
-	return (enum tool_status)err;
+	return status;
 }
 
 static bool set_option(struct job *job, int option)
@@ -234,8 +259,8 @@ static bool set_option(struct job *job, int option)
 		job->configuration = optarg;
 		return true;
 	case 'b':
-		job->by_stream = !strcmp(optarg, "stream");
-		if (job->by_stream || !strcmp(optarg, "tag"))
+		job->by = optarg;
+		if (!strcmp(optarg, "stream") || !strcmp(optarg, "tag"))
 			return true;
 		usage_error(job->tool, "'%s' is neither 'stream' nor 'tag'",
 			    optarg);
@@ -243,6 +268,13 @@ static bool set_option(struct job *job, int option)
 	case 's':
 		job->image = true;
 		return true;
+	case 'S':
+		job->timed = true;
+		if (parse_number(optarg, MOST_SECONDS, &job->seconds))
+			return true;
+		usage_error(job->tool, "'%s' is no number of seconds from 0 to %d",
+			    optarg, MOST_SECONDS);
+		return false;
 	case 'a':
 		if (parse_size(optarg, &job->flat_bytes) && job->flat_bytes &&
 		    job->flat_bytes % 128 == 0)
@@ -258,23 +290,26 @@ enum tool_status cmd_map(struct tool *tool, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "trace", required_argument, NULL, 't' },
+		{ "seconds", required_argument, NULL, 'S' },
 		{ "config", required_argument, NULL, 'f' },
 		{ "addresses", required_argument, NULL, 'a' },
 		{ "by", required_argument, NULL, 'b' },
 		{ "svg", no_argument, NULL, 's' },
 		COMMON_OPTIONS
 	};
-	struct job job = { .tool = tool };
+	struct job job = { .tool = tool, .seconds = SECONDS };
 	int option;
 
 	while ((option = next_option(tool, argc, argv, options)) != OPTION_END)
 		if (!set_option(&job, option))
 			return option_status(option);
-	if (!job.source)
-		return usage_error(tool, "--trace is needed");
 	if (optind + 1 != argc)
 		return usage_error(tool, "one FILE is needed");
-	if (tool->json || tool->path)
-		return usage_error(tool, "'map' needs no device, and prints no JSON");
+	if (tool->json)
+		return usage_error(tool, "'map' writes a page, not JSON");
+	if (!job.source && (job.configuration || job.flat_bytes || job.by))
+		return usage_error(tool, "--config, --addresses and --by need --trace");
+	if (job.source && (job.timed || (tool->path && !tool->shell)))
+		return usage_error(tool, "--trace needs no device and takes no time");
 	return draw(&job, argv[optind]);
 }

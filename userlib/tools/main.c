@@ -207,18 +207,20 @@ static const struct command commands[] = {
 	  "                            names of the columns or keys\n"
 	  "  --time-unit s|ms|us       unit of an arrival that is a number (s)",
 	  SHELL_NOT, cmd_convert },
-	{ "map", "--trace TRACE [OPTIONS] FILE", "a picture of a trace, as a page",
-	  "Write a page with the addresses of a trace's allocations against time: those\n"
-	  "that 'flexmem record' has written, or those of a replay on a cache without a\n"
-	  "device. The page needs no other file and no network. It shows the allocation\n"
-	  "under the pointer, and zooms.\n"
-	  "FILE may be -, the standard output.\n\n"
-	  "  --trace TRACE       the trace; - is standard input\n"
+	{ "map", "[OPTIONS] FILE", "a picture of the device or of a trace, as a page",
+	  "Write a page with the addresses of allocations against time: those on the\n"
+	  "device, by cgroup; or those of a trace, which 'flexmem record' has written or a\n"
+	  "replay on a cache without a device gives. The page needs no other file and no\n"
+	  "network. It shows the allocation under the pointer, and zooms. Only the\n"
+	  "administrator sees the allocations on a device, and only those that are made or\n"
+	  "freed meanwhile have addresses. FILE may be -, the standard output.\n\n"
+	  "  --seconds N         how long to watch the device (default: 10); 0: only now\n"
+	  "  --trace TRACE       a trace instead of the device; - is standard input\n"
 	  "  --config STRING     settings of the cache (default: the environment's)\n"
 	  "  --addresses BYTES   the size of the address space (default: 64G)\n"
 	  "  --by stream|tag     colours of a recorded trace (default: tag, if it has any)\n"
 	  "  --svg               write an image instead of a page",
-	  SHELL_NOT, cmd_map },
+	  SHELL_TOO, cmd_map },
 	{ "help", "[COMMAND]", "this text, or that of a command",
 	  "Show what commands there are, as 'flexmem --help' does, or inside a shell\n"
 	  "those that it has; with COMMAND what 'flexmem COMMAND --help' shows.",

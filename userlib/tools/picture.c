@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Arranges the picture of a trace, and writes it as an image. */
+/* Arranges the picture of a trace or of a device, and writes it as an image. */
 #include "picture.h"
 #include "trace.h"
 #include "human.h"
@@ -34,7 +34,8 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct map_box *one = a, *other = b;
 
-	return three_way(one->begin, other->begin);
+	return one->begin == other->begin ? three_way(one->place, other->place) :
+					    three_way(one->begin, other->begin);
 }
 
 static int by_name(const void *a, const void *b)
@@ -101,7 +102,8 @@ static bool is_near(const struct map_range *range, const struct map_box *box)
 	       box->address - range->address <= range->size + SHOWN_GAP;
 }
 
-static void find_places(struct map *map)
+/* Without boxes there are no ranges. */
+static void make_ranges(struct map *map)
 {
 	struct map_range *range = NULL;
 	struct map_box *box;
@@ -117,18 +119,57 @@ static void find_places(struct map *map)
 		box->place = range->place + box->address - range->address;
 		map->height = range->place + range->size;
 	}
-	qsort(map->boxes, map->count, sizeof(*map->boxes), by_begin);
+}
+
+static int by_region(const void *a, const void *b)
+{
+	const struct map_range *one = a, *other = b;
+
+	return three_way(one->region_id, other->region_id);
+}
+
+/* Stacks the ranges that the caller has set, and finds that of each box. */
+static void use_ranges(struct map *map)
+{
+	struct map_range wanted = { 0 };
+	const struct map_range *range;
+	size_t i;
+
+	qsort(map->ranges, map->range_count, sizeof(*map->ranges), by_region);
+	for (i = 0; i < map->range_count; i++) {
+		map->ranges[i].place = map->height;
+		map->height += map->ranges[i].size;
+	}
+	for (i = 0; i < map->count; i++) {
+		wanted.region_id = map->boxes[i].region_id;
+		range = bsearch(&wanted, map->ranges, map->range_count,
+				sizeof(*map->ranges), by_region);
+		map->boxes[i].place = range->place + map->boxes[i].address;
+	}
 }
 
 void map_arrange(struct map *map)
 {
-	find_places(map);
+	if (map->range_count)
+		use_ranges(map);
+	else
+		make_ranges(map);
+	if (map->count)
+		qsort(map->boxes, map->count, sizeof(*map->boxes), by_begin);
 	if (map->count + map->failure_count)
 		find_groups(map);
 }
 
 void map_clear(struct map *map)
 {
+	while (map->note_count)
+		free(map->notes[--map->note_count]);
+	free(map->notes);
+	if (map->own_tags) {
+		while (map->own_tags)
+			free(map->tags[--map->own_tags]);
+		free(map->tags);
+	}
 	free(map->boxes);
 	free(map->ranges);
 	free(map->groups);
@@ -160,9 +201,9 @@ void map_print_failures(FILE *file, const struct map *map)
 	fprintf(file, "%zu failed, the first at event %" PRIu64 ", of %s",
 		map->failure_count, map->failures[0].event,
 		fmlib_human(map->failures[0].bytes, text));
-	if (map->reason[0]) {
+	if (map->failures[0].reason) {
 		fputs(": ", file);
-		map_print_name(file, map->reason);
+		map_print_name(file, map->failures[0].reason);
 	}
 }
 
@@ -204,7 +245,7 @@ static void write_style(FILE *file, const struct map *map)
 {
 	size_t i;
 
-	fputs("<style>text{font:12px sans-serif;fill:#333}.axis{stroke:#888}.failed{stroke:#d00;stroke-width:2}", file);
+	fputs("<style>text{font:12px sans-serif;fill:#333}.axis{stroke:#888}.failed{stroke:#d00;stroke-width:2}.n{opacity:.5}", file);
 	for (i = 0; i < map->group_count && i < 8; i++)
 		fprintf(file, ".s%zu{fill:hsl(%zu,60%%,50%%)}.s%zu.t1{fill:hsl(%zu,60%%,44%%)}.s%zu.t2{fill:hsl(%zu,60%%,56%%)}",
 			i, i * 45 + 210, i, i * 45 + 210, i, i * 45 + 210);
@@ -217,8 +258,9 @@ static void write_box(FILE *file, const struct map *map,
 	double x = x_of(map, box->begin);
 	double top = y_of(map, box->place + box->size);
 
-	fprintf(file, "<rect class=\"s%zu t%zu\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n",
-		box->number % 8, (size_t)(box - map->boxes) % 3, x, top, x_of(map, box->end) - x,
+	fprintf(file, "<rect class=\"s%zu t%zu%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n",
+		box->number % 8, (size_t)(box - map->boxes) % 3,
+		box->region_id == MAP_NOWHERE ? " n" : "", x, top, x_of(map, box->end) - x,
 		y_of(map, box->place) - top);
 }
 
@@ -248,7 +290,8 @@ static void write_failure(FILE *file, const struct map *map,
 	name = map_group_name(map, &failure->group);
 	map_print_text(file, name);
 	free(name);
-	fprintf(file, ", line %" PRIu64 "</title></line>\n", failure->line);
+	fprintf(file, ", %s %" PRIu64 "</title></line>\n", map->source,
+		failure->from);
 }
 
 void map_write_svg(FILE *file, const struct map *map)

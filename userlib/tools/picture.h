@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A picture of a trace: the addresses of its allocations against time. */
+/* A picture of a trace or of a device: the addresses of allocations against time. */
 #ifndef PICTURE_H
 #define PICTURE_H
 
@@ -10,7 +10,10 @@
 
 #include "tool.h"
 
-/* What has a colour of its own. @process counts from 0. @key: a stream or a tag. */
+/*
+ * What has a colour of its own. @process counts from 0. @key: a stream, a tag or an
+ * account.
+ */
 struct map_group {
 	uint32_t process;
 	uint64_t key;
@@ -18,8 +21,9 @@ struct map_group {
 
 /*
  * An allocation: from event @begin to before event @end, at @address in a region.
- * @line: of the trace. map_arrange() sets @place, where it is in the picture, in bytes
- * from the lowest address on, and @number, of its group in the list of groups.
+ * @from: the line of the trace, or the client of the device. map_arrange() sets @place,
+ * where it is in the picture, in bytes from the lowest address on, and @number, of its
+ * group in the list of groups.
  */
 struct map_box {
 	uint64_t begin;
@@ -27,22 +31,31 @@ struct map_box {
 	uint64_t region_id;
 	uint64_t address;
 	uint64_t size;
-	uint64_t line;
+	uint64_t from;
 	struct map_group group;
 	uint64_t place;
 	size_t number;
 };
 
-/* An allocation that failed. map_arrange() sets @number. */
+/*
+ * An allocation that failed. @reason: a text, or NULL if it is not known. map_arrange()
+ * sets @number.
+ */
 struct map_failure {
 	uint64_t event;
 	uint64_t bytes;
-	uint64_t line;
+	uint64_t from;
+	const char *reason;
 	struct map_group group;
 	size_t number;
 };
 
-/* Addresses that the picture shows without a gap, from @address on. */
+/*
+ * Addresses that the picture shows without a gap, from @address on. MAP_NOWHERE in
+ * place of a region: for memory whose addresses are not known.
+ */
+#define MAP_NOWHERE UINT64_MAX
+
 struct map_range {
 	uint64_t region_id;
 	uint64_t address;
@@ -51,12 +64,16 @@ struct map_range {
 };
 
 /*
+ * @source: what @from of a box is: "line" or "client". @ranges: for a device the caller
+ * sets them; otherwise map_arrange() does, without the addresses that no box has.
  * @events: how many events are on the axis of time. @height: bytes on the axis of
  * addresses. @tags: those that the keys of groups count from 1 on, or NULL if the keys
- * are streams. @reason: of the first failure, or empty if it is not known.
+ * are streams. @own_tags: how many of these map_clear() frees. @notes: lines of text
+ * for the page.
  */
 struct map {
 	const char *name;
+	const char *source;
 	struct map_box *boxes;
 	size_t count;
 	struct map_range *ranges;
@@ -67,12 +84,14 @@ struct map {
 	size_t failure_count;
 	uint32_t processes;
 	char **tags;
+	size_t own_tags;
 	uint64_t events;
 	uint64_t height;
-	char reason[TOOL_TEXT_MAX];
+	char **notes;
+	size_t note_count;
 };
 
-/* Places the boxes, and finds the groups. Unused addresses are left out. */
+/* Places the boxes, and finds the groups. */
 void map_arrange(struct map *map);
 void map_clear(struct map *map);
 

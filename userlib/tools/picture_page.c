@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Writes the picture of a trace as a page. The page needs no other file and may load
+ * Writes the picture as a page. The page needs no other file and may load
  * none. Names are in it only as text of HTML, and figures only as numbers, so a name
  * changes nothing else of the page.
  */
@@ -18,8 +18,8 @@ static const char head[] =
 	"<style>\n"
 	":root{color-scheme:light dark;--back:#fff;--text:#222;--line:#999;--failed:#d00}\n"
 	"@media(prefers-color-scheme:dark){:root{--back:#181818;--text:#ddd;--line:#777;--failed:#f55}}\n"
-	"body{margin:0 auto;padding:8px;max-width:1400px;background:var(--back);color:var(--text);font:15px/1.4 sans-serif}\n"
-	"h1{font-size:1.2em;overflow-wrap:anywhere}canvas{width:100%;height:65vh;border:1px solid var(--line);touch-action:none}\n"
+	"body{margin:0 auto;padding:8px;max-width:1400px;background:var(--back);color:var(--text);font:15px/1.4 sans-serif;overflow-wrap:anywhere}\n"
+	"h1{font-size:1.2em}canvas{width:100%;height:65vh;border:1px solid var(--line);touch-action:none}\n"
 	"#about{min-height:4.5em}#failed{color:var(--failed)}.key{display:inline-block;margin-right:1em}\n"
 	".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}\n"
 	"</style>\n";
@@ -28,11 +28,12 @@ static const char head[] =
 static const char script[] =
 	"<script>\n'use strict';\n"
 	"const get = id => document.getElementById(id), canvas = get('map'), pen = canvas.getContext('2d');\n"
-	"const {boxes, ranges, groups, events, height, failures} = JSON.parse(get('data').textContent);\n"
+	"const {boxes, ranges, groups, events, height, failures, source} = JSON.parse(get('data').textContent);\n"
 	/* How high the mark of a failure is, at the top. */
 	"const FAILED = 10;\n"
 	"const all = {x: 0, y: 0, w: Math.max(events, 1), h: Math.max(height, 1)};\n"
 	"let view = {...all}, hold = null;\n"
+	"const nowhere = Math.min(...ranges.filter(r => r[0] === null).map(r => r[1]));\n"
 	/* The shades tell an allocation from those beside it. */
 	"const colour = (group, shade) => `hsl(${(group % 8) * 45 + 210} 60% ${[50, 44, 56][shade % 3]}%)`;\n"
 	"const css = name => getComputedStyle(document.documentElement).getPropertyValue(name);\n"
@@ -47,9 +48,10 @@ static const char script[] =
 	"  boxes.forEach(([begin, end, place, bytes, group], i) => {\n"
 	"    if (end < view.x || begin > view.x + view.w || place > view.y + view.h || place + bytes < view.y) return;\n"
 	"    pen.fillStyle = colour(group, i);\n"
+	"    pen.globalAlpha = place < nowhere ? 1 : .5;\n"
 	"    pen.fillRect(x(begin), y(place + bytes), Math.max(x(end) - x(begin), .5), Math.max(y(place) - y(place + bytes), .5));\n"
 	"  });\n"
-	"  pen.fillStyle = css('--failed');\n"
+	"  pen.globalAlpha = 1; pen.fillStyle = css('--failed');\n"
 	"  for (const [event] of failures) pen.fillRect(x(event) - 1, 0, 2, FAILED);\n"
 	"}\n"
 	"const at = e => { const r = canvas.getBoundingClientRect(); return {\n"
@@ -59,10 +61,10 @@ static const char script[] =
 	"  const hit = boxes.find(([b, n, s, z]) => b <= p.x && p.x < n && s <= p.y && p.y < s + z);\n"
 	"  const range = ranges.filter(r => r[1] <= p.y).pop(), near = 3 * view.w / canvas.clientWidth;\n"
 	"  const failure = e.clientY - canvas.getBoundingClientRect().top < FAILED && failures.find(([event]) => Math.abs(event - p.x) < near);\n"
-	"  if (failure) { get('about').textContent = `Event ${failure[0]}: ${size(failure[1])} failed, ${groups[failure[2]]}, line ${failure[3]}`; return; }\n"
-	"  get('about').textContent = `Event ${Math.max(0, Math.floor(p.x))}` + (!hit ? ', nothing allocated here' :\n"
-	"    `: ${size(hit[3])} at 0x${(BigInt(range[0]) + BigInt(hit[2] - range[1])).toString(16)}${range[2]}, ${groups[hit[4]]}, ` +\n"
-	"    `line ${hit[5]}, live from event ${hit[0]} to ${hit[1]}`);\n"
+	"  if (failure) { get('about').textContent = `Event ${failure[0]}: ${size(failure[1])} failed, ${groups[failure[2]]}, ${source} ${failure[3]}` + (failure[4] && `: ${failure[4]}`); return; }\n"
+	"  get('about').textContent = `Event ${Math.max(0, Math.floor(p.x))}` + (!hit ? `, nothing ${source === 'line' ? 'allocated' : 'known'} here` :\n"
+	"    `: ${size(hit[3])} at ${range[0] === null ? '' : '0x' + (BigInt(range[0]) + BigInt(hit[2] - range[1])).toString(16)}${range[2]}, ` +\n"
+	"    `${groups[hit[4]]}, ${source} ${hit[5]}, live from event ${hit[0]} to ${hit[1]}`);\n"
 	"}\n"
 	"function zoom(e, factor) {\n"
 	"  const p = at(e), w = Math.min(view.w * factor, all.w), h = e.shiftKey ? view.h : Math.min(view.h * factor, all.h);\n"
@@ -84,20 +86,17 @@ static const char script[] =
 	"draw();\n"
 	"</script>\n";
 
-/* In the script, a name must end neither the text nor the script. */
-static void write_group(FILE *file, const struct map *map,
-			const struct map_group *group)
+/* In the script, a text must end neither itself nor the script. It has no escapes left. */
+static void write_text(FILE *file, const char *text)
 {
-	char *name = map_group_name(map, group);
-	const char *at;
-
-	for (at = name; *at; at++) {
-		if (strchr("<>&\"'\\", *at))
-			fprintf(file, "\\u%04x", (unsigned int)*at);
+	putc('"', file);
+	for (; *text; text++) {
+		if (strchr("<>&\"'\\", *text))
+			fprintf(file, "\\u%04x", (unsigned int)*text);
 		else
-			putc(*at, file);
+			putc(*text, file);
 	}
-	free(name);
+	putc('"', file);
 }
 
 /*
@@ -108,11 +107,48 @@ static void write_range(FILE *file, const struct map *map, size_t number)
 {
 	const struct map_range *range = &map->ranges[number];
 
+	if (range->region_id == MAP_NOWHERE) {
+		fprintf(file, "%s[null,%" PRIu64 ",\"an address that is not known\"]",
+			number ? "," : "", range->place);
+		return;
+	}
 	fprintf(file, "%s[\"%" PRIu64 "\",%" PRIu64 ",\"", number ? "," : "",
 		range->address, range->place);
 	if (map->ranges[0].region_id != map->ranges[map->range_count - 1].region_id)
 		fprintf(file, " of region 0x%" PRIx64, range->region_id);
 	fputs("\"]", file);
+}
+
+static void write_groups(FILE *file, const struct map *map)
+{
+	char *name;
+	size_t i;
+
+	for (i = 0; i < map->group_count; i++) {
+		if (i)
+			putc(',', file);
+		name = map_group_name(map, &map->groups[i]);
+		write_text(file, name);
+		free(name);
+	}
+}
+
+static void write_failures(FILE *file, const struct map *map)
+{
+	const struct map_failure *failure;
+	char *reason;
+	size_t i;
+
+	for (i = 0; i < map->failure_count; i++) {
+		failure = &map->failures[i];
+		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%zu,%" PRIu64 ",",
+			i ? "," : "", failure->event, failure->bytes,
+			failure->number, failure->from);
+		reason = escaped_text(failure->reason ? failure->reason : "");
+		write_text(file, reason);
+		free(reason);
+		putc(']', file);
+	}
 }
 
 static void write_data(FILE *file, const struct map *map)
@@ -124,25 +160,32 @@ static void write_data(FILE *file, const struct map *map)
 		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu,%" PRIu64 "]",
 			i ? ",\n" : "", map->boxes[i].begin, map->boxes[i].end,
 			map->boxes[i].place, map->boxes[i].size,
-			map->boxes[i].number, map->boxes[i].line);
+			map->boxes[i].number, map->boxes[i].from);
 	fputs("],\n\"ranges\":[", file);
 	for (i = 0; i < map->range_count; i++)
 		write_range(file, map, i);
 	fputs("],\n\"groups\":[", file);
-	for (i = 0; i < map->group_count; i++) {
-		fputs(i ? ",\"" : "\"", file);
-		write_group(file, map, &map->groups[i]);
-		putc('"', file);
-	}
+	write_groups(file, map);
 	fputs("],\n\"failures\":[", file);
-	for (i = 0; i < map->failure_count; i++)
-		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%zu,%" PRIu64 "]",
-			i ? "," : "", map->failures[i].event,
-			map->failures[i].bytes, map->failures[i].number,
-			map->failures[i].line);
-	fprintf(file, "],\n\"events\":%" PRIu64 ",\"height\":%" PRIu64,
-		map->events, map->height);
+	write_failures(file, map);
+	fprintf(file, "],\n\"events\":%" PRIu64 ",\"height\":%" PRIu64 ",\"source\":\"%s\"",
+		map->events, map->height, map->source);
 	fputs("}\n</script>\n", file);
+}
+
+static void write_notes(FILE *file, const struct map *map)
+{
+	size_t i;
+
+	if (!map->note_count)
+		return;
+	fputs("<ul>\n", file);
+	for (i = 0; i < map->note_count; i++) {
+		fputs("<li>", file);
+		map_print_name(file, map->notes[i]);
+		fputs("</li>\n", file);
+	}
+	fputs("</ul>\n", file);
 }
 
 void map_write_page(FILE *file, const struct map *map)
@@ -163,6 +206,7 @@ void map_write_page(FILE *file, const struct map *map)
 	fprintf(file, "<canvas id=\"map\"></canvas>\n<p id=\"about\">%s of addresses from the bottom up, %" PRIu64
 		" events from left to right. The wheel zooms, and with shift only time; drag to move; a double click shows all.</p>\n"
 		"<p id=\"keys\"></p>\n", fmlib_human(map->height, text), map->events);
+	write_notes(file, map);
 	write_data(file, map);
 	fputs(script, file);
 	fputs("</body></html>\n", file);

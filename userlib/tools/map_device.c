@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Makes a map of a device. A snapshot tells the regions, and what each open file has,
+ * but no address of another file's memory. The trace events tell the addresses of what
+ * is allocated or freed meanwhile. What is left is drawn at no address.
+ */
+#include "map_device.h"
+#include "render.h"
+#include "tracing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <search.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often the events are read, and the most that are kept. */
+#define POLL_MS 100
+#define MOST_EVENTS 200000
+#define MOST_SLOTS (1U << 20)
+
+/* In place of a cgroup: of files that were opened and closed between two readings. */
+#define NO_CGROUP UINT64_MAX
+
+/* An open file. @tag: of its cgroup, from 1 on. @known: bytes whose address is known. */
+struct client {
+	uint64_t id;
+	size_t tag;
+	uint64_t known;
+};
+
+/* Where an allocation begins that is live now, and the number of its box. */
+struct live {
+	uint64_t region_id;
+	uint64_t offset;
+	size_t box;
+};
+
+/* A snapshot. */
+struct seen {
+	struct flexmem_usage usage;
+	struct flexmem_region_state *regions;
+	struct flexmem_account_state *accounts;
+};
+
+/*
+ * @now: the number of the next event; what was there before begins at 0. @cgroups: by
+ * tag. @slots: the region in each slot, or MAP_NOWHERE. @strange: an event was of no
+ * known client. @line: what was read of the next line. @seen: the last snapshot.
+ */
+struct recorder {
+	struct tool *tool;
+	struct map *map;
+	uint64_t now;
+	uint64_t lost;
+	size_t room;
+	uint64_t *cgroups;
+	struct client *clients;
+	size_t client_count;
+	uint64_t *slots;
+	uint32_t slot_count;
+	void *live;
+	bool strange;
+	char line[512];
+	size_t length;
+	struct seen seen;
+};
+
+static void add_note(struct map *map, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_note(struct map *map, const char *format, ...)
+{
+	char text[TOOL_TEXT_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	map->notes = grow(map->notes, map->note_count + 1, sizeof(*map->notes));
+	map->notes[map->note_count++] = copy_text(text);
+}
+
+/* ---- accounts ---- */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct client *one = a, *other = b;
+
+	return (one->id > other->id) - (one->id < other->id);
+}
+
+static struct client *find_client(const struct recorder *recorder, uint64_t id)
+{
+	const struct client wanted = { .id = id };
+
+	if (!recorder->client_count)
+		return NULL;
+	return bsearch(&wanted, recorder->clients, recorder->client_count,
+		       sizeof(wanted), by_id);
+}
+
+/* Returns the tag of a cgroup, which gets @name, without escapes, if it is new. */
+static size_t tag_of(struct recorder *recorder, uint64_t cgroup,
+		     const char *name)
+{
+	struct map *map = recorder->map;
+	char number[40];
+	size_t i;
+
+	for (i = 0; i < map->own_tags; i++)
+		if (recorder->cgroups[i] == cgroup)
+			return i + 1;
+	if (!name) {
+		snprintf(number, sizeof(number), "cgroup %" PRIu64, cgroup);
+		name = number;
+	}
+	recorder->cgroups = grow(recorder->cgroups, i + 1,
+				 sizeof(*recorder->cgroups));
+	recorder->cgroups[i] = cgroup;
+	map->tags = grow(map->tags, i + 1, sizeof(*map->tags));
+	map->tags[i] = escaped_text(name);
+	return ++map->own_tags;
+}
+
+/* The paths of cgroups are looked up only if there is a client that was not there. */
+static void note_clients(struct recorder *recorder,
+			 const struct flexmem_account_state *accounts,
+			 size_t count)
+{
+	const size_t before = recorder->client_count;
+	struct cgroup_names names;
+	struct client *client;
+	size_t i;
+
+	recorder->clients = grow(recorder->clients, before + count,
+				 sizeof(*recorder->clients));
+	for (i = 0; i < count; i++) {
+		if (accounts[i].kind != FLEXMEM_ACCOUNT_CLIENT ||
+		    find_client(recorder, accounts[i].id))
+			continue;
+		if (recorder->client_count == before)
+			cgroup_names_find(&names, accounts, count);
+		client = &recorder->clients[recorder->client_count++];
+		*client = (struct client){
+			.id = accounts[i].id,
+			.tag = tag_of(recorder, accounts[i].parent,
+				      cgroup_names_get(&names, accounts[i].parent)),
+		};
+	}
+	if (recorder->client_count == before)
+		return;
+	cgroup_names_clear(&names);
+	qsort(recorder->clients, recorder->client_count,
+	      sizeof(*recorder->clients), by_id);
+}
+
+/* ---- regions ---- */
+
+/* A region that comes again may have another size. */
+static void note_region(struct recorder *recorder, uint32_t slot,
+			uint64_t region_id, uint64_t size)
+{
+	struct map *map = recorder->map;
+	struct map_range *range = map->ranges;
+
+	if (slot >= MOST_SLOTS)
+		return;
+	if (slot >= recorder->slot_count) {
+		recorder->slots = grow(recorder->slots, slot + 1,
+				       sizeof(*recorder->slots));
+		while (recorder->slot_count <= slot)
+			recorder->slots[recorder->slot_count++] = MAP_NOWHERE;
+	}
+	recorder->slots[slot] = region_id;
+	while (range < map->ranges + map->range_count &&
+	       range->region_id != region_id)
+		range++;
+	if (range == map->ranges + map->range_count) {
+		map->ranges = grow(map->ranges, map->range_count + 1,
+				   sizeof(*map->ranges));
+		range = &map->ranges[map->range_count++];
+		*range = (struct map_range){ .region_id = region_id };
+	}
+	if (size > range->size)
+		range->size = size;
+}
+
+static uint64_t region_in(const struct recorder *recorder, uint32_t slot)
+{
+	return slot < recorder->slot_count ? recorder->slots[slot] : MAP_NOWHERE;
+}
+
+/* ---- boxes ---- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct live *one = a, *other = b;
+
+	if (one->region_id != other->region_id)
+		return one->region_id < other->region_id ? -1 : 1;
+	return (one->offset > other->offset) - (one->offset < other->offset);
+}
+
+/* The client stands in the group until accounts are known. */
+static struct map_box *add_box(struct recorder *recorder, uint64_t client,
+			       uint64_t region_id, uint64_t offset,
+			       uint64_t size)
+{
+	struct map *map = recorder->map;
+	struct map_box *box;
+
+	if (map->count == recorder->room) {
+		recorder->room = recorder->room ? 2 * recorder->room : 1024;
+		map->boxes = grow(map->boxes, recorder->room,
+				  sizeof(*map->boxes));
+	}
+	box = &map->boxes[map->count++];
+	*box = (struct map_box){
+		.end = MAP_NOWHERE,
+		.region_id = region_id,
+		.address = offset,
+		.size = size,
+		.from = client,
+	};
+	return box;
+}
+
+/* Takes the box of the allocation that begins here. Returns NULL if there is none. */
+static struct map_box *take_live(struct recorder *recorder, uint64_t region_id,
+				 uint64_t offset)
+{
+	struct live wanted = { .region_id = region_id, .offset = offset };
+	struct live *const *found = tfind(&wanted, &recorder->live, by_place);
+	struct live *live = found ? *found : NULL;
+	size_t box;
+
+	if (!live)
+		return NULL;
+	box = live->box;
+	tdelete(live, &recorder->live, by_place);
+	free(live);
+	return &recorder->map->boxes[box];
+}
+
+static void begin_live(struct recorder *recorder, uint64_t client,
+		       uint64_t region_id, uint64_t offset, uint64_t size)
+{
+	struct map_box *old = take_live(recorder, region_id, offset);
+	struct live *live = grow(NULL, 1, sizeof(*live));
+
+	/* Events may be lost. */
+	if (old)
+		old->end = recorder->now;
+	*live = (struct live){ region_id, offset, recorder->map->count };
+	check_memory(tsearch(live, &recorder->live, by_place));
+	add_box(recorder, client, region_id, offset, size)->begin =
+		recorder->now;
+}
+
+/* What was allocated before is known from now on. */
+static void end_live(struct recorder *recorder, uint64_t client,
+		     uint64_t region_id, uint64_t offset, uint64_t size)
+{
+	struct map_box *box = take_live(recorder, region_id, offset);
+
+	if (!box)
+		box = add_box(recorder, client, region_id, offset, size);
+	box->end = recorder->now;
+}
+
+static void end_region(struct recorder *recorder, uint64_t region_id)
+{
+	struct map *map = recorder->map;
+	size_t i;
+
+	for (i = 0; i < map->count; i++) {
+		if (map->boxes[i].region_id != region_id ||
+		    map->boxes[i].end != MAP_NOWHERE)
+			continue;
+		map->boxes[i].end = recorder->now;
+		take_live(recorder, region_id, map->boxes[i].address);
+	}
+}
+
+/* ---- events ---- */
+
+static void note_strange(struct recorder *recorder, uint64_t client)
+{
+	recorder->strange |= !find_client(recorder, client);
+}
+
+/* Of an allocation of several chunks the event tells only the first address. */
+static void read_allocation(struct recorder *recorder, const char *text,
+			    void (*call)(struct recorder *recorder,
+					 uint64_t client, uint64_t region_id,
+					 uint64_t offset, uint64_t size))
+{
+	uint64_t client, region_id, offset, size;
+	uint32_t slot, chunks;
+
+	if (sscanf(text, "client=%" SCNu64 " handle=%*u flags=%*x slot=%" SCNu32 " offset=%" SCNx64 " size=%" SCNu64 " chunks=%" SCNu32,
+		   &client, &slot, &offset, &size, &chunks) != 5 || chunks != 1)
+		return;
+	region_id = region_in(recorder, slot);
+	if (region_id == MAP_NOWHERE)
+		return;
+	note_strange(recorder, client);
+	call(recorder, client, region_id, offset, size);
+	recorder->now++;
+}
+
+static void read_charge(struct recorder *recorder, const char *text)
+{
+	struct map *map = recorder->map;
+	struct map_failure *failure;
+	uint64_t client, size;
+	uint32_t reason;
+
+	if (sscanf(text, "client=%" SCNu64 " size=%" SCNu64 " handles=%*u reason=%" SCNu32,
+		   &client, &size, &reason) != 3 || !reason)
+		return;
+	note_strange(recorder, client);
+	/* It is full whenever it has a power of two. */
+	if (!(map->failure_count & (map->failure_count - 1)))
+		map->failures = grow(map->failures, 2 * map->failure_count + 1,
+				     sizeof(*map->failures));
+	failure = &map->failures[map->failure_count++];
+	*failure = (struct map_failure){
+		.event = recorder->now++,
+		.bytes = size,
+		.from = client,
+		.reason = reason == FLEXMEM_LIMIT_HANDLES ?
+			"the file has as many allocations as it may" :
+			"a limit of the cgroup, or of one above it",
+	};
+}
+
+static void read_region(struct recorder *recorder, const char *text, bool comes)
+{
+	uint64_t region_id, size;
+	uint32_t slot;
+
+	if (sscanf(text, "slot=%" SCNu32 " region=%" SCNx64 " domain=%*u size=%" SCNu64,
+		   &slot, &region_id, &size) != 3)
+		return;
+	if (comes)
+		note_region(recorder, slot, region_id, size);
+	else if (region_in(recorder, slot) == region_id)
+		end_region(recorder, region_id);
+	recorder->now += !comes;
+}
+
+/*
+ * An event is "NAME: minor=N " and more. The kernel says how many it has not kept:
+ * "CPU:N [LOST M EVENTS]".
+ */
+static void read_event(struct recorder *recorder, const char *line)
+{
+	char name[32];
+	uint64_t lost;
+	int text = 0;
+
+	if (sscanf(line, "CPU:%*u [LOST %" SCNu64 " EVENTS]", &lost) == 1)
+		recorder->lost += lost;
+	if (sscanf(line, "%31[a-z_]: minor=%*u %n", name, &text) != 1 || !text)
+		return;
+	if (!strcmp(name, "flexmem_alloc"))
+		read_allocation(recorder, line + text, begin_live);
+	else if (!strcmp(name, "flexmem_end"))
+		read_allocation(recorder, line + text, end_live);
+	else if (!strcmp(name, "flexmem_charge"))
+		read_charge(recorder, line + text);
+	else if (!strcmp(name, "flexmem_region_add"))
+		read_region(recorder, line + text, true);
+	else if (!strcmp(name, "flexmem_region_remove"))
+		read_region(recorder, line + text, false);
+}
+
+/* Reads what is there. A line may come in parts, and none is longer than the room. */
+static int read_events(struct recorder *recorder, int fd)
+{
+	char buffer[4096];
+	ssize_t count, i;
+
+	while (recorder->now < MOST_EVENTS) {
+		count = read(fd, buffer, sizeof(buffer));
+		if (count <= 0)
+			return !count || errno == EAGAIN || errno == EINTR ?
+				       0 : -errno;
+		for (i = 0; i < count; i++) {
+			if (buffer[i] != '\n') {
+				if (recorder->length < sizeof(recorder->line) - 1)
+					recorder->line[recorder->length++] = buffer[i];
+				continue;
+			}
+			recorder->line[recorder->length] = '\0';
+			recorder->length = 0;
+			read_event(recorder, recorder->line);
+		}
+	}
+	return 0;
+}
+
+/* ---- the recording ---- */
+
+static void forget(struct seen *seen)
+{
+	flexmem_regions_free(seen->regions);
+	flexmem_accounts_free(seen->accounts);
+	*seen = (struct seen){ 0 };
+}
+
+/* The caller calls forget(). */
+static int look(struct recorder *recorder, struct seen *seen)
+{
+	int err;
+
+	forget(seen);
+	err = flexmem_device_usage(recorder->tool->device, &seen->usage,
+				   sizeof(seen->usage), &seen->regions,
+				   sizeof(*seen->regions), &seen->accounts,
+				   sizeof(*seen->accounts));
+	if (!err)
+		note_clients(recorder, seen->accounts, seen->usage.accounts);
+	recorder->strange = false;
+	return err;
+}
+
+static void note_regions(struct recorder *recorder, const struct seen *seen)
+{
+	const struct flexmem_region_state *region = seen->regions;
+
+	for (; region < seen->regions + seen->usage.regions; region++)
+		note_region(recorder, region->slot, region->region_id,
+			    region->total);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Reads until the time is over or a signal comes. */
+static int wait_for_events(struct recorder *recorder, int fd, uint64_t seconds,
+			   const sigset_t *signals)
+{
+	const struct timespec poll = { .tv_nsec = POLL_MS * 1000000L };
+	const uint64_t begun = now_ms();
+	struct progress progress;
+	uint64_t passed;
+	int err;
+
+	progress_begin(&progress, stderr, "map", seconds * 1000);
+	do {
+		err = read_events(recorder, fd);
+		if (!err && recorder->strange)
+			err = look(recorder, &recorder->seen);
+		passed = now_ms() - begun;
+		progress_update(&progress, passed);
+	} while (!err && passed < seconds * 1000 &&
+		 recorder->now < MOST_EVENTS &&
+		 sigtimedwait(signals, NULL, &poll) < 0);
+	progress_end(&progress);
+	tracing_stop();
+	return err ? err : read_events(recorder, fd);
+}
+
+/*
+ * Traces before the first look, so that no region is missed. Signals end only the
+ * recording, or the instance would stay. They are not for a shell, which goes on.
+ * @traced: whether an error is not one of tracing.
+ */
+static int record(struct recorder *recorder, uint64_t seconds,
+		  uint64_t *failures, bool *traced)
+{
+	const char *path = flexmem_device_path(recorder->tool->device);
+	sigset_t signals, before;
+	struct stat node;
+	int fd, err;
+
+	if (stat(path, &node))
+		return -errno;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	fd = tracing_begin(minor(node.st_rdev));
+	*traced = fd >= 0;
+	err = fd;
+	if (*traced) {
+		err = look(recorder, &recorder->seen);
+		if (!err) {
+			note_regions(recorder, &recorder->seen);
+			*failures = recorder->seen.usage.failures;
+			err = wait_for_events(recorder, fd, seconds, &signals);
+		}
+		tracing_end(fd);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+/* ---- what the page shows ---- */
+
+static void end_boxes(struct recorder *recorder)
+{
+	struct map_box *box = recorder->map->boxes;
+	struct client *client;
+
+	for (; box < recorder->map->boxes + recorder->map->count; box++) {
+		if (box->end != MAP_NOWHERE)
+			continue;
+		box->end = recorder->now;
+		take_live(recorder, box->region_id, box->address);
+		client = find_client(recorder, box->from);
+		if (client)
+			client->known += box->size;
+	}
+}
+
+/* Draws what each file has besides its boxes that are live at the end. */
+static void add_unknown(struct recorder *recorder)
+{
+	const struct flexmem_account_state *one = recorder->seen.accounts;
+	const struct flexmem_account_state *end =
+		one + recorder->seen.usage.accounts;
+	char text[FMLIB_HUMAN_MAX];
+	struct client *client;
+	uint64_t place = 0;
+
+	for (; one < end; one++) {
+		if (one->kind != FLEXMEM_ACCOUNT_CLIENT)
+			continue;
+		client = find_client(recorder, one->id);
+		if (one->bytes + one->orphaned <= client->known)
+			continue;
+		add_box(recorder, one->id, MAP_NOWHERE, place,
+			one->bytes + one->orphaned - client->known)->end =
+			recorder->now;
+		place += recorder->map->boxes[recorder->map->count - 1].size;
+	}
+	if (!place)
+		return;
+	recorder->map->ranges = grow(recorder->map->ranges,
+				     recorder->map->range_count + 1,
+				     sizeof(*recorder->map->ranges));
+	recorder->map->ranges[recorder->map->range_count++] =
+		(struct map_range){ .region_id = MAP_NOWHERE, .size = place };
+	add_note(recorder->map, "%s, drawn at the top, were allocated before: the driver does not tell their addresses",
+		 fmlib_human(place, text));
+}
+
+static void set_groups(struct recorder *recorder)
+{
+	struct map *map = recorder->map;
+	struct client *client;
+	size_t tag, i;
+
+	for (i = 0; i < map->count + map->failure_count; i++) {
+		client = find_client(recorder, i < map->count ? map->boxes[i].from :
+				     map->failures[i - map->count].from);
+		tag = client ? client->tag :
+			       tag_of(recorder, NO_CGROUP, "files that were closed");
+		if (i < map->count)
+			map->boxes[i].group.key = tag;
+		else
+			map->failures[i - map->count].group.key = tag;
+	}
+}
+
+static void describe_region(struct map *map,
+			    const struct flexmem_region_state *region)
+{
+	char total[FMLIB_HUMAN_MAX], left[FMLIB_HUMAN_MAX], largest[FMLIB_HUMAN_MAX];
+
+	fmlib_human(region->total, total);
+	if (region->flags & FLEXMEM_HIDDEN)
+		add_note(map, "Region 0x%" PRIx64 ": %s", region->region_id,
+			 total);
+	else
+		add_note(map, "Region 0x%" PRIx64 ": %s, of which %s are free, up to %s in one piece; blocks in use: %" PRIu64,
+			 region->region_id, total,
+			 fmlib_human(region->free, left),
+			 fmlib_human(region->largest_free, largest),
+			 region->allocated_blocks);
+}
+
+static void describe(struct recorder *recorder, uint64_t failures)
+{
+	const struct flexmem_usage *usage = &recorder->seen.usage;
+	char used[FMLIB_HUMAN_MAX], total[FMLIB_HUMAN_MAX];
+	struct map *map = recorder->map;
+	uint32_t i;
+
+	add_note(map, "%s of %s in use", fmlib_human(usage->owned, used),
+		 fmlib_human(usage->total, total));
+	if (usage->failures > failures)
+		add_note(map, "Allocations that failed for lack of memory: %" PRIu64,
+			 usage->failures - failures);
+	if (recorder->lost)
+		add_note(map, "Events that were lost, because there were too many: %" PRIu64,
+			 recorder->lost);
+	if (recorder->now >= MOST_EVENTS)
+		add_note(map, "The recording ended early, with this number of events");
+	for (i = 0; i < usage->regions; i++)
+		describe_region(map, &recorder->seen.regions[i]);
+}
+
+static void clear(struct recorder *recorder)
+{
+	forget(&recorder->seen);
+	free(recorder->cgroups);
+	free(recorder->clients);
+	free(recorder->slots);
+}
+
+enum tool_status map_device(struct tool *tool, uint64_t seconds,
+			    struct map *map)
+{
+	struct recorder recorder = { .tool = tool, .map = map, .now = 1 };
+	enum tool_status status = TOOL_OK;
+	uint64_t failures = UINT64_MAX;
+	bool traced = true;
+	int err = 0;
+
+	map->source = "client";
+	if (seconds)
+		err = record(&recorder, seconds, &failures, &traced);
+	if (!traced && err == -EBUSY)
+		status = tool_fail(tool, err, "map: another 'flexmem map' reads the driver's trace events");
+	else if (!traced)
+		status = tool_fail(tool, err, "map: the driver's trace events cannot be read: %s; --seconds 0 needs none",
+				   strerror(-err));
+	else if (!err)
+		err = look(&recorder, &recorder.seen);
+	end_boxes(&recorder);
+	if (!err) {
+		note_regions(&recorder, &recorder.seen);
+		add_unknown(&recorder);
+		set_groups(&recorder);
+		describe(&recorder, failures);
+		map->events = recorder.now;
+	} else if (!status) {
+		status = tool_error(tool, err, NULL, "map");
+	}
+	clear(&recorder);
+	return status;
+}
