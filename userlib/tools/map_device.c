@@ -137,6 +137,7 @@ static void note_clients(struct recorder *recorder,
 	const size_t before = recorder->client_count;
 	struct cgroup_names names;
 	struct client *client;
+	size_t known = before;
 	size_t i;
 
 	recorder->clients = grow(recorder->clients, before + count,
@@ -145,17 +146,18 @@ static void note_clients(struct recorder *recorder,
 		if (accounts[i].kind != FLEXMEM_ACCOUNT_CLIENT ||
 		    find_client(recorder, accounts[i].id))
 			continue;
-		if (recorder->client_count == before)
+		if (known == before)
 			cgroup_names_find(&names, accounts, count);
-		client = &recorder->clients[recorder->client_count++];
+		client = &recorder->clients[known++];
 		*client = (struct client){
 			.id = accounts[i].id,
 			.tag = tag_of(recorder, accounts[i].parent,
 				      cgroup_names_get(&names, accounts[i].parent)),
 		};
 	}
-	if (recorder->client_count == before)
+	if (known == before)
 		return;
+	recorder->client_count = known;
 	cgroup_names_clear(&names);
 	qsort(recorder->clients, recorder->client_count,
 	      sizeof(*recorder->clients), by_id);
