@@ -286,7 +286,8 @@ def the_effective_limit_and_what_sets_it():
 @test
 def containers():
     one, two = "0123456789abcdef" * 4, "f" * 64
-    for path, cgroup in ((f"/libpod_parent/libpod-{one}", ""), (f"/machine.slice/libpod-{one}.scope/container", ""),
+    for path, cgroup in ((f"/libpod_parent/libpod-{one}", ""), (f"/libpod_parent/{two}/libpod-{one}", ""),
+                         (f"/machine.slice/libpod-{one}.scope/container", ""),
                          (f"/machine.slice/libpod-{one}.scope", ""), (f"/docker/{one}", ""),
                          (f"/system.slice/docker-{one}.scope", ""),
                          (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/cri-containerd-{one}.scope", ""),
@@ -296,6 +297,10 @@ def containers():
                   f"/system.slice/x-{one}.scope", f"/user.slice/libpod-{one}.scope", f"/docker/{one}0", f"/docker/{one[1:]}") as tree:
             found, = report("limit", "--cgroup", one, "--bytes", "1G", FAKE_MOUNTS=tree.mounts)
             assert (found["id"], found["path"]) == (tree.id(path), path), (path, found)
+    # A pod is no container.
+    with Tree(f"/libpod_parent/{one}/libpod-{two}") as tree:
+        status, _, err = run("limit", "--cgroup", one, "--bytes", "1G", FAKE_MOUNTS=tree.mounts)
+        assert status == 2 and f"no container has the id '{one}' here" in err, err
     with Tree(f"/docker/{one}", f"/system.slice/docker-{one}.scope") as tree:
         status, _, err = run("limit", "--cgroup", one, "--bytes", "1G", FAKE_MOUNTS=tree.mounts)
         assert status == 2 and f"several cgroups have the container's id '{one}'" in err, err

@@ -20,9 +20,14 @@
 /* Kubernetes has the most levels: three, and the container. */
 #define DEPTH_MAX 6
 
-/* @hits: how many cgroups have the id. @cgroup: the number of the last. */
+/*
+ * @bare: a name that is only an id is that of a container. podman names the cgroup
+ * of a pod like that, and its containers with a prefix. @hits: how many cgroups
+ * have the id. @cgroup: the number of the last.
+ */
 struct search {
 	const char *id;
+	bool bare;
 	unsigned int hits;
 	uint64_t cgroup;
 };
@@ -42,18 +47,19 @@ bool is_container(const char *text)
  * Returns the id in the name of a container's cgroup, or NULL. The cgroup of
  * podman's monitor, libpod-conmon-ID, is none.
  */
-static const char *id_in(const char *name)
+static const char *id_in(const struct search *search, const char *name)
 {
 	static const char *const engines[] = {
 		"libpod-", "docker-", "cri-containerd-", "crio-", "",
 	};
+	size_t count = sizeof(engines) / sizeof(engines[0]);
 	size_t length = strlen(name);
 	size_t i, prefix;
 
 	if (length > strlen(".scope") &&
 	    !strcmp(name + length - strlen(".scope"), ".scope"))
 		length -= strlen(".scope");
-	for (i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
+	for (i = 0; i < (search->bare ? count : count - 1); i++) {
 		prefix = strlen(engines[i]);
 		if (!strncmp(name, engines[i], prefix) && length > prefix &&
 		    is_id(name + prefix, length - prefix))
@@ -96,7 +102,7 @@ static void search_below(struct search *search, int parent, const char *name,
 	while ((child = readdir(directory))) {
 		if (child->d_type != DT_DIR || child->d_name[0] == '.')
 			continue;
-		id = id_in(child->d_name);
+		id = id_in(search, child->d_name);
 		if (!id) {
 			if (depth < DEPTH_MAX)
 				search_below(search, fd, child->d_name,
@@ -129,9 +135,10 @@ int container_cgroup(const char *id, uint64_t *cgroup)
 	if (!directory)
 		return -errno;
 	while ((child = readdir(directory))) {
-		if (child->d_type == DT_DIR && is_parent(child->d_name))
-			search_below(&search, dirfd(directory), child->d_name,
-				     1);
+		if (child->d_type != DT_DIR || !is_parent(child->d_name))
+			continue;
+		search.bare = strcmp(child->d_name, "libpod_parent");
+		search_below(&search, dirfd(directory), child->d_name, 1);
 	}
 	closedir(directory);
 	*cgroup = search.cgroup;
