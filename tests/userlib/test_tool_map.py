@@ -172,7 +172,8 @@ def the_picture_of_the_page():
 
 # ---- a device ----
 
-INSTANCE = os.path.join(os.path.realpath(BUILD), "tracing", "instances", "flexmem")
+INSTANCE = os.path.join(os.path.realpath(BUILD), "tracing", "instances", "flexmem-map")
+EVENTS = ("alloc", "end", "charge", "region_add", "region_remove")
 
 
 class Tracing:
@@ -181,10 +182,13 @@ class Tracing:
     def __init__(self, *lines, left_over=False):
         self.path = INSTANCE if left_over else os.path.join(tmp.name, "tracing")
         self.env = {"FAKE_TRACING": os.path.join(tmp.name, "tracing"), "FAKE_TICK": 1000000}
-        os.makedirs(os.path.dirname(INSTANCE), exist_ok=True)
-        for folder in ("options", "events/flexmem"):
+        shutil.rmtree(os.path.dirname(INSTANCE), ignore_errors=True)
+        os.makedirs(os.path.dirname(INSTANCE))
+        for folder in ("options", *(f"events/flexmem/flexmem_{name}" for name in EVENTS)):
             os.makedirs(os.path.join(self.path, folder))
-        for name in ("options/context-info", "events/flexmem/filter", "events/flexmem/enable"):
+        # This kernel has no option fields.
+        for name in ("options/context-info", "options/raw", "options/overwrite", "events/flexmem/filter",
+                     "events/flexmem/enable", *(f"events/flexmem/flexmem_{name}/enable" for name in EVENTS)):
             self.write(name, "")
         self.write("trace_pipe", "".join(line + "\n" for line in lines))
         self.path = self.env["FAKE_TRACING"]
@@ -203,13 +207,15 @@ class Tracing:
     def __exit__(self, *_):
         """The instance is gone. It was of one function, and what it is left with is no longer enabled."""
         assert not os.path.exists(INSTANCE)
-        assert (self.read("options/context-info"), self.read("events/flexmem/filter")) == ("0", "minor == 0")
-        assert self.read("events/flexmem/enable") == "10"
+        assert [self.read("options/" + name) for name in ("context-info", "raw", "overwrite")] == ["0", "0", "1"]
+        assert self.read("events/flexmem/filter") == "minor == 0"
+        assert {self.read(f"events/flexmem/flexmem_{name}/enable") for name in EVENTS} == {"1"}
+        assert set(self.read("events/flexmem/enable")) == {"0"}
         shutil.rmtree(self.path)
 
 
-def event(name, client, offset, size, slot=0, chunks=1):
-    return f"flexmem_{name}: minor=0 client={client} handle=3 flags=0x0 slot={slot} offset={offset:#x} size={size} chunks={chunks}"
+def event(name, client, offset, size, slot=0, chunks=1, handle=3):
+    return f"flexmem_{name}: minor=0 client={client} handle={handle} flags=0x0 slot={slot} offset={offset:#x} size={size} chunks={chunks}"
 
 
 def charge(client, size, reason):
@@ -255,7 +261,7 @@ def a_device():
     assert data["ranges"] == [["0", 0, " of region 0x0"], ["0", 12 * GIB, " of region 0x5"], [None, above, "an address that is not known"]], data
     assert (data["events"], data["height"], data["source"], len(data["groups"])) == (10, above + left, "client", 2), data
     assert notes_of(text) == [
-        "5.0 GiB, drawn at the top, were allocated before: the driver does not tell their addresses", "5.0 GiB of 12.0 GiB in use",
+        "5.0 GiB are drawn at the top, because the driver has told no address of them", "5.0 GiB of 12.0 GiB in use",
         "Events that were lost, because there were too many: 12",
         "Region 0x0: 12.0 GiB, of which 7.0 GiB are free, up to 7.0 GiB in one piece; blocks in use: 1"], notes_of(text)
     assert "2 failed, the first at event 3, of 97.7 KiB: a limit of the cgroup, or of one above it</p>" in text, text
@@ -271,6 +277,49 @@ def a_file_that_is_open_for_a_moment():
                 data = data_of(page_of_device("--seconds", "3", before="alloc 1\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"),
                                               FAKE_GUEST=guest, **tracing.env))
             assert [(data["groups"][box[4]], box[3]) for box in data["boxes"] if box[5] == 77] == [(name, 4096)], data
+
+
+@test
+def ends_that_come_late():
+    """A reset takes the region of an allocation, whose end comes when its slot has another region."""
+    lines = (event("alloc", 1, 6 * GIB, 4096), region("remove", 0), event("end", 1, 5 * GIB, 128), region("add", 0, 12 * GIB),
+             event("alloc", 1, 6 * GIB, 512, handle=4), event("end", 77, 6 * GIB, 4096), event("end", 1, 6 * GIB, 4096),
+             event("end", 1, GIB, 256), event("alloc", 1, 0, 128, handle=5), event("end", 1, 0, 1024, handle=5))
+    with Tree("/t/a") as tree, Tracing(*lines) as tracing:
+        data = data_of(page_of_device("--seconds", "3", before="alloc 5G\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"),
+                                      FAKE_PARENT=tree.id("/t"), **tracing.env))
+    # The last one was resized.
+    assert sorted(box[2:4] for box in data["boxes"]) == [[0, 1024], [6 * GIB, 512], [6 * GIB, 4096], [12 * GIB, 5 * GIB - 512]], data
+    found = {box[3]: (box[0], box[1]) for box in data["boxes"]}
+    assert found[4096][1] == found[4096][0] + 1 and found[512][1] == data["events"], data
+
+
+@test
+def events_without_an_end():
+    """A tenant makes events that count for nothing faster than they are read."""
+    with Tracing() as tracing:
+        pipe = os.path.join(tracing.path, "trace_pipe")
+        os.unlink(pipe)
+        os.symlink("/dev/zero", pipe)
+        text = page_of_device("--seconds", "3", **tracing.env)
+    assert "The recording ended early, because there were too many events" in notes_of(text), notes_of(text)
+
+
+@test
+def long_names():
+    """Cgroups whose names are the same for longer than a tag may be, and a character where such a name would be cut."""
+    path, texts = "/t" + 2 * ("/" + "x" * 250), []
+    names = [path + "\u00e4", path + "\u00e5"]
+    for name in names:
+        with Tree(name) as tree, Tracing(charge(1, 99999, 8)) as tracing:
+            ids = {"FAKE_MOUNTS": tree.mounts, "FAKE_UID": tree.id(name)}
+            data = data_of(page_of_device("--seconds", "3", before="alloc 5G\n", **ids, **tracing.env))
+            assert data["groups"] == [name], data
+        with Tree(name) as tree, Tracing(charge(1, 99999, 8)) as tracing:
+            ids = {"FAKE_MOUNTS": tree.mounts, "FAKE_UID": tree.id(name)}
+            image = xml.etree.ElementTree.fromstring(page_of_device("--svg", "--seconds", "3", before="alloc 5G\n", **ids, **tracing.env))
+            texts.append([element.text for element in image.iter("{http://www.w3.org/2000/svg}title")][1])
+    assert all(name in text for name, text in zip(names, texts)), texts
 
 
 @test
@@ -307,7 +356,7 @@ def names_of_a_device_spoil_nothing():
 def too_many_events():
     with Tracing(*(charge(1, 1, 8) for _ in range(250000))) as tracing:
         text = page_of_device("--seconds", "3", **tracing.env)
-    assert 200000 <= data_of(text)["events"] < 200100 and "The recording ended early, with this number of events" in notes_of(text)
+    assert 200000 <= data_of(text)["events"] < 200100 and "The recording ended early, because there were too many events" in notes_of(text)
 
 
 @test
@@ -346,17 +395,25 @@ def an_instance_that_was_left_over():
 @test
 def a_signal_ends_the_recording():
     """Neither the events are lost nor the instance stays."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        with Tracing(region("add", 0), event("end", 1, 0, 512)) as tracing:
+    signals = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+
+    def heed():
+        """A shell makes what it begins in the background ignore SIGINT, nohup SIGHUP; and the map then ignores it, too."""
+        for number in signals:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in signals:
+        with Tracing(region("add", 0), event("alloc", 1, 0, 512), event("end", 1, 0, 512)) as tracing:
             env = {**os.environ, "FAKE_TRACING": tracing.path}
-            with subprocess.Popen([TOOL, "map", "--seconds", "86400", OUTPUT], env=env) as process:
-                while not os.path.exists(INSTANCE) or tracing.read("events/flexmem/enable", INSTANCE) != "1":
+            with subprocess.Popen([TOOL, "map", "--seconds", "86400", OUTPUT], env=env, preexec_fn=heed) as process:
+                while not os.path.exists(INSTANCE) or tracing.read("events/flexmem/flexmem_region_remove/enable", INSTANCE) != "1":
                     assert process.poll() is None
                     time.sleep(0.01)
                 process.send_signal(number)
-                assert process.wait() == 0
+                process.send_signal(signal.SIGINT)
+                assert process.wait(300) == 0
         with open(OUTPUT, encoding="utf-8") as file:
-            assert [box[:4] for box in data_of(file.read())["boxes"]] == [[0, 1, 0, 512]]
+            assert [box[:4] for box in data_of(file.read())["boxes"]] == [[1, 2, 0, 512]]
 
 
 @test

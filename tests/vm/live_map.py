@@ -13,7 +13,8 @@ import flexmem
 from scrapes import NAMES, PARENT, ROOT, move
 
 PAGE = "/tmp/live_map.html"
-ENABLED = "/sys/kernel/tracing/instances/flexmem/events/flexmem/enable"
+# The map enables this event last.
+ENABLED = "/sys/kernel/tracing/instances/flexmem-map/events/flexmem/flexmem_region_remove/enable"
 OLD, KNOWN, NEW = 1 << 20, 1 << 16, 1 << 18
 LIMIT = 8 << 20
 
@@ -40,7 +41,8 @@ def record(action):
             assert process.poll() is None, "the map has ended"
             time.sleep(0.01)
         action()
-        process.send_signal(signal.SIGINT)
+        # A shell that began the test in the background has made it ignore SIGINT.
+        process.send_signal(signal.SIGTERM)
         assert not process.wait()
     assert not os.path.exists(ENABLED)
     with open(PAGE, encoding="utf-8") as file:

@@ -24,6 +24,12 @@
 #define POLL_MS 100
 #define MOST_EVENTS 200000
 #define MOST_SLOTS (1U << 20)
+/*
+ * How many buffers are read before the clock and the signals are looked at, and how many
+ * once no event is added. Many events count for nothing, and tenants make them.
+ */
+#define BUFFERS_AT_ONCE 64
+#define BUFFERS_AT_THE_END 16384
 
 /* In place of a cgroup: of files that were opened and closed between two readings. */
 #define NO_CGROUP UINT64_MAX
@@ -35,11 +41,28 @@ struct client {
 	uint64_t known;
 };
 
-/* Where an allocation begins that is live now, and the number of its box. */
+/* Where an allocation begins that is live now, its handle, and the number of its box. */
 struct live {
 	uint64_t region_id;
 	uint64_t offset;
+	uint32_t handle;
 	size_t box;
+};
+
+/* The region in a slot, or MAP_NOWHERE. @came: it was added while events were read. */
+struct slot {
+	uint64_t region_id;
+	bool came;
+};
+
+/* What the event of an allocation tells. */
+struct told {
+	uint64_t client;
+	uint32_t handle;
+	uint64_t region_id;
+	bool came; /* the region did */
+	uint64_t offset;
+	uint64_t size;
 };
 
 /* A snapshot. */
@@ -51,8 +74,8 @@ struct seen {
 
 /*
  * @now: the number of the next event; what was there before begins at 0. @cgroups: by
- * tag. @slots: the region in each slot, or MAP_NOWHERE. @strange: an event was of no
- * known client. @line: what was read of the next line. @seen: the last snapshot.
+ * tag. @strange: an event was of no known client, or events were lost. @cut: not all
+ * events were read. @line: what was read of the next line. @seen: the last snapshot.
  */
 struct recorder {
 	struct tool *tool;
@@ -63,10 +86,11 @@ struct recorder {
 	uint64_t *cgroups;
 	struct client *clients;
 	size_t client_count;
-	uint64_t *slots;
+	struct slot *slots;
 	uint32_t slot_count;
 	void *live;
 	bool strange;
+	bool cut;
 	char line[512];
 	size_t length;
 	struct seen seen;
@@ -167,7 +191,7 @@ static void note_clients(struct recorder *recorder,
 
 /* A region that comes again may have another size. */
 static void note_region(struct recorder *recorder, uint32_t slot,
-			uint64_t region_id, uint64_t size)
+			uint64_t region_id, uint64_t size, bool came)
 {
 	struct map *map = recorder->map;
 	struct map_range *range = map->ranges;
@@ -178,9 +202,11 @@ static void note_region(struct recorder *recorder, uint32_t slot,
 		recorder->slots = grow(recorder->slots, slot + 1,
 				       sizeof(*recorder->slots));
 		while (recorder->slot_count <= slot)
-			recorder->slots[recorder->slot_count++] = MAP_NOWHERE;
+			recorder->slots[recorder->slot_count++] =
+				(struct slot){ .region_id = MAP_NOWHERE };
 	}
-	recorder->slots[slot] = region_id;
+	if (came || recorder->slots[slot].region_id != region_id)
+		recorder->slots[slot] = (struct slot){ region_id, came };
 	while (range < map->ranges + map->range_count &&
 	       range->region_id != region_id)
 		range++;
@@ -196,7 +222,8 @@ static void note_region(struct recorder *recorder, uint32_t slot,
 
 static uint64_t region_in(const struct recorder *recorder, uint32_t slot)
 {
-	return slot < recorder->slot_count ? recorder->slots[slot] : MAP_NOWHERE;
+	return slot < recorder->slot_count ? recorder->slots[slot].region_id :
+					     MAP_NOWHERE;
 }
 
 /* ---- boxes ---- */
@@ -234,13 +261,20 @@ static struct map_box *add_box(struct recorder *recorder, uint64_t client,
 	return box;
 }
 
+static struct live *find_live(const struct recorder *recorder,
+			      uint64_t region_id, uint64_t offset)
+{
+	struct live wanted = { .region_id = region_id, .offset = offset };
+	struct live *const *found = tfind(&wanted, &recorder->live, by_place);
+
+	return found ? *found : NULL;
+}
+
 /* Takes the box of the allocation that begins here. Returns NULL if there is none. */
 static struct map_box *take_live(struct recorder *recorder, uint64_t region_id,
 				 uint64_t offset)
 {
-	struct live wanted = { .region_id = region_id, .offset = offset };
-	struct live *const *found = tfind(&wanted, &recorder->live, by_place);
-	struct live *live = found ? *found : NULL;
+	struct live *live = find_live(recorder, region_id, offset);
 	size_t box;
 
 	if (!live)
@@ -251,29 +285,41 @@ static struct map_box *take_live(struct recorder *recorder, uint64_t region_id,
 	return &recorder->map->boxes[box];
 }
 
-static void begin_live(struct recorder *recorder, uint64_t client,
-		       uint64_t region_id, uint64_t offset, uint64_t size)
+static void begin_live(struct recorder *recorder, const struct told *told)
 {
-	struct map_box *old = take_live(recorder, region_id, offset);
+	struct map_box *old = take_live(recorder, told->region_id, told->offset);
 	struct live *live = grow(NULL, 1, sizeof(*live));
 
 	/* Events may be lost. */
 	if (old)
 		old->end = recorder->now;
-	*live = (struct live){ region_id, offset, recorder->map->count };
+	*live = (struct live){ told->region_id, told->offset, told->handle,
+			       recorder->map->count };
 	check_memory(tsearch(live, &recorder->live, by_place));
-	add_box(recorder, client, region_id, offset, size)->begin =
-		recorder->now;
+	add_box(recorder, told->client, told->region_id, told->offset,
+		told->size)->begin = recorder->now;
 }
 
-/* What was allocated before is known from now on. */
-static void end_live(struct recorder *recorder, uint64_t client,
-		     uint64_t region_id, uint64_t offset, uint64_t size)
+/*
+ * What was allocated before is known from now on. After a reset the memory of a lost
+ * region ends late: its slot may have another region meanwhile, and its place there
+ * another allocation. RESIZE has no event, so the size is that of the end.
+ */
+static void end_live(struct recorder *recorder, const struct told *told)
 {
-	struct map_box *box = take_live(recorder, region_id, offset);
+	const struct live *live = find_live(recorder, told->region_id,
+					    told->offset);
+	struct map_box *box;
 
+	if (live ? live->handle != told->handle ||
+		   recorder->map->boxes[live->box].from != told->client :
+		   told->came && !recorder->lost)
+		return;
+	box = take_live(recorder, told->region_id, told->offset);
 	if (!box)
-		box = add_box(recorder, client, region_id, offset, size);
+		box = add_box(recorder, told->client, told->region_id,
+			      told->offset, told->size);
+	box->size = told->size;
 	box->end = recorder->now;
 }
 
@@ -301,20 +347,21 @@ static void note_strange(struct recorder *recorder, uint64_t client)
 /* Of an allocation of several chunks the event tells only the first address. */
 static void read_allocation(struct recorder *recorder, const char *text,
 			    void (*call)(struct recorder *recorder,
-					 uint64_t client, uint64_t region_id,
-					 uint64_t offset, uint64_t size))
+					 const struct told *told))
 {
-	uint64_t client, region_id, offset, size;
 	uint32_t slot, chunks;
+	struct told told;
 
-	if (sscanf(text, "client=%" SCNu64 " handle=%*u flags=%*x slot=%" SCNu32 " offset=%" SCNx64 " size=%" SCNu64 " chunks=%" SCNu32,
-		   &client, &slot, &offset, &size, &chunks) != 5 || chunks != 1)
+	if (sscanf(text, "client=%" SCNu64 " handle=%" SCNu32 " flags=%*x slot=%" SCNu32 " offset=%" SCNx64 " size=%" SCNu64 " chunks=%" SCNu32,
+		   &told.client, &told.handle, &slot, &told.offset, &told.size,
+		   &chunks) != 6 || chunks != 1)
 		return;
-	region_id = region_in(recorder, slot);
-	if (region_id == MAP_NOWHERE)
+	told.region_id = region_in(recorder, slot);
+	if (told.region_id == MAP_NOWHERE)
 		return;
-	note_strange(recorder, client);
-	call(recorder, client, region_id, offset, size);
+	told.came = recorder->slots[slot].came;
+	note_strange(recorder, told.client);
+	call(recorder, &told);
 	recorder->now++;
 }
 
@@ -352,11 +399,15 @@ static void read_region(struct recorder *recorder, const char *text, bool comes)
 	if (sscanf(text, "slot=%" SCNu32 " region=%" SCNx64 " domain=%*u size=%" SCNu64,
 		   &slot, &region_id, &size) != 3)
 		return;
-	if (comes)
-		note_region(recorder, slot, region_id, size);
-	else if (region_in(recorder, slot) == region_id)
+	if (comes) {
+		note_region(recorder, slot, region_id, size, true);
+		return;
+	}
+	if (region_in(recorder, slot) == region_id) {
 		end_region(recorder, region_id);
-	recorder->now += !comes;
+		recorder->slots[slot].region_id = MAP_NOWHERE;
+	}
+	recorder->now++;
 }
 
 /*
@@ -369,8 +420,10 @@ static void read_event(struct recorder *recorder, const char *line)
 	uint64_t lost;
 	int text = 0;
 
-	if (sscanf(line, "CPU:%*u [LOST %" SCNu64 " EVENTS]", &lost) == 1)
+	if (sscanf(line, "CPU:%*u [LOST %" SCNu64 " EVENTS]", &lost) == 1) {
 		recorder->lost += lost;
+		recorder->strange = true;
+	}
 	if (sscanf(line, "%31[a-z_]: minor=%*u %n", name, &text) != 1 || !text)
 		return;
 	if (!strcmp(name, "flexmem_alloc"))
@@ -385,13 +438,16 @@ static void read_event(struct recorder *recorder, const char *line)
 		read_region(recorder, line + text, false);
 }
 
-/* Reads what is there. A line may come in parts, and none is longer than the room. */
-static int read_events(struct recorder *recorder, int fd)
+/*
+ * Reads what is there, but at most @buffers. A line may come in parts, and none is longer
+ * than the room.
+ */
+static int read_events(struct recorder *recorder, int fd, unsigned int buffers)
 {
 	char buffer[4096];
 	ssize_t count, i;
 
-	while (recorder->now < MOST_EVENTS) {
+	while (recorder->now < MOST_EVENTS && buffers--) {
 		count = read(fd, buffer, sizeof(buffer));
 		if (count <= 0)
 			return !count || errno == EAGAIN || errno == EINTR ?
@@ -407,6 +463,7 @@ static int read_events(struct recorder *recorder, int fd)
 			read_event(recorder, recorder->line);
 		}
 	}
+	recorder->cut = true;
 	return 0;
 }
 
@@ -417,6 +474,15 @@ static void forget(struct seen *seen)
 	flexmem_regions_free(seen->regions);
 	flexmem_accounts_free(seen->accounts);
 	*seen = (struct seen){ 0 };
+}
+
+static void note_regions(struct recorder *recorder, const struct seen *seen)
+{
+	const struct flexmem_region_state *region = seen->regions;
+
+	for (; region < seen->regions + seen->usage.regions; region++)
+		note_region(recorder, region->slot, region->region_id,
+			    region->total, false);
 }
 
 /* The caller calls forget(). */
@@ -431,17 +497,11 @@ static int look(struct recorder *recorder, struct seen *seen)
 				   sizeof(*seen->accounts));
 	if (!err)
 		note_clients(recorder, seen->accounts, seen->usage.accounts);
+	/* Regions may have come with events that were lost. */
+	if (!err)
+		note_regions(recorder, seen);
 	recorder->strange = false;
 	return err;
-}
-
-static void note_regions(struct recorder *recorder, const struct seen *seen)
-{
-	const struct flexmem_region_state *region = seen->regions;
-
-	for (; region < seen->regions + seen->usage.regions; region++)
-		note_region(recorder, region->slot, region->region_id,
-			    region->total);
 }
 
 static uint64_t now_ms(void)
@@ -457,6 +517,7 @@ static int wait_for_events(struct recorder *recorder, int fd, uint64_t seconds,
 			   const sigset_t *signals)
 {
 	const struct timespec poll = { .tv_nsec = POLL_MS * 1000000L };
+	const struct timespec none = { 0 };
 	const uint64_t begun = now_ms();
 	struct progress progress;
 	uint64_t passed;
@@ -464,17 +525,33 @@ static int wait_for_events(struct recorder *recorder, int fd, uint64_t seconds,
 
 	progress_begin(&progress, stderr, "map", seconds * 1000);
 	do {
-		err = read_events(recorder, fd);
+		recorder->cut = false;
+		err = read_events(recorder, fd, BUFFERS_AT_ONCE);
 		if (!err && recorder->strange)
 			err = look(recorder, &recorder->seen);
 		passed = now_ms() - begun;
 		progress_update(&progress, passed);
 	} while (!err && passed < seconds * 1000 &&
 		 recorder->now < MOST_EVENTS &&
-		 sigtimedwait(signals, NULL, &poll) < 0);
+		 sigtimedwait(signals, NULL, recorder->cut ? &none : &poll) < 0);
 	progress_end(&progress);
 	tracing_stop();
-	return err ? err : read_events(recorder, fd);
+	recorder->cut = false;
+	return err ? err : read_events(recorder, fd, BUFFERS_AT_THE_END);
+}
+
+/* Signals that end the recording: not those that the command shall not notice. */
+static void fill_signals(sigset_t *signals)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action;
+	size_t i;
+
+	sigemptyset(signals);
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!sigaction(numbers[i], NULL, &action) &&
+		    action.sa_handler != SIG_IGN)
+			sigaddset(signals, numbers[i]);
 }
 
 /*
@@ -486,16 +563,14 @@ static int record(struct recorder *recorder, uint64_t seconds,
 		  uint64_t *failures, bool *traced)
 {
 	const char *path = flexmem_device_path(recorder->tool->device);
+	const struct timespec none = { 0 };
 	sigset_t signals, before;
 	struct stat node;
 	int fd, err;
 
 	if (stat(path, &node))
 		return -errno;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
+	fill_signals(&signals);
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	fd = tracing_begin(minor(node.st_rdev));
 	*traced = fd >= 0;
@@ -503,12 +578,14 @@ static int record(struct recorder *recorder, uint64_t seconds,
 	if (*traced) {
 		err = look(recorder, &recorder->seen);
 		if (!err) {
-			note_regions(recorder, &recorder->seen);
 			*failures = recorder->seen.usage.failures;
 			err = wait_for_events(recorder, fd, seconds, &signals);
 		}
 		tracing_end(fd);
 	}
+	/* A second signal ends the recording, too, and no more. */
+	while (sigtimedwait(&signals, NULL, &none) > 0)
+		;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
@@ -559,7 +636,7 @@ static void add_unknown(struct recorder *recorder)
 				     sizeof(*recorder->map->ranges));
 	recorder->map->ranges[recorder->map->range_count++] =
 		(struct map_range){ .region_id = MAP_NOWHERE, .size = place };
-	add_note(recorder->map, "%s, drawn at the top, were allocated before: the driver does not tell their addresses",
+	add_note(recorder->map, "%s are drawn at the top, because the driver has told no address of them",
 		 fmlib_human(place, text));
 }
 
@@ -608,13 +685,13 @@ static void describe(struct recorder *recorder, uint64_t failures)
 	add_note(map, "%s of %s in use", fmlib_human(usage->owned, used),
 		 fmlib_human(usage->total, total));
 	if (usage->failures > failures)
-		add_note(map, "Allocations that failed for lack of memory: %" PRIu64,
+		add_note(map, "Allocations that failed, for whatever reason: %" PRIu64,
 			 usage->failures - failures);
 	if (recorder->lost)
 		add_note(map, "Events that were lost, because there were too many: %" PRIu64,
 			 recorder->lost);
-	if (recorder->now >= MOST_EVENTS)
-		add_note(map, "The recording ended early, with this number of events");
+	if (recorder->cut)
+		add_note(map, "The recording ended early, because there were too many events");
 	for (i = 0; i < usage->regions; i++)
 		describe_region(map, &recorder->seen.regions[i]);
 }
@@ -648,7 +725,6 @@ enum tool_status map_device(struct tool *tool, uint64_t seconds,
 		err = look(&recorder, &recorder.seen);
 	end_boxes(&recorder);
 	if (!err) {
-		note_regions(&recorder, &recorder.seen);
 		add_unknown(&recorder);
 		set_groups(&recorder);
 		describe(&recorder, failures);

@@ -209,7 +209,9 @@ void map_print_failures(FILE *file, const struct map *map)
 
 char *map_group_name(const struct map *map, const struct map_group *group)
 {
-	size_t room = TRACE_TAG_MAX + 60;
+	const char *tag = map->tags && group->key ? map->tags[group->key - 1] :
+						    "no tag";
+	size_t room = strlen(tag) + 60;
 	char *name = grow(NULL, room, 1);
 	int length = 0;
 
@@ -220,8 +222,7 @@ char *map_group_name(const struct map *map, const struct map_group *group)
 		snprintf(name + length, room - (size_t)length,
 			 "stream %" PRIu64, group->key);
 	else
-		snprintf(name + length, room - (size_t)length, "%s",
-			 group->key ? map->tags[group->key - 1] : "no tag");
+		snprintf(name + length, room - (size_t)length, "%s", tag);
 	return name;
 }
 

@@ -15,7 +15,7 @@
 #define TRACING "/sys/kernel/tracing"
 #endif
 
-#define INSTANCE TRACING "/instances/flexmem"
+#define INSTANCE TRACING "/instances/flexmem-map"
 
 /* Opens a file of the instance. Returns a descriptor or a negative errno. */
 static int open_file(const char *name, int flags)
@@ -54,21 +54,50 @@ static int make_instance(void)
 	return rmdir(INSTANCE) || mkdir(INSTANCE, 0700) ? -errno : 0;
 }
 
+/* Each of these events tells of an address or of a failure. */
+static const char *const events[] = { "alloc", "end", "charge", "region_add",
+				      "region_remove" };
+
+/*
+ * An instance begins with the options of the whole system. Not each kernel has each
+ * option.
+ */
+static const struct { const char *name, *value; } options[] = {
+	{ "options/context-info", "0" }, { "options/raw", "0" },
+	{ "options/hex", "0" }, { "options/bin", "0" },
+	{ "options/fields", "0" }, { "options/overwrite", "1" },
+};
+
+static int set_up(uint32_t number)
+{
+	char text[64];
+	size_t i;
+	int err;
+
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		err = put(options[i].name, options[i].value);
+		if (err && err != -ENOENT)
+			return err;
+	}
+	snprintf(text, sizeof(text), "minor == %" PRIu32, number);
+	err = put("events/flexmem/filter", text);
+	for (i = 0; !err && i < sizeof(events) / sizeof(events[0]); i++) {
+		snprintf(text, sizeof(text), "events/flexmem/flexmem_%s/enable",
+			 events[i]);
+		err = put(text, "1");
+	}
+	return err;
+}
+
 int tracing_begin(uint32_t number)
 {
-	char filter[40];
 	int err = make_instance();
 	int fd;
 
 	if (err)
 		return err;
 	fd = open_file("trace_pipe", O_RDONLY | O_NONBLOCK);
-	snprintf(filter, sizeof(filter), "minor == %" PRIu32, number);
-	err = fd < 0 ? fd : put("options/context-info", "0");
-	if (!err)
-		err = put("events/flexmem/filter", filter);
-	if (!err)
-		err = put("events/flexmem/enable", "1");
+	err = fd < 0 ? fd : set_up(number);
 	if (!err)
 		return fd;
 	tracing_end(fd);
@@ -82,6 +111,7 @@ void tracing_stop(void)
 
 void tracing_end(int fd)
 {
+	tracing_stop();
 	if (fd >= 0)
 		close(fd);
 	rmdir(INSTANCE);

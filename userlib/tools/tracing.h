@@ -9,7 +9,7 @@
 /*
  * Begins to trace one function. @number: that of its node. Returns a descriptor from
  * which the events can be read as text, or a negative errno; -EBUSY: another process
- * traces. There is no event's task and time in the text: a task chooses its name.
+ * reads them. There is no event's task and time in the text: a task chooses its name.
  */
 int tracing_begin(uint32_t number);
 /* From here on no event is added. */
