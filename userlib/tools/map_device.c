@@ -414,7 +414,7 @@ static void read_region(struct recorder *recorder, const char *text, bool comes)
  * An event is "NAME: minor=N " and more. The kernel says how many it has not kept:
  * "CPU:N [LOST M EVENTS]".
  */
-static void read_event(struct recorder *recorder, const char *line)
+static void read_trace_event(struct recorder *recorder, const char *line)
 {
 	char name[32];
 	uint64_t lost;
@@ -460,7 +460,7 @@ static int read_events(struct recorder *recorder, int fd, unsigned int buffers)
 			}
 			recorder->line[recorder->length] = '\0';
 			recorder->length = 0;
-			read_event(recorder, recorder->line);
+			read_trace_event(recorder, recorder->line);
 		}
 	}
 	recorder->cut = true;
@@ -675,7 +675,7 @@ static void describe_region(struct map *map,
 			 region->allocated_blocks);
 }
 
-static void describe(struct recorder *recorder, uint64_t failures)
+static void note_figures(struct recorder *recorder, uint64_t failures)
 {
 	const struct flexmem_usage *usage = &recorder->seen.usage;
 	char used[FMLIB_HUMAN_MAX], total[FMLIB_HUMAN_MAX];
@@ -727,7 +727,7 @@ enum tool_status map_device(struct tool *tool, uint64_t seconds,
 	if (!err) {
 		add_unknown(&recorder);
 		set_groups(&recorder);
-		describe(&recorder, failures);
+		note_figures(&recorder, failures);
 		map->events = recorder.now;
 	} else if (!status) {
 		status = tool_error(tool, err, NULL, "map");
