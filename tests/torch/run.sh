@@ -20,6 +20,7 @@ if ((status)); then
 	exit
 fi
 tap 'library, binding and programs' tests/torch/build.sh
+(($#)) || tap 'a snapshot that torch.flexmem has written is converted and replayed' tests/torch/snapshot.sh
 tap_end
 if (($#)); then
 	echo 'TAP version 14'
