@@ -409,8 +409,12 @@ def a_signal_ends_the_recording():
                 while not os.path.exists(INSTANCE) or tracing.read("events/flexmem/flexmem_region_remove/enable", INSTANCE) != "1":
                     assert process.poll() is None
                     time.sleep(0.01)
+                # Both have come before it sees the first: a signal that comes later ends it while it writes the page.
+                process.send_signal(signal.SIGSTOP)
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
                 process.send_signal(number)
                 process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGCONT)
                 assert process.wait(300) == 0
         with open(OUTPUT, encoding="utf-8") as file:
             assert [box[:4] for box in data_of(file.read())["boxes"]] == [[1, 2, 0, 512]]
