@@ -191,7 +191,7 @@ static unsigned int count_notes(const struct file *file)
 static unsigned int count_orphans(struct flexmem_table *table,
 				  const struct flexmem_account *account)
 {
-	const struct flexmem_region *region;
+	struct flexmem_region *region;
 	const struct flexmem_block *block;
 	unsigned int slot, nr = 0;
 
@@ -200,13 +200,27 @@ static unsigned int count_orphans(struct flexmem_table *table,
 		region = flexmem_region_at(table, slot);
 		if (!region)
 			continue;
+		spin_lock(&region->lock);
 		list_for_each_entry(block, &region->blocks.all, link)
 			nr += block->use == FLEXMEM_USE_ORPHANED &&
 			      block->account == account &&
 			      block->allocation->chunks[0] == block;
+		spin_unlock(&region->lock);
 	}
 	mutex_unlock(&table->acquire_lock);
 	return nr;
+}
+
+/* The handles that an account is charged for, once the worker has nothing to do. */
+static u64 settled_handles(struct flexmem_account *account)
+{
+	u64 handles;
+
+	native_settle_work();
+	spin_lock(&account->accounts->lock);
+	handles = account->used[FLEXMEM_RESOURCE_HANDLES];
+	spin_unlock(&account->accounts->lock);
+	return handles;
 }
 
 /*
@@ -218,14 +232,18 @@ static void check_notes(unsigned int fd, const struct file *file,
 			const struct flexmem_file *private)
 {
 	struct flexmem_account *account = private->client.account;
-	unsigned int notes = count_notes(file);
-	u64 handles = account->used[FLEXMEM_RESOURCE_HANDLES];
+	unsigned int notes = count_notes(file), orphans;
+	u64 handles;
 
 	if (flexmem_function_is_gone(&private->fdev->table.function) || private->fdev->table.resets)
 		return;
-	notes += count_orphans(&private->fdev->table, account);
-	WARN(handles != notes, "file %u: %llu handles, %u are known", fd, handles,
-	     notes);
+	/* A job may end meanwhile. Then the worker ends what was freed, and the count is of no moment. */
+	do {
+		handles = settled_handles(account);
+		orphans = count_orphans(&private->fdev->table, account);
+	} while (settled_handles(account) != handles);
+	WARN(handles != notes + orphans, "file %u: %llu handles, %u are known",
+	     fd, handles, notes + orphans);
 }
 
 /* Between two rounds: checks every invariant and every noted handle. */
