@@ -299,6 +299,20 @@ bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
 	return may;
 }
 
+static_assert(FLEXMEM_REASON_RESERVED < FLEXMEM_MAX_REASONS);
+
+/* Counts an ALLOC of the client that ended in -ENOMEM. Any context. */
+void flexmem_account_failed(struct flexmem_account *client,
+			    enum flexmem_reason reason)
+{
+	struct flexmem_accounts *accounts = client->accounts;
+
+	spin_lock(&accounts->lock);
+	for (; client; client = client->parent)
+		client->failures[reason]++;
+	spin_unlock(&accounts->lock);
+}
+
 static bool refuses_region(struct flexmem_account *charged,
 			   struct flexmem_account *account, unsigned int slot,
 			   struct flexmem_refused *refused)

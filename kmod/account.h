@@ -120,6 +120,7 @@ struct flexmem_queued {
  * @refused_cgroup: cgroup: id of the cgroup whose request that was
  * @refused_where: cgroup: where that request could have been placed
  * @wishes: cgroup: wishes that files with charges in it could fulfil
+ * @failures: ALLOCs that ended in -ENOMEM, by enum flexmem_reason
  * @in: charges by slot of the region
  *
  * @accounts, @parent, @kind, @id, @cgroup, @depth, @uid and @pid never change.
@@ -165,6 +166,7 @@ struct flexmem_account {
 	u64 refused_cgroup;
 	u64 refused_where;
 	struct flexmem_wishes wishes;
+	u64 failures[FLEXMEM_MAX_REASONS];
 	struct flexmem_charges in[FLEXMEM_MAX_SLOTS];
 };
 
@@ -277,6 +279,8 @@ enum flexmem_reason flexmem_charge(struct flexmem_account *client, u64 size,
 				   struct flexmem_refused *refused);
 void flexmem_uncharge(struct flexmem_account *client, u64 size,
 		      unsigned int handles);
+void flexmem_account_failed(struct flexmem_account *client,
+			    enum flexmem_reason reason);
 bool flexmem_uncharge_failed(struct flexmem_account *client, u64 size,
 			     unsigned int handles, u64 where);
 bool flexmem_charge_file(struct flexmem_account *client);

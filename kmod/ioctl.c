@@ -145,6 +145,7 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 		alloc_explain(call->client, cmd, &request);
 		cmd->out_client_used = flexmem_client_used(call->client);
 		atomic64_inc(&call->fdev->failures);
+		flexmem_account_failed(call->client->account, request.reason);
 	}
 	return allocation;
 }

@@ -330,7 +330,7 @@ int flexmem_cmd_snapshot(struct flexmem_call *call)
 		return -EOPNOTSUPP;
 	if (cmd->region_entry_size < offsetofend(struct flexmem_region_entry, __reserved) ||
 	    cmd->region_entry_size > FLEXMEM_MAX_STRUCT ||
-	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, parent) ||
+	    cmd->owner_entry_size < offsetofend(struct flexmem_owner_entry, failures) ||
 	    cmd->owner_entry_size > FLEXMEM_MAX_STRUCT)
 		return -EINVAL;
 

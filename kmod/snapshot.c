@@ -61,6 +61,7 @@ static void fill_owner(struct flexmem_account *account,
 		.parent = account->parent ? account->parent->id : 0,
 	};
 	memcpy(entry->limit, account->limit, sizeof(entry->limit));
+	memcpy(entry->failures, account->failures, sizeof(entry->failures));
 	if (client)
 		fill_leaving(account, entry);
 }
@@ -120,8 +121,13 @@ static void fill_accounts(struct flexmem_accounts *accounts,
 	view->nr_owners = 0;
 	if (view->owner && only) {
 		fill_owner(only->parent, &view->owner[view->nr_owners++]);
-		/* A container does not learn about cgroups outside of it. */
+		/*
+		 * A container does not learn about cgroups outside of it, and
+		 * a file not how often others have failed.
+		 */
 		view->owner[0].parent = 0;
+		memset(view->owner[0].failures, 0,
+		       sizeof(view->owner[0].failures));
 		fill_owner(only, &view->owner[view->nr_owners++]);
 	} else if (view->owner) {
 		next_owners(accounts, view);

@@ -362,6 +362,45 @@ static void run_many_owners(struct run *r)
 	must_be_list(r, FLEXMEM_VIEW_OWNERS);
 }
 
+/* Writes all accounts to the list. The root's is the first. */
+static void list_all(struct run *r)
+{
+	struct flexmem_snapshot cmd = ask_for(ARRAY_SIZE(list));
+
+	CALL(r, SNAPSHOT, &cmd);
+}
+
+/* Writes the accounts of file 0's cgroup and of file 0 to the list. */
+static void list_own(struct run *r)
+{
+	struct flexmem_snapshot cmd = ask_for(2);
+
+	cmd.flags = FLEXMEM_SNAPSHOT_OWN;
+	CALL(r, SNAPSHOT, &cmd);
+}
+
+/*
+ * A request that is too large for each device counts for the file and for its cgroup.
+ * The file's opener sees only what failed in the file.
+ */
+static void run_failures(struct run *r)
+{
+	struct flexmem_alloc cmd = CMD(alloc, .length = 1ULL << 50);
+	u64 most = FLEXMEM_REASON_REGION_SIZE, old;
+
+	list_own(r);
+	must(r, !list[1].failures[most], "failures of a new file");
+	list_all(r);
+	old = list[0].failures[most];
+	FAILS(r, ALLOC, &cmd, ENOMEM);
+	must(r, cmd.out_reason == most, "reason");
+	list_all(r);
+	must(r, list[0].failures[most] == old + 1, "failures of the cgroup");
+	list_own(r);
+	must(r, list[1].failures[most] == 1, "failures of the file");
+	must(r, !list[0].failures[most], "failures of others");
+}
+
 #define WAITERS 3
 
 /**
@@ -460,5 +499,6 @@ const struct sequence account_corners[] = {
 	{ "event when an ALLOC may succeed", NULL, run_events },
 	{ "reservation of a removed cgroup", NULL, run_reserve_again },
 	{ "many owners", prepare, run_many_owners },
+	{ "failures by reason", prepare, run_failures },
 	{}
 };

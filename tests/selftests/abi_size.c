@@ -24,7 +24,7 @@ IS_LONG(trim, 24);
 IS_LONG(rw, 48);
 IS_LONG(copy, 48);
 IS_LONG(snapshot, 184);
-IS_LONG(owner_entry, 136);
+IS_LONG(owner_entry, 256);
 IS_LONG(resource_limit, 48);
 IS_LONG(resize, 80);
 IS_LONG(reserve, 32);

@@ -237,6 +237,38 @@ TEST_F(snapshot, users_see_no_counts_of_calls)
 	EXPECT_EQ(0, own.sums.out_allocs);
 }
 
+TEST_F(snapshot, failures_have_a_reason_and_an_owner)
+{
+	const __u32 reason = FLEXMEM_REASON_REGION_SIZE;
+	const __u64 alice = fm_client_id(self->alice);
+	const __u64 bob = fm_client_id(self->bob);
+	struct account old, a;
+	struct flexmem_alloc large;
+	struct fm_own own;
+	unsigned int i;
+
+	ACCOUNT(self->root, &old);
+	EXPECT_EQ(ENOMEM, fm_alloc(self->alice, 1ULL << 50, &large));
+	ASSERT_EQ(reason, large.out_reason);
+	ACCOUNT(self->root, &a);
+	for (i = 0; i < FLEXMEM_MAX_REASONS; i++) {
+		EXPECT_EQ(i == reason, OWNER(&a, CLIENT, alice)->failures[i]);
+		EXPECT_EQ(0, OWNER(&a, CLIENT, bob)->failures[i]);
+		EXPECT_EQ(OWNER(&old, CGROUP, fm_account_id(ALICE))->failures[i] + (i == reason),
+			  OWNER(&a, CGROUP, fm_account_id(ALICE))->failures[i]);
+		EXPECT_EQ(OWNER(&old, CGROUP, fm_account_id(BOB))->failures[i],
+			  OWNER(&a, CGROUP, fm_account_id(BOB))->failures[i]);
+		EXPECT_EQ(OWNER(&old, CGROUP, fm_account_id(0))->failures[i] + (i == reason),
+			  OWNER(&a, CGROUP, fm_account_id(0))->failures[i]);
+	}
+	/* A user sees what failed in its own file. */
+	BECOME(ALICE);
+	ASSERT_EQ(0, fm_own(self->alice, &own));
+	BECOME(0);
+	EXPECT_EQ(1, own.file.failures[reason]);
+	EXPECT_EQ(0, own.cgroup.failures[reason]);
+}
+
 struct stranger {
 	int fd;
 	int flags;		/* the namespaces that the child unshares */

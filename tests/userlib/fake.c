@@ -385,6 +385,7 @@ static void explain(const struct file *file, struct flexmem_alloc *cmd,
 	if (fake.alone)
 		cmd->out_refusal.flags |= FLEXMEM_REFUSAL_ALONE;
 	failures++;
+	note_failure(file, reason);
 }
 
 static void check_entry(const struct flexmem_alloc *cmd)

@@ -16,6 +16,7 @@ struct user {
 	uint64_t uid;
 	uint64_t peak;
 	uint64_t limit[FLEXMEM_NR_RESOURCES];
+	uint64_t failures[FLEXMEM_MAX_REASONS];
 	uint32_t reservation;
 };
 
@@ -181,6 +182,15 @@ uint32_t limit_reached(const struct file *file, uint64_t size,
 		       FLEXMEM_REASON_CGROUP_LIMIT;
 }
 
+void note_failure(const struct file *file, uint32_t reason)
+{
+	struct users *users = users_of(file);
+
+	get_user(users, file->uid)->failures[reason]++;
+	if (fake.parent && fake.parent != file->uid)
+		get_user(users, fake.parent)->failures[reason]++;
+}
+
 void describe_limit(const struct file *file, struct flexmem_domain_info *cmd)
 {
 	uint64_t limit = get_user(users_of(file), file->uid)->limit[FLEXMEM_RESOURCE_BYTES];
@@ -264,6 +274,7 @@ static void fill_user(const struct user *user, bool is_first,
 	if (is_first && fake.broken)
 		entry->reservation = fake.broken;
 	memcpy(entry->limit, user->limit, sizeof(entry->limit));
+	memcpy(entry->failures, user->failures, sizeof(entry->failures));
 }
 
 static void fill_client(const struct file *file,

@@ -116,6 +116,7 @@ uint32_t limit_reached(const struct file *file, uint64_t size,
 		       struct flexmem_refusal *refusal);
 void describe_limit(const struct file *file, struct flexmem_domain_info *cmd);
 void note_peak(const struct file *file);
+void note_failure(const struct file *file, uint32_t reason);
 int owner_command(struct file *file, unsigned int number, void *arg);
 
 #endif /* FAKE_STATE_H */

@@ -436,7 +436,7 @@ def owners():
     assert found["owners"][2] == {
         "kind": "client", "id": 1, "path": None, "parent": 1000, "uid": 1000, "pid": 5000000, "process": None, "bytes": GIB, "orphaned": 0,
         "leaving": 0, "waits_ms": 0, "peak": 6 * GIB, "slots": 1, "handles": 1, "files": 1, "removed": False, "reservation": 0, "reserved": 0,
-        "limit": {"bytes": None, "regions": None, "handles": None, "files": None}}, found
+        "limit": {"bytes": None, "regions": None, "handles": None, "files": None}, "failures": {}}, found
 
 
 @test

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests `flexmem export`, the figures for Prometheus. Prints TAP."""
 
+import json
 import os
 import re
 import shutil
@@ -71,6 +72,23 @@ def figures_add_up():
     assert one(found, "flexmem_domain_acquired_bytes", domain="0") == one(found, "flexmem_acquired_bytes")
     assert one(found, "flexmem_allocations_total") == 2, found
     assert found["flexmem_cgroup_bytes"] == [], found
+
+
+@test
+def failures_have_a_reason():
+    with Tree("/t/a") as tree:
+        out = good("shell", stdin="alloc 1G\nexport --show /\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"), FAKE_PARENT=tree.id("/t"))
+        found = parse(out[out.index("# HELP"):])
+        assert all(number == 0 for _, number in found["flexmem_cgroup_failures_total"]), found
+        failed = f"limit --cgroup {tree.id('/t/a')} --bytes 1G\nalloc 2G\nalloc 3G\nalloc 4096T\nexport --show /\nowners --json\n"
+        _, out, _ = run("shell", stdin=failed, FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"), FAKE_PARENT=tree.id("/t"))
+        text, owners = out[out.index("# HELP"):].split("\n{", 1)
+        found = parse(text + "\n")
+        for cgroup in ("/t", "/t/a"):
+            sums = {labels["reason"]: number for labels, number in found["flexmem_cgroup_failures_total"] if labels["cgroup"] == cgroup}
+            assert sums.pop("cgroup_limit") == 3 and len(sums) == 10 and not any(sums.values()), (cgroup, sums)
+        told = {owner["path"]: owner["failures"] for owner in json.loads("{" + owners)["owners"] if owner["kind"] == "cgroup"}
+        assert told == {"/t": {"cgroup_limit": 3}, "/t/a": {"cgroup_limit": 3}}, told
 
 
 @test

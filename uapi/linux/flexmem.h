@@ -450,6 +450,9 @@ enum flexmem_reason {
 	FLEXMEM_REASON_RESERVED = 10,
 };
 
+/* Each enum flexmem_reason is less, in later versions, too. */
+#define FLEXMEM_MAX_REASONS 15
+
 /**
  * enum flexmem_alloc_flags - what kind of memory
  * @FLEXMEM_ALLOC_PROGRAM: for a device program. It comes from the slots that
@@ -1037,6 +1040,10 @@ enum flexmem_limit_flags {
  * @parent: id of the cgroup to which everything of this owner is charged, too.
  *	CLIENT: the opener's cgroup. CGROUP: the cgroup above it; 0: there is none,
  *	or the caller is not an administrator
+ * @failures: for each enum flexmem_reason, the ALLOCs that ended in ENOMEM for this
+ *	reason; NONE: the kernel had no memory. CGROUP: 0 with
+ *	SNAPSHOT_OWN, and if the caller is not an administrator; they begin at 0
+ *	again when the cgroup has had neither a file, a charge nor a limit
  *
  * Bytes that were lost in a reset are charged to no account.
  */
@@ -1058,6 +1065,7 @@ struct flexmem_owner_entry {
 	__aligned_u64 leaving;
 	__aligned_u64 waits_ms;
 	__aligned_u64 parent;
+	__aligned_u64 failures[FLEXMEM_MAX_REASONS];
 };
 
 /**

@@ -793,6 +793,12 @@ struct flexmem_usage {
 };
 
 /**
+ * FLEXMEM_REASONS - number of members of &flexmem_account_state.failures; not all have
+ * an enum flexmem_limit
+ */
+#define FLEXMEM_REASONS 15
+
+/**
  * struct flexmem_account_state - charges and limits of a client or cgroup
  * @kind: enum flexmem_account_kind
  * @removed: FLEXMEM_ACCOUNT_CGROUP: 1 if the cgroup was removed. Its limits and
@@ -821,6 +827,10 @@ struct flexmem_usage {
  * @parent: id of the cgroup to which everything of this account is charged, too:
  *	of a client the opener's, of a cgroup the one above it. 0: there is none, or
  *	the caller is not an administrator
+ * @failures: allocations that failed, by enum flexmem_limit; FLEXMEM_LIMIT_NONE: the
+ *	kernel had no memory. FLEXMEM_ACCOUNT_CGROUP: 0 if the caller is not an
+ *	administrator; begins at 0 again once the cgroup has had neither a file, a
+ *	charge nor a limit
  */
 struct flexmem_account_state {
 	uint32_t kind;
@@ -840,6 +850,7 @@ struct flexmem_account_state {
 	uint64_t leaving;
 	uint64_t waits_ms;
 	uint64_t parent;
+	uint64_t failures[FLEXMEM_REASONS];
 };
 
 /**

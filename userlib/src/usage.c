@@ -10,7 +10,8 @@
 
 _Static_assert((int)FLEXMEM_NR_RESOURCES == FLEXMEM_CHARGES &&
 	       (int)FLEXMEM_SCOPE_DEFAULT == FLEXMEM_FOR_DEFAULT &&
-	       FLEXMEM_NO_LIMIT == FLEXMEM_UNLIMITED,
+	       FLEXMEM_NO_LIMIT == FLEXMEM_UNLIMITED &&
+	       FLEXMEM_MAX_REASONS == FLEXMEM_REASONS,
 	       "the library counts what the driver counts");
 
 /*
@@ -124,6 +125,7 @@ static void account_from_uapi(const void *from, void *to, size_t size)
 	};
 
 	memcpy(account.limit, entry->limit, sizeof(account.limit));
+	memcpy(account.failures, entry->failures, sizeof(account.failures));
 	account.reservation = entry->reservation;
 	account.reserved = entry->reserved;
 	fmlib_copy_out(to, size, FMLIB_ACCOUNT_MIN, &account, sizeof(account));

@@ -253,6 +253,33 @@ static void print_accounts(const struct exporter *exporter, const char *metric,
 	}
 }
 
+/* The reasons that the library has no name for are of a later driver. */
+static void print_failures(const struct exporter *exporter, const char *metric,
+			   const struct scraped *function)
+{
+	const struct flexmem_account_state *account;
+	const char *path;
+	uint32_t limit;
+
+	for (account = function->accounts;
+	     account < function->accounts + function->cgroups; account++) {
+		if (label_of(exporter, function, account, &path) != LABEL_PATH)
+			continue;
+		for (limit = 0; limit <= FLEXMEM_LIMIT_RESERVED; limit++) {
+			fprintf(exporter->file, "%s{", metric);
+			print_label(exporter->file, "function",
+				    function->identity.id);
+			putc(',', exporter->file);
+			print_label(exporter->file, "cgroup", path);
+			putc(',', exporter->file);
+			print_label(exporter->file, "reason",
+				    flexmem_limit_name(limit));
+			fprintf(exporter->file, "} %" PRIu64 "\n",
+				account->failures[limit]);
+		}
+	}
+}
+
 /*
  * A metric. Its samples come from @print, or are the number at @usage of the sums,
  * or at @account of each shown cgroup.
@@ -302,6 +329,8 @@ static const struct family {
 	  ACCOUNT(orphaned) },
 	{ "flexmem_cgroup_peak_bytes", "gauge", "The most memory that a cgroup and all below it have had.",
 	  ACCOUNT(peak) },
+	{ "flexmem_cgroup_failures_total", "counter", "Allocations of a cgroup and of all below it that failed, by reason.",
+	  .print = print_failures },
 	{ "flexmem_cgroup_open_files", "gauge", "Number of open files of a cgroup and of all below it.",
 	  ACCOUNT(files) },
 	{ "flexmem_cgroup_limit_bytes", "gauge", "The limit of a cgroup; no sample if it has none.",

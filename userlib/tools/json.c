@@ -370,6 +370,20 @@ json_t *json_path(const char *path)
 	return path ? json_text(path) : json_null();
 }
 
+/* Only what has happened. */
+static json_t *json_failures(const struct flexmem_account_state *account)
+{
+	json_t *object = json_checked(json_object());
+	uint32_t limit;
+
+	for (limit = 0; limit <= FLEXMEM_LIMIT_RESERVED; limit++) {
+		if (account->failures[limit])
+			json_add(object, flexmem_limit_name(limit),
+				 json_number(account->failures[limit]));
+	}
+	return object;
+}
+
 json_t *json_accounts(const struct flexmem_account_state *accounts,
 		      size_t count, const struct cgroup_names *names)
 {
@@ -413,6 +427,7 @@ json_t *json_accounts(const struct flexmem_account_state *accounts,
 			json_add(limit, charge_name(j),
 				 json_limit(one->limit[j]));
 		json_add(object, "limit", limit);
+		json_add(object, "failures", json_failures(one));
 		json_array_append_new(array, object);
 	}
 	return array;
