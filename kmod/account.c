@@ -648,7 +648,7 @@ bool flexmem_account_want(struct flexmem_listener *listener, u64 bytes,
 		flexmem_gauge_wish(&accounts->gauge, listener, wishes,
 				   min(bytes, accounts->gauge.memory));
 	spin_unlock(&accounts->lock);
-	flexmem_pressure_wanted(accounts);
+	flexmem_pressure_tell(accounts);
 	return could_help;
 }
 

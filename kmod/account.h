@@ -230,6 +230,29 @@ struct flexmem_accounts {
 	struct flexmem_slot_charges in[FLEXMEM_MAX_SLOTS];
 };
 
+/*
+ * Counts memory that becomes free, for flexmem_pressure_tell_free(). Context: any,
+ * also under the lock of a region: who finds no room there knows of the free.
+ */
+static inline void flexmem_pressure_count_free(struct flexmem_accounts *accounts)
+{
+	/* The free bytes change before the number. Pairs with the searches. */
+	smp_mb__before_atomic();
+	atomic64_inc(&accounts->gauge.frees);
+	/* Counts before @hungry is read. Pairs with flexmem_pressure_failed(). */
+	smp_mb__after_atomic();
+}
+
+/*
+ * Notes that an ALLOC that failed may succeed now. Context: any, but not under
+ * &flexmem_accounts.lock.
+ */
+static inline void flexmem_pressure_freed(struct flexmem_accounts *accounts)
+{
+	flexmem_pressure_count_free(accounts);
+	flexmem_pressure_tell_free(accounts);
+}
+
 /* Bytes that no allocation can get now. The caller holds accounts->lock. */
 static inline u64
 flexmem_accounts_in_use(const struct flexmem_accounts *accounts)

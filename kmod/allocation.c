@@ -16,6 +16,7 @@
 
 #include "allocation.h"
 #include "owner.h"
+#include "part.h"
 #include "placement.h"
 #include "scrub.h"
 #include "spare.h"
@@ -206,6 +207,49 @@ void flexmem_allocation_orphan(struct flexmem_allocation *allocation)
 
 	for (i = 0; i < allocation->nr_chunks; i++)
 		flexmem_region_orphan(allocation->chunks[i]);
+}
+
+/* Inline, because each FREE calls it. */
+static __always_inline void put(struct flexmem_allocation *allocation,
+				struct flexmem_stock *stock)
+{
+	if (!refcount_dec_and_test(&allocation->refs))
+		return;
+	if (allocation->fences)
+		flexmem_parts_call(leave, allocation, stock);
+	else
+		flexmem_allocation_end(allocation, stock);
+}
+
+/**
+ * flexmem_allocation_put - put a reference
+ * @allocation: allocation, which this may free
+ *
+ * After the last reference was put, the blocks are freed as soon as the device
+ * no longer uses them.
+ *
+ * Context: may sleep.
+ */
+void flexmem_allocation_put(struct flexmem_allocation *allocation)
+{
+	put(allocation, NULL);
+}
+EXPORT_SYMBOL_GPL(flexmem_allocation_put);
+
+/*
+ * Frees an allocation for its owner. An allocation that is still in use is leaving
+ * from now on, and stays charged with its handle.
+ * @allocation: this function puts the reference of the handle. The caller has a
+ * reference to the account. @stock: stock that may keep the objects that this
+ * frees.
+ */
+void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
+				    struct flexmem_stock *stock)
+{
+	/* No task can get a further reference by the handle. */
+	if (refcount_read(&allocation->refs) > 1)
+		flexmem_allocation_orphan(allocation);
+	put(allocation, stock);
 }
 
 /**

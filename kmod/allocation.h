@@ -85,6 +85,8 @@ void flexmem_allocation_get(struct flexmem_allocation *allocation);
 void flexmem_allocation_orphan(struct flexmem_allocation *allocation);
 void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock);
+void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
+				    struct flexmem_stock *stock);
 struct flexmem_block *
 flexmem_allocation_chunk(const struct flexmem_allocation *allocation,
 			 u64 *offset);

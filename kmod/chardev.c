@@ -30,9 +30,7 @@
 #include <linux/module.h>
 #include <linux/mount.h>
 #include <linux/mutex.h>
-#include <linux/poll.h>
 #include <linux/pseudo_fs.h>
-#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
@@ -160,66 +158,6 @@ static int flexmem_mmap(struct file *filp, struct vm_area_struct *vma)
 			       flexmem_mapping_mmap(chunk, vma);
 }
 
-static __poll_t flexmem_poll(struct file *filp, poll_table *wait)
-{
-	struct flexmem_file *file = filp->private_data;
-	struct flexmem_listener *listener = &file->client.listener;
-	struct flexmem_table *table = &file->fdev->table;
-
-	poll_wait(filp, &listener->readers, wait);
-	if (flexmem_function_is_gone(&table->function))
-		return EPOLLERR | EPOLLHUP;
-	return flexmem_pressure_has_news(&table->accounts, listener) ?
-		EPOLLIN | EPOLLRDNORM : 0;
-}
-
-/*
- * Takes the event after copying it, so that an event that cannot be copied stays
- * pending. Returns 0 if there is no event.
- */
-static int read_event(struct flexmem_file *file, char __user *to, size_t count)
-{
-	struct flexmem_accounts *accounts = &file->fdev->table.accounts;
-	struct flexmem_listener *listener = &file->client.listener;
-	struct flexmem_reading reading;
-
-	do {
-		if (!flexmem_pressure_look(accounts, listener, &reading))
-			return 0;
-		reading.event.size = count;
-		if (copy_to_user(to, &reading.event, count))
-			return -EFAULT;
-	} while (!flexmem_pressure_take(accounts, listener, &reading));
-	return count;
-}
-
-static ssize_t flexmem_read(struct file *filp, char __user *to, size_t count,
-			    loff_t *pos)
-{
-	struct flexmem_file *file = filp->private_data;
-	struct flexmem_listener *listener = &file->client.listener;
-	struct flexmem_table *table = &file->fdev->table;
-	int rc;
-
-	if (count < FLEXMEM_EVENT_MIN)
-		return -EINVAL;
-	count = min(count, sizeof(struct flexmem_event));
-	for (;;) {
-		if (flexmem_function_is_gone(&table->function))
-			return -ENODEV;
-		rc = read_event(file, to, count);
-		if (rc)
-			return rc;
-		if (filp->f_flags & O_NONBLOCK)
-			return -EAGAIN;
-		rc = wait_event_interruptible(listener->readers,
-					      flexmem_pressure_has_news(&table->accounts,
-									listener));
-		if (rc)
-			return rc;
-	}
-}
-
 /* Prints the client's figures in the format of gpu/drm-usage-stats.rst. */
 static void flexmem_show_fdinfo(struct seq_file *m, struct file *filp)
 {
@@ -251,8 +189,8 @@ static const struct file_operations flexmem_fops = {
 	.owner = THIS_MODULE,
 	.open = flexmem_open,
 	.release = flexmem_release,
-	.read = flexmem_read,
-	.poll = flexmem_poll,
+	.read = flexmem_pressure_read,
+	.poll = flexmem_pressure_poll,
 	.unlocked_ioctl = flexmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = flexmem_mmap,

@@ -20,8 +20,8 @@
 #include "client.h"
 #include "leaving.h"
 #include "owner.h"
+#include "part.h"
 #include "scrub.h"
-#include "space.h"
 #include "table.h"
 #include "trace.h"
 
@@ -400,68 +400,6 @@ u32 flexmem_client_handle(struct flexmem_client *client,
 	return handle;
 }
 
-/* The client's device-virtual space, or NULL if it has none yet. */
-struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client)
-{
-	struct flexmem_space *space;
-
-	spin_lock(&client->handles.lock);
-	space = client->space;
-	spin_unlock(&client->handles.lock);
-	return space;
-}
-
-/*
- * The client's device-virtual space; makes it if there is none yet. The function
- * has page tables. May sleep. NULL: no memory.
- */
-struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
-{
-	struct flexmem_space *space = flexmem_client_find_space(client);
-	struct flexmem_space *unused = NULL;
-
-	if (space)
-		return space;
-	space = flexmem_space_open(client->table);
-	if (!space)
-		return NULL;
-	spin_lock(&client->handles.lock);
-	/* Another thread may have made the space in the meantime. */
-	if (client->space) {
-		unused = space;
-		space = client->space;
-	}
-	client->space = space;
-	spin_unlock(&client->handles.lock);
-	if (unused)
-		flexmem_space_put(unused);
-	return space;
-}
-
-/**
- * flexmem_client_space - the device-virtual space of a client
- * @client: client that the caller has a reference to
- *
- * A program of this client runs in this space. After the client has closed the
- * file, flexmem unmaps the space, and then the program faults on every address.
- * That may take long if the firmware does not answer. Until then no other client
- * gets the memory.
- *
- * Context: not an interrupt.
- * Return: the number of the space (&struct flexmem_vm_range.space); 0 if the
- * client has reserved no addresses yet, or has closed the file.
- */
-u64 flexmem_client_space(struct flexmem_client *client)
-{
-	u64 number;
-
-	spin_lock(&client->handles.lock);
-	number = client->space ? client->space->vm.space : 0;
-	spin_unlock(&client->handles.lock);
-	return number;
-}
-EXPORT_SYMBOL_GPL(flexmem_client_space);
-
 /* The client's account, for flexmem_owner_put(); NULL after close(). */
 static struct flexmem_account *get_account(struct flexmem_client *client)
 {
@@ -578,18 +516,6 @@ static void tell_driver(struct flexmem_client *client)
 	mutex_unlock(&table->function.data_lock);
 }
 
-static void close_space(struct flexmem_client *client)
-{
-	struct flexmem_space *space;
-
-	spin_lock(&client->handles.lock);
-	space = client->space;
-	client->space = NULL;
-	spin_unlock(&client->handles.lock);
-	if (space)
-		flexmem_space_close(space);
-}
-
 /* Closes the client's account. flexmem_client_hold() may run meanwhile. */
 static void close_account(struct flexmem_client *client)
 {
@@ -612,10 +538,9 @@ void flexmem_client_fini(struct flexmem_client *client)
 	struct flexmem_allocation *allocation;
 	u32 index = 0;
 
-	flexmem_pressure_unlisten(&client->table->accounts, &client->listener);
 	if (READ_ONCE(client->is_known))
 		tell_driver(client);
-	close_space(client);
+	flexmem_parts_undo(close, client);
 	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
 		flexmem_client_release(client, allocation);
 		cond_resched();

@@ -79,8 +79,6 @@ int flexmem_client_lookup(struct flexmem_client *client, u32 handle,
 			  struct flexmem_lookup *out);
 u32 flexmem_client_handle(struct flexmem_client *client,
 			  const struct flexmem_allocation *allocation);
-struct flexmem_space *flexmem_client_find_space(struct flexmem_client *client);
-struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client);
 
 u64 flexmem_client_used(struct flexmem_client *client);
 

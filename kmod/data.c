@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * READ, WRITE and COPY move the bytes of allocations. READ and WRITE are for
- * memory that the CPU cannot map. The device carries out COPY, because a copy
- * by the CPU would move each byte across the bus twice.
+ * Bytes and maps; mapping.c has the maps. READ, WRITE and COPY move the bytes of
+ * allocations. READ and WRITE are for memory that the CPU cannot map. The device
+ * carries out COPY, because a copy by the CPU would move each byte across the bus
+ * twice.
  *
  * All three move bytes in parts, so that data_lock is never held for long, and
  * a killed caller need not wait for the end. READ and WRITE go through a buffer
  * of the kernel, because no lock may be held while user memory is touched.
  *
- * The caller has looked up the allocations and hands over its references. A
- * held reference keeps other tasks from resizing, freeing or scrubbing the
+ * A held reference keeps other tasks from resizing, freeing or scrubbing the
  * allocation.
  */
 
 #include <linux/align.h>
+#include <linux/err.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -21,9 +22,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "allocation.h"
 #include "data.h"
-#include "table.h"
+#include "ioctl.h"
 
 /**
  * struct transfer - bytes to move
@@ -157,40 +157,61 @@ static void *alloc_buffer(u64 length, u64 *room)
 }
 
 /*
- * Copies out of an allocation or into it.
- * @allocation: allocation of a device that can read and write; the caller's
- * reference is put before this returns. @rw: @rw->out_done is 0 before, and
- * receives the number of bytes copied, also on failure. @write: copy into the
- * allocation.
- * Context: may sleep; touches user memory. Return: 0; -EIO if the allocation is
- * lost; -EINVAL if some bytes lie outside of the allocation; -EFAULT; -EINTR;
- * -ENODEV; -ENOMEM; or an error of the firmware.
+ * Copies out of an allocation, or with @write into it. @cmd->out_done is 0 before,
+ * and receives the number of bytes copied, also on failure.
  */
-int flexmem_data_rw(struct flexmem_allocation *allocation,
-		    struct flexmem_rw *rw, bool write)
+static int do_rw(struct flexmem_client *client, struct flexmem_rw *cmd,
+		 bool write)
 {
+	struct flexmem_allocation *allocation;
 	struct transfer t = {
-		.to = write ? allocation : NULL,
-		.from = write ? NULL : allocation,
-		.to_offset = rw->offset,
-		.from_offset = rw->offset,
-		.user = u64_to_user_ptr(rw->data),
+		.to_offset = cmd->offset,
+		.from_offset = cmd->offset,
+		.user = u64_to_user_ptr(cmd->data),
 	};
-	int rc = flexmem_allocation_error(allocation);
+	int rc;
 
-	if (!rc && !has_range(allocation, rw->offset, rw->length))
+	allocation = flexmem_client_allocation(client, cmd->handle);
+	if (IS_ERR(allocation))
+		return PTR_ERR(allocation);
+	*(write ? &t.to : &t.from) = allocation;
+	rc = flexmem_allocation_error(allocation);
+	if (!rc && !has_range(allocation, cmd->offset, cmd->length))
 		rc = -EINVAL;
 	if (rc)
 		goto put;
 	rc = -ENOMEM;
-	t.buffer = alloc_buffer(rw->length, &t.max);
+	t.buffer = alloc_buffer(cmd->length, &t.max);
 	if (!t.buffer)
 		goto put;
-	rc = move(&t, rw->length, &rw->out_done);
+	rc = move(&t, cmd->length, &cmd->out_done);
 	kfree(t.buffer);
 put:
 	flexmem_allocation_put(allocation);
 	return rc;
+}
+
+static int rw(struct flexmem_call *call, bool write)
+{
+	struct flexmem_rw *cmd = call->cmd;
+	int rc, reply_rc;
+
+	if (cmd->__reserved)
+		return -EOPNOTSUPP;
+	cmd->out_done = 0;
+	rc = do_rw(call->client, cmd, write);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
+}
+
+static int cmd_read(struct flexmem_call *call)
+{
+	return rw(call, false);
+}
+
+static int cmd_write(struct flexmem_call *call)
+{
+	return rw(call, true);
 }
 
 static bool can_copy(const struct flexmem_allocation *to,
@@ -242,3 +263,43 @@ int flexmem_data_copy(struct flexmem_allocation *to,
 	flexmem_allocation_put(to);
 	return rc;
 }
+
+static int do_copy(struct flexmem_call *call)
+{
+	struct flexmem_allocation *to, *from;
+	struct flexmem_copy *cmd = call->cmd;
+
+	to = flexmem_client_allocation(call->client, cmd->to);
+	if (IS_ERR(to))
+		return PTR_ERR(to);
+	from = flexmem_client_allocation(call->client, cmd->from);
+	if (IS_ERR(from)) {
+		flexmem_allocation_put(to);
+		return PTR_ERR(from);
+	}
+	return flexmem_data_copy(to, from, cmd);
+}
+
+static int cmd_copy(struct flexmem_call *call)
+{
+	struct flexmem_copy *cmd = call->cmd;
+	int rc, reply_rc;
+
+	cmd->out_done = 0;
+	rc = do_copy(call);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	return rc ?: reply_rc;
+}
+
+const struct flexmem_part_ops flexmem_part_bytes = {
+	.commands = (const struct flexmem_command[]) {
+		COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done,
+			READS | NEEDS(FLEXMEM_CAP_RW), cmd_read),
+		COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done,
+			CHANGES | NEEDS(FLEXMEM_CAP_RW), cmd_write),
+		COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done,
+			CHANGES | NEEDS(FLEXMEM_CAP_COPY), cmd_copy),
+		{}
+	},
+	.capabilities = FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY,
+};

@@ -3,13 +3,9 @@
 #ifndef _FLEXMEM_DATA_H
 #define _FLEXMEM_DATA_H
 
-#include <linux/types.h>
-#include <linux/flexmem.h>
-
 struct flexmem_allocation;
+struct flexmem_copy;
 
-int flexmem_data_rw(struct flexmem_allocation *allocation,
-		    struct flexmem_rw *rw, bool write);
 int flexmem_data_copy(struct flexmem_allocation *to,
 		      struct flexmem_allocation *from,
 		      struct flexmem_copy *copy);

@@ -28,13 +28,6 @@ static void device_release(struct device *dev)
 {
 	struct flexmem_dev *fdev = container_of(dev, struct flexmem_dev, dev);
 
-	/*
-	 * The worker may still put references to allocations that jobs of
-	 * killed callers or closed spaces hold. An allocation with a fence that
-	 * has not signalled then waits for the fence (leaving.c).
-	 */
-	flush_workqueue(fdev->table.function.worker);
-	flush_work(&fdev->table.leaving.work);
 	flexmem_table_fini(&fdev->table);
 	flexmem_chardev_put_inode(fdev);
 	kfree(fdev);
@@ -71,7 +64,6 @@ flexmem_device_register(struct device *parent,
 	rc = flexmem_table_init(&fdev->table, parent, desc, &settings);
 	if (rc)
 		goto free_device;
-	flexmem_leaving_init(&fdev->table.leaving);
 	strscpy(fdev->name, desc->name, sizeof(fdev->name));
 	if (settings.acquire == FLEXMEM_ACQUIRE_PREALLOC) {
 		mutex_lock(&fdev->table.acquire_lock);
@@ -123,7 +115,6 @@ void flexmem_device_unregister(struct flexmem_dev *fdev)
 	flexmem_chardev_remove(fdev);
 	flexmem_limit_leave(&fdev->table.accounts);
 	flexmem_table_remove(&fdev->table);
-	flexmem_leaving_look_at_all(&fdev->table.leaving);
 	dev_info(&fdev->dev, "removed\n");
 	put_device(&fdev->dev);
 }
@@ -197,12 +188,8 @@ static void announce_reset(struct flexmem_dev *fdev, int error)
  */
 int flexmem_device_reset(struct flexmem_dev *fdev)
 {
-	int rc = -EOPNOTSUPP;
+	int rc = flexmem_table_reset(&fdev->table);
 
-	if (fdev->table.function.ops.reset) {
-		rc = flexmem_table_reset(&fdev->table);
-		flexmem_leaving_look_at_all(&fdev->table.leaving);
-	}
 	announce_reset(fdev, rc);
 	if (rc)
 		dev_err(&fdev->dev, "reset failed: error %d\n", rc);

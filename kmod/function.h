@@ -108,6 +108,7 @@ struct flexmem_vm {
  * @minor: minor number of the node, for traces; -1: there is no node yet
  * @ops: the device's operations. A copy, because flexmem checks which optional
  *	operations exist even after the device driver's module is gone
+ * @capabilities: what the function can do (flexmem_parts_capabilities())
  * @priv: argument of the operations
  * @link: in the list of all functions, under the lock of function_peers.c
  * @nr_pieces: number of @piece in use
@@ -153,6 +154,7 @@ struct flexmem_function {
 	atomic64_t scrubbed;
 	int minor;
 	struct flexmem_device_ops ops;
+	u32 capabilities;
 	void *priv;
 	struct list_head link;
 	unsigned int nr_pieces;

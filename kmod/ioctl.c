@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands ALLOC, FREE and RESIZE, and the table of all commands. Each
+ * The commands ALLOC and FREE, and the way to the handler of each command. A
  * handler checks its arguments, looks objects up, calls other files, and writes
  * the reply. The whole struct is copied in once, and @size is taken from that
  * copy. The reply is never longer than the caller's struct.
@@ -27,10 +27,8 @@
 
 #include "compat.h"
 #include "ioctl.h"
-#include "leaving.h"
 #include "owner.h"
 #include "policy.h"
-#include "resize.h"
 
 /*
  * Reads @nr structs word by word. If the compiler knows their size, it unrolls
@@ -102,10 +100,12 @@ static void alloc_explain(const struct flexmem_client *client,
 		cmd->out_refusal.flags |= FLEXMEM_REFUSAL_ALONE;
 }
 
-static u32 alloc_flags(const struct flexmem_device_ops *ops)
+static u32 alloc_flags(const struct flexmem_function *function)
 {
 	return FLEXMEM_ALLOC_PROGRAM | FLEXMEM_ALLOC_GROWABLE |
-	       FLEXMEM_ALLOC_ZEROED | (ops->fault ? FLEXMEM_ALLOC_MAPPABLE : 0);
+	       FLEXMEM_ALLOC_ZEROED |
+	       (function->capabilities & FLEXMEM_CAP_MAP ?
+			FLEXMEM_ALLOC_MAPPABLE : 0);
 }
 
 static int alloc_check(const struct flexmem_client *client,
@@ -115,7 +115,7 @@ static int alloc_check(const struct flexmem_client *client,
 	const struct flexmem_table *table = client->table;
 	int rc;
 
-	if (cmd->flags & ~alloc_flags(&table->function.ops))
+	if (cmd->flags & ~alloc_flags(&table->function))
 		return -EOPNOTSUPP;
 	rc = flexmem_policy_apply(table, cmd->policy, cmd->domains, request);
 	if (!rc && (!cmd->length || cmd->alignment > FLEXMEM_MAX_ALIGNMENT ||
@@ -385,109 +385,18 @@ static int cmd_free_batch(struct flexmem_call *call)
 	return do_batch(call, &free_ops);
 }
 
-static int cmd_resize(struct flexmem_call *call)
-{
-	struct flexmem_resize *cmd = call->cmd;
-	struct flexmem_resizing resizing;
-	int rc, reply_rc;
-
-	rc = flexmem_resize_prepare(call->client, cmd, &resizing);
-	cmd->out_refusal = (struct flexmem_refusal) {};
-	if (cmd->out_reason)
-		flexmem_owner_tell_refusal(call->client->account,
-					   &resizing.refused,
-					   &cmd->out_refusal);
-	reply_rc = flexmem_reply(call, sizeof(*cmd));
-	if (rc)
-		return reply_rc ?: rc;
-	if (reply_rc)
-		flexmem_resize_abort(&resizing);
-	else
-		flexmem_resize_commit(&resizing);
-	return reply_rc;
-}
-
-/**
- * struct flexmem_command - a row of the table
- * @size: size of its struct
- * @min_size: size of its struct in the first version
- * @mode: how the file must be open: for writing if the command changes something,
- *	for reading if it returns bytes of allocations
- * @has_flags: the handler looks at the flags; otherwise they must be 0
- * @carry_out: the handler
- */
-struct flexmem_command {
-	u32 size;
-	u32 min_size;
-	fmode_t mode;
-	bool has_flags;
-	int (*carry_out)(struct flexmem_call *call);
-};
-
-enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
-
-/* Room on the stack for the struct of any command. */
-#define LONGEST_STRUCT sizeof(struct flexmem_domain_info)
-
-/* checkpatch: MACRO_ARG_REUSE - it is a constant */
-#define COMMAND(number, type, last, kind, function)              \
-	[number] = {                                             \
-		.size = sizeof(struct type) +                    \
-			BUILD_BUG_ON_ZERO(sizeof(struct type) >  \
-					  LONGEST_STRUCT) +      \
-			BUILD_BUG_ON_ZERO(offsetof(struct type,  \
-						   flags) != 4), \
-		.min_size = offsetofend(struct type, last),      \
-		.mode = ((kind) & CHANGES ? FMODE_WRITE : 0) |   \
-			((kind) & READS ? FMODE_READ : 0),       \
-		.has_flags = (kind) & HAS_FLAGS,                 \
-		.carry_out = function,                           \
-	}
-
-/* "last" is the last member of the struct's first version. */
-static const struct flexmem_command commands[] = {
-	COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
-		flexmem_cmd_info),
-	COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_chunks,
-		CHANGES | HAS_FLAGS, cmd_alloc),
-	COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address, CHANGES | HAS_FLAGS,
-		cmd_free),
-	COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved, CHANGES,
-		cmd_alloc_batch),
-	COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved, CHANGES,
-		cmd_free_batch),
-	COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS,
-		flexmem_cmd_lookup),
-	COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation, LOOKS,
-		flexmem_cmd_segments),
-	COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
-		flexmem_cmd_trim),
-	COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, READS,
-		flexmem_cmd_read),
-	COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done, CHANGES,
-		flexmem_cmd_write),
-	COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_failures, HAS_FLAGS,
-		flexmem_cmd_snapshot),
-	COMMAND(FLEXMEM_CMD_SET_LIMIT, flexmem_resource_limit, out_used,
-		CHANGES | HAS_FLAGS, flexmem_cmd_set_limit),
-	COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,
-		cmd_resize),
-	COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done, CHANGES,
-		flexmem_cmd_copy),
-	COMMAND(FLEXMEM_CMD_DOMAIN, flexmem_domain_info, out_sizes, LOOKS,
-		flexmem_cmd_domain),
-	COMMAND(FLEXMEM_CMD_RESERVE, flexmem_reserve, out_reason, CHANGES,
-		flexmem_cmd_reserve),
-	COMMAND(FLEXMEM_CMD_VA_RESERVE, flexmem_va_reserve, out_largest_free,
-		CHANGES, flexmem_cmd_va_reserve),
-	COMMAND(FLEXMEM_CMD_VA_FREE, flexmem_va_free, address, CHANGES,
-		flexmem_cmd_va_free),
-	COMMAND(FLEXMEM_CMD_VA_BIND, flexmem_va_bind, length, CHANGES,
-		flexmem_cmd_va_bind),
-	COMMAND(FLEXMEM_CMD_VA_UNBIND, flexmem_va_unbind, address, CHANGES,
-		flexmem_cmd_va_unbind),
-	COMMAND(FLEXMEM_CMD_VA_LOOKUP, flexmem_va_lookup, out_length, LOOKS,
-		flexmem_cmd_va_lookup),
+const struct flexmem_part_ops flexmem_part_alloc = {
+	.commands = (const struct flexmem_command[]) {
+		COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_chunks,
+			CHANGES | HAS_FLAGS, cmd_alloc),
+		COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address,
+			CHANGES | HAS_FLAGS, cmd_free),
+		COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved,
+			CHANGES, cmd_alloc_batch),
+		COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved,
+			CHANGES, cmd_free_batch),
+		{}
+	},
 };
 
 /* Here the compiler knows the sizes of the most frequent structs. */
@@ -524,6 +433,8 @@ static int call_command(struct flexmem_call *call,
 	/* Each struct begins with its size and its flags. */
 	if (!rc && !command->has_flags && ((u32 *)buffer)[1])
 		rc = -EOPNOTSUPP;
+	if (command->needs & ~call->fdev->table.function.capabilities)
+		rc = rc ?: -EOPNOTSUPP;
 	if (rc)
 		return rc;
 	/* The caller may have changed the size in its memory meanwhile. */
@@ -543,19 +454,19 @@ long flexmem_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		.client = &file->client,
 		.ubuffer = (void __user *)arg,
 	};
+	const struct flexmem_command *command;
 	unsigned int nr = _IOC_NR(cmd);
 
-	if (nr >= ARRAY_SIZE(commands) || cmd != _IO(FLEXMEM_TYPE, nr))
+	if (nr >= FLEXMEM_MAX_COMMANDS || cmd != _IO(FLEXMEM_TYPE, nr))
 		return -ENOTTY;
-	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
+	command = flexmem_commands[array_index_nospec(nr, FLEXMEM_MAX_COMMANDS)];
 	/* The number of a command that was removed is not used again. */
-	if (!commands[nr].carry_out)
+	if (!command)
 		return -ENOTTY;
-
 	/* Only saves work: code that calls the driver checks under its lock. */
 	if (flexmem_function_is_gone(&call.fdev->table.function))
 		return -ENODEV;
-	if (commands[nr].mode & ~filp->f_mode)
+	if (command->mode & ~filp->f_mode)
 		return -EBADF;
-	return call_command(&call, &commands[nr]);
+	return call_command(&call, command);
 }

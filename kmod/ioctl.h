@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include "client.h"
+#include "part.h"
 #include "table.h"
 
 /*
@@ -110,26 +111,7 @@ static inline int flexmem_reply(struct flexmem_call *call, size_t cmd_size)
 }
 
 long flexmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-
-/*
- * Each of these functions carries out a command, and returns 0 or an errno that
- * the ABI header lists.
- */
-int flexmem_cmd_info(struct flexmem_call *call);
-int flexmem_cmd_domain(struct flexmem_call *call);
-int flexmem_cmd_lookup(struct flexmem_call *call);
-int flexmem_cmd_segments(struct flexmem_call *call);
-int flexmem_cmd_snapshot(struct flexmem_call *call);
-int flexmem_cmd_set_limit(struct flexmem_call *call);
-int flexmem_cmd_reserve(struct flexmem_call *call);
-int flexmem_cmd_trim(struct flexmem_call *call);
-int flexmem_cmd_read(struct flexmem_call *call);
-int flexmem_cmd_write(struct flexmem_call *call);
-int flexmem_cmd_copy(struct flexmem_call *call);
-int flexmem_cmd_va_reserve(struct flexmem_call *call);
-int flexmem_cmd_va_free(struct flexmem_call *call);
-int flexmem_cmd_va_bind(struct flexmem_call *call);
-int flexmem_cmd_va_unbind(struct flexmem_call *call);
-int flexmem_cmd_va_lookup(struct flexmem_call *call);
+int flexmem_put_list(u64 to, u32 capacity, u32 user_entry_size,
+		     const void *entries, u32 count, u32 entry_size);
 
 #endif /* _FLEXMEM_IOCTL_H */

@@ -1,38 +1,73 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The commands about device-virtual addresses. */
+/* Device-virtual spaces: the space of a client, and the commands about it. */
 
+#include <linux/atomic.h>
 #include <linux/err.h>
-#include <linux/errno.h>
-#include <linux/flexmem.h>
 
-#include "client.h"
 #include "ioctl.h"
 #include "space.h"
 
-static bool has_spaces(const struct flexmem_call *call)
+#define PAGES NEEDS(FLEXMEM_CAP_PAGE_TABLES)
+
+/*
+ * The client's device-virtual space; makes it if there is none yet. The function
+ * has page tables. May sleep. NULL: no memory.
+ */
+struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client)
 {
-	return call->fdev->table.function.ops.vm_map;
+	/* Pairs with cmpxchg(): another thread may just have made the space. */
+	struct flexmem_space *space = smp_load_acquire(&client->space), *first;
+
+	if (space)
+		return space;
+	space = flexmem_space_open(client->table);
+	first = space ? cmpxchg(&client->space, NULL, space) : NULL;
+	if (!first)
+		return space;
+	flexmem_space_put(space);
+	return first;
 }
+
+/**
+ * flexmem_client_space - the device-virtual space of a client
+ * @client: client that the caller has a reference to
+ *
+ * A program of this client runs in this space. After the client has closed the
+ * file, flexmem unmaps the space, and then the program faults on every address.
+ * That may take long if the firmware does not answer. Until then no other client
+ * gets the memory.
+ *
+ * Context: not an interrupt.
+ * Return: the number of the space (&struct flexmem_vm_range.space); 0 if the
+ * client has reserved no addresses yet, or has closed the file.
+ */
+u64 flexmem_client_space(struct flexmem_client *client)
+{
+	struct flexmem_space *space;
+	u64 number;
+
+	spin_lock(&client->handles.lock);
+	/* Pairs with flexmem_client_make_space(). */
+	space = smp_load_acquire(&client->space);
+	number = space ? space->vm.space : 0;
+	spin_unlock(&client->handles.lock);
+	return number;
+}
+EXPORT_SYMBOL_GPL(flexmem_client_space);
 
 /* The space of a client, or an ERR_PTR(): @none if the client has none yet. */
 static struct flexmem_space *find_space(struct flexmem_call *call, int none)
 {
-	struct flexmem_space *space;
-
-	if (!has_spaces(call))
-		return ERR_PTR(-EOPNOTSUPP);
-	space = flexmem_client_find_space(call->client);
-	return space ?: ERR_PTR(none);
+	/* Pairs with flexmem_client_make_space(). */
+	return smp_load_acquire(&call->client->space) ?: ERR_PTR(none);
 }
 
-int flexmem_cmd_va_reserve(struct flexmem_call *call)
+static int cmd_va_reserve(struct flexmem_call *call)
 {
 	struct flexmem_va_reserve *cmd = call->cmd;
 	struct flexmem_space *space;
 	int rc, failure;
 
-	if (!has_spaces(call))
-		return -EOPNOTSUPP;
 	cmd->out_address = 0;
 	cmd->out_largest_free = 0;
 	space = flexmem_client_make_space(call->client);
@@ -50,7 +85,7 @@ int flexmem_cmd_va_reserve(struct flexmem_call *call)
 	return failure ?: rc;
 }
 
-int flexmem_cmd_va_free(struct flexmem_call *call)
+static int cmd_va_free(struct flexmem_call *call)
 {
 	struct flexmem_va_free *cmd = call->cmd;
 	struct flexmem_space *space = find_space(call, -ENOENT);
@@ -59,7 +94,7 @@ int flexmem_cmd_va_free(struct flexmem_call *call)
 			       flexmem_space_free(space, cmd->address);
 }
 
-int flexmem_cmd_va_bind(struct flexmem_call *call)
+static int cmd_va_bind(struct flexmem_call *call)
 {
 	struct flexmem_va_bind *cmd = call->cmd;
 	struct flexmem_space *space = find_space(call, -ENXIO);
@@ -76,7 +111,7 @@ int flexmem_cmd_va_bind(struct flexmem_call *call)
 	return rc;
 }
 
-int flexmem_cmd_va_unbind(struct flexmem_call *call)
+static int cmd_va_unbind(struct flexmem_call *call)
 {
 	struct flexmem_va_unbind *cmd = call->cmd;
 	struct flexmem_space *space = find_space(call, -ENOENT);
@@ -85,7 +120,7 @@ int flexmem_cmd_va_unbind(struct flexmem_call *call)
 			       flexmem_space_unbind(space, cmd->address);
 }
 
-int flexmem_cmd_va_lookup(struct flexmem_call *call)
+static int cmd_va_lookup(struct flexmem_call *call)
 {
 	struct flexmem_va_lookup *cmd = call->cmd;
 	struct flexmem_space *space = find_space(call, -ENOENT);
@@ -109,3 +144,33 @@ int flexmem_cmd_va_lookup(struct flexmem_call *call)
 	flexmem_allocation_put(found);
 	return flexmem_reply(call, sizeof(*cmd));
 }
+
+static void close_space(struct flexmem_client *client)
+{
+	struct flexmem_space *space;
+
+	spin_lock(&client->handles.lock);
+	space = client->space;
+	client->space = NULL;
+	spin_unlock(&client->handles.lock);
+	if (space)
+		flexmem_space_close(space);
+}
+
+const struct flexmem_part_ops flexmem_part_spaces = {
+	.commands = (const struct flexmem_command[]) {
+		COMMAND(FLEXMEM_CMD_VA_RESERVE, flexmem_va_reserve,
+			out_largest_free, CHANGES | PAGES, cmd_va_reserve),
+		COMMAND(FLEXMEM_CMD_VA_FREE, flexmem_va_free, address,
+			CHANGES | PAGES, cmd_va_free),
+		COMMAND(FLEXMEM_CMD_VA_BIND, flexmem_va_bind, length,
+			CHANGES | PAGES, cmd_va_bind),
+		COMMAND(FLEXMEM_CMD_VA_UNBIND, flexmem_va_unbind, address,
+			CHANGES | PAGES, cmd_va_unbind),
+		COMMAND(FLEXMEM_CMD_VA_LOOKUP, flexmem_va_lookup, out_length,
+			PAGES, cmd_va_lookup),
+		{}
+	},
+	.capabilities = FLEXMEM_CAP_PAGE_TABLES,
+	.close = close_space,
+};

@@ -33,6 +33,7 @@
 #include "compat.h"
 #include "leaving.h"
 #include "owner.h"
+#include "part.h"
 #include "table.h"
 #include "trace.h"
 
@@ -160,8 +161,8 @@ static void queue_file(struct flexmem_leaving *leaving,
 }
 
 /*
- * Makes a group ready, unless flexmem_leaving_look_at_all() has. Under the lists'
- * lock. O(log fences).
+ * Makes a group ready, unless look_at_all() has. Under the lists' lock. O(log
+ * fences).
  */
 static void make_ready(struct flexmem_leaving *leaving,
 		       struct flexmem_fences *first)
@@ -227,12 +228,12 @@ static bool wait_on(struct flexmem_fences *fences)
 	bool waits;
 
 	lockdep_assert_held(&file->turn);
-	/* It is still there if flexmem_leaving_look_at_all() ended the wait. */
+	/* It is still there if look_at_all() ended the wait. */
 	if (fences->pending)
 		dma_fence_remove_callback(fences->pending, &fences->callback);
 	fences->pending = next_fence(fences);
 	spin_lock_irq(&leaving->lock);
-	/* If it is lost later, flexmem_leaving_look_at_all() finds it in a list. */
+	/* If it is lost later, look_at_all() finds it in a list. */
 	waits = fences->pending && !flexmem_allocation_error(fences->allocation);
 	if (waits) {
 		first = rb_find_add(&fences->node, &file->waits, fence_cmp);
@@ -383,13 +384,47 @@ static void look_work(struct work_struct *work)
 }
 
 /*
+ * Puts an allocation without references on a list, because the device may still
+ * use it. So neither FREE nor the end of a mapping or a copy waits for fences.
+ */
+static void wait_for_fences(struct flexmem_allocation *allocation)
+{
+	struct flexmem_account *file = allocation->owner;
+	struct flexmem_leaving *leaving = leaving_of(file);
+	struct flexmem_fences *fences = allocation->fences;
+
+	trace_flexmem_leaving(allocation);
+	fences->wait.since = get_jiffies_64();
+	spin_lock_irq(&leaving->lock);
+	list_add_tail(&fences->wait.link, &file->leaving);
+	file->leaving_bytes += allocation->size;
+	list_add_tail(&fences->link, &file->ready);
+	queue_file(leaving, file);
+	spin_unlock_irq(&leaving->lock);
+}
+
+/* An allocation has lost its last reference: ends it, now or later. */
+static void leave(struct flexmem_allocation *allocation,
+		  struct flexmem_stock *stock)
+{
+	if (flexmem_allocation_is_in_flight(allocation)) {
+		flexmem_allocation_orphan(allocation);
+		wait_for_fences(allocation);
+		return;
+	}
+	free_fences(allocation->fences);
+	flexmem_allocation_end(allocation, stock);
+}
+
+/*
  * Ends the allocations in lost regions, too. Looks only at those that wait when the
  * call begins: other files may free memory all the time, and only new memory can
  * wait for a fence again.
  * Context: may sleep. The caller may hold a lock of the device's driver.
  */
-void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
+static void look_at_all(struct flexmem_table *table)
 {
+	struct flexmem_leaving *leaving = &table->leaving;
 	struct flexmem_fences *first;
 	LIST_HEAD(waiting);
 
@@ -408,78 +443,25 @@ void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving)
 	wait_for_worker(leaving, TASK_UNINTERRUPTIBLE);
 }
 
-/* Initialises empty lists. The struct was zeroed with its table. */
-void flexmem_leaving_init(struct flexmem_leaving *leaving)
+static void start(struct flexmem_table *table)
 {
+	struct flexmem_leaving *leaving = &table->leaving;
+
 	spin_lock_init(&leaving->lock);
 	INIT_LIST_HEAD(&leaving->waiting);
 	INIT_LIST_HEAD(&leaving->queue);
 	INIT_WORK(&leaving->work, look_work);
 }
 
-/*
- * Puts an allocation without references on a list, because the device may still
- * use it. So neither FREE nor the end of a mapping or a copy waits for fences.
- */
-static void leave(struct flexmem_allocation *allocation)
+/* The worker may have put references of jobs and spaces until now. */
+static void wait_for_work(struct flexmem_table *table)
 {
-	struct flexmem_account *file = allocation->owner;
-	struct flexmem_leaving *leaving = leaving_of(file);
-	struct flexmem_fences *fences = allocation->fences;
-
-	trace_flexmem_leaving(allocation);
-	fences->wait.since = get_jiffies_64();
-	spin_lock_irq(&leaving->lock);
-	list_add_tail(&fences->wait.link, &file->leaving);
-	file->leaving_bytes += allocation->size;
-	list_add_tail(&fences->link, &file->ready);
-	queue_file(leaving, file);
-	spin_unlock_irq(&leaving->lock);
+	flush_work(&table->leaving.work);
 }
 
-/* Inline, because each FREE calls it. */
-static __always_inline void put(struct flexmem_allocation *allocation,
-				struct flexmem_stock *stock)
-{
-	if (!refcount_dec_and_test(&allocation->refs))
-		return;
-	if (flexmem_allocation_is_in_flight(allocation)) {
-		flexmem_allocation_orphan(allocation);
-		leave(allocation);
-		return;
-	}
-	if (allocation->fences)
-		free_fences(allocation->fences);
-	flexmem_allocation_end(allocation, stock);
-}
-
-/**
- * flexmem_allocation_put - put a reference
- * @allocation: allocation, which this may free
- *
- * After the last reference was put, the blocks are freed as soon as the device
- * no longer uses them.
- *
- * Context: may sleep.
- */
-void flexmem_allocation_put(struct flexmem_allocation *allocation)
-{
-	put(allocation, NULL);
-}
-EXPORT_SYMBOL_GPL(flexmem_allocation_put);
-
-/*
- * Frees an allocation for its owner. An allocation that is still in use is leaving
- * from now on, and stays charged with its handle.
- * @allocation: this function puts the reference of the handle. The caller has a
- * reference to the account. @stock: stock that may keep the objects that this
- * frees.
- */
-void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
-				    struct flexmem_stock *stock)
-{
-	/* No task can get a further reference by the handle. */
-	if (refcount_read(&allocation->refs) > 1)
-		flexmem_allocation_orphan(allocation);
-	put(allocation, stock);
-}
+const struct flexmem_part_ops flexmem_part_programs = {
+	.start = start,
+	.leave = leave,
+	.loss = look_at_all,
+	.end = wait_for_work,
+};

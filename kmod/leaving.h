@@ -13,8 +13,6 @@
 
 #include "account.h"
 
-struct flexmem_stock;
-
 /**
  * struct flexmem_leaving - allocations of one function without a reference that
  * wait for fences
@@ -44,13 +42,8 @@ struct flexmem_wait {
 	u64 since;
 };
 
-void flexmem_leaving_init(struct flexmem_leaving *leaving);
 int flexmem_leaving_look(struct flexmem_account *file);
 int flexmem_leaving_wait(struct flexmem_leaving *leaving);
-void flexmem_leaving_look_at_all(struct flexmem_leaving *leaving);
-
-void flexmem_allocation_drop_handle(struct flexmem_allocation *allocation,
-				    struct flexmem_stock *stock);
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
 /*

@@ -7,6 +7,7 @@
 #include "account.h"
 #include "allocation.h"
 #include "chardev.h"
+#include "part.h"
 #include "settings.h"
 #include "spare.h"
 #include "table.h"
@@ -15,10 +16,23 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
+static const struct flexmem_part_ops *const parts[] = {
+	&flexmem_part_alloc,
+	&flexmem_part_table,
+	&flexmem_part_resize,
+	&flexmem_part_reports,
+	&flexmem_part_pressure,
+	&flexmem_part_reservations,
+	&flexmem_part_programs,
+	&flexmem_part_bytes,
+	&flexmem_part_spaces,
+};
+
 static int __init flexmem_init(void)
 {
 	int rc = flexmem_settings_validate();
 
+	flexmem_parts_init(parts, ARRAY_SIZE(parts));
 	if (rc)
 		return rc;
 	rc = flexmem_spare_init();

@@ -3,7 +3,7 @@
 #ifndef _FLEXMEM_MAPPING_H
 #define _FLEXMEM_MAPPING_H
 
-#include <linux/flexmem.h>
+#include <linux/errno.h>
 
 struct flexmem_block;
 struct vm_area_struct;

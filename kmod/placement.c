@@ -29,9 +29,9 @@
 
 #include "job.h"
 #include "owner.h"
+#include "part.h"
 #include "placement.h"
 #include "request.h"
-#include "reservation.h"
 #include "spare.h"
 #include "table.h"
 
@@ -287,7 +287,7 @@ static int grow(struct flexmem_job *job)
 	int rc = -ENOSPC;
 
 	lockdep_assert_held(&job->table->acquire_lock);
-	flexmem_reservations_forget(job->table);
+	flexmem_parts_call(trim, job->table);
 	if (growth->acquire_first)
 		rc = place_in_new(growth);
 	if (growth->acquire_first && (!rc || rc == -EAGAIN))
@@ -627,7 +627,7 @@ static int place_without_growing(struct flexmem_request *request)
 
 	if (mutex_lock_killable(&table->acquire_lock))
 		return -EINTR;
-	flexmem_reservations_forget(table);
+	flexmem_parts_call(trim, table);
 	rc = flexmem_function_fatal(&table->function);
 	if (!rc && (may_acquire(request) ||
 		    !flexmem_function_is_settled(&table->function) ||

@@ -26,11 +26,12 @@
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/poll.h>
 #include <linux/sched.h>
+#include <linux/uaccess.h>
 
-#include "account.h"
 #include "compat.h"
-#include "pressure.h"
+#include "ioctl.h"
 
 /* &flexmem_listener.failed_at of a file without a failed ALLOC */
 #define NOT_FAILED U64_MAX
@@ -190,10 +191,14 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 	flexmem_gauge_settle(gauge, 0);
 }
 
-/* Delivers an event if the level has changed. Not under the accounts' lock. */
+/*
+ * Delivers an event if the level has changed, or if there is a wish. Not under the
+ * accounts' lock.
+ */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
-	if (READ_ONCE(accounts->gauge.moved))
+	if (READ_ONCE(accounts->gauge.moved) ||
+	    READ_ONCE(accounts->gauge.nr_wishes))
 		deliver_soon(&accounts->gauge);
 }
 
@@ -209,19 +214,6 @@ void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
 }
 
 /*
- * Counts memory that becomes free, for flexmem_pressure_tell_free(). Context: any,
- * also under the lock of a region: who finds no room there knows of the free.
- */
-void flexmem_pressure_count_free(struct flexmem_accounts *accounts)
-{
-	/* The free bytes change before the number. Pairs with the searches. */
-	smp_mb__before_atomic();
-	atomic64_inc(&accounts->gauge.frees);
-	/* Counts before @hungry is read. Pairs with flexmem_pressure_failed(). */
-	smp_mb__after_atomic();
-}
-
-/*
  * Delivers an event about memory that was counted if a file waits for it, and does
  * the same as flexmem_pressure_tell(). Not under &flexmem_accounts.lock.
  */
@@ -233,16 +225,6 @@ void flexmem_pressure_tell_free(struct flexmem_accounts *accounts)
 		deliver_soon(gauge);
 	else
 		flexmem_pressure_tell(accounts);
-}
-
-/*
- * Notes that an ALLOC that failed may succeed now. Context: any, but not under
- * &flexmem_accounts.lock.
- */
-void flexmem_pressure_freed(struct flexmem_accounts *accounts)
-{
-	flexmem_pressure_count_free(accounts);
-	flexmem_pressure_tell_free(accounts);
 }
 
 /*
@@ -390,7 +372,7 @@ static u64 unread_wishes(struct flexmem_gauge *gauge,
 }
 
 /*
- * Adds a wish of a file to the next event, for flexmem_pressure_wanted(). Of each
+ * Adds a wish of a file to the next event, for flexmem_pressure_tell(). Of each
  * event the file has one wish: the largest, where it was last refused. Under
  * &flexmem_accounts.lock.
  */
@@ -417,13 +399,6 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 	WRITE_ONCE(listener->wishes, true);
 	wishes->next.at = at;
 	wishes->next.bytes += bytes;
-}
-
-/* Delivers an event if there is a wish. Not under &flexmem_accounts.lock. */
-void flexmem_pressure_wanted(struct flexmem_accounts *accounts)
-{
-	if (READ_ONCE(accounts->gauge.nr_wishes))
-		deliver_soon(&accounts->gauge);
 }
 
 /*
@@ -526,3 +501,79 @@ bool flexmem_pressure_take(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 	return same;
 }
+
+__poll_t flexmem_pressure_poll(struct file *filp, poll_table *wait)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_listener *listener = &file->client.listener;
+	struct flexmem_table *table = &file->fdev->table;
+
+	poll_wait(filp, &listener->readers, wait);
+	if (flexmem_function_is_gone(&table->function))
+		return EPOLLERR | EPOLLHUP;
+	return flexmem_pressure_has_news(&table->accounts, listener) ?
+		EPOLLIN | EPOLLRDNORM : 0;
+}
+
+/*
+ * Takes the event after copying it, so that an event that cannot be copied stays
+ * pending. Returns 0 if there is no event.
+ */
+static int read_event(struct flexmem_file *file, char __user *to, size_t count)
+{
+	struct flexmem_accounts *accounts = &file->fdev->table.accounts;
+	struct flexmem_listener *listener = &file->client.listener;
+	struct flexmem_reading reading;
+
+	do {
+		if (!flexmem_pressure_look(accounts, listener, &reading))
+			return 0;
+		reading.event.size = count;
+		if (copy_to_user(to, &reading.event, count))
+			return -EFAULT;
+	} while (!flexmem_pressure_take(accounts, listener, &reading));
+	return count;
+}
+
+ssize_t flexmem_pressure_read(struct file *filp, char __user *to, size_t count,
+			      loff_t *pos)
+{
+	struct flexmem_file *file = filp->private_data;
+	struct flexmem_listener *listener = &file->client.listener;
+	struct flexmem_table *table = &file->fdev->table;
+	int rc;
+
+	if (count < FLEXMEM_EVENT_MIN)
+		return -EINVAL;
+	count = min(count, sizeof(struct flexmem_event));
+	for (;;) {
+		if (flexmem_function_is_gone(&table->function))
+			return -ENODEV;
+		rc = read_event(file, to, count);
+		if (rc)
+			return rc;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		rc = wait_event_interruptible(listener->readers,
+					      flexmem_pressure_has_news(&table->accounts,
+									listener));
+		if (rc)
+			return rc;
+	}
+}
+
+static void close_file(struct flexmem_client *client)
+{
+	flexmem_pressure_unlisten(&client->table->accounts, &client->listener);
+}
+
+/* A reader of a function that is gone does not wait. */
+static void wake_readers(struct flexmem_table *table)
+{
+	flexmem_pressure_wake(&table->accounts);
+}
+
+const struct flexmem_part_ops flexmem_part_pressure = {
+	.close = close_file,
+	.loss = wake_readers,
+};

@@ -5,6 +5,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bitops.h>
+#include <linux/fs.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -143,6 +144,20 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 			struct flexmem_listener *listener,
 			struct flexmem_wishes *wishes, u64 bytes);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
+void flexmem_pressure_tell(struct flexmem_accounts *accounts);
+void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
+void flexmem_pressure_tell_free(struct flexmem_accounts *accounts);
+u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
+			    struct flexmem_listener *listener, u64 began);
+void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
+				struct flexmem_listener *listener, u64 bytes);
+void flexmem_pressure_listen(struct flexmem_accounts *accounts,
+			     struct flexmem_listener *listener,
+			     struct flexmem_account *account);
+ssize_t flexmem_pressure_read(struct file *filp, char __user *to, size_t count,
+			      loff_t *pos);
+__poll_t flexmem_pressure_poll(struct file *filp,
+			       struct poll_table_struct *wait);
 
 /* Notes that the bytes in use have changed. Under &flexmem_accounts.lock. */
 static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)
@@ -156,23 +171,10 @@ static inline u64 flexmem_gauge_frees(const struct flexmem_gauge *gauge)
 	return atomic64_read(&gauge->frees);
 }
 
-void flexmem_pressure_tell(struct flexmem_accounts *accounts);
-void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
-void flexmem_pressure_count_free(struct flexmem_accounts *accounts);
-void flexmem_pressure_tell_free(struct flexmem_accounts *accounts);
-void flexmem_pressure_freed(struct flexmem_accounts *accounts);
 u64 flexmem_pressure_number(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener);
-u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
-			    struct flexmem_listener *listener, u64 began);
-void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
-				struct flexmem_listener *listener, u64 bytes);
 void flexmem_pressure_grew(struct flexmem_accounts *accounts,
 			   struct flexmem_listener *listener, u64 bytes);
-void flexmem_pressure_wanted(struct flexmem_accounts *accounts);
-void flexmem_pressure_listen(struct flexmem_accounts *accounts,
-			     struct flexmem_listener *listener,
-			     struct flexmem_account *account);
 void flexmem_pressure_unlisten(struct flexmem_accounts *accounts,
 			       struct flexmem_listener *listener);
 bool flexmem_pressure_has_news(struct flexmem_accounts *accounts,

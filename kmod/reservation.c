@@ -13,14 +13,16 @@
  */
 
 #include <linux/bitops.h>
+#include <linux/capability.h>
 #include <linux/device.h>
+#include <linux/err.h>
 #include <linux/list.h>
 #include <linux/slab.h>
 
+#include "ioctl.h"
 #include "job.h"
 #include "owner.h"
 #include "reservation.h"
-#include "table.h"
 
 /**
  * struct reserving - a RESERVE
@@ -140,6 +142,24 @@ static enum flexmem_reason explain(const struct flexmem_table *table,
 	       FLEXMEM_REASON_CAPACITY;
 }
 
+/*
+ * Ends the reservations of removed cgroups. A caller that finds a region
+ * reserved calls this before it fails its request: the cgroup may be gone.
+ * Context: under acquire_lock. May sleep.
+ */
+static void forget(struct flexmem_table *table)
+{
+	struct flexmem_account *account, *next;
+
+	lockdep_assert_held(&table->acquire_lock);
+	list_for_each_entry_safe(account, next, &table->reservations, reserves) {
+		if (!flexmem_account_is_removed(account))
+			continue;
+		give_back(table, account->reserved);
+		record(table, account, 0, 0);
+	}
+}
+
 /* Either all regions are reserved, or no reservation changes. */
 static int run(struct flexmem_job *job)
 {
@@ -149,7 +169,7 @@ static int run(struct flexmem_job *job)
 	u64 before, slots;
 	int rc;
 
-	flexmem_reservations_forget(table);
+	forget(table);
 	if (flexmem_account_is_removed(account))
 		return -ENOENT;
 	rc = flexmem_table_refresh(table);
@@ -229,15 +249,14 @@ int flexmem_reservation_set(struct flexmem_table *table,
 	return rc;
 }
 
-/* Acquires again what reservations lack. Under acquire_lock. May sleep. */
-void flexmem_reservations_restore(struct flexmem_table *table)
+/* Acquires again what reservations lack. */
+static void restore(struct flexmem_table *table)
 {
 	struct flexmem_account *account;
 	u64 slots;
 	int rc;
 
-	lockdep_assert_held(&table->acquire_lock);
-	flexmem_reservations_forget(table);
+	forget(table);
 	list_for_each_entry(account, &table->reservations, reserves) {
 		if (hweight64(account->reserved) == account->reservation)
 			continue;
@@ -254,28 +273,56 @@ void flexmem_reservations_restore(struct flexmem_table *table)
 	}
 }
 
-/*
- * Ends the reservations of removed cgroups. A caller that finds a region
- * reserved calls this before it fails its request: the cgroup may be gone.
- * Context: under acquire_lock. May sleep.
- */
-void flexmem_reservations_forget(struct flexmem_table *table)
+/* The function's delayed work may still run. */
+static void end(struct flexmem_table *table)
 {
 	struct flexmem_account *account, *next;
 
-	lockdep_assert_held(&table->acquire_lock);
-	list_for_each_entry_safe(account, next, &table->reservations, reserves) {
-		if (!flexmem_account_is_removed(account))
-			continue;
-		give_back(table, account->reserved);
-		record(table, account, 0, 0);
-	}
-}
-
-void flexmem_reservations_fini(struct flexmem_table *table)
-{
-	struct flexmem_account *account, *next;
-
+	mutex_lock(&table->acquire_lock);
 	list_for_each_entry_safe(account, next, &table->reservations, reserves)
 		record(table, account, 0, 0);
+	mutex_unlock(&table->acquire_lock);
 }
+
+static int cmd_reserve(struct flexmem_call *call)
+{
+	struct flexmem_reserve *cmd = call->cmd;
+	struct flexmem_table *table = &call->fdev->table;
+	enum flexmem_reason reason = FLEXMEM_REASON_NONE;
+	struct flexmem_account *account;
+	int rc;
+
+	if (cmd->count ? !flexmem_reservation_is_valid(table, cmd->length) :
+			 cmd->length)
+		return -EINVAL;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	account = flexmem_owner_by_id(&table->accounts, cmd->cgroup);
+	if (IS_ERR(account))
+		return PTR_ERR(account);
+	/*
+	 * The command cannot be undone, so this checks first that the reply can
+	 * be written.
+	 */
+	cmd->out_reason = FLEXMEM_REASON_NONE;
+	rc = account->parent ? flexmem_reply(call, sizeof(*cmd)) : -EINVAL;
+	if (!rc) {
+		rc = flexmem_reservation_set(table, account, cmd->length,
+					     cmd->count, &reason);
+		cmd->out_reason = reason;
+		(void)flexmem_reply(call, sizeof(*cmd));
+	}
+	flexmem_owner_put(account);
+	return rc;
+}
+
+const struct flexmem_part_ops flexmem_part_reservations = {
+	.commands = (const struct flexmem_command[]) {
+		COMMAND(FLEXMEM_CMD_RESERVE, flexmem_reserve, out_reason,
+			CHANGES, cmd_reserve),
+		{}
+	},
+	.work = restore,
+	.trim = forget,
+	.end = end,
+};

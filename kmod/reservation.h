@@ -16,8 +16,5 @@ bool flexmem_reservation_is_valid(const struct flexmem_table *table, u64 size);
 int flexmem_reservation_set(struct flexmem_table *table,
 			    struct flexmem_account *account, u64 size,
 			    unsigned int count, enum flexmem_reason *reason);
-void flexmem_reservations_restore(struct flexmem_table *table);
-void flexmem_reservations_forget(struct flexmem_table *table);
-void flexmem_reservations_fini(struct flexmem_table *table);
 
 #endif /* _FLEXMEM_RESERVATION_H */

@@ -14,10 +14,11 @@
 #include <linux/err.h>
 #include <linux/limits.h>
 
-#include "client.h"
+#include "ioctl.h"
+#include "leaving.h"
+#include "owner.h"
 #include "resize.h"
 #include "spare.h"
-#include "table.h"
 
 /* Finds the allocation of a handle, and marks it as being resized. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,
@@ -185,3 +186,33 @@ void flexmem_resize_abort(struct flexmem_resizing *resizing)
 		flexmem_region_free(resizing->tail, NULL);
 	end(resizing, resizing->allocation->size);
 }
+
+static int cmd_resize(struct flexmem_call *call)
+{
+	struct flexmem_resize *cmd = call->cmd;
+	struct flexmem_resizing resizing;
+	int rc, reply_rc;
+
+	rc = flexmem_resize_prepare(call->client, cmd, &resizing);
+	cmd->out_refusal = (struct flexmem_refusal) {};
+	if (cmd->out_reason)
+		flexmem_owner_tell_refusal(call->client->account,
+					   &resizing.refused,
+					   &cmd->out_refusal);
+	reply_rc = flexmem_reply(call, sizeof(*cmd));
+	if (rc)
+		return reply_rc ?: rc;
+	if (reply_rc)
+		flexmem_resize_abort(&resizing);
+	else
+		flexmem_resize_commit(&resizing);
+	return reply_rc;
+}
+
+const struct flexmem_part_ops flexmem_part_resize = {
+	.commands = (const struct flexmem_command[]) {
+		COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,
+			cmd_resize),
+		{}
+	},
+};

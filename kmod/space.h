@@ -14,6 +14,8 @@
 #include "function.h"
 #include "job.h"
 
+struct flexmem_client;
+
 /**
  * struct flexmem_space - the device-virtual address space of a client
  * @refs: one for the client, and one for each job
@@ -89,6 +91,7 @@ struct flexmem_binding {
 	struct flexmem_job job;
 };
 
+struct flexmem_space *flexmem_client_make_space(struct flexmem_client *client);
 struct flexmem_space *flexmem_space_open(struct flexmem_table *table);
 void flexmem_space_put(struct flexmem_space *space);
 void flexmem_space_close(struct flexmem_space *space);

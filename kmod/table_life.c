@@ -14,7 +14,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 
-#include "reservation.h"
+#include "part.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -60,6 +60,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	rc = flexmem_function_init(&table->function, dev, desc);
 	if (rc)
 		return rc;
+	table->function.capabilities = flexmem_parts_capabilities(desc->ops);
 	if (desc->mode == FLEXMEM_MODE_VF)
 		nr = min(nr, desc->slots);
 	if (settings->program_slots >= nr) {
@@ -102,6 +103,7 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	table->accounts.function = &table->function;
 	flexmem_table_update_memory(table);
 	flexmem_table_release_init(table);
+	flexmem_parts_call(start, table);
 	flexmem_function_join(&table->function);
 	return 0;
 }
@@ -160,7 +162,6 @@ void flexmem_table_remove(struct flexmem_table *table)
 	enum flexmem_state state = READ_ONCE(function->state);
 
 	flexmem_function_enter(function, FLEXMEM_STATE_GONE);
-	flexmem_pressure_wake(&table->accounts);
 	flexmem_table_scrub_stop(table);
 	mutex_lock(&table->acquire_lock);
 	mutex_lock(&function->data_lock);
@@ -183,18 +184,24 @@ void flexmem_table_remove(struct flexmem_table *table)
 	function->dev = NULL;
 	mutex_unlock(&function->data_lock);
 	mutex_unlock(&table->acquire_lock);
+	flexmem_parts_undo(loss, table);
 }
 
 /* Frees the rest of a removed table that has no clients any more. */
 void flexmem_table_fini(struct flexmem_table *table)
 {
+	/*
+	 * The worker may still put references to allocations that jobs of
+	 * killed callers or closed spaces hold.
+	 */
+	flush_workqueue(table->function.worker);
+	flexmem_parts_undo(end, table);
 	cancel_delayed_work_sync(&table->release_work);
 	cancel_delayed_work_sync(&table->function.work);
 	/* Waits for jobs of killed callers: the worker frees what they acquired. */
 	destroy_workqueue(table->function.worker);
 	/* A free in parallel with the removal may have queued it again. */
 	flexmem_table_scrub_stop(table);
-	flexmem_reservations_fini(table);
 	flexmem_accounts_fini(&table->accounts);
 }
 
@@ -236,7 +243,7 @@ static void acquire_anew(struct flexmem_table *table)
 {
 	int rc;
 
-	flexmem_reservations_restore(table);
+	flexmem_parts_call(work, table);
 	if (table->settings.acquire != FLEXMEM_ACQUIRE_PREALLOC)
 		return;
 	rc = flexmem_table_refresh(table);
@@ -271,6 +278,7 @@ int flexmem_table_reset(struct flexmem_table *table)
 	if (!flexmem_function_error(&table->function))
 		acquire_anew(table);
 	mutex_unlock(&table->acquire_lock);
+	flexmem_parts_undo(loss, table);
 	return rc;
 }
 

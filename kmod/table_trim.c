@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 
 #include "job.h"
-#include "reservation.h"
+#include "part.h"
 #include "scrub.h"
 #include "table.h"
 
@@ -43,7 +43,7 @@ void flexmem_table_work(struct work_struct *work)
 		goto unlock;
 	flexmem_table_retry(table, false);
 	if (!flexmem_function_error(function))
-		flexmem_reservations_restore(table);
+		flexmem_parts_call(work, table);
 	WRITE_ONCE(function->work_tries, function->work_tries + 1);
 	if (flexmem_function_is_unresponsive(function) ||
 	    (!flexmem_function_error(function) &&
@@ -163,7 +163,7 @@ static int run_trim(struct flexmem_job *job)
 	struct flexmem_table *table = job->table;
 	int rc, refused;
 
-	flexmem_reservations_forget(table);
+	flexmem_parts_call(trim, table);
 	/*
 	 * Unmaps closed spaces, so that a later TRIM can release their memory.
 	 * The worker goes on with them after the TRIM.
@@ -238,7 +238,7 @@ void flexmem_table_release_idle(struct flexmem_table *table)
 	int rc;
 
 	lockdep_assert_held(&table->acquire_lock);
-	flexmem_reservations_forget(table);
+	flexmem_parts_call(trim, table);
 	for (slot = 0; slot < table->slots.nr; slot++) {
 		region = flexmem_region_at(table, slot);
 		if (!region)

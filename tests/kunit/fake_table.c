@@ -139,7 +139,6 @@ static void table_teardown(void *data)
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
 	KUNIT_EXPECT_EQ(test, ft->view.sum.out_total, 0);
 	flexmem_owner_close(ft->account);
-	flush_work(&ft->table.leaving.work);
 	flexmem_table_fini(&ft->table);
 }
 
@@ -245,7 +244,6 @@ struct flexmem_table *fake_table_create(struct kunit *test,
 	INIT_LIST_HEAD(&ft->blocks);
 	KUNIT_ASSERT_EQ(test, 0,
 			flexmem_table_init(&ft->table, NULL, &desc, settings));
-	flexmem_leaving_init(&ft->table.leaving);
 	/* Background work runs only if a test starts it. */
 	ft->table.function.work_ms = INT_MAX;
 	ft->account = flexmem_owner_open(&ft->table.accounts, fake_uid(0),

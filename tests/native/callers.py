@@ -76,12 +76,13 @@ def functions(text):
 def ways_in():
     """Returns {way into the driver: (the functions it enters, words by which a self test that uses it is recognised)}.
     """
+    text = "".join(path.read_text() for path in sorted((TOP / "kmod").glob("*.c")))
     ways = {command: ({handler}, {f"FLEXMEM_IOCTL_{command}"}) for command, handler in
-            re.findall(r"COMMAND\(FLEXMEM_CMD_(\w+),[^)]*?(\w+)\)", (TOP / "kmod/ioctl.c").read_text())}
+            re.findall(r"\tCOMMAND\(FLEXMEM_CMD_(\w+),(?:[^()]|\([^()]*\))*?(\w+)\)", text)}
     return {**ways,
             "open": ({"flexmem_open", "flexmem_release"}, {"fm_open", "fm_open_as", "O_RDWR"}),
             "mmap": ({"flexmem_mmap", "mapping_fault"}, {"mmap", "fm_mmap"}),
-            "events": ({"flexmem_read", "flexmem_poll"}, {"flexmem_event", "POLLIN"}),
+            "events": ({"flexmem_pressure_read", "flexmem_pressure_poll"}, {"flexmem_event", "POLLIN"}),
             "load": ({"flexmem_init", "flexmem_exit", "flexmem_device_register"}, {"fm_load", "insmod"}),
             "unbind": ({"flexmem_device_register", "flexmem_device_unregister"}, {"unbind"}),
             "reset": ({"flexmem_device_reset"}, {"fm_reset", "reset"}),

@@ -14,7 +14,7 @@ belongs to the part of the .c file of its name; a header without such a file bel
 
 Prints each difference, and then fails: a call that the list does not allow, an allowed call that does not occur, a file in
 no part, a listed file that is not in flexmem.ko, an allowed call upwards, a call that is part of a circle, too many
-includes upwards.
+includes upwards, too many functions of capabilities that the core names.
 """
 import collections
 import pathlib
@@ -24,6 +24,10 @@ import sys
 
 # More files may not include a header of a part above their own.
 INCLUDES_UPWARDS = 5
+# The files of the capabilities that the core could do without (kmod/part.h), and how many of their functions it may name.
+# Their rows in the table of parts do not count.
+CAPABILITIES = set("ioctl_report snapshot data mapping ioctl_space space resize leaving reservation pressure".split())
+NAMES_OF_CAPABILITIES = 15
 
 
 def block(page):
@@ -74,6 +78,13 @@ def find_calls(objects, names):
     return calls
 
 
+def find_names(calls):
+    """Returns the functions of capabilities that the core names."""
+    found = {symbol.split(": ")[1] for (caller, called), symbols_of_called in calls.items()
+             for symbol in symbols_of_called if called in CAPABILITIES and caller not in CAPABILITIES}
+    return sorted(name for name in found if not name.startswith("flexmem_part_"))
+
+
 def between_parts(calls, part_of):
     """Returns the calls of files, for each pair of parts."""
     found = collections.defaultdict(set)
@@ -108,7 +119,7 @@ def main():
     with open(f"{top}/Documentation/internals.rst", encoding="utf-8") as file:
         page = file.read()
     with open(f"{top}/Kbuild", encoding="utf-8") as file:
-        core = re.search(r"^flexmem-y := \\\n((?:\t.*\n)+(?:flexmem-.*\n)*)", file.read(), re.MULTILINE)[1]
+        core = re.search(r"^flexmem-y := \\\n((?:\t.*\n|flexmem-.*\n)+)", file.read(), re.MULTILINE)[1]
     wrong = []
 
     files, allowed = read_parts(page)
@@ -129,11 +140,15 @@ def main():
         wrong.append(f"{' -> '.join(pair)} is not among the calls that there may be: {', '.join(sorted(calls[pair]))}")
     for pair in sorted(allowed - calls.keys()):
         wrong.append(f"{' -> '.join(pair)} is allowed, but there is no such call")
+    names = find_names(calls_of_files)
+    if len(names) > NAMES_OF_CAPABILITIES:
+        wrong.append(f"the core names {len(names)} functions of capabilities, at most {NAMES_OF_CAPABILITIES} may be: "
+                     f"{', '.join(names)}")
     upwards = find_includes_upwards(top, part_of, order)
     if len(upwards) > INCLUDES_UPWARDS:
         wrong.append(f"{len(upwards)} includes upwards, at most {INCLUDES_UPWARDS} may be: {', '.join(upwards)}")
     print("\n".join(wrong or [f"{len(calls)} kinds of calls between parts, all of them downwards; no circle of files; "
-                              f"{len(upwards)} includes upwards"]))
+                              f"{len(upwards)} includes upwards; the core names {len(names)} functions of capabilities"]))
     return bool(wrong)
 
 

@@ -897,9 +897,9 @@ struct flexmem_trim {
  *
  * Copies from an allocation to the caller (READ) or from the caller to an
  * allocation (WRITE). The allocation need not be mappable. EINVAL: some of the
- * bytes are outside the allocation. The reply is written even on failure: bytes
- * that were copied before stay copied. If another caller writes during the
- * copy, the copy may mix old and new bytes.
+ * bytes are outside the allocation. The reply is written even on failure, except
+ * EOPNOTSUPP: bytes that were copied before stay copied. If another caller
+ * writes during the copy, the copy may mix old and new bytes.
  */
 struct flexmem_rw {
 	__u32 size;
@@ -932,9 +932,10 @@ struct flexmem_rw {
  * allocations need not be mappable. EOPNOTSUPP without FLEXMEM_CAP_COPY.
  * EINVAL: some of the bytes are outside the allocations; offsets or length are
  * not multiples of 128; or the two ranges overlap. EIO: one of the allocations
- * is lost. The reply is written even on failure: bytes that were copied before
- * stay copied, and the contents of the rest of the destination are unknown. If
- * another caller writes during the copy, the result may mix old and new bytes.
+ * is lost. The reply is written even on failure, except EOPNOTSUPP: bytes that
+ * were copied before stay copied, and the contents of the rest of the destination
+ * are unknown. If another caller writes during the copy, the result may mix old
+ * and new bytes.
  */
 struct flexmem_copy {
 	__u32 size;

@@ -69,6 +69,7 @@ struct rcu_head {
 #define __force
 #define __init
 #define __exit
+#define __ro_after_init
 #define __percpu
 /* The shim has one CPU. Tasks change its variables at the same time. */
 #define DEFINE_PER_CPU(type, name) type name
