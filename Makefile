@@ -25,6 +25,14 @@ modules: ## Build the kernel modules for this machine (KERNELRELEASE=, KDIR=)
 	tests/vm/modules.sh $(MODULES_DIR) $(KDIR)
 	@echo build/ko/$(MODULES_DIR)
 
+core: ## Link flexmem.ko without any part (kmod/part.h) for this machine (KERNELRELEASE=, KDIR=), and test it natively
+	@tests/setup.sh build debug
+	@tests/vm/debug-kernel.sh --source
+	@$(MAKE) -s -C tests/native O=$(CURDIR)/build/tests/native core
+	build/tests/native/bare/bare
+	build/tests/native/bare/kunit
+	tests/vm/modules.sh core $(KDIR) FLEXMEM_CORE=y
+
 install: all ## Install the library and the command (prefix=, DESTDIR=)
 	$(USERLIB) install
 
@@ -114,4 +122,4 @@ override FLEXMEM_PARAMS := $(value FLEXMEM_PARAMS)
 override SIM_PARAMS := $(value SIM_PARAMS)
 export CMD FLEXMEM_PARAMS SIM_PARAMS
 
-.PHONY: all modules install uninstall modules_install headers_install deb demo quick check check-long bench-cache bench-driver bench-gpu bench-torch python torch torch-check vm html clean distclean help
+.PHONY: all modules core install uninstall modules_install headers_install deb demo quick check check-long bench-cache bench-driver bench-gpu bench-torch python torch torch-check vm html clean distclean help

@@ -42,8 +42,13 @@ struct flexmem_wait {
 	u64 since;
 };
 
+#ifndef FLEXMEM_CORE
 int flexmem_leaving_look(struct flexmem_account *file);
 int flexmem_leaving_wait(struct flexmem_leaving *leaving);
+#else
+static inline int flexmem_leaving_look(struct flexmem_account *file) { return 0; }
+static inline int flexmem_leaving_wait(struct flexmem_leaving *leaving) { return 0; }
+#endif
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
 /*

@@ -19,6 +19,7 @@
 static const struct flexmem_part_ops *const parts[] = {
 	&flexmem_part_alloc,
 	&flexmem_part_table,
+#ifndef FLEXMEM_CORE
 	&flexmem_part_resize,
 	&flexmem_part_reports,
 	&flexmem_part_pressure,
@@ -26,6 +27,7 @@ static const struct flexmem_part_ops *const parts[] = {
 	&flexmem_part_programs,
 	&flexmem_part_bytes,
 	&flexmem_part_spaces,
+#endif
 };
 
 static int __init flexmem_init(void)

@@ -8,7 +8,16 @@
 struct flexmem_block;
 struct vm_area_struct;
 
+#ifndef FLEXMEM_CORE
 int flexmem_mapping_mmap(struct flexmem_block *chunk,
 			 struct vm_area_struct *vma);
+#else
+/* Not called: no allocation is mappable. */
+static inline int flexmem_mapping_mmap(struct flexmem_block *chunk,
+				       struct vm_area_struct *vma)
+{
+	return -ENODEV;
+}
+#endif
 
 #endif /* _FLEXMEM_MAPPING_H */

@@ -401,7 +401,7 @@ void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 	struct flexmem_account *account, *next;
 
 	WARN_ON_ONCE(accounts->nr_clients);
-	cancel_delayed_work_sync(&accounts->gauge.deliver);
+	flexmem_gauge_fini(&accounts->gauge);
 	rbtree_postorder_for_each_entry_safe(account, next, &accounts->cgroups,
 					     by_id)
 		account_destroy(account);

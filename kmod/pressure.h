@@ -139,6 +139,7 @@ struct flexmem_reading {
 	struct flexmem_event event;
 };
 
+#ifndef FLEXMEM_CORE
 void flexmem_gauge_init(struct flexmem_gauge *gauge);
 void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 			struct flexmem_listener *listener,
@@ -158,6 +159,43 @@ ssize_t flexmem_pressure_read(struct file *filp, char __user *to, size_t count,
 			      loff_t *pos);
 __poll_t flexmem_pressure_poll(struct file *filp,
 			       struct poll_table_struct *wait);
+
+static inline void flexmem_gauge_fini(struct flexmem_gauge *gauge)
+{
+	cancel_delayed_work_sync(&gauge->deliver);
+}
+#else
+static inline void flexmem_gauge_init(struct flexmem_gauge *gauge)
+{
+	atomic64_set(&gauge->frees, 1);
+	gauge->up = U64_MAX;
+}
+
+static inline void flexmem_gauge_fini(struct flexmem_gauge *gauge) { }
+static inline void flexmem_gauge_wish(struct flexmem_gauge *gauge,
+				      struct flexmem_listener *listener,
+				      struct flexmem_wishes *wishes, u64 bytes) { }
+static inline void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use) { }
+static inline void flexmem_pressure_tell(struct flexmem_accounts *accounts) { }
+static inline void flexmem_pressure_set_memory(struct flexmem_accounts *accounts,
+					       u64 memory) { }
+static inline void flexmem_pressure_tell_free(struct flexmem_accounts *accounts) { }
+
+static inline u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
+					  struct flexmem_listener *listener, u64 began)
+{
+	return 0;
+}
+
+static inline void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
+					      struct flexmem_listener *listener,
+					      u64 bytes) { }
+static inline void flexmem_pressure_listen(struct flexmem_accounts *accounts,
+					   struct flexmem_listener *listener,
+					   struct flexmem_account *account) { }
+#define flexmem_pressure_read NULL
+#define flexmem_pressure_poll NULL
+#endif
 
 /* Notes that the bytes in use have changed. Under &flexmem_accounts.lock. */
 static inline void flexmem_gauge_move(struct flexmem_gauge *gauge, u64 in_use)

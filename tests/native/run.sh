@@ -57,6 +57,8 @@ program steps crowd
 program steps bounds
 program asan npu -s "$seed"
 program asan ram
+program bare bare
+program bare kunit -s "$seed"
 for kind; do
 	program "$kind" misuse
 	# TSan finds nothing in programs with a single task, so under TSan they run few operations.
@@ -95,6 +97,8 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 	name=${name%.trace.gz}
 	tap "addresses: $name" diff <(grep "^$name " "$here/addresses.txt") <(addresses "$name")
 done
+tap 'the module without any part gives the same addresses' diff <(grep '^gpt2-train ' "$here/addresses.txt") \
+	<(gzip -cd "$TOP/tests/traces/gpt2-train.trace.gz" | "$out/bare/addresses" gpt2-train)
 tap 'calls go down, between parts as in internals.rst, and in no circle of files' python3 "$here/edges.py" "$TOP" "$out/plain"
 tap 'the way of an ALLOC has no more returns than before' python3 "$here/returns.py" "$TOP"
 tap 'the driver compiles for a kernel without cgroups' make -s -C "$here" "O=$out" no-cgroups
