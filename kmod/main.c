@@ -17,8 +17,7 @@
 #include "trace.h"
 
 static const struct flexmem_part_ops *const parts[] = {
-	&flexmem_part_alloc,
-	&flexmem_part_table,
+	&flexmem_part_core,
 #ifndef FLEXMEM_CORE
 	&flexmem_part_resize,
 	&flexmem_part_reports,

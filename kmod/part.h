@@ -2,7 +2,7 @@
 /*
  * The table of parts. A part is a capability that the core can do without. The
  * core calls the functions of a part through its row, so no call goes upwards.
- * The core has the first rows, for its own commands.
+ * The core has the first row, for its own commands.
  */
 #ifndef _FLEXMEM_PART_H
 #define _FLEXMEM_PART_H
@@ -96,10 +96,7 @@ struct flexmem_part_ops {
 	void (*end)(struct flexmem_table *table);
 };
 
-/* Of the core: ALLOC and FREE; the other commands. */
-extern const struct flexmem_part_ops flexmem_part_alloc;
-extern const struct flexmem_part_ops flexmem_part_table;
-/* The parts. */
+extern const struct flexmem_part_ops flexmem_part_core;
 extern const struct flexmem_part_ops flexmem_part_resize;
 extern const struct flexmem_part_ops flexmem_part_reports;
 extern const struct flexmem_part_ops flexmem_part_pressure;
