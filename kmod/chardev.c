@@ -34,7 +34,6 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
-#include <linux/uaccess.h>
 
 #include "chardev.h"
 #include "compat.h"

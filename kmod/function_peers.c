@@ -12,7 +12,6 @@
 
 #include <linux/list.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 
 #include "function.h"
 

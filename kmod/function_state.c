@@ -17,7 +17,6 @@
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
-#include <linux/sched/signal.h>
 #include <linux/wait.h>
 
 #include "function.h"

@@ -138,9 +138,9 @@ static int put_owners(struct flexmem_table *table, struct flexmem_snapshot *cmd,
 	for (;;) {
 		cmd->out_owner_count = done + view->nr_owners;
 		rc = flexmem_put_list(cmd->owners + (u64)done * cmd->owner_entry_size,
-			      cmd->owner_count - done, cmd->owner_entry_size,
-			      view->owner, view->nr_owners,
-			      sizeof(view->owner[0]));
+				      cmd->owner_count - done,
+				      cmd->owner_entry_size, view->owner,
+				      view->nr_owners, sizeof(view->owner[0]));
 		if (rc || !all || view->nr_owners < FLEXMEM_VIEW_OWNERS)
 			return rc;
 		done += view->nr_owners;
@@ -164,8 +164,8 @@ static int put_snapshot(struct flexmem_call *call, struct flexmem_view *view,
 		rc = -EMSGSIZE;
 	else
 		rc = flexmem_put_list(cmd->regions, cmd->region_count,
-			      cmd->region_entry_size, view->region, view->nr,
-			      sizeof(view->region[0]));
+				      cmd->region_entry_size, view->region,
+				      view->nr, sizeof(view->region[0]));
 	if (!rc && cmd->owner_count)
 		rc = put_owners(&call->fdev->table, cmd, view, all);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));

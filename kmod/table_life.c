@@ -254,14 +254,8 @@ static void acquire_anew(struct flexmem_table *table)
 }
 
 /*
- * Resets the device. All allocations are lost. Then the regions are acquired
- * again: reserved ones at once, others on demand, or at once with
- * acquire=prealloc.
- * Context: may sleep. Must not be called from an operation of the device. If
- * the driver supports it, may be called while the device is suspended, for
- * instance shortly before the resume. Return: 0; -ENODEV if the device is
- * removed; -EOPNOTSUPP if it cannot be reset; or an error of the driver: then
- * every operation of the device fails with EIO until a reset succeeds.
+ * Does what flexmem_device_reset() says. Then the regions are acquired again:
+ * reserved ones at once, others on demand, or at once with acquire=prealloc.
  */
 int flexmem_table_reset(struct flexmem_table *table)
 {
@@ -282,13 +276,7 @@ int flexmem_table_reset(struct flexmem_table *table)
 	return rc;
 }
 
-/*
- * Stops operations before the device sleeps, and waits for those under way. A
- * caller that needs an operation afterwards waits, killably, for the resume.
- * Every CPU mapping is removed; a task that touches mapped memory waits too.
- * Context: may sleep, for one command about regions, for one command that
- * undoes it, and for one operation that moves data.
- */
+/* Does what flexmem_device_suspend() says. */
 void flexmem_table_suspend(struct flexmem_table *table)
 {
 	flexmem_function_suspend(&table->function);
