@@ -21,11 +21,12 @@ static const struct flexmem_part_ops *const parts[] = {
 #ifndef FLEXMEM_CORE
 	&flexmem_part_resize,
 	&flexmem_part_reports,
-	&flexmem_part_pressure,
 	&flexmem_part_reservations,
 	&flexmem_part_programs,
 	&flexmem_part_bytes,
 	&flexmem_part_spaces,
+	/* The last row is the first one at close and loss, which wake others. */
+	&flexmem_part_pressure,
 #endif
 };
 
@@ -33,9 +34,9 @@ static int __init flexmem_init(void)
 {
 	int rc = flexmem_settings_validate();
 
-	flexmem_parts_init(parts, ARRAY_SIZE(parts));
 	if (rc)
 		return rc;
+	flexmem_parts_init(parts, ARRAY_SIZE(parts));
 	rc = flexmem_spare_init();
 	if (rc)
 		return rc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The table of parts. A part is a capability that the core can do without. The
- * core calls the functions of a part through its row, so no call goes upwards.
+ * core calls the functions of a part through its row, or by one of the few names
+ * that have a stub in the part's header.
  * The core has the first row, for its own commands.
  */
 #ifndef _FLEXMEM_PART_H
@@ -76,9 +77,12 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
  * @trim: regions are wanted: the part gives up those to which nobody has a right
  *	any more. Under acquire_lock
  * @leave: an allocation that a device program has used lost its last reference:
- *	the part ends it, at once or when no program uses it any more
- * @close: a file was closed. Its allocations are freed next
- * @loss: a reset or the removal of the function has taken its regions
+ *	the part ends it, at once or when no program uses it any more. One row has
+ *	it: it may free the allocation
+ * @close: a file was closed, and the device's driver knows. Its allocations are
+ *	freed next
+ * @loss: a reset or the removal of the function has ended, and nobody can use the
+ *	regions that there were before. No lock of the table is held
  * @end: a removed function ends. No file is open on it any more
  *
  * Each of them may sleep, or be NULL.

@@ -273,8 +273,8 @@ static void restore(struct flexmem_table *table)
 	}
 }
 
-/* The function's delayed work may still run. */
-static void end(struct flexmem_table *table)
+/* flexmem_table_fini() stops the function's delayed work later. */
+static void end_all(struct flexmem_table *table)
 {
 	struct flexmem_account *account, *next;
 
@@ -324,5 +324,5 @@ const struct flexmem_part_ops flexmem_part_reservations = {
 	},
 	.work = restore,
 	.trim = forget,
-	.end = end,
+	.end = end_all,
 };

@@ -102,8 +102,8 @@ int flexmem_table_init(struct flexmem_table *table, struct device *dev,
 	flexmem_accounts_init(&table->accounts, settings->default_depth);
 	table->accounts.function = &table->function;
 	flexmem_table_update_memory(table);
-	flexmem_table_release_init(table);
 	flexmem_parts_call(start, table);
+	flexmem_table_release_init(table);
 	flexmem_function_join(&table->function);
 	return 0;
 }
@@ -190,15 +190,11 @@ void flexmem_table_remove(struct flexmem_table *table)
 /* Frees the rest of a removed table that has no clients any more. */
 void flexmem_table_fini(struct flexmem_table *table)
 {
-	/*
-	 * The worker may still put references to allocations that jobs of
-	 * killed callers or closed spaces hold.
-	 */
+	/* Jobs of killed callers and closed spaces put references. */
 	flush_workqueue(table->function.worker);
 	flexmem_parts_undo(end, table);
 	cancel_delayed_work_sync(&table->release_work);
 	cancel_delayed_work_sync(&table->function.work);
-	/* Waits for jobs of killed callers: the worker frees what they acquired. */
 	destroy_workqueue(table->function.worker);
 	/* A free in parallel with the removal may have queued it again. */
 	flexmem_table_scrub_stop(table);
@@ -256,6 +252,7 @@ static void acquire_anew(struct flexmem_table *table)
 /*
  * Does what flexmem_device_reset() says. Then the regions are acquired again:
  * reserved ones at once, others on demand, or at once with acquire=prealloc.
+ * Context: as there, also in a suspend; holds no lock that a job takes.
  */
 int flexmem_table_reset(struct flexmem_table *table)
 {

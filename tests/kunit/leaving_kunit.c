@@ -772,6 +772,7 @@ static void reset_ends_leaving_allocations(struct kunit *test)
  * struct busy_fence - a fence whose end keeps the worker busy
  * @base: the fence
  * @test: the test
+ * @reader: the end expects that this task was woken up; NULL: it does not
  * @client: file of @handle; NULL: the end waits for @returned
  * @handle: freed by the end of the fence, once a task waits for the worker
  * @returned: the call that is tested has returned
@@ -779,6 +780,7 @@ static void reset_ends_leaving_allocations(struct kunit *test)
 struct busy_fence {
 	struct dma_fence base;
 	struct kunit *test;
+	struct fake_reader *reader;
 	struct flexmem_client *client;
 	u32 handle;
 	struct completion *returned;
@@ -803,7 +805,10 @@ static void end_busy(struct dma_fence *fence)
 	struct ctx *ctx = busy->test->priv;
 	unsigned int tries = 0;
 
-	if (busy->client) {
+	if (busy->reader) {
+		KUNIT_EXPECT_EQ(busy->test, 1,
+				atomic_read(&busy->reader->wakeups));
+	} else if (busy->client) {
 		while (!somebody_waits(&ctx->table->leaving) && tries++ < 500)
 			msleep(20);
 		KUNIT_EXPECT_LT(busy->test, tries, 500);
@@ -875,6 +880,23 @@ static void removal_ends_leaving_allocations(struct kunit *test)
 	fake_table_remove(ctx->table);
 	KUNIT_EXPECT_EQ(test, fence_users(fence), 1);
 	signal_and_put(fence);
+}
+
+/* A reader of events need not wait until all memory in flight has ended. */
+static void removal_wakes_readers_first(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct fake_reader reader;
+	struct busy_fence end = { .reader = &reader };
+	struct flexmem_allocation *allocation;
+
+	allocation = make_public(test, ctx->client, GIB);
+	keep_busy(test, allocation, end);
+	free_it(test, allocation);
+	fake_reader_add(&reader, &ctx->client->listener);
+	fake_table_remove(ctx->table);
+	fake_reader_remove(&reader, &ctx->client->listener);
+	expect_leaving(test, 0);
 }
 
 /* Expects these bytes of a file, and returns how long the oldest has waited. */
@@ -1032,6 +1054,7 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(reset_ends_leaving_allocations),
 	KUNIT_CASE(reset_waits_for_nothing_that_is_freed_later),
 	KUNIT_CASE(removal_ends_leaving_allocations),
+	KUNIT_CASE(removal_wakes_readers_first),
 	KUNIT_CASE(figures_say_who_waits),
 	KUNIT_CASE(end_in_flight_is_not_cut_off),
 	KUNIT_CASE(part_says_where_memory_is),

@@ -533,6 +533,31 @@ static void removal_unmaps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pages.unmaps, 1);
 }
 
+static void has_no_wish(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, ctx->table->accounts.gauge.nr_wishes, 0);
+}
+
+/* While the firmware unmaps the space, no other file is asked for memory. */
+static void close_withdraws_a_wish_first(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct flexmem_accounts *accounts = &ctx->table->accounts;
+	struct flexmem_client client;
+
+	deploy(test, open_one(test, &client));
+	spin_lock(&accounts->lock);
+	flexmem_gauge_wish(&accounts->gauge, &client.listener,
+			   &accounts->gauge.wishes, GIB);
+	KUNIT_EXPECT_EQ(test, accounts->gauge.nr_wishes, 1);
+	spin_unlock(&accounts->lock);
+	pages.during = has_no_wish;
+	flexmem_client_fini(&client);
+	KUNIT_EXPECT_NULL(test, pages.during);
+}
+
 /* Memory that may be mapped is not released. */
 static void removal_in_vain(struct kunit *test)
 {
@@ -580,6 +605,7 @@ static struct kunit_case space_end_cases[] = {
 	KUNIT_CASE(removal_of_a_failing_device),
 	KUNIT_CASE(removal_learns_of_a_failure),
 	KUNIT_CASE(removal_unmaps),
+	KUNIT_CASE(close_withdraws_a_wish_first),
 	KUNIT_CASE(removal_in_vain),
 	KUNIT_CASE(removal_while_suspended),
 	{}
