@@ -234,7 +234,7 @@ struct flexmem_accounts {
  * Counts memory that becomes free, for flexmem_pressure_tell_free(). Context: any,
  * also under the lock of a region: who finds no room there knows of the free.
  */
-static inline void flexmem_pressure_count_free(struct flexmem_accounts *accounts)
+static inline void flexmem_accounts_count_free(struct flexmem_accounts *accounts)
 {
 	/* The free bytes change before the number. Pairs with the searches. */
 	smp_mb__before_atomic();
@@ -247,9 +247,9 @@ static inline void flexmem_pressure_count_free(struct flexmem_accounts *accounts
  * Notes that an ALLOC that failed may succeed now. Context: any, but not under
  * &flexmem_accounts.lock.
  */
-static inline void flexmem_pressure_freed(struct flexmem_accounts *accounts)
+static inline void flexmem_accounts_freed(struct flexmem_accounts *accounts)
 {
-	flexmem_pressure_count_free(accounts);
+	flexmem_accounts_count_free(accounts);
 	flexmem_pressure_tell_free(accounts);
 }
 

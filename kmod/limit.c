@@ -111,7 +111,7 @@ void flexmem_limit_set(struct flexmem_accounts *accounts,
 		accounts->default_limit[cmd->resource] = cmd->limit;
 	accounts->changes++;
 	spin_unlock(&accounts->lock);
-	flexmem_pressure_freed(accounts);
+	flexmem_accounts_freed(accounts);
 }
 
 /*

@@ -588,7 +588,7 @@ int flexmem_place_fail(struct flexmem_request *request, int rc)
 	 * wake each other for ever.
 	 */
 	if (may_succeed || (rc != -ENOSPC && rc != -ENOMEM)) {
-		flexmem_pressure_freed(account->accounts);
+		flexmem_accounts_freed(account->accounts);
 		/* It is no event for the caller. */
 		request->given++;
 	}

@@ -202,17 +202,6 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 		deliver_soon(&accounts->gauge);
 }
 
-/* The bytes that the PF or VF has or could have. Not under the accounts' lock. */
-void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory)
-{
-	spin_lock(&accounts->lock);
-	accounts->gauge.memory = memory;
-	flexmem_gauge_settle(&accounts->gauge,
-			     flexmem_accounts_in_use(accounts));
-	spin_unlock(&accounts->lock);
-	flexmem_pressure_tell(accounts);
-}
-
 /*
  * Delivers an event about memory that was counted if a file waits for it, and does
  * the same as flexmem_pressure_tell(). Not under &flexmem_accounts.lock.
@@ -275,7 +264,7 @@ u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 	smp_mb();
 	/* The event about the free may have been delivered: counts one more. */
 	if (flexmem_gauge_frees(gauge) != began)
-		flexmem_pressure_freed(accounts);
+		flexmem_accounts_freed(accounts);
 	return number;
 }
 

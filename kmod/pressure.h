@@ -146,7 +146,6 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 			struct flexmem_wishes *wishes, u64 bytes);
 void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use);
 void flexmem_pressure_tell(struct flexmem_accounts *accounts);
-void flexmem_pressure_set_memory(struct flexmem_accounts *accounts, u64 memory);
 void flexmem_pressure_tell_free(struct flexmem_accounts *accounts);
 u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,
 			    struct flexmem_listener *listener, u64 began);
@@ -177,8 +176,6 @@ static inline void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 				      struct flexmem_wishes *wishes, u64 bytes) { }
 static inline void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use) { }
 static inline void flexmem_pressure_tell(struct flexmem_accounts *accounts) { }
-static inline void flexmem_pressure_set_memory(struct flexmem_accounts *accounts,
-					       u64 memory) { }
 static inline void flexmem_pressure_tell_free(struct flexmem_accounts *accounts) { }
 
 static inline u64 flexmem_pressure_failed(struct flexmem_accounts *accounts,

@@ -259,7 +259,7 @@ static bool free_block(struct flexmem_region *region,
 {
 	set_use(region, block, FLEXMEM_USE_FREE);
 	flexmem_blocks_free(&region->blocks, block, unused);
-	flexmem_pressure_count_free(&region->table->accounts);
+	flexmem_accounts_count_free(&region->table->accounts);
 	region->sequence++;
 	debug_check(region);
 	if (!region->dead && flexmem_residues_have_mixed(&region->blocks.residues))

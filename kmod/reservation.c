@@ -50,7 +50,7 @@ static void give_back(struct flexmem_table *table, u64 slots)
 		flexmem_region_unreserve(region);
 		spin_unlock(&region->lock);
 	}
-	flexmem_pressure_freed(&table->accounts);
+	flexmem_accounts_freed(&table->accounts);
 }
 
 /*

@@ -95,7 +95,7 @@ static int get_tail(struct flexmem_resizing *resizing,
 	/* Another allocation may have room in its place, so any refusal counts. */
 	if (may_fit && !refusal &&
 	    flexmem_uncharge_failed(owner, more, 0, U64_MAX))
-		flexmem_pressure_freed(owner->accounts);
+		flexmem_accounts_freed(owner->accounts);
 	rc = flexmem_region_error(chunk->region);
 	if (rc)
 		return rc;

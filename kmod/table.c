@@ -49,6 +49,7 @@ static unsigned int empty_slots(const struct flexmem_table *table)
 void flexmem_table_update_memory(struct flexmem_table *table)
 {
 	struct flexmem_function *function = &table->function;
+	struct flexmem_accounts *accounts = &table->accounts;
 	/* The memory that a wedged function holds cannot be used. */
 	bool wedged = flexmem_function_fatal(function);
 	unsigned int slots = empty_slots(table);
@@ -65,7 +66,11 @@ void flexmem_table_update_memory(struct flexmem_table *table)
 			memory -= flexmem_function_held_in(function,
 							   domain->id, true);
 	}
-	flexmem_pressure_set_memory(&table->accounts, memory);
+	spin_lock(&accounts->lock);
+	accounts->gauge.memory = memory;
+	flexmem_gauge_settle(&accounts->gauge, flexmem_accounts_in_use(accounts));
+	spin_unlock(&accounts->lock);
+	flexmem_pressure_tell(accounts);
 }
 
 /* Notes whether a kind of memory has an empty slot, and if not, why. */
@@ -98,7 +103,7 @@ void flexmem_table_reopen(struct flexmem_table *table)
 	flexmem_for_each_domain(domain, table, flexmem_table_all(table))
 		WRITE_ONCE(domain->too_large, U64_MAX);
 	flexmem_table_update_memory(table);
-	flexmem_pressure_freed(&table->accounts);
+	flexmem_accounts_freed(&table->accounts);
 }
 
 /* As flexmem_function_retry(). Under acquire_lock. May sleep. */
@@ -279,7 +284,7 @@ void flexmem_region_publish(struct flexmem_table *table,
 	rcu_assign_pointer(table->region[region->slot], region);
 	WRITE_ONCE(*filled, *filled | BIT_ULL(region->slot));
 	update_no_slot(table, region->kind);
-	flexmem_pressure_freed(&table->accounts);
+	flexmem_accounts_freed(&table->accounts);
 	trace_flexmem_region_add(region);
 }
 
@@ -446,7 +451,7 @@ int flexmem_table_new_capacity(struct flexmem_table *table)
 	int rc = 0;
 
 	flexmem_table_outdate(table);
-	flexmem_pressure_freed(&table->accounts);
+	flexmem_accounts_freed(&table->accounts);
 	if (!mutex_trylock(&table->acquire_lock))
 		return 0;
 	if (!flexmem_function_error(&table->function))

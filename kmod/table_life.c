@@ -288,7 +288,7 @@ void flexmem_table_suspend(struct flexmem_table *table)
 void flexmem_table_resume(struct flexmem_table *table)
 {
 	flexmem_function_resume(&table->function);
-	flexmem_pressure_freed(&table->accounts);
+	flexmem_accounts_freed(&table->accounts);
 	flexmem_scrub_soon(table);
 	/* Retries the commands that the suspend left pending. */
 	flexmem_function_work_later(&table->function);

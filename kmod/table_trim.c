@@ -112,7 +112,7 @@ static bool trim_slot(struct flexmem_table *table, unsigned int slot, int *rc)
 	if (!removed) {
 		flexmem_region_revive(region);
 		/* A search may have missed the region. */
-		flexmem_pressure_freed(&table->accounts);
+		flexmem_accounts_freed(&table->accounts);
 		/* The background scrub may have left the region out. */
 		flexmem_scrub_soon(table);
 		return false;

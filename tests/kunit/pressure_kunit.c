@@ -704,14 +704,14 @@ static void failure_during_a_read_keeps_its_event(struct kunit *test)
 	struct flexmem_accounts *accounts = ctx->accounts;
 
 	fail(ctx, &ctx->listener);
-	flexmem_pressure_freed(accounts);
+	flexmem_accounts_freed(accounts);
 	deliver(ctx);
 	KUNIT_ASSERT_TRUE(test, flexmem_pressure_look(accounts, &ctx->listener,
 						      &ctx->reading));
 	fail(ctx, &ctx->listener);
 	KUNIT_EXPECT_FALSE(test, flexmem_pressure_take(accounts, &ctx->listener,
 						       &ctx->reading));
-	flexmem_pressure_freed(accounts);
+	flexmem_accounts_freed(accounts);
 	KUNIT_EXPECT_TRUE(test, read_event(ctx, &ctx->listener));
 }
 
