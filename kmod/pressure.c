@@ -78,7 +78,8 @@ void flexmem_gauge_settle(struct flexmem_gauge *gauge, u64 in_use)
 	if (level == gauge->level)
 		return;
 	gauge->level = level;
-	WRITE_ONCE(gauge->moved, true);
+	gauge->moved = true;
+	WRITE_ONCE(gauge->due, true);
 }
 
 static bool is_hungry(const struct flexmem_gauge *gauge)
@@ -96,8 +97,8 @@ static bool make_event(struct flexmem_gauge *gauge)
 	bool changed = gauge->moved && (gauge->level != FLEXMEM_PRESSURE_NONE ||
 					gauge->told != FLEXMEM_PRESSURE_NONE);
 
-	WRITE_ONCE(gauge->moved, false);
-	WRITE_ONCE(gauge->nr_wishes, 0);
+	gauge->moved = false;
+	gauge->nr_wishes = 0;
 	if (!changed && !relief && !wanted)
 		return false;
 	gauge->sequence++;
@@ -192,14 +193,18 @@ void flexmem_gauge_init(struct flexmem_gauge *gauge)
 }
 
 /*
- * Delivers an event if the level has changed, or if there is a wish. Not under the
- * accounts' lock.
+ * Delivers an event if the level has changed, or if there is a wish, unless another
+ * caller does. Not under the accounts' lock.
  */
 void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
-	if (READ_ONCE(accounts->gauge.moved) ||
-	    READ_ONCE(accounts->gauge.nr_wishes))
-		deliver_soon(&accounts->gauge);
+	struct flexmem_gauge *gauge = &accounts->gauge;
+
+	if (likely(!READ_ONCE(gauge->due)))
+		return;
+	/* Before the work is queued, which looks under the lock. */
+	WRITE_ONCE(gauge->due, false);
+	deliver_soon(gauge);
 }
 
 /*
@@ -275,7 +280,7 @@ static void withdraw_wish(struct flexmem_gauge *gauge,
 	if (listener->own.at > gauge->sequence) {
 		listener->in->next.bytes -= listener->own.bytes;
 		listener->own = (struct flexmem_wish) {};
-		WRITE_ONCE(gauge->nr_wishes, gauge->nr_wishes - 1);
+		gauge->nr_wishes--;
 	}
 	WRITE_ONCE(listener->wishes, false);
 }
@@ -381,7 +386,8 @@ void flexmem_gauge_wish(struct flexmem_gauge *gauge,
 		if (listener->in == wishes)
 			bytes = max(bytes, own->bytes);
 	} else {
-		WRITE_ONCE(gauge->nr_wishes, gauge->nr_wishes + 1);
+		gauge->nr_wishes++;
+		WRITE_ONCE(gauge->due, true);
 	}
 	listener->in = wishes;
 	*own = (struct flexmem_wish) { .at = at, .bytes = bytes };

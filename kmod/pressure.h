@@ -49,6 +49,7 @@ struct flexmem_wishes {
  * @down: the level falls when fewer bytes are in use
  * @level: level of the bytes in use
  * @moved: @level has changed since the latest event. It may have changed back
+ * @due: @moved or @nr_wishes has changed, and nobody has queued @deliver since
  * @told: level in the latest event
  * @told_at: number of the latest event about the level
  * @sequence: number of the latest event of any kind
@@ -65,7 +66,8 @@ struct flexmem_wishes {
  * @files: listeners of the open files, but for those that a walk has still to wake
  *
  * &flexmem_accounts.lock protects all members for which nothing else is said.
- * @moved, @told_frees, @hungry, @nr_wishes and @next are also read without it.
+ * @told_frees, @hungry and @next are also read without it, and so is @due, which
+ * flexmem_pressure_tell() clears without it.
  */
 struct flexmem_gauge {
 	u64 memory;
@@ -73,6 +75,7 @@ struct flexmem_gauge {
 	u64 down;
 	enum flexmem_pressure level;
 	bool moved;
+	bool due;
 	enum flexmem_pressure told;
 	u64 told_at;
 	u64 sequence;

@@ -708,6 +708,24 @@ static void a_file_has_one_wish_at_a_time(struct kunit *test)
 	expect_wishes(test, SZ_256M + SZ_128M, 0, SZ_256M + SZ_128M);
 }
 
+/* While a wish waits for its event, the ALLOCs of others do not queue the worker. */
+static void a_wish_is_queued_once(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct delayed_work *work = &ctx->accounts->gauge.deliver;
+
+	alloc(test, ctx->other, GIB);
+	alloc(test, ctx->other, SZ_2M);
+	fake_events_hold(ctx->accounts);
+	fail(test, ctx->file, GIB);
+	cancel_delayed_work_sync(work);
+	alloc(test, ctx->below, SZ_2M);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
+	fail(test, ctx->below, GIB);
+	KUNIT_EXPECT_TRUE(test, read_event(ctx, ctx->other));
+	KUNIT_EXPECT_EQ(test, ctx->reading.event.wanted, 2 * GIB);
+}
+
 /* What others fail with at a limit of their own is not told to a file. */
 static void foreign_failures_are_not_counted(struct kunit *test)
 {
@@ -964,6 +982,7 @@ static struct kunit_case wish_cases[] = {
 	KUNIT_CASE(a_wish_wakes_whom_it_concerns),
 	KUNIT_CASE(a_limit_of_handles_or_regions),
 	KUNIT_CASE(several_wishes_are_one_event),
+	KUNIT_CASE(a_wish_is_queued_once),
 	KUNIT_CASE(the_sum_is_no_more_than_the_memory),
 	KUNIT_CASE(a_smaller_wish_hides_no_larger_one),
 	KUNIT_CASE(a_file_has_one_wish_at_a_time),
