@@ -22,8 +22,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "data.h"
 #include "ioctl.h"
+#include "mapping.h"
 
 /**
  * struct transfer - bytes to move
@@ -225,59 +225,44 @@ static bool can_copy(const struct flexmem_allocation *to,
 	    !has_range(to, copy->to_offset, length) ||
 	    !has_range(from, copy->from_offset, length))
 		return false;
-	/*
-	 * The sums cannot overflow, because both ranges lie in the allocation.
-	 */
+	/* The sums cannot overflow: both ranges lie in the allocation. */
 	return to != from || copy->to_offset + length <= copy->from_offset ||
 	       copy->from_offset + length <= copy->to_offset;
 }
 
 /*
- * Copies from one allocation to another.
- * @to: allocation of a device that can copy; the caller's reference is put
- * before this returns. @from: allocation of the same device; may be @to, with a
- * second reference. The reference is put before this returns. @copy:
- * @copy->out_done is 0 before, and receives the number of bytes copied, also on
- * failure.
- * Context: may sleep. Return: 0; -EIO if an allocation is lost; -EINVAL if a
- * range is not aligned or lies outside of its allocation, or if the ranges
- * overlap; -EINTR; -ENODEV; or an error of the firmware.
+ * Copies from one allocation of a client to another, or within one.
+ * @cmd: @cmd->out_done is 0 before, and receives the number of bytes copied, also
+ * on failure.
+ * Context: may sleep. Return: 0; an error of flexmem_client_allocation(); -EIO if
+ * an allocation is lost; -EINVAL if a range is not aligned or lies outside of its
+ * allocation, or if the ranges overlap; -EINTR; -ENODEV; or an error of the
+ * firmware.
  */
-int flexmem_data_copy(struct flexmem_allocation *to,
-		      struct flexmem_allocation *from,
-		      struct flexmem_copy *copy)
+int flexmem_data_copy(struct flexmem_client *client, struct flexmem_copy *cmd)
 {
 	struct transfer t = {
-		.to = to,
-		.from = from,
-		.to_offset = copy->to_offset,
-		.from_offset = copy->from_offset,
+		.to_offset = cmd->to_offset,
+		.from_offset = cmd->from_offset,
 		.max = FLEXMEM_COPY_MAX,
 	};
-	int rc = flexmem_allocation_error(to) ?: flexmem_allocation_error(from);
+	int rc;
 
-	if (!rc && !can_copy(to, from, copy))
+	t.to = flexmem_client_allocation(client, cmd->to);
+	if (IS_ERR(t.to))
+		return PTR_ERR(t.to);
+	t.from = flexmem_client_allocation(client, cmd->from);
+	rc = PTR_ERR_OR_ZERO(t.from);
+	if (rc)
+		goto put;
+	rc = flexmem_allocation_error(t.to) ?: flexmem_allocation_error(t.from);
+	if (!rc && !can_copy(t.to, t.from, cmd))
 		rc = -EINVAL;
-	rc = rc ?: move(&t, copy->length, &copy->out_done);
-	flexmem_allocation_put(from);
-	flexmem_allocation_put(to);
+	rc = rc ?: move(&t, cmd->length, &cmd->out_done);
+	flexmem_allocation_put(t.from);
+put:
+	flexmem_allocation_put(t.to);
 	return rc;
-}
-
-static int do_copy(struct flexmem_call *call)
-{
-	struct flexmem_allocation *to, *from;
-	struct flexmem_copy *cmd = call->cmd;
-
-	to = flexmem_client_allocation(call->client, cmd->to);
-	if (IS_ERR(to))
-		return PTR_ERR(to);
-	from = flexmem_client_allocation(call->client, cmd->from);
-	if (IS_ERR(from)) {
-		flexmem_allocation_put(to);
-		return PTR_ERR(from);
-	}
-	return flexmem_data_copy(to, from, cmd);
 }
 
 static int cmd_copy(struct flexmem_call *call)
@@ -286,7 +271,7 @@ static int cmd_copy(struct flexmem_call *call)
 	int rc, reply_rc;
 
 	cmd->out_done = 0;
-	rc = do_copy(call);
+	rc = flexmem_data_copy(call->client, cmd);
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	return rc ?: reply_rc;
 }

@@ -7,7 +7,7 @@
 #include <linux/limits.h>
 
 #include "clients.h"
-#include "data.h"
+#include "mapping.h"
 #include "resize.h"
 
 #define MIB ((u64)SZ_1M)
@@ -56,16 +56,17 @@ static bool is_all(struct kunit *test, struct at at, u64 size, u8 value)
 static int copy(struct kunit *test, struct at to, struct at from, u64 length,
 		u64 *done)
 {
+	struct ctx *ctx = test->priv;
 	struct flexmem_copy range = {
+		.to = to.allocation->handle,
+		.from = from.allocation->handle,
 		.to_offset = to.offset,
 		.from_offset = from.offset,
 		.length = length,
 	};
 	int rc;
 
-	flexmem_allocation_get(to.allocation);
-	flexmem_allocation_get(from.allocation);
-	rc = flexmem_data_copy(to.allocation, from.allocation, &range);
+	rc = flexmem_data_copy(ctx->client, &range);
 	*done = range.out_done;
 	return rc;
 }
