@@ -278,12 +278,12 @@ static int cmd_copy(struct flexmem_call *call)
 
 const struct flexmem_part_ops flexmem_part_bytes = {
 	.commands = (const struct flexmem_command[]) {
-		COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done,
-			READS | NEEDS(FLEXMEM_CAP_RW), cmd_read),
-		COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done,
-			CHANGES | NEEDS(FLEXMEM_CAP_RW), cmd_write),
-		COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done,
-			CHANGES | NEEDS(FLEXMEM_CAP_COPY), cmd_copy),
+		COMMAND(FLEXMEM_CMD_READ, flexmem_rw, out_done, READS,
+			FLEXMEM_CAP_RW, cmd_read),
+		COMMAND(FLEXMEM_CMD_WRITE, flexmem_rw, out_done, CHANGES,
+			FLEXMEM_CAP_RW, cmd_write),
+		COMMAND(FLEXMEM_CMD_COPY, flexmem_copy, out_done, CHANGES,
+			FLEXMEM_CAP_COPY, cmd_copy),
 		{}
 	},
 	.capabilities = FLEXMEM_CAP_MAP | FLEXMEM_CAP_RW | FLEXMEM_CAP_COPY,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls to a function's driver that move data, ask about fences, or end jobs;
- * function_answer.c has the checks of the answers. The calls that move data
- * change only bytes, so a call without an answer leaves nothing to undo. They
- * do not check to whom the bytes belong: the callers do.
+ * Calls to a function's driver that move data; function_answer.c has the checks of
+ * the answers. They change only bytes, so a call without an answer leaves nothing
+ * to undo. They do not check to whom the bytes belong: the callers do.
  */
 
 #include <linux/lockdep.h>

@@ -414,11 +414,13 @@ static int cmd_info(struct flexmem_call *call)
 		.out_max_region =
 			flexmem_table_max_region(table, table->default_domains),
 		.out_capabilities = table->function.capabilities,
-		.out_va_page = table->function.vm_page,
-		.out_va_start = table->function.vm_start,
-		.out_va_length =
-			table->function.vm_end - table->function.vm_start,
 	};
+	if (cmd->out_capabilities & FLEXMEM_CAP_PAGE_TABLES) {
+		cmd->out_va_page = table->function.vm_page;
+		cmd->out_va_start = table->function.vm_start;
+		cmd->out_va_length =
+			table->function.vm_end - table->function.vm_start;
+	}
 	memcpy(cmd->out_fallback_sizes, domain->sizes,
 	       sizeof(cmd->out_fallback_sizes));
 	strscpy(cmd->out_name, call->fdev->name, sizeof(cmd->out_name));
@@ -590,23 +592,23 @@ static int cmd_trim(struct flexmem_call *call)
 const struct flexmem_part_ops flexmem_part_core = {
 	.commands = (const struct flexmem_command[]) {
 		COMMAND(FLEXMEM_CMD_ALLOC, flexmem_alloc, out_chunks,
-			CHANGES | HAS_FLAGS, cmd_alloc),
+			CHANGES | HAS_FLAGS, 0, cmd_alloc),
 		COMMAND(FLEXMEM_CMD_FREE, flexmem_free, address,
-			CHANGES | HAS_FLAGS, cmd_free),
+			CHANGES | HAS_FLAGS, 0, cmd_free),
 		COMMAND(FLEXMEM_CMD_ALLOC_BATCH, flexmem_batch, __reserved,
-			CHANGES, cmd_alloc_batch),
+			CHANGES, 0, cmd_alloc_batch),
 		COMMAND(FLEXMEM_CMD_FREE_BATCH, flexmem_batch, __reserved,
-			CHANGES, cmd_free_batch),
-		COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS,
+			CHANGES, 0, cmd_free_batch),
+		COMMAND(FLEXMEM_CMD_INFO, flexmem_info, out_name, LOOKS, 0,
 			cmd_info),
-		COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS,
+		COMMAND(FLEXMEM_CMD_LOOKUP, flexmem_lookup, out_size, LOOKS, 0,
 			cmd_lookup),
 		COMMAND(FLEXMEM_CMD_SEGMENTS, flexmem_segments, out_generation,
-			LOOKS, cmd_segments),
-		COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES,
+			LOOKS, 0, cmd_segments),
+		COMMAND(FLEXMEM_CMD_TRIM, flexmem_trim, out_bytes, CHANGES, 0,
 			cmd_trim),
 		COMMAND(FLEXMEM_CMD_SET_LIMIT, flexmem_resource_limit, out_used,
-			CHANGES | HAS_FLAGS, cmd_set_limit),
+			CHANGES | HAS_FLAGS, 0, cmd_set_limit),
 		{}
 	},
 };
@@ -642,13 +644,13 @@ static int call_command(struct flexmem_call *call,
 	if (call->user_size > FLEXMEM_MAX_STRUCT)
 		return -E2BIG;
 	rc = read_struct(call, buffer, command->size);
-	/* Each struct begins with its size and its flags. */
-	if (!rc && !command->has_flags && ((u32 *)buffer)[1])
-		rc = -EOPNOTSUPP;
-	if (command->needs & ~call->fdev->table.function.capabilities)
-		rc = rc ?: -EOPNOTSUPP;
 	if (rc)
 		return rc;
+	/* Each struct begins with its size and its flags. */
+	if (!command->has_flags && ((u32 *)buffer)[1])
+		return -EOPNOTSUPP;
+	if (command->needs & ~call->fdev->table.function.capabilities)
+		return -EOPNOTSUPP;
 	/* The caller may have changed the size in its memory meanwhile. */
 	*(u32 *)buffer = call->user_size;
 	call->cmd = buffer;

@@ -212,9 +212,9 @@ static int cmd_snapshot(struct flexmem_call *call)
 const struct flexmem_part_ops flexmem_part_reports = {
 	.commands = (const struct flexmem_command[]) {
 		COMMAND(FLEXMEM_CMD_SNAPSHOT, flexmem_snapshot, out_failures,
-			HAS_FLAGS, cmd_snapshot),
+			HAS_FLAGS, 0, cmd_snapshot),
 		COMMAND(FLEXMEM_CMD_DOMAIN, flexmem_domain_info, out_sizes,
-			LOOKS, cmd_domain),
+			LOOKS, 0, cmd_domain),
 		{}
 	},
 };

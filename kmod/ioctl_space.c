@@ -7,8 +7,6 @@
 #include "ioctl.h"
 #include "space.h"
 
-#define PAGES NEEDS(FLEXMEM_CAP_PAGE_TABLES)
-
 /*
  * The client's device-virtual space; makes it if there is none yet. The function
  * has page tables. May sleep. NULL: no memory.
@@ -160,15 +158,16 @@ static void close_space(struct flexmem_client *client)
 const struct flexmem_part_ops flexmem_part_spaces = {
 	.commands = (const struct flexmem_command[]) {
 		COMMAND(FLEXMEM_CMD_VA_RESERVE, flexmem_va_reserve,
-			out_largest_free, CHANGES | PAGES, cmd_va_reserve),
-		COMMAND(FLEXMEM_CMD_VA_FREE, flexmem_va_free, address,
-			CHANGES | PAGES, cmd_va_free),
-		COMMAND(FLEXMEM_CMD_VA_BIND, flexmem_va_bind, length,
-			CHANGES | PAGES, cmd_va_bind),
+			out_largest_free, CHANGES, FLEXMEM_CAP_PAGE_TABLES,
+			cmd_va_reserve),
+		COMMAND(FLEXMEM_CMD_VA_FREE, flexmem_va_free, address, CHANGES,
+			FLEXMEM_CAP_PAGE_TABLES, cmd_va_free),
+		COMMAND(FLEXMEM_CMD_VA_BIND, flexmem_va_bind, length, CHANGES,
+			FLEXMEM_CAP_PAGE_TABLES, cmd_va_bind),
 		COMMAND(FLEXMEM_CMD_VA_UNBIND, flexmem_va_unbind, address,
-			CHANGES | PAGES, cmd_va_unbind),
+			CHANGES, FLEXMEM_CAP_PAGE_TABLES, cmd_va_unbind),
 		COMMAND(FLEXMEM_CMD_VA_LOOKUP, flexmem_va_lookup, out_length,
-			PAGES, cmd_va_lookup),
+			LOOKS, FLEXMEM_CAP_PAGE_TABLES, cmd_va_lookup),
 		{}
 	},
 	.capabilities = FLEXMEM_CAP_PAGE_TABLES,

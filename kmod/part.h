@@ -43,7 +43,6 @@ struct flexmem_command {
 };
 
 enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
-#define NEEDS(capabilities) ((capabilities) << 3)
 
 /* No command has a number from this on. */
 #define FLEXMEM_MAX_COMMANDS 64
@@ -53,7 +52,7 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
 
 /* @last: the last member of the struct's first version */
 /* checkpatch: MACRO_ARG_REUSE - they are constants and names */
-#define COMMAND(id, type, last, kind, function) {                \
+#define COMMAND(id, type, last, kind, need, function) {          \
 		.number = id,                                    \
 		.size = sizeof(struct type) + BUILD_BUG_ON_ZERO( \
 			(id) >= FLEXMEM_MAX_COMMANDS ||          \
@@ -63,7 +62,7 @@ enum { LOOKS = 0, CHANGES = 1, HAS_FLAGS = 2, READS = 4 };
 		.mode = ((kind) & CHANGES ? FMODE_WRITE : 0) |   \
 			((kind) & READS ? FMODE_READ : 0),       \
 		.has_flags = (kind) & HAS_FLAGS,                 \
-		.needs = (kind) / NEEDS(1),                      \
+		.needs = need,                                   \
 		.carry_out = function,                           \
 	}
 

@@ -319,7 +319,7 @@ static int cmd_reserve(struct flexmem_call *call)
 const struct flexmem_part_ops flexmem_part_reservations = {
 	.commands = (const struct flexmem_command[]) {
 		COMMAND(FLEXMEM_CMD_RESERVE, flexmem_reserve, out_reason,
-			CHANGES, cmd_reserve),
+			CHANGES, 0, cmd_reserve),
 		{}
 	},
 	.work = restore,

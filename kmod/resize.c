@@ -211,7 +211,7 @@ static int cmd_resize(struct flexmem_call *call)
 
 const struct flexmem_part_ops flexmem_part_resize = {
 	.commands = (const struct flexmem_command[]) {
-		COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES,
+		COMMAND(FLEXMEM_CMD_RESIZE, flexmem_resize, out_max, CHANGES, 0,
 			cmd_resize),
 		{}
 	},

@@ -49,6 +49,30 @@ static int copy(void *priv, const struct flexmem_memory *to, u64 to_offset,
 	return -EIO;
 }
 
+static int read_bytes(void *priv, const struct flexmem_memory *mem, u64 offset,
+		      u64 size, void *buffer)
+{
+	return -EIO;
+}
+
+static int write_bytes(void *priv, const struct flexmem_memory *mem, u64 offset,
+		       u64 size, const void *buffer)
+{
+	return -EIO;
+}
+
+static int vm_map(void *priv, const struct flexmem_vm_range *range,
+		  const struct flexmem_memory *mem, u64 offset,
+		  unsigned int access)
+{
+	return -EIO;
+}
+
+static int vm_unmap(void *priv, const struct flexmem_vm_range *range)
+{
+	return -EIO;
+}
+
 static const struct flexmem_device_ops ops = {
 	.acquire = acquire,
 	.release = release,
@@ -56,7 +80,11 @@ static const struct flexmem_device_ops ops = {
 	.capacity = capacity,
 	.scrub = scrub,
 	.fault = fault,
+	.read = read_bytes,
+	.write = write_bytes,
 	.copy = copy,
+	.vm_map = vm_map,
+	.vm_unmap = vm_unmap,
 };
 
 static unsigned int results, failures;
@@ -98,6 +126,8 @@ static void works(struct file *file)
 	result(!native_ioctl(file, FLEXMEM_IOCTL_INFO, &info) &&
 	       info.out_capabilities == FLEXMEM_CAP_SCRUB,
 	       "it can only scrub");
+	result(!info.out_va_page && !info.out_va_start && !info.out_va_length,
+	       "no address can be mapped");
 	alloc.flags = FLEXMEM_ALLOC_MAPPABLE;
 	result(native_ioctl(file, FLEXMEM_IOCTL_ALLOC, &alloc) == -EOPNOTSUPP,
 	       "no memory is mappable");
@@ -121,6 +151,9 @@ int main(void)
 		.name = "bare",
 		.mode = FLEXMEM_MODE_PF,
 		.granule = SZ_2M,
+		.vm_page = SZ_4K,
+		.vm_start = SZ_4K,
+		.vm_end = SZ_2M,
 		.ops = &ops,
 	};
 	struct device parent = {};
