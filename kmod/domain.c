@@ -16,17 +16,23 @@
 #include "function.h"
 #include "settings.h"
 
-/* The largest size below @below that the device has not refused, or 0. */
-static u64 next_size(const struct flexmem_domain *domain, u64 below)
+/* The largest size of the list that is no more than @most, or 0. */
+static u64 largest_size(const struct flexmem_domain *domain, u64 most)
 {
 	u64 size = 0;
 	unsigned int i;
 
-	below = min(below, READ_ONCE(domain->too_large));
 	for (i = 0; i < domain->nr_sizes; i++)
-		if (domain->sizes[i] < below)
+		if (domain->sizes[i] <= most)
 			size = max(size, domain->sizes[i]);
 	return size;
+}
+
+/* The largest size below @below that the device has not refused, or 0. */
+static u64 next_size(const struct flexmem_domain *domain, u64 below)
+{
+	return largest_size(domain,
+			    min(below, READ_ONCE(domain->too_large)) - 1);
 }
 
 /*
@@ -106,12 +112,7 @@ int flexmem_domain_refresh(struct flexmem_domain *domain)
 /* The size that no region of the domain exceeds, whatever the capacity is. */
 u64 flexmem_domain_most(const struct flexmem_domain *domain)
 {
-	u64 most = 0;
-	unsigned int i;
-
-	for (i = 0; i < domain->nr_sizes; i++)
-		most = max(most, domain->sizes[i]);
-	return most;
+	return largest_size(domain, U64_MAX);
 }
 
 /*
@@ -134,14 +135,8 @@ u64 flexmem_domain_rest(const struct flexmem_domain *domain)
  */
 u64 flexmem_domain_largest(const struct flexmem_domain *domain)
 {
-	u64 capacity = READ_ONCE(domain->capacity);
-	u64 largest = flexmem_domain_rest(domain);
-	unsigned int i;
-
-	for (i = 0; i < domain->nr_sizes; i++)
-		if (domain->sizes[i] <= capacity)
-			largest = max(largest, domain->sizes[i]);
-	return largest;
+	return max(largest_size(domain, READ_ONCE(domain->capacity)),
+		   flexmem_domain_rest(domain));
 }
 
 /*

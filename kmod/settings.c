@@ -45,43 +45,25 @@ static const u64 default_sizes[] = {
 /**
  * struct choice_param - parameter with a choice of names
  * @value: the value; an enum
+ * @names: all names, for a message
  * @name: the name of each value; NULL after the last
  */
 struct choice_param {
 	unsigned int *value;
+	const char *names;
 	const char *name[4];
 };
-
-/* Lists all names: "a, b or c". */
-static const char *list_names(const struct choice_param *choice, char *text,
-			      size_t size)
-{
-	unsigned int i;
-	size_t n = 0;
-
-	*text = '\0';
-	for (i = 0; choice->name[i]; i++)
-		n += scnprintf(text + n, size - n, "%s%s", !i ? "" :
-			       choice->name[i + 1] ? ", " : " or ",
-			       choice->name[i]);
-	return text;
-}
 
 static int choice_set(const char *text, const struct kernel_param *kp)
 {
 	const struct choice_param *choice = kp->arg;
-	char names[128];
-	unsigned int i;
+	int i = sysfs_match_string(choice->name, text);
 
-	for (i = 0; choice->name[i]; i++) {
-		if (sysfs_streq(text, choice->name[i])) {
-			*choice->value = i;
-			return 0;
-		}
-	}
-	pr_err("%s=%s: must be %s\n", kp->name, text,
-	       list_names(choice, names, sizeof(names)));
-	return -EINVAL;
+	if (i < 0)
+		pr_err("%s=%s: must be %s\n", kp->name, text, choice->names);
+	else
+		*choice->value = i;
+	return i < 0 ? i : 0;
 }
 
 static int choice_get(char *buffer, const struct kernel_param *kp)
@@ -207,10 +189,11 @@ static const struct kernel_param_ops sizes_ops = {
 };
 
 /* Defines a parameter with the names of the values of an enum. */
-#define CHOICE_PARAM(parameter, setting, names...)			\
+#define CHOICE_PARAM(parameter, setting, text, list...)			\
 	static const struct choice_param parameter ## _choice = {	\
 		.value = (unsigned int *)&param.setting,		\
-		.name = { names },					\
+		.names = text,						\
+		.name = { list },					\
 	};								\
 	module_param_cb(parameter, &choice_ops,				\
 			(void *)&parameter ## _choice, 0444)
@@ -226,13 +209,15 @@ static const struct kernel_param_ops sizes_ops = {
 	module_param_cb(setting, &range_ops,				\
 			(void *)&setting ## _range, 0444)
 
-CHOICE_PARAM(strategy, fit, [FLEXMEM_FIT_FIRST] = "first_fit",
-	     [FLEXMEM_FIT_BEST] = "best_fit");
+CHOICE_PARAM(strategy, fit, "first_fit or best_fit",
+	     [FLEXMEM_FIT_FIRST] = "first_fit", [FLEXMEM_FIT_BEST] = "best_fit");
 MODULE_PARM_DESC(strategy, "Free block to take: first_fit (default) or best_fit");
-CHOICE_PARAM(order, order, AUTO, [FLEXMEM_ORDER_LOAD_BALANCE] = "load_balance",
+CHOICE_PARAM(order, order, "auto, load_balance or fill_first", AUTO,
+	     [FLEXMEM_ORDER_LOAD_BALANCE] = "load_balance",
 	     [FLEXMEM_ORDER_FILL_FIRST] = "fill_first");
 MODULE_PARM_DESC(order, "Regions to try first: load_balance, fill_first, or auto (default): as the device chooses, or fill_first on a VF");
-CHOICE_PARAM(acquire, acquire, [FLEXMEM_ACQUIRE_LAZY] = "lazy",
+CHOICE_PARAM(acquire, acquire, "lazy or prealloc",
+	     [FLEXMEM_ACQUIRE_LAZY] = "lazy",
 	     [FLEXMEM_ACQUIRE_PREALLOC] = "prealloc");
 MODULE_PARM_DESC(acquire, "Acquire regions on demand, lazy (default), or all at once, prealloc");
 module_param_cb(fallback_sizes, &sizes_ops, NULL, 0444);
@@ -245,7 +230,8 @@ RANGE_PARAM(default_depth, 1, FLEXMEM_MAX_DEPTH);
 MODULE_PARM_DESC(default_depth, "Depth of the cgroups that have the default limits (default 2)");
 RANGE_PARAM(release_after_s, 0, RELEASE_AFTER_S_LIMIT);
 MODULE_PARM_DESC(release_after_s, "Release a region that has been empty for so many seconds, unless it is the last empty one (default 0: never)");
-CHOICE_PARAM(pf_open, pf_open, [FLEXMEM_PF_OPEN_ADMIN] = "admin",
+CHOICE_PARAM(pf_open, pf_open, "admin or mode",
+	     [FLEXMEM_PF_OPEN_ADMIN] = "admin",
 	     [FLEXMEM_PF_OPEN_MODE] = "mode");
 MODULE_PARM_DESC(pf_open, "Who may open a PF: CAP_SYS_ADMIN only, admin (default), or whom its node lets, mode");
 

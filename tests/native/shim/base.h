@@ -213,6 +213,9 @@ ssize_t strscpy(char *to, const char *from, size_t size);
 int scnprintf(char *to, size_t size, const char *format, ...) __printf(3, 4);
 int vscnprintf(char *to, size_t size, const char *format, va_list args);
 bool sysfs_streq(const char *a, const char *b);
+int __sysfs_match_string(const char *const *array, size_t n, const char *text);
+#define sysfs_match_string(array, text) \
+	__sysfs_match_string(array, ARRAY_SIZE(array), text)
 int kstrtouint(const char *text, unsigned int base, unsigned int *value);
 int kstrtou64(const char *text, unsigned int base, u64 *value);
 int sysfs_emit(char *to, const char *format, ...) __printf(2, 3);

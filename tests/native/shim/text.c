@@ -136,6 +136,17 @@ bool sysfs_streq(const char *a, const char *b)
 	       (!b[m] || !b[m + 1]);
 }
 
+/* The index of the entry that is equal to @text. The array may end with NULL. */
+int __sysfs_match_string(const char *const *array, size_t n, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < n && array[i]; i++)
+		if (sysfs_streq(array[i], text))
+			return i;
+	return -EINVAL;
+}
+
 int kstrtou64(const char *text, unsigned int base, u64 *value)
 {
 	char *end;
