@@ -185,7 +185,6 @@ static void has_signalled(struct dma_fence *fence, struct dma_fence_cb *callback
 	struct flexmem_leaving *leaving = leaving_of(first->allocation->owner);
 	unsigned long flags;
 
-	trace_flexmem_fence_signalled(first->allocation, fence);
 	spin_lock_irqsave(&leaving->lock, flags);
 	make_ready(leaving, first);
 	spin_unlock_irqrestore(&leaving->lock, flags);

@@ -163,7 +163,11 @@ DEFINE_EVENT(flexmem_allocation, flexmem_end,
 	TP_ARGS(allocation)
 );
 
-DECLARE_EVENT_CLASS(flexmem_fence,
+/*
+ * A device program uses the memory until the fence signals; then comes
+ * dma_fence_signaled with the same context and seqno.
+ */
+TRACE_EVENT(flexmem_fence_add,
 	TP_PROTO(const struct flexmem_allocation *allocation,
 		 const struct dma_fence *fence),
 	TP_ARGS(allocation, fence),
@@ -186,20 +190,6 @@ DECLARE_EVENT_CLASS(flexmem_fence,
 	TP_printk("minor=%d client=%llu offset=%#llx context=%llu seqno=%llu",
 		  __entry->minor, __entry->client, __entry->offset,
 		  __entry->context, __entry->seqno)
-);
-
-/* A device program uses the memory until the fence signals. */
-DEFINE_EVENT(flexmem_fence, flexmem_fence_add,
-	TP_PROTO(const struct flexmem_allocation *allocation,
-		 const struct dma_fence *fence),
-	TP_ARGS(allocation, fence)
-);
-
-/* A fence that freed memory waits for has signalled. */
-DEFINE_EVENT(flexmem_fence, flexmem_fence_signalled,
-	TP_PROTO(const struct flexmem_allocation *allocation,
-		 const struct dma_fence *fence),
-	TP_ARGS(allocation, fence)
 );
 
 /* The device has zeroed a part of its memory, or has failed to. */

@@ -249,8 +249,6 @@ TEST_F(trace, one_allocation_and_one_job)
 	     (unsigned long long)a.out_address.offset);
 	NEXT(at, "flexmem_free", "handle=%u ", a.out_handle);
 	NEXT(at, "flexmem_leaving", "handle=%u ", a.out_handle);
-	NEXT(at, "flexmem_fence_signalled", "offset=%#llx ",
-	     (unsigned long long)a.out_address.offset);
 	NEXT(at, "flexmem_end", "handle=%u ", a.out_handle);
 
 	/* The page shows this trace, without the last ALLOC. */
