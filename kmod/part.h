@@ -117,22 +117,17 @@ void flexmem_parts_init(const struct flexmem_part_ops *const *rows,
 			unsigned int nr);
 u32 flexmem_parts_capabilities(const struct flexmem_device_ops *ops);
 
-/* Calls a member of each row, in their order. */
-/* checkpatch: MACRO_ARG_REUSE - it is a name */
-/* checkpatch: MACRO_ARG_PRECEDENCE - it is a name */
-#define flexmem_parts_call(member, ...) do {				\
+/* Calls a member of each row, in their order; @close, @loss and @end in reverse. */
+/* checkpatch: MACRO_ARG_REUSE - they are a name and an expression without effect */
+/* checkpatch: MACRO_ARG_PRECEDENCE - the same */
+#define flexmem_parts_each(at, member, ...) do {			\
 	for (unsigned int i_ = 0; i_ < flexmem_nr_parts; i_++)		\
-		if (flexmem_parts[i_]->member)				\
-			flexmem_parts[i_]->member(__VA_ARGS__);		\
+		if (flexmem_parts[at]->member)				\
+			flexmem_parts[at]->member(__VA_ARGS__);		\
 } while (0)
-
-/* Calls @close, @loss or @end of each row, in reverse. */
-/* checkpatch: MACRO_ARG_REUSE - it is a name */
-/* checkpatch: MACRO_ARG_PRECEDENCE - it is a name */
-#define flexmem_parts_undo(member, ...) do {				\
-	for (unsigned int i_ = flexmem_nr_parts; i_--;)			\
-		if (flexmem_parts[i_]->member)				\
-			flexmem_parts[i_]->member(__VA_ARGS__);		\
-} while (0)
+#define flexmem_parts_call(member, ...) \
+	flexmem_parts_each(i_, member, __VA_ARGS__)
+#define flexmem_parts_undo(member, ...) \
+	flexmem_parts_each(flexmem_nr_parts - 1 - i_, member, __VA_ARGS__)
 
 #endif /* _FLEXMEM_PART_H */
