@@ -395,7 +395,7 @@ void flexmem_owner_tell_refusal(const struct flexmem_account *client,
 	reply->used = 0;
 }
 
-/* Forgets all limits. Called when no file is open any more. */
+/* Ends all limits and reservations. Called when no file is open any more. */
 void flexmem_accounts_fini(struct flexmem_accounts *accounts)
 {
 	struct flexmem_account *account, *next;

@@ -273,17 +273,6 @@ static void restore(struct flexmem_table *table)
 	}
 }
 
-/* flexmem_table_fini() stops the function's delayed work later. */
-static void end_all(struct flexmem_table *table)
-{
-	struct flexmem_account *account, *next;
-
-	mutex_lock(&table->acquire_lock);
-	list_for_each_entry_safe(account, next, &table->reservations, reserves)
-		record(table, account, 0, 0);
-	mutex_unlock(&table->acquire_lock);
-}
-
 static int cmd_reserve(struct flexmem_call *call)
 {
 	struct flexmem_reserve *cmd = call->cmd;
@@ -324,5 +313,4 @@ const struct flexmem_part_ops flexmem_part_reservations = {
 	},
 	.work = restore,
 	.trim = forget,
-	.end = end_all,
 };
