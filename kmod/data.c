@@ -156,62 +156,48 @@ static void *alloc_buffer(u64 length, u64 *room)
 	return kzalloc(*room, GFP_KERNEL_ACCOUNT);
 }
 
-/*
- * Copies out of an allocation, or with @write into it. @cmd->out_done is 0 before,
- * and receives the number of bytes copied, also on failure.
- */
-static int do_rw(struct flexmem_client *client, struct flexmem_rw *cmd,
-		 bool write)
+/* READ, or WRITE if @write. Tells how many bytes were copied, also on failure. */
+static int do_rw(struct flexmem_call *call, bool write)
 {
+	struct flexmem_rw *cmd = call->cmd;
 	struct flexmem_allocation *allocation;
 	struct transfer t = {
 		.to_offset = cmd->offset,
 		.from_offset = cmd->offset,
 		.user = u64_to_user_ptr(cmd->data),
 	};
-	int rc;
-
-	allocation = flexmem_client_allocation(client, cmd->handle);
-	if (IS_ERR(allocation))
-		return PTR_ERR(allocation);
-	*(write ? &t.to : &t.from) = allocation;
-	rc = flexmem_allocation_error(allocation);
-	if (!rc && !has_range(allocation, cmd->offset, cmd->length))
-		rc = -EINVAL;
-	if (rc)
-		goto put;
-	rc = -ENOMEM;
-	t.buffer = alloc_buffer(cmd->length, &t.max);
-	if (!t.buffer)
-		goto put;
-	rc = move(&t, cmd->length, &cmd->out_done);
-	kfree(t.buffer);
-put:
-	flexmem_allocation_put(allocation);
-	return rc;
-}
-
-static int rw(struct flexmem_call *call, bool write)
-{
-	struct flexmem_rw *cmd = call->cmd;
 	int rc, reply_rc;
 
 	if (cmd->__reserved)
 		return -EOPNOTSUPP;
 	cmd->out_done = 0;
-	rc = do_rw(call->client, cmd, write);
+	allocation = flexmem_client_allocation(call->client, cmd->handle);
+	rc = PTR_ERR_OR_ZERO(allocation);
+	if (rc)
+		goto reply;
+	*(write ? &t.to : &t.from) = allocation;
+	rc = flexmem_allocation_error(allocation);
+	if (!rc && !has_range(allocation, cmd->offset, cmd->length))
+		rc = -EINVAL;
+	if (!rc) {
+		t.buffer = alloc_buffer(cmd->length, &t.max);
+		rc = t.buffer ? move(&t, cmd->length, &cmd->out_done) : -ENOMEM;
+		kfree(t.buffer);
+	}
+	flexmem_allocation_put(allocation);
+reply:
 	reply_rc = flexmem_reply(call, sizeof(*cmd));
 	return rc ?: reply_rc;
 }
 
 static int cmd_read(struct flexmem_call *call)
 {
-	return rw(call, false);
+	return do_rw(call, false);
 }
 
 static int cmd_write(struct flexmem_call *call)
 {
-	return rw(call, true);
+	return do_rw(call, true);
 }
 
 static bool can_copy(const struct flexmem_allocation *to,
