@@ -31,6 +31,7 @@
 #include <linux/mount.h>
 #include <linux/mutex.h>
 #include <linux/pseudo_fs.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>

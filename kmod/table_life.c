@@ -252,7 +252,8 @@ static void acquire_anew(struct flexmem_table *table)
 /*
  * Does what flexmem_device_reset() says. Then the regions are acquired again:
  * reserved ones at once, others on demand, or at once with acquire=prealloc.
- * Context: as there, also in a suspend; holds no lock that a job takes.
+ * Context: as there; the device may be suspended. The caller holds no lock that a
+ * job takes.
  */
 int flexmem_table_reset(struct flexmem_table *table)
 {
