@@ -210,7 +210,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 
 	allocation = make(client, request, &began);
 	if (IS_ERR(allocation) && could_come(request))
-		rc = flexmem_leaving_wait(&client->table->leaving);
+		rc = flexmem_leaving_wait(&client->table->leaving,
+					  TASK_KILLABLE);
 	if (rc) {
 		memset_after(request, 0, reuses);
 		request->domains = domains;

@@ -305,9 +305,10 @@ int flexmem_leaving_look(struct flexmem_account *file)
 /*
  * Waits until the worker has looked at the allocations of all files that are
  * ready when the call begins. @state: TASK_KILLABLE or TASK_UNINTERRUPTIBLE.
- * Return: 1; 0 if none was ready; -EINTR if the caller was killed.
+ * Context: may sleep; the caller holds no lock of the table. Return: 1; 0 if none
+ * was ready; -EINTR if the caller was killed.
  */
-static int wait_for_worker(struct flexmem_leaving *leaving, unsigned int state)
+int flexmem_leaving_wait(struct flexmem_leaving *leaving, unsigned int state)
 {
 	DECLARE_COMPLETION_ONSTACK(passed);
 	struct flexmem_queued queued = { .passed = &passed };
@@ -326,17 +327,6 @@ static int wait_for_worker(struct flexmem_leaving *leaving, unsigned int state)
 	list_del(&queued.link);
 	spin_unlock_irq(&leaving->lock);
 	return rc ? -EINTR : 1;
-}
-
-/*
- * Waits until the worker has looked at the allocations of all files that are
- * ready when the call begins.
- * Context: may sleep; the caller holds no lock. Return: 1; 0 if none was ready;
- * -EINTR if the caller was killed.
- */
-int flexmem_leaving_wait(struct flexmem_leaving *leaving)
-{
-	return wait_for_worker(leaving, TASK_KILLABLE);
 }
 
 /*
@@ -439,7 +429,7 @@ static void look_at_all(struct flexmem_table *table)
 			make_ready(leaving, first);
 		spin_unlock_irq(&leaving->lock);
 	} while (first);
-	wait_for_worker(leaving, TASK_UNINTERRUPTIBLE);
+	flexmem_leaving_wait(leaving, TASK_UNINTERRUPTIBLE);
 }
 
 static void start(struct flexmem_table *table)

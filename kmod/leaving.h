@@ -44,10 +44,11 @@ struct flexmem_wait {
 
 #ifndef FLEXMEM_CORE
 int flexmem_leaving_look(struct flexmem_account *file);
-int flexmem_leaving_wait(struct flexmem_leaving *leaving);
+int flexmem_leaving_wait(struct flexmem_leaving *leaving, unsigned int state);
 #else
 static inline int flexmem_leaving_look(struct flexmem_account *file) { return 0; }
-static inline int flexmem_leaving_wait(struct flexmem_leaving *leaving) { return 0; }
+static inline int flexmem_leaving_wait(struct flexmem_leaving *leaving,
+				       unsigned int state) { return 0; }
 #endif
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
 
