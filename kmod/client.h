@@ -28,14 +28,15 @@ struct flexmem_space;
  * @free: frees the struct after the last reference; NULL: the caller frees it
  * @table: region table of the function; outlives the client
  * @account: the client's account; a reference is held. NULL after close()
- * @handles: allocations by handle. Its lock also protects the members below
+ * @handles: allocations by handle. Its lock also protects the trees below
  * @by_address: chunks by serial number of their region and offset in it. There
  *	are many small trees, chosen by a hash, so that a look-up takes few steps
  * @mappable: mappable chunks, in one tree because mmap() finds a chunk by any
  *	of its pages; these are not in @by_address
  * @listener: which pressure events the client has read
  * @stock: freed objects that are kept for the client's next allocations
- * @space: the client's device-virtual space; NULL if it has none yet
+ * @space: the client's device-virtual space; NULL if it has none yet, or after
+ *	close(), which takes it away under the lock of @handles
  */
 struct flexmem_client {
 	refcount_t refs;
