@@ -647,9 +647,8 @@ static int call_command(struct flexmem_call *call,
 	if (rc)
 		return rc;
 	/* Each struct begins with its size and its flags. */
-	if (!command->has_flags && ((u32 *)buffer)[1])
-		return -EOPNOTSUPP;
-	if (command->needs & ~call->fdev->table.function.capabilities)
+	if ((!command->has_flags && ((u32 *)buffer)[1]) ||
+	    command->needs & ~call->fdev->table.function.capabilities)
 		return -EOPNOTSUPP;
 	/* The caller may have changed the size in its memory meanwhile. */
 	*(u32 *)buffer = call->user_size;

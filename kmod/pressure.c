@@ -200,11 +200,11 @@ void flexmem_pressure_tell(struct flexmem_accounts *accounts)
 {
 	struct flexmem_gauge *gauge = &accounts->gauge;
 
-	if (likely(!READ_ONCE(gauge->due)))
-		return;
-	/* Before the work is queued, which looks under the lock. */
-	WRITE_ONCE(gauge->due, false);
-	deliver_soon(gauge);
+	if (unlikely(READ_ONCE(gauge->due))) {
+		/* Before the work is queued, which looks under the lock. */
+		WRITE_ONCE(gauge->due, false);
+		deliver_soon(gauge);
+	}
 }
 
 /*
