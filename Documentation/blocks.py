@@ -57,6 +57,7 @@ BLOCKS = {
     ('placement.rst', 'flexmem replay'): 'as above',
     ('pytorch.rst', 'make torch'): 'no: the suite torch is this',
     ('pytorch.rst', 'make vm'): 'no: the suite torch-driver runs scripts like this one, in make check-long',
+    ('pytorch.rst', 'FLEXMEM_TORCH=host:1024'): 'no: the suite torch runs the program, in test_devices.py',
     ('python.rst', 'tests/setup.sh'): 'host',
     ('python.rst', 'make vm'): DRIVER,
     ('simulator.rst', 'sudo modprobe'): NONE,

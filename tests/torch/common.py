@@ -21,6 +21,11 @@ def bits(tensor):
     return numbers.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
 
+def allocated():
+    """Returns the bytes in tensors of each device."""
+    return [torch.flexmem.memory_allocated(index) for index in range(torch.flexmem.device_count())]
+
+
 class FlexmemTest(unittest.TestCase):
     """A test case. After each test all memory must have been freed, and no kernel may have copied a result."""
 
@@ -28,17 +33,17 @@ class FlexmemTest(unittest.TestCase):
         gc.collect()
         # Garbage collection is faster without the objects that exist now. Most of them belong to modules.
         gc.freeze()
-        self.bytes_before = torch.flexmem.memory_allocated()
+        self.bytes_before = allocated()
         self.copied_before = torch.ops.flexmem.kernel_counters()[1]
 
     def tearDown(self):
         gc.collect()
         # A thread of autograd may drop its last tensors after backward() has returned.
         for _ in range(3000):
-            if torch.flexmem.memory_allocated() <= self.bytes_before:
+            if allocated() == self.bytes_before:
                 break
             time.sleep(0.01)
-        self.assertEqual(torch.flexmem.memory_allocated(), self.bytes_before)
+        self.assertEqual(allocated(), self.bytes_before)
         self.assertEqual(torch.ops.flexmem.kernel_counters()[1], self.copied_before)
 
     def assert_same(self, ours, cpu):

@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
   victim.begin.give();
   said.clear();
   expect(victim.end(&said) != 0, "a process whose tensors are lost ends");
-  const auto device = ask<std::string>("flexmem::device_name");
+  const auto device = ask<std::string>("flexmem::device_name", kCurrent);
   expect(device.find("/dev/") == 0 &&
              said.find("flexmem: " + device + " was reset") != std::string::npos,
          "it says why, and which device");

@@ -11,27 +11,30 @@ using torch::Tensor;
 inline const torch::Device flexmem(torch::kPrivateUse1, 0);
 
 // Calls one of the library's operators as users do.
-template <class Result>
-Result ask(const char* name) {
+template <class Result, class... Arguments>
+Result ask(const char* name, Arguments... arguments) {
   return c10::Dispatcher::singleton()
       .findSchemaOrThrow(name, "")
-      .typed<Result()>()
-      .call();
+      .typed<Result(Arguments...)>()
+      .call(arguments...);
 }
+
+// Stands for the current device in these calls.
+constexpr int64_t kCurrent = -1;
 
 // Returns a figure of torch.flexmem.memory_stats().
-inline int64_t figure(const std::string& key) {
+inline int64_t figure(const std::string& key, int64_t device = kCurrent) {
   using Figures = c10::Dict<std::string, int64_t>;
-  return ask<Figures>("flexmem::memory_stats").at(key);
+  return ask<Figures>("flexmem::memory_stats", device).at(key);
 }
 
-inline int64_t bytesInUse() {
-  return figure("allocated_bytes.all.current");
+inline int64_t bytesInUse(int64_t device = kCurrent) {
+  return figure("allocated_bytes.all.current", device);
 }
 
-// Returns the free and total bytes of the device.
-inline std::tuple<int64_t, int64_t> memGetInfo() {
-  return ask<std::tuple<int64_t, int64_t>>("flexmem::mem_get_info");
+// Returns the free and total bytes of a device.
+inline std::tuple<int64_t, int64_t> memGetInfo(int64_t device = kCurrent) {
+  return ask<std::tuple<int64_t, int64_t>>("flexmem::mem_get_info", device);
 }
 
 // Whether the numbers of two tensors have the same bits: -0.0 is not 0.0.

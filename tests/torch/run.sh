@@ -26,7 +26,7 @@ if (($#)); then
 	echo 'TAP version 14'
 	exec "$@"
 fi
-export FLEXMEM_TORCH=host
+export FLEXMEM_TORCH=host,host:256
 made=${TORCH#"$TOP/"}/made
 for command in "$made/train" "$made/tokens" 'python3 tests/torch/tap.py'; do
 	echo 'TAP version 14'

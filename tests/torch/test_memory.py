@@ -108,7 +108,7 @@ class Memory(FlexmemTest):
             number = tuple(segment["segment_pool_id"])
             allocated[number] = allocated.get(number, 0) + segment["allocated_size"]
         self.assertEqual((allocated.pop(pool.id), sum(allocated.values())),
-                         (8 * MIB, self.bytes_before + 8 * MIB))
+                         (8 * MIB, self.bytes_before[0] + 8 * MIB))
         self.assertEqual([segment["segment_pool_id"] for segment in pool.snapshot()], [list(pool.id)])
         self.assertEqual(pool.use_count(), 1)
         del inside, again, outside, other
@@ -380,11 +380,22 @@ class Programs(FlexmemTest):
         return subprocess.run([sys.executable, "-c", "import torch, torch_flexmem\n" + text, *arguments], capture_output=True,
                               text=True, check=False, env={**os.environ, **environment}, timeout=1200)
 
-    def test_host_memory_has_a_size(self):
-        done = self.program("print(torch.flexmem.mem_get_info()[1])", FLEXMEM_TORCH="host:64")
-        self.assertEqual(done.stdout, f"{64 * MIB}\n", done.stderr)
-        done = self.program("torch.empty(1, device='flexmem')", FLEXMEM_TORCH="host:many")
-        self.assertIn("FLEXMEM_TORCH is 'host:many'", done.stderr)
+    def test_host_memory_has_sizes(self):
+        done = self.program("""
+import os
+for wrong in "host:many", "host:", "host:1,", ",host", "host:0", "host:1x", "host,guest":
+    os.environ["FLEXMEM_TORCH"] = wrong
+    assert not torch.flexmem.is_available() and not torch.flexmem.device_count()
+    try:
+        torch.empty(1, device="flexmem")
+    except RuntimeError as error:
+        assert f"FLEXMEM_TORCH is '{wrong}'" in str(error), error
+    else:
+        print(wrong)
+os.environ["FLEXMEM_TORCH"] = "host:64,host,host:1"
+print([torch.flexmem.mem_get_info(index)[1] >> 20 for index in range(torch.flexmem.device_count())])
+""")
+        self.assertEqual(done.stdout, "[64, 4096, 1]\n", done.stderr)
 
     def test_no_device(self):
         done = self.program("print(torch.flexmem.is_available())\ntorch.empty(1, device='flexmem')", FLEXMEM_TORCH="",

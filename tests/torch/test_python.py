@@ -137,13 +137,12 @@ class Python(FlexmemTest):
         with self.assertRaisesRegex(refused, "enable_timing=True"):
             start.elapsed_time(untimed)
 
-    def test_one_device(self):
-        self.assertEqual(torch.flexmem.device_count(), 1)
+    def test_the_device(self):
         self.assertTrue(torch.flexmem.is_available())
         self.assertEqual(torch.accelerator.current_accelerator().type, "flexmem")
         with torch.flexmem.device(0):
             self.assertEqual(torch.flexmem.current_device(), 0)
         with self.assertRaisesRegex(RuntimeError, "no device"):
-            torch.empty(1, device="flexmem:1")
+            torch.empty(1, device="flexmem:64")
         with self.assertRaises(RuntimeError):
-            torch.flexmem.set_device(1)
+            torch.flexmem.set_device(64)

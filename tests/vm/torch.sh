@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs in the guest. Tests the C++ programs of tests/torch with the driver, on a VF of 2 GiB. The long runs also test
-# the Python programs, for which PyTorch takes minutes to start; first in a container with a quarter of the VF, beside a
-# container that allocates and frees up to its own limit; then two processes, one of which asks for what the other does
-# not use. Prints TAP.
+# Runs in the guest. Tests the C++ programs of tests/torch with the driver, on two VFs of 2 GiB and on one of them. The
+# long runs also test the Python programs, for which PyTorch takes minutes to start; first in a container with a quarter
+# of the VF, beside a container that allocates and frees up to its own limit; then two processes, one of which asks for
+# what the other does not use. Prints TAP.
 # `make torch` and `make -C tests/userlib vm` must have built the programs.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/torch.sh
 set -euo pipefail
@@ -12,8 +12,8 @@ set -euo pipefail
 . "$(dirname -- "$0")/../lib.sh"
 
 insmod "$FLEXMEM_KO/flexmem.ko" fallback_sizes=1G
-insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=4G num_vfs=1 vf_capacity=2G
-FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/train 3
+insmod "$FLEXMEM_KO/flexmem_sim.ko" memory=5G num_vfs=2 vf_capacity=2G
+FLEXMEM_VISIBLE_DEVICES=0,1 tests/torch/enter.sh build/torch/made/train 3
 echo 'TAP version 14'
 FLEX_DEVICE=VF tests/torch/enter.sh build/torch/made/driver /sys/kernel/debug/flexmem_sim/vf0/reset
 

@@ -7,8 +7,8 @@
     x = torch.ones(3, device="flexmem")
     torch.flexmem.memory_allocated()
 
-The names are those of torch.cuda. FLEX_DEVICE chooses the device; FLEXMEM_TORCH=host uses host memory instead, on
-machines without the driver.
+The names are those of torch.cuda. FLEXMEM_VISIBLE_DEVICES chooses the devices, FLEX_DEVICE one; FLEXMEM_TORCH=host
+uses host memory instead, on machines without the driver.
 """
 
 import atexit
@@ -76,7 +76,12 @@ from .random import (  # noqa: E402
     set_rng_state_all,
 )
 
-_lazy_init = init
+
+
+def _lazy_init():
+    """PyTorch calls this for a tensor of any device. The first allocation on a device opens it."""
+
+
 OutOfMemoryError = torch.OutOfMemoryError
 
 torch.utils.rename_privateuse1_backend("flexmem")

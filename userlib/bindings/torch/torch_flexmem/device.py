@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-"""The device, its stream and its events.
+"""The devices, their streams and their events.
 
-There is one device with one stream. Operators run on the thread that calls them, so all work on the stream is always
-done, and every event has happened.
+Each device has one stream. Operators run on the thread that calls them, so all work on a stream is always done, and
+every event has happened. A thread has a current device, as with torch.cuda.
 """
 
 import torch
@@ -16,13 +16,13 @@ def is_available():
 
 
 def is_initialized():
-    """Whether the device has been opened."""
+    """Whether a device has been opened."""
     return _ops.is_initialized()
 
 
 def init():
-    """Opens the device. Without this call the first allocation opens it."""
-    _ops.init()
+    """Opens the current device. Without this call the first allocation on a device opens it."""
+    _ops.init(-1)
 
 
 def _is_in_bad_fork():
@@ -30,30 +30,30 @@ def _is_in_bad_fork():
 
 
 def device_count():
-    return 1 if is_available() else 0
+    """The number of functions that this process sees and can open; with FLEX_DEVICE one."""
+    return _ops.device_count()
 
 
 def current_device():
-    return 0
+    return _ops.device_index(-1)
 
 
 def _index(device):
+    """Returns the index of a device; of None, and of a device without index, that of the current one."""
     if device is None:
-        return 0
-    if isinstance(device, int):
+        index = -1
+    elif isinstance(device, int):
         index = device
     else:
         device = torch.device(device)
         if device.type != "flexmem":
             raise ValueError(f"Expected a flexmem device, but got: {device}")
-        index = device.index or 0
-    if index not in (0, -1):
-        raise RuntimeError(f"flexmem: there is no device {index}")
-    return 0
+        index = -1 if device.index is None else device.index
+    return _ops.device_index(index)
 
 
 def set_device(device):
-    _index(device)
+    _ops.exchange_device(_index(device))
 
 
 def synchronize(device=None):
@@ -62,8 +62,7 @@ def synchronize(device=None):
 
 def get_device_name(device=None):
     """Returns the path of the device's node, or "host memory"."""
-    _index(device)
-    return _ops.device_name()
+    return _ops.device_name(_index(device))
 
 
 def get_amp_supported_dtype():
@@ -81,18 +80,19 @@ class device:  # noqa: N801, torch.cuda has this name
         self.idx = _index(device)
 
     def __enter__(self):
+        self.prev_idx = _ops.exchange_device(self.idx)
         return self
 
     def __exit__(self, *_exception):
+        _ops.exchange_device(self.prev_idx)
         return False
 
 
 class Stream(torch.Stream):
-    """The only stream of the device."""
+    """The only stream of a device."""
 
     def __new__(cls, device=None, priority=0, **kwargs):
-        _index(device)
-        return super().__new__(cls, device="flexmem", priority=priority, **kwargs)
+        return super().__new__(cls, device=f"flexmem:{_index(device)}", priority=priority, **kwargs)
 
 
 def current_stream(device=None):
@@ -103,16 +103,18 @@ default_stream = current_stream
 
 
 class stream:  # noqa: N801, torch.cuda has this name
-    """Context manager that selects a stream, as torch.cuda.stream."""
+    """Context manager that selects a stream and its device, as torch.cuda.stream."""
 
     def __init__(self, stream):
         self.stream = stream
+        self._device = device(None if stream is None else stream.device)
 
     def __enter__(self):
+        self._device.__enter__()
         return self.stream
 
-    def __exit__(self, *_exception):
-        return False
+    def __exit__(self, *exception):
+        return self._device.__exit__(*exception)
 
 
 # Not a subclass of torch.Event: elapsed_time() of PyTorch 2.14 refuses

@@ -3,47 +3,52 @@
 
 import torch
 
-from .device import _index
+from .device import _index, device_count
 
 _ops = torch.ops.flexmem
 
 
-def manual_seed(seed):
+def _signed(seed):
     # A negative seed counts modulo 2^64.
     seed = int(seed) & ((1 << 64) - 1)
-    _ops.manual_seed(seed - (1 << 64) if seed >> 63 else seed)
+    return seed - (1 << 64) if seed >> 63 else seed
+
+
+def manual_seed(seed):
+    _ops.manual_seed(_signed(seed), -1)
 
 
 def manual_seed_all(seed):
-    manual_seed(seed)
+    _ops.manual_seed_all(_signed(seed))
 
 
 def seed():
-    return _ops.seed()
+    return _ops.seed(-1)
 
 
 def seed_all():
-    return _ops.seed()
+    """Gives all devices one new seed."""
+    fresh = seed()
+    manual_seed_all(fresh)
+    return fresh
 
 
 def initial_seed():
-    return _ops.initial_seed()
+    return _ops.initial_seed(-1)
 
 
 def get_rng_state(device="flexmem"):
-    _index(device)
-    return _ops.get_rng_state()
+    return _ops.get_rng_state(_index(device))
 
 
 def get_rng_state_all():
-    return [get_rng_state()]
+    return [get_rng_state(index) for index in range(device_count())]
 
 
 def set_rng_state(new_state, device="flexmem"):
-    _index(device)
-    _ops.set_rng_state(new_state)
+    _ops.set_rng_state(new_state, _index(device))
 
 
 def set_rng_state_all(new_states):
-    for state in new_states:
-        set_rng_state(state)
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)

@@ -2,6 +2,7 @@
 #include "FlexmemAlias.h"
 
 #include "../runtime/FlexmemDeviceAllocator.h"
+#include "../runtime/FlexmemDevices.h"
 #include "../runtime/FlexmemGenerator.h"
 #include "../runtime/FlexmemHistory.h"
 
@@ -63,15 +64,16 @@ c10::DataPtr borrow(const c10::Storage& device) {
 
 // Moves the bytes of a CPU storage to the device. If the bytes are in the device's memory already, only their owner
 // changes. Otherwise they are copied. The zeros of forward derivatives have no bytes.
-c10::DataPtr deviceData(StorageImpl* cpu) {
+c10::DataPtr deviceData(StorageImpl* cpu, c10::Device device) {
   if (!cpu->data()) {
-    return {nullptr, kDevice};
+    return {nullptr, device};
   }
   if (isOurs(cpu->data_ptr())) {
     c10::DataPtr data = cpu->set_data_ptr(c10::DataPtr(nullptr, kCpu));
-    data.unsafe_set_device(kDevice);
+    data.unsafe_set_device(device);
     return data;
   }
+  const DeviceScope scope(device.index());
   c10::DataPtr data = deviceAllocator()->allocate(cpu->nbytes());
   if (cpu->nbytes()) {
     std::memcpy(data.get(), cpu->data(), cpu->nbytes());
@@ -102,6 +104,11 @@ bool mayBeOnCpu(const std::string& name, const std::string& argument) {
   });
 }
 
+// Whether an operator may have arguments on several devices.
+bool copiesBetweenDevices(const std::string& name) {
+  return name == "aten::copy_" || name == "aten::_foreach_copy_";
+}
+
 } // namespace
 
 at::Generator Aliases::toCpu(const at::Generator& generator) {
@@ -116,6 +123,8 @@ c10::Storage Aliases::aliasStorage(const c10::Storage& device) {
     }
   }
   const size_t bytes = device.nbytes();
+  // A storage that is copied on write gets its own bytes now.
+  const DeviceScope scope(device.device().index());
   c10::Storage cpu(c10::make_intrusive<StorageImpl>(
       StorageImpl::use_byte_size_t(), bytes, borrow(device),
       c10::GetCPUAllocator(), /*resizable=*/true));
@@ -141,20 +150,39 @@ Tensor Aliases::toCpu(const Tensor& tensor, const c10::Argument* argument) {
       return pair.alias;
     }
   }
+  if (!elsewhere_ && !tensors_.empty() && tensor.device() != device()) {
+    elsewhere_ = argument;
+    other_ = tensor.device();
+  }
   Tensor alias = tensorOver(aliasStorage(tensor.storage()), DispatchKey::CPU,
                             tensor);
   tensors_.push_back({tensor, alias});
   return alias;
 }
 
+void Aliases::chooseDevice(c10::Device device) {
+  chosen_ = deviceAt(checkedDevice(device.index()));
+}
+
+c10::Device Aliases::device() const {
+  if (!tensors_.empty()) {
+    return tensors_.front().original.device();
+  }
+  return chosen_ ? *chosen_ : deviceAt(currentDevice());
+}
+
 void Aliases::checkDevices(const c10::FunctionSchema& schema) const {
   if (tensors_.empty()) {
     return;
   }
+  TORCH_CHECK(!elsewhere_ || copiesBetweenDevices(schema.name()),
+              "Expected all tensors to be on the same device, but found at "
+              "least two devices, ", device(), " and ", *other_, "! (argument ",
+              elsewhere_->name(), " of ", schema.name(), ")");
   for (const c10::Argument* argument : onCpu_) {
     TORCH_CHECK(mayBeOnCpu(schema.name(), argument->name()),
                 "Expected all tensors to be on the same device, but found at "
-                "least two devices, ", kDevice, " and cpu! (argument ",
+                "least two devices, ", device(), " and cpu! (argument ",
                 argument->name(), " of ", schema.name(), ")");
   }
 }
@@ -167,7 +195,7 @@ void Aliases::writeBack() {
       continue;
     }
     if (cpu->data() != pair.data) {
-      device->set_data_ptr_noswap(deviceData(cpu));
+      device->set_data_ptr_noswap(deviceData(cpu, pair.device.device()));
     }
     device->set_nbytes(cpu->nbytes());
   }
@@ -197,7 +225,7 @@ c10::Storage Aliases::takeOver(const c10::Storage& cpu) {
   const size_t bytes = impl->nbytes();
   const bool moved = isOurs(impl->data_ptr());
   c10::Storage device(c10::make_intrusive<StorageImpl>(
-      StorageImpl::use_byte_size_t(), bytes, deviceData(impl),
+      StorageImpl::use_byte_size_t(), bytes, deviceData(impl, this->device()),
       deviceAllocator(), /*resizable=*/true));
   if (moved) {
     impl->set_data_ptr_noswap(borrow(device));
@@ -211,7 +239,7 @@ Tensor Aliases::toDevice(const Tensor& result) {
     return result;
   }
   TORCH_CHECK_NOT_IMPLEMENTED(result.layout() == c10::kStrided, "flexmem: ",
-                              kDevice, " has no tensors of layout ",
+                              device(), " has no tensors of layout ",
                               result.layout());
   for (const TensorPair& pair : tensors_) {
     if (pair.alias.is_same(result)) {
@@ -237,7 +265,7 @@ bool isOptionalGenerator(const c10::Argument& argument) {
       type->getElementType()->kind() == c10::TypeKind::GeneratorType;
 }
 
-// Replaces an argument by its form on the CPU. Random numbers come from the device's generator, even if none is passed.
+// Replaces an argument by its form on the CPU.
 void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& value) {
   if (value.isTensor()) {
     value = aliases.toCpu(value.toTensor(), &argument);
@@ -256,12 +284,11 @@ void argumentToCpu(Aliases& aliases, const c10::Argument& argument, IValue& valu
     value = std::move(list);
   } else if (value.isDevice()) {
     if (value.toDevice().is_privateuseone()) {
+      aliases.chooseDevice(value.toDevice());
       value = kCpu;
     }
   } else if (value.isGenerator()) {
     value = aliases.toCpu(value.toGenerator());
-  } else if (value.isNone() && isOptionalGenerator(argument)) {
-    value = aliases.toCpu(defaultGenerator());
   }
 }
 
@@ -283,10 +310,18 @@ void argumentsToCpu(Aliases& aliases, const c10::OperatorHandle& op,
                     torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   auto value = stack->end() - static_cast<ptrdiff_t>(schema.arguments().size());
+  IValue* unseeded = nullptr;
   for (const c10::Argument& argument : schema.arguments()) {
+    if (value->isNone() && isOptionalGenerator(argument)) {
+      unseeded = &*value;
+    }
     argumentToCpu(aliases, argument, *value++);
   }
   aliases.checkDevices(schema);
+  if (unseeded) {
+    // Random numbers come from the device's generator, even if none is passed. A later argument may name the device.
+    *unseeded = aliases.toCpu(defaultGenerator(aliases.device().index()));
+  }
   ++calls;
 }
 
@@ -310,7 +345,8 @@ void aliasKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   Aliases aliases;
   argumentsToCpu(aliases, op, stack);
   {
-    KernelScope scope;
+    const DeviceScope current(aliases.device().index());
+    const KernelScope scope(aliases.device().index());
     std::optional<WithoutPython> generatorIsLocked;
     if (aliases.draws()) {
       generatorIsLocked.emplace();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// Runs CPU kernels on the device's memory, without copies: each tensor of the
+// Runs CPU kernels on a device's memory, without copies: each tensor of the
 // device is replaced by a CPU tensor over the same bytes, and what the kernel
 // returns is turned into tensors of the device again.
 #pragma once
@@ -8,6 +8,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/util/SmallVector.h>
+
+#include <optional>
 
 namespace flexmem_torch {
 
@@ -32,12 +34,20 @@ class Aliases {
   at::Tensor toDevice(const at::Tensor& result);
 
   // Throws c10::Error if some arguments are on the device, and another one,
-  // which must be there too, is on the CPU. A CPU tensor without dimensions is
-  // a number: the kernel may read it, but not write to it.
+  // which must be there too, is on the CPU or on another device. A CPU tensor
+  // without dimensions is a number: the kernel may read it, but not write to it.
   void checkDevices(const c10::FunctionSchema& schema) const;
 
   // Returns the CPU generator inside a flexmem generator.
   at::Generator toCpu(const at::Generator& generator);
+
+  // An argument names the device of the results. A tensor among the arguments
+  // decides instead.
+  void chooseDevice(c10::Device device);
+
+  // The device on which the kernel runs: that of the first tensor, else the chosen
+  // one, else the thread's current device.
+  c10::Device device() const;
 
   // Whether the kernel draws random numbers from a generator.
   bool draws() const {
@@ -67,6 +77,10 @@ class Aliases {
   c10::SmallVector<at::Tensor, 2> cpuTensors_;
   // Arguments that are on the CPU and are not numbers.
   c10::SmallVector<const c10::Argument*, 2> onCpu_;
+  // The first argument on another device than the first tensor, and that device.
+  const c10::Argument* elsewhere_ = nullptr;
+  std::optional<c10::Device> other_;
+  std::optional<c10::Device> chosen_;
   bool draws_ = false;
 };
 

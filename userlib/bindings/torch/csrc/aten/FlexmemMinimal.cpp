@@ -4,6 +4,7 @@
 #include "FlexmemAlias.h"
 
 #include "../runtime/FlexmemDeviceAllocator.h"
+#include "../runtime/FlexmemDevices.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/NativeFunctions.h>
@@ -19,14 +20,14 @@ using std::optional;
 
 const c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-void checkOptions(optional<c10::Layout> layout, optional<c10::Device> device,
-                  optional<bool> pinned) {
+// Returns the device of a new tensor.
+c10::DeviceIndex checkOptions(optional<c10::Layout> layout, optional<c10::Device> device,
+                              optional<bool> pinned) {
   TORCH_CHECK(c10::layout_or_default(layout) == c10::kStrided,
               "flexmem: only strided tensors can be made");
-  TORCH_CHECK(!device || device->index() <= 0, "flexmem: there is no device ",
-              *device);
   TORCH_CHECK(!c10::pinned_memory_or_default(pinned),
               "flexmem: only CPU tensors can be pinned");
+  return checkedDevice(device ? device->index() : c10::DeviceIndex{-1});
 }
 
 // After torch.use_deterministic_algorithms() new tensors must have defined values, not what was in memory.
@@ -43,7 +44,7 @@ Tensor emptyMemoryFormat(IntArrayRef size, optional<at::ScalarType> dtype,
                          optional<c10::Layout> layout,
                          optional<c10::Device> device, optional<bool> pinned,
                          optional<c10::MemoryFormat> format) {
-  checkOptions(layout, device, pinned);
+  const DeviceScope scope(checkOptions(layout, device, pinned));
   return fillIfDeterministic(at::detail::empty_generic(
       size, deviceAllocator(), kKeys, c10::dtype_or_default(dtype), format));
 }
@@ -52,9 +53,20 @@ Tensor emptyStrided(IntArrayRef size, IntArrayRef stride,
                     optional<at::ScalarType> dtype,
                     optional<c10::Layout> layout, optional<c10::Device> device,
                     optional<bool> pinned) {
-  checkOptions(layout, device, pinned);
+  const DeviceScope scope(checkOptions(layout, device, pinned));
   return fillIfDeterministic(at::detail::empty_strided_generic(
       size, stride, deviceAllocator(), kKeys, c10::dtype_or_default(dtype)));
+}
+
+// A storage gets new bytes from the current device.
+const Tensor& resize(const Tensor& self, IntArrayRef size, optional<c10::MemoryFormat> format) {
+  const DeviceScope scope(self.device().index());
+  return at::native::resize_(self, size, format);
+}
+
+Tensor& setStorage(Tensor& self, at::Storage source, int64_t offset, IntArrayRef size, IntArrayRef stride) {
+  const DeviceScope scope(source.device().index());
+  return at::native::set_storage_cpu_(self, std::move(source), offset, size, stride);
 }
 
 // PyTorch's own copy_ would call _copy_from. For conjugated tensors _copy_from would call copy_ again, without end. So
@@ -93,10 +105,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", &at::native::_local_scalar_dense_cpu);
   m.impl("_reshape_alias", &at::native::_reshape_alias);
   m.impl("unfold", &at::native::unfold);
-  m.impl("resize_", &at::native::resize_);
+  m.impl("resize_", &resize);
   m.impl("set_.source_Storage",
          static_cast<Tensor& (*)(Tensor&, at::Storage)>(&at::native::set_));
-  m.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
+  m.impl("set_.source_Storage_storage_offset", &setStorage);
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
   m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&aliasKernel>());
   m.impl("record_stream", &recordStream);

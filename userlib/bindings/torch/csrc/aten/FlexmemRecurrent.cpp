@@ -67,7 +67,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
       leaves.push_back(leaf);
     }
     {
-      KernelScope scope;
+      const KernelScope scope(aliases.device().index());
       at::AutoGradMode graph(true);
       op->callBoxed(stack);
     }
@@ -110,7 +110,7 @@ class OnCpu : public torch::autograd::Function<OnCpu> {
     }
     variable_list found;
     {
-      KernelScope scope;
+      const KernelScope scope(aliases.device().index());
       // Runs an inner backward pass while this thread holds the lock of this node. An autograd thread does the work of
       // the inner pass first, so the thread does not wait for that lock.
       found = torch::autograd::grad(from, to, with, keep,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include "FlexmemDeviceAllocator.h"
 
+#include "FlexmemDevices.h"
 #include "FlexmemMemory.h"
+#include "FlexmemProvider.h"
 #include "FlexmemStatistics.h"
 
 #include <c10/core/CPUAllocator.h>
 
 namespace flexmem_torch {
 
-thread_local int KernelScope::depth = 0;
+thread_local c10::DeviceIndex KernelScope::device = -1;
 
 namespace {
 
@@ -16,9 +18,11 @@ namespace {
 void report(void* pointer, int64_t sign) {
   struct flexmem_cache_allocation allocation{};
   struct flexmem_cache_statistics s{};
-  if (flexmem_cache_lookup_pointer(cache(), pointer, &allocation,
+  const DeviceIndex index = deviceOf(pointer);
+  if (index < 0 ||
+      flexmem_cache_lookup_pointer(cache(index), pointer, &allocation,
                                    sizeof(allocation)) ||
-      flexmem_cache_statistics(cache(), &s, sizeof(s))) {
+      flexmem_cache_statistics(cache(index), &s, sizeof(s))) {
     return;
   }
   // A free is reported before the memory is freed.
@@ -26,7 +30,7 @@ void report(void* pointer, int64_t sign) {
   const uint64_t gone = sign < 0 ? allocation.size : 0;
   c10::reportMemoryUsageToProfiler(
       pointer, sign * size, s.allocated_bytes[FLEXMEM_CACHE_ALL].current - gone,
-      s.reserved_bytes[FLEXMEM_CACHE_ALL].current, kDevice);
+      s.reserved_bytes[FLEXMEM_CACHE_ALL].current, deviceAt(index));
 }
 
 void deleteOurs(void* pointer) {
@@ -36,12 +40,13 @@ void deleteOurs(void* pointer) {
   deallocate(pointer);
 }
 
-c10::DataPtr make(size_t bytes, c10::Device device) {
-  void* pointer = allocate(bytes);
+// @named: the device that the DataPtr names.
+c10::DataPtr make(size_t bytes, DeviceIndex index, c10::Device named) {
+  void* pointer = allocate(bytes, index);
   if (c10::memoryProfilingEnabled()) {
     report(pointer, 1);
   }
-  return {pointer, pointer, &deleteOurs, device};
+  return {pointer, pointer, &deleteOurs, named};
 }
 
 #if FLEXMEM_TORCH_ACCELERATOR
@@ -53,7 +58,7 @@ using AllocatorOfDevice = c10::Allocator;
 class DeviceAllocator final : public AllocatorOfDevice {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    return make(bytes, kDevice);
+    return make(bytes, currentDevice(), deviceAt(currentDevice()));
   }
   c10::DeleterFnPtr raw_deleter() const override {
     return &deleteOurs;
@@ -66,25 +71,25 @@ class DeviceAllocator final : public AllocatorOfDevice {
   bool initialized() override {
     return isInitialized();
   }
-  // All tensors share one pool.
+  // The pools of torch.flexmem are not those of PyTorch.
   void emptyCache(c10::MempoolId_t /*pool*/) override {
-    flexmem_torch::emptyCache();
+    emptyCaches();
   }
   // The only stream has no pending work.
   void recordStream(const c10::DataPtr& /*data*/, c10::Stream /*stream*/) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
-      c10::DeviceIndex /*device*/) override {
-    return deviceStats();
+      DeviceIndex device) override {
+    return deviceStats(device);
   }
-  void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {
-    resetAccumulated();
+  void resetAccumulatedStats(DeviceIndex device) override {
+    resetAccumulated(device);
   }
-  void resetPeakStats(c10::DeviceIndex /*device*/) override {
-    resetPeaks();
+  void resetPeakStats(DeviceIndex device) override {
+    resetPeaks(device);
   }
   // PyTorch 2.9 does not call this function.
-  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex /*device*/) {
-    const MemoryInfo info = memoryInfo();
+  std::pair<size_t, size_t> getMemoryInfo(DeviceIndex device) {
+    const MemoryInfo info = memoryInfo(device);
     return {info.free, info.total};
   }
 #endif
@@ -102,7 +107,8 @@ void deleteEither(void* pointer) {
 class KernelAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    return KernelScope::depth ? make(bytes, kCpu) : previous->allocate(bytes);
+    const DeviceIndex index = KernelScope::device;
+    return index < 0 ? previous->allocate(bytes) : make(bytes, index, kCpu);
   }
   // A kernel may pass the bare pointer on to another kernel, so the deleter accepts memory of both allocators.
   c10::DeleterFnPtr raw_deleter() const override {

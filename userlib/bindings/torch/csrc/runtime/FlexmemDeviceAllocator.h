@@ -8,23 +8,21 @@
 
 namespace flexmem_torch {
 
-inline const c10::Device kDevice(c10::DeviceType::PrivateUse1, 0);
 inline const c10::Device kCpu(c10::DeviceType::CPU);
 
-// Allocates tensors of the device. The context of a DataPtr is the pointer.
+// Allocates tensors of the thread's current device. The context of a DataPtr is the
+// pointer.
 c10::Allocator* deviceAllocator();
 
-// While a KernelScope lives, CPU tensors that its thread allocates are in the
+// While a KernelScope lives, CPU tensors that its thread allocates are in a
 // device's memory too. So the results of a kernel become tensors of the device
 // without a copy. Without a KernelScope a thread uses the allocator that
 // PyTorch had.
 class KernelScope {
  public:
-  KernelScope() {
-    ++depth;
-  }
+  explicit KernelScope(c10::DeviceIndex index) : before_(std::exchange(device, index)) {}
   ~KernelScope() {
-    --depth;
+    device = before_;
   }
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
@@ -32,18 +30,22 @@ class KernelScope {
   // While a Pause lives, its thread behaves as if it were in no KernelScope.
   class Pause {
    public:
-    Pause() : depth_(std::exchange(depth, 0)) {}
+    Pause() : before_(std::exchange(device, -1)) {}
     ~Pause() {
-      depth = depth_;
+      device = before_;
     }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 
    private:
-    int depth_;
+    c10::DeviceIndex before_;
   };
 
-  static thread_local int depth;
+  // The device of the innermost KernelScope, or -1.
+  static thread_local c10::DeviceIndex device;
+
+ private:
+  c10::DeviceIndex before_;
 };
 
 // Whether a DataPtr owns memory of flexmem, whatever device it names.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include "FlexmemGenerator.h"
 
+#include "FlexmemDevices.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/GeneratorForPrivateuseone.h>
 #include <torch/version.h>
 
+#include <array>
 #include <mutex>
 
 namespace flexmem_torch {
@@ -12,8 +15,8 @@ namespace {
 
 class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
  public:
-  explicit FlexmemGeneratorImpl(at::Generator inner)
-      : GeneratorImpl(c10::Device(c10::DeviceType::PrivateUse1, 0),
+  FlexmemGeneratorImpl(c10::DeviceIndex index, at::Generator inner)
+      : GeneratorImpl(deviceAt(index),
                       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
         inner_(std::move(inner)) {}
 
@@ -56,7 +59,7 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
   }
   FlexmemGeneratorImpl* clone_impl() const override {
     const auto held = lock();
-    return new FlexmemGeneratorImpl(inner_.clone());
+    return new FlexmemGeneratorImpl(device().index(), inner_.clone());
   }
 
   at::Generator inner_;
@@ -67,19 +70,26 @@ class FlexmemGeneratorImpl final : public c10::GeneratorImpl {
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 9
 // From version 2.9 on PyTorch asks the hooks for a generator, and warns if this function is registered.
 static at::Generator makeGenerator(c10::DeviceIndex index) {
-  return newGenerator(index);
+  return newGenerator(checkedDevice(index));
 }
 REGISTER_GENERATOR_PRIVATEUSE1(makeGenerator)
 #endif
 
-at::Generator newGenerator(c10::DeviceIndex /*index*/) {
+at::Generator newGenerator(c10::DeviceIndex index) {
   return at::make_generator<FlexmemGeneratorImpl>(
-      at::detail::createCPUGenerator());
+      index, at::detail::createCPUGenerator());
 }
 
-const at::Generator& defaultGenerator() {
-  static const at::Generator generator = newGenerator(0);
-  return generator;
+const at::Generator& defaultGenerator(c10::DeviceIndex index) {
+  // Never destroyed, because other threads may draw while the process ends.
+  static const auto& generators = *[] {
+    auto* made = new std::array<at::Generator, kMaxDevices>;
+    for (c10::DeviceIndex i = 0; i < kMaxDevices; i++) {
+      (*made)[static_cast<size_t>(i)] = newGenerator(i);
+    }
+    return made;
+  }();
+  return generators.at(static_cast<size_t>(index));
 }
 
 at::Generator cpuGenerator(const at::Generator& generator) {

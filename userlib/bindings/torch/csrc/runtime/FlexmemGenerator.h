@@ -7,7 +7,7 @@
 
 namespace flexmem_torch {
 
-const at::Generator& defaultGenerator();
+const at::Generator& defaultGenerator(c10::DeviceIndex index);
 at::Generator newGenerator(c10::DeviceIndex index);
 
 // Returns the CPU's generator inside a flexmem generator. Returns any other

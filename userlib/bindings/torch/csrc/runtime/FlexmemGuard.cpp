@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-// One device with one stream. Kernels run on the thread that calls them, so all work on the stream is always done, and
+// Each device has one stream. Kernels run on the thread that calls them, so all work on the stream is always done, and
 // every event has happened.
-#include "FlexmemDeviceAllocator.h"
+#include "FlexmemDevices.h"
 #include "FlexmemMemory.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -22,9 +22,13 @@ struct Event {
   bool timed;
 };
 
-void checkIndex(Device device) {
-  TORCH_CHECK(device.is_privateuseone() && device.index() <= 0,
-              "flexmem: there is no device ", device, ", only ", kDevice);
+DeviceIndex checkedIndex(Device device) {
+  TORCH_CHECK(device.is_privateuseone(), "flexmem: ", device, " is another kind of device");
+  return checkedDevice(device.index());
+}
+
+Stream theStream(Device device) {
+  return Stream(Stream::DEFAULT, deviceAt(device.index() < 0 ? currentDevice() : device.index()));
 }
 
 struct FlexmemGuardImpl final : c10::impl::DeviceGuardImplInterface {
@@ -32,34 +36,35 @@ struct FlexmemGuardImpl final : c10::impl::DeviceGuardImplInterface {
     return DeviceType::PrivateUse1;
   }
   Device exchangeDevice(Device device) const override {
-    checkIndex(device);
-    return kDevice;
+    return deviceAt(flexmem_torch::exchangeDevice(checkedIndex(device)));
   }
   Device getDevice() const override {
-    return kDevice;
+    return deviceAt(currentDevice());
   }
   void setDevice(Device device) const override {
-    checkIndex(device);
+    flexmem_torch::exchangeDevice(checkedIndex(device));
   }
-  void uncheckedSetDevice(Device /*device*/) const noexcept override {}
+  void uncheckedSetDevice(Device device) const noexcept override {
+    flexmem_torch::exchangeDevice(device.index());
+  }
   DeviceIndex deviceCount() const noexcept override {
-    return isAvailable() ? 1 : 0;
+    return countDevices();
   }
 
-  Stream getStream(Device /*device*/) const noexcept override {
-    return Stream(Stream::DEFAULT, kDevice);
+  Stream getStream(Device device) const noexcept override {
+    return theStream(device);
   }
-  Stream getDefaultStream(Device /*device*/) const override {
-    return Stream(Stream::DEFAULT, kDevice);
+  Stream getDefaultStream(Device device) const override {
+    return theStream(deviceAt(checkedIndex(device)));
   }
-  Stream getStreamFromGlobalPool(Device /*device*/, bool /*high*/) const override {
-    return Stream(Stream::DEFAULT, kDevice);
+  Stream getStreamFromGlobalPool(Device device, bool /*high*/) const override {
+    return theStream(deviceAt(checkedIndex(device)));
   }
-  Stream getNewStream(Device /*device*/, int /*priority*/) const override {
-    return Stream(Stream::DEFAULT, kDevice);
+  Stream getNewStream(Device device, int /*priority*/) const override {
+    return theStream(deviceAt(checkedIndex(device)));
   }
-  Stream exchangeStream(Stream /*stream*/) const noexcept override {
-    return Stream(Stream::DEFAULT, kDevice);
+  Stream exchangeStream(Stream stream) const noexcept override {
+    return theStream(stream.device());
   }
   bool queryStream(const Stream& /*stream*/) const override {
     return true;

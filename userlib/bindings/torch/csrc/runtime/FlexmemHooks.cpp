@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 // The hooks through which PyTorch asks a backend for its devices, generators and allocators.
-#include "FlexmemDeviceAllocator.h"
+#include "FlexmemDevices.h"
 #include "FlexmemGenerator.h"
 #include "FlexmemMemory.h"
 #include "FlexmemProvider.h"
@@ -15,9 +15,8 @@ namespace {
 using c10::DeviceIndex;
 
 struct FlexmemHooks final : at::PrivateUse1HooksInterface {
-  void init() const override {
-    cache();
-  }
+  // PyTorch calls it for a tensor of any device. The first allocation on a device opens it.
+  void init() const override {}
   // PyTorch 2.6 calls neither isBuilt() nor isAvailable().
   bool isBuilt() const {
     return true;
@@ -25,34 +24,30 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const {
     return flexmem_torch::isAvailable();
   }
-  bool hasPrimaryContext(DeviceIndex /*index*/) const override {
-    return isInitialized();
+  bool hasPrimaryContext(DeviceIndex index) const override {
+    return index >= 0 && index < deviceCount();
   }
   DeviceIndex deviceCount() const override {
-    return isAvailable() ? 1 : 0;
+    return countDevices();
   }
   void setCurrentDevice(DeviceIndex index) const override {
-    TORCH_CHECK(index == 0, "flexmem: there is no device ", index);
+    exchangeDevice(index);
   }
   DeviceIndex getCurrentDevice() const override {
-    return 0;
+    return currentDevice();
   }
   DeviceIndex exchangeDevice(DeviceIndex index) const override {
-    setCurrentDevice(index);
-    return 0;
+    return flexmem_torch::exchangeDevice(checkedDevice(index));
   }
   DeviceIndex maybeExchangeDevice(DeviceIndex index) const override {
-    if (index >= 0) {
-      setCurrentDevice(index);
-    }
-    return 0;
+    return exchangeDevice(index);
   }
 
-  const at::Generator& getDefaultGenerator(DeviceIndex /*index*/) const override {
-    return defaultGenerator();
+  const at::Generator& getDefaultGenerator(DeviceIndex index) const override {
+    return defaultGenerator(checkedDevice(index));
   }
   at::Generator getNewGenerator(DeviceIndex index) const override {
-    return newGenerator(index);
+    return newGenerator(checkedDevice(index));
   }
 
   // Kernels can access all memory, so there is no pinned memory except the CPU's own.
@@ -63,11 +58,13 @@ struct FlexmemHooks final : at::PrivateUse1HooksInterface {
     return c10::GetCPUAllocator();
   }
   c10::Device getDeviceFromPtr(void* data) const override {
-    TORCH_CHECK(isMapped(data), "flexmem: ", data, " is not in device memory");
-    return {c10::DeviceType::PrivateUse1, 0};
+    const DeviceIndex index = deviceOf(data);
+    TORCH_CHECK(index >= 0, "flexmem: ", data, " is not in device memory");
+    return deviceAt(index);
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage,
                               size_t bytes) const override {
+    const DeviceScope scope(checkedDevice(storage.device().index()));
     at::native::resize_bytes_cpu(storage.unsafeGetStorageImpl(), bytes);
   }
 };

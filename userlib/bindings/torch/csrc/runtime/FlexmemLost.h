@@ -2,14 +2,17 @@
 // The message for a process whose tensors were lost by a reset or a removal.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <string>
 
 namespace flexmem_torch {
 
-// Installs a handler of SIGBUS, which writes to stderr that the device was reset or removed. @device names the device.
+// Installs a handler of SIGBUS, which writes to stderr that a device was reset or removed. @name: of the device.
+// Called once for each device.
 // A reset or removal unmaps the bytes of each tensor, and the next kernel that accesses the bytes gets SIGBUS.
 // After the message the signal goes to the former handler or, if there is none, to the kernel, which ends the process.
 // Throws c10::Error if the handler cannot be installed.
-void explainLostMemory(const std::string& device);
+void explainLostMemory(c10::DeviceIndex index, const std::string& name);
 
 } // namespace flexmem_torch

@@ -2,6 +2,7 @@
 #include "FlexmemMemory.h"
 
 #include "FlexmemDeviceAllocator.h"
+#include "FlexmemDevices.h"
 #include "FlexmemHistory.h"
 #include "FlexmemLost.h"
 #include "FlexmemProvider.h"
@@ -10,58 +11,54 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <pthread.h>
 #include <utility>
 
 namespace flexmem_torch {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kHostMiB = 4096;
 constexpr char kForked[] =
     "flexmem: cannot use the device in a forked process. To use it with "
     "multiprocessing, choose the 'spawn' start method";
 
-// Whether the provider is open, whether the cache exists, and whether this process was forked while the provider was
-// open.
-std::atomic<bool> opened{false};
+// Whether a provider is open, whether a cache exists, and whether this process was forked while a provider was open.
+std::atomic<bool> providerOpened{false};
 std::atomic<bool> initialized{false};
 std::atomic<bool> badFork{false};
-// The number of live allocations.
-std::atomic<int64_t> alive{0};
 std::atomic<OutOfMemoryCallback> outOfMemory{nullptr};
-// Set once, by make().
-std::string memoryName = "host memory";
 
-void forked() {
-  if (opened) {
-    badFork = true;
-  }
+// A device's memory. @alive: the number of live allocations. @name and @provider: set once the device is open.
+struct Memory {
+  std::atomic<flexmem_cache*> cache{nullptr};
+  std::atomic<int64_t> alive{0};
+  std::string name;
+  std::optional<flexmem_cache_provider> provider;
+};
+
+// By the device's index. Never destroyed, because other threads may free while the process ends.
+auto& memories = *new std::array<Memory, kMaxDevices>;
+
+// Held while a cache is made. @historyEntries: how many events a new cache keeps, once it has been said.
+std::mutex making;
+std::optional<size_t> historyEntries;
+
+Memory& memoryAt(DeviceIndex index) {
+  return memories.at(static_cast<size_t>(checkedDevice(index)));
 }
 
-// Returns the bytes in FLEXMEM_TORCH=host[:MiB], or 0 if the variable does not ask for host memory.
-uint64_t hostBytes() {
-  const char* value = std::getenv("FLEXMEM_TORCH");
-  if (!value || !*value) {
-    return 0;
+void forked() {
+  if (providerOpened) {
+    badFork = true;
   }
-  if (!std::strcmp(value, "host")) {
-    return kHostMiB * kMiB;
-  }
-  char* end = nullptr;
-  uint64_t mib = 0;
-  if (!std::strncmp(value, "host:", 5)) {
-    mib = std::strtoull(value + 5, &end, 10);
-  }
-  TORCH_CHECK(mib && mib <= (1 << 23) && !*end, "FLEXMEM_TORCH is '", value,
-              "', but can only be 'host' or 'host:MEBIBYTES'");
-  return mib * kMiB;
 }
 
 std::string textOf(int error) {
@@ -82,31 +79,23 @@ void beforeRetry(void* /*user*/, uint64_t /*bytes*/) {
     return;
   }
   const KernelScope::Pause pause;
+  const DeviceScope own(DeviceScope::ownDevice());
   const c10::InferenceMode withGradients(false);
   const c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set,
                                                c10::default_excluded_set);
   callback();
 }
 
-flexmem_cache_provider openProvider() {
-  if (const uint64_t bytes = hostBytes()) {
-    return hostProvider(bytes);
-  }
-  flexmem_device* device = nullptr;
-  const int error = flexmem_device_open(&device, nullptr);
-  TORCH_CHECK(!error, "flexmem: cannot open a device: ", textOf(error),
-              ". FLEXMEM_TORCH=host uses host memory instead");
-  memoryName = flexmem_device_path(device);
-  return deviceProvider(device);
-}
-
-flexmem_cache* make() {
+flexmem_cache* make(Memory& memory, DeviceIndex index) {
   TORCH_CHECK(!badFork, kForked);
   static const int unnoticed = pthread_atfork(nullptr, nullptr, forked);
   check(-unnoticed, "pthread_atfork");
   // The provider is kept for the next attempt if a later step fails. A forked child does not use the provider.
-  static flexmem_cache_provider provider = openProvider();
-  opened = true;
+  if (!memory.provider) {
+    memory.provider = openDevice(index, memory.name);
+  }
+  const flexmem_cache_provider& provider = *memory.provider;
+  providerOpened = true;
   flexmem_cache_options options{};
   char problem[512] = "";
   options.provider = &provider;
@@ -114,6 +103,7 @@ flexmem_cache* make() {
   options.contexts = &stackContexts;
   options.contexts_size = sizeof(stackContexts);
   options.flags = FLEXMEM_CACHE_MAPPED;
+  options.device_index = index;
   options.problem = problem;
   options.problem_length = sizeof(problem);
   // If the library prints its log itself, warnings need no second line.
@@ -129,11 +119,14 @@ flexmem_cache* make() {
       created, flexmem_cache_destroy);
   check(flexmem_cache_add_oom_callback(created, beforeRetry, nullptr),
         "callback for a lack of memory");
+  if (historyEntries) {
+    check(flexmem_cache_set_history(created, *historyEntries), "_record_memory_history");
+  }
   if (provider.pressure_fd) {
     // The helper thread releases unused memory when other processes need memory.
     check(flexmem_cache_start_helper(created), "start of the helper thread");
   }
-  explainLostMemory(memoryName);
+  explainLostMemory(index, memory.name);
   initialized = true;
   return made.release();
 }
@@ -149,44 +142,67 @@ flexmem_cache* make() {
   TORCH_CHECK(false, "flexmem: ", text);
 }
 
-// The pool in which this thread allocates; 0: none.
-thread_local uint64_t selectedPool = 0;
+// The pool in which this thread allocates, by the device; 0: in none.
+thread_local std::array<uint64_t, kMaxDevices> selectedPools{};
 
-// False before the first allocation, and in a forked child.
-bool isUsable() {
-  return initialized && !badFork;
+bool isUsable(const Memory& memory) {
+  return memory.cache && !badFork;
+}
+
+// Calls a function for each cache, and throws the first error only then.
+template <class Function>
+void forAll(const char* call, Function function) {
+  int first = 0;
+  for (const Memory& memory : memories) {
+    const int error = isUsable(memory) ? function(memory.cache) : 0;
+    first = first ? first : error;
+  }
+  check(first, call);
+}
+
+// Frees a pointer of one device. Returns 0 or a negative errno.
+int freeIn(Memory& memory, void* pointer) {
+  flexmem_cache* const made = memory.cache;
+  const int error = made ? flexmem_cache_free_pointer(made, pointer) : -ENOENT;
+  if (!error) {
+    --memory.alive;
+  }
+  return error;
 }
 
 } // namespace
 
-flexmem_cache* cache() {
-  static flexmem_cache* const made = make();
-  return made;
+flexmem_cache* cache(DeviceIndex index) {
+  const DeviceIndex which = checkedDevice(index);
+  Memory& memory = memoryAt(which);
+  flexmem_cache* found = memory.cache;
+  if (found) {
+    return found;
+  }
+  // In a forked child another thread of the parent may hold the mutex for ever.
+  TORCH_CHECK(!badFork, kForked);
+  const std::lock_guard held(making);
+  if (!memory.cache) {
+    memory.cache = make(memory, which);
+  }
+  return memory.cache;
+}
+
+bool hasCache(DeviceIndex index) {
+  return isUsable(memoryAt(index));
 }
 
 void onOutOfMemory(OutOfMemoryCallback callback) noexcept {
   outOfMemory = callback;
 }
 
-std::string deviceName() {
-  cache();
-  return memoryName;
+std::string deviceName(DeviceIndex index) {
+  cache(index);
+  return memoryAt(index).name;
 }
 
 bool isAvailable() noexcept {
-  try {
-    if (initialized || hostBytes()) {
-      return true;
-    }
-  } catch (const c10::Error&) {
-    return false;
-  }
-  flexmem_device* device = nullptr;
-  if (flexmem_device_open(&device, nullptr)) {
-    return false;
-  }
-  flexmem_device_close(device);
-  return true;
+  return countDevices() > 0;
 }
 
 bool isInitialized() noexcept {
@@ -197,88 +213,101 @@ bool isInBadFork() noexcept {
   return badFork;
 }
 
-void* allocate(size_t bytes) {
+void* allocate(size_t bytes, DeviceIndex index) {
   if (!bytes) {
     return nullptr;
   }
   flexmem_cache_request request{};
   flexmem_cache_allocation allocation{};
   const Stack stack;
-  if (!alive) {
+  const DeviceIndex which = checkedDevice(index);
+  Memory& memory = memoryAt(which);
+  if (!memory.alive) {
     // No event announces a reset of the device. Free segments in the cache may be lost, so they are dropped here. A
     // process that has lost no tensor can continue.
-    flexmem_cache_drop_lost(cache(), nullptr);
+    flexmem_cache_drop_lost(cache(which), nullptr);
   }
   request.bytes = bytes;
-  request.pool = selectedPool;
+  request.pool = selectedPools[static_cast<size_t>(which)];
   request.context = stack.context();
   const int error = flexmem_cache_alloc_pointer(
-      cache(), &request, sizeof(request), &allocation, sizeof(allocation));
+      cache(which), &request, sizeof(request), &allocation, sizeof(allocation));
   if (error) {
     refuse(error, allocation.failure);
   }
-  ++alive;
+  ++memory.alive;
   return allocation.pointer;
 }
 
 bool deallocate(void* pointer) noexcept {
-  if (!initialized) {
-    return false;
+  if (!initialized || !pointer) {
+    return initialized;
   }
-  const int error = flexmem_cache_free_pointer(cache(), pointer);
-  if (!error && pointer) {
-    --alive;
+  // Nearly all pointers are of the current device, and the other caches know no pointer of it.
+  Memory& first = memories[static_cast<size_t>(currentDevice())];
+  int error = freeIn(first, pointer);
+  for (auto memory = memories.begin(); error && error != -ECHILD && memory != memories.end(); ++memory) {
+    if (&*memory != &first) {
+      error = freeIn(*memory, pointer);
+    }
   }
-  return error == -ECHILD ? isMapped(pointer) : !error;
+  return error == -ECHILD ? deviceOf(pointer) >= 0 : !error;
 }
 
-void emptyCache() {
-  if (isUsable()) {
-    check(flexmem_cache_empty(cache(), nullptr), "empty_cache");
-  }
+void emptyCaches() {
+  forAll("empty_cache", [](flexmem_cache* made) { return flexmem_cache_empty(made, nullptr); });
 }
 
-uint64_t makePool(bool useOnOom, bool noSplit) {
-  uint64_t made = 0;
-  check(flexmem_cache_pool_create(cache(), &made), "MemPool");
+Pool makePool(bool useOnOom, bool noSplit) {
+  Pool made{currentDevice(), 0};
+  flexmem_cache* const from = cache(made.device);
+  check(flexmem_cache_pool_create(from, &made.number), "MemPool");
   check(flexmem_cache_pool_set_flags(
-            cache(), made,
+            from, made.number,
             (useOnOom ? FLEXMEM_CACHE_POOL_USE_ON_OOM : 0) |
                 (noSplit ? FLEXMEM_CACHE_POOL_NO_SPLIT : 0)),
         "MemPool");
   return made;
 }
 
-void releasePool(uint64_t released) {
-  if (isUsable()) {
-    check(flexmem_cache_pool_release(cache(), released), "MemPool");
+void releasePool(Pool released) {
+  if (hasCache(released.device)) {
+    check(flexmem_cache_pool_release(cache(released.device), released.number), "MemPool");
   }
 }
 
-uint64_t selectPool(uint64_t selected) {
-  return std::exchange(selectedPool, selected);
+uint64_t selectPool(Pool selected) {
+  return std::exchange(selectedPools.at(static_cast<size_t>(selected.device)), selected.number);
 }
 
-void emptyPool(uint64_t emptied) {
-  check(flexmem_cache_pool_empty(cache(), emptied, nullptr), "empty_cache");
+void emptyPool(Pool emptied) {
+  check(flexmem_cache_pool_empty(cache(emptied.device), emptied.number, nullptr), "empty_cache");
 }
 
-MemoryInfo memoryInfo() {
+void keepHistory(size_t entries) {
+  TORCH_CHECK(!badFork, kForked);
+  const std::lock_guard held(making);
+  historyEntries = entries;
+  forAll("_record_memory_history",
+         [entries](flexmem_cache* made) { return flexmem_cache_set_history(made, entries); });
+}
+
+MemoryInfo memoryInfo(DeviceIndex index) {
   MemoryInfo info{};
-  check(flexmem_cache_memory_info(cache(), &info.free, &info.total),
+  check(flexmem_cache_memory_info(cache(index), &info.free, &info.total),
         "mem_get_info");
   return info;
 }
 
-void resetPeaks() {
-  if (isUsable()) {
-    check(flexmem_cache_reset_peaks(cache()), "reset_peak_memory_stats");
+void resetPeaks(DeviceIndex index) {
+  if (hasCache(index)) {
+    check(flexmem_cache_reset_peaks(cache(index)), "reset_peak_memory_stats");
   }
 }
 
-void resetAccumulated() {
-  if (isUsable()) {
-    check(flexmem_cache_reset_accumulated(cache()),
+void resetAccumulated(DeviceIndex index) {
+  if (hasCache(index)) {
+    check(flexmem_cache_reset_accumulated(cache(index)),
           "reset_accumulated_memory_stats");
   }
 }

@@ -21,19 +21,19 @@ void addPools(Figures& figures, const std::string& key,
   addFigure(figures, key + ".large_pool", pools[FLEXMEM_CACHE_LARGE]);
 }
 
-struct flexmem_cache_statistics statistics() {
+struct flexmem_cache_statistics statistics(c10::DeviceIndex index) {
   struct flexmem_cache_statistics s{};
   s.max_split_size = UINT64_MAX;
-  if (isInitialized() && !isInBadFork()) {
-    check(flexmem_cache_statistics(cache(), &s, sizeof(s)), "memory_stats");
+  if (hasCache(index)) {
+    check(flexmem_cache_statistics(cache(index), &s, sizeof(s)), "memory_stats");
   }
   return s;
 }
 
 } // namespace
 
-Figures memoryStats() {
-  const struct flexmem_cache_statistics s = statistics();
+Figures memoryStats(c10::DeviceIndex index) {
+  const struct flexmem_cache_statistics s = statistics(index);
   Figures figures;
   addPools(figures, "allocation", s.allocation);
   addPools(figures, "segment", s.segment);
@@ -81,8 +81,8 @@ StatArray toStats(const flexmem_cache_figure (&pools)[FLEXMEM_CACHE_POOL_KINDS])
 
 } // namespace
 
-c10::CachingDeviceAllocator::DeviceStats deviceStats() {
-  const struct flexmem_cache_statistics s = statistics();
+c10::CachingDeviceAllocator::DeviceStats deviceStats(c10::DeviceIndex index) {
+  const struct flexmem_cache_statistics s = statistics(index);
   c10::CachingDeviceAllocator::DeviceStats stats;
   stats.allocation = toStats(s.allocation);
   stats.segment = toStats(s.segment);

@@ -19,11 +19,11 @@ namespace flexmem_torch {
 using Figures = c10::Dict<std::string, int64_t>;
 
 // Before the first allocation, and in a child forked after an allocation, the figures are those of an empty cache.
-Figures memoryStats();
+Figures memoryStats(c10::DeviceIndex index);
 
 #if FLEXMEM_TORCH_ACCELERATOR
 // The figures in the form of torch.accelerator.
-c10::CachingDeviceAllocator::DeviceStats deviceStats();
+c10::CachingDeviceAllocator::DeviceStats deviceStats(c10::DeviceIndex index);
 #endif
 
 } // namespace flexmem_torch
