@@ -192,7 +192,7 @@ static void tell_failure(struct flexmem_client *client,
 
 /*
  * Makes an allocation that look-ups do not find yet. Before this fails for lack of
- * memory, it waits once for what the device no longer uses.
+ * memory, it waits once for what the device no longer uses, and searches again.
  * @request: receives the reason on -ENOMEM, on each path.
  * Context: may sleep. Return: the allocation, for flexmem_client_publish() or
  * flexmem_client_release(); or an error of flexmem_leaving_look(),
@@ -205,12 +205,13 @@ flexmem_client_prepare(struct flexmem_client *client,
 	struct flexmem_accounts *accounts = &client->table->accounts;
 	const u64 domains = request->domains, first = request->first;
 	struct flexmem_allocation *allocation;
+	unsigned long looks = flexmem_leaving_looks(&client->table->leaving);
 	u64 began;
 	int rc = 0;
 
 	allocation = make(client, request, &began);
 	if (IS_ERR(allocation) && could_come(request))
-		rc = flexmem_leaving_wait(&client->table->leaving,
+		rc = flexmem_leaving_wait(&client->table->leaving, looks,
 					  TASK_KILLABLE);
 	if (rc) {
 		memset_after(request, 0, reuses);

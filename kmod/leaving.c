@@ -304,24 +304,28 @@ int flexmem_leaving_look(struct flexmem_account *file)
 
 /*
  * Waits until the worker has looked at the allocations of all files that are
- * ready when the call begins. @state: TASK_KILLABLE or TASK_UNINTERRUPTIBLE.
- * Context: may sleep; the caller holds no lock of the table. Return: 1; 0 if none
- * was ready; -EINTR if the caller was killed.
+ * ready when the call begins. @looks: flexmem_leaving_looks() from before the
+ * caller's search. @state: TASK_KILLABLE or TASK_UNINTERRUPTIBLE.
+ * Context: may sleep; the caller holds no lock of the table. Return: 1 if the
+ * worker has looked at anything since; otherwise 0; -EINTR if the caller was
+ * killed.
  */
-int flexmem_leaving_wait(struct flexmem_leaving *leaving, unsigned int state)
+int flexmem_leaving_wait(struct flexmem_leaving *leaving, unsigned long looks,
+			 unsigned int state)
 {
 	DECLARE_COMPLETION_ONSTACK(passed);
 	struct flexmem_queued queued = { .passed = &passed };
-	bool waits;
+	bool looked, waits;
 	int rc;
 
 	spin_lock_irq(&leaving->lock);
-	waits = leaving->is_busy || !list_empty(&leaving->queue);
+	looked = leaving->looks != looks;
+	waits = leaving->looks & 1 || !list_empty(&leaving->queue);
 	if (waits)
 		list_add_tail(&queued.link, &leaving->queue);
 	spin_unlock_irq(&leaving->lock);
 	if (!waits)
-		return 0;
+		return looked;
 	rc = wait_for_completion_state(&passed, state);
 	spin_lock_irq(&leaving->lock);
 	list_del(&queued.link);
@@ -342,7 +346,8 @@ static bool take_queued(struct flexmem_leaving *leaving,
 	spin_lock_irq(&leaving->lock);
 	queued = list_first_entry_or_null(&leaving->queue,
 					  struct flexmem_queued, link);
-	leaving->is_busy = queued;
+	WRITE_ONCE(leaving->looks,
+		   leaving->looks + (leaving->looks & 1) + !!queued);
 	if (queued) {
 		list_del_init(&queued->link);
 		if (queued->passed)
@@ -429,7 +434,8 @@ static void look_at_all(struct flexmem_table *table)
 			make_ready(leaving, first);
 		spin_unlock_irq(&leaving->lock);
 	} while (first);
-	flexmem_leaving_wait(leaving, TASK_UNINTERRUPTIBLE);
+	flexmem_leaving_wait(leaving, flexmem_leaving_looks(leaving),
+			     TASK_UNINTERRUPTIBLE);
 }
 
 static void start(struct flexmem_table *table)

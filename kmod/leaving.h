@@ -21,14 +21,15 @@
  * @waiting: list of struct flexmem_fences: the first allocation of each group that
  *	waits for a fence
  * @queue: list of &struct flexmem_queued: what @work must look at, in this order
- * @is_busy: @work has taken an entry from @queue, and not looked for the next one
+ * @looks: odd while @work looks at an entry of @queue; grows when that begins and
+ *	when it ends. Also read without @lock
  * @work: looks at @queue
  */
 struct flexmem_leaving {
 	spinlock_t lock; /* protects the lists */
 	struct list_head waiting;
 	struct list_head queue;
-	bool is_busy;
+	unsigned long looks;
 	struct work_struct work;
 };
 
@@ -44,13 +45,22 @@ struct flexmem_wait {
 
 #ifndef FLEXMEM_CORE
 int flexmem_leaving_look(struct flexmem_account *file);
-int flexmem_leaving_wait(struct flexmem_leaving *leaving, unsigned int state);
+int flexmem_leaving_wait(struct flexmem_leaving *leaving, unsigned long looks,
+			 unsigned int state);
 #else
 static inline int flexmem_leaving_look(struct flexmem_account *file) { return 0; }
 static inline int flexmem_leaving_wait(struct flexmem_leaving *leaving,
+				       unsigned long looks,
 				       unsigned int state) { return 0; }
 #endif
 bool flexmem_allocation_is_in_flight(const struct flexmem_allocation *allocation);
+
+/* For flexmem_leaving_wait(), from before the caller looks for free memory. */
+static inline unsigned long
+flexmem_leaving_looks(const struct flexmem_leaving *leaving)
+{
+	return READ_ONCE(leaving->looks);
+}
 
 /*
  * Does what flexmem_leaving_look() does, but costs only one load if nothing of the

@@ -424,6 +424,44 @@ static void alloc_waits_before_it_fails(struct kunit *test)
 	expect_leaving(test, 0);
 }
 
+struct lets_leave {
+	struct flexmem_leaving *leaving;
+	struct dma_fence *fence;
+};
+
+/* A fence signals, and the worker ends what it has kept. */
+static void let_leave(void *arg)
+{
+	const struct lets_leave *lets = arg;
+
+	dma_fence_signal(lets->fence);
+	flush_work(&lets->leaving->work);
+}
+
+/*
+ * The worker may end what an ALLOC needs after the ALLOC has searched, and be done
+ * before it would wait.
+ */
+static void alloc_searches_again_for_what_has_left(struct kunit *test)
+{
+	struct ctx *ctx = test->priv;
+	struct lets_leave lets = {
+		.leaving = &ctx->table->leaving,
+		.fence = make_fence(test, NULL),
+	};
+	struct flexmem_allocation *next;
+
+	free_it(test, alloc_in_flight(test, REGION, lets.fence));
+	fake_device_fail(ctx->fake, FAKE_ACQUIRE, 1, 100, -ENOSPC);
+	ctx->fake->during_acquire_arg = &lets;
+	ctx->fake->during_acquire = let_leave;
+	next = make_public(test, ctx->client, REGION);
+	ctx->fake->during_acquire = NULL;
+	KUNIT_EXPECT_EQ(test, flexmem_allocation_address(next).offset, 0);
+	expect_leaving(test, 0);
+	dma_fence_put(lets.fence);
+}
+
 /* The figures of an ALLOC that has waited in vain are those of its last try. */
 static void alloc_that_waits_in_vain_says_why(struct kunit *test)
 {
@@ -1039,6 +1077,7 @@ static struct kunit_case leaving_cases[] = {
 	KUNIT_CASE(a_file_has_one_callback_on_a_fence),
 	KUNIT_CASE(killed_caller_does_not_wait_for_its_turn),
 	KUNIT_CASE(alloc_waits_before_it_fails),
+	KUNIT_CASE(alloc_searches_again_for_what_has_left),
 	KUNIT_CASE(alloc_that_waits_in_vain_says_why),
 	KUNIT_CASE(killed_caller_does_not_wait_for_others),
 	KUNIT_CASE(groups_come_apart_in_any_order),
