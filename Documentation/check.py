@@ -514,7 +514,7 @@ def operations_table():
                        re.DOTALL | re.MULTILINE)[1]
     described = {name: text for text, name in re.findall(r'/\*\*\n(.*?)\*/\n\t\w+ \(\*(\w+)\)\(', struct, re.DOTALL)}
     assert len(described) == len(re.findall(r'\(\*\w+\)\(', struct)) > 15, 'operations without kernel-doc'
-    valid = re.search(r'^static bool are_valid_ops\(.*?^\}', read('kmod/function.c'), re.DOTALL | re.MULTILINE)[0]
+    valid = re.search(r'^static bool are_valid_ops\(.*?^\}', read('kmod/gate/function.c'), re.DOTALL | re.MULTILINE)[0]
     needed = re.findall(r'(?<!!)ops->(\w+)(?= &&)', valid.split('return ops && ')[1].split('!')[0])
     needed += re.findall(r'!ops->(\w+) == !vf', valid)
     assert len(needed) == 7, needed
@@ -615,7 +615,7 @@ def sizes_of_structs():
                               '#include "allocation.h"', '#include "block.h"', '#include "spare.h"', *lines, '']))
     with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
         file.write('obj-m := sizes.o\nccflags-y := ' + ' '.join(
-            f'-I{TOP}/{path}' for path in ('kmod', 'kmod/include', 'uapi')) + '\n')
+            f'-I{TOP}/{path}' for path in ('kmod', 'kmod/alloc', 'kmod/block', 'kmod/tenant', 'kmod/include', 'uapi')) + '\n')
     run('make', '-s', '-C', os.path.join(TOP, 'build/kernels/6.12/headers'), f'M={work}', 'sizes.o')
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which tests call which source file.
 
-Usage: callers.py [FILE...]        like kmod/slot.c or fit.c; default: all of the core and the library
+Usage: callers.py [FILE...]        like kmod/region/slot.c or fit.c; default: all of the core and the library
 
 Prints a line for each source file. It begins with the test files that call its functions by name, each with the number
 of functions, largest number first. Then follow the tests that notice a bug planted in the file (mutants.list). It reads
@@ -32,6 +32,11 @@ def objects(folder, pattern):
     return {pathlib.Path(path).stem: each for path, each in read.items()}
 
 
+def core_sources():
+    """Returns the paths of the sources of flexmem.ko."""
+    return [TOP / f"{path}.c" for path in re.findall(r"^\t(kmod/(?!sim/)[\w/]+)\.o", (TOP / "Kbuild").read_text(), re.M)]
+
+
 def table(sources, tests):
     """Returns {source file: [(number of its functions that the test calls, test file)]}."""
     return {source: sorted(((len(defined & needs), test) for test, (_, needs) in tests.items() if defined & needs),
@@ -40,7 +45,9 @@ def table(sources, tests):
 
 
 def all_tables():
-    core = {f"kmod/{name[5:]}.c": each for name, each in objects(NATIVE, "core-*.o").items()}
+    paths = {path.stem: str(path.relative_to(TOP)) for path in core_sources()}
+    # An object may be left from a source that there is no more.
+    core = {paths[name[5:]]: each for name, each in objects(NATIVE, "core-*.o").items() if name[5:] in paths}
     suites = {name.split("-", 1)[1]: each for kind in ("suite", "main")
               for name, each in objects(NATIVE, f"{kind}-*.o").items()
               if (TOP / f"tests/{'kunit' if kind == 'suite' else 'native'}" / f"{name.split('-', 1)[1]}.c").exists()}
@@ -76,7 +83,7 @@ def functions(text):
 def ways_in():
     """Returns {way into the driver: (the functions it enters, words by which a self test that uses it is recognised)}.
     """
-    text = "".join(path.read_text() for path in sorted((TOP / "kmod").glob("*.c")))
+    text = "".join(path.read_text() for path in core_sources())
     ways = {command: ({handler}, {f"FLEXMEM_IOCTL_{command}"}) for command, handler in
             re.findall(r"\tCOMMAND\(FLEXMEM_CMD_(\w+),(?:[^()]|\([^()]*\))*?(\w+)\)", text)}
     return {**ways,
@@ -91,7 +98,7 @@ def ways_in():
 
 def files_of_ways(ways):
     """Returns {source file: the ways into the driver from which calls lead to it}."""
-    sources = {path: functions(path.read_text()) for path in (TOP / "kmod").glob("*.c")}
+    sources = {path: functions(path.read_text()) for path in core_sources()}
     public = {name: path for path, known in sources.items() for name in known if name.startswith("flexmem_")}
     found = {}
     for way, (roots, _) in ways.items():

@@ -20,7 +20,7 @@ EXPORT = re.compile(r"^EXPORT_SYMBOL_GPL\((\w+)\);", re.MULTILINE)
 
 def read_exports(top):
     """Returns the symbols that flexmem.ko exports."""
-    return {symbol for path in top.glob("kmod/*.c") for symbol in EXPORT.findall(path.read_text(encoding="utf-8"))}
+    return {symbol for path in top.glob("kmod/**/*.c") for symbol in EXPORT.findall(path.read_text(encoding="utf-8"))}
 
 
 def read_objects(folder, prefix):

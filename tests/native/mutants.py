@@ -62,7 +62,8 @@ class Project:
             subprocess.run([TOP / "tests/vm/debug-kernel.sh", "--source"], check=True)
 
 
-CORE = Project("tests/native", "kmod", ("*.[ch]",), ("kmod", "tests/kunit", "tests/native"), True)
+ROOMS = "alloc block gate parts region tenant".split()
+CORE = Project("tests/native", "kmod", ("*.[ch]", *(f"{room}/*.[ch]" for room in ROOMS)), ("kmod", "tests/kunit", "tests/native"), True)
 LIBRARY = Project("tests/userlib", "userlib",
                   ("src/*.[ch]", "src/cache/*.[ch]", "tools/*.[ch]", "bindings/cuda/*.[ch]"),
                   ("userlib/src", "userlib/tools", "userlib/bindings/cuda", "tests/userlib"), False)

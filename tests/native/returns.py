@@ -4,11 +4,12 @@
 
 usage: returns.py TOP
 
-The way has each function of kmod/*.c that the task runs for an ALLOC of one chunk. The allocation fits into a hole of an
+The way has each function of flexmem.ko that the task runs for an ALLOC of one chunk. The allocation fits into a hole of an
 existing region, found by first fit. The bytes in the hole are the owner's own. Inline functions of headers are not
 counted. Prints the figures. Fails if a function is not in its file, if no other function of the way names it, if there
 are more returns than MOST, or if these files give an ALLOC's charge back in more than one place.
 """
+import pathlib
 import re
 import sys
 
@@ -44,8 +45,7 @@ def bodies(text):
 def main():
     wrong, functions, back = [], {}, 0
     for file, names in WAY.items():
-        with open(f"{sys.argv[1]}/kmod/{file}.c", encoding="utf-8") as source:
-            text = source.read()
+        text = next(pathlib.Path(sys.argv[1], "kmod").rglob(f"{file}.c")).read_text(encoding="utf-8")
         found = bodies(text)
         # flexmem_allocation_end() is the end of an ALLOC that has succeeded.
         back += sum(len(re.findall(r"\bflexmem_uncharge\(", body)) for name, body in found.items()

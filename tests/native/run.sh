@@ -99,7 +99,7 @@ for trace in "$TOP"/tests/traces/*.trace.gz random; do
 done
 tap 'the module without any part gives the same addresses' diff <(grep '^gpt2-train ' "$here/addresses.txt") \
 	<(gzip -cd "$TOP/tests/traces/gpt2-train.trace.gz" | "$out/bare/addresses" gpt2-train)
-tap 'calls go down, between parts as in internals.rst, and in no circle of files' python3 "$here/edges.py" "$TOP" "$out/plain"
+tap 'calls go down, between rooms as in internals.rst, and in no circle of files' python3 "$here/edges.py" "$TOP" "$out/plain"
 tap 'the way of an ALLOC has no more returns than before' python3 "$here/returns.py" "$TOP"
 tap 'the driver compiles for a kernel without cgroups' make -s -C "$here" "O=$out" no-cgroups
 tap 'other modules use what flexmem.ko exports' python3 "$here/exports.py" "$TOP" "$out/asan"
@@ -108,8 +108,8 @@ tap 'the page has a row for each trace event' diff \
 	<(sed -nE 's/^(TRACE_EVENT\(|DEFINE_EVENT\([a-z_]+, )(flexmem_[a-z_]+),$/\2/p' "$TOP/kmod/trace.h" | sort) \
 	<(sed -nE 's/^``(flexmem_[a-z_]+)`` .*/\1/p' "$TOP/Documentation/tracing.rst" | sort)
 tap 'the tests of a source file are found' grep -E \
-	'^kmod/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; RESERVE by .*reserve' \
-	<("$here/callers.py" kmod/slot.c)
+	'^kmod/region/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; RESERVE by .*reserve' \
+	<("$here/callers.py" kmod/region/slot.c)
 # The same seed must give the same run.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)
