@@ -612,10 +612,10 @@ def sizes_of_structs():
               '              sizeof(struct flexmem_block *) < sizeof(struct drm_gem_object));']
     with open(os.path.join(work, 'sizes.c'), 'w', encoding='utf-8') as file:
         file.write('\n'.join(['#include <drm/drm_mm.h>', '#include <drm/drm_gem.h>', '#include <drm/ttm/ttm_bo.h>',
-                              '#include "allocation.h"', '#include "block.h"', '#include "spare.h"', *lines, '']))
+                              '#include "alloc/allocation.h"', '#include "block/block.h"', '#include "block/spare.h"', *lines, '']))
     with open(os.path.join(work, 'Kbuild'), 'w', encoding='utf-8') as file:
         file.write('obj-m := sizes.o\nccflags-y := ' + ' '.join(
-            f'-I{TOP}/{path}' for path in ('kmod', 'kmod/alloc', 'kmod/block', 'kmod/tenant', 'kmod/include', 'uapi')) + '\n')
+            f'-I{TOP}/{path}' for path in ('kmod', 'kmod/include', 'uapi')) + '\n')
     run('make', '-s', '-C', os.path.join(TOP, 'build/kernels/6.12/headers'), f'M={work}', 'sizes.o')
 
 

@@ -38,8 +38,8 @@
 
 #include "chardev.h"
 #include "compat.h"
-#include "mapping.h"
-#include "owner.h"
+#include "parts/mapping.h"
+#include "tenant/owner.h"
 
 /*
  * The functions by minor number. Numbers are given out cyclically, so while the

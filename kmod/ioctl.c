@@ -27,10 +27,10 @@
 #include <linux/uaccess.h>
 #include <linux/flexmem.h>
 
+#include "alloc/policy.h"
 #include "compat.h"
 #include "ioctl.h"
-#include "owner.h"
-#include "policy.h"
+#include "tenant/owner.h"
 
 /*
  * Reads @nr structs word by word. If the compiler knows their size, it unrolls

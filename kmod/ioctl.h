@@ -13,9 +13,9 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#include "client.h"
+#include "alloc/client.h"
 #include "part.h"
-#include "table.h"
+#include "region/table.h"
 
 /*
  * The largest size of a struct that a caller may pass; no struct of the ABI

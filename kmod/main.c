@@ -4,13 +4,13 @@
 #include <linux/dma-fence.h>
 #include <linux/module.h>
 
-#include "account.h"
-#include "allocation.h"
+#include "alloc/allocation.h"
+#include "block/spare.h"
 #include "chardev.h"
 #include "part.h"
+#include "region/table.h"
 #include "settings.h"
-#include "spare.h"
-#include "table.h"
+#include "tenant/account.h"
 #include "version.h"
 
 #define CREATE_TRACE_POINTS

@@ -18,7 +18,7 @@
 #include <linux/string.h>
 #include <flexmem/device_ops.h>
 
-#include "function.h"
+#include "gate/function.h"
 #include "settings.h"
 #include "size_param.h"
 

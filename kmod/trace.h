@@ -16,7 +16,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "function.h"
+#include "gate/function.h"
 
 /* Only main.c, which defines the events, needs more of these. */
 struct dma_fence;

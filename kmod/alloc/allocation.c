@@ -14,13 +14,13 @@
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>
 
-#include "allocation.h"
-#include "owner.h"
+#include "alloc/allocation.h"
+#include "alloc/placement.h"
+#include "block/spare.h"
 #include "part.h"
-#include "placement.h"
-#include "scrub.h"
-#include "spare.h"
-#include "table.h"
+#include "region/scrub.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 #include "trace.h"
 
 /*

@@ -11,9 +11,9 @@
 #include <linux/flexmem.h>
 #include <flexmem/dispatch.h>
 
-#include "block.h"
-#include "domain.h"
-#include "request.h"
+#include "alloc/request.h"
+#include "block/block.h"
+#include "region/domain.h"
 
 struct flexmem_fences;
 

@@ -17,12 +17,12 @@
 #include <linux/log2.h>
 #include <linux/sched.h>
 
-#include "client.h"
-#include "leaving.h"
-#include "owner.h"
+#include "alloc/client.h"
 #include "part.h"
-#include "scrub.h"
-#include "table.h"
+#include "parts/leaving.h"
+#include "region/scrub.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 #include "trace.h"
 
 /*

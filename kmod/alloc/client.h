@@ -10,10 +10,10 @@
 #include <linux/flexmem.h>
 #include <flexmem/dispatch.h>
 
-#include "account.h"
-#include "allocation.h"
-#include "handle.h"
-#include "spare.h"
+#include "alloc/allocation.h"
+#include "alloc/handle.h"
+#include "block/spare.h"
+#include "tenant/account.h"
 
 struct flexmem_space;
 

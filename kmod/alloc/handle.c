@@ -18,8 +18,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "allocation.h"
-#include "handle.h"
+#include "alloc/allocation.h"
+#include "alloc/handle.h"
 #include "settings.h"
 
 #define INDEX_MASK (BIT(FLEXMEM_HANDLE_INDEX_BITS) - 1)

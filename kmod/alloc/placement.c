@@ -27,13 +27,13 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "job.h"
-#include "owner.h"
+#include "alloc/placement.h"
+#include "alloc/request.h"
+#include "block/spare.h"
 #include "part.h"
-#include "placement.h"
-#include "request.h"
-#include "spare.h"
-#include "table.h"
+#include "region/job.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 /*
  * A region that a request may use, with figures that may be stale.

@@ -9,9 +9,9 @@
 #include <linux/kernel.h>
 #include <linux/nospec.h>
 
-#include "policy.h"
-#include "request.h"
-#include "table.h"
+#include "alloc/policy.h"
+#include "alloc/request.h"
+#include "region/table.h"
 
 enum naming {
 	NAMES_NONE,

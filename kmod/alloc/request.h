@@ -6,8 +6,8 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "account.h"
-#include "region.h"
+#include "region/region.h"
+#include "tenant/account.h"
 
 /**
  * struct flexmem_request - an ALLOC under way

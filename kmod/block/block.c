@@ -14,7 +14,7 @@
 #include <linux/align.h>
 #include <linux/minmax.h>
 
-#include "block_fit.h"
+#include "block/block_fit.h"
 
 static void mark_free(struct flexmem_blocks *blocks,
 		      struct flexmem_block *block)

@@ -16,7 +16,7 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "residue.h"
+#include "block/residue.h"
 
 /* Smallest block, and alignment of every start and size, in bytes. */
 #define FLEXMEM_ALIGN 128ULL

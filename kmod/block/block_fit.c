@@ -14,7 +14,7 @@
 #include <linux/minmax.h>
 #include <linux/rbtree_augmented.h>
 
-#include "block_fit.h"
+#include "block/block_fit.h"
 
 static struct flexmem_block *to_block(struct rb_node *node)
 {

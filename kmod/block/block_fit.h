@@ -3,7 +3,7 @@
 #ifndef _FLEXMEM_BLOCK_FIT_H
 #define _FLEXMEM_BLOCK_FIT_H
 
-#include "block.h"
+#include "block/block.h"
 
 /**
  * struct flexmem_fit_ops - a block strategy

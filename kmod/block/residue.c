@@ -3,7 +3,7 @@
 
 #include <linux/errno.h>
 
-#include "residue.h"
+#include "block/residue.h"
 
 /*
  * Chooses the block to scrub. @residue: of a free block that is not clean.

@@ -12,9 +12,9 @@
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
-#include "allocation.h"
+#include "alloc/allocation.h"
+#include "block/spare.h"
 #include "compat.h"
-#include "spare.h"
 
 static struct kmem_cache *cache[FLEXMEM_NR_OBJECTS];
 static struct shrinker *stock_shrinker;

@@ -20,7 +20,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "function.h"
+#include "gate/function.h"
 
 /* Means that no frame is known: no page frame has this number. */
 #define NO_FRAME ULONG_MAX

@@ -12,7 +12,7 @@
 #include <linux/device.h>
 #include <linux/errno.h>
 
-#include "function.h"
+#include "gate/function.h"
 #include "trace.h"
 
 /*

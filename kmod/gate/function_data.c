@@ -8,7 +8,7 @@
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 
-#include "function.h"
+#include "gate/function.h"
 #include "trace.h"
 
 /*

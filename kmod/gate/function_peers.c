@@ -14,7 +14,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include "function.h"
+#include "gate/function.h"
 
 /* All functions between flexmem_function_join() and flexmem_function_leave(). */
 static LIST_HEAD(functions);

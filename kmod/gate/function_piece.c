@@ -23,7 +23,7 @@
 
 #include <linux/errno.h>
 
-#include "function.h"
+#include "gate/function.h"
 
 /* Finds a piece by its id, or returns NULL. */
 struct flexmem_piece *flexmem_function_piece(struct flexmem_function *function,

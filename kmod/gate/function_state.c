@@ -19,7 +19,7 @@
 #include <linux/mutex.h>
 #include <linux/wait.h>
 
-#include "function.h"
+#include "gate/function.h"
 #include "trace.h"
 
 /*

@@ -17,7 +17,7 @@
 #include <linux/list.h>
 #include <linux/workqueue.h>
 
-#include "function.h"
+#include "gate/function.h"
 
 /* How many closed spaces flexmem_function_vm_retry() unmaps in one call. */
 #define AT_ONCE 16

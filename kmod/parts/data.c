@@ -23,7 +23,7 @@
 #include <linux/uaccess.h>
 
 #include "ioctl.h"
-#include "mapping.h"
+#include "parts/mapping.h"
 
 /**
  * struct transfer - bytes to move

@@ -7,8 +7,8 @@
 #include <linux/user_namespace.h>
 
 #include "ioctl.h"
-#include "owner.h"
-#include "snapshot.h"
+#include "parts/snapshot.h"
+#include "tenant/owner.h"
 
 /* The bits of enum flexmem_report_flags for a bit mask of domains. */
 static u32 exhausted(const struct flexmem_table *table, u64 domains)

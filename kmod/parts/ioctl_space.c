@@ -5,7 +5,7 @@
 #include <linux/err.h>
 
 #include "ioctl.h"
-#include "space.h"
+#include "parts/space.h"
 
 /*
  * The client's device-virtual space; makes it if there is none yet. The function

@@ -29,12 +29,12 @@
 #include <linux/slab.h>
 #include <flexmem/dispatch.h>
 
-#include "allocation.h"
+#include "alloc/allocation.h"
 #include "compat.h"
-#include "leaving.h"
-#include "owner.h"
 #include "part.h"
-#include "table.h"
+#include "parts/leaving.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 #include "trace.h"
 
 /**

@@ -11,7 +11,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
-#include "account.h"
+#include "tenant/account.h"
 
 /**
  * struct flexmem_leaving - allocations of one function without a reference that

@@ -20,10 +20,10 @@
 #include <linux/mm.h>
 #include <linux/sizes.h>
 
-#include "allocation.h"
+#include "alloc/allocation.h"
 #include "compat.h"
-#include "mapping.h"
-#include "table.h"
+#include "parts/mapping.h"
+#include "region/table.h"
 
 static void mapping_open(struct vm_area_struct *vma)
 {

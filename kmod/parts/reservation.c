@@ -20,9 +20,9 @@
 #include <linux/slab.h>
 
 #include "ioctl.h"
-#include "job.h"
-#include "owner.h"
-#include "reservation.h"
+#include "parts/reservation.h"
+#include "region/job.h"
+#include "tenant/owner.h"
 
 /**
  * struct reserving - a RESERVE

@@ -14,11 +14,11 @@
 #include <linux/err.h>
 #include <linux/limits.h>
 
+#include "block/spare.h"
 #include "ioctl.h"
-#include "leaving.h"
-#include "owner.h"
-#include "resize.h"
-#include "spare.h"
+#include "parts/leaving.h"
+#include "parts/resize.h"
+#include "tenant/owner.h"
 
 /* Finds the allocation of a handle, and marks it as being resized. */
 static struct flexmem_allocation *begin(struct flexmem_client *client,

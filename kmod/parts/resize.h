@@ -6,8 +6,8 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "account.h"
-#include "allocation.h"
+#include "alloc/allocation.h"
+#include "tenant/account.h"
 
 /**
  * struct flexmem_resizing - a change of size under way

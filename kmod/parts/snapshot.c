@@ -15,8 +15,8 @@
 #include <linux/pid.h>
 #include <linux/user_namespace.h>
 
-#include "snapshot.h"
-#include "table.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
 
 /* A lost region may have taken its bytes from @entry->orphaned already. */
 static void fill_leaving(struct flexmem_account *file,

@@ -6,8 +6,8 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "region.h"
-#include "slot.h"
+#include "region/region.h"
+#include "region/slot.h"
 
 /* Owners are read in batches of this number. */
 #define FLEXMEM_VIEW_OWNERS 64

@@ -22,10 +22,10 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "allocation.h"
-#include "space.h"
-#include "spare.h"
-#include "table.h"
+#include "alloc/allocation.h"
+#include "block/spare.h"
+#include "parts/space.h"
+#include "region/table.h"
 
 static_assert(FLEXMEM_VA_READ == (int)FLEXMEM_VM_READ);
 static_assert(FLEXMEM_VA_WRITE == (int)FLEXMEM_VM_WRITE);

@@ -10,9 +10,9 @@
 #include <linux/workqueue.h>
 #include <linux/flexmem.h>
 
-#include "block.h"
-#include "function.h"
-#include "job.h"
+#include "block/block.h"
+#include "gate/function.h"
+#include "region/job.h"
 
 struct flexmem_client;
 

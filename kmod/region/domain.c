@@ -12,8 +12,8 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "domain.h"
-#include "function.h"
+#include "gate/function.h"
+#include "region/domain.h"
 #include "settings.h"
 
 /* The largest size of the list that is no more than @most, or 0. */

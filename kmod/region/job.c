@@ -16,8 +16,8 @@
 #include <linux/mutex.h>
 #include <linux/sched.h>
 
-#include "job.h"
-#include "table.h"
+#include "region/job.h"
+#include "region/table.h"
 
 /*
  * The state decides whether the caller or the worker frees a job. Each of them

@@ -8,11 +8,11 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
-#include "region.h"
-#include "request.h"
-#include "scrub.h"
-#include "spare.h"
-#include "table.h"
+#include "alloc/request.h"
+#include "block/spare.h"
+#include "region/region.h"
+#include "region/scrub.h"
+#include "region/table.h"
 
 /* Delay before the scrub of a block in quarantine is retried. */
 #define RETRY_JIFFIES (30 * HZ)

@@ -9,10 +9,10 @@
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
-#include "account.h"
-#include "block.h"
-#include "domain.h"
-#include "function.h"
+#include "block/block.h"
+#include "gate/function.h"
+#include "region/domain.h"
+#include "tenant/account.h"
 
 struct flexmem_request;
 struct flexmem_stock;

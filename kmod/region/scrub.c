@@ -18,8 +18,8 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
-#include "scrub.h"
-#include "table.h"
+#include "region/scrub.h"
+#include "region/table.h"
 
 /* Delay from the first free of a dirty block to the background scrub. */
 #define SOON_JIFFIES (HZ / 10)

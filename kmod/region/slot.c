@@ -17,7 +17,7 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 
-#include "slot.h"
+#include "region/slot.h"
 
 /*
  * Initialises an empty segment table, whose struct is zeroed.

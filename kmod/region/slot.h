@@ -12,7 +12,7 @@
 #include <linux/flexmem.h>
 #include <flexmem/dispatch.h>
 
-#include "function.h"
+#include "gate/function.h"
 
 /**
  * struct flexmem_slot_range - a range of slots for one kind of memory

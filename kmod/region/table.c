@@ -27,8 +27,8 @@
 #include <linux/minmax.h>
 #include <linux/nospec.h>
 
-#include "scrub.h"
-#include "table.h"
+#include "region/scrub.h"
+#include "region/table.h"
 #include "trace.h"
 
 static unsigned int empty_slots(const struct flexmem_table *table)

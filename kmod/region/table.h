@@ -13,13 +13,13 @@
 #include <linux/workqueue.h>
 #include <linux/flexmem.h>
 
-#include "account.h"
-#include "domain.h"
-#include "function.h"
-#include "leaving.h"
-#include "region.h"
+#include "gate/function.h"
+#include "parts/leaving.h"
+#include "region/domain.h"
+#include "region/region.h"
+#include "region/slot.h"
 #include "settings.h"
-#include "slot.h"
+#include "tenant/account.h"
 
 struct address_space;
 

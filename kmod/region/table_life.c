@@ -15,8 +15,8 @@
 #include <linux/mm.h>
 
 #include "part.h"
-#include "scrub.h"
-#include "table.h"
+#include "region/scrub.h"
+#include "region/table.h"
 
 static int init_domains(struct flexmem_table *table,
 			const struct flexmem_settings *settings)

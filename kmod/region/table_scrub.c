@@ -17,9 +17,9 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
-#include "owner.h"
-#include "scrub.h"
-#include "table.h"
+#include "region/scrub.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 /* Delay before the worker runs again for blocks that it could not scrub. */
 #define AGAIN_JIFFIES (5 * HZ)

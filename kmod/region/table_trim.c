@@ -9,10 +9,10 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "job.h"
 #include "part.h"
-#include "scrub.h"
-#include "table.h"
+#include "region/job.h"
+#include "region/scrub.h"
+#include "region/table.h"
 
 /*
  * The work of a function's worker. Probes an unresponsive PF or VF, unmaps

@@ -17,8 +17,8 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "account.h"
 #include "settings.h"
+#include "tenant/account.h"
 #include "trace.h"
 
 /* Initialises the accounts of a function on which no file is open. */

@@ -12,9 +12,9 @@
 #include <linux/uidgid.h>
 #include <linux/flexmem.h>
 
-#include "block.h"
-#include "function.h"
-#include "pressure.h"
+#include "block/block.h"
+#include "gate/function.h"
+#include "parts/pressure.h"
 
 struct cgroup;
 struct pid;

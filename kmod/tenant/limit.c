@@ -15,9 +15,9 @@
 #include <linux/mutex.h>
 #include <linux/string.h>
 
-#include "account.h"
-#include "owner.h"
 #include "settings.h"
+#include "tenant/account.h"
+#include "tenant/owner.h"
 
 /*
  * Accounts that belong to no function. They have only limits, never charges.

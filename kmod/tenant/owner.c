@@ -25,8 +25,8 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
-#include "owner.h"
 #include "settings.h"
+#include "tenant/owner.h"
 
 /* How many cgroups flexmem_owner_forget() checks in one call. */
 #define AT_ONCE 16

@@ -7,7 +7,7 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
-#include "account.h"
+#include "tenant/account.h"
 
 struct cgroup *flexmem_owner_cgroup(void);
 void flexmem_owner_put_cgroup(struct cgroup *cgroup);

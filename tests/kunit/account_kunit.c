@@ -8,8 +8,8 @@
 #include "accounts.h"
 #include "checks.h"
 #include "fake_device.h"
-#include "owner.h"
 #include "settings.h"
+#include "tenant/owner.h"
 
 /* ---- limits of an account ---- */
 

@@ -7,7 +7,7 @@
 #include "accounts.h"
 #include "checks.h"
 #include "fake_device.h"
-#include "owner.h"
+#include "tenant/owner.h"
 
 void accounts_check(struct kunit *test)
 {

@@ -6,8 +6,8 @@
 #ifndef _FLEXMEM_TEST_ACCOUNTS_H
 #define _FLEXMEM_TEST_ACCOUNTS_H
 
-#include "account.h"
-#include "block.h"
+#include "block/block.h"
+#include "tenant/account.h"
 
 struct kunit;
 

@@ -4,8 +4,8 @@
 #include <linux/align.h>
 #include <linux/minmax.h>
 
-#include "block.h"
-#include "block_fit.h"
+#include "block/block.h"
+#include "block/block_fit.h"
 
 static const struct flexmem_block *to_block(const struct rb_node *node)
 {

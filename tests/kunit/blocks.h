@@ -14,7 +14,7 @@
 #include <kunit/test.h>
 #include <linux/slab.h>
 
-#include "block.h"
+#include "block/block.h"
 #include "fake_device.h"
 
 #define UNIT FLEXMEM_ALIGN

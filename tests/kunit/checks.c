@@ -5,11 +5,11 @@
 #include <linux/rbtree.h>
 #include <linux/xarray.h>
 
+#include "alloc/client.h"
 #include "checks.h"
-#include "client.h"
-#include "owner.h"
-#include "space.h"
-#include "table.h"
+#include "parts/space.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 /*
  * Sums over all accounts, to compare with the counters that the driver keeps.

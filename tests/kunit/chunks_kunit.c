@@ -8,7 +8,7 @@
 
 #include "checks.h"
 #include "owners.h"
-#include "resize.h"
+#include "parts/resize.h"
 
 /* Returns a prepared allocation, which look-ups do not find yet. */
 static struct flexmem_allocation *try_chunks(struct kunit *test,

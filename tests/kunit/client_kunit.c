@@ -5,7 +5,7 @@
 
 #include "checks.h"
 #include "clients.h"
-#include "snapshot.h"
+#include "parts/snapshot.h"
 
 static int lookup(struct flexmem_client *client, u32 handle)
 {

@@ -10,11 +10,11 @@
 #include <kunit/test.h>
 #include <linux/err.h>
 
+#include "alloc/client.h"
 #include "checks.h"
-#include "client.h"
 #include "fake_device.h"
-#include "snapshot.h"
-#include "table.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
 
 #define PLENTY (1024 * GIB)
 

@@ -7,8 +7,8 @@
 #include <linux/limits.h>
 
 #include "clients.h"
-#include "mapping.h"
-#include "resize.h"
+#include "parts/mapping.h"
+#include "parts/resize.h"
 
 #define MIB ((u64)SZ_1M)
 #define PIECE FLEXMEM_COPY_MAX

@@ -4,9 +4,9 @@
  * of the domain for regions and allocations.
  */
 
+#include "parts/pressure.h"
+#include "parts/snapshot.h"
 #include "placements.h"
-#include "pressure.h"
-#include "snapshot.h"
 
 /* The domains of the device: two HBM stacks, on-chip memory, and a window. */
 #define HBM_0 BIT_ULL(0)

@@ -6,7 +6,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "client.h"
+#include "alloc/client.h"
 #include "compat.h"
 #include "fake_device.h"
 

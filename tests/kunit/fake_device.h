@@ -16,12 +16,12 @@
 #include <linux/wait.h>
 #include <flexmem/device_ops.h>
 
-#include "account.h"
-#include "placement.h"
-#include "request.h"
+#include "alloc/placement.h"
+#include "alloc/request.h"
+#include "region/slot.h"
+#include "region/table.h"
 #include "settings.h"
-#include "slot.h"
-#include "table.h"
+#include "tenant/account.h"
 
 struct kunit;
 

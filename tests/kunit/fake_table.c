@@ -10,11 +10,11 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "block/spare.h"
 #include "checks.h"
 #include "fake_device.h"
-#include "owner.h"
-#include "snapshot.h"
-#include "spare.h"
+#include "parts/snapshot.h"
+#include "tenant/owner.h"
 
 static unsigned int seed;
 module_param(seed, uint, 0444);

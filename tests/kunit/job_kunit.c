@@ -16,9 +16,9 @@
 
 #include "checks.h"
 #include "fake_device.h"
-#include "owner.h"
-#include "reservation.h"
-#include "table.h"
+#include "parts/reservation.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 struct ctx {
 	struct kunit *test;

@@ -13,7 +13,7 @@
 #include <flexmem/dispatch.h>
 
 #include "clients.h"
-#include "resize.h"
+#include "parts/resize.h"
 
 /* The fake device has regions of this size. */
 #define REGION (12 * GIB)

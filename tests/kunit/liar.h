@@ -12,7 +12,7 @@
 #include <linux/string.h>
 
 #include "fake_device.h"
-#include "function.h"
+#include "gate/function.h"
 
 /* A test chooses the answers of this device, right or wrong. */
 struct liar {

@@ -7,8 +7,8 @@
 
 #include "accounts.h"
 #include "fake_device.h"
-#include "owner.h"
 #include "settings.h"
+#include "tenant/owner.h"
 
 /* Cgroups: 14 below 13, 13 below 12, 12 below 1; 1 to 11 below 0, the root. */
 

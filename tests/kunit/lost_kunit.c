@@ -10,7 +10,7 @@
 #include <linux/string.h>
 
 #include "fake_device.h"
-#include "function.h"
+#include "gate/function.h"
 
 /*
  * How a reply is lost. @rc: the error for the caller; @done: whether the device

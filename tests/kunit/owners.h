@@ -13,12 +13,12 @@
 #include <linux/jiffies.h>
 #include <linux/workqueue.h>
 
-#include "client.h"
+#include "alloc/client.h"
 #include "compat.h"
 #include "fake_device.h"
-#include "owner.h"
-#include "snapshot.h"
-#include "table.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 #define PLENTY (1024 * GIB)
 

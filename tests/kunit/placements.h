@@ -9,10 +9,10 @@
 #include <kunit/test.h>
 #include <linux/err.h>
 
-#include "client.h"
+#include "alloc/client.h"
+#include "alloc/placement.h"
 #include "fake_device.h"
-#include "placement.h"
-#include "table.h"
+#include "region/table.h"
 
 #define PLENTY (1024 * GIB)
 

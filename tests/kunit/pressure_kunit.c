@@ -7,13 +7,13 @@
 #include <linux/jiffies.h>
 #include <linux/string.h>
 
-#include "client.h"
+#include "alloc/client.h"
+#include "alloc/placement.h"
 #include "compat.h"
 #include "fake_device.h"
-#include "owner.h"
-#include "placement.h"
-#include "pressure.h"
-#include "table.h"
+#include "parts/pressure.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 #define NONE FLEXMEM_PRESSURE_NONE
 #define MODERATE FLEXMEM_PRESSURE_MODERATE

@@ -19,13 +19,13 @@
 #include <linux/prandom.h>
 #include <linux/sizes.h>
 
-#include "client.h"
+#include "alloc/client.h"
+#include "alloc/placement.h"
 #include "fake_device.h"
-#include "owner.h"
-#include "placement.h"
-#include "reservation.h"
-#include "snapshot.h"
-#include "table.h"
+#include "parts/reservation.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
+#include "tenant/owner.h"
 
 static unsigned int histories = 40;
 module_param(histories, uint, 0444);

@@ -14,9 +14,9 @@
 #include <linux/moduleparam.h>
 #include <linux/prandom.h>
 
-#include "client.h"
+#include "alloc/client.h"
 #include "fake_device.h"
-#include "table.h"
+#include "region/table.h"
 
 /* Threads, and the GiB that each may have. Together they fill the device. */
 #define NR_SHARES 8

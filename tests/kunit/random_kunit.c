@@ -16,13 +16,13 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 
+#include "alloc/placement.h"
+#include "block/spare.h"
 #include "checks.h"
 #include "fake_device.h"
 #include "model.h"
-#include "placement.h"
-#include "snapshot.h"
-#include "spare.h"
-#include "table.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
 
 #define PLENTY (1024 * GIB)
 #define MAX_LIVE 256

@@ -13,8 +13,8 @@
 #include <linux/slab.h>
 
 #include "fake_device.h"
-#include "snapshot.h"
-#include "table.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
 
 #define PLENTY (1024 * GIB)
 

@@ -11,12 +11,12 @@
 #include <linux/kthread.h>
 #include <linux/workqueue.h>
 
+#include "alloc/client.h"
 #include "checks.h"
-#include "client.h"
 #include "compat.h"
 #include "fake_device.h"
-#include "snapshot.h"
-#include "table.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
 
 #define PLENTY (1024 * GIB)
 

@@ -4,10 +4,10 @@
 #include <linux/cgroup.h>
 #include <linux/workqueue.h>
 
-#include "owner.h"
+#include "parts/reservation.h"
+#include "parts/snapshot.h"
 #include "placements.h"
-#include "reservation.h"
-#include "snapshot.h"
+#include "tenant/owner.h"
 
 #define EXPECT(test, value, expected) KUNIT_EXPECT_EQ(test, value, expected)
 

@@ -11,12 +11,12 @@
 #include <linux/err.h>
 #include <linux/slab.h>
 
+#include "alloc/client.h"
 #include "checks.h"
-#include "client.h"
 #include "fake_device.h"
-#include "resize.h"
-#include "snapshot.h"
-#include "table.h"
+#include "parts/resize.h"
+#include "parts/snapshot.h"
+#include "region/table.h"
 
 #define UNIT FLEXMEM_ALIGN
 #define MIB ((u64)SZ_1M)

@@ -4,7 +4,7 @@
 #include <kunit/test.h>
 
 #include "fake_device.h"
-#include "slot.h"
+#include "region/slot.h"
 
 #define NR_SLOTS 8
 

@@ -10,7 +10,7 @@
 #include <flexmem/dispatch.h>
 
 #include "clients.h"
-#include "space.h"
+#include "parts/space.h"
 
 #define START BIT_ULL(32)
 #define NR_PAGES 64

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Spare objects, which a client keeps for its next allocations. */
 
+#include "block/spare.h"
 #include "clients.h"
-#include "spare.h"
 
 static int spare_test_init(struct kunit *test)
 {

@@ -8,12 +8,12 @@
 #include <linux/err.h>
 #include <linux/sizes.h>
 
-#include "client.h"
+#include "alloc/client.h"
 #include "fake_device.h"
-#include "pressure.h"
-#include "reservation.h"
-#include "resize.h"
-#include "table.h"
+#include "parts/pressure.h"
+#include "parts/reservation.h"
+#include "parts/resize.h"
+#include "region/table.h"
 
 struct ctx {
 	struct fake_device *fake;

@@ -8,9 +8,9 @@
  */
 #include "shim/internal.h"
 
-#include "account.h"
 #include "count.h"
-#include "owner.h"
+#include "tenant/account.h"
+#include "tenant/owner.h"
 
 #define FEW 100			/* open files, each in its own cgroup */
 #define MANY 10000

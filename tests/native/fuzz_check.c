@@ -4,7 +4,7 @@
 
 #include "checks.h"
 #include "fuzz.h"
-#include "snapshot.h"
+#include "parts/snapshot.h"
 
 static struct flexmem_view view;
 static struct flexmem_owner_entry owners[FLEXMEM_VIEW_OWNERS];

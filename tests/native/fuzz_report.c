@@ -6,7 +6,7 @@
 #include "shim/internal.h"
 
 #include "fuzz.h"
-#include "snapshot.h"
+#include "parts/snapshot.h"
 #include "world.h"
 
 /* The offset of output lists in the window, behind the structs. */

@@ -6,7 +6,7 @@
 #include "shim/internal.h"
 
 #include "corners.h"
-#include "space.h"
+#include "parts/space.h"
 
 #define PAGE SIM_VM_PAGE
 #define ALL (FLEXMEM_VA_READ | FLEXMEM_VA_WRITE | FLEXMEM_VA_EXECUTE)

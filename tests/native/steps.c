@@ -10,7 +10,7 @@
  */
 #include "shim/internal.h"
 
-#include "block.h"
+#include "block/block.h"
 #include "count.h"
 
 #define LEAST 8			/* the smaller region has 2^8 blocks */

@@ -11,7 +11,7 @@
 
 #include "shim/internal.h"
 
-#include "client.h"
+#include "alloc/client.h"
 #include "watch.h"
 #include "world.h"
 

@@ -8,7 +8,7 @@
 
 #include "checks.h"
 #include "chardev.h"
-#include "space.h"
+#include "parts/space.h"
 #include "watch.h"
 #include "world.h"
 

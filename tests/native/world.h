@@ -8,8 +8,8 @@
 #define _NATIVE_WORLD_H
 
 #include "ioctl.h"
+#include "parts/snapshot.h"
 #include "sim/card.h"
-#include "snapshot.h"
 
 #define WORLD_FUNCTIONS 3
 
