@@ -117,6 +117,7 @@ struct flexmem_vm {
  * @vms: device-virtual spaces in which something may be mapped
  * @distrusted: an answer was wrong, and the log has a message about it
  * @timeouts: timeouts since the last success or -ENOSPC. Changes without a lock
+ * @all_timeouts: timeouts so far. Changes without a lock
  * @worker: runs jobs of callers and @work; NULL before it exists
  * @work: sends a probe, and retries pending commands
  * @work_ms: delay of @work after a timeout; doubles each time
@@ -162,6 +163,7 @@ struct flexmem_function {
 	struct list_head vms;
 	atomic_t distrusted;
 	atomic_t timeouts;
+	atomic64_t all_timeouts;
 	struct workqueue_struct *worker;
 	struct delayed_work work;
 	unsigned int work_ms;

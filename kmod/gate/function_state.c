@@ -262,6 +262,7 @@ static bool change_over(struct flexmem_function *function,
 int flexmem_function_note(struct flexmem_function *function, int rc)
 {
 	if (rc == -ETIMEDOUT) {
+		atomic64_inc(&function->all_timeouts);
 		if (atomic_inc_return(&function->timeouts) < FLEXMEM_TIMEOUTS ||
 		    !change_over(function, FLEXMEM_STATE_UP, FLEXMEM_STATE_UNRESPONSIVE))
 			return rc;

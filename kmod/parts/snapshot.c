@@ -218,6 +218,7 @@ static void fill_regions(struct flexmem_table *table,
 	view->sum.out_capacity = flexmem_table_capacity(table);
 	view->sum.out_scrubbed = atomic64_read(&table->function.scrubbed);
 	view->sum.out_resets = READ_ONCE(table->resets);
+	view->sum.out_timeouts = atomic64_read(&table->function.all_timeouts);
 	view->sum.out_generation = flexmem_slots_generation(&table->slots);
 }
 

@@ -171,6 +171,8 @@ static void firmware_error_is_passed_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ETIMEDOUT,
 			PTR_ERR(try(ctx->client, 128, &ctx->request)));
 	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
+	flexmem_table_snapshot(ctx->table, NULL, &ctx->snapshot);
+	KUNIT_EXPECT_EQ(test, ctx->snapshot.sum.out_timeouts, 1);
 	check(test, ctx->client);
 }
 

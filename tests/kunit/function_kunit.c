@@ -353,6 +353,8 @@ static void firmware_without_room_is_not_dead(struct kunit *test)
 		call(liar, nth);
 		KUNIT_EXPECT_EQ(test, 0, flexmem_function_error(function));
 	}
+	KUNIT_EXPECT_EQ(test, atomic64_read(&function->all_timeouts),
+			2 * NR_THAT_FILL_UP);
 }
 
 /*

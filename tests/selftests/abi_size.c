@@ -23,7 +23,7 @@ IS_LONG(segment_entry, 24);
 IS_LONG(trim, 24);
 IS_LONG(rw, 48);
 IS_LONG(copy, 48);
-IS_LONG(snapshot, 184);
+IS_LONG(snapshot, 192);
 IS_LONG(owner_entry, 256);
 IS_LONG(resource_limit, 48);
 IS_LONG(resize, 80);
@@ -57,6 +57,8 @@ struct command {
 /* Size of the struct in the first version of the ABI. */
 static __u32 first_size(const struct command *cmd)
 {
+	if (cmd->nr == FLEXMEM_IOCTL_SNAPSHOT)
+		return offsetof(struct flexmem_snapshot, out_timeouts);
 	if (cmd->nr == FLEXMEM_IOCTL_ALLOC)
 		return offsetof(struct flexmem_alloc, out_leaving);
 	if (cmd->nr == FLEXMEM_IOCTL_LOOKUP)

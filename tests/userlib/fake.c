@@ -86,6 +86,7 @@ void fake_reset(void)
 		.sequence = 1,
 		.admin = true,
 		.resets = 3,
+		.timeouts = 7,
 		.limit = FLEXMEM_NO_LIMIT,
 		.devices = "Character devices:\n  1 mem\n511 flexmem\n\n"
 			   "Block devices:\n259 blkext\n",

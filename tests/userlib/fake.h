@@ -114,8 +114,8 @@ struct fake {
 	unsigned int guest;
 	/* The name of a file to which SET_LIMIT and RESERVE are appended. */
 	const char *log;
-	/* How often the device was reset. */
-	uint64_t resets;
+	/* How often the device was reset, and has not answered. */
+	uint64_t resets, timeouts;
 	/* The number of a cgroup that was removed, or 0. */
 	uint64_t removed;
 	/* The number of a cgroup above all others, or 0. */

@@ -233,6 +233,7 @@ static void sums(struct flexmem_snapshot *cmd)
 	cmd->out_scrubbed = fake.scrubbed;
 	cmd->out_capacity = fake.capacity;
 	cmd->out_resets = fake.resets;
+	cmd->out_timeouts = fake.timeouts;
 	cmd->out_generation = generation;
 	cmd->out_flags = exhausted ? FLEXMEM_REPORT_EXHAUSTED : 0;
 	cmd->out_used_program = fake.used_program;

@@ -58,6 +58,7 @@ static void usage_sums(void **state)
 	assert_int_equal(usage.scrubbed, 7 * GIB);
 	assert_int_equal(usage.clients, 1);
 	assert_int_equal(usage.resets, 3);
+	assert_int_equal(usage.timeouts, 7);
 	assert_int_equal(usage.generation, 3);
 	/* A snapshot of sums without lists needs one call. */
 	assert_int_equal(fake.calls[FLEXMEM_CMD_SNAPSHOT], 1);

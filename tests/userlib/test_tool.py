@@ -273,11 +273,11 @@ def stats_of_usage():
     figures = {"FAKE_ORPHANED": 1 << 20, "FAKE_QUARANTINED": 3 << 20, "FAKE_SCRUBBED": 5 << 30}
     out = good("stats", **figures)
     for line in ("orphaned         1.0 MiB", "quarantined      3.0 MiB", "scrubbed so far  5.0 GiB",
-                 "reserved         0 B", "open files       1", "resets so far    3"):
+                 "reserved         0 B", "open files       1", "resets so far    3", "timeouts so far  7"):
         assert line + "\n" in out, (line, out)
     found = report("stats", **figures)
     assert (found["orphaned"], found["quarantined"], found["scrubbed"], found["clients"],
-            found["resets"], found["owned"]) == (1 << 20, 3 << 20, 5 << 30, 1, 3, 0), found
+            found["resets"], found["timeouts"], found["owned"]) == (1 << 20, 3 << 20, 5 << 30, 1, 3, 7, 0), found
 
 
 @test

@@ -64,6 +64,7 @@ def figures_add_up():
     assert one(found, "flexmem_memory_bytes", use="leaving") == GIB
     assert one(found, "flexmem_memory_bytes", use="quarantined") == 4096
     assert one(found, "flexmem_scrubbed_bytes_total") == 7
+    assert (one(found, "flexmem_resets_total"), one(found, "flexmem_timeouts_total")) == (3, 7), found
     assert one(found, "flexmem_cgroup_own_bytes", cgroup="other") == used
     version = good("--version").split()[1]
     assert one(found, "flexmem_function_info", mode="VF", driver="", version=version) == 1, found["flexmem_function_info"]

@@ -1120,13 +1120,14 @@ enum flexmem_snapshot_flags {
  *	that a RESIZE is adding count as a chunk in use, so it is one less until
  *	the RESIZE returns
  * @out_failures: number of ALLOCs since then that failed with ENOMEM
+ * @out_timeouts: number of commands that the firmware has not answered in time
  *
  * Returns device, regions, owners and sums, all from the same moment: @out_free
  * + @out_owned + @out_orphaned + @out_reserved + @out_quarantined = @out_total.
  * Only @out_flags and @out_failures may be of a later moment, and the owners
- * after the first 64 of the list: those are read in batches of 64. The last four
- * members are for the administrator, with FLEXMEM_SNAPSHOT_OWN, too
- * (FLEXMEM_REPORT_HIDDEN).
+ * after the first 64 of the list: those are read in batches of 64.
+ * @out_allocated to @out_failures are for the administrator, with
+ * FLEXMEM_SNAPSHOT_OWN, too (FLEXMEM_REPORT_HIDDEN).
  * The root cgroup has @out_owned bytes. The bytes of all clients add up to that,
  * if the list has no more than 64 owners. The administrator (CAP_SYS_ADMIN in the initial user
  * namespace) sees all owners: cgroups first, then clients, each by id. Other
@@ -1166,6 +1167,7 @@ struct flexmem_snapshot {
 	__aligned_u64 out_allocs;
 	__aligned_u64 out_frees;
 	__aligned_u64 out_failures;
+	__aligned_u64 out_timeouts;
 };
 
 #define FLEXMEM_IOCTL_SNAPSHOT _IO(FLEXMEM_TYPE, FLEXMEM_CMD_SNAPSHOT)

@@ -770,6 +770,7 @@ struct flexmem_statistics {
  *	caller is not an administrator
  * @failures: number of allocations since then that failed for lack of memory; 0
  *	if the caller is not an administrator
+ * @timeouts: number of commands that the firmware has not answered in time
  *
  * @free + @owned + @orphaned + @reserved + @quarantined = @total.
  */
@@ -790,6 +791,7 @@ struct flexmem_usage {
 	uint64_t used_program;
 	uint64_t allocs;
 	uint64_t failures;
+	uint64_t timeouts;
 };
 
 /**

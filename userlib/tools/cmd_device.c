@@ -213,6 +213,7 @@ static void print_usage(const struct flexmem_usage *usage)
 	print_size("scrubbed so far", usage->scrubbed);
 	print_count("open files", usage->clients);
 	print_count("resets so far", usage->resets);
+	print_count("timeouts so far", usage->timeouts);
 }
 
 static enum tool_status show_stats(struct tool *tool)

@@ -319,6 +319,8 @@ static const struct family {
 	  USAGE(failures) },
 	{ "flexmem_resets_total", "counter", "Resets of the device.",
 	  USAGE(resets) },
+	{ "flexmem_timeouts_total", "counter", "Commands that the firmware has not answered in time.",
+	  USAGE(timeouts) },
 	{ "flexmem_scrubbed_bytes_total", "counter", "Memory that was scrubbed.",
 	  USAGE(scrubbed) },
 	{ "flexmem_cgroup_own_bytes", "gauge", "Allocated memory of a cgroup without those below it: the sum is the used memory.",

@@ -357,6 +357,7 @@ void json_add_usage(json_t *object, const struct flexmem_usage *usage)
 	json_add(object, "scrubbed", json_number(usage->scrubbed));
 	json_add(object, "clients", json_number(usage->clients));
 	json_add(object, "resets", json_number(usage->resets));
+	json_add(object, "timeouts", json_number(usage->timeouts));
 }
 
 json_t *json_limit(uint64_t limit)
