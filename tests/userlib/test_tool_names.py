@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from tool import SMALL, TOOL, main, test, tests, tmp
+from tool import HEADER, SMALL, TOOL, main, on_terminal, test, tests, tmp
 
 # A quote, a backslash, ESC, HTML, a byte that is no UTF-8, a full name, line ends, a C1 control, reversed text.
 NAMES = (b'"', b"\\", b"\\x1b", b"\x1b[2J", b"<b>", b"\xff", b"\xff" * 255, b"a\nb", b"</script>", b"\xc2\x9b2J",
@@ -65,6 +65,26 @@ def names_of_files():
         found = json.loads(out)
         assert status == 0 and original(found["file"]) == path, found
         assert original(text.split("\n", 1)[0]) == name, text
+        os.unlink(path)
+
+
+@test
+def names_on_a_terminal():
+    """The progress bar has the name of the file, and is as wide as with any other name."""
+    for name in NAMES:
+        if b"/" in name:
+            continue
+        path = os.path.join(os.fsencode(tmp.name), name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(HEADER + "".join(f"0 a {i} 128 0\n1 f {i}\n" for i in range(500)))
+        status, out = on_terminal("replay", path, columns=80, FAKE_TICK=1000000)
+        assert status == 0, out
+        expect_printable(out.replace("\r", "").encode())
+        bars = [bar for bar in out.split("\r") if re.fullmatch(r".* \[[#.-]+\] +\d+%", bar)]
+        shown = {original(bar.split(" [#")[0].split(" [.")[0]) for bar in bars if not bar.startswith("reading ")}
+        # A name that leaves no room for the bar is not shown.
+        assert len(bars) > 50 and shown == {b"" if len(name) > 15 else name}, (name, shown)
+        assert {len(bar) for bar in bars} == {79}, (name, bars[-1])
         os.unlink(path)
 
 

@@ -344,9 +344,8 @@ void progress_begin(struct progress *progress, FILE *file, const char *label,
 void progress_draw(struct progress *progress, uint64_t done)
 {
 	unsigned int width = render_width(progress->file);
-	unsigned int label = (unsigned int)strlen(progress->label);
-	unsigned int cells;
-	char *bar;
+	unsigned int columns, cells;
+	char *label, *bar;
 
 	progress->next = done + progress->total / 200 + 1;
 	if (!progress->drawn && now_ns() - progress->begun_ns <
@@ -355,19 +354,21 @@ void progress_draw(struct progress *progress, uint64_t done)
 	progress->drawn = true;
 	if (done > progress->total)
 		done = progress->total;
+	label = escaped_text(progress->label);
 	/*
 	 * One column stays free, because the terminal would wrap a full line.
 	 */
-	if (label + 9 + 10 > width)
-		label = 0;
-	cells = width - label - 9;
+	if (text_width(label) + 9 + 10 > width)
+		*label = '\0';
+	columns = (unsigned int)text_width(label);
+	cells = width - columns - 9;
 	bar = grow(NULL, cells + 1, 1);
 	render_bar(bar, cells, progress->total, done, progress->total - done);
-	fprintf(progress->file, "\r%.*s [%s] %3u%%", (int)label,
-		progress->label, bar,
+	fprintf(progress->file, "\r%s [%s] %3u%%", label, bar,
 		(unsigned int)(100.0 * (double)done / (double)progress->total));
 	fflush(progress->file);
 	free(bar);
+	free(label);
 }
 
 void progress_end(struct progress *progress)

@@ -80,7 +80,7 @@ struct progress {
 	bool drawn;
 };
 
-/* @label: what is in progress. @total: 0 if that is not known; draws nothing. */
+/* @label: what is in progress; it gets escapes. @total: 0 if that is not known; draws nothing. */
 void progress_begin(struct progress *progress, FILE *file, const char *label,
 		    uint64_t total);
 void progress_draw(struct progress *progress, uint64_t done);
