@@ -112,6 +112,8 @@ struct fake {
 	unsigned int held_for;
 	/* An open file that only the list of owners after this number of lists has. */
 	unsigned int guest;
+	/* In later lists of regions than this one, each slot has another region. */
+	unsigned int moved;
 	/* The name of a file to which SET_LIMIT and RESERVE are appended. */
 	const char *log;
 	/* How often the device was reset, and has not answered. */

@@ -371,6 +371,8 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 	for (i = 0; i < nr_regions; i++) {
 		measure(&regions[i], &entry[i]);
 		entry[i].region_id = region_id(i);
+		if (fake.moved && lists >= fake.moved)
+			entry[i].region_id += FAKE_REGIONS;
 		entry[i].slot = i;
 		hide(&entry[i]);
 	}

@@ -222,8 +222,8 @@ def charge(client, size, reason):
     return f"flexmem_charge: minor=0 client={client} size={size} handles=1 reason={reason}"
 
 
-def region(name, slot, size=GIB):
-    return f"flexmem_region_{name}: minor=0 slot={slot} region={slot:#x} domain=0 size={size}"
+def region(name, slot, size=GIB, number=None):
+    return f"flexmem_region_{name}: minor=0 slot={slot} region={slot if number is None else number:#x} domain=0 size={size}"
 
 
 def page_of_device(*args, before="", **env):
@@ -292,6 +292,26 @@ def ends_that_come_late():
     assert sorted(box[2:4] for box in data["boxes"]) == [[0, 1024], [6 * GIB, 512], [6 * GIB, 4096], [12 * GIB, 5 * GIB - 512]], data
     found = {box[3]: (box[0], box[1]) for box in data["boxes"]}
     assert found[4096][1] == found[4096][0] + 1 and found[512][1] == data["events"], data
+
+
+@test
+def a_look_that_is_newer_than_the_events():
+    """When a file of another client comes, a snapshot shows a region whose events are not read yet."""
+    # More than is read before a look.
+    later = ("nonsense " * 10,) * 4000
+    for lost in ((), ("CPU:1 [LOST 1 EVENTS]",)):
+        lines = (event("alloc", 1, 6 * GIB, 4096), event("alloc", 77, GIB, 512), *lost, *later,
+                 event("end", 1, 5 * GIB, 128), region("remove", 0, number=0), region("add", 0, number=16), event("alloc", 1, 0, 256))
+        with Tree("/t/a") as tree, Tracing(*lines) as tracing:
+            data = data_of(page_of_device("--seconds", "9", before="alloc 5G\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"),
+                                          FAKE_MOVED=1, **tracing.env))
+        known = {box[3]: (box[0], box[1], box[2] // (12 * GIB)) for box in data["boxes"] if box[3] < GIB}
+        # The region that is removed takes its memory along, and none of it is in the other one.
+        wanted = {4096: (1, 4, 0), 512: (2, 4, 0), 128: (0, 3, 0), 256: (5, 6, 1)}
+        if lost:
+            # The snapshot is all that is known, and what ends in a slot is in the region that it shows there.
+            wanted[128] = (0, 3, 1)
+        assert known == wanted and data["events"] == 6, (lost, data)
 
 
 @test

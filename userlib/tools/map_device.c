@@ -74,7 +74,8 @@ struct seen {
 
 /*
  * @now: the number of the next event; what was there before begins at 0. @cgroups: by
- * tag. @strange: an event was of no known client, or events were lost. @cut: not all
+ * tag. @strange: an event was of no known client, or events were lost. @looked, @told:
+ * there was a look, and how many events had been lost before it. @cut: not all
  * events were read. @line: what was read of the next line. @seen: the last snapshot.
  */
 struct recorder {
@@ -90,6 +91,8 @@ struct recorder {
 	uint32_t slot_count;
 	void *live;
 	bool strange;
+	bool looked;
+	uint64_t told;
 	bool cut;
 	char line[512];
 	size_t length;
@@ -189,24 +192,22 @@ static void note_clients(struct recorder *recorder,
 
 /* ---- regions ---- */
 
-/* A region that comes again may have another size. */
-static void note_region(struct recorder *recorder, uint32_t slot,
-			uint64_t region_id, uint64_t size, bool came)
+static struct slot *slot_at(struct recorder *recorder, uint32_t slot)
 {
-	struct map *map = recorder->map;
-	struct map_range *range = map->ranges;
-
-	if (slot >= MOST_SLOTS)
-		return;
-	if (slot >= recorder->slot_count) {
+	if (slot >= recorder->slot_count)
 		recorder->slots = grow(recorder->slots, slot + 1,
 				       sizeof(*recorder->slots));
-		while (recorder->slot_count <= slot)
-			recorder->slots[recorder->slot_count++] =
-				(struct slot){ .region_id = MAP_NOWHERE };
-	}
-	if (came || recorder->slots[slot].region_id != region_id)
-		recorder->slots[slot] = (struct slot){ region_id, came };
+	while (recorder->slot_count <= slot)
+		recorder->slots[recorder->slot_count++] =
+			(struct slot){ .region_id = MAP_NOWHERE };
+	return &recorder->slots[slot];
+}
+
+/* A region that comes again may have another size. */
+static void note_range(struct map *map, uint64_t region_id, uint64_t size)
+{
+	struct map_range *range = map->ranges;
+
 	while (range < map->ranges + map->range_count &&
 	       range->region_id != region_id)
 		range++;
@@ -399,14 +400,16 @@ static void read_region(struct recorder *recorder, const char *text, bool comes)
 	if (sscanf(text, "slot=%" SCNu32 " region=%" SCNx64 " domain=%*u size=%" SCNu64,
 		   &slot, &region_id, &size) != 3)
 		return;
+	if (slot >= MOST_SLOTS)
+		return;
 	if (comes) {
-		note_region(recorder, slot, region_id, size, true);
+		*slot_at(recorder, slot) = (struct slot){ region_id, true };
+		note_range(recorder->map, region_id, size);
 		return;
 	}
-	if (region_in(recorder, slot) == region_id) {
-		end_region(recorder, region_id);
+	end_region(recorder, region_id);
+	if (region_in(recorder, slot) == region_id)
 		recorder->slots[slot].region_id = MAP_NOWHERE;
-	}
 	recorder->now++;
 }
 
@@ -476,13 +479,29 @@ static void forget(struct seen *seen)
 	*seen = (struct seen){ 0 };
 }
 
+/*
+ * The snapshot may be newer than events that are read later. So a slot keeps its
+ * region until an event removes it, unless the event may be lost. What comes after the
+ * first look came meanwhile.
+ */
 static void note_regions(struct recorder *recorder, const struct seen *seen)
 {
 	const struct flexmem_region_state *region = seen->regions;
+	struct slot *slot;
 
-	for (; region < seen->regions + seen->usage.regions; region++)
-		note_region(recorder, region->slot, region->region_id,
-			    region->total, false);
+	for (; region < seen->regions + seen->usage.regions; region++) {
+		note_range(recorder->map, region->region_id, region->total);
+		if (region->slot >= MOST_SLOTS)
+			continue;
+		slot = slot_at(recorder, region->slot);
+		if (slot->region_id == MAP_NOWHERE ||
+		    (slot->region_id != region->region_id &&
+		     recorder->lost != recorder->told))
+			*slot = (struct slot){ region->region_id,
+					       recorder->looked };
+	}
+	recorder->looked = true;
+	recorder->told = recorder->lost;
 }
 
 /* The caller calls forget(). */
@@ -497,7 +516,6 @@ static int look(struct recorder *recorder, struct seen *seen)
 				   sizeof(*seen->accounts));
 	if (!err)
 		note_clients(recorder, seen->accounts, seen->usage.accounts);
-	/* Regions may have come with events that were lost. */
 	if (!err)
 		note_regions(recorder, seen);
 	recorder->strange = false;
