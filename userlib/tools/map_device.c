@@ -41,12 +41,17 @@ struct client {
 	uint64_t known;
 };
 
-/* Where an allocation begins that is live now, its handle, and the number of its box. */
+/*
+ * Where an allocation begins that is live now, its handle, and the number of its box.
+ * All are in a list, too.
+ */
 struct live {
 	uint64_t region_id;
 	uint64_t offset;
 	uint32_t handle;
 	size_t box;
+	struct live *before;
+	struct live *next;
 };
 
 /* The region in a slot, or MAP_NOWHERE. @came: it was added while events were read. */
@@ -89,7 +94,8 @@ struct recorder {
 	size_t client_count;
 	struct slot *slots;
 	uint32_t slot_count;
-	void *live;
+	void *live; /* by place */
+	struct live *first;
 	bool strange;
 	bool looked;
 	uint64_t told;
@@ -271,31 +277,41 @@ static struct live *find_live(const struct recorder *recorder,
 	return found ? *found : NULL;
 }
 
-/* Takes the box of the allocation that begins here. Returns NULL if there is none. */
-static struct map_box *take_live(struct recorder *recorder, uint64_t region_id,
-				 uint64_t offset)
+/* Ends the box of a live allocation. Returns it. */
+static struct map_box *end_box(struct recorder *recorder, struct live *live)
 {
-	struct live *live = find_live(recorder, region_id, offset);
-	size_t box;
+	struct map_box *box = &recorder->map->boxes[live->box];
 
-	if (!live)
-		return NULL;
-	box = live->box;
+	box->end = recorder->now;
 	tdelete(live, &recorder->live, by_place);
+	if (live->before)
+		live->before->next = live->next;
+	else
+		recorder->first = live->next;
+	if (live->next)
+		live->next->before = live->before;
 	free(live);
-	return &recorder->map->boxes[box];
+	return box;
 }
 
 static void begin_live(struct recorder *recorder, const struct told *told)
 {
-	struct map_box *old = take_live(recorder, told->region_id, told->offset);
+	struct live *old = find_live(recorder, told->region_id, told->offset);
 	struct live *live = grow(NULL, 1, sizeof(*live));
 
 	/* Events may be lost. */
 	if (old)
-		old->end = recorder->now;
-	*live = (struct live){ told->region_id, told->offset, told->handle,
-			       recorder->map->count };
+		end_box(recorder, old);
+	*live = (struct live){
+		.region_id = told->region_id,
+		.offset = told->offset,
+		.handle = told->handle,
+		.box = recorder->map->count,
+		.next = recorder->first,
+	};
+	if (live->next)
+		live->next->before = live;
+	recorder->first = live;
 	check_memory(tsearch(live, &recorder->live, by_place));
 	add_box(recorder, told->client, told->region_id, told->offset,
 		told->size)->begin = recorder->now;
@@ -308,33 +324,28 @@ static void begin_live(struct recorder *recorder, const struct told *told)
  */
 static void end_live(struct recorder *recorder, const struct told *told)
 {
-	const struct live *live = find_live(recorder, told->region_id,
-					    told->offset);
+	struct live *live = find_live(recorder, told->region_id, told->offset);
 	struct map_box *box;
 
 	if (live ? live->handle != told->handle ||
 		   recorder->map->boxes[live->box].from != told->client :
 		   told->came && !recorder->lost)
 		return;
-	box = take_live(recorder, told->region_id, told->offset);
-	if (!box)
-		box = add_box(recorder, told->client, told->region_id,
-			      told->offset, told->size);
+	box = live ? end_box(recorder, live) :
+		     add_box(recorder, told->client, told->region_id,
+			     told->offset, told->size);
 	box->size = told->size;
 	box->end = recorder->now;
 }
 
 static void end_region(struct recorder *recorder, uint64_t region_id)
 {
-	struct map *map = recorder->map;
-	size_t i;
+	struct live *live, *next;
 
-	for (i = 0; i < map->count; i++) {
-		if (map->boxes[i].region_id != region_id ||
-		    map->boxes[i].end != MAP_NOWHERE)
-			continue;
-		map->boxes[i].end = recorder->now;
-		take_live(recorder, region_id, map->boxes[i].address);
+	for (live = recorder->first; live; live = next) {
+		next = live->next;
+		if (live->region_id == region_id)
+			end_box(recorder, live);
 	}
 }
 
@@ -612,14 +623,11 @@ static int record(struct recorder *recorder, uint64_t seconds,
 
 static void end_boxes(struct recorder *recorder)
 {
-	struct map_box *box = recorder->map->boxes;
+	const struct map_box *box;
 	struct client *client;
 
-	for (; box < recorder->map->boxes + recorder->map->count; box++) {
-		if (box->end != MAP_NOWHERE)
-			continue;
-		box->end = recorder->now;
-		take_live(recorder, box->region_id, box->address);
+	while (recorder->first) {
+		box = end_box(recorder, recorder->first);
 		client = find_client(recorder, box->from);
 		if (client)
 			client->known += box->size;
@@ -662,13 +670,15 @@ static void set_groups(struct recorder *recorder)
 {
 	struct map *map = recorder->map;
 	struct client *client;
+	size_t closed = 0;
 	size_t tag, i;
 
 	for (i = 0; i < map->count + map->failure_count; i++) {
 		client = find_client(recorder, i < map->count ? map->boxes[i].from :
 				     map->failures[i - map->count].from);
-		tag = client ? client->tag :
-			       tag_of(recorder, NO_CGROUP, "files that were closed");
+		if (!client && !closed)
+			closed = tag_of(recorder, NO_CGROUP, "files that were closed");
+		tag = client ? client->tag : closed;
 		if (i < map->count)
 			map->boxes[i].group.key = tag;
 		else
