@@ -249,6 +249,9 @@ static void sums(struct flexmem_snapshot *cmd)
 	}
 }
 
+/* How many lists of owners were written so far. */
+static unsigned int lists;
+
 static void fill_user(const struct user *user, bool is_first,
 		      struct flexmem_owner_entry *entry)
 {
@@ -270,6 +273,8 @@ static void fill_user(const struct user *user, bool is_first,
 		entry->handles = 1;
 		entry->files = 1;
 	}
+	if (lists < fake.torn && entry->parent && entry->bytes >= GIB)
+		entry->bytes -= GIB;
 	entry->reservation = user->reservation;
 	entry->reserved = user->reservation;
 	if (is_first && fake.broken)
@@ -299,9 +304,6 @@ static void fill_client(const struct file *file,
 	};
 	memset(entry->limit, 0xff, sizeof(entry->limit));
 }
-
-/* How many lists of owners were written so far. */
-static unsigned int lists;
 
 /*
  * Lists all owners, or only those of @caller. If @entry is NULL it only counts

@@ -2,7 +2,7 @@
 /*
  * flexmem export: figures of all functions in the text format of Prometheus.
  *
- * The figures of a function come from one snapshot, so that they add up. Names of
+ * The figures of a function come from one snapshot, and add up. Names of
  * cgroups become public with the file, so only those below the parents that
  * --show names are in it; all others together are one series.
  */
@@ -147,7 +147,7 @@ static void print_pressure(const struct exporter *exporter, const char *metric,
 	print_sample(exporter, metric, function, NULL, NULL, function->level);
 }
 
-/* Figures that do not add up are no figures. */
+/* Figures that do not add up are not shown. */
 static bool is_readable(const struct scraped *function)
 {
 	return !function->error && function->whole;
@@ -400,6 +400,10 @@ static enum tool_status report_errors(const struct exporter *exporter)
 		if (function->error)
 			status = tool_error(exporter->tool, function->error,
 					    NULL, "%s", function->identity.path);
+		else if (!function->whole && !scraped_is_own(function))
+			status = tool_fail(exporter->tool, -EAGAIN,
+					   "%s: the owners changed during each reading, so their memory does not add up to the memory in use",
+					   function->identity.path);
 		else if (!function->whole)
 			status = tool_fail(exporter->tool, -EPERM,
 					   "%s: the owners that this process sees do not have all memory in use; only the administrator sees all",

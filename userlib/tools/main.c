@@ -106,7 +106,7 @@ static const struct command commands[] = {
 	  SHELL_NOT, cmd_watch },
 	{ "top", "[--interval SECONDS]", "the owners of memory, live",
 	  "Show the owners of memory on a terminal: functions, cgroups, or open files.\n"
-	  "The figures of a function are of one moment. The administrator sees all\n"
+	  "The sums of a function are of one moment. The administrator sees all\n"
 	  "owners. A line in bold has nine tenths of what it may have, or more.\n\n"
 	  "  --interval SECONDS  read again after so long (default: 2)\n\n"
 	  "Keys:\n\n"
@@ -120,7 +120,7 @@ static const struct command commands[] = {
 	  SHELL_TOO, cmd_top },
 	{ "export", "[--show PARENT]... [--output FILE]", "figures for Prometheus",
 	  "Write figures of all functions in the text format of Prometheus. The figures\n"
-	  "of a function are of one moment and add up. Only the administrator may.\n\n"
+	  "of a function come from one snapshot and add up. Only the administrator may.\n\n"
 	  "  --show PARENT   name the cgroups below this one, which is given by its whole\n"
 	  "                  path; all others together are cgroup=\"other\", because who\n"
 	  "                  reads the figures may be anybody\n"

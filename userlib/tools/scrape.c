@@ -8,12 +8,19 @@
 
 /*
  * The driver reads the owners after the first 64 later than the sums. If the bytes
- * of the owners do not add up, the snapshot is taken again, at most this often.
+ * of the owners do not add up, the snapshot is taken again, at most this often. So it
+ * is, at most half as often, if what a cgroup has is not the sum of its files.
  */
 #define MOST_SNAPSHOTS 100
+#define MOST_FOR_FILES (MOST_SNAPSHOTS / 2)
 
 /* A user without rights gets two owners: the own cgroup and the open file. */
 #define OWNERS_OF_ONE 2
+
+bool scraped_is_own(const struct scraped *function)
+{
+	return function->usage.accounts <= OWNERS_OF_ONE;
+}
 
 /* Orders accounts as struct scraped says. */
 static int by_kind_and_id(const void *a, const void *b)
@@ -80,6 +87,28 @@ static bool add_up(struct scraped *function)
 	return sum == function->usage.owned;
 }
 
+/* Whether each cgroup has by itself what the files in it have. */
+static bool is_of_files(const struct scraped *function)
+{
+	uint64_t *left = grow(NULL, function->cgroups + 1, sizeof(*left));
+	const struct flexmem_account_state *parent;
+	bool equal = true;
+	uint32_t i;
+
+	for (i = 0; i < function->cgroups; i++)
+		left[i] = function->own[i];
+	for (; i < function->usage.accounts; i++) {
+		parent = scraped_cgroup(function, function->accounts[i].parent);
+		if (parent)
+			left[parent - function->accounts] -=
+				function->accounts[i].bytes;
+	}
+	for (i = 0; i < function->cgroups; i++)
+		equal &= !left[i];
+	free(left);
+	return equal;
+}
+
 static void forget(struct scraped *function)
 {
 	flexmem_regions_free(function->regions);
@@ -125,6 +154,7 @@ static int read_function(struct scraped *function)
 {
 	struct flexmem_device *device;
 	unsigned int tries = 0;
+	bool again;
 	int err;
 
 	err = flexmem_device_open(&device, function->identity.path);
@@ -133,9 +163,11 @@ static int read_function(struct scraped *function)
 	do {
 		forget(function);
 		err = take_snapshot(device, function);
-	} while (!err && !function->whole &&
-		 function->usage.accounts > OWNERS_OF_ONE &&
-		 ++tries < MOST_SNAPSHOTS);
+		again = !err && !scraped_is_own(function) &&
+			++tries < MOST_SNAPSHOTS &&
+			(!function->whole ||
+			 (tries < MOST_FOR_FILES && !is_of_files(function)));
+	} while (again);
 	if (!err)
 		err = read_level(device, &function->level);
 	flexmem_device_close(device);

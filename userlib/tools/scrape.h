@@ -10,7 +10,7 @@
  * and then those of clients.
  * @own: of each account the bytes that no account below it has.
  * @whole: these add up to the bytes in use. If not, the caller sees only own
- *	accounts.
+ *	accounts, or they changed during each of many readings.
  * @level: enum flexmem_pressure_level, read just after the snapshot.
  * @error: why there is no snapshot, or 0.
  */
@@ -34,12 +34,16 @@ struct scrape {
 };
 
 /*
- * Reads all functions that this process sees. The figures of a function are of one
- * moment. Returns 0 or a negative errno. scrape_clear() frees what it has read, also
+ * Reads all functions that this process sees. The sums of a function, its regions and
+ * the first 64 accounts are of one moment, the other accounts of a slightly later one;
+ * they add up nevertheless. Returns 0 or a negative errno. scrape_clear() frees what it has read, also
  * after an error.
  */
 int scrape_all(struct scrape *scrape);
 void scrape_clear(struct scrape *scrape);
+
+/* Whether the caller can see only its own accounts. */
+bool scraped_is_own(const struct scraped *function);
 
 /* The account of a cgroup; NULL if there is none. */
 const struct flexmem_account_state *scraped_cgroup(const struct scraped *function,
