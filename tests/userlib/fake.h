@@ -112,6 +112,8 @@ struct fake {
 	unsigned int held_for;
 	/* An open file that only the list of owners after this number of lists has. */
 	unsigned int guest;
+	/* Each list has another one, whose cgroup has no account. */
+	bool guests;
 	/* In so many lists a cgroup with one above it has 1 GiB less than that one knows. */
 	unsigned int torn;
 	/* In later lists of regions than this one, each slot has another region. */

@@ -300,7 +300,7 @@ static void fill_client(const struct file *file,
 		.slots = used_by_file(file, FLEXMEM_RESOURCE_REGIONS),
 		.handles = file->handles,
 		.files = 1,
-		.parent = file->uid,
+		.parent = fake.admin ? file->uid : 0,
 	};
 	memset(entry->limit, 0xff, sizeof(entry->limit));
 }
@@ -338,6 +338,16 @@ static uint32_t list_owners(const struct file *caller, bool all,
 				.id = FAKE_GUEST_ID,
 				.bytes = GIB,
 				.parent = caller->uid,
+			};
+	}
+	if (all && fake.guests) {
+		count++;
+		if (entry)
+			*entry = (struct flexmem_owner_entry){
+				.kind = FLEXMEM_OWNER_CLIENT,
+				.id = FAKE_GUEST_ID + lists,
+				.bytes = 128,
+				.parent = (UINT64_C(1) << 40) + lists,
 			};
 	}
 	return count;

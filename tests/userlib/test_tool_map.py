@@ -280,6 +280,21 @@ def a_file_that_is_open_for_a_moment():
 
 
 @test
+def walks_through_the_cgroups():
+    """Each snapshot has a file of another cgroup. Paths are looked up once a second, and at the end."""
+    # After so many bytes there is another snapshot, for which an event of an unknown client asks.
+    lines = (charge(999, 1, 8), *("nonsense " * 10,) * 3000) * 20
+    log = os.path.join(tmp.name, "walks")
+    with Tree("/t/a") as tree, Tracing(*lines) as tracing:
+        data = data_of(page_of_device("--seconds", "3", before="alloc 1\n", FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"),
+                                      FAKE_GUESTS=1, FAKE_WALKS=log, **{**tracing.env, "FAKE_TICK": 250000}))
+    with open(log, encoding="ascii") as file:
+        assert file.read() == "walk\n" * 4
+    os.unlink(log)
+    assert "/t/a" in data["groups"] and any(re.fullmatch(r"cgroup 1099511627\d\d\d removed", name) for name in data["groups"]), data["groups"]
+
+
+@test
 def ends_that_come_late():
     """A reset takes the region of an allocation, whose end comes when its slot has another region."""
     lines = (event("alloc", 1, 6 * GIB, 4096), region("remove", 0), event("end", 1, 5 * GIB, 128), region("add", 0, 12 * GIB),
@@ -355,9 +370,13 @@ def a_device_now():
         gone = tree.id("/t/a")
         os.rmdir(tree.root + "/t/a")
         assert data_of(page_of_device("--seconds", "0", before="alloc 5G\n", **ids))["groups"] == [f"cgroup {gone}"]
+        assert data_of(page_of_device("--seconds", "0", before="alloc 5G\n", FAKE_REMOVED=gone, **ids))["groups"] == [f"cgroup {gone} removed"]
     # Another user sees what it has itself.
-    text = page_of_device("--seconds", "0", before="alloc 5G\n", FAKE_ADMIN=0, FAKE_REGION_FLAGS=2)
+    with Tree("/t/a") as tree:
+        text = page_of_device("--seconds", "0", before="alloc 5G\n", FAKE_ADMIN=0, FAKE_REGION_FLAGS=2,
+                              FAKE_MOUNTS=tree.mounts, FAKE_UID=tree.id("/t/a"))
     assert notes_of(text)[2:] == ["Region 0x0: 12.0 GiB"] and len(data_of(text)["boxes"]) == 1, text
+    assert data_of(text)["groups"] == ["/t/a"], text
     assert data_of(page_of_device("--seconds", "0"))["boxes"] == []
 
 

@@ -25,37 +25,41 @@ struct client *map_find_client(const struct recorder *recorder, uint64_t id)
 		       sizeof(wanted), by_id);
 }
 
-/* Returns the tag of a cgroup, which gets @name, without escapes, if it is new. */
-static size_t tag_of(struct recorder *recorder, uint64_t cgroup,
-		     const char *name)
+/* Returns the tag of a cgroup. map_name_cgroups() names those that are new. */
+static size_t tag_of(struct recorder *recorder, uint64_t cgroup)
 {
 	struct map *map = recorder->map;
-	char number[40];
 	size_t i;
 
 	for (i = 0; i < map->own_tags; i++)
 		if (recorder->cgroups[i] == cgroup)
 			return i + 1;
-	if (!name) {
-		snprintf(number, sizeof(number), "cgroup %" PRIu64, cgroup);
-		name = number;
-	}
 	recorder->cgroups = grow(recorder->cgroups, i + 1,
 				 sizeof(*recorder->cgroups));
 	recorder->cgroups[i] = cgroup;
 	map->tags = grow(map->tags, i + 1, sizeof(*map->tags));
-	map->tags[i] = escaped_text(name);
+	map->tags[i] = NULL;
+	recorder->unnamed = true;
 	return ++map->own_tags;
 }
 
-/* The paths of cgroups are looked up only if there is a client that was not there. */
+/*
+ * A caller who is no administrator sees no parent of its files, but the cgroup, which is
+ * the first account.
+ */
+static uint64_t cgroup_of(const struct flexmem_account_state *client,
+			  const struct flexmem_account_state *accounts)
+{
+	if (!client->parent && accounts->kind == FLEXMEM_ACCOUNT_CGROUP)
+		return accounts->id;
+	return client->parent;
+}
+
 void map_note_clients(struct recorder *recorder,
 		      const struct flexmem_account_state *accounts,
 		      size_t count)
 {
 	const size_t before = recorder->client_count;
-	struct cgroup_names names;
-	struct client *client;
 	size_t known = before;
 	size_t i;
 
@@ -65,21 +69,91 @@ void map_note_clients(struct recorder *recorder,
 		if (accounts[i].kind != FLEXMEM_ACCOUNT_CLIENT ||
 		    map_find_client(recorder, accounts[i].id))
 			continue;
-		if (known == before)
-			cgroup_names_find(&names, accounts, count);
-		client = &recorder->clients[known++];
-		*client = (struct client){
+		recorder->clients[known++] = (struct client){
 			.id = accounts[i].id,
-			.tag = tag_of(recorder, accounts[i].parent,
-				      cgroup_names_get(&names, accounts[i].parent)),
+			.tag = tag_of(recorder, cgroup_of(&accounts[i], accounts)),
 		};
 	}
 	if (known == before)
 		return;
 	recorder->client_count = known;
-	cgroup_names_clear(&names);
 	qsort(recorder->clients, recorder->client_count,
 	      sizeof(*recorder->clients), by_id);
+}
+
+/* ---- the names of cgroups ---- */
+
+/* Accounts of cgroups come before those of files, by id. */
+static int by_kind_and_id(const void *a, const void *b)
+{
+	const struct flexmem_account_state *one = a, *other = b;
+
+	if (one->kind != other->kind)
+		return one->kind == FLEXMEM_ACCOUNT_CGROUP ? -1 : 1;
+	return (one->id > other->id) - (one->id < other->id);
+}
+
+static const struct flexmem_account_state *
+find_cgroup(const struct snapshot *snapshot, uint64_t id)
+{
+	const struct flexmem_account_state wanted = {
+		.kind = FLEXMEM_ACCOUNT_CGROUP,
+		.id = id,
+	};
+
+	if (!snapshot->usage.accounts)
+		return NULL;
+	return bsearch(&wanted, snapshot->accounts, snapshot->usage.accounts,
+		       sizeof(wanted), by_kind_and_id);
+}
+
+/* A cgroup may be gone when its path is looked up. */
+void map_name_cgroups(struct recorder *recorder)
+{
+	struct map *map = recorder->map;
+	struct flexmem_account_state *wanted;
+	struct cgroup_names names;
+	size_t count = 0;
+	const char *path;
+	size_t i;
+
+	recorder->unnamed = false;
+	wanted = grow(NULL, map->own_tags + 1, sizeof(*wanted));
+	for (i = 0; i < map->own_tags; i++)
+		if (!map->tags[i])
+			wanted[count++] = (struct flexmem_account_state){
+				.kind = FLEXMEM_ACCOUNT_CGROUP,
+				.id = recorder->cgroups[i],
+			};
+	cgroup_names_find(&names, wanted, count);
+	for (i = 0; i < map->own_tags; i++) {
+		path = map->tags[i] ? NULL :
+			cgroup_names_get(&names, recorder->cgroups[i]);
+		if (path)
+			map->tags[i] = escaped_text(path);
+	}
+	cgroup_names_clear(&names);
+	free(wanted);
+}
+
+/* Those that are left are removed, or lie outside the namespace of cgroups. */
+static void number_cgroups(struct recorder *recorder)
+{
+	const struct flexmem_account_state *account;
+	struct map *map = recorder->map;
+	char text[64];
+	size_t i;
+
+	map_name_cgroups(recorder);
+	for (i = 0; i < map->own_tags; i++) {
+		if (map->tags[i])
+			continue;
+		account = find_cgroup(&recorder->snapshot, recorder->cgroups[i]);
+		snprintf(text, sizeof(text), "cgroup %" PRIu64 "%s",
+			 recorder->cgroups[i],
+			 account && !account->removed ? "" : " removed");
+		map->tags[i] = copy_text(text);
+	}
 }
 
 void map_set_groups(struct recorder *recorder)
@@ -89,11 +163,15 @@ void map_set_groups(struct recorder *recorder)
 	size_t closed = 0;
 	size_t tag, i;
 
+	number_cgroups(recorder);
+
 	for (i = 0; i < map->count + map->failure_count; i++) {
 		client = map_find_client(recorder, i < map->count ? map->boxes[i].from :
 				     map->failures[i - map->count].from);
-		if (!client && !closed)
-			closed = tag_of(recorder, NO_CGROUP, "files that were closed");
+		if (!client && !closed) {
+			closed = tag_of(recorder, NO_CGROUP);
+			map->tags[closed - 1] = copy_text("files that were closed");
+		}
 		tag = client ? client->tag : closed;
 		if (i < map->count)
 			map->boxes[i].group.key = tag;

@@ -20,8 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often the events are read. */
+/* How often the events are read, and at most the paths of new cgroups. */
 #define POLL_MS 100
+#define WALK_MS 1000
 /*
  * How many buffers are read before the clock and the signals are looked at, and how many
  * once no event is added. Many events count for nothing, and tenants make them.
@@ -112,7 +113,7 @@ static int wait_for_events(struct recorder *recorder, int fd, uint64_t seconds,
 	const struct timespec none = { 0 };
 	const uint64_t begun = now_ms();
 	struct progress progress;
-	uint64_t passed;
+	uint64_t passed, walked = 0;
 	int err;
 
 	progress_begin(&progress, stderr, "map", seconds * 1000);
@@ -122,6 +123,10 @@ static int wait_for_events(struct recorder *recorder, int fd, uint64_t seconds,
 		if (!err && recorder->outdated)
 			err = take_snapshot(recorder, &recorder->snapshot);
 		passed = now_ms() - begun;
+		if (recorder->unnamed && passed - walked >= WALK_MS) {
+			map_name_cgroups(recorder);
+			walked = passed;
+		}
 		progress_update(&progress, passed);
 	} while (!err && passed < seconds * 1000 &&
 		 recorder->now < MOST_EVENTS &&

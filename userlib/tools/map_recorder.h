@@ -43,7 +43,7 @@ struct snapshot {
 
 /*
  * @now: the number of the next event; what was there before begins at 0. @cgroups: by
- * tag. @outdated: an event was of no known client, or events were lost. @snapshot: the
+ * tag. @unnamed: there are new ones. @outdated: an event was of no known client, or events were lost. @snapshot: the
  * last one. @has_snapshot, @lost_before: there is one, and how many events had been lost
  * before it. @cut: not all events were read. @line: what was read of the next line.
  */
@@ -54,6 +54,7 @@ struct recorder {
 	uint64_t lost;
 	size_t room;
 	uint64_t *cgroups;
+	bool unnamed;
 	struct client *clients;
 	size_t client_count;
 	struct slot *slots;
@@ -74,7 +75,9 @@ struct client *map_find_client(const struct recorder *recorder, uint64_t id);
 void map_note_clients(struct recorder *recorder,
 		      const struct flexmem_account_state *accounts,
 		      size_t count);
-/* Gives each box and each failure the group of its client. */
+/* Finds the paths of cgroups that have none so far, with one walk. */
+void map_name_cgroups(struct recorder *recorder);
+/* Gives each box and each failure the group of its client. All tags have a text then. */
 void map_set_groups(struct recorder *recorder);
 
 /* map_events.c: the regions and the boxes. */
