@@ -163,6 +163,7 @@ void fake_from_environment(void)
 	fake.held_for = (unsigned int)from_environment("FAKE_HELD_FOR", 0);
 	fake.guest = (unsigned int)from_environment("FAKE_GUEST", 0);
 	fake.guests = from_environment("FAKE_GUESTS", false);
+	fake.fails = from_environment("FAKE_FAILS", false);
 	fake.torn = (unsigned int)from_environment("FAKE_TORN", 0);
 	fake.moved = (unsigned int)from_environment("FAKE_MOVED", 0);
 	fake.removed = from_environment("FAKE_REMOVED", 0);

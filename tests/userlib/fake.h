@@ -110,6 +110,8 @@ struct fake {
 	/* In the first @held_for snapshots this cgroup has an allocation and a file. */
 	uint64_t held;
 	unsigned int held_for;
+	/* After each list the first open file fails to allocate, once at its limit and twice for lack of capacity. */
+	bool fails;
 	/* An open file that only the list of owners after this number of lists has. */
 	unsigned int guest;
 	/* Each list has another one, whose cgroup has no account. */

@@ -392,6 +392,12 @@ static int snapshot(const struct file *caller, struct flexmem_snapshot *cmd)
 		return 0;
 	list_owners(caller, all, (void *)(uintptr_t)cmd->owners);
 	lists++;
+	if (fake.fails) {
+		note_failure(files, FLEXMEM_REASON_CGROUP_LIMIT);
+		note_failure(files, FLEXMEM_REASON_CAPACITY);
+		note_failure(files, FLEXMEM_REASON_CAPACITY);
+		failures += 3;
+	}
 	files[0].used += fake.grows;
 	fake.grown += fake.grows;
 	return 0;

@@ -93,7 +93,7 @@ def reasons_of_failures():
     assert re.search(r'<p id="failed">2 failed, the first at event 1, of 95.4 MiB: .*\w.*</p>', text), text
     image = xml.etree.ElementTree.fromstring(drawn(path, "--addresses", "4M", "--svg"))
     names = [element.text for element in image.iter("{http://www.w3.org/2000/svg}title")]
-    assert names[1:] == ["95.4 MiB, stream 7, line 4", "95.4 MiB, stream 7, line 5"], names
+    assert re.fullmatch(r"95.4 MiB, stream 7, line 4: .*\w.*", names[1]) and names[2:] == ["95.4 MiB, stream 7, line 5"], names
     texts = [element.text for element in image.iter("{http://www.w3.org/2000/svg}text")]
     assert re.search(r"event 1, of 95.4 MiB: .*\w", texts[1]), texts
 
@@ -338,6 +338,31 @@ def events_without_an_end():
         os.symlink("/dev/zero", pipe)
         text = page_of_device("--seconds", "3", **tracing.env)
     assert "The recording ended early, because there were too many events" in notes_of(text), notes_of(text)
+
+
+@test
+def failures_of_cgroups():
+    """The driver counts what fails, by cgroup and reason. A cgroup counts what is below it, which is not told twice."""
+    lines = charge(1, 99999, 8), "CPU:1 [LOST 12 EVENTS]", region("add", 5)
+    with Tree('/t/<a>\\') as tree:
+        ids = {"FAKE_MOUNTS": tree.mounts, "FAKE_UID": tree.id('/t/<a>\\'), "FAKE_PARENT": tree.id("/t"), "FAKE_FAILS": 1}
+        # The second snapshot is because of the lost events, the third one at the end.
+        before = "alloc 5G\nowners\n"
+        notes = ["Allocations that failed, for whatever reason: 6", "Allocations of /t/&#60;a&#62;\\\\ that failed: 4 (capacity), 2 (cgroup_limit)",
+                 "Events that were lost, because there were too many: 12"]
+        with Tracing(*lines) as tracing:
+            assert notes_of(page_of_device("--seconds", "1", before=before, **ids, **tracing.env))[2:5] == notes
+        with Tracing(*lines) as tracing:
+            image = xml.etree.ElementTree.fromstring(page_of_device("--svg", "--seconds", "1", before=before, **ids, **tracing.env))
+        assert not any("failed" in note for note in notes_of(page_of_device("--seconds", "0", before=before, **ids)))
+    texts = [element.text for element in image.iter("{http://www.w3.org/2000/svg}text")]
+    notes[1] = notes[1].replace("&#60;", "<").replace("&#62;", ">")
+    assert texts[4:7] == notes and texts[2].startswith("5.0 GiB are drawn at the top"), texts
+    titles = [element.text for element in image.iter("{http://www.w3.org/2000/svg}title")]
+    assert titles[1:] == ["97.7 KiB, /t/<a>\\\\, client 1: a limit of the cgroup, or of one above it"], titles
+    # All notes are inside of the image.
+    bottom = int(image.get("viewBox").split()[3])
+    assert max(int(element.get("y")) for element in image.iter("{http://www.w3.org/2000/svg}text")) < bottom
 
 
 @test

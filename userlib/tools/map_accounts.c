@@ -156,6 +156,110 @@ static void number_cgroups(struct recorder *recorder)
 	}
 }
 
+/* ---- what failed ---- */
+
+/* An account that had nothing for a moment has begun at 0 again. */
+static uint64_t failed_since(const struct recorder *recorder,
+			     const struct flexmem_account_state *account,
+			     size_t reason)
+{
+	const struct flexmem_account_state *old =
+		find_cgroup(&recorder->before, account->id);
+	uint64_t count = account->failures[reason];
+
+	return old && old->failures[reason] <= count ?
+		       count - old->failures[reason] : count;
+}
+
+/*
+ * A cgroup counts what failed below it, too. The accounts may be of two moments, so the
+ * difference is never below 0.
+ */
+static void take_from_parent(struct recorder *recorder,
+			     const struct flexmem_account_state *account)
+{
+	const struct flexmem_account_state *parent =
+		find_cgroup(&recorder->snapshot, account->parent);
+	uint64_t *left, failed;
+	size_t reason;
+
+	if (!parent)
+		return;
+	left = recorder->failed[parent - recorder->snapshot.accounts];
+	for (reason = 0; reason < FLEXMEM_REASONS; reason++) {
+		failed = failed_since(recorder, account, reason);
+		left[reason] -= failed < left[reason] ? failed : left[reason];
+	}
+}
+
+static uint64_t sum_of(const uint64_t failed[FLEXMEM_REASONS])
+{
+	uint64_t sum = 0;
+	size_t reason;
+
+	for (reason = 0; reason < FLEXMEM_REASONS; reason++)
+		sum += failed[reason];
+	return sum;
+}
+
+static size_t cgroups_in(const struct snapshot *snapshot)
+{
+	size_t count = 0;
+
+	while (count < snapshot->usage.accounts &&
+	       snapshot->accounts[count].kind == FLEXMEM_ACCOUNT_CGROUP)
+		count++;
+	return count;
+}
+
+static void count_failures(struct recorder *recorder)
+{
+	const struct flexmem_account_state *accounts = recorder->snapshot.accounts;
+	const size_t count = cgroups_in(&recorder->snapshot);
+	size_t reason, i;
+
+	if (!recorder->before.accounts)
+		return;
+	recorder->failed = grow(NULL, count + 1, sizeof(*recorder->failed));
+	for (i = 0; i < count; i++)
+		for (reason = 0; reason < FLEXMEM_REASONS; reason++)
+			recorder->failed[i][reason] =
+				failed_since(recorder, &accounts[i], reason);
+	for (i = 0; i < count; i++)
+		take_from_parent(recorder, &accounts[i]);
+	for (i = 0; i < count; i++)
+		if (sum_of(recorder->failed[i]))
+			tag_of(recorder, accounts[i].id);
+}
+
+static void note_failures_of(struct recorder *recorder, size_t account)
+{
+	const uint64_t *failed = recorder->failed[account];
+	char text[TOOL_TEXT_MAX] = "";
+	size_t length = 0, reason;
+	size_t tag;
+
+	for (reason = 0; reason < FLEXMEM_REASONS; reason++)
+		if (failed[reason] && length < sizeof(text))
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%" PRIu64 " (%s)",
+						   length ? ", " : "", failed[reason],
+						   reason ? flexmem_limit_name((uint32_t)reason) :
+							    "no memory of the kernel");
+	tag = tag_of(recorder, recorder->snapshot.accounts[account].id);
+	map_add_note(recorder->map, "Allocations of %s that failed: %s",
+		     recorder->map->tags[tag - 1], text);
+}
+
+void map_note_failures(struct recorder *recorder)
+{
+	const size_t count = recorder->failed ? cgroups_in(&recorder->snapshot) : 0;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (sum_of(recorder->failed[i]))
+			note_failures_of(recorder, i);
+}
+
 void map_set_groups(struct recorder *recorder)
 {
 	struct map *map = recorder->map;
@@ -163,6 +267,7 @@ void map_set_groups(struct recorder *recorder)
 	size_t closed = 0;
 	size_t tag, i;
 
+	count_failures(recorder);
 	number_cgroups(recorder);
 
 	for (i = 0; i < map->count + map->failure_count; i++) {

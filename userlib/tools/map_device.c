@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,21 +28,6 @@
  */
 #define BUFFERS_AT_ONCE 64
 #define BUFFERS_AT_THE_END 16384
-
-static void add_note(struct map *map, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void add_note(struct map *map, const char *format, ...)
-{
-	char text[TOOL_TEXT_MAX];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	map->notes = grow(map->notes, map->note_count + 1, sizeof(*map->notes));
-	map->notes[map->note_count++] = copy_text(text);
-}
 
 /* ---- the recording ---- */
 
@@ -156,8 +140,7 @@ static void fill_signals(sigset_t *signals)
  * recording, or the instance would stay. They are not for a shell, which goes on.
  * @traced: whether an error is not one of tracing.
  */
-static int record(struct recorder *recorder, uint64_t seconds,
-		  uint64_t *failures, bool *traced)
+static int record(struct recorder *recorder, uint64_t seconds, bool *traced)
 {
 	const char *path = flexmem_device_path(recorder->tool->device);
 	const struct timespec none = { 0 };
@@ -173,11 +156,9 @@ static int record(struct recorder *recorder, uint64_t seconds,
 	*traced = fd >= 0;
 	err = fd;
 	if (*traced) {
-		err = take_snapshot(recorder, &recorder->snapshot);
-		if (!err) {
-			*failures = recorder->snapshot.usage.failures;
+		err = take_snapshot(recorder, &recorder->before);
+		if (!err)
 			err = wait_for_events(recorder, fd, seconds, &signals);
-		}
 		tracing_end(fd);
 	}
 	/* A second signal ends the recording, too, and no more. */
@@ -230,8 +211,8 @@ static void add_unknown(struct recorder *recorder)
 				     sizeof(*recorder->map->ranges));
 	recorder->map->ranges[recorder->map->range_count++] =
 		(struct map_range){ .region_id = MAP_NOWHERE, .size = place };
-	add_note(recorder->map, "%s are drawn at the top, because the driver has told no address of them",
-		 fmlib_human(place, text));
+	map_add_note(recorder->map, "%s are drawn at the top, because the driver has told no address of them",
+		     fmlib_human(place, text));
 }
 
 static void describe_region(struct map *map,
@@ -241,40 +222,44 @@ static void describe_region(struct map *map,
 
 	fmlib_human(region->total, total);
 	if (region->flags & FLEXMEM_HIDDEN)
-		add_note(map, "Region 0x%" PRIx64 ": %s", region->region_id,
-			 total);
+		map_add_note(map, "Region 0x%" PRIx64 ": %s", region->region_id,
+			     total);
 	else
-		add_note(map, "Region 0x%" PRIx64 ": %s, of which %s are free, up to %s in one piece; blocks in use: %" PRIu64,
-			 region->region_id, total,
-			 fmlib_human(region->free, left),
-			 fmlib_human(region->largest_free, largest),
-			 region->allocated_blocks);
+		map_add_note(map, "Region 0x%" PRIx64 ": %s, of which %s are free, up to %s in one piece; blocks in use: %" PRIu64,
+			     region->region_id, total,
+			     fmlib_human(region->free, left),
+			     fmlib_human(region->largest_free, largest),
+			     region->allocated_blocks);
 }
 
-static void note_figures(struct recorder *recorder, uint64_t failures)
+static void note_figures(struct recorder *recorder)
 {
 	const struct flexmem_usage *usage = &recorder->snapshot.usage;
 	char used[FMLIB_HUMAN_MAX], total[FMLIB_HUMAN_MAX];
 	struct map *map = recorder->map;
 	uint32_t i;
 
-	add_note(map, "%s of %s in use", fmlib_human(usage->owned, used),
-		 fmlib_human(usage->total, total));
-	if (usage->failures > failures)
-		add_note(map, "Allocations that failed, for whatever reason: %" PRIu64,
-			 usage->failures - failures);
+	map_add_note(map, "%s of %s in use", fmlib_human(usage->owned, used),
+		     fmlib_human(usage->total, total));
+	if (recorder->before.accounts &&
+	    usage->failures > recorder->before.usage.failures)
+		map_add_note(map, "Allocations that failed, for whatever reason: %" PRIu64,
+			     usage->failures - recorder->before.usage.failures);
+	map_note_failures(recorder);
 	if (recorder->lost)
-		add_note(map, "Events that were lost, because there were too many: %" PRIu64,
-			 recorder->lost);
+		map_add_note(map, "Events that were lost, because there were too many: %" PRIu64,
+			     recorder->lost);
 	if (recorder->cut)
-		add_note(map, "The recording ended early, because there were too many events");
+		map_add_note(map, "The recording ended early, because there were too many events");
 	for (i = 0; i < usage->regions; i++)
 		describe_region(map, &recorder->snapshot.regions[i]);
 }
 
 static void clear(struct recorder *recorder)
 {
+	forget(&recorder->before);
 	forget(&recorder->snapshot);
+	free(recorder->failed);
 	free(recorder->cgroups);
 	free(recorder->clients);
 	free(recorder->slots);
@@ -285,13 +270,12 @@ enum tool_status map_device(struct tool *tool, uint64_t seconds,
 {
 	struct recorder recorder = { .tool = tool, .map = map, .now = 1 };
 	enum tool_status status = TOOL_OK;
-	uint64_t failures = UINT64_MAX;
 	bool traced = true;
 	int err = 0;
 
 	map->source = "client";
 	if (seconds)
-		err = record(&recorder, seconds, &failures, &traced);
+		err = record(&recorder, seconds, &traced);
 	if (!traced && err == -EBUSY)
 		status = tool_fail(tool, err, "map: another 'flexmem map' reads the driver's trace events");
 	else if (!traced)
@@ -303,7 +287,7 @@ enum tool_status map_device(struct tool *tool, uint64_t seconds,
 	if (!err) {
 		add_unknown(&recorder);
 		map_set_groups(&recorder);
-		note_figures(&recorder, failures);
+		note_figures(&recorder);
 		map->events = recorder.now;
 	} else if (!status) {
 		status = tool_error(tool, err, NULL, "map");

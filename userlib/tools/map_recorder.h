@@ -43,9 +43,10 @@ struct snapshot {
 
 /*
  * @now: the number of the next event; what was there before begins at 0. @cgroups: by
- * tag. @unnamed: there are new ones. @outdated: an event was of no known client, or events were lost. @snapshot: the
- * last one. @has_snapshot, @lost_before: there is one, and how many events had been lost
- * before it. @cut: not all events were read. @line: what was read of the next line.
+ * tag. @unnamed: there are new ones. @outdated: an event was of no known client, or events were lost. @snapshot,
+ * @before: the last one, and the one from before the recording, if it takes time. @has_snapshot, @lost_before: there is one, and how many events had been lost
+ * before it. @failed: by account of the last snapshot that is a cgroup,
+ * how often its own files failed to allocate during the recording; NULL: not known. @cut: not all events were read. @line: what was read of the next line.
  */
 struct recorder {
 	struct tool *tool;
@@ -64,9 +65,11 @@ struct recorder {
 	bool outdated;
 	bool has_snapshot;
 	uint64_t lost_before;
+	uint64_t (*failed)[FLEXMEM_REASONS];
 	bool cut;
 	char line[512];
 	size_t length;
+	struct snapshot before;
 	struct snapshot snapshot;
 };
 
@@ -79,6 +82,9 @@ void map_note_clients(struct recorder *recorder,
 void map_name_cgroups(struct recorder *recorder);
 /* Gives each box and each failure the group of its client. All tags have a text then. */
 void map_set_groups(struct recorder *recorder);
+
+/* Adds notes of what failed during the recording, by cgroup and reason. */
+void map_note_failures(struct recorder *recorder);
 
 /* map_events.c: the regions and the boxes. */
 struct slot *map_slot(struct recorder *recorder, uint32_t slot);

@@ -5,6 +5,7 @@
 #include "human.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,27 @@
 #define WIDTH 1000
 #define HEIGHT 500
 #define MARGIN 30
+#define NOTE 18 /* the height of a line of text */
+
+void map_add_note(struct map *map, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	size_t size;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(NULL, 0, format, arguments);
+	va_end(arguments);
+	size = (size_t)(length < 0 ? 0 : length) + 1;
+	text = grow(NULL, size, 1);
+	text[0] = '\0';
+	va_start(arguments, format);
+	vsnprintf(text, size, format, arguments);
+	va_end(arguments);
+	map->notes = grow(map->notes, map->note_count + 1, sizeof(*map->notes));
+	map->notes[map->note_count++] = text;
+}
 
 static int three_way(uint64_t one, uint64_t other)
 {
@@ -291,8 +313,25 @@ static void write_failure(FILE *file, const struct map *map,
 	name = map_group_name(map, &failure->group);
 	map_print_text(file, name);
 	free(name);
-	fprintf(file, ", %s %" PRIu64 "</title></line>\n", map->source,
-		failure->from);
+	fprintf(file, ", %s %" PRIu64, map->source, failure->from);
+	if (failure->reason) {
+		fputs(": ", file);
+		map_print_name(file, failure->reason);
+	}
+	fputs("</title></line>\n", file);
+}
+
+/* Below the picture, as below that of the page. */
+static void write_notes(FILE *file, const struct map *map)
+{
+	size_t i;
+
+	for (i = 0; i < map->note_count; i++) {
+		fprintf(file, "<text x=\"%d\" y=\"%zu\">", MARGIN,
+			HEIGHT + NOTE * (i + 1) - 8);
+		map_print_text(file, map->notes[i]);
+		fputs("</text>\n", file);
+	}
 }
 
 void map_write_svg(FILE *file, const struct map *map)
@@ -300,8 +339,8 @@ void map_write_svg(FILE *file, const struct map *map)
 	const struct map_box *box;
 	size_t i;
 
-	fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
-		WIDTH, HEIGHT);
+	fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>",
+		WIDTH, HEIGHT + NOTE * map->note_count);
 	map_print_name(file, map->name);
 	fputs("</title>\n", file);
 	write_style(file, map);
@@ -317,5 +356,6 @@ void map_write_svg(FILE *file, const struct map *map)
 	fputs("</text>\n", file);
 	for (i = 0; i < map->failure_count; i++)
 		write_failure(file, map, &map->failures[i]);
+	write_notes(file, map);
 	fputs("</svg>\n", file);
 }

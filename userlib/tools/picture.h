@@ -69,7 +69,7 @@ struct map_range {
  * @events: how many events are on the axis of time. @height: bytes on the axis of
  * addresses. @tags: those that the keys of groups count from 1 on, or NULL if the keys
  * are streams. @own_tags: how many of these map_clear() frees. @notes: lines of text
- * for the page.
+ * that need no fmlib_escape().
  */
 struct map {
 	const char *name;
@@ -90,6 +90,10 @@ struct map {
 	char **notes;
 	size_t note_count;
 };
+
+/* Adds a line to the notes. Names in it have their escapes. */
+void map_add_note(struct map *map, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Places the boxes, and finds the groups. */
 void map_arrange(struct map *map);

@@ -182,7 +182,7 @@ static void write_notes(FILE *file, const struct map *map)
 	fputs("<ul>\n", file);
 	for (i = 0; i < map->note_count; i++) {
 		fputs("<li>", file);
-		map_print_name(file, map->notes[i]);
+		map_print_text(file, map->notes[i]);
 		fputs("</li>\n", file);
 	}
 	fputs("</ul>\n", file);
