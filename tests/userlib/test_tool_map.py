@@ -457,6 +457,23 @@ def an_instance_that_was_left_over():
 
 
 @test
+def a_file_that_cannot_be_written():
+    """The command says so before it records. If it cannot record, the file stays as it was, and nothing is left beside it."""
+    tracing = Tracing(event("alloc", 1, 6 * GIB, 4096))
+    status, _, err = run("map", "--seconds", "86400", os.path.join(tmp.name, "no", "map.html"), **tracing.env)
+    assert status == 1 and "map.html" in err and tracing.read("events/flexmem/filter") == "", err
+    shutil.rmtree(tracing.path)
+    folder = os.path.join(tmp.name, "kept")
+    os.mkdir(folder)
+    path = os.path.join(folder, "map.html")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("before")
+    assert run("map", path)[0] == 1 and os.listdir(folder) == ["map.html"]
+    with open(path, encoding="ascii") as file:
+        assert file.read() == "before"
+
+
+@test
 def a_signal_ends_the_recording():
     """Neither the events are lost nor the instance stays."""
     signals = signal.SIGINT, signal.SIGTERM, signal.SIGHUP

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FLAT_BYTES (UINT64_C(64) << 30)
 #define SECONDS 10
@@ -188,20 +189,6 @@ static void write_map(FILE *file, void *user)
 		map_write_page(file, &job->map);
 }
 
-/* The path "-" is standard output. */
-static int write_file(struct job *job, const char *path)
-{
-	struct aside aside = { 0 };
-	int fd;
-
-	if (!strcmp(path, "-")) {
-		write_map(stdout, job);
-		return 0;
-	}
-	fd = aside_begin_own(&aside, path);
-	return fd < 0 ? fd : aside_end(&aside, aside_print(fd, write_map, job));
-}
-
 static enum tool_status make_trace_map(struct job *job)
 {
 	const char *slash = strrchr(job->source, '/');
@@ -231,17 +218,47 @@ static enum tool_status make_device_map(struct job *job)
 	return map_device(job->tool, job->seconds, &job->map);
 }
 
-static enum tool_status draw(struct job *job, const char *path)
+static enum tool_status make(struct job *job)
 {
 	enum tool_status status = job->source ? make_trace_map(job) :
 						make_device_map(job);
+
+	if (!status)
+		map_arrange(&job->map);
+	return status;
+}
+
+/* The file is begun before a recording of hours, which an error then would lose. */
+static enum tool_status make_file(struct job *job, const char *path)
+{
+	struct aside aside = { 0 };
+	int fd = aside_begin_own(&aside, path);
+	enum tool_status status;
 	int err;
 
-	if (!status) {
-		map_arrange(&job->map);
-		err = write_file(job, path);
-		if (err)
-			status = file_error(job->tool, err, path);
+	if (fd < 0)
+		return file_error(job->tool, fd, path);
+	status = make(job);
+	if (status) {
+		close(fd);
+		aside_end(&aside, -ECANCELED);
+		return status;
+	}
+	err = aside_end(&aside, aside_print(fd, write_map, job));
+	return err ? file_error(job->tool, err, path) : TOOL_OK;
+}
+
+/* The path "-" is standard output. */
+static enum tool_status draw(struct job *job, const char *path)
+{
+	enum tool_status status;
+
+	if (strcmp(path, "-")) {
+		status = make_file(job, path);
+	} else {
+		status = make(job);
+		if (!status)
+			write_map(stdout, job);
 	}
 	map_clear(&job->map);
 	free(job->box_of);
