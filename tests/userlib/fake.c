@@ -186,6 +186,7 @@ void fake_from_environment(void)
 	fake.nodes[0].exists = from_environment("FAKE_NODE", true);
 	fake.nodes[0].open_error =
 		(int)from_environment("FAKE_OPEN_ERROR", 0);
+	fake.nodes[0].leaves = from_environment("FAKE_LEAVES", false);
 	if (getenv("FAKE_SECOND")) {
 		fake_node(1, 1, (uint32_t)from_environment("FAKE_SECOND", 0));
 		fake.nodes[1].open_error = fake.nodes[0].open_error;

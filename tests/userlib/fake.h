@@ -34,6 +34,8 @@ struct fake_node {
 	uint32_t mode;
 	int open_error;
 	int info_error;
+	/* It goes away when it is opened. */
+	bool leaves;
 };
 
 /*

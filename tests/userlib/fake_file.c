@@ -82,6 +82,10 @@ int __wrap_open(const char *path, int flags, ...)
 	fake.open_flags = flags;
 	node = find_node(path);
 	errno = ENOENT;
+	if (node && node->leaves) {
+		fake.nodes[node - fake.nodes].exists = false;
+		node = NULL;
+	}
 	if (node && node->open_error) {
 		errno = node->open_error;
 	} else if (node) {

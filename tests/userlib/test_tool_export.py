@@ -160,6 +160,17 @@ def a_function_that_cannot_be_read():
 
 
 @test
+def a_function_that_goes_away():
+    """It is left out, and the one that has its place in the list then is not."""
+    found = parse(good("export", FAKE_SECOND=1, FAKE_LEAVES=1))
+    assert [labels["node"] for labels, _ in found["flexmem_function_info"]] == ["/dev/flexmem1"], found
+    assert one(found, "flexmem_function_readable") == 1
+    # One that stays and cannot be opened is not left out.
+    status, out, _ = run("export", FAKE_OPEN_ERROR=19)
+    assert status == 1 and one(parse(out), "flexmem_function_readable") == 0, out
+
+
+@test
 def owners_of_two_moments():
     """A cgroup after the first 64 owners has freed memory before the driver reads it. The sums hold, and it is read again."""
     with Tree("/t/a") as tree:

@@ -174,6 +174,19 @@ static int read_function(struct scraped *function)
 	return err;
 }
 
+/*
+ * Whether a function went away during the reading, so that another one, or none, has its
+ * number now. One that is there and cannot be opened is not.
+ */
+static bool is_gone(const struct scraped *function, unsigned int number)
+{
+	struct flexmem_identity now;
+
+	return function->error == -ENODEV &&
+	       (flexmem_device_identity(number, &now, sizeof(now)) ||
+		strcmp(now.id, function->identity.id));
+}
+
 /* A function that goes away during the reading is left out. */
 static int read_functions(struct scrape *scrape)
 {
@@ -191,7 +204,10 @@ static int read_functions(struct scrape *scrape)
 		if (err)
 			return err == -ENODEV ? 0 : err;
 		function->error = read_function(function);
-		scrape->count++;
+		if (is_gone(function, (unsigned int)scrape->count))
+			forget(function);
+		else
+			scrape->count++;
 	}
 }
 
