@@ -768,8 +768,8 @@ struct flexmem_statistics {
  * @used_program: bytes allocated with FLEXMEM_PROGRAM, live or orphaned
  * @allocs: number of chunks allocated since the device was registered; 0 if the
  *	caller is not an administrator
- * @failures: number of allocations since then that failed for lack of memory; 0
- *	if the caller is not an administrator
+ * @failures: number of allocations since then that failed, for lack of memory or
+ *	because of a limit; 0 if the caller is not an administrator
  * @timeouts: number of commands that the firmware has not answered in time
  *
  * @free + @owned + @orphaned + @reserved + @quarantined = @total.

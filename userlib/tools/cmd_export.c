@@ -315,7 +315,7 @@ static const struct family {
 	  USAGE(clients) },
 	{ "flexmem_allocations_total", "counter", "Chunks allocated since the device was registered.",
 	  USAGE(allocs) },
-	{ "flexmem_failures_total", "counter", "Allocations that failed for lack of memory.",
+	{ "flexmem_failures_total", "counter", "Allocations that failed: for lack of memory, or because a limit refused them.",
 	  USAGE(failures) },
 	{ "flexmem_resets_total", "counter", "Resets of the device.",
 	  USAGE(resets) },
