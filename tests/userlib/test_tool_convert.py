@@ -254,6 +254,10 @@ def refused_files():
     refused(as_lines(REQUESTS) + "{}\n", "line 4: no key for the arrival; --columns names the right ones", *SERVING)
     refused(as_csv(REQUESTS), "--columns takes three names: ARRIVAL,INPUT,OUTPUT", *SERVING, "--columns", "a,b")
     refused(pickle.dumps(SNAPSHOT), "the snapshot has no allocations", "--index", "1")
+    path = write("refused", b'{"segments": "\xff"}')
+    status, _, err = run("convert", path)
+    assert status == 1 and err.startswith(f"flexmem: {path}: no JSON: line 1: "), err
+    refused(json.dumps(SNAPSHOT) + "\n{}", "something follows the end of the snapshot")
     # What a file says is escaped.
     _, _, err = run("convert", *SERVING, write("escape", b"arrival,input,output\n\x1b[2J,1,2\n"))
     assert err.endswith("line 2: no arrival: '\\x1b[2J'\n"), err

@@ -195,6 +195,8 @@ def histories_that_are_refused():
     refused(lambda snapshot: trace_of(snapshot).pop(0), "its history lacks the first 1 events: history_entries was too small")
     refused(lambda snapshot: trace_of(snapshot).pop(7), "its history has gaps; a snapshot of all pools has none")
     refused(lambda snapshot: trace_of(snapshot).clear(), "it has no history: set history_entries before the first allocation")
+    refused(lambda snapshot: snapshot["device_traces"].append(trace_of(snapshot)),
+            "it has the histories of several devices, and a trace is of one")
     refused(lambda snapshot: snapshot.pop("segments"),
             "not a memory snapshot: it has no lists 'device_traces' and 'segments'")
     first = next(i for i, event in enumerate(json.loads(text)["device_traces"][0]) if event["action"] == "alloc")

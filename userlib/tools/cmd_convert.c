@@ -128,18 +128,27 @@ static bool convert_serving(struct converter *converter)
 				converter->data, converter->length);
 }
 
-/* A file of JSON is a snapshot if its first value is one. */
+/* A file of JSON is a snapshot if its first value is one; then it has nothing else. */
 static bool convert_json(struct converter *converter)
 {
+	json_error_t error;
 	json_t *json = json_loadb(converter->data, converter->length,
-				  JSON_DISABLE_EOF_CHECK, NULL);
+				  JSON_DISABLE_EOF_CHECK, &error);
+	size_t end = (size_t)error.position;
 	bool good;
 
+	if (!json && !converter->serving.bytes_per_token)
+		return convert_fail(converter->error, "no JSON: line %d: %s",
+				    error.line, error.text);
 	converter->is_snapshot = json_object_get(json, "segments") &&
 				 json_object_get(json, "device_traces");
-	good = converter->is_snapshot ?
-	       convert_snapshot_json(&converter->conversion, json, converter->index) :
-	       convert_serving(converter);
+	if (!converter->is_snapshot)
+		good = convert_serving(converter);
+	else if (end + strspn(converter->data + end, " \t\r\n") < converter->length)
+		good = convert_fail(converter->error, "something follows the end of the snapshot");
+	else
+		good = convert_snapshot_json(&converter->conversion, json,
+					     converter->index);
 	json_decref(json);
 	return good;
 }

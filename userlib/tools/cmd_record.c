@@ -200,18 +200,25 @@ static bool add_history(struct record *record, uint32_t process,
 	return true;
 }
 
-/* The history of the device that has one. */
-static const json_t *find_history(const json_t *snapshot)
+/* The history of the device that has one. A trace has the memory of one device. */
+static const json_t *find_history(struct record *record, const json_t *snapshot)
 {
 	const json_t *traces = json_object_get(snapshot, "device_traces");
-	const json_t *history;
+	const json_t *history, *found = NULL;
 	size_t i;
 
 	json_array_foreach(traces, i, history) {
-		if (json_array_size(history))
-			return history;
+		if (!json_array_size(history))
+			continue;
+		if (found) {
+			fail(record, "it has the histories of several devices, and a trace is of one");
+			return NULL;
+		}
+		found = history;
 	}
-	return NULL;
+	if (!found)
+		fail(record, "it has no history: set history_entries before the first allocation");
+	return found;
 }
 
 /* A cache that had memory before its history began may put allocations there. */
@@ -225,7 +232,8 @@ static bool check_segments(struct record *record, const json_t *snapshot)
 		size += (uint64_t)json_integer_value(
 				json_object_get(segment, "total_size"));
 	if (size != record->segments)
-		return fail(record, "its segments have %" PRIu64 " bytes, but %" PRIu64 " by its history: set history_entries before the first allocation",
+		return fail(record, "its segments have %" PRIu64 " bytes, but %" PRIu64
+			    " by its history: set history_entries before the first allocation",
 			    size, record->segments);
 	return true;
 }
@@ -286,10 +294,8 @@ static bool read_snapshot(struct record *record, uint32_t process)
 	if (!json_is_array(json_object_get(snapshot, "segments")) ||
 	    !json_is_array(json_object_get(snapshot, "device_traces")))
 		return fail(record, "not a memory snapshot: it has no lists 'device_traces' and 'segments'");
-	history = find_history(snapshot);
-	if (!history)
-		return fail(record, "it has no history: set history_entries before the first allocation");
-	return add_history(record, process, history) &&
+	history = find_history(record, snapshot);
+	return history && add_history(record, process, history) &&
 	       check_segments(record, snapshot);
 }
 
