@@ -11,8 +11,11 @@ package=golang-github-container-orchestrated-devices-container-device-interface-
 dir=$BUILD/cdi-schema
 if [[ ! -d $dir ]]; then
 	lock cdi-schema
-	rm -rf "$dir" "$dir.new"
-	deb_unpack "$dir.new" "$package" >&2
-	mv "$dir.new" "$dir"
+	# Another process may have made it meanwhile.
+	if [[ ! -d $dir ]]; then
+		rm -rf "$dir.new"
+		deb_unpack "$dir.new" "$package" >&2
+		mv "$dir.new" "$dir"
+	fi
 fi
 echo "$dir/usr/share/gocode/src/github.com/container-orchestrated-devices/container-device-interface/schema/schema.json"

@@ -10,10 +10,13 @@ set -euo pipefail
 dir=$BUILD/promtool
 if [[ ! -x $dir/promtool ]]; then
 	lock promtool
-	rm -rf "$dir" "$dir.new"
-	deb_unpack "$dir.new" prometheus >&2
-	mkdir "$dir"
-	mv "$dir.new/usr/bin/promtool" "$dir"
-	rm -rf "$dir.new"
+	# Another process may have made it meanwhile.
+	if [[ ! -x $dir/promtool ]]; then
+		rm -rf "$dir" "$dir.new"
+		deb_unpack "$dir.new" prometheus >&2
+		mkdir "$dir"
+		mv "$dir.new/usr/bin/promtool" "$dir"
+		rm -rf "$dir.new"
+	fi
 fi
 exec "$dir/promtool" "$@"

@@ -37,13 +37,19 @@ def open_in(name):
 def record(action):
     """Returns the data of a map that is recorded while something happens."""
     with subprocess.Popen(["flexmem", "map", "--seconds", "86400", PAGE]) as process:
-        while not os.path.exists(ENABLED) or open(ENABLED, encoding="ascii").read() != "1\n":
+        # Only a hang takes so long.
+        for _ in range(60000):
+            if os.path.exists(ENABLED) and open(ENABLED, encoding="ascii").read() == "1\n":
+                break
             assert process.poll() is None, "the map has ended"
             time.sleep(0.01)
+        else:
+            process.kill()
+            raise AssertionError("the map does not begin")
         action()
         # A shell that began the test in the background has made it ignore SIGINT.
         process.send_signal(signal.SIGTERM)
-        assert not process.wait()
+        assert not process.wait(600)
     assert not os.path.exists(ENABLED)
     with open(PAGE, encoding="utf-8") as file:
         return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', file.read(), re.S)[1])
