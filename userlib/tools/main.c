@@ -208,7 +208,7 @@ static const struct command commands[] = {
 	  "  --time-unit s|ms|us       unit of an arrival that is a number (s)",
 	  SHELL_NOT, cmd_convert },
 	{ "map", "[OPTIONS] FILE", "a picture of the device or of a trace, as a page",
-	  "Write a page with the addresses of allocations against time: those on the\n"
+	  "Write a page with the addresses of allocations, event by event: those on the\n"
 	  "device, by cgroup; or those of a trace, which 'flexmem record' has written or a\n"
 	  "replay on a cache without a device gives. The page needs no other file and no\n"
 	  "network. It shows the allocation under the pointer, and zooms. Only the\n"

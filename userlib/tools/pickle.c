@@ -387,7 +387,8 @@ static bool check_frame(struct pickle *pickle, unsigned int size)
 static bool refuse_code(struct pickle *pickle, unsigned int size)
 {
 	(void)size;
-	return broken(pickle, "refused, because it would load or run code; a snapshot has only numbers, texts, lists, tuples and dictionaries");
+	return broken(pickle, "refused, because it would load or run code; "
+		      "a snapshot has only numbers, texts, lists, tuples and dictionaries");
 }
 
 static const struct opcode opcodes[256] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-/* A picture of a trace or of a device: the addresses of allocations against time. */
+/* A picture of a trace or of a device: the addresses of allocations, event by event. */
 #ifndef PICTURE_H
 #define PICTURE_H
 

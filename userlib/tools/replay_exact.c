@@ -57,7 +57,8 @@ static bool same_place(struct run *run, const struct trace_exact *exact,
 	if (made->address.region_id == exact->region_id &&
 	    made->address.offset == exact->offset && made->size == exact->size)
 		return true;
-	return differ(run, "recorded region 0x%" PRIx64 ", offset 0x%" PRIx64 ", %" PRIu64 " bytes; here region 0x%" PRIx64 ", offset 0x%" PRIx64 ", %" PRIu64 " bytes",
+	return differ(run, "recorded region 0x%" PRIx64 ", offset 0x%" PRIx64 ", %" PRIu64 " bytes"
+		      "; here region 0x%" PRIx64 ", offset 0x%" PRIx64 ", %" PRIu64 " bytes",
 		      exact->region_id, exact->offset, exact->size,
 		      made->address.region_id, made->address.offset,
 		      made->size);
