@@ -114,13 +114,19 @@ uninstalled_program() {
 # systemd accepts the units, and they may do little. The installed command is in another place than the units say.
 units() {
 	mkdir -p "$build/units" || return 1
-	for unit in flexmem-cdi@.service flexmem-limits.service flexmem-limits@.service; do
+	for unit in flexmem-cdi@.service flexmem-export.service flexmem-limits.service flexmem-limits@.service; do
+		capabilities='(CAP_SYS_ADMIN)?'
+		# It writes in a folder of another user.
+		test "$unit" != flexmem-export.service || capabilities='CAP_SYS_ADMIN CAP_DAC_OVERRIDE'
 		sed "s|=$prefix/bin|=$dest$prefix/bin|" "$dest$prefix/lib/systemd/system/$unit" > "$build/units/$unit" || return 1
-		for line in ProtectSystem=strict CapabilityBoundingSet= PrivateNetwork=yes; do
-			grep -Eqx "$line(CAP_SYS_ADMIN)?" "$build/units/$unit" || { echo "$unit: no $line"; return 1; }
+		for line in ProtectSystem=strict "CapabilityBoundingSet=$capabilities" PrivateNetwork=yes; do
+			grep -Eqx "$line" "$build/units/$unit" || { echo "$unit: no $line"; return 1; }
 		done
 	done
+	# The timer starts the unit beside it.
+	cp "$dest$prefix/lib/systemd/system/flexmem-export.timer" "$build/units" || return 1
 	systemd-analyze verify --man=no "$build/units/flexmem-limits.service" \
+		"$build/units/flexmem-export.service" "$build/units/flexmem-export.timer" \
 		"$build/units/flexmem-limits@flexmem64.service" \
 		"$build/units/flexmem-cdi@flexmem64.service" > "$build/units/output" 2>&1
 	if test $? -ne 0 || test -s "$build/units/output"; then
