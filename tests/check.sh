@@ -76,6 +76,13 @@ library_suite() {
 	[[ $long ]] || export CACHE_OPERATIONS=${CACHE_OPERATIONS:-500} MUTANTS=${MUTANTS:-5}
 	make -s -C tests/userlib "O=$BUILD/tests/userlib" check
 }
+# The pages of `flexmem map` in a browser. Only in the long runs, because it needs Chromium.
+pictures_suite() {
+	local out=$BUILD/tests/userlib
+	tests/setup.sh pictures >&2 || return 1
+	make -s -C tests/userlib "O=$out" "$out/flexmem-fake" "$out/recorded" >&2 || return 1
+	BUILD=$out tests/userlib/test_pictures.py
+}
 static_suite() { tests/static.sh; }
 # Like the suite static, but only for changed files. `make quick` runs the suites changed, native and library.
 changed_suite() { tests/static.sh --changed; }
@@ -303,7 +310,7 @@ passed_before() {
 # The order: first the suites that others need, then the longest ones.
 if [[ $long ]]; then
 	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
-	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults coverage)
+	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults coverage pictures)
 else
 	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
 fi
@@ -320,7 +327,7 @@ done
 # A suite that runs in a machine uses the modules that were built last.
 for suite; do
 	case $suite in
-	build | library | deb | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid) ;;
+	build | library | deb | static | native | native-fuzz | mutants | coverage | volume-* | changed | torch | torch-ops | torch-sid | pictures) ;;
 	*)
 		[[ " $* " == *' build '* ]] || set -- build "$@"
 		break ;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Installs the missing Debian packages that groups of our commands need.
-# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [card] [python] [torch] [bench] [fuzz] [deb] [lintian] [btf] [host]   (default: the first five)
+# usage: tests/setup.sh [build] [vm] [debug] [docs] [check] [card] [python] [torch] [bench] [fuzz] [deb] [lintian] [pictures] [btf] [host]   (default: the first five)
 #        tests/setup.sh --refresh               the package lists
 # It prints the names of the packages before it installs them, and prints nothing if there is nothing to do.
 set -euo pipefail
@@ -18,6 +18,8 @@ packages_of() {
 	# the Debian packages, and the check of them, which brings 100 packages
 	deb) echo build-essential debhelper dh-dkms dh-python dpkg-dev python3-cffi python3-dev libpython3-dev ;;
 	lintian) echo lintian ;;
+	# a browser that shows the pages of `flexmem map`
+	pictures) echo chromium chromium-driver python3-selenium ;;
 	# BTF for modules that are built as on a host
 	btf) echo pahole ;;
 	# fetching and booting Debian's kernels
@@ -41,7 +43,7 @@ packages_of() {
 	bench) echo valgrind libmimalloc-dev ;;
 	# libFuzzer, for long runs of the fuzzers
 	fuzz) echo clang libclang-rt-14-dev ;;
-	*) die "unknown group '$1' (build, vm, debug, docs, check, card, python, torch, bench, fuzz, deb, lintian, btf, host)" ;;
+	*) die "unknown group '$1' (build, vm, debug, docs, check, card, python, torch, bench, fuzz, deb, lintian, pictures, btf, host)" ;;
 	esac
 }
 

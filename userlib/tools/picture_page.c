@@ -71,7 +71,8 @@ static const char script[] =
 	"  view = keep({x: p.x - (p.x - view.x) * w / view.w, y: p.y - (p.y - view.y) * h / view.h, w, h}); draw();\n"
 	"}\n"
 	"const keep = v => ({w: v.w, h: v.h, x: Math.min(Math.max(v.x, 0), all.w - v.w), y: Math.min(Math.max(v.y, 0), all.h - v.h)});\n"
-	"canvas.addEventListener('wheel', e => { e.preventDefault(); zoom(e, e.deltaY < 0 ? .8 : 1.25); }, {passive: false});\n"
+	/* With shift some browsers turn the wheel into a sideways one. */
+	"canvas.addEventListener('wheel', e => { e.preventDefault(); zoom(e, (e.deltaY || e.deltaX) < 0 ? .8 : 1.25); }, {passive: false});\n"
 	"canvas.addEventListener('pointerdown', e => { hold = at(e); canvas.setPointerCapture(e.pointerId); });\n"
 	"canvas.addEventListener('pointerup', () => { hold = null; });\n"
 	"canvas.addEventListener('pointermove', e => {\n"
@@ -204,7 +205,7 @@ void map_write_page(FILE *file, const struct map *map)
 		fputs("</p>\n", file);
 	}
 	fprintf(file, "<canvas id=\"map\"></canvas>\n<p id=\"about\">%s of addresses from the bottom up, %" PRIu64
-		" events from left to right. The wheel zooms, and with shift only time; drag to move; a double click shows all.</p>\n"
+		" events from left to right. The wheel zooms, with shift only sideways; drag to move; a double click shows all.</p>\n"
 		"<p id=\"keys\"></p>\n", fmlib_human(map->height, text), map->events);
 	write_notes(file, map);
 	write_data(file, map);
