@@ -111,6 +111,7 @@ BLOCKS = {
     ('tasks/regions.rst', '$ flexmem alloc'): SPREADS,
     ('tasks/replay.rst', 'mkdir -p build\nprintf \'%s\\n\' \'#'): 'host',
     ('tasks/replay.rst', 'mkdir -p build\ncc'): 'host',
+    ('tasks/replay.rst', 'mkdir -p build\nflexmem map'): 'host',
     ('tasks/replay.rst', 'mkdir -p build\nprintf \'%s\\n\' arrival'): 'host',
     ('tasks/replay.rst', 'flexmem replay --cache'): 'host',
     ('tasks/replay.rst', 'flexmem map'): 'host',

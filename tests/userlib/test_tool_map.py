@@ -157,15 +157,34 @@ def a_page_loads_nothing():
     subprocess.run(["node", "--check", path], check=True, capture_output=True)
 
 
+def expect_shown(name, image):
+    """A page shows what the command draws. The file also has a line with the licence."""
+    with open(os.path.join(HERE, "../../Documentation/images", name), encoding="utf-8") as file:
+        lines = file.readlines()
+    assert "SPDX" in lines.pop(1) and image == "".join(lines), name
+
+
 @test
-def the_picture_of_the_page():
-    """tasks/replay.rst shows what its commands draw. The file also has a line with the licence."""
+def the_pictures_of_the_pages():
+    """tasks/replay.rst shows what its commands draw."""
     requests = trace("arrival,input_tokens,output_tokens\n0.0,374,44\n4.3,396,109\n4.5,879,55\n", "requests.csv")
     path = os.path.join(tmp.name, "requests.trace")
     good("convert", "--bytes-per-token", "512K", "--output", path, requests)
-    with open(os.path.join(HERE, "../../Documentation/images/requests.svg"), encoding="utf-8") as file:
-        lines = file.readlines()
-    assert "SPDX" in lines.pop(1) and drawn(path, "--svg") == "".join(lines)
+    expect_shown("requests.svg", drawn(path, "--svg"))
+    for name in ("resnet50-train", "gpt2-train"):
+        expect_shown(name + ".svg", drawn(os.path.join(HERE, "../traces", name + ".trace.gz"), "--svg"))
+
+
+@test
+def boxes_of_an_image():
+    """An image has all allocations that can be seen, and says how many others there are."""
+    image = drawn(trace(SMALL), "--svg")
+    assert sum(path.count("M") for path in re.findall(r'<path class="s\d t\d" d="([^"]*)"', image)) == 3 and "too small" not in image
+    image = drawn(os.path.join(HERE, "../traces/resnet50-train.trace.gz"), "--svg")
+    shown = sum(path.count("M") for path in re.findall(r'<path class="s\d t\d" d="([^"]*)"', image))
+    left_out = int(re.search("without ([0-9]+) allocations that are too small to be seen", image)[1])
+    allocs = len(data_of(drawn(os.path.join(HERE, "../traces/resnet50-train.trace.gz")))["boxes"])
+    assert shown > 1000 and shown + left_out == allocs, (shown, left_out, allocs)
 
 
 # ---- a device ----
@@ -388,7 +407,8 @@ def a_device_now():
         data = data_of(page_of_device("--seconds", "0", before="alloc 5G\n", **ids))
         assert data["boxes"] == [[0, 1, 12 * GIB, 5 * GIB, 0, 1]] and data["groups"] == ["/t/a"], data
         image = xml.etree.ElementTree.fromstring(page_of_device("--svg", "--seconds", "0", before="alloc 5G\n", **ids))
-        assert [rect.get("class") for rect in image.iter("{http://www.w3.org/2000/svg}rect")] == ["s0 t0 n"]
+        path, = image.iter("{http://www.w3.org/2000/svg}path")
+        assert path.get("class") == "s0 t0 n" and path.get("d").count("M") == 1, path.attrib
         # A cgroup that was removed has no path.
         gone = tree.id("/t/a")
         os.rmdir(tree.root + "/t/a")

@@ -275,30 +275,88 @@ static void write_style(FILE *file, const struct map *map)
 	fputs("@media(prefers-color-scheme:dark){text{fill:#ccc}}</style>\n", file);
 }
 
-static void write_box(FILE *file, const struct map *map,
-		      const struct map_box *box)
-{
-	double x = x_of(map, box->begin);
-	double top = y_of(map, box->place + box->size);
+/* An allocation that covers less of the image, in units, cannot be seen. */
+#define SEEN 1.0
+#define SHADES 3
+#define STYLES (8 * SHADES * 2)
 
-	fprintf(file, "<rect class=\"s%zu t%zu%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n",
-		box->number % 8, (size_t)(box - map->boxes) % 3,
-		box->region_id == MAP_NOWHERE ? " n" : "", x, top, x_of(map, box->end) - x,
-		y_of(map, box->place) - top);
+static double height_of(const struct map *map, const struct map_box *box)
+{
+	return y_of(map, box->place) - y_of(map, box->place + box->size);
+}
+
+static double width_of(const struct map *map, const struct map_box *box)
+{
+	return x_of(map, box->end) - x_of(map, box->begin);
+}
+
+/* The smallest length that an image has. */
+static double visible(double length)
+{
+	return length < 0.1 ? 0.1 : length;
+}
+
+static bool can_be_seen(const struct map *map, const struct map_box *box)
+{
+	return width_of(map, box) * height_of(map, box) >= SEEN;
+}
+
+/* The shades tell an allocation from those beside it. */
+static size_t style_of(const struct map *map, const struct map_box *box)
+{
+	return (box->number % 8 * SHADES + (size_t)(box - map->boxes) % SHADES) * 2 +
+	       (box->region_id == MAP_NOWHERE);
+}
+
+/* One path for each style, because a trace has many boxes. */
+static void write_boxes(FILE *file, const struct map *map)
+{
+	const struct map_box *box;
+	double width, height;
+	size_t style;
+	bool begun;
+
+	for (style = 0; style < STYLES; style++) {
+		begun = false;
+		for (box = map->boxes; box < map->boxes + map->count; box++) {
+			if (style_of(map, box) != style || !can_be_seen(map, box))
+				continue;
+			if (!begun)
+				fprintf(file, "<path class=\"s%zu t%zu%s\" d=\"",
+					style / 2 / SHADES, style / 2 % SHADES,
+					style % 2 ? " n" : "");
+			begun = true;
+			width = visible(width_of(map, box));
+			height = visible(height_of(map, box));
+			fprintf(file, "M%.1f %.1fh%.1fv%.1fh-%.1f",
+				x_of(map, box->begin),
+				y_of(map, box->place + box->size), width, height, width);
+		}
+		if (begun)
+			fputs("\"/>\n", file);
+	}
 }
 
 static void write_lines(FILE *file, const struct map *map)
 {
 	char text[FMLIB_HUMAN_MAX];
 	const struct map_range *range;
+	const struct map_box *box;
+	size_t small = 0;
 
 	for (range = map->ranges; range < map->ranges + map->range_count;
 	     range++)
 		fprintf(file, "<line class=\"axis\" x1=\"%d\" x2=\"%d\" y1=\"%.2f\" y2=\"%.2f\"/>\n",
 			MARGIN, WIDTH - MARGIN, y_of(map, range->place),
 			y_of(map, range->place));
-	fprintf(file, "<text x=\"%d\" y=\"%d\">%s of addresses; %" PRIu64 " events from left to right</text>\n",
+	for (box = map->boxes; box < map->boxes + map->count; box++)
+		small += !can_be_seen(map, box);
+	fprintf(file, "<text x=\"%d\" y=\"%d\">%s of addresses; %" PRIu64 " events from left to right",
 		MARGIN, HEIGHT - 8, fmlib_human(map->height, text), map->events);
+	if (small)
+		fprintf(file, "; without %zu allocations that are too small to be seen",
+			small);
+	fputs("</text>\n", file);
 }
 
 static void write_failure(FILE *file, const struct map *map,
@@ -336,7 +394,6 @@ static void write_notes(FILE *file, const struct map *map)
 
 void map_write_svg(FILE *file, const struct map *map)
 {
-	const struct map_box *box;
 	size_t i;
 
 	fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>",
@@ -345,8 +402,7 @@ void map_write_svg(FILE *file, const struct map *map)
 	fputs("</title>\n", file);
 	write_style(file, map);
 	write_lines(file, map);
-	for (box = map->boxes; box < map->boxes + map->count; box++)
-		write_box(file, map, box);
+	write_boxes(file, map);
 	fprintf(file, "<text x=\"%d\" y=\"18\">", MARGIN);
 	map_print_name(file, map->name);
 	if (map->failure_count) {
