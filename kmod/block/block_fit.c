@@ -64,9 +64,16 @@ static void first_fit_remove(struct rb_root *index, struct flexmem_block *block)
 static void first_fit_resize(struct rb_root *index, struct flexmem_block *block,
 			     u64 start, u64 size)
 {
+	bool grows = size > block->size;
+
 	block->start = start;
 	block->size = size;
-	first_fit_augment_propagate(&block->node, NULL);
+	if (!grows)
+		first_fit_augment_propagate(&block->node, NULL);
+	/* A larger block makes no maximum smaller. */
+	for (; grows && block && block->subtree_max < size;
+	     block = to_block(rb_parent(&block->node)))
+		block->subtree_max = size;
 }
 
 /*
