@@ -27,8 +27,7 @@ struct flexmem_fences;
  *	program ever did
  * @owner: account that is charged; a reference is held
  * @handle: handle for user space
- * @named: a look-up by the handle finds the allocation. Under the lock of the
- *	handles
+ * @named: look-ups find the allocation. Cleared under the lock of the handles
  * @flags: of enum flexmem_alloc_flags
  * @size: bytes in all its chunks; changes under the lock of the handles, and
  *	only while the handle has the only reference

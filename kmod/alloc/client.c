@@ -2,12 +2,12 @@
 /*
  * Clients and their handles.
  *
- * The life of an allocation: ALLOC *prepares* it (it has blocks and a handle,
- * but look-ups do not find it) and then *publishes* it, which cannot fail. FREE
- * *detaches* it (look-ups no longer find it, but it keeps its handle) and then
- * *releases* blocks and handle, or publishes it again. Each step that can fail,
- * above all the copy of the reply to user space, comes while no other caller
- * can see the allocation. So each such step can be undone.
+ * The life of an allocation: ALLOC *prepares* it (it has blocks, a handle and
+ * addresses, but look-ups pass it over) and then *publishes* it, which cannot
+ * fail. FREE *detaches* it (look-ups pass it over again) and then *releases* all
+ * that it has, or publishes it again. Each step that can fail, above all the copy
+ * of the reply to user space, comes while no other caller can see the allocation.
+ * So each such step can be undone.
  *
  * While the size of an allocation changes (resize.c), other callers get EBUSY.
  */
@@ -137,6 +137,40 @@ static struct rb_root *tree_of_chunk(struct flexmem_client *client,
 		&client->mappable : tree_of(client, &key);
 }
 
+/* Gives an allocation its handle and its addresses. Returns 0 or -ENOMEM. */
+static int give_names(struct flexmem_client *client,
+		      struct flexmem_allocation *allocation)
+{
+	struct flexmem_block *chunk;
+	unsigned int i;
+	int rc;
+
+	spin_lock(&client->handles.lock);
+	rc = flexmem_handles_add(&client->handles, allocation);
+	for (i = 0; !rc && i < allocation->nr_chunks; i++) {
+		chunk = allocation->chunks[i];
+		rb_add(&chunk->node, tree_of_chunk(client, chunk),
+		       address_less);
+	}
+	spin_unlock(&client->handles.lock);
+	return rc;
+}
+
+static void take_names(struct flexmem_client *client,
+		       struct flexmem_allocation *allocation)
+{
+	struct flexmem_block *chunk;
+	unsigned int i;
+
+	spin_lock(&client->handles.lock);
+	for (i = 0; i < allocation->nr_chunks; i++) {
+		chunk = allocation->chunks[i];
+		rb_erase(&chunk->node, tree_of_chunk(client, chunk));
+	}
+	flexmem_handles_remove(&client->handles, allocation->handle);
+	spin_unlock(&client->handles.lock);
+}
+
 /* Whether memory that comes back can let a failed ALLOC succeed. */
 static bool could_come(const struct flexmem_request *request)
 {
@@ -226,7 +260,7 @@ flexmem_client_prepare(struct flexmem_client *client,
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener, request->size);
-	rc = flexmem_handles_add(&client->handles, allocation);
+	rc = give_names(client, allocation);
 	if (rc) {
 		flexmem_allocation_drop_handle(allocation, &client->stock);
 		return ERR_PTR(rc);
@@ -239,17 +273,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 void flexmem_client_publish(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
-	struct flexmem_block *chunk;
-	unsigned int i;
-
-	spin_lock(&client->handles.lock);
-	allocation->named = true;
-	for (i = 0; i < allocation->nr_chunks; i++) {
-		chunk = allocation->chunks[i];
-		rb_add(&chunk->node, tree_of_chunk(client, chunk),
-		       address_less);
-	}
-	spin_unlock(&client->handles.lock);
+	/* The last access before another thread may free it. See named(). */
+	smp_store_release(&allocation->named, true);
 }
 
 /*
@@ -260,15 +285,21 @@ void flexmem_client_release(struct flexmem_client *client,
 			    struct flexmem_allocation *allocation)
 {
 	trace_flexmem_free(allocation);
-	spin_lock(&client->handles.lock);
-	flexmem_handles_remove(&client->handles, allocation->handle);
-	spin_unlock(&client->handles.lock);
+	take_names(client, allocation);
 	flexmem_allocation_drop_handle(allocation, &client->stock);
+}
+
+/* An allocation that a look-up may find; otherwise NULL. */
+static struct flexmem_allocation *named(struct flexmem_allocation *allocation)
+{
+	/* Pairs with flexmem_client_publish(). */
+	return allocation && smp_load_acquire(&allocation->named) ?
+		allocation : NULL;
 }
 
 static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 {
-	if (!allocation)
+	if (!named(allocation))
 		return ERR_PTR(-ENOENT);
 	return allocation->resizing ? ERR_PTR(-EBUSY) : allocation;
 }
@@ -277,25 +308,8 @@ static struct flexmem_allocation *usable(struct flexmem_allocation *allocation)
 struct flexmem_allocation *flexmem_client_find(struct flexmem_client *client,
 					       u32 handle)
 {
-	struct flexmem_allocation *allocation;
-
 	lockdep_assert_held(&client->handles.lock);
-	allocation = flexmem_handles_find(&client->handles, handle);
-	return allocation && allocation->named ? allocation : NULL;
-}
-
-static void detach_locked(struct flexmem_client *client,
-			  struct flexmem_allocation *allocation)
-{
-	struct flexmem_block *chunk;
-	unsigned int i;
-
-	lockdep_assert_held(&client->handles.lock);
-	allocation->named = false;
-	for (i = 0; i < allocation->nr_chunks; i++) {
-		chunk = allocation->chunks[i];
-		rb_erase(&chunk->node, tree_of_chunk(client, chunk));
-	}
+	return named(flexmem_handles_find(&client->handles, handle));
 }
 
 /*
@@ -311,7 +325,7 @@ flexmem_client_detach(struct flexmem_client *client, u32 handle)
 	spin_lock(&client->handles.lock);
 	allocation = usable(flexmem_client_find(client, handle));
 	if (!IS_ERR(allocation))
-		detach_locked(client, allocation);
+		WRITE_ONCE(allocation->named, false);
 	spin_unlock(&client->handles.lock);
 	return allocation;
 }
@@ -338,7 +352,7 @@ flexmem_client_detach_address(struct flexmem_client *client,
 		allocation = chunk->allocation;
 	allocation = usable(allocation);
 	if (!IS_ERR(allocation))
-		detach_locked(client, allocation);
+		WRITE_ONCE(allocation->named, false);
 	spin_unlock(&client->handles.lock);
 	return allocation;
 }
@@ -397,7 +411,7 @@ u32 flexmem_client_handle(struct flexmem_client *client,
 	u32 handle;
 
 	spin_lock(&client->handles.lock);
-	handle = allocation->named ? allocation->handle : 0;
+	handle = READ_ONCE(allocation->named) ? allocation->handle : 0;
 	spin_unlock(&client->handles.lock);
 	return handle;
 }

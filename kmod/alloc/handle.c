@@ -124,18 +124,17 @@ static int add_segment(struct flexmem_handles *handles)
 }
 
 /*
- * Gives an allocation a handle. Context: may sleep; takes the lock of the
- * handles. Return: 0 or -ENOMEM.
+ * Gives an allocation a handle. Context: under the lock of the handles, which this
+ * drops while it allocates memory: may sleep. Return: 0 or -ENOMEM.
  */
 int flexmem_handles_add(struct flexmem_handles *handles,
 			struct flexmem_allocation *allocation)
 {
 	int rc = 0;
 
-	spin_lock(&handles->lock);
+	lockdep_assert_held(&handles->lock);
 	while (!rc && !give(handles, allocation))
 		rc = add_segment(handles);
-	spin_unlock(&handles->lock);
 	return rc;
 }
 

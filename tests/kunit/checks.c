@@ -257,8 +257,6 @@ const char *checks_of_client(struct flexmem_client *client)
 	for (i = 0; i < ARRAY_SIZE(client->by_address); i++)
 		nr_chunks += count_nodes(&client->by_address[i]);
 	while ((allocation = flexmem_handles_next(&client->handles, &index))) {
-		if (!allocation->named)
-			continue;
 		nr_chunks -= allocation->nr_chunks;
 		wrong = check_chunks(client, allocation) ?: wrong;
 		if (flexmem_handles_find(&client->handles,
@@ -280,10 +278,16 @@ const char *checks_of_client(struct flexmem_client *client)
  */
 static const char *check_region(struct flexmem_region *region)
 {
+	const struct flexmem_block *block;
+	u64 nr_quarantined = 0;
 	const char *wrong;
 
 	spin_lock(&region->lock);
 	wrong = flexmem_blocks_check(&region->blocks);
+	list_for_each_entry(block, &region->blocks.all, link)
+		nr_quarantined += block->use == FLEXMEM_USE_QUARANTINED;
+	if (!wrong && nr_quarantined != region->nr_quarantined)
+		wrong = "blocks in quarantine miscounted";
 	if (!wrong && region->blocks.total != region->mem.size)
 		wrong = "blocks of another size than the region";
 	spin_unlock(&region->lock);

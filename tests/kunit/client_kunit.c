@@ -37,7 +37,12 @@ static void freed_handle_is_not_the_next(struct kunit *test)
 static u32 add(struct kunit *test, struct flexmem_handles *handles,
 	       struct flexmem_allocation *allocation)
 {
-	KUNIT_ASSERT_EQ(test, flexmem_handles_add(handles, allocation), 0);
+	int rc;
+
+	spin_lock(&handles->lock);
+	rc = flexmem_handles_add(handles, allocation);
+	spin_unlock(&handles->lock);
+	KUNIT_ASSERT_EQ(test, rc, 0);
 	KUNIT_EXPECT_NE(test, allocation->handle, 0);
 	KUNIT_EXPECT_LE(test, allocation->handle, INT_MAX);
 	KUNIT_ASSERT_PTR_EQ(test, allocation,

@@ -18,7 +18,7 @@ WAY = {
     "ioctl": "flexmem_ioctl call_command read_struct read_words cmd_alloc do_entry alloc_begin alloc_check alloc_flags "
              "alloc_reply",
     "policy": "flexmem_policy_apply is_valid_naming",
-    "client": "flexmem_client_prepare make flexmem_client_publish tree_of_chunk",
+    "client": "flexmem_client_prepare make give_names flexmem_client_publish tree_of_chunk",
     "allocation": "flexmem_allocation_make create take_chunks chunk_size clean_chunks flexmem_chunk_clean "
                   "flexmem_allocation_address",
     "account": "flexmem_charge count is_over refuses flexmem_account_take recount charge_block refuses_region enter_region",
