@@ -38,7 +38,7 @@ int flexmem_chunk_clean(const struct flexmem_allocation *allocation,
 	rc = flexmem_scrub_block(block, allocation->owner->id,
 				 allocation->flags & FLEXMEM_ALLOC_ZEROED);
 	if (rc == -EINTR || rc == -ENOMEM || rc == -ENODEV || rc == -EAGAIN)
-		flexmem_region_free(block, NULL);
+		flexmem_region_free(block, 0, NULL);
 	else if (rc)
 		flexmem_region_quarantine(block);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
@@ -59,7 +59,7 @@ static void give_chunks(struct flexmem_allocation *allocation,
 			struct flexmem_stock *stock)
 {
 	for (; first < end; first++)
-		flexmem_region_free(allocation->chunks[first], stock);
+		flexmem_region_free(allocation->chunks[first], 0, stock);
 }
 
 /* Allocates a block for each chunk, or none. */
@@ -193,9 +193,9 @@ void flexmem_allocation_end(struct flexmem_allocation *allocation,
 			    struct flexmem_stock *stock)
 {
 	trace_flexmem_end(allocation);
-	/* First: a file that reads the event about a block may need the handle. */
-	flexmem_uncharge(allocation->owner, 0, 1);
-	give_chunks(allocation, 0, allocation->nr_chunks, stock);
+	/* A file that reads the event about the first block may need the handle. */
+	flexmem_region_free(allocation->chunks[0], 1, stock);
+	give_chunks(allocation, 1, allocation->nr_chunks, stock);
 	flexmem_owner_put(allocation->owner);
 	destroy(allocation, stock);
 }

@@ -311,7 +311,7 @@ static void end_growth(struct flexmem_job *job)
 	struct growth *growth = container_of(job, struct growth, job);
 
 	if (growth->request.block)
-		flexmem_region_free(growth->request.block, NULL);
+		flexmem_region_free(growth->request.block, 0, NULL);
 	flexmem_spare_drop(&growth->request.spare, NULL);
 	flexmem_place_fail(&growth->request, -EINTR);
 	free_growth(growth);

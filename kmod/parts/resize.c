@@ -183,7 +183,7 @@ void flexmem_resize_commit(struct flexmem_resizing *resizing)
 void flexmem_resize_abort(struct flexmem_resizing *resizing)
 {
 	if (resizing->tail)
-		flexmem_region_free(resizing->tail, NULL);
+		flexmem_region_free(resizing->tail, 0, NULL);
 	end(resizing, resizing->allocation->size);
 }
 

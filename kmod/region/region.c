@@ -102,15 +102,20 @@ static void debug_check(struct flexmem_region *region)
 }
 #endif
 
-/* Counts an occupied block under a new use. Only free_block() makes it free. */
+/*
+ * Counts an occupied block under a new use. Only free_block() makes it free.
+ * @handles: 1 if the charge of a handle ends, too.
+ */
 static void set_use(struct flexmem_region *region, struct flexmem_block *block,
-		    enum flexmem_use use)
+		    enum flexmem_use use, unsigned int handles)
 {
 	lockdep_assert_held(&region->lock);
 	if (!region->dead)
 		flexmem_account_move(&region->table->accounts, block->account,
 				     region->slot, block->size, block->use,
-				     use);
+				     use, handles);
+	else if (handles)
+		flexmem_uncharge(block->account, 0, handles);
 	if (!flexmem_use_is_charged(use))
 		region->used_program -= program_bytes(block);
 	if (block->use == FLEXMEM_USE_QUARANTINED)
@@ -242,7 +247,7 @@ void flexmem_region_join(struct flexmem_block *block,
 void flexmem_region_orphan(struct flexmem_block *block)
 {
 	spin_lock(&block->region->lock);
-	set_use(block->region, block, FLEXMEM_USE_ORPHANED);
+	set_use(block->region, block, FLEXMEM_USE_ORPHANED, 0);
 	spin_unlock(&block->region->lock);
 }
 
@@ -254,10 +259,10 @@ void flexmem_region_orphan(struct flexmem_block *block)
  * of a dead region. Then the caller drops the lock and destroys the region.
  */
 static bool free_block(struct flexmem_region *region,
-		       struct flexmem_block *block,
+		       struct flexmem_block *block, unsigned int handles,
 		       struct flexmem_spare *unused)
 {
-	set_use(region, block, FLEXMEM_USE_FREE);
+	set_use(region, block, FLEXMEM_USE_FREE, handles);
 	flexmem_blocks_free(&region->blocks, block, unused);
 	flexmem_accounts_count_free(&region->table->accounts);
 	region->sequence++;
@@ -268,11 +273,12 @@ static bool free_block(struct flexmem_region *region,
 }
 
 /*
- * Frees a block. @stock: receives nodes that are left over; NULL: the nodes are
- * freed. Takes the region's lock. The caller must not use @block afterwards, nor
- * its region.
+ * Frees a block. @handles: 1 if this ends the charge of its allocation's handle;
+ * otherwise 0. @stock: receives nodes that are left over; NULL: the nodes are freed.
+ * Takes the region's lock. The caller must not use @block afterwards, nor its
+ * region.
  */
-void flexmem_region_free(struct flexmem_block *block,
+void flexmem_region_free(struct flexmem_block *block, unsigned int handles,
 			 struct flexmem_stock *stock)
 {
 	struct flexmem_region *region = block->region;
@@ -283,7 +289,7 @@ void flexmem_region_free(struct flexmem_block *block,
 	spin_lock(&region->lock);
 	if (!region->dead && is_left(block))
 		flexmem_scrub_soon(region->table);
-	last = free_block(region, block, &unused);
+	last = free_block(region, block, handles, &unused);
 	spin_unlock(&region->lock);
 
 	flexmem_pressure_tell_free(accounts);
@@ -306,7 +312,7 @@ void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 	spin_lock(&region->lock);
 	tail = flexmem_blocks_split(&region->blocks, block, size, spare);
 	/* The region stays, because @block stays in it. */
-	free_block(region, tail, &unused);
+	free_block(region, tail, 0, &unused);
 	spin_unlock(&region->lock);
 	flexmem_pressure_tell_free(&region->table->accounts);
 	flexmem_spare_drop(&unused, NULL);
@@ -326,13 +332,13 @@ void flexmem_region_quarantine(struct flexmem_block *block)
 	spin_lock(&region->lock);
 	dead = region->dead;
 	if (!dead) {
-		set_use(region, block, FLEXMEM_USE_QUARANTINED);
+		set_use(region, block, FLEXMEM_USE_QUARANTINED, 0);
 		quarantine(region, block);
 		flexmem_scrub_soon(region->table);
 	}
 	spin_unlock(&region->lock);
 	if (dead)
-		flexmem_region_free(block, NULL);
+		flexmem_region_free(block, 0, NULL);
 }
 
 /*
@@ -371,7 +377,7 @@ void flexmem_region_end_quarantine(struct flexmem_block *block, bool scrubbed)
 		quarantine(region, block);
 	spin_unlock(&region->lock);
 	if (ends)
-		flexmem_region_free(block, NULL);
+		flexmem_region_free(block, 0, NULL);
 }
 
 /*

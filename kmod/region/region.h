@@ -145,7 +145,7 @@ void flexmem_region_join(struct flexmem_block *block,
 void flexmem_region_shrink(struct flexmem_block *block, u64 size,
 			   struct flexmem_spare *spare);
 void flexmem_region_orphan(struct flexmem_block *block);
-void flexmem_region_free(struct flexmem_block *block,
+void flexmem_region_free(struct flexmem_block *block, unsigned int handles,
 			 struct flexmem_stock *stock);
 
 void flexmem_region_quarantine(struct flexmem_block *block);

@@ -360,7 +360,7 @@ static void charge_block(struct flexmem_account *client, unsigned int slot,
 }
 
 static void uncharge_block(struct flexmem_account *client, unsigned int slot,
-			   u64 size)
+			   u64 size, unsigned int handles)
 {
 	struct flexmem_account *account;
 
@@ -369,6 +369,7 @@ static void uncharge_block(struct flexmem_account *client, unsigned int slot,
 		leave_region(account, slot);
 		account->placed -= size;
 		account->used[FLEXMEM_RESOURCE_BYTES] -= size;
+		account->used[FLEXMEM_RESOURCE_HANDLES] -= handles;
 	}
 }
 
@@ -391,7 +392,7 @@ static void count_orphaned(struct flexmem_account *client, unsigned int slot,
 static __always_inline enum flexmem_reason
 recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
 	unsigned int slot, u64 size, enum flexmem_use from, enum flexmem_use to,
-	struct flexmem_refused *refused)
+	unsigned int handles, struct flexmem_refused *refused)
 {
 	bool ends = flexmem_use_is_charged(from) && !flexmem_use_is_charged(to);
 	struct flexmem_slot_charges *in = &accounts->in[slot];
@@ -416,7 +417,7 @@ recount(struct flexmem_accounts *accounts, struct flexmem_account *client,
 	if (to == FLEXMEM_USE_ORPHANED)
 		count_orphaned(client, slot, size);
 	if (ends)
-		uncharge_block(client, slot, size);
+		uncharge_block(client, slot, size, handles);
 	in->bytes[from] -= size;
 	in->bytes[to] += size;
 	accounts->bytes[from] -= size;
@@ -438,24 +439,26 @@ enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
 					 struct flexmem_refused *refused)
 {
 	return recount(client->accounts, client, slot, size, FLEXMEM_USE_FREE,
-		       FLEXMEM_USE_OWNED, refused);
+		       FLEXMEM_USE_OWNED, 0, refused);
 }
 
 /*
  * Counts the bytes of a block under another use, which is not OWNED.
  * @client: account that is charged for the block before the move, or NULL.
+ * @handles: 1 if the charge of a handle ends with that of the block, otherwise 0.
  * Context: under the lock of the region. The caller delivers the event about
  * pressure after it has dropped that lock. O(depth of the cgroup).
  */
 void flexmem_account_move(struct flexmem_accounts *accounts,
 			  struct flexmem_account *client, unsigned int slot,
-			  u64 size, enum flexmem_use from, enum flexmem_use to)
+			  u64 size, enum flexmem_use from, enum flexmem_use to,
+			  unsigned int handles)
 {
 	if (likely(from == FLEXMEM_USE_OWNED && to == FLEXMEM_USE_FREE))
 		recount(accounts, client, slot, size, FLEXMEM_USE_OWNED,
-			FLEXMEM_USE_FREE, NULL);
+			FLEXMEM_USE_FREE, handles, NULL);
 	else
-		recount(accounts, client, slot, size, from, to, NULL);
+		recount(accounts, client, slot, size, from, to, handles, NULL);
 }
 
 /* Bit mask of the slots in which an account has blocks. O(slots). */

@@ -314,7 +314,7 @@ enum flexmem_reason flexmem_account_take(struct flexmem_account *client,
 void flexmem_account_move(struct flexmem_accounts *accounts,
 			  struct flexmem_account *client, unsigned int slot,
 			  u64 size, enum flexmem_use from,
-			  enum flexmem_use to);
+			  enum flexmem_use to, unsigned int handles);
 u64 flexmem_account_slots(struct flexmem_account *account);
 u64 flexmem_account_may_enter(struct flexmem_account *client);
 u64 flexmem_account_limit(struct flexmem_account *account,

@@ -115,7 +115,7 @@ void accounts_move(struct kunit *test, struct flexmem_account *client,
 		   unsigned int slot, u64 size, enum flexmem_use from,
 		   enum flexmem_use to)
 {
-	flexmem_account_move(client->accounts, client, slot, size, from, to);
+	flexmem_account_move(client->accounts, client, slot, size, from, to, 0);
 	accounts_check(test);
 }
 

@@ -552,7 +552,7 @@ struct fake_block *fake_alloc_in_for(struct flexmem_table *table,
 void fake_free(struct fake_block *block)
 {
 	list_del(&block->link);
-	flexmem_region_free(block->block, NULL);
+	flexmem_region_free(block->block, 0, NULL);
 	kfree(block);
 }
 

@@ -386,7 +386,7 @@ static void free_live(struct run *run, unsigned int i)
 	struct live live = run->live[i];
 
 	run->live[i] = run->live[--run->nr_live];
-	flexmem_region_free(live.block, NULL);
+	flexmem_region_free(live.block, 0, NULL);
 }
 
 static void do_free(struct run *run)
@@ -447,7 +447,7 @@ static void end_growth(struct run *run, const struct live *live,
 		run->grown++;
 	} else if (roll < 9) {
 		model_free(run->model, slot, tail->start);
-		flexmem_region_free(tail, NULL);
+		flexmem_region_free(tail, 0, NULL);
 	} else {
 		model_quarantine(run->model, slot, tail->start);
 		flexmem_region_quarantine(tail);

@@ -106,7 +106,7 @@ static enum flexmem_reason charge(struct flexmem_account *client,
 static void uncharge(struct flexmem_account *client, unsigned int slot)
 {
 	flexmem_account_move(&accounts, client, slot, UNIT,
-			     FLEXMEM_USE_OWNED, FLEXMEM_USE_FREE);
+			     FLEXMEM_USE_OWNED, FLEXMEM_USE_FREE, 0);
 }
 
 static u64 used(struct flexmem_account *account, enum flexmem_resource r)

@@ -47,9 +47,9 @@ def main():
     for file, names in WAY.items():
         text = next(pathlib.Path(sys.argv[1], "kmod").rglob(f"{file}.c")).read_text(encoding="utf-8")
         found = bodies(text)
-        # flexmem_allocation_end() is the end of an ALLOC that has succeeded.
+        # set_use() ends an ALLOC that has succeeded, if its region is lost.
         back += sum(len(re.findall(r"\bflexmem_uncharge\(", body)) for name, body in found.items()
-                    if name not in ("flexmem_uncharge", "flexmem_allocation_end"))
+                    if name not in ("flexmem_uncharge", "set_use"))
         wrong += [f"{file}.c has no {name}()" for name in names.split() if name not in found]
         functions |= {name: found.get(name, "") for name in names.split()}
         # A table of functions counts as a caller.
