@@ -33,12 +33,12 @@
 #include "tenant/owner.h"
 
 /*
- * Reads @nr structs word by word. If the compiler knows their size, it unrolls
- * the loop, which takes fewer instructions than copy_from_user(). The size of
- * each struct is a multiple of a word.
+ * Reads the first @part bytes of @nr structs word by word. If the compiler knows
+ * their number, it unrolls the loop, which takes fewer instructions than
+ * copy_from_user(). @size, that of each struct, and @part are multiples of a word.
  */
 static __always_inline int read_words(void *to, const void __user *from,
-				      size_t size, u32 nr)
+				      size_t part, size_t size, u32 nr)
 {
 	size_t words = size / sizeof(unsigned long), i;
 	const unsigned long __user *user = from;
@@ -49,7 +49,7 @@ static __always_inline int read_words(void *to, const void __user *from,
 		return rc;
 	for (; nr; nr--, word += words, user += words) {
 #pragma GCC unroll 32
-		for (i = 0; i < words; i++)
+		for (i = 0; i < part / sizeof(unsigned long); i++)
 			unsafe_get_user(word[i], &user[i], fault);
 	}
 	rc = 0;
@@ -86,6 +86,9 @@ static void alloc_explain(const struct flexmem_client *client,
 			  struct flexmem_alloc *cmd,
 			  const struct flexmem_request *request)
 {
+	/* The kernel had no memory. */
+	if (request->reason == FLEXMEM_REASON_NONE)
+		return;
 	cmd->out_reason = request->reason;
 	cmd->out_region_reason = request->region_reason;
 	cmd->out_total_free = request->sum.free;
@@ -131,15 +134,15 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 					      void *entry, int error)
 {
 	struct flexmem_alloc *cmd = entry;
-	struct flexmem_request request = {
-		.size = flexmem_round_length(cmd->flags, cmd->length),
-		.alignment = max(cmd->alignment,
-				 flexmem_granule_of(cmd->flags)),
-		.flags = cmd->flags,
-	};
 	struct flexmem_allocation *allocation;
-	int rc = error ?: alloc_check(call->client, cmd, &request);
+	struct flexmem_request request;
+	int rc;
 
+	flexmem_request_init(&request);
+	request.size = flexmem_round_length(cmd->flags, cmd->length);
+	request.alignment = max(cmd->alignment, flexmem_granule_of(cmd->flags));
+	request.flags = cmd->flags;
+	rc = error ?: alloc_check(call->client, cmd, &request);
 	allocation = rc ? ERR_PTR(rc) :
 			  flexmem_client_prepare(call->client, &request);
 	alloc_reply(cmd, request.size, allocation);
@@ -184,7 +187,8 @@ static struct flexmem_allocation *free_begin(struct flexmem_call *call,
 /**
  * struct entry_ops - ALLOC or FREE, as a command or as an entry of a batch
  * @entry_size: size of the driver's struct
- * @min_size: size of the struct in its first version
+ * @min_size: size of the struct in its first version. All members behind it belong
+ *	to the reply: a batch does not read them, and @begin sets them
  * @begin: carry an entry out so that it can be undone; sets out_error, to the
  *	error of a malformed entry if there is one
  * @commit: make the change visible to other callers
@@ -267,7 +271,8 @@ static __always_inline int batch_read(const struct entry_ops *ops,
 	bool same = cmd->entry_size == ops->entry_size;
 	u32 i;
 
-	if (same && read_words(entries, from, ops->entry_size, cmd->count))
+	if (same && read_words(entries, from, ops->min_size, ops->entry_size,
+			       cmd->count))
 		return -EFAULT;
 	for (i = 0; i < cmd->count; i++) {
 		void *entry = entries + i * ops->entry_size;
@@ -622,11 +627,13 @@ static int read_struct(const struct flexmem_call *call, void *to, size_t size)
 	if (call->user_size != size)
 		rc = copy_struct_from_user(to, size, from, call->user_size);
 	else if (size == sizeof(struct flexmem_alloc))
-		rc = read_words(to, from, sizeof(struct flexmem_alloc), 1);
+		rc = read_words(to, from, sizeof(struct flexmem_alloc),
+				sizeof(struct flexmem_alloc), 1);
 	else if (size == sizeof(struct flexmem_free))
-		rc = read_words(to, from, sizeof(struct flexmem_free), 1);
+		rc = read_words(to, from, sizeof(struct flexmem_free),
+				sizeof(struct flexmem_free), 1);
 	else
-		rc = read_words(to, from, size, 1);
+		rc = read_words(to, from, size, size, 1);
 	return rc;
 }
 

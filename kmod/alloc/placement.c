@@ -544,6 +544,7 @@ static enum flexmem_reason why_no_region(const struct flexmem_request *request)
 
 static void explain(struct flexmem_request *request)
 {
+	memset_after(request, 0, refused);
 	add_stats(request);
 	if (request->reason)
 		return;

@@ -3,6 +3,8 @@
 #ifndef _FLEXMEM_REQUEST_H
 #define _FLEXMEM_REQUEST_H
 
+#include <linux/stddef.h>
+#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/flexmem.h>
 
@@ -61,8 +63,9 @@
  * @event: on -ENOMEM: what flexmem_pressure_failed() returned; 0 if no free can
  *	let it succeed
  *
- * The ioctl sets the members up to @reuses, and zeroes the others. A request is
- * on its caller's stack. If it needs the worker, the job has a copy, which owns
+ * The ioctl sets the members up to @reuses, and zeroes those up to @refused. A
+ * failure with a reason sets the members behind @refused. A request is on its
+ * caller's stack. If it needs the worker, the job has a copy, which owns
  * the charge and the nodes. The caller takes them back, unless it was killed.
  */
 struct flexmem_request {
@@ -98,6 +101,12 @@ struct flexmem_request {
 	u64 leaving;
 	u64 event;
 };
+
+/* Zeroes the members that a request without a failure has. */
+static inline void flexmem_request_init(struct flexmem_request *request)
+{
+	memset(request, 0, offsetofend(struct flexmem_request, refused));
+}
 
 /* Whether a request is for the place with the most free bytes behind it. */
 static inline bool

@@ -304,6 +304,16 @@ void flexmem_pressure_grew(struct flexmem_accounts *accounts,
 	spin_unlock(&accounts->lock);
 }
 
+/* Not inline, because few files wait. */
+static noinline void end_wait(struct flexmem_accounts *accounts,
+			      struct flexmem_listener *listener, u64 bytes)
+{
+	spin_lock(&accounts->lock);
+	WRITE_ONCE(listener->failed_at, NOT_FAILED);
+	end_wish(&accounts->gauge, listener, bytes);
+	spin_unlock(&accounts->lock);
+}
+
 /*
  * Notes that an ALLOC of @bytes of a file has succeeded. From now on a free is no
  * event for the file.
@@ -311,13 +321,9 @@ void flexmem_pressure_grew(struct flexmem_accounts *accounts,
 void flexmem_pressure_succeeded(struct flexmem_accounts *accounts,
 				struct flexmem_listener *listener, u64 bytes)
 {
-	if (likely(READ_ONCE(listener->failed_at) == NOT_FAILED &&
-		   !READ_ONCE(listener->wishes)))
-		return;
-	spin_lock(&accounts->lock);
-	WRITE_ONCE(listener->failed_at, NOT_FAILED);
-	end_wish(&accounts->gauge, listener, bytes);
-	spin_unlock(&accounts->lock);
+	if (READ_ONCE(listener->failed_at) != NOT_FAILED ||
+	    READ_ONCE(listener->wishes))
+		end_wait(accounts, listener, bytes);
 }
 
 /* Lets files read the wish of the next event if that event was made since. */

@@ -87,6 +87,13 @@ int flexmem_scrub_whole(const struct flexmem_block *block)
 			   lock_data_while_up);
 }
 
+/* Not inline, because most new blocks need no scrub. */
+static noinline int scrub_residue(const struct flexmem_block *block)
+{
+	return scrub_range(block->region, block->residue.start,
+			   block->residue.end, lock_data);
+}
+
 /*
  * Prepares a block for its new owner.
  * @block: new block, not visible to its owner yet. @zeroed: scrub the block even
@@ -106,8 +113,7 @@ int flexmem_scrub_block(struct flexmem_block *block, u64 owner, bool zeroed)
 	 * are not the owner's, and this waits for data_lock.
 	 */
 	if (bytes_of != FLEXMEM_CLEAN && (bytes_of != owner || zeroed))
-		rc = scrub_range(block->region, block->residue.start,
-				 block->residue.end, lock_data);
+		rc = scrub_residue(block);
 	if (!rc)
 		flexmem_block_mark_dirty(block, owner);
 	return rc;
