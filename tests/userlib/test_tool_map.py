@@ -124,8 +124,29 @@ def tags_that_were_recorded():
     assert data_of(drawn(path, "--by", "stream"))["groups"] == ["stream 5"] and page.count("</script>") == 2, page
     image = xml.etree.ElementTree.fromstring(drawn(path, "--svg"))
     assert [element.text for element in image.iter("{http://www.w3.org/2000/svg}title")][1:] == [f"9 B, {tags[1]}, line 9"]
+    assert keys_of(image) == [("s0", "no tag"), ("s1", tags[0]), ("s2", tags[1]), ("s3", tags[2])], keys_of(image)
     assert data_of(drawn(trace(SMALL), "--by", "tag"))["groups"] == ["stream 0"]
     assert run("map", "--trace", path, "--by", "name", OUTPUT)[0] == 2
+
+
+def keys_of(image):
+    """What an image says about its colours: pairs of the class of a mark and the text beside it."""
+    below = [element for element in image if int(float(element.get("y", "0"))) >= 500]
+    bottom = int(image.get("viewBox").split()[3])
+    assert all(int(element.get("y")) < bottom for element in below), image.get("viewBox")
+    return [(mark.get("class"), text.text) for mark, text in zip(below, below[1:]) if mark.tag.endswith("}rect")]
+
+
+@test
+def colours_of_an_image():
+    """They are named below it: sixteen at most, and none if there is only one."""
+    for streams, rest in ((1, 0), (2, 0), (16, 0), (17, 1), (40, 24)):
+        image = xml.etree.ElementTree.fromstring(
+            drawn(trace("# flexmem-trace 1\n" + "".join(f"{i} a {i} 1000 {i}\n" for i in range(streams))), "--svg"))
+        keys = [(f"s{i % 8}", f"stream {i}") for i in range(min(streams, 16))]
+        assert keys_of(image) == (keys if streams > 1 else []), keys_of(image)
+        texts = [element.text for element in image.iter("{http://www.w3.org/2000/svg}text")]
+        assert (f"and {rest} more" in texts) == bool(rest) and ("more" in "".join(texts)) == bool(rest), texts
 
 
 @test
@@ -278,7 +299,7 @@ def a_device():
     assert data["ranges"] == [["0", 0, " of region 0x0"], ["0", 12 * GIB, " of region 0x5"], [None, above, "an address that is not known"]], data
     assert (data["events"], data["height"], data["source"], len(data["groups"])) == (10, above + left, "client", 2), data
     assert notes_of(text) == [
-        "5.0 GiB are drawn at the top, because the driver has told no address of them", "5.0 GiB of 12.0 GiB in use",
+        "5.0 GiB are drawn at the top, because the driver has told no address of them", "After the recording: 5.0 GiB of 12.0 GiB in use",
         "Events that were lost, because there were too many: 12",
         "Region 0x0: 12.0 GiB, of which 7.0 GiB are free, up to 7.0 GiB in one piece; blocks in use: 1"], notes_of(text)
     assert "2 failed, the first at event 3, of 97.7 KiB: a limit of the cgroup, or of one above it</p>" in text, text

@@ -239,7 +239,8 @@ static void note_figures(struct recorder *recorder)
 	struct map *map = recorder->map;
 	uint32_t i;
 
-	map_add_note(map, "%s of %s in use", fmlib_human(usage->owned, used),
+	map_add_note(map, "After the recording: %s of %s in use",
+		     fmlib_human(usage->owned, used),
 		     fmlib_human(usage->total, total));
 	if (recorder->before.accounts &&
 	    usage->failures > recorder->before.usage.failures)

@@ -17,6 +17,8 @@
 #define HEIGHT 500
 #define MARGIN 30
 #define NOTE 18 /* the height of a line of text */
+/* How many groups an image names. */
+#define MOST_KEYS 16
 
 void map_add_note(struct map *map, const char *format, ...)
 {
@@ -379,6 +381,37 @@ static void write_failure(FILE *file, const struct map *map,
 	fputs("</title></line>\n", file);
 }
 
+/* The lines below the picture for the names of groups, if there are several. */
+static size_t key_lines(const struct map *map)
+{
+	if (map->group_count < 2)
+		return 0;
+	return map->group_count > MOST_KEYS ? MOST_KEYS + 1 : map->group_count;
+}
+
+static size_t line_y(size_t line)
+{
+	return HEIGHT + NOTE * (line + 1) - 8;
+}
+
+static void write_keys(FILE *file, const struct map *map)
+{
+	char *name;
+	size_t i;
+
+	for (i = 0; i < key_lines(map) && i < MOST_KEYS; i++) {
+		fprintf(file, "<rect class=\"s%zu\" x=\"%d\" y=\"%zu\" width=\"10\" height=\"10\"/><text x=\"%d\" y=\"%zu\">",
+			i % 8, MARGIN, line_y(i) - 10, MARGIN + 16, line_y(i));
+		name = map_group_name(map, &map->groups[i]);
+		map_print_text(file, name);
+		free(name);
+		fputs("</text>\n", file);
+	}
+	if (map->group_count > MOST_KEYS)
+		fprintf(file, "<text x=\"%d\" y=\"%zu\">and %zu more</text>\n",
+			MARGIN, line_y(i), map->group_count - MOST_KEYS);
+}
+
 /* Below the picture, as below that of the page. */
 static void write_notes(FILE *file, const struct map *map)
 {
@@ -386,7 +419,7 @@ static void write_notes(FILE *file, const struct map *map)
 
 	for (i = 0; i < map->note_count; i++) {
 		fprintf(file, "<text x=\"%d\" y=\"%zu\">", MARGIN,
-			HEIGHT + NOTE * (i + 1) - 8);
+			line_y(key_lines(map) + i));
 		map_print_text(file, map->notes[i]);
 		fputs("</text>\n", file);
 	}
@@ -397,7 +430,7 @@ void map_write_svg(FILE *file, const struct map *map)
 	size_t i;
 
 	fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>",
-		WIDTH, HEIGHT + NOTE * map->note_count);
+		WIDTH, HEIGHT + NOTE * (key_lines(map) + map->note_count));
 	map_print_name(file, map->name);
 	fputs("</title>\n", file);
 	write_style(file, map);
@@ -412,6 +445,7 @@ void map_write_svg(FILE *file, const struct map *map)
 	fputs("</text>\n", file);
 	for (i = 0; i < map->failure_count; i++)
 		write_failure(file, map, &map->failures[i]);
+	write_keys(file, map);
 	write_notes(file, map);
 	fputs("</svg>\n", file);
 }
