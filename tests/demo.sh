@@ -31,7 +31,8 @@ demo() {
 		exit "$status"
 	}
 }
-demo 170 tests/vm/demo.sh
+# An idle host takes a minute, a busy one many.
+demo 540 tests/vm/demo.sh
 # Uses the Debian system with PyTorch if an earlier run has installed it. The demo does not download it.
 if [[ -e $BUILD/torch/root.made ]]; then
 	say 'Building the binding of PyTorch, and booting a second machine'
