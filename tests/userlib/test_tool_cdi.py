@@ -395,9 +395,14 @@ def the_hook_refuses():
         container.move("/c/1")
         container.refused(args, "run podman as root, or limit the slice of the user", FAKE_ADMIN="0")
         container.refused(args, "does not have the limits that were set", FAKE_KEEPS_LIMITS="1")
+        # The process leaves, ends or is gone while the hook runs.
+        container.write(f"{container.process.pid}.moved", "0::/c/2\n")
+        container.refused(args, f"the container's process {container.process.pid} has moved to another cgroup", FAKE_MOVES="1")
         container.process.kill()
+        os.waitid(os.P_PID, container.process.pid, os.WEXITED | os.WNOWAIT)
+        container.refused(args, f"the container's process {container.process.pid} has ended")
         container.process.wait()
-        container.refused(args, "process")
+        container.refused(args, f"the container's process {container.process.pid} is gone")
     for args in (["x"], ["x", "--share", "a"], ["x", "--nonsense"], ["x", "y"], ["x", "--bytes", "-1"], ["x", "--bytes", "none"],
                  ["x", "--share", "../a", "--function", ONE, "--node", "/dev/flexmem0", "--bytes", "1"],
                  ["x", "--share", "a", "--function", ONE, "--node", "/dev/flexmem0"],
