@@ -34,7 +34,7 @@
 
 /*
  * Reads the first @part bytes of @nr structs word by word. If the compiler knows
- * their number, it unrolls the loop, which takes fewer instructions than
+ * @part, it unrolls the loop, which takes fewer instructions than
  * copy_from_user(). @size, that of each struct, and @part are multiples of a word.
  */
 static __always_inline int read_words(void *to, const void __user *from,
@@ -212,6 +212,9 @@ static const struct entry_ops alloc_ops = {
 	.commit = flexmem_client_publish,
 	.undo = flexmem_client_release,
 };
+
+static_assert(offsetofend(struct flexmem_alloc, out_chunks) % sizeof(u64) == 0);
+static_assert(offsetofend(struct flexmem_free, address) % sizeof(u64) == 0);
 
 static const struct entry_ops free_ops = {
 	.entry_size = sizeof(struct flexmem_free),

@@ -262,6 +262,8 @@ flexmem_client_prepare(struct flexmem_client *client,
 	flexmem_pressure_succeeded(accounts, &client->listener, request->size);
 	rc = give_names(client, allocation);
 	if (rc) {
+		/* A region that was tried before may have left its reason. */
+		request->reason = FLEXMEM_REASON_NONE;
 		flexmem_allocation_drop_handle(allocation, &client->stock);
 		return ERR_PTR(rc);
 	}
@@ -278,7 +280,7 @@ void flexmem_client_publish(struct flexmem_client *client,
 }
 
 /*
- * Frees the blocks and the handle of a prepared or detached allocation. Blocks
+ * Frees the blocks and the names of a prepared or detached allocation. Blocks
  * that a map, copy, kernel user or fence still uses stay charged, as orphaned.
  */
 void flexmem_client_release(struct flexmem_client *client,

@@ -129,6 +129,7 @@ static int add_segment(struct flexmem_handles *handles)
  */
 int flexmem_handles_add(struct flexmem_handles *handles,
 			struct flexmem_allocation *allocation)
+	__must_hold(&handles->lock)
 {
 	int rc = 0;
 

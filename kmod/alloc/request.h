@@ -102,7 +102,7 @@ struct flexmem_request {
 	u64 event;
 };
 
-/* Zeroes the members that a request without a failure has. */
+/* Zeroes a request, but for the members that explain a failure. */
 static inline void flexmem_request_init(struct flexmem_request *request)
 {
 	memset(request, 0, offsetofend(struct flexmem_request, refused));

@@ -63,7 +63,7 @@ enum flexmem_use {
  * @link: in &flexmem_blocks.all, by @start
  * @node: in &flexmem_blocks.index while the block is free. While the block
  *	is occupied, its owner may use the node: that of a chunk is in a tree of
- *	&struct flexmem_client while the allocation is published
+ *	&struct flexmem_client from the ALLOC on until the allocation is released
  * @start: offset of the first byte from the start of the region
  * @size: bytes
  * @subtree_max: for first fit: the largest @size in the subtree of @node

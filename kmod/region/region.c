@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Regions, each under its own lock: allocate and charge blocks, orphan and free
- * them. Nothing here sleeps under a lock or acquires a region. Nothing is charged
- * in a dead region, because all its charges are dropped when it dies.
+ * them. Nothing here sleeps under a lock or acquires a region. No bytes are charged
+ * in a dead region, because their charges are dropped when it dies.
  */
 
 #include <linux/jiffies.h>
