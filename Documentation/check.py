@@ -4,7 +4,6 @@
 
 Prints TAP. Environment: O, where results go (make -C Documentation check sets it).
 """
-import fnmatch
 import glob
 import gzip
 import json
@@ -652,20 +651,12 @@ def commands_run():
 
 
 def suites_are_all_there():
-    """Both tables about test suites have exactly the suites of check.sh."""
-    source = read('tests/check.sh')
-    suites = set(re.findall(r'^([a-z][\w.-]*)_suite\(\)', source, re.MULTILINE))
-    page = TEXT['Documentation/testing.rst']
-    problems = []
-    for title in ('Levels', 'Additions of the long runs'):
-        text = re.search(rf'^{title}\n=+\n(.*?)^[^\n]+\n==+$', page, re.MULTILINE | re.DOTALL)[1]
-        named = set(re.findall(r'^``([\w.*-]+)``(?:,? |$)', text, re.MULTILINE))
-        for name in [name for name in named if '*' in name]:
-            named.remove(name)
-            named |= {suite for suite in suites if fnmatch.fnmatch(suite, name)}
-        # The suite "changed" belongs only to `make quick`.
-        problems += [f'{title}: {name}' for name in named ^ (suites - {'changed'})]
-    nothing(problems)
+    """check.sh's table has a row for each suite, with all cells, and testing.rst has a copy of the table."""
+    rows = re.findall(r'^\* - ``([\w.-]+)``\n((?:  .*\n)+)', run('tests/check.sh', '--plan'), re.MULTILINE)
+    nothing(f'{name}: not five cells' for name, cells in rows if len(re.findall(r'^  - \S', cells, re.MULTILINE)) != 4)
+    suites = re.findall(r'^([a-z][\w.-]*)_suite\(\)', read('tests/check.sh'), re.MULTILINE)
+    nothing(f'{name}: not a row and a function in tests/check.sh' for name in {name for name, _ in rows} ^ set(suites))
+    assert '.. copy: tests/check.sh ' in TEXT['Documentation/testing.rst'], 'testing.rst has no copy of the table'
 
 
 def no_machine_of_ours():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Updates the code on pages. Pages contain copies of code from files, because a forge does not show included files.
+"""Updates the code and tables on pages. Pages contain copies from files, because a forge does not show included files.
 
 Usage: copies.py brings every copy up to date; check.py reports those that are not
 
@@ -10,6 +10,8 @@ and ends before the line with the second text:
     .. copy: userlib/examples/first.c after /* [alloc] */ before /* [free] */
 
     .. code-block:: c
+
+A table is copied in the same way, as the rows of a list-table.
 """
 import glob
 import os
@@ -17,7 +19,7 @@ import re
 
 DOCS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(DOCS)
-COPY = re.compile(r'(\.\. copy: (\S+)(?: (after|from) (.+?))?(?: before (.+?))?\n\n\.\. code-block:: \w+\n\n)((?:(?:   .*)?\n)+?)(?=\S|\Z)')
+COPY = re.compile(r'(\.\. copy: (\S+)(?: (after|from) (.+?))?(?: before (.+?))?\n\n\.\. (?:code-block:: \w+|list-table::(?:\n   :.*)*)\n\n)((?:(?:   .*)?\n)+?)(?=\S|\Z)')
 
 
 def part(path, where, text, before):

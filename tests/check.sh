@@ -3,6 +3,7 @@
 #
 # Runs all tests. Prints a line for each suite, with its failures below, and at the end "N passed, N failed, N skipped".
 # usage: tests/check.sh [suite...]        default: all; FLEXMEM_LONG=1 for the long runs
+#        tests/check.sh --plan            prints the table of the suites
 # The whole output of each suite is kept in build/check/SUITE.tap and SUITE.err. Interrupted long runs continue where
 # they ended: a suite that has passed is not run again as long as no file of the project changes.
 set -euo pipefail
@@ -26,6 +27,200 @@ vm_timeout=$((5400 * ${long:-1}))
 vm=(tests/vm/run.sh)
 # A fixed seed, so that only a change can make a random test fail. The long runs draw seeds.
 [[ $long ]] || export FLEXMEM_SEED=${FLEXMEM_SEED:-1} CACHE_SEED=${CACHE_SEED:-1}
+
+# The suites, in the order in which they begin: first those that others need, then the longest ones. A row has the
+# suite, what it tests, where it runs, what `make check` runs of it, and what `make check-long` runs more. A suite with
+# "no" does not belong to that run. testing.rst has a copy of this table (Documentation/copies.py).
+plan() {
+	cat <<'PLAN'
+* - suite
+  - what
+  - where
+  - check
+  - long
+* - ``build``
+  - modules for four kernels, the library, the self tests
+  - here
+  - all
+  - one kernel more
+* - ``torch``
+  - models train in flexmem's memory as on the CPU, bit for bit; without the driver
+  - here, in a Debian 13 that is made once below ``build/torch``; see below
+  - all
+  - nothing
+* - ``selftests-6.12``
+  - every ioctl through the real driver and the simulator
+  - 6.12, as 64 and as 32 bits
+  - leaves out all settings but the first; the 32-bit runs of programs whose structs and addresses other programs test,
+    too (``exhaust``, ``placement``, ``races``, ``params``, ``unbind``, ``scrub``, ``firmware``, ``dispatch``,
+    ``conformance``, ``pressure``, ``domains``, ``hotplug``, ``trace``); and most 32-bit runs of ``abi_size``, ``rw`` and
+    ``copy``
+  - all programs as 32 bits, with all settings
+* - ``debug``
+  - ``kunit``, ``torture`` and ``faults`` in one machine
+  - debug kernel, 4 processors
+  - all that ``make check`` runs of the three
+  - no: the three suites instead
+* - ``selftests-debug``
+  - every ioctl, with the kernel's checks
+  - debug kernel
+  - on a VF, which has slots as well, the tests in which the kernel's checks could find what they do not find in
+    ``debug``: threads or processes in each other's way, kills, files and maps that outlive what they refer to, a driver or
+    a device that goes
+  - all programs as 64 and 32 bits, with all settings
+* - ``native``
+  - the driver's core itself, built for user space: all of ``kunit``, and more; see below
+  - here, under ASan and UBSan and under TSan
+  - leaves out most random operations, under TSan most of a single task, and most points at which another task may act
+  - ``faults -p`` at each point; the random operations
+* - ``kunit``
+  - blocks, regions, slots, placement, clients: one by one, and at random against a model
+  - debug kernel
+  - no: in ``debug``, without most random operations
+  - 200,000 random operations with each pair of ``order`` and ``strategy``
+* - ``selfcheck``
+  - the tests' own tools: they notice a splat, a leak, a lost result
+  - here and in all kernels
+  - leaves out two runs of the debug kernel (one without a fault, and one whose only fault is a leak), and guests that
+    die, hang, or refuse the modules
+  - a boot of the debug kernel more; these guests
+* - ``docs``
+  - these pages: they build, and name things that exist; README's commands as printed; rights to open a node
+  - here, and 6.12
+  - leaves out the commands of all pages but README and the installation, and the removal of installed files
+  - all pages' commands
+* - ``torture``
+  - tenants of three users, hostile to each other, on hardware that fails
+  - debug kernel, 4 processors
+  - no: in ``debug``, some thousand calls
+  - 50,000 operations of the torture
+* - ``torture-kcsan``
+  - the same, looking for data races
+  - a kernel of its own, 4 processors
+  - no
+  - the whole suite: 500,000 operations
+* - ``volume-tsan``
+  - the native torture under TSan
+  - here
+  - no
+  - the whole suite: as ``volume-asan``
+* - ``volume-asan``
+  - the native torture under ASan and UBSan
+  - here
+  - no
+  - the whole suite: fifty million operations, in fifty pieces
+* - ``native-fuzz``
+  - the core against a model of it, with inputs of libFuzzer
+  - here, under ASan and UBSan
+  - no
+  - the whole suite: half an hour, or ``FLEXMEM_FUZZ_SECONDS``
+* - ``torch-ops``
+  - every operator, with PyTorch's own samples
+  - as ``torch``
+  - no
+  - the whole suite
+* - ``torch-sid``
+  - ``torch`` with the newest PyTorch
+  - in a Debian sid below ``build/torch-sid``
+  - no
+  - the whole suite; skipped, with the reason, if sid cannot be had
+* - ``faults``
+  - each allocation, user copy and firmware call of each sequence fails in turn
+  - debug kernel, 4 processors
+  - no: in ``debug``, without half the bytes of large copies
+  - four settings of the driver; larger copies
+* - ``coverage``
+  - the lines of the core that the native programs run
+  - here
+  - no
+  - the whole suite
+* - ``pictures``
+  - pages of ``flexmem map`` in Chromium, at two widths, light and dark
+  - here
+  - no
+  - the whole suite
+* - ``library``
+  - libflexmem and the command, over a simulated driver
+  - here, under ASan and UBSan, and threads under TSan
+  - leaves out 5/6 of the random operations that compare the cache with its model, and all but five planted bugs
+  - all of them
+* - ``deb``
+  - the Debian packages: they build, and have all that ``make install`` has
+  - here
+  - leaves out lintian
+  - lintian
+* - ``selftests-7``
+  - every ioctl through the real driver and the simulator
+  - 7, as 64 bits
+  - leaves out all 32-bit tests, all settings but the first, variants for a PF that differ from those for a VF only in
+    slots, and tests with a result that does not depend on the kernel's series (``params``, ``exhaust``, ``placement``,
+    ``abi_size``, ``scrub``, ``domains``, ``pressure``, ``conformance``, ``batch``, ``segments``, most of ``dispatch``,
+    ``firmware``, ``rw``, ``copy`` and ``resize``)
+  - all programs as 64 and 32 bits, with all settings
+* - ``selftests-6.1``
+  - every ioctl through the real driver and the simulator
+  - 6.1, as 64 bits
+  - ``map``, ``memcg`` and ``unbind``, which run through code that ``compat.h`` has for older kernels
+  - all programs as 64 and 32 bits, with all settings
+* - ``static``
+  - W=1, sparse, checkpatch, kernel-doc, shellcheck, codespell
+  - here
+  - leaves out W=1 and sparse for 6.12 and 6.1
+  - W=1 and sparse for 6.12 and 6.1
+* - ``torch-driver``
+  - a model in a VF's memory, over the driver; two processes that share it; a forked worker; a reset
+  - 6.12, 1 processor
+  - the model in C++
+  - the models and tests in Python
+* - ``replay``
+  - the traces, through library, driver and simulator
+  - 6.12
+  - all
+  - nothing
+* - ``conformance``
+  - ``flexmem-conformance`` accepts the cards that conform, and finds each card's defect
+  - 6.12; in the long runs 6.1, too
+  - leaves out 6.1, and the cards with a defect
+  - the cards with defects; 6.1
+* - ``suspend``
+  - the system sleeps while a map is open (``/sys/power/pm_test``)
+  - 6.12, 6.1 and 7, with ``tests/vm/suspend.c`` as the only process
+  - all
+  - nothing
+* - ``qcard``
+  - the example driver on a PCIe card with SR-IOV, which is a process of its own: errors, resets, D3hot, hotplug
+    (:doc:`card`)
+  - 6.12; in the long runs 6.1 and 7, too
+  - leaves out most rounds, and the card behind an IOMMU
+  - 6.1 and 7; more rounds; the card behind an IOMMU
+* - ``mutants``
+  - bugs planted in the core, each of which a native program must notice
+  - here
+  - five of them; a hash of the sources chooses them
+  - all planted bugs of the core
+* - ``cache``
+  - the caching allocator over the real driver; two processes, of which one makes room for the other
+  - 6.12
+  - all
+  - what a tenant that fails costs, in instructions
+* - ``changed``
+  - what ``static`` tests, of changed files only; no module is built
+  - here
+  - no: in ``make quick``
+  - no
+PLAN
+}
+# suites check|long: prints the suites of a run, by the name of its column
+suites() {
+	plan | awk -v column="$1" '
+		/^\* - / { name = $3; cell = 1 }
+		/^  - / && ++cell && $2 == column && name == "suite" { wanted = cell }
+		/^  - / && cell == wanted && $2 !~ /^no:?$/ && gsub(/`/, "", name) { print name }'
+}
+if [[ ${1:-} == --plan ]]; then
+	plan
+	exit
+fi
 
 # The suites. Each has a command that prints TAP.
 build_suite() {
@@ -307,14 +502,9 @@ passed_before() {
 	[[ $long && $tree && -e $logs/$1.tree && $(<"$logs/$1.tree") == "$tree" ]] && grep -q '^[0-9]* 0 ' "$logs/$1.result"
 }
 
-# The order: first the suites that others need, then the longest ones.
-if [[ $long ]]; then
-	all=(build torch selftests-6.12 selftests-debug native kunit selfcheck docs)
-	all+=(torture torture-kcsan volume-tsan volume-asan native-fuzz torch-ops torch-sid faults coverage pictures)
-else
-	all=(build torch selftests-6.12 debug selftests-debug native selfcheck docs)
-fi
-all+=(library deb selftests-7 selftests-6.1 static torch-driver replay conformance suspend qcard mutants cache)
+column=check
+[[ ! $long ]] || column=long
+mapfile -t all < <(suites "$column")
 (($#)) || set -- "${all[@]}"
 # If this script ends early, its last line reports a failure.
 trap '(($? == 0)) || echo "0 passed, 1 failed, 0 skipped"' EXIT
