@@ -3,6 +3,8 @@
 """Which tests call which source file.
 
 Usage: callers.py [FILE...]        like kmod/region/slot.c or fit.c; default: all of the core and the library
+       callers.py --index          writes tests/INDEX
+       callers.py --compare PART   whether the lines of tests/INDEX about a part are right; PART is kmod or userlib
 
 Prints a line for each source file. It begins with the test files that call its functions by name, each with the number
 of functions, largest number first. Then follow the tests that notice a bug planted in the file (mutants.list). It reads
@@ -12,7 +14,17 @@ The end of the line is about tests in virtual machines. Self tests enter the dri
 mapping, an event, unbinding and the like. The line names each of these ways from which calls lead to the file, with the
 programs of tests/selftests that use the way. The suites of KUnit run in virtual machines too, and so do the tests
 device_* of the library.
+
+tests/INDEX has a line for each source file of kmod/, userlib/src and userlib/tools: the suites of check.sh that
+MAINTAINERS names for it, and the five nearest tests, nearest first. A test that calls functions of the file by name, or
+that notices a bug planted in it, is nearer than one that calls a file that calls the file, and so on. Of two tests that
+are equally near, the one with more functions and bugs comes first. A test of the command uses the functions of the
+subcommands that it runs.
 """
+import collections
+import difflib
+import fnmatch
+import functools
 import pathlib
 import re
 import sys
@@ -22,14 +34,26 @@ import mutants  # noqa: E402
 from edges import symbols  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-NATIVE = TOP / "build/tests/native/asan"
+NATIVE = TOP / "build/tests/native"
 USERLIB = TOP / "build/tests/userlib/asan"
+INDEX = TOP / "tests/INDEX"
+HEAD = """\
+# SPDX-License-Identifier: GPL-2.0
+# The tests of each source file: "FILE: suites of tests/check.sh: the five nearest tests, the nearest first".
+# The tests lie below tests/. "tests/native/callers.py FILE" says more about a file, and --index renews this list.
+"""
+NEAREST = 5
+# Files of tests/native that help the tests there and test nothing by themselves.
+HELPERS = {"watch", "world"}
+# What was built of the driver or the library: {path: (names that it defines, {name that it uses: how often})} of its
+# source files, of its tests, and of the files that help the tests. Paths of tests and helpers are below tests/.
+Built = collections.namedtuple("Built", "sources tests helpers")
 
 
 def objects(folder, pattern):
-    """Returns {object file: (the functions that it defines, the names that it needs)}."""
-    read = symbols(sorted(folder.glob(pattern)), "T")
-    return {pathlib.Path(path).stem: each for path, each in read.items()}
+    """Returns {name of an object file: (the names that it defines, the names that it uses)}."""
+    read = symbols(sorted(folder.glob(pattern)), "TDBR")
+    return {pathlib.Path(path).stem: (defined, collections.Counter(needed)) for path, (defined, needed) in read.items()}
 
 
 def core_sources():
@@ -37,37 +61,144 @@ def core_sources():
     return [TOP / f"{path}.c" for path in re.findall(r"^\t(kmod/(?!sim/)[\w/]+)\.o", (TOP / "Kbuild").read_text(), re.M)]
 
 
-def table(sources, tests):
-    """Returns {source file: [(number of its functions that the test calls, test file)]}."""
-    return {source: sorted(((len(defined & needs), test) for test, (_, needs) in tests.items() if defined & needs),
-                           key=lambda pair: (-pair[0], pair[1]))
-            for source, (defined, _) in sources.items()}
+def sources():
+    """Returns the paths of all source files below TOP, the driver's first."""
+    return sorted(str(path.relative_to(TOP)) for folder in ("kmod", "userlib/src", "userlib/tools")
+                  for path in (TOP / folder).rglob("*.c"))
 
 
-def all_tables():
-    paths = {path.stem: str(path.relative_to(TOP)) for path in core_sources()}
-    # An object may be left from a source that there is no more.
-    core = {paths[name[5:]]: each for name, each in objects(NATIVE, "core-*.o").items() if name[5:] in paths}
-    suites = {name.split("-", 1)[1]: each for kind in ("suite", "main")
-              for name, each in objects(NATIVE, f"{kind}-*.o").items()
-              if (TOP / f"tests/{'kunit' if kind == 'suite' else 'native'}" / f"{name.split('-', 1)[1]}.c").exists()}
-    files = {path.stem: path.relative_to(TOP) for folder in ("src", "src/cache")
-             for path in (TOP / "userlib" / folder).glob("*.c")}
-    built = objects(USERLIB, "*.o")
-    library = {str(files[name]): each for name, each in built.items() if name in files}
-    tests = {name: each for name, each in built.items() if re.match(r"(test|device)_", name)}
-    return {**table(core, suites), **table(library, tests)}
+def tests_and_helpers(files):
+    """Sorts {path below tests/: (defined, used)}. A test that includes a source file defines what it tests."""
+    tests, helpers = {}, {}
+    for path, (defined, used) in files.items():
+        folder, name = path[:-2].split("/")
+        if name.endswith("_kunit") if folder == "kunit" else name not in HELPERS if folder == "native" else \
+                name.startswith(("test_", "device_")):
+            tests[path] = (), used + collections.Counter(defined - {"main"})
+        else:
+            helpers[path] = defined, used
+    return tests, helpers
 
 
-def planted():
-    """Returns {source file: tests that notice a bug in it}."""
+def built(wanted, found, how):
+    """Returns {path: what was found of it}, for all paths that there are. Objects of files that are gone do not count."""
+    missing = sorted(path for path, name in wanted.items() if name not in found)
+    if missing:
+        sys.exit(f"not built: {' '.join(missing[:5])}: {how}")
+    return {path: found[name] for path, name in wanted.items()}
+
+
+def driver():
     found = {}
-    for project in mutants.CORE, mutants.LIBRARY:
-        for mutant in mutants.read_list(project, project.tests / "mutants.list"):
-            _, (program, *arguments) = mutant.test
-            name = arguments[0] if program == "kunit" or project is mutants.LIBRARY else program
-            source = str(mutant.find()[0].relative_to(TOP))
-            found.setdefault(source, set()).add(name if project is mutants.CORE else f"{program} {name}")
+    for kind in "bare", "steps", "plain":
+        found.update(objects(NATIVE / kind, "main-*.o"))
+    found.update(objects(NATIVE / "asan", "*-*.o"))
+    sources = {str(path.relative_to(TOP)): f"core-{path.stem}" for path in core_sources()}
+    # The rest of kmod/sim binds the card to the platform bus, and runs in machines only.
+    sources |= {str(path.relative_to(TOP)): f"card-{path.stem}" for path in (TOP / "kmod/sim").glob("*.c")
+                if f"card-{path.stem}" in found}
+    tests = {f"{folder}/{path.name}": f"{kind}-{path.stem}" for folder, kind in (("kunit", "suite"), ("native", "main"))
+             for path in (TOP / "tests" / folder).glob("*.c")}
+    how = "make -C tests/native all"
+    return Built(built(sources, found, how), *tests_and_helpers(built(tests, found, how)))
+
+
+def subcommands():
+    """Returns {subcommand of the command: the function that runs it}."""
+    table = re.search(r"^static const struct command commands\[\] = \{$(.*?)^\};", (TOP / "userlib/tools/main.c").read_text(),
+                      re.M | re.S)[1]
+    return dict(re.findall(r'^\t\{ "(\w+)",.*?\b(cmd_\w+) \}', table, re.M | re.S))
+
+
+def library():
+    found = objects(USERLIB, "*.o")
+    here = TOP / "tests/userlib"
+    sources = {str(path.relative_to(TOP)): path.stem for folder in ("src", "src/cache", "tools")
+               for path in (TOP / "userlib" / folder).glob("*.c")}
+    tests = {f"userlib/{path.name}": path.stem for path in here.glob("*.c") if path.stem in found or path.name.startswith("test_")}
+    how = "make -C tests/userlib all"
+    tests, helpers = tests_and_helpers(built(tests, found, how))
+    names = set().union(*(defined for defined, _ in built(sources, found, how).values()))
+    # Programs that run in machines only leave no object here.
+    for path in here.glob("device_*.c"):
+        if path.stem not in found:
+            words = set(re.findall(r"\b(?:flexmem|fmlib)_\w+", path.read_text()))
+            tests[f"userlib/{path.name}"] = (), collections.Counter(names & words)
+    commands = subcommands()
+    for path in here.glob("test_*.py"):
+        runs = collections.Counter(commands[name] for name in re.findall(r'\("(?:--\w+", ")?(\w+)"', path.read_text())
+                                   if name in commands)
+        # A test that is about a subcommand says more of it than one that runs it among others.
+        if runs:
+            tests[f"userlib/{path.name}"] = (), {"main": runs.total()} | {name: number ** 2 / runs.total()
+                                                                          for name, number in runs.items()}
+    return Built(built(sources, found, how), tests, helpers)
+
+
+def table(part):
+    """Returns {source file: [(number of its names that the test uses, test)]}."""
+    return {source: sorted(((len(defined & used.keys()), test) for test, (_, used) in part.tests.items()
+                            if defined & used.keys()), key=lambda pair: (-pair[0], pair[1]))
+            for source, (defined, _) in part.sources.items()}
+
+
+@functools.cache
+def names_of_tests():
+    """Returns {path below tests/: (the suites, the sequences and the other texts that a test may be named by, its text)}."""
+    found = {}
+    for folder in "kunit", "native":
+        for path in sorted((TOP / "tests" / folder).glob("*.c")):
+            text = path.read_text()
+            found[f"{folder}/{path.name}"] = (re.findall(r'^\t\.name = "(\w+)",', text, re.M),
+                                              re.findall(r'(?:^\t|\{ )"([^"\n]*)"', text, re.M), text)
+    return found
+
+
+@functools.cache
+def files_of_test(program, name):
+    """Returns the paths below tests/ of the files that have a test of a list of mutants."""
+    if program == "kunit":
+        suite, _, case = name.partition(".")
+        return [path for path, (suites, _, text) in names_of_tests().items()
+                if fnmatch.filter(suites, suite) and all(piece in text for piece in case.split("*"))]
+    if program == "faults" and name:
+        # A row of a table of sequences, or else what faults.c prints about another test.
+        return [path for path, (_, sequences, _) in names_of_tests().items() if any(name in row for row in sequences)] or \
+            [path for path, (_, _, text) in names_of_tests().items() if f'"{name}' in text]
+    path = program.replace("tsan_", "test_") + ".c"
+    return [f"{folder}/{path}" for folder in ("native", "userlib") if (TOP / "tests" / folder / path).exists()]
+
+
+def planted(project):
+    """Returns {source file: (the tests that notice a bug in it, {test file: how many bugs in it a test there notices})}.
+    A bug that one of several files notices counts for each of them in part."""
+    found = {}
+    for mutant in mutants.read_list(project, project.tests / "mutants.list"):
+        _, (program, *arguments) = mutant.test
+        names, files = found.setdefault(str(mutant.find()[0].relative_to(TOP)), (set(), collections.Counter()))
+        names.add(" ".join([program, *arguments]).removeprefix("kunit "))
+        homes = files_of_test(program, arguments[-1] if arguments else "")
+        if not homes:
+            sys.exit(f"{mutant}: no file has its test")
+        for path in homes:
+            files[path] += 1 / len(homes)
+    return found
+
+
+def nearest(source, part, noticed):
+    """Returns the tests that lead to a source file, nearest first; noticed has the bugs of the file by test file."""
+    homes = part.sources | part.helpers
+    near, seen, found = {source}, {source}, []
+    while near and len(found) < NEAREST:
+        names = set().union(*(homes[path][0] for path in near))
+        numbers = collections.Counter(noticed)
+        for test, (_, used) in part.tests.items():
+            numbers[test] += sum(used[name] for name in names & used.keys())
+        found += sorted((test for test, number in numbers.items() if number and test not in found),
+                        key=lambda test: (-numbers[test], test))
+        noticed = {}
+        near = {path for path, (_, used) in homes.items() if names & used.keys()} - seen
+        seen |= near
     return found
 
 
@@ -150,7 +281,7 @@ def programs_of_ways(ways):
 def in_machines(source, tests, ways, programs):
     """Returns the end of a file's line."""
     parts = []
-    suites = [test for _, test in tests if test.endswith("_kunit") or test.startswith("device_")]
+    suites = [test for _, test in tests if test.startswith("kunit/") or "/device_" in test]
     if suites:
         parts.append("the suites " + ", ".join(suites))
     reached = sorted(((programs.get(way, set()), way) for way in ways.get(source, ())), key=lambda pair: (len(pair[0]), pair[1]))
@@ -164,21 +295,60 @@ def in_machines(source, tests, ways, programs):
     return "; in a machine: " + ("; ".join(parts) or "nothing")
 
 
+PARTS = {"kmod": (driver, mutants.CORE), "userlib": (library, mutants.LIBRARY)}
+
+
+@functools.cache
+def suites():
+    """Returns [(folder, the suites that MAINTAINERS names for it)], with a folder before those above it."""
+    found = []
+    for section in (TOP / "MAINTAINERS").read_text().split("\n\n"):
+        names = re.search(r"^T:\t(.*)", section, re.M)
+        found += [(folder, names[1]) for folder in re.findall(r"^F:\t(.*/)$", section, re.M) if names]
+    return sorted(found, reverse=True)
+
+
+def index_lines(name):
+    """Returns the lines of tests/INDEX about kmod or userlib."""
+    read, project = PARTS[name]
+    part, bugs = read(), planted(project)
+    lines = []
+    for source in [source for source in sources() if source.startswith(f"{name}/")]:
+        near = nearest(source, part, bugs.get(source, ((), {}))[1]) if source in part.sources else []
+        names = next(names for folder, names in suites() if source.startswith(folder))
+        lines.append(f"{source}: {names}: {' '.join(near[:NEAREST]) or 'it runs in machines only'}")
+    return lines
+
+
+def differences(name):
+    """Returns how the lines of tests/INDEX about kmod or userlib differ from what they should be."""
+    kept = [line for line in INDEX.read_text().splitlines() if line.startswith(f"{name}/")]
+    wrong = [line for line in difflib.ndiff(kept, index_lines(name)) if line[0] in "-+"]
+    return ["tests/INDEX is out of date; this renews it: tests/native/callers.py --index", *wrong] if wrong else []
+
+
 def main():
-    found = all_tables()
-    if not found:
-        sys.exit("nothing is built: run tests/native/run.sh asan, and make -C tests/userlib all")
     wanted = sys.argv[1:]
-    shown = {source: tests for source, tests in found.items()
-             if not wanted or any(f"/{source}".endswith(f"/{name}") for name in wanted)}
-    bugs = planted()
+    if wanted[:1] == ["--compare"]:
+        wrong = differences(wanted[1])
+        if wrong:
+            print("\n".join(wrong))
+        return bool(wrong)
+    if wanted == ["--index"]:
+        INDEX.write_text(HEAD + "".join(f"{line}\n" for name in PARTS for line in index_lines(name)))
+        return 0
+    names = [name for name in sources() if not wanted or any(f"/{name}".endswith(f"/{end}") for end in wanted)]
     ways = ways_in()
     files, programs = files_of_ways(ways), programs_of_ways(ways)
-    for source, tests in sorted(shown.items()):
-        print(f"{source}: " + (", ".join(f"{test} ({count})" for count, test in tests) or "no test by name") +
-              (f"; planted bugs: {', '.join(sorted(bugs[source]))}" if source in bugs else "") +
-              in_machines(source, tests, files, programs))
-    return 0 if shown else 1
+    for name, (read, project) in PARTS.items():
+        shown = [source for source in names if source.startswith(f"{name}/")]
+        found, bugs = (table(read()), planted(project)) if shown else ({}, {})
+        for source in shown:
+            tests = found.get(source, ())
+            print(f"{source}: " + (", ".join(f"{test} ({count})" for count, test in tests) or "no test by name") +
+                  (f"; planted bugs: {', '.join(sorted(bugs[source][0]))}" if source in bugs else "") +
+                  in_machines(source, tests, files, programs))
+    return 0 if names else 1
 
 
 if __name__ == "__main__":

@@ -108,8 +108,9 @@ tap 'the page has a row for each trace event' diff \
 	<(sed -nE 's/^(TRACE_EVENT\(|DEFINE_EVENT\([a-z_]+, )(flexmem_[a-z_]+),$/\2/p' "$TOP/kmod/trace.h" | sort) \
 	<(sed -nE 's/^``(flexmem_[a-z_]+)`` .*/\1/p' "$TOP/Documentation/tracing.rst" | sort)
 tap 'the tests of a source file are found' grep -E \
-	'^kmod/region/slot.c: .*slot_kunit \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; RESERVE by .*reserve' \
+	'^kmod/region/slot.c: .*slot_kunit.c \([0-9]+\).*; planted bugs: .*flexmem_slot.*; in a machine: .*slot_kunit.*; RESERVE by .*reserve' \
 	<("$here/callers.py" kmod/region/slot.c)
+tap 'tests/INDEX has the nearest tests of each file of the driver' "$here/callers.py" --compare kmod
 # The same seed must give the same run.
 replay() { "${fixed[@]}" "$out/$1/torture" "${@:2}" 2>&1; }
 tap 'a schedule repeats, at random' cmp <(replay asan -S -s 5 -n 2000) <(replay asan -S -s 5 -n 2000)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Checks the structure of the cache's sources: which file calls which, and that each header includes what it needs."""
+"""Checks the structure of the cache's sources: which file calls which, and that each header includes what it needs. Also
+checks that tests/INDEX names the tests of each file of the library and the command."""
 
 import glob
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -11,6 +13,7 @@ sys.dont_write_bytecode = True
 from tool import BUILD, HERE, main, test, tests  # noqa: E402
 
 sys.path.append(os.path.join(HERE, "../native"))
+import callers  # noqa: E402
 from edges import symbols  # noqa: E402
 
 SOURCES = os.path.join(HERE, "../../userlib/src/cache")
@@ -47,6 +50,13 @@ def each_header_can_be_read_alone():
         subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-D_DEFAULT_SOURCE", "-fsyntax-only", "-Wall", "-Wextra",
                         "-Werror", f"-I{HERE}/../../userlib/include", f"-I{HERE}/../../userlib/src",
                         f"-I{HERE}/../../uapi", "-include", path, "-x", "c", os.devnull], check=True)
+
+
+@test
+def the_index_names_the_nearest_tests():
+    callers.USERLIB = pathlib.Path(BUILD) / "asan"
+    wrong = callers.differences("userlib")
+    assert not wrong, "\n".join(wrong)
 
 
 if __name__ == "__main__":
