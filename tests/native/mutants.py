@@ -187,7 +187,7 @@ class Children:
         self.running = set()
         self.stopped = False
 
-    def run(self, command):
+    def run(self, command, cwd=None):
         # With another seed a random test may miss a bug.
         env = dict(os.environ, CACHE_SEED="1", TSAN_OPTIONS="exitcode=66:halt_on_error=1",
                    ASAN_OPTIONS="detect_stack_use_after_return=1",
@@ -196,7 +196,7 @@ class Children:
             if self.stopped:
                 raise Problem("stopped")
             child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                     stdin=subprocess.DEVNULL, text=True, errors="replace", env=env)
+                                     stdin=subprocess.DEVNULL, text=True, errors="replace", env=env, cwd=cwd)
             self.running.add(child)
         try:
             said, _ = child.communicate(timeout=TIMEOUT)
@@ -259,8 +259,6 @@ class Build:
         path = self.project.sources / name
         objects = [str(pathlib.Path(word).relative_to(self.project.out))
                    for word in self.link[program] if word.endswith(".o")]
-        if not name.endswith(".h"):
-            return [made for made in objects if self.compile[made][-1] == str(path)]
         return [made for made in objects if pathlib.Path(made).stem != "os" and
                 str(path) in (self.work / made).with_suffix(".d").read_text().split()]
 
@@ -292,7 +290,8 @@ class Build:
             words = [word for word in words if word not in ("-MMD", "-MP")] + ["-w"]
             replaced[str(self.project.out / made)] = str(place / made)
             if not (place / made).exists():
-                status, said = CHILDREN.run(words)
+                # make runs there, and finds the sources of the tests by their names.
+                status, said = CHILDREN.run(words, self.project.tests)
                 if status:
                     raise Problem(f"it does not compile: {said}")
         if not replaced:
@@ -358,7 +357,10 @@ class Hunter:
     def hunt(self, mutant, number):
         place, name = self.build.plant(mutant, number)
         try:
-            for test in [mutant.test] + self.others:
+            # Of the other programs, only those that are made of the file can notice anything.
+            others = [test for test in self.others
+                      if self.build.uses(self.build.project.program(test[0], test[1][0]), name)]
+            for test in [mutant.test] + others:
                 self.build.make(place, name, test[0], test[1][0])
                 for kind, arguments in seeds(test):
                     said = notices(place, self.build.project, kind, arguments)
