@@ -425,7 +425,7 @@ static void background_forgets_limits_of_removed_cgroups(struct kunit *test)
 #endif
 }
 
-static struct kunit_case scrub_background_cases[] = {
+static struct kunit_case table_scrub_cases[] = {
 	KUNIT_CASE(background_forgets_limits_of_removed_cgroups),
 	KUNIT_CASE(mixed_block_is_scrubbed),
 	KUNIT_CASE(mixed_block_is_scrubbed_by_the_worker),
@@ -444,10 +444,10 @@ static struct kunit_case scrub_background_cases[] = {
 	{}
 };
 
-static struct kunit_suite scrub_background_suite = {
-	.name = "flexmem_scrub_background",
+static struct kunit_suite table_scrub_suite = {
+	.name = "flexmem_table_scrub",
 	.init = scrub_test_init,
-	.test_cases = scrub_background_cases,
+	.test_cases = table_scrub_cases,
 };
 
-kunit_test_suite(scrub_background_suite);
+kunit_test_suite(table_scrub_suite);

@@ -190,7 +190,7 @@ static void finding_changes_nothing(struct kunit *test)
 	check(test);
 }
 
-static struct kunit_case block_align_cases[] = {
+static struct kunit_case block_fit_cases[] = {
 	FIT_CASE(alignment_leaves_front_and_back),
 	FIT_CASE(alignment_leaves_only_a_front),
 	FIT_CASE(alignment_leaves_only_a_back),
@@ -208,10 +208,10 @@ static struct kunit_case block_align_cases[] = {
 	{}
 };
 
-static struct kunit_suite block_align_suite = {
-	.name = "flexmem_block_align",
+static struct kunit_suite block_fit_suite = {
+	.name = "flexmem_block_fit",
 	.init = block_test_init,
-	.test_cases = block_align_cases,
+	.test_cases = block_fit_cases,
 };
 
-kunit_test_suite(block_align_suite);
+kunit_test_suite(block_fit_suite);

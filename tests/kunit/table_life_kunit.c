@@ -459,7 +459,7 @@ static void check_notices_wrong_blocks(struct kunit *test)
 	ctx->table->slots.entry[0].length -= 128;
 }
 
-static struct kunit_case region_end_cases[] = {
+static struct kunit_case table_life_cases[] = {
 	KUNIT_CASE(removal_gives_everything_back),
 	KUNIT_CASE(removal_of_a_pf_does_not_drain),
 	KUNIT_CASE(blocks_can_be_freed_after_removal),
@@ -487,9 +487,9 @@ static struct kunit_case region_end_cases[] = {
 	{}
 };
 
-static struct kunit_suite region_end_suite = {
-	.name = "flexmem_region_end",
-	.test_cases = region_end_cases,
+static struct kunit_suite table_life_suite = {
+	.name = "flexmem_table_life",
+	.test_cases = table_life_cases,
 };
 
-kunit_test_suite(region_end_suite);
+kunit_test_suite(table_life_suite);

@@ -323,7 +323,7 @@ static void size_stays(struct kunit *test)
 	release(test, client, allocation);
 }
 
-static struct kunit_case chunks_cases[] = {
+static struct kunit_case allocation_cases[] = {
 	KUNIT_CASE(chunks_are_equal_but_for_the_last),
 	KUNIT_CASE(several_are_more_than_a_region),
 	KUNIT_CASE(chunk_without_room_undoes_all),
@@ -338,10 +338,10 @@ static struct kunit_case chunks_cases[] = {
 	{}
 };
 
-static struct kunit_suite chunks_suite = {
-	.name = "flexmem_chunks",
+static struct kunit_suite allocation_suite = {
+	.name = "flexmem_allocation",
 	.init = scrub_test_init,
-	.test_cases = chunks_cases,
+	.test_cases = allocation_cases,
 };
 
-kunit_test_suite(chunks_suite);
+kunit_test_suite(allocation_suite);

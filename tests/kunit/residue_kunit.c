@@ -238,7 +238,7 @@ static void watched_block_is_noticed_to_change(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, blocks->residues.watched);
 }
 
-static struct kunit_case block_bytes_cases[] = {
+static struct kunit_case residue_cases[] = {
 	FIT_CASE(new_region_is_clean),
 	FIT_CASE(split_leaves_both_parts_dirty),
 	FIT_CASE(merge_of_one_owners_stays_its),
@@ -251,10 +251,10 @@ static struct kunit_case block_bytes_cases[] = {
 	{}
 };
 
-static struct kunit_suite block_bytes_suite = {
-	.name = "flexmem_block_bytes",
+static struct kunit_suite residue_suite = {
+	.name = "flexmem_residue",
 	.init = block_test_init,
-	.test_cases = block_bytes_cases,
+	.test_cases = residue_cases,
 };
 
-kunit_test_suite(block_bytes_suite);
+kunit_test_suite(residue_suite);

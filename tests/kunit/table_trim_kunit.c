@@ -490,7 +490,7 @@ static void trim_of_stranded_memory_reopens(struct kunit *test)
 			   fake_exhausted(ctx->table, FLEXMEM_KIND_TENSOR));
 }
 
-static struct kunit_case region_trim_cases[] = {
+static struct kunit_case table_trim_cases[] = {
 	KUNIT_CASE(trim_gives_empty_regions_back),
 	KUNIT_CASE(trim_reopens),
 	KUNIT_CASE(trim_lets_refused_slots_be_tried_again),
@@ -516,9 +516,9 @@ static struct kunit_case region_trim_cases[] = {
 	{}
 };
 
-static struct kunit_suite region_trim_suite = {
-	.name = "flexmem_region_trim",
-	.test_cases = region_trim_cases,
+static struct kunit_suite table_trim_suite = {
+	.name = "flexmem_table_trim",
+	.test_cases = table_trim_cases,
 };
 
-kunit_test_suite(region_trim_suite);
+kunit_test_suite(table_trim_suite);

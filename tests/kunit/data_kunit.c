@@ -335,7 +335,7 @@ static void copy_keeps_its_references(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_handles(ctx->client), 0);
 }
 
-static struct kunit_case copy_test_cases[] = {
+static struct kunit_case data_test_cases[] = {
 	KUNIT_CASE(copies_a_range_and_nothing_else),
 	KUNIT_CASE(copies_between_regions_in_pieces),
 	KUNIT_CASE(copies_within_an_allocation),
@@ -349,10 +349,10 @@ static struct kunit_case copy_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite copy_test_suite = {
-	.name = "flexmem_copy",
+static struct kunit_suite data_test_suite = {
+	.name = "flexmem_data",
 	.init = client_test_init,
-	.test_cases = copy_test_cases,
+	.test_cases = data_test_cases,
 };
 
-kunit_test_suite(copy_test_suite);
+kunit_test_suite(data_test_suite);
