@@ -70,12 +70,21 @@ static int device_is_done(void *user)
 	return 0;
 }
 
+static int event_await(void *user, uint64_t stream, uint64_t event)
+{
+	(void)user;
+	(void)stream;
+	(void)event;
+	return 0;
+}
+
 static const struct flexmem_cache_events events = {
 	.record = event_record,
 	.query = event_query,
 	.synchronize = event_wait,
 	.destroy = event_destroy,
 	.synchronize_device = device_is_done,
+	.wait = event_await,
 };
 
 static void open_target(struct target *target, const char *configuration,

@@ -451,6 +451,46 @@ static void table_of_threads(const struct work *works)
 }
 
 /*
+ * What four threads with streams of their own do in the same time with shared
+ * segments, compared with a segment for each stream.
+ */
+static void table_of_rates(const struct work *works)
+{
+	static const char *const configurations[] = {
+		GROWING ",reuse:own", GROWING ",reuse:wait",
+	};
+	uint64_t wall[2][RUNS];
+	uint64_t cpu[2][RUNS];
+	double logarithms[2] = { 0 };
+	struct spent spent;
+	size_t run;
+	size_t i;
+	size_t j;
+
+	printf("\nWhat four threads do with shared segments, with a segment for each stream 1:\n");
+	printf("%-22s %7s %7s\n", "trace", "CPU", "clock");
+	for (i = 0; i < TRACES; i++) {
+		for (run = 0; run < 2 * RUNS; run++) {
+			j = run % 2;
+			spent = cache_replay_threads(&works[i],
+						     configurations[j], 4, 1,
+						     false);
+			wall[j][run / 2] = spent.wall;
+			cpu[j][run / 2] = spent.cpu;
+		}
+		spent.cpu = median(cpu[1]);
+		spent.wall = median(wall[1]);
+		printf("%-22s %7.2f %7.2f\n", known[i].name,
+		       median(cpu[0]) / (double)spent.cpu,
+		       median(wall[0]) / (double)spent.wall);
+		logarithms[0] += log(median(cpu[0]) / (double)spent.cpu);
+		logarithms[1] += log(median(wall[0]) / (double)spent.wall);
+	}
+	printf("%-22s %7.2f %7.2f\n", "geometric mean",
+	       exp(logarithms[0] / TRACES), exp(logarithms[1] / TRACES));
+}
+
+/*
  * Adds the bytes that each policy, and the cache, reserve for a thinned copy of
  * a trace.
  */
@@ -619,6 +659,8 @@ static table_fn find_table(const char *option)
 {
 	if (!strcmp(option, "--threads"))
 		return table_of_threads;
+	if (!strcmp(option, "--rates"))
+		return table_of_rates;
 	if (!strcmp(option, "--copies"))
 		return table_of_copies;
 	return strcmp(option, "--failures") ? NULL : table_of_failures;
@@ -635,7 +677,7 @@ int main(int argc, char **argv)
 		return count(argv[2], argv[3]);
 	streams = argc == 3 && !strcmp(argv[1], "--streams");
 	if (argc != 2 && !streams && !(argc == 3 && find_table(argv[1]))) {
-		fprintf(stderr, "usage: bench [--copies | --failures | --streams | --threads] DIRECTORY-OF-TRACES\n");
+		fprintf(stderr, "usage: bench [--copies | --failures | --rates | --streams | --threads] DIRECTORY-OF-TRACES\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -668,6 +710,7 @@ int main(int argc, char **argv)
 	line_of_returns("", false);
 	line_of_returns(" on a new stream", true);
 	table_of_threads(works);
+	table_of_rates(works);
 	table_of_copies(works);
 	table_of_failures(works);
 	table_of_streams(works, argv[1]);
