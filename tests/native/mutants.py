@@ -252,6 +252,9 @@ class Build:
             if "-o" not in words or not words[words.index("-o") + 1].startswith(str(self.project.out)):
                 continue
             made = pathlib.Path(words[words.index("-o") + 1]).relative_to(self.project.out)
+            if "-c" in words:
+                # make names its source in the folder of the tests without the folder.
+                words[-1] = str(self.project.tests / words[-1])
             (self.compile if "-c" in words else self.link)[str(made)] = words
 
     def uses(self, program, name):
